@@ -45,10 +45,11 @@ $(BUILT): $(WEB)/node_modules/.package-lock.json $(WEB)/package.json $(WEB)/buil
 $(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json
 	cd $(WEB) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
 
-# Watching parsers, encoders and the translated C of SQLite took half of the
-# tests' time. These packages share nothing between goroutines but what mutexes
-# and pools protect; one that uses sync.Once, sync.Map or atomics must not be
-# listed, because the detector would no longer see what they order.
+# The race detector does not watch parsers, encoders and the translated C code of
+# SQLite, which would take half of the tests' time. What these packages share
+# between goroutines is protected by mutexes and pools. Do not list a package that
+# uses sync.Once, sync.Map or atomics: the detector would no longer see the order
+# that they establish.
 export TEST_UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/libc unicode/utf8 \
 	github.com/go-json-experiment/json/jsontext github.com/go-json-experiment/json/internal/jsonwire \
 	github.com/klauspost/compress/flate github.com/klauspost/compress/huff0 github.com/klauspost/compress/fse \
@@ -81,7 +82,7 @@ check-packages:
 	$(if $(TESTED),$(call with_services,$(TESTED)) $(GO) test -short -parallel 4 $(TESTED))
 
 .PHONY: recipes
-recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the tree and check the result over HTTP
+recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the repository and check the result over HTTP
 	$(WITH_POSTGRES) -tools $(GO) run ./internal/dev/recipes
 
 .PHONY: fuzz

@@ -63,7 +63,7 @@ func TestNormalizeEmailSpellings(t *testing.T) {
 			}
 		}
 	}
-	// A trailing dot is refused, so that it does not make a second account.
+	// A trailing dot is rejected, because it would allow a second account.
 	for _, wrong := range []string{"ana@example.com.", "ana@example.com..", "ana@example.com\u3002", "ana@example.com\uff0e", "ana@example.com\uff61", "ana@host\u3002", "ana@.example.com", "a\xff@example.com", "ana@exa\xffmple.com",
 		"ana@example.com\r\nBcc: ben@example.com", "ana\r@example.com", "ana@[127.0.0.1]", "ana@xn--a.com", `"a b"@example.com`, "ana@exa mple.com",
 		"\u202eana@example.com\x00"} {
@@ -115,15 +115,15 @@ func TestKeyLimit(t *testing.T) {
 			}
 		}
 		if _, err := accounts.Create(t.Context(), " DEVELOPER@example.com", Pro); err == nil || !strings.Contains(err.Error(), "already") {
-			t.Errorf("second account for an address: got %v, want that it already exists", err)
+			t.Errorf("second account for an address: got %v, want an error that it already exists", err)
 		}
 		if _, err := accounts.Find(t.Context(), "nobody@example.com"); err == nil || strings.Contains(err.Error(), "ent:") {
-			t.Errorf("unknown address: got %v, want a message of our own", err)
+			t.Errorf("unknown address: got %v, want an error that does not come from ent", err)
 		}
 	})
 }
 
-// A stored key cannot be used.
+// A key cannot be recovered from the database.
 func TestSecretsAreNotStored(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -158,7 +158,7 @@ func TestMaxKeysPerDay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		makeAndRevoke := func() error {
+		createAndRevoke := func() error {
 			_, key, err := accounts.CreateKey(t.Context(), acc, "")
 			if err == nil {
 				err = accounts.RevokeOwned(t.Context(), acc, key.ID)
@@ -166,11 +166,11 @@ func TestMaxKeysPerDay(t *testing.T) {
 			return err
 		}
 		for i := range maxKeysPerDay {
-			if err := makeAndRevoke(); err != nil {
-				t.Fatalf("key %d: %v", i, err)
+			if err := createAndRevoke(); err != nil {
+				t.Fatalf("key %d: got %v, want no error", i, err)
 			}
 		}
-		if err := makeAndRevoke(); err == nil || !strings.Contains(err.Error(), "at most 30 keys within 24 hours") {
+		if err := createAndRevoke(); err == nil || !strings.Contains(err.Error(), "at most 30 keys within 24 hours") {
 			t.Errorf("one more key: got %v, want the daily limit", err)
 		}
 		if keys, err := accounts.Keys(t.Context(), acc); err != nil || len(keys) != maxKeysPerDay || len(Unrevoked(keys)) != 0 {
@@ -212,7 +212,7 @@ func TestAddressesOfDeletedAccounts(t *testing.T) {
 }
 
 // Reads do not wait for a writer.
-func TestReadsDuringAWrite(t *testing.T) {
+func TestReadsDuringWrite(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		token := a.signedIn("ana@example.com")
 		challenge := a.signIn("ana@example.com")
@@ -245,8 +245,8 @@ func TestReadsDuringAWrite(t *testing.T) {
 	})
 }
 
-// An account that is created while another one of its address is being deleted
-// still carries its usage.
+// An account that is created while the previous one of its address is being
+// deleted still carries over its usage.
 func TestSigningUpDuringDeletion(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		acc, err := a.Create(t.Context(), "ana@example.com", Developer)
@@ -279,12 +279,12 @@ func TestSigningUpDuringDeletion(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := <-created; got == nil || got.CarriedRequests != 700 {
-			t.Errorf("got %v, want an account that carries 700 requests", got)
+			t.Errorf("got %v, want an account that carries over 700 requests", got)
 		}
 	})
 }
 
-// waitForLock returns when a connection to the test's database waits for a lock.
+// waitForLock returns once a connection to the test's database waits for a lock.
 func waitForLock(t *testing.T, s *store.Store) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -298,7 +298,7 @@ func waitForLock(t *testing.T, s *store.Store) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("got no connection that waits for a lock, want one")
+			t.Fatal("got no connection waiting for a lock, want one")
 		}
 	}
 }

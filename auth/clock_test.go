@@ -12,7 +12,7 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// clockJumps are the errors of a wrong clock.
+// clockJumps are how far off a wrong clock is.
 var clockJumps = []time.Duration{3 * time.Hour, -3 * time.Hour, year, -year}
 
 // eachJump runs a test for each jump on each database. The clock is correct at
@@ -26,7 +26,7 @@ func eachJump(t *testing.T, test func(t *testing.T, a *fixture, jump time.Durati
 	}
 }
 
-// sessionState returns whether a session and its API key are accepted.
+// sessionState describes whether a session and its API key are accepted.
 func (a *fixture) sessionState(token, key string) string {
 	a.t.Helper()
 	keyring := newKeyring(a.store)
@@ -34,7 +34,7 @@ func (a *fixture) sessionState(token, key string) string {
 	return fmt.Sprintf("session %t, key %t", a.emailOf(token) != "", tryKey(keyring, key) == "")
 }
 
-func TestSessionsWithAWrongClock(t *testing.T) {
+func TestSessionsWithWrongClock(t *testing.T) {
 	eachJump(t, func(t *testing.T, a *fixture, jump time.Duration) {
 		start := func(email string) (token, key string) {
 			token = a.signedIn(email)
@@ -57,12 +57,12 @@ func TestSessionsWithAWrongClock(t *testing.T) {
 		want("started now, clock wrong", during, duringKey, "session true, key true")
 
 		a.time = right.Add(time.Minute)
-		want("started before, clock set right", before, beforeKey, "session true, key true")
+		want("started before, clock corrected", before, beforeKey, "session true, key true")
 		valid := "session true, key true"
-		if jump == year || jump == -year { // it would last until then, or has expired
+		if jump == year || jump == -year { // it would last too long, or has expired
 			valid = "session false, key false"
 		}
-		want("started in between, clock corrected", during, duringKey, valid)
+		want("started meanwhile, clock corrected", during, duringKey, valid)
 
 		// No session lasts longer than 30 days plus the tolerance, even where
 		// nothing is deleted. Nothing becomes valid again a year later.
@@ -75,9 +75,9 @@ func TestSessionsWithAWrongClock(t *testing.T) {
 	})
 }
 
-// Emails count against the limits once the clock is correct again, and those
-// with a wrong date for no longer than the window.
-func TestEmailLimitsWithAWrongClock(t *testing.T) {
+// Emails sent before a clock jump count against the limits once the clock is
+// correct again. Those sent with a wrong date do not.
+func TestEmailLimitsWithWrongClock(t *testing.T) {
 	eachJump(t, func(t *testing.T, a *fixture, jump time.Duration) {
 		right := a.time
 		fill := func(email string) (challenge Challenge) {
@@ -104,7 +104,7 @@ func TestEmailLimitsWithAWrongClock(t *testing.T) {
 	})
 }
 
-func TestWrongCodesWithAWrongClock(t *testing.T) {
+func TestWrongCodesWithWrongClock(t *testing.T) {
 	eachJump(t, func(t *testing.T, a *fixture, jump time.Duration) {
 		right := a.time
 		lock := func(email string) {
@@ -112,7 +112,7 @@ func TestWrongCodesWithAWrongClock(t *testing.T) {
 				challenge := a.signIn(email)
 				for i := range maxAttempts {
 					if _, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, wrongCode(challenge.Code, i)); err == nil {
-						t.Fatal("got a wrong code accepted, want it refused")
+						t.Fatal("got a wrong code accepted, want it rejected")
 					}
 				}
 			}
@@ -134,7 +134,7 @@ func TestWrongCodesWithAWrongClock(t *testing.T) {
 	})
 }
 
-func TestKeyLimitWithAWrongClock(t *testing.T) {
+func TestKeyLimitWithWrongClock(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := NewAccounts(s)
@@ -160,9 +160,9 @@ func TestKeyLimitWithAWrongClock(t *testing.T) {
 	})
 }
 
-// A key that was looked up while the clock was ahead is not trusted until the
-// time gets there.
-func TestRevokedKeyAfterAWrongClock(t *testing.T) {
+// A key that was cached while the clock was ahead is looked up again once the
+// clock is correct.
+func TestRevokedKeyAfterWrongClock(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		_, texts := createAccount(t, s, "ana@example.com", Developer, 1)
@@ -183,13 +183,13 @@ func TestRevokedKeyAfterAWrongClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := tryKey(keyring, texts[0]); !strings.Contains(got, "revoked") {
-			t.Errorf("got %q, want the key refused as revoked", got)
+			t.Errorf("got %q, want the key rejected as revoked", got)
 		}
 	})
 }
 
 // Days that were counted while the clock was ahead are left out.
-func TestUsageAfterAWrongClock(t *testing.T) {
+func TestUsageAfterWrongClock(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		acc := a.account("ana@example.com")
 		for _, day := range []string{"2026-02-28", "2026-03-01", "2027-03-01"} {

@@ -17,8 +17,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// service is a server with a clock of its own. Its counts are saved only when a
-// test calls for it.
+// service is a server with its own clock, which saves its counts only on demand.
 type service struct {
 	t        *testing.T
 	store    *store.Store
@@ -147,7 +146,7 @@ func eachService(t *testing.T, test func(t *testing.T, s *service)) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) { test(t, newService(t, db)) })
 }
 
-func TestSpentQuotaOutlivesTheAccount(t *testing.T) {
+func TestSpentQuotaOutlivesAccount(t *testing.T) {
 	eachService(t, func(t *testing.T, s *service) {
 		acc, key := s.signUp("ana@example.com")
 		s.wantLeft(key, daily)
@@ -155,7 +154,7 @@ func TestSpentQuotaOutlivesTheAccount(t *testing.T) {
 		acc, key = s.signUp(" ANA@Example.com")
 		s.wantLeft(key, 0)
 		if days, err := s.accounts.Usage(t.Context(), acc, 1); err != nil || len(days) != 0 {
-			t.Errorf("got usage %v, %v, want none for refused requests", days, err)
+			t.Errorf("got usage %v, %v, want none for rejected requests", days, err)
 		}
 		_, other := s.signUp("ben@example.com")
 		s.wantLeft(other, daily)
@@ -164,14 +163,14 @@ func TestSpentQuotaOutlivesTheAccount(t *testing.T) {
 	})
 }
 
-func TestChainOfDeletions(t *testing.T) {
+func TestRepeatedDeletions(t *testing.T) {
 	eachService(t, func(t *testing.T, s *service) {
 		for range 3 {
 			acc, key := s.signUp("ana@example.com")
 			s.spend(key, 300)
 			s.delete(acc)
 		}
-		if _, err := s.accounts.Create(t.Context(), "ana@example.com", auth.Developer); err != nil { // as an operator
+		if _, err := s.accounts.Create(t.Context(), "ana@example.com", auth.Developer); err != nil { // as an operator does
 			t.Fatal(err)
 		}
 		acc, key := s.withKey("ana@example.com")
@@ -202,9 +201,9 @@ func TestCountsSavedAfterDeletion(t *testing.T) {
 	})
 }
 
-// The address is changed before the account is deleted, before and after
-// requests were sent.
-func TestQuotaOfAChangedAddress(t *testing.T) {
+// Changing the address before deleting the account does not reset its quota,
+// whether requests were sent before or after the change.
+func TestQuotaOfChangedAddress(t *testing.T) {
 	eachService(t, func(t *testing.T, s *service) {
 		acc, key := s.signUp("ana@example.com")
 		s.spend(key, 100)
@@ -218,7 +217,7 @@ func TestQuotaOfAChangedAddress(t *testing.T) {
 		for range 300 {
 			s.request(key)
 		}
-		s.delete(acc) // read before its address changed
+		s.delete(acc) // acc still has the previous address
 		s.ledger.Write(t.Context())
 
 		_, hannah := s.signUp("hannah@example.com")

@@ -9,7 +9,7 @@ import (
 )
 
 func TestKeys(t *testing.T) {
-	word := regexp.MustCompile(`^\w+$`) // selected by a double click
+	word := regexp.MustCompile(`^\w+$`) // so that a double click selects it
 	seen := map[string]bool{}
 	for range 1000 {
 		key := NewKey()

@@ -41,7 +41,7 @@ func createAccount(t *testing.T, s *store.Store, email string, plan Plan, keys i
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Some keys are created at the same time: their order must be stable.
+	// Some keys are created at the same time, and their order must be stable.
 	then := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var texts []string
 	for i := range keys {
@@ -55,7 +55,7 @@ func createAccount(t *testing.T, s *store.Store, email string, plan Plan, keys i
 	return acc, texts
 }
 
-// newKeyring has a timeout that is long enough for a busy machine.
+// newKeyring returns a keyring whose timeout is long enough for a busy machine.
 func newKeyring(s *store.Store) *Keyring {
 	keyring := NewKeyring(s, slog.New(slog.DiscardHandler))
 	keyring.timeout = 20 * time.Second
@@ -84,8 +84,8 @@ func TestSuspendedKeys(t *testing.T) {
 			for _, text := range texts {
 				key, _ := ParseKey(text)
 				response := tryKey(keyring, text)
-				if refused := strings.Contains(response, "suspended"); refused != suspended[key.ID] {
-					t.Errorf("%s: %s: got response %q, want it to be suspended: %v", plan, key, response, suspended[key.ID])
+				if got := strings.Contains(response, "suspended"); got != suspended[key.ID] {
+					t.Errorf("%s: %s: got response %q, want it suspended: %t", plan, key, response, suspended[key.ID])
 				}
 			}
 		}
@@ -179,7 +179,7 @@ func TestDeletedAccount(t *testing.T) {
 }
 
 // A key in constant use is refreshed in the background, and a revoked key is
-// refused within 2 seconds.
+// rejected within 2 seconds.
 func TestBackgroundRefresh(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -200,7 +200,7 @@ func TestBackgroundRefresh(t *testing.T) {
 		}
 		pass(freshFor)
 		if response := tryKey(keyring, keys[0]); response != "" {
-			t.Errorf("got %q, want the cached key without waiting", response)
+			t.Errorf("got %q, want the cached key accepted without waiting", response)
 		}
 		wait.Until(t, "the key is refreshed", func() bool { return tryKey(keyring, keys[0]) != "" })
 		pass(staleFor - freshFor)
@@ -210,7 +210,8 @@ func TestBackgroundRefresh(t *testing.T) {
 	})
 }
 
-// An account is deleted between the two statements of a lookup.
+// A key is unknown if its account is deleted between the two statements of a
+// lookup.
 func TestAccountDeletedDuringLookup(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		ana, keys := createAccount(t, s, "ana@example.com", Developer, 1)
@@ -226,7 +227,7 @@ func TestAccountDeletedDuringLookup(t *testing.T) {
 			})
 		}))
 		if response := tryKey(newKeyring(s), keys[0]); !strings.Contains(response, "The API key is unknown.") {
-			t.Error(response)
+			t.Errorf("got %q, want an unknown key", response)
 		}
 	})
 }
@@ -239,11 +240,11 @@ func TestPanicDuringLookup(t *testing.T) {
 		return ent.QuerierFunc(func(context.Context, ent.Query) (ent.Value, error) { panic("test") })
 	}))
 	if response := tryKey(newKeyring(s), keys[0]); !strings.Contains(response, "API keys cannot be verified at the moment.") {
-		t.Error(response)
+		t.Errorf("got %q, want an error that keys cannot be verified", response)
 	}
 }
 
-// A revoked key is refused even if all read connections are busy.
+// A revoked key is rejected even if all read connections are busy.
 func TestRevokedWithBusyReaders(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		_, keys := createAccount(t, s, "ana@example.com", Pro, 1)
@@ -262,11 +263,11 @@ func TestRevokedWithBusyReaders(t *testing.T) {
 		if err := NewAccounts(s).Revoke(t.Context(), keys[0]); err != nil {
 			t.Fatal(err)
 		}
-		wait.Until(t, "the revoked key is refused", func() bool { return tryKey(keyring, keys[0]) != "" })
+		wait.Until(t, "the revoked key is rejected", func() bool { return tryKey(keyring, keys[0]) != "" })
 	})
 }
 
-// lookups opens a store that counts lookups of keys.
+// lookups opens a store and counts lookups of keys in it.
 func lookups(t *testing.T, cfg store.Config) (*store.Store, *atomic.Int64) {
 	t.Helper()
 	var count atomic.Int64
@@ -279,7 +280,7 @@ func lookups(t *testing.T, cfg store.Config) (*store.Store, *atomic.Int64) {
 	return testkit.Open(t, cfg), &count
 }
 
-// clock is a clock that only moves when a test moves it.
+// clock is a clock that only tests move.
 type clock struct{ nanoseconds atomic.Int64 }
 
 func (c *clock) now() time.Time       { return time.Unix(1_800_000_000, c.nanoseconds.Load()) }
@@ -313,7 +314,7 @@ func TestUnknownKeyIsLookedUpOncePerSecond(t *testing.T) {
 	})
 }
 
-func TestUnknownKeysEvictNoKnownKey(t *testing.T) {
+func TestUnknownKeysDoNotEvictKnownKeys(t *testing.T) {
 	s, count := lookups(t, testkit.SQLite(t))
 	_, keys := createAccount(t, s, "ana@example.com", Developer, 1)
 	keyring, at := newKeyring(s), &clock{}
@@ -344,7 +345,7 @@ func TestMalformedKeysAreNotLookedUp(t *testing.T) {
 	whole := NewKey().Text()
 	for _, key := range []string{"", "x", "pal_", whole[:len(whole)-1], whole + "0", strings.ToLower(whole), "PAL_" + whole[4:], whole[:20] + "-" + whole[21:], strings.Repeat("pal_", 10_000)} {
 		if got := tryKey(keyring, key); !strings.Contains(got, "malformed") {
-			t.Errorf("%.60q: got %q, want it to be malformed", key, got)
+			t.Errorf("%.60q: got %q, want it reported as malformed", key, got)
 		}
 	}
 	if got := count.Load(); got != 0 {
@@ -363,15 +364,15 @@ func TestRecheck(t *testing.T) {
 			key, _ := ParseKey(text)
 			callers[i] = Caller{Plan: Pro, Account: acc.ID, Key: key.ID}
 		}
-		check := func(i int, want Plan, refused string) {
+		check := func(i int, want Plan, rejection string) {
 			t.Helper()
 			got, err := keyring.Recheck(t.Context(), callers[i])
-			if refused == "" && (err != nil || got != Caller{Plan: want, Account: acc.ID, Key: callers[i].Key}) {
+			if rejection == "" && (err != nil || got != Caller{Plan: want, Account: acc.ID, Key: callers[i].Key}) {
 				t.Errorf("got %+v, %v, want plan %s", got, err, want)
 			}
 			var p *problem.Problem
-			if refused != "" && (!errors.As(err, &p) || p.Code != problem.Unauthenticated || !strings.Contains(p.Message, refused)) {
-				t.Errorf("got %+v, %v, want %s", got, err, refused)
+			if rejection != "" && (!errors.As(err, &p) || p.Code != problem.Unauthenticated || !strings.Contains(p.Message, rejection)) {
+				t.Errorf("got %+v, %v, want the key rejected as %s", got, err, rejection)
 			}
 		}
 		check(0, Pro, "")

@@ -27,7 +27,7 @@ func TestSessions(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		laptop, phone, ben := a.signedIn("ana@example.com"), a.signedIn("ana@example.com"), a.signedIn("ben@example.com")
 		if laptop == phone || len(laptop) < 26 { // base32
-			t.Errorf("got tokens %s and %s, want two long ones", laptop, phone)
+			t.Errorf("got tokens %s and %s, want two different ones of at least 26 characters", laptop, phone)
 		}
 		if got := a.emailOf(laptop) + a.emailOf(phone) + a.emailOf(ben); got != "ana@example.comana@example.comben@example.com" {
 			t.Errorf("got %s, want ana, ana and ben", got)
@@ -117,12 +117,12 @@ func TestSessionsAreStoredHashed(t *testing.T) {
 		token := a.signedIn("ana@example.com")
 		stored := everythingStored(t, a.store)
 		if strings.Contains(stored, token) || !strings.Contains(stored, hashToken(token)) {
-			t.Error("got a session that is not stored as a hash, want only its hash")
+			t.Error("got a stored session token, want only its hash")
 		}
 	})
 }
 
-// The key of a signed-in browser is valid as long as its session.
+// The key of a signed-in browser is valid for as long as its session.
 func TestSessionKeys(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		keyOf := func(token string) string {
@@ -198,7 +198,7 @@ func TestRecheckSession(t *testing.T) {
 		}
 		a.time = a.time.Add(time.Second)
 		if got, err := keyring.Recheck(t.Context(), caller); err == nil {
-			t.Errorf("got %+v, want the key to be refused", got)
+			t.Errorf("got %+v, want the key rejected", got)
 		}
 	})
 }

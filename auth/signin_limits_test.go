@@ -31,7 +31,7 @@ func TestMaxPerMailbox(t *testing.T) {
 			}
 		})
 		if sent.Load() != maxPerMailbox {
-			t.Errorf("got %d emails, want the limit", sent.Load())
+			t.Errorf("got %d emails, want %d", sent.Load(), maxPerMailbox)
 		}
 		a.signIn("other@example.com")
 		a.time = a.time.Add(emailWindow)
@@ -50,7 +50,7 @@ func TestMaxPerNetwork(t *testing.T) {
 			}
 		})
 		if sent.Load() != maxPerNetwork {
-			t.Errorf("got %d emails, want the limit", sent.Load())
+			t.Errorf("got %d emails, want %d", sent.Load(), maxPerNetwork)
 		}
 		if _, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.2"}); err != nil {
 			t.Errorf("another network: got %v, want no error", err)
@@ -59,7 +59,7 @@ func TestMaxPerNetwork(t *testing.T) {
 }
 
 // Deleting an account must not reset the limits on emails.
-func TestEmailLimitsOutliveTheAccount(t *testing.T) {
+func TestEmailLimitsOutliveAccount(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		acc := a.account("mallory@example.com")
 		var links []string
@@ -97,7 +97,7 @@ func TestEmailLimitsOutliveTheAccount(t *testing.T) {
 	})
 }
 
-// Having many networks does not allow more emails.
+// A sender with many small networks cannot send more emails.
 func TestMaxPerWiderNetwork(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -172,7 +172,7 @@ func TestCorrectCodesDoNotCount(t *testing.T) {
 }
 
 // Wrong codes still count after their account was deleted.
-func TestWrongCodesOutliveTheAccount(t *testing.T) {
+func TestWrongCodesOutliveAccount(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		mallory := a.account("mallory@example.com")
 		for i := range maxMailboxAttempts {

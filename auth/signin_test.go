@@ -20,7 +20,7 @@ const (
 	changing  = confirmation.PurposeChangeEmail
 )
 
-// fixture is a database of accounts with a clock of its own.
+// fixture is a database of accounts with its own clock.
 type fixture struct {
 	*Accounts
 	t    *testing.T
@@ -39,7 +39,7 @@ func eachFixture(t *testing.T, test func(t *testing.T, a *fixture)) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) { test(t, newFixture(t, s)) })
 }
 
-// signIn starts to sign in, for each address from another network.
+// signIn starts to sign in, from a different network for each address.
 func (a *fixture) signIn(email string) Challenge {
 	a.t.Helper()
 	challenge, err := a.StartSignIn(a.t.Context(), email, Sender{Network: "network of " + email})
@@ -114,10 +114,10 @@ func wrongCode(code string, n int) string {
 	return wrong
 }
 
-func TestSignInCreatesAnAccountOnce(t *testing.T) {
+func TestSignInCreatesAccountOnce(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		challenge := a.signIn("Ana@Example.com")
-		for range 3 { // like mail scanners
+		for range 3 { // as email scanners do
 			a.find(challenge.Link)
 		}
 		if n := a.accounts(); n != 0 {
@@ -202,7 +202,7 @@ func TestMaxAttempts(t *testing.T) {
 		lucky := a.signIn("eva@example.com")
 		for i := range maxAttempts - 1 {
 			_, err := a.CheckCode(t.Context(), signingIn, lucky.Browser, wrongCode(lucky.Code, i))
-			wantError(t, "a wrong code", err, ErrWrongCode)
+			wantError(t, "wrong code", err, ErrWrongCode)
 		}
 		if _, err := a.CheckCode(t.Context(), signingIn, lucky.Browser, lucky.Code); err != nil {
 			t.Errorf("correct code at the last attempt: got %v, want no error", err)
@@ -318,7 +318,7 @@ func TestCodesAreSixDigits(t *testing.T) {
 	}
 }
 
-// concurrently runs calls at the same time.
+// concurrently makes several calls at the same time.
 func concurrently(times int, do func(i int)) {
 	var ready, all sync.WaitGroup
 	ready.Add(1)
@@ -371,7 +371,7 @@ func TestWithdraw(t *testing.T) {
 	})
 }
 
-// A code that is used for another purpose is not counted as an attempt.
+// Using a code for another purpose does not count as an attempt.
 func TestCodePurposes(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		change := a.change(a.account("ana@example.com"), "anna@example.com")
@@ -399,7 +399,7 @@ func TestChangeEmailEndsOtherSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a.emailOf(laptop) != "anna@example.com" || a.emailOf(thief) != "" || a.emailOf(ben) == "" {
-			t.Error("got other sessions ended, want only the account's other ones")
+			t.Error("got the wrong sessions ended, want only the account's other ones")
 		}
 		wantError(t, "second change", a.ChangeEmail(t.Context(), a.find(second.Link), a.accountOf(laptop), laptop), ErrSameAddress)
 	})

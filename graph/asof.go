@@ -75,7 +75,7 @@ func asOfOperation(op *ast.OperationDefinition, variables map[string]any) (asOf 
 	return AsOf{Date: date}, nil
 }
 
-// resolve returns the release that is selected, among those up to the index's.
+// resolve returns the selected release, which is that of the index or earlier.
 func (x *catalogIndex) resolve(asOf AsOf) (*ent.Release, error) {
 	if asOf.isNewest() {
 		return x.release, nil
@@ -92,11 +92,11 @@ func (x *catalogIndex) resolve(asOf AsOf) (*ent.Release, error) {
 		}
 	}
 	oldest := x.releases[min(len(x.releases)-1, x.release.ID-x.release.HistoryFrom)]
-	missing := "There is no release " + asOf.String()
+	missing := "Release " + asOf.String() + " cannot be read"
 	if asOf.Date != "" {
-		missing = "There is no release of " + asOf.Date + " or earlier"
+		missing = "No release of " + asOf.Date + " or earlier can be read"
 	}
-	return nil, problem.New(problem.NotFound, "%s that can be read: releases %d (%s) to %d (%s) can.",
+	return nil, problem.New(problem.NotFound, "%s; releases %d (%s) to %d (%s) can.",
 		missing, oldest.ID, oldest.FeedDate, x.release.ID, x.release.FeedDate)
 }
 
@@ -191,7 +191,7 @@ func (r *reader) versionEvents(ctx context.Context, slugs []string, limit int) (
 			entsql.In(journalentry.FieldEvent, events...),
 			entsql.LTE(journalentry.FieldReleaseNumber, r.release.ID),
 		))
-	// A removal is no version: it has the place of the version after it.
+	// A removal is not a version. It has the same place as the version after it.
 	place := entsql.Window(func(b *entsql.Builder) {
 		b.WriteString("sum(CASE WHEN " + journalentry.FieldEvent + " = '" + journal.EventToolRemoved + "' THEN 0 ELSE 1 END)")
 	})

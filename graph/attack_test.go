@@ -22,7 +22,8 @@ import (
 )
 
 // maxRejectTime is the CPU time that rejecting a request may take. It leaves room
-// for the race detector: what it guards against takes seconds or minutes.
+// for the race detector, because the attacks it guards against take seconds or
+// minutes.
 const maxRejectTime = time.Second
 
 // doubled returns nested fragments, each spreading the next one twice.
@@ -68,7 +69,7 @@ func TestHostileDocuments(t *testing.T) {
 		"a long search":                 {`{tools(filter: {search: "` + strings.Repeat("é", 201) + `"}) {meta {total}}}`, "BAD_USER_INPUT", "filter.search must have at most 200 characters."},
 		"a date that does not exist":    {`{tools(filter: {updatedSince: "2026-02-30"}) {meta {total}}}`, "BAD_USER_INPUT", "A Date must be an existing day in the form YYYY-MM-DD."},
 		"an unknown enum value":         {`{tools(sort: best) {meta {total}}}`, "GRAPHQL_VALIDATION_FAILED", `Value "best" does not exist in "ToolSort" enum.`},
-		"a list nested without bounds":  {"{tools(filter: {categories: " + strings.Repeat("[", 200_000), "GRAPHQL_PARSE_FAILED", "exceeded maximum nesting depth of 1000"},
+		"a deeply nested list":          {"{tools(filter: {categories: " + strings.Repeat("[", 200_000), "GRAPHQL_PARSE_FAILED", "exceeded maximum nesting depth of 1000"},
 		"an unused fragment":            {"{__typename} fragment F on Tool {" + strings.Repeat("slug:name slug ", 900) + "}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
 		"a long name":                   {"{" + strings.Repeat("x", 90_000) + "}", "QUERY_TOO_COMPLEX", "The document has a name of more than 200 characters."},
 		"a long argument":               {"{tools(" + strings.Repeat("x", 300) + ": 1) {meta {total}}}", "QUERY_TOO_COMPLEX", "The document has a name of more than 200 characters."},
@@ -85,7 +86,7 @@ func TestHostileDocuments(t *testing.T) {
 	}
 }
 
-// However invalid a document is, the response stays short.
+// The response to an invalid document is short, however many errors it has.
 func TestErrorsAreTruncated(t *testing.T) {
 	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	for name, query := range map[string]string{
@@ -98,7 +99,8 @@ func TestErrorsAreTruncated(t *testing.T) {
 		used := wait.CPU() - start
 		text, err := json.Marshal(result.Errors)
 		if err != nil || len(result.Errors) == 0 || len(text) > 10_000 || used > maxRejectTime {
-			t.Errorf("%s: got %d errors, %d bytes, %v of CPU time, %v", name, len(result.Errors), len(text), used, err)
+			t.Errorf("%s: got %d errors in %d bytes, %v of CPU time and %v, want some errors in at most 10,000 bytes and %v",
+				name, len(result.Errors), len(text), used, err, maxRejectTime)
 		}
 	}
 }
@@ -180,7 +182,7 @@ func TestInvalidRequests(t *testing.T) {
 		message string
 	}{
 		"a large body":             {post(`{"query":"` + strings.Repeat(" ", 20<<20) + `"}`), 413, "The request body is larger than 100000 bytes."},
-		"malformed, with a secret": {post(`{"query":"{feed}","password":"geheim" oops`), 400, "The body is not valid JSON."},
+		"malformed, with a secret": {post(`{"query":"{feed}","password":"s3cret" oops`), 400, "The body is not valid JSON."},
 		"a batch":                  {post(`[` + good + `,` + good + `]`), 400, "The body must be one JSON object: batches are not supported."},
 		"nothing":                  {post(``), 400, "The body is empty."},
 		"null":                     {post(`null`), 400, "The body must be one JSON object: batches are not supported."},
@@ -214,14 +216,14 @@ func TestInvalidRequests(t *testing.T) {
 			if recorder.Code != c.status || len(result.Errors) != 1 || result.Errors[0].Message != c.message || result.Data != nil {
 				t.Errorf("got %d %s, want %d %s", recorder.Code, body, c.status, c.message)
 			}
-			if strings.Contains(body, "geheim") {
+			if strings.Contains(body, "s3cret") {
 				t.Errorf("got %s, want no secret in it", body)
 			}
 		})
 	}
 }
 
-// FuzzHandler looks for a request that crashes the handler or gets a server
+// FuzzHandler looks for a request that crashes the handler or causes a server
 // error.
 func FuzzHandler(f *testing.F) {
 	handler := newHandler(newExecutor(testkit.Open(f, testkit.SQLite(f))))
@@ -315,7 +317,7 @@ func TestRejectingIsCheap(t *testing.T) {
 	slack := cpuSlack(t)
 	for name, query := range hostileDocuments() {
 		if len(query) > 100_000 {
-			t.Fatalf("%s: has %d bytes, want at most 100,000", name, len(query))
+			t.Fatalf("%s: got a document of %d bytes, want at most 100,000", name, len(query))
 		}
 		var result *graph.Result
 		least := time.Hour
@@ -335,8 +337,8 @@ func TestRejectingIsCheap(t *testing.T) {
 	}
 }
 
-// cpuSlack returns how much slower this build may be: under the race detector,
-// hashing and comparing take several times as long.
+// cpuSlack returns how many times slower this build may be. Under the race
+// detector, hashing and comparing take much longer.
 func cpuSlack(t *testing.T) time.Duration {
 	t.Helper()
 	if raceEnabled {
@@ -345,7 +347,7 @@ func cpuSlack(t *testing.T) time.Duration {
 	return 1
 }
 
-// A misspelled name in a short document gets a suggestion.
+// The error for a misspelled name in a short document suggests the right one.
 func TestSuggestions(t *testing.T) {
 	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	result := execute(t, e, "", "{tools {items {sluq}}}")
@@ -354,9 +356,9 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
-// Rejected requests leave nothing in the cache; executed ones take a bounded
+// Rejected requests leave nothing in the cache, and executed ones use a limited
 // amount of memory, however hostile their documents are.
-func TestCachedRequestsAreWeighed(t *testing.T) {
+func TestCachedRequestsUseLimitedMemory(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
 	const budget = 8 << 20
@@ -374,7 +376,7 @@ func TestCachedRequestsAreWeighed(t *testing.T) {
 	}
 	before := heap()
 	for i := range 300 {
-		// Some hundred lists of values that differ from request to request.
+		// Dozens of long lists, which differ from request to request.
 		query := fmt.Sprintf(`query Q%d($f: ToolFilter) {`, i) + repeated(40, `a%d: tools(limit: 1, filter: {categories: [`+strings.TrimSpace(strings.Repeat(`\"c\" `, 60))+`]}) {meta {total}} `) + `b: tools(limit: 1, filter: $f) {meta {total}}}`
 		body := fmt.Sprintf(`{"query":"%s","variables":{"f":{"categories":[%s"x%d"]}}}`, query, strings.Repeat(`"c",`, 90), i)
 		if got := serve(handler, post(body, "")); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"data"`) {
@@ -392,7 +394,7 @@ func TestCachedRequestsAreWeighed(t *testing.T) {
 // heap returns the number of bytes in use.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // frees what finalizers and pools held
+	runtime.GC() // frees memory that finalizers and pools held
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -17,9 +17,9 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// Documents that differ only in formatting share a cached response; all others
+// Documents that differ only in formatting share a cached response. All others
 // have their own.
-func TestEquivalentDocumentsShareAResponse(t *testing.T) {
+func TestEquivalentDocumentsShareResponse(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
 	responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
@@ -28,7 +28,7 @@ func TestEquivalentDocumentsShareAResponse(t *testing.T) {
 		t.Helper()
 		before := responses.Misses.Load()
 		if got := serve(handler, r); !strings.Contains(got.Body.String(), want) {
-			t.Errorf("got %s, want %s in it", got.Body, want)
+			t.Errorf("got %s, want %s", got.Body, want)
 		}
 		return responses.Misses.Load() - before
 	}
@@ -62,8 +62,8 @@ func TestEquivalentDocumentsShareAResponse(t *testing.T) {
 	}
 }
 
-// Invalid documents have their own errors, and a response with embeddings is only
-// sent to callers who may read them.
+// Invalid documents have their own errors, and a response with embeddings is sent
+// only to callers who may read them.
 func TestErrorsAndEmbeddingsAreNotShared(t *testing.T) {
 	h := demoHandler(t)
 	for range 2 {
@@ -75,7 +75,7 @@ func TestErrorsAndEmbeddingsAreNotShared(t *testing.T) {
 			`{"query":"{embeddings(slug: \"plume\") {hash}}"}`: "Embeddings require an API key.",
 		} {
 			if got := serve(h, post(body, "")); !strings.Contains(got.Body.String(), want) {
-				t.Errorf("%s: got %s, want %s in it", body, got.Body, want)
+				t.Errorf("%s: got %s, want %s", body, got.Body, want)
 			}
 		}
 		keyed := post(`{"query":"{embeddings(slug: \"plume\") {hash}}"}`, "")
@@ -87,7 +87,7 @@ func TestErrorsAndEmbeddingsAreNotShared(t *testing.T) {
 }
 
 // Documents with the maximum number of tokens are not mixed up.
-func TestDocumentsAtTheTokenLimit(t *testing.T) {
+func TestDocumentsAtTokenLimit(t *testing.T) {
 	h := demoHandler(t)
 	for _, query := range []string{"{tools(limit:1){meta{total}}}", "{tools(limit:2){items{slug}}}"} {
 		for missing := range 40 {

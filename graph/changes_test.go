@@ -105,7 +105,7 @@ func TestChanges(t *testing.T) {
 			`category: ""`:        {},
 			`category: "voix", types: [comparatif_published, tool_updated]`:                 {"comparatif_published a", "tool_updated v"},
 			`category: "code", types: [comparatif_published, comparatif_removed]`:           {"comparatif_published a", "comparatif_published b-vs-a", "comparatif_removed b-vs-a"},
-			`after: "evt_9000000000000000"`:                                                 {}, // as microseconds, of the year 2255
+			`after: "evt_9000000000000000"`:                                                 {}, // in microseconds, the year 2255
 			`after: "evt_9000000000000000", order: newest_first, types: [tool_removed]`:     {"tool_removed b"},
 			`after: "evt_1", order: newest_first, types: [catalog_published]`:               {},
 			`after: "` + all.Changes.Nodes[12].ID + `"`:                                     {"catalog_published"},
@@ -139,7 +139,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-func TestEveryEventIsAChangeType(t *testing.T) {
+func TestChangeTypesMatchEvents(t *testing.T) {
 	var values []string
 	for _, value := range loadSchema(t).Types["ChangeType"].EnumValues {
 		values = append(values, strings.ReplaceAll(value.Name, "_", "."))
@@ -184,7 +184,7 @@ func TestInvalidChangesArguments(t *testing.T) {
 
 // A client that follows the cursors sees every event once, in either order, while
 // imports run.
-func TestPagingWhileImportsRun(t *testing.T) {
+func TestChangesDuringImports(t *testing.T) {
 	var feeds [3][]byte
 	for i := range feeds {
 		feeds[i] = syntheticFeed(t, synth.Options{Tools: 40 + 10*i, Seed: 9, Revision: i})
@@ -237,8 +237,8 @@ func TestPagingWhileImportsRun(t *testing.T) {
 	})
 }
 
-// walkBack reads from the newest event to the oldest and checks that none is
-// missing, whatever was published meanwhile.
+// walkBack reads from the newest event to the oldest, and checks that none is
+// missing, even if new ones are published in the meantime.
 func walkBack(t *testing.T, e *graph.Executor, oldest string) {
 	t.Helper()
 	var seen []string
@@ -291,7 +291,7 @@ func storedEvents(t *testing.T, s *store.Store, types ...string) []string {
 	return ids
 }
 
-// A response is cached until the next release.
+// A response stays cached until the next release.
 func TestChangesAreCachedPerRelease(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog)

@@ -25,12 +25,12 @@ func TestCosts(t *testing.T) {
 		"{tools(limit: 3, filter: {icps: [mixte]}) {items {slug}}}":            1 + 1 + 3 + 5 + 100,
 		`{tools(limit: 3, filter: {search: "a"}) {items {slug}}}`:              1 + 1 + 3 + 5 + 100 + 1500,
 		"{tools(limit: 200, page: 7, filter: {icps: [mixte]}) {items {slug}}}": 1 + 1 + 200 + 5 + 100,
-		// A statement reads for all tools at once, so it is not multiplied.
+		// One statement reads the categories of all tools, so it counts once.
 		"{tools(limit: 100) {items {category {slug}}}}":                                        1 + 1 + 100*2 + 5 + 5,
 		"{categories {a: tools(limit: 1) {slug} b: tools(limit: 1) {slug}}}":                   1 + 20*4 + 3*5,
 		"{toolGroups(by: tier) {key}}":                                                         1 + 20 + 5 + 200,
 		"{scoreHistogram {count}}":                                                             1 + 10 + 5 + 200,
-		"{scoreHistogram(filter: {tierless: 1}) {count}}":                                      0, // refused before it is priced
+		"{scoreHistogram(filter: {tierless: 1}) {count}}":                                      0, // rejected before its cost is computed
 		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":                       1 + 10 + 5 + 200 + 100 + 1500,
 		"{priceChangeCounts {count}}":                                                          1 + 100 + 5 + 1000,
 		`{comparisons(limit: 1, category: "code") {items {slug}}}`:                             1 + 1 + 1 + 5 + 100,
@@ -64,12 +64,12 @@ func TestCosts(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", query, got, want)
 		}
 	}
-	// A catalog of 5,000 tools costs a twentieth.
+	// In a catalog of 5,000 tools, a filter costs a twentieth.
 	small := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Tools: func() int { return 5_000 }})
 	if got, want := execute(t, small, "", "{tools(limit: 3, filter: {icps: [mixte]}) {items {slug}}}").Cost, 1+1+3+5+5; got != want {
 		t.Errorf("5,000 tools: got %d, want %d", got, want)
 	}
-	// A filter in a variable costs the same as a literal.
+	// A filter in a variable costs the same as a literal one.
 	const query = "query ($f: ToolFilter) {tools(limit: 3, filter: $f) {items {slug}}}"
 	for cost, filter := range map[int]any{10: nil, 110: map[string]any{"categories": []any{"code"}}, 1610: map[string]any{"search": "code"}} {
 		if got := execute(t, e, "", query, map[string]any{"f": filter}).Cost; got != cost {
@@ -79,7 +79,7 @@ func TestCosts(t *testing.T) {
 }
 
 // The examples in the guides and large everyday queries stay within the limit.
-func TestEverydayQueriesAreWithinTheLimit(t *testing.T) {
+func TestEverydayQueriesAreWithinLimit(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
 		for _, query := range []string{
 			`{categories: toolGroups(by: category) {key count avgScore maxScore} paid: toolGroups(by: pricing, filter: {scoreMin: 8}) {key count}

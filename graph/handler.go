@@ -29,8 +29,8 @@ type Handler struct {
 	persisted *cache.Table[string] // documents by their hash: automatic persisted queries
 	streams   streams
 
-	// Heartbeat is the longest silence of a stream; MaxStreams limits the open
-	// streams of all callers. Set them before the first request.
+	// Heartbeat is the maximum time between two messages of a stream; MaxStreams
+	// limits the open streams of all callers. Set them before the first request.
 	Heartbeat  time.Duration
 	MaxStreams int
 }

@@ -50,7 +50,7 @@ func syntheticFeed(t testing.TB, opts synth.Options) []byte {
 	return buf.Bytes()
 }
 
-// onDemoCatalog runs test with an executor over the demo catalog, on each database.
+// onDemoCatalog runs a test with an executor for the demo catalog on each database.
 func onDemoCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -78,7 +78,7 @@ func mustExecute(t testing.TB, e *graph.Executor, query string, variables ...map
 	return string(result.Data)
 }
 
-// decode decodes data into a type of the test's choice.
+// decode decodes JSON into a value of type T.
 func decode[T any](t testing.TB, data string) T {
 	t.Helper()
 	var value T
@@ -99,7 +99,7 @@ func expect[T any](t testing.TB, what string, got, want T) {
 func wantRejected(t testing.TB, result *graph.Result, code, message string) {
 	t.Helper()
 	if len(result.Errors) == 0 {
-		t.Errorf("got %s, want the error %s", result.Data, code)
+		t.Errorf("got %s, want error %s", result.Data, code)
 		return
 	}
 	first := result.Errors[0]

@@ -41,8 +41,8 @@ func (r *reader) fillHistory(ctx context.Context, tools []*model.Tool) error {
 	return nil
 }
 
-// historyOf returns one entry for each day with a change. The last entry always
-// is the tool's present state.
+// historyOf returns one entry for each day with a change. The last entry is
+// always the tool's present state.
 func historyOf(t *model.Tool, changes []historyChange) []*model.ToolMoment {
 	// The sort is stable: on the same day, price changes follow the journal.
 	slices.SortStableFunc(changes, func(a, b historyChange) int { return cmp.Compare(a.at, b.at) })

@@ -60,7 +60,8 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// Even if the sources disagree, the last entry is the present state.
+// Even if the price history contradicts the price, the last entry is the present
+// state.
 func TestHistoryEndsWithPresentState(t *testing.T) {
 	odd := feed.PriceChange{ChangedAt: "2026-12-24", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois"}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -91,7 +92,7 @@ func TestHistoryOfManyTools(t *testing.T) {
 			counts = append(counts, statements.Load())
 		}
 		if counts[0] != counts[1] || counts[0] > 14 {
-			t.Errorf("got %v statements, want as many for 200 tools as for 10", counts)
+			t.Errorf("got %v statements for 10 and 200 tools, want equal numbers of at most 14", counts)
 		}
 		wantRejected(t, execute(t, newExecutor(s), auth.Developer, `{tools(limit: 200) {items {a: history {at} b: history {at score} history {at pricing price score} comparisons {toolA {slug ... on Tool {history {at}}}}}}}`),
 			"QUERY_TOO_COMPLEX", "The operation costs 47637, more than the limit of 20000: request fewer items, fields or filtered lists at once.")

@@ -48,7 +48,7 @@ func post(body, accept string) *http.Request {
 	return r
 }
 
-func TestAudits(t *testing.T) {
+func TestGraphQLOverHTTPAudits(t *testing.T) {
 	dir := filepath.Join("testdata", "audits")
 	testkit.NPM(t, dir)
 	server := httptest.NewServer(demoHandler(t))
@@ -57,8 +57,9 @@ func TestAudits(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "run.mjs", server.URL)
 	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "61 passed, 0 failed") {
-		t.Errorf("%v\n%s", err, out)
+	const want = "61 passed, 0 failed"
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("got %v and\n%s\nwant %s", err, out, want)
 	}
 }
 
@@ -152,18 +153,18 @@ func (f failingCatalog) WithRelease(context.Context, func(context.Context, *ent.
 }
 
 func TestUnavailableDatabase(t *testing.T) {
-	h := newHandler(newExecutor(failingCatalog{err: errors.New("pq: secret words of a database")}))
+	h := newHandler(newExecutor(failingCatalog{err: errors.New("pq: internal details of a database")}))
 	r := post(`{"query":"{feed {release}}"}`, "")
 	got := serve(h, r.WithContext(problem.WithRequestID(r.Context(), "R1")))
 	expect(t, "response", got.Body.String(), `{"errors":[{"message":"The catalog cannot be read at the moment.","extensions":{"code":"UNAVAILABLE","requestId":"R1"}}]}`)
 	expect(t, "status", []any{got.Code, got.Header().Get("Retry-After")}, []any{503, "5"})
 	if got := serve(h, post(`{"query":"{__schema {queryType {name}}}"}`, "")); got.Code != 200 {
-		t.Errorf("got %d for the schema, want 200 without a database", got.Code)
+		t.Errorf("schema without a database: got %d, want 200", got.Code)
 	}
 }
 
 // A failed statement fails the whole operation.
-func TestDatabaseFailsDuringAnOperation(t *testing.T) {
+func TestDatabaseFailsDuringOperation(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog)
 		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE categories RENAME TO elsewhere"); err != nil {
@@ -175,7 +176,7 @@ func TestDatabaseFailsDuringAnOperation(t *testing.T) {
 	})
 }
 
-// panickingCatalog returns no client on request, so that readers panic.
+// panickingCatalog can be made to return a nil client, so that readers panic.
 type panickingCatalog struct {
 	*store.Store
 	panics bool
@@ -200,7 +201,7 @@ func TestPanicIsMasked(t *testing.T) {
 	}
 }
 
-// A response is from one release, however fast others are published.
+// Each response comes from one release, however fast new ones are published.
 func TestOperationsReadOneRelease(t *testing.T) {
 	var feeds [2][]byte
 	for i := range feeds {

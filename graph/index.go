@@ -22,10 +22,10 @@ import (
 	"palmares/internal/core/store"
 )
 
-// catalogIndex holds one release of the catalog in memory: of every tool, what
-// filters, orders and groups need; every category and published comparison; and
-// as many entities as its share of the memory budget allows. Apart from
-// entities, which are added as they are read, it never changes.
+// catalogIndex holds one release of the catalog in memory: the values of every
+// tool that filters, orders and groups need, every category and published
+// comparison, and as many entities as its share of the memory budget allows.
+// Apart from entities, which are added as they are read, it never changes.
 type catalogIndex struct {
 	release     *ent.Release   // nil before the first import
 	releases    []*ent.Release // up to this one, newest first
@@ -45,8 +45,8 @@ type catalogIndex struct {
 	versions     atomic.Pointer[timeline]
 }
 
-// indexedTool is what the index always holds of a tool. Numbers that a tool
-// does not have are NaN, which satisfies no condition.
+// indexedTool has the values of a tool that are always in the index. Numbers
+// that a tool does not have are NaN, which satisfies no condition.
 type indexedTool struct {
 	slug, nameKey, category, updatedAt, retiredAt string
 
@@ -76,7 +76,7 @@ func (t *indexedTool) size() int64 {
 
 func (t *indexedTool) active() bool { return t.retiredAt == "" }
 
-// entity is all that is stored of a tool, except for its review.
+// entity has all stored data of a tool except its review.
 type entity struct {
 	tool         *model.Tool // one of these is nil
 	retired      *model.RetiredTool
@@ -103,7 +103,7 @@ func (x *catalogIndex) find(slug string) (position int, ok bool) {
 }
 
 // indexFor returns the index of a release. If it is not in memory, it is read,
-// which needs a transaction: without one, nobody knows yet what was read.
+// which needs a transaction: without one, it could mix two releases.
 func (e *Executor) indexFor(ctx context.Context, release *ent.Release) (*catalogIndex, error) {
 	current := e.index.Load()
 	if current.isOf(release) {
@@ -139,8 +139,8 @@ func (e *Executor) reserve() {
 // semaphore lets one index be read at a time. It is full meanwhile.
 type semaphore chan struct{}
 
-// lock waits for the others. A frozen database must not block an operation for
-// longer than its own time.
+// lock waits until no other index is being read, or ctx ends: a frozen database
+// must not block an operation beyond its time limit.
 func (s semaphore) lock(ctx context.Context) (unlock func(), err error) {
 	select {
 	case s <- struct{}{}:

@@ -18,7 +18,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// allOfTools selects everything that is stored of tools except their reviews.
+// allOfTools selects all stored fields of tools except their reviews.
 const allOfTools = `{slug name domain categorySlug category {slug label toolCount avgScore} icp icpCode pricing price priceAmount pricePeriod
 	score verifiability obsolescence tagline canonicalUrl avisUrl alternativesUrl updatedAt tier mainstream
 	priceHistory {changedAt price pricing previousPrice previousPricing} comparisons {slug title toolA {slug} toolB {slug} winner {name}}}`
@@ -36,7 +36,8 @@ func readAll(t testing.TB, e *graph.Executor) string {
 	}
 }
 
-// Whatever part of the catalog fits into memory, operations return the same.
+// Operations return the same data, whether all, some or none of the catalog fits
+// into memory.
 func TestMemoryBudgetChangesNoResponse(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 200, Seed: 5})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -60,13 +61,13 @@ func TestMemoryBudgetChangesNoResponse(t *testing.T) {
 	})
 }
 
-// An executor that goes from release to release returns the same as one that
-// reads each of them for the first time.
+// An executor that follows several releases returns the same data as one that
+// starts with each of them.
 func TestReleasesReplaceEachOther(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
 		if got := mustExecute(t, e, `{tools {meta {total}} categories {slug} comparisons {meta {total}} toolGroups(by: category) {key} priceChangeCounts {count}}`); !strings.Contains(got, `"total":0`) {
-			t.Errorf("got %s before the first release, want no tools", got)
+			t.Errorf("before the first release: got %s, want no tools", got)
 		}
 		for revision := range 4 {
 			publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
@@ -105,13 +106,13 @@ func TestUnchangedToolsAreReadOnce(t *testing.T) {
 			read = append(read, rows.Load())
 		}
 		if read[0] < 120 || read[1] == 0 || read[1] > 60 {
-			t.Errorf("got %v tools read for two releases, want all of them and then a few", read)
+			t.Errorf("got %v tools read for two releases, want all tools and then at most 60", read)
 		}
 	})
 }
 
-// With the catalog in memory, an operation that reads no review and no history
-// needs no database.
+// While the catalog is in memory, operations that read neither reviews nor
+// histories need no database.
 func TestOperationsWithoutDatabase(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog)
@@ -152,7 +153,7 @@ func TestOperationsWithoutDatabase(t *testing.T) {
 			}
 		}
 		if got := execute(t, e, auth.Developer, `{embeddings(slug: "plume") {chunks {text}}}`); len(got.Errors) == 0 {
-			t.Errorf("got %s for a review without a database, want an error", got.Data)
+			t.Errorf("review without a database: got %s, want an error", got.Data)
 		}
 	})
 }

@@ -51,7 +51,7 @@ func TestResponseLimit(t *testing.T) {
 			t.Errorf("got %d bytes of data, want none", len(result.Data))
 		}
 
-		// A response of exactly the limit is sent.
+		// A response whose size is exactly the limit is sent.
 		whole := mustExecute(t, newExecutor(s), aliased(4, field))
 		fields := int64(len(whole) - len(`{"a0":,"a1":,"a2":,"a3":}`))
 		if result := execute(t, limitedTo(s, fields), "", aliased(4, field)); len(result.Errors) > 0 || string(result.Data) != whole {
@@ -61,7 +61,7 @@ func TestResponseLimit(t *testing.T) {
 	})
 }
 
-// Waiting fields read nothing once the response is too large.
+// Fields that are still waiting read nothing once the response is too large.
 func TestResponseLimitStopsReading(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -105,7 +105,7 @@ func TestResponseLimitOverHTTP(t *testing.T) {
 	}
 }
 
-// The server's own operations have no limit.
+// The limit does not apply to the server's own operations.
 func TestResponseLimitExemptsOwnOperations(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
@@ -141,7 +141,7 @@ func TestQueryTimeout(t *testing.T) {
 			}
 		}
 		if log.Len() > 0 {
-			t.Errorf("got the log lines %s, want none", &log)
+			t.Errorf("got log lines %s, want none", &log)
 		}
 
 		healthy = false
@@ -156,10 +156,10 @@ func TestQueryTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := e.Execute(t.Context(), graph.Request{Operation: op}).Problem(); got == nil || got.Code != "TIMEOUT" || got.Code.Status() != http.StatusServiceUnavailable {
-			t.Errorf("got %+v for an own operation, want 503 TIMEOUT", got)
+			t.Errorf("the server's own operation: got %+v, want 503 TIMEOUT", got)
 		}
 		if !strings.Contains(log.String(), "code=TIMEOUT") {
-			t.Errorf("got the log lines %s, want one of the timeout", &log)
+			t.Errorf("got log lines %s, want one about the timeout", &log)
 		}
 	})
 }

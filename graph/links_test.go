@@ -52,7 +52,7 @@ func TestRetiredToolsInComparisons(t *testing.T) {
 				{c.ToolA.Typename, c.ToolA.Slug, c.ToolA.Reason, c.ToolA.Price}, {c.ToolB.Typename, c.ToolB.Slug, c.ToolB.Reason, c.ToolB.Price},
 			} {
 				if (side.typename == "RetiredTool") != (side.reason != "") || (side.typename == "Tool") != (side.price != "") {
-					t.Errorf("%s: got %+v, want a reason for a retired and a price for an active tool", c.Slug, side)
+					t.Errorf("%s: got %+v, want a reason for a retired tool and a price for an active one", c.Slug, side)
 				}
 				if side.reason == "" {
 					continue
@@ -60,7 +60,7 @@ func TestRetiredToolsInComparisons(t *testing.T) {
 				retired++
 				back := mustExecute(t, e, `query ($slug: String!) {retiredTool(slug: $slug) {comparisons {slug}} tool(slug: $slug) {slug}}`, map[string]any{"slug": side.slug})
 				if !strings.Contains(back, `{"slug":"`+c.Slug+`"}`) || !strings.HasSuffix(back, `"tool":null}`) {
-					t.Errorf("%s: got %s, want only a retired tool with %s", side.slug, back, c.Slug)
+					t.Errorf("%s: got %s, want only a retired tool with comparison %s", side.slug, back, c.Slug)
 				}
 			}
 		}
@@ -75,7 +75,7 @@ func TestUnpublishedComparisonsAreHidden(t *testing.T) {
 	})
 }
 
-// The same list with different aliases has the fields of each.
+// The same list under several aliases has the fields of each alias.
 func TestCategoryToolsWithAliases(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
 		expect(t, "aliases", mustExecute(t, e, `{category(slug: "voix") {a: tools(limit: 1) {slug} b: tools(limit: 1) {name} c: tools(limit: 2, sort: name_asc) {slug}}
@@ -85,7 +85,7 @@ func TestCategoryToolsWithAliases(t *testing.T) {
 	})
 }
 
-// Each list of a category's tools has its own limit, also if the same category is
+// Each list of a category's tools has its own limit, even if the same category is
 // selected in several places or nested.
 func TestCategoryToolsInSeveralPlaces(t *testing.T) {
 	const first, second = `{"slug":"grain-de-gorge"}`, `{"slug":"greffier-8"}`
@@ -162,8 +162,9 @@ func TestComparisonsLimit(t *testing.T) {
 	})
 }
 
-// Tools, categories, comparisons and prices are read from the database once, in
-// as many statements for 10 tools as for 200. Reviews are read each time.
+// Tools, categories, comparisons and prices are read from the database once, and
+// the number of statements does not depend on the number of tools. Reviews are
+// read each time.
 func TestStatementCount(t *testing.T) {
 	const query = `query ($limit: Int!) {tools(limit: $limit) {meta {total} items {slug name category {label}
 		comparisons {title toolA {name score} toolB {name score}} priceHistory {changedAt price} embeddings {chunks {id text}}}}}`

@@ -17,8 +17,8 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// onSyntheticCatalog runs test with a catalog that has many ties, and all its
-// active tools.
+// onSyntheticCatalog runs a test with a catalog in which many tools have equal
+// values, and with all its active tools.
 func onSyntheticCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor, all []*ent.Tool)) {
 	t.Helper()
 	data := syntheticFeed(t, synth.Options{Tools: 330, Seed: 3})
@@ -28,7 +28,7 @@ func onSyntheticCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor,
 	})
 }
 
-// sorts are independent implementations of the orders.
+// sorts are independent implementations of the sort orders.
 var sorts = map[string]func(a, b *ent.Tool) int{
 	"score_desc":   func(a, b *ent.Tool) int { return scores(a, b, -1) },
 	"score_asc":    func(a, b *ent.Tool) int { return scores(a, b, 1) },
@@ -169,7 +169,7 @@ func TestFilters(t *testing.T) {
 					matching = append(matching, t)
 				}
 			}
-			for range 2 { // the second time, the count is known
+			for range 2 { // the second time, the count is cached
 				result := decode[struct {
 					Tools struct {
 						Items []slugItem
@@ -223,7 +223,7 @@ func TestAggregates(t *testing.T) {
 	})
 }
 
-// Connections have the same items as pages, read from either end.
+// Connections have the same items as pages, whichever end they are read from.
 func TestConnectionsMatchPages(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
 		for pages, connection := range map[string]string{
@@ -277,17 +277,16 @@ func walk(t *testing.T, e *graph.Executor, connection, size, from string) []stri
 	}
 }
 
-// Pages of a long list, from the first to the last, hold the same tools as its
-// connection.
+// The pages of a long list have the same tools as its connection.
 func TestLongLists(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 900, Seed: 3})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
-		pagesEqualConnection(t, newExecutor(s))
+		comparePagesAndConnection(t, newExecutor(s))
 	})
 }
 
-func pagesEqualConnection(t *testing.T, e *graph.Executor) {
+func comparePagesAndConnection(t *testing.T, e *graph.Executor) {
 	for _, list := range []string{"sort: score_desc", "sort: score_asc", "sort: name_desc", "sort: price_asc", "sort: updated_desc", `sort: name_asc, filter: {verifiabilityMin: 1}`} {
 		var want []string
 		for after := "null"; after != ""; {

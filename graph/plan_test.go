@@ -18,13 +18,13 @@ type planRows interface {
 	Close() error
 }
 
-// The journal only grows, so all reads of it use an index.
-func TestTheJournalIsReadFromIndexes(t *testing.T) {
+// The journal only grows, so all reads must use an index.
+func TestJournalReadsUseIndexes(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i := range 3 {
 			publish(t, s, syntheticFeed(t, synth.Options{Tools: 1500, Seed: 1, Revision: i}))
 		}
-		if _, err := s.Write.ExecContext(t.Context(), "ANALYZE journal_entries"); err != nil { // as autovacuum does in time
+		if _, err := s.Write.ExecContext(t.Context(), "ANALYZE journal_entries"); err != nil { // as autovacuum does sooner or later
 			t.Fatal(err)
 		}
 		explain, byNumber := "EXPLAIN ", "journal_entries_pkey"
@@ -64,7 +64,7 @@ func TestTheJournalIsReadFromIndexes(t *testing.T) {
 	})
 }
 
-// planOf returns the text of a plan: the last column of each row.
+// planOf returns the text of a plan, which is in the last column of each row.
 func planOf(t *testing.T, rows planRows) string {
 	t.Helper()
 	defer rows.Close()

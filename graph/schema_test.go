@@ -33,7 +33,7 @@ func TestSchemaHasDescriptions(t *testing.T) {
 	check := func(what, description string) {
 		described++
 		if strings.TrimSpace(description) == "" {
-			t.Errorf("got no description for %s, want one", what)
+			t.Errorf("%s: got no description, want one", what)
 		}
 	}
 	for name, definition := range loadSchema(t).Types {
@@ -59,7 +59,8 @@ func TestSchemaHasDescriptions(t *testing.T) {
 	}
 }
 
-// The generated code is what graph/generate writes in a copy of the module.
+// The generated code is the same that graph/generate writes in a copy of the
+// module.
 func TestGeneratedCodeIsFresh(t *testing.T) {
 	module := t.TempDir()
 	for _, part := range []string{"go.mod", "go.sum", "gqlgen.yml", "graph", "auth", "ent", "internal"} {
@@ -67,8 +68,8 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 	}
 	generate := exec.Command("go", "run", "./graph/generate")
 	generate.Dir = module
-	// With these settings, compiled packages do not depend on their folder and are
-	// cached for all copies.
+	// With these settings, compiled packages do not depend on their folder, so the
+	// build cache is shared by all copies.
 	generate.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath")
 	if out, err := generate.CombinedOutput(); err != nil {
 		t.Fatalf("got %v, want success\n%s", err, out)

@@ -19,22 +19,22 @@ func TestSearch(t *testing.T) {
 			return slugsOf(decode[struct{ Tools struct{ Items []slugItem } }](t, mustExecute(t, e, "{tools("+arguments+") {items {slug}}}")).Tools.Items)
 		}
 		if got := found(`filter: {search: "plume"}`); len(got) == 0 || got[0] != "plume" {
-			t.Errorf("got %v for an exact name, want it first", got)
+			t.Errorf("exact name: got %v, want plume first", got)
 		}
 		both := found(`filter: {search: "code agent"}`)
 		if len(both) == 0 || !slices.Equal(both, found(`filter: {search: "AGENT  d'Côde"}`)) {
 			t.Errorf("got %v and %v, want the same tools for the same words", both, found(`filter: {search: "AGENT  d'Côde"}`))
 		}
 		if got, want := found(`filter: {search: "plmue"}`), found(`filter: {search: "plume"}`); len(got) == 0 || got[0] != want[0] {
-			t.Errorf("got %v for a typo, want %v", got, want)
+			t.Errorf("typo: got %v, want the first of %v", got, want)
 		}
 		sorted := found(`filter: {search: "code agent"}, sort: name_asc`)
 		slices.Sort(both)
 		if slices.Sort(sorted); !slices.Equal(sorted, both) {
-			t.Errorf("got %v in another order, want %v", sorted, both)
+			t.Errorf("sorted by name: got %v, want %v", sorted, both)
 		}
 		if got := found(`filter: {search: "code", categories: ["voix"], scoreMin: 10}`); len(got) != 0 {
-			t.Errorf("got %v with other conditions, want none", got)
+			t.Errorf("with other filters: got %v, want none", got)
 		}
 		for _, text := range []string{"🙂", "…!?", "%", "_", `\\\"`, "NEAR(a b)", "a* OR b", "שלום", strings.Repeat("x", 200)} {
 			execute(t, e, auth.Developer, `query ($q: String) {tools(filter: {search: $q}) {items {slug}}}`, map[string]any{"q": text})
@@ -51,9 +51,9 @@ func TestSearch(t *testing.T) {
 	})
 }
 
-// The pages and the connection of a search hold the same tools in the same
-// order: exact names, names that start with the text, names with its words, the
-// rest; each by score.
+// The pages and the connection of a search have the same tools in the same order:
+// exact names, names that start with the text, names that contain its words, and
+// the rest, each group by score.
 func TestRelevance(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
 		const query = `filter: {search: "a"}`

@@ -27,7 +27,7 @@ type accountServer struct {
 	*streamServer
 	accounts *auth.Accounts
 	checks   atomic.Int64
-	upgrades atomic.Int64 // seen by checks
+	upgrades atomic.Int64 // larger plans that checks have seen
 }
 
 func newAccountServer(t *testing.T, s *store.Store, config graph.StreamConfig) *accountServer {
@@ -78,14 +78,14 @@ func (l *accountServer) openAs(t *testing.T, caller string) *stream {
 	return l.open(t, "X-Forwarded-For", caller)
 }
 
-func wantStreamRejected(t *testing.T, s *stream, retryAfter, says string) {
+func wantStreamRejected(t *testing.T, s *stream, retryAfter, message string) {
 	t.Helper()
 	if s.StatusCode != 429 {
-		t.Fatalf("got %d, want 429: %s", s.StatusCode, says)
+		t.Fatalf("got %d, want 429: %s", s.StatusCode, message)
 	}
 	body := strings.Join(collect(s), "")
-	if s.Header.Get("Retry-After") != retryAfter || !strings.Contains(body, `"code":"TOO_MANY_REQUESTS"`) || !strings.Contains(body, says) {
-		t.Errorf("got %d, Retry-After %q, %s, want 429 after %s: %s", s.StatusCode, s.Header.Get("Retry-After"), body, retryAfter, says)
+	if s.Header.Get("Retry-After") != retryAfter || !strings.Contains(body, `"code":"TOO_MANY_REQUESTS"`) || !strings.Contains(body, message) {
+		t.Errorf("got Retry-After %q and %s, want %s and %s", s.Header.Get("Retry-After"), body, retryAfter, message)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestStreamsPerCaller(t *testing.T) {
 			callers []string // counted as one
 			limit   int
 			other   string
-			says    string
+			message string
 		}{
 			{"anonymous", []string{"192.0.2.1"}, 5, "192.0.2.2", "without an API key, 5 may be open"},
 			{"IPv6", []string{"2001:db8::1", "2001:db8::2:0:0:3"}, 5, "2001:db8:0:1::1", "without an API key, 5 may be open"},
@@ -111,17 +111,17 @@ func TestStreamsPerCaller(t *testing.T) {
 			for i := range c.limit {
 				one := l.openAs(t, c.callers[i%len(c.callers)])
 				if one.StatusCode != 200 {
-					t.Fatalf("%s: got %d for stream %d, want 200", c.name, one.StatusCode, i+1)
+					t.Fatalf("%s, stream %d: got %d, want 200", c.name, i+1, one.StatusCode)
 				}
 				if first == nil {
 					first = one
 				}
 			}
 			for _, caller := range c.callers {
-				wantStreamRejected(t, l.openAs(t, caller), "60", c.says)
+				wantStreamRejected(t, l.openAs(t, caller), "60", c.message)
 			}
 			if got := l.openAs(t, c.other).StatusCode; got != 200 {
-				t.Errorf("%s: got %d for another caller, want 200", c.name, got)
+				t.Errorf("%s, another caller: got %d, want 200", c.name, got)
 			}
 			open += c.limit + 1
 			expect(t, "open", l.OpenStreams(), open)
@@ -143,7 +143,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 		l.publish(t)
 		revoked, deleted := l.account(t, "revoked@example.com", auth.Pro), l.account(t, "deleted@example.com", auth.Developer)
 		ended, upgraded := l.account(t, "ended@example.com", auth.Pro), l.account(t, "upgraded@example.com", auth.Developer)
-		goOn := []*stream{l.openAs(t, revoked[1]), l.openAs(t, upgraded[0]), l.openAs(t, "192.0.2.1")}
+		continuing := []*stream{l.openAs(t, revoked[1]), l.openAs(t, upgraded[0]), l.openAs(t, "192.0.2.1")}
 		find := func(email string) *ent.Account {
 			t.Helper()
 			acc, err := l.accounts.Find(t.Context(), email)
@@ -152,21 +152,15 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 			}
 			return acc
 		}
-		succeed := func(err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
 
 		one, two := l.openAs(t, revoked[0]), l.openAs(t, revoked[0])
-		succeed(l.accounts.Revoke(t.Context(), revoked[0]))
+		testkit.Check(t, l.accounts.Revoke(t.Context(), revoked[0]))
 		one.waitForEnd(t)
 		two.waitForEnd(t)
 		expect(t, "with a revoked key", l.openAs(t, revoked[0]).StatusCode, 401)
 
 		one = l.openAs(t, deleted[0])
-		succeed(l.accounts.Delete(t.Context(), find("deleted@example.com")))
+		testkit.Check(t, l.accounts.Delete(t.Context(), find("deleted@example.com")))
 		one.waitForEnd(t)
 		expect(t, "with a deleted account", l.openAs(t, deleted[0]).StatusCode, 401)
 
@@ -174,7 +168,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 		for range auth.Developer.Terms().Streams + 1 {
 			many = append(many, l.openAs(t, ended[0]))
 		}
-		succeed(l.accounts.SetPlan(t.Context(), find("ended@example.com"), auth.Developer))
+		testkit.Check(t, l.accounts.SetPlan(t.Context(), find("ended@example.com"), auth.Developer))
 		for _, one := range many {
 			one.waitForEnd(t)
 		}
@@ -183,14 +177,14 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 		}
 		wantStreamRejected(t, l.openAs(t, ended[0]), "60", "your plan allows 20")
 
-		// A larger plan ends nothing.
-		succeed(l.accounts.SetPlan(t.Context(), find("upgraded@example.com"), auth.Pro))
+		// A larger plan ends no stream.
+		testkit.Check(t, l.accounts.SetPlan(t.Context(), find("upgraded@example.com"), auth.Pro))
 		wait.Until(t, "the larger plan is noticed", func() bool { return l.upgrades.Load() > 0 })
 		until := l.checks.Load() + 200
 		wait.Until(t, "callers are checked again", func() bool { return l.checks.Load() > until })
 		l.publish(t)
 		l.executor.AnnounceRelease()
-		for _, one := range goOn {
+		for _, one := range continuing {
 			if got := one.events(t, 1)[0]; !strings.Contains(got, `"release":2}`) {
 				t.Errorf("got %s, want release 2", got)
 			}
@@ -198,9 +192,9 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 	})
 }
 
-// A stream ends after its time with a hint to reconnect, and the next one
-// continues without a gap.
-func TestStreamsEndAfterTheirTime(t *testing.T) {
+// A stream ends after its maximum duration with a hint to reconnect, and the next
+// one continues without a gap.
+func TestStreamsEndAfterMaxDuration(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		l := newAccountServer(t, s, graph.StreamConfig{MaxDuration: 50 * time.Millisecond})
 		l.publish(t)
@@ -211,7 +205,7 @@ func TestStreamsEndAfterTheirTime(t *testing.T) {
 			for i := 0; i < len(headers); i += 2 {
 				r.Header.Set(headers[i], headers[i+1])
 			}
-			return serve(l.Handler, r).Body.String() // until it ends
+			return serve(l.Handler, r).Body.String() // after the stream has ended
 		}
 		const start, end = "retry: 2000\nid: %s\n\n", "retry: 2000\n: reconnect to continue\n\n"
 		event := "event: next\nid: %s\ndata: {\"data\":{\"catalogPublished\":{\"release\":%d}}}\n\n"
@@ -219,7 +213,7 @@ func TestStreamsEndAfterTheirTime(t *testing.T) {
 		l.publish(t) // while no client is connected
 		ids = publications(t, s)
 		want := fmt.Sprintf(start, ids[1]) + fmt.Sprintf(event, ids[2], 3) + end
-		wait.Until(t, "the stream continues", func() bool { // a slow machine needs more than one stream for it
+		wait.Until(t, "the stream continues", func() bool { // on a slow machine, one stream may be too short
 			got := read("Last-Event-ID", ids[1])
 			return got == want
 		})
@@ -242,7 +236,7 @@ func TestStreamsOfClientsThatDoNotRead(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(5 * time.Minute):
-		t.Fatal("got an open stream, want its end")
+		t.Fatal("got an open stream, want it to end")
 	}
 	expect(t, "open", l.OpenStreams(), 0)
 }

@@ -19,7 +19,7 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// serverLimit is the server's own time limit for a request.
+// serverLimit is the server's time limit for a request.
 const serverLimit = 10 * time.Second
 
 // streamServer serves streams with the time limits of the real server.
@@ -77,8 +77,8 @@ func (c *trackedConn) SetWriteDeadline(until time.Time) error {
 	return c.Conn.SetWriteDeadline(until)
 }
 
-// extended counts the connections with a later write deadline than the server's
-// for a request that started at the given time.
+// extended counts the connections whose write deadline is later than the server's
+// limit for a request that started at the given time.
 func (c *connections) extended(started time.Time) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ const subscribe = `subscription {catalogPublished {release}}`
 // stream is an open stream, read line by line.
 type stream struct {
 	*http.Response
-	lines      chan string // closed at the end
+	lines      chan string // closed when the stream ends
 	disconnect context.CancelFunc
 }
 
@@ -140,7 +140,7 @@ func (l *streamServer) open(t *testing.T, headers ...string) *stream {
 	return s
 }
 
-// events returns the next n events without comments.
+// events returns the next n events, skipping comments.
 func (s *stream) events(t *testing.T, n int) []string {
 	t.Helper()
 	var events []string
@@ -150,7 +150,7 @@ func (s *stream) events(t *testing.T, n int) []string {
 		case line, ok := <-s.lines:
 			switch {
 			case !ok:
-				t.Fatalf("got the end of the stream after %q, want %d events", events, n)
+				t.Fatalf("got %q and the end of the stream, want %d events", events, n)
 			case strings.HasPrefix(line, ":"):
 			case line == "" && event != "":
 				events, event = append(events, event), ""
@@ -174,20 +174,15 @@ func (s *stream) waitForEnd(t *testing.T) {
 				return
 			}
 			if strings.HasPrefix(line, "event: complete") {
-				t.Errorf("got %q, want no event that keeps clients from reconnecting", line)
+				t.Errorf("got %q, want no complete event, because clients would not reconnect", line)
 			}
 		case <-deadline:
-			t.Fatal("got an open stream, want its end")
+			t.Fatal("got an open stream, want it to end")
 		}
 	}
 }
 
-// publications returns the ids of the events of releases.
+// publications returns the IDs of all catalog.published events.
 func publications(t *testing.T, s *store.Store) []string {
 	return storedEvents(t, s, "catalog.published")
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	wait.Until(t, what, holds)
 }

@@ -94,7 +94,7 @@ func TestStreamResumes(t *testing.T) {
 		expect(t, "then", idsOf(missed.events(t, 1)), ids[4:])
 		expect(t, "all", idsOf(between.events(t, 5)), ids)
 		expect(t, "nothing missed", idsOf(current.events(t, 1)), ids[4:])
-		expect(t, "from before a backup", idsOf(restored.events(t, 1)), ids[4:])
+		expect(t, "from before a restore", idsOf(restored.events(t, 1)), ids[4:])
 
 		invalid := l.open(t, "Last-Event-ID", "42")
 		body := ""
@@ -107,7 +107,8 @@ func TestStreamResumes(t *testing.T) {
 	})
 }
 
-// More missed releases than one batch are all sent, in order.
+// All missed releases are sent in order, even if there are more than one batch
+// holds.
 func TestManyMissedReleases(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	l := newStreamServer(t, s)
@@ -132,13 +133,13 @@ func TestStreamHeartbeat(t *testing.T) {
 		select {
 		case line, ok := <-one.lines:
 			if !ok || (line != "" && line != ":") {
-				t.Fatalf("got %q, open: %t, want a comment", line, ok)
+				t.Fatalf("got line %q, open: %t, want a comment", line, ok)
 			}
 			if line == ":" {
 				beats++
 			}
 		case <-time.After(wait.Limit):
-			t.Fatal("got nothing, want a heartbeat")
+			t.Fatal("got no line, want a heartbeat")
 		}
 	}
 	expect(t, "streams beyond the server's limit", l.conns.extended(opened), 1)
@@ -167,7 +168,7 @@ func TestManyStreams(t *testing.T) {
 		for _, one := range all {
 			one.disconnect()
 		}
-		eventually(t, "disconnected streams are no longer counted", func() bool { return l.OpenStreams() == 0 })
+		wait.Until(t, "disconnected streams are no longer counted", func() bool { return l.OpenStreams() == 0 })
 	})
 }
 
@@ -182,7 +183,7 @@ func TestTooManyStreams(t *testing.T) {
 		t.Errorf("got %d %s, want 429", third.StatusCode, body)
 	}
 	first.disconnect()
-	eventually(t, "the stream is no longer counted", func() bool { return l.OpenStreams() == 1 })
+	wait.Until(t, "the stream is no longer counted", func() bool { return l.OpenStreams() == 1 })
 	expect(t, "now", l.open(t).StatusCode, 200)
 }
 
@@ -193,7 +194,7 @@ func collect(s *stream) (lines []string) {
 	return lines
 }
 
-// A restored backup and the end of the server both end all streams.
+// A restored backup ends all streams, and so does a shutdown of the server.
 func TestStreamsEnd(t *testing.T) {
 	l := newStreamServer(t, testkit.Open(t, testkit.SQLite(t)))
 	old := l.open(t)
@@ -229,7 +230,7 @@ func TestInvalidStreams(t *testing.T) {
 	for _, c := range []struct {
 		query, accept string
 		status        int
-		says          string
+		want          string
 	}{
 		{subscribe, plain, 406, "Subscriptions are served as server-sent events: send Accept: text/event-stream."},
 		{subscribe, "", 406, "Subscriptions are served as server-sent events"},
@@ -245,8 +246,8 @@ func TestInvalidStreams(t *testing.T) {
 		{`subscription ($v: Boolean!) {catalogPublished @include(if: $v) {release}}`, stream, 400, "$v is required."},
 	} {
 		got := serve(h, post(`{"query":"`+c.query+`"}`, c.accept))
-		if got.Code != c.status || !strings.Contains(got.Body.String(), c.says) {
-			t.Errorf("%s as %q: got %d %s, want %d %s", c.query, c.accept, got.Code, got.Body, c.status, c.says)
+		if got.Code != c.status || !strings.Contains(got.Body.String(), c.want) {
+			t.Errorf("%s as %q: got %d %s, want %d %s", c.query, c.accept, got.Code, got.Body, c.status, c.want)
 		}
 	}
 	r := httptest.NewRequest(http.MethodHead, "/graphql?query="+url.QueryEscape(subscribe), nil)
@@ -256,8 +257,8 @@ func TestInvalidStreams(t *testing.T) {
 		"Subscriptions are served as server-sent events: send Accept: text/event-stream.")
 }
 
-// Without a database, new streams get an error, and open ones continue once it is
-// back.
+// Without a database, new streams fail, and open ones continue once it is
+// available again.
 func TestStreamWithoutDatabase(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	l := newStreamServer(t, s)

@@ -140,9 +140,9 @@ const (
 	journalTimeout   = 5 * time.Second
 )
 
-// readPublications reads the events of releases. It shares one query among all streams at the same position. It
-// returns after journalTimeout even if the database is frozen and ignores
-// deadlines.
+// readPublications reads the events of releases. All streams at the same
+// position share one query. It returns after journalTimeout even if the database
+// is frozen and ignores deadlines.
 func (e *Executor) readPublications(ctx context.Context, q journal.Query) ([]*journal.Event, error) {
 	q.Types = []string{journal.EventCatalogPublished}
 	// The key has the number of announcements, so that a query that started

@@ -13,12 +13,12 @@ import (
 
 // A field that is missing from tool_fields.go stops the server before it accepts
 // requests, with an error that names the field.
-func TestToolFieldsAreCheckedAtStartUp(t *testing.T) {
+func TestToolFieldsAreCheckedAtStartup(t *testing.T) {
 	if err := toolFields.check(Schema()); err != nil {
-		t.Errorf("got %v for Tool, want no error", err)
+		t.Errorf("Tool: got %v, want no error", err)
 	}
 	if err := retiredFields.check(Schema()); err != nil {
-		t.Errorf("got %v for RetiredTool, want no error", err)
+		t.Errorf("RetiredTool: got %v, want no error", err)
 	}
 	extended := *Schema()
 	extended.Types = map[string]*ast.Definition{}
@@ -28,16 +28,16 @@ func TestToolFieldsAreCheckedAtStartUp(t *testing.T) {
 	}
 	unusedName := &ast.FieldDefinition{Name: "unusedName", Type: ast.NonNullNamedType("String", nil)}
 	extended.Types["Tool"].Fields = append(extended.Types["Tool"].Fields[:0:0], append(extended.Types["Tool"].Fields, unusedName)...)
-	wantError(t, "a field without an entry", toolFields.check(&extended), "Tool.unusedName")
+	wantError(t, "field without an entry", toolFields.check(&extended), "Tool.unusedName")
 
 	set := func(*model.Tool, *ent.Tool) {}
 	complete := toolFields.fields
 	with := func(field toolField[model.Tool]) fieldTable[model.Tool] {
 		return fieldTable[model.Tool]{"Tool", append(complete[:len(complete):len(complete)], field)}
 	}
-	wantError(t, "an entry that is not in the schema", with(toolField[model.Tool]{"unusedName", set}).check(Schema()), "Tool.unusedName")
+	wantError(t, "entry that is not in the schema", with(toolField[model.Tool]{"unusedName", set}).check(Schema()), "Tool.unusedName")
 	if err := with(toolField[model.Tool]{"unusedName", set}).check(&extended); err != nil {
-		t.Errorf("got %v for a complete table, want no error", err)
+		t.Errorf("complete table: got %v, want no error", err)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"palmares/rest"
 )
 
-// BenchmarkUncached measures requests that are not in the cache, without
-// net/http: the cache has room for a few of 5,000 responses only.
+// BenchmarkUncached measures requests that miss the cache, which has room for
+// only a few of 5,000 responses. It calls the handler without net/http.
 func BenchmarkUncached(b *testing.B) {
 	s := testkit.Open(b, testkit.SQLite(b))
 	var catalog bytes.Buffer

@@ -77,7 +77,7 @@ func wantError(t *testing.T, what string, got *httptest.ResponseRecorder, status
 	}
 	header := got.Header()
 	if header.Get("Cache-Control") != "no-store" || header.Get("Content-Type") != "application/json" || header.Get("ETag") != "" {
-		t.Errorf("%s: got headers %v", what, header)
+		t.Errorf("%s: got headers %v, want uncached JSON without a tag", what, header)
 	}
 }
 
@@ -149,11 +149,11 @@ func TestCORS(t *testing.T) {
 	for _, target := range []string{"/api/v1/tools", "/api/v1/tools?page=x", "/api/v1/tools/nobody"} {
 		got := get(handler, target).Header()
 		if got.Get("Access-Control-Allow-Origin") != "*" {
-			t.Errorf("%s: not open to all origins", target)
+			t.Errorf("%s: got Access-Control-Allow-Origin %q, want *", target, got.Get("Access-Control-Allow-Origin"))
 		}
 		for _, name := range []string{"ETag", "Link", "X-Total-Count", "X-Service-Updated-At", "X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After"} {
 			if !strings.Contains(got.Get("Access-Control-Expose-Headers"), name) {
-				t.Errorf("%s: %s is not exposed", target, name)
+				t.Errorf("%s: got %s not exposed, want it exposed", target, name)
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func TestHTTP10(t *testing.T) {
 	}
 }
 
-// A cancelled request gets no response and does not affect others.
+// A cancelled request receives no response and does not affect others.
 func TestCancelledRequest(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		r := request(http.MethodGet, "/api/v1/tools")

@@ -59,9 +59,9 @@ func publish(t *testing.T, s *store.Store, responses *cache.Cache, catalog []byt
 	}
 }
 
-// The document's examples exist in the current catalog, and are the best tools
-// for what each path shows.
-func TestExamplesComeFromTheCatalog(t *testing.T) {
+// The document's examples exist in the current catalog: for each path, the best
+// tool that has the data it returns.
+func TestExamplesComeFromCatalog(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		var tags []string
@@ -84,7 +84,7 @@ func TestExamplesComeFromTheCatalog(t *testing.T) {
 					t.Errorf("%s: got example %s, want %s", id, examples[id], want)
 				}
 				if !strings.Contains(got.Body.String(), rest.ExplorerPath(want)) {
-					t.Errorf("%s: the explorer link does not open %s", id, want)
+					t.Errorf("%s: got another link to the explorer, want one that opens %s", id, want)
 				}
 			}
 			n, want := strings.Count(got.Body.String(), fmt.Sprintf(`"slug": "%s-`, name)), 0
@@ -92,18 +92,18 @@ func TestExamplesComeFromTheCatalog(t *testing.T) {
 				want += strings.Count(path, "{slug}")
 			}
 			if n != want {
-				t.Errorf("got %d operations with a slug of the catalog, want %d", n, want)
+				t.Errorf("got %d operations with a slug from the catalog, want %d", n, want)
 			}
 		}
 		if tags[0] == tags[1] {
-			t.Error("two documents have the same ETag")
+			t.Errorf("got the same ETag %s for two documents, want different ones", tags[0])
 		}
 	})
 }
 
 // Before the first import, and while the database is unavailable, the examples
 // are from the demo catalog, and the document is not cached.
-func TestExamplesWithoutACatalog(t *testing.T) {
+func TestExamplesWithoutCatalog(t *testing.T) {
 	check := func(t *testing.T, handler http.Handler) {
 		t.Helper()
 		got := get(handler, "/api/v1/openapi.json")
@@ -116,13 +116,13 @@ func TestExamplesWithoutACatalog(t *testing.T) {
 		check(t, handler)
 		publish(t, s, responses, catalogOf("first"))
 		if got := get(handler, "/api/v1/openapi.json"); !strings.Contains(got.Body.String(), "first-best") || got.Header().Get("Cache-Control") == "no-store" {
-			t.Errorf("after the import: got headers %v and the demo document", got.Header())
+			t.Errorf("after the import: got headers %v and %s, want a cacheable document with first-best", got.Header(), got.Body)
 		}
 	})
 	handler, _ := handlerOver(t, unreadable{})
 	check(t, handler)
 	if _, _, err := handler.ExamplePaths(t.Context()); err == nil {
-		t.Error("Samples: got no error from an unavailable database")
+		t.Error("ExamplePaths: got no error from an unavailable database, want one")
 	}
 }
 
@@ -133,7 +133,8 @@ func (unreadable) WithRelease(context.Context, func(context.Context, *ent.Releas
 	return errors.New("unavailable")
 }
 
-// While releases are published, every document uses a single one.
+// While releases are published, the examples of each document come from a single
+// release.
 func TestExamplesUseOneRelease(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
@@ -151,7 +152,7 @@ func TestExamplesUseOneRelease(t *testing.T) {
 					body := get(handler, "/api/v1/openapi.json").Body.String()
 					even, odd := strings.Contains(body, "even-"), strings.Contains(body, "odd-")
 					if even == odd {
-						t.Errorf("got even %v and odd %v, want exactly one", even, odd)
+						t.Errorf("got examples of even: %t, of odd: %t, want exactly one", even, odd)
 						return
 					}
 				}
@@ -163,7 +164,7 @@ func TestExamplesUseOneRelease(t *testing.T) {
 		close(done)
 		readers.Wait()
 		if body := get(handler, "/api/v1/openapi.json").Body.String(); !strings.Contains(body, "even-best") {
-			t.Error("the document is not from the last release")
+			t.Error("got a document without even-best, want the last release")
 		}
 	})
 }
@@ -180,10 +181,10 @@ func TestExplain(t *testing.T) {
 		"/api/v1/tools?limit=2&as_of=2026-07-30":               `tools {"limit":2,"page":1,"sort":"score_desc"}`,
 		"/api/v1/stats?as_of=1":                                `stats {}`,
 	} {
-		for range 2 { // the second time from the cache
+		for range 2 { // the second one from the cache
 			query, variables, err := handler.Explain(target)
 			if err != nil {
-				t.Errorf("%s: %v", target, err)
+				t.Errorf("%s: got %v, want no error", target, err)
 				continue
 			}
 			name, _, _ := strings.Cut(strings.TrimPrefix(query, "query "), " ")
@@ -232,14 +233,14 @@ func TestOperations(t *testing.T) {
 		}
 		for _, parameter := range operation.Parameters {
 			if _, given := variables[parameter.Name]; given != (parameter.InPath || parameter.Default != nil) {
-				t.Errorf("%s: got a value for %s: %v", operation.Path, parameter.Name, given)
+				t.Errorf("%s: got a value for %s: %t, want %t", operation.Path, parameter.Name, given, !given)
 			}
 		}
 		if (operation.Path == "/api/embeddings/{slug}") != operation.RequiresKey {
-			t.Errorf("%s: got requires a key %v", operation.Path, operation.RequiresKey)
+			t.Errorf("%s: got RequiresKey %t, want %t", operation.Path, operation.RequiresKey, !operation.RequiresKey)
 		}
 	}
-	if got := rest.ExplorerPath("/api/v1/tools?a=b&c"); got != "/explorer?path=%2Fapi%2Fv1%2Ftools%3Fa%3Db%26c" {
-		t.Errorf("got explorer path %s", got)
+	if got, want := rest.ExplorerPath("/api/v1/tools?a=b&c"), "/explorer?path=%2Fapi%2Fv1%2Ftools%3Fa%3Db%26c"; got != want {
+		t.Errorf("got explorer path %s, want %s", got, want)
 	}
 }

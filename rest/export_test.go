@@ -2,5 +2,6 @@ package rest
 
 import "os"
 
-// One run with -update writes the examples, and the document with them.
+// Tests read the examples from disk, so that one run with -update writes them
+// and the document that contains them.
 func init() { examples = os.DirFS(".") }

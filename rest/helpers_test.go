@@ -28,14 +28,15 @@ var config = rest.Config{
 	Credit: "Source : palmares (https://palmares.example)",
 }
 
-// serving returns the handler of a catalog, with CORS.
+// serving returns a handler that serves a catalog, with CORS.
 func serving(t testing.TB, catalog graph.Catalog) http.Handler {
 	t.Helper()
 	handler, _ := handlerOver(t, catalog)
 	return middleware.CORS(handler)
 }
 
-// handlerOver returns the bare handler of a catalog, and its cache.
+// handlerOver returns a handler that serves a catalog without middleware, and
+// its cache.
 func handlerOver(t testing.TB, catalog graph.Catalog) (*rest.Handler, *cache.Cache) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -88,7 +89,7 @@ func get(handler http.Handler, target string, headers ...string) *httptest.Respo
 	return serve(handler, request(http.MethodGet, target, headers...))
 }
 
-// golden compares a result with a file, or writes it with -update.
+// golden compares a result with a file, which -update rewrites.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	if *update {
@@ -104,11 +105,11 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatalf("%v\nrun go test ./rest -run 'Golden|OpenAPI' -update", err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs\ngot:\n%s\nwant:\n%s", name, got, want)
+		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
 	}
 }
 
-// listen serves on a free port and returns the URL.
+// listen serves a handler on a free port and returns its URL.
 func listen(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	server := httptest.NewServer(handler)

@@ -49,8 +49,8 @@ func load(t testing.TB, document []byte) *openapi3.T {
 
 type documentedPath struct{ operation, example string }
 
-// documentedPaths returns the paths of a document, each with the request that
-// its example responds to.
+// documentedPaths returns the paths of a document, each with the request whose
+// response is its example.
 func documentedPaths(t *testing.T, document []byte) []documentedPath {
 	t.Helper()
 	var paths []documentedPath
@@ -82,18 +82,18 @@ func TestOpenAPIDocument(t *testing.T) {
 	if err := doc.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
 		t.Error(err)
 	}
-	// API consoles would send it, and get a 304.
+	// API consoles would send an example of this header, and receive a 304.
 	if tag := doc.Components.Parameters["If-None-Match"].Value; tag.Example != nil || tag.Schema.Value.Example != nil {
-		t.Error("If-None-Match has an example")
+		t.Error("If-None-Match: got an example, want none")
 	}
 	if doc.Components.Headers["ETag"].Value.Example == nil {
-		t.Error("ETag has no example")
+		t.Error("ETag: got no example, want one")
 	}
 	for path, item := range doc.Paths.Map() {
 		for status, response := range item.Get.Responses.Map() {
 			content := response.Value.Content["application/json"]
 			if status != "304" && (content == nil || content.Example == nil) {
-				t.Errorf("%s: %s has no example", path, status)
+				t.Errorf("%s, status %s: got no example, want one", path, status)
 			}
 		}
 	}
@@ -122,10 +122,10 @@ func TestOpenAPILinters(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out := node("redocly", "lint", "--config", "redocly.yaml", file); !strings.Contains(out, "Your API description is valid") || strings.Contains(out, "warning") {
-		t.Error(out)
+		t.Errorf("redocly: got %s, want no warnings", out)
 	}
 	if out := node("spectral", "lint", "--ruleset", "spectral.yaml", "--fail-severity", "hint", file); !strings.Contains(out, "No results") {
-		t.Error(out)
+		t.Errorf("spectral: got %s, want no results", out)
 	}
 }
 
@@ -139,12 +139,13 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 	node("openapi-typescript", file, "--output", "client/schema.d.ts")
 	node("tsc", "--project", "client")
-	if out := node("node", "client/built/read.js", server); strings.TrimSpace(out) != "48 tools, the first Bosco & Matelots, plume 8.1, 404" {
-		t.Error(out)
+	const want = "48 tools, the first Bosco & Matelots, plume 8.1, 404"
+	if out := node("node", "client/built/read.js", server); strings.TrimSpace(out) != want {
+		t.Errorf("got %s, want %s", out, want)
 	}
 }
 
-// The Go client is a module of its own, which has the generator as a tool.
+// The Go client is a separate module, which has the generator as a tool.
 func TestGoClient(t *testing.T) {
 	server := listen(t, onSQLite(t))
 	dir := t.TempDir()
@@ -163,15 +164,16 @@ func TestGoClient(t *testing.T) {
 		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+			t.Fatalf("go %s: got %v, want success\n%s", strings.Join(args, " "), err, out)
 		}
 		return string(out)
 	}
 	run("tool", "oapi-codegen", "-generate", "types,client", "-package", "catalog", "-o", "catalog/catalog.go", "openapi.json")
 	run("build", "-o", "read", ".")
 	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "read"), server).CombinedOutput()
-	if err != nil || string(out) != "48 tools, the first Bosco & Matelots, plume 8.1, No tool has the slug nobody.\n" {
-		t.Errorf("got %q, %v", out, err)
+	const want = "48 tools, the first Bosco & Matelots, plume 8.1, No tool has the slug nobody.\n"
+	if err != nil || string(out) != want {
+		t.Errorf("got %q and %v, want %q", out, err, want)
 	}
 }
 
@@ -191,7 +193,7 @@ func nodeTools(t *testing.T) func(name string, args ...string) string {
 		cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "SCARF_ANALYTICS=false")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+			t.Fatalf("%s %s: got %v, want success\n%s", name, strings.Join(args, " "), err, out)
 		}
 		return string(out)
 	}
@@ -206,11 +208,11 @@ func nodeTools(t *testing.T) func(name string, args ...string) string {
 func TestOpenAPISchemasAreDescribed(t *testing.T) {
 	for name, schema := range load(t, document(t)).Components.Schemas {
 		if schema.Value.Description == "" {
-			t.Errorf("%s has no description", name)
+			t.Errorf("%s: got no description, want one", name)
 		}
 		for property, value := range schema.Value.Properties {
 			if value.Ref == "" && value.Value.Description == "" {
-				t.Errorf("%s.%s has no description", name, property)
+				t.Errorf("%s.%s: got no description, want one", name, property)
 			}
 		}
 		if len(schema.Value.Required) != len(schema.Value.Properties) {
@@ -236,19 +238,19 @@ func TestResponsesMatchOpenAPI(t *testing.T) {
 		}
 		for _, status := range []string{"200", "304", "400", "401", "404", "406"} {
 			if !v.seen[status] {
-				t.Errorf("no response had status %s", status)
+				t.Errorf("got no response with status %s, want one", status)
 			}
 		}
 	})
 }
 
-// trial is a request and the status it must get.
+// trial is a request and the status that its response must have.
 type trial struct {
 	target  string
 	header  http.Header
 	plan    auth.Plan
 	status  int
-	invalid bool // also according to the document
+	invalid bool // according to the document
 }
 
 // requestsFor derives requests from the document.
@@ -272,7 +274,7 @@ func requestsFor(path string, operation *openapi3.Operation) []trial {
 	}
 	trials := []trial{
 		{target: base, plan: auth.Developer, status: 200},
-		{target: base + "?nobody=knows&this=parameter", plan: auth.Developer, status: 200},
+		{target: base + "?unknown=1&parameters=2", plan: auth.Developer, status: 200},
 		{target: base, plan: auth.Developer, status: 304, header: http.Header{"If-None-Match": {"*"}}},
 		{target: base, plan: auth.Developer, status: 406, header: http.Header{"Accept-Encoding": {"identity;q=0"}}},
 	}
@@ -280,7 +282,7 @@ func requestsFor(path string, operation *openapi3.Operation) []trial {
 		trials = append(trials, trial{target: strings.Replace(path, "{slug}", "nobody", 1), plan: auth.Developer, status: 404})
 	}
 	plan := auth.Anonymous
-	if operation.Security != nil { // overrides the document's, which allows requests without a key
+	if operation.Security != nil { // unlike the document's default, this requires a key
 		plan = auth.Developer
 		trials = append(trials, trial{target: base, plan: auth.Anonymous, status: 401})
 	}
@@ -311,7 +313,7 @@ func valuesOf(s *openapi3.Schema) (good, bad []string) {
 	case s.Type.Is("number"):
 		return []string{"0", "-3.5", "8", "10", "1e300"}, []string{"NaN", "Inf", "0x8", "8,5", ""}
 	}
-	if s.Pattern != "" { // of as_of
+	if s.Pattern != "" { // the parameter is as_of
 		return []string{"8", "2026-11-10", "2999-12-31"}, []string{"0", "-1", "01", "1e9", "1000000000", "code", "2026-11-10T08:00:00Z", ""}
 	}
 	if s.MaxLength != nil {
@@ -354,44 +356,44 @@ func (v *validator) check(t *testing.T, c trial) {
 	v.seen[strconv.Itoa(got.Code)] = true
 	route, params, err := v.router.FindRoute(r)
 	if err != nil {
-		t.Errorf("%s: %v", c.target, err)
+		t.Errorf("%s: got %v, want a documented path", c.target, err)
 		return
 	}
 	request := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route,
 		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}}
 	if err := openapi3filter.ValidateRequest(t.Context(), request); (err != nil) != c.invalid && !lenient(c.target) {
-		t.Errorf("%s: got %v from the document, want invalid %v", c.target, err, c.invalid)
+		t.Errorf("%s: got validation error %v, want invalid: %t", c.target, err, c.invalid)
 	}
 	response := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: request, Status: got.Code, Header: got.Header(), Body: io.NopCloser(bytes.NewReader(got.Body.Bytes())),
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	}
 	if err := openapi3filter.ValidateResponse(t.Context(), response); err != nil {
-		t.Errorf("%s: %v", c.target, err)
+		t.Errorf("%s: got %v, want a response as documented", c.target, err)
 	}
 	described := route.Operation.Responses.Status(got.Code).Value.Headers
 	for name := range described {
-		other := strings.HasPrefix(name, "X-Ratelimit") || strings.HasPrefix(name, "X-RateLimit") || name == "X-Request-Id" // set by middleware
-		switch name {                                                                                                       // for some requests only
+		optional := strings.HasPrefix(name, "X-Ratelimit") || strings.HasPrefix(name, "X-RateLimit") || name == "X-Request-Id" // set by middleware
+		switch name {                                                                                                          // set for some requests only
 		case "Memento-Datetime":
-			other = !strings.Contains(c.target, "as_of=8")
+			optional = !strings.Contains(c.target, "as_of=8")
 		case "Content-Location":
-			other = !strings.Contains(c.target, "as_of=2")
+			optional = !strings.Contains(c.target, "as_of=2")
 		case "Link":
-			other = got.Header().Get("X-Total-Count") == "" && !strings.Contains(c.target, "as_of=8")
+			optional = got.Header().Get("X-Total-Count") == "" && !strings.Contains(c.target, "as_of=8")
 		}
-		if !other && got.Header().Get(name) == "" {
-			t.Errorf("%s: header %s is missing", c.target, name)
+		if !optional && got.Header().Get(name) == "" {
+			t.Errorf("%s: got no header %s, want one", c.target, name)
 		}
 	}
 	for name := range got.Header() {
 		if strings.HasPrefix(name, "X-") && name != "X-Content-Type-Options" && !slices.ContainsFunc(slices.Collect(maps.Keys(described)), func(known string) bool { return strings.EqualFold(known, name) }) {
-			t.Errorf("%s: header %s is not documented", c.target, name)
+			t.Errorf("%s: got undocumented header %s, want none", c.target, name)
 		}
 	}
 }
 
-// lenient reports whether the library accepts values that we reject: some
+// lenient reports whether the library accepts a value that the API rejects: some
 // spellings of numbers, and empty values.
 func lenient(target string) bool {
 	return strings.HasSuffix(target, "=") || strings.Contains(target, "=NaN") || strings.Contains(target, "=Inf") || strings.Contains(target, "=0x8")

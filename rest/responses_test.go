@@ -23,9 +23,9 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// goldenRequests are the requests with a golden file, by its name. Paths that
-// are not listed under their operation's name are tested with the request of
-// their example in the OpenAPI document.
+// goldenRequests maps the names of golden files to requests. A path that is not
+// listed under the name of its operation is tested with its example request from
+// the OpenAPI document.
 var goldenRequests = map[string]string{
 	"tool":       "/api/v1/tools/plume",
 	"comparatif": "/api/v1/comparatifs/plume-vs-ecritoire-cie",
@@ -62,7 +62,7 @@ func TestGoldenResponses(t *testing.T) {
 	})
 }
 
-// transcript writes a whole response as text.
+// transcript returns a whole response as text.
 func transcript(target string, got *httptest.ResponseRecorder) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "GET %s\n\n%d\n", target, got.Code)
@@ -114,11 +114,11 @@ func TestHead(t *testing.T) {
 			responses[i].Body.Close()
 			responses[i].Header.Del("Date")
 			if (len(body) > 0) != (method == http.MethodGet) {
-				t.Errorf("%s %s: got a body of %d bytes", method, target, len(body))
+				t.Errorf("%s %s: got a body of %d bytes, want one only for GET", method, target, len(body))
 			}
 		}
 		if fmt.Sprint(responses[0].Status, responses[0].Header) != fmt.Sprint(responses[1].Status, responses[1].Header) {
-			t.Errorf("%s: HEAD got %v, want %v as GET", target, responses[1].Header, responses[0].Header)
+			t.Errorf("HEAD %s: got %s %v, want %s %v, as for GET", target, responses[1].Status, responses[1].Header, responses[0].Status, responses[0].Header)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestNotFoundUsesOneRelease(t *testing.T) {
 		}()
 		for responses := 0; responses < 50 || published.Load() < 4; responses++ {
 			if ctx.Err() != nil {
-				t.Fatalf("got only %d releases", published.Load())
+				t.Fatalf("got %d releases in time, want at least 4", published.Load())
 			}
 			got := get(handler, "/api/v1/tools/plume")
 			if body := got.Body.String(); got.Code != 200 && !strings.Contains(body, "The tool plume is retired;") {
@@ -152,7 +152,7 @@ func TestNotFoundUsesOneRelease(t *testing.T) {
 	})
 }
 
-// cached returns a handler of the demo catalog with its cache.
+// cached returns a handler that serves the demo catalog, and its cache.
 func cached(t *testing.T) (http.Handler, *cache.Cache) {
 	t.Helper()
 	s := testkit.Open(t, testkit.SQLite(t))
@@ -162,7 +162,7 @@ func cached(t *testing.T) (http.Handler, *cache.Cache) {
 
 // Requests that differ only in the order of parameters, explicit defaults or
 // unknown parameters share one cached response.
-func TestEqualRequestsShareAResponse(t *testing.T) {
+func TestEquivalentRequestsShareResponse(t *testing.T) {
 	handler, responses := cached(t)
 	same := []string{
 		"/api/v1/tools", "/api/v1/tools?", "/api/v1/tools?page=1", "/api/v1/tools?limit=50&page=1&sort=score_desc", "/api/v1/tools?page=01&limit=050",
@@ -189,7 +189,7 @@ func TestEqualRequestsShareAResponse(t *testing.T) {
 	}
 }
 
-func TestCachedEmbeddingsRequireAKey(t *testing.T) {
+func TestCachedEmbeddingsRequireKey(t *testing.T) {
 	handler, responses := cached(t)
 	for range 2 {
 		if got := get(handler, "/api/embeddings/plume"); got.Code != 200 {
@@ -204,8 +204,8 @@ func TestCachedEmbeddingsRequireAKey(t *testing.T) {
 	wantError(t, "without a key", got, 401, "This endpoint requires an API key. Create one at https://palmares.example/account.")
 }
 
-// panicking is a catalog that returns no client on request, so that readers
-// panic.
+// panicking is a catalog that can be made to return a nil client, so that
+// readers panic.
 type panicking struct {
 	*store.Store
 	panics bool
@@ -226,6 +226,6 @@ func TestPanic(t *testing.T) {
 	get(handler, "/api/v1/tools/plume") // loads the release
 	catalog.panics = true
 	for range 2 {
-		wantError(t, "a panic", get(handler, "/api/embeddings/plume"), 500, "Something went wrong on our side.")
+		wantError(t, "panic", get(handler, "/api/embeddings/plume"), 500, "Something went wrong on our side.")
 	}
 }

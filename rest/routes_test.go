@@ -34,12 +34,12 @@ func TestEveryOperationIsUsed(t *testing.T) {
 		delete(operations, e.query)
 	}
 	if len(operations) > 0 {
-		t.Errorf("unused operations in queries/: %v", operations)
+		t.Errorf("got unused operations in queries/: %v, want none", operations)
 	}
 }
 
-// FuzzParameters checks that accepted query strings have a canonical form that
-// means the same and is its own canonical form.
+// FuzzParameters checks that the canonical form of an accepted query string has
+// the same values, and is its own canonical form.
 func FuzzParameters(f *testing.F) {
 	endpoints, _, err := buildEndpoints()
 	if err != nil {
@@ -63,7 +63,7 @@ func FuzzParameters(f *testing.F) {
 			canonical := canonicalQuery(e.parameters, variables)
 			again, err := readParameters(e.parameters, canonical)
 			if err != nil || !maps.Equal(variables, again) || canonicalQuery(e.parameters, again) != canonical {
-				t.Errorf("%s?%q: got %v, canonical form %q means %v (%v)", e.path, query, variables, canonical, again, err)
+				t.Errorf("%s?%q: got %v and %v from the canonical form %q, want %v", e.path, query, again, err, canonical, variables)
 			}
 		}
 	})

@@ -20,18 +20,18 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// interfaces share one quota.
+// interfaces are the APIs that share one quota.
 var interfaces = []struct{ name, method, path, body string }{
 	{"REST", http.MethodGet, "/api/v1/stats", ""},
 	{"embeddings", http.MethodGet, "/api/embeddings/plume", ""},
 	{"GraphQL", http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`},
 }
 
-// onEachStore runs a test on each database, and once with Redis.
+// onEachStore runs a test on each database, and on PostgreSQL also with Redis.
 func onEachStore(t *testing.T, test func(t *testing.T, cfg store.Config, args ...string)) {
 	t.Helper()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		t.Run("alone", func(t *testing.T) { test(t, cfg) })
+		t.Run("no redis", func(t *testing.T) { test(t, cfg) })
 		if cfg.DatabaseURL != "" {
 			t.Run("redis", func(t *testing.T) { test(t, cfg, "--redis-url", testkit.StartRedis(t).URL) })
 		}
@@ -57,7 +57,7 @@ func TestKeysAndQuotas(t *testing.T) {
 				}
 				midnight := time.Now().UTC().Truncate(24 * time.Hour).Add(24 * time.Hour).Format(time.RFC3339)
 				if reset := got.Header.Get("X-RateLimit-Reset"); reset != midnight {
-					t.Errorf("got a reset at %s, want %s", reset, midnight)
+					t.Errorf("got X-RateLimit-Reset %s, want %s", reset, midnight)
 				}
 				if cdn := got.Header.Get("CDN-Cache-Control"); cdn != "private, no-store" {
 					t.Errorf("got CDN-Cache-Control %q, want private, no-store", cdn)
@@ -100,12 +100,12 @@ func TestKeysAndQuotas(t *testing.T) {
 						t.Errorf("%s: got %d %s %v, want 401", name, got.StatusCode, body, got.Header)
 					}
 					if strings.Contains(string(body), developer[20:40]) {
-						t.Errorf("%s: got a response that contains the key", name)
+						t.Errorf("%s: got a response that contains the key, want none", name)
 					}
 				}
 
-				// An address has 100 requests a day over all interfaces; other
-				// addresses have their own.
+				// An address has a quota of 100 requests a day. Other addresses have
+				// their own.
 				status := 200
 				if api.name == "embeddings" {
 					status = 401
@@ -148,7 +148,7 @@ func TestKeysAndQuotas(t *testing.T) {
 			})
 		}
 
-		// These paths do not count.
+		// Requests to these paths do not count.
 		for _, path := range []string{"/api/v1/openapi.json", "/healthz", "/readyz"} {
 			for _, headers := range [][]string{{"X-Forwarded-For", "203.0.113.0"}, {"Authorization", "Bearer nonsense"}} {
 				if got := s.call(t, http.MethodGet, path, "", headers...); got.StatusCode != 200 {
@@ -182,30 +182,30 @@ func TestKeysAndQuotas(t *testing.T) {
 		}
 		http.DefaultClient.CloseIdleConnections()
 		_ = s.cmd.Process.Signal(syscall.SIGTERM)
-		s.ends(t)
+		s.waitForExit(t)
 		for _, secret := range []string{developer, pro, developer[16:48], pro[16:48]} {
 			if strings.Contains(s.log.String(), secret) {
-				t.Error("got a key in the log")
+				t.Error("got a key in the log, want none")
 			}
 		}
-		used := succeeds(t, palmares(t, cfg, "accounts", "list")).out
+		used := mustRun(t, palmares(t, cfg, "accounts", "list")).out
 		if !strings.Contains(used, "developer") {
 			t.Errorf("got %s, want the developer account", used)
 		}
 	})
 }
 
-// inFlight returns how many requests may be granted twice: none, unless this
-// machine was so busy that Redis took too long. Then the server counts on its
-// own, without the requests that are on their way to Redis.
+// inFlight returns how many requests may be granted beyond the quota. There are
+// none unless Redis timed out because this machine was busy. In that case, the
+// server counts locally, without the requests that are in flight to Redis.
 func inFlight(s *server) int64 {
 	if strings.Contains(s.log.String(), "redis unavailable") {
-		return 20 // as many as the test sends at once
+		return 20 // the number of concurrent requests in the test
 	}
 	return 0
 }
 
-// forged returns a key with the same id, another secret and a valid checksum.
+// forged returns a key with the same ID, another secret and a valid checksum.
 func forged(key string) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	body := key[4:16] + strings.Repeat("A", 32)
@@ -218,8 +218,8 @@ func forged(key string) string {
 	return "pal_" + body + check
 }
 
-// Counts survive a restart, and all but those of the last second survive a
-// crash.
+// Counts survive a restart. After a crash, at most those of the last second are
+// lost.
 func TestCountsSurviveRestarts(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
@@ -260,9 +260,9 @@ func TestCountsSurviveRestarts(t *testing.T) {
 	})
 }
 
-// Revoked keys and changed plans reach every server. The tests of auth check how
-// soon, with a fake clock.
-func TestRevokedKeysOnAllServers(t *testing.T) {
+// Revoked keys and changed plans take effect on every server. The tests of package
+// auth check how soon, with a fake clock.
+func TestKeyChangesOnAllServers(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		key := newKey(t, cfg, "developer")
@@ -281,12 +281,12 @@ func TestRevokedKeysOnAllServers(t *testing.T) {
 			}
 		}
 		everywhere("200free")
-		email := strings.Fields(strings.Split(succeeds(t, palmares(t, cfg, "accounts", "list")).out, "\n")[1])[0]
+		email := strings.Fields(strings.Split(mustRun(t, palmares(t, cfg, "accounts", "list")).out, "\n")[1])[0]
 		for plan, tier := range map[string]string{"pro": "200pro", "developer": "200free"} {
-			succeeds(t, palmares(t, cfg, "accounts", "plan", email, plan))
+			mustRun(t, palmares(t, cfg, "accounts", "plan", email, plan))
 			everywhere(tier)
 		}
-		succeeds(t, palmares(t, cfg, "keys", "revoke", key[4:16]))
+		mustRun(t, palmares(t, cfg, "keys", "revoke", key[4:16]))
 		everywhere("401")
 	})
 }
@@ -308,17 +308,17 @@ func TestAccountCommands(t *testing.T) {
 			{0, "accounts plan ana@example.com pro", "ana@example.com has the pro plan."},
 			{0, "accounts show ana@example.com", "0 today (daily quota: unlimited)"},
 		} {
-			got := runs(t, palmares(t, cfg, strings.Fields(c.args)...))
+			got := runCmd(t, palmares(t, cfg, strings.Fields(c.args)...))
 			if got.code != c.code || !strings.Contains(got.out+got.err, c.want) {
-				t.Errorf("%s: got exit code %d\n%s%swant %d and %q", c.args, got.code, got.out, got.err, c.code, c.want)
+				t.Errorf("%s: got exit code %d and %s%s, want %d and %q", c.args, got.code, got.out, got.err, c.code, c.want)
 			}
 		}
-		created := succeeds(t, palmares(t, cfg, "keys", "create", "ana@example.com", "--name", "a name"))
+		created := mustRun(t, palmares(t, cfg, "keys", "create", "ana@example.com", "--name", "a name"))
 		if lines := strings.Split(created.out, "\n"); len(lines) != 2 || len(lines[0]) != 54 {
 			t.Errorf("got %q on standard output, want only the key", created.out)
 		}
-		if list := succeeds(t, palmares(t, cfg, "keys", "list", "ana@example.com")).out; !strings.Contains(list, created.out[4:16]) || strings.Contains(list, created.out[16:48]) {
-			t.Errorf("got %s, want the id of the key without its secret", list)
+		if list := mustRun(t, palmares(t, cfg, "keys", "list", "ana@example.com")).out; !strings.Contains(list, created.out[4:16]) || strings.Contains(list, created.out[16:48]) {
+			t.Errorf("got %s, want the ID of the key without its secret", list)
 		}
 	})
 }
@@ -335,7 +335,7 @@ func TestMetricsWithoutRedis(t *testing.T) {
 		return string(body)
 	}
 	if !strings.Contains(read(), "palmares_quota_redis_failures_total 0") {
-		t.Errorf("got no palmares_quota_redis_failures_total 0 in %s", read())
+		t.Errorf("got %s, want palmares_quota_redis_failures_total 0", read())
 	}
 	redis.Stop()
 	if got := s.call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
@@ -346,6 +346,6 @@ func TestMetricsWithoutRedis(t *testing.T) {
 		return strings.Contains(text, "palmares_quota_redis_failures_total 1") && strings.Contains(text, "palmares_quota_fallback 1")
 	})
 	if got := s.call(t, http.MethodGet, "/metrics", ""); got.StatusCode != 404 {
-		t.Errorf("got %d for /metrics on the public listener, want 404", got.StatusCode)
+		t.Errorf("/metrics on the public listener: got %d, want 404", got.StatusCode)
 	}
 }

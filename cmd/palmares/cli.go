@@ -136,7 +136,7 @@ func printHelp(options kong.HelpOptions, command *kong.Context) error {
 	return kong.DefaultHelpPrinter(options, command)
 }
 
-// credentials matches the user and password of a URL, and keys of ours and of
+// credentials matches the user and password of a URL, our own keys and those of
 // Stripe.
 var credentials = regexp.MustCompile(`(://)\S*(@)|(pal_|sk_|rk_|whsec_)[0-9A-Za-z_]{8,}`)
 
@@ -146,8 +146,8 @@ func maskCredentials(text string) string {
 	return credentials.ReplaceAllString(text, "$1$3…$2")
 }
 
-// printError prints an error, and its cause in a library's words only if
-// verbose.
+// printError prints an error and, if verbose, its cause as a library reported
+// it.
 func printError(w io.Writer, err error, verbose bool) {
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")

@@ -31,13 +31,13 @@ func TestInvalidSettings(t *testing.T) {
 		"listen on a name":           {"PALMARES_LISTEN=:http-alt", `palmares: PALMARES_LISTEN: must have a port from 0 to 65535 (got "http-alt")`},
 		"listen port too high":       {"PALMARES_LISTEN=:70000", `palmares: PALMARES_LISTEN: must have a port from 0 to 65535 (got "70000")`},
 		"blank data directory":       {"PALMARES_DATA_DIR= ", `palmares: PALMARES_DATA_DIR: must not be blank`},
-		"unsupported database":       {"DATABASE_URL=mysql://u:geheim@h/db", `palmares: DATABASE_URL: must have the form postgres://user:password@host:port/database`},
-		"malformed database":         {"DATABASE_URL=postgres://u:geheim@h:p%zz/db", `palmares: DATABASE_URL: must have the form postgres://user:password@host:port/database`},
-		"invalid database parameter": {"DATABASE_URL=postgres://h/db?sslmode=disablepassword=geheim", `palmares: DATABASE_URL: has an invalid port or parameter`},
-		"database port too high":     {"DATABASE_URL=postgres://u:geheim@h:99999/db", `palmares: DATABASE_URL: has an invalid port or parameter`},
-		"replica without primary":    {"DATABASE_READ_URL=postgres://u:geheim@h/db", `palmares: DATABASE_READ_URL: has no effect without DATABASE_URL; set both`},
-		"no replica database":        {"DATABASE_READ_URL=postgres://u:geheim@h", `palmares: DATABASE_READ_URL: must name a database, as in postgres://host:port/database`},
-		"no database name":           {"DATABASE_URL=postgres://u:geheim@h", `palmares: DATABASE_URL: must name a database, as in postgres://host:port/database`},
+		"unsupported database":       {"DATABASE_URL=mysql://u:s3cret@h/db", `palmares: DATABASE_URL: must have the form postgres://user:password@host:port/database`},
+		"malformed database":         {"DATABASE_URL=postgres://u:s3cret@h:p%zz/db", `palmares: DATABASE_URL: must have the form postgres://user:password@host:port/database`},
+		"invalid database parameter": {"DATABASE_URL=postgres://h/db?sslmode=disablepassword=s3cret", `palmares: DATABASE_URL: has an invalid port or parameter`},
+		"database port too high":     {"DATABASE_URL=postgres://u:s3cret@h:99999/db", `palmares: DATABASE_URL: has an invalid port or parameter`},
+		"replica without primary":    {"DATABASE_READ_URL=postgres://u:s3cret@h/db", `palmares: DATABASE_READ_URL: has no effect without DATABASE_URL; set both`},
+		"no replica database":        {"DATABASE_READ_URL=postgres://u:s3cret@h", `palmares: DATABASE_READ_URL: must name a database, as in postgres://host:port/database`},
+		"no database name":           {"DATABASE_URL=postgres://u:s3cret@h", `palmares: DATABASE_URL: must name a database, as in postgres://host:port/database`},
 		"blank service name":         {"SERVICE_NAME=  ", `palmares: SERVICE_NAME: must not be blank`},
 		"service without a scheme":   {"SERVICE_URL=palmares.example", `palmares: SERVICE_URL: must be an absolute http or https URL (got "palmares.example")`},
 		"public URL with ftp":        {"PUBLIC_URL=ftp://palmares.example", `palmares: PUBLIC_URL: must be an absolute http or https URL (got "ftp://palmares.example")`},
@@ -45,25 +45,25 @@ func TestInvalidSettings(t *testing.T) {
 		"public URL with a query":    {"PUBLIC_URL=https://palmares.example/?x=1", notARoot},
 		"public URL with a ?":        {"PUBLIC_URL=https://palmares.example/?", notARoot},
 		"public URL with a fragment": {"PUBLIC_URL=https://palmares.example#x", notARoot},
-		"public URL with a user":     {"PUBLIC_URL=https://u:geheim@palmares.example", notARoot},
+		"public URL with a user":     {"PUBLIC_URL=https://u:s3cret@palmares.example", notARoot},
 		"malformed redis":            {"REDIS_URL=redis://user:secret@host:port/0", `palmares: REDIS_URL: must be a URL of the form redis://user:password@host:port/number`},
 		"metrics without a port":     {"PALMARES_METRICS_LISTEN=metrics", `palmares: PALMARES_METRICS_LISTEN: must have the form host:port (got "metrics")`},
 		"no cache":                   {"PALMARES_CACHE_MB=0", `palmares: PALMARES_CACHE_MB: must be from 1 to 1048576 (got 0)`},
-		"mail without a scheme":      {"SMTP_URL=user:geheim@mail.example:587", `palmares: SMTP_URL: must have the form smtp://user:password@host:587 or smtps://user:password@host:465; percent-encode special characters in the user name and password, such as %2F for a slash`},
+		"mail without a scheme":      {"SMTP_URL=user:s3cret@mail.example:587", `palmares: SMTP_URL: must have the form smtp://user:password@host:587 or smtps://user:password@host:465; percent-encode special characters in the user name and password, such as %2F for a slash`},
 		"malformed sender":           {"MAIL_FROM=palmares", `palmares: MAIL_FROM: must have the form name@example.com or Name <name@example.com>`},
-		"webhook secret alone":       {"STRIPE_WEBHOOK_SECRET=whsec_geheim", `palmares: STRIPE_WEBHOOK_SECRET: has no effect without STRIPE_SECRET_KEY; set both`},
+		"webhook secret alone":       {"STRIPE_WEBHOOK_SECRET=whsec_s3cret", `palmares: STRIPE_WEBHOOK_SECRET: has no effect without STRIPE_SECRET_KEY; set both`},
 		"price alone":                {"STRIPE_PRICE=price_1", `palmares: STRIPE_PRICE: has no effect without STRIPE_SECRET_KEY; set both`},
 		"proxy by name":              {"TRUSTED_PROXIES=10.0.0.0/8,proxy", `palmares: TRUSTED_PROXIES: must be addresses or networks such as 10.0.0.0/8, separated by commas (got "proxy")`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := palmares(t, store.Config{DataDir: "data"}, "version")
 			cmd.Env = append(cmd.Env, c.env)
-			r := runs(t, cmd)
+			r := runCmd(t, cmd)
 			if r.code != 2 || r.err != c.want+"\n" || r.out != "" {
 				t.Errorf("got exit code %d, %q, %q, want 2, %q", r.code, r.err, r.out, c.want)
 			}
-			if strings.Contains(r.err, "geheim") {
-				t.Errorf("got an error with the password: %s", r.err)
+			if strings.Contains(r.err, "s3cret") {
+				t.Errorf("got an error with the password, want it hidden: %s", r.err)
 			}
 		})
 	}
@@ -90,10 +90,10 @@ func TestServiceURLWithPath(t *testing.T) {
 	t.Parallel()
 	cmd := palmares(t, store.Config{DataDir: "data"}, "version")
 	cmd.Env = append(cmd.Env, "PUBLIC_URL=https://palmares.example:8443/", "SERVICE_URL=https://palmares.example/about?lang=en#us")
-	succeeds(t, cmd)
+	mustRun(t, cmd)
 }
 
-// Lines that net/http logs are JSON too.
+// Lines that net/http logs are JSON as well.
 func TestAllLogLinesAreJSON(t *testing.T) {
 	t.Parallel()
 	before, flags, output := slog.Default(), log.Flags(), log.Writer()
@@ -105,14 +105,14 @@ func TestAllLogLinesAreJSON(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	s := settings{Listen: "127.0.0.1:0", DataDir: t.TempDir(), ServiceName: "n", CacheMB: 1}
-	_ = (&serveCommand{}).Run(ended, &s, terminal{out: io.Discard, err: io.Discard}) // it stops at once
+	_ = (&serveCommand{}).Run(ended, &s, terminal{out: io.Discard, err: io.Discard}) // stops immediately
 	if _, is := slog.Default().Handler().(*slog.JSONHandler); !is {
 		t.Errorf("got a default log handler of type %T, want JSON", slog.Default().Handler())
 	}
 }
 
-// The database contains personal data, so only its owner can read it, whatever
-// the mode of the folder. An existing file keeps its mode.
+// The database contains personal data, so only its owner can read it, regardless
+// of the folder's mode. An existing file keeps its mode.
 func TestDatabaseIsPrivate(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -120,7 +120,7 @@ func TestDatabaseIsPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	mode := func() os.FileMode {
-		succeeds(t, palmares(t, store.Config{DataDir: dir}, "migrate", "up"))
+		mustRun(t, palmares(t, store.Config{DataDir: dir}, "migrate", "up"))
 		info, err := os.Stat(filepath.Join(dir, "palmares.db"))
 		if err != nil {
 			t.Fatal(err)
@@ -128,31 +128,31 @@ func TestDatabaseIsPrivate(t *testing.T) {
 		return info.Mode().Perm()
 	}
 	if got := mode(); got != 0o600 {
-		t.Errorf("got mode %o of a new database, want 600", got)
+		t.Errorf("new database: got mode %o, want 600", got)
 	}
 	if err := os.Chmod(filepath.Join(dir, "palmares.db"), 0o640); err != nil {
 		t.Fatal(err)
 	}
 	if got := mode(); got != 0o640 {
-		t.Errorf("got mode %o of an existing database, want 640", got)
+		t.Errorf("existing database: got mode %o, want 640", got)
 	}
 }
 
 func TestInvalidCommandLines(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"bogus"}, {"import"}, {"--bogus", "version"}, {"generate", "--tools", "0"}, {"generate", "--tools", "many"}, {"migrate"}} {
-		r := runs(t, palmares(t, store.Config{DataDir: "data"}, args...))
+		r := runCmd(t, palmares(t, store.Config{DataDir: "data"}, args...))
 		if r.code != 2 || strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "palmares: ") {
 			t.Errorf("%v: got exit code %d and %q, want 2 and one line", args, r.code, r.err)
 		}
 	}
 }
 
-// The settings are in the help of palmares and of serve, and nowhere else.
+// Only the help of palmares and of serve lists the settings.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for args, hasSettings := range map[string]bool{"--help": true, "serve --help": true, "import --help": false, "webhooks --help": false, "keys create --help": false} {
-		r := runs(t, palmares(t, store.Config{DataDir: "data"}, strings.Fields(args)...))
+		r := runCmd(t, palmares(t, store.Config{DataDir: "data"}, strings.Fields(args)...))
 		if r.code != 0 || strings.Contains(r.out, "PALMARES_LISTEN") != hasSettings {
 			t.Errorf("%s: got exit code %d and %s, want 0 and settings: %v", args, r.code, r.out, hasSettings)
 		}
@@ -161,7 +161,7 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	if r := succeeds(t, palmares(t, store.Config{DataDir: "data"}, "version")); !strings.HasPrefix(r.out, "palmares development (go1.") {
+	if r := mustRun(t, palmares(t, store.Config{DataDir: "data"}, "version")); !strings.HasPrefix(r.out, "palmares development (go1.") {
 		t.Errorf("got %q, want palmares development and the Go version", r.out)
 	}
 }
@@ -177,31 +177,31 @@ func TestImportAndExport(t *testing.T) {
 		"release: 1, of 2026-11-10\n"
 	file := writeFile(t, "demo.ndjson", demo.Catalog)
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		dry := succeeds(t, palmares(t, cfg, "import", "--dry-run", file))
+		dry := mustRun(t, palmares(t, cfg, "import", "--dry-run", file))
 		if want := strings.Replace(report, "release: 1, of 2026-11-10", "release: would be 1, of 2026-11-10 (dry run: nothing was imported)", 1); dry.out != want {
-			t.Errorf("dry run: got\n%swant\n%s", dry.out, want)
+			t.Errorf("dry run: got\n%s\nwant\n%s", dry.out, want)
 		}
-		if r := runs(t, palmares(t, cfg, "export")); r.code != 1 || r.err != "palmares: the catalog is empty: nothing has been imported yet\n" {
+		if r := runCmd(t, palmares(t, cfg, "export")); r.code != 1 || r.err != "palmares: the catalog is empty: nothing has been imported yet\n" {
 			t.Errorf("export of an empty catalog: got exit code %d and %q, want 1", r.code, r.err)
 		}
 
-		first := succeeds(t, palmares(t, cfg, "import", file))
+		first := mustRun(t, palmares(t, cfg, "import", file))
 		if first.out != report || first.err != "checking\nwriting tools\nwriting comparisons\n" {
-			t.Errorf("first import: got\n%s%swant\n%s", first.out, first.err, report)
+			t.Errorf("first import: got\n%s%s\nwant\n%s", first.out, first.err, report)
 		}
-		if r := succeeds(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog) {
+		if r := mustRun(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog) {
 			t.Errorf("got an export of %d bytes, want the imported %d", len(r.out), len(demo.Catalog))
 		}
 		out := filepath.Join(t.TempDir(), "catalog.ndjson.gz")
-		succeeds(t, palmares(t, cfg, "export", out))
-		again := succeeds(t, palmares(t, cfg, "import", out))
+		mustRun(t, palmares(t, cfg, "export", out))
+		again := mustRun(t, palmares(t, cfg, "import", out))
 		if !strings.HasSuffix(again.out, "price changes: 0\nrelease: none, nothing changed\n") {
-			t.Errorf("import of the export: got\n%swant no changes", again.out)
+			t.Errorf("import of the export: got\n%s\nwant no changes", again.out)
 		}
 	})
 }
 
-func TestImportFromAPipe(t *testing.T) {
+func TestImportFromPipe(t *testing.T) {
 	t.Parallel()
 	var compressed bytes.Buffer
 	w := gzip.NewWriter(&compressed)
@@ -211,7 +211,7 @@ func TestImportFromAPipe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cmd := palmares(t, testkit.SQLite(t), "import", "-")
 			cmd.Stdin = io.MultiReader(bytes.NewReader(data)) // a pipe instead of a file
-			if r := succeeds(t, cmd); !strings.Contains(r.out, "release: 1, of 2026-11-10") {
+			if r := mustRun(t, cmd); !strings.Contains(r.out, "release: 1, of 2026-11-10") {
 				t.Errorf("got %s, want release 1", r.out)
 			}
 		})
@@ -229,7 +229,7 @@ func TestImportOfInvalidFiles(t *testing.T) {
 			"palmares: nothing was changed: the feed is invalid\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := runs(t, palmares(t, testkit.SQLite(t), "import", c.file))
+			r := runCmd(t, palmares(t, testkit.SQLite(t), "import", c.file))
 			if r.code != 1 || r.err != c.want || r.out != "" {
 				t.Errorf("got exit code %d and %q, want 1 and %q", r.code, r.err, c.want)
 			}
@@ -240,25 +240,25 @@ func TestImportOfInvalidFiles(t *testing.T) {
 func TestImportThatRemovesTooMuch(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	succeeds(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
+	mustRun(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
 	other := synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 320})
-	r := runs(t, palmares(t, cfg, "import", other))
+	r := runCmd(t, palmares(t, cfg, "import", other))
 	if r.code != 1 || !strings.Contains(r.err, "palmares: nothing was changed: the feed would remove or retire 48 of 48 active tools, more than a fifth; use --force to import it anyway") {
-		t.Errorf("got exit code %d and %q, want 1 and a hint at --force", r.code, r.err)
+		t.Errorf("got exit code %d and %q, want 1 and a hint to use --force", r.code, r.err)
 	}
-	succeeds(t, palmares(t, cfg, "import", "--force", other))
+	mustRun(t, palmares(t, cfg, "import", "--force", other))
 }
 
 func TestGenerate(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	generated := succeeds(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9"))
-	if again := succeeds(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9")); again.out != generated.out {
-		t.Error("got another feed with the same seed")
+	generated := mustRun(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9"))
+	if again := mustRun(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9")); again.out != generated.out {
+		t.Error("same seed: got another feed, want the same")
 	}
 	file := filepath.Join(t.TempDir(), "feed.gz")
-	succeeds(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9", file))
-	if r := succeeds(t, palmares(t, cfg, "import", file)); !strings.Contains(r.out, "tools      300") {
+	mustRun(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9", file))
+	if r := mustRun(t, palmares(t, cfg, "import", file)); !strings.Contains(r.out, "tools      300") {
 		t.Errorf("got %s, want 300 tools", r.out)
 	}
 }
@@ -267,18 +267,18 @@ func TestMigrateCommands(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		status := func() string {
-			return strings.Join(strings.Fields(succeeds(t, palmares(t, cfg, "migrate", "status")).out), " ")
+			return strings.Join(strings.Fields(mustRun(t, palmares(t, cfg, "migrate", "status")).out), " ")
 		}
 		if got := status(); !strings.HasPrefix(got, "0001 catalog pending 0002 ") || strings.Contains(got, "applied") {
 			t.Errorf("before: got %s, want all pending", got)
 		}
-		if r := runs(t, palmares(t, cfg, "export")); r.code != 1 || !strings.Contains(r.err, "run palmares migrate up") {
-			t.Errorf("export: got exit code %d and %q, want 1 and a hint at migrate up", r.code, r.err)
+		if r := runCmd(t, palmares(t, cfg, "export")); r.code != 1 || !strings.Contains(r.err, "run palmares migrate up") {
+			t.Errorf("export: got exit code %d and %q, want 1 and a hint to run migrate up", r.code, r.err)
 		}
-		if got := succeeds(t, palmares(t, cfg, "migrate", "up")).out; !strings.HasPrefix(got, "applied 0001 catalog\n") {
+		if got := mustRun(t, palmares(t, cfg, "migrate", "up")).out; !strings.HasPrefix(got, "applied 0001 catalog\n") {
 			t.Errorf("up: got %s, want all applied", got)
 		}
-		if got := succeeds(t, palmares(t, cfg, "migrate", "up")).out; got != "no pending migrations\n" {
+		if got := mustRun(t, palmares(t, cfg, "migrate", "up")).out; got != "no pending migrations\n" {
 			t.Errorf("up again: got %s, want no pending migrations", got)
 		}
 		if got := status(); !strings.HasPrefix(got, "0001 catalog applied 20") || strings.Contains(got, "pending") {
@@ -288,10 +288,10 @@ func TestMigrateCommands(t *testing.T) {
 }
 
 // An export replaces a file only once it is complete.
-func TestFailedExportKeepsTheOldFile(t *testing.T) {
+func TestFailedExportKeepsOldFile(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "catalog.ndjson", []byte("old"))
-	if r := runs(t, palmares(t, testkit.SQLite(t), "export", file)); r.code != 1 {
+	if r := runCmd(t, palmares(t, testkit.SQLite(t), "export", file)); r.code != 1 {
 		t.Fatalf("got exit code %d, want 1", r.code)
 	}
 	if data, _ := os.ReadFile(file); string(data) != "old" {

@@ -25,10 +25,10 @@ const (
 	idleClients = 10_000
 	slowReaders = 300
 	slowSenders = 300
-	// idleMemory is how much memory an idle connection may use. Go's server
-	// needs two buffers of 4 kB and a stack for each.
+	// idleMemory is how much memory an idle connection may use. Go's server needs
+	// two 4 kB buffers and a stack for each one.
 	idleMemory = 40 << 10
-	// otherRequests is how many other requests are sent, without and with the
+	// otherRequests is how many requests other clients send, without and with the
 	// crowd.
 	otherRequests = 400
 )
@@ -42,7 +42,7 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 		testkit.SkipUnsupported(t, fmt.Sprintf("the system allows only %d connections", crowd))
 	}
 	crowd = min(crowd, idleClients)
-	s := serving(t, shipped(t, testkit.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0"))
+	s := startCommand(t, releaseCommand(t, testkit.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0"))
 	sendOtherRequests(t, s) // fills the caches
 	alone := sendOtherRequests(t, s)
 	before := residentMemory(t, s)
@@ -56,14 +56,14 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 			_, err = io.Copy(io.Discard, response.Body)
 		}
 		if err != nil {
-			t.Errorf("idle client: %v", err)
+			t.Errorf("idle client: got %v, want a response", err)
 		}
 	})
 	idle := residentMemory(t, s)
 
 	var slow conns
 	defer slow.close()
-	slow.dial(t, s.address, slowReaders, func(c net.Conn) { // megabytes of responses that are never read
+	slow.dial(t, s.address, slowReaders, func(c net.Conn) { // they never read megabytes of responses
 		fmt.Fprint(c, strings.Repeat("GET /api/v1/openapi.json HTTP/1.1\r\nHost: palmares\r\n\r\n", 50))
 	})
 	slow.dial(t, s.address, slowSenders, func(c net.Conn) { fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nX-Slow: ") })
@@ -85,7 +85,7 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 		}
 	})
 
-	waitUntilQuiet(t, s)
+	waitUntilIdle(t, s)
 	crowdedTime := sendOtherRequests(t, s)
 	crowded := residentMemory(t, s)
 	closed := 0
@@ -96,12 +96,12 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 			closed++
 		}
 	}
-	t.Logf("%d idle, %d slow readers, %d slow senders: %d other requests took %s of processor time (%s without the crowd); "+
+	t.Logf("%d idle, %d slow readers, %d slow senders: %d other requests took %s of CPU time (%s without the crowd); "+
 		"resident memory %d MB before, %d MB with idle clients, %d MB with all; %d slow senders were disconnected after %s",
 		crowd, slowReaders, slowSenders, otherRequests, crowdedTime, alone, before>>20, idle>>20, crowded>>20, closed, readHeaderTimeout)
 	// The limit includes the cost of the crowd itself.
 	if limit := 20 * max(alone, 250*time.Millisecond); crowdedTime > limit {
-		t.Errorf("got %s of processor time for %d requests with the crowd, want at most %s", crowdedTime, otherRequests, limit)
+		t.Errorf("got %s of CPU time for %d requests with the crowd, want at most %s", crowdedTime, otherRequests, limit)
 	}
 	if limit := before + int64(crowd)*idleMemory + 64<<20; crowded > limit {
 		t.Errorf("got %d MB of resident memory, want at most %d", crowded>>20, limit>>20)
@@ -111,11 +111,11 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	}
 }
 
-// sendOtherRequests sends requests that must succeed, four at a time, and returns the
-// processor time that the server used meanwhile.
+// sendOtherRequests sends requests that must succeed, four at a time, and returns
+// the CPU time that the server used in the meantime.
 func sendOtherRequests(t *testing.T, s *server) time.Duration {
 	t.Helper()
-	before := processorTime(t, s)
+	before := cpuTime(t, s)
 	var sending sync.WaitGroup
 	for i := range 4 {
 		sending.Go(func() {
@@ -124,7 +124,7 @@ func sendOtherRequests(t *testing.T, s *server) time.Duration {
 			for range otherRequests / 4 {
 				response, err := client.Get("http://" + s.address + "/tools/plume")
 				if err != nil {
-					t.Errorf("other client: %v", err)
+					t.Errorf("other client: got %v, want a response", err)
 					return
 				}
 				if response.StatusCode != http.StatusOK {
@@ -136,31 +136,31 @@ func sendOtherRequests(t *testing.T, s *server) time.Duration {
 		})
 	}
 	sending.Wait()
-	return processorTime(t, s) - before
+	return cpuTime(t, s) - before
 }
 
-// waitUntilQuiet waits until the server has computed the responses for the slow
-// readers, as far as buffers take them.
-func waitUntilQuiet(t *testing.T, s *server) {
+// waitUntilIdle waits until the server has computed as many responses for the
+// slow readers as the buffers hold.
+func waitUntilIdle(t *testing.T, s *server) {
 	t.Helper()
-	last := processorTime(t, s)
-	wait.Until(t, "the server is quiet", func() bool {
+	last := cpuTime(t, s)
+	wait.Until(t, "the server is idle", func() bool {
 		time.Sleep(500 * time.Millisecond)
 		before := last
-		last = processorTime(t, s)
+		last = cpuTime(t, s)
 		return last-before < 50*time.Millisecond
 	})
 }
 
-// processorTime returns the processor time that a server has used.
-func processorTime(t *testing.T, s *server) time.Duration {
+// cpuTime returns the CPU time that a server has used.
+func cpuTime(t *testing.T, s *server) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	if err != nil {
-		testkit.SkipUnsupported(t, "processor times are not available here")
+		testkit.SkipUnsupported(t, "CPU times are not available on this system")
 	}
 	// The name, in parentheses, may contain spaces. User and system time are the
-	// 14th and 15th fields, in hundredths of a second on every Linux.
+	// 14th and 15th fields, in hundredths of a second on all Linux systems.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	ticks := 0
 	for _, field := range fields[11:13] {
@@ -189,7 +189,7 @@ func (c *conns) dial(t *testing.T, address string, number int, then func(net.Con
 				from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i%8))}
 				conn, err := (&net.Dialer{LocalAddr: from, Timeout: wait.Limit, Control: smallBuffer}).Dial("tcp", address)
 				if err != nil {
-					t.Errorf("connection %d: %v", i, err)
+					t.Errorf("connection %d: got %v, want no error", i, err)
 					return
 				}
 				opened[i] = conn
@@ -220,8 +220,8 @@ func (c *conns) close() {
 	}
 }
 
-// raiseFileLimit raises the limit of open files, here and in processes started from
-// now on, and returns the new limit.
+// raiseFileLimit raises the limit on open files, for this process and those it
+// starts, and returns the new limit.
 func raiseFileLimit(t *testing.T, wanted int) int {
 	t.Helper()
 	var limit syscall.Rlimit
@@ -232,7 +232,7 @@ func raiseFileLimit(t *testing.T, wanted int) int {
 	if limit.Cur < uint64(wanted) {
 		limit.Cur = min(limit.Max, uint64(wanted))
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-			t.Logf("the limit of open files stays %d: %v", before.Cur, err)
+			t.Logf("the limit on open files stays at %d: %v", before.Cur, err)
 			limit = before
 		}
 		t.Cleanup(func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before) })
@@ -245,7 +245,7 @@ func residentMemory(t *testing.T, s *server) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
 	if err != nil {
-		testkit.SkipUnsupported(t, "memory figures are not available here")
+		testkit.SkipUnsupported(t, "memory usage is not available on this system")
 	}
 	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
 	if err != nil {

@@ -41,13 +41,13 @@ func documents(t *testing.T, name string) (all []map[string]any) {
 			return all
 		}
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: got %v, want valid YAML", name, err)
 		}
 		all = append(all, document)
 	}
 }
 
-// at follows a path of keys and indexes, and returns nil if it does not exist.
+// at returns the value at a path of keys and indexes, or nil if there is none.
 func at(value any, path ...any) any {
 	for _, step := range path {
 		switch step := step.(type) {
@@ -112,7 +112,7 @@ func TestDeployUsesKnownSettings(t *testing.T) {
 		}
 		for _, name := range names {
 			if !slices.Contains(known, name) {
-				t.Errorf("%s: got the unknown setting %s", file, name)
+				t.Errorf("%s: got unknown setting %s, want only known ones", file, name)
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func TestDeployUsesKnownSettings(t *testing.T) {
 		text, err := os.ReadFile(path)
 		for _, name := range ours.FindAllString(string(text), -1) {
 			if !slices.Contains(known, strings.TrimSuffix(name, "_")) && !strings.HasSuffix(name, "_") {
-				t.Errorf("%s: got the unknown setting %s", path, name)
+				t.Errorf("%s: got unknown setting %s, want only known ones", path, name)
 			}
 		}
 		return err
@@ -143,7 +143,7 @@ func parseDuration(t *testing.T, what string, value any) time.Duration {
 	text, _ := value.(string)
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		t.Fatalf("%s: %v", what, err)
+		t.Fatalf("%s: got %v, want a duration", what, err)
 	}
 	return d
 }
@@ -157,11 +157,11 @@ func TestComposeFile(t *testing.T) {
 		service := at(file, "services", name)
 		for _, other := range keysOf(at(service, "depends_on")) {
 			if !slices.Contains(services, other) {
-				t.Errorf("%s depends on %s, which does not exist", name, other)
+				t.Errorf("%s: got a dependency on %s, want one of %v", name, other, services)
 			}
 		}
 		if at(service, "healthcheck") == nil {
-			t.Errorf("%s has no healthcheck", name)
+			t.Errorf("%s: got no healthcheck, want one", name)
 		}
 		if strings.HasPrefix(name, "palmares-") {
 			replicas++
@@ -169,17 +169,17 @@ func TestComposeFile(t *testing.T) {
 				t.Errorf("%s: got stop_grace_period %s, want more than %s", name, grace, maxShutdown)
 			}
 			if got := at(service, "healthcheck", "test", 2); got != "health" {
-				t.Errorf("%s: got the healthcheck %v, want health", name, got)
+				t.Errorf("%s: got healthcheck %v, want health", name, got)
 			}
 			if !strings.Contains(deployFile(t, "nginx.conf"), "server "+name+":8080 ") {
-				t.Errorf("%s is not an upstream in nginx.conf", name)
+				t.Errorf("%s: got no upstream in nginx.conf, want one", name)
 			}
 		}
 		volumes, _ := at(service, "volumes").([]any)
 		for _, volume := range volumes {
 			source, _, _ := strings.Cut(volume.(string), ":")
 			if !strings.HasPrefix(source, "./") && !slices.Contains(keysOf(at(file, "volumes")), source) {
-				t.Errorf("%s: got the unknown volume %s", name, source)
+				t.Errorf("%s: got unknown volume %s, want a declared one", name, source)
 			}
 		}
 	}
@@ -190,7 +190,7 @@ func TestComposeFile(t *testing.T) {
 		t.Errorf("got TRUSTED_PROXIES %v, want the address of nginx, %v", trusted, proxy)
 	}
 
-	// The example has all variables, and no values of secrets.
+	// The example lists all variables, without values for secrets.
 	example := variablesOf(deployFile(t, ".env.example"))
 	var used []string
 	for _, found := range regexp.MustCompile(`\$\{([A-Z_]+)`).FindAllStringSubmatch(deployFile(t, "compose.yml"), -1) {
@@ -202,7 +202,7 @@ func TestComposeFile(t *testing.T) {
 		t.Errorf("got %v in .env.example, want the variables of compose.yml, %v", example, used)
 	}
 	if set := regexp.MustCompile(`(?m)^\w*(PASSWORD|SECRET|KEY)\w*=.+`).FindString(deployFile(t, ".env.example")); set != "" {
-		t.Errorf("got the value of a secret in .env.example: %s", set)
+		t.Errorf("got %s in .env.example, want no value for a secret", set)
 	}
 }
 
@@ -219,15 +219,15 @@ func TestKubernetesFiles(t *testing.T) {
 		}
 	}
 	if path := at(container, "livenessProbe", "httpGet", "path"); path != "/healthz" {
-		t.Errorf("got the liveness probe %v, want /healthz: a lost database must not restart pods", path)
+		t.Errorf("got liveness probe %v, want /healthz, because a database outage must not restart pods", path)
 	}
 	period, _ := at(container, "readinessProbe", "periodSeconds").(int)
 	times, _ := at(container, "readinessProbe", "failureThreshold").(int)
 	if period*times < 60 {
-		t.Errorf("got pods out of service %d s after the database is lost, want at least 60: they can still serve from their caches", period*times)
+		t.Errorf("got pods out of service %d s after a database outage starts, want at least 60, because they can still serve from their caches", period*times)
 	}
 	if port := at(container, "ports", 0); at(port, "name") != "http" || at(port, "containerPort") != 8080 {
-		t.Errorf("got the port %v, want http 8080", port)
+		t.Errorf("got port %v, want http 8080", port)
 	}
 	delay := parseDuration(t, "PALMARES_DRAIN_DELAY", at(documents(t, "kubernetes/config.yaml")[0], "data", "PALMARES_DRAIN_DELAY"))
 	grace, _ := at(pod, "terminationGracePeriodSeconds").(int)
@@ -235,7 +235,7 @@ func TestKubernetesFiles(t *testing.T) {
 		t.Errorf("got terminationGracePeriodSeconds %d, want more than %s", grace, delay+maxShutdown)
 	}
 	if at(pod, "securityContext", "runAsNonRoot") != true || at(container, "securityContext", "readOnlyRootFilesystem") != true {
-		t.Error("got pods that run as root or can write to their file system")
+		t.Error("got pods that run as root or can write to their file system, want neither")
 	}
 	resources, _ := at(documents(t, "kubernetes/kustomization.yaml")[0], "resources").([]any)
 	for _, name := range resources {
@@ -247,10 +247,10 @@ func TestKubernetesFiles(t *testing.T) {
 	}
 	if kubectl, err := exec.LookPath("kubectl"); err == nil {
 		if out, err := exec.Command(kubectl, "kustomize", filepath.Join("..", "..", "deploy", "kubernetes")).CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, out)
+			t.Errorf("kubectl kustomize: got %v: %s, want success", err, out)
 		}
 	}
-	documents(t, "kubernetes/migrate.yaml")
+	documents(t, "kubernetes/migrate.yaml") // must be valid YAML
 }
 
 // The Containerfile uses existing files and make targets.
@@ -272,7 +272,7 @@ func TestContainerfile(t *testing.T) {
 			if words[1] == "make" {
 				targets++
 				if !strings.Contains(string(makefile), "\n"+words[2]+":") {
-					t.Errorf("got the unknown target make %s", words[2])
+					t.Errorf("got unknown make target %s, want one of the Makefile", words[2])
 				}
 			}
 		case "COPY":
@@ -281,7 +281,7 @@ func TestContainerfile(t *testing.T) {
 			}
 			for _, source := range words[1 : len(words)-1] {
 				if _, err := os.Stat(filepath.Join("..", "..", source)); err != nil {
-					t.Errorf("COPY: %v", err)
+					t.Errorf("COPY: got %v, want an existing file", err)
 				}
 			}
 		}
@@ -289,7 +289,7 @@ func TestContainerfile(t *testing.T) {
 	last := text[strings.LastIndex(text, "\nFROM "):]
 	for _, line := range []string{"FROM scratch\n", "\nUSER 65534:65534\n", `CMD ["/palmares", "health"]`, "\nENTRYPOINT [\"/palmares\"]\nCMD [\"serve\"]\n", "ca-certificates.crt"} {
 		if !strings.Contains(last, line) {
-			t.Errorf("got no %q in the last stage", line)
+			t.Errorf("got no %q in the last stage, want it", line)
 		}
 	}
 	if targets != 2 || strings.Contains(last, "RUN") {
@@ -322,10 +322,10 @@ func TestSystemdUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || bytes.Contains(out, []byte("palmares.service:")) {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("systemd-analyze verify: got %v: %s, want no findings", err, out)
 	}
 	out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=20", file).CombinedOutput()
 	if err != nil && !bytes.Contains(out, []byte("unrecognized option")) {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("systemd-analyze security: got %v: %s, want an exposure of at most 2.0", err, out)
 	}
 }

@@ -45,8 +45,8 @@ func startGreeting(t *testing.T, line string) string {
 	return listener.Addr().String()
 }
 
-// startEncryptedSMTP starts a mail server with a password, and returns the
-// variable that makes a process trust its certificate.
+// startEncryptedSMTP starts a mail server that requires a password, and returns
+// the environment variable that makes a process trust its certificate.
 func startEncryptedSMTP(t *testing.T) (address, trust string) {
 	t.Helper()
 	web := httptest.NewTLSServer(nil) // for its certificate, which is valid for 127.0.0.1
@@ -54,12 +54,13 @@ func startEncryptedSMTP(t *testing.T) (address, trust string) {
 	file := writeFile(t, "ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}))
 	tls := web.TLS.Clone()
 	tls.NextProtos = nil
-	server := testkit.StartSMTPWith(t, testkit.SMTPOptions{TLS: tls, User: "mailer", Password: "geheim"})
-	return strings.Replace(server.URL, "smtp://", "smtp://mailer:geheim@", 1), "SSL_CERT_FILE=" + file
+	server := testkit.StartSMTPWith(t, testkit.SMTPOptions{TLS: tls, User: "mailer", Password: "s3cret"})
+	return strings.Replace(server.URL, "smtp://", "smtp://mailer:s3cret@", 1), "SSL_CERT_FILE=" + file
 }
 
-// startFakeStripe starts a Stripe that is set up correctly, or that responds to
-// everything with one status. It rejects changes.
+// startFakeStripe starts a fake Stripe API with a correctly configured account,
+// or one that returns the same error status for every request. A request that
+// would change anything fails the test.
 func startFakeStripe(t *testing.T, status int) string {
 	t.Helper()
 	stripe := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,7 +70,7 @@ func startFakeStripe(t *testing.T, status int) string {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		if status != http.StatusOK {
-			fmt.Fprint(w, `{"error":{"type":"invalid_request_error","message":"geheim"}}`)
+			fmt.Fprint(w, `{"error":{"type":"invalid_request_error","message":"s3cret"}}`)
 			return
 		}
 		switch r.URL.Path {
@@ -83,15 +84,15 @@ func startFakeStripe(t *testing.T, status int) string {
 			events, _ := json.Marshal(billing.Events)
 			fmt.Fprintf(w, `{"object":"list","data":[{"id":"we_1","status":"enabled","url":"https://palmares.example.invalid/billing/stripe","enabled_events":%s}]}`, events)
 		default:
-			t.Errorf("got an unexpected request for %s", r.URL.Path)
+			t.Errorf("got a request for %s, want none", r.URL.Path)
 		}
 	}))
 	t.Cleanup(stripe.Close)
 	return stripe.URL
 }
 
-// startWithPasswords starts a PostgreSQL that requires passwords, and returns
-// its address with a wrong one.
+// startWithPasswords starts a PostgreSQL server that requires passwords, and
+// returns its URL with a wrong one.
 func startWithPasswords(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "palmares-hba-") // readable by the user of the PostgreSQL server
@@ -108,7 +109,7 @@ func startWithPasswords(t *testing.T) string {
 	}
 	cluster := testkit.StartCluster(t, "fsync=off", "hba_file="+file)
 	execute(t, cluster.URL, `CREATE ROLE guest LOGIN PASSWORD 'right'`)
-	return strings.Replace(cluster.URL, "palmares@", "guest:geheim@", 1)
+	return strings.Replace(cluster.URL, "palmares@", "guest:s3cret@", 1)
 }
 
 func execute(t *testing.T, address, statement string) {
@@ -133,7 +134,7 @@ func databaseURL(t *testing.T, cluster, name string) string {
 	return u.String()
 }
 
-// sendRedis sends commands to a Redis.
+// sendRedis sends commands to a Redis server.
 func sendRedis(t *testing.T, address string, commands ...string) {
 	t.Helper()
 	u, err := url.Parse(address)

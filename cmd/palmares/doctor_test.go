@@ -17,7 +17,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// examined holds the state and the text of each check.
+// examined is the output of palmares doctor, with the state and text of each check.
 type examined struct {
 	result
 	states, lines map[string]string
@@ -28,12 +28,12 @@ func examine(t *testing.T, cfg store.Config, env ...string) examined {
 	cfg.DataDir = cmp.Or(cfg.DataDir, "data")
 	cmd := palmares(t, cfg, "doctor")
 	cmd.Env = append(append(cmd.Env, "PALMARES_LISTEN=127.0.0.1:0"), env...)
-	e := examined{runs(t, cmd), map[string]string{}, map[string]string{}}
+	e := examined{runCmd(t, cmd), map[string]string{}, map[string]string{}}
 	for line := range strings.Lines(e.out) {
 		state, rest, _ := strings.Cut(line, "  ")
 		check, text, found := strings.Cut(strings.TrimSpace(rest), "  ")
 		if !found {
-			t.Fatalf("got the line %q, want three columns", line)
+			t.Fatalf("got line %q, want three columns", line)
 		}
 		e.states[check], e.lines[check] = state, strings.TrimSpace(text)
 	}
@@ -43,15 +43,15 @@ func examine(t *testing.T, cfg store.Config, env ...string) examined {
 			want = 1
 		}
 		if state != "ok" && strings.Count(e.lines[check], ".") < 2 {
-			t.Errorf("%s: got no advice: %s", check, e.lines[check])
+			t.Errorf("%s: got %s, want advice after the finding", check, e.lines[check])
 		}
 	}
 	if e.code != want {
 		t.Errorf("got exit code %d, want %d:\n%s%s", e.code, want, e.out, e.err)
 	}
-	for _, leak := range []string{"geheim", "dial tcp", "pq:", "EOF", "connection refused", "i/o timeout", "context"} {
+	for _, leak := range []string{"s3cret", "dial tcp", "pq:", "EOF", "connection refused", "i/o timeout", "context"} {
 		if strings.Contains(e.out+e.err, leak) {
-			t.Errorf("got %q in the output:\n%s%s", leak, e.out, e.err)
+			t.Errorf("got %q in the output, want no secrets or internal errors:\n%s%s", leak, e.out, e.err)
 		}
 	}
 	return e
@@ -68,7 +68,7 @@ func (e examined) want(t *testing.T, check, state, text string) {
 // importDemo imports the demo catalog.
 func importDemo(t *testing.T, cfg store.Config) {
 	t.Helper()
-	succeeds(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
+	mustRun(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
 }
 
 func TestDoctorWithoutProblems(t *testing.T) {
@@ -78,7 +78,7 @@ func TestDoctorWithoutProblems(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		importDemo(t, cfg)
 		e := examine(t, cfg, "REDIS_URL="+testkit.StartRedis(t).URL, "SMTP_URL="+smtp, trust,
-			"STRIPE_SECRET_KEY=sk_live_geheim123", "STRIPE_WEBHOOK_SECRET=whsec_geheim", "STRIPE_API_BASE="+stripe)
+			"STRIPE_SECRET_KEY=sk_live_s3cret123", "STRIPE_WEBHOOK_SECRET=whsec_s3cret", "STRIPE_API_BASE="+stripe)
 		want := []string{"settings", "database", "migrations", "catalog", "redis", "redis memory", "redis clock", "mail", "stripe", "price", "tax", "managing", "public url", "proxies", "server"}
 		if cfg.DatabaseURL == "" {
 			want = append(want, "data folder", "disk")
@@ -101,14 +101,14 @@ func TestDoctorJSON(t *testing.T) {
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)
 	for args, code := range map[string]int{"--json": 1, "--json --verbose": 1} {
-		cmd := palmares(t, cfg, append([]string{"doctor", "--listen", "127.0.0.1:0", "--redis-url", "redis://:geheim@" + freeAddress(t)}, strings.Fields(args)...)...)
-		r := runs(t, cmd)
+		cmd := palmares(t, cfg, append([]string{"doctor", "--listen", "127.0.0.1:0", "--redis-url", "redis://:s3cret@" + freeAddress(t)}, strings.Fields(args)...)...)
+		r := runCmd(t, cmd)
 		var output struct {
 			State  string
 			Checks []struct{ Check, State, Message, Advice, Cause string }
 		}
-		if err := json.Unmarshal([]byte(r.out), &output); err != nil || r.code != code || output.State != "wrong" || strings.Contains(r.out, "geheim") {
-			t.Fatalf("got exit code %d, %v, want %d and the state wrong:\n%s", r.code, err, code, r.out)
+		if err := json.Unmarshal([]byte(r.out), &output); err != nil || r.code != code || output.State != "wrong" || strings.Contains(r.out, "s3cret") {
+			t.Fatalf("got exit code %d and %v, want %d and state wrong:\n%s", r.code, err, code, r.out)
 		}
 		for _, check := range output.Checks {
 			if check.Check == "redis" && (check.State != "wrong" || check.Advice == "" || (check.Cause != "") != strings.Contains(args, "verbose")) {
@@ -121,11 +121,11 @@ func TestDoctorJSON(t *testing.T) {
 func TestDoctorOnDatabases(t *testing.T) {
 	t.Parallel()
 	t.Run("down", func(t *testing.T) {
-		e := examine(t, store.Config{DatabaseURL: "postgres://palmares:geheim@" + freeAddress(t) + "/palmares"})
+		e := examine(t, store.Config{DatabaseURL: "postgres://palmares:s3cret@" + freeAddress(t) + "/palmares"})
 		e.want(t, "database", "wrong", "The database cannot be reached. Check that")
 	})
 	t.Run("silent", func(t *testing.T) {
-		e := examine(t, store.Config{DatabaseURL: "postgres://palmares:geheim@" + startSilent(t) + "/palmares"})
+		e := examine(t, store.Config{DatabaseURL: "postgres://palmares:s3cret@" + startSilent(t) + "/palmares"})
 		e.want(t, "database", "wrong", "")
 	})
 	t.Run("missing", func(t *testing.T) {
@@ -152,10 +152,10 @@ func TestDoctorOnDatabases(t *testing.T) {
 		e.want(t, "encoding", "wrong", "does not store text as UTF-8")
 	})
 	t.Run("an invalid setting", func(t *testing.T) {
-		e := examine(t, store.Config{DatabaseURL: "mysql://u:geheim@h/db"})
+		e := examine(t, store.Config{DatabaseURL: "mysql://u:s3cret@h/db"})
 		e.want(t, "settings", "wrong", "DATABASE_URL: must have the form")
 	})
-	t.Run("a misspelt setting", func(t *testing.T) {
+	t.Run("a misspelled setting", func(t *testing.T) {
 		e := examine(t, testkit.SQLite(t), "PALMARES_CACHEMB=9")
 		e.want(t, "settings", "warning", "PALMARES_CACHEMB")
 		e.want(t, "database", "warning", "does not exist yet")
@@ -194,7 +194,7 @@ func TestDoctorOnFolders(t *testing.T) {
 	t.Parallel()
 	t.Run("full", func(t *testing.T) {
 		dir := testkit.SmallDisk(t, 8<<20)
-		_ = os.WriteFile(filepath.Join(dir, "large"), make([]byte, 16<<20), 0o600) // until the disk is full
+		_ = os.WriteFile(filepath.Join(dir, "large"), make([]byte, 16<<20), 0o600) // fills the disk
 		examine(t, store.Config{DataDir: dir}).want(t, "data folder", "wrong", "is full. Free some disk space")
 	})
 	t.Run("nearly full", func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestDoctorOnFolders(t *testing.T) {
 		importDemo(t, cfg)
 		s := startServer(t, cfg)
 		examine(t, cfg, "PALMARES_LISTEN="+s.address).want(t, "server", "ok", "is ready, with release 1")
-		if r := succeeds(t, palmares(t, cfg, "health", "--listen", s.address)); r.out != "ready, serving release 1\n" {
+		if r := mustRun(t, palmares(t, cfg, "health", "--listen", s.address)); r.out != "ready, serving release 1\n" {
 			t.Errorf("health: got %q, want ready, serving release 1", r.out)
 		}
 		other := testkit.SQLite(t)
@@ -230,7 +230,7 @@ func TestDoctorOnFolders(t *testing.T) {
 		}
 		e := examine(t, cfg, "PALMARES_LISTEN="+s.address)
 		e.want(t, "server", "wrong", "the database file was moved or replaced: restart the server.")
-		if r := runs(t, palmares(t, cfg, "health", "--listen", s.address)); r.code != 1 || !strings.Contains(r.err, "moved or replaced") {
+		if r := runCmd(t, palmares(t, cfg, "health", "--listen", s.address)); r.code != 1 || !strings.Contains(r.err, "moved or replaced") {
 			t.Errorf("health: got exit code %d and %q, want 1 and moved or replaced", r.code, r.err)
 		}
 	})
@@ -240,7 +240,7 @@ func TestHealthWithoutServer(t *testing.T) {
 	t.Parallel()
 	address := freeAddress(t)
 	want := "palmares: no server is listening on " + address + "\n"
-	if r := runs(t, palmares(t, testkit.SQLite(t), "health", "--listen", address)); r.code != 1 || r.err != want {
+	if r := runCmd(t, palmares(t, testkit.SQLite(t), "health", "--listen", address)); r.code != 1 || r.err != want {
 		t.Errorf("got exit code %d and %q, want 1 and %q", r.code, r.err, want)
 	}
 }
@@ -249,7 +249,7 @@ func TestDoctorOnRedis(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)
-	examine(t, cfg, "REDIS_URL=redis://"+freeAddress(t)).want(t, "redis", "wrong", "is unreachable. Each server counts requests on its own meanwhile. Start it")
+	examine(t, cfg, "REDIS_URL=redis://"+freeAddress(t)).want(t, "redis", "wrong", "is unreachable. Until it is available, each server counts requests on its own. Start it")
 	server := testkit.StartRedis(t)
 	redis := "REDIS_URL=" + server.URL
 	sendRedis(t, server.URL, "CONFIG SET maxmemory 104857600", "CONFIG SET maxmemory-policy allkeys-lru")
@@ -259,8 +259,8 @@ func TestDoctorOnRedis(t *testing.T) {
 	server.Freeze()
 	examine(t, cfg, redis).want(t, "redis", "wrong", "took too long")
 	server.Thaw()
-	sendRedis(t, server.URL, "CONFIG SET requirepass geheim")
-	e := examine(t, cfg, strings.Replace(redis, "redis://", "redis://:geheimer@", 1))
+	sendRedis(t, server.URL, "CONFIG SET requirepass s3cret")
+	e := examine(t, cfg, strings.Replace(redis, "redis://", "redis://:s3creter@", 1))
 	e.want(t, "redis", "wrong", "rejected the user, the password")
 }
 
@@ -275,7 +275,7 @@ func TestDoctorOnMail(t *testing.T) {
 	}
 	plain := testkit.StartSMTP(t)
 	check(plain.URL, "ok", "accepts unencrypted connections")
-	check(strings.Replace(plain.URL, "smtp://", "smtp://mailer:geheim@", 1), "warning", "the password is not sent")
+	check(strings.Replace(plain.URL, "smtp://", "smtp://mailer:s3cret@", 1), "warning", "the password is not sent")
 	// Other machines must offer encryption, and this address does not count as local.
 	check(strings.Replace(plain.URL, "127.0.0.1", "0.0.0.0", 1), "wrong", "does not support encryption")
 	check("smtp://"+freeAddress(t), "wrong", "cannot be reached")
@@ -283,7 +283,7 @@ func TestDoctorOnMail(t *testing.T) {
 	check("smtp://"+startSilent(t), "wrong", "took too long")
 	encrypted, trust := startEncryptedSMTP(t)
 	check(encrypted, "wrong", "certificate of the mail server is not valid")
-	check(strings.Replace(encrypted, "geheim", "geheimer", 1), "wrong", "rejected the user name or password", trust)
+	check(strings.Replace(encrypted, "s3cret", "s3creter", 1), "wrong", "rejected the user name or password", trust)
 	check("", "warning", "nobody can sign in", "PUBLIC_URL=https://palmares.example.invalid", "TRUSTED_PROXIES=127.0.0.1")
 }
 
@@ -293,7 +293,7 @@ func TestDoctorOnStripe(t *testing.T) {
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)
 	check := func(base string, env ...string) examined {
-		return examine(t, cfg, append([]string{"STRIPE_SECRET_KEY=sk_test_geheim123", "STRIPE_WEBHOOK_SECRET=whsec_geheim", "STRIPE_API_BASE=" + base}, env...)...)
+		return examine(t, cfg, append([]string{"STRIPE_SECRET_KEY=sk_test_s3cret123", "STRIPE_WEBHOOK_SECRET=whsec_s3cret", "STRIPE_API_BASE=" + base}, env...)...)
 	}
 	check(startFakeStripe(t, http.StatusUnauthorized)).want(t, "stripe", "wrong", "rejected the key")
 	check(startFakeStripe(t, http.StatusForbidden)).want(t, "stripe", "wrong", "no permission to read prices")

@@ -19,7 +19,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-func TestExportToLinksAndPipes(t *testing.T) {
+func TestExportToLinkAndPipe(t *testing.T) {
 	t.Parallel()
 	cfg, dir := testkit.SQLite(t), t.TempDir()
 	importDemo(t, cfg)
@@ -31,12 +31,12 @@ func TestExportToLinksAndPipes(t *testing.T) {
 	if err := os.Symlink(target, link); err != nil {
 		t.Fatal(err)
 	}
-	succeeds(t, palmares(t, cfg, "export", link))
+	mustRun(t, palmares(t, cfg, "export", link))
 	if data, _ := os.ReadFile(target); string(data) != string(demo.Catalog) {
 		t.Errorf("got %d bytes in the target of the link, want the catalog", len(data))
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
-		t.Error("got no symbolic link after the export, want it unchanged")
+		t.Error("got the symbolic link replaced, want it unchanged")
 	}
 
 	pipe := filepath.Join(dir, "pipe")
@@ -54,7 +54,7 @@ func TestExportToLinksAndPipes(t *testing.T) {
 		data, _ := io.ReadAll(file)
 		read <- string(data)
 	}()
-	succeeds(t, palmares(t, cfg, "export", pipe))
+	mustRun(t, palmares(t, cfg, "export", pipe))
 	if got := <-read; got != string(demo.Catalog) {
 		t.Errorf("got %d bytes from the pipe, want the catalog", len(got))
 	}
@@ -74,16 +74,16 @@ func TestFileErrors(t *testing.T) {
 		"another full disk": {[]string{"generate", "--tools", "100", "/dev/full"}, "/dev/full: the disk is full"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if r := runs(t, palmares(t, cfg, c.args...)); r.code != 1 || r.err != "palmares: "+c.want+"\n" {
+			if r := runCmd(t, palmares(t, cfg, c.args...)); r.code != 1 || r.err != "palmares: "+c.want+"\n" {
 				t.Errorf("got exit code %d and %q, want 1 and %q", r.code, r.err, c.want)
 			}
 		})
 	}
-	if r := runs(t, palmares(t, store.Config{DataDir: filepath.Join(dir, "typo")}, "export")); r.code != 1 || !strings.Contains(r.err, "there is no database in") {
+	if r := runCmd(t, palmares(t, store.Config{DataDir: filepath.Join(dir, "typo")}, "export")); r.code != 1 || !strings.Contains(r.err, "there is no database in") {
 		t.Errorf("no database: got exit code %d and %q, want 1", r.code, r.err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "typo")); err == nil {
-		t.Error("got a database after an export, want none")
+		t.Error("got a data directory created by the export, want none")
 	}
 }
 
@@ -101,25 +101,25 @@ func TestImportWithFullOutput(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Errorf("got %v, want success", err)
 	}
-	succeeds(t, palmares(t, cfg, "export"))
+	mustRun(t, palmares(t, cfg, "export"))
 }
 
-func TestVerboseShowsTheCause(t *testing.T) {
+func TestVerboseShowsCause(t *testing.T) {
 	t.Parallel()
-	cfg := store.Config{DatabaseURL: "postgres://u:geheim@127.0.0.1:1/db", DataDir: "data"}
-	quiet, verbose := runs(t, palmares(t, cfg, "migrate", "status")), runs(t, palmares(t, cfg, "--verbose", "migrate", "status"))
+	cfg := store.Config{DatabaseURL: "postgres://u:s3cret@127.0.0.1:1/db", DataDir: "data"}
+	quiet, verbose := runCmd(t, palmares(t, cfg, "migrate", "status")), runCmd(t, palmares(t, cfg, "--verbose", "migrate", "status"))
 	if quiet.err != "palmares: the database cannot be reached\n" || !strings.HasPrefix(verbose.err, quiet.err+"cause: ") {
 		t.Errorf("got %q and %q, want a cause in the second", quiet.err, verbose.err)
 	}
-	if strings.Contains(verbose.err, "geheim") {
-		t.Errorf("got an error with the password: %s", verbose.err)
+	if strings.Contains(verbose.err, "s3cret") {
+		t.Errorf("got an error with the password, want it hidden: %s", verbose.err)
 	}
-	if r := runs(t, palmares(t, store.Config{DataDir: "data"}, "migrate", "status", "postgres://u:geheim@h/db")); r.code != 2 || strings.Contains(r.err, "geheim") {
+	if r := runCmd(t, palmares(t, store.Config{DataDir: "data"}, "migrate", "status", "postgres://u:s3cret@h/db")); r.code != 2 || strings.Contains(r.err, "s3cret") {
 		t.Errorf("got exit code %d and %q, want 2 without the password", r.code, r.err)
 	}
 }
 
-func TestSignalsEndCommands(t *testing.T) {
+func TestInterruptedCommands(t *testing.T) {
 	t.Parallel()
 	feed, err := os.ReadFile(synthFile(t, synth.Options{Tools: 300, Seed: 1}))
 	if err != nil || len(feed) < 256<<10 {
@@ -154,7 +154,7 @@ func TestSignalsEndCommands(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			go func() { _, _ = io.Copy(io.Discard, out) }() // so that it does not block
+			go func() { _, _ = io.Copy(io.Discard, out) }() // so that the process does not block
 			_ = cmd.Process.Signal(os.Interrupt)
 			_ = cmd.Wait()
 			if code := cmd.ProcessState.ExitCode(); code != 1 {
@@ -164,31 +164,31 @@ func TestSignalsEndCommands(t *testing.T) {
 	}
 }
 
-func TestDemoKeepsAnExistingCatalog(t *testing.T) {
+func TestDemoKeepsExistingCatalog(t *testing.T) {
 	t.Parallel()
 	editions, err := demo.Editions()
 	testkit.Check(t, err)
 	for name, catalog := range map[string]string{
 		"another catalog": synthFile(t, synth.Options{Tools: 20, Seed: 1}),
 		"another catalog with the date of the first edition": writeFile(t, "other.ndjson", feedtest.Catalog(editions[0].Date, feedtest.Tool("a"))),
-		"the demo catalog without its past":                  writeFile(t, "demo.ndjson", demo.Catalog),
+		"the demo catalog without earlier editions":          writeFile(t, "demo.ndjson", demo.Catalog),
 	} {
 		cfg := testkit.SQLite(t)
-		succeeds(t, palmares(t, cfg, "import", catalog))
-		before := succeeds(t, palmares(t, cfg, "export")).out
+		mustRun(t, palmares(t, cfg, "import", catalog))
+		before := mustRun(t, palmares(t, cfg, "export")).out
 		s := startServer(t, cfg, "--demo")
 		if _, body := s.get(t, "/readyz"); body["release"] != 1.0 {
 			t.Errorf("%s: got release %v, want 1", name, body["release"])
 		}
 		_ = s.cmd.Process.Signal(syscall.SIGTERM)
-		s.ends(t)
-		if succeeds(t, palmares(t, cfg, "export")).out != before {
+		s.waitForExit(t)
+		if mustRun(t, palmares(t, cfg, "export")).out != before {
 			t.Errorf("%s: got another catalog after serve --demo, want the imported one", name)
 		}
 	}
 }
 
-func TestDrainingIsNotReady(t *testing.T) {
+func TestNotReadyWhileDraining(t *testing.T) {
 	t.Parallel()
 	h := health{store: testkit.Open(t, testkit.SQLite(t)), log: slog.New(slog.DiscardHandler)}
 	h.release.Store(&ent.Release{})

@@ -18,7 +18,7 @@ import (
 
 type releasesCommand struct{}
 
-// Run lists all releases, also those that can no longer be read.
+// Run lists all releases, including those that can no longer be read.
 func (releasesCommand) Run(ctx context.Context, db *store.Store, term terminal) error {
 	if err := db.CheckMigrated(ctx); err != nil {
 		return err
@@ -81,7 +81,8 @@ func (c *historyPruneCommand) Run(ctx context.Context, db *store.Store, term ter
 	return err
 }
 
-// nothingChanged adds that to an error, unless a commit may have succeeded.
+// nothingChanged adds to an error that nothing was changed, unless a commit may
+// have succeeded.
 func nothingChanged(err error) error {
 	var database *store.Fault
 	switch {

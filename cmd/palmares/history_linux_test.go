@@ -38,10 +38,10 @@ func TestConfirmPruning(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	publishEditions(t, cfg)
-	const question = "Releases 1 (2026-03-03) to 4 (2026-06-09) can no longer be read afterwards. This cannot be undone.\n" +
+	const prompt = "Releases 1 (2026-03-03) to 4 (2026-06-09) can no longer be read afterwards. This cannot be undone.\n" +
 		"Releases 5 (2026-07-07) to 8 (2026-11-10) can still be read.\nType yes to continue: "
 	for _, c := range []struct {
-		answer string
+		input  string
 		signal os.Signal
 		code   int
 		err    string
@@ -59,18 +59,18 @@ func TestConfirmPruning(t *testing.T) {
 		var out bytes.Buffer
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &out, &errs
 		testkit.Check(t, cmd.Start())
-		wait.Until(t, "the question", func() bool { return strings.HasSuffix(errs.String(), ": ") })
+		wait.Until(t, "the prompt is shown", func() bool { return strings.HasSuffix(errs.String(), ": ") })
 		if c.signal != nil {
 			testkit.Check(t, cmd.Process.Signal(c.signal))
 		}
-		_, err := control.WriteString(c.answer)
+		_, err := control.WriteString(c.input)
 		testkit.Check(t, err)
 		_ = cmd.Wait()
-		if got := errs.String(); cmd.ProcessState.ExitCode() != c.code || got != question+c.err {
-			t.Errorf("%q: got exit code %d and %q, want %d and %q", c.answer, cmd.ProcessState.ExitCode(), got, c.code, question+c.err)
+		if got := errs.String(); cmd.ProcessState.ExitCode() != c.code || got != prompt+c.err {
+			t.Errorf("%q: got exit code %d and %q, want %d and %q", c.input, cmd.ProcessState.ExitCode(), got, c.code, prompt+c.err)
 		}
 		if pruned := strings.Contains(readable(t, cfg), "no"); pruned != (c.code == 0) || (out.Len() > 0) != pruned {
-			t.Errorf("%q: got history pruned: %v, %q", c.answer, pruned, out.String())
+			t.Errorf("%q: got history pruned: %t and output %q, want pruned: %t", c.input, pruned, out.String(), c.code == 0)
 		}
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// readable returns what palmares releases shows: each release, and whether it can
-// be read.
+// readable runs palmares releases and returns the number of each release and
+// whether it can be read.
 func readable(t *testing.T, cfg store.Config) (numbers string) {
 	t.Helper()
-	for line := range strings.Lines(succeeds(t, palmares(t, cfg, "releases")).out) {
+	for line := range strings.Lines(mustRun(t, palmares(t, cfg, "releases")).out) {
 		if fields := strings.Fields(line); fields[0] != "release" {
 			numbers += fields[0] + " " + fields[len(fields)-1] + "\n"
 		}
@@ -30,13 +30,13 @@ func TestReleasesCommand(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		if cfg.DatabaseURL == "" {
-			if r := runs(t, palmares(t, cfg, "releases")); r.code != 1 || !strings.Contains(r.err, "there is no database in") {
+			if r := runCmd(t, palmares(t, cfg, "releases")); r.code != 1 || !strings.Contains(r.err, "there is no database in") {
 				t.Errorf("no database: got exit code %d and %q, want 1", r.code, r.err)
 			}
 		}
-		succeeds(t, palmares(t, cfg, "migrate", "up"))
+		mustRun(t, palmares(t, cfg, "migrate", "up"))
 		const heading = "release  feed date  published  tools  retired  comparisons  readable\n"
-		if r := succeeds(t, palmares(t, cfg, "releases")); r.out != heading {
+		if r := mustRun(t, palmares(t, cfg, "releases")); r.out != heading {
 			t.Errorf("no releases: got %q, want the heading", r.out)
 		}
 		publishEditions(t, cfg)
@@ -45,8 +45,8 @@ func TestReleasesCommand(t *testing.T) {
 			`8        2026-11-10  \d{4}-\d\d-\d\d \d\d:\d\d  48     10       13           yes`,
 			`7        2026-10-13  \d{4}-\d\d-\d\d \d\d:\d\d  44     11       13           yes`,
 		}, "\n"))
-		if r := succeeds(t, palmares(t, cfg, "releases")); !want.MatchString(r.out) || strings.Count(r.out, "\n") != 9 {
-			t.Errorf("got\n%swant\n%s", r.out, want)
+		if r := mustRun(t, palmares(t, cfg, "releases")); !want.MatchString(r.out) || strings.Count(r.out, "\n") != 9 {
+			t.Errorf("got\n%s\nwant\n%s", r.out, want)
 		}
 	})
 }
@@ -57,40 +57,40 @@ func publishEditions(t *testing.T, cfg store.Config) {
 	editions, err := demo.Editions()
 	testkit.Check(t, err)
 	for _, edition := range editions {
-		succeeds(t, palmares(t, cfg, "import", writeFile(t, "feed.ndjson", edition.Feed)))
+		mustRun(t, palmares(t, cfg, "import", writeFile(t, "feed.ndjson", edition.Feed)))
 	}
 }
 
 func TestExportAsOf(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		succeeds(t, palmares(t, cfg, "migrate", "up"))
-		if r := runs(t, palmares(t, cfg, "export", "--as-of", "1")); r.code != 1 || r.err != "palmares: the catalog is empty: nothing has been imported yet\n" {
+		mustRun(t, palmares(t, cfg, "migrate", "up"))
+		if r := runCmd(t, palmares(t, cfg, "export", "--as-of", "1")); r.code != 1 || r.err != "palmares: the catalog is empty: nothing has been imported yet\n" {
 			t.Errorf("empty catalog: got exit code %d and %q, want 1", r.code, r.err)
 		}
 		publishEditions(t, cfg)
 		editions, err := demo.Editions()
 		testkit.Check(t, err)
 		for i, edition := range editions {
-			r := succeeds(t, palmares(t, cfg, "export", "--as-of", fmt.Sprint(i+1)))
+			r := mustRun(t, palmares(t, cfg, "export", "--as-of", fmt.Sprint(i+1)))
 			if date := `"updated_at":"` + edition.Date + `"`; !strings.Contains(r.out[:100], date) {
 				t.Errorf("release %d: got %.100s, want %s", i+1, r.out, date)
 			}
 		}
-		if r := succeeds(t, palmares(t, cfg, "export", "--as-of=8")); r.out != string(demo.Catalog) {
+		if r := mustRun(t, palmares(t, cfg, "export", "--as-of=8")); r.out != string(demo.Catalog) {
 			t.Errorf("newest release: got %d bytes, want the demo catalog", len(r.out))
 		}
 		for args, want := range map[string]result{
-			"--as-of=9":  {1, "", "palmares: there is no release 9 that can be read: releases 1 to 8 can\n"},
+			"--as-of=9":  {1, "", "palmares: no such release: 9 (releases 1 to 8 can be read)\n"},
 			"--as-of=0":  {2, "", "palmares: export: --as-of: must be at least 1 (got 0)\n"},
 			"--as-of=-1": {2, "", "palmares: export: --as-of: must be at least 1 (got -1)\n"},
 		} {
-			if r := runs(t, palmares(t, cfg, "export", args)); r != want {
+			if r := runCmd(t, palmares(t, cfg, "export", args)); r != want {
 				t.Errorf("%s: got %+v, want %+v", args, r, want)
 			}
 		}
 		for _, value := range []string{"", "x", "1e9", "2026-11-10", "1.5", "99999999999999999999"} {
-			if r := runs(t, palmares(t, cfg, "export", "--as-of="+value)); r.code != 2 || strings.Count(r.err, "\n") != 1 {
+			if r := runCmd(t, palmares(t, cfg, "export", "--as-of="+value)); r.code != 2 || strings.Count(r.err, "\n") != 1 {
 				t.Errorf("--as-of=%s: got exit code %d and %q, want 2 and one line", value, r.code, r.err)
 			}
 		}
@@ -101,12 +101,12 @@ func TestInvalidPruning(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		prune := func(args ...string) result {
-			return runs(t, palmares(t, cfg, append([]string{"history", "prune"}, args...)...))
+			return runCmd(t, palmares(t, cfg, append([]string{"history", "prune"}, args...)...))
 		}
 		if r := prune("--before", "2"); r.code != 1 {
 			t.Errorf("no database: got %+v, want exit code 1", r)
 		}
-		succeeds(t, palmares(t, cfg, "migrate", "up"))
+		mustRun(t, palmares(t, cfg, "migrate", "up"))
 		if r, want := prune("--before", "2"), (result{1, "", "palmares: nothing was changed: the catalog is empty: nothing has been imported yet\n"}); r != want {
 			t.Errorf("empty catalog: got %+v, want %+v", r, want)
 		}
@@ -124,13 +124,13 @@ func TestInvalidPruning(t *testing.T) {
 			}
 		}
 		if got := readable(t, cfg); strings.Contains(got, "no") {
-			t.Errorf("got %s, want all releases to be readable", got)
+			t.Errorf("got %s, want all releases readable", got)
 		}
 	})
 }
 
-// A running server stops serving releases that are pruned, also from its cache,
-// and continues with the others.
+// A running server stops serving pruned releases, even from its cache, and
+// continues to serve the others.
 func TestPruneWhileServing(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
@@ -143,7 +143,7 @@ func TestPruneWhileServing(t *testing.T) {
 		}
 		tags, bodies := map[string]string{}, map[string]string{}
 		for _, path := range []string{"/api/v1/tools?as_of=3", "/api/v1/stats?as_of=2026-05-30", "/api/v1/tools?search=agent&as_of=3", "/api/v1/tools?as_of=4", "/api/v1/tools?search=agent&as_of=4"} {
-			for _, headers := range [][]string{nil, withKey, withKey} { // the last is cached
+			for _, headers := range [][]string{nil, withKey, withKey} { // the last response is cached
 				got := s.call(t, http.MethodGet, path, "", headers...)
 				if tags[path], bodies[path] = got.Header.Get("ETag"), readAll(t, got.Body); got.StatusCode != 200 {
 					t.Fatalf("%s: got %d %s, want 200", path, got.StatusCode, bodies[path])
@@ -155,14 +155,14 @@ func TestPruneWhileServing(t *testing.T) {
 		}
 
 		start := time.Now()
-		r := succeeds(t, palmares(t, cfg, "history", "prune", "--before", "4", "--yes"))
+		r := mustRun(t, palmares(t, cfg, "history", "prune", "--before", "4", "--yes"))
 		if want := "Releases 1 (2026-03-03) to 3 (2026-05-05): history removed, 104 rows.\nReleases 4 (2026-06-09) to 8 (2026-11-10) can still be read.\n"; r.out != want {
 			t.Errorf("got %q, want %q", r.out, want)
 		}
-		wait.Until(t, "release 3 is not found", func() bool {
+		wait.Until(t, "release 3 is no longer served", func() bool {
 			return s.call(t, http.MethodGet, "/api/v1/tools?as_of=3", "", withKey...).StatusCode == 404
 		})
-		t.Logf("noticed %s after the command started", time.Since(start).Round(time.Millisecond))
+		t.Logf("the server noticed %s after the command started", time.Since(start).Round(time.Millisecond))
 		const readableRange = "releases 4 (2026-06-09) to 8 (2026-11-10) can"
 		for _, path := range []string{"/api/v1/tools?as_of=3", "/api/v1/stats?as_of=2026-05-30", "/api/v1/tools?search=agent&as_of=3", "/api/v1/tools?as_of=1"} {
 			for _, headers := range [][]string{nil, withKey, {"If-None-Match", tags[path]}} {
@@ -181,7 +181,7 @@ func TestPruneWhileServing(t *testing.T) {
 				t.Errorf("%s: got %d %s, want the same response as before", path, got.StatusCode, body)
 			}
 		}
-		if r, want := runs(t, palmares(t, cfg, "export", "--as-of", "3")), (result{1, "", "palmares: there is no release 3 that can be read: releases 4 to 8 can\n"}); r != want {
+		if r, want := runCmd(t, palmares(t, cfg, "export", "--as-of", "3")), (result{1, "", "palmares: no such release: 3 (releases 4 to 8 can be read)\n"}); r != want {
 			t.Errorf("export: got %+v, want %+v", r, want)
 		}
 		if got, want := readable(t, cfg), "8 yes\n7 yes\n6 yes\n5 yes\n4 yes\n3 no\n2 no\n1 no\n"; got != want {
@@ -190,21 +190,21 @@ func TestPruneWhileServing(t *testing.T) {
 		examine(t, cfg).want(t, "catalog", "ok", "release 8, of 2026-11-10")
 
 		// The next import continues the history.
-		fourth := succeeds(t, palmares(t, cfg, "export", "--as-of", "4")).out
-		succeeds(t, palmares(t, cfg, "import", "--force", writeFile(t, "feed.ndjson", []byte(fourth))))
-		if got := succeeds(t, palmares(t, cfg, "export", "--as-of", "4")).out; got != fourth {
+		fourth := mustRun(t, palmares(t, cfg, "export", "--as-of", "4")).out
+		mustRun(t, palmares(t, cfg, "import", "--force", writeFile(t, "feed.ndjson", []byte(fourth))))
+		if got := mustRun(t, palmares(t, cfg, "export", "--as-of", "4")).out; got != fourth {
 			t.Errorf("release 4 after an import: got %d bytes, want the same %d", len(got), len(fourth))
 		}
-		if got := succeeds(t, palmares(t, cfg, "export", "--as-of", "8")).out; got != string(demo.Catalog) {
+		if got := mustRun(t, palmares(t, cfg, "export", "--as-of", "8")).out; got != string(demo.Catalog) {
 			t.Errorf("release 8 after an import: got %d bytes, want the demo catalog", len(got))
 		}
-		if r := succeeds(t, palmares(t, cfg, "history", "prune", "--before=9", "--yes")); !strings.HasSuffix(r.out, "\nRelease 9 (2026-06-09) can still be read.\n") {
+		if r := mustRun(t, palmares(t, cfg, "history", "prune", "--before=9", "--yes")); !strings.HasSuffix(r.out, "\nRelease 9 (2026-06-09) can still be read.\n") {
 			t.Errorf("got %q, want only release 9", r.out)
 		}
-		if r, want := runs(t, palmares(t, cfg, "history", "prune", "--before=9", "--yes")), (result{1, "", "palmares: nothing was changed: there is no history to prune: only release 9 can be read\n"}); r != want {
-			t.Errorf("again: got %+v, want %+v", r, want)
+		if r, want := runCmd(t, palmares(t, cfg, "history", "prune", "--before=9", "--yes")), (result{1, "", "palmares: nothing was changed: there is no history to prune: only release 9 can be read\n"}); r != want {
+			t.Errorf("pruning again: got %+v, want %+v", r, want)
 		}
-		wait.Until(t, "release 8 is not found", func() bool {
+		wait.Until(t, "release 8 is no longer served", func() bool {
 			return s.call(t, http.MethodGet, "/api/v1/tools?as_of=8", "", withKey...).StatusCode == 404
 		})
 	})

@@ -70,8 +70,8 @@ func importError(err error, w io.Writer) error {
 
 var errInterrupted = errors.New("nothing was changed: interrupted")
 
-// openFeed opens a feed. It must be seekable, so that anything but a regular
-// file is copied to a temporary one.
+// openFeed opens a feed. It must be seekable, so anything but a regular file is
+// copied to a temporary one.
 func openFeed(ctx context.Context, name string, stdin *os.File) (io.ReadSeekCloser, error) {
 	file, err := stdin, error(nil)
 	if name != "-" {

@@ -42,7 +42,7 @@ func isTerminal(w io.Writer) bool {
 const memoryOutsideCache = 100 << 20
 
 // tuneMemory makes garbage collection rarer: with the default setting it costs
-// a tenth of the throughput. The operator's GOGC and GOMEMLIMIT win.
+// a tenth of the throughput. The operator's GOGC and GOMEMLIMIT take precedence.
 func tuneMemory(s *settings) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

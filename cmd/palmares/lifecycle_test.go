@@ -27,7 +27,7 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// server is a running process with its address.
+// server is a running palmares server.
 type server struct {
 	cmd     *exec.Cmd
 	address string // host:port
@@ -37,11 +37,11 @@ type server struct {
 
 func startServer(t testing.TB, cfg store.Config, args ...string) *server {
 	t.Helper()
-	return serving(t, palmares(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+	return startCommand(t, palmares(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
 }
 
-// serving starts a command and waits until it listens.
-func serving(t testing.TB, cmd *exec.Cmd) *server {
+// startCommand starts a server and waits until it listens.
+func startCommand(t testing.TB, cmd *exec.Cmd) *server {
 	t.Helper()
 	return fromBlackbox(blackbox.ServeCommand(t, cmd))
 }
@@ -64,8 +64,8 @@ func (s *server) call(t testing.TB, method, path, body string, headers ...string
 	return s.blackbox().Call(t, method, path, body, headers...)
 }
 
-// ends waits for the process to exit with 0.
-func (s *server) ends(t testing.TB) {
+// waitForExit waits for the process to exit with code 0.
+func (s *server) waitForExit(t testing.TB) {
 	t.Helper()
 	s.blackbox().WaitForExit(t)
 }
@@ -73,7 +73,7 @@ func (s *server) ends(t testing.TB) {
 func TestServeDemo(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		for _, start := range []string{"on an empty database", "on a filled one"} {
+		for _, start := range []string{"empty database", "database with the demo catalog"} {
 			s := startServer(t, cfg, "--demo")
 			if code, body := s.get(t, "/healthz"); code != 200 || body["status"] != "alive" {
 				t.Errorf("%s: /healthz: got %d %v, want 200 alive", start, code, body)
@@ -82,16 +82,16 @@ func TestServeDemo(t *testing.T) {
 				t.Errorf("%s: /readyz: got %d %v, want 200 and release 8", start, code, body)
 			}
 			_ = s.cmd.Process.Signal(syscall.SIGTERM)
-			s.ends(t)
+			s.waitForExit(t)
 		}
-		if r := succeeds(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog) {
+		if r := mustRun(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog) {
 			t.Errorf("got a catalog of %d bytes, want the demo catalog", len(r.out))
 		}
 	})
 }
 
-// A start that was interrupted between two editions is continued by the next,
-// and servers that start at the same time do not disturb each other.
+// The next start continues one that was interrupted between two editions, and
+// servers that start at the same time do not disturb each other.
 func TestPublishDemo(t *testing.T) {
 	t.Parallel()
 	editions, err := demo.Editions()
@@ -139,7 +139,7 @@ func TestServerDetectsImports(t *testing.T) {
 			t.Errorf("empty: got %d %v, want 200 and release 0", code, body)
 		}
 		for release := 1; release <= 3; release++ {
-			succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 50, Seed: 1, Revision: release})))
+			mustRun(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 50, Seed: 1, Revision: release})))
 			wait.Until(t, fmt.Sprint("release ", release), func() bool {
 				_, body := s.get(t, "/readyz")
 				return body["release"] == float64(release)
@@ -148,7 +148,7 @@ func TestServerDetectsImports(t *testing.T) {
 	})
 }
 
-// A request that has started when the server shuts down gets its response.
+// A request that is in flight when the server shuts down receives its response.
 func TestShutdownFinishesRequests(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, testkit.SQLite(t), "--demo")
@@ -182,13 +182,13 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	})
 	fmt.Fprintf(idle, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n\r\n")
 	if response, err := http.ReadResponse(reader, nil); err != nil || response.StatusCode != 200 || !response.Close {
-		t.Errorf("on the idle connection: got %v, %v, want 200 and close", response, err)
+		t.Errorf("idle connection: got %v, %v, want 200 and close", response, err)
 	}
 	fmt.Fprintf(slow, "\r\n")
 	if response := readAll(t, slow); !strings.HasPrefix(response, "HTTP/1.1 200 OK") || !strings.Contains(response, `"alive"`) {
-		t.Errorf("got %q, want 200", response)
+		t.Errorf("slow request: got %q, want 200", response)
 	}
-	s.ends(t)
+	s.waitForExit(t)
 }
 
 func TestReadyWithoutMigrations(t *testing.T) {
@@ -248,7 +248,7 @@ func TestAddressInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	r := runs(t, palmares(t, testkit.SQLite(t), "serve", "--listen", taken.Addr().String()))
+	r := runCmd(t, palmares(t, testkit.SQLite(t), "serve", "--listen", taken.Addr().String()))
 	if want := "palmares: cannot listen on " + taken.Addr().String() + ": the address is already in use\n"; r.code != 1 || r.err != want {
 		t.Errorf("got exit code %d and %q, want 1 and %q", r.code, r.err, want)
 	}
@@ -264,7 +264,7 @@ func TestConcurrentMigrations(t *testing.T) {
 		for range 10 {
 			cmd := palmares(t, cfg, "migrate", "up")
 			all.Go(func() {
-				r := runs(t, cmd)
+				r := runCmd(t, cmd)
 				mu.Lock()
 				defer mu.Unlock()
 				applied += strings.Count(r.out, "applied")
@@ -274,7 +274,7 @@ func TestConcurrentMigrations(t *testing.T) {
 			})
 		}
 		all.Wait()
-		status := succeeds(t, palmares(t, cfg, "migrate", "status"))
+		status := mustRun(t, palmares(t, cfg, "migrate", "status"))
 		if steps := strings.Count(status.out, "\n"); applied != steps {
 			t.Errorf("got %d migrations applied, want %d", applied, steps)
 		}
@@ -285,7 +285,7 @@ func TestConcurrentMigrations(t *testing.T) {
 // connections, so that load balancers can stop sending requests.
 func TestDrainDelay(t *testing.T) {
 	t.Parallel()
-	const delay = time.Minute // the test does not wait for it
+	const delay = time.Minute // the test does not wait that long
 	s := startServer(t, blackbox.Demo(t), "--demo", "--drain-delay", delay.String())
 	idle, err := net.Dial("tcp", s.address)
 	if err != nil {
@@ -319,12 +319,12 @@ func TestDrainDelay(t *testing.T) {
 		t.Errorf("got %q, want a delay of %s", line, delay)
 	}
 	if strings.Contains(s.log.String(), "draining requests") {
-		t.Errorf("got an early end of the delay: %s", s.log)
+		t.Errorf("got the delay ended early, want it to last: %s", s.log)
 	}
 	_ = s.cmd.Process.Signal(syscall.SIGTERM) // ends the delay
 	wait.Receive(t, "the server exits", s.done)
 	if _, err := net.Dial("tcp", s.address); err == nil {
-		t.Error("got a connection after the end, want none")
+		t.Error("got a connection after the server exited, want none")
 	}
 }
 
@@ -334,12 +334,12 @@ func TestSecondSignalEndsDrainDelay(t *testing.T) {
 	s := startServer(t, blackbox.Demo(t), "--demo", "--drain-delay", "30s")
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	if logOf(s, "shutdown delayed") == "" {
-		t.Errorf("got no delay: %s", s.log)
+		t.Errorf("got no delay in the log, want one: %s", s.log)
 	}
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	wait.Receive(t, "the server exits", s.done)
 	if s.cmd.ProcessState.Exited() {
-		t.Error("got an exit after the delay, want one by the second signal")
+		t.Error("got a regular exit, want the second signal to end the process")
 	}
 }
 
@@ -348,7 +348,7 @@ func TestDrainDelayEnds(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, blackbox.Demo(t), "--demo", "--drain-delay", "1s")
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	s.ends(t)
+	s.waitForExit(t)
 	delayed, ending := strings.Index(s.log.String(), "shutdown delayed"), strings.Index(s.log.String(), "draining requests")
 	if delayed < 0 || ending < delayed {
 		t.Errorf("got %s, want a delay and then draining", s.log)
@@ -360,7 +360,7 @@ func TestInvalidDrainDelay(t *testing.T) {
 	for _, invalid := range []string{"-1s", "61s"} {
 		cmd := palmares(t, store.Config{DataDir: "data"}, "version")
 		cmd.Env = append(cmd.Env, "PALMARES_DRAIN_DELAY="+invalid)
-		if r := runs(t, cmd); r.code != 2 || !strings.HasPrefix(r.err, "palmares: PALMARES_DRAIN_DELAY: ") {
+		if r := runCmd(t, cmd); r.code != 2 || !strings.HasPrefix(r.err, "palmares: PALMARES_DRAIN_DELAY: ") {
 			t.Errorf("%s: got exit code %d and %q, want 2", invalid, r.code, r.err)
 		}
 	}

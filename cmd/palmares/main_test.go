@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// skipIfShort skips a test that takes long in make check.
+// skipIfShort skips a slow test in make check.
 func skipIfShort(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -37,14 +37,14 @@ func skipIfShort(t *testing.T) {
 	}
 }
 
-// palmares returns a command that uses a database.
+// palmares returns a palmares command that uses a database.
 func palmares(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()
 	return blackbox.Command(t, cfg, args...)
 }
 
-// shipped returns a command of the release binary.
-func shipped(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
+// releaseCommand returns a command that runs the release binary.
+func releaseCommand(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()
 	return blackbox.ReleaseCommand(t, cfg, args...)
 }
@@ -55,15 +55,15 @@ type result struct {
 	out, err string
 }
 
-// runs runs a command to its end.
-func runs(t testing.TB, cmd *exec.Cmd) result {
+// runCmd runs a command until it exits.
+func runCmd(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
 	r := blackbox.Run(t, cmd)
 	return result{r.Code, r.Out, r.Err}
 }
 
-// succeeds runs a command that must exit with 0.
-func succeeds(t testing.TB, cmd *exec.Cmd) result {
+// mustRun runs a command that must exit with code 0.
+func mustRun(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
 	r := blackbox.MustRun(t, cmd)
 	return result{r.Code, r.Out, r.Err}

@@ -39,7 +39,7 @@ func TestSharedCache(t *testing.T) {
 		return got, got.Header.Get("X-Cache-Status")
 	}
 	if got, _ := get("/api/v1/stats", "Authorization", "Bearer "+mine); got.StatusCode != 200 || got.Header.Get("X-RateLimit-Tier") != "free" {
-		t.Fatalf("with a key: got %d %v, want 200 and the tier free", got.StatusCode, got.Header)
+		t.Fatalf("with a key: got %d %v, want 200 and tier free", got.StatusCode, got.Header)
 	}
 	for i := range 3 {
 		got, status := get("/api/v1/stats")
@@ -47,11 +47,11 @@ func TestSharedCache(t *testing.T) {
 			t.Errorf("without a key: got %d %v, want 200 without a tier", got.StatusCode, got.Header)
 		}
 		if i > 0 && status != "HIT" {
-			t.Errorf("got %s for a public response, want HIT", status)
+			t.Errorf("public response: got cache status %s, want HIT", status)
 		}
 	}
 	if got, _ := get("/api/v1/stats", "Authorization", "Bearer "+theirs); got.Header.Get("X-RateLimit-Tier") != "pro" {
-		t.Errorf("with another key: got %v, want the tier pro", got.Header)
+		t.Errorf("with another key: got %v, want tier pro", got.Header)
 	}
 
 	if got, _ := get("/api/embeddings/plume", "Authorization", "Bearer "+mine); got.StatusCode != 200 {
@@ -107,7 +107,7 @@ http {
 	return address
 }
 
-// TestDeployedNginx runs the nginx.conf of deploy in front of three servers.
+// TestDeployedNginx runs nginx with deploy/nginx.conf in front of three servers.
 func TestDeployedNginx(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
@@ -215,13 +215,13 @@ func TestDeployedNginx(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer response.Body.Close()
-		succeeds(t, palmares(t, cfg, "import", "--force", synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 300})))
+		mustRun(t, palmares(t, cfg, "import", "--force", synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 300})))
 		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 			if strings.Contains(lines.Text(), `"release":`) {
 				return
 			}
 		}
-		t.Errorf("got no event: %d %v", response.StatusCode, ctx.Err())
+		t.Errorf("got %d and %v, want an event", response.StatusCode, ctx.Err())
 	})
 
 	// One server shuts down, as in an upgrade, and one is killed.
@@ -263,10 +263,10 @@ func TestDeployedNginx(t *testing.T) {
 	})
 
 	_ = servers[2].cmd.Process.Signal(syscall.SIGTERM)
-	servers[2].ends(t)
-	for _, i := range []int{0, 2} { // the killed one lost its last log lines
+	servers[2].waitForExit(t)
+	for _, i := range []int{0, 2} { // the killed server lost its last log lines
 		if !strings.Contains(servers[i].log.String(), "/api/v1/stats") {
-			t.Errorf("server %d got no requests, want some", i)
+			t.Errorf("server %d: got no requests, want some", i)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.C
 	dir := t.TempDir()
 	client := certify(t, dir)
 	front := deployedNginx{freeAddress(t), freeAddress(t)}
-	// Only addresses and folders differ from the deployed file.
+	// Only addresses and folders are changed in the deployed file.
 	config := deployFile(t, "nginx.conf")
 	change := func(from, to string) {
 		t.Helper()
@@ -305,7 +305,7 @@ func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.C
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(nginx, "-t", "-p", dir, "-c", file, "-g", "daemon off;").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("nginx -t: got %v: %s, want a valid configuration", err, out)
 	}
 	t.Cleanup(func() {
 		if output, _ := os.ReadFile(filepath.Join(dir, "error.log")); t.Failed() {
@@ -316,7 +316,8 @@ func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.C
 	return front, client
 }
 
-// certify writes a certificate to a folder and returns a client that trusts it.
+// certify writes a certificate and its key to a folder, and returns a client that
+// trusts it.
 func certify(t *testing.T, dir string) *http.Client {
 	t.Helper()
 	web := httptest.NewTLSServer(nil)

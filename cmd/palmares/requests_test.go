@@ -18,7 +18,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// The server returns the golden file of every path, on every database.
+// The server responds to every path with its golden file, on every database.
 func TestServesGoldenFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../rest/testdata/responses/*.http")
@@ -48,7 +48,7 @@ func TestServesGoldenFiles(t *testing.T) {
 				t.Errorf("%s: got %d %s, want %s %s", path, response.StatusCode, got, status, body)
 			}
 			if response.Header.Get("X-Request-Id") == "" || response.Header.Get("Access-Control-Allow-Origin") != "*" {
-				t.Errorf("%s: got %v, want a request id and CORS headers", path, response.Header)
+				t.Errorf("%s: got %v, want a request ID and CORS headers", path, response.Header)
 			}
 		}
 		for path, want := range map[string]int{
@@ -66,7 +66,7 @@ func TestServesGoldenFiles(t *testing.T) {
 	})
 }
 
-// The command prints what a server without a catalog serves.
+// The command prints the document that a server without a catalog serves.
 func TestOpenAPICommand(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
@@ -77,11 +77,11 @@ func TestOpenAPICommand(t *testing.T) {
 	}
 	defer response.Body.Close()
 	served := readAll(t, response.Body)
-	printed := succeeds(t, palmares(t, cfg, "openapi", "--listen", s.address)).out
+	printed := mustRun(t, palmares(t, cfg, "openapi", "--listen", s.address)).out
 	if printed != served+"\n" {
 		t.Errorf("got %d bytes, want the %d that the server serves", len(printed), len(served))
 	}
-	if elsewhere := succeeds(t, palmares(t, cfg, "openapi", "--public-url", "https://data.example/")).out; !strings.Contains(elsewhere, `"url": "https://data.example"`) {
+	if elsewhere := mustRun(t, palmares(t, cfg, "openapi", "--public-url", "https://data.example/")).out; !strings.Contains(elsewhere, `"url": "https://data.example"`) {
 		t.Errorf("got %s, want the public URL", elsewhere)
 	}
 }
@@ -105,19 +105,19 @@ func expectContinue(t *testing.T, address, method, path string, header ...string
 	reader := bufio.NewReader(conn)
 	peeked, err := reader.Peek(len("HTTP/1.1 100"))
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
+		t.Fatalf("%s %s: got %v, want a response", method, path, err)
 	}
 	if first = string(peeked); strings.HasSuffix(first, " 100") {
 		return first, nil, ""
 	}
 	response, err = http.ReadResponse(reader, &http.Request{Method: method})
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
+		t.Fatalf("%s %s: got %v, want a response", method, path, err)
 	}
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
+		t.Fatalf("%s %s: got %v, want a response", method, path, err)
 	}
 	return first, response, string(data)
 }
@@ -127,7 +127,7 @@ func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		cmd := palmares(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo")
 		cmd.Env = append(cmd.Env, "STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET=whsec_x", "STRIPE_API_BASE=http://127.0.0.1:1")
-		s := serving(t, cmd)
+		s := startCommand(t, cmd)
 		const form, json, large = "Content-Type: application/x-www-form-urlencoded", "Content-Type: application/json", "Content-Length: 99000000"
 		for _, test := range []struct {
 			method, path string
@@ -160,7 +160,7 @@ func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 				t.Errorf("%s: got %d %s, want %d with %s", name, response.StatusCode, body, test.status, test.want)
 			}
 		}
-		// Bodies of an allowed size get 100 Continue.
+		// For bodies of an allowed size, the server sends 100 Continue.
 		for path, media := range map[string]string{"/graphql": json, "/login": form, "/billing/stripe": json} {
 			if first, _, _ := expectContinue(t, s.address, "POST", path, media, "Content-Length: 30"); first != "HTTP/1.1 100" {
 				t.Errorf("POST %s: got %s, want 100 Continue", path, first)
@@ -169,7 +169,7 @@ func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 	})
 }
 
-// openStream opens a stream and returns without reading it.
+// openStream opens a stream without reading it.
 func (s *server) openStream(t *testing.T, headers ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
@@ -197,28 +197,28 @@ func TestStreamLimits(t *testing.T) {
 		s := startServer(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
 		for _, host := range []string{"1", "2", "3", "4", "5:6:7:8"} {
 			if got := s.openStream(t, "X-Forwarded-For", "2001:db8::"+host); got.StatusCode != 200 {
-				t.Fatalf("got %d for %s, want 200", got.StatusCode, host)
+				t.Fatalf("host %s: got %d, want 200", host, got.StatusCode)
 			}
 		}
 		got := s.openStream(t, "X-Forwarded-For", "2001:db8::9")
 		if got.StatusCode != 429 || got.Header.Get("Retry-After") != "60" {
-			t.Errorf("got %d, Retry-After %q, want 429 after 60", got.StatusCode, got.Header.Get("Retry-After"))
+			t.Errorf("sixth stream: got %d, Retry-After %q, want 429 and 60", got.StatusCode, got.Header.Get("Retry-After"))
 		}
 		if got := s.openStream(t, "X-Forwarded-For", "2001:db8:0:1::1"); got.StatusCode != 200 {
-			t.Errorf("got %d for another network, want 200", got.StatusCode)
+			t.Errorf("another network: got %d, want 200", got.StatusCode)
 		}
 
 		stream := s.openStream(t, "Authorization", "Bearer "+key)
 		if stream.StatusCode != 200 {
-			t.Fatalf("got %d with a key, want 200", stream.StatusCode)
+			t.Fatalf("with a key: got %d, want 200", stream.StatusCode)
 		}
-		succeeds(t, palmares(t, cfg, "keys", "revoke", key))
+		mustRun(t, palmares(t, cfg, "keys", "revoke", key))
 		body, err := io.ReadAll(stream.Body) // until the stream ends
 		if err != nil || !strings.HasSuffix(string(body), ": reconnect to continue\n\n") || strings.Contains(string(body), "complete") {
 			t.Errorf("got %q, %v, want the stream to end with a hint to reconnect", body, err)
 		}
 		if got := s.openStream(t, "Authorization", "Bearer "+key); got.StatusCode != 401 {
-			t.Errorf("got %d with a revoked key, want 401", got.StatusCode)
+			t.Errorf("with a revoked key: got %d, want 401", got.StatusCode)
 		}
 	})
 }
@@ -226,19 +226,19 @@ func TestStreamLimits(t *testing.T) {
 // failure is a response with a 5xx status.
 type failure struct{ name, id, body string }
 
-// Every 5xx response has a request id, and the log has the cause for that id,
-// even if many requests waited for the same result.
+// Every 5xx response has a request ID, and the log has the cause for that ID, even
+// if many requests waited for the same result.
 func TestFailuresAreLogged(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	line := testkit.StartProxy(t, cfg.DatabaseURL)
-	cfg.DatabaseURL = line.URL
+	proxy := testkit.StartProxy(t, cfg.DatabaseURL)
+	cfg.DatabaseURL = proxy.URL
 	key := newKey(t, cfg, "pro")
 	metrics := freeAddress(t)
 	s := startServer(t, cfg, "--demo", "--metrics-listen", metrics)
-	line.Cut()
+	proxy.Cut()
 	if text, _ := scrape(t, metrics); !strings.Contains(text, "palmares_database_up 0") {
-		t.Errorf("got no palmares_database_up 0 in %s", text)
+		t.Errorf("got metrics %s, want palmares_database_up 0", text)
 	}
 
 	var mu sync.Mutex
@@ -275,7 +275,7 @@ func TestFailuresAreLogged(t *testing.T) {
 	for text := range strings.Lines(s.log.String()) {
 		var entry struct{ Msg, Cause, Request_id string }
 		if err := json.Unmarshal([]byte(text), &entry); err != nil {
-			t.Fatalf("got the log line %q, want JSON", text)
+			t.Fatalf("got log line %q, want JSON", text)
 		}
 		if entry.Cause != "" && entry.Msg != "request" {
 			causes[entry.Request_id]++
@@ -283,10 +283,10 @@ func TestFailuresAreLogged(t *testing.T) {
 	}
 	for _, f := range failures {
 		if f.id == "" || causes[f.id] == 0 {
-			t.Errorf("%s: got no cause for %q in the log", f.name, f.id)
+			t.Errorf("%s: got no cause for request ID %q in the log, want one", f.name, f.id)
 		}
 		if strings.HasPrefix(f.name, "GraphQL") && !strings.Contains(f.body, `"requestId":"`+f.id+`"`) {
-			t.Errorf("%s: got %s, want its request id", f.name, f.body)
+			t.Errorf("%s: got %s, want its request ID", f.name, f.body)
 		}
 	}
 	if t.Failed() {

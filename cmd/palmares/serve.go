@@ -151,7 +151,7 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 }
 
 // publishDemo publishes each edition of the demo catalog as a release, oldest
-// first. It leaves a database alone that has any other catalog.
+// first. It does not change a database with any other catalog.
 func publishDemo(ctx context.Context, db *store.Store, release *ent.Release) error {
 	editions, err := demo.Editions()
 	if err != nil {

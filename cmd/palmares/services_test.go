@@ -43,14 +43,15 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 }
 
-// startClosed starts a public server without a mail server.
+// startClosed starts a public server that cannot send email.
 func startClosed(t *testing.T) *server {
 	t.Helper()
 	return fromBlackbox(blackbox.ServeClosed(t))
 }
 
-// A public server without a mail server lets nobody sign in, and logs no links.
-func TestClosedSignUp(t *testing.T) {
+// On a public server without a mail server, nobody can sign in, and no links are
+// logged.
+func TestSignInWithoutMailServer(t *testing.T) {
 	t.Parallel()
 	s := startClosed(t)
 	page := s.call(t, http.MethodGet, "/login", "")
@@ -62,15 +63,15 @@ func TestClosedSignUp(t *testing.T) {
 		t.Errorf("POST /login: got %d, want 403", posted.StatusCode)
 	}
 	if strings.Contains(s.log.String(), "ana@example.com") {
-		t.Error("got the email address in the log")
+		t.Error("got the email address in the log, want none")
 	}
 }
 
 // Without the signing secret, anybody could send events in the name of Stripe.
 func TestStripeRequiresWebhookSecret(t *testing.T) {
 	t.Parallel()
-	r := runs(t, palmares(t, testkit.SQLite(t), "serve", "--listen", "127.0.0.1:0", "--stripe-secret-key", "sk_test_geheim"))
-	if r.code != 1 || !strings.Contains(r.err, "STRIPE_WEBHOOK_SECRET: required with STRIPE_SECRET_KEY") || strings.Contains(r.err, "geheim") {
+	r := runCmd(t, palmares(t, testkit.SQLite(t), "serve", "--listen", "127.0.0.1:0", "--stripe-secret-key", "sk_test_s3cret"))
+	if r.code != 1 || !strings.Contains(r.err, "STRIPE_WEBHOOK_SECRET: required with STRIPE_SECRET_KEY") || strings.Contains(r.err, "s3cret") {
 		t.Errorf("got exit code %d and %q, want 1 without the key", r.code, r.err)
 	}
 	without := startServer(t, testkit.SQLite(t))
@@ -79,7 +80,7 @@ func TestStripeRequiresWebhookSecret(t *testing.T) {
 	}
 }
 
-// Other origins may read the API, and no personal page.
+// Pages of other origins may read the API, but no personal pages.
 func TestCORSPaths(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, blackbox.Demo(t), "--demo")
@@ -91,7 +92,7 @@ func TestCORSPaths(t *testing.T) {
 	}
 }
 
-// mockWith starts a proxy to Stripe's mock that replaces some responses.
+// mockWith starts a proxy to the Stripe mock that replaces some responses.
 func mockWith(t *testing.T, mock string, responses map[string]string) string {
 	t.Helper()
 	behind, err := url.Parse(mock)
@@ -111,19 +112,19 @@ func mockWith(t *testing.T, mock string, responses map[string]string) string {
 	return server.URL
 }
 
-// emptyList is an empty list of the Stripe API.
+// emptyList is an empty list in the Stripe API.
 const emptyList = `{"object":"list","data":[]}`
 
 func TestBillingCommands(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	without := runs(t, palmares(t, cfg, "billing", "setup"))
+	without := runCmd(t, palmares(t, cfg, "billing", "setup"))
 	if without.code != 1 || without.err != "palmares: STRIPE_SECRET_KEY is not set.\n" {
 		t.Errorf("without a key: got exit code %d and %q, want 1", without.code, without.err)
 	}
 	mock := testkit.StartStripeMock(t)
 	billing := func(base string, args ...string) result {
-		return runs(t, palmares(t, cfg, append([]string{"--stripe-secret-key", "sk_test_123", "--stripe-api-base", base, "billing"}, args...)...))
+		return runCmd(t, palmares(t, cfg, append([]string{"--stripe-secret-key", "sk_test_123", "--stripe-api-base", base, "billing"}, args...)...))
 	}
 	// The mock always returns a price in dollars.
 	wrong := billing(mock, "setup")
@@ -133,7 +134,7 @@ func TestBillingCommands(t *testing.T) {
 	created := billing(mockWith(t, mock, map[string]string{"GET /v1/prices": emptyList, "GET /v1/billing_portal/configurations": emptyList}), "setup")
 	for _, want := range []string{"Price created: ", "(99 EUR a month before tax)", "Customer portal created: ", "customer.subscription.updated"} {
 		if created.code != 0 || !strings.Contains(created.out, want) {
-			t.Errorf("got exit code %d: %s%swant 0 and %q", created.code, created.out, created.err, want)
+			t.Errorf("got exit code %d: %s%s, want 0 and %q", created.code, created.out, created.err, want)
 		}
 	}
 	if synced := billing(mock, "sync"); synced.code != 0 {
@@ -141,7 +142,7 @@ func TestBillingCommands(t *testing.T) {
 	}
 }
 
-// An account that loses Pro in a sync gets an email.
+// An account that loses Pro in a sync is notified by email.
 func TestBillingSyncSendsEmail(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
@@ -150,9 +151,9 @@ func TestBillingSyncSendsEmail(t *testing.T) {
 	db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).SetStatus("active").ExecX(t.Context())
 	smtp := testkit.StartSMTP(t)
 	stripe := mockWith(t, testkit.StartStripeMock(t), map[string]string{"GET /v1/subscriptions": emptyList})
-	synced := runs(t, palmares(t, cfg, "--stripe-secret-key", "sk_test_123", "--stripe-api-base", stripe, "--smtp-url", smtp.URL, "billing", "sync"))
+	synced := runCmd(t, palmares(t, cfg, "--stripe-secret-key", "sk_test_123", "--stripe-api-base", stripe, "--smtp-url", smtp.URL, "billing", "sync"))
 	if synced.code != 0 || !strings.Contains(synced.out, "cus_1  ana@example.com") {
-		t.Errorf("got exit code %d: %s%swant 0 and the customer", synced.code, synced.out, synced.err)
+		t.Errorf("got exit code %d: %s%s, want 0 and the customer", synced.code, synced.out, synced.err)
 	}
 	if smtp.Count("ana@example.com") == 0 {
 		t.Fatal("got no email before the command ended, want one")

@@ -34,7 +34,8 @@ var allowedImports = []struct {
 	{"cmd", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/notify", "internal/web", "internal/account", "internal/ops"}},
 }
 
-// forbiddenImports are narrower than the rules between parts.
+// forbiddenImports lists, for some packages, imports that the rules above would
+// allow.
 var forbiddenImports = map[string][]string{
 	"internal/core/problem":    {"ent"},
 	"internal/core/middleware": {"ent"},
@@ -65,17 +66,17 @@ func TestImports(t *testing.T) {
 			for _, path := range imported {
 				if strings.HasPrefix(path, "palmares/") && !within(path, rule.part) &&
 					!slices.ContainsFunc(rule.allowed, func(part string) bool { return within(path, part) }) {
-					t.Errorf("%s imports %s; %s may import %v", importer, path, rule.part, rule.allowed)
+					t.Errorf("got %s importing %s, want %s to import only %v", importer, path, rule.part, rule.allowed)
 				}
 			}
 		}
 		if !checked[importer] {
-			t.Errorf("%s belongs to no part of the program: add it to allowedImports", importer)
+			t.Errorf("got package %s in no part of the program, want it listed in allowedImports", importer)
 		}
 		for part, forbidden := range forbiddenImports {
 			for _, path := range imported {
 				if within(importer, part) && slices.ContainsFunc(forbidden, func(part string) bool { return within(path, part) }) {
-					t.Errorf("%s imports %s", importer, path)
+					t.Errorf("got %s importing %s, want this import removed", importer, path)
 				}
 			}
 		}
@@ -123,7 +124,7 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 	generate := exec.Command("go", "generate", "./ent")
 	generate.Dir = module
 	if out, err := generate.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("go generate: got %v, want success\n%s", err, out)
 	}
 	want, got := goFiles(t, filepath.Join(module, "ent")), goFiles(t, filepath.Join(root, "ent"))
 	if len(want) < 50 {
@@ -131,17 +132,17 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 	}
 	for name, text := range want {
 		if got[name] != text {
-			t.Errorf("ent/%s is stale: run make generate", name)
+			t.Errorf("ent/%s: got stale code, want it generated again: run make generate", name)
 		}
 	}
 	for name := range got {
 		if _, exists := want[name]; !exists {
-			t.Errorf("ent/%s is no longer generated: delete it", name)
+			t.Errorf("ent/%s: got a file that is no longer generated, want it deleted", name)
 		}
 	}
 }
 
-// goFiles returns the contents of all Go files below a folder by name.
+// goFiles returns the contents of all Go files below a folder, by name.
 func goFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -160,8 +161,8 @@ func goFiles(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// The same sources give the same static binary in any folder. Web assets are not
-// rebuilt.
+// The same sources give the same static binary in any folder. The test does not
+// rebuild the web assets.
 func TestBuildIsReproducible(t *testing.T) {
 	skipIfShort(t)
 	if runtime.GOOS != "linux" {
@@ -173,18 +174,18 @@ func TestBuildIsReproducible(t *testing.T) {
 	for _, folder := range []string{"a", filepath.Join("another", "folder", "further", "down")} {
 		dir := filepath.Join(t.TempDir(), folder)
 		copySources(t, from, dir)
-		from = dir // the original may change meanwhile
+		from = dir // the original may change in the meantime
 		build := exec.Command("make", "build", "ASSETS=", "VERSION=test")
 		build.Dir = dir
 		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+			t.Fatalf("make build: got %v, want success\n%s", err, out)
 		}
 		program, err := os.ReadFile(filepath.Join(dir, "bin", "palmares"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(program), dir) {
-			t.Errorf("the binary contains the path %s", dir)
+			t.Errorf("got path %s in the binary, want none", dir)
 		}
 		hashes = append(hashes, fmt.Sprintf("%x", sha256.Sum256(program)))
 		checkStatic(t, filepath.Join(dir, "bin", "palmares"))
@@ -204,7 +205,7 @@ func checkStatic(t *testing.T, program string) {
 	defer file.Close()
 	for _, part := range file.Progs {
 		if part.Type == elf.PT_INTERP {
-			t.Error("the binary needs a loader, want none")
+			t.Error("got a binary that needs a loader, want a static one")
 		}
 	}
 	if libraries, err := file.ImportedLibraries(); err != nil || len(libraries) > 0 {

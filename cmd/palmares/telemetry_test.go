@@ -23,7 +23,7 @@ import (
 	"palmares/internal/ops/metrics"
 )
 
-// scrape reads the metrics of a server and the labels of each metric.
+// scrape returns the metrics of a server as text, and the labels of each metric.
 func scrape(t *testing.T, address string) (text string, labels map[string][]string) {
 	t.Helper()
 	got := (&server{address: address}).call(t, http.MethodGet, "/metrics", "")
@@ -42,8 +42,8 @@ func scrape(t *testing.T, address string) (text string, labels map[string][]stri
 	return string(body), labels
 }
 
-// busyServer starts a server with everything that has metrics, and sends some
-// requests.
+// busyServer starts a server in which everything that has metrics is enabled, and
+// sends it some requests.
 func busyServer(t *testing.T, cfg store.Config) (s *server, metricsAddress string) {
 	t.Helper()
 	metricsAddress = freeAddress(t)
@@ -75,7 +75,7 @@ func TestMetrics(t *testing.T) {
 			`go_sql_max_open_connections{db_name="reader"}`,
 			`go_sql_max_open_connections{db_name="writer"}`,
 			`palmares_quota_duration_seconds_count 5`,
-			`palmares_quota_fallback `, // 0 or 1: a busy machine may be too slow for Redis
+			`palmares_quota_fallback `, // 0, or 1 if Redis timed out on a busy machine
 			`palmares_webhook_attempts_total{outcome="delivered"} 0`,
 			`palmares_webhook_endpoints{state="active"} 0`,
 			`palmares_webhook_oldest_waiting_seconds 0`,
@@ -86,11 +86,11 @@ func TestMetrics(t *testing.T) {
 			`version="` + version + `"} 1`,
 		} {
 			if !strings.Contains(text, want) {
-				t.Errorf("got no %s in\n%s", want, text)
+				t.Errorf("got\n%s\nwant %s", text, want)
 			}
 		}
 		if strings.Contains(text, "pal_") || strings.Contains(text, `palmares_sql_duration_seconds_count{pool="reader"} 0`) {
-			t.Errorf("got a key, or no statements of the reader pool, in\n%s", text)
+			t.Errorf("got\n%s\nwant no keys, and statements of the reader pool", text)
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestRouteLabels(t *testing.T) {
 	}
 	for path, want := range labels {
 		if got := routes.label(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}}); got != want {
-			t.Errorf("%.40q: got the label %s, want %s", path, got, want)
+			t.Errorf("%.40q: got label %s, want %s", path, got, want)
 		}
 	}
 }
@@ -174,11 +174,11 @@ func TestDashboardsAndAlerts(t *testing.T) {
 			used[name] = true
 			has, ok := exposed[name]
 			if !ok {
-				t.Errorf("got the unknown metric %s in %s", name, expression)
+				t.Errorf("got unknown metric %s, want only exposed ones: %s", name, expression)
 			}
 			for _, label := range labels {
 				if !slices.Contains(append([]string{"job", "instance"}, has...), label) && recorded[name] == "" {
-					t.Errorf("%s: got the unknown label %s in %s", name, label, expression)
+					t.Errorf("%s: got unknown label %s, want one of %v: %s", name, label, has, expression)
 				}
 			}
 		}
@@ -187,7 +187,7 @@ func TestDashboardsAndAlerts(t *testing.T) {
 		fields := strings.Fields(line)
 		if len(fields) > 3 && fields[1] == "TYPE" && strings.HasPrefix(fields[2], "palmares_") &&
 			!used[fields[2]] && !used[fields[2]+"_bucket"] && fields[2] != "palmares_cache_entries" {
-			t.Errorf("%s is in no dashboard and no alert", fields[2])
+			t.Errorf("got metric %s unused, want it in a dashboard or an alert", fields[2])
 		}
 	}
 }
@@ -223,7 +223,7 @@ func dashboardExpressions(t *testing.T, path string) (all []string) {
 	}
 	for i, panel := range dashboard.Panels {
 		if panel.Title == "" || len(panel.Targets) == 0 || panel.GridPos.X+panel.GridPos.W > 24 || panel.ID != i+1 {
-			t.Errorf("got an invalid panel: %+v", panel)
+			t.Errorf("got panel %+v, want a title, targets, a width within the grid and ID %d", panel, i+1)
 		}
 		for _, target := range panel.Targets {
 			all = append(all, target.Expr)
@@ -259,10 +259,10 @@ func alertExpressions(t *testing.T, path string) (all []string, recorded map[str
 			case rule.Record != "":
 				recorded[rule.Record] = rule.Expr
 			case rule.Alert == "" || rule.For == "" || rule.Labels["severity"] == "" || rule.Annotations["summary"] == "":
-				t.Errorf("got an invalid rule: %+v", rule)
+				t.Errorf("got rule %+v, want a name, a duration, a severity and a summary", rule)
 			}
 			if rule.Expr == "" {
-				t.Errorf("%s%s: got no expression", rule.Record, rule.Alert)
+				t.Errorf("%s%s: got no expression, want one", rule.Record, rule.Alert)
 			}
 			all = append(all, rule.Expr)
 		}

@@ -36,7 +36,7 @@ func newSpanCollector(t *testing.T) *spanCollector {
 		body, err := io.ReadAll(r.Body)
 		var sent collector.ExportTraceServiceRequest
 		if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &sent) != nil {
-			t.Errorf("%s: got no spans, %v", r.URL.Path, err)
+			t.Errorf("%s: got %d bytes and %v, want spans", r.URL.Path, len(body), err)
 		}
 		if c.slow != nil {
 			<-c.slow
@@ -57,12 +57,12 @@ func newSpanCollector(t *testing.T) *spanCollector {
 	return c
 }
 
-// trace returns the spans of a trace once that of the request has arrived, which
-// is the last.
+// trace returns the spans of a trace. It waits for the span of the request, which
+// arrives last.
 func (c *spanCollector) trace(t *testing.T, id string) []*spans.Span {
 	t.Helper()
 	var found []*spans.Span
-	wait.Until(t, "the request span of "+id, func() (ended bool) {
+	wait.Until(t, "the request span of "+id+" has arrived", func() (ended bool) {
 		found = nil
 		c.mu.Lock()
 		for _, span := range c.spans {
@@ -94,7 +94,7 @@ func child(t *testing.T, all []*spans.Span, of []byte, name string) *spans.Span 
 			return span
 		}
 	}
-	t.Fatalf("got no span %s below %x in %v", name, of, all)
+	t.Fatalf("got spans %v, want %s below %x", all, name, of)
 	return nil
 }
 
@@ -102,7 +102,7 @@ func tracedServer(t *testing.T, cfg store.Config, c *spanCollector, args ...stri
 	t.Helper()
 	cmd := palmares(t, cfg, append([]string{"serve", "--demo", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_BSP_SCHEDULE_DELAY=50")
-	return serving(t, cmd)
+	return startCommand(t, cmd)
 }
 
 const (
@@ -119,7 +119,7 @@ func TestTraces(t *testing.T) {
 		redis := testkit.StartRedis(t)
 		key := newKey(t, cfg, "pro")
 		s := tracedServer(t, cfg, collected, "--redis-url", redis.URL)
-		got := s.call(t, http.MethodGet, "/api/embeddings/plume?secret=geheim", "", "Authorization", "Bearer "+key,
+		got := s.call(t, http.MethodGet, "/api/embeddings/plume?secret=s3cret", "", "Authorization", "Bearer "+key,
 			"User-Agent", "ana@example.com", "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
 		if got.StatusCode != 200 {
 			t.Fatalf("got %s, want 200", got.Status)
@@ -129,17 +129,17 @@ func TestTraces(t *testing.T) {
 		about := attributes(request.Attributes)
 		if about["http.response.status_code"] != "200" || about["url.path"] != "/api/embeddings/plume" || about["palmares.plan"] != "pro" || about["http.route"] != "/api/embeddings/{slug}" ||
 			about["palmares.request_id"] != got.Header.Get("X-Request-Id") {
-			t.Errorf("got request attributes %v", about)
+			t.Errorf("got request attributes %v, want status, path, route, plan and request ID", about)
 		}
 		operation := child(t, all, request.SpanId, "embeddings")
 		statement := child(t, all, operation.SpanId, "SELECT")
 		if text := attributes(statement.Attributes)["db.query.text"]; !strings.HasPrefix(text, "SELECT ") || !strings.Contains(text, "FROM ") {
-			t.Errorf("got the statement %s, want a SELECT", text)
+			t.Errorf("got statement %s, want a SELECT", text)
 		}
 		child(t, all, request.SpanId, "SELECT") // of the API key
 		child(t, all, request.SpanId, "count")
 		if !strings.Contains(logOf(s, `"request_id":"`+got.Header.Get("X-Request-Id")), `"trace_id":"`+clientTrace+`"`) {
-			t.Errorf("got no trace id in the log:\n%s", s.log)
+			t.Errorf("got no trace ID in the log, want one:\n%s", s.log)
 		}
 		for name, want := range map[string]string{"service.name": "palmares", "service.version": version} {
 			if collected.resource[name] != want {
@@ -148,7 +148,7 @@ func TestTraces(t *testing.T) {
 		}
 
 		const second = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-		s.call(t, http.MethodPost, "/graphql", `{"query":"query Geheim {tools(filter: {search: \"geheim\"}) {items {slug}} changes(first: 1) {nodes {id}}}"}`,
+		s.call(t, http.MethodPost, "/graphql", `{"query":"query S3cret {tools(filter: {search: \"s3cret\"}) {items {slug}} changes(first: 1) {nodes {id}}}"}`,
 			"Content-Type", "application/json", "Traceparent", "00-"+second+"-"+clientSpan+"-01")
 		all = collected.trace(t, second)
 		operation = child(t, all, child(t, all, fromHex(clientSpan), "POST /graphql").SpanId, "graphql")
@@ -156,18 +156,18 @@ func TestTraces(t *testing.T) {
 
 		s.call(t, http.MethodGet, "/tools/"+key, "")
 		s.call(t, http.MethodGet, "/who/ana@example.com", "")
-		s.call(t, "GEHEIM", "/", "")
+		s.call(t, "S3CRET", "/", "")
 		http.DefaultClient.CloseIdleConnections() // they would delay the shutdown
 		_ = s.cmd.Process.Signal(syscall.SIGTERM)
-		s.ends(t)
+		s.waitForExit(t)
 		for _, span := range collected.spans {
-			for _, secret := range []string{"geheim", "Geheim", "GEHEIM", key[:16], "example.com", "127.0.0.1"} {
+			for _, secret := range []string{"s3cret", "S3cret", "S3CRET", key[:16], "example.com", "127.0.0.1"} {
 				if strings.Contains(span.String(), secret) {
-					t.Errorf("got %s in %v", secret, span)
+					t.Errorf("got %s in %v, want no private data", secret, span)
 				}
 			}
 			if len(span.ParentSpanId) == 0 && span.Kind != spans.Span_SPAN_KIND_SERVER {
-				t.Errorf("got a span of background work: %v", span)
+				t.Errorf("got a span of background work, want none: %v", span)
 			}
 		}
 	})
@@ -199,7 +199,7 @@ func TestTracesAtShutdown(t *testing.T) {
 	s.call(t, http.MethodGet, "/api/v1/stats", "", "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
 	http.DefaultClient.CloseIdleConnections()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	s.ends(t)
+	s.waitForExit(t)
 	collected.trace(t, clientTrace)
 
 	collected.slow = make(chan struct{})
@@ -210,26 +210,26 @@ func TestTracesAtShutdown(t *testing.T) {
 	}
 	http.DefaultClient.CloseIdleConnections()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	s.ends(t)
+	s.waitForExit(t)
 }
 
-// Without a collector the server logs a warning and serves.
+// Without a collector, the server logs a warning and keeps serving.
 func TestTracesWithoutCollector(t *testing.T) {
 	t.Parallel()
 	cmd := palmares(t, testkit.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0")
-	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://u:geheim@"+freeAddress(t), "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_EXPORTER_OTLP_TIMEOUT=300")
-	s := serving(t, cmd)
+	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://u:s3cret@"+freeAddress(t), "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_EXPORTER_OTLP_TIMEOUT=300")
+	s := startCommand(t, cmd)
 	if got := s.call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
 		t.Errorf("got %s, want 200", got.Status)
 	}
-	if logOf(s, "trace export failed") == "" || strings.Contains(s.log.String(), "geheim") {
+	if logOf(s, "trace export failed") == "" || strings.Contains(s.log.String(), "s3cret") {
 		t.Errorf("got %s, want a warning without the password", s.log)
 	}
 	for _, invalid := range []string{"OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"} {
 		cmd := palmares(t, testkit.SQLite(t), "serve", "--listen", "127.0.0.1:0")
 		cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+"http://127.0.0.1:1", invalid)
 		name, _, _ := strings.Cut(invalid, "=")
-		if r := runs(t, cmd); r.code != 1 || !strings.HasPrefix(r.err, "palmares: "+name+": ") {
+		if r := runCmd(t, cmd); r.code != 1 || !strings.HasPrefix(r.err, "palmares: "+name+": ") {
 			t.Errorf("%s: got exit code %d and %q, want 1", invalid, r.code, r.err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package fields collects the fields of selections: once for all operations of
-// a document, where gqlgen does it again for each.
+// Package fields collects the fields of selections once for all operations of a
+// document. gqlgen would do it again for each operation.
 package fields
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// extension is the name under which operations share what is collected.
+// extension is the name under which operations share the collected fields.
 const extension = "collected fields"
 
 // collected holds the fields of a document's selections. Selections are compared
@@ -25,7 +25,8 @@ type setKey struct {
 	types [maxTypes]string
 }
 
-// maxTypes is more than the interfaces of any object, and itself.
+// maxTypes is the maximum number of types that an object satisfies: itself and
+// its interfaces.
 const maxTypes = 4
 
 type collectedSet struct {
@@ -33,14 +34,14 @@ type collectedSet struct {
 	fields []graphql.CollectedField
 }
 
-// Share returns extensions for the operations of a document without directives:
-// their fields depend on no variables.
+// Share returns extensions for the operations of a document without directives,
+// whose fields do not depend on variables.
 func Share() map[string]any {
 	return map[string]any{extension: &collected{sets: map[setKey][]collectedSet{}}}
 }
 
 // Collect returns the fields of a selection that apply to an object of one of
-// the types; to any object without types.
+// the types, or to any object if there are no types.
 func Collect(op *graphql.OperationContext, set ast.SelectionSet, types []string) []graphql.CollectedField {
 	shared, ok := op.Extensions[extension].(*collected)
 	if !ok || len(set) == 0 || len(types) > maxTypes {

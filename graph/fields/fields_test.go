@@ -11,8 +11,8 @@ import (
 	"palmares/graph/fields"
 )
 
-// A field that several fragments select has other subfields for each type, even
-// where the first subfield is the same.
+// A field that several fragments select has different subfields for each type,
+// even if the first subfield is the same.
 func TestMergedSelections(t *testing.T) {
 	doc := gqlparser.MustLoadQuery(graph.Schema(), `{comparisons {items {toolA {
 		category {slug}
@@ -21,13 +21,13 @@ func TestMergedSelections(t *testing.T) {
 	}}}}`)
 	shared := fields.Share()
 	collect := func(set ast.SelectionSet, types ...string) []graphql.CollectedField {
-		op := &graphql.OperationContext{Doc: doc, Extensions: shared} // as each request has one
+		op := &graphql.OperationContext{Doc: doc, Extensions: shared} // each request has its own
 		return fields.Collect(op, set, types)
 	}
 	inner := func(set ast.SelectionSet) ast.SelectionSet { return collect(set)[0].Selections }
 	compared := inner(inner(inner(doc.Operations[0].SelectionSet)))
 	want := map[string][]string{"Tool": {"slug", "label"}, "RetiredTool": {"slug", "toolCount"}}
-	for range 2 { // collected, then shared
+	for range 2 { // the second time from the shared results
 		for typeName, names := range want {
 			category := collect(compared, typeName, "ComparedTool")
 			if len(category) != 1 {

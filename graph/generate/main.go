@@ -1,6 +1,6 @@
 // Generate writes graph/model and graph/generated from the schema. It renders
 // gqlgen's own templates, except that objects of our model are written straight
-// into a buffer; executor.gotpl says why.
+// into a buffer; executor.gotpl explains why.
 //
 //	go run ./graph/generate
 package main

@@ -863,9 +863,9 @@ type ReleaseConnection {
   edges: [ReleaseEdge!]!
   "The releases."
   nodes: [Release!]!
-  "Whether there are more, and the cursors of the ends."
+  "Whether there are more releases, and where to continue."
   pageInfo: PageInfo!
-  "The number of all releases."
+  "The number of releases in the whole list."
   totalCount: Int!
 }
 

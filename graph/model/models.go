@@ -385,9 +385,9 @@ type ReleaseConnection struct {
 	Edges []*ReleaseEdge `json:"edges"`
 	// The releases.
 	Nodes []*Release `json:"nodes"`
-	// Whether there are more, and the cursors of the ends.
+	// Whether there are more releases, and where to continue.
 	PageInfo *PageInfo `json:"pageInfo"`
-	// The number of all releases.
+	// The number of releases in the whole list.
 	TotalCount int `json:"totalCount"`
 }
 

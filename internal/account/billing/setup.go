@@ -19,7 +19,7 @@ const (
 	markValue = "palmares billing setup"
 )
 
-// errNoPrice is for users; the log says what is wrong.
+// errNoPrice is for users; the log has the reason.
 var errNoPrice = problem.New(problem.Unavailable, "Subscriptions are not available at the moment.")
 
 // findPrice returns the configured price, or looks it up.

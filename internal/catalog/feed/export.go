@@ -17,9 +17,9 @@ import (
 	"palmares/internal/core/store"
 )
 
-// Export writes a release of the catalog as a feed, the newest if asOf is 0, each
-// type in the order of its slugs: the same catalog gives the same bytes on every
-// database.
+// Export writes a release of the catalog as a feed, the newest one if asOf is 0.
+// The records of each type are ordered by slug, so that the same catalog gives
+// the same bytes on every database.
 func Export(ctx context.Context, s *store.Store, w io.Writer, asOf int) error {
 	return s.Snapshot(ctx, asOf, func(ctx context.Context, release *ent.Release) error {
 		if release == nil {
@@ -103,7 +103,7 @@ func (w *Writer) Line(line []byte) {
 	_ = w.buf.WriteByte('\n')
 }
 
-// Flush writes what is buffered and returns the first error there was.
+// Flush writes the buffered data and returns the first error.
 func (w *Writer) Flush() error {
 	if err := w.buf.Flush(); err != nil {
 		return &OutputError{err}

@@ -13,7 +13,8 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// duringWriting calls do once, while an import is writing.
+// duringWriting returns a progress function that calls do once, halfway through
+// writing the tools.
 func duringWriting(do func()) func(stage string, done, total int64) {
 	did := false
 	return func(stage string, done, total int64) {
@@ -33,7 +34,7 @@ func failedImport(t *testing.T, s *store.Store, ctx context.Context, progress fu
 	next := synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: 3})
 	_, err := feed.Import(ctx, s, bytes.NewReader(next), feed.Options{Progress: progress})
 	if after := contents(t, s); after != before {
-		t.Error("the catalog changed")
+		t.Errorf("got another catalog, want it unchanged; first difference at %s", firstDifference(after, before))
 	}
 	return err
 }
@@ -47,8 +48,9 @@ func TestDatabaseLostDuringImport(t *testing.T) {
 			t.Error(err)
 		}
 	}))
-	if err == nil || err.Error() != "the database cannot be reached" {
-		t.Errorf("got %v", err)
+	const want = "the database cannot be reached"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
@@ -57,16 +59,17 @@ func TestInterruptedImport(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if err := failedImport(t, s, ctx, duringWriting(cancel)); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want %v", err, context.Canceled)
 		}
 	})
 }
 
 func TestDiskFullDuringImport(t *testing.T) {
+	const want = "the database's disk is full"
 	t.Run("sqlite", func(t *testing.T) {
 		s := testkit.Open(t, store.Config{DataDir: testkit.SmallDisk(t, 4<<20)})
-		if err := failedImport(t, s, t.Context(), nil); err == nil || err.Error() != "the database's disk is full" {
-			t.Errorf("got %v", err)
+		if err := failedImport(t, s, t.Context(), nil); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	})
 	t.Run("postgres", func(t *testing.T) {
@@ -79,7 +82,7 @@ func TestDiskFullDuringImport(t *testing.T) {
 			"ALTER TABLE sections SET TABLESPACE " + name,
 		} {
 			if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
-				testkit.SkipUnsupported(t, "the server does not let us use a disk of our own")
+				testkit.SkipUnsupported(t, "the server does not allow a tablespace on the test's disk")
 			}
 		}
 		t.Cleanup(func() {
@@ -89,8 +92,8 @@ func TestDiskFullDuringImport(t *testing.T) {
 				}
 			}
 		})
-		if err := failedImport(t, s, t.Context(), nil); err == nil || err.Error() != "the database's disk is full" {
-			t.Errorf("got %v", err)
+		if err := failedImport(t, s, t.Context(), nil); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	})
 }

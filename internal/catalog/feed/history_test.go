@@ -16,12 +16,12 @@ func exportOf(t *testing.T, s *store.Store, release int) string {
 	t.Helper()
 	var buf bytes.Buffer
 	if err := feed.Export(t.Context(), s, &buf, release); err != nil {
-		t.Fatalf("release %d: %v", release, err)
+		t.Fatalf("release %d: got %v, want an export", release, err)
 	}
 	return buf.String()
 }
 
-// TestHistory publishes random catalogs and then exports each of them again.
+// TestHistory publishes random catalogs, and then exports each release again.
 func TestHistory(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		exports := map[int]string{}
@@ -36,15 +36,16 @@ func TestHistory(t *testing.T) {
 		}
 		for release, want := range exports {
 			if got := exportOf(t, s, release); got != want {
-				t.Errorf("release %d differs at %s", release, firstDifference(got, want))
+				t.Errorf("release %d: got another export, want the same; first difference at %s", release, firstDifference(got, want))
 			}
 		}
-		prune(t, s, exports)
+		checkPruning(t, s, exports)
 	})
 }
 
-// prune removes a part of the history: the rest stays as it was.
-func prune(t *testing.T, s *store.Store, exports map[int]string) {
+// checkPruning prunes a part of the history, and checks that the rest is
+// unchanged.
+func checkPruning(t *testing.T, s *store.Store, exports map[int]string) {
 	t.Helper()
 	const before = 12
 	if pruning, err := feed.Prune(t.Context(), s, before); err != nil || pruning.Rows == 0 {
@@ -53,15 +54,15 @@ func prune(t *testing.T, s *store.Store, exports map[int]string) {
 	for release, want := range exports {
 		if release >= before {
 			if got := exportOf(t, s, release); got != want {
-				t.Errorf("release %d differs after pruning at %s", release, firstDifference(got, want))
+				t.Errorf("release %d after pruning: got another export, want the same; first difference at %s", release, firstDifference(got, want))
 			}
 		} else if err := feed.Export(t.Context(), s, &bytes.Buffer{}, release); !errors.Is(err, store.ErrNoRelease) {
-			t.Errorf("release %d, which was pruned: got %v, want no release", release, err)
+			t.Errorf("pruned release %d: got %v, want %v", release, err, store.ErrNoRelease)
 		}
 	}
 	for _, number := range []int{before, 1, -1, 1000} {
 		if _, err := feed.Prune(t.Context(), s, number); err == nil {
-			t.Errorf("pruning before %d: got no error", number)
+			t.Errorf("pruning before %d: got no error, want one", number)
 		}
 	}
 }

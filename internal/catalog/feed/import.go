@@ -1,10 +1,11 @@
 // Package feed imports feeds into the catalog, exports the catalog as a feed and
-// prunes its history. An import checks every rule first and then writes in one transaction.
+// prunes its history. An import checks every rule first and then writes in one
+// transaction.
 //
 // An import reads the feed more than once, so that a large one never has to
-// fit in memory. The first reading checks everything and retains a few bytes
-// for each record (snapshot.go), which are compared with the stored catalog
-// (catalog.go). Later readings fetch the records that changed (import.go).
+// fit in memory. The first pass checks everything and retains a few bytes for
+// each record (snapshot.go), which are compared with the stored catalog
+// (catalog.go). Later passes read the records that changed (import.go).
 package feed
 
 import (
@@ -29,8 +30,8 @@ import (
 type Options struct {
 	Force  bool // import an older feed, or one that drops many tools
 	DryRun bool // only report what would change
-	// PublishedAt is the time of publication, if it is not now: that of an older
-	// edition.
+	// PublishedAt is the time of publication; by default, now. The demo sets it
+	// for older editions.
 	PublishedAt time.Time
 	// Progress, if set, is called with the number of the feed's bytes that a
 	// stage has read.
@@ -126,7 +127,7 @@ func (p *publication) run(ctx context.Context) error {
 		}
 	}
 	if p.stored.release == nil || p.stored.release.FeedDate != p.snap.header.UpdatedAt {
-		if err := p.createRelease(ctx); err != nil { // a new date alone makes a release
+		if err := p.createRelease(ctx); err != nil { // even if only the date is new
 			return err
 		}
 	}
@@ -146,7 +147,7 @@ func (p *publication) run(ctx context.Context) error {
 	return p.journal.Flush(ctx)
 }
 
-// createRelease runs at the first change, so that a feed without changes makes
+// createRelease runs at the first change, so that a feed without changes creates
 // no release.
 func (p *publication) createRelease(ctx context.Context) error {
 	if p.journal != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -21,18 +22,20 @@ func catalogOf(date string, records ...any) []byte {
 	return feedtest.Of(date, append([]any{&feed.Category{Slug: "code", Label: "Code"}}, records...)...)
 }
 
-// aTool returns a tool with all required fields.
-func aTool(slug string, change ...func(*feed.Tool)) *feed.Tool { return feedtest.Tool(slug, change...) }
+// newTool returns a tool with all required fields.
+func newTool(slug string, change ...func(*feed.Tool)) *feed.Tool {
+	return feedtest.Tool(slug, change...)
+}
 
 func priced(price, updatedAt string) func(*feed.Tool) {
 	return func(t *feed.Tool) { t.Price, t.UpdatedAt = price, updatedAt }
 }
 
-func aRetired(slug string) *feed.Retired {
+func newRetired(slug string) *feed.Retired {
 	return &feed.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
 }
 
-func aComparison(slug, a, b string) *feed.Comparison {
+func newComparison(slug, a, b string) *feed.Comparison {
 	return &feed.Comparison{
 		Slug: slug, Title: "Lequel ?", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Plus net.",
 		Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug,
@@ -62,8 +65,8 @@ func export(t *testing.T, s *store.Store) string {
 	return buf.String()
 }
 
-// journalOf returns the entries of a release as "kind slug", without the last,
-// which is the release's own.
+// journalOf returns the entries of a release as "kind slug", without the last
+// one, catalog.published.
 func journalOf(t *testing.T, s *store.Store, release int) []string {
 	t.Helper()
 	entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).All(t.Context())
@@ -94,17 +97,17 @@ func expect[T any](t *testing.T, what string, got, want T) {
 func TestImportReport(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		first := publish(t, s, catalogOf("2026-11-01",
-			aTool("a"), aTool("b"), aTool("c"), aTool("d"), aTool("e"), aTool("f"),
-			aRetired("old"), aComparison("a-vs-b", "a", "b"), aComparison("a-vs-old", "a", "old")))
+			newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("e"), newTool("f"),
+			newRetired("old"), newComparison("a-vs-b", "a", "b"), newComparison("a-vs-old", "a", "old")))
 		expect(t, "first tools", first.Tools, feed.Counts{Created: 6, Retired: 1})
 		expect(t, "first comparisons", first.Comparisons, feed.Counts{Created: 2})
 		expect(t, "first categories", first.Categories, feed.Counts{Created: 1})
 		expect(t, "first release", first.Release, 1)
 
 		second := publish(t, s, catalogOf("2026-11-02",
-			aTool("a", func(t *feed.Tool) { t.Tagline = "Un autre." }), aTool("b", priced("25 €/mois", "2026-11-02")),
-			aTool("c"), aTool("d"), aTool("e"), aRetired("f"), aTool("g"),
-			&feed.Category{Slug: "voix", Label: "Voix"}, aComparison("a-vs-b", "a", "b")))
+			newTool("a", func(t *feed.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
+			newTool("c"), newTool("d"), newTool("e"), newRetired("f"), newTool("g"),
+			&feed.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
 		expect(t, "second tools", second.Tools, feed.Counts{Created: 1, Updated: 2, Unchanged: 3, Retired: 1, Removed: 1})
 		expect(t, "second comparisons", second.Comparisons, feed.Counts{Unchanged: 1, Removed: 1})
 		expect(t, "second categories", second.Categories, feed.Counts{Created: 1, Unchanged: 1})
@@ -116,14 +119,14 @@ func TestImportReport(t *testing.T) {
 		})
 
 		again := publish(t, s, catalogOf("2026-11-02",
-			aTool("a", func(t *feed.Tool) { t.Tagline = "Un autre." }), aTool("b", priced("25 €/mois", "2026-11-02")),
-			aTool("c"), aTool("d"), aTool("e"), aRetired("f"), aTool("g"),
-			&feed.Category{Slug: "voix", Label: "Voix"}, aComparison("a-vs-b", "a", "b")))
+			newTool("a", func(t *feed.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
+			newTool("c"), newTool("d"), newTool("e"), newRetired("f"), newTool("g"),
+			&feed.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
 		expect(t, "the same feed again", again.Release, 0)
 		expect(t, "its tools", again.Tools, feed.Counts{Unchanged: 7})
 
 		dated := publish(t, s, []byte(strings.Replace(export(t, s), "2026-11-02", "2026-11-03", 1)))
-		expect(t, "a new date alone", dated.Release, 3)
+		expect(t, "only a new date", dated.Release, 3)
 		expect(t, "its journal", len(journalOf(t, s, 3)), 0)
 	})
 }
@@ -143,24 +146,24 @@ func TestPriceHistory(t *testing.T) {
 		return "no tool"
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		others := []any{aTool("b"), aTool("c"), aTool("d"), aTool("e")}
+		others := []any{newTool("b"), newTool("c"), newTool("d"), newTool("e")}
 		step := func(date string, a *feed.Tool, opts ...feed.Options) *feed.Report {
 			t.Helper()
 			return publish(t, s, catalogOf(date, append([]any{a}, others...)...), opts...)
 		}
-		expect(t, "listed twice in the feed", step("2026-11-01", aTool("a", withHistory(earlier, earlier))).PriceChanges, 1)
-		expect(t, "left out later", step("2026-11-02", aTool("a")).PriceChanges, 0)
+		expect(t, "listed twice in the feed", step("2026-11-01", newTool("a", withHistory(earlier, earlier))).PriceChanges, 1)
+		expect(t, "left out later", step("2026-11-02", newTool("a")).PriceChanges, 0)
 
-		expect(t, "detected by an import", step("2026-11-03", aTool("a", priced("30 €/mois", "2026-11-03"))).PriceChanges, 1)
-		expect(t, "listed again", step("2026-11-04", aTool("a", priced("30 €/mois", "2026-11-03"), withHistory(earlier))).PriceChanges, 0)
+		expect(t, "detected by an import", step("2026-11-03", newTool("a", priced("30 €/mois", "2026-11-03"))).PriceChanges, 1)
+		expect(t, "listed again", step("2026-11-04", newTool("a", priced("30 €/mois", "2026-11-03"), withHistory(earlier))).PriceChanges, 0)
 
-		// The feed has the change with its own date: it is recorded once, as listed.
+		// The feed lists the change with its own date. It is recorded once, as listed.
 		own := feed.PriceChange{ChangedAt: "2026-11-04", Pricing: "payant", Price: "35 €/mois", PreviousPricing: "payant", PreviousPrice: "30 €/mois"}
-		expect(t, "detected and listed", step("2026-11-05", aTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier))).PriceChanges, 1)
+		expect(t, "detected and listed", step("2026-11-05", newTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier))).PriceChanges, 1)
 		expect(t, "its kind", journalOf(t, s, 5), []string{"tool.updated a", "price.changed a"})
 
 		older := feed.PriceChange{ChangedAt: "2025-01-01", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "5 €/mois"}
-		late := step("2026-11-06", aTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier, older)))
+		late := step("2026-11-06", newTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier, older)))
 		expect(t, "listed late", late.PriceChanges, 1)
 		expect(t, "the tool itself", late.Tools, feed.Counts{Unchanged: 5})
 		expect(t, "its kind", journalOf(t, s, 6), []string{"price.backfilled a"})
@@ -173,12 +176,12 @@ func TestPriceHistory(t *testing.T) {
 	})
 }
 
-// Several changes of one day retain the order of the feed.
+// Several changes on one day keep the order of the feed.
 func TestPriceHistoryOfOneDay(t *testing.T) {
 	change := func(from, to string) feed.PriceChange {
 		return feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: to, PreviousPricing: "payant", PreviousPrice: from}
 	}
-	data := catalogOf("2026-11-01", aTool("a", func(t *feed.Tool) {
+	data := catalogOf("2026-11-01", newTool("a", func(t *feed.Tool) {
 		t.PriceHistory = []feed.PriceChange{change("9 €/mois", "2 €/mois"), change("5 €/mois", "9 €/mois"), change("7 €/mois", "5 €/mois")}
 	}))
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -189,18 +192,18 @@ func TestPriceHistoryOfOneDay(t *testing.T) {
 
 func TestRetirementAndReturn(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		others := []any{aTool("b"), aTool("c"), aTool("d"), aTool("e")}
-		publish(t, s, catalogOf("2026-11-01", append(others, aTool("a", func(t *feed.Tool) { t.Tier = 1 }), aComparison("a-vs-b", "a", "b"))...))
-		publish(t, s, catalogOf("2026-11-02", append(others, aTool("a", priced("30 €/mois", "2026-11-02")), aComparison("a-vs-b", "a", "b"))...))
+		others := []any{newTool("b"), newTool("c"), newTool("d"), newTool("e")}
+		publish(t, s, catalogOf("2026-11-01", append(others, newTool("a", func(t *feed.Tool) { t.Tier = 1 }), newComparison("a-vs-b", "a", "b"))...))
+		publish(t, s, catalogOf("2026-11-02", append(others, newTool("a", priced("30 €/mois", "2026-11-02")), newComparison("a-vs-b", "a", "b"))...))
 
-		retired := publish(t, s, catalogOf("2026-11-03", append(others, aRetired("a"), aComparison("a-vs-b", "a", "b"))...))
+		retired := publish(t, s, catalogOf("2026-11-03", append(others, newRetired("a"), newComparison("a-vs-b", "a", "b"))...))
 		expect(t, "retired", retired.Tools, feed.Counts{Unchanged: 4, Retired: 1})
 		row := s.Read.Tool.GetX(t.Context(), "a")
 		expect(t, "remaining columns", []string{row.Domain, row.Price, string(row.Icp), row.Tagline, row.SectionsHash}, make([]string, 5))
 		expect(t, "sections", row.QuerySections().CountX(t.Context()), 0)
 		expect(t, "comparisons", row.QueryComparisonsAsA().CountX(t.Context()), 1)
 
-		back := publish(t, s, catalogOf("2026-11-04", append(others, aTool("a", priced("12 €/mois", "2026-11-04")), aComparison("a-vs-b", "a", "b"))...))
+		back := publish(t, s, catalogOf("2026-11-04", append(others, newTool("a", priced("12 €/mois", "2026-11-04")), newComparison("a-vs-b", "a", "b"))...))
 		expect(t, "back", back.Tools, feed.Counts{Created: 1, Unchanged: 4})
 		expect(t, "price changes across a retirement", back.PriceChanges, 0)
 		entry := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(4), journalentry.Kind("tool.created")).OnlyX(t.Context())
@@ -208,16 +211,16 @@ func TestRetirementAndReturn(t *testing.T) {
 			t.Errorf("journal entry before: got %s, want the retired tool", *entry.Before)
 		}
 		if !strings.Contains(export(t, s), `"previous_price":"20 €/mois"`) {
-			t.Error("the earlier price history is lost")
+			t.Error("got an export without the earlier price history, want it retained")
 		}
 	})
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusedImports(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		ten := []any{}
 		for i := range 10 {
-			ten = append(ten, aTool(fmt.Sprintf("t%d", i)))
+			ten = append(ten, newTool(fmt.Sprintf("t%d", i)))
 		}
 		publish(t, s, catalogOf("2026-11-10", ten...))
 		before := export(t, s)
@@ -232,7 +235,7 @@ func TestRefusals(t *testing.T) {
 			expect(t, name, export(t, s), before)
 		}
 		refused("three tools removed", "the feed would remove or retire 3 of 10 active tools, more than a fifth; use --force to import it anyway",
-			catalogOf("2026-11-11", append(slices.Clone(ten[:7]), aRetired("t7"))...))
+			catalogOf("2026-11-11", append(slices.Clone(ten[:7]), newRetired("t7"))...))
 		refused("an older feed", "the feed's date, 2026-11-09, is older than the catalog's, 2026-11-10; use --force to import it anyway",
 			catalogOf("2026-11-09", ten...))
 
@@ -243,9 +246,9 @@ func TestRefusals(t *testing.T) {
 
 func TestDryRunChangesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", aTool("a")))
+		publish(t, s, catalogOf("2026-11-01", newTool("a")))
 		before := export(t, s)
-		report := publish(t, s, catalogOf("2026-11-02", aTool("a", priced("1 €/an", "2026-11-02")), aTool("b")), feed.Options{DryRun: true})
+		report := publish(t, s, catalogOf("2026-11-02", newTool("a", priced("1 €/an", "2026-11-02")), newTool("b")), feed.Options{DryRun: true})
 		expect(t, "tools that would change", report.Tools, feed.Counts{Created: 1, Updated: 1})
 		expect(t, "release", report.Release, 2)
 		expect(t, "catalog", export(t, s), before)
@@ -255,49 +258,51 @@ func TestDryRunChangesNothing(t *testing.T) {
 
 func TestInvalidFeedChangesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", aTool("a")))
+		publish(t, s, catalogOf("2026-11-01", newTool("a")))
 		before := export(t, s)
-		wrong := strings.Replace(string(catalogOf("2026-11-02", aTool("a"), aTool("b"))), `"score":7.5`, `"score":75`, 1)
+		wrong := strings.Replace(string(catalogOf("2026-11-02", newTool("a"), newTool("b"))), `"score":7.5`, `"score":75`, 1)
 		_, err := feed.Import(t.Context(), s, strings.NewReader(wrong), feed.Options{})
-		if err == nil || err.Error() != `line 3: tool "a": score: 75 is over 10` {
-			t.Errorf("got %v", err)
+		const want = `line 3: tool "a": score: 75 is over 10`
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
 		}
 		expect(t, "catalog", export(t, s), before)
 	})
 }
 
-// changingFeed is another feed from the second reading on.
+// changingFeed changes to next when it is read for the second time.
 type changingFeed struct {
 	*bytes.Reader
-	next []byte
-	from int
+	next  []byte
+	reads int
 }
 
-func (m *changingFeed) Seek(offset int64, whence int) (int64, error) {
-	if whence == 0 {
-		if m.from++; m.from == 2 {
-			m.Reader = bytes.NewReader(m.next)
+func (f *changingFeed) Seek(offset int64, whence int) (int64, error) {
+	if whence == io.SeekStart {
+		if f.reads++; f.reads == 2 {
+			f.Reader = bytes.NewReader(f.next)
 		}
 	}
-	return m.Reader.Seek(offset, whence)
+	return f.Reader.Seek(offset, whence)
 }
 
 func TestFeedChangesDuringImport(t *testing.T) {
-	first := catalogOf("2026-11-01", aTool("a"), aTool("b"))
+	first := catalogOf("2026-11-01", newTool("a"), newTool("b"))
 	for name, next := range map[string][]byte{
-		"another text":  catalogOf("2026-11-01", aTool("a"), aTool("b", priced("1 €/an", "2026-11-01"))),
-		"one tool less": catalogOf("2026-11-01", aTool("a")),
+		"another text":  catalogOf("2026-11-01", newTool("a"), newTool("b", priced("1 €/an", "2026-11-01"))),
+		"one tool less": catalogOf("2026-11-01", newTool("a")),
 		"truncated":     first[:len(first)-40],
 		"empty":         {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 				_, err := feed.Import(t.Context(), s, &changingFeed{Reader: bytes.NewReader(first), next: next}, feed.Options{})
-				if err == nil || !strings.HasPrefix(err.Error(), "the feed changed while it was being read") {
-					t.Errorf("got %v", err)
+				const want = "the feed changed while it was being read"
+				if err == nil || !strings.HasPrefix(err.Error(), want) {
+					t.Errorf("got %v, want %s", err, want)
 				}
 				if rel, _ := s.CurrentRelease(t.Context()); rel != nil {
-					t.Error("a release was published")
+					t.Errorf("got release %d, want none", rel.ID)
 				}
 			})
 		})
@@ -305,13 +310,13 @@ func TestFeedChangesDuringImport(t *testing.T) {
 }
 
 func TestLongTextsFitEveryDatabase(t *testing.T) {
-	// Random text does not compress, so it does not fit an index of PostgreSQL
-	// by compression alone.
+	// PostgreSQL compresses indexed values. Random text does not compress, so
+	// compression cannot make it fit.
 	noise := strings.Builder{}
 	for i := range 20_000 {
 		noise.WriteRune(rune('a' + (i*i*7919+i*104729)%26))
 	}
-	data := catalogOf("2026-11-01", aTool("a", func(t *feed.Tool) {
+	data := catalogOf("2026-11-01", newTool("a", func(t *feed.Tool) {
 		t.Name, t.Price = noise.String(), "1 €/"+noise.String()
 		t.Sections = []feed.Section{{Section: noise.String(), Text: noise.String()}}
 		t.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-01-01", Pricing: "payant", Price: t.Price, PreviousPricing: "payant", PreviousPrice: "0 €/" + noise.String()}}
@@ -322,25 +327,26 @@ func TestLongTextsFitEveryDatabase(t *testing.T) {
 	})
 }
 
-// An export writes what was read from the longest line as one valid line.
+// A record from the longest allowed line is exported as a line that can be
+// imported again.
 func TestLongestLineRoundTrip(t *testing.T) {
 	const limit = 1 << 20
-	shortest := aTool("a")
-	fill := limit - len(feed.Line(shortest)) + len(shortest.Sections[0].Text)
-	shortest.Sections[0].Text = strings.Repeat("a", fill)
-	if n := len(feed.Line(shortest)); n != limit {
+	longest := newTool("a")
+	fill := limit - len(feed.Line(longest)) + len(longest.Sections[0].Text)
+	longest.Sections[0].Text = strings.Repeat("a", fill)
+	if n := len(feed.Line(longest)); n != limit {
 		t.Fatalf("line length: got %d, want %d", n, limit)
 	}
-	data := catalogOf("2026-11-01", shortest)
+	data := catalogOf("2026-11-01", longest)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		expect(t, "import of the export", publish(t, s, []byte(export(t, s))).Release, 0)
 	})
 }
 
-func TestHistoryTooLongForALine(t *testing.T) {
+func TestHistoryTooLongForOneLine(t *testing.T) {
 	with := func(year int) *feed.Tool {
-		return aTool("a", func(t *feed.Tool) {
+		return newTool("a", func(t *feed.Tool) {
 			for i := range 5000 {
 				t.PriceHistory = append(t.PriceHistory, feed.PriceChange{
 					ChangedAt: fmt.Sprintf("%d-01-01", year), Pricing: "payant", Price: fmt.Sprintf("%d €/mois", i),
@@ -361,9 +367,9 @@ func TestHistoryTooLongForALine(t *testing.T) {
 }
 
 func TestDerivedColumns(t *testing.T) {
-	zero := math.Copysign(0, -1) // is stored as 0
+	zero := math.Copysign(0, -1) // stored as 0
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", aTool("a", func(t *feed.Tool) {
+		publish(t, s, catalogOf("2026-11-01", newTool("a", func(t *feed.Tool) {
 			t.Name, t.Tagline, t.Price, t.Score = "Écritoire & Cie", "Très net.", "19,90 €/poste et par mois", &zero
 		})))
 		row := s.Read.Tool.GetX(t.Context(), "a")

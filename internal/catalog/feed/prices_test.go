@@ -16,8 +16,8 @@ func step(day string, from, to int) PriceChange {
 	}
 }
 
-// TestNewPrices checks when an import records the change that it detects, from
-// 10 to 20 on 2026-11-05, and when the feed's history already has it.
+// TestNewPrices checks whether an import records the price change it detects,
+// from 10 to 20 on 2026-11-05, or finds it in the feed's history.
 func TestNewPrices(t *testing.T) {
 	detected := step("2026-11-05", 10, 20)
 	for _, c := range []struct {

@@ -9,11 +9,11 @@ import (
 	"palmares/internal/core/store"
 )
 
-// Pruning is what removing the history before a release does.
+// Pruning describes the removal of the history before a release.
 type Pruning struct {
-	First, Last    *ent.Release // the releases that can no longer be read
-	Oldest, Newest *ent.Release // those that still can
-	Rows           int          // how many were removed
+	First, Last    *ent.Release // the range that can no longer be read
+	Oldest, Newest *ent.Release // the range that can still be read
+	Rows           int          // the number of rows that were removed
 }
 
 // PlanPruning returns what Prune would do, without the number of rows.

@@ -66,8 +66,8 @@ func replace(key string, columns []string) []entsql.ConflictOption {
 	}
 }
 
-// writeCategories creates and updates categories. One whose figures alone
-// changed has no journal entry.
+// writeCategories creates and updates categories. A category of which only the
+// figures changed has no journal entry.
 func (p *publication) writeCategories(ctx context.Context) error {
 	var rows []*ent.CategoryCreate
 	var slugs []string

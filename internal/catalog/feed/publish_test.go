@@ -19,8 +19,8 @@ import (
 
 func TestJournalBeforeAndAfter(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", aTool("a"), aTool("b"), aTool("c"), aTool("d"), aTool("e")))
-		publish(t, s, catalogOf("2026-11-02", aTool("a", priced("9,50 €/mois", "2026-11-02")), aTool("b"), aTool("c"), aTool("d"), aTool("e")))
+		publish(t, s, catalogOf("2026-11-01", newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
+		publish(t, s, catalogOf("2026-11-02", newTool("a", priced("9,50 €/mois", "2026-11-02")), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
 		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2)).Order(journalentry.ByID()).All(t.Context())
 		if err != nil || len(entries) != 3 {
 			t.Fatalf("got %d entries and error %v, want 3 entries", len(entries), err)
@@ -36,15 +36,15 @@ func TestJournalBeforeAndAfter(t *testing.T) {
 	})
 }
 
-// More changes than one statement takes are all recorded.
+// All changes are recorded, even if there are too many for one statement.
 func TestJournalOfManyChanges(t *testing.T) {
 	const tools = 400
 	catalog := func(tagline, label, title string) []byte {
 		records := []any{&feed.Category{Slug: "voix", Label: label}}
 		for i := range tools {
-			records = append(records, aTool(fmt.Sprintf("t%03d", i), func(t *feed.Tool) { t.Tagline = tagline }))
+			records = append(records, newTool(fmt.Sprintf("t%03d", i), func(t *feed.Tool) { t.Tagline = tagline }))
 		}
-		duel := aComparison("duel", "t000", "t001")
+		duel := newComparison("duel", "t000", "t001")
 		duel.Title = title
 		return catalogOf("2026-11-01", append(records, duel)...)
 	}
@@ -66,22 +66,22 @@ func TestJournalOfManyChanges(t *testing.T) {
 	})
 }
 
-// Followers of a category also learn what leaves it: tools that move, and
-// comparisons of tools that are removed.
+// Followers of a category also receive events about what leaves it: tools that
+// move, and comparisons of tools that are removed.
 func TestJournalCategories(t *testing.T) {
 	in := func(category string) func(*feed.Tool) { return func(t *feed.Tool) { t.Category = category } }
 	first := func(t *feed.Tool) { t.Tier = 1 }
-	backThen := aRetired("back")
-	moved := aRetired("retires")
+	backThen := newRetired("back")
+	moved := newRetired("retires")
 	moved.Category = "voix"
-	hides := aComparison("hides", "moves", "stays")
+	hides := newComparison("hides", "moves", "stays")
 	hidden := *hides
 	hidden.Published = false
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-11-01", aTool("a"), aTool("v", in("voix")), aTool("moves"), aTool("stays"), aTool("retires"), aTool("in-set", first), aTool("leaves-set", first), backThen,
-			aComparison("duel", "a", "v"), hides))
-		publish(t, s, feedtest.Catalog("2026-11-02", aTool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), aTool("stays", priced("15 €/mois", "2026-11-02")), moved,
-			aTool("in-set", first, in("voix"), func(t *feed.Tool) { t.Sections = nil }), aTool("back", in("voix")), &hidden), feed.Options{Force: true})
+		publish(t, s, feedtest.Catalog("2026-11-01", newTool("a"), newTool("v", in("voix")), newTool("moves"), newTool("stays"), newTool("retires"), newTool("in-set", first), newTool("leaves-set", first), backThen,
+			newComparison("duel", "a", "v"), hides))
+		publish(t, s, feedtest.Catalog("2026-11-02", newTool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), newTool("stays", priced("15 €/mois", "2026-11-02")), moved,
+			newTool("in-set", first, in("voix"), func(t *feed.Tool) { t.Sections = nil }), newTool("back", in("voix")), &hidden), feed.Options{Force: true})
 		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2), journalentry.EventNotNil()).Order(journalentry.ByID()).All(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -106,20 +106,20 @@ func TestDerivedNumbers(t *testing.T) {
 	scored := func(score float64) func(*feed.Tool) { return func(t *feed.Tool) { t.Score = &score } }
 	unscored := func(t *feed.Tool) { t.Score = nil }
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		hidden := aComparison("hidden", "a", "b")
+		hidden := newComparison("hidden", "a", "b")
 		hidden.Published = false
 		publish(t, s, catalogOf("2026-11-01",
 			&feed.Category{Slug: "vide", Label: "Vide"}, &feed.Category{Slug: "voix", Label: "Voix"},
-			aTool("a", scored(8.33)), aTool("b", scored(8.34)), aTool("c", unscored),
-			aTool("d", unscored, func(t *feed.Tool) { t.Category = "voix" }),
-			aRetired("old"), aComparison("a-vs-b", "a", "b"), hidden))
+			newTool("a", scored(8.33)), newTool("b", scored(8.34)), newTool("c", unscored),
+			newTool("d", unscored, func(t *feed.Tool) { t.Category = "voix" }),
+			newRetired("old"), newComparison("a-vs-b", "a", "b"), hidden))
 
 		rel, err := s.CurrentRelease(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		expect(t, "totals", []int{rel.ToolsTotal, rel.ToolsTested, rel.ToolsRetired, rel.ComparisonsTotal}, []int{4, 2, 1, 1})
-		expect(t, "average, a tie goes up", *rel.ToolsAvgScore, 8.34)
+		expect(t, "average, rounded half up", *rel.ToolsAvgScore, 8.34)
 		for slug, want := range map[string]string{"code": "3 8.34", "voix": "1 none", "vide": "0 none"} {
 			expect(t, slug, numbers(s.Read.Category.GetX(t.Context(), slug)), want)
 		}
@@ -151,29 +151,29 @@ func TestEmbeddingsSet(t *testing.T) {
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, catalogOf("2026-11-01",
-			aTool("tier-1", is(1, false, 2)), aTool("tier-1-unscored", is(1, false, -1)), aTool("score-8", is(3, false, 8)),
-			aTool("score-7-9", is(3, true, 7.9)), aTool("tier-2-mainstream", is(2, true, 3)), aTool("tier-2", is(2, false, 7)),
-			aTool("spare", is(3, false, 1)), aRetired("old")))
+			newTool("tier-1", is(1, false, 2)), newTool("tier-1-unscored", is(1, false, -1)), newTool("score-8", is(3, false, 8)),
+			newTool("score-7-9", is(3, true, 7.9)), newTool("tier-2-mainstream", is(2, true, 3)), newTool("tier-2", is(2, false, 7)),
+			newTool("spare", is(3, false, 1)), newRetired("old")))
 		expect(t, "the set", set(t, s), []string{"score-8", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 
-		// One text changes, one tool leaves the set, one joins.
+		// One text changes, one tool leaves the set, and one joins it.
 		publish(t, s, catalogOf("2026-11-02",
-			aTool("tier-1", is(1, false, 2), func(t *feed.Tool) { t.Sections[0].Text = "Mieux." }), aTool("tier-1-unscored", is(1, false, -1)),
-			aTool("score-8", is(3, false, 7)), aTool("score-7-9", is(3, true, 8.1)), aTool("tier-2-mainstream", is(2, true, 3)),
-			aTool("tier-2", is(2, false, 7)), aTool("spare", is(3, false, 1)), aRetired("old")))
+			newTool("tier-1", is(1, false, 2), func(t *feed.Tool) { t.Sections[0].Text = "Mieux." }), newTool("tier-1-unscored", is(1, false, -1)),
+			newTool("score-8", is(3, false, 7)), newTool("score-7-9", is(3, true, 8.1)), newTool("tier-2-mainstream", is(2, true, 3)),
+			newTool("tier-2", is(2, false, 7)), newTool("spare", is(3, false, 1)), newRetired("old")))
 		expect(t, "the set after", set(t, s), []string{"score-7-9", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 		changes := slices.DeleteFunc(journalOf(t, s, 2), func(e string) bool { return !strings.HasPrefix(e, "embeddings.") })
 		expect(t, "changes", changes, []string{"embeddings.changed score-7-9", "embeddings.changed score-8", "embeddings.changed tier-1"})
 	})
 }
 
-// If more than 300 tools qualify, the last of the last group are left out until
-// a better one is removed.
+// If more than 300 tools qualify, the last ones of the lowest group are left out
+// until a better one is removed.
 func TestEmbeddingsSetIsBounded(t *testing.T) {
 	many := func(better int) []any {
 		var records []any
 		for i := range 310 {
-			records = append(records, aTool(fmt.Sprintf("m%03d", i), func(t *feed.Tool) {
+			records = append(records, newTool(fmt.Sprintf("m%03d", i), func(t *feed.Tool) {
 				t.Tier, t.Mainstream = 2, true
 				if i < better {
 					t.Tier = 1
@@ -188,11 +188,11 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 		expect(t, "size", s.Read.Tool.Query().Where(tool.InEmbeddings(true)).CountX(t.Context()), 300)
 		expect(t, "last member and first other", []bool{in("m299"), in("m300")}, []bool{true, false})
 
-		// A better tool replaces the last one, which returns when it is removed.
-		better := aTool("zz", func(t *feed.Tool) { t.Tier = 1 })
+		// A better tool displaces the last one, which returns once it is removed.
+		better := newTool("zz", func(t *feed.Tool) { t.Tier = 1 })
 		publish(t, s, catalogOf("2026-11-01", append(many(5), better)...))
 		expect(t, "after one was added", []bool{in("zz"), in("m298"), in("m299")}, []bool{true, true, false})
-		unscored := aTool("zz", func(t *feed.Tool) { t.Tier, t.Mainstream, t.Score = 2, true, nil })
+		unscored := newTool("zz", func(t *feed.Tool) { t.Tier, t.Mainstream, t.Score = 2, true, nil })
 		publish(t, s, catalogOf("2026-11-01", append(many(5), unscored)...))
 		expect(t, "untested tools come last", []bool{in("zz"), in("m299"), in("m300")}, []bool{false, true, false})
 		publish(t, s, catalogOf("2026-11-01", many(5)...))
@@ -213,28 +213,28 @@ func numbersOf(t *testing.T, s *store.Store, release int) []int {
 	return numbers
 }
 
-// Numbers that were used after a backup are not reused once it is restored:
-// clients would take new events for those they have seen.
-func TestNumbersAfterARestoredBackup(t *testing.T) {
+// Numbers used after a backup are not reused once it is restored, because
+// clients would mistake new events for ones they have seen.
+func TestNumbersAfterRestore(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := testkit.Open(t, cfg)
-		publish(t, s, catalogOf("2026-11-01", aTool("a")))
+		publish(t, s, catalogOf("2026-11-01", newTool("a")))
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 		backup := testkit.Copy(t, cfg)
 
 		s = testkit.Open(t, cfg)
-		publish(t, s, catalogOf("2026-11-02", aTool("a"), aTool("b"), aTool("c")))
+		publish(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b"), newTool("c")))
 		lost := numbersOf(t, s, 2)
 
 		restored := testkit.Open(t, backup)
-		publish(t, restored, catalogOf("2026-11-03", aTool("a"), aTool("d"), aTool("e")))
+		publish(t, restored, catalogOf("2026-11-03", newTool("a"), newTool("d"), newTool("e")))
 		fresh := numbersOf(t, restored, 2)
 		if before := numbersOf(t, restored, 1); lost[0] <= before[len(before)-1] || fresh[0] <= lost[len(lost)-1] {
-			t.Errorf("got %v before the backup, %v after it and %v once restored; want increasing numbers", before, lost, fresh)
+			t.Errorf("got %v before the backup, %v after it and %v after the restore, want increasing numbers", before, lost, fresh)
 		}
-		const exact = 1 << 53 // every language represents integers exactly up to here
+		const exact = 1 << 53 // JavaScript represents integers exactly up to here
 		if fresh[len(fresh)-1] >= exact {
 			t.Errorf("got numbers %v, want less than %d", fresh, exact)
 		}
@@ -244,18 +244,19 @@ func TestNumbersAfterARestoredBackup(t *testing.T) {
 // Numbers increase even if the clock was set back.
 func TestNumbersAheadOfTheClock(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", aTool("a")))
+		publish(t, s, catalogOf("2026-11-01", newTool("a")))
 		const ahead = 9_000_000_000_000_000
 		s.Write.JournalEntry.Create().SetID(ahead).SetReleaseNumber(1).SetKind(journal.ToolCreated).SetSlug("x").ExecX(t.Context())
-		publish(t, s, catalogOf("2026-11-02", aTool("a"), aTool("b")))
+		publish(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b")))
 		expect(t, "numbers", numbersOf(t, s, 2), []int{ahead + 1, ahead + 2})
 	})
 }
 
-// An older version, which lets the database choose numbers, continues above.
-func TestNumbersOfTheDatabase(t *testing.T) {
+// An older version, which lets the database assign numbers, continues after the
+// last one.
+func TestNumbersAssignedByDatabase(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", aTool("a"), aTool("b")))
+		publish(t, s, catalogOf("2026-11-01", newTool("a"), newTool("b")))
 		numbers := numbersOf(t, s, 1)
 		if _, err := s.Write.ExecContext(t.Context(), "INSERT INTO journal_entries (release_number, kind, slug) VALUES (1, 'tool.created', 'x')"); err != nil {
 			t.Fatal(err)

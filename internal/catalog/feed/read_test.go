@@ -13,18 +13,18 @@ import (
 	"palmares/internal/catalog/record"
 )
 
-// A small valid feed, of which tests change one thing.
+// The lines of a small valid feed, in which tests change one thing at a time.
 const (
-	headerLine      = `{"type":"feed","format":1,"updated_at":"2026-11-10"}`
-	categoryLine1   = `{"type":"category","slug":"code","label":"Code"}`
-	toolLine1       = `{"type":"tool","slug":"plume","name":"Plume","domain":"plume.example","category":"code","icp":"mixte","pricing":"payant","price":"20 €/mois","score":8.4,"verifiability":7.5,"tagline":"Écrit bien.","canonical_url":"https://palmares.example/plume","avis_url":"https://palmares.example/avis/plume","alternatives_url":"https://palmares.example/alt/plume","updated_at":"2026-11-02","tier":1,"mainstream":true,"obsolescence":2,"sections":[{"section":"verdict","text":"Bien."},{"section":"prix","text":"Juste."}],"price_history":[{"changed_at":"2026-05-01","pricing":"payant","price":"20 €/mois","previous_pricing":"gratuit","previous_price":"0 €/mois"}]}`
-	retiredLine1    = `{"type":"cimetiere","slug":"vieux-bot","name":"Vieux Bot","category":"code","reason":"acquis","retired_at":"2026-03-14","note":"Racheté.","score":6.1}`
-	comparisonLine1 = `{"type":"comparatif","slug":"plume-vs-vieux-bot","title":"Plume ou Vieux Bot ?","tool_a":"plume","tool_b":"vieux-bot","winner":"plume","winner_note":"Il vit.","published":true,"updated_at":"2026-10-20","canonical_url":"https://palmares.example/duel"}`
+	validHeader     = `{"type":"feed","format":1,"updated_at":"2026-11-10"}`
+	validCategory   = `{"type":"category","slug":"code","label":"Code"}`
+	validTool       = `{"type":"tool","slug":"plume","name":"Plume","domain":"plume.example","category":"code","icp":"mixte","pricing":"payant","price":"20 €/mois","score":8.4,"verifiability":7.5,"tagline":"Écrit bien.","canonical_url":"https://palmares.example/plume","avis_url":"https://palmares.example/avis/plume","alternatives_url":"https://palmares.example/alt/plume","updated_at":"2026-11-02","tier":1,"mainstream":true,"obsolescence":2,"sections":[{"section":"verdict","text":"Bien."},{"section":"prix","text":"Juste."}],"price_history":[{"changed_at":"2026-05-01","pricing":"payant","price":"20 €/mois","previous_pricing":"gratuit","previous_price":"0 €/mois"}]}`
+	validRetired    = `{"type":"cimetiere","slug":"vieux-bot","name":"Vieux Bot","category":"code","reason":"acquis","retired_at":"2026-03-14","note":"Racheté.","score":6.1}`
+	validComparison = `{"type":"comparatif","slug":"plume-vs-vieux-bot","title":"Plume ou Vieux Bot ?","tool_a":"plume","tool_b":"vieux-bot","winner":"plume","winner_note":"Il vit.","published":true,"updated_at":"2026-10-20","canonical_url":"https://palmares.example/duel"}`
 )
 
-var goodLines = []string{headerLine, categoryLine1, toolLine1, retiredLine1, comparisonLine1}
+var validLines = []string{validHeader, validCategory, validTool, validRetired, validComparison}
 
-// read checks a feed and returns its faults, one a line.
+// read checks a feed and returns its faults, one per line.
 func read(t *testing.T, feed string) string {
 	t.Helper()
 	_, err := takeSnapshot(t.Context(), strings.NewReader(feed))
@@ -39,23 +39,23 @@ func read(t *testing.T, feed string) string {
 }
 
 func TestValidFeeds(t *testing.T) {
-	lines := strings.Join(goodLines, "\n")
+	lines := strings.Join(validLines, "\n")
 	for name, feed := range map[string]string{
 		"with a last line break":    lines + "\n",
 		"without a last line break": lines,
 		"with CRLF":                 strings.ReplaceAll(lines, "\n", "\r\n"),
-		"in another order":          strings.Join([]string{headerLine, comparisonLine1, retiredLine1, toolLine1, categoryLine1}, "\n"),
-		"with only a header":        headerLine,
+		"in another order":          strings.Join([]string{validHeader, validComparison, validRetired, validTool, validCategory}, "\n"),
+		"with only a header":        validHeader,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if faults := read(t, feed); faults != "" {
-				t.Error(faults)
+			if got := read(t, feed); got != "" {
+				t.Errorf("got %s, want no faults", got)
 			}
 		})
 	}
 }
 
-// TestRules breaks one rule at a time: from is replaced by to in the good
+// TestRules breaks one rule at a time: it replaces from with to in the valid
 // feed, and the fault must be exactly want.
 func TestRules(t *testing.T) {
 	long := strings.Repeat("a", 81)
@@ -72,9 +72,9 @@ func TestRules(t *testing.T) {
 			`line 5: comparatif: slug: must have at most 80 characters (got 81 in "` + long[:64] + `…")`},
 		{"slug empty", `"slug":"plume-vs-vieux-bot"`, `"slug":""`, `line 5: comparatif: slug: must not be blank`},
 		{"slug missing", `"slug":"plume-vs-vieux-bot",`, ``, `line 5: comparatif: slug: is required, but missing`},
-		{"slug twice", comparisonLine1, comparisonLine1 + "\n" + comparisonLine1,
+		{"slug twice", validComparison, validComparison + "\n" + validComparison,
 			`line 6: comparatif "plume-vs-vieux-bot": slug: is already used at line 5; each slug may appear once`},
-		{"category twice", categoryLine1, categoryLine1 + "\n" + categoryLine1,
+		{"category twice", validCategory, validCategory + "\n" + validCategory,
 			`line 3: category "code": slug: is already used at line 2; each slug may appear once`},
 		{"both active and retired", `"slug":"vieux-bot","name"`, `"slug":"plume","name"`,
 			"line 4: cimetiere \"plume\": slug: is already used at line 3; each slug may appear once\n" +
@@ -84,7 +84,7 @@ func TestRules(t *testing.T) {
 		{"score under", `"score":8.4`, `"score":-0.1`, `line 3: tool "plume": score: -0.1 is under 0`},
 		{"score as text", `"score":8.4`, `"score":"8.4"`, `line 3: tool "plume": score: must be a number (got text)`},
 		{"score too large for a number", `"score":8.4`, `"score":1e400`, `line 3: tool "plume": score: 1e400 is over 10`},
-		{"score of the retired", `"score":6.1`, `"score":10.01`, `line 4: cimetiere "vieux-bot": score: 10.01 is over 10`},
+		{"score of a retired tool", `"score":6.1`, `"score":10.01`, `line 4: cimetiere "vieux-bot": score: 10.01 is over 10`},
 		{"verifiability over", `"verifiability":7.5`, `"verifiability":10.5`, `line 3: tool "plume": verifiability: 10.5 is over 10`},
 		{"obsolescence under", `"obsolescence":2`, `"obsolescence":-2`, `line 3: tool "plume": obsolescence: -2 is under 0`},
 		{"tier 0", `"tier":1`, `"tier":0`, `line 3: tool "plume": tier: 0 is under 1`},
@@ -141,12 +141,12 @@ func TestRules(t *testing.T) {
 		{"label null", `"label":"Code"`, `"label":null`, `line 2: category "code": label: must be text (got null)`},
 		{"label missing", `,"label":"Code"`, ``, `line 2: category "code": label: is required, but missing`},
 		{"NUL in a text", `"Écrit bien."`, `"Écrit\u0000bien."`, `line 3: tool "plume": tagline: must not contain a NUL character`},
-		{"half a character", `"Écrit bien."`, `"\ud800"`, `line 3: tool "plume": the line is not valid JSON at byte 187`},
+		{"unpaired surrogate", `"Écrit bien."`, `"\ud800"`, `line 3: tool "plume": the line is not valid JSON at byte 187`},
 		{"not UTF-8", `Écrit bien.`, "\xc9crit bien.", `line 3: the line is not valid UTF-8`},
 
 		{"unknown category", `"category":"code","icp"`, `"category":"cod","icp"`,
 			`line 3: tool "plume": category: the feed has no category "cod"`},
-		{"unknown category of the retired", `"category":"code","reason"`, `"category":"cod","reason"`,
+		{"unknown category of a retired tool", `"category":"code","reason"`, `"category":"cod","reason"`,
 			`line 4: cimetiere "vieux-bot": category: the feed has no category "cod"`},
 		{"unknown tool", `"tool_b":"vieux-bot"`, `"tool_b":"jeune-bot"`,
 			`line 5: comparatif "plume-vs-vieux-bot": tool_b: the feed has no tool "jeune-bot"`},
@@ -172,7 +172,7 @@ func TestRules(t *testing.T) {
 		{"type not first", `{"type":"category","slug":"code"`, `{"slug":"code","type":"category"`,
 			`line 2: the line must begin with its type, such as {"type":"tool",…}`},
 		{"type of another kind", `"type":"category"`, `"type":7`, `line 2: the line must begin with its type, such as {"type":"tool",…}`},
-		{"a second header", categoryLine1, categoryLine1 + "\n" + headerLine, `line 3: feed: only the first line may have this type`},
+		{"a second header", validCategory, validCategory + "\n" + validHeader, `line 3: feed: only the first line may have this type`},
 		{"another format", `"format":1`, `"format":2`, `line 1: feed: format: must be 1 (got 2)`},
 		{"no format", `"format":1,`, ``, `line 1: feed: format: is required, but missing`},
 		{"unknown key of the feed", `"format":1`, `"format":1,"source":"x"`, `line 1: feed: source: is not a known field`},
@@ -192,10 +192,10 @@ func TestRules(t *testing.T) {
 			"line 3: tool \"plume\": icp: must be one of vibe-coder, agentic-engineer, mixte (got \"\uFFFD[2J\")"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			good := strings.Join(goodLines, "\n")
-			feed := strings.Replace(good, c.from, c.to, 1)
-			if feed == good {
-				t.Fatalf("%q is not in the feed", c.from)
+			valid := strings.Join(validLines, "\n")
+			feed := strings.Replace(valid, c.from, c.to, 1)
+			if feed == valid {
+				t.Fatalf("got no %q in the feed, want one to replace", c.from)
 			}
 			if got := read(t, feed); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
@@ -219,31 +219,31 @@ func TestAllowedValues(t *testing.T) {
 		{"spaces between tokens", `"score":8.4`, ` "score" : 8.4 `},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			feed := strings.Replace(strings.Join(goodLines, "\n"), c.from, c.to, 1)
+			feed := strings.Replace(strings.Join(validLines, "\n"), c.from, c.to, 1)
 			if got := read(t, feed); got != "" {
-				t.Error(got)
+				t.Errorf("got %s, want no faults", got)
 			}
 		})
 	}
 }
 
 func TestNotAFeed(t *testing.T) {
-	good := strings.Join(goodLines, "\n")
+	valid := strings.Join(validLines, "\n")
 	for _, c := range []struct{ name, feed, want string }{
 		{"empty", "", "line 1: the feed is empty"},
 		{"a line break", "\n", "line 1: the line is blank; remove it"},
-		{"no first line", strings.Join(goodLines[1:], "\n"),
+		{"no first line", strings.Join(validLines[1:], "\n"),
 			`line 1: the first line must be the header, {"type":"feed",…} (got type "category")`},
 		{"binary", "\x7fELF\x02\x01\x00\xff\xfe\n\x00\x00", "line 1: the line is not valid UTF-8"},
-		{"a page", "<!doctype html>\n<html></html>", "line 1: the line is not a JSON object"},
+		{"HTML", "<!doctype html>\n<html></html>", "line 1: the line is not a JSON object"},
 		{"an array", `[{"type":"feed"}]`, "line 1: the line is not a JSON object"},
-		{"byte order mark", "\uFEFF" + good, "line 1: the line starts with a byte order mark; save the feed as UTF-8 without one"},
-		{"cut within a line", good[:len(good)-20], `line 5: comparatif "plume-vs-vieux-bot": the line ends before its object does; is the feed truncated?`},
-		{"cut within a word", good[:len(headerLine)+10], `line 2: the line ends before its object does; is the feed truncated?`},
-		{"broken within a line", strings.Replace(good, `"label":`, `"label"`, 1), `line 2: category "code": the line is not valid JSON at byte 41`},
-		{"two objects on a line", strings.Replace(good, "\n{\"type\":\"tool\"", "{\"type\":\"tool\"", 1), `line 2: category "code": the line goes on after the object; put each record on a line of its own`},
-		{"blank line between", strings.Replace(good, "\n", "\n\n", 1), "line 2: the line is blank; remove it"},
-		{"nested without end", headerLine + "\n" + `{"type":"tool","x":` + strings.Repeat("[", 200_000), `line 2: tool: the line is not valid JSON`},
+		{"byte order mark", "\uFEFF" + valid, "line 1: the line starts with a byte order mark; save the feed as UTF-8 without one"},
+		{"cut within a line", valid[:len(valid)-20], `line 5: comparatif "plume-vs-vieux-bot": the line ends before its object does; is the feed truncated?`},
+		{"cut within a word", valid[:len(validHeader)+10], `line 2: the line ends before its object does; is the feed truncated?`},
+		{"broken within a line", strings.Replace(valid, `"label":`, `"label"`, 1), `line 2: category "code": the line is not valid JSON at byte 41`},
+		{"two objects on a line", strings.Replace(valid, "\n{\"type\":\"tool\"", "{\"type\":\"tool\"", 1), `line 2: category "code": the line goes on after the object; put each record on a line of its own`},
+		{"blank line between", strings.Replace(valid, "\n", "\n\n", 1), "line 2: the line is blank; remove it"},
+		{"nested too deeply", validHeader + "\n" + `{"type":"tool","x":` + strings.Repeat("[", 200_000), `line 2: tool: the line is not valid JSON`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := read(t, c.feed); !strings.HasPrefix(got, c.want) || strings.Contains(got, "\n") {
@@ -256,7 +256,7 @@ func TestNotAFeed(t *testing.T) {
 func TestCompressedFeeds(t *testing.T) {
 	var compressed bytes.Buffer
 	w := gzip.NewWriter(&compressed)
-	_, _ = io.WriteString(w, strings.Join(goodLines, "\n"))
+	_, _ = io.WriteString(w, strings.Join(validLines, "\n"))
 	_ = w.Close()
 	whole := compressed.Bytes()
 	damaged := bytes.Clone(whole)
@@ -269,8 +269,8 @@ func TestCompressedFeeds(t *testing.T) {
 	}{
 		{"whole", whole, ""},
 		{"cut short", whole[:len(whole)-30], "the compressed feed is damaged or truncated"},
-		{"cut in its head", whole[:5], "the compressed feed is damaged or truncated"},
-		{"damaged", damaged, ""}, // the fault depends on where the damage is
+		{"cut in its header", whole[:5], "the compressed feed is damaged or truncated"},
+		{"damaged", damaged, ""}, // the fault depends on the position of the damage
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := read(t, string(c.feed))
@@ -283,7 +283,7 @@ func TestCompressedFeeds(t *testing.T) {
 
 func TestAtMostAHundredFaults(t *testing.T) {
 	var feed strings.Builder
-	feed.WriteString(headerLine + "\n")
+	feed.WriteString(validHeader + "\n")
 	for i := range 250 {
 		fmt.Fprintf(&feed, "{\"type\":\"category\",\"slug\":\"c-%d\"}\n", i)
 	}
@@ -293,18 +293,19 @@ func TestAtMostAHundredFaults(t *testing.T) {
 	}
 }
 
-// An endless line uses little memory, and faults of later lines are reported.
-func TestEndlessLine(t *testing.T) {
+// A very long line uses little memory, and faults in later lines are reported.
+func TestVeryLongLine(t *testing.T) {
 	const length = 2 << 30
 	feed := io.MultiReader(
-		strings.NewReader(headerLine+"\n{\"type\":\"category\",\"slug\":\""),
-		io.LimitReader(endless{}, length),
+		strings.NewReader(validHeader+"\n{\"type\":\"category\",\"slug\":\""),
+		io.LimitReader(endlessText{}, length),
 		strings.NewReader("\"}\n{\"type\":\"category\",\"slug\":\"code\"}\n"),
 	)
 	var faults *Faults
 	_, err := takeSnapshot(t.Context(), feed)
-	if !errors.As(err, &faults) || err.Error() != "line 2: the line is longer than 1 MiB\nline 3: category \"code\": label: is required, but missing" {
-		t.Errorf("got %v", err)
+	const want = "line 2: the line is longer than 1 MiB\nline 3: category \"code\": label: is required, but missing"
+	if !errors.As(err, &faults) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
@@ -313,25 +314,27 @@ func TestLongestLine(t *testing.T) {
 		const start, end = `{"type":"category","slug":"code","label":"`, `"}`
 		return start + strings.Repeat("a", length-len(start)-len(end)) + end
 	}
-	if got := read(t, headerLine+"\n"+line(1<<20)+"\n"); got != "" {
-		t.Errorf("a line of 1 MiB: got %s, want no fault", got)
+	if got := read(t, validHeader+"\n"+line(1<<20)+"\n"); got != "" {
+		t.Errorf("line of 1 MiB: got %s, want no faults", got)
 	}
-	if got := read(t, headerLine+"\n"+line(1<<20+1)+"\n"); got != "line 2: the line is longer than 1 MiB" {
-		t.Errorf("a line of 1 MiB and one byte: got %s", got)
+	const want = "line 2: the line is longer than 1 MiB"
+	if got := read(t, validHeader+"\n"+line(1<<20+1)+"\n"); got != want {
+		t.Errorf("line of 1 MiB and one byte: got %s, want %s", got, want)
 	}
 }
 
-type endless struct{}
+// endlessText is a reader without an end.
+type endlessText struct{}
 
 var letters = bytes.Repeat([]byte("a"), 1<<20)
 
-func (endless) Read(p []byte) (int, error) { return copy(p, letters), nil }
+func (endlessText) Read(p []byte) (int, error) { return copy(p, letters), nil }
 
 func TestReadingStopsWhenCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := takeSnapshot(ctx, strings.NewReader(strings.Join(goodLines, "\n"))); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+	if _, err := takeSnapshot(ctx, strings.NewReader(strings.Join(validLines, "\n"))); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
 
@@ -340,19 +343,19 @@ type failingDisk struct{}
 func (failingDisk) Read([]byte) (int, error) { return 0, errors.New("input/output error") }
 
 func TestFailingDiskIsNotAFault(t *testing.T) {
-	_, err := takeSnapshot(t.Context(), io.MultiReader(strings.NewReader(headerLine+"\n"), failingDisk{}))
+	_, err := takeSnapshot(t.Context(), io.MultiReader(strings.NewReader(validHeader+"\n"), failingDisk{}))
 	var faults *Faults
 	if err == nil || errors.As(err, &faults) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error that is not a fault of the feed", err)
 	}
 }
 
 // FuzzRead looks for a feed that crashes the reader, or that changes when it is
 // written again.
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(strings.Join(goodLines, "\n")))
-	for _, line := range goodLines {
-		f.Add([]byte(headerLine + "\n" + line))
+	f.Add([]byte(strings.Join(validLines, "\n")))
+	for _, line := range validLines {
+		f.Add([]byte(validHeader + "\n" + line))
 	}
 	f.Fuzz(func(t *testing.T, feed []byte) {
 		before, err := takeSnapshot(context.Background(), bytes.NewReader(feed))
@@ -375,15 +378,16 @@ func FuzzRead(f *testing.F) {
 		}
 		after, err := takeSnapshot(context.Background(), &again)
 		if err != nil {
-			t.Fatalf("reading what was written: got %v", err)
+			t.Fatalf("reading the feed that was written: got %v, want no error", err)
 		}
 		for slug, tool := range before.tools {
 			if other := after.tools[slug]; other == nil || other.fingerprint != tool.fingerprint || other.historyHash != tool.historyHash {
-				t.Errorf("tool %s changed when it was written", slug)
+				t.Errorf("tool %s after writing: got %+v, want %+v", slug, other, tool)
 			}
 		}
 		if len(before.comparisons) != len(after.comparisons) || len(before.categories) != len(after.categories) {
-			t.Error("records were lost")
+			t.Errorf("after writing: got %d comparisons and %d categories, want %d and %d",
+				len(after.comparisons), len(after.categories), len(before.comparisons), len(before.categories))
 		}
 	})
 }

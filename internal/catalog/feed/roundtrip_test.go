@@ -20,8 +20,8 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// contents returns everything that readers can see of a catalog: the records,
-// and what is derived from them.
+// contents returns everything that readers can see of a catalog: the records
+// and the values derived from them.
 func contents(t *testing.T, s *store.Store) string {
 	t.Helper()
 	var all strings.Builder
@@ -102,9 +102,9 @@ func refersTo(line string, slugs map[string]bool) bool {
 	return false
 }
 
-// TestRoundTrip exports catalogs that went through several imports: importing
-// the export again changes nothing, and importing it into an empty database of
-// either kind gives the same contents.
+// TestRoundTrip exports catalogs after several imports. Importing the export
+// again changes nothing, and importing it into an empty database of either kind
+// gives the same contents.
 func TestRoundTrip(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for seed := range uint64(6) {
@@ -120,7 +120,7 @@ func TestRoundTrip(t *testing.T) {
 			testkit.EachStore(t, func(t *testing.T, empty *store.Store) {
 				publish(t, empty, []byte(exported))
 				if got := contents(t, empty); got != want {
-					t.Errorf("seed %d: contents differ at %s", seed, firstDifference(got, want))
+					t.Errorf("seed %d: got other contents, want the same; first difference at %s", seed, firstDifference(got, want))
 				}
 			})
 		}
@@ -138,7 +138,7 @@ func TestBothDatabasesAgree(t *testing.T) {
 			got = append(got, fmt.Sprintf("%+v\n%v\n%s", *report, journalOf(t, s, report.Release), contents(t, s)))
 		}
 		if got[0] != got[1] {
-			t.Fatalf("revision %d: SQLite and PostgreSQL differ at %s", revision, firstDifference(got[0], got[1]))
+			t.Fatalf("revision %d: got different results on SQLite and PostgreSQL, want the same; first difference at %s", revision, firstDifference(got[0], got[1]))
 		}
 	}
 }
@@ -153,13 +153,13 @@ func firstDifference(a, b string) string {
 	return fmt.Sprintf("the end: %d and %d lines", len(linesA), len(linesB))
 }
 
-// TestDemoCatalog checks that the demo catalog is complete, and written as an
-// export writes it.
+// TestDemoCatalog checks that the demo catalog covers every case, and has the
+// format of an export.
 func TestDemoCatalog(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		report := publish(t, s, demo.Catalog)
 		if exported := export(t, s); exported != string(demo.Catalog) {
-			t.Errorf("export differs at %s", firstDifference(exported, string(demo.Catalog)))
+			t.Errorf("got another export, want the demo catalog; first difference at %s", firstDifference(exported, string(demo.Catalog)))
 		}
 		if report.Tools.Created < 40 || report.Categories.Created < 6 || report.Comparisons.Created < 12 || report.Tools.Retired < 8 || report.PriceChanges < 10 {
 			t.Errorf("got %+v, want a larger catalog", report)

@@ -18,14 +18,15 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// hostile has characters that are hard to encode; a feed allows all but NUL.
+// hostile contains characters that are easy to encode wrongly. A feed allows
+// every character but NUL.
 const hostile = "<script>\"]]>\\ & é 😀 \t\r\n\x01\x1f\x7f\u2028\ufffe 'x' €"
 
-func aRetired(slug, note string) *feed.Retired {
+func newRetired(slug, note string) *feed.Retired {
 	return &feed.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: note}
 }
 
-func aDuel(slug, title string, published bool) *feed.Comparison {
+func newComparison(slug, title string, published bool) *feed.Comparison {
 	return &feed.Comparison{Slug: slug, Title: title, ToolA: "a", ToolB: "v", Winner: "a", WinnerNote: "Plus net.",
 		Published: feed.Published(published), UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug}
 }
@@ -37,7 +38,8 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 	}
 }
 
-// allEvents makes events of every type, with and without states before and after.
+// allEvents publishes catalogs whose events have every type, with and without a
+// state before and after, and returns the events.
 func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 	t.Helper()
 	verifiability, avis, zero := 6.0, "https://palmares.example/avis/full", 0.0
@@ -47,15 +49,15 @@ func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 	v := feedtest.Tool("v", func(t *feed.Tool) { t.Category = "voix"; t.Score = &zero })
 	untested := feedtest.Tool("u", func(t *feed.Tool) { t.Score = nil })
 	publish(t, s, feedtest.Catalog("2026-11-01", full, feedtest.Tool("a"), v, untested, feedtest.Tool("leaves"), feedtest.Tool("retires"),
-		aRetired("old", "Fermé."), aRetired("back", "Fermé."), aRetired("gone", hostile),
-		aDuel("shown", "Lequel ?", true), aDuel("hidden", hostile, false), aDuel("drops", "Lequel ?", true)))
+		newRetired("old", "Fermé."), newRetired("back", "Fermé."), newRetired("gone", hostile),
+		newComparison("shown", "Lequel ?", true), newComparison("hidden", hostile, false), newComparison("drops", "Lequel ?", true)))
 	cheaper := feedtest.Tool("a", func(t *feed.Tool) { t.Price, t.Pricing, t.UpdatedAt = "0 €/mois", "gratuit", "2026-11-02" })
 	rewritten := *full
 	rewritten.Sections = []feed.Section{{Section: "verdict", Text: hostile}}
-	publish(t, s, feedtest.Catalog("2026-11-02", &rewritten, cheaper, v, untested, aRetired("retires", hostile),
-		aRetired("old", "Autre."), feedtest.Tool("back"),
-		aDuel("shown", hostile, true), aDuel("hidden", hostile, true), aDuel("drops", "Lequel ?", false)))
-	publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("full"), cheaper, v, untested, aRetired("retires", hostile), aRetired("old", "Autre."), feedtest.Tool("back")))
+	publish(t, s, feedtest.Catalog("2026-11-02", &rewritten, cheaper, v, untested, newRetired("retires", hostile),
+		newRetired("old", "Autre."), feedtest.Tool("back"),
+		newComparison("shown", hostile, true), newComparison("hidden", hostile, true), newComparison("drops", "Lequel ?", false)))
+	publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("full"), cheaper, v, untested, newRetired("retires", hostile), newRetired("old", "Autre."), feedtest.Tool("back")))
 	events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
@@ -91,10 +93,10 @@ func TestEventsMatchTheirSchemas(t *testing.T) {
 			body := event.JSON()
 			value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 			if err != nil {
-				t.Fatalf("%v in %s", err, body)
+				t.Fatalf("got %v for %s, want valid JSON", err, body)
 			}
 			if err := schemas[event.Type].Validate(value); err != nil {
-				t.Errorf("%v\n%s", err, body)
+				t.Errorf("got %v, want a match with the schema of %s:\n%s", err, event.Type, body)
 			}
 			seen[event.Type] = true
 			forms[event.Type+form(event.Before != nil)+form(event.After != nil)] = true
@@ -142,7 +144,7 @@ func TestSchemaHandler(t *testing.T) {
 	got := serve(h, http.MethodGet, "/schemas/events/tool.created.json")
 	tag := got.Header().Get("ETag")
 	if got.Header().Get("Content-Type") != "application/schema+json" || tag == "" || !json.Valid(got.Body.Bytes()) {
-		t.Errorf("got headers %v and body %s", got.Header(), got.Body)
+		t.Errorf("got headers %v and body %s, want a JSON schema with a tag", got.Header(), got.Body)
 	}
 	for _, c := range []struct {
 		method, path string

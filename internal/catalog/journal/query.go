@@ -34,7 +34,8 @@ type Query struct {
 	Limit       int
 }
 
-// pageBytes is about how much text a page holds, because texts may be long.
+// pageBytes is the approximate amount of text on a page, because texts may be
+// long.
 const pageBytes = 2 << 20
 
 // Read returns the events of a query, whatever their size.

@@ -20,16 +20,16 @@ import (
 	"palmares/rest"
 )
 
-// An event shows the same fields in the same order as the REST API did before
-// the release and does after it. What the API shows unchanged has no event.
+// An event shows a record with the fields and the order of the REST API, before
+// and after the release. A record that the API shows unchanged has no event.
 func TestEventsMatchREST(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		score, avis := 6.0, "https://palmares.example/avis/a"
 		a, v, b := feedtest.Tool("a"), feedtest.Tool("v"), feedtest.Tool("b")
-		old := aRetired("old", "Fermé.")
-		duel, other := aDuel("duel", "Lequel ?", true), aDuel("other", "Lequel ?", true)
+		old := newRetired("old", "Fermé.")
+		duel, other := newComparison("duel", "Lequel ?", true), newComparison("other", "Lequel ?", true)
 		other.Winner = "v"
-		records := map[string]any{"a": a, "v": v, "b": b, "old": old, "duel": duel, "other": other, "hidden": aDuel("hidden", "Lequel ?", false)}
+		records := map[string]any{"a": a, "v": v, "b": b, "old": old, "duel": duel, "other": other, "hidden": newComparison("hidden", "Lequel ?", false)}
 		var last int
 		was := map[string]string{}
 		for _, step := range []struct {
@@ -69,7 +69,7 @@ func TestEventsMatchREST(t *testing.T) {
 			{"its winner_note", func() { duel.WinnerNote = "Plus beau." }},
 			{"its tool", func() { duel.ToolA = "b" }},
 			{"its own date", func() { duel.UpdatedAt = "2026-10-02" }},
-			{"its page", func() { duel.CanonicalURL += "/" }},
+			{"its URL", func() { duel.CanonicalURL += "/" }},
 			{"its winner's name", func() { v.Name = "Nouveau" }},
 			{"its winner's name and its own title", func() { v.Name, duel.Title = "Dernier", "Et alors ?" }},
 			{"another winner, under a new name", func() { duel.Winner, b.Name = "b", "B" }},
@@ -102,7 +102,7 @@ func TestEventsMatchREST(t *testing.T) {
 				}
 				seen[key] = true
 				if got := [2]string{canonical(t, event.Before), canonical(t, event.After)}; got != [2]string{was[key], is[key]} {
-					t.Errorf("%s: %s of %s\nevent %s\n   to %s\nREST  %s\n   to %s", step.name, event.Type, key, got[0], got[1], was[key], is[key])
+					t.Errorf("%s: %s of %s\ngot  %s\n  to %s\nwant %s\n  to %s, as in REST", step.name, event.Type, key, got[0], got[1], was[key], is[key])
 				}
 				if strings.HasSuffix(event.Type, ".updated") {
 					slices.Sort(event.Fields)
@@ -113,7 +113,7 @@ func TestEventsMatchREST(t *testing.T) {
 			}
 			for key := range merged(was, is) {
 				if seen[key] != (was[key] != is[key]) {
-					t.Errorf("%s: got an event of %s: %v, with REST\nfrom %s\n  to %s", step.name, key, seen[key], was[key], is[key])
+					t.Errorf("%s: got an event of %s: %t, want %t, because REST changed\nfrom %s\n  to %s", step.name, key, seen[key], !seen[key], was[key], is[key])
 				}
 			}
 			was = is
@@ -121,8 +121,8 @@ func TestEventsMatchREST(t *testing.T) {
 	})
 }
 
-// shownByREST returns every tool and comparison as the REST API does, by "tool"
-// or "comparatif" and slug.
+// shownByREST returns every tool and comparison as the REST API shows it, keyed
+// by "tool" or "comparatif" and slug.
 func shownByREST(t *testing.T, s *store.Store) map[string]string {
 	t.Helper()
 	silent := slog.New(slog.DiscardHandler)
@@ -135,7 +135,7 @@ func shownByREST(t *testing.T, s *store.Store) map[string]string {
 	list := func(path, noun string) {
 		var all struct{ Data []json.RawMessage }
 		if got := serve(api, http.MethodGet, "/api/v1/"+path); got.Code != 200 || json.Unmarshal(got.Body.Bytes(), &all) != nil {
-			t.Fatalf("%s: %d %s", path, got.Code, got.Body)
+			t.Fatalf("%s: got %d %s, want 200 with a list", path, got.Code, got.Body)
 		}
 		for _, item := range all.Data {
 			var known struct{ Slug string }
@@ -163,7 +163,7 @@ func canonical(t *testing.T, text []byte) string {
 	}
 	var out bytes.Buffer
 	if err := json.Compact(&out, text); err != nil {
-		t.Fatalf("%v in %s", err, text)
+		t.Fatalf("got %v for %s, want valid JSON", err, text)
 	}
 	return strings.NewReplacer(`\u001F`, `\u001f`).Replace(out.String())
 }

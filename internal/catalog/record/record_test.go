@@ -10,7 +10,7 @@ import (
 	"palmares/ent"
 )
 
-// An invalid declaration stops the program, and the message names the field.
+// An invalid declaration panics at startup with a message that names the field.
 func TestInvalidDeclarations(t *testing.T) {
 	for _, c := range []struct {
 		declared any
@@ -58,7 +58,7 @@ var derived = map[reflect.Type][]string{
 	reflect.TypeFor[ent.Comparison](): {"fingerprint", "since_release"},
 }
 
-// A column that is added to ent/schema needs a field, or it would stay empty.
+// A column added to ent/schema needs a field, or it would always be empty.
 func TestEveryColumnHasAField(t *testing.T) {
 	recordsOf := map[reflect.Type][]reflect.Type{
 		reflect.TypeFor[ent.Tool]():       {reflect.TypeFor[Tool](), reflect.TypeFor[Retired]()},

@@ -44,9 +44,9 @@ func importSynthetic(b *testing.B, s *store.Store, tools int) {
 	}
 }
 
-// BenchmarkFind runs different queries of each kind. Beside the mean, it reports
-// the fastest and the CPU time of this process, which includes SQLite: they
-// depend less on other load.
+// BenchmarkFind runs different queries of each kind. Besides the mean, it
+// reports the fastest query and the CPU time of this process, which includes
+// SQLite, because both depend less on other load.
 func BenchmarkFind(b *testing.B) {
 	onBothDatabases(b, func(b *testing.B, s *store.Store) {
 		importSynthetic(b, s, benchmarkTools())
@@ -116,8 +116,8 @@ func load(b *testing.B, s *store.Store, do func(context.Context, *search.Index) 
 	})
 }
 
-// BenchmarkImport reports the CPU time of this process only: with PostgreSQL,
-// its server has a part in the work.
+// BenchmarkImport reports the CPU time of this process only, without the work
+// that a PostgreSQL server does.
 func BenchmarkImport(b *testing.B) {
 	onBothDatabases(b, func(b *testing.B, s *store.Store) {
 		for b.Loop() {

@@ -1,4 +1,4 @@
 package search
 
-// IsSimilar compares words without an index.
+// IsSimilar is the reference implementation of similar words.
 var IsSimilar = isSimilar

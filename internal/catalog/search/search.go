@@ -1,6 +1,6 @@
-// Package search finds the tools that a text is about. It splits texts into
-// words, and the database's own engine indexes them: a GIN index in PostgreSQL,
-// FTS5 in SQLite. So both find the same tools.
+// Package search finds tools by the words of their texts. It splits texts into
+// words itself, and the database's engine indexes them: a GIN index in
+// PostgreSQL, FTS5 in SQLite. So both find the same tools.
 //
 // A tool matches if each word of the query is the beginning of some word of the
 // tool's name, domain, category label, tagline or review. If no tool matches,
@@ -38,17 +38,17 @@ type Querier interface {
 	Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error)
 }
 
-// Index is what a search needs in memory: the vocabulary of a release, and
-// where the caller has each of its tools.
+// Index holds what a search needs in memory: the vocabulary of a release, and
+// the position of each tool in the caller's list.
 type Index struct {
 	*vocabulary
 	dialect   string
 	positions []int // by the tool's id in the index; -1 for none
 }
 
-// Load reads the index of a release. position returns where the caller has a
-// tool, and whether it has it. The vocabulary is that of all releases: words
-// that only others have find no tools.
+// Load reads the index of a release. position returns the position of a tool in
+// the caller's list, and whether it is in the list. The vocabulary is that of all
+// releases; words that only occur in other releases match no tools.
 func Load(ctx context.Context, db Querier, dialectName string, release int, position func(slug string) (int, bool)) (*Index, error) {
 	x := &Index{vocabulary: &vocabulary{}, dialect: dialectName}
 	if err := x.readTools(ctx, db, release, position); err != nil {
@@ -131,7 +131,7 @@ func (x *Index) Find(ctx context.Context, db Querier, words []string) ([]int, er
 	return x.run(ctx, db, groups)
 }
 
-// mayHaveTypo excludes numbers: with another digit, a number is another one.
+// mayHaveTypo excludes numbers, because another digit makes another number.
 func mayHaveTypo(word string) bool {
 	return utf8.RuneCountInString(word) >= minTypo && strings.Trim(word, "0123456789") != ""
 }
@@ -178,7 +178,7 @@ func (x *Index) run(ctx context.Context, db Querier, groups [][]prefix) ([]int, 
 	return found, nil
 }
 
-// tools returns the most tools that may have a word of a group.
+// tools returns the maximum number of tools that have a word of a group.
 func (x *Index) tools(group []prefix) (n int) {
 	for _, p := range group {
 		n += x.total[p.to] - x.total[p.from]
@@ -196,8 +196,8 @@ const (
 	checkFactor = 100
 )
 
-// engine is how a database finds words. Words have only letters, digits and
-// marks, so they are quoted as they are.
+// engine describes how a database finds words. Words have only letters, digits
+// and marks, so they can be quoted without escaping.
 type engine struct {
 	match         string
 	check         string // the condition that checks each tool found; none if empty
@@ -221,8 +221,8 @@ var engines = map[string]engine{
 	},
 }
 
-// terms returns the terms of a group, and whether one of them is a prefix.
-// expand replaces prefixes by their words.
+// terms returns the terms of a group, and whether one of them is a prefix. With
+// expand, prefixes are replaced with their words.
 func (x *Index) terms(e engine, group []prefix, expand bool) (terms []string, open bool) {
 	for _, p := range group {
 		if p.size() > 1 && (!expand || len(terms)+p.size() > maxTerms || utf8.RuneCountInString(p.text) <= e.prefixIndexes) {
@@ -275,7 +275,7 @@ func selectText(ctx context.Context, db Querier, statement string, args ...any) 
 	return value.String, err
 }
 
-// eachPair calls do with every two of the words in a text.
+// eachPair calls do with the words of a text, two at a time.
 func eachPair(text string, do func(first, second string) error) error {
 	for text != "" {
 		var first, second string

@@ -5,17 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"palmares/ent"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
-	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
@@ -29,7 +25,7 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 	}
 }
 
-// find returns the sorted slugs of the tools that a text finds.
+// find returns the sorted slugs of the tools that a query matches.
 func find(t *testing.T, s *store.Store, query string) []string {
 	t.Helper()
 	var found []string
@@ -38,12 +34,12 @@ func find(t *testing.T, s *store.Store, query string) []string {
 		return nil
 	})
 	if err != nil {
-		t.Fatalf("%.80q: %v", query, err)
+		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
 	return found
 }
 
-// findIn is find in a release.
+// findIn searches a release like find.
 func findIn(ctx context.Context, t *testing.T, s *store.Store, release int, query string) (found []string) {
 	t.Helper()
 	var slugs []string
@@ -52,11 +48,11 @@ func findIn(ctx context.Context, t *testing.T, s *store.Store, release int, quer
 		return len(slugs) - 1, true
 	})
 	if err != nil {
-		t.Fatalf("%.80q: %v", query, err)
+		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
 	positions, err := index.Find(ctx, s, text.Words(query))
 	if err != nil {
-		t.Fatalf("%.80q: %v", query, err)
+		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
 	for _, at := range positions {
 		found = append(found, slugs[at])
@@ -108,7 +104,7 @@ func TestFind(t *testing.T) {
 		"voix-claire.exampl": "voix-claire",
 		"exa":                "ecritoire long nihon plume voix-claire",
 		"tarif honnete":      "ecritoire long nihon plume voix-claire",
-		"verdict":            "", // sections are found by their text
+		"verdict":            "", // names of sections are not indexed
 		"مرحبا":              "voix-claire",
 		"بالعالم مرحبا":      "voix-claire",
 		"🦊":                  "",
@@ -132,10 +128,10 @@ func TestFind(t *testing.T) {
 		"plumxx":          "",
 		"plume agemt":     "plume",
 		"xgent xquipe":    "plume",
-		// A match without a typo is enough.
+		// Similar words are searched only if there is no exact match.
 		"vite":    "plume",
 		"verte":   "",
-		"rediger": "plume", // none, so "redige" may have a letter too many
+		"rediger": "plume", // a letter too many
 		"redige":  "plume",
 
 		`"agent"`:                              "ecritoire plume",
@@ -192,14 +188,14 @@ func TestTooManyWords(t *testing.T) {
 			t.Errorf("got %v and %v, want ErrTooManyWords", found, err)
 		}
 		if found, err := index.Find(t.Context(), s, words[1:]); err != nil || found != nil {
-			t.Errorf("an empty catalog: got %v and %v, want none", found, err)
+			t.Errorf("empty catalog: got %v and %v, want none", found, err)
 		}
 	})
 }
 
-// The words of one tool are the others' typos, and only a query that finds
-// nothing else finds them.
-func TestTypoOnlyIfNothingIsFound(t *testing.T) {
+// Each tool's words are typos of another's. A query matches them as typos only
+// if it matches nothing exactly.
+func TestTyposOnlyWithoutExactMatch(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feedtest.Catalog("2026-11-01",
 			named("a", "Galet", "Simple.", "Sobre."), named("b", "Gallet", "Simple.", "12345 v12345"), named("c", "Palet", "Rapide.", "Sobre.")))
@@ -210,7 +206,7 @@ func TestTypoOnlyIfNothingIsFound(t *testing.T) {
 			"galet rapide": "c",
 			"halet":        "a c",
 			"galletx":      "b",
-			"12346":        "", // a number has no typos
+			"12346":        "", // numbers are not corrected
 			"v12346":       "b",
 		} {
 			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
@@ -220,8 +216,8 @@ func TestTypoOnlyIfNothingIsFound(t *testing.T) {
 	})
 }
 
-// A prefix of many words is not replaced by them, and beside a rare word it is
-// not looked up in the index.
+// A prefix of many words is not expanded to them, and in a query with a rare
+// word it is not looked up in the index.
 func TestPrefixOfManyWords(t *testing.T) {
 	var many strings.Builder
 	for i := range 200 {
@@ -248,299 +244,6 @@ func TestPrefixOfManyWords(t *testing.T) {
 			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
 				t.Errorf("%q: got %q, want %q", query, got, want)
 			}
-		}
-	})
-}
-
-// model is a catalog that changes at random, and a search of it without an index.
-type model struct {
-	random *rand.Rand
-	labels map[string]string
-	tools  map[string]*feed.Tool
-	gone   map[string]bool // retired
-}
-
-var vocabulary = strings.Fields(`agent agence agents code coder décodeur écrire écriture cœur l'outil d’équipe vibe-coder net nette
-	notes simple simplement 日本語 日本 ab abc abcd abcde abcdef abcdxe abdce 1000 10001 10012 a1000 o'clock مرحبا`)
-
-func (m *model) text(n int) string {
-	words := make([]string, n)
-	for i := range words {
-		words[i] = vocabulary[m.random.IntN(len(vocabulary))]
-	}
-	return strings.Join(words, " ")
-}
-
-func (m *model) change() {
-	for range 1 + m.random.IntN(12) {
-		slug := fmt.Sprintf("t%d", m.random.IntN(40))
-		switch m.random.IntN(8) {
-		case 0:
-			delete(m.tools, slug)
-			delete(m.gone, slug)
-		case 1:
-			if m.tools[slug] != nil {
-				delete(m.tools, slug)
-				m.gone[slug] = true
-			}
-		case 2:
-			m.labels[[]string{"code", "voix"}[m.random.IntN(2)]] = m.text(2)
-		case 3:
-			if t := m.tools[slug]; t != nil {
-				price := *t
-				price.Price = fmt.Sprintf("%d €/mois", m.random.IntN(100))
-				m.tools[slug] = &price
-			}
-		default:
-			delete(m.gone, slug)
-			t := named(slug, m.text(2), m.text(3), m.text(m.random.IntN(6)+1))
-			t.Category = []string{"code", "voix"}[m.random.IntN(2)]
-			m.tools[slug] = t
-		}
-	}
-}
-
-func (m *model) feed(revision int) []byte {
-	records := []any{&feed.Category{Slug: "code", Label: m.labels["code"]}, &feed.Category{Slug: "voix", Label: m.labels["voix"]}}
-	for _, slug := range slices.Sorted(maps.Keys(m.tools)) {
-		records = append(records, m.tools[slug])
-	}
-	for _, slug := range slices.Sorted(maps.Keys(m.gone)) {
-		records = append(records, &feed.Retired{Slug: slug, Name: m.text(2), Category: "code", Reason: "mort", RetiredAt: "2025-01-01", Note: m.text(3)})
-	}
-	return feedtest.Of(fmt.Sprintf("2026-11-%02d", revision), records...)
-}
-
-func (m *model) words(t *feed.Tool) []string {
-	words := text.Words(strings.Join([]string{t.Name, t.Domain, m.labels[t.Category], t.Tagline}, "\n"))
-	for _, section := range t.Sections {
-		words = append(words, text.Words(section.Text)...)
-	}
-	return words
-}
-
-func (m *model) find(query string) []string {
-	matching := func(matches func(word, indexed string) bool) (found []string) {
-		for slug, tool := range m.tools {
-			indexed := m.words(tool)
-			all := true
-			for _, word := range text.Words(query) {
-				all = all && slices.ContainsFunc(indexed, func(other string) bool { return matches(word, other) })
-			}
-			if all {
-				found = append(found, slug)
-			}
-		}
-		slices.Sort(found)
-		return found
-	}
-	if found := matching(func(word, other string) bool { return strings.HasPrefix(other, word) }); len(found) > 0 {
-		return found
-	}
-	return matching(func(word, other string) bool {
-		return strings.HasPrefix(other, word) || utf8.RuneCountInString(word) >= 5 && !isNumber(word) && search.IsSimilar(word, other)
-	})
-}
-
-func isNumber(word string) bool {
-	return !strings.ContainsFunc(word, func(r rune) bool { return r < '0' || r > '9' })
-}
-
-// query returns words of the vocabulary, shortened and misspelled at random.
-func (m *model) query() string {
-	words := text.Words(m.text(1 + m.random.IntN(3)))
-	for i, word := range words {
-		runes := []rune(word)
-		switch m.random.IntN(4) {
-		case 0:
-			runes = runes[:1+m.random.IntN(len(runes))]
-		case 1:
-			runes[m.random.IntN(len(runes))] = []rune("x0")[m.random.IntN(2)]
-		}
-		words[i] = string(runes)
-	}
-	return strings.Join(words, " ")
-}
-
-func TestIndexFollowsTheCatalog(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		m := &model{rand.New(rand.NewPCG(7, 7)), map[string]string{"code": "Code", "voix": "Voix"}, map[string]*feed.Tool{}, map[string]bool{}}
-		indexed, vocabulary := map[string]string{}, map[string]int{} // every version of a tool counts
-		found := map[int]map[string][]string{}                       // by revision and query
-		for revision := 1; revision <= 12; revision++ {
-			m.change()
-			publish(t, s, m.feed(revision))
-			found[revision] = map[string][]string{}
-			for range 25 {
-				query := m.query()
-				found[revision][query] = find(t, s, query)
-				if want := m.find(query); !slices.Equal(found[revision][query], want) {
-					t.Fatalf("revision %d, %q: got %q, want %q", revision, query, found[revision][query], want)
-				}
-			}
-			for slug := range indexed {
-				if m.tools[slug] == nil {
-					delete(indexed, slug)
-				}
-			}
-			for slug, tool := range m.tools {
-				words := slices.Compact(slices.Sorted(slices.Values(m.words(tool))))
-				if text := strings.Join(words, " "); indexed[slug] != text {
-					indexed[slug] = text
-					for _, word := range words {
-						vocabulary[word]++
-					}
-				}
-			}
-			if got := storedWords(t, s); !maps.Equal(got, vocabulary) {
-				t.Fatalf("revision %d, vocabulary: got %v, want %v", revision, got, vocabulary)
-			}
-		}
-		checkSince := func(first int) {
-			t.Helper()
-			for revision, queries := range found {
-				for query, want := range queries {
-					if revision < first {
-						continue
-					}
-					if got := findIn(t.Context(), t, s, revision, query); !slices.Equal(got, want) {
-						t.Errorf("as of revision %d, from %d on, %q: got %q, want %q", revision, first, query, got, want)
-					}
-				}
-			}
-		}
-		checkSince(1)
-		for _, first := range []int{5, 12} {
-			if _, err := feed.Prune(t.Context(), s, first); err != nil {
-				t.Fatal(err)
-			}
-			checkSince(first)
-		}
-		vocabulary = map[string]int{} // only of the last revision
-		for _, text := range indexed {
-			for word := range strings.FieldsSeq(text) {
-				vocabulary[word]++
-			}
-		}
-		if got := storedWords(t, s); !maps.Equal(got, vocabulary) {
-			t.Errorf("vocabulary without history: got %v, want %v", got, vocabulary)
-		}
-	})
-}
-
-// Without its history, a large catalog has the vocabulary of a new one.
-func TestPruneInBatches(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		synthetic := func(seed uint64) []byte {
-			var data bytes.Buffer
-			testkit.Check(t, synth.Write(t.Context(), &data, synth.Options{Tools: 550, Seed: seed}))
-			return data.Bytes()
-		}
-		s := testkit.Open(t, cfg)
-		publish(t, s, synthetic(2))
-		want := storedWords(t, s)
-		publish(t, s, synthetic(3))
-		publish(t, s, synthetic(2))
-		if maps.Equal(storedWords(t, s), want) {
-			t.Fatal("got the same vocabulary, want the words of three releases")
-		}
-		if _, err := feed.Prune(t.Context(), s, 3); err != nil {
-			t.Fatal(err)
-		}
-		if got := storedWords(t, s); !maps.Equal(got, want) {
-			t.Errorf("got %d words, want %d, or other counts", len(got), len(want))
-		}
-	})
-}
-
-func storedWords(t *testing.T, s *store.Store) map[string]int {
-	t.Helper()
-	rows, err := s.Write.QueryContext(t.Context(), "SELECT word, tools FROM search_words")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	words := map[string]int{}
-	for rows.Next() {
-		var word string
-		var tools int
-		if err := rows.Scan(&word, &tools); err != nil {
-			t.Fatal(err)
-		}
-		words[word] = tools
-	}
-	return words
-}
-
-func exec(t *testing.T, s *store.Store, statement string) {
-	t.Helper()
-	if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestImportWritesOnlyChangedTools(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		tools := func(name string) []any {
-			return []any{named("a", "Galet", "Un.", "Un."), named("b", name, "Deux.", "Deux.")}
-		}
-		publish(t, s, feedtest.Catalog("2026-11-01", tools("Orme")...))
-		// Only an index that is written again loses this word.
-		exec(t, s, `UPDATE tool_search SET words = 'marque' WHERE slug = 'a'`)
-		exec(t, s, `INSERT INTO search_words (word, tools) VALUES ('marque', 1)`)
-		publish(t, s, feedtest.Catalog("2026-11-02", tools("Orme")...))
-		publish(t, s, feedtest.Catalog("2026-11-03", tools("Verger")...))
-		if got := find(t, s, "marque"); !slices.Equal(got, []string{"a"}) {
-			t.Errorf("the unchanged tool: got %q, want its entry as it was", got)
-		}
-		if got := find(t, s, "verger"); !slices.Equal(got, []string{"b"}) {
-			t.Errorf("the changed tool: got %q, want b", got)
-		}
-	})
-}
-
-// A migration leaves the index of a catalog empty.
-func TestFill(t *testing.T) {
-	for name, refill := range map[string]func(*testing.T, *store.Store){
-		"at the start": func(t *testing.T, s *store.Store) {
-			for range 2 {
-				if err := search.Fill(t.Context(), s); err != nil {
-					t.Fatal(err)
-				}
-			}
-		},
-		"by an import": func(t *testing.T, s *store.Store) {
-			publish(t, s, bytes.Replace(catalog(), []byte("2026-11-01"), []byte("2026-11-02"), 1))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-				publish(t, s, catalog())
-				want := storedWords(t, s)
-				exec(t, s, `DELETE FROM tool_search`)
-				exec(t, s, `DELETE FROM search_words`)
-				if got := find(t, s, "agent"); got != nil {
-					t.Fatalf("got %q before, want none", got)
-				}
-				refill(t, s)
-				if got := find(t, s, "agent"); !slices.Equal(got, []string{"ecritoire", "plume"}) {
-					t.Errorf("got %q, want ecritoire and plume", got)
-				}
-				if got := storedWords(t, s); !maps.Equal(got, want) {
-					t.Errorf("vocabulary: got %v, want %v", got, want)
-				}
-			})
-		})
-	}
-}
-
-func TestDryRunIndexesNothing(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		if _, err := feed.Import(t.Context(), s, bytes.NewReader(catalog()), feed.Options{DryRun: true}); err != nil {
-			t.Fatal(err)
-		}
-		if words := storedWords(t, s); len(words) != 0 {
-			t.Errorf("got %v, want no words", words)
 		}
 	})
 }

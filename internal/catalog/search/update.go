@@ -16,8 +16,7 @@ import (
 	"palmares/internal/core/text"
 )
 
-// Fill indexes all tools unless that is done: a migration leaves the index
-// empty.
+// Fill indexes all tools if the index is empty, as it is after a migration.
 func Fill(ctx context.Context, s *store.Store) error {
 	if empty, err := isEmpty(ctx, s.Current()); err != nil || !empty {
 		return err
@@ -44,8 +43,8 @@ const (
 )
 
 // Update indexes tools as a release has stored them: new, changed, retired and
-// removed ones. What earlier releases had stays in the index. If the index is
-// still empty, it indexes all tools.
+// removed ones. Rows of earlier releases stay in the index. If the index is
+// still empty, all tools are indexed.
 func Update(ctx context.Context, tx *ent.Tx, dialectName string, release int, slugs []string) error {
 	empty, err := isEmpty(ctx, tx)
 	if err != nil {
@@ -75,8 +74,8 @@ func Update(ctx context.Context, tx *ent.Tx, dialectName string, release int, sl
 	return err
 }
 
-// Prune removes what no release from a number on has. It returns how many rows of
-// the index that were.
+// Prune removes the rows that no release from a number on has, and returns how
+// many there were.
 func Prune(ctx context.Context, tx *ent.Tx, dialectName string, from int) (removed int, err error) {
 	u := &update{tx: tx, sql: statements[dialectName]}
 	for {
@@ -99,7 +98,7 @@ func Prune(ctx context.Context, tx *ent.Tx, dialectName string, from int) (remov
 	return removed, err
 }
 
-// pruneBatch removes some rows, and returns how many.
+// pruneBatch removes some of these rows, and returns how many.
 func (u *update) pruneBatch(ctx context.Context, from int) (int, error) {
 	u.counts = map[string]int{}
 	var ids []any
@@ -135,13 +134,14 @@ type update struct {
 
 // updateStatements are the statements of one database. Most take a JSON array,
 // because the SQLite driver is slow with many parameters. save and end also take
-// the release. ended takes a release and a limit, and selects rows that no release
-// from it on has.
+// the release. ended takes a release and a limit, and selects rows that neither
+// this release nor a later one has.
 type updateStatements struct {
 	texts, save, end, count string
 	ended, remove           string
-	// merge does what the database would do later, and what slows down searches
-	// until then. It is worth its time from this percentage of changed tools.
+	// merge merges pending changes into the index. The database would do it later,
+	// and searches are slower until then. mergeFrom is the percentage of changed
+	// tools from which it pays off.
 	merge     string
 	mergeFrom int
 }

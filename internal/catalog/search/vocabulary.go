@@ -33,7 +33,7 @@ func (v *vocabulary) find(within prefix, text string) prefix {
 }
 
 // similar returns the words that start with a text that differs from word by at
-// most one inserted, missing or wrong character, or by two neighbours swapped.
+// most one inserted, missing or wrong character, or two adjacent ones swapped.
 func (v *vocabulary) similar(word string) []prefix {
 	var found []prefix
 	add := func(within prefix, parts ...string) {
@@ -42,7 +42,7 @@ func (v *vocabulary) similar(word string) []prefix {
 		}
 	}
 	add(v.all(), word)
-	// Words that are like word[:i], and differ from it there.
+	// Words that start with word[:i] and differ at the next character.
 	for i, within := 0, v.all(); i < len(word) && within.size() > 0; {
 		before := word[:i]
 		_, width := utf8.DecodeRuneInString(word[i:])

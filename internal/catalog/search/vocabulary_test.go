@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// isSimilar compares a word with every beginning of another, the plain way.
+// isSimilar reports whether a word is at most one edit away from a prefix of
+// another, by trying every prefix.
 func isSimilar(word, other string) bool {
 	a, b := []rune(word), []rune(other)
 	for n := range len(b) + 1 {
@@ -67,7 +68,7 @@ func TestSimilarWords(t *testing.T) {
 			t.Fatalf("similar to %q among %q: got %q, want %q", word, v.words, got, want)
 		}
 		if !utf8.ValidString(strings.Join(got, "")) {
-			t.Errorf("got %q, want valid text", got)
+			t.Errorf("got %q, want valid UTF-8", got)
 		}
 	}
 }

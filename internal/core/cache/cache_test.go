@@ -22,7 +22,8 @@ func newCache() *Cache {
 
 var tools = Key{Operation: "tools", Variables: "?limit=2"}
 
-// executing returns the response of a release, and counts executions.
+// executing returns an Execute that responds with the release and counts its
+// executions.
 func executing(times *atomic.Int64, release *atomic.Int64) Execute {
 	return func(context.Context) (*Entry, int, error) {
 		times.Add(1)
@@ -33,7 +34,7 @@ func executing(times *atomic.Int64, release *atomic.Int64) Execute {
 func body(r Response) string { return string(r.forms[identity].body) }
 
 // Concurrent requests for one response execute it once.
-func TestExecutedOnce(t *testing.T) {
+func TestConcurrentRequestsExecuteOnce(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(1)
@@ -50,7 +51,7 @@ func TestExecutedOnce(t *testing.T) {
 			}
 		})
 	}
-	wait.Until(t, "all wait for the response", func() bool { return waiting(c) == 1000 })
+	wait.Until(t, "all requests wait for the response", func() bool { return waiting(c) == 1000 })
 	close(proceed)
 	all.Wait()
 	if times.Load() != 1 {
@@ -82,7 +83,7 @@ func TestOneCallerLeaves(t *testing.T) {
 		_, err := c.Get(t.Context(), tools, slow)
 		stayed <- err
 	}()
-	wait.Until(t, "two wait for the response", func() bool { return waiting(c) == 2 })
+	wait.Until(t, "both requests wait for the response", func() bool { return waiting(c) == 2 })
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("caller that left: got %v, want %v", err, context.Canceled)
@@ -93,7 +94,7 @@ func TestOneCallerLeaves(t *testing.T) {
 	}
 }
 
-// waiting returns how many requests wait for tools.
+// waiting returns how many requests wait for the response to tools.
 func waiting(c *Cache) int {
 	c.flightsMu.Lock()
 	defer c.flightsMu.Unlock()
@@ -167,7 +168,7 @@ func TestBeforeTheFirstRelease(t *testing.T) {
 	}
 }
 
-func TestWeight(t *testing.T) {
+func TestCacheStaysWithinItsSize(t *testing.T) {
 	c := newCache()
 	large := strings.Repeat("x", 20_000)
 	for i := range 500 {
@@ -178,7 +179,7 @@ func TestWeight(t *testing.T) {
 	}
 	c.items.CleanUp()
 	if w := c.Weight(); w > 1<<20 || w < 1<<19 {
-		t.Errorf("got %d bytes in the cache, want at most its size", w)
+		t.Errorf("got %d bytes in the cache, want %d to %d", w, 1<<19, 1<<20)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 var long = []byte(strings.Repeat("every tool has a name; ", 200))
 
-// send sends a body in response to a request.
+// send writes a body in response to a request with these headers.
 func send(body []byte, method string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "/", nil)
 	for i := 0; i < len(headers); i += 2 {
@@ -124,10 +124,10 @@ func TestTags(t *testing.T) {
 		}
 		tags[tag] = true
 		if again := send(long, http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); again != tag {
-			t.Errorf("%s: got tag %s, then %s, want the same", accept, tag, again)
+			t.Errorf("%s: got tag %s the second time, want %s again", accept, again, tag)
 		}
 		if other := send(append([]byte("x"), long...), http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); other == tag {
-			t.Errorf("%s: got the same tag for another body, want another", accept)
+			t.Errorf("%s: got tag %s for another body too, want another", accept, tag)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestNotModified(t *testing.T) {
 		`"other", ` + tag:            304,
 		`"other",` + tag + `,"more"`: 304,
 		strings.Join(sixteen[1:], ", ") + ", " + tag:   304,
-		strings.Join(sixteen, ", ") + ", " + tag:       200, // only so many are compared
+		strings.Join(sixteen, ", ") + ", " + tag:       200, // only maxTags are compared
 		strings.Join(sixteen, ","):                     200,
 		`"with, comma", ` + tag:                        304,
 		strings.Trim(tag, `"`):                         200,
@@ -172,6 +172,6 @@ func TestNotModified(t *testing.T) {
 	}
 	compressed := send(long, http.MethodGet, "Accept-Encoding", "gzip").Header().Get("ETag")
 	if got := send(long, http.MethodGet, "If-None-Match", compressed); got.Code != 200 {
-		t.Errorf("got %d for the tag of another encoding, want 200", got.Code)
+		t.Errorf("tag of another encoding: got %d, want 200", got.Code)
 	}
 }

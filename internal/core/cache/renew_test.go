@@ -11,8 +11,8 @@ import (
 
 type callerKey struct{}
 
-// A new release is served at once, with the most requested responses already
-// cached.
+// A new release is served immediately, with the most requested responses
+// already cached.
 func TestNewRelease(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
@@ -74,7 +74,7 @@ func TestMissFindsNewRelease(t *testing.T) {
 	}
 }
 
-// A response that something no longer exists ends the old release too.
+// A "not found" response from a newer release also retires the old one.
 func TestNotFoundInNewRelease(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
@@ -92,8 +92,8 @@ func TestNotFoundInNewRelease(t *testing.T) {
 	}
 }
 
-// Responses are renewed without the rights of the caller who saw the release
-// first.
+// Responses are renewed without the permissions of the caller who saw the
+// release first.
 func TestRenewedWithoutACaller(t *testing.T) {
 	c := newCache()
 	release, named := 1, false
@@ -111,7 +111,7 @@ func TestRenewedWithoutACaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	if named || c.Newest() != 2 {
-		t.Errorf("got a caller: %t, release %d; want false, 2", named, c.Newest())
+		t.Errorf("got caller used: %t, release %d; want false, 2", named, c.Newest())
 	}
 }
 
@@ -145,7 +145,7 @@ func TestDatabaseFailsDuringRenewal(t *testing.T) {
 	// One query of the new release still succeeds.
 	succeeds := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("release 2"), nil), 2, nil }
 	if _, err := c.Get(t.Context(), Key{Operation: "stats"}, succeeds); err == nil {
-		t.Error("got a response of a release that is not served, want an error")
+		t.Error("got a response from a release that is not served yet, want an error")
 	}
 	wantCached("release 1")
 
@@ -156,8 +156,8 @@ func TestDatabaseFailsDuringRenewal(t *testing.T) {
 	wantCached("release 2")
 }
 
-// A slow response does not delay a release if others show that the database
-// works.
+// A slow response does not delay a release if other responses show that the
+// database works.
 func TestSlowResponseDoesNotDelayTheRelease(t *testing.T) {
 	c := newCache()
 	var release atomic.Int64
@@ -188,7 +188,7 @@ func TestSlowResponseDoesNotDelayTheRelease(t *testing.T) {
 }
 
 // When release numbers start again, nothing cached before is served.
-func TestRestart(t *testing.T) {
+func TestReleaseNumbersRestart(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(5)
@@ -207,8 +207,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A response that was executing when release numbers started again is not taken
-// for newer.
+// A response that was executing when release numbers started again is not
+// mistaken for a newer one.
 func TestExecutionEndsAfterRestart(t *testing.T) {
 	c := newCache()
 	c.Publish(7)
@@ -225,7 +225,7 @@ func TestExecutionEndsAfterRestart(t *testing.T) {
 	c.Restart(5)
 	close(proceed)
 	<-landed
-	for _, release := range []int{5, 7} { // which comes again
+	for _, release := range []int{5, 7} { // release 7 is published again
 		c.Publish(release)
 		work := func(context.Context) (*Entry, int, error) {
 			return NewEntry([]byte(fmt.Sprint("new ", release)), nil), release, nil

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tagOf returns the tag of a response that a cache with a secret made.
+// tagOf returns the tag of a response from a cache with this secret.
 func tagOf(t *testing.T, secret, body string, q Key) string {
 	t.Helper()
 	c := New(1<<20, []byte(secret), slog.New(slog.DiscardHandler))
@@ -26,8 +26,8 @@ func tagOf(t *testing.T, secret, body string, q Key) string {
 }
 
 // A tag depends on the secret, the body and the query, so that it cannot be
-// computed from a guessed body; and on nothing else, so that restarts, servers
-// and callers see the same one.
+// computed from a guessed body. It depends on nothing else, so that it stays the
+// same across restarts, servers and callers.
 func TestTagsCannotBeGuessed(t *testing.T) {
 	q := Key{Operation: "tool", Variables: "plume"}
 	first := tagOf(t, "secret", "body", q)
@@ -47,12 +47,12 @@ func TestTagsCannotBeGuessed(t *testing.T) {
 		"parts joined together": tagOf(t, "secret", "body", Key{Operation: "toolplume"}),
 	} {
 		if other == first {
-			t.Errorf("%s: got the same tag %s", name, other)
+			t.Errorf("%s: got the same tag %s, want another", name, other)
 		}
 	}
 }
 
-// executions records what a response reports to its writer.
+// executions counts the executions that a response reports to its writer.
 type executions struct {
 	http.ResponseWriter
 	reported int
@@ -64,13 +64,13 @@ type wrapped struct{ http.ResponseWriter }
 
 func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// A writer learns whether a response was executed, and a context can rule that
-// out.
+// A response reports to its writer whether it was executed, and a context can
+// forbid executions.
 func TestExecutionIsReported(t *testing.T) {
 	c := newCache()
 	work := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }
 	if _, err := c.Get(WithCachedOnly(t.Context()), tools, work); err == nil {
-		t.Error("cached only: got a response that was never executed, want an error")
+		t.Error("cached only: got a response before any was cached, want an error")
 	}
 	c.Publish(1)
 	for i, want := range []int{1, 0, 0} {
@@ -115,7 +115,7 @@ func TestSmallerEncoding(t *testing.T) {
 		seen[want] = true
 	}
 	if len(seen) != 2 {
-		t.Errorf("got only %v, want a body for each", seen)
+		t.Errorf("got encodings %v, want one body for each of gzip and zstd", seen)
 	}
 }
 
@@ -129,17 +129,17 @@ func TestTables(t *testing.T) {
 	documents.Put(Timeless, q, "parsed", 100)
 	counts.Put(c.Edition(), q, 7, 0)
 	if n, ok := counts.Get(c.Edition(), q); !ok || n != 7 {
-		t.Errorf("got %d %t, want 7", n, ok)
+		t.Errorf("got count %d, found: %t, want 7", n, ok)
 	}
 	old := c.Edition()
 	if err := c.Renew(2); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := counts.Get(old, q); ok {
-		t.Error("got the count of an older release")
+		t.Error("got the count of an older release, want none")
 	}
 	if doc, ok := documents.Get(Timeless, q); !ok || doc != "parsed" {
-		t.Errorf("got %q %t, want the document", doc, ok)
+		t.Errorf("got document %q, found: %t, want parsed", doc, ok)
 	}
 	for i := range 1_000 {
 		documents.Put(Timeless, Key{Operation: "x", Variables: strings.Repeat("y", i)}, "parsed", 10_000)
@@ -150,6 +150,6 @@ func TestTables(t *testing.T) {
 	}
 	c.Restart(1)
 	if _, ok := documents.Get(Timeless, q); ok {
-		t.Error("got a document after a restart of the release numbers")
+		t.Error("got a document after release numbers restarted, want none")
 	}
 }

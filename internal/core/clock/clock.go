@@ -1,4 +1,4 @@
-// Package clock notices when the system clock jumps, and repeats work.
+// Package clock detects jumps of the system clock, and runs periodic work.
 package clock
 
 import (
@@ -32,7 +32,7 @@ type Steady struct {
 
 // NewSteady returns a clock for jobs that delete what has expired. A clock that
 // is wrong by a year and corrected within six hours must not delete anything, so
-// it has to run evenly for that long, also after a start.
+// it has to run steadily for that long, even after a start.
 func NewSteady() *Steady { return New(trustTolerance, trustAfter) }
 
 // New returns a clock that may be adjusted by tolerance between two readings. A
@@ -42,7 +42,7 @@ func New(tolerance, settle time.Duration) *Steady {
 	return &Steady{Wall: time.Now, Uptime: func() time.Duration { return time.Since(start) }, tolerance: tolerance, settle: settle}
 }
 
-// Now returns the time, and whether the clock has run evenly for the settle
+// Now returns the time, and whether the clock has run steadily for the settle
 // time.
 func (s *Steady) Now() (now time.Time, trusted bool) {
 	s.mu.Lock()
@@ -51,7 +51,7 @@ func (s *Steady) Now() (now time.Time, trusted bool) {
 }
 
 // Settled returns the time without following jumps that are corrected within
-// the settle time. The first reading is taken to be right.
+// the settle time. The first reading is assumed to be right.
 func (s *Steady) Settled() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

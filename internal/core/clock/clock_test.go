@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// machine is a clock that can be set, and an uptime that cannot.
+// machine has a wall clock that tests can set, and an uptime.
 type machine struct {
 	clock time.Time
 	up    time.Duration
@@ -20,8 +20,8 @@ func newMachine() (*machine, *Steady) {
 	return m, s
 }
 
-// trustedWithin reads the clock every ten minutes, and returns how often it was
-// trusted.
+// trustedWithin reads the clock every ten minutes, and counts the readings that
+// were trusted.
 func trustedWithin(m *machine, s *Steady, d time.Duration) (times int) {
 	for end := m.up + d; m.up < end; m.pass(10 * time.Minute) {
 		if now, trusted := s.Now(); trusted && now.Equal(m.clock) {
@@ -31,7 +31,7 @@ func trustedWithin(m *machine, s *Steady, d time.Duration) (times int) {
 	return times
 }
 
-func TestSteadyAfterSixHours(t *testing.T) {
+func TestTrustedAfterSixHours(t *testing.T) {
 	m, s := newMachine()
 	if n := trustedWithin(m, s, trustAfter); n != 0 {
 		t.Errorf("got %d trusted readings in the first six hours, want 0", n)
@@ -53,7 +53,7 @@ func TestJumpsAreNotTrusted(t *testing.T) {
 			}
 			m.clock = m.clock.Add(-jump)
 			if n := trustedWithin(m, s, trustAfter); n != 0 {
-				t.Errorf("%v for %v: got %d trusted readings after the clock was set right, want 0", jump, lasts, n)
+				t.Errorf("%v for %v: got %d trusted readings after the clock was corrected, want 0", jump, lasts, n)
 			}
 			if n := trustedWithin(m, s, time.Hour); n != 6 {
 				t.Errorf("%v for %v: got %d trusted readings six hours later, want 6", jump, lasts, n)
@@ -70,7 +70,7 @@ func TestSmallAdjustmentsAreTrusted(t *testing.T) {
 		m.clock = m.clock.Add(20 * time.Second)
 	}
 	if _, trusted := s.Now(); !trusted {
-		t.Error("got a clock that is never trusted, want one that is")
+		t.Error("got an untrusted clock, want it trusted")
 	}
 }
 
@@ -81,7 +81,7 @@ func TestSystemClock(t *testing.T) {
 	}
 }
 
-// A settled clock follows adjustments at once, and jumps once they have lasted.
+// A settled clock follows adjustments immediately, and jumps only if they last.
 func TestSettled(t *testing.T) {
 	m, s := newMachine()
 	s.tolerance, s.settle = 10*time.Second, 5*time.Minute

@@ -21,7 +21,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func refuse(w http.ResponseWriter, _ *http.Request, err error) { problem.Write(w, err) }
 
-// withHeader stands for the links of the chain outside of Deadline.
+// withHeader stands in for the middleware outside of Deadline.
 func withHeader(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", "R1")
@@ -87,7 +87,7 @@ func TestHandlerExceedsDeadline(t *testing.T) {
 }
 
 // A response that was started in time may take longer than the limit.
-func TestStartedResponseIsNotCut(t *testing.T) {
+func TestStartedResponseIsNotCutOff(t *testing.T) {
 	server := serveWithin(t, time.Hour, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/csv")
 		_, _ = w.Write([]byte("first,"))
@@ -99,11 +99,11 @@ func TestStartedResponseIsNotCut(t *testing.T) {
 	})
 	response, body := call(t, server, http.MethodGet)
 	if response.StatusCode != http.StatusOK || body != "first,second" || response.Header.Get("Content-Type") != "text/csv" {
-		t.Errorf("got %d %q %v, want all of the response", response.StatusCode, body, response.Header)
+		t.Errorf("got %d %q %v, want the whole response", response.StatusCode, body, response.Header)
 	}
 }
 
-// Waits on other servers do not count.
+// Time spent waiting for other servers does not count.
 func TestPausedDeadline(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(20 * soon) }))
 	defer other.Close()
@@ -116,7 +116,7 @@ func TestPausedDeadline(t *testing.T) {
 	if timer.pauses != 1 {
 		t.Errorf("got %d pauses, want 1", timer.pauses)
 	}
-	timer.left = 0 // it expires when it resumes
+	timer.left = 0 // so that it expires when it resumes
 	timer.mu.Unlock()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, other.URL, nil)
 	if err != nil {
@@ -134,17 +134,17 @@ func TestPausedDeadline(t *testing.T) {
 	}
 	second()
 	<-timer.expired
-	PauseDeadline(t.Context())() // where there is no deadline
+	PauseDeadline(t.Context())() // does nothing without a deadline
 }
 
-// Handlers that write nothing or panic respond as they do without a deadline.
+// Handlers that write nothing or panic respond as they would without a deadline.
 func TestDeadlineLeavesResponsesUnchanged(t *testing.T) {
 	server := serveWithin(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Empty", "1") })
 	if response, body := call(t, server, http.MethodGet); response.StatusCode != http.StatusOK || response.Header.Get("X-Empty") != "1" || body != "" {
 		t.Errorf("nothing written: got %d %q %v, want 200 with its header", response.StatusCode, body, response.Header)
 	}
-	server = serveWithin(t, time.Minute, func(http.ResponseWriter, *http.Request) { panic("a mistake") })
-	if response, body := call(t, server, http.MethodGet); response.StatusCode != http.StatusInternalServerError || strings.Contains(body, "mistake") {
+	server = serveWithin(t, time.Minute, func(http.ResponseWriter, *http.Request) { panic("a bug") })
+	if response, body := call(t, server, http.MethodGet); response.StatusCode != http.StatusInternalServerError || strings.Contains(body, "a bug") {
 		t.Errorf("panic: got %d %s, want 500", response.StatusCode, body)
 	}
 	server = serveWithin(t, time.Minute, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
@@ -156,7 +156,7 @@ func TestDeadlineLeavesResponsesUnchanged(t *testing.T) {
 }
 
 // Either the handler responds or the deadline does, never both.
-func TestDeadlineRaces(t *testing.T) {
+func TestDeadlineRacesHandler(t *testing.T) {
 	var all sync.WaitGroup
 	server := serveWithin(t, soon, func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(soon)

@@ -11,7 +11,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-func TestRequestLine(t *testing.T) {
+func TestRequestLogLine(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/v1/tools":           "/api/v1/tools",
 		`/"quoted"\`:              `/"quoted"\`,
@@ -29,7 +29,7 @@ func TestRequestLine(t *testing.T) {
 		lines.Flush()
 		var fields map[string]any
 		if err := json.Unmarshal(out.Bytes(), &fields); err != nil {
-			t.Fatalf("%v in %s", err, out.String())
+			t.Fatalf("got %v for %s, want valid JSON", err, out.String())
 		}
 		if fields["time"] == nil || fields["took"] != float64(observed.Took) || observed.Status != 200 {
 			t.Errorf("got %s, want a time and the duration of %+v", out.String(), observed)
@@ -43,7 +43,7 @@ func TestRequestLine(t *testing.T) {
 			delete(fields, name)
 		}
 		if len(fields) > 0 {
-			t.Errorf("got unexpected fields %v", fields)
+			t.Errorf("got additional fields %v, want none", fields)
 		}
 	}
 }

@@ -22,7 +22,7 @@ var testParams = []Param{
 func TestRead(t *testing.T) {
 	const broken = "The query string contains an invalid escape, a NUL character or invalid UTF-8."
 	long := strings.Repeat("é", 300)
-	for _, c := range []struct{ query, strict, form string }{ // the values, or the error
+	for _, c := range []struct{ query, strict, form string }{ // strict and form are the values or the error
 		{"", "map[]", "map[]"},
 		{"&&", "map[]", "map[]"},
 		{"limit=1", "map[limit:1]", "map[limit:1]"},
@@ -70,7 +70,7 @@ func TestCheckRange(t *testing.T) {
 	for value, ok := range map[int]bool{0: false, 1: true, 200: true, 201: false} {
 		err := CheckRange("limit", value, 1, 200)
 		if ok != (err == nil) {
-			t.Errorf("%d: got %v", value, err)
+			t.Errorf("%d: got %v, want accepted: %t", value, err, ok)
 		}
 	}
 	if got, want := problem.Of(CheckRange("limit", -3, 1, 200)).Message, "limit must be an integer from 1 to 200 (got -3)."; got != want {

@@ -8,7 +8,7 @@ import (
 
 const (
 	shardCount = 64
-	// maxSubjects limits the memory for one day of many addresses to some
+	// maxSubjects limits the memory for one day of many addresses to about
 	// 150 MB; all days together take no more than two full ones.
 	maxSubjects = 4 << 20
 	// daysInMemory is enough for today, yesterday and two days that a wrong
@@ -161,7 +161,7 @@ func (c *Counter) add(k key, change, limit int) (count, changed int) {
 	return count, changed
 }
 
-// restore adds requests that the database has already.
+// restore adds requests that are already in the database.
 func (c *Counter) restore(k key, n int) {
 	c.update(k, func(t tally) (tally, int) {
 		t.count = max(0, t.count+int32(n))

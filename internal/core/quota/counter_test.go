@@ -13,7 +13,7 @@ var someDay = DayOf(time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC))
 
 var somebody = Address(netip.MustParseAddr("203.0.113.9"))
 
-// jumps are how far a wrong clock is off.
+// jumps are how far off a wrong clock is.
 var jumps = map[string]time.Duration{
 	"hours ahead":   20 * time.Hour,
 	"hours behind":  -20 * time.Hour,
@@ -21,13 +21,13 @@ var jumps = map[string]time.Duration{
 	"a year behind": -365 * 24 * time.Hour,
 }
 
-// noon is on the day that tests count on.
+// noon is noon on someDay.
 var noon = someDay.End().Add(-12 * time.Hour)
 
-// wrongDay is the day that a clock shows which is off by a jump.
+// wrongDay is the day that a clock shows when it is off by a jump.
 func wrongDay(jump time.Duration) Day { return DayOf(noon.Add(jump)) }
 
-// wantCount takes one request and compares the day's count with it.
+// wantCount counts one request and checks the day's count.
 func wantCount(t *testing.T, s Store, day Day, want int) {
 	t.Helper()
 	if got := s.Take(t.Context(), somebody, day, 0); got != want {
@@ -35,7 +35,7 @@ func wantCount(t *testing.T, s Store, day Day, want int) {
 	}
 }
 
-// take counts requests, and returns the last count.
+// take counts several requests, and returns the last count.
 func take(t *testing.T, s Store, subject Subject, times, limit int) (last int) {
 	t.Helper()
 	for range times {
@@ -77,8 +77,8 @@ func TestExactUnderConcurrency(t *testing.T) {
 	}
 }
 
-// Midnight passes under load: each day has its own full quota.
-func TestMidnight(t *testing.T) {
+// When midnight passes under load, each day has its own full quota.
+func TestMidnightUnderLoad(t *testing.T) {
 	c := NewCounter()
 	var taken atomic.Int64
 	passing := func() Day {
@@ -90,8 +90,8 @@ func TestMidnight(t *testing.T) {
 	if n := grants([]Store{c, c, c, c}, Account(1), passing, 100, 1000); n != 200 {
 		t.Errorf("got %d granted on two days, want 200", n)
 	}
-	// A clock that steps back finds the day as it was, and so does one that
-	// goes on.
+	// A clock that steps back, or forward again, finds each day's count
+	// unchanged.
 	for _, day := range []Day{someDay, someDay + 1, someDay} {
 		if count := c.Take(t.Context(), Account(1), day, 100); count != 101 {
 			t.Errorf("%s: got count %d, want 101", day, count)
@@ -102,7 +102,7 @@ func TestMidnight(t *testing.T) {
 	}
 }
 
-// fill sets one count of 90 and many of 1 on a day.
+// fill gives one subject a count of 90 on a day, and many others a count of 1.
 func fill(s *shard, day Day, subjects int) {
 	on := s.on(day)
 	on.counts[Account(7)] = tally{count: 90}
@@ -124,8 +124,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// One request on a wrong day does not end the daily reset.
-func TestResetAfterAWrongDay(t *testing.T) {
+// One request on a wrong day does not stop the daily reset.
+func TestResetAfterWrongDay(t *testing.T) {
 	for name, jump := range jumps {
 		t.Run(name, func(t *testing.T) {
 			c := NewCounter()
@@ -140,7 +140,7 @@ func TestResetAfterAWrongDay(t *testing.T) {
 	}
 }
 
-func TestClockJumpsOftenAndReturns(t *testing.T) {
+func TestClockJumpsBackAndForth(t *testing.T) {
 	c := NewCounter()
 	for i := range 100 {
 		wantCount(t, c, someDay, i+1)
@@ -167,10 +167,10 @@ func TestMemoryOfAllDaysIsBounded(t *testing.T) {
 			t.Errorf("got %d subjects in memory, want at most %d", total, 2*most)
 		}
 		if got := s.peek(Account(7), day).count; got != 90 {
-			t.Errorf("got count %d for the largest count, want 90", got)
+			t.Errorf("largest count: got %d, want 90", got)
 		}
 		if got := s.peek(Account(7), day-1).count; day > someDay && got != 90 {
-			t.Errorf("got count %d for the day before, want 90", got)
+			t.Errorf("largest count of the day before: got %d, want 90", got)
 		}
 	}
 }
@@ -186,6 +186,6 @@ func TestTakeDoesNotAllocate(t *testing.T) {
 		c.Take(t.Context(), somebody, day, 0)
 	})
 	if got != 0 {
-		t.Errorf("got %v allocations for each request, want 0", got)
+		t.Errorf("got %v allocations per request, want 0", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// Caller is whose quota a request counts against.
+// Caller describes whose quota a request counts against.
 type Caller struct {
 	Subject Subject
 	Limit   int    // requests a day; 0 for unlimited
@@ -88,8 +88,8 @@ func (v *visit) reject(d Decision) {
 }
 
 // refund uncounts the request, and reports whether it did. A 304 that had to be
-// executed costs as much as any response, so a caller gets no more of them
-// refunded in a day than the quota has requests.
+// executed costs as much as any response, so no more of them are refunded in a
+// day than the quota allows requests.
 func (v *visit) refund() bool {
 	ctx := v.request.Context()
 	if limit := v.caller.Limit; v.executed && limit > 0 && v.gate.Store.Take(ctx, v.caller.Subject.refunds(), v.day, limit) > limit {
@@ -99,14 +99,14 @@ func (v *visit) refund() bool {
 	return true
 }
 
-// conditional reports whether a request names a response that the client has.
-// "*" matches without having one.
+// conditional reports whether a request has the tag of a response. "*" does not
+// count, because it matches any response.
 func conditional(r *http.Request) bool {
 	tags := r.Header["If-None-Match"]
 	return len(tags) > 0 && !cache.AnyTag(tags) && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == middleware.MethodQuery)
 }
 
-// writeLimits sets the headers that report what is left.
+// writeLimits sets the headers that report the remaining quota.
 func (v *visit) writeLimits(d Decision) {
 	if v.caller.Tier == "" {
 		return

@@ -15,8 +15,8 @@ import (
 	"palmares/internal/core/quota"
 )
 
-// gated is a handler behind a gate: each path is a response of its own, and it
-// counts executions.
+// gated is a handler behind a gate. Each path has its own response, and
+// executions are counted.
 type gated struct {
 	http.Handler
 	responses *cache.Cache
@@ -46,7 +46,7 @@ func developer(*http.Request) quota.Caller {
 	return quota.Caller{Subject: quota.Account(7), Limit: 1_000, Tier: "free"}
 }
 
-// get requests a path as a Developer, and returns the response.
+// get requests a path on the Developer plan.
 func (g *gated) get(path string, tags ...string) *httptest.ResponseRecorder {
 	return g.send(http.MethodGet, path, tags...)
 }
@@ -92,9 +92,9 @@ func TestMethodsOfFreeResponses(t *testing.T) {
 	}
 }
 
-// With the quota used up, the 304 of a cached response is still sent; nothing
-// is executed, and everything else is 429.
-func TestNotModifiedBeyondTheQuota(t *testing.T) {
+// Once the quota is used up, a cached response may still be revalidated with a
+// 304. Nothing is executed, and every other response is 429.
+func TestNotModifiedOverQuota(t *testing.T) {
 	g := newGated(quota.NewCounter())
 	tag := g.get("/one").Header().Get("ETag")
 	for i := 1; i < 1_000; i++ {
@@ -108,7 +108,7 @@ func TestNotModifiedBeyondTheQuota(t *testing.T) {
 		code int
 	}{
 		"cached, its tag":         {"/one", []string{tag}, http.StatusNotModified},
-		"cached, among others":    {"/one", []string{unknown + ", " + tag}, http.StatusNotModified},
+		"cached, two tags":        {"/one", []string{unknown + ", " + tag}, http.StatusNotModified},
 		"cached, another tag":     {"/one", []string{unknown}, http.StatusTooManyRequests},
 		"cached, any tag":         {"/one", []string{"*"}, http.StatusTooManyRequests},
 		"cached, its tag and any": {"/one", []string{tag, "*"}, http.StatusTooManyRequests},
@@ -125,15 +125,15 @@ func TestNotModifiedBeyondTheQuota(t *testing.T) {
 		want(t, name+": tag", got.Header().Get("ETag"), "")
 		want(t, name+": type", got.Header().Get("Content-Type"), "application/json")
 		if got.Header().Get("Retry-After") == "" {
-			t.Errorf("%s: got no Retry-After", name)
+			t.Errorf("%s: got no Retry-After header, want one", name)
 		}
 	}
 	want(t, "executions", g.executed, executed)
 }
 
-// A cached 304 is always refunded; one that had to be executed only as often a
-// day as the quota has requests.
-func TestExecutedNotModifiedIsRefundedAtMostTheQuota(t *testing.T) {
+// A 304 from the cache is always refunded. One that had to be executed is
+// refunded at most as many times a day as the quota allows requests.
+func TestRefundsOfExecutedNotModified(t *testing.T) {
 	g := newGated(quota.NewCounter())
 	tags := map[string]string{}
 	const paths = 1_500
@@ -154,7 +154,7 @@ func TestExecutedNotModifiedIsRefundedAtMostTheQuota(t *testing.T) {
 			refunded++
 		}
 	}
-	// 1,000 were refunded, and 500 more used up what was left.
+	// 1,000 were refunded, and 500 used up the rest of the quota.
 	want(t, "304s", refunded, paths)
 	want(t, "remaining", remaining(), "0")
 	want(t, "one more", g.get("/new").Code, http.StatusTooManyRequests)

@@ -101,14 +101,14 @@ func (l *Ledger) load(ctx context.Context, day Day) error {
 	return err
 }
 
-// Run writes until ctx ends, and then what is left.
+// Run writes until ctx ends, and then writes the remaining counts.
 func (l *Ledger) Run(ctx context.Context) {
 	clock.Every(ctx, writeEvery, func() { l.Write(ctx) })
 	l.Write(context.WithoutCancel(ctx))
 }
 
-// Write stores what was counted since the last call, after what could not be
-// written then.
+// Write stores what was counted since the last call, after any batches that could
+// not be written before.
 func (l *Ledger) Write(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -157,7 +157,7 @@ func (l *Ledger) write(ctx context.Context, b batch) error {
 			return err
 		}
 		if !l.addresses {
-			// An empty batch only shows that it was written: one is enough.
+			// An empty batch only proves that it was written, so one is enough.
 			if _, err := tx.CountBatch.Delete().Where(countbatch.ID(l.last)).Exec(ctx); err != nil {
 				return err
 			}
@@ -174,7 +174,7 @@ func (l *Ledger) write(ctx context.Context, b batch) error {
 	})
 }
 
-// addUsage adds to an account's day, also if it was deleted since: signing up
+// addUsage adds to an account's day, even if it was deleted since: signing up
 // again with the same email address does not reset the quota.
 func (l *Ledger) addUsage(ctx context.Context, tx *ent.Tx, id int, day string, n int) error {
 	exists, err := tx.Account.Query().Where(account.ID(id)).Exist(ctx)
@@ -189,7 +189,7 @@ func (l *Ledger) addUsage(ctx context.Context, tx *ent.Tx, id int, day string, n
 		Update(func(u *ent.UsageUpsert) { u.AddRequests(n) }).Exec(ctx)
 }
 
-// merge replaces a day's batches by one, and returns its counts.
+// merge replaces a day's batches with one, and returns its counts.
 func (l *Ledger) merge(ctx context.Context, day Day) (total map[Subject]int, err error) {
 	err = l.store.Update(ctx, func(tx *ent.Tx) error {
 		total = map[Subject]int{}
@@ -207,7 +207,7 @@ func (l *Ledger) merge(ctx context.Context, day Day) (total map[Subject]int, err
 		}
 		deleted, err := tx.CountBatch.Delete().Where(countbatch.Day(day.String())).Exec(ctx)
 		if err == nil && deleted != len(rows) {
-			err = errors.New("another server wrote batches meanwhile")
+			err = errors.New("another server wrote batches in the meantime")
 		}
 		if err != nil {
 			return err

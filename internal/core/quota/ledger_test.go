@@ -14,14 +14,14 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// dropFormer ignores the requests of deleted accounts.
-func dropFormer(context.Context, *ent.Tx, int, string, int) error { return nil }
+// ignoreFormer discards the requests of deleted accounts.
+func ignoreFormer(context.Context, *ent.Tx, int, string, int) error { return nil }
 
-// ledgerOn starts a server on a day.
+// ledgerOn returns the ledger and counter of a server that starts on a day.
 func ledgerOn(t *testing.T, s *store.Store, day Day) (*Ledger, *Counter) {
 	t.Helper()
 	counter := NewCounter()
-	ledger := NewLedger(s, counter, true, dropFormer, slog.New(slog.DiscardHandler))
+	ledger := NewLedger(s, counter, true, ignoreFormer, slog.New(slog.DiscardHandler))
 	if err := ledger.Load(t.Context(), day); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestConcurrentLedgers(t *testing.T) {
 		var all sync.WaitGroup
 		for range servers {
 			counter := NewCounter()
-			ledger := NewLedger(s, counter, false, dropFormer, slog.New(slog.NewTextHandler(log, nil)))
+			ledger := NewLedger(s, counter, false, ignoreFormer, slog.New(slog.NewTextHandler(log, nil)))
 			all.Go(func() {
 				for range rounds {
 					for _, a := range accounts {
@@ -63,7 +63,7 @@ func TestConcurrentLedgers(t *testing.T) {
 	})
 }
 
-// A restart restores what was written.
+// A restarted server continues from the counts that were written.
 func TestCountsSurviveRestart(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		account, err := s.Write.Account.Create().SetEmail("a@example.com").SetPlan("developer").Save(t.Context())
@@ -80,7 +80,7 @@ func TestCountsSurviveRestart(t *testing.T) {
 		ledger.Write(t.Context())
 		take(t, counter, somebody, 50, 100) // lost: the server is killed
 
-		for restart := range 3 { // each merges what the one before left
+		for restart := range 3 { // each merges the batches left by the previous one
 			_, counter = ledgerOn(t, s, someDay)
 			if n := counter.get(key{someDay, somebody}).count; n != 42 {
 				t.Errorf("restart %d: got %d requests of the address, want 42", restart, n)
@@ -90,7 +90,7 @@ func TestCountsSurviveRestart(t *testing.T) {
 			}
 		}
 		if n, err := s.Read.CountBatch.Query().Where(countbatch.Day(someDay.String())).Count(t.Context()); err != nil || n != 1 {
-			t.Errorf("got %d batches and %v, want one", n, err)
+			t.Errorf("got %d batches and %v, want 1", n, err)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestCountsSurviveAnOutage(t *testing.T) {
 	})
 }
 
-// Counts survive a wrong clock, even if the server restarts meanwhile.
+// Counts survive a wrong clock, even if the server restarts in the meantime.
 func TestCountsSurviveAWrongClock(t *testing.T) {
 	for name, jump := range jumps {
 		t.Run(name, func(t *testing.T) {
@@ -175,10 +175,10 @@ func TestCountsSurviveAWrongClock(t *testing.T) {
 				want := func(c *Counter, when string, day Day, n int) {
 					t.Helper()
 					if got := int(c.get(key{day, somebody}).count); got != n {
-						t.Errorf("%s: got %d of the address, want %d", when, got, n)
+						t.Errorf("%s: got %d requests of the address, want %d", when, got, n)
 					}
 					if got := int(c.get(key{day, Account(acc.ID)}).count); got != n {
-						t.Errorf("%s: got %d of the account, want %d", when, got, n)
+						t.Errorf("%s: got %d requests of the account, want %d", when, got, n)
 					}
 				}
 				ledger, counter := ledgerOn(t, s, someDay)
@@ -190,11 +190,11 @@ func TestCountsSurviveAWrongClock(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				ledger, counter = ledgerOn(t, s, wrong) // restarts while the clock is wrong
+				ledger, counter = ledgerOn(t, s, wrong) // a restart while the clock is wrong
 				want(counter, "restarted on the wrong day", wrong, 3)
 				count(counter, wrong, 1)
 				ledger.Write(t.Context())
-				want(counter, "set right", someDay, 5) // the clock is set right
+				want(counter, "clock corrected", someDay, 5)
 				count(counter, someDay, 2)
 				ledger.Write(t.Context())
 
@@ -208,7 +208,7 @@ func TestCountsSurviveAWrongClock(t *testing.T) {
 	}
 }
 
-// Earlier days are deleted, and days in the future from a wrong clock.
+// Tidy deletes earlier days, and days in the future that a wrong clock left.
 func TestTidyDeletesOtherDays(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		ledger, counter := ledgerOn(t, s, someDay)
@@ -222,7 +222,7 @@ func TestTidyDeletesOtherDays(t *testing.T) {
 		var got []string
 		s.Read.CountBatch.Query().Order(countbatch.ByDay()).Select(countbatch.FieldDay).ScanX(t.Context(), &got)
 		if want := []string{(someDay - 1).String(), someDay.String(), (someDay + 1).String()}; len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
-			t.Errorf("got batches of %v, want of %v", got, want)
+			t.Errorf("got batches of days %v, want %v", got, want)
 		}
 	})
 }

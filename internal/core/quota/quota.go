@@ -1,5 +1,5 @@
 // Package quota counts the requests of each caller in a UTC day and rejects
-// those beyond the caller's limit. It does not know who callers are.
+// those beyond the caller's limit. It does not identify callers.
 package quota
 
 import (
@@ -47,7 +47,8 @@ func Decide(now time.Time, day Day, limit, count int) Decision {
 
 func granted(limit, count int) bool { return limit == 0 || count <= limit }
 
-// Store counts requests. It never fails: without its peers it decides alone.
+// Store counts requests. It never fails: if it cannot reach Redis, it counts
+// alone.
 type Store interface {
 	// Take counts a request, unless the limit is reached. It returns the count
 	// including the request, which is above the limit if it was not counted.
@@ -68,9 +69,9 @@ func (w Watched) Take(ctx context.Context, s Subject, d Day, limit int) int {
 	return w.Store.Take(ctx, s, d, limit)
 }
 
-// Subject is whose requests are counted together: an account, an IPv4 address,
-// or a /64 network of IPv6, which is one household or machine. It is the number
-// itself rather than a hash, so that subjects never collide.
+// Subject identifies whose requests are counted together: an account, an IPv4
+// address, or a /64 network of IPv6, which is one household or machine. It is the
+// number itself rather than a hash, so that subjects never collide.
 type Subject uint64
 
 // Assigned IPv6 networks are above all of these.
@@ -141,8 +142,8 @@ func within(address netip.Addr, networks []netip.Prefix) bool {
 	return slices.ContainsFunc(networks, func(network netip.Prefix) bool { return network.Contains(address) })
 }
 
-// Network returns the text of what is counted together: an IPv4 address, or the
-// /64 network of an IPv6 address.
+// Network returns the network whose requests are counted together, as text: an
+// IPv4 address, or the /64 network of an IPv6 address.
 func Network(address netip.Addr) string {
 	if address.Is4() || !address.IsValid() {
 		return address.String()
@@ -151,7 +152,7 @@ func Network(address netip.Addr) string {
 	return network.String()
 }
 
-// WiderNetwork returns the text of the network around that, as providers assign
+// WiderNetwork returns the larger network that contains it, as providers assign
 // them: one customer with a /48 network has 65,536 /64 networks.
 func WiderNetwork(address netip.Addr) string {
 	bits := 48

@@ -45,7 +45,7 @@ func TestSubjects(t *testing.T) {
 	for _, text := range []string{"0.0.0.1", "0.0.0.2", "192.0.2.1", "2001:db8::", "2001:db8:0:1::", "::1", "fe80::"} {
 		subject := Address(netip.MustParseAddr(text))
 		if other, ok := seen[subject]; ok {
-			t.Errorf("got the subject of %s for %s", other, text)
+			t.Errorf("got the subject of %s for %s, want another", other, text)
 		}
 		seen[subject] = text
 	}
@@ -103,6 +103,6 @@ func TestNetworks(t *testing.T) {
 		}
 	}
 	if network, wider := Network(netip.Addr{}), WiderNetwork(netip.Addr{}); network == "" || wider == "" {
-		t.Errorf("invalid address: got %q in %q, want some text", network, wider)
+		t.Errorf("invalid address: got %q and %q, want no empty names", network, wider)
 	}
 }

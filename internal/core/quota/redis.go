@@ -28,13 +28,13 @@ const (
 )
 
 // Redis counts for several servers. While it responds, all of them together
-// grant exactly the limit. While it does not, each server counts alone from the
-// last count that it knows, so several may together grant more. When Redis is
-// back, one rule applies to each count that a server changed meanwhile: it is
-// raised to what the server knew, and what the server counted alone is added.
-// That is exact for one server. With several, requests that were in flight when
-// Redis stopped responding may be missing, and refunds that other servers gave
-// meanwhile may be lost.
+// grant exactly the limit. While it does not, each server counts alone from its
+// last known count, so several may together grant more. When Redis responds
+// again, one rule applies to each count that a server changed in the meantime:
+// it is raised to the server's last known count, and the requests that the server
+// counted alone are added. That is exact for one server. With several, requests
+// that were in flight when Redis stopped responding may be missing, and refunds
+// that other servers made in the meantime may be lost.
 type Redis struct {
 	client  *redis.Client
 	local   *Counter // the last known counts, and what was counted since
@@ -65,9 +65,9 @@ type request struct {
 // limit is reached. It returns the count, the change and the epoch.
 //
 // Redis stores a count as "count:epoch", where the epoch is a random number drawn
-// when the count starts. With another epoch than the server knows, Redis lost the
-// count and started again, so it is raised to what the server knows. A missing
-// count starts from there.
+// when the count starts. If the epoch differs from the server's, Redis lost the
+// count and started again, so it is raised to the server's count. A missing count
+// starts from the server's count.
 var countScript = redis.NewScript(`
 local known, knownEpoch, newEpoch, alone, change, limit, retention = unpack(ARGV)
 local count, epoch = string.match(redis.call('GET', KEYS[1]) or known .. ':' .. newEpoch, '^(%d+):?(%d*)$')
@@ -88,7 +88,7 @@ const otherEpoch = -1
 
 func redisKey(k key) string { return fmt.Sprintf("palmares:quota:%s:%x", k.day, uint64(k.subject)) }
 
-// NewRedis counts in the Redis at a URL.
+// NewRedis counts in the Redis server at a URL.
 func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
 	options, err := RedisOptions(url)
 	if err != nil {
@@ -157,8 +157,8 @@ func (r *Redis) count(req *request) int {
 }
 
 // countAlone counts requests without Redis, and reports whether it did. Without
-// a cause, it does so only if Redis is unavailable already. Sent is false if
-// Redis certainly never counts them.
+// a cause, it does so only if Redis is already unavailable. Sent is false if
+// Redis cannot have counted them.
 func (r *Redis) countAlone(cause error, sent bool, batch ...*request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,8 +225,8 @@ func (r *Redis) send(batch []*request) {
 	r.decide(batch, results)
 }
 
-// decide reports the count of each request. From the first without a result on,
-// they are counted locally.
+// decide reports the count of each request. The first one without a result, and
+// all after it, are counted locally.
 func (r *Redis) decide(batch []*request, results []*redis.Cmd) {
 	for i, req := range batch {
 		reply, err := results[i].Int64Slice()
@@ -240,8 +240,8 @@ func (r *Redis) decide(batch []*request, results []*redis.Cmd) {
 	}
 }
 
-// takeAlone returns what was counted alone. The request that takes it to Redis
-// does so once: without a reply, Redis may have added it.
+// takeAlone returns and resets what was counted alone. It is sent to Redis only
+// once, because Redis may have added it even if there is no reply.
 func (r *Redis) takeAlone(k key) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,12 +17,12 @@ var (
 	errLost = errors.New("connection lost")
 )
 
-// knownEpoch is the epoch of the counts that servers know in these tests.
+// knownEpoch is the epoch of the counts in the servers' memory in these tests.
 const knownEpoch = 7
 
-// serverKnowing returns a server that knows a count, and does not probe Redis by
-// itself. The url may be empty if nothing is sent at all.
-func serverKnowing(t *testing.T, url string, count int) *Redis {
+// serverWithCount returns a server with a count in memory, which probes Redis
+// only on demand. The URL may be empty if the test sends nothing.
+func serverWithCount(t *testing.T, url string, count int) *Redis {
 	t.Helper()
 	r := newRedis(NewCounter(), slog.New(slog.DiscardHandler))
 	r.timeout = patientTimeout
@@ -42,7 +42,7 @@ func serverKnowing(t *testing.T, url string, count int) *Redis {
 
 func (r *Redis) known() int { return int(r.local.get(someKey).count) }
 
-// takes returns requests that can be decided at once.
+// takes returns requests that can be decided in one batch.
 func takes(n, limit int) (batch []*request) {
 	for range n {
 		batch = append(batch, &request{key: someKey, change: 1, limit: limit, count: make(chan int, 1)})
@@ -50,7 +50,7 @@ func takes(n, limit int) (batch []*request) {
 	return batch
 }
 
-// result returns what a request gets from Redis.
+// result returns Redis's reply to a request.
 func result(t *testing.T, count, change int, err error) *redis.Cmd {
 	t.Helper()
 	cmd := redis.NewCmd(t.Context())
@@ -90,12 +90,12 @@ func catchUp(t *testing.T, r *Redis) {
 	}
 }
 
-// Redis stops responding with requests in flight, of which it counted all and
-// replied to some. The limit holds.
-func TestRepliesToSomeRequests(t *testing.T) {
+// Redis stops responding while requests are in flight. It has counted all of
+// them and replied to some. The limit still holds.
+func TestPartialReplies(t *testing.T) {
 	const limit, known, inFlight = 100, 90, 30
 	for replies := range inFlight + 1 {
-		r := serverKnowing(t, "", known)
+		r := serverWithCount(t, "", known)
 		batch := takes(inFlight, limit)
 		var results []*redis.Cmd
 		for i := range batch {
@@ -123,14 +123,14 @@ func TestRepliesToSomeRequests(t *testing.T) {
 			t.Errorf("%d replies: got unavailable %t, want %t", replies, r.Unavailable(), want)
 		}
 		if got := r.local.changes()[someDay][somebody]; got != limit-known {
-			t.Errorf("%d replies: got %d for the database, want %d", replies, got, limit-known)
+			t.Errorf("%d replies: got %d requests to write to the database, want %d", replies, got, limit-known)
 		}
 	}
 }
 
-// A request without a reply is decided on what others have learned from Redis.
+// A request without a reply is decided on the count in the replies to others.
 func TestLimitReachedElsewhere(t *testing.T) {
-	r := serverKnowing(t, "", 4)
+	r := serverWithCount(t, "", 4)
 	batch := takes(2, 100)
 	// Other servers took the rest.
 	r.decide(batch, []*redis.Cmd{result(t, 100, 1, nil), result(t, 0, 0, errLost)})
@@ -144,22 +144,22 @@ func TestCatchUp(t *testing.T) {
 	url := testkit.StartRedis(t).URL
 	for name, c := range map[string]struct {
 		inFlight, alone, refunds int
-		redis                    stored // when it is back
+		redis                    stored // when it is available again
 		want                     int
 	}{
-		"nothing happened":            {0, 0, 0, stored{30, 7}, 30},
-		"in flight, counted":          {5, 0, 0, stored{35, 7}, 35},
-		"in flight, not counted":      {5, 0, 0, stored{30, 7}, 35},
-		"granted alone":               {0, 20, 0, stored{30, 7}, 50},
-		"both":                        {5, 20, 0, stored{35, 7}, 55},
-		"others counted, too":         {5, 20, 0, stored{75, 7}, 95},
-		"refunded":                    {0, 20, 3, stored{30, 7}, 47},
-		"more refunded than granted":  {0, 0, 3, stored{30, 7}, 27},
-		"Redis is empty":              {5, 20, 0, stored{}, 55},
-		"Redis is empty but for more": {0, 20, 0, stored{50, 8}, 70},
+		"nothing happened":           {0, 0, 0, stored{30, 7}, 30},
+		"in flight, counted":         {5, 0, 0, stored{35, 7}, 35},
+		"in flight, not counted":     {5, 0, 0, stored{30, 7}, 35},
+		"granted alone":              {0, 20, 0, stored{30, 7}, 50},
+		"both":                       {5, 20, 0, stored{35, 7}, 55},
+		"other servers counted":      {5, 20, 0, stored{75, 7}, 95},
+		"refunded":                   {0, 20, 3, stored{30, 7}, 47},
+		"more refunded than granted": {0, 0, 3, stored{30, 7}, 27},
+		"Redis is empty":             {5, 20, 0, stored{}, 55},
+		"Redis lost its counts":      {0, 20, 0, stored{50, 8}, 70},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := serverKnowing(t, url, 30)
+			r := serverWithCount(t, url, 30)
 			storeCount(t, r, c.redis.count, c.redis.epoch)
 			r.countAlone(errLost, true, takes(c.inFlight, 0)...)
 			for range c.alone {
@@ -180,16 +180,16 @@ func TestCatchUp(t *testing.T) {
 			}
 			written := r.local.changes()[someDay][somebody]
 			if want := c.inFlight + c.alone - c.refunds; written != want {
-				t.Errorf("got %d for the database, want %d", written, want)
+				t.Errorf("got %d requests to write to the database, want %d", written, want)
 			}
 		})
 	}
 }
 
-// A request that was never sent is added to Redis, even if other servers counted
-// more meanwhile.
+// A request that was never sent is added to Redis later, even if other servers
+// counted more in the meantime.
 func TestUnsentRequests(t *testing.T) {
-	r := serverKnowing(t, testkit.StartRedis(t).URL, 30)
+	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
 	storeCount(t, r, 80, knownEpoch)
 	r.countAlone(errLost, false, takes(2, 31)...) // the second is rejected
 	catchUp(t, r)
@@ -198,9 +198,10 @@ func TestUnsentRequests(t *testing.T) {
 	}
 }
 
-// What Redis may have added is not added again.
+// Requests that Redis may have added before a catch-up failed are not added
+// again.
 func TestCatchUpFails(t *testing.T) {
-	r := serverKnowing(t, testkit.StartRedis(t).URL, 30)
+	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
 	r.countAlone(errLost, false, takes(20, 0)...)
 	if err := r.client.LPush(t.Context(), redisKey(someKey), "not a count").Err(); err != nil {
 		t.Fatal(err)
@@ -208,17 +209,17 @@ func TestCatchUpFails(t *testing.T) {
 	if r.probe(); !r.Unavailable() {
 		t.Error("got an available Redis, want it unavailable")
 	}
-	storeCount(t, r, 50, knownEpoch) // it was added, and the reply was lost
+	storeCount(t, r, 50, knownEpoch) // they were added, but the reply was lost
 	catchUp(t, r)
 	if got := storedCount(t, r); got != 50 {
 		t.Errorf("got count %d, want 50", got)
 	}
 }
 
-// Requests that are sent before Redis has caught up take along what the server
+// Requests that are sent before Redis has caught up include what the server
 // counted alone.
-func TestCountedBeforeTheCatchUp(t *testing.T) {
-	r := serverKnowing(t, testkit.StartRedis(t).URL, 30)
+func TestRequestsBeforeCatchUp(t *testing.T) {
+	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
 	storeCount(t, r, 80, knownEpoch)
 	r.countAlone(errLost, false, takes(20, 0)...)
 	r.unavailable = false
@@ -230,28 +231,28 @@ func TestCountedBeforeTheCatchUp(t *testing.T) {
 	r.unavailable = true
 	catchUp(t, r)
 	if got := storedCount(t, r); got != 100 || len(r.alone) != 0 {
-		t.Errorf("got count %d in Redis and %v to be added, want 100 and none", got, r.alone)
+		t.Errorf("got count %d in Redis and %v still to add, want 100 and none", got, r.alone)
 	}
 }
 
-// A count that is lower than the server knows was refunded by other servers, or
-// lost if its epoch is another one.
-func TestCountsOfOthers(t *testing.T) {
+// If Redis has a lower count than the server, other servers refunded requests,
+// or the count was lost if its epoch differs.
+func TestCountsOfOtherServers(t *testing.T) {
 	url := testkit.StartRedis(t).URL
 	for name, c := range map[string]struct {
 		known, stored, epoch int
 		want                 int
 	}{
-		"next":                     {50, 50, 7, 51},
-		"other servers count":      {50, 69, 7, 70},
-		"refunded elsewhere":       {50, 2, 7, 3},
-		"lost":                     {50, 0, 0, 51},
-		"lost, known here":         {50, 2, 8, 51},
-		"lost, known better there": {50, 59, 8, 60},
-		"limit reached":            {100, 100, 7, 101},
-		"limit reached elsewhere":  {4, 100, 7, 101},
+		"next":                    {50, 50, 7, 51},
+		"other servers count":     {50, 69, 7, 70},
+		"refunded elsewhere":      {50, 2, 7, 3},
+		"lost":                    {50, 0, 0, 51},
+		"lost, higher here":       {50, 2, 8, 51},
+		"lost, higher in Redis":   {50, 59, 8, 60},
+		"limit reached":           {100, 100, 7, 101},
+		"limit reached elsewhere": {4, 100, 7, 101},
 	} {
-		r := serverKnowing(t, url, c.known)
+		r := serverWithCount(t, url, c.known)
 		storeCount(t, r, c.stored, c.epoch)
 		batch := takes(1, 100)
 		batch[0].due = time.Now().Add(patientTimeout)

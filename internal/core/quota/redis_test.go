@@ -12,7 +12,7 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// replicas are servers that count in one Redis.
+// replicas returns servers that count in the same Redis.
 func replicas(t *testing.T, server *testkit.RedisServer, n int, timeout time.Duration) ([]Store, *lockedBuffer) {
 	t.Helper()
 	log := &lockedBuffer{}
@@ -46,7 +46,7 @@ func (b *lockedBuffer) String() string {
 	return b.Buffer.String()
 }
 
-// patientTimeout is more than redisTimeout, which a busy machine may exceed.
+// patientTimeout is longer than redisTimeout, which a busy machine may exceed.
 const patientTimeout = time.Second
 
 func waitUntilAvailable(t *testing.T, s Store) {
@@ -109,10 +109,10 @@ func TestRedisOutage(t *testing.T) {
 				t.Errorf("got %d granted after 60 of 100, want 40", granted)
 			}
 			if n := strings.Count(log.String(), "redis unavailable"); n != 1 {
-				t.Errorf("got %d log lines of the outage, want 1:\n%s", n, log)
+				t.Errorf("got %d log lines about the outage, want 1:\n%s", n, log)
 			}
 			if stores[0].(*Redis).Fallbacks.Load() == 0 {
-				t.Error("got 0 requests without Redis in the metric, want some")
+				t.Error("got 0 fallbacks in the metric, want some")
 			}
 		})
 	}
@@ -134,14 +134,14 @@ func TestRedisCatchesUp(t *testing.T) {
 	})
 }
 
-// A Redis that freezes under load counts each request once, whether it was sent
-// before or still queued.
+// When Redis freezes under load, each request is counted once, whether it was
+// already sent or still queued.
 func TestRedisFreezesUnderLoad(t *testing.T) {
 	const callers, each = 40, 25
 	server := testkit.StartRedis(t)
 	stores, _ := replicas(t, server, 1, redisTimeout)
 	take(t, stores[0], somebody, 1, 0)
-	waitUntilAvailable(t, stores[0]) // the first request may find it slow
+	waitUntilAvailable(t, stores[0]) // the first request may have timed out
 	var all sync.WaitGroup
 	for i := range callers {
 		all.Go(func() {
@@ -162,7 +162,7 @@ func TestRedisFreezesUnderLoad(t *testing.T) {
 	}
 }
 
-func TestRedisAddress(t *testing.T) {
+func TestInvalidRedisURL(t *testing.T) {
 	for _, url := range []string{"nonsense", "http://x", "redis://user:secret@host:port/0", "redis://h/x"} {
 		if _, err := NewRedis(url, NewCounter(), slog.New(slog.DiscardHandler)); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v, want an error without the password", url, err)
@@ -170,8 +170,8 @@ func TestRedisAddress(t *testing.T) {
 	}
 }
 
-// Redis is emptied under two servers that know different counts: only what is
-// counted before the server that knows more is granted again.
+// When Redis is emptied, only the requests are granted again that come before
+// the next one of the server with the higher count.
 func TestRedisEmptied(t *testing.T) {
 	server := testkit.StartRedis(t)
 	stores, _ := replicas(t, server, 2, time.Minute)
@@ -187,7 +187,7 @@ func TestRedisEmptied(t *testing.T) {
 		}
 	}
 	if granted > 104 {
-		t.Errorf("got %d granted of 100, want at most 104", granted)
+		t.Errorf("got %d granted with a limit of 100, want at most 104", granted)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestRefundsByOtherServers(t *testing.T) {
 	}
 }
 
-// Counts that an older version wrote without an epoch continue.
+// Counts that an older version stored without an epoch are continued.
 func TestCountWithoutEpoch(t *testing.T) {
 	stores, _ := replicas(t, testkit.StartRedis(t), 1, time.Minute)
 	client := stores[0].(*Redis).client
@@ -233,7 +233,7 @@ func TestColdBurst(t *testing.T) {
 }
 
 // A server with a wrong clock does not disturb the others' counts in Redis.
-func TestRedisWithAWrongClock(t *testing.T) {
+func TestRedisWithWrongClock(t *testing.T) {
 	server := testkit.StartRedis(t)
 	stores, _ := replicas(t, server, 2, time.Minute)
 	want := 0
@@ -248,7 +248,7 @@ func TestRedisWithAWrongClock(t *testing.T) {
 		want += 2
 	}
 	wantCount(t, stores[0], someDay+1000, 1)
-	server.Stop() // the right day is still known without Redis
+	server.Stop() // the right day's count is still in memory
 	for _, s := range stores {
 		if got := s.(*Redis).known(); got < want-1 {
 			t.Errorf("got count %d without Redis, want at least %d", got, want-1)
@@ -271,7 +271,8 @@ func TestNoWaitingWhileUnavailable(t *testing.T) {
 	}
 }
 
-// A request that was queued for too long is counted locally, and so are the next.
+// A request that was queued for too long is counted locally, and so are the
+// following ones.
 func TestQueuedForTooLong(t *testing.T) {
 	r := newRedis(NewCounter(), slog.New(slog.DiscardHandler))
 	r.timeout = -time.Second
@@ -285,6 +286,6 @@ func TestQueuedForTooLong(t *testing.T) {
 		t.Errorf("got unavailable %t after %d failed requests, want true after 3", r.Unavailable(), r.Fallbacks.Load())
 	}
 	if got := r.alone[someKey]; got != 2 {
-		t.Errorf("got %d granted requests that Redis has to add, want 2", got)
+		t.Errorf("got %d granted requests still to add to Redis, want 2", got)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// A migration turns older journal entries into events.
-func TestOldEntriesBecomeEvents(t *testing.T) {
+// Migration 5 derives events from older journal entries.
+func TestMigrationToEvents(t *testing.T) {
 	const shown, hidden = `{"slug":"duel","title":"Lequel ?","tool_a":"a","tool_b":"v","winner":"a","winner_note":"Net.","updated_at":"2026-10-01","canonical_url":"https://palmares.example/duel"}`,
 		`{"slug":"duel","title":"Lequel ?","tool_a":"a","tool_b":"gone","winner":"a","winner_note":"Net.","published":false,"updated_at":"2026-10-01","canonical_url":"https://palmares.example/duel"}`
 	const tool, retired = `{"slug":"a","name":"A","category":"%s","price":"20 €/mois","score":7.5}`, `{"slug":"a","name":"A","category":"voix","reason":"mort","retired_at":"2026-11-02","note":"Fermé."}`
@@ -57,11 +57,11 @@ func TestOldEntriesBecomeEvents(t *testing.T) {
 			run(`INSERT INTO journal_entries (kind, slug, "before", "after", release_number) VALUES ($1, $2, $3, $4, 1)`, e.kind, e.slug, orNull(e.before), orNull(e.after))
 		}
 		if done, err := s.Migrate(t.Context()); err != nil || len(done) == 0 || done[0].Version != 5 {
-			t.Fatalf("got %v and %v, want the migrations", done, err)
+			t.Fatalf("got migrations %v and %v, want migration 5 first", done, err)
 		}
 		rows := s.Read.JournalEntry.Query().Order(journalentry.ByID()).AllX(t.Context())
 		if len(rows) != len(entries) {
-			t.Fatalf("got %d entries", len(rows))
+			t.Fatalf("got %d entries, want %d", len(rows), len(entries))
 		}
 		var want []string
 		for i, row := range rows {
@@ -75,7 +75,7 @@ func TestOldEntriesBecomeEvents(t *testing.T) {
 				t.Errorf("%d, %s of %s: got %s, want %s", i, e.kind, e.slug, got, e.want)
 			}
 			if row.Kind != e.kind || text(row.Before) != e.before || text(row.After) != e.after {
-				t.Errorf("%d: got changed content %v", i, row)
+				t.Errorf("%d: got %v, want the content unchanged", i, row)
 			}
 		}
 		events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 100})
@@ -94,7 +94,7 @@ func TestOldEntriesBecomeEvents(t *testing.T) {
 		}
 		run(`INSERT INTO journal_entries (kind, slug, category, other_category, release_number) VALUES ('tool.created', 'new', '', '', 1)`)
 		if newest, err := journal.Newest(t.Context(), s.Read.JournalEntry); err != nil || newest <= rows[len(rows)-1].ID {
-			t.Errorf("got newest number %d and %v, want no smaller one", newest, err)
+			t.Errorf("got newest number %d and %v, want more than %d", newest, err, rows[len(rows)-1].ID)
 		}
 	})
 }

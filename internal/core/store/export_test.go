@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// LeaveReplica skips the replica for a while, as after a failure.
-func (s *Store) LeaveReplica(d time.Duration) {
+// SkipReplica makes reads skip the replica for a while, as they do after it
+// fails.
+func (s *Store) SkipReplica(d time.Duration) {
 	s.replica.skipUntil.Store(time.Now().Add(d).UnixNano())
 }
 
-// MigrateTo applies migrations up to a version, as an older program did.
+// MigrateTo applies migrations up to a version, as an older binary would.
 func (s *Store) MigrateTo(ctx context.Context, version int) error {
 	steps, err := embedded(s.dialect)
 	if err != nil {

@@ -49,7 +49,7 @@ const (
 	messageDenied   = "the database does not allow this user to do that"
 	messageSlow     = "the database took too long"
 	messageNoTLS    = "the database does not offer TLS, which DATABASE_URL requires"
-	messageWrongURL = "DATABASE_URL has a part that is not understood"
+	messageWrongURL = "DATABASE_URL cannot be parsed"
 	messageEncoding = "the database does not store text as UTF-8: create it with ENCODING 'UTF8'"
 	messageUnsure   = "the connection to the database was lost during the commit"
 	messageReplaced = "the database file was moved or replaced: restart the server"

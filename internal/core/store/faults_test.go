@@ -52,14 +52,14 @@ func watch(t *testing.T, s *store.Store) <-chan int {
 	return seen
 }
 
-func sees(t *testing.T, seen <-chan int, want int) {
+func wantSeen(t *testing.T, seen <-chan int, want int) {
 	t.Helper()
 	if got := wait.Receive(t, fmt.Sprintf("release %d is seen", want), seen); got != want {
-		t.Errorf("saw release %d, want %d", got, want)
+		t.Errorf("got release %d, want %d", got, want)
 	}
 }
 
-// Without a poll, only the notification wakes the watch.
+// With polls an hour apart, only a notification wakes the watch.
 func TestNotificationWakesTheWatch(t *testing.T) {
 	cfg := testkit.Postgres(t)
 	cfg.PollEvery = time.Hour
@@ -79,39 +79,39 @@ func TestNotificationWakesTheWatch(t *testing.T) {
 	}
 	for n := 1; n <= 3; n++ {
 		release(t, s, n)
-		sees(t, seen, n)
+		wantSeen(t, seen, n)
 	}
 }
 
-func TestWatchOutlivesALostConnection(t *testing.T) {
+func TestWatchSurvivesLostConnection(t *testing.T) {
 	s := testkit.Open(t, testkit.Postgres(t))
 	seen := watch(t, s)
 	release(t, s, 1)
-	sees(t, seen, 1)
+	wantSeen(t, seen, 1)
 	if _, err := s.Write.ExecContext(t.Context(),
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
 		t.Fatal(err)
 	}
 	release(t, s, 2)
-	sees(t, seen, 2)
+	wantSeen(t, seen, 2)
 }
 
-// A restored backup counts from an older release.
-func TestWatchSeesAReleaseThatGoesBack(t *testing.T) {
+// After a backup is restored, the newest release has a lower number.
+func TestWatchSeesRestoredRelease(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		seen := watch(t, s)
 		release(t, s, 7)
-		sees(t, seen, 7)
+		wantSeen(t, seen, 7)
 		if _, err := s.Write.Release.Delete().Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		release(t, s, 3)
-		sees(t, seen, 3)
+		wantSeen(t, seen, 3)
 	})
 }
 
 // If the connection ends during the commit, its outcome is unknown.
-func TestLostCommitIsUnsure(t *testing.T) {
+func TestLostCommitHasUnknownOutcome(t *testing.T) {
 	cfg := testkit.Postgres(t)
 	s, other := testkit.Open(t, cfg), open(t, cfg)
 	err := s.Exclusive(t.Context(), func(*ent.Tx) error {
@@ -121,12 +121,12 @@ func TestLostCommitIsUnsure(t *testing.T) {
 	})
 	var fault *store.Fault
 	if !errors.As(err, &fault) || !fault.Unsure {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want a fault with an unknown outcome", err)
 	}
 }
 
-// Settings of an operator do not change what is read and written.
-func TestOddServerSettings(t *testing.T) {
+// An operator's database settings do not change what is read and written.
+func TestUnusualServerSettings(t *testing.T) {
 	for _, setting := range []string{
 		"extra_float_digits = 0", "default_transaction_isolation = 'serializable'", "timezone = 'Asia/Kathmandu'", "datestyle = 'German'",
 	} {
@@ -142,7 +142,7 @@ func TestOddServerSettings(t *testing.T) {
 				s := open(t, cfg)
 				all.Go(func() {
 					if _, err := s.Migrate(t.Context()); err != nil {
-						t.Errorf("migrate: %v: %v", err, errors.Unwrap(err))
+						t.Errorf("migrate: got %v: %v, want no error", err, errors.Unwrap(err))
 					}
 				})
 			}
@@ -167,27 +167,28 @@ func TestReplacedFileIsNotReady(t *testing.T) {
 	if err := os.Rename(file, file+".old"); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Open(t, cfg) // another process makes a new one
-	if err := s.Ready(t.Context()); err == nil || err.Error() != "the database file was moved or replaced: restart the server" {
-		t.Errorf("got %v", err)
+	testkit.Open(t, cfg) // another process creates a new file
+	const want = "the database file was moved or replaced: restart the server"
+	if err := s.Ready(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-// frozen forwards bytes to a server until it is stopped, and then drops them
+// proxy forwards bytes to a server. While it is stopped, it holds them back
 // without closing the connection, as a broken network does.
-type frozen struct {
+type proxy struct {
 	address string
 	stopped atomic.Bool
 }
 
-func newFrozen(t *testing.T, server string) *frozen {
+func newProxy(t *testing.T, server string) *proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	f := &frozen{address: listener.Addr().String()}
+	p := &proxy{address: listener.Addr().String()}
 	go func() {
 		for {
 			ours, err := listener.Accept()
@@ -199,18 +200,18 @@ func newFrozen(t *testing.T, server string) *frozen {
 				_ = ours.Close()
 				continue
 			}
-			go f.pass(ours, theirs)
-			go f.pass(theirs, ours)
+			go p.forward(ours, theirs)
+			go p.forward(theirs, ours)
 		}
 	}()
-	return f
+	return p
 }
 
-func (f *frozen) pass(from, to net.Conn) {
+func (p *proxy) forward(from, to net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
-		for f.stopped.Load() {
+		for p.stopped.Load() {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
@@ -227,25 +228,26 @@ func TestFrozenDatabaseIsReportedInTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := newFrozen(t, u.Host)
-	u.Host = proxy.address
+	p := newProxy(t, u.Host)
+	u.Host = p.address
 	s := open(t, store.Config{DatabaseURL: u.String()})
 	if err := s.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	proxy.stopped.Store(true)
-	defer proxy.stopped.Store(false)
+	p.stopped.Store(true)
+	defer p.stopped.Store(false)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	failed := make(chan error)
 	go func() { failed <- s.Ready(ctx) }()
-	// It is still frozen when this comes.
-	if err := wait.Receive(t, "a frozen database is reported", failed); err == nil || err.Error() != "the database cannot be reached" {
-		t.Errorf("got %v", err)
+	// The error must arrive while the database is still frozen.
+	const want = "the database cannot be reached"
+	if err := wait.Receive(t, "a frozen database is reported", failed); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-// A driver may report a cancelled statement only in the database's words.
+// A driver may report a cancelled statement as an error of the database.
 func TestCancelledQueryIsNotAFault(t *testing.T) {
 	s := testkit.Open(t, testkit.Postgres(t))
 	for name, fails := range map[string]error{
@@ -259,11 +261,11 @@ func TestCancelledQueryIsNotAFault(t *testing.T) {
 				return fails
 			})
 			if !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v", err)
+				t.Errorf("cancelled: got %v, want %v", err, context.Canceled)
 			}
 			err = s.Update(t.Context(), func(*ent.Tx) error { return fails })
 			if fault := (*store.Fault)(nil); !errors.As(err, &fault) {
-				t.Errorf("not cancelled: got %v", err)
+				t.Errorf("not cancelled: got %v, want a fault", err)
 			}
 		})
 	}

@@ -17,8 +17,8 @@ import (
 	"palmares/ent/tool"
 )
 
-// A Versioned table has a second one beside it with the rows that a release
-// replaced or removed.
+// A Versioned table has a second table with the rows that a release replaced or
+// removed.
 type Versioned struct {
 	name, key string
 	columns   []string
@@ -55,17 +55,18 @@ func (v Versioned) Archive(ctx context.Context, tx *ent.Tx, dialectName string, 
 	return err
 }
 
-// asOf makes a statement read an earlier release. Names of tables then stand
-// for what they had: rows of the history, and those that have not changed since.
+// asOf makes a statement read an earlier release. The names of tables then refer
+// to views of what they had: rows of the history, and those that have not changed
+// since.
 func asOf(dialectName string, release int, statement string) string {
 	var views []string
 	for _, v := range versioned {
 		if !strings.Contains(statement, v.name) {
 			continue
 		}
-		// A view of the same name hides the table, except in its own definition. SQLite
-		// needs the name of the schema there, and takes a union that ends with the table
-		// for a recursion.
+		// A view of the same name hides the table, except in its own definition. There,
+		// SQLite requires the name of the schema, and treats a union that ends with the
+		// table as recursive.
 		keyword, table := "AS NOT MATERIALIZED", v.name
 		if dialectName == dialect.SQLite {
 			keyword, table = "AS", "main."+v.name
@@ -84,8 +85,8 @@ func asOf(dialectName string, release int, statement string) string {
 // memory.
 const pruneBatch = 1000
 
-// PruneVersions removes the rows that no release from a number on has. It returns
-// how many.
+// PruneVersions removes the rows that no release from a number on has, and
+// returns how many there were.
 func PruneVersions(ctx context.Context, tx *ent.Tx, from int) (removed int, err error) {
 	for _, v := range versioned {
 		statement := fmt.Sprintf("DELETE FROM %[1]s_versions WHERE version IN (SELECT version FROM %[1]s_versions WHERE until_release <= $1 LIMIT %[2]d)", v.name, pruneBatch)

@@ -16,9 +16,9 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// Migration 14 begins the history at the current release: nothing is known of
-// earlier ones.
-func TestMigrationToTheHistory(t *testing.T) {
+// Migration 14 starts the history at the current release, because earlier ones
+// were not stored.
+func TestMigrationToHistory(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		old := open(t, cfg)
 		testkit.Check(t, old.MigrateTo(t.Context(), 13))
@@ -40,7 +40,7 @@ func TestMigrationToTheHistory(t *testing.T) {
 			`INSERT INTO search_words (word, tools) VALUES ('agent', 1), ('plume', 1)`,
 		} {
 			if _, err := old.Write.ExecContext(t.Context(), statement); err != nil {
-				t.Fatalf("%s: %v", statement, err)
+				t.Fatalf("%s: got %v, want no error", statement, err)
 			}
 		}
 		testkit.Check(t, old.Close())
@@ -54,11 +54,11 @@ func TestMigrationToTheHistory(t *testing.T) {
 			response := server.Call(t, http.MethodGet, path, "")
 			return response.StatusCode, blackbox.ReadAll(t, response.Body)
 		}
-		const first = "There is no release 1 that can be read: releases 2 (2026-11-01) to 2 (2026-11-01) can."
+		const first = "Release 1 cannot be read; releases 2 (2026-11-01) to 2 (2026-11-01) can."
 		if code, body := get("/api/v1/stats?as_of=1"); code != 404 || !strings.Contains(body, first) {
 			t.Errorf("release 1: got %d %s, want 404 and %q", code, body, first)
 		}
-		if err := feed.Export(t.Context(), s, io.Discard, 1); !errors.Is(err, store.ErrNoRelease) || !strings.HasSuffix(err.Error(), "only release 2 can") {
+		if err := feed.Export(t.Context(), s, io.Discard, 1); !errors.Is(err, store.ErrNoRelease) || !strings.HasSuffix(err.Error(), "no such release: 1 (only release 2 can be read)") {
 			t.Errorf("export of release 1: got %v, want no release", err)
 		}
 		paths := []string{"/api/v1/tools", "/api/v1/tools/plume", "/api/v1/tools?search=agent", "/api/v1/pricing/plume", "/api/v1/comparatifs", "/api/v1/cimetiere", "/api/v1/categories", "/api/v1/stats"}
@@ -74,7 +74,7 @@ func TestMigrationToTheHistory(t *testing.T) {
 		}
 		var export bytes.Buffer
 		testkit.Check(t, feed.Export(t.Context(), s, &export, 2))
-		sameAsBefore := func(when string) {
+		wantUnchanged := func(when string) {
 			t.Helper()
 			for _, path := range paths {
 				asOf := path + "?as_of=2"
@@ -86,7 +86,7 @@ func TestMigrationToTheHistory(t *testing.T) {
 				}
 			}
 		}
-		sameAsBefore("while it is the newest")
+		wantUnchanged("while it is the newest")
 
 		next := feedtest.Catalog("2026-11-20", feedtest.Tool("plume", func(t *feed.Tool) { t.Name = "Grande Plume" }))
 		if _, err := feed.Import(t.Context(), s, bytes.NewReader(next), feed.Options{Force: true}); err != nil {
@@ -99,7 +99,7 @@ func TestMigrationToTheHistory(t *testing.T) {
 		if _, body := get("/api/v1/tools/plume"); !strings.Contains(body, "Grande Plume") {
 			t.Errorf("release 3: got %s, want the new name", body)
 		}
-		sameAsBefore("after the next import")
+		wantUnchanged("after the next import")
 		var again bytes.Buffer
 		if testkit.Check(t, feed.Export(t.Context(), s, &again, 2)); again.String() != export.String() {
 			t.Errorf("export of release 2: got\n%s\nwant\n%s", again.String(), export.String())

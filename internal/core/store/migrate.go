@@ -59,8 +59,8 @@ func (s *Store) CheckMigrated(ctx context.Context) error {
 }
 
 // stillFits is CheckMigrated for a running server. A newer palmares may have
-// migrated the database since: an upgrade starts like that, and the older
-// servers keep working until they are replaced.
+// migrated the database since. Upgrades start like that, and the older servers
+// keep working until they are replaced.
 func (s *Store) stillFits(ctx context.Context) error {
 	err := s.CheckMigrated(ctx)
 	var fault *Fault
@@ -108,7 +108,7 @@ func (s *Store) Migrate(ctx context.Context) (done []Migration, err error) {
 // migrating runs do in a transaction while no other migration runs.
 //
 // SQLite changes a table by building a new one and dropping the old one, which
-// must not delete the rows that refer to it. So foreign keys are turned off,
+// must not delete the rows that reference it. So foreign keys are turned off,
 // which only works outside a transaction, and checked at the end.
 func (s *Store) migrating(ctx context.Context, do func(*sql.Tx) error) error {
 	conn, err := s.writer.Conn(ctx)
@@ -174,7 +174,7 @@ func (s *Store) steps(ctx context.Context, db Querier) ([]Migration, error) {
 		}
 		if version > newest {
 			return &Fault{newer: true, Message: fmt.Sprintf(
-				"the database is at migration %d and this palmares knows only %d: use a newer palmares", version, newest)}
+				"the database is at migration %d, but this palmares supports only up to %d: use a newer palmares", version, newest)}
 		}
 		for i := range steps {
 			if steps[i].Version == version {
@@ -269,7 +269,7 @@ func (s *Store) Drift(ctx context.Context) (string, error) {
 }
 
 // byteCollation gives every text column of PostgreSQL the "C" collation, so that
-// both databases sort text alike, whatever the server's locale.
+// both databases sort text alike, regardless of the server's locale.
 func (s *Store) byteCollation(next schema.Creator) schema.Creator {
 	return schema.CreateFunc(func(ctx context.Context, tables ...*schema.Table) error {
 		if s.dialect == dialect.Postgres {

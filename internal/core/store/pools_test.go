@@ -33,17 +33,18 @@ func (r *recorder) watch(_ context.Context, pool, text string) func(error) {
 	}
 }
 
-// has checks that a statement was seen and has ended, and clears the recorder.
-func (r *recorder) has(t *testing.T, pool, text string) {
+// wantStatement checks that a statement was seen and that all have ended, and
+// clears the recorder.
+func (r *recorder) wantStatement(t *testing.T, pool, text string) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := strings.Join(r.statements, "\n")
 	if !strings.Contains(all, pool+": "+text) || r.started != r.ended {
-		t.Errorf("got %d open statements and no %s: %s, want 0 and this one:\n%s", r.started-r.ended, pool, text, all)
+		t.Errorf("got %d open statements in:\n%s\nwant none open and %s: %s", r.started-r.ended, all, pool, text)
 	}
-	if strings.Contains(all, "geheim") {
-		t.Errorf("got arguments in %s", all)
+	if strings.Contains(all, "secret") {
+		t.Errorf("got arguments in the statements, want placeholders:\n%s", all)
 	}
 	r.statements = nil
 }
@@ -55,7 +56,7 @@ func TestWatchSeesEveryStatement(t *testing.T) {
 		s := testkit.Open(t, cfg)
 		r.statements = nil
 		err := s.Update(t.Context(), func(tx *ent.Tx) error {
-			if err := tx.Category.Create().SetID("geheim").SetLabel("geheim").SetFingerprint("geheim").Exec(t.Context()); err != nil {
+			if err := tx.Category.Create().SetID("secret").SetLabel("secret").SetFingerprint("secret").Exec(t.Context()); err != nil {
 				return err
 			}
 			_, err := tx.ExecContext(t.Context(), "UPDATE categories SET label = label")
@@ -64,11 +65,11 @@ func TestWatchSeesEveryStatement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.has(t, "writer", "COMMIT")
-		if _, err := s.Read.Category.Get(t.Context(), "geheim"); err != nil {
+		r.wantStatement(t, "writer", "COMMIT")
+		if _, err := s.Read.Category.Get(t.Context(), "secret"); err != nil {
 			t.Fatal(err)
 		}
-		r.has(t, "reader", "SELECT ")
+		r.wantStatement(t, "reader", "SELECT ")
 		err = s.WithRelease(t.Context(), func(ctx context.Context, _ *ent.Release) error {
 			rows, err := s.Select(ctx, "SELECT slug FROM categories")
 			if err != nil {
@@ -80,17 +81,17 @@ func TestWatchSeesEveryStatement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.has(t, "reader", "SELECT slug FROM categories")
+		r.wantStatement(t, "reader", "SELECT slug FROM categories")
 		rows, err := s.Current().QueryContext(t.Context(), "SELECT 7")
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = rows.Close()
-		r.has(t, "reader", "SELECT 7")
+		r.wantStatement(t, "reader", "SELECT 7")
 		if _, err := s.Read.QueryContext(t.Context(), "SELECT FROM nowhere"); err == nil || fmt.Sprint(r.failed) != fmt.Sprint(err) {
 			t.Errorf("got %v, want the failure %v", r.failed, err)
 		}
-		// Also those that do not go through ent.
+		// Transactions that bypass ent are watched too.
 		err = s.Exclusive(t.Context(), func(tx *ent.Tx) error {
 			_, err := tx.ExecContext(t.Context(), "UPDATE tools SET name = name")
 			return err
@@ -98,7 +99,7 @@ func TestWatchSeesEveryStatement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.has(t, "writer", "UPDATE tools")
+		r.wantStatement(t, "writer", "UPDATE tools")
 		if pools := s.Pools(); len(pools) != 3 || pools["keys"] == nil || pools["reader"] == nil || pools["writer"] == nil {
 			t.Errorf("got pools %v, want reader, writer and keys", pools)
 		}

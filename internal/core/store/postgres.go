@@ -20,12 +20,12 @@ const (
 	postgresWriters = 4
 	postgresKeys    = 2
 
-	// MostConnections is the most that a server takes from the database that it
-	// writes to, with one to listen for new releases.
+	// MostConnections is the maximum number of connections that a server opens to
+	// the primary database, including one to listen for new releases.
 	MostConnections = postgresReaders + postgresWriters + postgresKeys + 1
 
-	// A database that hangs must not block us for ever: no query takes as long as
-	// this, and no statement of an import.
+	// A database that hangs must not block the program forever. No query and no
+	// statement of an import takes this long.
 	readSilence    = 10 * time.Second
 	writeSilence   = 2 * time.Minute
 	connectTimeout = 5 * time.Second
@@ -64,7 +64,7 @@ func postgresPool(url, pool string, watch Watch, silence time.Duration, size int
 	}
 	connector, err := pq.NewConnector(dsn)
 	if err != nil {
-		// The driver's error repeats what it does not understand.
+		// The driver's error repeats the part that it cannot parse.
 		return nil, &Fault{Message: messageWrongURL, Cause: err}
 	}
 	connector.Dialer(dialer{silence: silence})
@@ -103,14 +103,15 @@ func postgresURL(raw string, timeout time.Duration) (string, error) {
 			q.Set(param.key, param.value)
 		}
 	}
-	// Scores are read as they were written, whatever the server's default.
+	// Scores are read exactly as they were written, regardless of the server's
+	// default.
 	q.Set("extra_float_digits", "3")
 	u.RawQuery = q.Encode()
 	return u.String(), nil
 }
 
-// dialer opens connections on which each read fails after a time of silence. The
-// driver calls DialContext only, but requires all methods of pq.Dialer.
+// dialer opens connections on which a read fails if no data arrives for a while.
+// The driver calls DialContext only, but requires all methods of pq.Dialer.
 type dialer struct {
 	pq.Dialer
 	silence time.Duration

@@ -14,12 +14,12 @@ import (
 )
 
 // WithRelease runs read on one release of the catalog, or nil before the first
-// import. All that read queries with its context, through the Read client or
-// Select, belongs to that release.
+// import. Everything that read queries with its context, through the Read client
+// or Select, belongs to that release.
 //
-// A transaction costs more than most queries do. So the first attempt runs
-// without one, assuming that the newest known release still is the newest. If a
-// statement saw another one, read runs again from the start, in a transaction.
+// A transaction costs more than most queries. So the first attempt runs without
+// one, assuming that the newest known release is still the newest. If a statement
+// saw another one, read runs again from the start, in a transaction.
 func (s *Store) WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error {
 	if known := s.newest.Load(); known != nil && !s.replica.skipped() {
 		w := &witness{want: known.ID, same: true}
@@ -62,9 +62,9 @@ func (s *Store) inTransaction(ctx context.Context, read func(context.Context, *e
 	return explain(s.readingIn(ctx, s.replica.primary, read))
 }
 
-// WithEarlierRelease is WithRelease for a release that is not the newest. What it
-// had never changes, so read only needs a transaction if it reads the database:
-// then it runs again in one.
+// WithEarlierRelease is WithRelease for a release that is not the newest. Such a
+// release never changes, so read only needs a transaction if it reads the
+// database: then it runs again in one.
 func (s *Store) WithEarlierRelease(ctx context.Context, earlier *ent.Release, read func(context.Context) error) error {
 	err := read(context.WithValue(ctx, readingKey{}, &readingState{earlier: earlier.ID}))
 	if !errors.Is(err, ErrNeedsTransaction) {
@@ -84,9 +84,9 @@ func (s *Store) WithEarlierRelease(ctx context.Context, earlier *ent.Release, re
 	})
 }
 
-// ErrNoRelease is the error for a release that does not exist, or no longer.
-// What wraps it adds the number, and which can be read.
-var ErrNoRelease = errors.New("there is no release")
+// ErrNoRelease is the error for a release that does not exist or was pruned.
+// Errors that wrap it add its number and the releases that can be read.
+var ErrNoRelease = errors.New("no such release")
 
 var errLags = errors.New("the replica does not have the release yet")
 
@@ -147,9 +147,9 @@ func (s *Store) inEarlier(ctx context.Context, number int, newest *ent.Release, 
 	case newest == nil:
 		return ErrNoRelease
 	case newest.HistoryFrom == newest.ID:
-		return fmt.Errorf("%w %d that can be read: only release %d can", ErrNoRelease, number, newest.ID)
+		return fmt.Errorf("%w: %d (only release %d can be read)", ErrNoRelease, number, newest.ID)
 	case number >= newest.ID || number < newest.HistoryFrom:
-		return fmt.Errorf("%w %d that can be read: releases %d to %d can", ErrNoRelease, number, newest.HistoryFrom, newest.ID)
+		return fmt.Errorf("%w: %d (releases %d to %d can be read)", ErrNoRelease, number, newest.HistoryFrom, newest.ID)
 	}
 	state := ctx.Value(readingKey{}).(*readingState)
 	return read(context.WithValue(ctx, readingKey{}, &readingState{tx: state.tx, earlier: number}))
@@ -175,9 +175,9 @@ func (s *Store) Select(ctx context.Context, text string, args ...any) (entsql.Co
 	return rows, err
 }
 
-// checkRelease reads the newest release where the last statement had no rows.
-// Releases only grow: if it is still the one known before the first statement,
-// it was for all of them.
+// checkRelease reads the newest release if the last statement had no rows.
+// Numbers only grow: if it is still the one known before the first statement, all
+// statements saw it.
 func (s *Store) checkRelease(ctx context.Context, w *witness) error {
 	rows, err := s.reader.QueryContext(ctx, "SELECT "+newestNumber)
 	if err != nil {
@@ -194,8 +194,8 @@ func (s *Store) checkRelease(ctx context.Context, w *witness) error {
 	return rows.Err()
 }
 
-// readingState is how the statements of one reading see one release: in a
-// transaction, or with a witness.
+// readingState determines how the statements of one reading see one release: in
+// a transaction, or with a witness.
 type readingState struct {
 	tx      *sql.Tx
 	witness *witness
@@ -248,8 +248,8 @@ func (d *readDriver) Query(ctx context.Context, text string, args, v any) error 
 }
 
 // witness finds out which release the statements of a reading saw without a
-// transaction: each statement reads the newest number beside its own columns,
-// and sees one state of the data.
+// transaction. Each statement also reads the newest number, in addition to its
+// own columns, and sees one state of the data.
 type witness struct {
 	want        int
 	same        bool // all rows so far were of the wanted release
@@ -260,12 +260,12 @@ type witness struct {
 
 const newestNumber = `(SELECT max(` + release.FieldID + `) FROM ` + release.Table + `)`
 
-// ErrNeedsTransaction is returned by a reading that cannot be done without a
-// transaction. It is run again in one.
+// ErrNeedsTransaction is returned by a reading that requires a transaction. The
+// reading runs again in one.
 var ErrNeedsTransaction = errors.New("this needs a transaction")
 
-// InTransaction reports whether a reading is in a transaction, so that what it
-// reads is of its release for certain.
+// InTransaction reports whether a reading runs in a transaction, so that
+// everything it reads certainly belongs to its release.
 func InTransaction(ctx context.Context) bool {
 	reading, _ := ctx.Value(readingKey{}).(*readingState)
 	return reading != nil && reading.tx != nil

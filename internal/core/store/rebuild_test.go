@@ -8,10 +8,10 @@ import (
 	"palmares/ent"
 )
 
-// A migration of SQLite that rebuilds a table must not delete the rows that
-// refer to it.
-func TestRebuildingATableKeepsWhatRefersToIt(t *testing.T) {
-	s := filled(t)
+// A migration that rebuilds a table in SQLite must not delete the rows that
+// reference it.
+func TestRebuiltTableKeepsReferencingRows(t *testing.T) {
+	s := withOneTool(t)
 	err := s.migrating(t.Context(), func(tx *sql.Tx) error {
 		for _, statement := range []string{
 			`CREATE TABLE new_tools AS SELECT * FROM tools`,
@@ -29,28 +29,28 @@ func TestRebuildingATableKeepsWhatRefersToIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := s.Read.Section.Query().CountX(t.Context()); n != 1 {
-		t.Errorf("got %d sections after the migration", n)
+		t.Errorf("got %d sections after the migration, want 1", n)
 	}
 	var enforced bool
 	if err := s.writer.QueryRowContext(t.Context(), "PRAGMA foreign_keys").Scan(&enforced); err != nil || !enforced {
-		t.Errorf("got %v, want foreign keys to be on again", err)
+		t.Errorf("got foreign keys enforced: %t and %v, want true", enforced, err)
 	}
 }
 
-func TestMigrationThatBreaksReferencesIsRefused(t *testing.T) {
-	s := filled(t)
+func TestMigrationMustNotBreakReferences(t *testing.T) {
+	s := withOneTool(t)
 	err := s.migrating(t.Context(), func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(t.Context(), `DELETE FROM tools`)
 		return err
 	})
 	if n := s.Read.Tool.Query().CountX(t.Context()); err == nil || n != 1 {
-		t.Errorf("got error %v and %d tools", err, n)
+		t.Errorf("got error %v and %d tools, want an error and 1 tool", err, n)
 	}
 }
 
-// A panic releases the only writer.
-func TestPanicGivesTheLockBack(t *testing.T) {
-	s := filled(t)
+// A panic in a transaction releases the only writer connection.
+func TestPanicReleasesTheLock(t *testing.T) {
+	s := withOneTool(t)
 	func() {
 		defer func() { _ = recover() }()
 		_ = s.Exclusive(t.Context(), func(*ent.Tx) error { panic("on purpose") })
@@ -60,8 +60,8 @@ func TestPanicGivesTheLockBack(t *testing.T) {
 	}
 }
 
-// filled is an embedded database with a tool that has a section.
-func filled(t *testing.T) *Store {
+// withOneTool returns a SQLite store with a tool that has a section.
+func withOneTool(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), Config{DataDir: t.TempDir()})
 	if err != nil {

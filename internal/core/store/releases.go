@@ -63,8 +63,8 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 	}
 }
 
-// same reports whether two releases are one, with the same history: restored
-// backups reuse numbers.
+// same reports whether two releases are identical and have the same history.
+// Restored backups reuse numbers.
 func same(a, b *ent.Release) bool {
 	return a != nil && b != nil && a.ID == b.ID && a.ImportedAt.Equal(b.ImportedAt) && a.HistoryFrom == b.HistoryFrom
 }
@@ -89,9 +89,9 @@ func (s *Store) listen() (<-chan *pq.Notification, func()) {
 	return listener.Notify, func() { _ = listener.Close() }
 }
 
-// replica is a database that follows the primary. It may lag behind, be one of
-// several that lag differently, or be unavailable: then the primary is read.
-// This process never shows an older release than it has shown before.
+// replica is a database that follows the primary. It may lag, be one of several
+// that lag differently, or be unavailable; the primary is read instead. This
+// process never serves an older release than it has served before.
 type replica struct {
 	current   *ent.Client // reads from the primary
 	primary   *sql.DB
@@ -111,7 +111,7 @@ func (s *Store) setPrimary(primary *sql.DB) {
 	s.pollEvery = min(s.pollEvery, replicaPoll)
 }
 
-// skipped reports whether the replica is not to be used for now.
+// skipped reports whether the replica must not be used for now.
 func (r *replica) skipped() bool { return r != nil && time.Now().UnixNano() < r.skipUntil.Load() }
 
 // failed reports whether an error is the replica's own, so that the primary may
@@ -138,9 +138,9 @@ func (s *Store) sawOnReplica(release *ent.Release) bool {
 	}
 }
 
-// saw makes a release of the primary the newest known one. Before is what was
-// known when it was read. An older release means that a backup was restored,
-// unless another reader has seen a newer one meanwhile.
+// saw makes a release of the primary the newest known one. Before is the newest
+// one known when it was read. An older release means that a backup was restored,
+// unless another reader has seen a newer one in the meantime.
 func (s *Store) saw(before, release *ent.Release) bool {
 	for {
 		known := s.newest.Load()
@@ -163,7 +163,7 @@ func older(release, known *ent.Release) bool {
 	return release.ID < known.ID || pruned
 }
 
-// Current returns a client that reads what was just written.
+// Current returns a client that reads the latest writes.
 func (s *Store) Current() *ent.Client {
 	if s.replica != nil {
 		return s.replica.current
@@ -173,7 +173,7 @@ func (s *Store) Current() *ent.Client {
 
 // CurrentRelease returns the newest release that readers see, or nil before the
 // first import. A replica with an older release than before lags, unless the
-// primary has the same: then a backup was restored.
+// primary has that release too, because a backup was restored.
 func (s *Store) CurrentRelease(ctx context.Context) (*ent.Release, error) {
 	if s.replica != nil && !s.replica.skipped() {
 		release, err := NewestRelease(ctx, s.Read.Release)

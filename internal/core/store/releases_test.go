@@ -16,16 +16,17 @@ func TestReadingFromBeforePruning(t *testing.T) {
 	next := &ent.Release{ID: 6, ImportedAt: at.Add(time.Hour), HistoryFrom: 3}
 	restored := &ent.Release{ID: 5, ImportedAt: at.Add(time.Minute), HistoryFrom: 1}
 	for _, c := range []struct {
-		name                 string
-		known, first, second *ent.Release // known, known when the reading started, and read
-		primary, replica     bool         // whether it becomes the newest known
+		name             string
+		known            *ent.Release // the newest known when the reading ends
+		first, second    *ent.Release // the newest known when it started, and the one it read
+		primary, replica bool         // whether the one it read becomes the newest known
 	}{
 		{"late reading", pruned, before, before, false, false},
 		{"pruning", before, before, pruned, true, true},
 		{"pruning, then a release", pruned, pruned, next, true, true},
 		{"late reading, after a release", next, pruned, pruned, false, false},
 		{"backup from before the pruning", pruned, pruned, before, true, false},
-		{"other release of the same number", pruned, pruned, restored, true, true},
+		{"another release with the same number", pruned, pruned, restored, true, true},
 	} {
 		s := &Store{}
 		s.newest.Store(c.known)

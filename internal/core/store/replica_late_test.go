@@ -12,53 +12,54 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// late delays the result of a query that is made with its context.
-type late struct {
-	armed         atomic.Bool
-	queried, pass chan struct{}
+// delay holds back the result of the first query that is made with its context.
+type delay struct {
+	armed           atomic.Bool
+	queried, resume chan struct{}
 }
 
-type lateKey struct{}
+type delayKey struct{}
 
-func newLate() *late { return &late{queried: make(chan struct{}), pass: make(chan struct{})} }
+func newDelay() *delay { return &delay{queried: make(chan struct{}), resume: make(chan struct{})} }
 
-func (l *late) context() context.Context {
-	l.armed.Store(true)
-	return context.WithValue(context.Background(), lateKey{}, true)
+func (d *delay) context() context.Context {
+	d.armed.Store(true)
+	return context.WithValue(context.Background(), delayKey{}, true)
 }
 
-func (l *late) watch(ctx context.Context, _, _ string) func(error) {
+func (d *delay) watch(ctx context.Context, _, _ string) func(error) {
 	return func(error) {
-		if ctx.Value(lateKey{}) != nil && l.armed.CompareAndSwap(true, false) {
-			close(l.queried)
-			<-l.pass
+		if ctx.Value(delayKey{}) != nil && d.armed.CompareAndSwap(true, false) {
+			close(d.queried)
+			<-d.resume
 		}
 	}
 }
 
-// behindAReplica is a writer, and a reader whose replica stays at release 1.
-func behindAReplica(t *testing.T, watch store.Watch) (writer, reader *store.Store) {
+// withLaggingReplica returns a writer, and a reader whose replica stays at
+// release 1.
+func withLaggingReplica(t *testing.T, watch store.Watch) (writer, reader *store.Store) {
 	t.Helper()
 	primary, standby := testkit.StartReplicated(t)
 	writer = testkit.Open(t, store.Config{DatabaseURL: primary.URL})
 	reader = open(t, store.Config{DatabaseURL: primary.URL, ReadURL: standby.URL, Watch: watch})
 	release(t, writer, 1)
 	standby.CatchUp(t, primary)
-	comesTo(t, reader, 1)
+	waitForRelease(t, reader, 1)
 	standby.Pause(t)
 	return writer, reader
 }
 
-// After a snapshot, no older release is read.
-func TestSnapshotIsRemembered(t *testing.T) {
+// After a snapshot of a release, no older release is read.
+func TestNoOlderReleaseAfterSnapshot(t *testing.T) {
 	t.Parallel()
-	writer, reader := behindAReplica(t, nil)
+	writer, reader := withLaggingReplica(t, nil)
 	release(t, writer, 2)
-	reader.LeaveReplica(time.Minute)
+	reader.SkipReplica(time.Minute)
 	if got := snapshotSees(t, reader); got != 2 {
 		t.Fatalf("got release %d without the replica, want 2", got)
 	}
-	reader.LeaveReplica(0)
+	reader.SkipReplica(0)
 	if got := readingSees(t, reader); got != 2 {
 		t.Errorf("got release %d, want 2", got)
 	}
@@ -69,37 +70,37 @@ func TestSnapshotIsRemembered(t *testing.T) {
 
 // A reading that starts before another one and ends after it does not make its
 // older release the newest again.
-func TestLateReadingTakesNothingBack(t *testing.T) {
+func TestSlowReadingDoesNotRevertRelease(t *testing.T) {
 	t.Parallel()
-	held := newLate()
-	writer, reader := behindAReplica(t, held.watch)
-	reader.LeaveReplica(time.Minute)
+	delayed := newDelay()
+	writer, reader := withLaggingReplica(t, delayed.watch)
+	reader.SkipReplica(time.Minute)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- reader.WithRelease(held.context(), func(context.Context, *ent.Release) error { return nil })
+		ended <- reader.WithRelease(delayed.context(), func(context.Context, *ent.Release) error { return nil })
 	}()
-	<-held.queried
+	<-delayed.queried
 	release(t, writer, 2)
 	if got := readingSees(t, reader); got != 2 {
-		t.Fatalf("got release %d", got)
+		t.Fatalf("got release %d, want 2", got)
 	}
-	close(held.pass)
+	close(delayed.resume)
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	reader.LeaveReplica(0)
+	reader.SkipReplica(0)
 	if got := readingSees(t, reader); got != 2 {
 		t.Errorf("got release %d, want 2", got)
 	}
 }
 
-// A poll for new releases with a late result does not either.
-func TestLateLookTakesNothingBack(t *testing.T) {
+// Neither does a poll for new releases whose result arrives late.
+func TestSlowPollDoesNotRevertRelease(t *testing.T) {
 	t.Parallel()
-	held := newLate()
-	writer, reader := behindAReplica(t, held.watch)
-	reader.LeaveReplica(time.Minute)
-	ctx, stop := context.WithCancel(held.context())
+	delayed := newDelay()
+	writer, reader := withLaggingReplica(t, delayed.watch)
+	reader.SkipReplica(time.Minute)
+	ctx, stop := context.WithCancel(delayed.context())
 	seen := make(chan int, 10)
 	ended := make(chan struct{})
 	go func() {
@@ -107,13 +108,13 @@ func TestLateLookTakesNothingBack(t *testing.T) {
 		reader.Watch(ctx, slog.New(slog.DiscardHandler), func(r *ent.Release) bool { seen <- r.ID; return true })
 	}()
 	defer func() { stop(); <-ended }()
-	<-held.queried
+	<-delayed.queried
 	release(t, writer, 2)
 	if got := readingSees(t, reader); got != 2 {
-		t.Fatalf("got release %d", got)
+		t.Fatalf("got release %d, want 2", got)
 	}
-	reader.LeaveReplica(0)
-	close(held.pass)
+	reader.SkipReplica(0)
+	close(delayed.resume)
 	if got := <-seen; got != 2 {
 		t.Errorf("got release %d from the watch, want 2", got)
 	}

@@ -12,18 +12,19 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// reads returns the release that a reading and then a snapshot see, which must
-// be the same.
+// reads returns the release that a reading sees. A snapshot taken after it must
+// not see an older one.
 func reads(t *testing.T, s *store.Store) int {
 	t.Helper()
 	read := readingSees(t, s)
 	if snapshot := snapshotSees(t, s); snapshot < read {
-		t.Fatalf("got release %d in a snapshot after %d in a reading", snapshot, read)
+		t.Fatalf("got release %d in a snapshot, want at least %d, as in the reading before", snapshot, read)
 	}
 	return read
 }
 
-// readingSees returns the release of a reading, which its statements must see.
+// readingSees returns the release of a reading, and checks that its statements
+// see it.
 func readingSees(t *testing.T, s *store.Store) (given int) {
 	t.Helper()
 	var seen int
@@ -35,7 +36,7 @@ func readingSees(t *testing.T, s *store.Store) (given int) {
 		t.Fatal(err)
 	}
 	if given != seen {
-		t.Fatalf("got release %d in a reading of %d", seen, given)
+		t.Fatalf("got release %d from a statement, want release %d of its reading", seen, given)
 	}
 	return given
 }
@@ -59,76 +60,76 @@ func number(release *ent.Release) int {
 	return release.ID
 }
 
-// comesTo waits until readers see a release, and checks that they never see an
-// older one than before.
-func comesTo(t *testing.T, s *store.Store, want int) {
+// waitForRelease waits until readers see a release, and checks that they never
+// see an older one than before.
+func waitForRelease(t *testing.T, s *store.Store, want int) {
 	t.Helper()
 	last := 0
 	wait.Until(t, fmt.Sprintf("release %d is read", want), func() bool {
 		got := reads(t, s)
 		if got < last {
-			t.Fatalf("got release %d after release %d", got, last)
+			t.Fatalf("got release %d, want at least %d, which was read before", got, last)
 		}
 		last = got
 		return got == want
 	})
 }
 
-func TestReadingFromAReplica(t *testing.T) {
+func TestReadFromReplica(t *testing.T) {
 	t.Parallel()
 	primary, standby := testkit.StartReplicated(t)
 	writer := testkit.Open(t, store.Config{DatabaseURL: primary.URL})
 	reader := open(t, store.Config{DatabaseURL: primary.URL, ReadURL: standby.URL})
-	standby.CatchUp(t, primary) // without its tables it would be left alone for a while
+	standby.CatchUp(t, primary) // a replica without tables would be skipped for a while
 	if got := reads(t, reader); got != 0 {
 		t.Fatalf("got release %d, want none", got)
 	}
 	release(t, writer, 1)
-	comesTo(t, reader, 1)
+	waitForRelease(t, reader, 1)
 
-	// It lags: what was seen stays, what is new comes later, and what was just
-	// written is read where it was.
+	// While the replica lags, readers stay on the release they saw, and the
+	// latest writes are read from the primary.
 	standby.Pause(t)
 	release(t, writer, 2)
 	if got := reads(t, reader); got != 1 {
-		t.Errorf("got release %d from a replica that lags", got)
+		t.Errorf("lagging replica: got release %d, want 1", got)
 	}
 	if newest, err := store.NewestRelease(t.Context(), reader.Current().Release); err != nil || newest.ID != 2 {
-		t.Errorf("got %v and %v, want what was just written", newest, err)
+		t.Errorf("got release %v and %v from the primary, want 2", newest, err)
 	}
 	standby.Resume(t)
-	comesTo(t, reader, 2)
+	waitForRelease(t, reader, 2)
 
-	// It is unavailable: the other database is read, and has what it lacks; when it
-	// is back with less, that is not shown.
+	// While the replica is unavailable, the primary is read. When the replica is
+	// back with an older release, that release is not served.
 	standby.Pause(t)
 	standby.Freeze(t)
 	release(t, writer, 3)
 	if err := reader.WithRelease(wait.Context(t), func(context.Context, *ent.Release) error { return nil }); err != nil {
-		t.Errorf("got %v with a replica that hangs", err)
+		t.Errorf("hanging replica: got %v, want the primary to be read", err)
 	}
-	comesTo(t, reader, 3)
+	waitForRelease(t, reader, 3)
 	standby.Thaw(t)
-	reader.LeaveReplica(0) // use it again at once
+	reader.SkipReplica(0) // use it again immediately
 	for range 20 {
 		if got := reads(t, reader); got != 3 {
 			t.Fatalf("got release %d, want 3", got)
 		}
 	}
 	standby.Resume(t)
-	comesTo(t, reader, 3)
+	waitForRelease(t, reader, 3)
 }
 
-// A query without rows on a replica that lags belongs to the older release, even
-// if the replica has caught up by the end of the reading.
-func TestReplicaCatchesUpInAReading(t *testing.T) {
+// A query that finds no rows on a lagging replica belongs to the older release,
+// even if the replica has caught up by the end of the reading.
+func TestReplicaCatchesUpDuringReading(t *testing.T) {
 	t.Parallel()
 	primary, standby := testkit.StartReplicated(t)
 	writer := testkit.Open(t, store.Config{DatabaseURL: primary.URL})
 	reader := open(t, store.Config{DatabaseURL: primary.URL, ReadURL: standby.URL})
 	release(t, writer, 1)
 	standby.CatchUp(t, primary)
-	comesTo(t, reader, 1)
+	waitForRelease(t, reader, 1)
 
 	standby.Pause(t)
 	if err := writer.Update(t.Context(), func(tx *ent.Tx) error {
@@ -137,9 +138,9 @@ func TestReplicaCatchesUpInAReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	release(t, writer, 2)
-	reader.LeaveReplica(time.Minute)
-	comesTo(t, reader, 2)
-	reader.LeaveReplica(0)
+	reader.SkipReplica(time.Minute)
+	waitForRelease(t, reader, 2)
+	reader.SkipReplica(0)
 
 	var of, categories int
 	if err := reader.WithRelease(t.Context(), func(ctx context.Context, release *ent.Release) (err error) {
@@ -152,12 +153,12 @@ func TestReplicaCatchesUpInAReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	if of != 2 || categories != 1 {
-		t.Errorf("got %d categories in a reading of release %d", categories, of)
+		t.Errorf("got %d categories in release %d, want 1 in release 2", categories, of)
 	}
 }
 
 // Readers follow a restored backup to an older release.
-func TestRestoredBackupBehindAReplica(t *testing.T) {
+func TestRestoredBackupWithReplica(t *testing.T) {
 	t.Parallel()
 	primary, standby := testkit.StartReplicated(t)
 	writer := testkit.Open(t, store.Config{DatabaseURL: primary.URL})
@@ -166,18 +167,18 @@ func TestRestoredBackupBehindAReplica(t *testing.T) {
 		release(t, writer, n+1)
 	}
 	standby.CatchUp(t, primary)
-	comesTo(t, reader, 3)
+	waitForRelease(t, reader, 3)
 	if err := writer.Update(t.Context(), func(tx *ent.Tx) error {
 		return tx.Release.DeleteOneID(3).Exec(t.Context())
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// The undoing may reach the replica between a reading and the snapshot
-	// after it, so that they are not compared before a reading has seen it.
-	wait.Until(t, "what was undone is no longer shown", func() bool { return readingSees(t, reader) == 2 })
+	// The deletion may reach the replica between a reading and the snapshot
+	// after it, so they are compared only once a reading has seen it.
+	wait.Until(t, "release 3 is no longer read", func() bool { return readingSees(t, reader) == 2 })
 	for range 20 {
 		if read, snapshot := readingSees(t, reader), snapshotSees(t, reader); read != 2 || snapshot != 2 {
-			t.Fatalf("got release %d in a reading and %d in a snapshot, want the restored one", read, snapshot)
+			t.Fatalf("got release %d in a reading and %d in a snapshot, want 2 in both", read, snapshot)
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// Migration 12 replaces the column that searches scanned by an index, which the
-// program fills: a catalog can be searched without a new import.
-func TestMigrationToTheSearchIndex(t *testing.T) {
+// Migration 12 replaces the column that searches scanned with an index, which
+// the program fills, so that no new import is needed.
+func TestMigrationToSearchIndex(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
 		if err := s.MigrateTo(t.Context(), 11); err != nil {

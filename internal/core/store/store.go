@@ -1,5 +1,5 @@
 // Package store opens the database, PostgreSQL or embedded SQLite, migrates it
-// and reports new releases of its catalog. It knows nothing of feeds, requests
+// and reports new releases of its catalog. It does not depend on feeds, requests
 // or pages.
 package store
 
@@ -42,8 +42,8 @@ const (
 type Store struct {
 	Read  *ent.Client
 	Write *ent.Client
-	// Keys looks up API keys on connections of its own, so that slow queries
-	// which take all connections of Read do not delay authentication.
+	// Keys looks up API keys on separate connections, so that slow queries that
+	// occupy all connections of Read do not delay authentication.
 	Keys *ent.Client
 
 	dialect string
@@ -208,7 +208,7 @@ func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 }
 
 // ErrNotEmbedded is the error of a backup of PostgreSQL.
-var ErrNotEmbedded = errors.New("PostgreSQL has its own tools for backups: use pg_dump, as deploy/README.md says")
+var ErrNotEmbedded = errors.New("PostgreSQL has its own tools for backups: use pg_dump, as described in deploy/README.md")
 
 // Backup writes a consistent copy of the embedded database to a file that is
 // new or empty, while others may read and write.
@@ -249,8 +249,8 @@ func (s *Store) Exclusive(ctx context.Context, write func(*ent.Tx) error) error 
 	return s.updateLocked(ctx, importLock, write)
 }
 
-// Sequential runs write in a transaction while no other Sequential runs, in this or
-// another process: what it counts stays true until its end.
+// Sequential runs write in a transaction while no other Sequential runs, in this
+// or another process, so that its counts remain correct until it ends.
 func (s *Store) Sequential(ctx context.Context, write func(*ent.Tx) error) error {
 	return s.updateLocked(ctx, orderLock, write)
 }
@@ -265,7 +265,7 @@ func (s *Store) updateLocked(ctx context.Context, lock int, write func(*ent.Tx) 
 }
 
 // lock takes an advisory lock until the transaction ends. A SQLite write
-// transaction is immediate, so it has the lock already.
+// transaction is immediate, so it already has the lock.
 func (s *Store) lock(ctx context.Context, tx executor, lock int) error {
 	return s.onPostgres(ctx, tx, fmt.Sprintf("SET LOCAL lock_timeout = %d; SELECT pg_advisory_xact_lock(%d)", s.lockWait.Milliseconds(), lock))
 }
@@ -284,8 +284,8 @@ func (s *Store) onPostgres(ctx context.Context, on executor, statement string, a
 	return err
 }
 
-// Analyze updates the statistics of PostgreSQL's planner after an import.
-// Until it does so by itself, it may sort whole tables instead of using an
+// Analyze updates the statistics of PostgreSQL's planner after an import. Until
+// autovacuum does so, the planner may sort whole tables instead of using an
 // index.
 func (s *Store) Analyze(ctx context.Context, tx *ent.Tx) error {
 	return s.onPostgres(ctx, tx, "ANALYZE categories, tools, sections, price_changes, comparisons, tool_search, journal_entries, "+
@@ -298,9 +298,9 @@ func (s *Store) NotifyRelease(ctx context.Context, tx *ent.Tx, release int) erro
 	return s.onPostgres(ctx, tx, "SELECT pg_notify($1, $2)", releaseChannel, fmt.Sprint(release))
 }
 
-// SyncSequence makes PostgreSQL continue after the highest id of a table whose rows
-// were inserted with ids, as SQLite does by itself: an older program, which
-// lets the database assign ids, must not get used ones.
+// SyncSequence makes PostgreSQL continue after the highest ID of a table whose
+// rows were inserted with IDs, as SQLite does by itself. An older program, which
+// lets the database assign IDs, must not receive used ones.
 func (s *Store) SyncSequence(ctx context.Context, tx *ent.Tx, table string) error {
 	return s.onPostgres(ctx, tx, "SELECT setval(pg_get_serial_sequence($1, 'id'), max(id)) FROM "+pq.QuoteIdentifier(table), table)
 }
@@ -311,8 +311,8 @@ func (s *Store) Update(ctx context.Context, write func(*ent.Tx) error) error {
 	return explain(inTx(ctx, s.Write, opts, write))
 }
 
-// WithRowLock runs write in a transaction that locks a row. On SQLite all writes are
-// sequential.
+// WithRowLock runs write in a transaction that locks a row. On SQLite, all writes
+// are sequential.
 func (s *Store) WithRowLock(ctx context.Context, table string, id int, write func(*ent.Tx) error) error {
 	return s.Update(ctx, func(tx *ent.Tx) error {
 		if err := s.onPostgres(ctx, tx, fmt.Sprintf("SELECT 1 FROM %s WHERE id = $1 FOR UPDATE", table), id); err != nil {

@@ -17,20 +17,19 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-func TestMigrationsGiveTheSchema(t *testing.T) {
+func TestMigrationsMatchSchema(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		drift, err := s.Drift(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if drift != "" {
-			t.Errorf("the migrations lack parts of the ent schema; run make migration NAME=…:\n%s", drift)
+			t.Errorf("got drift from the ent schema, want none (run make migration NAME=…):\n%s", drift)
 		}
 	})
 }
 
-// The check above finds differences.
-func TestDriftIsSeen(t *testing.T) {
+func TestDriftFindsDifferences(t *testing.T) {
 	for name, statement := range map[string]string{
 		"index":  `DROP INDEX comparisons_by_tool_a`,
 		"column": `ALTER TABLE releases ADD COLUMN stray integer`,
@@ -42,32 +41,32 @@ func TestDriftIsSeen(t *testing.T) {
 					t.Fatal(err)
 				}
 				if drift, err := s.Drift(t.Context()); err != nil || drift == "" {
-					t.Errorf("got drift %q and error %v", drift, err)
+					t.Errorf("got drift %q and error %v, want some drift", drift, err)
 				}
 			})
 		})
 	}
 }
 
-func TestMigrateOnlyOnce(t *testing.T) {
+func TestMigrateAppliesOnce(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
 		if err := s.CheckMigrated(t.Context()); err == nil || !strings.Contains(err.Error(), "run palmares migrate up") {
-			t.Errorf("before: %v", err)
+			t.Errorf("check before migrating: got %v, want a hint to run palmares migrate up", err)
 		}
 		if done, err := s.Migrate(t.Context()); err != nil || len(done) == 0 {
-			t.Fatalf("applied %v, %v", done, err)
+			t.Fatalf("first run: got migrations %v and %v, want all", done, err)
 		}
 		if done, err := s.Migrate(t.Context()); err != nil || len(done) != 0 {
-			t.Errorf("again: applied %v, %v", done, err)
+			t.Errorf("second run: got migrations %v and %v, want none", done, err)
 		}
 		if err := s.CheckMigrated(t.Context()); err != nil {
-			t.Errorf("after: %v", err)
+			t.Errorf("check after migrating: got %v, want no error", err)
 		}
 	})
 }
 
-func TestManyMigrateAtOnce(t *testing.T) {
+func TestConcurrentMigrations(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
@@ -82,7 +81,7 @@ func TestManyMigrateAtOnce(t *testing.T) {
 				defer s.Close()
 				done, err := s.Migrate(t.Context())
 				if err != nil {
-					t.Errorf("%v: %v", err, errors.Unwrap(err))
+					t.Errorf("got %v: %v, want no error", err, errors.Unwrap(err))
 				}
 				mu.Lock()
 				defer mu.Unlock()
@@ -97,7 +96,7 @@ func TestManyMigrateAtOnce(t *testing.T) {
 	})
 }
 
-func TestNewerDatabaseIsRefused(t *testing.T) {
+func TestNewerDatabaseIsRejected(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		steps, err := s.Migrations(t.Context())
 		if err != nil {
@@ -107,40 +106,39 @@ func TestNewerDatabaseIsRefused(t *testing.T) {
 		if _, err := s.Write.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ($1, 'future', 'tomorrow')`, newest+3); err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf("the database is at migration %d and this palmares knows only %d: use a newer palmares", newest+3, newest)
+		want := fmt.Sprintf("the database is at migration %d, but this palmares supports only up to %d: use a newer palmares", newest+3, newest)
 		if _, err := s.Migrate(t.Context()); err == nil || err.Error() != want {
-			t.Errorf("migrate: %v", err)
+			t.Errorf("migrate: got %v, want %s", err, want)
 		}
 		if err := s.CheckMigrated(t.Context()); err == nil || err.Error() != want {
-			t.Errorf("check: %v", err)
+			t.Errorf("check: got %v, want %s", err, want)
 		}
 		// A running server keeps serving until it is upgraded.
 		if err := s.Ready(t.Context()); err != nil {
-			t.Errorf("ready: %v", err)
+			t.Errorf("ready: got %v, want no error", err)
 		}
 	})
 }
 
-// A migration that fails changes nothing.
-func TestFailedMigrationLeavesNothing(t *testing.T) {
+func TestFailedMigrationChangesNothing(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
-		// A table that the first migration wants to create, after others.
+		// The first migration creates other tables before this one.
 		if _, err := s.Write.ExecContext(t.Context(), `CREATE TABLE sections (x integer)`); err != nil {
 			t.Fatal(err)
 		}
 		_, err := s.Migrate(t.Context())
 		var fault *store.Fault
 		if !errors.As(err, &fault) || strings.Contains(err.Error(), "sections") {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want a fault that does not name the table", err)
 		}
 		if _, err := s.Write.ExecContext(t.Context(), `SELECT * FROM categories`); err == nil {
-			t.Error("got a part of the failed migration, want none")
+			t.Error("got table categories of the failed migration, want none")
 		}
 	})
 }
 
-func TestSQLiteIsSetUp(t *testing.T) {
+func TestSQLiteSettings(t *testing.T) {
 	cfg := testkit.SQLite(t)
 	s := testkit.Open(t, cfg)
 	for pragma, want := range map[string]string{"journal_mode": "wal", "foreign_keys": "1", "synchronous": "2", "busy_timeout": "10000"} {
@@ -152,7 +150,7 @@ func TestSQLiteIsSetUp(t *testing.T) {
 		t.Errorf("query_only of readers: got %s, want 1", got)
 	}
 	if _, err := s.Read.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").Save(t.Context()); err == nil {
-		t.Error("got a write by a reader, want an error")
+		t.Error("write by a reader: got no error, want one")
 	}
 	if info, err := os.Stat(filepath.Join(cfg.DataDir, "palmares.db")); err != nil || info.Size() == 0 {
 		t.Errorf("got %v, want a database file", err)
@@ -176,7 +174,7 @@ func pragmaOf(t *testing.T, client *ent.Client, name string) string {
 }
 
 // Readers are not blocked by a writer, and see its changes once it commits.
-func TestReadersSeeWholeStates(t *testing.T) {
+func TestReadersSeeCommittedChanges(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		count := func() int { return s.Read.Category.Query().CountX(t.Context()) }
 		err := s.Exclusive(t.Context(), func(tx *ent.Tx) error {
@@ -187,7 +185,7 @@ func TestReadersSeeWholeStates(t *testing.T) {
 			return nil
 		})
 		if err != nil || count() != 1 {
-			t.Errorf("after: got %d categories and %v", count(), err)
+			t.Errorf("after the commit: got %d categories and %v, want 1", count(), err)
 		}
 
 		err = s.Snapshot(t.Context(), 0, func(ctx context.Context, _ *ent.Release) error {
@@ -199,12 +197,12 @@ func TestReadersSeeWholeStates(t *testing.T) {
 			return nil
 		})
 		if err != nil || count() != 2 {
-			t.Errorf("after the snapshot: got %d categories and %v", count(), err)
+			t.Errorf("after the snapshot: got %d categories and %v, want 2", count(), err)
 		}
 	})
 }
 
-func TestExclusiveHoldsOthersBack(t *testing.T) {
+func TestExclusiveTransactions(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		testkit.Open(t, cfg)
 		var mu sync.Mutex
@@ -257,12 +255,12 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sees(t, seen, number)
+			wantSeen(t, seen, number)
 		}
 	})
 }
 
-func TestFaultsAreInOurWords(t *testing.T) {
+func TestFaultMessages(t *testing.T) {
 	notADatabase := testkit.SQLite(t)
 	if err := os.WriteFile(filepath.Join(notADatabase.DataDir, "palmares.db"), []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
@@ -280,13 +278,13 @@ func TestFaultsAreInOurWords(t *testing.T) {
 	}{
 		"not a database":          {notADatabase, "the database file is damaged, or is not a palmares database"},
 		"a file as the directory": {store.Config{DataDir: file}, "cannot create the data directory " + file},
-		"nobody listens":          {store.Config{DatabaseURL: "postgres://u:secret@127.0.0.1:1/x"}, "the database cannot be reached"},
+		"connection refused":      {store.Config{DatabaseURL: "postgres://u:secret@127.0.0.1:1/x"}, "the database cannot be reached"},
 		"no such database":        {missing, "the database that DATABASE_URL names does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := store.Open(t.Context(), c.cfg)
 			if err == nil || err.Error() != c.want {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
 	}

@@ -29,10 +29,10 @@ func TestFold(t *testing.T) {
 func TestSortKeyCutsBetweenCharacters(t *testing.T) {
 	key := SortKey(strings.Repeat("日", 100), 100)
 	if len(key) != 99 || !utf8.ValidString(key) {
-		t.Errorf("got %d bytes, valid: %v", len(key), utf8.ValidString(key))
+		t.Errorf("got %d bytes, valid UTF-8: %t, want 99 valid bytes", len(key), utf8.ValidString(key))
 	}
 	if got := SortKey("Zoé", 100); got != "zoe" {
-		t.Errorf("a short name is cut: %q", got)
+		t.Errorf("short name: got %q, want zoe", got)
 	}
 }
 
@@ -41,10 +41,10 @@ func FuzzFold(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		once := Fold(s)
 		if utf8.ValidString(s) && !utf8.ValidString(once) {
-			t.Errorf("Fold(%q) is not valid UTF-8", s)
+			t.Errorf("Fold(%q): got %q, want valid UTF-8", s, once)
 		}
 		if twice := Fold(once); utf8.ValidString(s) && twice != once {
-			t.Errorf("folding %q again changes %q to %q", s, once, twice)
+			t.Errorf("folding %q twice: got %q, want %q", s, twice, once)
 		}
 	})
 }

@@ -17,7 +17,7 @@ func TestSimilar(t *testing.T) {
 	}{
 		{"webhook", guides, "webhooks"},
 		{"WebHooks", guides, "webhooks"},
-		{"wehbooks", guides, "webhooks"}, // two neighbours swapped
+		{"wehbooks", guides, "webhooks"}, // adjacent letters swapped
 		{"quickstart", guides, "quick-start"},
 		{"quick start", guides, "quick-start"},
 		{"Quick_Start!", guides, "quick-start"},
@@ -56,11 +56,11 @@ func TestSimilar(t *testing.T) {
 
 func TestSimilarLimit(t *testing.T) {
 	among := []string{"tool-3", "tool-1", "tool-2"}
-	if got := Similar("tool", among, 2); !slices.Equal(got, []string{"tool-1", "tool-2"}) {
-		t.Errorf("got %q", got)
+	if got, want := Similar("tool", among, 2), []string{"tool-1", "tool-2"}; !slices.Equal(got, want) {
+		t.Errorf("limit 2: got %q, want %q", got, want)
 	}
 	if got := Similar("tool", among, 0); got != nil {
-		t.Errorf("got %q", got)
+		t.Errorf("limit 0: got %q, want none", got)
 	}
 }
 
@@ -70,11 +70,11 @@ func FuzzSimilar(f *testing.F) {
 	f.Fuzz(func(t *testing.T, wanted, name string) {
 		for _, got := range Similar(wanted, []string{name, "plume", ""}, 3) {
 			if !slices.Contains([]string{name, "plume"}, got) {
-				t.Errorf("%q is not one of the names", got)
+				t.Errorf("got %q, want one of the names", got)
 			}
 		}
 		if normalize(Truncate(name, maxCompared)) != "" && normalize(Truncate(name, maxCompared)) == normalize(name) && len(Similar(name, []string{name}, 1)) != 1 {
-			t.Errorf("%q is not similar to itself", name)
+			t.Errorf("got no similar names for %q, want itself", name)
 		}
 	})
 }

@@ -233,7 +233,7 @@ func abs(n int) int { return max(n, -n) }
 const maxWord = 40
 
 // elisions are the French words that lose their last vowel before an
-// apostrophe. Like their full forms, they say nothing about a text.
+// apostrophe. Like their full forms, they carry no meaning for a search.
 var elisions = map[string]bool{
 	"c": true, "d": true, "j": true, "l": true, "m": true, "n": true, "qu": true, "s": true, "t": true,
 }
@@ -273,8 +273,8 @@ func appendWords(words []string, folded string) []string {
 	return words
 }
 
-// isWordPart accepts marks, too: Fold removes accents, and the remaining marks
-// are the vowels of scripts such as Devanagari.
+// isWordPart accepts marks too: Fold removes accents, and the remaining marks are
+// the vowels of scripts such as Devanagari.
 func isWordPart(r rune) bool {
 	if r < unicode.MaxASCII {
 		return 'a' <= r && r <= 'z' || '0' <= r && r <= '9'

@@ -50,11 +50,11 @@ func FuzzWords(f *testing.F) {
 		words := Words(s)
 		for _, word := range words {
 			if word == "" || !utf8.ValidString(word) || utf8.RuneCountInString(word) > maxWord || strings.ContainsAny(word, "'\"\\ \x00*:&|()") {
-				t.Errorf("Words(%q) has the word %q", s, word)
+				t.Errorf("Words(%q): got %q, want words of letters and digits", s, word)
 			}
 		}
 		if again := Words(strings.Join(words, " ")); !slices.Equal(again, words) {
-			t.Errorf("the words of %q are %q and then %q", s, words, again)
+			t.Errorf("words of the words of %q: got %q, want %q", s, again, words)
 		}
 	})
 }

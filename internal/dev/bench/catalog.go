@@ -97,8 +97,8 @@ const (
 	maxDeliveryGap = time.Minute
 )
 
-// webhooks measures how much ten endpoints that receive all events slow an
-// import down, and how fast the events are delivered. It fails if one is lost.
+// webhooks measures how much ten endpoints that receive all events slow down an
+// import, and how fast the events are delivered. It fails if one is lost.
 func webhooks(t testing.TB) {
 	table := load.NewTable("webhooks, 10 endpoints, 5,000 tools changed", "import with / without", "goal", "deliveries", "per second", "goal", "memory", "goal")
 	for _, kind := range kinds {
@@ -119,7 +119,7 @@ func webhooks(t testing.TB) {
 	table.Print(os.Stdout)
 }
 
-// importWithEndpoints imports two feeds in turns, three times, with and without
+// importWithEndpoints imports two feeds alternately, three times, with and without
 // endpoints. It returns the database with endpoints, the ratio of the times and
 // the number of deliveries to expect.
 func importWithEndpoints(t testing.TB, kind, receiver string) (with store.Config, ratio float64, deliveries int) {

@@ -70,8 +70,8 @@ type toolList struct {
 	} `json:"meta"`
 }
 
-// byHand reads the catalog as a good programmer would who has no GraphQL: with
-// prepared statements, indexes for them and as many connections as ours.
+// byHand reads the catalog as a good programmer would without GraphQL: with
+// prepared statements, indexes for them and as many connections as palmares uses.
 type byHand struct {
 	db                                                          *sql.DB
 	tool, list, listOf, count, countOf, linked, comparisonsOf50 *sql.Stmt
@@ -224,7 +224,7 @@ func (h *byHand) handle(mux *http.ServeMux, write func(w http.ResponseWriter, bo
 	})
 }
 
-// cold measures requests that no cache has seen, against hand-written SQL.
+// cold compares uncached requests with hand-written SQL.
 func cold(t testing.TB) {
 	table := load.NewTable("uncached, over HTTP, 16 connections, 5,000 tools", "database", "ours per second", "by hand", "ratio", "goal", "p50", "p99", "allocations", "by hand")
 	for _, kind := range kinds {

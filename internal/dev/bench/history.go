@@ -26,8 +26,8 @@ var (
 	textIn  = regexp.MustCompile(`"text":"`)
 )
 
-// history measures earlier releases: 100,000 tools, of which each of 50 releases
-// changes one in a hundred, score and review.
+// history measures earlier releases of a catalog of 100,000 tools. Each of 50
+// releases changes the score and the review of one tool in a hundred.
 func history(t testing.TB) {
 	table := load.NewTable("100,000 tools, 50 releases that each change 1 %", "database", "measured", "goal")
 	base, err := os.ReadFile(feed(t, 100_000, 1))

@@ -26,15 +26,15 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// contest compares a server of ours with another one.
+// contest compares a palmares server with another one.
 type contest struct {
 	name         string
 	ours, theirs requests
 	goal         float64 // ratio
 }
 
-// overHTTP measures a server against a bare one that writes the same bytes. Both
-// take turns, so that a noisy machine affects them alike.
+// overHTTP compares a server with a bare one that writes the same bytes. They are
+// measured alternately, so that a noisy machine affects both alike.
 func overHTTP(t testing.TB) {
 	table := load.NewTable("over HTTP, 16 connections", "database", "ours per second", "by hand", "ratio", "goal", "p50", "p99")
 	var memory []string
@@ -49,7 +49,7 @@ func overHTTP(t testing.TB) {
 		query := `{"query":"{tools(limit: 50) {items {` + toolFields + `} meta {total page limit pages}}}"}`
 		for _, c := range []contest{
 			{"hit", requests{Texts: []string{hit}}, requests{Texts: []string{getText("/plain", "")}}, 0.9},
-			{"hit, against the body without our headers", requests{Texts: []string{hit}}, requests{Texts: []string{getText("/body", "")}}, 0},
+			{"hit, against a baseline without headers", requests{Texts: []string{hit}}, requests{Texts: []string{getText("/body", "")}}, 0},
 			{"hit, gzip", requests{Texts: []string{getText("/api/v1/tools", auth+"Accept-Encoding: gzip\r\n")}}, requests{Texts: []string{getText("/gzip", "")}}, 0.85},
 			{"304", requests{Texts: []string{getText("/api/v1/tools", auth+"If-None-Match: "+header.Get("Etag")+"\r\n")}, Status: 304},
 				requests{Texts: []string{getText("/304", "")}, Status: 304}, 0.8},
@@ -66,7 +66,7 @@ func overHTTP(t testing.TB) {
 	fmt.Println(strings.Join(memory, "\n") + "\n")
 }
 
-// run lets both sides take turns and adds a row.
+// run measures both sides alternately and adds a row.
 func (c contest) run(t testing.TB, table *load.Table, kind, ours, theirs string) {
 	progress("  %s", c.name)
 	c.ours.Address = ours
@@ -103,8 +103,8 @@ func fetchSlugs(t testing.TB, address, path string) (slugs []string) {
 	return slugs
 }
 
-// bare is a server that a good programmer would write by hand for one response,
-// without everything else that palmares does. It is a process of its own.
+// bare is a server that a good programmer would write for a single response,
+// without everything else that palmares does. It is a separate process.
 type bare struct {
 	Body, Gzipped []byte
 	Header        http.Header // of our response
@@ -112,8 +112,8 @@ type bare struct {
 	DatabaseURL   string
 }
 
-// startBare starts a bare server with the list of tools of ours. It returns its
-// address and the headers of our list.
+// startBare starts a bare server with the list of tools of a palmares server. It
+// returns its address and the headers of the list.
 func startBare(t testing.TB, ours *blackbox.Server, key string, cfg store.Config) (address string, header http.Header) {
 	response, body, err := load.Do(t.Context(), load.Client, "http://"+ours.Address+"/api/v1/tools", "", "Authorization", "Bearer "+key)
 	testkit.Check(t, err)

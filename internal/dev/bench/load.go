@@ -22,7 +22,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// requests are sent by a process of its own that does as little as possible: it
+// requests are sent by a separate process that does as little as possible: it
 // writes prepared requests and reads only the status and length of responses.
 type requests struct {
 	Address     string
@@ -34,7 +34,7 @@ type requests struct {
 	Addresses   bool          // each request is from another client address
 }
 
-// results are those of requests.
+// results are the results of requests.
 type results struct {
 	Requests   int
 	Unexpected int // responses with another status
@@ -89,7 +89,7 @@ func (r requests) sendAll(t testing.TB) results {
 	return got
 }
 
-// generateLoad is the process.
+// generateLoad runs in the separate process.
 func generateLoad(t testing.TB) {
 	var r requests
 	testkit.Check(t, json.NewDecoder(os.Stdin).Decode(&r))

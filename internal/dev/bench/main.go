@@ -22,8 +22,8 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// parts are what can be measured. Those that are not standard run only if they
-// are named.
+// parts are the parts that can be measured. Those that are not standard run only
+// if they are named.
 var parts = []struct {
 	name     string
 	standard bool
@@ -80,7 +80,7 @@ func newDatabase(t testing.TB, kind string) store.Config {
 
 var feeds = map[synth.Options]string{}
 
-// feed generates a feed, unless it exists. Seeds make different catalogs.
+// feed generates a feed, unless it exists. Each seed gives a different catalog.
 func feed(t testing.TB, tools int, seed uint64) string {
 	options := synth.Options{Tools: tools, Seed: seed}
 	if feeds[options] == "" {

@@ -52,7 +52,7 @@ func (q measuredQuery) perUnit() time.Duration { return q.cpu / time.Duration(ma
 
 // prices measures the CPU time of thousands of generated queries, uncached, in
 // relation to their cost. BENCH_QUERIES is their number for each catalog (3000),
-// BENCH_SEED makes others (1), and BENCH_TOOLS limits it to one size of catalog.
+// BENCH_SEED selects others (1), and BENCH_TOOLS limits it to one catalog size.
 func prices(t testing.TB) {
 	setting := func(name, value string) int {
 		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), value))
@@ -157,8 +157,8 @@ func (m *meter) backendTime(ctx context.Context) (sum time.Duration) {
 }
 
 // openPostgres turns off parallel workers, which have ended before their CPU
-// time can be read, and JIT compilation, and vacuums like PostgreSQL does in
-// time.
+// time can be read, and JIT compilation. It also vacuums, as autovacuum does
+// sooner or later.
 func openPostgres(t testing.TB, url string) *sql.DB {
 	db, err := sql.Open("postgres", url)
 	testkit.Check(t, err)

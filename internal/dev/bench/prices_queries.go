@@ -58,8 +58,8 @@ func (g *queryGenerator) chance(percent int) bool { return g.random.IntN(100) < 
 
 func oneOf[T any](g *queryGenerator, values ...T) T { return values[g.random.IntN(len(values))] }
 
-// next writes a query with a few different fields, or with one many times, each
-// with its own arguments.
+// next writes a query with a few different fields, or with one field many times,
+// each with its own arguments.
 func (g *queryGenerator) next() string {
 	g.text.Reset()
 	g.aliases, g.fields, g.depth = 0, 0, oneOf(g, 3, 4, 5, 7, 9, 11)

@@ -20,9 +20,9 @@ const (
 	hitGoal       = 1.2 // CPU time of a hit, full against fresh
 )
 
-// memory sends a server requests that are made to fill its memory, then enough
-// different ones to fill its response cache. It fails if the server becomes too
-// large, or a cached response takes more CPU time than before.
+// memory sends a server requests that are designed to fill its memory, and then
+// enough different ones to fill its response cache. It fails if the server uses
+// too much memory, or if a cached response takes more CPU time than before.
 func memory(t testing.TB) {
 	table := load.NewTable("database", "hit, fresh server", "hit, full cache", "ratio", "goal", "resident", "peak", "goal")
 	var missed []string

@@ -21,7 +21,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// fault is something that breaks and is repaired.
+// fault is a failure that is injected and then repaired.
 type fault struct {
 	name          string
 	long, short   time.Duration // how long it lasts; without a short one, it is left out of the short form
@@ -56,8 +56,9 @@ func nothing(*system) {}
 
 func restartPostgres(s *system) { s.postgres.Restart(s.t) }
 
-// killSender publishes, and kills the server that starts to send the events.
-// On a busy machine all may be sent before we look: then it publishes again.
+// killSender publishes, and kills the server that starts to send the events. On a
+// busy machine, all may be sent before the server is found; it then publishes
+// again.
 func killSender(s *system) {
 	for range 4 {
 		before, _ := s.inbox.received()
@@ -95,7 +96,7 @@ func restartAll(s *system) {
 	}
 }
 
-// sharedFaults breaks each part of three servers in turn.
+// sharedFaults breaks each component of a system with three servers in turn.
 func sharedFaults(t testing.TB, o options) (outcomes []*outcome) {
 	var s *system
 	for _, f := range faults {
@@ -206,8 +207,8 @@ func fillDisk(s *system) {
 const midnightFault = "midnight, three quota gates in one process"
 
 // midnight tests the quota across midnight. The clock of a process cannot be
-// set, so three gates run in this process, with a real Redis and over HTTP. On
-// a machine too busy for Redis to respond in time it tries again.
+// set, so three gates run in this process, with a real Redis and over HTTP. If
+// the machine is too busy for Redis to respond in time, it tries again.
 func midnight(t testing.TB, o options) []*outcome {
 	if !o.wants(midnightFault) {
 		return nil

@@ -24,8 +24,8 @@ const (
 	requestsPerAddress = 50 // of 100 per day
 )
 
-// query is a kind of request. Cached ones must always succeed; others may get a
-// 503 while the database is unavailable.
+// query is a kind of request. Cached ones must always succeed; others may fail
+// with 503 while the database is unavailable.
 type query struct {
 	name   string
 	cached bool
@@ -62,10 +62,10 @@ type sample struct {
 	tries   int    // servers that nginx tried
 	server  string // address of the one that responded
 	mixed   bool   // the response is from several releases
-	older   bool   // than one that the same server has shown before
+	older   bool   // older than a release that the same server has served before
 }
 
-// refused reports whether an uncached read got a 503, as it may.
+// refused reports whether an uncached read failed with 503, which is allowed.
 func (s *sample) refused() bool { return s.status == http.StatusServiceUnavailable && !s.query.cached }
 
 var requestNumber atomic.Int64
@@ -150,7 +150,7 @@ func (s *system) send(client *http.Client, n int64, due time.Time) *sample {
 func clientAddress(n int64) string { return fmt.Sprintf("100.%d.%d.%d", 64+n>>16&63, n>>8&255, n&255) }
 
 // An edition is a catalog with its number in every line, so that a response
-// from two releases is recognised.
+// from two releases is detected.
 
 var firstDay = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 

@@ -59,7 +59,7 @@ func run(t testing.TB, out io.Writer, o options) (met bool) {
 }
 
 func printTable(w io.Writer, outcomes []*outcome) {
-	table := load.NewTable("fault", "cached reads", "failed", "p99", "max", "uncached reads", "refused with 503", "failed", "p99", "max",
+	table := load.NewTable("fault", "cached reads", "failed", "p99", "max", "uncached reads", "rejected with 503", "failed", "p99", "max",
 		"usage lost / duplicated", "Redis counts lost / duplicated", "granted of 100 per day", "events", "lost / duplicated",
 		"last failure after", "new release after", "delivered after")
 	for _, o := range outcomes {
@@ -92,7 +92,7 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds())
 // maxRecovery is how soon everything must work again.
 const maxRecovery = 5 * time.Second
 
-// goals must be met whatever breaks. Missed returns how one is missed, or "".
+// goals must be met during all faults. Missed returns how a goal is missed, or "".
 var goals = []struct {
 	name   string
 	missed func(*outcome) string

@@ -190,8 +190,8 @@ func (k kill) mayLose(o *outcome) (n int) {
 const dailyQuota = 100 // of an address
 
 // testQuota exceeds the quota of an address on all servers at once, and returns
-// how many requests were granted. On a machine too busy for Redis to respond in
-// time servers count alone, so it tries up to three times.
+// how many requests were granted. If the machine is too busy for Redis to respond
+// in time, servers count alone, so it tries up to three times.
 func (s *system) testQuota() (granted int) {
 	for range 3 {
 		address := clientAddress(1<<21 + requestNumber.Add(1))
@@ -267,7 +267,8 @@ func (in *inbox) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	in.times[id]++
 }
 
-// received returns the number of different events, and who sent the last one.
+// received returns the number of different events, and the sender of the last
+// one.
 func (in *inbox) received() (n int, sender string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

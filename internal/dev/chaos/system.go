@@ -24,8 +24,8 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// system is what a fault happens to: three servers with the services they
-// share, or one with an embedded database.
+// system is the system under test: three servers with the services they share,
+// or one with an embedded database.
 type system struct {
 	t       testing.TB
 	cfg     store.Config // of commands
@@ -53,7 +53,7 @@ func newSystem(t testing.TB, logDir string, cfg store.Config) *system {
 
 // startCluster starts three servers behind nginx.
 func startCluster(t testing.TB, logDir string) *system {
-	// Processes crash here, not machines: fsync only takes time.
+	// Processes crash here, not machines, so fsync would only take time.
 	postgres := testkit.StartCluster(t, "fsync=off")
 	s := newSystem(t, logDir, store.Config{DatabaseURL: postgres.URL, DataDir: t.TempDir()})
 	s.postgres, s.redis, s.proxy = postgres, testkit.StartRedis(t), testkit.StartProxy(t, postgres.URL)
@@ -104,8 +104,8 @@ func (s *system) allServe() bool {
 	return true
 }
 
-// newestShown returns the newest edition that each server has shown. A later
-// request must not get an older one.
+// newestShown returns the newest edition that each server has served. Later
+// responses must not be older.
 func (s *system) newestShown() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -120,7 +120,7 @@ func goModules(t testing.TB, build *debug.BuildInfo) []component {
 	return modules
 }
 
-// goLibraries runs go-licenses, which recognises licences by their text.
+// goLibraries runs go-licenses, which identifies licences by their text.
 func goLibraries(t testing.TB) []component {
 	var warnings bytes.Buffer // mostly about URLs that it cannot look up
 	report := exec.Command("go", "tool", "go-licenses", "report", "palmares/cmd/palmares", "--ignore", "palmares")

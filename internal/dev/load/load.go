@@ -23,7 +23,7 @@ func Serve(t testing.TB, cfg store.Config, env ...string) *blackbox.Server {
 	t.Helper()
 	cmd := blackbox.Command(t, cfg, "serve")
 	cmd.Env = append(append(cmd.Env, "PALMARES_LISTEN=127.0.0.1:0", "TRUSTED_PROXIES=127.0.0.1"), env...)
-	// Ctrl-C is for us alone, and the server ends when we do.
+	// Ctrl-C must not reach the server, which ends with this process.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	return blackbox.ServeCommand(t, cmd)
 }

@@ -1,7 +1,7 @@
-// Recipes follows two recipes of CONTRIBUTING.md on a copy of the tree: it adds
-// a field to tools and a REST path, regenerates code and golden files, starts
-// the server and checks the result over HTTP. It fails if a recipe needs more
-// files edited by hand than it promises.
+// Recipes follows two recipes of CONTRIBUTING.md on a copy of the repository: it
+// adds a field to tools and a REST path, regenerates code and golden files,
+// starts the server and checks the result over HTTP. It fails if a recipe
+// requires more files to be edited than it states.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package testkit gives each test a database of its own, on SQLite and on
-// PostgreSQL, and starts the services that tests and development tools need.
+// Package testkit gives each test its own database, on SQLite and on PostgreSQL,
+// and starts the services that tests and development tools need.
 package testkit
 
 import (
@@ -57,12 +57,12 @@ func Open(t testing.TB, cfg store.Config) *store.Store {
 	return s
 }
 
-// SQLite returns a new embedded database, which is removed with the test.
+// SQLite returns a new embedded database, which is removed when the test ends.
 func SQLite(t testing.TB) store.Config {
 	return store.Config{DataDir: t.TempDir()}
 }
 
-// Postgres returns a new PostgreSQL database, which is dropped with the test.
+// Postgres returns a new PostgreSQL database, which is dropped when the test ends.
 func Postgres(t testing.TB) store.Config {
 	t.Helper()
 	return postgres(t, "")
@@ -101,8 +101,8 @@ func postgres(t testing.TB, template string) store.Config {
 	return store.Config{DatabaseURL: u.String(), DataDir: t.TempDir()}
 }
 
-// Copy returns a copy of a database that nobody has open. It is removed with
-// the test.
+// Copy returns a copy of a database that is not open. It is removed when the test
+// ends.
 func Copy(t testing.TB, of store.Config) store.Config {
 	t.Helper()
 	if of.DatabaseURL != "" {

@@ -29,9 +29,9 @@ type Cluster struct {
 	log        Log
 }
 
-// StartCluster creates and starts a server, with options such as "fsync=off".
-// It ends with the test. PostgreSQL does not run as root, so root starts it as
-// another user.
+// StartCluster creates and starts a server, with options such as "fsync=off". It
+// is stopped when the test ends. PostgreSQL does not run as root, so root starts
+// it as another user.
 func StartCluster(t testing.TB, options ...string) *Cluster {
 	t.Helper()
 	return startCluster(t, options, func(c *Cluster) error {
@@ -98,7 +98,7 @@ func (c *Cluster) run(t testing.TB, args []string) {
 	})
 }
 
-// Crash ends the server like a power failure, with its data left in place.
+// Crash ends the server as a power failure would, leaving its data in place.
 func (c *Cluster) Crash() { c.process.End(syscall.SIGQUIT) } // an immediate shutdown
 
 // Restart starts a crashed server again, on the same data and port.
@@ -107,7 +107,7 @@ func (c *Cluster) Restart(t testing.TB) {
 	c.run(t, c.process.Cmd.Args[1:])
 }
 
-// Freeze suspends all processes of the server, like a machine that hangs.
+// Freeze suspends all processes of the server, as if its machine hung.
 func (c *Cluster) Freeze(t testing.TB) {
 	t.Helper()
 	c.signalAll(t, syscall.SIGSTOP)
@@ -159,7 +159,7 @@ func StartReplicated(t testing.TB) (primary, standby *Cluster) {
 }
 
 // Pause stops a standby from replaying changes. The server reports the pause
-// as requested first, and goes on replaying until it takes effect.
+// as requested first, and continues to replay until it takes effect.
 func (c *Cluster) Pause(t testing.TB) {
 	t.Helper()
 	c.query(t, "SELECT pg_get_wal_replay_pause_state() FROM pg_wal_replay_pause()")

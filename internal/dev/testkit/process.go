@@ -16,7 +16,7 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// Process is a running server. It ends with the test that started it.
+// Process is a running server. It is stopped when its test ends.
 type Process struct {
 	Cmd     *exec.Cmd
 	Address string     // host:port

@@ -17,14 +17,15 @@ import (
 	"time"
 )
 
-// RedisServer is a temporary Redis on loopback that stores nothing on disk.
+// RedisServer is a temporary Redis server on loopback that stores nothing on
+// disk.
 type RedisServer struct {
 	URL           string
 	path, address string
 	process       *Process
 }
 
-// StartRedis starts a Redis that is stopped with the test.
+// StartRedis starts a Redis server, which is stopped when the test ends.
 func StartRedis(t testing.TB) *RedisServer {
 	t.Helper()
 	s := &RedisServer{path: Redis.Ensure(t), address: FreeAddress(t)}
@@ -57,13 +58,12 @@ func StartStripeMock(t testing.TB) string {
 	t.Helper()
 	path, err := stripeMock()
 	Check(t, err)
-	// Both ports are its own choice; without an address for TLS it insists on
-	// a fixed port.
+	// It chooses both ports; without an address for TLS, it would use a fixed one.
 	return "http://" + Start(t, exec.Command(path, "-http-addr", "127.0.0.1:0", "-https-addr", "127.0.0.1:0"), stripeMockListening).Address
 }
 
-// stripeMock builds the program, or finds it in Go's build cache. It is a module
-// of its own, so that its dependencies do not become ours.
+// stripeMock builds the program, or finds it in Go's build cache. It is a separate
+// module, so that its dependencies do not become ours.
 var stripeMock = sync.OnceValues(func() (string, error) {
 	_, file, _, _ := runtime.Caller(0)
 	cmd := exec.Command("go", "tool", "-C", filepath.Join(filepath.Dir(file), "stripemock"), "-n", "stripe-mock")
@@ -86,7 +86,8 @@ type Proxy struct {
 	open     map[net.Conn]bool
 }
 
-// StartProxy starts a proxy to the database at a URL. It ends with the test.
+// StartProxy starts a proxy to the database at a URL. It is stopped when the test
+// ends.
 func StartProxy(t testing.TB, database string) *Proxy {
 	t.Helper()
 	u, err := url.Parse(database)

@@ -86,7 +86,7 @@ func (s *SMTPServer) Start(t testing.TB) {
 	}
 }
 
-// Stop stops the server; it keeps the emails it has received.
+// Stop stops the server. The emails it has received remain available.
 func (s *SMTPServer) Stop() { s.stop() }
 
 // Wait returns the next email to an address as raw text, and fails the test if

@@ -102,7 +102,7 @@ func (n Need) Ensure(t testing.TB) string {
 		if os.Geteuid() == 0 || manager.name == "brew" {
 			fmt.Fprintf(os.Stderr, "installing %s: %s\n", n.name, command)
 			if manager.name == "apt-get" {
-				_ = run("apt-get update -q") // an old list may do
+				_ = run("apt-get update -q") // an old list may be sufficient
 			}
 			if err := run(command); err == nil && n.find() != "" {
 				return n.find()
@@ -122,7 +122,7 @@ func run(command string) error {
 	return cmd.Run()
 }
 
-// NPM installs the packages of the lock file in dir, unless they are there.
+// NPM installs the packages of the lock file in dir, unless they are installed.
 func NPM(t testing.TB, dir string) {
 	t.Helper()
 	Node.Ensure(t)
@@ -196,9 +196,9 @@ func CleanEnv() []string {
 	})
 }
 
-// notesVariable is the environment variable with the file in which skipped
-// tests say why. Withpostgres prints it at the end, so that no test is skipped
-// silently.
+// notesVariable is the environment variable with the file to which skipped tests
+// write their reasons. Withpostgres prints it at the end, so that no test is
+// skipped silently.
 const notesVariable = "TEST_NOTES"
 
 // SkipUnsupported skips a test that this machine does not support.

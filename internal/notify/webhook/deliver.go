@@ -22,7 +22,7 @@ import (
 
 const (
 	// roundSize is how many events are sent before their outcomes are recorded.
-	// A crash can make us send this many again.
+	// After a crash, up to this many are sent again.
 	roundSize = 200
 	// pageSize is how many new events are read at once.
 	pageSize = 50

@@ -195,7 +195,7 @@ func (w *Webhooks) Replay(ctx context.Context, e *ent.Endpoint, id string) error
 		Update(func(u *ent.DeliveryUpsert) { u.SetNextAt(now) }).Exec(ctx)
 }
 
-// ReplaySince sends all events again that were published since a time.
+// ReplaySince sends all events published since a time again.
 func (w *Webhooks) ReplaySince(ctx context.Context, e *ent.Endpoint, since time.Time) error {
 	if err := checkSending(e); err != nil {
 		return err

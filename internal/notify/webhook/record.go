@@ -66,8 +66,8 @@ func waitUntil(done []*task, now time.Time) (until time.Time) {
 	return until
 }
 
-// record stores the outcomes. Those that are not stored make us send events
-// twice, so it keeps trying for as long as an import may lock the database.
+// record stores the outcomes. Events whose outcome is not stored are sent twice,
+// so it keeps trying for as long as an import may lock the database.
 func (r *round) record(ctx context.Context) error {
 	shutdown := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timing.locked)
@@ -110,7 +110,7 @@ func (r *round) recordOnce(ctx context.Context) error {
 		if found, err := update.Save(ctx); err != nil || found == 0 {
 			return err
 		}
-		// A replay that moved the position back in the meantime wins.
+		// A replay that moved the position back in the meantime takes precedence.
 		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.Position(e.Position)).SetPosition(position).Exec(ctx); err != nil {
 			return err
 		}

@@ -165,10 +165,10 @@ func (s *scheduler) available(now time.Time) predicate.Endpoint {
 	return endpoint.Or(endpoint.LeasedBy(""), endpoint.LeasedUntilLT(now))
 }
 
-// choose returns as many due endpoints as there are free workers, those first
-// that have waited longest, and the endpoints that workers are delivering to.
-// Failing endpoints have a limit of their own, so that unresponsive receivers
-// do not delay the others.
+// choose returns as many due endpoints as there are free workers, starting with
+// those that have waited longest, and the endpoints that workers are delivering
+// to. Failing endpoints have their own limit, so that unresponsive receivers do
+// not delay the others.
 func (s *scheduler) choose(due []*ent.Endpoint) (chosen []*ent.Endpoint, working []int) {
 	slices.SortFunc(due, func(a, b *ent.Endpoint) int { return a.LeasedUntil.Compare(b.LeasedUntil) })
 	s.mu.Lock()

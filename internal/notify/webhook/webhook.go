@@ -3,9 +3,9 @@
 //
 // An endpoint has a position in the journal, and the events after it are sent
 // in order. An event that fails gets a Delivery row with the time of its next
-// attempt. Positions and deliveries say everything about what is due, so an
-// import records work for webhooks by writing its journal entries. Servers
-// share the work by leasing endpoints; see Run.
+// attempt. Positions and deliveries determine what is due, so an import schedules
+// webhooks by writing its journal entries. Servers share the work by leasing
+// endpoints; see Run.
 package webhook
 
 import (
@@ -33,8 +33,8 @@ type Config struct {
 	Store       *store.Store
 	Mail        *mail.Mailer
 	Log         *slog.Logger
-	// Loopback allows endpoints on this machine, also over plain HTTP. It is
-	// meant for servers that are themselves reachable only from this machine.
+	// Loopback allows endpoints on this machine, even over plain HTTP. It is meant
+	// for servers that are themselves reachable only from this machine.
 	Loopback bool
 }
 

@@ -63,8 +63,8 @@ func checkDatabase(ctx context.Context, cfg *Config, r report) {
 
 const connectionAdvice = "Check that the database runs, that this machine can connect to it, and that its setting is correct."
 
-// databaseError reports a failed query. Advice is for errors that databaseAdvice
-// does not have.
+// databaseError reports a failed query. Advice applies to errors that are not in
+// databaseAdvice.
 func (r report) databaseError(ctx context.Context, check string, state State, err error, advice string) {
 	message, cause := explain(ctx, err)
 	r.add(check, state, sentence(message), cmp.Or(databaseAdvice[message], advice), cause)
@@ -76,7 +76,7 @@ var databaseAdvice = map[string]string{
 	"the database that DATABASE_URL names does not exist":         "Create it with the encoding UTF8, or correct DATABASE_URL.",
 	"the database does not allow this user to do that":            "Make the user the owner of the database, or grant it all privileges.",
 	"the database's disk is full":                                 "Free some disk space.",
-	"the database cannot be written to":                           "Give palmares' user write access to the file and its folder, and check that the disk is not mounted read-only.",
+	"the database cannot be written to":                           "Give the user that runs palmares write access to the file and its folder, and check that the disk is not mounted read-only.",
 	"the database file is damaged, or is not a palmares database": "Restore a backup: see deploy/README.md.",
 }
 
@@ -143,9 +143,9 @@ func checkDiskSpace(dir string, databaseSize int64, r report) {
 	}
 	available, used := formatBytes(free), formatBytes(databaseSize)
 	r.addFirst("disk", nil, []outcome{
-		{free < diskWrong, Wrong, fmt.Sprintf("Only %s of disk space are free.", available), "Free some disk space: the next import may fail."},
-		{free < diskWarning || free < databaseSize, Warning, fmt.Sprintf("%s of disk space are free, and the database has %s.", available, used), "Free some disk space: an import or a backup may need as much as the database."},
-		{true, OK, available + " of disk space are free.", ""},
+		{free < diskWrong, Wrong, fmt.Sprintf("Only %s of disk space is free.", available), "Free some disk space: the next import may fail."},
+		{free < diskWarning || free < databaseSize, Warning, fmt.Sprintf("%s of disk space is free, and the database takes up %s.", available, used), "Free some disk space: an import or a backup may need as much as the database."},
+		{true, OK, available + " of disk space is free.", ""},
 	})
 }
 
@@ -207,7 +207,7 @@ func checkReplica(ctx context.Context, cfg *Config, r report) {
 	if cfg.ReadURL == "" {
 		return
 	}
-	const fallback = " Servers read from DATABASE_URL meanwhile."
+	const fallback = " Until it is available, servers read from DATABASE_URL."
 	var isReplica, paused bool
 	read, err := store.Open(ctx, store.Config{DatabaseURL: cfg.ReadURL})
 	if err == nil {

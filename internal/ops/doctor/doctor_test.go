@@ -9,7 +9,8 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// The wrong clock can be this machine's or the other one's.
+// The databases' clocks are compared with the server's, which may be ahead or
+// behind.
 func TestClockOffsets(t *testing.T) {
 	redis, database := testkit.StartRedis(t).URL, testkit.Postgres(t)
 	db := testkit.Open(t, database)

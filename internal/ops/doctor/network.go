@@ -181,7 +181,7 @@ func checkRedis(ctx context.Context, cfg *Config, r report) {
 		after, err = cfg.Now(), cmp.Or(info.Err(), err)
 	}
 	if err != nil {
-		const fallback = " Each server counts requests on its own meanwhile."
+		const fallback = " Until it is available, each server counts requests on its own."
 		codes := []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR invalid password", "ERR AUTH"}
 		var timeout net.Error
 		timedOut := ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout()

@@ -56,7 +56,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		`palmares_build_info{goversion="go`,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("got no %s in\n%s", want, text)
+			t.Errorf("got\n%s\nwant %s", text, want)
 		}
 	}
 	for _, never := range []string{"admin", `duration_seconds_count{route="/graphql"}`, `route="/status"`} {
@@ -77,7 +77,7 @@ func TestObservingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkObserve measures the cost of metrics for each request.
+// BenchmarkObserve measures what metrics cost per request.
 func BenchmarkObserve(b *testing.B) {
 	m, o := New("test"), observed("pro", 200, 10*time.Microsecond)
 	link := m.Link(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { m.Observe(o, "/api/v1/tools/{slug}") }))

@@ -49,7 +49,7 @@ func TestAllFilesAreListed(t *testing.T) {
 	}
 	for _, file := range found {
 		if name := strings.TrimSuffix(file.Name(), ".md"); !slices.Contains(order, name) {
-			t.Errorf("%s is missing in order", name)
+			t.Errorf("got no %s in order, want every guide", name)
 		}
 	}
 	all, err := read(testConfig)
@@ -90,7 +90,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: got %d h1 elements, want 1", path, n)
 		}
 		if err := wellFormed(page); err != nil {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: got %v, want well-formed HTML", path, err)
 		}
 		for _, id := range duplicates(regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1)) {
 			t.Errorf("%s: got the id %s twice, want unique ids", path, id)
@@ -255,7 +255,7 @@ func TestLLMs(t *testing.T) {
 	}
 	for _, want := range []string{testConfig.Credit, "\n## REST\n\n- [/api/v1/tools](https://catalog.example/api/v1/tools): Tools.\n", "\n## Optional\n"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing", want)
+			t.Errorf("got %s, want %q", text, want)
 		}
 	}
 	for _, link := range regexp.MustCompile(`\]\(https://catalog\.example(/(?:guides|llms)[^)]*)\)`).FindAllStringSubmatch(text, -1) {
@@ -267,7 +267,7 @@ func TestLLMs(t *testing.T) {
 	for _, name := range order {
 		guide := send(handler, "GET", root+"/"+name+".md").Body.String()
 		if !strings.Contains(text, "/guides/"+name+".md): ") || !strings.Contains(full, strings.TrimSpace(guide)) {
-			t.Errorf("%s is missing", name)
+			t.Errorf("got no guide %s in %s or %s, want it in both", name, llms, llmsFull)
 		}
 	}
 	if strings.Contains(full, "](/") {

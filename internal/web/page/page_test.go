@@ -28,7 +28,7 @@ func TestAssets(t *testing.T) {
 	got := httptest.NewRecorder()
 	handler.ServeHTTP(got, compressed)
 	if got.Header().Get("Content-Encoding") == "" || got.Header().Get("Vary") != "Accept-Encoding" {
-		t.Errorf("got %v, want a compressed style", got.Header())
+		t.Errorf("got %v, want a compressed style sheet", got.Header())
 	}
 	for _, path := range []string{"/assets/style.css", "/assets/nothing", "/assets/..%2fpage.go", "/assets/", "/assets/style-000000000000.css"} {
 		got := httptest.NewRecorder()

@@ -101,7 +101,7 @@ func TestAsOfValues(t *testing.T) {
 	get(t, handler, "/tools/plmue?as_of=5", 404, "There is no tool “plmue” as of release 5.")
 	get(t, handler, "/tools/plmue?as_of=2026-08-01", 404, "There is no tool “plmue” as of 2026-08-01.")
 	if got := visit(handler, http.MethodGet, "/tools/?as_of=5"); got.Header().Get("Location") != "/tools?as_of=5" {
-		t.Errorf("trailing slash: got a redirect to %q, want as_of kept", got.Header().Get("Location"))
+		t.Errorf("trailing slash: got a redirect to %q, want /tools?as_of=5", got.Header().Get("Location"))
 	}
 
 	empty := newSite(t, testkit.Open(t, testkit.SQLite(t)))
@@ -121,7 +121,8 @@ func TestPagingAsOf(t *testing.T) {
 		`rel="prev" href="/tools?as_of=1&amp;page=1&amp;sort=name_asc"`, `rel="next" href="/tools?as_of=1&amp;page=3&amp;sort=name_asc"`)
 }
 
-// Tools that are retired or removed by now have a page as of then.
+// Tools that were retired or removed later still have a page as of an earlier
+// release.
 func TestFormerToolsAsOf(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one"), feedtest.Tool("two"), feedtest.Tool("removed")))
@@ -145,12 +146,13 @@ func TestFormerToolsAsOf(t *testing.T) {
 			get(t, handler, target, 404, "It has been removed from the catalog.", `<a class="button" href="/tools/removed?as_of=2">View it as of release 2</a>`)
 		}
 		if body := get(t, handler, "/tools/new?as_of=1", 404, "There is no tool “new” as of release 1.", `<a href="/tools/new"`); strings.Contains(body, "removed") {
-			t.Error("got a later tool as removed, want it only suggested")
+			t.Error("tool added later: got it shown as removed, want it only suggested")
 		}
 	})
 }
 
-// The cache distinguishes releases, and notices a new one for a day.
+// Each release has its own cached pages, and a page as of a day changes when a
+// new release of that day is published.
 func TestCachingAsOf(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		price := func(price string) []byte {
@@ -178,12 +180,12 @@ func TestCachingAsOf(t *testing.T) {
 		check("/tools/one?as_of=2", "30")
 		check("/tools/one?as_of=2026-11-01", "40")
 		if got := visit(handler, http.MethodGet, "/tools/one?as_of=1").Header(); got.Get("Cache-Control") != "public, max-age=0, s-maxage=60, stale-while-revalidate=3600" || got.Get("Etag") == "" {
-			t.Errorf("got %v, want a page that is cached like others", got)
+			t.Errorf("got %v, want the caching headers of other pages", got)
 		}
 	})
 }
 
-// The links to the API of a page as of a release read that release.
+// On a page as of a release, the links to the API read that release.
 func TestAPILinksAsOf(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publishEditions(t, s)
@@ -197,7 +199,7 @@ func TestAPILinksAsOf(t *testing.T) {
 			t.Errorf("%s: got a link to REST: %t, want %t", target, !hasREST, hasREST)
 		}
 		if strings.Contains(body, `href="/explorer?path=`) {
-			t.Errorf("%s: got a link to the operation of a REST path, which has no release", target)
+			t.Errorf("%s: got a link to the operation of a REST path, want none, as it has no release", target)
 		}
 		_, rest, _ := strings.Cut(body, `href="/explorer?query=`)
 		address, _, _ := strings.Cut(rest, `"`)
@@ -262,7 +264,7 @@ func TestVersionHistory(t *testing.T) {
 		if got := versions(body); !slices.Equal(got, want) {
 			t.Errorf("got versions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		// As of a release, it ends there.
+		// As of a release, the history ends with that release.
 		for target, from := range map[string]int{"/cimetiere/one?as_of=5": 2, "/tools/one?as_of=3": 4, "/tools/one?as_of=1": 6} {
 			if got := versions(get(t, handler, target, 200)); !slices.Equal(got, want[from:]) {
 				t.Errorf("%s: got versions\n%s\nwant\n%s", target, strings.Join(got, "\n"), strings.Join(want[from:], "\n"))
@@ -283,10 +285,10 @@ func TestLongVersionHistory(t *testing.T) {
 	handler := newSite(t, s)
 	body := get(t, handler, "/tools/one", 200, "Show 45 older versions", "Older versions are not shown here.", `href="/api/v1/tools/one/versions"`)
 	if got := versions(body); len(got) != 50 || !strings.HasSuffix(got[49], "from 9 €/mois →to 10 €/mois;") {
-		t.Errorf("got %d versions to %s, want 50", len(got), got[len(got)-1])
+		t.Errorf("got %d versions, the last of them %s, want 50 down to 10 €/mois", len(got), got[len(got)-1])
 	}
 
-	// The list of releases has pages.
+	// The list of releases is paginated.
 	first := get(t, handler, "/releases", 200, "60 releases", `<th scope="row">60 <`, `<th scope="row">11</th>`)
 	if strings.Contains(first, `<th scope="row">10</th>`) || strings.Contains(first, ">Newest</a>") {
 		t.Error("got more than a page of releases, want 50")
@@ -303,7 +305,7 @@ func TestReleases(t *testing.T) {
 		body := get(t, newSite(t, s), "/releases", 200, "8 releases", `<time datetime="2026-07-07">2026-07-07</time>`, `<td class="number wide-only">43</td>`,
 			`<a href="/tools?as_of=1" rel="nofollow">View<span class="visually-hidden"> release 1</span></a>`, `8 <span class="mark">current</span>`, `max="2026-11-10"`)
 		if strings.Contains(body, "as_of=8") || strings.Contains(body, "not retained") {
-			t.Error("got a wrong link, want seven earlier releases and the current catalog")
+			t.Error("got a link to release 8 or a pruned release, want links to seven earlier releases")
 		}
 		get(t, newSite(t, s), "/", 200, `<a href="/releases">release 8</a>`, `<li><a href="/releases">Releases</a></li>`)
 
@@ -316,7 +318,7 @@ func TestReleases(t *testing.T) {
 			t.Error("got a link to a pruned release, want none")
 		}
 		get(t, handler, "/tools?as_of=3", 404, "Release not found", "releases 4 (2026-06-09) to 8 (2026-11-10) can.")
-		// Versions from before are still listed, without a link.
+		// Versions from pruned releases are still listed, without a link.
 		body = get(t, handler, "/tools/plume", 200, `<a href="/tools/plume?as_of=4" rel="nofollow">release 4</a>`, "<strong>Added</strong> in release 1\n")
 		if strings.Contains(body, "as_of=1") {
 			t.Error("got a link to a pruned release, want none")

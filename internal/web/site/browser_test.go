@@ -57,7 +57,7 @@ func TestUnusualPagesInBrowser(t *testing.T) {
 	}
 
 	wide := testkit.Open(t, testkit.SQLite(t))
-	for _, word := range []string{"Anticonstitutionnellement", "Intergouvernementalisation"} { // the history of versions has both
+	for _, word := range []string{"Anticonstitutionnellement", "Intergouvernementalisation"} { // the version history shows both
 		if _, err := feed.Import(t.Context(), wide, bytes.NewReader(catalogOfLongWords(word)), feed.Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func checkWidth(t *testing.T, p *browser.Page) {
 	}
 }
 
-// catalogOfLongWords has names without a place to break a line.
+// catalogOfLongWords returns a catalog of names that no line can break.
 func catalogOfLongWords(word string) []byte {
 	word = strings.Repeat(word, 4)
 	score := 6.66
@@ -152,7 +152,7 @@ func TestAlignment(t *testing.T) {
 		atMost("width of the histogram", `box(document.querySelector(".histogram")).width`, 450)
 
 		p.Go(base + "/tools/plume")
-		if width > 360 { // where they are in one row
+		if width > 360 { // where the figures are in one row
 			atMost("difference between the tops of the figures", `spread(all(".figures dd").map(figure => box(figure).top))`, 0.5)
 			atMost("difference between the tops of their names", `spread(all(".figures dt").map(name => box(name).top))`, 0.5)
 

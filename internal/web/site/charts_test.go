@@ -27,7 +27,7 @@ func TestPriceChart(t *testing.T) {
 		t.Errorf("got labels %+v, want %+v", c.Labels, labels)
 	}
 	if newPriceChart([]historyEntry{{At: "2026-01-01", Price: "10 €/mois"}, {At: "2026-01-11", Price: "10 €/mois"}}, "mois", "2026-04-11") != nil {
-		t.Error("got a chart of a price that never changed, want none")
+		t.Error("unchanged price: got a chart, want none")
 	}
 }
 
@@ -60,10 +60,10 @@ func TestPriceLabelsDoNotOverlap(t *testing.T) {
 				room.left, room.right = l.X-width, l.X
 			}
 			if room.left < 0 || room.right > c.Width || room.top < 0 || room.bottom > c.Base {
-				t.Errorf("%d: %+v is outside the chart", shift, l)
+				t.Errorf("%d: got label %+v outside the chart, want it inside", shift, l)
 			}
 			if slices.ContainsFunc(append(taken, lineBoxes(c.Points)...), room.overlaps) {
-				t.Errorf("%d: %+v covers something", shift, l)
+				t.Errorf("%d: got label %+v over another one or the line, want no overlap", shift, l)
 			}
 			taken = append(taken, room)
 		}

@@ -59,7 +59,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// Clients that do not accept HTML get JSON for unknown paths.
+// Clients that do not accept HTML receive JSON for unknown paths.
 func TestUnknownPathsAsJSON(t *testing.T) {
 	w := httptest.NewRecorder()
 	onSQLite(t).ServeHTTP(w, httptest.NewRequest("GET", "/nothing", nil))
@@ -120,7 +120,7 @@ func TestDatabaseUnavailable(t *testing.T) {
 		body := get(t, handler, "/tools/aiguillage", 503, "The catalog is unavailable", "try this one again in a minute")
 		for _, word := range []string{"sql", "closed", "database is"} {
 			if strings.Contains(body, word) {
-				t.Errorf("got %q from the database's own message, want our text only", word)
+				t.Errorf("got %q from the database's error, want only the public message", word)
 			}
 		}
 		if got := visit(handler, http.MethodGet, "/tools/aiguillage").Header().Get("Retry-After"); got == "" {
@@ -141,8 +141,8 @@ func TestTrailingSlash(t *testing.T) {
 	}
 }
 
-// Suggestions work in a large catalog, for items anywhere in its lists.
-func TestSuggestionsInALargeCatalog(t *testing.T) {
+// Suggestions include items from anywhere in the lists of a large catalog.
+func TestSuggestionsInLargeCatalog(t *testing.T) {
 	const many = 450
 	tool := func(i int) string {
 		return fmt.Sprintf("%s-%s-%d", []string{"galet", "plume", "voix"}[i%3], []string{"pro", "nova"}[i%2], i)

@@ -19,7 +19,7 @@ import (
 	"palmares/internal/web/site"
 )
 
-// newSite returns a handler of the pages.
+// newSite returns a handler that serves the pages.
 func newSite(t testing.TB, s *store.Store) http.Handler {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -43,7 +43,7 @@ func publish(t testing.TB, s *store.Store, catalog []byte) {
 	}
 }
 
-// onDemo runs a test over the demo catalog on each database.
+// onDemo runs a test with the demo catalog on each database.
 func onDemo(t *testing.T, test func(t *testing.T, handler http.Handler)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -52,7 +52,8 @@ func onDemo(t *testing.T, test func(t *testing.T, handler http.Handler)) {
 	})
 }
 
-// onSQLite is for tests that do not depend on the database.
+// onSQLite returns the pages of the demo catalog on SQLite, for tests that do
+// not depend on the database.
 func onSQLite(t testing.TB) http.Handler {
 	t.Helper()
 	s := testkit.Open(t, testkit.SQLite(t))
@@ -69,7 +70,7 @@ func visit(handler http.Handler, method, target string) *httptest.ResponseRecord
 	return w
 }
 
-// get checks the status of a page and that it contains texts.
+// get returns a page, and checks its status and that it contains the texts.
 func get(t *testing.T, handler http.Handler, target string, status int, texts ...string) string {
 	t.Helper()
 	got := visit(handler, http.MethodGet, target)
@@ -79,7 +80,7 @@ func get(t *testing.T, handler http.Handler, target string, status int, texts ..
 	body := got.Body.String()
 	for _, text := range texts {
 		if !strings.Contains(body, text) {
-			t.Errorf("%s: %q is missing", target, text)
+			t.Errorf("%s: got no %q, want it on the page", target, text)
 		}
 	}
 	return body

@@ -19,7 +19,7 @@ func from(address string) context.Context {
 	return (&Site{}).withVisitor(r)
 }
 
-// A visitor cannot occupy all slots.
+// A visitor cannot take up all slots.
 func TestLimitPerVisitor(t *testing.T) {
 	synctest.Test(t, testLimitPerVisitor)
 }
@@ -61,7 +61,7 @@ func testLimitPerVisitor(t *testing.T) {
 	synctest.Wait()
 	held[0]()
 	if err := <-acquired; err != nil {
-		t.Errorf("got %v after a slot is free, want no error", err)
+		t.Errorf("once a slot is free: got %v, want no error", err)
 	}
 	held[1]()
 	if len(l.visitors) != 0 || !l.total.TryAcquire(maxRendering) {
@@ -69,8 +69,8 @@ func testLimitPerVisitor(t *testing.T) {
 	}
 }
 
-// All visitors together are limited, too, and a visitor with too many pages is
-// rejected at once.
+// The slots of all visitors are limited too, and a visitor with too many waiting
+// pages is rejected immediately.
 func TestLimitInTotal(t *testing.T) {
 	synctest.Test(t, testLimitInTotal)
 }
@@ -99,7 +99,7 @@ func testLimitInTotal(t *testing.T) {
 	}
 	start := time.Now()
 	if _, err := l.acquire(from("192.0.2.8:1")); !errors.Is(err, errBusy) || time.Since(start) != 0 {
-		t.Errorf("too many pages: got %v after %v, want %v at once", err, time.Since(start), errBusy)
+		t.Errorf("too many pages: got %v after %v, want %v immediately", err, time.Since(start), errBusy)
 	}
 	time.Sleep(maxWait) // until the waiting pages have given up
 	synctest.Wait()

@@ -73,7 +73,7 @@ func TestFiltersAndOrder(t *testing.T) {
 		up, down := listed(get(t, handler, "/tools?sort=name_asc", 200)), listed(get(t, handler, "/tools?sort=name_desc", 200))
 		slices.Reverse(down)
 		if len(up) != len(all) || !slices.Equal(up, down) {
-			t.Errorf("sort: got %v and, reversed, %v, want the same", up, down)
+			t.Errorf("sort: got %v ascending and %v descending reversed, want the same", up, down)
 		}
 		get(t, handler, "/tools?q=nobodyhasthis", 200, "No tools match your filters.", "Show all tools")
 		get(t, handler, "/tools?page=9", 200, "past the end of the list", `href="/tools?page=1"`)
@@ -96,7 +96,7 @@ func TestPaging(t *testing.T) {
 		handler := newSite(t, s)
 		first := get(t, handler, "/tools?sort=name_asc", 200, "1–50 of 120", "Page 1 of 3", `rel="next" href="/tools?page=2&amp;sort=name_asc"`)
 		if strings.Contains(first, `rel="prev"`) {
-			t.Error("got a previous page before the first, want none")
+			t.Error("first page: got a link to a previous page, want none")
 		}
 		get(t, handler, "/tools?sort=name_asc&page=2", 200, "51–100 of 120", `rel="prev" href="/tools?page=1&amp;sort=name_asc"`)
 		last := get(t, handler, "/tools?page=3", 200, "101–120 of 120")
@@ -143,19 +143,18 @@ func TestRESTLink(t *testing.T) {
 	}
 }
 
-// Prices of different periods are not drawn in one chart.
+// Prices for different billing periods are not drawn in one chart.
 func TestPricesOfSeveralPeriods(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
 	publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price, tool.UpdatedAt = "240 €/an", "2026-11-02" })))
 	body := get(t, newSite(t, s), "/tools/one", 200, "cannot be charted", "20 €/mois", "240 €/an")
 	if strings.Contains(body, "has not changed") {
-		t.Error("got \"has not changed\", want a change")
+		t.Error(`got "has not changed", want the change listed`)
 	}
 }
 
-// Text from the catalog is escaped.
-func TestHTMLInTheCatalog(t *testing.T) {
+func TestCatalogTextIsEscaped(t *testing.T) {
 	const evil = `<script>alert("1")</script>`
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, feedtest.Catalog("2026-11-01",
@@ -184,7 +183,7 @@ func TestHTMLInTheCatalog(t *testing.T) {
 	}
 }
 
-// Tools and retired tools redirect to each other's pages.
+// The page of a retired tool redirects to the graveyard, and the other way round.
 func TestRetiredToolsRedirect(t *testing.T) {
 	handler := onSQLite(t)
 	body := get(t, handler, "/cimetiere", 200)
@@ -219,7 +218,7 @@ var (
 	categoryRow  = regexp.MustCompile(`(?s)<tr>\s*<th scope="row"><a href="/tools\?category=([a-z]+)".*?<span class="score">([\d.]+)</span>.*?<rect width="([\d.]+)" height="6"/>`)
 )
 
-// The bars match the table.
+// The bars of the histogram match its table.
 func TestHistogram(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		body := get(t, handler, "/", 200)
@@ -244,7 +243,7 @@ func TestHistogram(t *testing.T) {
 			top, _ := strconv.ParseFloat(bar[1], 64)
 			height, _ := strconv.ParseFloat(bar[2], 64)
 			if bar[3] != shown[i] || math.Abs(height-120*float64(n)/float64(most)) > 0.1 || math.Abs(top+height-136) > 0.1 {
-				t.Errorf("got a bar for %s from %v with height %v, want %s in proportion", bar[3], top, height, shown[i])
+				t.Errorf("got a bar for %s at %v with height %v, want one for %s in proportion", bar[3], top, height, shown[i])
 			}
 		}
 	})
@@ -262,7 +261,7 @@ func TestCategoryBars(t *testing.T) {
 			average, _ := strconv.ParseFloat(row[2], 64)
 			width, _ := strconv.ParseFloat(row[3], 64)
 			if len(row[2]) != len("7.64") || math.Abs(width-10*average) > 0.05 || width < 10 {
-				t.Errorf("%s: got width %s for %s, want ten times that", row[1], row[3], row[2])
+				t.Errorf("%s: got a bar %s wide for an average of %s, want ten times the average", row[1], row[3], row[2])
 			}
 		}
 	})
@@ -279,7 +278,7 @@ func TestPriceChartOfDemo(t *testing.T) {
 	})
 }
 
-// written marks text from the catalog.
+// written is the text that the catalog contains, to tell it from the pages' own.
 const written = "Écrit"
 
 // Text from the catalog is marked as French, and nothing else is.

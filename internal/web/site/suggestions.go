@@ -59,7 +59,7 @@ func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Sugge
 }
 
 // lastPage returns the page of a removed tool as of the last release that had it,
-// if that can be read.
+// if that release can be read.
 func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (last page.Suggestion) {
 	slug := strings.TrimSpace(r.PathValue("slug"))
 	if route == nil || route.name != "tool" && route.name != "retired" {
@@ -90,7 +90,7 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 	return page.Suggestion{Path: newest.pageAsOf(slug, newest.LastRelease), Name: fmt.Sprintf("View it as of release %d", newest.LastRelease)}
 }
 
-// suggestPages also knows the names that pages have in the menu.
+// suggestPages also compares the names that pages have in the menu.
 func (s *Site) suggestPages(name string) (found []page.Suggestion) {
 	paths := map[string]string{"comparisons": "/comparatifs", "graveyard": "/cimetiere", "api": "/docs"}
 	for _, path := range append([]string{"/tools", "/comparatifs", "/categories", "/cimetiere", releasesPath}, s.OtherPages...) {

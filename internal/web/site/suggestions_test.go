@@ -11,8 +11,8 @@ import (
 	"palmares/internal/web/page"
 )
 
-// fakeReader returns one tool, named after the number of the read. Each read
-// waits for a value from results.
+// fakeReader returns one tool, whose name is the ordinal of the read. Each read
+// waits for its error from results.
 type fakeReader struct {
 	results           chan error
 	started, finished atomic.Int64
@@ -66,7 +66,7 @@ func testNamesAreReadOnce(t *testing.T) {
 	}
 }
 
-// Waiting is limited, and a failed read is retried.
+// Requests wait for names only for a limited time, and a failed read is retried.
 func TestReadingNamesFails(t *testing.T) {
 	synctest.Test(t, testReadingNamesFails)
 }

@@ -50,7 +50,7 @@ type knownReleases struct {
 	Oldest   struct{ Nodes []release }
 }
 
-// find returns a release. An old one may be known by its number only, and counts
+// find returns a release. Only the number of an old one may be known; it counts
 // as readable if all releases are.
 func (k *knownReleases) find(number int) release {
 	if i := slices.IndexFunc(k.Releases.Nodes, func(r release) bool { return r.Number == number }); i >= 0 {

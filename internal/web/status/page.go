@@ -47,7 +47,7 @@ type snapshot struct {
 	Width       int
 	Since       time.Time // first day with data
 	ReadAt      time.Time
-	Unavailable bool // the database is, now
+	Unavailable bool // whether the database is unavailable now
 }
 
 type bar struct {

@@ -48,10 +48,10 @@ func TestPage(t *testing.T) {
 		body := get().Body.String()
 		for _, text := range []string{"<strong>50.00%</strong>", `class="bad"`, "2026-11-15: 50.00%", "The target is 99%"} {
 			if !strings.Contains(body, text) {
-				t.Errorf("%q is missing", text)
+				t.Errorf("got %s, want %q", body, text)
 			}
 		}
-		// The table has the value of each bar.
+		// The table lists the value of each bar.
 		row := `<tr><th scope="row"><time datetime="2026-11-15">2026-11-15</time></th><td class="number">50.00%</td></tr>`
 		bar := `<rect class="bad" x="890" y="40" width="7" height="40" rx="1">`
 		if !strings.Contains(body, row) || !strings.Contains(body, bar) {
@@ -66,12 +66,12 @@ func TestPage(t *testing.T) {
 		got := get()
 		if text := got.Body.String(); got.Code != 200 || !strings.Contains(text, row) || !strings.Contains(text, "The database is unavailable") ||
 			!strings.Contains(text, "2026-11-15 00:10 UTC") || got.Header().Get("Cache-Control") != "no-store" {
-			t.Errorf("got %d %s without a database, want the last snapshot", got.Code, text)
+			t.Errorf("without a database: got %d %s, want the last snapshot", got.Code, text)
 		}
 	})
 }
 
-// Errors are pages, too.
+// Errors are shown as pages too.
 func TestErrorPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		p := NewPage(Config{Service: service, Store: s, Log: quiet, Healthy: alwaysHealthy})
@@ -92,7 +92,7 @@ func TestErrorPage(t *testing.T) {
 				t.Errorf("%s: got %s, want %q", method, body, want.text)
 			}
 			if (w.Header().Get("Retry-After") != "") != (want.status == 503) {
-				t.Errorf("%s: got Retry-After %q for %d", method, w.Header().Get("Retry-After"), want.status)
+				t.Errorf("%s: got Retry-After %q with %d, want it only with 503", method, w.Header().Get("Retry-After"), want.status)
 			}
 		}
 	})
@@ -154,8 +154,8 @@ func TestFrozenDatabase(t *testing.T) {
 	visit(cached, 200, "Status", false)
 
 	cluster.Freeze(t)
-	goOn := sync.OnceFunc(func() { cluster.Thaw(t) })
-	defer goOn()
+	thaw := sync.OnceFunc(func() { cluster.Thaw(t) })
+	defer thaw()
 	r.check(t.Context())
 	r.check(t.Context()) // while the first read is still running
 	if r.Healthy() {
@@ -169,7 +169,7 @@ func TestFrozenDatabase(t *testing.T) {
 	visit(cached, 200, "The database is unavailable at the moment.", true)
 	visit(newPage(), 503, "Our database is unavailable at the moment.", true)
 
-	goOn()
+	thaw()
 	for deadline := time.Now().Add(5 * time.Minute); !r.Healthy(); r.check(t.Context()) {
 		if time.Now().After(deadline) {
 			t.Fatal("got unhealthy, want healthy")

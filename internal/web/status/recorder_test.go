@@ -19,8 +19,8 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// fakeClock is a clock for tests: pass moves it forward, and setting Time makes it
-// jump.
+// fakeClock is a clock that tests move: pass lets time pass, and setting Time
+// makes it jump.
 type fakeClock struct {
 	mu sync.Mutex // a read that timed out may still use it
 	time.Time
@@ -56,7 +56,7 @@ func newRecorder(s *store.Store, c *fakeClock, failure *error) *Recorder {
 	return r
 }
 
-// checkFor checks and writes for some time.
+// checkFor runs the recorders' checks and writes for a while.
 func checkFor(t *testing.T, c *fakeClock, d time.Duration, recorders ...*Recorder) {
 	t.Helper()
 	for end := c.elapsed + d; c.elapsed < end; c.pass(30 * time.Second) {
@@ -73,12 +73,13 @@ func TestRecorder(t *testing.T) {
 		var failure error
 		one, two := newRecorder(s, at, &failure), newRecorder(s, at, &failure)
 
-		// Two servers run for two minutes, one of them for a third, with one failure.
+		// Two servers run for two minutes, and one of them for a third minute, with
+		// one failed check.
 		checkFor(t, at, 2*time.Minute, one, two)
 		failure = errors.New("lost")
 		one.check(t.Context())
 		if one.Healthy() || !two.Healthy() {
-			t.Errorf("got %v and %v, want the first to be unhealthy", one.Healthy(), two.Healthy())
+			t.Errorf("got healthy: %t and %t, want false and true", one.Healthy(), two.Healthy())
 		}
 		failure = nil
 		checkFor(t, at, time.Minute, one)
@@ -97,25 +98,25 @@ func TestRecorder(t *testing.T) {
 		}
 		today := all[len(all)-1]
 		if len(all) != shownDays || today.Minutes != 5 || today.Up != 3 {
-			t.Errorf("got %+v of %d days, want 3 minutes up of 5", today, len(all))
+			t.Errorf("got %d days and %+v today, want %d days and 3 minutes up of 5", len(all), today, shownDays)
 		}
 		if total != (Day{Minutes: 5, Up: 3}) || total.Percent() != "60.00%" {
 			t.Errorf("got %+v, %s, want 3 minutes up of 5", total, total.Percent())
 		}
 		if _, week, err := readDays(t.Context(), s, at.Time, 7); err != nil || week != total {
-			t.Errorf("got %+v, %v for a week, want %+v", week, err, total)
+			t.Errorf("week: got %+v and %v, want %+v", week, err, total)
 		}
 		if all[0].Known() || all[0].Percent() != "no data" || all[0].Date.Format(time.DateOnly) != "2026-08-18" {
-			t.Errorf("got %+v for the first day, want no data", all[0])
+			t.Errorf("first day: got %+v, want no data", all[0])
 		}
 		if row := s.Read.Minute.Query().Order(minute.ByID()).FirstX(t.Context()); row.Requests != 4 || row.Failed != 0 {
-			t.Errorf("got %d checks, %d failed, want 4 of both servers", row.Requests, row.Failed)
+			t.Errorf("got %d checks, %d failed, want 4 from both servers and none failed", row.Requests, row.Failed)
 		}
 
 		// A day later, the rest of that day counts as down.
 		all, _, err = readDays(t.Context(), s, at.AddDate(0, 0, 1), shownDays)
 		if err != nil || all[shownDays-2].Minutes != 12*60 || all[shownDays-2].Up != 3 || all[shownDays-1].Up != 0 {
-			t.Errorf("got %+v, %v for yesterday, want 3 minutes up of 720", all[shownDays-2], err)
+			t.Errorf("yesterday: got %+v and %v, want 3 minutes up of 720", all[shownDays-2], err)
 		}
 	})
 }
@@ -140,11 +141,11 @@ func TestFailedWrite(t *testing.T) {
 	if row := s.Read.Minute.Query().OnlyX(t.Context()); row.Requests != 5 {
 		t.Errorf("got %d checks, want 5", row.Requests)
 	}
-	// At the end, the current minute is written, too.
+	// When the server stops, the current minute is written too.
 	checks(1)
 	r.Run(ended)
 	if row := s.Read.Minute.Query().OnlyX(t.Context()); row.Requests != 6 {
-		t.Errorf("got %d checks at the end, want 6", row.Requests)
+		t.Errorf("after the server stopped: got %d checks, want 6", row.Requests)
 	}
 	// The number of pending minutes is limited.
 	for i := range maxPending + 10 {
@@ -156,7 +157,7 @@ func TestFailedWrite(t *testing.T) {
 	}
 }
 
-// A read that exceeds its timeout counts as failed, and no other one is started
+// A read that exceeds its timeout counts as failed, and no other read starts
 // until it returns.
 func TestSlowDatabase(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
@@ -172,13 +173,13 @@ func TestSlowDatabase(t *testing.T) {
 	wait.Until(t, "the database is read", func() bool { return reads.Load() > 0 })
 	r.check(t.Context())
 	if c := r.pending[r.current]; r.Healthy() || reads.Load() != 1 || c.failed == 0 {
-		t.Errorf("got %v after %d reads: %+v, want 1 read and failures", r.Healthy(), reads.Load(), c)
+		t.Errorf("got healthy: %t after %d reads: %+v, want false after 1 read, and failures", r.Healthy(), reads.Load(), c)
 	}
 	close(release)
 	r.checkTimeout = time.Minute
 	r.check(t.Context())
 	if !r.Healthy() || reads.Load() != 2 {
-		t.Errorf("got %v after %d reads, want to be healthy after 2", r.Healthy(), reads.Load())
+		t.Errorf("got healthy: %t after %d reads, want true after 2", r.Healthy(), reads.Load())
 	}
 }
 
@@ -264,12 +265,12 @@ func TestStartWithWrongClock(t *testing.T) {
 		checkFor(t, at, 10*time.Minute, ahead)
 		ahead.write(t.Context(), true)
 		if _, total, err := readDays(t.Context(), s, real.Add(writeDelay), shownDays); err != nil || total.Up < 9 || total.Up != total.Minutes-1 && total.Up != total.Minutes {
-			t.Errorf("got %+v, %v, want the earlier minutes", total, err)
+			t.Errorf("got %+v and %v, want the minutes recorded before", total, err)
 		}
 	})
 }
 
-// A timeout just after an outage is still the outage's fault.
+// Just after an outage, the server is healthy again, but has not been for long.
 func TestHealthyFor(t *testing.T) {
 	failing := true
 	r := &Recorder{

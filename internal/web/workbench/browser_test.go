@@ -33,7 +33,7 @@ func start(t *testing.T, pages *http.ServeMux, schema http.HandlerFunc) string {
 	return server.URL
 }
 
-// currentAssets returns what `make assets` builds.
+// currentAssets returns the files that `make assets` builds.
 func currentAssets(t *testing.T) fstest.MapFS {
 	t.Helper()
 	folder := testkit.Assets(t)
@@ -93,7 +93,7 @@ func TestExplorerLoading(t *testing.T) {
 	checkPage(t, p, "explorer-failed", browser.Look{})
 }
 
-// The loading message stays if a script does nothing, and is not shown without
+// The loading message stays if the scripts are empty, and is not shown without
 // JavaScript.
 func TestPagesWithoutScripts(t *testing.T) {
 	t.Parallel()

@@ -28,8 +28,8 @@ const (
 	SchemaPath    = "/explorer/schema.graphql"
 )
 
-// builtFiles is what `make assets` builds. Without that, it is a README only,
-// and the pages show plain lists instead.
+// builtFiles are the files that `make assets` builds. Without them, there is only
+// a README, and the pages show plain lists instead.
 //
 //go:embed built
 var builtFiles embed.FS

@@ -93,7 +93,7 @@ func scriptData(t *testing.T, page string) (e explorer) {
 	t.Helper()
 	found := script.FindStringSubmatch(page)
 	if found == nil {
-		t.Fatalf("got no data for the script in:\n%s", page)
+		t.Fatalf("got no data for the script, want some:\n%s", page)
 	}
 	if err := json.Unmarshal([]byte(found[1]), &e); err != nil {
 		t.Fatal(err)
@@ -122,16 +122,16 @@ func TestExplorerOpensQueryFromURL(t *testing.T) {
 				t.Errorf("got query %q, variables %q, headers %q, want %q, %q and none", e.Query, e.Variables, e.Headers, c.wantQuery, c.wantVariables)
 			}
 			if c.wantNote != "" && !strings.Contains(page, html.EscapeString(c.wantNote)) && !strings.Contains(html.UnescapeString(page), c.wantNote) {
-				t.Errorf("%q is missing", c.wantNote)
+				t.Errorf("got %s, want the note %q", page, c.wantNote)
 			}
 			if strings.Contains(page, "<script>alert") || strings.Contains(page, "<b>") || strings.Contains(page, "secret cause") {
-				t.Errorf("got an unescaped or internal text in:\n%s", page)
+				t.Errorf("got unescaped or internal text, want none:\n%s", page)
 			}
 		})
 	}
 }
 
-func TestExplorerHasTheUsersKey(t *testing.T) {
+func TestExplorerHasUserKey(t *testing.T) {
 	got := get(t, newHandler(withAssets, "pal_</script>"), "/explorer")
 	e := scriptData(t, got.Body.String())
 	if e.Headers != "{\n  \"Authorization\": \"Bearer pal_</script>\"\n}" {
@@ -231,7 +231,7 @@ func TestReferenceLinksToMarkdown(t *testing.T) {
 		docs := get(t, newHandler(files, ""), "/docs").Body.String()
 		for _, want := range []string{`<link rel="alternate" type="text/markdown" href="/docs.md">`, `<a href="/docs.md">`} {
 			if !strings.Contains(docs, want) {
-				t.Errorf("%s: %s is missing in:\n%s", name, want, docs)
+				t.Errorf("%s: got\n%s\nwant %s", name, docs, want)
 			}
 		}
 		if page := get(t, newHandler(files, ""), "/explorer").Body.String(); strings.Contains(page, "text/markdown") {
@@ -272,11 +272,11 @@ func TestWithoutAssets(t *testing.T) {
 	} {
 		for _, want := range wants {
 			if !strings.Contains(page, want) {
-				t.Errorf("%s is missing in:\n%s", want, page)
+				t.Errorf("got\n%s\nwant %s", page, want)
 			}
 		}
 		if strings.Contains(page, "/workbench/") || strings.Contains(page, "pal_secret") {
-			t.Errorf("got a built file or a key in:\n%s", page)
+			t.Errorf("got a built file or a key, want neither:\n%s", page)
 		}
 	}
 	if policy := get(t, handler, "/docs").Header().Get("Content-Security-Policy"); strings.Contains(policy, "unsafe") {
@@ -336,14 +336,14 @@ func TestReferenceAsMarkdown(t *testing.T) {
 		}
 		for _, text := range []string{"# palmares API reference", "## GET /api/v1/tools/{slug}", "- `slug`:", "Source : palmares (https://palmares.example)", "Example: https://palmares.example/api/v1/tools/bosco\n"} {
 			if !strings.Contains(got.Body.String(), text) {
-				t.Errorf("%s: %q is missing in %s", c.path, text, got.Body)
+				t.Errorf("%s: got %s, want %q", c.path, got.Body, text)
 			}
 		}
 	}
 }
 
-// Example requests are from the current release, looked up once per release, and
-// from the demo catalog if that fails.
+// Example requests are looked up once per release. If that fails, those of the
+// demo catalog are shown.
 func TestSamples(t *testing.T) {
 	for path, files := range map[string]fstest.MapFS{MarkdownPath: withAssets, ReferencePath: withoutAssets} {
 		lookups, release, failure := 0, 1, error(nil)
@@ -377,7 +377,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// Features of Scalar that contact other hosts are off.
+// Features of Scalar that contact other hosts are turned off.
 func TestScalarConfiguration(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), testkit.Node.Ensure(t), "--input-type=module", "--eval", `
 		import { configuration } from "./src/configuration.js";
@@ -389,7 +389,7 @@ func TestScalarConfiguration(t *testing.T) {
 	}
 	var got map[string]any
 	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("got %v for %s, want valid JSON", err, out)
 	}
 	for name, want := range map[string]any{
 		"url":                  "/document",

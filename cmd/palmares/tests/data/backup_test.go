@@ -36,8 +36,8 @@ func deployReadme(t *testing.T) string {
 	return string(text)
 }
 
-// commandBlock returns the block of commands in deploy/README.md that starts with
-// a word.
+// commandBlock returns the code block in deploy/README.md whose first command
+// starts with a word.
 func commandBlock(t *testing.T, first string) string {
 	t.Helper()
 	var found []string
@@ -47,12 +47,12 @@ func commandBlock(t *testing.T, first string) string {
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("got %d blocks of commands that start with %s, want 1", len(found), first)
+		t.Fatalf("got %d code blocks that start with %s, want 1", len(found), first)
 	}
 	return found[0]
 }
 
-// runDocumented runs commands with palmares and the tools of PostgreSQL in PATH.
+// runDocumented runs commands with palmares and the PostgreSQL tools in PATH.
 func runDocumented(t *testing.T, cfg store.Config, commands string, env ...string) {
 	t.Helper()
 	tools := testkit.PostgreSQL.Ensure(t)
@@ -63,7 +63,7 @@ func runDocumented(t *testing.T, cfg store.Config, commands string, env ...strin
 	sh := exec.Command("sh", "-eu", "-c", commands)
 	sh.Env = append(blackbox.Command(t, cfg).Env, append(env, "PATH="+here+":"+tools+":"+os.Getenv("PATH"))...)
 	if out, err := sh.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", commands, err, out)
+		t.Fatalf("%s: got %v, want success\n%s", commands, err, out)
 	}
 }
 
@@ -82,7 +82,7 @@ func backUp(t *testing.T, cfg store.Config) (file string) {
 		}
 	}
 	if strings.Count(commands, "\n") != 1 {
-		t.Fatalf("got the commands %q, want one", commands)
+		t.Fatalf("got commands %q, want one", commands)
 	}
 	runDocumented(t, cfg, commands, "BACKUP="+file)
 	return file
@@ -101,11 +101,11 @@ func restore(t *testing.T, like store.Config, file string) store.Config {
 }
 
 // A restored backup has all data, and a server continues from it.
-func TestBackupHasEverything(t *testing.T) {
+func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		in := newInbox(t)
-		key := fillWithEverything(t, cfg, in)
+		key := fillAllTables(t, cfg, in)
 		before := allRows(t, cfg)
 		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "tools_versions", "sections_versions", "tool_search", "search_words", "releases", "schema_migrations"} {
 			if before[table] == "" {
@@ -135,11 +135,11 @@ func TestBackupHasEverything(t *testing.T) {
 		had := len(in.all())
 		s := blackbox.Serve(t, restored)
 		if got := s.Call(t, http.MethodGet, "/api/embeddings/"+slugWithEmbeddings(t, s), "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
-			t.Errorf("got %d with the restored key, want 200", got.StatusCode)
+			t.Errorf("restored key: got %d, want 200", got.StatusCode)
 		}
 		newest := newestEvent(t, s)
 		blackbox.MustRun(t, blackbox.Command(t, restored, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 6})))
-		// Only polls that count against no quota may be repeated.
+		// /readyz can be polled because it does not count against a quota.
 		wait.Until(t, "the release is served", func() bool {
 			_, body := s.Get(t, "/readyz")
 			return body["release"] == 3.0
@@ -150,7 +150,7 @@ func TestBackupHasEverything(t *testing.T) {
 		})
 		for _, release := range []string{"1", "2"} {
 			if got := s.Call(t, http.MethodGet, "/api/v1/stats?as_of="+release, "", "Authorization", "Bearer "+key); got.StatusCode != 200 || got.Header.Get("X-Service-Release") != release {
-				t.Errorf("release %s after a restore and an import: got %d of release %s, want 200", release, got.StatusCode, got.Header.Get("X-Service-Release"))
+				t.Errorf("release %s after a restore and an import: got %d with release %s, want 200", release, got.StatusCode, got.Header.Get("X-Service-Release"))
 			}
 		}
 		for _, header := range in.all()[had:] {
@@ -161,9 +161,9 @@ func TestBackupHasEverything(t *testing.T) {
 	})
 }
 
-// fillWithEverything makes a server and commands write to all tables, and
-// returns when nothing is written any more.
-func fillWithEverything(t *testing.T, cfg store.Config, in *inbox) (key string) {
+// fillAllTables has a server and commands write to all tables. When it returns,
+// the server has stopped.
+func fillAllTables(t *testing.T, cfg store.Config, in *inbox) (key string) {
 	t.Helper()
 	smtp := testkit.StartSMTP(t)
 	s := blackbox.Serve(t, cfg, "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>", "--stripe-secret-key", "sk_test_123",
@@ -224,7 +224,7 @@ func allRows(t *testing.T, cfg store.Config) map[string]string {
 		slices.Sort(found)
 		all[table] = strings.Join(found, "\n")
 	}
-	// Sequences belong to the data too.
+	// Sequences are part of the data too.
 	if cfg.DatabaseURL != "" {
 		all["sequences"] = strings.Join(queryStrings(t, db, `SELECT sequencename || ' ' || coalesce(last_value, 0) FROM pg_sequences ORDER BY 1`), "\n")
 	}
@@ -273,27 +273,27 @@ func slugWithEmbeddings(t *testing.T, s *blackbox.Server) string {
 	page := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/api/v1/tools?limit=1", "").Body)
 	slug := regexp.MustCompile(`"slug":\s*"([^"]+)"`).FindStringSubmatch(page)
 	if slug == nil {
-		t.Fatalf("got no tool in %s", page)
+		t.Fatalf("got %s, want a tool", page)
 	}
 	return slug[1]
 }
 
-// newestEvent returns the id of the newest event in the journal.
+// newestEvent returns the ID of the newest event in the journal.
 func newestEvent(t *testing.T, s *blackbox.Server) string {
 	t.Helper()
 	body := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", `{"query":"{changes(first: 1, order: newest_first) {nodes {id}}}"}`).Body)
 	id := regexp.MustCompile(`evt_\w+`).FindString(body)
 	if id == "" {
-		t.Fatalf("got no event in %s", body)
+		t.Fatalf("got %s, want an event", body)
 	}
 	return id
 }
 
-// eventNumber returns the number in an event id.
+// eventNumber returns the number in an event ID.
 func eventNumber(t *testing.T, id string) (n int) {
 	t.Helper()
 	if _, err := fmt.Sscanf(regexp.MustCompile(`\d+`).FindString(id), "%d", &n); err != nil {
-		t.Fatalf("got %q, want an id with a number", id)
+		t.Fatalf("got %q, want an ID with a number", id)
 	}
 	return n
 }
@@ -340,7 +340,7 @@ func TestBackupDuringWrites(t *testing.T) {
 			blackbox.MustRun(t, blackbox.Command(t, restored, "accounts", "show", latest))
 			got := blackbox.MustRun(t, blackbox.ReleaseCommand(t, restored, "export")).Out
 			if withoutHistory(got) != withoutHistory(exports[0]) && withoutHistory(got) != withoutHistory(exports[1]) {
-				t.Error("got a catalog that is neither of the two")
+				t.Error("got a mix of catalogs, want one of the two")
 			}
 			blackbox.MustRun(t, blackbox.Command(t, restored, "doctor", "--listen", "127.0.0.1:0"))
 		}
@@ -374,16 +374,16 @@ func TestBackupCommand(t *testing.T) {
 		t.Errorf("got temporary files %v, want none", left)
 	}
 	if r := blackbox.Run(t, blackbox.Command(t, testkit.Postgres(t), "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "use pg_dump") {
-		t.Errorf("PostgreSQL: got exit code %d and %q, want 1 and a hint at pg_dump", r.Code, r.Err)
+		t.Errorf("PostgreSQL: got exit code %d and %q, want 1 and a hint to use pg_dump", r.Code, r.Err)
 	}
 }
 
-// A catalog that is exported and imported into a database of the other kind
+// A catalog that is exported from one kind of database and imported into the other
 // gives the same responses.
 func TestExportToOtherDatabase(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		for _, revision := range []int{0, 3} { // to have a price history
+		for _, revision := range []int{0, 3} { // so that there is a price history
 			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 60, Seed: 1, Revision: revision})))
 		}
 		other := testkit.SQLite(t)

@@ -20,8 +20,8 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// During imports no response fails or mixes releases, and after the last import
-// all responses are new.
+// During imports, no response fails or mixes releases. After the last import, all
+// responses are current.
 func TestImportsUnderLoad(t *testing.T) {
 	t.Parallel()
 	files := []string{blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 9}), blackbox.SynthFile(t, synth.Options{Tools: 60, Seed: 9, Revision: 1})}
@@ -45,7 +45,7 @@ func TestImportsUnderLoad(t *testing.T) {
 			}
 			return got.Header.Get("X-Service-Updated-At"), body.Meta.Total + body.Total
 		}
-		wantDate, wantTotal := read("/api/v1/stats") // the last import restores it
+		wantDate, wantTotal := read("/api/v1/stats") // the last import restores this catalog
 		var totals sync.Map                          // by date
 		var stop atomic.Bool
 		var all sync.WaitGroup
@@ -80,13 +80,14 @@ func TestImportsUnderLoad(t *testing.T) {
 	})
 }
 
-// While the database is down, cached responses and what is in memory are served;
-// others fail with 503. When it is back, the server recovers without a restart.
+// While the database is down, responses that are cached or can be computed from
+// memory are served, and others fail with 503. Once it is back, the server
+// recovers without a restart.
 func TestDatabaseDown(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	line := testkit.StartProxy(t, cfg.DatabaseURL)
-	cfg.DatabaseURL = line.URL
+	proxy := testkit.StartProxy(t, cfg.DatabaseURL)
+	cfg.DatabaseURL = proxy.URL
 	key := blackbox.NewKey(t, cfg, "pro")
 	s := blackbox.Serve(t, cfg, "--demo")
 	get := func(path string) *http.Response {
@@ -98,7 +99,7 @@ func TestDatabaseDown(t *testing.T) {
 		}
 	}
 	wait.Until(t, "the catalog is in memory", func() bool { return strings.Contains(s.Log.String(), "catalog preloaded") })
-	line.Cut()
+	proxy.Cut()
 	time.Sleep(1500 * time.Millisecond) // until the cached key is stale
 	for range 3 {
 		for _, path := range []string{
@@ -115,13 +116,13 @@ func TestDatabaseDown(t *testing.T) {
 			t.Errorf("uncached path: got %d %s, want 503", got.StatusCode, body)
 		}
 	}
-	line.Restore()
+	proxy.Restore()
 	wait.Until(t, "the server recovers", func() bool { return get("/api/embeddings/ecritoire-cie").StatusCode == 200 })
 }
 
-// Entity tags depend on a secret in the database: they are the same on all
-// servers and after restarts, differ between databases, and cannot be computed
-// from the body.
+// Entity tags depend on a secret in the database. They are the same on all servers
+// and after restarts, differ between databases, and cannot be computed from the
+// body.
 func TestEntityTags(t *testing.T) {
 	t.Parallel()
 	const path = "/api/v1/tools?limit=3"
@@ -147,11 +148,11 @@ func TestEntityTags(t *testing.T) {
 		sum := sha256.Sum256([]byte(body))
 		for _, guess := range []string{base64.RawURLEncoding.EncodeToString(sum[:15]), base64.RawURLEncoding.EncodeToString(sum[:])} {
 			if got := again.Call(t, http.MethodGet, path, "", "If-None-Match", `"`+guess+`"`); got.StatusCode != http.StatusOK {
-				t.Errorf("a guessed tag: got %d, want 200", got.StatusCode)
+				t.Errorf("guessed tag: got %d, want 200", got.StatusCode)
 			}
 		}
 		if got := again.Call(t, http.MethodGet, path, "", "If-None-Match", want); got.StatusCode != http.StatusNotModified {
-			t.Errorf("the tag: got %d, want 304", got.StatusCode)
+			t.Errorf("real tag: got %d, want 304", got.StatusCode)
 		}
 	})
 }

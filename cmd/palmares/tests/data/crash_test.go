@@ -28,8 +28,8 @@ func twoCatalogs(t *testing.T, tools int) (feeds, exports [2]string) {
 	return feeds, exports
 }
 
-// TestKillDuringImport kills imports at random moments. Afterwards the catalog
-// is completely the old one or completely the new one.
+// TestKillDuringImport kills imports at random moments. Afterwards, the catalog
+// is either entirely the old one or entirely the new one.
 func TestKillDuringImport(t *testing.T) {
 	t.Parallel()
 	const kills = 20
@@ -41,12 +41,12 @@ func TestKillDuringImport(t *testing.T) {
 		killed, finished := 0, 0
 		for killed < kills {
 			if finished > 20*kills { // the duration is estimated from the last import
-				t.Fatalf("got only %d of %d imports killed in time", killed, killed+finished)
+				t.Fatalf("got %d of %d imports killed in time, want %d killed", killed, killed+finished, kills)
 			}
 			died, took := killAfter(t, blackbox.ReleaseCommand(t, cfg, "import", feeds[1]), time.Duration(rand.Int64N(int64(length))))
 			got := blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "export")).Out
 			if got != exports[0] && got != exports[1] {
-				t.Fatal("got a catalog that is neither the old nor the new one")
+				t.Fatal("got a mix of two catalogs, want the old or the new one")
 			}
 			if died {
 				killed++
@@ -62,7 +62,7 @@ func TestKillDuringImport(t *testing.T) {
 	})
 }
 
-// measureImport measures an undisturbed import on a copy of the database.
+// measureImport returns how long an import takes, on a copy of the database.
 func measureImport(t *testing.T, cfg store.Config, feed string) time.Duration {
 	t.Helper()
 	cfg = testkit.Copy(t, cfg)
@@ -71,8 +71,8 @@ func measureImport(t *testing.T, cfg store.Config, feed string) time.Duration {
 	return time.Since(start)
 }
 
-// killAfter starts a process and kills it after a while, unless it has exited,
-// and returns how long it ran.
+// killAfter starts a process, kills it after a while unless it has exited, and
+// returns how long it ran.
 func killAfter(t *testing.T, cmd *exec.Cmd, after time.Duration) (died bool, took time.Duration) {
 	t.Helper()
 	start := time.Now()
@@ -91,7 +91,7 @@ func TestConcurrentImports(t *testing.T) {
 	var feeds [importers]string
 	complete := map[string]bool{}
 	for i := range feeds {
-		// Catalogs that have only a few slugs in common.
+		// The catalogs have few slugs in common.
 		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: uint64(i)})
 		alone := testkit.SQLite(t)
 		blackbox.MustRun(t, blackbox.ReleaseCommand(t, alone, "import", feeds[i]))

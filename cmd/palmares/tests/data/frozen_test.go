@@ -21,8 +21,8 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// newCookieClient returns an HTTP client with cookies. Its timeout is much longer than
-// those of the server.
+// newCookieClient returns an HTTP client with cookies, whose timeout is much
+// longer than those of the server.
 func newCookieClient(t *testing.T) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -67,7 +67,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	s := blackbox.ServeCommand(t, cmd)
 	base := "http://" + s.Address
 
-	// A visitor that is signed in, with an endpoint.
+	// The client is signed in and has a webhook endpoint.
 	client := newCookieClient(t)
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "ana@example.com", "--plan", "pro"))
 	if status, _, body, err := submit(client, "POST", base+"/login", url.Values{"email": {"ana@example.com"}}); err != nil || status != http.StatusSeeOther {
@@ -177,23 +177,23 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 			case !slices.Contains(request.status, status):
 				t.Errorf("%s: got %d %s, want %v", name, status, body, request.status)
 			case status == unavailable && header.Get("Retry-After") == "" && request.path != "/readyz":
-				t.Errorf("%s: got no Retry-After", name)
+				t.Errorf("%s: got no Retry-After header, want one", name)
 			case status == unavailable && (strings.HasPrefix(request.path, "/account") || strings.HasPrefix(request.path, "/login")) && (!strings.Contains(body, "</html>") || header.Get("Cache-Control") != "no-store"):
-				t.Errorf("%s: got %s, Cache-Control %q, want an error page that is not stored", name, body, header.Get("Cache-Control"))
+				t.Errorf("%s: got %s, Cache-Control %q, want an error page with no-store", name, body, header.Get("Cache-Control"))
 			}
 		})
 	}
 	all.Wait()
 
 	cluster.Thaw(t)
-	// No abandoned request blocks anything.
+	// Requests that timed out no longer block others.
 	for _, path := range []string{"/account/usage", "/account/export", "/tools?page=2", "/feeds/prices.atom", "/readyz"} {
 		wait.Until(t, "GET "+path+" is served again", func() bool {
 			status, _, _, err := submit(client, "GET", base+path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The frozen POST /logout may have succeeded later.
+			// The POST /logout from before may have succeeded by now.
 			return status == http.StatusOK || status == http.StatusSeeOther
 		})
 	}

@@ -14,12 +14,12 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// exports returns every release of a database as a feed, the oldest first.
+// exports returns every release of a database as a feed, oldest first.
 func exports(t *testing.T, cfg store.Config) (all []string) {
 	t.Helper()
 	s, err := store.Open(t.Context(), cfg)
 	testkit.Check(t, err)
-	defer s.Close() // the database is copied later
+	defer s.Close() // so that the database can be copied later
 	for number := 1; ; number++ {
 		var buf bytes.Buffer
 		err := feed.Export(t.Context(), s, &buf, number)
@@ -31,8 +31,8 @@ func exports(t *testing.T, cfg store.Config) (all []string) {
 	}
 }
 
-// TestKillKeepsHistory kills imports at random moments. Afterwards every earlier
-// release is what it was, and the next import works.
+// TestKillKeepsHistory kills imports at random moments. Afterwards, every earlier
+// release is unchanged, and the next import works.
 func TestKillKeepsHistory(t *testing.T) {
 	t.Parallel()
 	const kills, tools = 5, 150
@@ -56,7 +56,7 @@ func TestKillKeepsHistory(t *testing.T) {
 		cfg, killed, finished := testkit.Copy(t, old), 0, 0
 		for killed < kills {
 			if finished > 5*kills {
-				t.Fatalf("got only %d of %d imports killed in time", killed, killed+finished)
+				t.Fatalf("got %d of %d imports killed in time, want %d killed", killed, killed+finished, kills)
 			}
 			died, took := killAfter(t, blackbox.ReleaseCommand(t, cfg, "import", feeds[3]), time.Duration(rand.Int64N(int64(length))))
 			got := exports(t, cfg)
@@ -65,7 +65,7 @@ func TestKillKeepsHistory(t *testing.T) {
 			}
 			for i := range got {
 				if got[i] != want[i] {
-					t.Fatalf("release %d of %d differs after an import was killed", i+1, len(got))
+					t.Fatalf("release %d after an import was killed: got %d bytes, want the %d from before", i+1, len(got[i]), len(want[i]))
 				}
 			}
 			if died {
@@ -83,7 +83,7 @@ func TestKillKeepsHistory(t *testing.T) {
 		}
 		for i, got := range exports(t, cfg) {
 			if got != want[i] {
-				t.Errorf("release %d differs after imports that were not killed", i+1)
+				t.Errorf("release %d after all imports: got %d bytes, want the same %d as without kills", i+1, len(got), len(want[i]))
 			}
 		}
 		t.Logf("%d imports killed, %d finished", killed, finished)

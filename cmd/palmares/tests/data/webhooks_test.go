@@ -26,15 +26,15 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// inbox is a receiver of webhooks.
+// inbox receives webhooks.
 type inbox struct {
 	*httptest.Server
-	silent atomic.Bool // does not respond
+	silent atomic.Bool // whether it does not respond
 	mu     sync.Mutex
 	got    []http.Header
 }
 
-// newInbox starts a receiver, which is closed with the test.
+// newInbox starts a receiver, which is closed when the test ends.
 func newInbox(t testing.TB) *inbox {
 	in := &inbox{}
 	in.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -89,9 +89,9 @@ func expireLeases(t *testing.T, db *store.Store) {
 	}
 }
 
-// A server that dies while it sends has what it sent sent again by the next:
-// under the same id, at another time.
-func TestKillInMidDelivery(t *testing.T) {
+// If a server dies during deliveries, the next one sends the same events again,
+// with the same IDs and new timestamps.
+func TestKillDuringDelivery(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		t.Parallel()
@@ -110,12 +110,12 @@ func TestKillInMidDelivery(t *testing.T) {
 		<-first.Done
 		cut := lastSent(t, in.all())
 		last := slices.Max(slices.Collect(maps.Values(cut)))
-		wait.Until(t, "the next second, for timestamps to differ", func() bool { return time.Now().Unix() > int64(last) })
+		wait.Until(t, "the next second has started, so that timestamps differ", func() bool { return time.Now().Unix() > int64(last) })
 
 		expireLeases(t, testkit.Open(t, cfg))
 		in.silent.Store(false)
 		second := blackbox.Serve(t, cfg)
-		wait.Until(t, "all is sent again, under its id and at another time", func() bool {
+		wait.Until(t, "all events are sent again with new timestamps", func() bool {
 			now := lastSent(t, in.all())
 			for id, was := range cut {
 				if now[id] <= was {
@@ -126,15 +126,15 @@ func TestKillInMidDelivery(t *testing.T) {
 		})
 		for _, s := range []*blackbox.Server{first, second} {
 			if strings.Contains(s.Log.String(), "whsec_") {
-				t.Error("got a secret in the log")
+				t.Error("got a secret in the log, want none")
 			}
 		}
 	})
 }
 
-// An import that dies at any moment leaves its release with all the journal
-// entries that webhooks are sent from, or neither.
-func TestKilledImportLeavesItsEvents(t *testing.T) {
+// An import that is killed at any moment leaves either its release with all
+// journal entries, from which webhooks are sent, or nothing.
+func TestKilledImportAndEvents(t *testing.T) {
 	t.Parallel()
 	const kills = 10
 	var feeds [2]string
@@ -146,11 +146,11 @@ func TestKilledImportLeavesItsEvents(t *testing.T) {
 		length := measureImport(t, cfg, feeds[1])
 		db := testkit.Open(t, cfg)
 		killed := 0
-		for turn := 1; killed < kills && turn < 4*kills; turn++ {
-			// Both ways, so that there is always something to change. Late is
-			// when it is interesting.
+		for attempt := 1; killed < kills && attempt < 4*kills; attempt++ {
+			// Alternating feeds always change something. Most writes happen in the
+			// second half of an import.
 			after := length/2 + time.Duration(rand.Int64N(int64(length)))
-			died, took := killAfter(t, blackbox.ReleaseCommand(t, cfg, "import", "--force", feeds[turn%2]), after)
+			died, took := killAfter(t, blackbox.ReleaseCommand(t, cfg, "import", "--force", feeds[attempt%2]), after)
 			if died {
 				killed++
 			} else {
@@ -160,7 +160,7 @@ func TestKilledImportLeavesItsEvents(t *testing.T) {
 			published := db.Read.JournalEntry.Query().Where(journalentry.Event(journal.EventCatalogPublished)).Order(journalentry.ByID()).
 				Select(journalentry.FieldReleaseNumber).IntsX(t.Context())
 			if !slices.Equal(published, releases) {
-				t.Fatalf("got events of releases %v, want %v", published, releases)
+				t.Fatalf("got catalog.published events of releases %v, want %v", published, releases)
 			}
 		}
 		t.Logf("%d killed, %d releases", killed, db.Read.Release.Query().CountX(t.Context()))
@@ -224,19 +224,19 @@ func TestWebhooksResume(t *testing.T) {
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "disable", "1"))
 		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code == 0 || !strings.Contains(got.Err, "Resume it before you replay events") {
-			t.Errorf("replay while disabled: got exit %d, %q, want a refusal that names resume", got.Code, got.Err)
+			t.Errorf("replay while disabled: got exit code %d and %q, want an error that suggests resuming", got.Code, got.Err)
 		}
 		if got := webhooks("resume", "7"); got.Code == 0 || !strings.Contains(got.Err, "There is no such endpoint") {
-			t.Errorf("resume of endpoint 7: got exit %d, %q, want a refusal", got.Code, got.Err)
+			t.Errorf("resume of an unknown endpoint: got exit code %d and %q, want an error", got.Code, got.Err)
 		}
 		if got := webhooks("resume", "1"); got.Code != 0 || !strings.Contains(got.Out, "Endpoint 1 is active") {
-			t.Errorf("resume: got exit %d, %q %q, want success", got.Code, got.Out, got.Err)
+			t.Errorf("resume: got exit code %d, %q and %q, want success", got.Code, got.Out, got.Err)
 		}
 		if got := webhooks("list"); !strings.Contains(got.Out, "active") {
 			t.Errorf("list: got %q, want an active endpoint", got.Out)
 		}
 		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code != 0 {
-			t.Errorf("replay after resume: got exit %d, %q, want success", got.Code, got.Err)
+			t.Errorf("replay after resume: got exit code %d and %q, want success", got.Code, got.Err)
 		}
 	})
 }

@@ -18,7 +18,7 @@ type block struct {
 	text string
 }
 
-// blocksOf finds every block of a guide.
+// blocksOf returns every code block of a guide.
 func blocksOf(t *testing.T, text string) (blocks []block) {
 	t.Helper()
 	var open *block
@@ -35,19 +35,20 @@ func blocksOf(t *testing.T, text string) (blocks []block) {
 		}
 	}
 	if open != nil || len(blocks) == 0 {
-		t.Fatalf("got %d blocks and an unclosed one: %v", len(blocks), open)
+		t.Fatalf("got %d blocks and unclosed block %v, want some blocks, all closed", len(blocks), open)
 	}
 	return blocks
 }
 
-// Header values may change over time.
+// Numbers in header values may change over time.
 var (
 	headerLine = regexp.MustCompile(`^[A-Za-z-]+: `)
 	digits     = regexp.MustCompile(`\d+`)
 )
 
-// compareText compares an output with the sample in a guide: … stands for
-// anything, and alone on a line for any lines; numbers in headers may differ.
+// compareText compares an output with the sample in a guide. In the sample, …
+// stands for any text, or for any lines if it is alone on a line. Numbers in
+// headers may differ.
 func compareText(sample, output string) error {
 	var pattern strings.Builder
 	for line := range strings.Lines(sample) {
@@ -70,7 +71,7 @@ func compareText(sample, output string) error {
 	return nil
 }
 
-// ellipsisPattern returns a pattern in which … stands for anything.
+// ellipsisPattern returns a pattern in which … matches any text.
 func ellipsisPattern(text string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(text), "…", ".*")
 }
@@ -80,18 +81,18 @@ func ellipsisPattern(text string) string {
 func compareJSON(sample, output string) error {
 	var want, got any
 	if err := json.Unmarshal([]byte(sample), &want); err != nil {
-		return fmt.Errorf("the sample is not JSON: %w", err)
+		return fmt.Errorf("got a sample that is not JSON: %w", err)
 	}
 	if err := json.Unmarshal([]byte(output), &got); err != nil {
-		return fmt.Errorf("got no JSON: %w\n%s", err, output)
+		return fmt.Errorf("got an output that is not JSON: %w\n%s", err, output)
 	}
-	if err := alike("", want, got); err != nil {
+	if err := compareValues("", want, got); err != nil {
 		return fmt.Errorf("%w\n%s", err, output)
 	}
 	return nil
 }
 
-func alike(where string, want, got any) error {
+func compareValues(where string, want, got any) error {
 	switch want := want.(type) {
 	case map[string]any:
 		object, is := got.(map[string]any)
@@ -101,26 +102,26 @@ func alike(where string, want, got any) error {
 		_, abridged := want["…"]
 		for name := range want {
 			if value, there := object[name]; there {
-				if err := alike(where+"."+name, want[name], value); err != nil {
+				if err := compareValues(where+"."+name, want[name], value); err != nil {
 					return err
 				}
 			} else if name != "…" {
-				return fmt.Errorf("%s: got no %q", where, name)
+				return fmt.Errorf("%s: got no %q, want one", where, name)
 			}
 		}
 		for name := range object {
 			if _, shown := want[name]; !shown && !abridged {
-				return fmt.Errorf("%s: got %q, which the sample does not show", where, name)
+				return fmt.Errorf("%s: got %q, want only what the sample shows", where, name)
 			}
 		}
 		return nil
 	case []any:
 		list, _ := got.([]any) // nil if it is not a list
 		if len(list) < len(want) {
-			return fmt.Errorf("%s: got %d items, want more", where, len(list))
+			return fmt.Errorf("%s: got %d items, want at least %d", where, len(list), len(want))
 		}
 		for i := range want {
-			if err := alike(fmt.Sprintf("%s[%d]", where, i), want[i], list[i]); err != nil {
+			if err := compareValues(fmt.Sprintf("%s[%d]", where, i), want[i], list[i]); err != nil {
 				return err
 			}
 		}
@@ -136,13 +137,12 @@ func alike(where string, want, got any) error {
 	return fmt.Errorf("%s: got %v, want %v", where, got, want)
 }
 
-// The comparison of samples must be able to fail.
 func TestCompareSamples(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		check          func(sample, output string) error
 		sample, output string
-		good           bool
+		match          bool
 	}{
 		{compareText, "48 tools\n", "48 tools\n", true},
 		{compareText, "48 tools\n", "7 tools\n", false},
@@ -170,13 +170,13 @@ func TestCompareSamples(t *testing.T) {
 		{compareJSON, `{"a": {}}`, `{"a": []}`, false},
 		{compareJSON, `{"a": 1}`, `no`, false},
 	} {
-		if err := c.check(c.sample, c.output); (err == nil) != c.good {
-			t.Errorf("sample %q, output %q: got %v", c.sample, c.output, err)
+		if err := c.check(c.sample, c.output); (err == nil) != c.match {
+			t.Errorf("sample %q, output %q: got %v, want a match: %t", c.sample, c.output, err, c.match)
 		}
 	}
 }
 
-// saved returns the files that a guide's readers create.
+// saved returns the files that a guide has its readers create.
 func saved(blocks []block) (files []string) {
 	for _, b := range blocks {
 		if b.Runs() && b.Name != "" && !slices.Contains(files, b.Name) {

@@ -21,9 +21,9 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// receive starts a webhook receiver of a guide, lets palmares send to it, and
-// then sends forged events. It listens on a free port instead of the one in the
-// guide, which other tests may use.
+// receive starts a webhook receiver from a guide, has palmares send an event to
+// it, and then sends forged events. The receiver listens on a free port instead
+// of the one in the guide, which other tests may use.
 func (r *reader) receive(b block) error {
 	file := regexp.MustCompile(`receiver\.\w+`).FindString(b.text)
 	code, err := os.ReadFile(filepath.Join(r.dir, file))
@@ -33,7 +33,7 @@ func (r *reader) receive(b block) error {
 	address := testkit.FreeAddress(r)
 	_, port, _ := net.SplitHostPort(address)
 	if strings.Count(string(code), "8000") != 1 {
-		return fmt.Errorf("%s: want its address exactly once", file)
+		return fmt.Errorf("%s: got port 8000 %d times, want once", file, strings.Count(string(code), "8000"))
 	}
 	if err := os.WriteFile(filepath.Join(r.dir, file), bytes.Replace(code, []byte("8000"), []byte(port), 1), 0o600); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (r *reader) receive(b block) error {
 	added := blackbox.MustRun(r, blackbox.Command(r, r.cfg, "webhooks", "add", owner, "http://"+address, "--events", "catalog.published"))
 	endpoint := regexp.MustCompile(`Endpoint (\d+)`).FindStringSubmatch(added.Err)
 	if endpoint == nil {
-		return fmt.Errorf("adding an endpoint: got %s", added.Err)
+		return fmt.Errorf("adding an endpoint: got %s, want its number", added.Err)
 	}
 	secret := strings.TrimSpace(added.Out)
 	p := r.start(strings.ReplaceAll(b.text, "YOUR_SECRET", "'"+secret+"'"))
@@ -52,7 +52,7 @@ func (r *reader) receive(b block) error {
 		return err
 	}
 	if sent := blackbox.Run(r, blackbox.Command(r, r.cfg, "webhooks", "test", endpoint[1])); !strings.Contains(sent.Out, "delivered: status 204") {
-		return fmt.Errorf("the receiver rejects a valid event: %s%s", sent.Out, sent.Err)
+		return fmt.Errorf("valid event: got %s%s, want it accepted", sent.Out, sent.Err)
 	}
 	r.attack(address, secret)
 	if err := p.waitFor("got webhook.test"); err != nil {
@@ -66,7 +66,7 @@ func (r *reader) receive(b block) error {
 		r.Errorf("%s: got an event processed %d times, want once:\n%s", file, n, r.last)
 	}
 	if strings.Contains(r.last, "forged") {
-		r.Errorf("%s: got a rejected event processed:\n%s", file, r.last)
+		r.Errorf("%s: got a forged event processed, want it rejected:\n%s", file, r.last)
 	}
 	return nil
 }
@@ -96,8 +96,8 @@ func (r *reader) attack(address, secret string) {
 		status                   int // 0 for any status but 2xx
 		id, at, signatures, body string
 	}{
-		{"what is signed", 204, id, seconds(now), good, event},
-		{"the same again", 204, id, seconds(now), good, event},
+		{"valid", 204, id, seconds(now), good, event},
+		{"the same event again", 204, id, seconds(now), good, event},
 		{"one of two signatures", 204, id, seconds(now), sign(other, now) + " " + good, event},
 		{"a few minutes late", 204, id, seconds(now.Add(-4 * time.Minute)), sign(secret, now.Add(-4*time.Minute)), event},
 		{"another body", 401, id, seconds(now), good, forged},
@@ -108,11 +108,11 @@ func (r *reader) attack(address, secret string) {
 		{"half a signature", 401, id, seconds(now), good[:20], event},
 		{"no signature", 401, id, seconds(now), "", event},
 		{"signed, but old", 401, id, seconds(old), sign(secret, old), event},
-		{"signed, but of the future", 401, id, seconds(future), sign(secret, future), event},
+		{"signed, but from the future", 401, id, seconds(future), sign(secret, future), event},
 		{"old event with a new timestamp", 401, id, seconds(now), sign(secret, old), event},
-		{"no time", 401, id, "soon", good, event},
+		{"invalid time", 401, id, "soon", good, event},
 		{"nothing at all", 401, "", "", "", ""},
-		{"far too much", 0, id, seconds(now), good, strings.Repeat("x", 1_000_000)},
+		{"far too large", 0, id, seconds(now), good, strings.Repeat("x", 1_000_000)},
 	} {
 		request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "http://"+address, strings.NewReader(c.body))
 		if err != nil {
@@ -128,7 +128,7 @@ func (r *reader) attack(address, secret string) {
 			status = response.StatusCode
 			_ = response.Body.Close()
 		} else if c.status != 0 {
-			r.Errorf("%s: %v", c.what, err)
+			r.Errorf("%s: got %v, want %d", c.what, err, c.status)
 			continue
 		}
 		if c.status != 0 && status != c.status || c.status == 0 && status >= 200 && status < 300 {
@@ -137,8 +137,9 @@ func (r *reader) attack(address, secret string) {
 	}
 }
 
-// Programs of the guides that store state continue from it after a new release.
-func TestGuidesAfterARelease(t *testing.T) {
+// Programs from the guides that store their state continue from it after a new
+// release.
+func TestGuidesAfterRelease(t *testing.T) {
 	t.Parallel()
 	installTools(t)
 	cfg := blackbox.Demo(t)
@@ -161,7 +162,7 @@ func TestGuidesAfterARelease(t *testing.T) {
 	if err := listening.waitFor("release 1 of 2026-11-10: 48 tools"); err != nil {
 		t.Fatal(err)
 	}
-	waitForFile(t, filepath.Join(dashboards.dir, "last-release.txt")) // else the release is reported again
+	waitForFile(t, filepath.Join(dashboards.dir, "last-release.txt")) // or the release would be reported again
 	listening.stop()
 	webhooks.shell("python3 catchup.py", "")
 	prints(caching, "node cached.mjs", "", "8 categories, updated")
@@ -190,8 +191,8 @@ func waitForFile(t *testing.T, path string) {
 	})
 }
 
-// revisedCatalog returns the demo catalog a day later, with another review of one tool
-// and without a tool that nothing else refers to.
+// revisedCatalog returns the demo catalog a day later, with a revised review of
+// one tool and without a tool that nothing else refers to.
 func revisedCatalog(t *testing.T) []byte {
 	t.Helper()
 	var feed []string
@@ -209,7 +210,7 @@ func revisedCatalog(t *testing.T) []byte {
 	return []byte(strings.Join(feed, ""))
 }
 
-// Programs of the guides stop when the quota is used up.
+// Programs from the guides stop when the quota is used up.
 func TestGuidesWithoutQuota(t *testing.T) {
 	t.Parallel()
 	installTools(t)

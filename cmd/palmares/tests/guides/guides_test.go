@@ -23,9 +23,9 @@ import (
 	"palmares/internal/web/guide"
 )
 
-// All blocks of the guides are run as a reader would run them: in order, in one
-// folder, with a key and the address of this server. Sample outputs are
-// compared with the real ones.
+// All code blocks of the guides run as a reader would run them: in order, in one
+// folder, with a key and the address of this server. Sample outputs are compared
+// with the real ones.
 func TestGuides(t *testing.T) {
 	t.Parallel()
 	installTools(t)
@@ -73,7 +73,7 @@ func newReader(t *testing.T, cfg store.Config, s *blackbox.Server, name string) 
 	return &reader{T: t, cfg: cfg, server: s, blocks: blocksOf(t, text), dir: t.TempDir()}
 }
 
-// mentions reports whether the guide uses a placeholder.
+// mentions reports whether a code block of the guide contains a word.
 func (r *reader) mentions(word string) bool {
 	return slices.ContainsFunc(r.blocks, func(b block) bool { return strings.Contains(b.text, word) })
 }
@@ -88,7 +88,7 @@ func (r *reader) follow() {
 		case b.Language == "json" && b.Name != "":
 			err = r.checkEvent(b)
 		case !b.Runs() && (i == 0 || r.last == ""):
-			err = fmt.Errorf("got a sample output before any command")
+			err = fmt.Errorf("got a sample output before any command, want a command first")
 		case b.Language == "json":
 			err = compareJSON(b.text, r.last)
 		case b.Language == "text":
@@ -107,7 +107,7 @@ func (r *reader) follow() {
 				err = r.run(b)
 			}
 		default:
-			err = fmt.Errorf("got the unknown language %q", b.Language)
+			err = fmt.Errorf("got unknown language %q, want json, text, graphql or sh", b.Language)
 		}
 		if err != nil {
 			r.Errorf("line %d, %s %s: %v", b.line, b.Language, b.Name, err)
@@ -115,7 +115,7 @@ func (r *reader) follow() {
 	}
 	for _, file := range saved(r.blocks) {
 		if !run[file] {
-			r.Errorf("%s: got no command that runs it", file)
+			r.Errorf("%s: got no command that runs it, want one", file)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (r *reader) save(b block) error {
 	return os.WriteFile(filepath.Join(r.dir, b.Name), []byte(b.text), 0o600)
 }
 
-// saveAll writes all programs of the guide.
+// saveAll writes some programs of the guide to their files.
 func (r *reader) saveAll(files ...string) *reader {
 	r.Helper()
 	for _, b := range r.blocks {
@@ -138,19 +138,19 @@ func (r *reader) saveAll(files ...string) *reader {
 	return r
 }
 
-// run runs a command to its end, or until it prints an expected text.
+// run runs a command until it exits or prints an expected text.
 func (r *reader) run(b block) error {
 	p := r.start(b.text)
 	defer p.stop()
 	err := p.waitFor(b.Until)
 	r.last = p.out.String()
 	if err == nil && r.last == "" {
-		err = fmt.Errorf("got no output")
+		err = fmt.Errorf("got no output, want some")
 	}
 	return err
 }
 
-// shell runs a command of the test itself.
+// shell runs a command that is not in the guide.
 func (r *reader) shell(command, until string) string {
 	r.Helper()
 	if err := r.run(block{Info: guide.Info{Language: "sh", Until: until}, text: command}); err != nil {
@@ -232,7 +232,7 @@ func (r *reader) start(command string) *process {
 	return p
 }
 
-// waitFor waits for a text in the output, or for the end if it is empty.
+// waitFor waits for a text in the output, or for the exit if the text is empty.
 func (p *process) waitFor(text string) error {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -240,7 +240,7 @@ func (p *process) waitFor(text string) error {
 		select {
 		case err := <-p.done:
 			if err == nil && text != "" && !strings.Contains(p.out.String(), text) {
-				err = fmt.Errorf("got an exit without %q", text)
+				err = fmt.Errorf("got an exit, want %q in the output first", text)
 			}
 			if err != nil {
 				return fmt.Errorf("%w\n%s%s", err, p.out.String(), p.err.String())
@@ -254,7 +254,7 @@ func (p *process) waitFor(text string) error {
 	}
 }
 
-// All links of the guides and of llms.txt work.
+// All links in the guides and in llms.txt work.
 func TestGuideLinks(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
@@ -280,6 +280,6 @@ func TestGuideLinks(t *testing.T) {
 		}
 	}
 	if len(seen) < 20 {
-		t.Errorf("got %d links, want more", len(seen))
+		t.Errorf("got %d links, want at least 20", len(seen))
 	}
 }

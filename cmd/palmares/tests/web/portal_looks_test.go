@@ -14,8 +14,8 @@ import (
 	"palmares/internal/dev/testkit/browser"
 )
 
-// viewing opens pages of a server in a browser.
-type viewing struct {
+// viewer opens pages of a server in a browser.
+type viewer struct {
 	*testing.T
 	chrome *browser.Browser
 	server *blackbox.Server
@@ -24,7 +24,7 @@ type viewing struct {
 }
 
 // signIn signs in to a new account. Each state of a page has its own account.
-func (v *viewing) signIn(email string) *browser.Page {
+func (v *viewer) signIn(email string) *browser.Page {
 	v.Helper()
 	p := v.requestLink(email)
 	link, _ := v.server.WaitForEmail(v, email, 0)
@@ -33,8 +33,8 @@ func (v *viewing) signIn(email string) *browser.Page {
 	return p
 }
 
-// requestLink requests a sign-in link.
-func (v *viewing) requestLink(email string) *browser.Page {
+// requestLink submits the sign-in form, which sends a link.
+func (v *viewer) requestLink(email string) *browser.Page {
 	v.Helper()
 	p := v.chrome.Open(v, browser.Look{}, v.base+"/login")
 	p.Fill("#email", email)
@@ -42,13 +42,13 @@ func (v *viewing) requestLink(email string) *browser.Page {
 	return p
 }
 
-func (v *viewing) check(p *browser.Page, name string) {
+func (v *viewer) check(p *browser.Page, name string) {
 	v.Helper()
 	p.Axe()
 	p.Screenshot(name)
 	var wider bool
 	if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
-		v.Errorf("%s: got a page wider than its window", name)
+		v.Errorf("%s: got a page wider than its window, want it to fit", name)
 	}
 }
 
@@ -56,8 +56,8 @@ func (v *viewing) check(p *browser.Page, name string) {
 // are enough, because colors do not depend on the width.
 var looks = []browser.Look{{}, {Width: 360, Dark: true}}
 
-// inEachLook checks a page in each look, and again after some actions.
-func (v *viewing) inEachLook(visitor *browser.Page, name, path string, then ...func(*browser.Page)) {
+// inEachLook checks a page in each look, after some optional actions.
+func (v *viewer) inEachLook(visitor *browser.Page, name, path string, then ...func(*browser.Page)) {
 	v.Helper()
 	for _, look := range looks {
 		p := visitor.OpenTab(v, look)
@@ -69,7 +69,7 @@ func (v *viewing) inEachLook(visitor *browser.Page, name, path string, then ...f
 	}
 }
 
-func (v *viewing) set(err error) {
+func (v *viewer) must(err error) {
 	v.Helper()
 	if err != nil {
 		v.Fatal(err)
@@ -84,7 +84,7 @@ func TestPortalIsAccessible(t *testing.T) {
 		"--stripe-price", "price_123", "--stripe-api-base", testkit.StartStripeMock(t))
 	base := "http://" + s.Address
 	db := testkit.Open(t, cfg)
-	v := &viewing{T: t, chrome: browser.Start(t), server: s, base: base, db: db}
+	v := &viewer{T: t, chrome: browser.Start(t), server: s, base: base, db: db}
 	notSelling := "http://" + blackbox.Serve(t, cfg).Address // on the same database, so sessions are valid on both
 
 	visitor := v.chrome.Open(t, browser.Look{}, base+"/login")
@@ -127,8 +127,8 @@ func TestPortalIsAccessible(t *testing.T) {
 		p.Follow("main button")
 	})
 	v.inEachLook(ola, "not-found", "/account/nothing")
-	v.changingAddress(ola)
-	v.messagesThatEnded()
+	v.emailChange(ola)
+	v.invalidMessages()
 	v.suspendedKeys()
 	v.justPaid()
 	v.closedSignUp()
@@ -189,8 +189,8 @@ func TestPortalIsAccessible(t *testing.T) {
 	}
 }
 
-// changingAddress changes the email address, up to the last button.
-func (v *viewing) changingAddress(p *browser.Page) {
+// emailChange changes the email address, up to the last button.
+func (v *viewer) emailChange(p *browser.Page) {
 	p.Go(v.base + "/account/settings")
 	p.Fill("#email", "olga@example.com")
 	p.Follow("main form button")
@@ -199,45 +199,45 @@ func (v *viewing) changingAddress(p *browser.Page) {
 	v.inEachLook(p, "address-link", strings.TrimPrefix(link, v.base))
 }
 
-// messagesThatEnded opens sign-in messages that are expired or were guessed at.
-func (v *viewing) messagesThatEnded() {
+// invalidMessages opens sign-in messages that are locked or expired.
+func (v *viewer) invalidMessages() {
 	p := v.requestLink("late@example.com")
 	link, _ := v.server.WaitForEmail(v, "late@example.com", 0)
-	v.set(v.db.Write.Confirmation.Update().SetTries(5).Exec(v.Context()))
+	v.must(v.db.Write.Confirmation.Update().SetTries(5).Exec(v.Context()))
 	v.inEachLook(p, "code-locked", "/login/code")
 	_, err := v.db.Write.ExecContext(v.Context(), "UPDATE confirmations SET expires_at = $1", time.Now().UTC().Add(-time.Second))
-	v.set(err)
+	v.must(err)
 	v.inEachLook(p, "link-expired", strings.TrimPrefix(link, v.base))
 }
 
-// suspendedKeys opens the keys of an account that had Pro.
-func (v *viewing) suspendedKeys() {
+// suspendedKeys opens the keys of an account that no longer has Pro.
+func (v *viewer) suspendedKeys() {
 	p := v.signIn("former@example.com")
 	accounts := auth.NewAccounts(v.db)
 	former, err := accounts.Find(v.Context(), "former@example.com")
-	v.set(err)
-	v.set(v.db.Write.Account.UpdateOne(former).SetPlan("pro").Exec(v.Context()))
+	v.must(err)
+	v.must(v.db.Write.Account.UpdateOne(former).SetPlan("pro").Exec(v.Context()))
 	for range 5 {
 		_, _, err := accounts.CreateKey(v.Context(), former, "a machine")
-		v.set(err)
+		v.must(err)
 	}
-	v.set(v.db.Write.Account.UpdateOne(former).SetPlan("developer").Exec(v.Context()))
+	v.must(v.db.Write.Account.UpdateOne(former).SetPlan("developer").Exec(v.Context()))
 	v.inEachLook(p, "keys-suspended", "/account")
 	p.Go(v.base + "/account")
 	if n := strings.Count(p.Text("tbody"), "suspended"); n != 2 {
-		v.Errorf("got %d suspended keys", n)
+		v.Errorf("got %d suspended keys, want 2", n)
 	}
 }
 
 // justPaid opens the page after a payment that Stripe has not yet confirmed.
-func (v *viewing) justPaid() {
+func (v *viewer) justPaid() {
 	p := v.signIn("paid@example.com")
-	v.set(v.db.Write.Customer.Create().SetID("cus_paid").SetAccountID(accountID(v, v.db, "paid@example.com")).SetEmail("paid@example.com").Exec(v.Context()))
+	v.must(v.db.Write.Customer.Create().SetID("cus_paid").SetAccountID(accountID(v, v.db, "paid@example.com")).SetEmail("paid@example.com").Exec(v.Context()))
 	v.inEachLook(p, "plan-confirming", "/account/plan?done=paying")
 }
 
 // closedSignUp opens the sign-in page of a server without a mail server.
-func (v *viewing) closedSignUp() {
+func (v *viewer) closedSignUp() {
 	selling := v.base
 	defer func() { v.base = selling }()
 	v.base = "http://" + blackbox.ServeClosed(v.T).Address

@@ -20,7 +20,7 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// codeInEmail stands alone on its line.
+// codeInEmail matches the sign-in code, which is alone on its line.
 var codeInEmail = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
 
 // A new user signs in, creates a key, uses it and sees the request counted.
@@ -38,7 +38,7 @@ func TestNewUser(t *testing.T) {
 
 		p := chrome.Open(t, browser.Look{}, base+"/account")
 		if p.URL() != base+"/login" {
-			t.Fatalf("got %s without signing in, want the sign-in page", p.URL())
+			t.Fatalf("signed out: got %s, want the sign-in page", p.URL())
 		}
 		p.Fill("#email", "Nina@Example.com")
 		shot(p, "1-login")
@@ -49,20 +49,20 @@ func TestNewUser(t *testing.T) {
 		shot(p, "2-code")
 		link, _ := s.WaitForEmail(t, "nina@example.com", 0)
 		if got := s.Call(t, http.MethodHead, strings.TrimPrefix(link, base), ""); got.StatusCode != 200 {
-			t.Errorf("HEAD by a link scanner: got %d", got.StatusCode)
+			t.Errorf("HEAD by a link scanner: got %d, want 200", got.StatusCode)
 		}
 		p.Go(link)
 		shot(p, "3-link")
 		p.Follow("main button")
 		if p.URL() != base+"/account" || !strings.Contains(p.Text("main"), "You have no keys yet") {
-			t.Fatalf("signed in at %s: %s", p.URL(), p.Text("main"))
+			t.Fatalf("signed in: got %s with %s, want /account without keys", p.URL(), p.Text("main"))
 		}
 		shot(p, "4-no-key")
 		p.Fill("#name", "laptop")
 		p.Follow("main form button")
 		key := p.Text("#key")
 		if curl := p.Text("#curl"); !strings.Contains(curl, key) || !strings.Contains(curl, base+"/api/embeddings/") {
-			t.Errorf("the line to try: %s", curl)
+			t.Errorf("got example %s, want the key and an embeddings URL", curl)
 		}
 		shot(p, "5-key")
 		p.Click("[data-copy=key]")
@@ -80,7 +80,7 @@ func TestNewUser(t *testing.T) {
 		}
 		p.Follow("main a.button")
 		if row := p.Text("tbody"); !strings.Contains(row, "laptop") || strings.Contains(row, key) {
-			t.Errorf("got the row %s in the list of keys", row)
+			t.Errorf("got row %s in the list of keys, want the name without the key", row)
 		}
 		wait.Until(t, "the request is counted", func() bool {
 			p.Go(base + "/account/usage")
@@ -93,14 +93,14 @@ func TestNewUser(t *testing.T) {
 		p.Follow("tbody a.button")
 		p.Follow("main button")
 		if !strings.Contains(p.Text("main"), "The key was revoked") {
-			t.Errorf("after revoking: got %s", p.Text("main"))
+			t.Errorf("after revoking: got %s, want a confirmation", p.Text("main"))
 		}
 		if got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 401 {
 			t.Errorf("revoked key: got %d, want 401", got.StatusCode)
 		}
 		p.Follow(".who button")
 		if !strings.Contains(p.Text("main"), "You are signed out") {
-			t.Errorf("after signing out: got %s", p.Text("main"))
+			t.Errorf("after signing out: got %s, want a confirmation", p.Text("main"))
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestPortalByKeyboard(t *testing.T) {
 			}
 			p.Press(kb.Tab)
 		}
-		t.Fatalf("got no way to reach %s with Tab", what)
+		t.Fatalf("got focus on %s, want %s after pressing Tab", p.Focused(), what)
 	}
 	write := func(text string) {
 		for _, r := range text {
@@ -134,11 +134,11 @@ func TestPortalByKeyboard(t *testing.T) {
 	write(code)
 	p.FollowKey(kb.Enter)
 	tabTo("input#name")
-	write("by hand")
+	write("keyboard")
 	p.Press(kb.Tab)
 	p.FollowKey(" ")
 	if key := p.Text("#key"); !strings.HasPrefix(key, "pal_") {
-		t.Fatalf("the key is %q", key)
+		t.Fatalf("got key %q, want one that starts with pal_", key)
 	}
 	tabTo("I have saved the key")
 	p.FollowKey(kb.Enter)
@@ -147,12 +147,13 @@ func TestPortalByKeyboard(t *testing.T) {
 	tabTo("Revoke key")
 	p.FollowKey(kb.Enter)
 	if !strings.Contains(p.Text("main"), "The key was revoked") {
-		t.Errorf("at the end: got %s", p.Text("main"))
+		t.Errorf("after revoking: got %s, want a confirmation", p.Text("main"))
 	}
 }
 
-// Subscribing redirects to Stripe, and events of Stripe are accepted.
-func TestSubscribing(t *testing.T) {
+// An account of a Stripe customer has Pro and can open the customer portal, and
+// forged events are rejected.
+func TestSubscription(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		smtp := testkit.StartSMTP(t)
@@ -188,30 +189,30 @@ func TestSubscribing(t *testing.T) {
 		email := smtp.Wait(t, "paul@example.com")
 		found := codeInEmail.FindStringSubmatch(email)
 		if found == nil {
-			t.Fatalf("got no code in %s", email)
+			t.Fatalf("got %s, want an email with a code", email)
 		}
 		code := found[1]
 		if got := post("/login/code", url.Values{"code": {code}}); got.Request.URL.Path != "/account" {
-			t.Fatalf("signed in at %s, %d", got.Request.URL, got.StatusCode)
+			t.Fatalf("signed in: got %d at %s, want /account", got.StatusCode, got.Request.URL)
 		}
 		// The mock always returns an active subscription, so the account has Pro
 		// and cannot subscribe again.
 		if got := post("/account/plan/subscribe", nil); got.StatusCode != 400 {
-			t.Errorf("subscribing twice: got %d", got.StatusCode)
+			t.Errorf("subscribing twice: got %d, want 400", got.StatusCode)
 		}
 		if got := post("/account/plan/manage", nil); got.StatusCode != 303 || !strings.HasPrefix(got.Header.Get("Location"), "https://") {
 			t.Errorf("customer portal: got %d to %s, want 303", got.StatusCode, got.Header.Get("Location"))
 		}
 		shown := blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "show", "paul@example.com"))
 		if !strings.Contains(shown.Out, "pro") {
-			t.Errorf("got the account %s, want Pro", shown.Out)
+			t.Errorf("got account %s, want Pro", shown.Out)
 		}
 		if got := s.Call(t, http.MethodPost, "/billing/stripe", `{"id":"evt_1"}`, "Stripe-Signature", "t=1,v1=00"); got.StatusCode != 400 {
-			t.Errorf("forged event: got %d, want an error", got.StatusCode)
+			t.Errorf("forged event: got %d, want 400", got.StatusCode)
 		}
 		for _, secret := range []string{`["= ]` + code + `["& ]`, "sk_test_123", "whsec_test"} { // six digits may be part of another number
 			if regexp.MustCompile(secret).MatchString(s.Log.String()) {
-				t.Errorf("got %s in the log", secret)
+				t.Errorf("got %s in the log, want no secrets", secret)
 			}
 		}
 	})

@@ -22,19 +22,19 @@ import (
 	"palmares/internal/web/guide"
 )
 
-// checkPage checks that a page is accessible, not wider than its window, and
-// does not cut off its tables. The browser itself watches the console and
-// requests to other hosts.
+// checkPage checks that a page is accessible, fits its window and does not cut off
+// its tables. The browser package itself checks the console and requests to other
+// hosts.
 func checkPage(t *testing.T, p *browser.Page, name string) {
 	t.Helper()
 	p.Axe()
 	p.Screenshot(name)
 	var wider bool
 	if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
-		t.Errorf("%s: got a page wider than its window", name)
+		t.Errorf("%s: got a page wider than its window, want it to fit", name)
 	}
 	if p.Eval(`[...document.querySelectorAll(".scroll:has(> table.list)")].some(box => box.scrollWidth > box.clientWidth)`, &wider); wider {
-		t.Errorf("%s: got a table that is cut off", name)
+		t.Errorf("%s: got a table that is cut off, want it to fit", name)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestSiteIsAccessible(t *testing.T) {
 		} {
 			p.Go("http://" + s.Address + path)
 			if unknown := strings.Contains(name, "unknown"); (p.Status() == 404) != unknown {
-				t.Errorf("%s: got %d, want 200", path, p.Status())
+				t.Errorf("%s: got %d, want 404: %t", path, p.Status(), unknown)
 			}
 			checkPage(t, p, fmt.Sprintf("site-%s-%s", name, lookName(look)))
 		}
@@ -80,7 +80,7 @@ func TestSiteByKeyboard(t *testing.T) {
 			}
 			p.Press(kb.Tab)
 		}
-		t.Fatalf("got no way to focus %s", id)
+		t.Fatalf("got focus on %s, want %s after pressing Tab", p.Focused(), id)
 	}
 	to("score_min")
 	p.Press("5")
@@ -90,10 +90,10 @@ func TestSiteByKeyboard(t *testing.T) {
 	to("Find tools")
 	p.FollowKey(kb.Enter)
 	if got := p.URL(); !strings.HasPrefix(got, base+"/tools?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
-		t.Fatalf("filtered and sorted: got %s", got)
+		t.Fatalf("got URL %s, want score_min=5 and sort=name_asc", got)
 	}
 	if text := p.Text("[role=status]"); !strings.HasPrefix(text, "1–50 of ") {
-		t.Fatalf("got the status %s, want 1–50", text)
+		t.Fatalf("got status %s, want 1–50", text)
 	}
 	first := p.Text("tbody th a")
 	to("Next")
@@ -120,7 +120,7 @@ func TestPageSizes(t *testing.T) {
 			size += more
 		}
 		if size > most {
-			t.Errorf("%s: got %d bytes, want fewer", path, size)
+			t.Errorf("%s: got %d bytes, want at most %d", path, size, most)
 		}
 		t.Logf("%s: %d bytes with its assets", path, size)
 	}
@@ -156,7 +156,7 @@ func fetchCompressed(t *testing.T, s *blackbox.Server, path string) (string, int
 
 var ownLink = regexp.MustCompile(`href="(/[^"#]*)"`)
 
-// All links of the home page work.
+// All links on the home page work.
 func TestHomeLinks(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
@@ -168,7 +168,7 @@ func TestHomeLinks(t *testing.T) {
 	slices.Sort(links)
 	links = slices.Compact(links)
 	if len(links) < 30 {
-		t.Fatalf("got %d links, want more: %v", len(links), links)
+		t.Fatalf("got %d links, want at least 30: %v", len(links), links)
 	}
 	for _, link := range links {
 		response, err := http.Get("http://" + s.Address + link) // the account page redirects to the sign-in page
@@ -201,24 +201,24 @@ func TestNotFoundLinks(t *testing.T) {
 		_, suggested, _ := strings.Cut(blackbox.ReadAll(t, response.Body), "Did you mean")
 		_ = response.Body.Close()
 		if response.StatusCode != http.StatusNotFound || !strings.Contains(suggested, `<li><a href="`+above+`"`) {
-			t.Errorf("%s: got %d without a link to %s", path, response.StatusCode, above)
+			t.Errorf("%s: got %d and suggestions %s, want 404 with a link to %s", path, response.StatusCode, suggested, above)
 		}
 	}
 }
 
-// The example call on the home page works, and its button copies it.
-func TestFirstCall(t *testing.T) {
+// The example request on the home page works, and its button copies it.
+func TestExampleRequest(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/")
 	line := p.Text("#curl")
 	out, err := exec.Command("sh", "-c", line).Output()
 	if err != nil {
-		t.Fatalf("%s: got %v", line, err)
+		t.Fatalf("%s: got %v, want success", line, err)
 	}
 	var tools struct{ Data []struct{ Score float64 } }
 	if err := json.Unmarshal(out, &tools); err != nil || len(tools.Data) != 5 || tools.Data[4].Score < 8 {
-		t.Errorf("%s: got %v\n%s", line, err, out)
+		t.Errorf("%s: got %v and %s, want five tools with a score of 8 or more", line, err, out)
 	}
 
 	const button = `button[data-copy="curl"]`
@@ -228,7 +228,7 @@ func TestFirstCall(t *testing.T) {
 	p.WaitForText(button, "Copied")
 	var copied string
 	if p.Eval("document.body.dataset.copied", &copied); copied != line {
-		t.Errorf("got %q copied, want the call", copied)
+		t.Errorf("got %q copied, want %q", copied, line)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestEarlierReleaseByLinks(t *testing.T) {
 			t.Fatalf("%s: got %s, want %s", step.follow, got, step.url)
 		}
 		if text := p.Text("main"); !strings.Contains(text, step.text) {
-			t.Errorf("%s: got a page without %q", step.follow, step.text)
+			t.Errorf("%s: got %s, want %q", step.follow, text, step.text)
 		}
 	}
 	if text := p.Text("main"); strings.Contains(text, "You are viewing") {
@@ -272,11 +272,11 @@ func TestToolWithoutScripts(t *testing.T) {
 	with := chrome.Open(t, browser.Look{}, "http://"+s.Address+path)
 	without := chrome.Open(t, browser.Look{NoScript: true}, "http://"+s.Address+path)
 	if text := without.Text("main"); text != with.Text("main") {
-		t.Errorf("got a different text without scripts:\n%s", text)
+		t.Errorf("without scripts: got\n%s\nwant the same text as with scripts", text)
 	}
 	for _, part := range []string{"svg.steps path[d^='M0']", "svg.steps circle", "table time", ".list a[href^='/tools/']", ".entries a", ".cards a[href='/api/v1/tools/plume']", ".versions a[href^='/tools/plume?as_of=']", ".versions ins"} {
 		if !without.Exists(part) {
-			t.Errorf("got no %s", part)
+			t.Errorf("without scripts: got no %s, want one", part)
 		}
 	}
 }
@@ -288,7 +288,7 @@ func TestGuidesAreAccessible(t *testing.T) {
 	for _, look := range looks {
 		p := chrome.Open(t, look, "http://"+s.Address+"/guides")
 		checkPage(t, p, "guides-"+lookName(look))
-		for _, name := range append(guide.Names(), "quota") { // which does not exist
+		for _, name := range append(guide.Names(), "quota") { // there is no guide named quota
 			p.Go("http://" + s.Address + "/guides/" + name)
 			checkPage(t, p, "guide-"+name+"-"+lookName(look))
 		}

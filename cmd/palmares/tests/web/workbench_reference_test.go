@@ -53,14 +53,14 @@ func documentedPaths(t *testing.T, s *blackbox.Server) []documentedPath {
 	}
 	slices.SortFunc(all, func(a, b documentedPath) int { return strings.Compare(a.Path, b.Path) })
 	if len(all) != len(rest.Paths())-1 { // the document does not describe itself
-		t.Fatalf("got %d paths, want more", len(all))
+		t.Fatalf("got %d paths, want %d", len(all), len(rest.Paths())-1)
 	}
 	return all
 }
 
 // The reference can send each example request without further input, except for
 // a key where one is required.
-func TestReferenceTriesPaths(t *testing.T) {
+func TestReferenceSendsRequests(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	key := blackbox.NewKey(t, cfg, "developer")
@@ -71,7 +71,7 @@ func TestReferenceTriesPaths(t *testing.T) {
 	p.WaitForText("main .bench", "Guides")
 	for _, other := range []string{"Ruby", "PHP", "Powered by"} {
 		if strings.Contains(p.Text("#reference"), other) {
-			t.Errorf("got %s on the page", other)
+			t.Errorf("got %s on the page, want none", other)
 		}
 	}
 	const client = "[role=dialog][aria-label='API Client']"
@@ -97,7 +97,7 @@ func TestReferenceTriesPaths(t *testing.T) {
 	checkPage(t, p, "docs-tried")
 }
 
-// statusOf returns the status that the page got from a URL, ignoring its query.
+// statusOf returns the status of the page's request to a URL, ignoring its query.
 func statusOf(t *testing.T, p *browser.Page, address string) (status int) {
 	t.Helper()
 	wait.Until(t, "the page has requested "+address, func() bool {
@@ -118,7 +118,7 @@ func TestReferenceCodeSamples(t *testing.T) {
 	var offered []string
 	p.Eval("[...document.querySelectorAll('[role=listbox] [role=option]')].map(({id}) => id.split('-').at(-1))", &offered)
 	if want := []string{"go/native", "js/fetch", "python/python3", "python/requests", "shell/curl"}; !slices.Equal(offered, want) {
-		t.Errorf("got code samples for %q", offered)
+		t.Errorf("got code samples for %q, want %q", offered, want)
 	}
 	for _, name := range []string{"Shell", "JavaScript", "Python", "Go"} {
 		p.WaitForText("[role=listbox]", name)
@@ -143,14 +143,14 @@ func TestExamplesExist(t *testing.T) {
 			}
 		}
 		if got := s.Call(t, http.MethodGet, "/api/v1/tools/bosco-et-matelots", ""); got.StatusCode != 404 {
-			t.Fatal("got a catalog with tools of the demo, want another")
+			t.Fatal("got a tool of the demo catalog, want another catalog")
 		}
 		for _, one := range documentedPaths(t, s) {
 			respondsOK(one.Target)
 		}
 		lines := exampleLine.FindAllStringSubmatch(blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/docs.md", "").Body), -1)
 		if len(lines) != len(rest.Paths())-1 {
-			t.Errorf("got %d examples, want more", len(lines))
+			t.Errorf("got %d examples, want %d", len(lines), len(rest.Paths())-1)
 		}
 		for _, line := range lines {
 			respondsOK(line[1])
@@ -170,7 +170,7 @@ func TestExamplesExist(t *testing.T) {
 			}
 			for name, value := range response.Data {
 				if value == nil {
-					t.Errorf("%s: got no %s", example.Title, name)
+					t.Errorf("%s: got null for %s, want data", example.Title, name)
 				}
 			}
 		}
@@ -181,10 +181,10 @@ func TestExamplesExist(t *testing.T) {
 func TestWorkbenchWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	line := testkit.StartProxy(t, cfg.DatabaseURL)
-	cfg.DatabaseURL = line.URL
+	proxy := testkit.StartProxy(t, cfg.DatabaseURL)
+	cfg.DatabaseURL = proxy.URL
 	s := blackbox.Serve(t, cfg, "--demo")
-	line.Cut()
+	proxy.Cut()
 	for path, want := range map[string]string{
 		"/docs": "API reference", "/docs.md": "Example: http://" + s.Address + "/api/v1/tools/bosco-et-matelots\n", "/explorer": "GraphQL explorer", "/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume": "GraphQL explorer",
 		"/explorer/schema.graphql": "type Query", "/api/v1/openapi.json": `"example": "bosco-et-matelots"`,
@@ -192,7 +192,7 @@ func TestWorkbenchWithoutDatabase(t *testing.T) {
 	} {
 		got := s.Call(t, http.MethodGet, path, "")
 		if body := blackbox.ReadAll(t, got.Body); got.StatusCode != 200 || !strings.Contains(body, want) {
-			t.Errorf("%s: got %d without %q", path, got.StatusCode, want)
+			t.Errorf("%s: got %d %s, want 200 with %q", path, got.StatusCode, body, want)
 		}
 	}
 }

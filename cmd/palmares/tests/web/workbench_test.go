@@ -32,7 +32,7 @@ func startWorkbenchOn(t *testing.T, cfg store.Config) *blackbox.Server {
 	return withAssets(t, func() *blackbox.Server { return blackbox.Serve(t, cfg, "--demo") })
 }
 
-// withAssets builds the assets and starts a server.
+// withAssets builds the assets and starts a server that contains them.
 func withAssets(t *testing.T, start func() *blackbox.Server) *blackbox.Server {
 	t.Helper()
 	manifest, err := os.ReadFile(filepath.Join(testkit.Assets(t), "manifest.json"))
@@ -50,14 +50,14 @@ func withAssets(t *testing.T, start func() *blackbox.Server) *blackbox.Server {
 			t.Fatal(err)
 		}
 		if !bytes.Contains(body, []byte(script)) {
-			t.Fatal("the assets were rebuilt after this test was compiled: run it again, or make test")
+			t.Fatal("got assets that were rebuilt after the server was compiled: run the test again, or make test")
 		}
 	}
 	return s
 }
 
-// waitForTabs waits until GraphiQL has stored a number of tabs, the current one with
-// a text in its query.
+// waitForTabs waits until GraphiQL has stored a number of tabs, and the query of
+// the current one contains a text.
 func waitForTabs(t *testing.T, p *browser.Page, tabs int, query string) {
 	t.Helper()
 	wait.Until(t, fmt.Sprintf("GraphiQL stores %d tabs, one with %q", tabs, query), func() bool {
@@ -80,7 +80,7 @@ const (
 	runButton   = ".graphiql-execute-button"
 )
 
-// runQuery runs the query in the editor, once the result pane exists.
+// runQuery waits for the result pane, and runs the query in the editor.
 func runQuery(p *browser.Page) {
 	p.Text(inResponse)
 	p.Click(runButton)
@@ -94,7 +94,7 @@ func TestExplorerBuildsQueries(t *testing.T) {
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/explorer")
 	p.WaitForText(inQuery, "query BestTools")
 	if text := p.Text(".result-window"); strings.Contains(text, "data") {
-		t.Errorf("got a result before any click: %s", text)
+		t.Errorf("got a result before any click, want none: %s", text)
 	}
 	p.Click(".graphiql-tab-add")
 	field := func(path ...string) {
@@ -128,7 +128,7 @@ func TestExplorerOpensExamples(t *testing.T) {
 	runQuery(p)
 	p.WaitForText(inResponse, `"scoreHistogram": [`)
 	if !p.Exists("#same[hidden]") {
-		t.Errorf("got a hint at REST, want none: %s", p.Text("#same"))
+		t.Errorf("got an equivalent REST call, want none: %s", p.Text("#same"))
 	}
 	p.Screenshot("explorer-example")
 }
@@ -150,7 +150,7 @@ func TestExamplesRun(t *testing.T) {
 	}
 }
 
-// The explorer opens each REST path as its operation, and shows the path.
+// The explorer opens the operation of each REST path, and shows the path.
 func TestExplorerOpensPaths(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
@@ -161,7 +161,7 @@ func TestExplorerOpensPaths(t *testing.T) {
 	p.WaitForText("#same-call", "GET /api/v1/tools?category=code")
 	p.WaitForText("#same-curl", "curl '"+base+"/api/v1/tools?category=code'")
 	if text := p.Text(".result-window"); strings.Contains(text, "data") {
-		t.Errorf("got a result before any click: %s", text)
+		t.Errorf("got a result before any click, want none: %s", text)
 	}
 	runQuery(p)
 	p.WaitForText(inResponse, `"slug": "enclume-8"`)
@@ -186,8 +186,8 @@ func TestExplorerOpensPaths(t *testing.T) {
 	p.WaitForText(inResponse, `"name": "Plume"`)
 }
 
-// The explorer restores its tabs and variables: one tab, many, and unreadable
-// ones.
+// The explorer restores its tabs and variables, and starts afresh if the stored
+// state is unreadable.
 func TestExplorerRestoresTabs(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
@@ -215,7 +215,7 @@ func TestExplorerRestoresTabs(t *testing.T) {
 				p.WaitForText(inResponse, `"slug": "enclume-8"`)
 				var tabs int
 				if p.Eval("document.querySelectorAll('.graphiql-tab').length", &tabs); tabs != len(c.before) {
-					t.Errorf("got %d tabs", tabs)
+					t.Errorf("got %d tabs, want %d", tabs, len(c.before))
 				}
 				waitForTabs(t, p, len(c.before), "query tools(")
 			}
@@ -227,7 +227,7 @@ func TestExplorerRestoresTabs(t *testing.T) {
 				t.Errorf("got %q in a new tab, want nothing", text)
 			}
 			for _, content := range []string{"{oops", "7", `{"activeTabIndex": 3, "tabs": [null]}`, `{"activeTabIndex": 0, "tabs": [{"query": 7, "variables": {}}]}`} {
-				p.Go(base + "/docs") // where GraphiQL does not overwrite it
+				p.Go(base + "/docs") // where GraphiQL does not overwrite the stored state
 				p.Eval("localStorage.setItem('graphiql:tabState', "+strconv.Quote(content)+")", nil)
 				p.Go(base + "/explorer")
 				p.WaitForText(inQuery, "query BestTools")
@@ -256,7 +256,7 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 	runQuery(p)
 	p.WaitForText(inResponse, `"chunk_count": `)
 	waitForTabs(t, p, 1, "query embeddings(")
-	// The history misses a query whose response arrives before the page is drawn.
+	// The history lacks a query whose response arrives before the page is rendered.
 	wait.Until(t, "the query is in the history", func() bool {
 		var history string
 		if p.Eval(`localStorage.getItem("graphiql:queries") ?? ""`, &history); strings.Contains(history, "embeddings") {
@@ -270,7 +270,7 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 	if p.Eval("JSON.stringify(localStorage)", &content); strings.Contains(content, "pal_") || !strings.Contains(content, "embeddings") {
 		t.Errorf("got %s in the storage of the browser, want no key", content)
 	}
-	// Queries of the history run with the current key.
+	// Queries from the history run with the current key.
 	p.Go(base + "/explorer")
 	p.WaitForText(inQuery, "query embeddings(")
 	p.Click("button[aria-label='Show History']")
@@ -309,7 +309,7 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 
 func TestWorkbenchAssetsAreCompressed(t *testing.T) {
 	t.Parallel()
-	s := withAssets(t, func() *blackbox.Server { // not under the race detector, which makes compression ten times slower
+	s := withAssets(t, func() *blackbox.Server { // the race detector makes compression ten times slower
 		return blackbox.ServeCommand(t, blackbox.ReleaseCommand(t, blackbox.Demo(t), "serve", "--listen", "127.0.0.1:0", "--demo"))
 	})
 	folder := testkit.Assets(t)
@@ -334,6 +334,6 @@ func TestWorkbenchAssetsAreCompressed(t *testing.T) {
 		}
 	}
 	if sent == 0 || sent > 4<<20 {
-		t.Errorf("got %d bytes, want fewer", sent)
+		t.Errorf("got %d bytes of assets, want at most %d", sent, 4<<20)
 	}
 }

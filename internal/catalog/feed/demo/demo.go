@@ -1,5 +1,5 @@
-// Package demo has the catalog that a new server starts with, and the editions
-// that came before it. Every tool in them is fictional.
+// Package demo contains the catalog that a new server starts with, and earlier
+// editions of it. Every tool in them is fictional.
 package demo
 
 import (
@@ -24,7 +24,7 @@ import (
 var Catalog []byte
 
 // older has a file for each older edition, named after its date. The file lists
-// what was different from the edition that followed, in the form of a feed:
+// its differences from the next edition, in the format of a feed:
 //   - a record that the next edition has too gives only the fields that differ
 //   - a record that the next edition no longer has is complete
 //   - "absent":true marks a record that did not exist yet
@@ -74,8 +74,8 @@ type edition map[key]record.Record
 // key identifies a record. An active and a retired tool are the same tool.
 type key struct{ kind, slug string }
 
-// apply changes the records as the lines of a file say, and returns the date in
-// its first line.
+// apply applies the lines of a file to the records, and returns the date in its
+// first line.
 func (e edition) apply(file []byte) (date string, err error) {
 	number := 0
 	for line := range bytes.Lines(file) {

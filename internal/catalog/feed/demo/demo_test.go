@@ -34,13 +34,13 @@ func TestEditions(t *testing.T) {
 		t.Errorf("got %d editions, want 8", len(all))
 	}
 	if last := all[len(all)-1]; !bytes.Equal(last.Feed, demo.Catalog) || last.Date != "2026-11-10" {
-		t.Errorf("got another last edition, of %s, want catalog.ndjson", last.Date)
+		t.Errorf("last edition: got one of %s, want catalog.ndjson of 2026-11-10", last.Date)
 	}
 	if first := all[0].Date; !strings.HasPrefix(first, "2026-03-") {
-		t.Errorf("first edition: got %s, want one of March 2026", first)
+		t.Errorf("first edition: got %s, want one from March 2026", first)
 	}
 	if !slices.IsSortedFunc(all, func(a, b demo.Edition) int { return strings.Compare(a.Date, b.Date) }) {
-		t.Error("the editions are not in the order of their dates")
+		t.Error("got unsorted editions, want them ordered by date")
 	}
 }
 
@@ -60,7 +60,7 @@ func TestEmbeddedSize(t *testing.T) {
 }
 
 // TestFilesAreMinimal checks that the files of older editions are named after
-// their date and repeat nothing of the edition that followed.
+// their dates, and repeat nothing from the edition that followed.
 func TestFilesAreMinimal(t *testing.T) {
 	all := editions(t)
 	for i, edition := range all[:len(all)-1] {
@@ -75,7 +75,7 @@ func TestFilesAreMinimal(t *testing.T) {
 			decode(t, line, &given)
 			id := idOf(given["type"].(string), given["slug"].(string))
 			if !strings.Contains(line, `"absent"`) && string(record.Encode(was[id])) == string(record.Encode(next[id])) {
-				t.Errorf("%s: %s is the same in the next edition", edition.Date, id)
+				t.Errorf("%s: got %s as in the next edition, want it left out", edition.Date, id)
 			}
 			if next[id] == nil || next[id].RecordType() != given["type"] {
 				continue
@@ -84,15 +84,15 @@ func TestFilesAreMinimal(t *testing.T) {
 			decode(t, string(record.Encode(next[id])), &later)
 			for name, value := range given {
 				if name != "type" && name != "slug" && same(value, later[name]) {
-					t.Errorf("%s: %s of %s is the same in the next edition", edition.Date, name, id)
+					t.Errorf("%s: got %s of %s as in the next edition, want it left out", edition.Date, name, id)
 				}
 			}
 		}
 	}
 }
 
-// TestDates checks that no edition knows its future, and that records that
-// changed since the edition before say so.
+// TestDates checks that no edition has dates in its future, and that the dates
+// of changed records are later than the previous edition.
 func TestDates(t *testing.T) {
 	all := editions(t)
 	for i, edition := range all {
@@ -103,7 +103,7 @@ func TestDates(t *testing.T) {
 		}
 		within := func(id, what, date string, changed bool) {
 			if date > edition.Date || changed && date <= since {
-				t.Errorf("edition of %s: %s of %s: got %s, want a date after %q and up to the edition's", edition.Date, what, id, date, since)
+				t.Errorf("edition of %s: %s of %s: got %s, want a date after %q and not after the edition's", edition.Date, what, id, date, since)
 			}
 		}
 		for id, rec := range read(t, edition) {
@@ -123,7 +123,7 @@ func TestDates(t *testing.T) {
 }
 
 // checkPrices checks that a tool's price history leads to its price, has no
-// change of the future and continues the history of the edition before.
+// changes in the future and continues the history of the previous edition.
 func checkPrices(t *testing.T, date string, tool *feed.Tool, before record.Record) {
 	t.Helper()
 	for i, change := range tool.PriceHistory {
@@ -132,10 +132,10 @@ func checkPrices(t *testing.T, date string, tool *feed.Tool, before record.Recor
 			pricing, price = tool.PriceHistory[i-1].PreviousPricing, tool.PriceHistory[i-1].PreviousPrice
 		}
 		if change.Pricing != pricing || change.Price != price {
-			t.Errorf("edition of %s: %s: the change of %s leads to %s, want %s", date, tool.Slug, change.ChangedAt, change.Price, price)
+			t.Errorf("edition of %s: %s: price after the change of %s: got %s, want %s", date, tool.Slug, change.ChangedAt, change.Price, price)
 		}
 		if change.ChangedAt > tool.UpdatedAt {
-			t.Errorf("edition of %s: %s: got a price change of %s in a record of %s", date, tool.Slug, change.ChangedAt, tool.UpdatedAt)
+			t.Errorf("edition of %s: %s: got a price change of %s, want none after %s", date, tool.Slug, change.ChangedAt, tool.UpdatedAt)
 		}
 	}
 	was, ok := before.(*feed.Tool)
@@ -144,24 +144,24 @@ func checkPrices(t *testing.T, date string, tool *feed.Tool, before record.Recor
 	}
 	added := len(tool.PriceHistory) - len(was.PriceHistory)
 	if added < 0 || !slices.Equal(tool.PriceHistory[added:], was.PriceHistory) {
-		t.Fatalf("edition of %s: %s: the price history does not continue that of the edition before", date, tool.Slug)
+		t.Fatalf("edition of %s: %s: got price history %v, want a continuation of %v", date, tool.Slug, tool.PriceHistory, was.PriceHistory)
 	}
 	if changed := tool.Price != was.Price || tool.Pricing != was.Pricing; changed != (added > 0) {
-		t.Errorf("edition of %s: %s: got a price from %s to %s with %d new changes", date, tool.Slug, was.Price, tool.Price, added)
+		t.Errorf("edition of %s: %s: got %d new price changes, want some only if the price differs (%s, now %s)", date, tool.Slug, added, was.Price, tool.Price)
 	}
 	if added > 0 && tool.PriceHistory[added-1].PreviousPrice != was.Price {
 		t.Errorf("edition of %s: %s: got a change from %s, want from %s", date, tool.Slug, tool.PriceHistory[added-1].PreviousPrice, was.Price)
 	}
 }
 
-// TestPublishEditions publishes all editions. After each of them, an export
-// gives the same feed again; in the end, the journal has every kind of change.
+// TestPublishEditions publishes all editions. After each one, an export returns
+// the same feed. At the end, the journal has every kind of change.
 func TestPublishEditions(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i, edition := range editions(t) {
 			report, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
 			if err != nil {
-				t.Fatalf("edition of %s: %v", edition.Date, err)
+				t.Fatalf("edition of %s: got %v, want no error", edition.Date, err)
 			}
 			if report.Release != i+1 {
 				t.Errorf("edition of %s: got release %d, want %d", edition.Date, report.Release, i+1)
@@ -169,7 +169,7 @@ func TestPublishEditions(t *testing.T) {
 			var exported bytes.Buffer
 			testkit.Check(t, feed.Export(t.Context(), s, &exported, 0))
 			if !bytes.Equal(exported.Bytes(), edition.Feed) {
-				t.Errorf("edition of %s: got another catalog of %d bytes, want the edition's %d", edition.Date, exported.Len(), len(edition.Feed))
+				t.Errorf("edition of %s: got an export of %d bytes, want the edition's %d bytes", edition.Date, exported.Len(), len(edition.Feed))
 			}
 		}
 		counts := map[string]int{}
@@ -203,7 +203,7 @@ func TestPublishEditions(t *testing.T) {
 		}
 		for _, event := range journal.Events {
 			if counts["event "+event] == 0 {
-				t.Errorf("got no event %s since the first edition", event)
+				t.Errorf("got no event %s since the first edition, want one", event)
 			}
 		}
 		for _, kind := range []string{
@@ -212,17 +212,17 @@ func TestPublishEditions(t *testing.T) {
 			journal.ComparisonCreated, journal.ComparisonUpdated, journal.ComparisonRemoved, journal.EmbeddingsChanged, journal.CatalogPublished,
 		} {
 			if counts[kind] == 0 {
-				t.Errorf("got no change %s since the first edition", kind)
+				t.Errorf("got no change %s since the first edition, want one", kind)
 			}
 		}
 		if !s.Read.JournalEntry.Query().Where(journalentry.Kind(journal.PriceBackfilled)).ExistX(t.Context()) {
-			t.Errorf("got no change %s", journal.PriceBackfilled)
+			t.Errorf("got no change %s, want one", journal.PriceBackfilled)
 		}
 	})
 }
 
-// read returns the records of an edition. Active and retired tools share their
-// identifiers.
+// read returns the records of an edition by ID. A tool has the same ID while it
+// is active and once it is retired.
 func read(t *testing.T, edition demo.Edition) map[string]record.Record {
 	t.Helper()
 	records := map[string]record.Record{}

@@ -21,7 +21,7 @@ func TestSameOptionsSameBytes(t *testing.T) {
 	opts := synth.Options{Tools: 500, Seed: 7, Revision: 2}
 	first := generate(t, opts)
 	if first != generate(t, opts) {
-		t.Error("the same options: got different feeds, want the same")
+		t.Error("same options: got different feeds, want the same")
 	}
 	for name, other := range map[string]synth.Options{
 		"seed":     {Tools: 500, Seed: 8, Revision: 2},
@@ -51,7 +51,7 @@ func TestEdgeCasesOccur(t *testing.T) {
 	feed := generate(t, synth.Options{Tools: 2000, Seed: 1})
 	for name, piece := range map[string]string{
 		"no score":                   `"score":null`,
-		"score left out":             `€/mois","verifiability"`,
+		"missing score":              `€/mois","verifiability"`,
 		"lowest score":               `"score":0,`,
 		"highest score":              `"score":10,`,
 		"price with a comma":         `,05 €/`,

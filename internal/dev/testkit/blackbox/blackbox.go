@@ -1,5 +1,5 @@
 // Package blackbox builds palmares and runs it as a process, for tests that use
-// it like its operators and clients do.
+// it as operators and clients do.
 package blackbox
 
 import (
@@ -30,7 +30,7 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// Limit is much longer than any process of a test runs.
+// Limit is much longer than any process runs in a test.
 var Limit = 30 * time.Minute
 
 // instead is the program set by UseProgram.
@@ -140,7 +140,7 @@ type Result struct {
 	Out, Err string
 }
 
-// Run runs a process to its end.
+// Run runs a process until it exits.
 func Run(t testing.TB, cmd *exec.Cmd) Result {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -153,7 +153,7 @@ func Run(t testing.TB, cmd *exec.Cmd) Result {
 	return Result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// MustRun runs a process that must exit with 0.
+// MustRun runs a process that must exit with code 0.
 func MustRun(t testing.TB, cmd *exec.Cmd) Result {
 	t.Helper()
 	r := Run(t, cmd)
@@ -202,7 +202,7 @@ func SynthFile(t testing.TB, opts synth.Options) string {
 	return WriteFile(t, "feed.ndjson", buf.Bytes())
 }
 
-// WriteFile writes a file that is removed with the test.
+// WriteFile writes a file that is removed when the test ends.
 func WriteFile(t testing.TB, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -221,7 +221,7 @@ func ReadAll(t testing.TB, r io.Reader) string {
 // Server is a running palmares process.
 type Server testkit.Process
 
-// Serve starts a server on a database, which is killed with the test.
+// Serve starts a server on a database. It is killed when the test ends.
 func Serve(t testing.TB, cfg store.Config, args ...string) *Server {
 	t.Helper()
 	return ServeCommand(t, Command(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
@@ -297,8 +297,8 @@ func (s *Server) WaitForExit(t testing.TB) {
 	}
 }
 
-// WaitForEmail waits for a sign-in email that the server prints to its log, and
-// skips as many to the same address as after says.
+// WaitForEmail waits for a sign-in email that the server writes to its log,
+// skipping the first ones to the same address: after is their number.
 func (s *Server) WaitForEmail(t testing.TB, to string, after int) (link, code string) {
 	t.Helper()
 	printed := regexp.MustCompile(`"to":"` + regexp.QuoteMeta(to) + `".*"link":"([^"]+)","code":"(\d{6})"`)

@@ -24,7 +24,7 @@ const limit = wait.Limit
 // Browser is a Chromium process.
 type Browser struct{ ctx context.Context }
 
-// Start starts a Chromium, which ends with the test.
+// Start starts a Chromium process, which is stopped when the test ends.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],

@@ -46,8 +46,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs a command and returns its exit code. If we are interrupted, it ends
-// before the database does; Ctrl-C reaches it directly, too.
+// run runs a command and returns its exit code. If this process is interrupted,
+// the command ends before the database does; Ctrl-C also reaches it directly.
 func run(t testing.TB, command []string) int {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

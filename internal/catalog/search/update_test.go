@@ -1,0 +1,134 @@
+package search_test
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"testing"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/search"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// A large catalog whose history was pruned has the same vocabulary as one
+// without a history.
+func TestPruneInBatches(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		synthetic := func(seed uint64) []byte {
+			var data bytes.Buffer
+			testkit.Check(t, synth.Write(t.Context(), &data, synth.Options{Tools: 550, Seed: seed}))
+			return data.Bytes()
+		}
+		s := testkit.Open(t, cfg)
+		publish(t, s, synthetic(2))
+		want := storedWords(t, s)
+		publish(t, s, synthetic(3))
+		publish(t, s, synthetic(2))
+		if maps.Equal(storedWords(t, s), want) {
+			t.Fatal("got the same vocabulary, want the words of three releases")
+		}
+		if _, err := feed.Prune(t.Context(), s, 3); err != nil {
+			t.Fatal(err)
+		}
+		if got := storedWords(t, s); !maps.Equal(got, want) {
+			t.Errorf("got a vocabulary of %d words, want %d words with the same counts", len(got), len(want))
+		}
+	})
+}
+
+func storedWords(t *testing.T, s *store.Store) map[string]int {
+	t.Helper()
+	rows, err := s.Write.QueryContext(t.Context(), "SELECT word, tools FROM search_words")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	words := map[string]int{}
+	for rows.Next() {
+		var word string
+		var tools int
+		if err := rows.Scan(&word, &tools); err != nil {
+			t.Fatal(err)
+		}
+		words[word] = tools
+	}
+	return words
+}
+
+func exec(t *testing.T, s *store.Store, statement string) {
+	t.Helper()
+	if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestImportWritesOnlyChangedTools(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		tools := func(name string) []any {
+			return []any{named("a", "Galet", "Un.", "Un."), named("b", name, "Deux.", "Deux.")}
+		}
+		publish(t, s, feedtest.Catalog("2026-11-01", tools("Orme")...))
+		// The entry loses this word only if it is written again.
+		exec(t, s, `UPDATE tool_search SET words = 'marque' WHERE slug = 'a'`)
+		exec(t, s, `INSERT INTO search_words (word, tools) VALUES ('marque', 1)`)
+		publish(t, s, feedtest.Catalog("2026-11-02", tools("Orme")...))
+		publish(t, s, feedtest.Catalog("2026-11-03", tools("Verger")...))
+		if got := find(t, s, "marque"); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("unchanged tool: got %q, want a", got)
+		}
+		if got := find(t, s, "verger"); !slices.Equal(got, []string{"b"}) {
+			t.Errorf("changed tool: got %q, want b", got)
+		}
+	})
+}
+
+// The index is empty after a migration, and filled at startup or by the next
+// import.
+func TestFill(t *testing.T) {
+	for name, refill := range map[string]func(*testing.T, *store.Store){
+		"at startup": func(t *testing.T, s *store.Store) {
+			for range 2 {
+				if err := search.Fill(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"by an import": func(t *testing.T, s *store.Store) {
+			publish(t, s, bytes.Replace(catalog(), []byte("2026-11-01"), []byte("2026-11-02"), 1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+				publish(t, s, catalog())
+				want := storedWords(t, s)
+				exec(t, s, `DELETE FROM tool_search`)
+				exec(t, s, `DELETE FROM search_words`)
+				if got := find(t, s, "agent"); got != nil {
+					t.Fatalf("empty index: got %q, want none", got)
+				}
+				refill(t, s)
+				if got := find(t, s, "agent"); !slices.Equal(got, []string{"ecritoire", "plume"}) {
+					t.Errorf("got %q, want ecritoire and plume", got)
+				}
+				if got := storedWords(t, s); !maps.Equal(got, want) {
+					t.Errorf("vocabulary: got %v, want %v", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestDryRunIndexesNothing(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		if _, err := feed.Import(t.Context(), s, bytes.NewReader(catalog()), feed.Options{DryRun: true}); err != nil {
+			t.Fatal(err)
+		}
+		if words := storedWords(t, s); len(words) != 0 {
+			t.Errorf("got %v, want no words", words)
+		}
+	})
+}
