@@ -13,7 +13,7 @@ import (
 
 	entsql "entgo.io/ent/dialect/sql"
 
-	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/search"
 )
 
@@ -66,9 +66,9 @@ func scanTools(rows entsql.ColumnScanner, more []any, add func(*indexedTool)) er
 			return fmt.Errorf("read tool %s: %w", t.slug, err)
 		}
 		if _, known := billing[period]; !known {
-			billing[period] = record.BillingPeriod(period)
+			billing[period] = pricing.Period(period)
 		}
-		t.monthlyPrice = record.MonthlyPrice(t.price, billing[period])
+		t.monthlyPrice = pricing.Monthly(t.price, billing[period])
 		t.since, t.version, t.inEmbeddings = since, maphash.Bytes(versionSeed, rest), bytes.HasSuffix(rest, []byte(embeddingsMark))
 		add(t)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"palmares/ent"
 	"palmares/graph/model"
-	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/text"
 )
 
@@ -33,10 +33,10 @@ type parsedPrice struct {
 	period          model.BillingPeriod
 }
 
-func readPrice(price string) parsedPrice {
-	amount, unit, _ := record.ParsePrice(price) // it was checked when it was imported
-	billing := record.BillingPeriod(unit)
-	return parsedPrice{amount, record.MonthlyPrice(amount, billing), unit, model.BillingPeriod(billing)}
+func readPrice(text string) parsedPrice {
+	amount, unit, _ := pricing.Parse(text) // it was checked when it was imported
+	billing := pricing.Period(unit)
+	return parsedPrice{amount, pricing.Monthly(amount, billing), unit, model.BillingPeriod(billing)}
 }
 
 // comparable returns two prices for the same period, if there is one.

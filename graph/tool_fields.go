@@ -10,7 +10,7 @@ import (
 
 	"palmares/ent"
 	"palmares/graph/model"
-	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/pricing"
 )
 
 // toolFields declares how each field of Tool gets its value from the stored row.
@@ -29,10 +29,10 @@ var toolFields = fieldTable[model.Tool]{"Tool", []toolField[model.Tool]{
 	{"priceAmount", func(t *model.Tool, row *ent.Tool) { t.PriceAmount = row.PriceAmount }},
 	{"pricePeriod", func(t *model.Tool, row *ent.Tool) { t.PricePeriod = row.PricePeriod }},
 	{"billingPeriod", func(t *model.Tool, row *ent.Tool) {
-		t.BillingPeriod = model.BillingPeriod(record.BillingPeriod(row.PricePeriod))
+		t.BillingPeriod = model.BillingPeriod(pricing.Period(row.PricePeriod))
 	}},
 	{"monthlyPrice", func(t *model.Tool, row *ent.Tool) {
-		t.MonthlyPrice = orNull(record.MonthlyPrice(row.PriceAmount, record.BillingPeriod(row.PricePeriod)))
+		t.MonthlyPrice = orNull(pricing.Monthly(row.PriceAmount, pricing.Period(row.PricePeriod)))
 	}},
 	{"score", func(t *model.Tool, row *ent.Tool) { t.Score = row.Score }},
 	{"verifiability", func(t *model.Tool, row *ent.Tool) { t.Verifiability = row.Verifiability }},

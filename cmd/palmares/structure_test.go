@@ -24,7 +24,7 @@ var allowedImports = []struct {
 	{"internal/core", []string{"ent"}},
 	{"internal/catalog", []string{"ent", "internal/core"}},
 	{"auth", []string{"ent", "internal/core"}},
-	{"graph", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/catalog/search"}},
+	{"graph", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/catalog/pricing", "internal/catalog/search"}},
 	{"rest", []string{"graph", "auth", "internal/core"}},
 	{"internal/notify", []string{"ent", "auth", "internal/core", "internal/catalog/journal"}},
 	{"internal/web", []string{"ent", "graph", "internal/core"}},

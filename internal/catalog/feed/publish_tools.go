@@ -11,6 +11,7 @@ import (
 	"palmares/ent/section"
 	"palmares/ent/tool"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
@@ -122,7 +123,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 	if err := checkFits(t, history, line.number); err != nil {
 		return err
 	}
-	amount, period, _ := record.ParsePrice(t.Price)
+	amount, period, _ := pricing.Parse(t.Price)
 	batch.rows = append(batch.rows, p.newToolRow(t, t.Name, t.Score).
 		SetPriceAmount(amount).SetPricePeriod(period).
 		SetSectionsHash(line.sectionsHash).SetHistoryHash(record.HistoryHash(history)).SetInEmbeddings(line.inEmbeddings))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/params"
 )
 
@@ -218,22 +219,10 @@ func checkURL(s string) string {
 }
 
 func checkPrice(s string) string {
-	if _, _, ok := ParsePrice(s); !ok {
+	if _, period, ok := pricing.Parse(s); !ok || isBlank(period) {
 		return "must be <amount> €/<period>, such as 20 €/mois (got " + Quote(s) + ")"
 	}
 	return checkText(s)
-}
-
-var priceForm = regexp.MustCompile(`^([0-9]+(?:[.,][0-9]+)?) €/(\S(?:.*\S)?)$`)
-
-// ParsePrice splits a price into its amount in euros and its period.
-func ParsePrice(s string) (amount float64, period string, ok bool) {
-	parts := priceForm.FindStringSubmatch(s)
-	if parts == nil {
-		return 0, "", false
-	}
-	amount, err := strconv.ParseFloat(strings.Replace(parts[1], ",", ".", 1), 64)
-	return amount, parts[2], err == nil && !isBlank(parts[2])
 }
 
 func kindName(value jsontext.Value) string {

@@ -1,0 +1,94 @@
+// Package pricing reads prices as the catalog has them: an amount in euros for a
+// period, as text.
+package pricing
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"palmares/internal/core/text"
+)
+
+var form = regexp.MustCompile(`^([0-9]+(?:[.,][0-9]+)?) €/(\S(?:.*\S)?)$`)
+
+// Parse splits a price into its amount in euros and its period.
+func Parse(s string) (amount float64, period string, ok bool) {
+	parts := form.FindStringSubmatch(s)
+	if parts == nil {
+		return 0, "", false
+	}
+	amount, err := strconv.ParseFloat(strings.Replace(parts[1], ",", ".", 1), 64)
+	return amount, parts[2], err == nil
+}
+
+// The periods that prices are for. Feeds spell them as they like.
+const (
+	Month     = "month"
+	Year      = "year"
+	SeatMonth = "seat_month"
+	Hour      = "hour"
+	Second    = "second"
+	Use       = "use"
+	Other     = "other"
+)
+
+// units has the spellings of periods of one word, in lower case and
+// without accents.
+var units = map[string]string{
+	"mois": Month, "month": Month,
+	"an": Year, "annee": Year, "year": Year,
+	"heure": Hour, "h": Hour, "hour": Hour,
+	"seconde": Second, "s": Second, "second": Second,
+	"usage": Use, "utilisation": Use, "use": Use, "appel": Use, "requete": Use,
+	"request": Use, "image": Use, "generation": Use, "credit": Use, "document": Use,
+}
+
+// seatWords are the words for one user of many.
+var seatWords = []string{"poste", "siege", "utilisateur", "utilisatrice", "personne", "membre", "licence", "seat", "user"}
+
+// Period classifies the period of a price: "mois" is a month, and
+// "poste / mois" or "mois par utilisateur" one for each seat.
+func Period(period string) string {
+	var unit string
+	seat := false
+	for _, word := range text.Words(period) {
+		switch known, ok := units[word]; {
+		case slices.Contains(seatWords, word):
+			seat = true
+		case word == "par" || word == "per": // says nothing
+		case !ok || unit != "":
+			return Other
+		default:
+			unit = known
+		}
+	}
+	switch {
+	case unit == "":
+		return Other
+	case !seat:
+		return unit
+	case unit == Month:
+		return SeatMonth
+	}
+	return Other
+}
+
+// highest is far above any price, and low enough that sums of prices are exact
+// to the cent.
+const highest = 1e9
+
+// Monthly returns the price of a month for a price of a Period,
+// rounded to cents, or NaN if it is not paid by the month or year.
+func Monthly(amount float64, billing string) float64 {
+	switch {
+	case amount > highest:
+	case billing == Month, billing == SeatMonth:
+		return text.Round(amount)
+	case billing == Year:
+		return text.Round(amount / 12)
+	}
+	return math.NaN()
+}
