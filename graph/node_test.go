@@ -146,7 +146,7 @@ func TestInvalidIdentifiers(t *testing.T) {
 			`{node(id: "tool/plume@2") {id}}`:                               pinned("tool/plume@2", "2"), // even if it is the newest
 			`query @asOf(release: 1) {node(id: "category/x@2") {id}}`:       pinned("category/x@2", "2"),
 			`{node(id: "tool/a\u0000") {id}}`:                               "id must not contain NUL characters.",
-			`{nodes(ids: [` + strings.Repeat(`"tool/a" `, 101) + `]) {id}}`: "The document has a list of more than 100 values.",
+			`{nodes(ids: [` + strings.Repeat(`"tool/a" `, 101) + `]) {id}}`: "ids must have at most 100 identifiers (got 101).",
 		} {
 			wantRejected(t, execute(t, e, "", query), "BAD_USER_INPUT", message)
 		}

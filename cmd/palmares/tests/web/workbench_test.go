@@ -136,7 +136,7 @@ func TestExplorerOpensExamples(t *testing.T) {
 // All examples of the explorer run without changes.
 func TestExamplesRun(t *testing.T) {
 	t.Parallel()
-	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo") // which publishes all editions
 	for _, example := range workbench.Examples {
 		query, err := json.Marshal(map[string]string{"query": example.Query})
 		if err != nil {
