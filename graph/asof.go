@@ -184,11 +184,11 @@ func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[s
 // versionEvents returns the numbers of the newest events that made a new version
 // of a tool, or ended the last one, for each tool.
 func (r *reader) versionEvents(ctx context.Context, slugs []string, limit int) (numbers []int, err error) {
-	events := []any{journal.EventToolCreated, journal.EventToolUpdated, journal.EventToolRetired, journal.EventToolRemoved}
+	events := []string{journal.EventToolCreated, journal.EventToolUpdated, journal.EventToolRetired, journal.EventToolRemoved}
 	newest := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID).From(entsql.Table(journalentry.Table)).
 		Where(entsql.And(
 			entsql.In(journalentry.FieldSlug, mapSlice(slugs, func(slug string) any { return slug })...),
-			entsql.In(journalentry.FieldEvent, events...),
+			ofTypes(events),
 			entsql.LTE(journalentry.FieldReleaseNumber, r.release.ID),
 		))
 	// A removal is not a version. It has the same place as the version after it.

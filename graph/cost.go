@@ -141,6 +141,7 @@ const (
 	minTools       = 1_000
 	filterWork     = 100    // comparing all tools with a filter
 	groupWork      = 200    // grouping all tools
+	figuresWork    = 500    // grouping all tools, with averages and medians
 	versionsWork   = 1_000  // comparing all versions of all tools
 	searchWork     = 1_500  // finding words in the texts of all tools
 	pricesWork     = 1_000  // grouping all price changes
@@ -200,7 +201,9 @@ func (p *pricer) given(f *ast.Field, name string) bool {
 // scanWork returns the work of scanning a catalog of referenceTools for a field.
 func (p *pricer) scanWork(f *ast.Field) (work int) {
 	switch f.Name {
-	case "toolGroups", "scoreHistogram", "comparisonGroups", "retirementGroups":
+	case "toolGroups":
+		work = figuresWork
+	case "scoreHistogram", "comparisonGroups", "retirementGroups":
 		work = groupWork
 	case "series", "movers":
 		work = versionsWork

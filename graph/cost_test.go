@@ -28,7 +28,7 @@ func TestCosts(t *testing.T) {
 		// One statement reads the categories of all tools, so it counts once.
 		"{tools(limit: 100) {items {category {slug}}}}":                                        1 + 1 + 100*2 + 5 + 5,
 		"{categories {a: tools(limit: 1) {slug} b: tools(limit: 1) {slug}}}":                   1 + 20*4 + 3*5,
-		"{toolGroups(by: tier) {key}}":                                                         1 + 20 + 5 + 200,
+		"{toolGroups(by: tier) {key}}":                                                         1 + 20 + 5 + 500,
 		"{scoreHistogram {count}}":                                                             1 + 10 + 5 + 200,
 		"{scoreHistogram(filter: {tierless: 1}) {count}}":                                      0, // rejected before its cost is computed
 		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":                       1 + 10 + 5 + 200 + 100 + 1500,
