@@ -118,7 +118,7 @@ func (h *Handler) Explain(target string) (query string, variables map[string]any
 		return "", nil, err
 	case req.err != nil:
 		return "", nil, req.err
-	case req.endpoint == h.openAPI:
+	case req.operation == nil:
 		return "", nil, problem.New(problem.NotFound, "The OpenAPI document has no GraphQL operation.")
 	}
 	// GraphQL accepts a single value for a list, but editors complain.

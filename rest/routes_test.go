@@ -15,6 +15,8 @@ func TestInvalidRoutes(t *testing.T) {
 		{path: "/api/v1/x", query: "stats", parameters: paging},
 		{path: "/api/v1/x", query: "tool"},
 		{path: "/api/v1/x", query: "tool", parameters: []parameter{reason}},
+		{path: "/api/v1/x", query: "stats"},
+		{path: "/api/v1/x", query: "stats", id: "getStatistics"},
 	} {
 		routes = append(valid[:len(valid):len(valid)], invalid)
 		if _, _, err := buildEndpoints(); err == nil {

@@ -76,7 +76,7 @@ func (a *access) caller(r *http.Request) quota.Caller {
 func usesQuota(r *http.Request) bool {
 	path := r.URL.Path
 	return path == "/graphql" || strings.HasPrefix(path, "/api/embeddings/") ||
-		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath
+		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath && path != rest.YAMLPath
 }
 
 // allowsCORS reports whether web pages of other origins may read the response:

@@ -64,6 +64,7 @@ func (p *program) routes() (*routes, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle(rest.DocumentPath, api)
+	mux.Handle(rest.YAMLPath, api)
 	for _, operation := range api.Operations() {
 		mux.Handle(operation.Path, api)
 	}
@@ -118,7 +119,7 @@ var definitionEnd = regexp.MustCompile(`(?m)^(\}|scalar .*|\) on .*)\n`)
 // guideSections returns the links of llms.txt.
 func guideSections(api *rest.Handler) []guide.Section {
 	restLinks := []guide.Link{
-		{Name: "OpenAPI document", Path: rest.DocumentPath, Note: "Every path, parameter and response, as OpenAPI 3.0.3."},
+		{Name: "OpenAPI document", Path: rest.DocumentPath, Note: "Every path, parameter and response, as OpenAPI 3.0.3; as YAML at " + rest.YAMLPath + "."},
 		{Name: "Reference", Path: workbench.MarkdownPath, Note: "The same as Markdown. The web version is at " + workbench.ReferencePath + "."},
 	}
 	for _, o := range api.Operations() {
