@@ -80,7 +80,7 @@ func (p *program) routes() (*routes, error) {
 
 	website, err := site.New(site.Config{
 		Service: s.service(), Executor: p.executor, Cache: p.cache, Log: p.log, TrustedProxies: s.proxies,
-		OtherPages: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/feeds/changes.atom"},
+		OtherPages: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/changelog", "/feeds/changes.atom"},
 	})
 	if err != nil {
 		return nil, err
@@ -146,6 +146,7 @@ func guideSections(api *rest.Handler) []guide.Section {
 			{Name: "Changes", Path: atom.Path + "changes.atom", Note: "All changes of the catalog, as Atom."},
 			{Name: "Prices", Path: atom.Path + "prices.atom", Note: "Price changes, as Atom."},
 			{Name: "Retired tools", Path: atom.Path + "cimetiere.atom", Note: "Retired tools, as Atom."},
+			{Name: "Changelog", Path: atom.Path + "changelog.atom", Note: "Changes of the API, as Atom; as Markdown at /changelog.md."},
 		}},
 		{Title: "Events", Links: eventLinks},
 	}
