@@ -223,6 +223,9 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, media string, p *
 func (h *Handler) write(w http.ResponseWriter, media string, status int, result *Result) {
 	header := w.Header()
 	maps.Copy(header, headersOf(result, media, false))
+	if status >= http.StatusBadRequest {
+		header.Set("Link", problem.Help(status))
+	}
 	if status == http.StatusServiceUnavailable {
 		header.Set("Retry-After", "5")
 	}

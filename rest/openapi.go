@@ -130,7 +130,7 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 
 func (e *endpoint) describeResponses(body object) object {
 	headers := []string{"X-Service-Release", "X-Service-Updated-At", "Cache-Control", "ETag", "Vary", "Access-Control-Allow-Origin", "X-Request-Id",
-		"X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
+		"X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit", "RateLimit-Policy", "Cache-Status"}
 	if e.paginated {
 		headers = append([]string{"X-Total-Count"}, headers...)
 	}
