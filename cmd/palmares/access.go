@@ -83,7 +83,7 @@ func usesQuota(r *http.Request) bool {
 // all of the API, and no personal page.
 func allowsCORS(r *http.Request) bool {
 	path := r.URL.Path
-	return inAPI(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" ||
+	return inAPI(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath ||
 		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath)
 }
 

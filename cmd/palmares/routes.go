@@ -76,6 +76,11 @@ func (p *program) routes() (*routes, error) {
 		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
 	}))
 	mux.Handle(journal.SchemasPath, journal.SchemaHandler())
+	catalog, err := newAPICatalog(s.PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle(catalogPath, catalog)
 	mux.Handle("POST "+billing.EventsPath, p.services.billing)
 
 	website, err := site.New(site.Config{
