@@ -101,6 +101,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	req.deprecation.AddTo(w.Header()) // also for errors
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", params.Truncate(r.Method))
@@ -172,6 +173,9 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 		endpoint: e, variables: variables, asOf: asOf,
 		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
 	}
+	if e.ownDeprecation != nil { // its headers differ from those of other paths with the same operation
+		req.cacheKey.Operation += " " + e.path
+	}
 	req.lookUp = func(ctx context.Context) (*cache.Entry, int) { return h.lookUp(ctx, req) }
 	req.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, req) }
 	if asOf.Release > 0 {
@@ -224,6 +228,7 @@ func (h *Handler) newEntry(req *request, result *graph.Result, body []byte) *cac
 		header["Link"] = []string{req.links(h.cfg.PublicURL, req.variables, total)}
 	}
 	h.addAsOf(header, req, result)
+	req.deprecation.AddTo(header)
 	return cache.NewEntry(body, header)
 }
 

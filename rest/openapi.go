@@ -101,11 +101,18 @@ func (e *endpoint) tag() string {
 }
 
 func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) object {
+	details := e.details
+	if sentence := e.ownDeprecation.String(); sentence != "" {
+		details = "**" + sentence + "** " + details
+	}
 	operation := object{
 		{"operationId", e.id},
 		{"summary", e.summary},
-		{"description", e.details + "\n\n[Open in the GraphQL explorer](" + publicURL + ExplorerPath(e.examplePath(slugs)) + ")"},
+		{"description", details + "\n\n[Open in the GraphQL explorer](" + publicURL + ExplorerPath(e.examplePath(slugs)) + ")"},
 		{"tags", []string{e.tag()}},
+	}
+	if e.ownDeprecation != nil {
+		operation.add("deprecated", true)
 	}
 	if e.requiresKey {
 		operation.add("security", []object{apiKey})
@@ -135,6 +142,11 @@ func (e *endpoint) describeResponses(body object) object {
 		headers = append([]string{"X-Total-Count"}, headers...)
 	}
 	headers = append(headers, "Link", "Memento-Datetime", "Content-Location")
+	described := headerRefs(headers)
+	if e.deprecation != nil { // a component that no path uses would be a mistake
+		described.add("Deprecation", object{{"description", "Since when the path, or a field of the response, is deprecated (RFC 9745)."}, {"schema", object{{"type", "string"}}}})
+		described.add("Sunset", object{{"description", "When it will be removed, if that is decided (RFC 8594)."}, {"schema", object{{"type", "string"}}}})
+	}
 	content := object{{"schema", body}}
 	if example, err := fs.ReadFile(examples, "examples/"+e.query+".json"); err == nil { // tests fail if it is missing
 		content.add("example", jsontext.Value(example))
@@ -142,12 +154,12 @@ func (e *endpoint) describeResponses(body object) object {
 	responses := object{
 		{"200", object{
 			{"description", e.summary + "."},
-			{"headers", headerRefs(headers)},
+			{"headers", described},
 			{"content", object{{"application/json", content}}},
 		}},
 		{"304", object{
 			{"description", "The response named in `If-None-Match` is still current."},
-			{"headers", headerRefs(headers)},
+			{"headers", described},
 		}},
 	}
 	for _, r := range errorResponses {
@@ -280,6 +292,9 @@ func (s *schemas) field(f *ast.Field) object {
 	}
 	if !schema.has("description") {
 		schema.add("description", f.Definition.Description)
+	}
+	if graph.DeprecationOf(f.Definition) != nil {
+		schema.add("deprecated", true)
 	}
 	return schema
 }

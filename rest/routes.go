@@ -91,6 +91,8 @@ type route struct {
 	example     string // which slug the documentation uses, a key of exampleSlugs
 	notFound    notFoundMessage
 	requiresKey bool
+	deprecated  string // day since when it is deprecated (YYYY-MM-DD), or ""
+	sunset      string // day when it will be removed, or ""
 }
 
 //go:embed queries/*.graphql
@@ -102,6 +104,8 @@ type endpoint struct {
 	segments  []string
 	operation *graph.Operation
 	paginated bool
+	// ownDeprecation is that of the path, deprecation also that of its fields.
+	ownDeprecation, deprecation *graph.Deprecation
 }
 
 // buildEndpoints checks the route table against the operations: a mistake is
@@ -134,6 +138,10 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 		if r.id == "" || slices.ContainsFunc(endpoints, func(other *endpoint) bool { return other.id == r.id }) {
 			return nil, nil, fmt.Errorf("%s: got operation id %q, want a unique one", r.path, r.id)
 		}
+		if e.ownDeprecation, err = graph.ParseDeprecation(r.deprecated, r.sunset); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", r.path, err)
+		}
+		e.deprecation = e.ownDeprecation.Earliest(operation.Deprecation())
 		e.parameters = append(e.parameters, asOf)
 		endpoints = append(endpoints, e)
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // Code identifies a kind of problem.
@@ -144,7 +145,13 @@ func write(w http.ResponseWriter, p *Problem, content map[string]any) {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	status := p.Code.Status()
-	header.Set("Link", Help(status))
+	links := []string{Help(status)}
+	for _, link := range header["Link"] { // others belong to a successful response
+		if strings.Contains(link, `; rel="deprecation"`) {
+			links = append(links, link)
+		}
+	}
+	header["Link"] = links
 	if (status == http.StatusUnauthorized || status == http.StatusTooManyRequests) && header.Get("Vary") == "" {
 		header.Set("Vary", "Authorization") // another caller gets another response
 	}
