@@ -112,8 +112,8 @@ bin/bench bin/chaos:
 	$(GO) build -o $@ ./internal/dev/$(notdir $@)
 
 .PHONY: generate
-generate: ## Regenerate the code of ent and gqlgen
-	$(GO) generate ./ent
+generate: ## Regenerate the code of ent and gqlgen and the copy of the changelog
+	$(GO) generate ./ent ./internal/web/guide
 	$(GO) run ./graph/generate
 
 .PHONY: verify

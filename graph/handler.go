@@ -40,6 +40,8 @@ type preparedRequest struct {
 	request  Request
 	question cache.Key // without the media type and the caller's permissions
 	stream   bool      // it is a subscription
+	// deprecation is that of the selected fields, or nil.
+	deprecation *Deprecation
 
 	hash     string    // of its document, for a persisted query
 	key      cache.Key // where the prepared request is cached
@@ -83,6 +85,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	request, rejection, p := h.prepare(r, text)
+	if request != nil {
+		request.deprecation.AddTo(header)
+	}
 	switch {
 	case p != nil:
 		h.fail(w, r, errorMedia, p)
@@ -137,6 +142,7 @@ func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *Resu
 		question: cache.Key{Operation: req.OperationName + "\n" + op.document.id, Variables: string(variables)},
 		stream:   op.Operation.Operation == ast.Subscription,
 		hash:     hash, key: key, document: op.document,
+		deprecation: deprecationOf(op.Operation),
 	}
 	if prepared.stream {
 		h.cacheRequest(prepared)
@@ -223,6 +229,9 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, media string, p *
 func (h *Handler) write(w http.ResponseWriter, media string, status int, result *Result) {
 	header := w.Header()
 	maps.Copy(header, headersOf(result, media, false))
+	if status >= http.StatusBadRequest {
+		header.Add("Link", problem.Help(status))
+	}
 	if status == http.StatusServiceUnavailable {
 		header.Set("Retry-After", "5")
 	}

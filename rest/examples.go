@@ -95,7 +95,7 @@ func (h *Handler) Operations() []params.Operation {
 	for _, e := range h.paths {
 		o := params.Operation{
 			Path: e.path, Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs), Query: e.operation.Text,
-			Parameters: []params.Parameter{}, RequiresKey: e.requiresKey,
+			Parameters: []params.Parameter{}, RequiresKey: e.requiresKey, Deprecated: e.ownDeprecation.String(),
 		}
 		for _, p := range e.parameters {
 			o.Parameters = append(o.Parameters, params.Parameter{Name: p.name, Description: p.description, InPath: p.inPath, Default: p.Default})
@@ -118,7 +118,7 @@ func (h *Handler) Explain(target string) (query string, variables map[string]any
 		return "", nil, err
 	case req.err != nil:
 		return "", nil, req.err
-	case req.endpoint == h.openAPI:
+	case req.operation == nil:
 		return "", nil, problem.New(problem.NotFound, "The OpenAPI document has no GraphQL operation.")
 	}
 	// GraphQL accepts a single value for a list, but editors complain.

@@ -223,7 +223,7 @@ func TestExplainErrors(t *testing.T) {
 func TestOperations(t *testing.T) {
 	handler, _ := handlerOver(t, nil)
 	operations := handler.Operations()
-	if paths := load(t, document(t)).Paths.Map(); len(operations) != len(paths) || len(rest.Paths()) != len(paths)+1 {
+	if paths := load(t, document(t)).Paths.Map(); len(operations) != len(paths) || len(rest.Paths()) != len(paths)+2 {
 		t.Errorf("got %d operations and %d paths, want %d as in the document", len(operations), len(rest.Paths()), len(paths))
 	}
 	for _, operation := range operations {

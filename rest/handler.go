@@ -33,16 +33,19 @@ type Handler struct {
 	cache        *cache.Cache
 	cfg          Config
 	paths        []*endpoint // the route table
-	openAPI      *endpoint   // DocumentPath
-	endpoints    []*endpoint // paths and openAPI
+	json, yaml   *endpoint   // the OpenAPI document at DocumentPath and YAMLPath
+	endpoints    []*endpoint // all of them
 	slugStatus   *graph.Operation
 	exampleSlugs *graph.Operation
 	requests     *cache.Table[*request]
 	demoDocument []byte // the OpenAPI document with examples from the demo catalog
 }
 
-// DocumentPath is the path of the OpenAPI document.
-const DocumentPath = "/api/v1/openapi.json"
+// The paths of the OpenAPI document, in both of its formats.
+const (
+	DocumentPath = "/api/v1/openapi.json"
+	YAMLPath     = "/api/v1/openapi.yaml"
+)
 
 // maxSlugLength is longer than any slug.
 const maxSlugLength = 200
@@ -65,10 +68,10 @@ func NewHandler(cfg Config, executor *graph.Executor, responses *cache.Cache) (*
 	if err != nil {
 		return nil, err
 	}
-	openAPI := &endpoint{segments: strings.Split(DocumentPath, "/")}
+	asJSON, asYAML := &endpoint{segments: strings.Split(DocumentPath, "/")}, &endpoint{segments: strings.Split(YAMLPath, "/")}
 	return &Handler{
 		executor: executor, cache: responses, cfg: cfg, demoDocument: document,
-		paths: endpoints, openAPI: openAPI, endpoints: append(endpoints, openAPI),
+		paths: endpoints, json: asJSON, yaml: asYAML, endpoints: append(endpoints, asJSON, asYAML),
 		slugStatus: operations["slug_status"], exampleSlugs: operations["example_slugs"],
 		requests: cache.NewTable[*request](responses, "REST requests"),
 	}, nil
@@ -98,6 +101,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	req.deprecation.AddTo(w.Header()) // also for errors
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", params.Truncate(r.Method))
@@ -105,8 +109,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if req.err != nil {
 		return req.err
 	}
-	if req.endpoint == h.openAPI {
-		return h.serveDocument(w, r)
+	switch req.endpoint {
+	case h.json:
+		return h.serveDocument(w, r, "application/json", func(document []byte) ([]byte, error) { return document, nil })
+	case h.yaml:
+		return h.serveDocument(w, r, "application/yaml", toYAML)
 	}
 	if req.requiresKey && !auth.CallerFrom(r.Context()).MayReadEmbeddings() {
 		return problem.New(problem.Unauthenticated, "%s", keyRequired(h.cfg))
@@ -166,6 +173,9 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 		endpoint: e, variables: variables, asOf: asOf,
 		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
 	}
+	if e.ownDeprecation != nil { // its headers differ from those of other paths with the same operation
+		req.cacheKey.Operation += " " + e.path
+	}
 	req.lookUp = func(ctx context.Context) (*cache.Entry, int) { return h.lookUp(ctx, req) }
 	req.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, req) }
 	if asOf.Release > 0 {
@@ -218,6 +228,7 @@ func (h *Handler) newEntry(req *request, result *graph.Result, body []byte) *cac
 		header["Link"] = []string{req.links(h.cfg.PublicURL, req.variables, total)}
 	}
 	h.addAsOf(header, req, result)
+	req.deprecation.AddTo(header)
 	return cache.NewEntry(body, header)
 }
 
@@ -362,17 +373,31 @@ func (m *missingSlug) Unwrap() error { return m.error }
 
 // serveDocument serves the OpenAPI document with examples from the current
 // catalog, or from the demo catalog if that cannot be read.
-func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) error {
-	response, err := h.cache.Get(r.Context(), cache.Key{Operation: "openapi"}, func(ctx context.Context) (*cache.Entry, int, error) {
+func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, contentType string, format func([]byte) ([]byte, error)) error {
+	entryOf := func(document []byte, result *graph.Result) (*cache.Entry, error) {
+		body, err := format(document)
+		header := responseHeader(result, false)
+		header["Content-Type"] = []string{contentType}
+		return cache.NewEntry(body, header), err
+	}
+	response, err := h.cache.Get(r.Context(), cache.Key{Operation: "openapi", Variables: contentType}, func(ctx context.Context) (*cache.Entry, int, error) {
 		slugs, result, err := h.findExamples(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
 		document, err := describe(h.paths, h.cfg, slugs)
-		return cache.NewEntry(document, responseHeader(result, false)), result.Release, err
+		if err != nil {
+			return nil, 0, err
+		}
+		entry, err := entryOf(document, result)
+		return entry, result.Release, err
 	})
 	if err != nil {
-		return cache.NewEntry(h.demoDocument, responseHeader(&graph.Result{}, false)).Write(w, r)
+		entry, err := entryOf(h.demoDocument, &graph.Result{})
+		if err != nil {
+			return err
+		}
+		return entry.Write(w, r)
 	}
 	return response.Write(w, r)
 }

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"cmp"
 	"embed"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/vektah/gqlparser/v2/ast"
+	"go.yaml.in/yaml/v3"
 
 	"palmares/graph"
 )
@@ -99,18 +101,25 @@ func (e *endpoint) tag() string {
 }
 
 func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) object {
+	details := e.details
+	if sentence := e.ownDeprecation.String(); sentence != "" {
+		details = "**" + sentence + "** " + details
+	}
 	operation := object{
-		{"operationId", e.query},
+		{"operationId", e.id},
 		{"summary", e.summary},
-		{"description", e.details + "\n\n[Open in the GraphQL explorer](" + publicURL + ExplorerPath(e.examplePath(slugs)) + ")"},
+		{"description", details + "\n\n[Open in the GraphQL explorer](" + publicURL + ExplorerPath(e.examplePath(slugs)) + ")"},
 		{"tags", []string{e.tag()}},
+	}
+	if e.ownDeprecation != nil {
+		operation.add("deprecated", true)
 	}
 	if e.requiresKey {
 		operation.add("security", []object{apiKey})
 	}
 	parameters, variables := []object{}, object{}
 	for _, p := range e.parameters {
-		parameters = append(parameters, p.describe(slugs[e.example]))
+		parameters = append(parameters, p.describe(s, slugs[e.example]))
 		switch {
 		case p.inPath:
 			variables.add(p.name, slugs[e.example])
@@ -128,11 +137,16 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 
 func (e *endpoint) describeResponses(body object) object {
 	headers := []string{"X-Service-Release", "X-Service-Updated-At", "Cache-Control", "ETag", "Vary", "Access-Control-Allow-Origin", "X-Request-Id",
-		"X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
+		"X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit", "RateLimit-Policy", "Cache-Status"}
 	if e.paginated {
 		headers = append([]string{"X-Total-Count"}, headers...)
 	}
 	headers = append(headers, "Link", "Memento-Datetime", "Content-Location")
+	described := headerRefs(headers)
+	if e.deprecation != nil { // a component that no path uses would be a mistake
+		described.add("Deprecation", object{{"description", "Since when the path, or a field of the response, is deprecated (RFC 9745)."}, {"schema", object{{"type", "string"}}}})
+		described.add("Sunset", object{{"description", "When it will be removed, if that is decided (RFC 8594)."}, {"schema", object{{"type", "string"}}}})
+	}
 	content := object{{"schema", body}}
 	if example, err := fs.ReadFile(examples, "examples/"+e.query+".json"); err == nil { // tests fail if it is missing
 		content.add("example", jsontext.Value(example))
@@ -140,12 +154,12 @@ func (e *endpoint) describeResponses(body object) object {
 	responses := object{
 		{"200", object{
 			{"description", e.summary + "."},
-			{"headers", headerRefs(headers)},
+			{"headers", described},
 			{"content", object{{"application/json", content}}},
 		}},
 		{"304", object{
 			{"description", "The response named in `If-None-Match` is still current."},
-			{"headers", headerRefs(headers)},
+			{"headers", described},
 		}},
 	}
 	for _, r := range errorResponses {
@@ -154,7 +168,7 @@ func (e *endpoint) describeResponses(body object) object {
 	return responses
 }
 
-func (p parameter) describe(exampleSlug string) object {
+func (p parameter) describe(s *schemas, exampleSlug string) object {
 	described := object{{"name", p.name}, {"in", "query"}, {"description", p.description}}
 	if p.inPath {
 		described = object{{"name", p.name}, {"in", "path"}, {"description", p.description}, {"required", true}, {"example", exampleSlug}}
@@ -162,11 +176,12 @@ func (p parameter) describe(exampleSlug string) object {
 	var schema object
 	switch {
 	case p.Values != nil:
-		schema = object{{"type", "string"}, {"enum", p.Values}}
+		described.add("schema", s.enum(p.Kind, p.Values, p.Default))
+		return described
 	case p.Kind == "Int":
 		schema = object{{"type", "integer"}, {"minimum", p.Min}, {"maximum", p.Max}}
 	case p.Kind == "Float":
-		schema = object{{"type", "number"}}
+		schema = object{{"type", "number"}, {"format", "double"}}
 	case p.pattern != "":
 		schema = object{{"type", "string"}, {"pattern", p.pattern}}
 	default:
@@ -198,19 +213,71 @@ func headerRefs(names []string) object {
 }
 
 // schemas derives JSON schemas from the selections of operations. Every
-// fragment becomes a component of the same name.
+// fragment and every enum becomes a component of the same name, and the response
+// of a list one that is named after its items.
 type schemas struct {
 	components object
 	model      *ast.Schema
 }
 
+// descriptions replaces those of the GraphQL schema for components and their
+// properties that mean something else in the REST API.
+var descriptions = map[string]string{
+	"CategoryList":          "All categories.",
+	"CategoryList.data":     "The categories, sorted by slug.",
+	"Icp":                   "The audience that a tool is made for.",
+	"Price":                 "The price of a tool and its history.",
+	"Price.current_price":   "The current price as text, `<amount> €/<period>`, such as `20 €/mois`.",
+	"Price.price_history":   "All changes of the price or pricing model, newest first; empty if there was none.",
+	"PriceChange.price":     "The price after the change as text, `<amount> €/<period>`, such as `20 €/mois`.",
+	"PriceItem":             "The current price of a tool.",
+	"PriceList":             "A page of prices.",
+	"PriceList.data":        "The prices of this page; empty after the last page.",
+	"Pricing":               "The pricing model of a tool.",
+	"RetirementReason":      "The reason for retiring a tool.",
+	"ToolItem":              "An active tool. Retired tools are listed at `/api/v1/cimetiere`.",
+	"ChunkMetadata.section": "The identifier of the section, the same as the `id` of the chunk.",
+	"ComparedTool":          "A tool in a comparison, which may be retired.",
+}
+
+// add adds a component once and returns a reference to it.
+func (s *schemas) add(name string, schema func() object) object {
+	if !s.components.has(name) {
+		i := len(s.components)
+		s.components.add(name, nil) // reserves its place before the components in it
+		s.components[i].value = describedAs(name, schema())
+	}
+	return object{{"$ref", "#/components/schemas/" + name}}
+}
+
+// describedAs replaces the descriptions of a component and its properties.
+func describedAs(name string, schema object) object {
+	for i, m := range schema {
+		if text, ok := descriptions[name]; ok && m.name == "description" {
+			schema[i].value = text
+		}
+		if properties, ok := m.value.(object); ok && m.name == "properties" && !strings.Contains(name, ".") {
+			for _, property := range properties {
+				describedAs(name+"."+property.name, property.value.(object))
+			}
+		}
+	}
+	return schema
+}
+
 // body returns the schema of an operation's response.
 func (s *schemas) body(operation *graph.Operation) object {
-	root := operation.Definition().SelectionSet
+	root, typeName := operation.Definition().SelectionSet, "Query"
 	if first := root[0].(*ast.Field); first.Alias == "body" {
-		return s.field(first)
+		root, typeName = first.SelectionSet, first.Definition.Type.Name()
 	}
-	return s.object("Query", root)
+	for _, selection := range root {
+		if f, ok := selection.(*ast.Field); ok && f.Alias == "data" {
+			item := f.SelectionSet[0].(*ast.FragmentSpread).Name
+			return s.add(strings.TrimSuffix(item, "Item")+"List", func() object { return s.object(typeName, root) })
+		}
+	}
+	return s.object(typeName, root)
 }
 
 // field returns the schema of a field, with a description unless it is a
@@ -226,6 +293,9 @@ func (s *schemas) field(f *ast.Field) object {
 	if !schema.has("description") {
 		schema.add("description", f.Definition.Description)
 	}
+	if graph.DeprecationOf(f.Definition) != nil {
+		schema.add("deprecated", true)
+	}
 	return schema
 }
 
@@ -237,14 +307,19 @@ func (s *schemas) value(t *ast.Type, f *ast.Field) object {
 		return s.object(t.NamedType, f.SelectionSet)
 	}
 	if spelled := f.Definition.Directives.ForName("spelled"); spelled != nil {
-		values, _ := spelled.ArgumentMap(nil)["as"].([]any)
-		return object{{"type", "string"}, {"enum", values}}
+		var values []string
+		for _, value := range spelled.ArgumentMap(nil)["as"].([]any) {
+			values = append(values, value.(string))
+		}
+		// The field beside it, such as icp beside icpCode, has the enum.
+		name, _ := strings.CutSuffix(f.Name, "Code")
+		return s.enum(f.ObjectDefinition.Fields.ForName(name).Type.Name(), values, nil)
 	}
 	switch t.NamedType {
 	case "Int":
 		return object{{"type", "integer"}}
 	case "Float":
-		return object{{"type", "number"}}
+		return object{{"type", "number"}, {"format", "double"}}
 	case "Boolean":
 		return object{{"type", "boolean"}}
 	case "Date":
@@ -254,30 +329,41 @@ func (s *schemas) value(t *ast.Type, f *ast.Field) object {
 	case "JSON": // our paths have objects only
 		return object{{"type", "object"}, {"additionalProperties", true}}
 	}
-	schema := object{{"type", "string"}}
 	if definition := s.model.Types[t.NamedType]; definition.Kind == ast.Enum {
 		var values []string
-		var descriptions object
 		for _, value := range definition.EnumValues {
 			values = append(values, value.Name)
-			descriptions.add(value.Name, value.Description)
 		}
-		schema.add("enum", values)
-		schema.add("x-enum-descriptions", descriptions)
+		return s.enum(t.NamedType, values, nil)
 	}
-	return schema
+	return object{{"type", "string"}}
+}
+
+// enum returns a reference to an enum of the model, with the values that the API
+// has, spelled as it spells them.
+func (s *schemas) enum(name string, values []string, preset any) object {
+	return s.add(name, func() object {
+		definition := s.model.Types[name]
+		var meanings object
+		for _, value := range values {
+			if known := definition.EnumValues.ForName(strings.ReplaceAll(value, "-", "_")); known != nil {
+				meanings.add(value, known.Description)
+			}
+		}
+		schema := object{{"type", "string"}, {"description", definition.Description}, {"enum", values}, {"x-enum-descriptions", meanings}}
+		if preset != nil {
+			schema.add("default", preset)
+		}
+		return schema
+	})
 }
 
 // object returns the schema of a selection, or a reference if it is a single
 // fragment.
 func (s *schemas) object(typeName string, set ast.SelectionSet) object {
 	if spread, ok := set[0].(*ast.FragmentSpread); ok && len(set) == 1 {
-		if fragment := spread.Definition; !s.components.has(fragment.Name) {
-			i := len(s.components)
-			s.components.add(fragment.Name, nil) // reserves its place before the fragments in it
-			s.components[i].value = s.object(fragment.TypeCondition, fragment.SelectionSet)
-		}
-		return object{{"$ref", "#/components/schemas/" + spread.Name}}
+		fragment := spread.Definition
+		return s.add(fragment.Name, func() object { return s.object(fragment.TypeCondition, fragment.SelectionSet) })
 	}
 	var required []string
 	var properties object
@@ -314,4 +400,26 @@ func (o object) MarshalJSONTo(out *jsontext.Encoder) error {
 		err = cmp.Or(err, out.WriteToken(jsontext.String(m.name)), json.MarshalEncode(out, m.value))
 	}
 	return cmp.Or(err, out.WriteToken(jsontext.EndObject))
+}
+
+// toYAML writes a JSON document as YAML, with the members in the same order.
+func toYAML(document []byte) ([]byte, error) {
+	var root yaml.Node // JSON is YAML
+	if err := yaml.Unmarshal(document, &root); err != nil {
+		return nil, err
+	}
+	useBlockStyle(&root)
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	err := encoder.Encode(&root)
+	return out.Bytes(), err
+}
+
+// useBlockStyle drops the braces, brackets and quotes of JSON.
+func useBlockStyle(node *yaml.Node) {
+	node.Style = 0
+	for _, child := range node.Content {
+		useBlockStyle(child)
+	}
 }

@@ -17,45 +17,45 @@ import (
 // routes lists every path. To add one, add a row here and its operation in
 // queries/, then run `go test ./rest -run 'Golden|OpenAPI' -update`.
 var routes = []route{
-	{path: "/api/v1/tools", query: "tools",
+	{path: "/api/v1/tools", query: "tools", id: "listTools",
 		summary:    "Tools",
 		details:    "Active tools, paginated. Retired tools are listed at `/api/v1/cimetiere`.",
 		parameters: slices.Concat(paging, []parameter{scoreMin, obsolescenceMax, search, sort})},
-	{path: "/api/v1/tools/{slug}", query: "tool",
+	{path: "/api/v1/tools/{slug}", query: "tool", id: "getTool",
 		summary:    "One tool",
 		details:    "The same fields as in the list of tools. Retired tools return 404 with an error that says so.",
 		parameters: []parameter{slug}, example: anyTool, notFound: toolNotFound},
-	{path: "/api/v1/tools/{slug}/versions", query: "versions",
+	{path: "/api/v1/tools/{slug}/versions", query: "versions", id: "listToolVersions",
 		summary:    "The versions of one tool, newest first",
 		details:    "Each version with its first and last release and the fields that changed, up to the newest 200. Also for tools that are retired by now.",
 		parameters: []parameter{slug}, example: anyTool, notFound: versionsNotFound},
-	{path: "/api/v1/comparatifs", query: "comparatifs",
+	{path: "/api/v1/comparatifs", query: "comparatifs", id: "listComparisons",
 		summary:    "Published comparisons, newest first",
 		details:    "Published head-to-head comparisons, paginated. `category` selects comparisons in which at least one tool belongs to the category.",
 		parameters: paging},
-	{path: "/api/v1/comparatifs/{slug}", query: "comparatif",
+	{path: "/api/v1/comparatifs/{slug}", query: "comparatif", id: "getComparison",
 		summary:    "One comparison, with the scores of both tools",
 		details:    "The scores of both tools, the winner, and why it wins. Either tool may be retired.",
 		parameters: []parameter{slug}, example: anyComparison, notFound: comparisonNotFound},
-	{path: "/api/v1/pricing", query: "prices",
+	{path: "/api/v1/pricing", query: "prices", id: "listPrices",
 		summary:    "Current prices in euros, sorted by tool name",
 		details:    "The current price of every active tool, paginated.",
 		parameters: paging},
-	{path: "/api/v1/pricing/{slug}", query: "price",
+	{path: "/api/v1/pricing/{slug}", query: "price", id: "getPrice",
 		summary:    "One tool's price and price history",
 		details:    "The current price and every recorded price change, newest first.",
 		parameters: []parameter{slug}, example: toolWithPriceHistory, notFound: toolNotFound},
-	{path: "/api/v1/cimetiere", query: "retired",
+	{path: "/api/v1/cimetiere", query: "retired", id: "listRetiredTools",
 		summary:    "Retired tools, most recently retired first",
 		details:    "Tools that were shut down, acquired, deprecated, absorbed or changed direction, paginated. `category` is the category a tool belonged to.",
 		parameters: slices.Concat(paging, []parameter{reason})},
-	{path: "/api/v1/categories", query: "categories",
+	{path: "/api/v1/categories", query: "categories", id: "listCategories",
 		summary: "Every category, sorted by slug",
 		details: "Includes categories without tools; their average score is 0."},
-	{path: "/api/v1/stats", query: "stats",
+	{path: "/api/v1/stats", query: "stats", id: "getStatistics",
 		summary: "Global statistics",
 		details: "Counts and averages over the whole catalog."},
-	{path: "/api/embeddings/{slug}", query: "embeddings",
+	{path: "/api/embeddings/{slug}", query: "embeddings", id: "getEmbeddings",
 		summary:    "One tool's review as text chunks for retrieval",
 		details:    "Text chunks for you to embed with your own model. `hash` changes whenever a chunk changes. Available for the top 300 tools.",
 		parameters: []parameter{slug}, example: toolWithEmbeddings, notFound: embeddingsNotFound, requiresKey: true},
@@ -83,13 +83,16 @@ var (
 // route is one path and the operation that it runs.
 type route struct {
 	path        string
-	query       string // name of the operation in queries/; also the OpenAPI operationId
+	query       string // name of the operation in queries/
+	id          string // operationId in the OpenAPI document, which generated clients turn into a method
 	summary     string
 	details     string
 	parameters  []parameter
 	example     string // which slug the documentation uses, a key of exampleSlugs
 	notFound    notFoundMessage
 	requiresKey bool
+	deprecated  string // day since when it is deprecated (YYYY-MM-DD), or ""
+	sunset      string // day when it will be removed, or ""
 }
 
 //go:embed queries/*.graphql
@@ -101,6 +104,8 @@ type endpoint struct {
 	segments  []string
 	operation *graph.Operation
 	paginated bool
+	// ownDeprecation is that of the path, deprecation also that of its fields.
+	ownDeprecation, deprecation *graph.Deprecation
 }
 
 // buildEndpoints checks the route table against the operations: a mistake is
@@ -130,16 +135,23 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 			e.parameters = append(e.parameters, p.typed(variable))
 			e.paginated = e.paginated || p.name == "page"
 		}
+		if r.id == "" || slices.ContainsFunc(endpoints, func(other *endpoint) bool { return other.id == r.id }) {
+			return nil, nil, fmt.Errorf("%s: got operation id %q, want a unique one", r.path, r.id)
+		}
+		if e.ownDeprecation, err = graph.ParseDeprecation(r.deprecated, r.sunset); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", r.path, err)
+		}
+		e.deprecation = e.ownDeprecation.Earliest(operation.Deprecation())
 		e.parameters = append(e.parameters, asOf)
 		endpoints = append(endpoints, e)
 	}
 	return endpoints, operations, nil
 }
 
-// Paths returns the path templates of all routes, including the OpenAPI
-// document's own.
+// Paths returns the path templates of all routes and the paths of the OpenAPI
+// document.
 func Paths() []string {
-	paths := []string{DocumentPath}
+	paths := []string{DocumentPath, YAMLPath}
 	for _, r := range routes {
 		paths = append(paths, r.path)
 	}

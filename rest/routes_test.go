@@ -15,6 +15,11 @@ func TestInvalidRoutes(t *testing.T) {
 		{path: "/api/v1/x", query: "stats", parameters: paging},
 		{path: "/api/v1/x", query: "tool"},
 		{path: "/api/v1/x", query: "tool", parameters: []parameter{reason}},
+		{path: "/api/v1/x", query: "stats"},
+		{path: "/api/v1/x", query: "stats", id: "getStatistics"},
+		{path: "/api/v1/x", query: "stats", id: "getX", deprecated: "soon"},
+		{path: "/api/v1/x", query: "stats", id: "getX", sunset: "2027-06-30"},
+		{path: "/api/v1/x", query: "stats", id: "getX", deprecated: "2026-11-16", sunset: "2026-11-15"},
 	} {
 		routes = append(valid[:len(valid):len(valid)], invalid)
 		if _, _, err := buildEndpoints(); err == nil {

@@ -76,14 +76,14 @@ func (a *access) caller(r *http.Request) quota.Caller {
 func usesQuota(r *http.Request) bool {
 	path := r.URL.Path
 	return path == "/graphql" || strings.HasPrefix(path, "/api/embeddings/") ||
-		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath
+		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath && path != rest.YAMLPath
 }
 
 // allowsCORS reports whether web pages of other origins may read the response:
 // all of the API, and no personal page.
 func allowsCORS(r *http.Request) bool {
 	path := r.URL.Path
-	return inAPI(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" ||
+	return inAPI(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath ||
 		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath)
 }
 

@@ -149,7 +149,7 @@ func TestKeysAndQuotas(t *testing.T) {
 		}
 
 		// Requests to these paths do not count.
-		for _, path := range []string{"/api/v1/openapi.json", "/healthz", "/readyz"} {
+		for _, path := range []string{"/api/v1/openapi.json", "/api/v1/openapi.yaml", "/healthz", "/readyz"} {
 			for _, headers := range [][]string{{"X-Forwarded-For", "203.0.113.0"}, {"Authorization", "Bearer nonsense"}} {
 				if got := s.call(t, http.MethodGet, path, "", headers...); got.StatusCode != 200 {
 					t.Errorf("%s: got %d, want 200", path, got.StatusCode)

@@ -64,6 +64,7 @@ func (p *program) routes() (*routes, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle(rest.DocumentPath, api)
+	mux.Handle(rest.YAMLPath, api)
 	for _, operation := range api.Operations() {
 		mux.Handle(operation.Path, api)
 	}
@@ -75,11 +76,16 @@ func (p *program) routes() (*routes, error) {
 		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
 	}))
 	mux.Handle(journal.SchemasPath, journal.SchemaHandler())
+	catalog, err := newAPICatalog(s.PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle(catalogPath, catalog)
 	mux.Handle("POST "+billing.EventsPath, p.services.billing)
 
 	website, err := site.New(site.Config{
 		Service: s.service(), Executor: p.executor, Cache: p.cache, Log: p.log, TrustedProxies: s.proxies,
-		OtherPages: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/feeds/changes.atom"},
+		OtherPages: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/changelog", "/feeds/changes.atom"},
 	})
 	if err != nil {
 		return nil, err
@@ -118,7 +124,7 @@ var definitionEnd = regexp.MustCompile(`(?m)^(\}|scalar .*|\) on .*)\n`)
 // guideSections returns the links of llms.txt.
 func guideSections(api *rest.Handler) []guide.Section {
 	restLinks := []guide.Link{
-		{Name: "OpenAPI document", Path: rest.DocumentPath, Note: "Every path, parameter and response, as OpenAPI 3.0.3."},
+		{Name: "OpenAPI document", Path: rest.DocumentPath, Note: "Every path, parameter and response, as OpenAPI 3.0.3; as YAML at " + rest.YAMLPath + "."},
 		{Name: "Reference", Path: workbench.MarkdownPath, Note: "The same as Markdown. The web version is at " + workbench.ReferencePath + "."},
 	}
 	for _, o := range api.Operations() {
@@ -145,6 +151,7 @@ func guideSections(api *rest.Handler) []guide.Section {
 			{Name: "Changes", Path: atom.Path + "changes.atom", Note: "All changes of the catalog, as Atom."},
 			{Name: "Prices", Path: atom.Path + "prices.atom", Note: "Price changes, as Atom."},
 			{Name: "Retired tools", Path: atom.Path + "cimetiere.atom", Note: "Retired tools, as Atom."},
+			{Name: "Changelog", Path: atom.Path + "changelog.atom", Note: "Changes of the API, as Atom; as Markdown at /changelog.md."},
 		}},
 		{Title: "Events", Links: eventLinks},
 	}

@@ -216,6 +216,7 @@ func (p *program) handler() (http.Handler, error) {
 		middleware.Log(p.log, observers...),                   // outside Recover, so that panics are logged with a status too
 		middleware.Recover(p.log),                             // outside everything that can panic
 		middleware.When(allowsCORS, middleware.CORS),          // before any rejection, so that browsers can read the error
+		middleware.When(isRoot, p.linkDescriptions),           // before any handler, which may add links of its own
 		middleware.When(usesQuota, p.access.keyring.Identify), // before the quota, which depends on the caller
 		middleware.When(usesQuota, p.access.quota.Count),      // before any work, so that over-quota requests cost nothing
 		middleware.LimitBody(maxBody, p.writeError),           // after the quota, so that rejected requests count too

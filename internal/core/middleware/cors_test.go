@@ -40,7 +40,7 @@ func TestResponseHeadersAreExposed(t *testing.T) {
 	CORS(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/tools", nil))
 	exposed := listed(w.Header().Get("Access-Control-Expose-Headers"))
 	for _, want := range []string{
-		"accept-query", "allow", "content-disposition", "content-location", "etag", "link", "retry-after", "www-authenticate", "x-graphql-cost", "x-graphql-cost-limit",
+		"accept-query", "allow", "cache-status", "content-disposition", "content-location", "deprecation", "etag", "link", "ratelimit", "ratelimit-policy", "retry-after", "sunset", "www-authenticate", "x-graphql-cost", "x-graphql-cost-limit",
 		"x-ratelimit-remaining", "x-ratelimit-reset", "x-ratelimit-tier", "x-request-id", "x-service-release", "x-service-updated-at", "x-total-count",
 	} {
 		if !slices.Contains(exposed, want) {

@@ -109,7 +109,8 @@ var (
 	// read, beside those that browsers always let them read (such as
 	// Cache-Control and Last-Modified).
 	exposed = []string{strings.Join([]string{
-		"Accept-Query", "Allow", "Content-Disposition", "Content-Location", "ETag", "Link", "Memento-Datetime", "Retry-After", "WWW-Authenticate",
+		"Accept-Query", "Allow", "Cache-Status", "Content-Disposition", "Content-Location", "Deprecation", "ETag", "Link", "Memento-Datetime",
+		"RateLimit", "RateLimit-Policy", "Retry-After", "Sunset", "WWW-Authenticate",
 		"X-GraphQL-Cost", "X-GraphQL-Cost-Limit",
 		"X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Tier",
 		"X-Request-Id", "X-Service-Release", "X-Service-Updated-At", "X-Total-Count",

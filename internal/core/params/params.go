@@ -35,7 +35,8 @@ type Operation struct {
 	Example     string      `json:"-"` // a path in the demo catalog
 	Query       string      `json:"query"`
 	Parameters  []Parameter `json:"parameters"`
-	RequiresKey bool        `json:"keyed"` // requires an API key
+	RequiresKey bool        `json:"keyed"`                // requires an API key
+	Deprecated  string      `json:"deprecated,omitempty"` // a sentence with its dates, or ""
 }
 
 // Parameter describes a REST parameter and the variable of the same name.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // Code identifies a kind of problem.
@@ -127,15 +128,33 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	write(w, p, map[string]any{"error": p.Message, "errors": []any{map[string]any{"message": p.Message, "extensions": extensions}}})
 }
 
+// Help returns the Link header of an error: the page that explains it.
+func Help(status int) string {
+	if status == http.StatusUnauthorized || status == http.StatusTooManyRequests {
+		return `</guides/quotas>; rel="help"`
+	}
+	return `</docs>; rel="help"`
+}
+
 func write(w http.ResponseWriter, p *Problem, content map[string]any) {
 	header := w.Header()
-	for _, name := range []string{"ETag", "Content-Encoding", "X-Total-Count", "Link"} {
+	for _, name := range []string{"Cache-Status", "ETag", "Content-Encoding", "X-Total-Count"} {
 		header.Del(name)
 	}
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	status := p.Code.Status()
+	links := []string{Help(status)}
+	for _, link := range header["Link"] { // others belong to a successful response
+		if strings.Contains(link, `; rel="deprecation"`) {
+			links = append(links, link)
+		}
+	}
+	header["Link"] = links
+	if (status == http.StatusUnauthorized || status == http.StatusTooManyRequests) && header.Get("Vary") == "" {
+		header.Set("Vary", "Authorization") // another caller gets another response
+	}
 	switch status {
 	case http.StatusUnauthorized:
 		header.Set("WWW-Authenticate", "Bearer")

@@ -82,6 +82,7 @@ func (v *visit) take() int {
 func (v *visit) decide(count int) Decision { return Decide(v.now, v.day, v.caller.Limit, count) }
 
 func (v *visit) reject(d Decision) {
+	v.writePolicy(d)
 	v.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfter/time.Second)))
 	problem.Refuse(v.ResponseWriter, v.request, problem.New(problem.QuotaSpent, "The daily quota of %d requests is used up. It resets at %s.",
 		v.caller.Limit, d.Reset.Format(time.RFC3339)))
@@ -116,7 +117,16 @@ func (v *visit) writeLimits(d Decision) {
 	if v.caller.Limit > 0 {
 		header["X-Ratelimit-Remaining"] = []string{strconv.Itoa(d.Remaining)}
 		header["X-Ratelimit-Reset"] = []string{d.Reset.Format(time.RFC3339)}
+		v.writePolicy(d)
 	}
+}
+
+// writePolicy sets the headers of the IETF draft ratelimit-headers-11: what is
+// left of the quota until it resets, and the quota.
+func (v *visit) writePolicy(d Decision) {
+	header := v.Header()
+	header["Ratelimit"] = []string{`"day";r=` + strconv.Itoa(d.Remaining) + ";t=" + strconv.Itoa(int(d.RetryAfter/time.Second))}
+	header["Ratelimit-Policy"] = []string{`"day";q=` + strconv.Itoa(v.caller.Limit) + ";w=86400"}
 }
 
 // ReportExecution is called by the cache for responses that it had to execute.

@@ -159,3 +159,55 @@ func TestRefundsOfExecutedNotModified(t *testing.T) {
 	want(t, "remaining", remaining(), "0")
 	want(t, "one more", g.get("/new").Code, http.StatusTooManyRequests)
 }
+
+// The headers of the IETF draft accompany X-RateLimit-*, and every rejection.
+func TestRateLimitHeaders(t *testing.T) {
+	const policy, untilMidnight = `"day";q=3;w=86400`, "57600" // from 2027-01-15T08:00:00Z
+	for _, tier := range []string{"free", ""} {
+		gate := &quota.Gate{
+			Store: quota.NewCounter(), Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
+			Caller: func(*http.Request) quota.Caller {
+				return quota.Caller{Subject: quota.Account(7), Limit: 3, Tier: tier}
+			},
+		}
+		handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/unauthorized" {
+				problem.Write(w, problem.New(problem.Unauthenticated, "No."))
+			}
+		}))
+		for i, c := range []struct {
+			path string
+			code int
+			left string
+		}{{"/", 200, "2"}, {"/unauthorized", 401, "2"}, {"/", 200, "1"}, {"/", 200, "0"}, {"/", 429, "0"}} {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
+			limit, wantPolicy := `"day";r=`+c.left+";t="+untilMidnight, policy
+			if tier == "" && c.code != 429 { // callers without a key see no limits
+				limit, wantPolicy = "", ""
+			}
+			what := fmt.Sprintf("tier %q, request %d", tier, i)
+			want(t, what, w.Code, c.code)
+			want(t, what, w.Header().Get("RateLimit"), limit)
+			want(t, what, w.Header().Get("RateLimit-Policy"), wantPolicy)
+			if c.code >= 400 {
+				want(t, what, w.Header().Get("Vary"), "Authorization")
+			}
+		}
+	}
+	unlimited := &quota.Gate{Store: quota.NewCounter(), Now: time.Now, Caller: func(*http.Request) quota.Caller {
+		return quota.Caller{Subject: quota.Account(7), Tier: "pro"}
+	}}
+	w := httptest.NewRecorder()
+	unlimited.Count(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	want(t, "unlimited", w.Header().Get("RateLimit")+w.Header().Get("RateLimit-Policy"), "")
+}
+
+func TestCacheStatus(t *testing.T) {
+	g := newGated(quota.NewCounter())
+	first := g.get("/a")
+	want(t, "first", first.Header().Get("Cache-Status"), "palmares; fwd=miss")
+	want(t, "second", g.get("/a").Header().Get("Cache-Status"), "palmares; hit")
+	again := g.get("/a", first.Header().Get("ETag"))
+	want(t, "not modified", fmt.Sprint(again.Code, " ", again.Header().Get("Cache-Status")), "304 palmares; hit")
+}

@@ -52,7 +52,7 @@ var recipes = []recipe{
 		name:     "Add a REST path",
 		maxFiles: 2,
 		steps: []step{
-			{"rest/routes.go", `var routes = []route{`, `	{path: "/api/v1/totals", query: "totals", summary: "Totals", details: "The number of active and retired tools."},`, nil},
+			{"rest/routes.go", `var routes = []route{`, `	{path: "/api/v1/totals", query: "totals", id: "getTotals", summary: "Totals", details: "The number of active and retired tools."},`, nil},
 			{"rest/queries/totals.graphql", "", "query totals {\n  body: stats {\n    ...Totals\n  }\n}\n\nfragment Totals on Statistics {\n  active: toolsTotal\n  retired: toolsRetired\n}\n",
 				[]string{"go test ./rest -update"}},
 		},

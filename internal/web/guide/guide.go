@@ -1,5 +1,5 @@
-// Package guide serves the hand-written guides as HTML and Markdown, and the
-// llms.txt files made from them. Every code block in a guide is run by a test
+// Package guide serves the hand-written guides and the changelog as HTML and
+// Markdown, and the llms.txt files made from the guides. Every code block in a guide is run by a test
 // against a real server.
 package guide
 

@@ -91,6 +91,9 @@ func New(cfg Config) (*Guides, error) {
 			return nil, err
 		}
 	}
+	if err := g.addChangelog(changelogText); err != nil {
+		return nil, err
+	}
 	g.documents[llms] = document{text: textEntry(g.text("llms", nil), plain)}
 	g.documents[llmsFull] = document{text: textEntry(g.text("full", nil), plain)}
 	return g, nil
@@ -117,9 +120,9 @@ func textEntry(text, contentType string) *cache.Entry {
 	})
 }
 
-// Register adds all paths of the guides.
+// Register adds all paths of the guides and the changelog.
 func (g *Guides) Register(mux *http.ServeMux) {
-	for _, path := range []string{root, root + "/", root + ".md", llms, llmsFull} {
+	for _, path := range []string{root, root + "/", root + ".md", changelog, changelog + ".md", changelogFeed, llms, llmsFull} {
 		mux.Handle(path, g)
 	}
 }

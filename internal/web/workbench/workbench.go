@@ -302,7 +302,12 @@ func (w *Workbench) queryToOpen(r *http.Request) (query, variables, note string)
 		if len(values) > 0 {
 			variables = indented(values)
 		}
-		return query, variables, ""
+		for _, o := range w.Operations {
+			if o.Query == query && o.Deprecated != "" {
+				note = "This path is deprecated. " + o.Deprecated
+			}
+		}
+		return query, variables, note
 	}
 	query, variables = url.Get("query"), url.Get("variables")
 	var formatted bytes.Buffer

@@ -415,3 +415,24 @@ func TestScalarConfiguration(t *testing.T) {
 		}
 	}
 }
+
+func TestDeprecatedPaths(t *testing.T) {
+	const sentence = "Deprecated since 2026-11-16, removed on 2027-06-30."
+	log := slog.New(slog.DiscardHandler)
+	w := newWorkbench(Config{
+		Cache: cache.New(1<<20, nil, log), Log: log, Key: func(*http.Request) string { return "" },
+		Samples:    func(context.Context) (map[string]string, int, error) { return map[string]string{}, 1, nil },
+		Operations: []params.Operation{{Path: "/api/v1/old", Summary: "Old", Query: "query old { a }", Deprecated: sentence}},
+		Explain:    func(string) (string, map[string]any, error) { return "query old { a }", nil, nil },
+	}, withoutAssets)
+	mux := http.NewServeMux()
+	w.Register(mux)
+	for _, path := range []string{ReferencePath, MarkdownPath} {
+		if body := get(t, mux, path).Body.String(); !strings.Contains(body, sentence) {
+			t.Errorf("%s: got %s, want %s", path, body, sentence)
+		}
+	}
+	if _, _, note := w.queryToOpen(httptest.NewRequest(http.MethodGet, ExplorerPath+"?path=/api/v1/old", nil)); !strings.Contains(note, sentence) {
+		t.Errorf("explorer: got note %q, want %s", note, sentence)
+	}
+}

@@ -16,20 +16,20 @@ func main() {
 		log.Fatal(err)
 	}
 	limit, order := 3, catalog.ScoreDesc
-	list, err := client.ToolsWithResponse(context.Background(), &catalog.ToolsParams{Limit: &limit, Sort: &order})
+	list, err := client.ListToolsWithResponse(context.Background(), &catalog.ListToolsParams{Limit: &limit, Sort: &order})
 	if err != nil || list.JSON200 == nil {
 		log.Fatal("no list: ", err)
 	}
-	tool, err := client.ToolWithResponse(context.Background(), "plume", nil)
+	tool, err := client.GetToolWithResponse(context.Background(), "plume", nil)
 	if err != nil || tool.JSON200 == nil {
 		log.Fatal("no tool: ", err)
 	}
-	nobody, err := client.ToolWithResponse(context.Background(), "nobody", nil)
+	nobody, err := client.GetToolWithResponse(context.Background(), "nobody", nil)
 	if err != nil || nobody.JSON404 == nil {
 		log.Fatal("somebody: ", err)
 	}
 	// These would not compile if the types were not exact.
-	var score *float32 = tool.JSON200.Score
+	var score *float64 = tool.JSON200.Score
 	var total int = list.JSON200.Meta.Total
 	fmt.Printf("%d tools, the first %s, plume %v, %s\n", total, list.JSON200.Data[0].Name, *score, nobody.JSON404.Error)
 }

@@ -15,7 +15,7 @@ export function restEquivalent({ base, operations }) {
       const path = operation && restPath(operation, parseVariables(variables));
       row.hidden = !path;
       if (!path) return;
-      call.textContent = "GET " + path;
+      call.textContent = "GET " + path + (operation.deprecated ? " (deprecated)" : "");
       curl.textContent = (operation.keyed ? 'curl -H "Authorization: Bearer $API_KEY" ' : "curl ") + quote(base + path);
     },
   };

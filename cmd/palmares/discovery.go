@@ -1,0 +1,109 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"palmares/graph"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
+	"palmares/internal/web/page"
+	"palmares/internal/web/status"
+	"palmares/internal/web/workbench"
+	"palmares/rest"
+)
+
+// catalogPath is where programs look for the APIs of a server (RFC 9727).
+const catalogPath = "/.well-known/api-catalog"
+
+// api is an interface and what describes it.
+type api struct {
+	root         string   // path below which it is
+	descriptions []target // for programs
+	manual       string   // path of the page for people
+}
+
+type target struct {
+	Href string `json:"href"`
+	Type string `json:"type,omitempty"`
+}
+
+// apis returns all interfaces, with paths instead of URLs.
+func apis() []api {
+	events := api{root: journal.SchemasPath, manual: "/guides/webhooks"}
+	for _, event := range journal.Events {
+		events.descriptions = append(events.descriptions, target{journal.SchemasPath + event + ".json", "application/schema+json"})
+	}
+	return []api{
+		{"/api/v1", []target{{rest.DocumentPath, "application/json"}, {rest.YAMLPath, "application/yaml"}}, workbench.ReferencePath},
+		{"/graphql", []target{{workbench.SchemaPath, "text/plain"}}, workbench.ExplorerPath},
+		events,
+	}
+}
+
+// newAPICatalog returns a handler for catalogPath.
+func newAPICatalog(base string) (http.Handler, error) {
+	absolute := func(path, mediaType string) []target { return []target{{base + path, mediaType}} }
+	type link map[string]any
+	var items []target
+	contexts := []link{nil} // the first is about the catalog itself
+	for _, a := range apis() {
+		items = append(items, target{Href: base + a.root})
+		descriptions := make([]target, len(a.descriptions))
+		for i, d := range a.descriptions {
+			descriptions[i] = target{base + d.Href, d.Type}
+		}
+		contexts = append(contexts, link{
+			"anchor": base + a.root, "service-desc": descriptions,
+			"service-doc": absolute(a.manual, "text/html"), "status": absolute(status.Path, "text/html"),
+		})
+	}
+	contexts[0] = link{"anchor": base + catalogPath, "item": items}
+	body, err := json.Marshal(map[string]any{"linkset": contexts})
+	if err != nil {
+		return nil, err
+	}
+	entry := cache.NewEntry(body, http.Header{
+		"Content-Type":           {`application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`},
+		"Cache-Control":          {graph.CacheControl},
+		"Link":                   {"<" + base + catalogPath + `>; rel="api-catalog"`},
+		"Vary":                   {"Accept-Encoding"},
+		"X-Content-Type-Options": {"nosniff"},
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := page.CheckMethod(w, r)
+		if err == nil {
+			err = entry.Write(w, r)
+		}
+		if err != nil {
+			problem.Write(w, err)
+		}
+	}), nil
+}
+
+func isRoot(r *http.Request) bool { return r.URL.Path == "/" || r.URL.Path == "/graphql" }
+
+// linkDescriptions adds links to what describes an interface to the responses of
+// its root; the home page is that of the REST API.
+func (p *program) linkDescriptions(next http.Handler) http.Handler {
+	links := map[string]string{}
+	for _, a := range apis() {
+		var all []string
+		link := func(path, rel, mediaType string) {
+			all = append(all, "<"+p.settings.PublicURL+path+`>; rel="`+rel+`"; type="`+mediaType+`"`)
+		}
+		for _, d := range a.descriptions {
+			link(d.Href, "service-desc", d.Type)
+		}
+		link(a.manual, "service-doc", "text/html")
+		link(status.Path, "status", "text/html")
+		links[a.root] = strings.Join(all, ", ")
+	}
+	links["/"] = links["/api/v1"] + ", <" + p.settings.PublicURL + catalogPath + `>; rel="api-catalog"`
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Link"] = []string{links[r.URL.Path]}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"palmares/internal/dev/testkit"
+)
+
+// Every link of the API catalog, and of the roots' headers, leads somewhere.
+func TestAPICatalog(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, testkit.SQLite(t), "--demo")
+	base := "http://" + s.address
+	got := s.call(t, http.MethodGet, "/.well-known/api-catalog", "")
+	if contentType := got.Header.Get("Content-Type"); got.StatusCode != 200 || contentType != `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"` ||
+		got.Header.Get("Access-Control-Allow-Origin") != "*" || got.Header.Get("Link") != "<"+base+`/.well-known/api-catalog>; rel="api-catalog"` {
+		t.Fatalf("got %d %v, want a linkset that everyone may read", got.StatusCode, got.Header)
+	}
+	type link struct{ Href, Type string }
+	var catalog struct {
+		Linkset []struct {
+			Anchor      string
+			Item        []link
+			ServiceDesc []link `json:"service-desc"`
+			ServiceDoc  []link `json:"service-doc"`
+			Status      []link
+		}
+	}
+	if err := json.NewDecoder(got.Body).Decode(&catalog); err != nil || len(catalog.Linkset) != 4 {
+		t.Fatalf("got %+v and %v, want the catalog and three interfaces", catalog, err)
+	}
+	for i, context := range catalog.Linkset {
+		if i == 0 {
+			if context.Anchor != base+"/.well-known/api-catalog" || len(context.Item) != 3 {
+				t.Errorf("got %+v, want three items", context)
+			}
+			continue
+		}
+		if catalog.Linkset[0].Item[i-1].Href != context.Anchor || len(context.ServiceDesc) == 0 || len(context.ServiceDoc) == 0 || len(context.Status) == 0 {
+			t.Errorf("got %+v, want an item of the catalog with descriptions, documentation and status", context)
+		}
+		for _, links := range [][]link{context.ServiceDesc, context.ServiceDoc, context.Status} {
+			for _, l := range links {
+				found := s.call(t, http.MethodGet, strings.TrimPrefix(l.Href, base), "")
+				if contentType, _, _ := strings.Cut(found.Header.Get("Content-Type"), ";"); found.StatusCode != 200 || contentType != l.Type {
+					t.Errorf("%s: got %d %s, want 200 %s", l.Href, found.StatusCode, contentType, l.Type)
+				}
+			}
+		}
+	}
+	for path, description := range map[string]string{"/": "/api/v1/openapi.json", "/graphql?query={__typename}": "/explorer/schema.graphql"} {
+		links := s.call(t, http.MethodGet, path, "").Header.Get("Link")
+		for _, want := range []string{"<" + base + description + `>; rel="service-desc"`, `; rel="service-doc"`, "<" + base + `/status>; rel="status"`} {
+			if !strings.Contains(links, want) {
+				t.Errorf("%s: got Link %s, want %s", path, links, want)
+			}
+		}
+	}
+	if got := s.call(t, http.MethodPost, "/.well-known/api-catalog", ""); got.StatusCode != 405 || got.Header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("POST: got %d %v, want 405", got.StatusCode, got.Header)
+	}
+}

@@ -1,0 +1,136 @@
+package graph
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// Deprecation says since when something is deprecated, and when it will be
+// removed. A nil one is of something that is not.
+type Deprecation struct {
+	Since  time.Time
+	Sunset time.Time // zero if that is not decided
+}
+
+// ParseDeprecation reads two dates, YYYY-MM-DD. Without the first, nothing is
+// deprecated; the second may be empty.
+func ParseDeprecation(since, sunset string) (*Deprecation, error) {
+	if since == "" && sunset == "" {
+		return nil, nil
+	}
+	d := &Deprecation{}
+	var err error
+	if d.Since, err = time.Parse(time.DateOnly, since); err != nil {
+		return nil, fmt.Errorf("deprecated: %w", err)
+	}
+	if sunset == "" {
+		return d, nil
+	}
+	if d.Sunset, err = time.Parse(time.DateOnly, sunset); err == nil && d.Sunset.Before(d.Since) {
+		err = fmt.Errorf("%s is before the deprecation", sunset)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sunset: %w", err)
+	}
+	return d, nil
+}
+
+// String returns a sentence for the documentation, or "".
+func (d *Deprecation) String() string {
+	switch {
+	case d == nil:
+		return ""
+	case d.Sunset.IsZero():
+		return "Deprecated since " + d.Since.Format(time.DateOnly) + "."
+	}
+	return "Deprecated since " + d.Since.Format(time.DateOnly) + ", removed on " + d.Sunset.Format(time.DateOnly) + "."
+}
+
+// AddTo adds the headers Deprecation (RFC 9745) and Sunset (RFC 8594) and a link
+// to the changelog.
+func (d *Deprecation) AddTo(header http.Header) {
+	if d == nil {
+		return
+	}
+	header.Set("Deprecation", "@"+strconv.FormatInt(d.Since.Unix(), 10))
+	if !d.Sunset.IsZero() {
+		header.Set("Sunset", d.Sunset.UTC().Format(http.TimeFormat))
+	}
+	header.Add("Link", `</changelog>; rel="deprecation"; type="text/html"`)
+}
+
+// Earliest returns the earlier dates of two deprecations.
+func (d *Deprecation) Earliest(other *Deprecation) *Deprecation {
+	if d == nil || other == nil {
+		if d == nil {
+			return other
+		}
+		return d
+	}
+	both := *d
+	if other.Since.Before(both.Since) {
+		both.Since = other.Since
+	}
+	if both.Sunset.IsZero() || !other.Sunset.IsZero() && other.Sunset.Before(both.Sunset) {
+		both.Sunset = other.Sunset
+	}
+	return &both
+}
+
+var reasonDates = regexp.MustCompile(`Deprecated since ([0-9-]+)(?:, removed on ([0-9-]+))?\.`)
+
+// DeprecationOf returns the deprecation of a field: the dates at the end of the
+// reason in @deprecated, as in "Use `b`. Deprecated since 2026-11-16, removed on
+// 2027-06-30." It is nil without dates. A test checks those of the schema.
+func DeprecationOf(field *ast.FieldDefinition) *Deprecation {
+	directive := field.Directives.ForName("deprecated")
+	if directive == nil {
+		return nil
+	}
+	reason := directive.Arguments.ForName("reason")
+	if reason == nil {
+		return nil
+	}
+	dates := reasonDates.FindStringSubmatch(reason.Value.Raw)
+	if dates == nil {
+		return nil
+	}
+	d, err := ParseDeprecation(dates[1], dates[2])
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// Deprecation returns that of the fields that the operation selects.
+func (o *Operation) Deprecation() *Deprecation { return deprecationOf(o.Definition()) }
+
+// deprecationOf returns the earliest dates of the fields that a valid operation
+// selects.
+func deprecationOf(op *ast.OperationDefinition) (found *Deprecation) {
+	seen := map[*ast.FragmentDefinition]bool{} // spreading a fragment often must not cost more
+	var walk func(ast.SelectionSet)
+	walk = func(set ast.SelectionSet) {
+		for _, selection := range set {
+			switch s := selection.(type) {
+			case *ast.Field:
+				found = found.Earliest(DeprecationOf(s.Definition))
+				walk(s.SelectionSet)
+			case *ast.InlineFragment:
+				walk(s.SelectionSet)
+			case *ast.FragmentSpread:
+				if !seen[s.Definition] {
+					seen[s.Definition] = true
+					walk(s.Definition.SelectionSet)
+				}
+			}
+		}
+	}
+	walk(op.SelectionSet)
+	return found
+}
