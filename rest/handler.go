@@ -128,7 +128,8 @@ func keyRequired(cfg Config) string {
 // request is a parsed URL. It is shared between callers: nothing changes it.
 type request struct {
 	*endpoint
-	variables map[string]any
+	variables map[string]any // the values of the parameters
+	arguments map[string]any // the operation's variables
 	asOf      graph.AsOf
 	keyed     bool // the caller has a key
 	cacheKey  cache.Key
@@ -163,7 +164,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 		variables["slug"] = slug
 	}
 	req := &request{
-		endpoint: e, variables: variables, asOf: asOf,
+		endpoint: e, variables: variables, arguments: e.arguments(variables), asOf: asOf,
 		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
 	}
 	req.lookUp = func(ctx context.Context) (*cache.Entry, int) { return h.lookUp(ctx, req) }
@@ -181,7 +182,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 // respond runs an endpoint's operation and returns the response with the newest
 // release at that time.
 func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int, error) {
-	if slug, ok := req.variables["slug"].(string); ok && len(slug) > maxSlugLength {
+	if slug, ok := req.variables["slug"].(string); ok && req.notFound != nil && len(slug) > maxSlugLength {
 		return nil, 0, problem.New(problem.NotFound, "%s", req.notFound(params.Truncate(slug), slugStatus{}))
 	}
 	result := h.executor.Execute(ctx, req.execution())
@@ -206,7 +207,7 @@ func (h *Handler) lookUp(ctx context.Context, req *request) (*cache.Entry, int) 
 }
 
 func (r *request) execution() graph.Request {
-	return graph.Request{Operation: r.operation, Variables: r.variables, AsOf: r.asOf}
+	return graph.Request{Operation: r.operation, Variables: r.arguments, AsOf: r.asOf}
 }
 
 // newEntry returns a successful response.
@@ -216,6 +217,9 @@ func (h *Handler) newEntry(req *request, result *graph.Result, body []byte) *cac
 		total := totalOf(result.Data)
 		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
 		header["Link"] = []string{req.links(h.cfg.PublicURL, req.variables, total)}
+	}
+	if req.resumable {
+		header["Link"] = req.nextLink(h.cfg.PublicURL, nextOf(body))
 	}
 	h.addAsOf(header, req, result)
 	return cache.NewEntry(body, header)
@@ -282,6 +286,27 @@ func totalOf(data []byte) int64 {
 		panic("rest: the operation of a list does not select its total")
 	}
 	return total
+}
+
+// nextOf reads the cursor at the end of a body; "" if there is none.
+func nextOf(body []byte) string {
+	const key = `,"next":"`
+	i := bytes.LastIndex(body, []byte(key))
+	if i < 0 {
+		return ""
+	}
+	next, _, _ := bytes.Cut(body[i+len(key):], []byte(`"`))
+	return string(next)
+}
+
+// nextLink returns the Link header of the events before a cursor.
+func (r *request) nextLink(publicURL, next string) []string {
+	if next == "" { // before the first release
+		return nil
+	}
+	others := maps.Clone(r.variables)
+	others["after"] = next
+	return []string{"<" + publicURL + r.path + "?" + canonicalQuery(r.parameters, others) + `>; rel="next"`}
 }
 
 // links returns the Link header of a page, with absolute URLs of the others.

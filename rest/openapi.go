@@ -161,12 +161,17 @@ func (p parameter) describe(exampleSlug string) object {
 	}
 	var schema object
 	switch {
+	case p.list:
+		schema = object{{"type", "array"}, {"items", object{{"type", "string"}, {"enum", p.Values}}}, {"minItems", 1}}
+		described.add("explode", false)
 	case p.Values != nil:
 		schema = object{{"type", "string"}, {"enum", p.Values}}
 	case p.Kind == "Int":
 		schema = object{{"type", "integer"}, {"minimum", p.Min}, {"maximum", p.Max}}
 	case p.Kind == "Float":
 		schema = object{{"type", "number"}}
+	case p.Kind == "Date":
+		schema = object{{"type", "string"}, {"format", "date"}}
 	case p.pattern != "":
 		schema = object{{"type", "string"}, {"pattern", p.pattern}}
 	default:

@@ -3,7 +3,9 @@ package rest
 import (
 	"embed"
 	"fmt"
+	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -55,6 +57,10 @@ var routes = []route{
 	{path: "/api/v1/stats", query: "stats",
 		summary: "Global statistics",
 		details: "Counts and averages over the whole catalog."},
+	{path: "/api/v1/changes", query: "changes",
+		summary:    "Changes of the catalog, oldest first",
+		details:    "The change journal: the same event objects as webhooks deliver, with JSON Schemas at `/schemas/events/<type>.json`. To follow the catalog, store `next` and pass it as `after`: no event is missed or returned twice. A page may be shorter than `limit` if events are long; you have read everything when `data` is empty.",
+		parameters: []parameter{after, types, changeCategory, changedSlug, since, pageSize}},
 	{path: "/api/embeddings/{slug}", query: "embeddings",
 		summary:    "One tool's review as text chunks for retrieval",
 		details:    "Text chunks for you to embed with your own model. `hash` changes whenever a chunk changes. Available for the top 300 tools.",
@@ -66,7 +72,7 @@ var (
 
 	paging = []parameter{
 		{name: "page", description: "Page number, starting at 1. Pages after the last one are empty.", min: 1, max: 1_000_000},
-		{name: "limit", description: "Number of items per page.", min: 1, max: 200},
+		pageSize,
 		{name: "category", description: "Slug of a category. Returns only items in it; an unknown category returns an empty list."},
 	}
 
@@ -78,6 +84,13 @@ var (
 	asOf = parameter{name: asOfName, Param: params.Param{Name: asOfName, Kind: "String"}, pattern: `^([1-9][0-9]{0,8}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`,
 		description: "Reads an earlier release: its number, or a day (`YYYY-MM-DD`) for the newest release whose feed has that date or an earlier one."}
 	reason = parameter{name: "reason", description: "Returns only tools retired for this reason."}
+
+	pageSize       = parameter{name: "limit", description: "Number of items per page.", min: 1, max: 200}
+	after          = parameter{name: "after", description: "Returns only events after this one: `next` of an earlier response, or the id of an event.", pattern: `^evt_[1-9][0-9]{0,17}$`, form: "the id of an event, such as evt_42"}
+	types          = parameter{name: "types", description: "Returns only events of these types, separated by commas. The parameter may also be repeated.", list: true, dotted: true}
+	changeCategory = parameter{name: "category", description: "Slug of a category. Returns only events about its tools; a tool that moved matches both categories, and a comparison those of both tools."}
+	changedSlug    = parameter{name: "slug", description: "Returns only events about the tool or comparison with this slug."}
+	since          = parameter{name: "since", description: "Returns only events published on or after this day (UTC)."}
 )
 
 // route is one path and the operation that it runs.
@@ -100,7 +113,8 @@ type endpoint struct {
 	route
 	segments  []string
 	operation *graph.Operation
-	paginated bool
+	paginated bool // by page number
+	resumable bool // by cursor
 }
 
 // buildEndpoints checks the route table against the operations: a mistake is
@@ -129,6 +143,7 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 			}
 			e.parameters = append(e.parameters, p.typed(variable))
 			e.paginated = e.paginated || p.name == "page"
+			e.resumable = e.resumable || p.name == "after"
 		}
 		e.parameters = append(e.parameters, asOf)
 		endpoints = append(endpoints, e)
@@ -187,8 +202,11 @@ type parameter struct {
 	description string
 	min, max    int      // of an integer; max also of the length of a text
 	values      []string // of an enum, if fewer are allowed than the type has
-	pattern     string   // of a text, for the documentation
+	pattern     string   // of a text
+	form        string   // what the pattern means; without it, the pattern is only documented
 	inPath      bool
+	list        bool // takes several values
+	dotted      bool // its values have dots where those of the enum have underscores
 	// noDefaultWith is another parameter; where it is given, this one has no default.
 	noDefaultWith string
 
@@ -204,7 +222,35 @@ func (p parameter) typed(variable *ast.VariableDefinition) parameter {
 	if p.values != nil {
 		p.Values = p.values
 	}
+	if p.dotted {
+		for i, value := range p.Values {
+			p.Values[i] = strings.ReplaceAll(value, "_", ".")
+		}
+	}
+	if p.form != "" {
+		p.Pattern, p.Form = regexp.MustCompile(p.pattern), p.form
+	}
+	p.List = p.list
 	return p
+}
+
+// arguments returns the operation's variables for the values of parameters.
+func (e *endpoint) arguments(values map[string]any) map[string]any {
+	variables := maps.Clone(values)
+	delete(variables, asOfName)
+	for _, p := range e.parameters {
+		if list, given := values[p.name].([]string); given {
+			items := make([]any, len(list))
+			for i, item := range list {
+				if p.dotted {
+					item = strings.ReplaceAll(item, ".", "_")
+				}
+				items[i] = item
+			}
+			variables[p.name] = items
+		}
+	}
+	return variables
 }
 
 // readParameters turns a query string into an operation's variables, including
