@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"palmares/auth"
 	"palmares/graph"
@@ -25,6 +26,7 @@ type Config struct {
 	PublicURL               string
 	ServiceName, ServiceURL string
 	Credit                  string // the line that reuse of the data must show
+	Version                 string // of the program
 }
 
 // Handler serves every path under /api/.
@@ -39,6 +41,8 @@ type Handler struct {
 	exampleSlugs *graph.Operation
 	requests     *cache.Table[*request]
 	demoDocument []byte // the OpenAPI document with examples from the demo catalog
+	downloads    downloads
+	sendTime     time.Duration // for each chunk of a download
 }
 
 // DocumentPath is the path of the OpenAPI document.
@@ -70,7 +74,7 @@ func NewHandler(cfg Config, executor *graph.Executor, responses *cache.Cache) (*
 		executor: executor, cache: responses, cfg: cfg, demoDocument: document,
 		paths: endpoints, openAPI: openAPI, endpoints: append(endpoints, openAPI),
 		slugStatus: operations["slug_status"], exampleSlugs: operations["example_slugs"],
-		requests: cache.NewTable[*request](responses, "REST requests"),
+		requests: cache.NewTable[*request](responses, "REST requests"), sendTime: defaultSendTime,
 	}, nil
 }
 
@@ -107,6 +111,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	if req.endpoint == h.openAPI {
 		return h.serveDocument(w, r)
+	}
+	if req.isBulk() {
+		return h.serveBulk(w, r, req)
 	}
 	if req.requiresKey && !auth.CallerFrom(r.Context()).MayReadEmbeddings() {
 		return problem.New(problem.Unauthenticated, "%s", keyRequired(h.cfg))
@@ -169,7 +176,11 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 	}
 	req.lookUp = func(ctx context.Context) (*cache.Entry, int) { return h.lookUp(ctx, req) }
 	req.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, req) }
-	if asOf.Release > 0 {
+	switch {
+	case req.isBulk():
+		req.cacheKey.Keyed = true
+		req.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.describeList(ctx, req) }
+	case asOf.Release > 0:
 		private := *req
 		private.keyed, private.cacheKey.Keyed = true, true
 		private.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, &private) }

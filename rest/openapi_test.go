@@ -264,6 +264,9 @@ func requestsFor(path string, operation *openapi3.Operation) []trial {
 			base = strings.Replace(path, "{slug}", fmt.Sprint(p.Example), 1)
 		case p.In == "query":
 			yes, no := valuesOf(p.Schema.Value)
+			if p.Name == "format" || p.Name == "dialect" { // see bulk_test.go
+				yes = nil
+			}
 			for _, value := range yes {
 				good = append(good, p.Name+"="+url.QueryEscape(value))
 			}

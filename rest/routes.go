@@ -19,7 +19,7 @@ import (
 // routes lists every path. To add one, add a row here and its operation in
 // queries/, then run `go test ./rest -run 'Golden|OpenAPI' -update`.
 var routes = []route{
-	{path: "/api/v1/tools", query: "tools",
+	{path: "/api/v1/tools", query: "tools", bulk: true,
 		summary:    "Tools",
 		details:    "Active tools, paginated. Retired tools are listed at `/api/v1/cimetiere`.",
 		parameters: slices.Concat(paging, []parameter{scoreMin, obsolescenceMax, search, sort})},
@@ -31,7 +31,7 @@ var routes = []route{
 		summary:    "The versions of one tool, newest first",
 		details:    "Each version with its first and last release and the fields that changed, up to the newest 200. Also for tools that are retired by now.",
 		parameters: []parameter{slug}, example: anyTool, notFound: versionsNotFound},
-	{path: "/api/v1/comparatifs", query: "comparatifs",
+	{path: "/api/v1/comparatifs", query: "comparatifs", bulk: true,
 		summary:    "Published comparisons, newest first",
 		details:    "Published head-to-head comparisons, paginated. `category` selects comparisons in which at least one tool belongs to the category.",
 		parameters: paging},
@@ -39,7 +39,7 @@ var routes = []route{
 		summary:    "One comparison, with the scores of both tools",
 		details:    "The scores of both tools, the winner, and why it wins. Either tool may be retired.",
 		parameters: []parameter{slug}, example: anyComparison, notFound: comparisonNotFound},
-	{path: "/api/v1/pricing", query: "prices",
+	{path: "/api/v1/pricing", query: "prices", bulk: true,
 		summary:    "Current prices in euros, sorted by tool name",
 		details:    "The current price of every active tool, paginated.",
 		parameters: paging},
@@ -47,11 +47,11 @@ var routes = []route{
 		summary:    "One tool's price and price history",
 		details:    "The current price and every recorded price change, newest first.",
 		parameters: []parameter{slug}, example: toolWithPriceHistory, notFound: toolNotFound},
-	{path: "/api/v1/cimetiere", query: "retired",
+	{path: "/api/v1/cimetiere", query: "retired", bulk: true,
 		summary:    "Retired tools, most recently retired first",
 		details:    "Tools that were shut down, acquired, deprecated, absorbed or changed direction, paginated. `category` is the category a tool belonged to.",
 		parameters: slices.Concat(paging, []parameter{reason})},
-	{path: "/api/v1/categories", query: "categories",
+	{path: "/api/v1/categories", query: "categories", bulk: true,
 		summary: "Every category, sorted by slug",
 		details: "Includes categories without tools; their average score is 0."},
 	{path: "/api/v1/stats", query: "stats",
@@ -71,7 +71,7 @@ var (
 	slug = parameter{name: "slug", description: "Unique identifier.", inPath: true}
 
 	paging = []parameter{
-		{name: "page", description: "Page number, starting at 1. Pages after the last one are empty.", min: 1, max: 1_000_000},
+		{name: "page", description: "Page number, starting at 1. Pages after the last one are empty.", min: 1, max: 1_000_000, noDefaultWith: formatName},
 		pageSize,
 		{name: "category", description: "Slug of a category. Returns only items in it; an unknown category returns an empty list."},
 	}
@@ -85,7 +85,7 @@ var (
 		description: "Reads an earlier release: its number, or a day (`YYYY-MM-DD`) for the newest release whose feed has that date or an earlier one."}
 	reason = parameter{name: "reason", description: "Returns only tools retired for this reason."}
 
-	pageSize       = parameter{name: "limit", description: "Number of items per page.", min: 1, max: 200}
+	pageSize       = parameter{name: "limit", description: "Number of items per page.", min: 1, max: 200, noDefaultWith: formatName}
 	after          = parameter{name: "after", description: "Returns only events after this one: `next` of an earlier response, or the id of an event.", pattern: `^evt_[1-9][0-9]{0,17}$`, form: "the id of an event, such as evt_42"}
 	types          = parameter{name: "types", description: "Returns only events of these types, separated by commas. The parameter may also be repeated.", list: true, dotted: true}
 	changeCategory = parameter{name: "category", description: "Slug of a category. Returns only events about its tools; a tool that moved matches both categories, and a comparison those of both tools."}
@@ -103,6 +103,7 @@ type route struct {
 	example     string // which slug the documentation uses, a key of exampleSlugs
 	notFound    notFoundMessage
 	requiresKey bool
+	bulk        bool // the whole list can be downloaded
 }
 
 //go:embed queries/*.graphql
@@ -113,8 +114,9 @@ type endpoint struct {
 	route
 	segments  []string
 	operation *graph.Operation
-	paginated bool // by page number
-	resumable bool // by cursor
+	paginated bool     // by page number
+	resumable bool     // by cursor
+	columns   []string // of a list that can be downloaded
 }
 
 // buildEndpoints checks the route table against the operations: a mistake is
@@ -146,6 +148,12 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 			e.resumable = e.resumable || p.name == "after"
 		}
 		e.parameters = append(e.parameters, asOf)
+		if r.bulk {
+			e.parameters = append(e.parameters, bulkParameters...)
+			if e.columns = columnsOf(itemsOf(operation.Definition().SelectionSet), ""); len(e.columns) == 0 {
+				return nil, nil, fmt.Errorf("%s: the operation has no list named data", r.path)
+			}
+		}
 		endpoints = append(endpoints, e)
 	}
 	return endpoints, operations, nil
@@ -237,7 +245,9 @@ func (p parameter) typed(variable *ast.VariableDefinition) parameter {
 // arguments returns the operation's variables for the values of parameters.
 func (e *endpoint) arguments(values map[string]any) map[string]any {
 	variables := maps.Clone(values)
-	delete(variables, asOfName)
+	for _, name := range []string{asOfName, formatName, dialectName} {
+		delete(variables, name)
+	}
 	for _, p := range e.parameters {
 		if list, given := values[p.name].([]string); given {
 			items := make([]any, len(list))
@@ -263,6 +273,9 @@ func readParameters(parameters []parameter, rawQuery string) (map[string]any, er
 		}
 	}
 	variables, err := params.Read(rawQuery, inQuery)
+	if err == nil {
+		err = checkFormat(variables)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func (s *settings) credit() string {
 
 // service returns what all pages show.
 func (s *settings) service() page.Service {
-	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit()}
+	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Version: version}
 }
 
 // defaultSender returns the sender of emails if MAIL_FROM is not set.
