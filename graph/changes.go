@@ -45,13 +45,84 @@ func (queryResolver) Changes(ctx context.Context, first *int, after *string, las
 			return nil, err
 		}
 	}
-	c := []connection[*model.Change]{{info: p.info(more)}}
-	err = fillConnections(ctx, c, [][]int{numbers}, journal.ID, r.changesAt, selected(ctx))
-	return changeConnection(c[0]), err
+	found, err := r.changeConnections(ctx, []*model.PageInfo{p.info(more)}, [][]int{numbers}, after, selected(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return found[0], nil
 }
 
-func changeConnection(c connection[*model.Change]) *model.ChangeConnection {
-	return &model.ChangeConnection{Edges: edgesOf[model.ChangeEdge](c), Nodes: c.nodes, PageInfo: c.info}
+// changeConnections returns connections of the events with some numbers, after
+// the same cursor.
+func (r *reader) changeConnections(ctx context.Context, infos []*model.PageInfo, parts [][]int, after *string, s selection) ([]*model.ChangeConnection, error) {
+	c := mapSlice(infos, func(info *model.PageInfo) connection[*model.Change] { return connection[*model.Change]{info: info} })
+	if err := fillConnections(ctx, c, parts, journal.ID, r.changesAt, s); err != nil {
+		return nil, err
+	}
+	found := mapSlice(c, func(c connection[*model.Change]) *model.ChangeConnection {
+		return &model.ChangeConnection{Edges: edgesOf[model.ChangeEdge](c), Nodes: c.nodes, PageInfo: c.info}
+	})
+	if s.has("events") {
+		events, err := r.delivered(ctx, slices.Concat(parts...))
+		if err != nil {
+			return nil, err
+		}
+		for i, numbers := range parts {
+			found[i].Events = mapSlice(numbers, func(number int) json.RawMessage { return events[number] })
+		}
+	}
+	if !s.has("nextCursor") {
+		return found, nil
+	}
+	for _, c := range found {
+		if c.NextCursor = c.PageInfo.EndCursor; c.NextCursor == nil && after != nil && *after != "" {
+			c.NextCursor = after
+		}
+		if c.NextCursor == nil {
+			newest, err := r.newestEvent(ctx)
+			if err != nil {
+				return nil, err
+			}
+			c.NextCursor = newest
+		}
+	}
+	return found, nil
+}
+
+// delivered returns events as webhooks deliver them, by their numbers.
+func (r *reader) delivered(ctx context.Context, numbers []int) (map[int]json.RawMessage, error) {
+	all := map[int]json.RawMessage{}
+	if len(numbers) == 0 {
+		return all, nil
+	}
+	events, err := journal.ByNumbers(ctx, r.client.JournalEntry, numbers)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range events {
+		all[e.Number] = e.JSON()
+	}
+	for _, number := range numbers {
+		if all[number] == nil {
+			return nil, fmt.Errorf("event %d is missing", number)
+		}
+	}
+	return all, nil
+}
+
+// newestEvent returns the id of the last event of the release that is read; nil
+// before the first.
+func (r *reader) newestEvent(ctx context.Context) (*string, error) {
+	query := journal.Query{Types: []string{journal.EventCatalogPublished}, NewestFirst: true, Limit: 1}
+	if !r.limitReleases(&query, nil, nil, nil) {
+		return nil, nil
+	}
+	numbers, _, err := journal.Find(ctx, r.client.JournalEntry, query)
+	if err != nil || len(numbers) == 0 {
+		return nil, err
+	}
+	id := journal.ID(numbers[0])
+	return &id, nil
 }
 
 // isEmpty reports whether a list is given and empty.

@@ -28,6 +28,9 @@ var listSizes = map[string]int{
 // groupLength is the expected number of groups by one property.
 const groupLength = 20
 
+// eventFields is the number of fields of an event as webhooks deliver it.
+const eventFields = 8
+
 // defaultPageSize is the length of a connection without first or last.
 const defaultPageSize = 50
 
@@ -96,6 +99,14 @@ func (p *pricer) field(f *ast.Field, size int) cost {
 		return cost{fields: 1}
 	}
 	p.checkNulls(f)
+	if f.ObjectDefinition != nil && f.ObjectDefinition.Name == "ChangeConnection" {
+		switch f.Name {
+		case "events":
+			return cost{1 + size*eventFields, statementWork}
+		case "nextCursor":
+			return cost{1, statementWork}
+		}
+	}
 	if len(f.SelectionSet) == 0 {
 		return cost{fields: 1}
 	}

@@ -50,6 +50,7 @@ func TestCosts(t *testing.T) {
 		// finding the changes of each tool.
 		"{tools(limit: 10) {items {comparisonConnection(first: 3) {totalCount nodes {slug}}}}}":               1 + 1 + 10*(1+1+1+3) + 5 + 5,
 		"{tools(limit: 10) {items {comparisonConnection {edges {node {slug}}}}}}":                             1 + 1 + 10*(1+1+50*2) + 5 + 5,
+		"{changes(first: 10) {events nextCursor}}":                                                            1 + (1 + 10*8) + 1 + 5 + 5 + 5,
 		"{tools(limit: 10) {items {changes(last: 3, types: [tool_created, tool_updated]) {nodes {id}}}}}":     1 + 1 + 10*(1+20+1+3) + 5 + 5,
 		`{comparisons(limit: 2) {items {toolA {changes(first: 1) {nodes {id}}}}}}`:                            1 + 1 + 2*(1+1+20+1+1) + 5 + 5 + 5,
 		"{categories {toolConnection(first: 2) {nodes {slug}}}}":                                              1 + 20*(1+1+2) + 5 + 5 + 100,

@@ -37,20 +37,19 @@ func (r *reader) readToolChanges(ctx context.Context, tools []int, field graphql
 	}
 	slugs := distinct(mapSlice(tools, func(i int) string { return r.index.tools[i].slug }))
 	query := toolEvents{slugs: slugs, types: toolEventTypes(arguments["types"]), newer: before, older: after, limit: limit, fromOldest: p.last != nil}
-	query.withBytes = within.of("nodes").with(within.of("edges").of("node")).as(changeTypes).has(statesOfChange...)
+	query.withBytes = within.of("nodes").with(within.of("edges").of("node")).as(changeTypes).has(statesOfChange...) || within.has("events")
 	numbers, more, err := query.read(ctx, r)
 	if err != nil {
 		return err
 	}
-	found := mapSlice(slugs, func(slug string) connection[*model.Change] {
-		return connection[*model.Change]{info: p.info(more[slug])}
-	})
+	infos := mapSlice(slugs, func(slug string) *model.PageInfo { return p.info(more[slug]) })
 	parts := mapSlice(slugs, func(slug string) []int { return numbers[slug] })
-	if err := fillConnections(ctx, found, parts, journal.ID, r.changesAt, within); err != nil {
+	found, err := r.changeConnections(ctx, infos, parts, p.after, within)
+	if err != nil {
 		return err
 	}
 	for i, slug := range slugs {
-		r.setNested(field, toolID(slug), changeConnection(found[i]))
+		r.setNested(field, toolID(slug), found[i])
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ import (
 
 func TestInvalidParameters(t *testing.T) {
 	const integers, limits = "page must be an integer from 1 to 1000000", "limit must be an integer from 1 to 200"
+	const eventTypes = "types must be one or more of catalog.published, tool.created, tool.updated, tool.retired, tool.removed, price.changed, " +
+		"comparatif.published, comparatif.updated, comparatif.removed, embeddings.changed"
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		for target, want := range map[string]string{
 			"tools?page=0":                           integers + ` (got "0").`,
@@ -57,6 +59,14 @@ func TestInvalidParameters(t *testing.T) {
 			"tools?category=%zz":                     "The query string contains an invalid escape, a NUL character or invalid UTF-8.",
 			"openapi.json?x=%ff":                     "The query string contains an invalid escape, a NUL character or invalid UTF-8.",
 			"tools?unknown=%ff":                      "The query string contains an invalid escape, a NUL character or invalid UTF-8.",
+			"changes?limit=0":                        limits + ` (got "0").`,
+			"changes?limit=201":                      limits + ` (got "201").`,
+			"changes?after=42":                       `after must be the id of an event, such as evt_42 (got "42").`,
+			"changes?after=":                         "after must not be empty.",
+			"changes?since=2026-02-30":               `since must be an existing day, YYYY-MM-DD (got "2026-02-30").`,
+			"changes?types=tool_created":             eventTypes + ` (got "tool_created").`,
+			"changes?types=tool.created,":            eventTypes + ` (got "").`,
+			"changes?types=price.changed&types=prix": eventTypes + ` (got "prix").`,
 			"tools/%00":                              "The path contains a NUL character or invalid UTF-8.",
 			"tools/%ff":                              "The path contains a NUL character or invalid UTF-8.",
 			"tools/plume%00":                         "The path contains a NUL character or invalid UTF-8.",

@@ -122,10 +122,9 @@ func (h *Handler) Explain(target string) (query string, variables map[string]any
 		return "", nil, problem.New(problem.NotFound, "The OpenAPI document has no GraphQL operation.")
 	}
 	// GraphQL accepts a single value for a list, but editors complain.
-	variables = maps.Clone(req.variables)
-	delete(variables, asOfName)
+	variables = maps.Clone(req.arguments)
 	for name, value := range variables {
-		if req.operation.Definition().VariableDefinitions.ForName(name).Type.Elem != nil {
+		if _, isList := value.([]any); !isList && req.operation.Definition().VariableDefinitions.ForName(name).Type.Elem != nil {
 			variables[name] = []any{value}
 		}
 	}

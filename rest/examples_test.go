@@ -180,6 +180,7 @@ func TestExplain(t *testing.T) {
 		"/api/v1/tools/plume?as_of=5":                          `tool {"slug":"plume"}`,
 		"/api/v1/tools?limit=2&as_of=2026-07-30":               `tools {"limit":2,"page":1,"sort":"score_desc"}`,
 		"/api/v1/stats?as_of=1":                                `stats {}`,
+		"/api/v1/changes?types=price.changed&after=evt_1":      `changes {"after":"evt_1","limit":50,"types":["price_changed"]}`,
 	} {
 		for range 2 { // the second one from the cache
 			query, variables, err := handler.Explain(target)

@@ -1,6 +1,9 @@
 package rest
 
-import "os"
+import (
+	"os"
+	"time"
+)
 
 // Tests read the examples from disk, so that one run with -update writes them
 // and the document that contains them.
@@ -15,3 +18,6 @@ func AddDeprecated(path, query, deprecated, sunset string) (remove func()) {
 	})
 	return func() { routes = before }
 }
+
+// SetSendTime limits how long a client may take to accept a chunk of a download.
+func (h *Handler) SetSendTime(limit time.Duration) { h.sendTime = limit }

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"palmares/auth"
 	"palmares/graph"
@@ -25,6 +26,7 @@ type Config struct {
 	PublicURL               string
 	ServiceName, ServiceURL string
 	Credit                  string // the line that reuse of the data must show
+	Version                 string // of the program
 }
 
 // Handler serves every path under /api/.
@@ -39,6 +41,8 @@ type Handler struct {
 	exampleSlugs *graph.Operation
 	requests     *cache.Table[*request]
 	demoDocument []byte // the OpenAPI document with examples from the demo catalog
+	downloads    downloads
+	sendTime     time.Duration // for each chunk of a download
 }
 
 // The paths of the OpenAPI document, in both of its formats.
@@ -73,7 +77,7 @@ func NewHandler(cfg Config, executor *graph.Executor, responses *cache.Cache) (*
 		executor: executor, cache: responses, cfg: cfg, demoDocument: document,
 		paths: endpoints, json: asJSON, yaml: asYAML, endpoints: append(endpoints, asJSON, asYAML),
 		slugStatus: operations["slug_status"], exampleSlugs: operations["example_slugs"],
-		requests: cache.NewTable[*request](responses, "REST requests"),
+		requests: cache.NewTable[*request](responses, "REST requests"), sendTime: defaultSendTime,
 	}, nil
 }
 
@@ -115,6 +119,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	case h.yaml:
 		return h.serveDocument(w, r, "application/yaml", toYAML)
 	}
+	if req.isBulk() {
+		return h.serveBulk(w, r, req)
+	}
 	if req.requiresKey && !auth.CallerFrom(r.Context()).MayReadEmbeddings() {
 		return problem.New(problem.Unauthenticated, "%s", keyRequired(h.cfg))
 	}
@@ -135,7 +142,8 @@ func keyRequired(cfg Config) string {
 // request is a parsed URL. It is shared between callers: nothing changes it.
 type request struct {
 	*endpoint
-	variables map[string]any
+	variables map[string]any // the values of the parameters
+	arguments map[string]any // the operation's variables
 	asOf      graph.AsOf
 	keyed     bool // the caller has a key
 	cacheKey  cache.Key
@@ -170,7 +178,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 		variables["slug"] = slug
 	}
 	req := &request{
-		endpoint: e, variables: variables, asOf: asOf,
+		endpoint: e, variables: variables, arguments: e.arguments(variables), asOf: asOf,
 		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
 	}
 	if e.ownDeprecation != nil { // its headers differ from those of other paths with the same operation
@@ -178,7 +186,11 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 	}
 	req.lookUp = func(ctx context.Context) (*cache.Entry, int) { return h.lookUp(ctx, req) }
 	req.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, req) }
-	if asOf.Release > 0 {
+	switch {
+	case req.isBulk():
+		req.cacheKey.Keyed = true
+		req.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.describeList(ctx, req) }
+	case asOf.Release > 0:
 		private := *req
 		private.keyed, private.cacheKey.Keyed = true, true
 		private.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, &private) }
@@ -191,7 +203,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 // respond runs an endpoint's operation and returns the response with the newest
 // release at that time.
 func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int, error) {
-	if slug, ok := req.variables["slug"].(string); ok && len(slug) > maxSlugLength {
+	if slug, ok := req.variables["slug"].(string); ok && req.notFound != nil && len(slug) > maxSlugLength {
 		return nil, 0, problem.New(problem.NotFound, "%s", req.notFound(params.Truncate(slug), slugStatus{}))
 	}
 	result := h.executor.Execute(ctx, req.execution())
@@ -216,7 +228,7 @@ func (h *Handler) lookUp(ctx context.Context, req *request) (*cache.Entry, int) 
 }
 
 func (r *request) execution() graph.Request {
-	return graph.Request{Operation: r.operation, Variables: r.variables, AsOf: r.asOf}
+	return graph.Request{Operation: r.operation, Variables: r.arguments, AsOf: r.asOf}
 }
 
 // newEntry returns a successful response.
@@ -226,6 +238,9 @@ func (h *Handler) newEntry(req *request, result *graph.Result, body []byte) *cac
 		total := totalOf(result.Data)
 		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
 		header["Link"] = []string{req.links(h.cfg.PublicURL, req.variables, total)}
+	}
+	if req.resumable {
+		header["Link"] = req.nextLink(h.cfg.PublicURL, nextOf(body))
 	}
 	h.addAsOf(header, req, result)
 	req.deprecation.AddTo(header)
@@ -293,6 +308,27 @@ func totalOf(data []byte) int64 {
 		panic("rest: the operation of a list does not select its total")
 	}
 	return total
+}
+
+// nextOf reads the cursor at the end of a body; "" if there is none.
+func nextOf(body []byte) string {
+	const key = `,"next":"`
+	i := bytes.LastIndex(body, []byte(key))
+	if i < 0 {
+		return ""
+	}
+	next, _, _ := bytes.Cut(body[i+len(key):], []byte(`"`))
+	return string(next)
+}
+
+// nextLink returns the Link header of the events before a cursor.
+func (r *request) nextLink(publicURL, next string) []string {
+	if next == "" { // before the first release
+		return nil
+	}
+	others := maps.Clone(r.variables)
+	others["after"] = next
+	return []string{"<" + publicURL + r.path + "?" + canonicalQuery(r.parameters, others) + `>; rel="next"`}
 }
 
 // links returns the Link header of a page, with absolute URLs of the others.

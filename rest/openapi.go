@@ -175,6 +175,9 @@ func (p parameter) describe(s *schemas, exampleSlug string) object {
 	}
 	var schema object
 	switch {
+	case p.list:
+		schema = object{{"type", "array"}, {"items", object{{"type", "string"}, {"enum", p.Values}}}, {"minItems", 1}}
+		described.add("explode", false)
 	case p.Values != nil:
 		described.add("schema", s.enum(p.Kind, p.Values, p.Default))
 		return described
@@ -182,6 +185,8 @@ func (p parameter) describe(s *schemas, exampleSlug string) object {
 		schema = object{{"type", "integer"}, {"minimum", p.Min}, {"maximum", p.Max}}
 	case p.Kind == "Float":
 		schema = object{{"type", "number"}, {"format", "double"}}
+	case p.Kind == "Date":
+		schema = object{{"type", "string"}, {"format", "date"}}
 	case p.pattern != "":
 		schema = object{{"type", "string"}, {"pattern", p.pattern}}
 	default:
@@ -273,8 +278,11 @@ func (s *schemas) body(operation *graph.Operation) object {
 	}
 	for _, selection := range root {
 		if f, ok := selection.(*ast.Field); ok && f.Alias == "data" {
-			item := f.SelectionSet[0].(*ast.FragmentSpread).Name
-			return s.add(strings.TrimSuffix(item, "Item")+"List", func() object { return s.object(typeName, root) })
+			item := strings.TrimSuffix(typeName, "Connection")
+			if len(f.SelectionSet) > 0 {
+				item = strings.TrimSuffix(f.SelectionSet[0].(*ast.FragmentSpread).Name, "Item")
+			}
+			return s.add(item+"List", func() object { return s.object(typeName, root) })
 		}
 	}
 	return s.object(typeName, root)

@@ -80,7 +80,7 @@ func TestOpenAPIDocument(t *testing.T) {
 		if err := json.Indent(&indented, get(handler, path.example).Body.Bytes(), "", "  "); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "examples/"+path.operation+".json", append(indented.Bytes(), '\n'))
+		golden(t, "examples/"+path.operation+".json", append(stable(indented.Bytes()), '\n'))
 	}
 	golden(t, "testdata/openapi.json", append(document(t), '\n')) // contains the examples
 	doc := load(t, document(t))
@@ -129,7 +129,7 @@ func TestOperationIDs(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"getComparison /api/v1/comparatifs/{slug}", "getEmbeddings /api/embeddings/{slug}", "getPrice /api/v1/pricing/{slug}", "getStatistics /api/v1/stats",
-		"getTool /api/v1/tools/{slug}", "listCategories /api/v1/categories", "listComparisons /api/v1/comparatifs", "listPrices /api/v1/pricing",
+		"getTool /api/v1/tools/{slug}", "listCategories /api/v1/categories", "listChanges /api/v1/changes", "listComparisons /api/v1/comparatifs", "listPrices /api/v1/pricing",
 		"listRetiredTools /api/v1/cimetiere", "listToolVersions /api/v1/tools/{slug}/versions", "listTools /api/v1/tools",
 	}
 	if !slices.Equal(got, want) {
@@ -349,6 +349,9 @@ func requestsFor(path string, operation *openapi3.Operation) []trial {
 			base = strings.Replace(path, "{slug}", fmt.Sprint(p.Example), 1)
 		case p.In == "query":
 			yes, no := valuesOf(p.Schema.Value)
+			if p.Name == "format" || p.Name == "dialect" { // see bulk_test.go
+				yes = nil
+			}
 			for _, value := range yes {
 				good = append(good, p.Name+"="+url.QueryEscape(value))
 			}
@@ -387,6 +390,13 @@ func requestsFor(path string, operation *openapi3.Operation) []trial {
 // bounds.
 func valuesOf(s *openapi3.Schema) (good, bad []string) {
 	switch {
+	case s.Type.Is("array"):
+		for _, value := range s.Items.Value.Enum {
+			good = append(good, fmt.Sprint(value))
+		}
+		return append(good, strings.Join(good, ",")), []string{"bogus", good[0] + ",bogus", ""}
+	case s.Format == "date":
+		return []string{"2026-11-10", "2999-12-31"}, []string{"2026-13-01", "yesterday", ""}
 	case s.Enum != nil:
 		for _, value := range s.Enum {
 			good = append(good, fmt.Sprint(value))
@@ -397,6 +407,9 @@ func valuesOf(s *openapi3.Schema) (good, bad []string) {
 		return []string{strconv.Itoa(low), strconv.Itoa(high)}, []string{strconv.Itoa(low - 1), strconv.Itoa(high + 1), "x", ""}
 	case s.Type.Is("number"):
 		return []string{"0", "-3.5", "8", "10", "1e300"}, []string{"NaN", "Inf", "0x8", "8,5", ""}
+	}
+	if strings.HasPrefix(s.Pattern, "^evt_") {
+		return []string{"evt_1", "evt_999999999999999999"}, []string{"1", "evt_0", "evt_01", "evt_-1", "EVT_1", ""}
 	}
 	if s.Pattern != "" { // the parameter is as_of
 		return []string{"8", "2026-11-10", "2999-12-31"}, []string{"0", "-1", "01", "1e9", "1000000000", "code", "2026-11-10T08:00:00Z", ""}
@@ -465,7 +478,7 @@ func (v *validator) check(t *testing.T, c trial) {
 		case "Content-Location":
 			optional = !strings.Contains(c.target, "as_of=2")
 		case "Link":
-			optional = got.Code < 400 && got.Header().Get("X-Total-Count") == "" && !strings.Contains(c.target, "as_of=8")
+			optional = got.Code < 400 && got.Header().Get("X-Total-Count") == "" && !strings.Contains(c.target, "as_of=8") && !strings.Contains(c.target, "/changes")
 		}
 		if !optional && got.Header().Get(name) == "" {
 			t.Errorf("%s: got no header %s, want one", c.target, name)

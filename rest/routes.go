@@ -3,7 +3,9 @@ package rest
 import (
 	"embed"
 	"fmt"
+	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +19,7 @@ import (
 // routes lists every path. To add one, add a row here and its operation in
 // queries/, then run `go test ./rest -run 'Golden|OpenAPI' -update`.
 var routes = []route{
-	{path: "/api/v1/tools", query: "tools", id: "listTools",
+	{path: "/api/v1/tools", query: "tools", id: "listTools", bulk: true,
 		summary:    "Tools",
 		details:    "Active tools, paginated. Retired tools are listed at `/api/v1/cimetiere`.",
 		parameters: slices.Concat(paging, []parameter{scoreMin, obsolescenceMax, search, sort})},
@@ -29,7 +31,7 @@ var routes = []route{
 		summary:    "The versions of one tool, newest first",
 		details:    "Each version with its first and last release and the fields that changed, up to the newest 200. Also for tools that are retired by now.",
 		parameters: []parameter{slug}, example: anyTool, notFound: versionsNotFound},
-	{path: "/api/v1/comparatifs", query: "comparatifs", id: "listComparisons",
+	{path: "/api/v1/comparatifs", query: "comparatifs", id: "listComparisons", bulk: true,
 		summary:    "Published comparisons, newest first",
 		details:    "Published head-to-head comparisons, paginated. `category` selects comparisons in which at least one tool belongs to the category.",
 		parameters: paging},
@@ -37,7 +39,7 @@ var routes = []route{
 		summary:    "One comparison, with the scores of both tools",
 		details:    "The scores of both tools, the winner, and why it wins. Either tool may be retired.",
 		parameters: []parameter{slug}, example: anyComparison, notFound: comparisonNotFound},
-	{path: "/api/v1/pricing", query: "prices", id: "listPrices",
+	{path: "/api/v1/pricing", query: "prices", id: "listPrices", bulk: true,
 		summary:    "Current prices in euros, sorted by tool name",
 		details:    "The current price of every active tool, paginated.",
 		parameters: paging},
@@ -45,16 +47,20 @@ var routes = []route{
 		summary:    "One tool's price and price history",
 		details:    "The current price and every recorded price change, newest first.",
 		parameters: []parameter{slug}, example: toolWithPriceHistory, notFound: toolNotFound},
-	{path: "/api/v1/cimetiere", query: "retired", id: "listRetiredTools",
+	{path: "/api/v1/cimetiere", query: "retired", id: "listRetiredTools", bulk: true,
 		summary:    "Retired tools, most recently retired first",
 		details:    "Tools that were shut down, acquired, deprecated, absorbed or changed direction, paginated. `category` is the category a tool belonged to.",
 		parameters: slices.Concat(paging, []parameter{reason})},
-	{path: "/api/v1/categories", query: "categories", id: "listCategories",
+	{path: "/api/v1/categories", query: "categories", id: "listCategories", bulk: true,
 		summary: "Every category, sorted by slug",
 		details: "Includes categories without tools; their average score is 0."},
 	{path: "/api/v1/stats", query: "stats", id: "getStatistics",
 		summary: "Global statistics",
 		details: "Counts and averages over the whole catalog."},
+	{path: "/api/v1/changes", query: "changes", id: "listChanges",
+		summary:    "Changes of the catalog, oldest first",
+		details:    "The change journal: the same event objects as webhooks deliver, with JSON Schemas at `/schemas/events/<type>.json`. To follow the catalog, store `next` and pass it as `after`: no event is missed or returned twice. A page may be shorter than `limit` if events are long; you have read everything when `data` is empty.",
+		parameters: []parameter{after, types, changeCategory, changedSlug, since, pageSize}},
 	{path: "/api/embeddings/{slug}", query: "embeddings", id: "getEmbeddings",
 		summary:    "One tool's review as text chunks for retrieval",
 		details:    "Text chunks for you to embed with your own model. `hash` changes whenever a chunk changes. Available for the top 300 tools.",
@@ -65,8 +71,8 @@ var (
 	slug = parameter{name: "slug", description: "Unique identifier.", inPath: true}
 
 	paging = []parameter{
-		{name: "page", description: "Page number, starting at 1. Pages after the last one are empty.", min: 1, max: 1_000_000},
-		{name: "limit", description: "Number of items per page.", min: 1, max: 200},
+		{name: "page", description: "Page number, starting at 1. Pages after the last one are empty.", min: 1, max: 1_000_000, noDefaultWith: formatName},
+		pageSize,
 		{name: "category", description: "Slug of a category. Returns only items in it; an unknown category returns an empty list."},
 	}
 
@@ -78,6 +84,13 @@ var (
 	asOf = parameter{name: asOfName, Param: params.Param{Name: asOfName, Kind: "String"}, pattern: `^([1-9][0-9]{0,8}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`,
 		description: "Reads an earlier release: its number, or a day (`YYYY-MM-DD`) for the newest release whose feed has that date or an earlier one."}
 	reason = parameter{name: "reason", description: "Returns only tools retired for this reason."}
+
+	pageSize       = parameter{name: "limit", description: "Number of items per page.", min: 1, max: 200, noDefaultWith: formatName}
+	after          = parameter{name: "after", description: "Returns only events after this one: `next` of an earlier response, or the id of an event.", pattern: `^evt_[1-9][0-9]{0,17}$`, form: "the id of an event, such as evt_42"}
+	types          = parameter{name: "types", description: "Returns only events of these types, separated by commas. The parameter may also be repeated.", list: true, dotted: true}
+	changeCategory = parameter{name: "category", description: "Slug of a category. Returns only events about its tools; a tool that moved matches both categories, and a comparison those of both tools."}
+	changedSlug    = parameter{name: "slug", description: "Returns only events about the tool or comparison with this slug."}
+	since          = parameter{name: "since", description: "Returns only events published on or after this day (UTC)."}
 )
 
 // route is one path and the operation that it runs.
@@ -93,6 +106,7 @@ type route struct {
 	requiresKey bool
 	deprecated  string // day since when it is deprecated (YYYY-MM-DD), or ""
 	sunset      string // day when it will be removed, or ""
+	bulk        bool   // the whole list can be downloaded
 }
 
 //go:embed queries/*.graphql
@@ -103,7 +117,9 @@ type endpoint struct {
 	route
 	segments  []string
 	operation *graph.Operation
-	paginated bool
+	paginated bool     // by page number
+	resumable bool     // by cursor
+	columns   []string // of a list that can be downloaded
 	// ownDeprecation is that of the path, deprecation also that of its fields.
 	ownDeprecation, deprecation *graph.Deprecation
 }
@@ -134,6 +150,7 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 			}
 			e.parameters = append(e.parameters, p.typed(variable))
 			e.paginated = e.paginated || p.name == "page"
+			e.resumable = e.resumable || p.name == "after"
 		}
 		if r.id == "" || slices.ContainsFunc(endpoints, func(other *endpoint) bool { return other.id == r.id }) {
 			return nil, nil, fmt.Errorf("%s: got operation id %q, want a unique one", r.path, r.id)
@@ -143,6 +160,12 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 		}
 		e.deprecation = e.ownDeprecation.Earliest(operation.Deprecation())
 		e.parameters = append(e.parameters, asOf)
+		if r.bulk {
+			e.parameters = append(e.parameters, bulkParameters...)
+			if e.columns = columnsOf(itemsOf(operation.Definition().SelectionSet), ""); len(e.columns) == 0 {
+				return nil, nil, fmt.Errorf("%s: the operation has no list named data", r.path)
+			}
+		}
 		endpoints = append(endpoints, e)
 	}
 	return endpoints, operations, nil
@@ -199,8 +222,11 @@ type parameter struct {
 	description string
 	min, max    int      // of an integer; max also of the length of a text
 	values      []string // of an enum, if fewer are allowed than the type has
-	pattern     string   // of a text, for the documentation
+	pattern     string   // of a text
+	form        string   // what the pattern means; without it, the pattern is only documented
 	inPath      bool
+	list        bool // takes several values
+	dotted      bool // its values have dots where those of the enum have underscores
 	// noDefaultWith is another parameter; where it is given, this one has no default.
 	noDefaultWith string
 
@@ -216,7 +242,37 @@ func (p parameter) typed(variable *ast.VariableDefinition) parameter {
 	if p.values != nil {
 		p.Values = p.values
 	}
+	if p.dotted {
+		for i, value := range p.Values {
+			p.Values[i] = strings.ReplaceAll(value, "_", ".")
+		}
+	}
+	if p.form != "" {
+		p.Pattern, p.Form = regexp.MustCompile(p.pattern), p.form
+	}
+	p.List = p.list
 	return p
+}
+
+// arguments returns the operation's variables for the values of parameters.
+func (e *endpoint) arguments(values map[string]any) map[string]any {
+	variables := maps.Clone(values)
+	for _, name := range []string{asOfName, formatName, dialectName} {
+		delete(variables, name)
+	}
+	for _, p := range e.parameters {
+		if list, given := values[p.name].([]string); given {
+			items := make([]any, len(list))
+			for i, item := range list {
+				if p.dotted {
+					item = strings.ReplaceAll(item, ".", "_")
+				}
+				items[i] = item
+			}
+			variables[p.name] = items
+		}
+	}
+	return variables
 }
 
 // readParameters turns a query string into an operation's variables, including
@@ -229,6 +285,9 @@ func readParameters(parameters []parameter, rawQuery string) (map[string]any, er
 		}
 	}
 	variables, err := params.Read(rawQuery, inQuery)
+	if err == nil {
+		err = checkFormat(variables)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 package rest
 
 import (
-	"maps"
+	"reflect"
 	"testing"
 
 	"palmares/internal/core/problem"
@@ -52,7 +52,7 @@ func FuzzParameters(f *testing.F) {
 	}
 	for _, query := range []string{
 		"", "page=2&limit=10", "sort=name_asc&category=code", "score_min=-0&obsolescence_max=1e21", "category=%C3%A9+%26", "limit=%30%37",
-		"page=1&page=1", "page=", "%ff", "&&=&", "reason=mort;x", "score_min=1e-320",
+		"page=1&page=1", "page=", "%ff", "&&=&", "reason=mort;x", "score_min=1e-320", "types=tool.updated&types=tool.created,tool.updated&since=2026-01-01",
 	} {
 		f.Add(query)
 	}
@@ -67,7 +67,7 @@ func FuzzParameters(f *testing.F) {
 			}
 			canonical := canonicalQuery(e.parameters, variables)
 			again, err := readParameters(e.parameters, canonical)
-			if err != nil || !maps.Equal(variables, again) || canonicalQuery(e.parameters, again) != canonical {
+			if err != nil || !reflect.DeepEqual(variables, again) || canonicalQuery(e.parameters, again) != canonical {
 				t.Errorf("%s?%q: got %v and %v from the canonical form %q, want %v", e.path, query, again, err, canonical, variables)
 			}
 		}

@@ -119,7 +119,7 @@ func (s *settings) defaultSender() string {
 }
 
 func (s *settings) rest() rest.Config {
-	return rest.Config{PublicURL: s.PublicURL, ServiceName: s.ServiceName, ServiceURL: s.ServiceURL, Credit: s.credit()}
+	return rest.Config{PublicURL: s.PublicURL, ServiceName: s.ServiceName, ServiceURL: s.ServiceURL, Credit: s.credit(), Version: version}
 }
 
 // check returns an error for the first invalid setting. Errors never repeat

@@ -424,6 +424,10 @@ type ChangeConnection {
   edges: [ChangeEdge!]!
   "The events without cursors."
   nodes: [Change!]!
+  "The events as webhooks deliver them and ` + "`" + `/api/v1/changes` + "`" + ` returns them. Their JSON Schemas are at ` + "`" + `/schemas/events/<type>.json` + "`" + `."
+  events: [JSON!]!
+  "The cursor to pass as ` + "`" + `after` + "`" + ` to continue: that of the last event or, if there is none, the given ` + "`" + `after` + "`" + ` or the newest event of the catalog. Null before the first release."
+  nextCursor: String
   "Whether there are more events, and where to continue."
   pageInfo: PageInfo!
 }
@@ -1630,6 +1634,10 @@ func (ec *executionContext) childFields_ChangeConnection(ctx context.Context, fi
 		return ec.fieldContext_ChangeConnection_edges(ctx, field)
 	case "nodes":
 		return ec.fieldContext_ChangeConnection_nodes(ctx, field)
+	case "events":
+		return ec.fieldContext_ChangeConnection_events(ctx, field)
+	case "nextCursor":
+		return ec.fieldContext_ChangeConnection_nextCursor(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_ChangeConnection_pageInfo(ctx, field)
 	}
@@ -7989,6 +7997,35 @@ func (ec *executionContext) marshalNJSON2encodingᚋjsonᚐRawMessage(ctx contex
 	return res
 }
 
+func (ec *executionContext) unmarshalNJSON2ᚕencodingᚋjsonᚐRawMessageᚄ(ctx context.Context, v any) ([]json.RawMessage, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]json.RawMessage, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNJSON2encodingᚋjsonᚐRawMessage(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNJSON2ᚕencodingᚋjsonᚐRawMessageᚄ(ctx context.Context, sel ast.SelectionSet, v []json.RawMessage) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNJSON2encodingᚋjsonᚐRawMessage(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNMover2ᚖpalmaresᚋgraphᚋmodelᚐMover(ctx context.Context, sel ast.SelectionSet, v *model.Mover) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -9329,6 +9366,17 @@ func (ec *executionContext) appendChangeConnection(ctx context.Context, b []byte
 			b, ok = ec.appendChangeEdgeList(ctx, b, field.Selections, obj.Edges)
 		case "nodes":
 			b, ok = ec.appendChangeList(ctx, b, field.Selections, obj.Nodes)
+		case "events":
+			b, ok = appendMarshaler(b, ec.marshalNJSON2ᚕencodingᚋjsonᚐRawMessageᚄ(ctx, field.Selections, obj.Events))
+		case "nextCursor":
+			if obj.NextCursor == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.NextCursor))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "pageInfo":
 			b, ok = ec.appendPageInfo(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
 		default:
@@ -9346,6 +9394,14 @@ func (ec *executionContext) fieldContext_ChangeConnection_edges(_ context.Contex
 }
 
 func (ec *executionContext) fieldContext_ChangeConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChangeConnection_events(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChangeConnection_nextCursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "ChangeConnection", Field: field}, nil
 }
 

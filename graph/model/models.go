@@ -104,6 +104,10 @@ type ChangeConnection struct {
 	Edges []*ChangeEdge `json:"edges"`
 	// The events without cursors.
 	Nodes []*Change `json:"nodes"`
+	// The events as webhooks deliver them and `/api/v1/changes` returns them. Their JSON Schemas are at `/schemas/events/<type>.json`.
+	Events []json.RawMessage `json:"events"`
+	// The cursor to pass as `after` to continue: that of the last event or, if there is none, the given `after` or the newest event of the catalog. Null before the first release.
+	NextCursor *string `json:"nextCursor,omitempty"`
 	// Whether there are more events, and where to continue.
 	PageInfo *PageInfo `json:"pageInfo"`
 }

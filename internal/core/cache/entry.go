@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -17,12 +16,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"palmares/internal/core/negotiate"
-	"palmares/internal/core/problem"
 )
 
 // Entry is a response that is the same for all its callers.
@@ -141,7 +137,7 @@ func reportExecution(w http.ResponseWriter) {
 func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
 	c, ok := e.negotiate(r.Header["Accept-Encoding"])
 	if !ok {
-		return problem.New(problem.NotAcceptable, "Accept-Encoding allows none of the encodings that are available: identity, gzip, br and zstd.")
+		return errNotAcceptable
 	}
 	header := w.Header()
 	maps.Copy(header, e.header)
@@ -243,16 +239,11 @@ var zstdWriter = func() *zstd.Encoder {
 }()
 
 func (c coding) encode(body []byte) []byte {
-	var out bytes.Buffer
-	var w io.WriteCloser
-	switch c {
-	case zstandard:
+	if c == zstandard {
 		return zstdWriter.EncodeAll(body, nil)
-	case brotlied:
-		w = brotli.NewWriterLevel(&out, brotliLevel)
-	case gzipped:
-		w, _ = gzip.NewWriterLevel(&out, gzipLevel) // fails for levels that do not exist
 	}
+	var out bytes.Buffer
+	w := c.writer(&out)
 	_, _ = w.Write(body) // a buffer takes everything
 	_ = w.Close()
 	return out.Bytes()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -21,10 +22,13 @@ import (
 // Param is a query parameter and the variable that it sets.
 type Param struct {
 	Name     string
-	Kind     string   // Int, Float, or anything else for text
-	Values   []string // the values of an enum; nil for other types
-	Min, Max int      // the range of an Int; Max is also the maximum length of a text
-	Default  any      // used if the parameter is absent; nil for none
+	Kind     string         // Int, Float, Date, or anything else for text
+	Values   []string       // the values of an enum; nil for other types
+	Min, Max int            // the range of an Int; Max is also the maximum length of a text
+	Default  any            // used if the parameter is absent; nil for none
+	Pattern  *regexp.Regexp // of a text; nil for any
+	Form     string         // what the pattern means, for errors
+	List     bool           // it takes several of Values, repeated or separated by commas
 }
 
 // Operation describes a REST path and the GraphQL operation that it runs.
@@ -62,7 +66,7 @@ func FromVariable(v *ast.VariableDefinition) Param {
 }
 
 // Read returns the values that a query string sets, without defaults. It
-// ignores other parameters. Integers are int64.
+// ignores other parameters. Integers are int64, lists []string.
 func Read(rawQuery string, params []Param) (map[string]any, error) {
 	return read(rawQuery, params, false)
 }
@@ -90,6 +94,13 @@ func read(rawQuery string, params []Param, form bool) (map[string]any, error) {
 			continue
 		}
 		_, repeated := values[name]
+		if params[i].List {
+			values[name], err = params[i].add(values[name], text)
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if form {
 			if text = strings.TrimSpace(text); text == "" || repeated {
 				continue
@@ -105,6 +116,19 @@ func read(rawQuery string, params []Param, form bool) (map[string]any, error) {
 		}
 	}
 	return values, nil
+}
+
+// add adds the values in a text to a list, which has each value once, in the
+// order of Values.
+func (p Param) add(list any, text string) (any, error) {
+	known, _ := list.([]string)
+	for value := range strings.SplitSeq(text, ",") {
+		if !slices.Contains(p.Values, value) {
+			return nil, p.invalid("one or more of "+strings.Join(p.Values, ", "), value)
+		}
+		known = append(known, value)
+	}
+	return slices.DeleteFunc(slices.Clone(p.Values), func(value string) bool { return !slices.Contains(known, value) }), nil
 }
 
 // IsText reports whether a database can store a text.
@@ -135,8 +159,14 @@ func (p Param) Parse(value string) (any, error) {
 			return nil, p.invalid("a decimal number, such as 7.5", value)
 		}
 		return n + 0, nil // minus zero becomes zero
+	case p.Kind == "Date":
+		if day, err := time.Parse(time.DateOnly, value); err != nil || day.Year() == 0 {
+			return nil, p.invalid("an existing day, YYYY-MM-DD", value)
+		}
 	case value == "":
 		return nil, problem.New(problem.BadInput, "%s must not be empty.", p.Name)
+	case p.Pattern != nil && !p.Pattern.MatchString(value):
+		return nil, p.invalid(p.Form, value)
 	case p.Max > 0 && utf8.RuneCountInString(value) > p.Max:
 		return nil, problem.New(problem.BadInput, "%s must have at most %d characters.", p.Name, p.Max)
 	}
@@ -171,6 +201,9 @@ func integerRange(least, most int) string {
 
 // Format writes a value as it stands in a canonical query string.
 func Format(value any) string {
+	if list, ok := value.([]string); ok {
+		return strings.Join(list, ",")
+	}
 	if n, ok := value.(float64); ok {
 		return strconv.FormatFloat(n, 'g', -1, 64)
 	}

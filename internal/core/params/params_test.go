@@ -3,6 +3,7 @@ package params
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -17,6 +18,9 @@ var testParams = []Param{
 	{Name: "score_min", Kind: "Float"},
 	{Name: "sort", Kind: "Sort", Values: []string{"name_asc", "name_desc"}},
 	{Name: "q", Kind: "String"},
+	{Name: "since", Kind: "Date"},
+	{Name: "id", Kind: "String", Pattern: regexp.MustCompile("^n_[0-9]$"), Form: "an id, such as n_1"},
+	{Name: "kinds", Kind: "Kind", Values: []string{"a", "b", "c"}, List: true},
 }
 
 func TestRead(t *testing.T) {
@@ -46,6 +50,14 @@ func TestRead(t *testing.T) {
 		{"q=+a+b+", "map[q: a b ]", "map[q:a b]"},
 		{"q=", "q must not be empty.", "map[]"},
 		{"q=" + long, "map[q:" + strings.Repeat("é", 201) + "]", "map[q:" + strings.Repeat("é", 201) + "]"},
+		{"since=2026-02-28", "map[since:2026-02-28]", "map[since:2026-02-28]"},
+		{"since=2026-02-30", `since must be an existing day, YYYY-MM-DD (got "2026-02-30").`, `since must be an existing day, YYYY-MM-DD (got "2026-02-30").`},
+		{"since=0000-01-01", `since must be an existing day, YYYY-MM-DD (got "0000-01-01").`, `since must be an existing day, YYYY-MM-DD (got "0000-01-01").`},
+		{"id=n_1", "map[id:n_1]", "map[id:n_1]"},
+		{"id=n_12", `id must be an id, such as n_1 (got "n_12").`, `id must be an id, such as n_1 (got "n_12").`},
+		{"kinds=c,a&kinds=a", "map[kinds:[a c]]", "map[kinds:[a c]]"},
+		{"kinds=a,", `kinds must be one or more of a, b, c (got "").`, `kinds must be one or more of a, b, c (got "").`},
+		{"kinds=a&kinds=d", `kinds must be one or more of a, b, c (got "d").`, `kinds must be one or more of a, b, c (got "d").`},
 		{"q=%zz", broken, broken},
 		{"q=%00", broken, broken},
 		{"q=%ff", broken, broken},
@@ -96,7 +108,7 @@ func TestFromVariable(t *testing.T) {
 	for _, v := range document.Operations[0].VariableDefinitions {
 		got = append(got, FromVariable(v))
 	}
-	want := "[{n Int [] -2147483648 2147483647 5} {s Sort [a b] -2147483648 2147483647 b} {q String [] -2147483648 2147483647 <nil>}]"
+	want := "[{n Int [] -2147483648 2147483647 5 <nil>  false} {s Sort [a b] -2147483648 2147483647 b <nil>  false} {q String [] -2147483648 2147483647 <nil> <nil>  false}]"
 	if fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %s", got, want)
 	}

@@ -1,0 +1,148 @@
+package cache
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"palmares/internal/core/problem"
+)
+
+// streamChunk is how many bytes of a stream are sent at a time.
+const streamChunk = 32 << 10
+
+// Stream sends an entry's headers with a body that is too long to be cached. The
+// entry's own body is not sent: it identifies the content, for the tag. The
+// function write writes the body; it is not called for a 304 or a HEAD. If it
+// fails before anything was sent, Stream returns its error; after that, the
+// connection is dropped, so that the client does not mistake a part for the
+// whole. A client has to take each chunk within a time limit.
+func (r Response) Stream(w http.ResponseWriter, req *http.Request, limit time.Duration, write func(io.Writer) error) error {
+	if r.executed {
+		reportExecution(w)
+	}
+	c, ok := negotiateStream(req.Header["Accept-Encoding"])
+	if !ok {
+		return errNotAcceptable
+	}
+	tag := r.tagged(c)
+	out := &streamWriter{to: w, conn: http.NewResponseController(w), limit: limit}
+	out.start = func(status int) {
+		header := w.Header()
+		maps.Copy(header, r.header)
+		header["Etag"] = tag
+		switch {
+		case status == http.StatusNotModified:
+			delete(header, "Content-Type")
+		case c != identity:
+			header["Content-Encoding"] = codingHeaders[c]
+		}
+		w.WriteHeader(status)
+	}
+	if tags := req.Header["If-None-Match"]; tags != nil && matches(tags, tag[0]) {
+		out.start(http.StatusNotModified)
+		return nil
+	}
+	if req.Method == http.MethodHead {
+		out.start(http.StatusOK)
+		return nil
+	}
+	err := out.send(c, write)
+	switch {
+	case err != nil && out.started:
+		panic(http.ErrAbortHandler)
+	case err == nil && !out.started: // an empty body
+		out.start(http.StatusOK)
+	}
+	return err
+}
+
+// streamWriter sends a stream in chunks. The headers are sent with the first.
+type streamWriter struct {
+	to      http.ResponseWriter
+	conn    *http.ResponseController
+	limit   time.Duration // for each chunk
+	start   func(status int)
+	started bool
+}
+
+// send encodes and sends what a function writes.
+func (s *streamWriter) send(c coding, write func(io.Writer) error) error {
+	chunks := bufio.NewWriterSize(s, streamChunk)
+	if c == identity {
+		if err := write(chunks); err != nil {
+			return err
+		}
+		return chunks.Flush()
+	}
+	encoder := c.writer(chunks)
+	if err := write(encoder); err != nil {
+		return err
+	}
+	if err := encoder.Close(); err != nil {
+		return err
+	}
+	return chunks.Flush()
+}
+
+// Write implements io.Writer.
+func (s *streamWriter) Write(p []byte) (written int, err error) {
+	for len(p) > 0 {
+		chunk := p[:min(len(p), streamChunk)]
+		// It replaces the server's limit for a whole response.
+		if err := s.conn.SetWriteDeadline(time.Now().Add(s.limit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return written, err
+		}
+		if !s.started {
+			s.started = true
+			s.start(http.StatusOK)
+		}
+		n, err := s.to.Write(chunk)
+		if written += n; err != nil {
+			return written, err
+		}
+		p = p[n:]
+	}
+	return written, nil
+}
+
+// writer returns an encoder.
+func (c coding) writer(to io.Writer) io.WriteCloser {
+	switch c {
+	case brotlied:
+		return brotli.NewWriterLevel(to, brotliLevel)
+	case gzipped:
+		w, _ := gzip.NewWriterLevel(to, gzipLevel) // fails for levels that do not exist
+		return w
+	default:
+		w, err := zstd.NewWriter(to, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(1<<20), zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			panic(err) // the options above are wrong
+		}
+		return w
+	}
+}
+
+// negotiateStream picks the coding that a caller prefers for a long body.
+func negotiateStream(headers []string) (coding, bool) {
+	wanted := qualities(headers)
+	best, found := identity, wanted[identity] > 0
+	for _, c := range [...]coding{brotlied, zstandard, gzipped} {
+		if wanted[c] > 0 && (!found || wanted[c] > wanted[best] || best == identity && wanted[c] == wanted[best]) {
+			best, found = c, true
+		}
+	}
+	return best, found
+}
+
+// Header returns the value of one of an entry's headers.
+func (e *Entry) Header(name string) string { return e.header.Get(name) }
+
+var errNotAcceptable = problem.New(problem.NotAcceptable, "Accept-Encoding allows none of the encodings that are available: identity, gzip, br and zstd.")

@@ -1,0 +1,241 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/auth"
+	"palmares/graph"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+)
+
+const (
+	formatName, dialectName = "format", "dialect"
+
+	formatCSV, formatNDJSON = "csv", "ndjson"
+	dialectExcelFR          = "excel-fr"
+
+	// bulkPage is the number of items that are read at a time.
+	bulkPage = 200
+	// defaultSendTime is how long a client may take to accept a chunk.
+	defaultSendTime = 30 * time.Second
+	// downloadRetry is when to try again after too many downloads, in seconds.
+	downloadRetry = "5"
+)
+
+// bulkParameters are those of lists that can be downloaded as a whole.
+var bulkParameters = []parameter{
+	{name: formatName, Param: params.Param{Name: formatName, Kind: "String", Values: []string{formatCSV, formatNDJSON}},
+		description: "Returns the whole list in one response, as CSV (`text/csv`, RFC 4180) or with one JSON object per line (`application/x-ndjson`). Requires an API key. Cannot be combined with `page` and `limit`. At most 2 downloads may run at the same time."},
+	{name: dialectName, Param: params.Param{Name: dialectName, Kind: "String", Values: []string{dialectExcelFR}},
+		description: "With `format=csv`: `excel-fr` is for spreadsheets in French, with semicolons, decimal commas and a byte order mark."},
+}
+
+// checkFormat checks the given parameters, before defaults.
+func checkFormat(given map[string]any) error {
+	format := given[formatName]
+	for _, name := range []string{"page", "limit"} {
+		if _, both := given[name]; both && format != nil {
+			return problem.New(problem.BadInput, "%s cannot be combined with format, which returns the whole list.", name)
+		}
+	}
+	if _, dialect := given[dialectName]; dialect && format != formatCSV {
+		return problem.New(problem.BadInput, "dialect requires format=csv.")
+	}
+	return nil
+}
+
+// isBulk reports whether a request is for a whole list.
+func (r *request) isBulk() bool { return r.variables[formatName] != nil }
+
+// serveBulk streams a whole list from one release.
+func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request) error {
+	ctx, caller := r.Context(), auth.CallerFrom(r.Context())
+	limit := caller.Plan.Terms().Downloads
+	if limit == 0 {
+		return problem.New(problem.Unauthenticated, "format requires an API key. Create one at %s/account.", h.cfg.PublicURL)
+	}
+	response, err := h.cache.Get(ctx, req.cacheKey, req.respond)
+	if err != nil {
+		return err
+	}
+	release, _ := strconv.Atoi(response.Header(graph.ReleaseHeader)) // none before the first
+	total, err := strconv.Atoi(response.Header("X-Total-Count"))
+	if err != nil {
+		return err
+	}
+	end := func() {}
+	defer func() { end() }() // after the last chunk
+	return response.Stream(w, r, h.sendTime, func(out io.Writer) (err error) {
+		if cache.CachedOnly(ctx) {
+			return problem.New(problem.NotFound, "The response is not cached.")
+		}
+		if end, err = h.downloads.reserve(caller.Account, limit); err != nil {
+			w.Header().Set("Retry-After", downloadRetry)
+			return err
+		}
+		return h.writeList(ctx, req, graph.AsOf{Release: release}, total, out)
+	})
+}
+
+// describeList returns the headers of a whole list. The body is not sent: it
+// makes the tag depend on the release and the version of the program.
+func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry, int, error) {
+	result := h.executor.Execute(ctx, req.part(1, 1, req.asOf))
+	if p := result.Problem(); p != nil {
+		return nil, 0, p
+	}
+	total, err := 0, error(nil)
+	if req.paginated {
+		total = int(totalOf(result.Data))
+	} else if total, err = eachItem(bodyOf(result.Data), func(jsontext.Value) error { return nil }); err != nil {
+		return nil, 0, err
+	}
+	contentType := "application/x-ndjson"
+	if req.variables[formatName] == formatCSV {
+		contentType = "text/csv; charset=utf-8; header=present"
+	}
+	header := result.Header(contentType, true)
+	header["Vary"] = []string{vary}
+	header["X-Total-Count"] = []string{strconv.Itoa(total)}
+	if req.variables[formatName] == formatCSV {
+		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, req.tag(), result.Release)}
+	}
+	h.addAsOf(header, req, result)
+	// A restored backup may have another release with the same number.
+	content := fmt.Sprintf("release %d of %s, version %s", result.Release, result.PublishedAt.UTC().Format(time.RFC3339Nano), h.cfg.Version)
+	return cache.NewEntry([]byte(content), header), result.Newest, nil
+}
+
+// part returns the execution that reads a page of a list, or all of a list
+// without pages.
+func (r *request) part(page, limit int, asOf graph.AsOf) graph.Request {
+	arguments := maps.Clone(r.arguments)
+	if r.paginated {
+		arguments["page"], arguments["limit"] = int64(page), int64(limit)
+	}
+	return graph.Request{Operation: r.operation, Variables: arguments, AsOf: asOf}
+}
+
+// writeList writes all items of a list, page by page.
+func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsOf, total int, to io.Writer) error {
+	write := func(item jsontext.Value) error {
+		_, err := to.Write(append(item[:len(item):len(item)], '\n'))
+		return err
+	}
+	if req.variables[formatName] == formatCSV {
+		table := newCSVWriter(to, req.columns, req.variables[dialectName] == dialectExcelFR)
+		if err := table.writeHeader(); err != nil {
+			return err
+		}
+		write = table.writeRow
+	}
+	for page, written := 1, 0; written < total; page++ {
+		result := h.executor.Execute(ctx, req.part(page, bulkPage, release))
+		if p := result.Problem(); p != nil {
+			return p
+		}
+		n, err := eachItem(bodyOf(result.Data), write)
+		if err != nil {
+			return err
+		}
+		if written += n; n == 0 {
+			return fmt.Errorf("got %d items of %s, want %d", written, req.path, total)
+		}
+	}
+	return nil
+}
+
+// eachItem calls a function with each item of a list, as the executor wrote it,
+// and returns their number.
+func eachItem(body []byte, use func(jsontext.Value) error) (n int, err error) {
+	in := jsontext.NewDecoder(bytes.NewReader(body))
+	for range len([...]string{"{", `"data":`, "["}) {
+		if _, err := in.ReadToken(); err != nil {
+			return 0, err
+		}
+	}
+	for ; in.PeekKind() == '{'; n++ {
+		item, err := in.ReadValue()
+		if err != nil {
+			return n, err
+		}
+		if err := use(item); err != nil {
+			return n, err
+		}
+	}
+	_, err = in.ReadToken() // the end of the list
+	return n, err
+}
+
+// columnsOf returns the names of the fields in a list's items, with dots between
+// the names of nested objects.
+func columnsOf(set ast.SelectionSet, prefix string) (names []string) {
+	for _, selection := range set {
+		switch s := selection.(type) {
+		case *ast.FragmentSpread:
+			names = append(names, columnsOf(s.Definition.SelectionSet, prefix)...)
+		case *ast.Field:
+			if s.SelectionSet == nil {
+				names = append(names, prefix+s.Alias)
+			} else {
+				names = append(names, columnsOf(s.SelectionSet, prefix+s.Alias+".")...)
+			}
+		}
+	}
+	return names
+}
+
+// itemsOf returns the selection of a list's items, whose field is named data.
+func itemsOf(set ast.SelectionSet) ast.SelectionSet {
+	for _, selection := range set {
+		if f, ok := selection.(*ast.Field); ok && f.Alias == "data" {
+			return f.SelectionSet
+		} else if ok && f.Alias == "body" {
+			return itemsOf(f.SelectionSet)
+		}
+	}
+	return nil
+}
+
+// downloads counts the downloads of each account on this server.
+type downloads struct {
+	mu        sync.Mutex
+	byAccount map[int]int
+}
+
+var errTooManyDownloads = errors.New("too many downloads")
+
+// reserve returns a function that ends a download.
+func (d *downloads) reserve(account, limit int) (end func(), err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.byAccount[account] >= limit {
+		return func() {}, &problem.Problem{Code: problem.TooMany, Cause: errTooManyDownloads,
+			Message: fmt.Sprintf("Too many downloads: %d may run at the same time. Try again when one has finished.", limit)}
+	}
+	if d.byAccount == nil {
+		d.byAccount = map[int]int{}
+	}
+	d.byAccount[account]++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.byAccount[account]--; d.byAccount[account] == 0 {
+			delete(d.byAccount, account)
+		}
+	}, nil
+}

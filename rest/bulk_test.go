@@ -1,0 +1,424 @@
+package rest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"palmares/auth"
+	"palmares/graph"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+	"palmares/rest"
+)
+
+// bulkLists are lists that can be downloaded, with filters.
+var bulkLists = []string{
+	"/api/v1/tools?", "/api/v1/tools?sort=name_desc&score_min=5&", "/api/v1/tools?category=code&", "/api/v1/tools?search=plume&", "/api/v1/tools?category=nowhere&", "/api/v1/tools?as_of=1&",
+	"/api/v1/comparatifs?", "/api/v1/pricing?", "/api/v1/pricing?category=code&", "/api/v1/cimetiere?", "/api/v1/cimetiere?reason=mort&", "/api/v1/categories?",
+}
+
+func synthetic(t *testing.T, tools int, seed uint64) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	testkit.Check(t, synth.Write(t.Context(), &out, synth.Options{Tools: tools, Seed: seed}))
+	return out.Bytes()
+}
+
+// itemsOf returns the items of a list from all of its pages.
+func itemsOf(t *testing.T, handler http.Handler, list string) (items []string) {
+	t.Helper()
+	for page := 1; ; page++ {
+		got := get(handler, list+"limit=150&page="+strconv.Itoa(page))
+		var body struct{ Data []json.RawMessage }
+		if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || got.Code != 200 {
+			t.Fatalf("%s: got %d %s, want a page", list, got.Code, got.Body)
+		}
+		for _, item := range body.Data {
+			items = append(items, string(item))
+		}
+		if len(body.Data) == 0 || strings.HasPrefix(list, "/api/v1/categories") {
+			return items
+		}
+	}
+}
+
+// ndjson returns items as a download has them.
+func ndjson(items []string) string {
+	if len(items) == 0 {
+		return ""
+	}
+	return strings.Join(items, "\n") + "\n"
+}
+
+// checkCSV compares a table with the items of the same list.
+func checkCSV(t *testing.T, list, table string, excelFR bool, items []string) {
+	t.Helper()
+	in := csv.NewReader(strings.NewReader(strings.TrimPrefix(table, "\uFEFF")))
+	if excelFR {
+		in.Comma = ';'
+	}
+	rows, err := in.ReadAll()
+	if err != nil || len(rows) != len(items)+1 || strings.HasPrefix(table, "\uFEFF") != excelFR || !strings.HasSuffix(table, "\r\n") {
+		t.Fatalf("%s: got %d rows and %v, want %d", list, len(rows), err, len(items)+1)
+	}
+	for i, item := range items {
+		fields := json.NewDecoder(strings.NewReader(item))
+		fields.UseNumber()
+		var want map[string]any
+		testkit.Check(t, fields.Decode(&want))
+		for column, name := range rows[0] {
+			expected := ""
+			switch value := want[name].(type) {
+			case json.Number:
+				if expected = value.String(); excelFR {
+					expected = strings.Replace(expected, ".", ",", 1)
+				}
+			case string:
+				expected = strings.ReplaceAll(value, "\r\n", "\n") // the reader does that
+				if value != "" && strings.Contains("=+-@\t\r", value[:1]) {
+					expected = "'" + expected
+				}
+			}
+			if rows[i+1][column] != expected {
+				t.Fatalf("%s: got %q in row %d, column %s, want %q", list, rows[i+1][column], i, name, expected)
+			}
+		}
+		if len(rows[0]) != len(want) {
+			t.Fatalf("%s: got columns %v, want the %d of %s", list, rows[0], len(want), item)
+		}
+	}
+}
+
+// A download has exactly the items of all pages.
+func TestBulkEqualsPages(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		for seed := range uint64(2) {
+			publish(t, s, responses, synthetic(t, 450, 7+seed))
+			for _, list := range bulkLists {
+				items := itemsOf(t, handler, list)
+				total := strconv.Itoa(len(items))
+				got := get(handler, list+"format=ndjson")
+				if got.Code != 200 || got.Body.String() != ndjson(items) || got.Header().Get("X-Total-Count") != total {
+					t.Errorf("%s: got %d, %d bytes and %v, want the %s items of all pages", list, got.Code, got.Body.Len(), got.Header(), total)
+				}
+				for _, dialect := range []string{"", "&dialect=excel-fr"} {
+					got := get(handler, list+"format=csv"+dialect)
+					if got.Code != 200 || got.Header().Get("X-Total-Count") != total {
+						t.Errorf("%s%s: got %d and %v, want %s items", list, dialect, got.Code, got.Header(), total)
+					}
+					checkCSV(t, list, got.Body.String(), dialect != "", items)
+				}
+			}
+		}
+	})
+}
+
+func TestBulkHeaders(t *testing.T) {
+	handler, _ := cached(t)
+	tags := map[string]string{}
+	for target, want := range map[string]string{
+		"/api/v1/tools?format=csv":                    `text/csv; charset=utf-8; header=present attachment; filename="tools-8.csv" 48 s-maxage=3600, stale-while-revalidate=86400`,
+		"/api/v1/tools?format=csv&dialect=excel-fr":   `text/csv; charset=utf-8; header=present attachment; filename="tools-8.csv" 48 s-maxage=3600, stale-while-revalidate=86400`,
+		"/api/v1/tools?format=ndjson":                 `application/x-ndjson  48 s-maxage=3600, stale-while-revalidate=86400`,
+		"/api/v1/tools?format=ndjson&as_of=1":         `application/x-ndjson  42 private, max-age=31536000, immutable`,
+		"/api/v1/categories?format=csv&as_of=3":       `text/csv; charset=utf-8; header=present attachment; filename="categories-3.csv" 8 private, max-age=31536000, immutable`,
+		"/api/v1/pricing?as_of=2026-05-30&format=csv": `text/csv; charset=utf-8; header=present attachment; filename="pricing-3.csv" 41 s-maxage=3600, stale-while-revalidate=86400`,
+	} {
+		got := get(handler, target)
+		header := got.Header()
+		if shown := strings.Join([]string{header.Get("Content-Type"), header.Get("Content-Disposition"), header.Get("X-Total-Count"), header.Get("Cache-Control")}, " "); got.Code != 200 || shown != want {
+			t.Errorf("%s: got %d %s, want %s", target, got.Code, shown, want)
+		}
+		tag := header.Get("ETag")
+		if other, taken := tags[tag]; taken || tag == "" {
+			t.Errorf("%s: got the tag %s of %s, want one of its own", target, tag, other)
+		}
+		tags[tag] = target
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			again := serve(handler, request(method, target, "If-None-Match", tag))
+			if again.Code != 304 || again.Body.Len() > 0 || again.Header().Get("ETag") != tag || again.Header().Get("X-Total-Count") == "" {
+				t.Errorf("%s %s with its tag: got %d %v, want 304", method, target, again.Code, again.Header())
+			}
+		}
+		if head := serve(handler, request(http.MethodHead, target)); head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("ETag") != tag {
+			t.Errorf("HEAD %s: got %d and %d bytes, want the headers alone", target, head.Code, head.Body.Len())
+		}
+		// With a spent quota, only a matching tag is answered, and nothing is read.
+		r := request(http.MethodGet, target, "If-None-Match", tag)
+		if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 304 {
+			t.Errorf("%s from the cache: got %d, want 304", target, got.Code)
+		}
+		r = request(http.MethodGet, target, "If-None-Match", `"other"`)
+		if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 404 {
+			t.Errorf("%s from the cache with another tag: got %d, want 404", target, got.Code)
+		}
+	}
+	if got := get(handler, "/api/v1/tools?format=csv", "If-None-Match", get(handler, "/api/v1/tools").Header().Get("ETag")); got.Code != 200 {
+		t.Errorf("with the tag of another format: got %d, want 200", got.Code)
+	}
+}
+
+// The tag depends on the release and on the version of the program.
+func TestBulkTags(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	handler, responses := handlerOver(t, s)
+	var tags []string
+	for _, date := range []string{"2026-11-01", "2026-11-02"} {
+		publish(t, s, responses, feedtest.Catalog(date, feedtest.Tool("a")))
+		tags = append(tags, get(handler, "/api/v1/tools?format=csv").Header().Get("ETag"))
+	}
+	for _, version := range []string{config.Version, "2"} {
+		changed := config
+		changed.Version = version
+		log := slog.New(slog.DiscardHandler)
+		other, err := rest.NewHandler(changed, graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}), cache.New(1<<20, nil, log))
+		testkit.Check(t, err)
+		tags = append(tags, get(other, "/api/v1/tools?format=csv").Header().Get("ETag"))
+	}
+	if tags[0] == tags[1] || tags[1] != tags[2] || tags[2] == tags[3] {
+		t.Errorf("got tags %v, want a new one for each release and version, and no other", tags)
+	}
+}
+
+func TestBulkErrors(t *testing.T) {
+	handler := onSQLite(t)
+	for query, want := range map[string]string{
+		"tools?format=xml":                       `format must be one of csv, ndjson (got "xml").`,
+		"categories?format=":                     `format must be one of csv, ndjson (got "").`,
+		"tools?format=csv&page=1":                "page cannot be combined with format, which returns the whole list.",
+		"cimetiere?limit=50&format=ndjson":       "limit cannot be combined with format, which returns the whole list.",
+		"tools?format=csv&dialect=excel":         `dialect must be one of excel-fr (got "excel").`,
+		"tools?dialect=excel-fr":                 "dialect requires format=csv.",
+		"pricing?format=ndjson&dialect=excel-fr": "dialect requires format=csv.",
+	} {
+		wantError(t, query, get(handler, "/api/v1/"+query), 400, want)
+	}
+	r := request(http.MethodGet, "/api/v1/tools?format=csv")
+	got := serve(handler, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Anonymous})))
+	wantError(t, "without a key", got, 401, "format requires an API key. Create one at https://palmares.example/account.")
+	wantError(t, "encoding", get(handler, "/api/v1/tools?format=csv", "Accept-Encoding", "identity;q=0"), 406,
+		"Accept-Encoding allows none of the encodings that are available: identity, gzip, br and zstd.")
+	if got := get(handler, "/api/v1/stats?format=csv"); got.Code != 200 || got.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("stats: got %d %v, want JSON, because the path has no formats", got.Code, got.Header())
+	}
+}
+
+func TestBulkEncodings(t *testing.T) {
+	handler := onSQLite(t)
+	want := get(handler, "/api/v1/tools?format=ndjson").Body.String()
+	tags := map[string]bool{}
+	for encoding, decode := range map[string]func(io.Reader) (io.Reader, error){
+		"gzip": func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
+		"br":   func(r io.Reader) (io.Reader, error) { return brotli.NewReader(r), nil },
+		"zstd": func(r io.Reader) (io.Reader, error) { return zstd.NewReader(r) },
+	} {
+		got := get(handler, "/api/v1/tools?format=ndjson", "Accept-Encoding", encoding)
+		decoder, err := decode(got.Body)
+		testkit.Check(t, err)
+		body, err := io.ReadAll(decoder)
+		if err != nil || string(body) != want || got.Header().Get("Content-Encoding") != encoding {
+			t.Errorf("%s: got %d bytes in %q and %v, want the same as without", encoding, len(body), got.Header().Get("Content-Encoding"), err)
+		}
+		tags[got.Header().Get("ETag")] = true
+	}
+	if len(tags) != 3 {
+		t.Errorf("got tags %v, want one for each encoding", tags)
+	}
+}
+
+// hookedRecorder calls a function before the first write of a body.
+type hookedRecorder struct {
+	*httptest.ResponseRecorder
+	once    sync.Once
+	before  func()
+	largest int
+}
+
+func (w *hookedRecorder) Write(p []byte) (int, error) {
+	w.once.Do(w.before)
+	w.largest = max(w.largest, len(p))
+	return w.ResponseRecorder.Write(p)
+}
+
+func recordWith(before func()) *hookedRecorder {
+	return &hookedRecorder{ResponseRecorder: httptest.NewRecorder(), before: before}
+}
+
+// A download that started before a release was published stays on its release.
+func TestBulkUsesOneRelease(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		publish(t, s, responses, synthetic(t, 900, 1))
+		want := ndjson(itemsOf(t, handler, "/api/v1/tools?"))
+		got := recordWith(func() { publish(t, s, responses, feedtest.Catalog("2026-12-01", feedtest.Tool("only"))) })
+		handler.ServeHTTP(got, request(http.MethodGet, "/api/v1/tools?format=ndjson"))
+		if got.Body.String() != want || got.Header().Get("X-Service-Release") != "1" {
+			t.Errorf("got %d bytes of release %s, want %d of release 1", got.Body.Len(), got.Header().Get("X-Service-Release"), len(want))
+		}
+		if got.largest > 32<<10 {
+			t.Errorf("got a chunk of %d bytes, want at most 32 KiB", got.largest)
+		}
+		if after := get(handler, "/api/v1/tools?format=ndjson"); after.Header().Get("X-Total-Count") != "1" {
+			t.Errorf("afterwards: got %v, want the new release", after.Header())
+		}
+	})
+}
+
+func TestBulkConcurrency(t *testing.T) {
+	handler := onSQLite(t)
+	as := func(account int, method string, headers ...string) *http.Request {
+		r := request(method, "/api/v1/tools?format=ndjson", headers...)
+		return r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Pro, Account: account}))
+	}
+	tag := serve(handler, as(1, http.MethodGet)).Header().Get("ETag")
+	started, finish := make(chan struct{}), make(chan struct{})
+	var running sync.WaitGroup
+	for range 2 {
+		running.Go(func() {
+			got := recordWith(func() { started <- struct{}{}; <-finish })
+			handler.ServeHTTP(got, as(1, http.MethodGet))
+			if got.Code != 200 || got.Body.Len() == 0 {
+				t.Errorf("got %d and %d bytes, want a list", got.Code, got.Body.Len())
+			}
+		})
+		<-started
+	}
+	third := serve(handler, as(1, http.MethodGet))
+	wantError(t, "a third download", third, 429, "Too many downloads: 2 may run at the same time. Try again when one has finished.")
+	if third.Header().Get("Retry-After") == "" {
+		t.Error("got no Retry-After, want one")
+	}
+	for what, c := range map[string]struct {
+		r    *http.Request
+		want int
+	}{
+		"another account": {as(2, http.MethodGet), 200}, "HEAD": {as(1, http.MethodHead), 200}, "304": {as(1, http.MethodGet, "If-None-Match", tag), 304},
+	} {
+		if got := serve(handler, c.r); got.Code != c.want {
+			t.Errorf("%s: got %d, want %d", what, got.Code, c.want)
+		}
+	}
+	close(finish)
+	running.Wait()
+	if got := serve(handler, as(1, http.MethodGet)); got.Code != 200 {
+		t.Errorf("afterwards: got %d, want 200", got.Code)
+	}
+}
+
+// pipeListener accepts connections without any buffer, so that a client that
+// does not read blocks the server at once.
+type pipeListener struct{ conns chan net.Conn }
+
+func (l pipeListener) Accept() (net.Conn, error) {
+	if conn, open := <-l.conns; open {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+func (l pipeListener) Close() error   { return nil }
+func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A client that stops reading is dropped, and its download ends.
+func TestBulkAbandoned(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	handler, responses := handlerOver(t, s)
+	publish(t, s, responses, synthetic(t, 450, 1))
+	handler.SetSendTime(50 * time.Millisecond)
+	ended := make(chan any, 1)
+	listener := pipeListener{make(chan net.Conn)}
+	server := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			caught := recover()
+			ended <- caught
+			panic(caught)
+		}()
+		handler.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Developer})))
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { close(listener.conns); _ = server.Close() })
+	client, side := net.Pipe()
+	defer client.Close()
+	listener.conns <- side
+	fmt.Fprint(client, "GET /api/v1/tools?format=csv HTTP/1.1\r\nHost: x\r\n\r\n")
+	if _, err := io.ReadFull(client, make([]byte, 100)); err != nil { // it has started
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), wait.Limit)
+	defer stop()
+	select {
+	case caught := <-ended:
+		if caught != http.ErrAbortHandler {
+			t.Errorf("got %v, want the connection dropped", caught)
+		}
+	case <-ctx.Done():
+		t.Fatal("got a download that does not end, want it dropped")
+	}
+	for range 2 { // its place is free
+		if got := get(handler, "/api/v1/categories?format=csv"); got.Code != 200 {
+			t.Errorf("afterwards: got %d, want 200", got.Code)
+		}
+	}
+}
+
+// Texts that would be formulas, or that contain separators, arrive unharmed.
+func TestBulkHostileTexts(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		var tools []any
+		for i, name := range []string{"=1+1", "+x", "-x", "@x", "a;b", "a,b", `a"b`, "=\"x\";y,z", "l'été\u2028€ 😀"} {
+			tools = append(tools, feedtest.Tool("t"+strconv.Itoa(i), func(t *feed.Tool) { t.Name, t.Tagline = name, name+"\r\nx\ny" }))
+		}
+		publish(t, s, responses, feedtest.Catalog("2026-11-01", tools...))
+		items := itemsOf(t, handler, "/api/v1/tools?")
+		if len(items) != len(tools) {
+			t.Fatalf("got %d tools, want %d", len(items), len(tools))
+		}
+		for _, dialect := range []string{"", "&dialect=excel-fr"} {
+			table := get(handler, "/api/v1/tools?format=csv"+dialect).Body.String()
+			checkCSV(t, "hostile", table, dialect != "", items)
+			if !slices.Contains(strings.Split(strings.ReplaceAll(table, ";", ","), ","), "'+x") {
+				t.Errorf("got %s, want the name '+x with an apostrophe", table)
+			}
+		}
+	})
+}
+
+// Before the first import, downloads are empty.
+func TestBulkWithoutCatalog(t *testing.T) {
+	handler, _ := handlerOver(t, testkit.Open(t, testkit.SQLite(t)))
+	for target, want := range map[string]string{
+		"/api/v1/tools?format=ndjson":    "",
+		"/api/v1/categories?format=csv":  "slug,label,tool_count,avg_score\r\n",
+		"/api/v1/cimetiere?format=csv":   "slug,name,reason,retired_at,note\r\n",
+		"/api/v1/comparatifs?format=csv": "slug,title,winner,updated_at,canonical_url\r\n",
+	} {
+		got := get(handler, target)
+		if got.Code != 200 || got.Body.String() != want || got.Header().Get("Cache-Control") != "no-store" || got.Header().Get("X-Total-Count") != "0" {
+			t.Errorf("%s: got %d %q %v, want %q", target, got.Code, got.Body, got.Header(), want)
+		}
+	}
+}

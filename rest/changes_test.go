@@ -1,0 +1,106 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// changesPage is a response of /api/v1/changes.
+type changesPage struct {
+	Data []json.RawMessage
+	Next string
+}
+
+// readChanges returns a page of changes and the path in its Link header.
+func readChanges(t *testing.T, handler http.Handler, target string) (page changesPage, next string) {
+	t.Helper()
+	got := get(handler, target)
+	if got.Code != 200 {
+		t.Fatalf("%s: got %d %s, want 200", target, got.Code, got.Body)
+	}
+	testkit.Check(t, json.Unmarshal(got.Body.Bytes(), &page))
+	for _, link := range got.Header()["Link"] {
+		if address, rel, _ := strings.Cut(strings.TrimPrefix(link, "<"), ">"); rel == `; rel="next"` {
+			u, err := url.Parse(address)
+			testkit.Check(t, err)
+			if after := u.Query().Get("after"); after != page.Next {
+				t.Errorf("%s: got after %s in Link, want %s", target, after, page.Next)
+			}
+			next = u.RequestURI()
+		}
+	}
+	if next == "" {
+		t.Fatalf("%s: got headers %v, want a link to the next page", target, got.Header())
+	}
+	return page, next
+}
+
+// Following the link reads each event once, exactly as webhooks deliver it, and
+// ends at a page that can be requested again later.
+func TestChangesAreTheJournal(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler := demoOn(t, s)
+		for query, selected := range map[string]journal.Query{
+			"?limit=7": {},
+			"?limit=3&types=price.changed&types=tool.retired,tool.updated": {Types: []string{"price.changed", "tool.retired", "tool.updated"}},
+			"?limit=200&category=code":                                     {Categories: []string{"code"}},
+			"?slug=plume":                                                  {Slug: "plume"},
+			"?limit=200&as_of=3":                                           {UpTo: 3, Earlier: true},
+			"?since=2999-01-01":                                            {From: 1_000_000},
+		} {
+			selected.Limit = 10_000
+			events, err := journal.Read(t.Context(), s.Read.JournalEntry, selected)
+			testkit.Check(t, err)
+			var want, got []string
+			for _, e := range events {
+				want = append(want, string(e.JSON()))
+			}
+			target, last := "/api/v1/changes"+query, ""
+			for {
+				page, next := readChanges(t, handler, target)
+				for _, event := range page.Data {
+					got = append(got, string(event))
+				}
+				if len(page.Data) == 0 {
+					last = page.Next
+					break
+				}
+				target = next
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: got %d events, want the %d of the journal", query, len(got), len(want))
+			}
+			if page, _ := readChanges(t, handler, "/api/v1/changes?after="+last); strings.Contains(query, "limit=7") && len(page.Data) > 0 {
+				t.Errorf("%s: got %d events after the last page, want none", query, len(page.Data))
+			}
+		}
+	})
+}
+
+// An empty page without after can be resumed: the next release is read from its
+// first event.
+func TestChangesResumeAfterEmptyPage(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		publish(t, s, responses, catalogOf("first"))
+		page, next := readChanges(t, handler, "/api/v1/changes?types=tool.removed")
+		if len(page.Data) > 0 || page.Next == "" {
+			t.Fatalf("got %d events and next %q, want none and a cursor", len(page.Data), page.Next)
+		}
+		publish(t, s, responses, catalogOf("second"))
+		if page, _ = readChanges(t, handler, next); len(page.Data) != 3 {
+			t.Errorf("got %d events, want the 3 removed tools", len(page.Data))
+		}
+		if page, _ = readChanges(t, handler, "/api/v1/changes?after=evt_999999999999999999"); len(page.Data) > 0 || page.Next != "evt_999999999999999999" {
+			t.Errorf("got %d events and next %s, want none and the given cursor", len(page.Data), page.Next)
+		}
+	})
+}

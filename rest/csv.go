@@ -1,0 +1,116 @@
+package rest
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// csvWriter writes JSON objects as the rows of a table, as RFC 4180 describes.
+// It does not use encoding/csv, which changes line breaks within texts.
+type csvWriter struct {
+	to           io.Writer
+	columns      []string
+	places       map[string]int // of the columns
+	delimiter    byte
+	decimalComma bool
+	start        string
+	cells        [][]byte // of the current row, ready to write
+	row          []byte
+}
+
+// byteOrderMark makes Excel read a file as UTF-8.
+const byteOrderMark = "\uFEFF"
+
+func newCSVWriter(to io.Writer, columns []string, excelFR bool) *csvWriter {
+	c := &csvWriter{to: to, columns: columns, places: map[string]int{}, delimiter: ',', cells: make([][]byte, len(columns))}
+	if excelFR {
+		c.delimiter, c.decimalComma, c.start = ';', true, byteOrderMark
+	}
+	for i, name := range columns {
+		c.places[name] = i
+	}
+	return c
+}
+
+func (c *csvWriter) writeHeader() error {
+	_, err := io.WriteString(c.to, c.start+strings.Join(c.columns, string(c.delimiter))+"\r\n")
+	return err
+}
+
+// writeRow writes an object. Fields that it does not have are empty.
+func (c *csvWriter) writeRow(item jsontext.Value) error {
+	for i := range c.cells {
+		c.cells[i] = c.cells[i][:0]
+	}
+	if err := c.readObject(jsontext.NewDecoder(bytes.NewReader(item)), ""); err != nil {
+		return err
+	}
+	c.row = append(bytes.Join(c.cells, []byte{c.delimiter}), "\r\n"...)
+	_, err := c.to.Write(c.row)
+	return err
+}
+
+// readObject fills the cells with an object whose fields have a prefix.
+func (c *csvWriter) readObject(in *jsontext.Decoder, prefix string) error {
+	if _, err := in.ReadToken(); err != nil {
+		return err
+	}
+	for in.PeekKind() != '}' {
+		token, err := in.ReadToken()
+		if err != nil {
+			return err
+		}
+		name := prefix + token.String()
+		if in.PeekKind() == '{' {
+			if err := c.readObject(in, name+"."); err != nil {
+				return err
+			}
+			continue
+		}
+		value, err := in.ReadValue()
+		if err != nil {
+			return err
+		}
+		if i, known := c.places[name]; known {
+			c.cells[i] = c.appendCell(c.cells[i], value)
+		}
+	}
+	_, err := in.ReadToken()
+	return err
+}
+
+// appendCell appends a value as it stands in the table.
+func (c *csvWriter) appendCell(cell []byte, value jsontext.Value) []byte {
+	switch value.Kind() {
+	case 'n': // null
+		return cell
+	case '"':
+		text, _ := jsontext.AppendUnquote(nil, value) // the decoder has checked it
+		return c.appendText(cell, text)
+	case '0':
+		if c.decimalComma {
+			value = bytes.Replace(value, []byte("."), []byte(","), 1)
+		}
+		return append(cell, value...)
+	default:
+		return c.appendText(cell, value)
+	}
+}
+
+// appendText appends a text. A spreadsheet would execute one that starts like a
+// formula, so an apostrophe is put before it. An empty text is quoted, which
+// tells it apart from null.
+func (c *csvWriter) appendText(cell, text []byte) []byte {
+	if len(text) > 0 && strings.IndexByte("=+-@\t\r", text[0]) >= 0 {
+		text = append([]byte("'"), text...)
+	}
+	if len(text) > 0 && !bytes.ContainsAny(text, "\"\r\n"+string(c.delimiter)) && len(bytes.TrimSpace(text)) == len(text) {
+		return append(cell, text...)
+	}
+	cell = append(cell, '"')
+	cell = append(cell, bytes.ReplaceAll(text, []byte(`"`), []byte(`""`))...)
+	return append(cell, '"')
+}
