@@ -122,18 +122,16 @@ func TestOpenAPIDocumentIsServed(t *testing.T) {
 
 // Generated clients have a method for each operation id, so these never change.
 func TestOperationIDs(t *testing.T) {
-	var got []string
-	for path, item := range load(t, document(t)).Paths.Map() {
-		got = append(got, item.Get.OperationID+" "+path)
-	}
-	slices.Sort(got)
-	want := []string{
-		"getComparison /api/v1/comparatifs/{slug}", "getEmbeddings /api/embeddings/{slug}", "getPrice /api/v1/pricing/{slug}", "getStatistics /api/v1/stats",
-		"getTool /api/v1/tools/{slug}", "listCategories /api/v1/categories", "listChanges /api/v1/changes", "listComparisons /api/v1/comparatifs", "listPrices /api/v1/pricing",
-		"listRetiredTools /api/v1/cimetiere", "listToolVersions /api/v1/tools/{slug}/versions", "listTools /api/v1/tools",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got operation ids %q, want %q", got, want)
+	paths := load(t, document(t)).Paths
+	for path, want := range map[string]string{
+		"/api/v1/tools": "listTools", "/api/v1/tools/{slug}": "getTool", "/api/v1/tools/{slug}/versions": "listToolVersions",
+		"/api/v1/comparatifs": "listComparisons", "/api/v1/comparatifs/{slug}": "getComparison",
+		"/api/v1/pricing": "listPrices", "/api/v1/pricing/{slug}": "getPrice", "/api/v1/cimetiere": "listRetiredTools",
+		"/api/v1/categories": "listCategories", "/api/v1/stats": "getStatistics", "/api/v1/changes": "listChanges", "/api/embeddings/{slug}": "getEmbeddings",
+	} {
+		if item := paths.Value(path); item == nil || item.Get.OperationID != want {
+			t.Errorf("%s: got %+v, want operation id %s", path, item, want)
+		}
 	}
 }
 
