@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,10 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
+
+// ofImport matches what is different after each import: the numbers of events,
+// and when they were published.
+var ofImport = regexp.MustCompile(`evt_\d+|"timestamp":"[^"]*"`)
 
 // The server responds to every path with its golden file, on every database.
 func TestServesGoldenFiles(t *testing.T) {
@@ -44,7 +49,7 @@ func TestServesGoldenFiles(t *testing.T) {
 			}
 			got, _ := io.ReadAll(response.Body)
 			response.Body.Close()
-			if status, _, _ := strings.Cut(head, "\n"); fmt.Sprint(response.StatusCode) != status || string(got)+"\n" != body {
+			if status, _, _ := strings.Cut(head, "\n"); fmt.Sprint(response.StatusCode) != status || ofImport.ReplaceAllString(string(got)+"\n", "") != ofImport.ReplaceAllString(body, "") {
 				t.Errorf("%s: got %d %s, want %s %s", path, response.StatusCode, got, status, body)
 			}
 			if response.Header.Get("X-Request-Id") == "" || response.Header.Get("Access-Control-Allow-Origin") != "*" {
