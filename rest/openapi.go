@@ -178,6 +178,9 @@ func (p parameter) describe(s *schemas, exampleSlug string) object {
 	case p.list:
 		schema = object{{"type", "array"}, {"items", object{{"type", "string"}, {"enum", p.Values}}}, {"minItems", 1}}
 		described.add("explode", false)
+	case p.Values != nil && p.Kind == "String":
+		// Not an enum: the reference fills in the first value of one.
+		schema = object{{"type", "string"}, {"pattern", "^(" + strings.Join(p.Values, "|") + ")$"}}
 	case p.Values != nil:
 		described.add("schema", s.enum(p.Kind, p.Values, p.Default))
 		return described
