@@ -199,14 +199,14 @@ func (l *timeline) develop(points []point, keyOf func(*indexedTool) string, matc
 			if !v.active() || !matches(v.indexedTool) {
 				continue
 			}
-			key := keyOf(v.indexedTool)
-			if p := pointOf(v.since); p < len(points) && l.added(versions, i) && v.since > points[p].before {
-				group(key)[p].additions++
+			key, first, end := keyOf(v.indexedTool), pointOf(v.since), pointOf(v.until)
+			if first < len(points) && l.added(versions, i) && v.since > points[first].before {
+				group(key)[first].additions++
 			}
-			if p := pointOf(v.until); p < len(points) && retired(versions, i) && v.until > points[p].before {
-				group(key)[p].retirements++
+			if end < len(points) && retired(versions, i) && v.until > points[end].before {
+				group(key)[end].retirements++
 			}
-			if first, end := pointOf(v.since), pointOf(v.until); first < end {
+			if first < end {
 				begins[first], ends[end] = append(begins[first], v.indexedTool), append(ends[end], v.indexedTool)
 				group(key)
 			}

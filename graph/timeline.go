@@ -54,6 +54,9 @@ func (r *reader) historyFrom() int {
 
 // readTimeline reads the versions that the tools of the index replaced.
 func (x *catalogIndex) readTimeline(ctx context.Context, catalog Catalog, from int) (*timeline, error) {
+	if known := x.versions.Load(); known != nil {
+		return known, nil
+	}
 	line := &timeline{from: from}
 	for _, t := range x.tools {
 		line.versions = append(line.versions, toolVersion{t, forever})
