@@ -101,8 +101,8 @@ func (c *csvWriter) appendCell(cell []byte, value jsontext.Value) []byte {
 }
 
 // appendText appends a text. A spreadsheet would execute one that starts like a
-// formula, so an apostrophe is put before it. An empty text is quoted, which
-// tells it apart from null.
+// formula, so an apostrophe is put before it. An empty text is quoted, because a
+// cell without quotes is null.
 func (c *csvWriter) appendText(cell, text []byte) []byte {
 	if len(text) > 0 && strings.IndexByte("=+-@\t\r", text[0]) >= 0 {
 		text = append([]byte("'"), text...)

@@ -278,7 +278,7 @@ func TestPriceChartOfDemo(t *testing.T) {
 	})
 }
 
-// written is the text that the catalog contains, to tell it from the pages' own.
+// written is a text in the catalog that no page contains by itself.
 const written = "Écrit"
 
 // Text from the catalog is marked as French, and nothing else is.
