@@ -159,7 +159,7 @@ func TestInvalidChangesArguments(t *testing.T) {
 			`release: 0`:        "release must be at least 1 (got 0).",
 			`slug: "a\u0000"`:   "slug must not contain NUL characters.",
 			`fields: ["prix"]`: `fields: there is no field "prix". Fields are slug, name, domain, category, icp, pricing, price, score, verifiability, tagline, ` +
-				`canonical_url, avis_url, alternatives_url, updated_at, reason, retired_at, note, title, winner.`,
+				`canonical_url, avis_url, alternatives_url, updated_at, reason, retired_at, note, title, winner, chunks, metadata.`,
 			`fields: [` + strings.Repeat(`"price" `, 21) + `]`: "fields must have at most 20 names (got 21).",
 			`after: "42"`:                       notACursor,
 			`after: "evt_"`:                     notACursor,

@@ -110,7 +110,7 @@ func (p *pricer) field(f *ast.Field, size int) cost {
 	if len(f.SelectionSet) == 0 {
 		return cost{fields: 1}
 	}
-	if f.Definition.Type.Name() == "EmbeddingsDocument" {
+	if strings.HasPrefix(f.Definition.Type.Name(), "Embeddings") {
 		p.needsKey = true
 	}
 	times := 1
@@ -214,6 +214,11 @@ func (p *pricer) scanWork(f *ast.Field) (work int) {
 	switch f.Name {
 	case "toolGroups":
 		work = figuresWork
+	case "embeddingsSync":
+		work = filterWork
+		if p.given(f, "sync") { // reads the set of an earlier release
+			work += groupWork
+		}
 	case "scoreHistogram", "comparisonGroups", "retirementGroups":
 		work = groupWork
 	case "series", "movers":

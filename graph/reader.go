@@ -51,13 +51,14 @@ type reader struct {
 	pinned bool // the operation names its release, and so do its identifiers
 
 	searches map[string]map[int]int // ranks of tools by search text
+	syncs    map[syncRequest][]documentChange
 	nested   map[nestedKey][]nestedList
 }
 
 func newReader(e *Executor, index *catalogIndex, asOf AsOf) *reader {
 	return &reader{
 		release: index.release, index: index, executor: e, catalog: e.config.Catalog, client: e.config.Catalog.Client(),
-		pinned: !asOf.isNewest(), searches: map[string]map[int]int{}, nested: map[nestedKey][]nestedList{},
+		pinned: !asOf.isNewest(), searches: map[string]map[int]int{}, syncs: map[syncRequest][]documentChange{}, nested: map[nestedKey][]nestedList{},
 	}
 }
 

@@ -237,7 +237,12 @@ func (h *Handler) newEntry(req *request, result *graph.Result, body []byte) *cac
 	if req.paginated {
 		total := totalOf(result.Data)
 		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
-		header["Link"] = []string{req.links(h.cfg.PublicURL, req.variables, total)}
+		variables := req.variables
+		if req.pinned && result.Release > 0 {
+			variables = maps.Clone(variables)
+			variables[asOfName] = strconv.Itoa(result.Release)
+		}
+		header["Link"] = []string{req.links(h.cfg.PublicURL, variables, total)}
 	}
 	if req.resumable {
 		header["Link"] = req.nextLink(h.cfg.PublicURL, nextOf(body))

@@ -163,6 +163,9 @@ func (e *endpoint) describeResponses(body object) object {
 		}},
 	}
 	for _, r := range errorResponses {
+		if r.status == "410" && !e.pinned {
+			continue
+		}
 		responses.add(r.status, object{{"$ref", "#/components/responses/" + r.name}})
 	}
 	return responses
@@ -206,9 +209,9 @@ func (p parameter) describe(s *schemas, exampleSlug string) object {
 }
 
 // errorResponses lists the errors of every path; a release may not be found on
-// any of them.
+// any of them. 410 is only for paths that read changes since a release.
 var errorResponses = []struct{ status, name string }{
-	{"400", "BadRequest"}, {"401", "Unauthorized"}, {"404", "NotFound"}, {"406", "NotAcceptable"},
+	{"400", "BadRequest"}, {"401", "Unauthorized"}, {"404", "NotFound"}, {"410", "Gone"}, {"406", "NotAcceptable"},
 	{"429", "TooManyRequests"}, {"500", "InternalError"}, {"503", "Unavailable"},
 }
 
@@ -375,6 +378,13 @@ func (s *schemas) object(typeName string, set ast.SelectionSet) object {
 	if spread, ok := set[0].(*ast.FragmentSpread); ok && len(set) == 1 {
 		fragment := spread.Definition
 		return s.add(fragment.Name, func() object { return s.object(fragment.TypeCondition, fragment.SelectionSet) })
+	}
+	if s.model.Types[typeName].Kind == ast.Union {
+		var types []object
+		for _, selection := range set {
+			types = append(types, s.object(typeName, ast.SelectionSet{selection}))
+		}
+		return object{{"oneOf", types}}
 	}
 	var required []string
 	var properties object

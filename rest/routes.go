@@ -61,6 +61,10 @@ var routes = []route{
 		summary:    "Changes of the catalog, oldest first",
 		details:    "The change journal: the same event objects as webhooks deliver, with JSON Schemas at `/schemas/events/<type>.json`. To follow the catalog, store `next` and pass it as `after`: no event is missed or returned twice. A page may be shorter than `limit` if events are long; you have read everything when `data` is empty.",
 		parameters: []parameter{after, types, changeCategory, changedSlug, since, pageSize}},
+	{path: "/api/embeddings", query: "embeddings_sync", id: "listEmbeddings",
+		summary:    "Reviews as text chunks, to fill a vector index and keep it in sync",
+		details:    "All embeddings documents, sorted by slug; with `sync`, only what changed since: documents to store in place of their former version, and `{\"slug\", \"deleted\": true, \"reason\"}` for those to delete. `next_sync` is on the last page; store it, and pass it as `sync` next time. Follow `Link: rel=\"next\"` from page to page: it reads the same release even if a new one is published meanwhile.",
+		parameters: []parameter{paging[0], syncPageSize, documentCategory, syncToken}, requiresKey: true, pinned: true},
 	{path: "/api/embeddings/{slug}", query: "embeddings", id: "getEmbeddings",
 		summary:    "One tool's review as text chunks for retrieval",
 		details:    "Text chunks for you to embed with your own model. `hash` changes whenever a chunk changes. Available for the top 300 tools.",
@@ -85,12 +89,15 @@ var (
 		description: "Reads an earlier release: its number, or a day (`YYYY-MM-DD`) for the newest release whose feed has that date or an earlier one."}
 	reason = parameter{name: "reason", description: "Returns only tools retired for this reason."}
 
-	pageSize       = parameter{name: "limit", description: "Number of items per page.", min: 1, max: 200, noDefaultWith: formatName}
-	after          = parameter{name: "after", description: "Returns only events after this one: `next` of an earlier response, or the id of an event.", pattern: `^evt_[1-9][0-9]{0,17}$`, form: "the id of an event, such as evt_42"}
-	types          = parameter{name: "types", description: "Returns only events of these types, separated by commas. The parameter may also be repeated.", list: true, dotted: true}
-	changeCategory = parameter{name: "category", description: "Slug of a category. Returns only events about its tools; a tool that moved matches both categories, and a comparison those of both tools."}
-	changedSlug    = parameter{name: "slug", description: "Returns only events about the tool or comparison with this slug."}
-	since          = parameter{name: "since", description: "Returns only events published on or after this day (UTC)."}
+	pageSize         = parameter{name: "limit", description: "Number of items per page.", min: 1, max: 200, noDefaultWith: formatName}
+	after            = parameter{name: "after", description: "Returns only events after this one: `next` of an earlier response, or the id of an event.", pattern: `^evt_[1-9][0-9]{0,17}$`, form: "the id of an event, such as evt_42"}
+	types            = parameter{name: "types", description: "Returns only events of these types, separated by commas. The parameter may also be repeated.", list: true, dotted: true}
+	changeCategory   = parameter{name: "category", description: "Slug of a category. Returns only events about its tools; a tool that moved matches both categories, and a comparison those of both tools."}
+	changedSlug      = parameter{name: "slug", description: "Returns only events about the tool or comparison with this slug."}
+	syncPageSize     = parameter{name: "limit", description: "Number of documents per page.", min: 1, max: 100}
+	documentCategory = parameter{name: "category", description: "Slug of a category. Returns only documents of its tools; an unknown category returns an empty list."}
+	syncToken        = parameter{name: "sync", description: "`next_sync` of an earlier response with the same `category`. Returns only what changed since. 410 if its release can no longer be read: then read the whole set again.", pattern: `^[A-Za-z0-9_-]{24,600}$`}
+	since            = parameter{name: "since", description: "Returns only events published on or after this day (UTC)."}
 )
 
 // route is one path and the operation that it runs.
@@ -107,6 +114,7 @@ type route struct {
 	deprecated  string // day since when it is deprecated (YYYY-MM-DD), or ""
 	sunset      string // day when it will be removed, or ""
 	bulk        bool   // the whole list can be downloaded
+	pinned      bool   // its links to other pages select the release
 }
 
 //go:embed queries/*.graphql

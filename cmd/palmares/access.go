@@ -75,7 +75,7 @@ func (a *access) caller(r *http.Request) quota.Caller {
 // usesQuota reports whether a request is for catalog data.
 func usesQuota(r *http.Request) bool {
 	path := r.URL.Path
-	return path == "/graphql" || strings.HasPrefix(path, "/api/embeddings/") ||
+	return path == "/graphql" || path == "/api/embeddings" || strings.HasPrefix(path, "/api/embeddings/") ||
 		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath && path != rest.YAMLPath
 }
 

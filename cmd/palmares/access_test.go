@@ -24,6 +24,7 @@ import (
 var interfaces = []struct{ name, method, path, body string }{
 	{"REST", http.MethodGet, "/api/v1/stats", ""},
 	{"embeddings", http.MethodGet, "/api/embeddings/plume", ""},
+	{"all embeddings", http.MethodGet, "/api/embeddings", ""},
 	{"GraphQL", http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`},
 }
 
@@ -107,7 +108,7 @@ func TestKeysAndQuotas(t *testing.T) {
 				// An address has a quota of 100 requests a day. Other addresses have
 				// their own.
 				status := 200
-				if api.name == "embeddings" {
+				if strings.HasSuffix(api.name, "embeddings") {
 					status = 401
 				}
 				from := fmt.Sprintf("203.0.113.%d", i)
@@ -131,7 +132,7 @@ func TestKeysAndQuotas(t *testing.T) {
 					})
 				}
 				all.Wait()
-				if api.name == "embeddings" { // requests without the required key do not count
+				if strings.HasSuffix(api.name, "embeddings") { // requests without the required key do not count
 					if granted.Load() != 200 {
 						t.Errorf("got %d of 200 responses with 401, want all", granted.Load())
 					}

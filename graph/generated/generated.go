@@ -43,6 +43,7 @@ type QueryResolver interface {
 	ComparisonConnection(ctx context.Context, category *string, tool *string, winner *string, updatedSince *string, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
 	ComparisonGroups(ctx context.Context, by model.ComparisonGroupKey, category *string, tool *string, winner *string, updatedSince *string, updatedBefore *string, sort model.ComparisonGroupSort, limit int) ([]*model.ComparisonGroup, error)
 	Embeddings(ctx context.Context, slug string) (*model.EmbeddingsDocument, error)
+	EmbeddingsSync(ctx context.Context, category *string, sync *string, page int, limit int) (*model.EmbeddingsSyncPage, error)
 	ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error)
 	Node(ctx context.Context, id string) (model.Node, error)
 	Nodes(ctx context.Context, ids []string) ([]model.Node, error)
@@ -388,7 +389,7 @@ enum ChangeType {
   comparatif_updated
   "A comparison was removed or unpublished."
   comparatif_removed
-  "The text chunks of a tool's review were added, changed or removed; see ` + "`" + `Tool.embeddings` + "`" + `."
+  "The embeddings document of a tool was added, changed or removed; ` + "`" + `Change.fields` + "`" + ` is ` + "`" + `chunks` + "`" + ` (the text changed), ` + "`" + `metadata` + "`" + ` or both. See ` + "`" + `Tool.embeddings` + "`" + `."
   embeddings_changed
 }
 
@@ -408,7 +409,7 @@ type Change implements Node {
   category: String
   "The slug of the category that a tool moved from or, for a comparison, of the second tool's category; otherwise null."
   otherCategory: String
-  "The names of the changed fields in the REST API; empty unless the event is an update."
+  "The names of the changed fields in the REST API; empty unless the event is an update. For ` + "`" + `embeddings_changed` + "`" + `: ` + "`" + `chunks` + "`" + `, ` + "`" + `metadata` + "`" + ` or both."
   fields: [String!]!
   "The object before the change, as in the REST API; null if it did not exist."
   before: JSON
@@ -602,6 +603,59 @@ type ComparisonEdge {
     "The slug of the tool."
     slug: String!
   ): EmbeddingsDocument
+}
+
+extend type Query {
+  """
+  Embeddings documents by page, sorted by slug, to fill a vector index and to keep
+  it in sync. Without ` + "`" + `sync` + "`" + `: all documents. With ` + "`" + `sync` + "`" + `: what changed since that
+  token was issued. Requires an API key.
+  """
+  embeddingsSync(
+    "Only documents of tools in the category with this slug. A token is only valid with the category it was issued for."
+    category: String
+    "` + "`" + `nextSync` + "`" + ` of an earlier response: only what changed since."
+    sync: String
+    "The number of the page, from 1 to 1,000,000. Read all pages from one release: see ` + "`" + `@asOf` + "`" + `."
+    page: Int! = 1
+    "The number of items per page, from 1 to 100."
+    limit: Int! = 50
+  ): EmbeddingsSyncPage!
+}
+
+"A page of embeddings documents, or of changes to them."
+type EmbeddingsSyncPage {
+  "The items of this page; empty after the last page."
+  items: [EmbeddingsChange!]!
+  "The position of the page."
+  meta: PageInfoByNumber!
+  "The token to pass as ` + "`" + `sync` + "`" + ` next time; null except on the last page and after it. It does not expire while its release can be read."
+  nextSync: String
+}
+
+"A document to store in place of its former version, or one to delete."
+union EmbeddingsChange = EmbeddingsDocument | EmbeddingsDeletion
+
+"A document to delete from a vector index."
+type EmbeddingsDeletion {
+  "The slug of the tool."
+  slug: String!
+  "Always true."
+  deleted: Boolean!
+  "Why there is no document any more."
+  reason: EmbeddingsDeletionReason!
+}
+
+"The reasons why a document must be deleted."
+enum EmbeddingsDeletionReason {
+  "The tool was retired."
+  retired
+  "The tool was removed from the catalog."
+  removed
+  "The tool is no longer among those with a document."
+  left_set
+  "The tool is no longer in the given category."
+  left_filter
 }
 
 "The review of a tool, split into text chunks for a retrieval pipeline. Only the most important tools have one."
@@ -1794,6 +1848,18 @@ func (ec *executionContext) childFields_EmbeddingsDocument(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type EmbeddingsDocument", field.Name)
 }
 
+func (ec *executionContext) childFields_EmbeddingsSyncPage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "items":
+		return ec.fieldContext_EmbeddingsSyncPage_items(ctx, field)
+	case "meta":
+		return ec.fieldContext_EmbeddingsSyncPage_meta(ctx, field)
+	case "nextSync":
+		return ec.fieldContext_EmbeddingsSyncPage_nextSync(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EmbeddingsSyncPage", field.Name)
+}
+
 func (ec *executionContext) childFields_Feed(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "release":
@@ -2803,6 +2869,44 @@ func (ec *executionContext) field_Query_comparisons_args(ctx context.Context, ra
 		return nil, err
 	}
 	args["limit"] = arg6
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_embeddingsSync_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "category",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["category"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "sync",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["sync"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "page",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["page"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg3
 	return args, nil
 }
 
@@ -4330,6 +4434,50 @@ func (ec *executionContext) fieldContext_Query_embeddings(ctx context.Context, f
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_embeddings_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_embeddingsSync(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_embeddingsSync(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().EmbeddingsSync(ctx, fc.Args["category"].(*string), fc.Args["sync"].(*string), fc.Args["page"].(int), fc.Args["limit"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.EmbeddingsSyncPage) graphql.Marshaler {
+			return ec.marshalNEmbeddingsSyncPage2ᚖpalmaresᚋgraphᚋmodelᚐEmbeddingsSyncPage(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_embeddingsSync(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EmbeddingsSyncPage(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_embeddingsSync_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -6555,6 +6703,33 @@ func (ec *executionContext) _ComparedTool(ctx context.Context, sel ast.Selection
 	}
 }
 
+func (ec *executionContext) _EmbeddingsChange(ctx context.Context, sel ast.SelectionSet, obj model.EmbeddingsChange) graphql.Marshaler {
+	switch obj := (obj).(type) {
+	case nil:
+		return graphql.Null
+	case model.EmbeddingsDocument:
+		return ec._EmbeddingsDocument(ctx, sel, &obj)
+	case *model.EmbeddingsDocument:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._EmbeddingsDocument(ctx, sel, obj)
+	case model.EmbeddingsDeletion:
+		return ec._EmbeddingsDeletion(ctx, sel, &obj)
+	case *model.EmbeddingsDeletion:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._EmbeddingsDeletion(ctx, sel, obj)
+	default:
+		if typedObj, ok := obj.(graphql.Marshaler); ok {
+			return typedObj
+		} else {
+			panic(fmt.Errorf("unexpected type %T; non-generated variants of EmbeddingsChange must implement graphql.Marshaler", obj))
+		}
+	}
+}
+
 func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj model.Node) graphql.Marshaler {
 	switch obj := (obj).(type) {
 	case nil:
@@ -6932,6 +7107,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				}()
 				res = ec._Query_embeddings(ctx, field)
 				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "embeddingsSync":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_embeddingsSync(ctx, field)
+				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -7876,6 +8073,36 @@ func (ec *executionContext) marshalNDateTime2timeᚐTime(ctx context.Context, se
 		}
 	}
 	return res
+}
+
+func (ec *executionContext) marshalNEmbeddingsChange2palmaresᚋgraphᚋmodelᚐEmbeddingsChange(ctx context.Context, sel ast.SelectionSet, v model.EmbeddingsChange) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._EmbeddingsChange(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNEmbeddingsDeletionReason2palmaresᚋgraphᚋmodelᚐEmbeddingsDeletionReason(ctx context.Context, v any) (model.EmbeddingsDeletionReason, error) {
+	var res model.EmbeddingsDeletionReason
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNEmbeddingsDeletionReason2palmaresᚋgraphᚋmodelᚐEmbeddingsDeletionReason(ctx context.Context, sel ast.SelectionSet, v model.EmbeddingsDeletionReason) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNEmbeddingsSyncPage2ᚖpalmaresᚋgraphᚋmodelᚐEmbeddingsSyncPage(ctx context.Context, sel ast.SelectionSet, v *model.EmbeddingsSyncPage) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._EmbeddingsSyncPage(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNFeed2ᚖpalmaresᚋgraphᚋmodelᚐFeed(ctx context.Context, sel ast.SelectionSet, v *model.Feed) graphql.Marshaler {
@@ -10133,7 +10360,77 @@ func (ec *executionContext) fieldContext_ComparisonPage_meta(_ context.Context, 
 	return &graphql.FieldContext{Object: "ComparisonPage", Field: field}, nil
 }
 
-var embeddingsDocumentImplementors = []string{"EmbeddingsDocument"}
+var embeddingsDeletionImplementors = []string{"EmbeddingsDeletion", "EmbeddingsChange"}
+
+func (ec *executionContext) _EmbeddingsDeletion(ctx context.Context, sel ast.SelectionSet, obj *model.EmbeddingsDeletion) graphql.Marshaler {
+	b, ok := ec.appendEmbeddingsDeletion(ctx, nil, fields.Collect(ec.OperationContext, sel, embeddingsDeletionImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendEmbeddingsDeletionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.EmbeddingsDeletion) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, embeddingsDeletionImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendEmbeddingsDeletion(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendEmbeddingsDeletion reports whether no field that must have a value is null.
+func (ec *executionContext) appendEmbeddingsDeletion(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.EmbeddingsDeletion) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "EmbeddingsDeletion")
+		case "slug":
+			b = appendText(b, string(obj.Slug))
+		case "deleted":
+			b = strconv.AppendBool(b, obj.Deleted)
+		case "reason":
+			b = appendText(b, string(obj.Reason))
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDeletion_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDeletion", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDeletion_deleted(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDeletion", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDeletion_reason(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDeletion", Field: field}, nil
+}
+
+var embeddingsDocumentImplementors = []string{"EmbeddingsDocument", "EmbeddingsChange"}
 
 func (ec *executionContext) _EmbeddingsDocument(ctx context.Context, sel ast.SelectionSet, obj *model.EmbeddingsDocument) graphql.Marshaler {
 	b, ok := ec.appendEmbeddingsDocument(ctx, nil, fields.Collect(ec.OperationContext, sel, embeddingsDocumentImplementors), obj)
@@ -10225,6 +10522,83 @@ func (ec *executionContext) fieldContext_EmbeddingsDocument_chunkCount(_ context
 
 func (ec *executionContext) fieldContext_EmbeddingsDocument_chunks(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+var embeddingsSyncPageImplementors = []string{"EmbeddingsSyncPage"}
+
+func (ec *executionContext) _EmbeddingsSyncPage(ctx context.Context, sel ast.SelectionSet, obj *model.EmbeddingsSyncPage) graphql.Marshaler {
+	b, ok := ec.appendEmbeddingsSyncPage(ctx, nil, fields.Collect(ec.OperationContext, sel, embeddingsSyncPageImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendEmbeddingsSyncPageList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.EmbeddingsSyncPage) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, embeddingsSyncPageImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendEmbeddingsSyncPage(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendEmbeddingsSyncPage reports whether no field that must have a value is null.
+func (ec *executionContext) appendEmbeddingsSyncPage(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.EmbeddingsSyncPage) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "EmbeddingsSyncPage")
+		case "items":
+			b, ok = appendMarshaler(b, ec.marshalNEmbeddingsChange2ᚕpalmaresᚋgraphᚋmodelᚐEmbeddingsChangeᚄ(ctx, field.Selections, obj.Items))
+		case "meta":
+			b, ok = ec.appendPageInfoByNumber(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
+		case "nextSync":
+			if obj.NextSync == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.NextSync))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsSyncPage_items(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsSyncPage", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsSyncPage_meta(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsSyncPage", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsSyncPage_nextSync(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsSyncPage", Field: field}, nil
 }
 
 var feedImplementors = []string{"Feed"}
@@ -12839,6 +13213,17 @@ func (ec *executionContext) marshalNComparisonGroup2ᚕᚖpalmaresᚋgraphᚋmod
 		return graphql.Null
 	}
 	return &encoded{b}
+}
+
+func (ec *executionContext) marshalNEmbeddingsChange2ᚕpalmaresᚋgraphᚋmodelᚐEmbeddingsChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.EmbeddingsChange) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNEmbeddingsChange2palmaresᚋgraphᚋmodelᚐEmbeddingsChange(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
 }
 
 func (ec *executionContext) marshalNMover2ᚕᚖpalmaresᚋgraphᚋmodelᚐMoverᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Mover) graphql.Marshaler {

@@ -35,6 +35,11 @@ type ComparedTool interface {
 	GetChanges() *ChangeConnection
 }
 
+// A document to store in place of its former version, or one to delete.
+type EmbeddingsChange interface {
+	IsEmbeddingsChange()
+}
+
 // An object with a global identifier.
 type Node interface {
 	IsNode()
@@ -83,7 +88,7 @@ type Change struct {
 	Category *string `json:"category,omitempty"`
 	// The slug of the category that a tool moved from or, for a comparison, of the second tool's category; otherwise null.
 	OtherCategory *string `json:"otherCategory,omitempty"`
-	// The names of the changed fields in the REST API; empty unless the event is an update.
+	// The names of the changed fields in the REST API; empty unless the event is an update. For `embeddings_changed`: `chunks`, `metadata` or both.
 	Fields []string `json:"fields"`
 	// The object before the change, as in the REST API; null if it did not exist.
 	Before json.RawMessage `json:"before,omitempty"`
@@ -229,6 +234,18 @@ type ComparisonPage struct {
 	Meta *PageInfoByNumber `json:"meta"`
 }
 
+// A document to delete from a vector index.
+type EmbeddingsDeletion struct {
+	// The slug of the tool.
+	Slug string `json:"slug"`
+	// Always true.
+	Deleted bool `json:"deleted"`
+	// Why there is no document any more.
+	Reason EmbeddingsDeletionReason `json:"reason"`
+}
+
+func (EmbeddingsDeletion) IsEmbeddingsChange() {}
+
 // The review of a tool, split into text chunks for a retrieval pipeline. Only the most important tools have one.
 type EmbeddingsDocument struct {
 	// The slug of the tool.
@@ -245,6 +262,18 @@ type EmbeddingsDocument struct {
 	ChunkCount int `json:"chunkCount"`
 	// The chunks, one for each section of the review, in the order of the review.
 	Chunks []*Chunk `json:"chunks"`
+}
+
+func (EmbeddingsDocument) IsEmbeddingsChange() {}
+
+// A page of embeddings documents, or of changes to them.
+type EmbeddingsSyncPage struct {
+	// The items of this page; empty after the last page.
+	Items []EmbeddingsChange `json:"items"`
+	// The position of the page.
+	Meta *PageInfoByNumber `json:"meta"`
+	// The token to pass as `sync` next time; null except on the last page and after it. It does not expire while its release can be read.
+	NextSync *string `json:"nextSync,omitempty"`
 }
 
 // The release that a response is from: the newest, or the one in `@asOf`.
@@ -965,7 +994,7 @@ const (
 	ChangeTypeComparatifUpdated ChangeType = "comparatif_updated"
 	// A comparison was removed or unpublished.
 	ChangeTypeComparatifRemoved ChangeType = "comparatif_removed"
-	// The text chunks of a tool's review were added, changed or removed; see `Tool.embeddings`.
+	// The embeddings document of a tool was added, changed or removed; `Change.fields` is `chunks` (the text changed), `metadata` or both. See `Tool.embeddings`.
 	ChangeTypeEmbeddingsChanged ChangeType = "embeddings_changed"
 )
 
@@ -1145,6 +1174,70 @@ func (e *ComparisonGroupSort) UnmarshalJSON(b []byte) error {
 }
 
 func (e ComparisonGroupSort) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// The reasons why a document must be deleted.
+type EmbeddingsDeletionReason string
+
+const (
+	// The tool was retired.
+	EmbeddingsDeletionReasonRetired EmbeddingsDeletionReason = "retired"
+	// The tool was removed from the catalog.
+	EmbeddingsDeletionReasonRemoved EmbeddingsDeletionReason = "removed"
+	// The tool is no longer among those with a document.
+	EmbeddingsDeletionReasonLeftSet EmbeddingsDeletionReason = "left_set"
+	// The tool is no longer in the given category.
+	EmbeddingsDeletionReasonLeftFilter EmbeddingsDeletionReason = "left_filter"
+)
+
+var AllEmbeddingsDeletionReason = []EmbeddingsDeletionReason{
+	EmbeddingsDeletionReasonRetired,
+	EmbeddingsDeletionReasonRemoved,
+	EmbeddingsDeletionReasonLeftSet,
+	EmbeddingsDeletionReasonLeftFilter,
+}
+
+func (e EmbeddingsDeletionReason) IsValid() bool {
+	switch e {
+	case EmbeddingsDeletionReasonRetired, EmbeddingsDeletionReasonRemoved, EmbeddingsDeletionReasonLeftSet, EmbeddingsDeletionReasonLeftFilter:
+		return true
+	}
+	return false
+}
+
+func (e EmbeddingsDeletionReason) String() string {
+	return string(e)
+}
+
+func (e *EmbeddingsDeletionReason) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = EmbeddingsDeletionReason(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid EmbeddingsDeletionReason", str)
+	}
+	return nil
+}
+
+func (e EmbeddingsDeletionReason) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *EmbeddingsDeletionReason) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e EmbeddingsDeletionReason) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -7,6 +7,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/comparison"
 	"palmares/ent/tool"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
 
@@ -16,6 +17,7 @@ type catalog struct {
 	release     *ent.Release // nil before the first import
 	categories  map[string]*ent.Category
 	tools       map[string]storedTool // active and retired
+	documents   map[string]string     // metadata of the embeddings documents
 	comparisons map[string]string     // fingerprints
 	active      int                   // tools
 }
@@ -30,6 +32,7 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 	c := &catalog{
 		categories:  map[string]*ent.Category{},
 		tools:       map[string]storedTool{},
+		documents:   map[string]string{},
 		comparisons: map[string]string{},
 	}
 	var err error
@@ -56,6 +59,13 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	members, err := tx.Tool.Query().Where(tool.InEmbeddings(true)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range members {
+		c.documents[row.ID] = record.DocumentMetadata(record.FromRow[Tool](row))
 	}
 	err = inPages(func(after string) ([]*ent.Comparison, error) {
 		return tx.Comparison.Query().Where(comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).

@@ -153,14 +153,14 @@ func TestEmbeddingsSet(t *testing.T) {
 		publish(t, s, catalogOf("2026-11-01",
 			newTool("tier-1", is(1, false, 2)), newTool("tier-1-unscored", is(1, false, -1)), newTool("score-8", is(3, false, 8)),
 			newTool("score-7-9", is(3, true, 7.9)), newTool("tier-2-mainstream", is(2, true, 3)), newTool("tier-2", is(2, false, 7)),
-			newTool("spare", is(3, false, 1)), newRetired("old")))
+			newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *feed.Tool) { t.Sections = nil }), newRetired("old")))
 		expect(t, "the set", set(t, s), []string{"score-8", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 
 		// One text changes, one tool leaves the set, and one joins it.
 		publish(t, s, catalogOf("2026-11-02",
 			newTool("tier-1", is(1, false, 2), func(t *feed.Tool) { t.Sections[0].Text = "Mieux." }), newTool("tier-1-unscored", is(1, false, -1)),
 			newTool("score-8", is(3, false, 7)), newTool("score-7-9", is(3, true, 8.1)), newTool("tier-2-mainstream", is(2, true, 3)),
-			newTool("tier-2", is(2, false, 7)), newTool("spare", is(3, false, 1)), newRetired("old")))
+			newTool("tier-2", is(2, false, 7)), newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *feed.Tool) { t.Sections = nil }), newRetired("old")))
 		expect(t, "the set after", set(t, s), []string{"score-7-9", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 		changes := slices.DeleteFunc(journalOf(t, s, 2), func(e string) bool { return !strings.HasPrefix(e, "embeddings.") })
 		expect(t, "changes", changes, []string{"embeddings.changed score-7-9", "embeddings.changed score-8", "embeddings.changed tier-1"})
@@ -180,7 +180,8 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 				}
 			}))
 		}
-		return records
+		// Tools without a review take no place.
+		return append(records, newTool("no-review", func(t *feed.Tool) { t.Tier, t.Sections = 1, nil }))
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, catalogOf("2026-11-01", many(5)...))
@@ -200,6 +201,47 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 		publish(t, s, catalogOf("2026-11-02", many(5)[1:]...))
 		expect(t, "after one was removed", []bool{in("m300"), in("m301")}, []bool{true, false})
 		expect(t, "journal", journalOf(t, s, 5), []string{"tool.removed m000", "embeddings.changed m000", "embeddings.changed m300"})
+	})
+}
+
+// Events say whether the chunks or the metadata of a document differ.
+func TestEmbeddingsEventFields(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		first := func(t *feed.Tool) { t.Tier = 1 }
+		fieldsOf := func(change ...func(*feed.Tool)) string {
+			t.Helper()
+			report := publish(t, s, feedtest.Catalog("2026-11-01", newTool("plume", append([]func(*feed.Tool){first}, change...)...)))
+			if report.Release == 0 {
+				return "no release"
+			}
+			events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Types: []string{journal.EventEmbeddingsChanged}, From: report.Release, Limit: 10})
+			testkit.Check(t, err)
+			var all []string
+			for _, e := range events {
+				all = append(all, strings.Join(e.Fields, "+"))
+				if strings.Contains(string(e.JSON()), `"metadata":"`) {
+					t.Errorf("got %s, want an event without the stored digest", e.JSON())
+				}
+				for _, name := range []string{"chunks", "metadata"} {
+					found, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Fields: []string{name}, From: report.Release, Limit: 10})
+					testkit.Check(t, err)
+					expect(t, "events of "+name, len(found) > 0, slices.Contains(e.Fields, name))
+				}
+			}
+			return strings.Join(all, " ")
+		}
+		text := func(t *feed.Tool) { t.Sections[0].Text = "Mieux." }
+		score := func(t *feed.Tool) { s := 3.5; t.Score = &s }
+		avis := func(t *feed.Tool) { url := "https://palmares.example/avis/plume"; t.AvisURL = &url }
+		expect(t, "new", fieldsOf(), "chunks+metadata")
+		expect(t, "the same", fieldsOf(), "no release")
+		expect(t, "tagline", fieldsOf(func(t *feed.Tool) { t.Tagline = "Autre." }), "")
+		expect(t, "score", fieldsOf(score), "metadata")
+		expect(t, "text", fieldsOf(score, text), "chunks")
+		expect(t, "text and URL", fieldsOf(score, avis), "chunks+metadata")
+		expect(t, "category", fieldsOf(score, avis, func(t *feed.Tool) { t.Category = "voix" }), "metadata")
+		expect(t, "leaves", fieldsOf(func(t *feed.Tool) { t.Tier = 3 }), "chunks+metadata")
+		expect(t, "not in the set", fieldsOf(text, func(t *feed.Tool) { t.Tier = 3 }), "")
 	})
 }
 

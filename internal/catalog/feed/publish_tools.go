@@ -276,10 +276,10 @@ func (p *publication) updateEmbeddings(ctx context.Context) error {
 		stored, line := p.stored.tools[slug], p.snap.tools[slug]
 		entry := journal.Entry{Kind: journal.EmbeddingsChanged, Event: journal.EventEmbeddingsChanged, Slug: slug}
 		if stored.inEmbeddings {
-			entry.Before = documentState(stored.sectionsHash)
+			entry.Before = documentState(stored.sectionsHash, p.stored.documents[slug])
 		}
 		if line != nil && line.inEmbeddings {
-			entry.After = documentState(line.sectionsHash)
+			entry.After = documentState(line.sectionsHash, line.metadata)
 		}
 		if string(entry.Before) == string(entry.After) {
 			continue
@@ -288,7 +288,9 @@ func (p *publication) updateEmbeddings(ctx context.Context) error {
 		if err := p.record(ctx, entry); err != nil {
 			return err
 		}
-		marked[entry.After != nil] = append(marked[entry.After != nil], slug)
+		if member := entry.After != nil; member != stored.inEmbeddings {
+			marked[member] = append(marked[member], slug)
+		}
 	}
 	for member, slugs := range marked {
 		if err := p.archive(ctx, store.Tools, slugs); err != nil {
@@ -301,10 +303,13 @@ func (p *publication) updateEmbeddings(ctx context.Context) error {
 	return nil
 }
 
-func documentState(hash string) []byte {
+// documentState is an embeddings document as the journal stores it. Events show
+// the hash, and whether the metadata differs.
+func documentState(hash, metadata string) []byte {
 	return record.Encode(struct {
-		Hash string `json:"hash"`
-	}{hash})
+		Hash     string `json:"hash"`
+		Metadata string `json:"metadata"`
+	}{hash, metadata})
 }
 
 // newPrices returns the price changes that are not stored yet, oldest first:

@@ -43,9 +43,11 @@ type toolLine struct {
 	score        *float64
 	tier         record.Tier
 	mainstream   bool
+	reviewed     bool // has sections
 	sectionsHash string
 	historyHash  string
 	inEmbeddings bool
+	metadata     string // of the embeddings document; empty for tools that do not qualify
 }
 
 type comparisonLine struct {
@@ -116,10 +118,14 @@ func (s *snapshot) add(number int, rec record.Record, valid bool) {
 	case *Category:
 		s.categories[rec.Slug] = &categoryLine{line: at, category: rec}
 	case *Tool:
-		s.tools[rec.Slug] = &toolLine{
-			line: at, category: rec.Category, score: rec.Score, tier: rec.Tier, mainstream: rec.Mainstream,
+		tool := &toolLine{
+			line: at, category: rec.Category, score: rec.Score, tier: rec.Tier, mainstream: rec.Mainstream, reviewed: len(rec.Sections) > 0,
 			sectionsHash: record.SectionsHash(rec.Sections), historyHash: record.HistoryHash(rec.PriceHistory),
 		}
+		if tool.embeddingsGroup() != 0 {
+			tool.metadata = record.DocumentMetadata(rec)
+		}
+		s.tools[rec.Slug] = tool
 	case *Retired:
 		s.tools[rec.Slug] = &toolLine{line: at, retired: true, category: rec.Category, score: rec.Score}
 	case *Comparison:
@@ -194,10 +200,10 @@ func (s *snapshot) deriveStats() {
 const embeddingsLimit = 300
 
 // embeddingsGroup is the first of the three groups of the embeddings set that a
-// tool belongs to, or 0.
+// tool belongs to, or 0. A tool without a review has nothing to embed.
 func (t *toolLine) embeddingsGroup() int {
 	switch {
-	case t.retired:
+	case t.retired || !t.reviewed:
 		return 0
 	case t.tier == 1:
 		return 1

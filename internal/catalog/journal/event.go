@@ -100,7 +100,7 @@ func eventOf(row *ent.JournalEntry) (*Event, error) {
 		return nil, fmt.Errorf("journal entry %d, after: %w", row.ID, err)
 	}
 	e.Before, e.After = before.json, after.json
-	if e.Type == EventToolUpdated || e.Type == EventComparisonUpdated {
+	if updatable[e.Type] != nil {
 		e.Fields = []string{}
 		for _, name := range FieldNames {
 			if string(before.values[name]) != string(after.values[name]) {
@@ -116,9 +116,10 @@ var (
 	toolFields       = record.EventProperties[record.Tool]()
 	retiredFields    = record.EventProperties[record.Retired]()
 	comparisonFields = record.EventProperties[record.Comparison]()
+	documentFields   = []record.Property{{Name: "chunks"}, {Name: "metadata"}}
 	// FieldNames are the names of all fields that an event may list as changed, in
 	// the order in which it does.
-	FieldNames = names(toolFields, retiredFields, comparisonFields)
+	FieldNames = names(toolFields, retiredFields, comparisonFields, documentFields)
 )
 
 func names(lists ...[]record.Property) (all []string) {
@@ -130,8 +131,8 @@ func names(lists ...[]record.Property) (all []string) {
 	return all
 }
 
-// state is what an event shows of a record at one time. Values are only read
-// for tools and comparisons.
+// state is what an event shows of a record at one time, and the values that
+// decide which fields differ.
 type state struct {
 	json   jsontext.Value
 	values map[string]jsontext.Value
@@ -144,12 +145,16 @@ func readState(event string, stored *string) (s state, err error) {
 		return s, nil
 	}
 	noun, _, _ := strings.Cut(event, ".")
-	if noun != "tool" && noun != "comparatif" {
+	if noun != "tool" && noun != "comparatif" && noun != "embeddings" {
 		return state{json: jsontext.Value(*stored)}, nil
 	}
 	var values map[string]jsontext.Value
 	if err := json.Unmarshal([]byte(*stored), &values); err != nil {
 		return s, err
+	}
+	if noun == "embeddings" { // old entries have no metadata
+		return state{json: jsontext.Value(`{"hash":` + string(values["hash"]) + "}"),
+			values: map[string]jsontext.Value{"chunks": values["hash"], "metadata": values["metadata"]}}, nil
 	}
 	fields := toolFields
 	if noun == "comparatif" {

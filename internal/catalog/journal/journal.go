@@ -41,7 +41,7 @@ const (
 	EventComparisonPublished = "comparatif.published"
 	EventComparisonUpdated   = "comparatif.updated"
 	EventComparisonRemoved   = "comparatif.removed" // or no longer published
-	EventEmbeddingsChanged   = "embeddings.changed" // the text to embed changed
+	EventEmbeddingsChanged   = "embeddings.changed" // or its metadata
 )
 
 // Events lists all types of events.

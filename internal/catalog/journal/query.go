@@ -217,6 +217,7 @@ func (q Query) updates(types []string) (updates []string) {
 var updatable = map[string][]string{
 	EventToolUpdated:       names(toolFields, retiredFields),
 	EventComparisonUpdated: names(comparisonFields),
+	EventEmbeddingsChanged: names(documentFields),
 }
 
 // changed matches updates of any of the fields. It compares the stored states as
@@ -225,6 +226,9 @@ func changed(event string, fields []string) predicate.JournalEntry {
 	value := func(state, name string) string {
 		if event == EventComparisonUpdated && name == "winner" {
 			return "coalesce(" + state + " ->> 'winner_name', " + state + " ->> 'winner')" // old entries have no name
+		}
+		if event == EventEmbeddingsChanged && name == "chunks" {
+			name = "hash"
 		}
 		return state + " ->> '" + name + "'"
 	}

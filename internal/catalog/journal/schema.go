@@ -76,7 +76,7 @@ var changes = map[string]struct {
 	EventComparisonPublished: {"A comparison was published.", null, ref("comparison"), nil},
 	EventComparisonUpdated:   {"A published comparison changed.", ref("comparison"), ref("comparison"), names(comparisonFields)},
 	EventComparisonRemoved:   {"A comparison was removed, or is no longer published.", ref("comparison"), null, nil},
-	EventEmbeddingsChanged:   {"The text of a tool's review was added, changed or removed: embed it again.", documents, documents, nil},
+	EventEmbeddingsChanged:   {"The embeddings document of a tool was added, changed or removed. Embed it again if `chunks` differ; otherwise update the metadata that you store with the vectors.", documents, documents, names(documentFields)},
 }
 
 // eventSchema returns the JSON Schema of a type of events.

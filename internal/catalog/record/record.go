@@ -231,6 +231,16 @@ func SectionsHash(sections []Section) string {
 	return "sha256-" + hex.EncodeToString(h.Sum(nil))
 }
 
+// DocumentMetadata identifies what the embeddings document of a tool has besides
+// its sections.
+func DocumentMetadata(t *Tool) string {
+	url := t.CanonicalURL
+	if t.AvisURL != nil {
+		url = *t.AvisURL
+	}
+	return digest(Encode([]any{t.Name, url, t.Category, t.Score, t.Verifiability, t.UpdatedAt}))
+}
+
 // HistoryHash is a hash over a set of price changes, whatever their order.
 func HistoryHash(history []PriceChange) string {
 	if len(history) == 0 {

@@ -168,6 +168,16 @@ func WithAllVersions(ctx context.Context) context.Context {
 	return context.WithValue(ctx, readingKey{}, &all)
 }
 
+// WithEarlier returns the context of a reading in which statements see a release
+// before the one that is read. They need a transaction.
+func WithEarlier(ctx context.Context, release int) context.Context {
+	reading, _ := ctx.Value(readingKey{}).(*readingState)
+	if reading == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, readingKey{}, &readingState{tx: reading.tx, earlier: release})
+}
+
 // Select runs a statement in a reading.
 func (s *Store) Select(ctx context.Context, text string, args ...any) (entsql.ColumnScanner, error) {
 	var rows entsql.Rows

@@ -291,8 +291,10 @@ func describe(event *journal.Event, before, after state, current string) (title 
 			title = name + ": its review is now available as text chunks"
 		case after == nil:
 			title = name + ": its review is no longer available as text chunks"
-		default:
+		case slices.Contains(event.Fields, "chunks"):
 			title = name + ": the text of its review changed"
+		default:
+			title = name + ": the metadata of its review chunks changed"
 		}
 	}
 	if len(lines) == 0 {

@@ -2,7 +2,9 @@ package guides_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +18,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -144,9 +147,6 @@ func TestGuidesAfterRelease(t *testing.T) {
 	installTools(t)
 	cfg := blackbox.Demo(t)
 	s := blackbox.Serve(t, cfg, "--demo")
-	key := blackbox.NewKey(t, cfg, "developer")
-	embeddings := newReader(t, cfg, s, "embeddings").saveAll("sync.py")
-	embeddings.key = key
 	dashboards := newReader(t, cfg, s, "dashboards").saveAll("live.mjs")
 	webhooks := newReader(t, cfg, s, "webhooks").saveAll("catchup.py")
 	caching := newReader(t, cfg, s, "caching").saveAll("cached.mjs")
@@ -156,8 +156,6 @@ func TestGuidesAfterRelease(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", command, got, want)
 		}
 	}
-	const sync = "API_KEY=YOUR_KEY python3 sync.py"
-	prints(embeddings, sync, "", "18 embedded, 0 deleted, 0 unchanged")
 	listening := dashboards.start("node live.mjs")
 	if err := listening.waitFor("release 1 of 2026-11-10: 48 tools"); err != nil {
 		t.Fatal(err)
@@ -167,13 +165,7 @@ func TestGuidesAfterRelease(t *testing.T) {
 	webhooks.shell("python3 catchup.py", "")
 	prints(caching, "node cached.mjs", "", "8 categories, updated")
 
-	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", revisedCatalog(t))))
-	wait.Until(t, "the release is served", func() bool {
-		_, body := s.Get(t, "/readyz")
-		return body["release"] == 2.0
-	})
-	prints(embeddings, sync, "", "1 embedded, 1 deleted, 16 unchanged")
-	prints(embeddings, sync, "", "0 embedded, 0 deleted, 17 unchanged")
+	publish(t, cfg, s, 2, revised(t, 2))
 	prints(dashboards, "node live.mjs", "tools", "release 2 of 2026-11-11: 47 tools")
 	if got := webhooks.shell("python3 catchup.py", ""); got == "0 events\n" {
 		t.Error("got no new events, want some")
@@ -191,23 +183,119 @@ func waitForFile(t *testing.T, path string) {
 	})
 }
 
-// revisedCatalog returns the demo catalog a day later, with a revised review of
-// one tool and without a tool that nothing else refers to.
-func revisedCatalog(t *testing.T) []byte {
+// publish imports a feed and waits until the server serves it.
+func publish(t *testing.T, cfg store.Config, s *blackbox.Server, release float64, feed []byte) {
 	t.Helper()
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", feed)))
+	wait.Until(t, "the release is served", func() bool {
+		_, body := s.Get(t, "/readyz")
+		return body["release"] == release
+	})
+}
+
+// revised returns the demo catalog as a later release has it. Release 2 has a new
+// review of plume and another score of aiguillage, and lacks a tool that nothing
+// else refers to. Release 3 also retires a tool and takes one out of the embeddings
+// set. Release 4 takes out another one instead.
+func revised(t *testing.T, release int) []byte {
+	t.Helper()
+	score := regexp.MustCompile(`"score":[0-9.]+`)
+	unimportant := func(line string) string {
+		return regexp.MustCompile(`"tier":[12]`).ReplaceAllString(score.ReplaceAllString(line, `"score":5`), `"tier":3`)
+	}
 	var feed []string
 	for line := range strings.Lines(string(demo.Catalog)) {
-		switch {
-		case strings.HasPrefix(line, `{"type":"feed"`):
-			line = strings.Replace(line, "2026-11-10", "2026-11-11", 1)
-		case strings.HasPrefix(line, `{"type":"tool","slug":"plume",`):
-			line = strings.Replace(line, `{"section":"verdict","text":"`, `{"section":"verdict","text":"Nous l'avons relu. `, 1)
-		case strings.HasPrefix(line, `{"type":"tool","slug":"rushes-propres",`):
-			continue
+		var rec struct{ Type, Slug, Name, Category string }
+		testkit.Check(t, json.Unmarshal([]byte(line), &rec))
+		switch rec.Type {
+		case "feed":
+			line = strings.Replace(line, "2026-11-10", fmt.Sprintf("2026-11-%d", 9+release), 1)
+		case "tool":
+			switch {
+			case release == 4 && rec.Slug == "double-cloison":
+				line = unimportant(line)
+			case release == 4:
+			case rec.Slug == "plume":
+				line = strings.Replace(line, `{"section":"verdict","text":"`, `{"section":"verdict","text":"Nous l'avons relu. `, 1)
+			case rec.Slug == "aiguillage":
+				line = score.ReplaceAllString(line, `"score":8.05`)
+			case rec.Slug == "rushes-propres":
+				line = ""
+			case release == 3 && rec.Slug == "pixel-argile":
+				line = unimportant(line)
+			case release == 3 && rec.Slug == "echo-alcove":
+				line = fmt.Sprintf(`{"type":"cimetiere","slug":%q,"name":%q,"category":%q,"reason":"mort","retired_at":"2026-11-11","note":"Fermé."}`+"\n", rec.Slug, rec.Name, rec.Category)
+			}
 		}
 		feed = append(feed, line)
 	}
 	return []byte(strings.Join(feed, ""))
+}
+
+// The vector store of the guide has exactly the documents of each release.
+func TestGuideKeepsVectorStoreInSync(t *testing.T) {
+	t.Parallel()
+	installTools(t)
+	cfg := blackbox.Demo(t)
+	s := blackbox.Serve(t, cfg, "--demo")
+	r := newReader(t, cfg, s, "embeddings").saveAll("sync.mjs")
+	r.key = blackbox.NewKey(t, cfg, "developer")
+	for _, b := range r.blocks {
+		if strings.HasPrefix(b.text, "npm install") {
+			testkit.Check(t, r.run(b))
+		}
+	}
+	testkit.Check(t, os.WriteFile(filepath.Join(r.dir, "dump.mjs"), []byte(`
+		import { PGlite } from "@electric-sql/pglite";
+		import { vector } from "@electric-sql/pglite/vector";
+		const db = new PGlite("vectors", { extensions: { vector } });
+		const { rows } = await db.query("SELECT slug, section, text, metadata FROM chunks WHERE embedding IS NOT NULL");
+		console.log(JSON.stringify(rows));
+		await db.close();`), 0o600))
+	synced := func(want string) {
+		t.Helper()
+		if got := strings.TrimSpace(r.shell("API_KEY=YOUR_KEY node sync.mjs", "")); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		stored := map[string]string{}
+		var rows []struct {
+			Slug, Section, Text string
+			Metadata            map[string]any
+		}
+		testkit.Check(t, json.Unmarshal([]byte(r.shell("node dump.mjs", "")), &rows))
+		for _, row := range rows {
+			stored[row.Slug+"#"+row.Section] = fmt.Sprint(row.Text, row.Metadata)
+		}
+		served := map[string]string{}
+		_, catalog := s.Get(t, "/api/v1/tools?limit=200")
+		for _, tool := range catalog["data"].([]any) {
+			slug := tool.(map[string]any)["slug"].(string)
+			response := s.Call(t, http.MethodGet, "/api/embeddings/"+slug, "", "Authorization", "Bearer "+r.key)
+			var document struct {
+				Chunks []struct {
+					ID, Text string
+					Metadata map[string]any
+				}
+			}
+			testkit.Check(t, json.Unmarshal([]byte(blackbox.ReadAll(t, response.Body)), &document))
+			for _, chunk := range document.Chunks {
+				served[slug+"#"+chunk.ID] = fmt.Sprint(chunk.Text, chunk.Metadata)
+			}
+		}
+		if len(served) == 0 || !maps.Equal(stored, served) {
+			t.Errorf("vector store: got %d chunks %v, want those of the catalog, %d chunks %v", len(stored), stored, len(served), served)
+		}
+	}
+	synced("18 embedded, 0 updated, 0 deleted")
+	publish(t, cfg, s, 2, revised(t, 2))
+	synced("1 embedded, 1 updated, 1 deleted")
+	publish(t, cfg, s, 3, revised(t, 3))
+	synced("0 embedded, 0 updated, 2 deleted")
+	synced("0 embedded, 0 updated, 0 deleted")
+	// Without the history, the token is too old and the whole set is read.
+	publish(t, cfg, s, 4, revised(t, 4))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "history", "prune", "--before", "4", "--yes"))
+	synced("4 embedded, 13 updated, 1 deleted")
 }
 
 // Programs from the guides stop when the quota is used up.

@@ -1,0 +1,277 @@
+package rest_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// vectorIndex is what a client stores: documents by slug, and the token.
+type vectorIndex struct {
+	documents map[string]string
+	reasons   map[string]string // of the last deletions
+	token     string
+}
+
+var nextPage = regexp.MustCompile(`<https://palmares\.example([^>]*)>; rel="next"`)
+
+// read follows a path from page to page. between runs after the first page.
+func (x *vectorIndex) read(t *testing.T, handler http.Handler, path string, between func()) (pages int) {
+	t.Helper()
+	x.reasons, x.token = map[string]string{}, ""
+	for ; path != ""; pages++ {
+		if x.token != "" {
+			t.Fatalf("%s: got next_sync before the last page, want it on the last only", path)
+		}
+		got := get(handler, path)
+		var body struct {
+			Data     []map[string]any
+			NextSync *string `json:"next_sync"`
+		}
+		if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || got.Code != 200 {
+			t.Fatalf("%s: got %d %s, want a page", path, got.Code, got.Body)
+		}
+		for _, item := range body.Data {
+			slug := item["slug"].(string)
+			if item["deleted"] == true {
+				if x.documents[slug] == "" {
+					t.Errorf("%s: got the deletion of %s, want only documents of the client", path, slug)
+				}
+				delete(x.documents, slug)
+				x.reasons[slug] = item["reason"].(string)
+				continue
+			}
+			document, err := json.Marshal(item)
+			testkit.Check(t, err)
+			if x.documents[slug] == string(document) {
+				t.Errorf("%s: got %s, which did not change", path, slug)
+			}
+			x.documents[slug] = string(document)
+		}
+		if body.NextSync != nil {
+			x.token = *body.NextSync
+		}
+		path = ""
+		if next := nextPage.FindStringSubmatch(got.Header().Get("Link")); next != nil {
+			path = next[1]
+		}
+		if pages == 0 && between != nil {
+			between()
+		}
+	}
+	return pages
+}
+
+// differ returns which documents two clients do not have in common, and whether
+// their tokens differ.
+func (x *vectorIndex) differ(other *vectorIndex) (what []string) {
+	for _, pair := range [][2]*vectorIndex{{x, other}, {other, x}} {
+		for slug, document := range pair[0].documents {
+			if pair[1].documents[slug] != document {
+				what = append(what, slug)
+			}
+		}
+	}
+	if x.token != other.token {
+		what = append(what, "next_sync")
+	}
+	return what
+}
+
+func (x *vectorIndex) clone() *vectorIndex {
+	return &vectorIndex{documents: maps.Clone(x.documents), token: x.token}
+}
+
+// randomReviews returns a feed of a few tools that often change, leave the
+// embeddings set, are retired or disappear.
+func randomReviews(random *rand.Rand, release int) []byte {
+	var records []any
+	for i := range 12 {
+		slug := fmt.Sprintf("t%02d", i)
+		switch random.IntN(10) {
+		case 0:
+			continue
+		case 1:
+			records = append(records, &feed.Retired{Slug: slug, Name: slug, Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé."})
+			continue
+		}
+		records = append(records, feedtest.Tool(slug, func(t *feed.Tool) {
+			t.Tier = feed.Tier(1 + random.IntN(2)) // the second is not in the set
+			t.Category = []string{"code", "voix"}[random.IntN(2)]
+			score := float64(5 + random.IntN(2))
+			t.Score = &score
+			t.Sections = []feed.Section{{Section: "verdict", Text: fmt.Sprint("Avis ", random.IntN(2))}, {Section: "prix", Text: "Juste."}}[:random.IntN(3)]
+		}))
+	}
+	return feedtest.Catalog(fmt.Sprintf("2026-02-%02d", release), records...)
+}
+
+// A client that syncs from any earlier release has the same documents as one
+// that reads the whole set.
+func TestSyncEqualsWholeSet(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		random := rand.New(rand.NewPCG(1, 2))
+		var handler http.Handler
+		publish := func(release int) {
+			_, err := feed.Import(t.Context(), s, bytes.NewReader(randomReviews(random, release)), feed.Options{Force: true})
+			testkit.Check(t, err)
+			handler = serving(t, s) // with an empty cache
+		}
+		reasons := map[string]int{}
+		clients := map[string][]*vectorIndex{}
+		for release := 1; release <= 12; release++ {
+			publish(release)
+			for _, category := range []string{"", "code", "voix"} {
+				path := "/api/embeddings?limit=3"
+				if category != "" {
+					path += "&category=" + category
+				}
+				whole := &vectorIndex{documents: map[string]string{}}
+				whole.read(t, handler, path, nil)
+				for slug, document := range whole.documents {
+					if one := get(handler, "/api/embeddings/"+slug).Body.String(); canonical(t, one) != document {
+						t.Errorf("release %d, %s: got %s, want %s", release, slug, document, one)
+					}
+				}
+				for from, client := range clients[category] {
+					synced := client.clone()
+					synced.read(t, handler, path+"&sync="+url.QueryEscape(client.token), nil)
+					if differ := synced.differ(whole); differ != nil {
+						t.Errorf("category %q, release %d from %d: got other documents of %v than the whole set has", category, release, from+1, differ)
+					}
+					for slug, reason := range synced.reasons {
+						reasons[reason]++
+						if want := reasonOf(handler, slug, category); reason != want {
+							t.Errorf("category %q, release %d from %d: got %s deleted because %s, want %s", category, release, from+1, slug, reason, want)
+						}
+					}
+				}
+				clients[category] = append(clients[category], whole)
+			}
+		}
+		for _, reason := range []string{"retired", "removed", "left_set", "left_filter"} {
+			if reasons[reason] == 0 {
+				t.Errorf("got no deletion because %s, want some: the test is too weak", reason)
+			}
+		}
+
+		// A release that is published between two pages changes nothing.
+		client := clients[""][0].clone()
+		want := clients[""][11]
+		pages := client.read(t, handler, "/api/embeddings?limit=2&sync="+client.token, func() { publish(13) })
+		if differ := client.differ(want); pages < 2 || differ != nil {
+			t.Errorf("release between pages: got %d pages with other documents of %v, want several with those of release 12", pages, differ)
+		}
+		newest := &vectorIndex{documents: map[string]string{}}
+		newest.read(t, handler, "/api/embeddings", nil)
+		client.read(t, handler, "/api/embeddings?sync="+client.token, nil)
+		if differ := client.differ(newest); differ != nil {
+			t.Errorf("after the last release: got other documents of %v than the whole set has", differ)
+		}
+	})
+}
+
+func canonical(t *testing.T, document string) string {
+	t.Helper()
+	var value any
+	testkit.Check(t, json.Unmarshal([]byte(document), &value))
+	encoded, err := json.Marshal(value)
+	testkit.Check(t, err)
+	return string(encoded)
+}
+
+// reasonOf finds out from other paths why a document is not in a set.
+func reasonOf(handler http.Handler, slug, category string) string {
+	if one := get(handler, "/api/embeddings/"+slug); one.Code == 200 {
+		if !strings.Contains(one.Body.String(), `"category":"`+category+`"`) {
+			return "left_filter"
+		}
+		return "" // it is in the set
+	}
+	if get(handler, "/api/v1/tools/"+slug).Code == 200 {
+		return "left_set"
+	}
+	if strings.Contains(get(handler, "/api/v1/cimetiere").Body.String(), `"slug":"`+slug+`"`) {
+		return "retired"
+	}
+	return "removed"
+}
+
+func TestSyncTokens(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler := serving(t, s)
+		publish := func(s *store.Store, day int) {
+			t.Helper()
+			tool := feedtest.Tool("plume", func(t *feed.Tool) { t.Tier, t.Price = 1, fmt.Sprintf("%d €/mois", day) })
+			_, err := feed.Import(t.Context(), s, bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool)), feed.Options{})
+			testkit.Check(t, err)
+		}
+		if got := get(handler, "/api/embeddings"); got.Body.String() != `{"data":[],"next_sync":null}` {
+			t.Errorf("before the first release: got %d %s, want nothing", got.Code, got.Body)
+		}
+		tokenAt := func(path string) string {
+			index := &vectorIndex{documents: map[string]string{}}
+			index.read(t, handler, path, nil)
+			return index.token
+		}
+		publish(s, 1)
+		handler = serving(t, s) // with an empty cache
+		first, ofCode := tokenAt("/api/embeddings"), tokenAt("/api/embeddings?category=code")
+		publish(s, 2)
+		handler = serving(t, s)
+		second := tokenAt("/api/embeddings")
+
+		other := testkit.Open(t, testkit.SQLite(t))
+		publish(other, 1)
+		elsewhere := &vectorIndex{documents: map[string]string{}}
+		elsewhere.read(t, serving(t, other), "/api/embeddings", nil)
+		publish(other, 2)
+		publish(other, 3)
+		future := &vectorIndex{documents: map[string]string{}}
+		future.read(t, serving(t, other), "/api/embeddings", nil)
+
+		decoded, err := base64.RawURLEncoding.DecodeString(first)
+		testkit.Check(t, err)
+		decoded[len(decoded)-3]++
+		check := func(query string, status int, wants ...string) {
+			t.Helper()
+			got := get(handler, "/api/embeddings?"+query)
+			if missing := slices.IndexFunc(wants, func(want string) bool { return !strings.Contains(got.Body.String(), want) }); got.Code != status || missing >= 0 {
+				t.Errorf("%s: got %d %s, want %d with %q", query, got.Code, got.Body, status, wants)
+			}
+		}
+		check("sync="+first, 200, `"data":[]`) // only a price changed
+		check("sync="+first+"&category=code", 400, "issued for all categories", "category=code")
+		check("sync="+ofCode, 400, "issued for category=code", "all categories")
+		check("sync="+first[:len(first)-4], 400, "complete and unchanged")
+		check("sync="+base64.RawURLEncoding.EncodeToString(decoded), 400, "complete and unchanged")
+		check("sync=AAAA", 400, "complete and unchanged")
+		check("sync="+strings.Repeat("A", 3000), 400, "sync")
+		check("sync="+elsewhere.token, 410, "release 1 of", "without sync")
+		check("sync="+future.token, 410, "release 3, which this catalog does not have", "without sync")
+		check("as_of=1&sync="+second, 400, "release 2", "Omit as_of")
+		check("as_of=1&sync="+first, 200, `"data":[]`, first)
+		check("limit=101", 400, "limit", "100")
+		check("format=csv", 200) // this path has no such parameter
+
+		publish(s, 3)
+		_, err = feed.Prune(t.Context(), s, 3)
+		testkit.Check(t, err)
+		handler = serving(t, s)
+		check("sync="+first, 410, "release 1, which can no longer be read; releases from 3 can", "without sync")
+	})
+}
