@@ -36,18 +36,22 @@ func (e *endpoint) examplePath(slugs exampleSlugs) string {
 	return strings.ReplaceAll(e.path, "{slug}", slugs[e.example])
 }
 
-// ExamplePaths returns example paths from the newest release, by path template, and
-// the release; it is 0 before the first import.
-func (h *Handler) ExamplePaths(ctx context.Context) (paths map[string]string, release int, err error) {
+// Samples returns examples from the newest release.
+func (h *Handler) Samples(ctx context.Context) (*params.Samples, error) {
 	slugs, result, err := h.findExamples(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	paths = map[string]string{}
+	samples := &params.Samples{Paths: map[string]string{}, Release: result.Release}
 	for _, e := range h.paths {
-		paths[e.path] = e.examplePath(slugs)
+		samples.Paths[e.path] = e.examplePath(slugs)
 	}
-	return paths, result.Release, nil
+	var found struct{ Categories []struct{ Slug string } }
+	err = json.Unmarshal(result.Data, &found)
+	for _, category := range found.Categories {
+		samples.Categories = append(samples.Categories, category.Slug)
+	}
+	return samples, err
 }
 
 // findExamples picks the best tool for each purpose and the newest comparison.
@@ -87,22 +91,6 @@ func (h *Handler) findExamples(ctx context.Context) (exampleSlugs, *graph.Result
 		slugs[anyComparison] = found.Comparisons.Items[0].Slug
 	}
 	return slugs, result, nil
-}
-
-// Operations returns all paths, in the order of the route table.
-func (h *Handler) Operations() []params.Operation {
-	var operations []params.Operation
-	for _, e := range h.paths {
-		o := params.Operation{
-			Path: e.path, Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs), Query: e.operation.Text,
-			Parameters: []params.Parameter{}, RequiresKey: e.requiresKey, Deprecated: e.ownDeprecation.String(),
-		}
-		for _, p := range e.parameters {
-			o.Parameters = append(o.Parameters, params.Parameter{Name: p.name, Description: p.description, InPath: p.inPath, Default: p.Default})
-		}
-		operations = append(operations, o)
-	}
-	return operations
 }
 
 // Explain returns the GraphQL operation and variables that a REST URL stands

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/params"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/rest"
@@ -121,8 +124,8 @@ func TestExamplesWithoutCatalog(t *testing.T) {
 	})
 	handler, _ := handlerOver(t, unreadable{})
 	check(t, handler)
-	if _, _, err := handler.ExamplePaths(t.Context()); err == nil {
-		t.Error("ExamplePaths: got no error from an unavailable database, want one")
+	if _, err := handler.Samples(t.Context()); err == nil {
+		t.Error("Samples: got no error from an unavailable database, want one")
 	}
 }
 
@@ -243,5 +246,54 @@ func TestOperations(t *testing.T) {
 	}
 	if got, want := rest.ExplorerPath("/api/v1/tools?a=b&c"), "/explorer?path=%2Fapi%2Fv1%2Ftools%3Fa%3Db%26c"; got != want {
 		t.Errorf("got explorer path %s, want %s", got, want)
+	}
+}
+
+// The reference describes every parameter and every object of a response.
+func TestReferenceIsComplete(t *testing.T) {
+	handler, _ := handlerOver(t, nil)
+	schemas := load(t, document(t)).Components.Schemas
+	objects := map[string]bool{}
+	for _, object := range handler.Objects() {
+		objects["`"+object.Name+"`"] = true
+		schema := schemas[object.Name]
+		if schema == nil || object.Description == "" {
+			t.Errorf("%s: got description %q, want one, and a schema in the OpenAPI document", object.Name, object.Description)
+			continue
+		}
+		for name := range schema.Value.Properties {
+			if !slices.ContainsFunc(object.Fields, func(f params.Field) bool { return f.Name == name && f.Type != "" }) {
+				t.Errorf("%s: got no field %s, want all", object.Name, name)
+			}
+		}
+		for _, value := range schema.Value.Enum {
+			if !slices.ContainsFunc(object.Fields, func(f params.Field) bool { return f.Name == value && f.Description != "" }) {
+				t.Errorf("%s: got no value %v, want all", object.Name, value)
+			}
+		}
+	}
+	for _, object := range handler.Objects() {
+		for _, field := range object.Fields {
+			for _, name := range regexp.MustCompile("`[^`]*`").FindAllString(field.Type, -1) {
+				if !objects[name] {
+					t.Errorf("%s.%s: got type %s, want an object of the reference", object.Name, field.Name, name)
+				}
+			}
+		}
+	}
+	for _, operation := range handler.Operations() {
+		if !objects[operation.Response] {
+			t.Errorf("%s: got response %s, want an object", operation.Path, operation.Response)
+		}
+		for _, parameter := range operation.Parameters {
+			if parameter.Allowed == "" || parameter.Description == "" {
+				t.Errorf("%s: got no values or description of %s, want both", operation.Path, parameter.Name)
+			}
+		}
+	}
+	for _, e := range rest.Errors() {
+		if e.Name == "" || e.Description == "" {
+			t.Errorf("got error %v, want a status and its meaning", e)
+		}
 	}
 }

@@ -410,6 +410,22 @@ type member struct {
 
 func (o *object) add(name string, value any) { *o = append(*o, member{name, value}) }
 
+// member returns the value of a member, or nil.
+func (o object) member(name string) any {
+	for _, m := range o {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// text returns the value of a member that is a text, or "".
+func (o object) text(name string) string {
+	text, _ := o.member(name).(string)
+	return text
+}
+
 func (o object) has(name string) bool {
 	return slices.ContainsFunc(o, func(m member) bool { return m.name == name })
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/formatter"
 
+	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/account/billing"
 	"palmares/internal/account/portal"
@@ -95,20 +97,34 @@ func (p *program) routes() (*routes, error) {
 	for _, path := range portal.Paths {
 		mux.Handle(path, p.services.portal)
 	}
-	workbench.New(workbench.Config{
-		Service: s.service(), Schema: schemaText(), Document: rest.DocumentPath,
-		Operations: api.Operations(), Samples: api.ExamplePaths, Cache: p.cache, Explain: api.Explain, Key: p.services.portal.Key, Log: p.log,
-	}).Register(mux)
-	guides, err := guide.New(guide.Config{Service: s.service(), Sections: guideSections(api)})
+	guides, err := guide.New(guide.Config{Service: s.service()})
 	if err != nil {
 		return nil, err
 	}
 	guides.Register(mux)
+	reference := workbench.Config{
+		Service: s.service(), Schema: schemaText(), Document: rest.DocumentPath,
+		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Sections: textSections(api), Samples: api.Samples,
+		Cache: p.cache, Explain: api.Explain, Run: p.runPublic, Key: p.services.portal.Key, Log: p.log,
+	}
+	for _, g := range guides.All() {
+		reference.Guides = append(reference.Guides, workbench.Guide{Title: g.Title, Summary: g.Summary, URL: g.URL, Markdown: g.Markdown})
+	}
+	workbench.New(reference).Register(mux)
 	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, site.Assets, status.Assets, guide.Assets, workbench.Assets))
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
 	return &routes{mux, api}, nil
+}
+
+// runPublic executes a query as anyone may send it.
+func (p *program) runPublic(ctx context.Context, query string) ([]byte, error) {
+	result := p.executor.Execute(auth.WithCaller(ctx, auth.Caller{}), graph.Request{Query: query})
+	if problem := result.Problem(); problem != nil {
+		return nil, problem
+	}
+	return result.Data, nil
 }
 
 // schemaText returns the GraphQL schema with a blank line after each
@@ -121,14 +137,14 @@ func schemaText() string {
 
 var definitionEnd = regexp.MustCompile(`(?m)^(\}|scalar .*|\) on .*)\n`)
 
-// guideSections returns the links of llms.txt.
-func guideSections(api *rest.Handler) []guide.Section {
-	restLinks := []guide.Link{
+// textSections returns the links of llms.txt.
+func textSections(api *rest.Handler) []workbench.Section {
+	restLinks := []workbench.Link{
 		{Name: "OpenAPI document", Path: rest.DocumentPath, Note: "Every path, parameter and response, as OpenAPI 3.0.3; as YAML at " + rest.YAMLPath + "."},
 		{Name: "Reference", Path: workbench.MarkdownPath, Note: "The same as Markdown. The web version is at " + workbench.ReferencePath + "."},
 	}
 	for _, o := range api.Operations() {
-		link := guide.Link{Name: o.Path, Path: o.Path, Note: o.Summary + "."}
+		link := workbench.Link{Name: o.Path, Path: o.Path, Note: o.Summary + "."}
 		if strings.Contains(o.Path, "{") {
 			link.Path = rest.DocumentPath // a template is not a link
 		}
@@ -137,17 +153,17 @@ func guideSections(api *rest.Handler) []guide.Section {
 		}
 		restLinks = append(restLinks, link)
 	}
-	var eventLinks []guide.Link
+	var eventLinks []workbench.Link
 	for _, event := range journal.Events {
-		eventLinks = append(eventLinks, guide.Link{Name: event, Path: journal.SchemasPath + event + ".json", Note: "JSON Schema of this event, in webhooks and in the change journal."})
+		eventLinks = append(eventLinks, workbench.Link{Name: event, Path: journal.SchemasPath + event + ".json", Note: "JSON Schema of this event, in webhooks and in the change journal."})
 	}
-	return []guide.Section{
+	return []workbench.Section{
 		{Title: "REST", Links: restLinks},
-		{Title: "GraphQL", Links: []guide.Link{
+		{Title: "GraphQL", Links: []workbench.Link{
 			{Name: "Schema", Path: workbench.SchemaPath, Note: "All types and fields, with descriptions. Send queries to /graphql, as POST or QUERY with JSON or as GET: numbered pages, Relay connections, aggregates, the change journal, and a subscription as server-sent events."},
 			{Name: "Explorer", Path: workbench.ExplorerPath, Note: "An editor to try queries in the browser."},
 		}},
-		{Title: "Feeds", Links: []guide.Link{
+		{Title: "Feeds", Links: []workbench.Link{
 			{Name: "Changes", Path: atom.Path + "changes.atom", Note: "All changes of the catalog, as Atom."},
 			{Name: "Prices", Path: atom.Path + "prices.atom", Note: "Price changes, as Atom."},
 			{Name: "Retired tools", Path: atom.Path + "cimetiere.atom", Note: "Retired tools, as Atom."},

@@ -41,6 +41,7 @@ type Operation struct {
 	Parameters  []Parameter `json:"parameters"`
 	RequiresKey bool        `json:"keyed"`                // requires an API key
 	Deprecated  string      `json:"deprecated,omitempty"` // a sentence with its dates, or ""
+	Response    string      `json:"-"`                    // the type of the body, in words
 }
 
 // Parameter describes a REST parameter and the variable of the same name.
@@ -49,6 +50,23 @@ type Parameter struct {
 	Description string `json:"-"`
 	InPath      bool   `json:"inPath"`
 	Default     any    `json:"preset"` // nil if there is none
+	Allowed     string `json:"-"`      // which values, in words
+}
+
+// Object is an object or an enum of responses.
+type Object struct {
+	Name, Description string
+	Fields            []Field // or values
+}
+
+// Field is a field of an object, a value of an enum or a status.
+type Field struct{ Name, Type, Description string }
+
+// Samples are examples from a release.
+type Samples struct {
+	Paths      map[string]string // by path template
+	Categories []string          // slugs
+	Release    int               // 0 before the first import
 }
 
 // FromVariable returns the parameter for a variable of an operation.

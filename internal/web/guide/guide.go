@@ -1,6 +1,5 @@
 // Package guide serves the hand-written guides and the changelog as HTML and
-// Markdown, and the llms.txt files made from the guides. Every code block in a guide is run by a test
-// against a real server.
+// Markdown. Every code block in a guide is run by a test against a real server.
 package guide
 
 import (
@@ -97,19 +96,6 @@ func ParseInfo(text string) (info Info) {
 
 // Runs reports whether the block is code to run and not sample output.
 func (i Info) Runs() bool { return i.Language != "json" && i.Language != "text" }
-
-// Section is a section of llms.txt (see llmstxt.org).
-type Section struct {
-	Title string
-	Links []Link
-}
-
-// Link is an entry of a section.
-type Link struct {
-	Name string
-	Path string // on this server
-	Note string
-}
 
 var texts = template.Must(template.ParseFS(files, "templates/texts.md"))
 

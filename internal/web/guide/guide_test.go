@@ -16,8 +16,7 @@ import (
 )
 
 var testConfig = Config{
-	Service:  page.Service{PublicURL: "https://catalog.example", ServiceName: "The Catalog", Credit: "Source : The Catalog (https://catalog.example)"},
-	Sections: []Section{{"REST", []Link{{"/api/v1/tools", "/api/v1/tools", "Tools."}}}},
+	Service: page.Service{PublicURL: "https://catalog.example", ServiceName: "The Catalog", Credit: "Source : The Catalog (https://catalog.example)"},
 }
 
 func newHandler(t *testing.T) http.Handler {
@@ -240,38 +239,6 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s links to %s: got no such heading, want one", name, link[1])
 			}
 		}
-	}
-}
-
-func TestLLMs(t *testing.T) {
-	handler := newHandler(t)
-	got := send(handler, "GET", llms)
-	text := got.Body.String()
-	if got.Code != 200 || got.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
-		t.Errorf("got %d %v, want plain text", got.Code, got.Header())
-	}
-	if !regexp.MustCompile(`\A# The Catalog\n\n> [^\n]+\n\n(- [^\n]+\n)+\n## Guides\n\n- \[`).MatchString(text) {
-		t.Errorf("got %s, want the form of llmstxt.org", text)
-	}
-	for _, want := range []string{testConfig.Credit, "\n## REST\n\n- [/api/v1/tools](https://catalog.example/api/v1/tools): Tools.\n", "\n## Optional\n"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("got %s, want %q", text, want)
-		}
-	}
-	for _, link := range regexp.MustCompile(`\]\(https://catalog\.example(/(?:guides|llms)[^)]*)\)`).FindAllStringSubmatch(text, -1) {
-		if got := send(handler, "GET", link[1]); got.Code != 200 {
-			t.Errorf("link to %s: got %d, want 200", link[1], got.Code)
-		}
-	}
-	full := send(handler, "GET", llmsFull).Body.String()
-	for _, name := range order {
-		guide := send(handler, "GET", root+"/"+name+".md").Body.String()
-		if !strings.Contains(text, "/guides/"+name+".md): ") || !strings.Contains(full, strings.TrimSpace(guide)) {
-			t.Errorf("got no guide %s in %s or %s, want it in both", name, llms, llmsFull)
-		}
-	}
-	if strings.Contains(full, "](/") {
-		t.Error("got relative links, want absolute ones")
 	}
 }
 

@@ -17,14 +17,11 @@ import (
 )
 
 const (
-	root     = "/guides"
-	llms     = "/llms.txt"
-	llmsFull = "/llms-full.txt"
+	root = "/guides"
 
 	caching  = "public, max-age=0, s-maxage=60, stale-while-revalidate=3600"
 	vary     = "Accept, Accept-Encoding"
 	markdown = "text/markdown; charset=utf-8"
-	plain    = "text/plain; charset=utf-8"
 
 	lead = "Short, practical guides to the API. Every code sample is tested against a running server."
 )
@@ -40,7 +37,6 @@ var templates = page.MustTemplates(files, "templates", nil)
 // Config configures the guides.
 type Config struct {
 	page.Service
-	Sections []Section // of llms.txt, after the guides
 }
 
 // Guides serves all guides, rendered once.
@@ -94,8 +90,6 @@ func New(cfg Config) (*Guides, error) {
 	if err := g.addChangelog(changelogText); err != nil {
 		return nil, err
 	}
-	g.documents[llms] = document{text: textEntry(g.text("llms", nil), plain)}
-	g.documents[llmsFull] = document{text: textEntry(g.text("full", nil), plain)}
 	return g, nil
 }
 
@@ -120,9 +114,12 @@ func textEntry(text, contentType string) *cache.Entry {
 	})
 }
 
+// All returns all guides in order.
+func (g *Guides) All() []*guide { return g.all }
+
 // Register adds all paths of the guides and the changelog.
 func (g *Guides) Register(mux *http.ServeMux) {
-	for _, path := range []string{root, root + "/", root + ".md", changelog, changelog + ".md", changelogFeed, llms, llmsFull} {
+	for _, path := range []string{root, root + "/", root + ".md", changelog, changelog + ".md", changelogFeed} {
 		mux.Handle(path, g)
 	}
 }

@@ -1,5 +1,6 @@
 // Package workbench serves the pages on which people try the API: the GraphQL
-// explorer (GraphiQL) and the REST reference (Scalar).
+// explorer (GraphiQL) and the REST reference (Scalar), and the same as texts for
+// language models.
 package workbench
 
 import (
@@ -12,7 +13,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"text/template"
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
@@ -25,6 +25,8 @@ const (
 	ExplorerPath  = "/explorer"
 	ReferencePath = "/docs"
 	MarkdownPath  = "/docs.md"
+	LLMsPath      = "/llms.txt"
+	LLMsFullPath  = "/llms-full.txt"
 	SchemaPath    = "/explorer/schema.graphql"
 )
 
@@ -40,10 +42,7 @@ var files embed.FS
 // Assets are the style of the pages without built files.
 var Assets = page.MustAssets(files, "assets")
 
-var (
-	templates = page.MustTemplates(files, "templates", nil)
-	markdown  = template.Must(template.ParseFS(files, "templates/reference.md"))
-)
+var templates = page.MustTemplates(files, "templates", nil)
 
 // Config configures the workbench.
 type Config struct {
@@ -51,10 +50,15 @@ type Config struct {
 	Schema     string             // GraphQL schema
 	Document   string             // path of the OpenAPI document
 	Operations []params.Operation // of the REST paths
-	// Samples returns example requests for the current release by REST path,
-	// and the release, or 0 for none.
-	Samples func(context.Context) (samples map[string]string, release int, err error)
-	Cache   *cache.Cache
+	Objects    []params.Object    // of their responses
+	Errors     []params.Field     // their statuses
+	Guides     []Guide
+	Sections   []Section // of llms.txt, after the guides
+	// Samples returns examples from the current release.
+	Samples func(context.Context) (*params.Samples, error)
+	// Run executes a query and returns its result as JSON.
+	Run   func(ctx context.Context, query string) ([]byte, error)
+	Cache *cache.Cache
 	// Explain returns the GraphQL operation and variables of a REST request.
 	Explain func(target string) (query string, variables map[string]any, err error)
 	// Key returns an API key of the signed-in user, or "".
@@ -105,7 +109,9 @@ func (w *Workbench) Register(mux *http.ServeMux) {
 	mux.HandleFunc(ExplorerPath, w.handle(w.showExplorer))
 	mux.HandleFunc(ReferencePath, w.handle(w.showReference))
 	mux.HandleFunc(SchemaPath, w.handle(w.schema.Write))
-	mux.HandleFunc(MarkdownPath, w.handle(w.showMarkdown))
+	for path := range texts {
+		mux.HandleFunc(path, w.handle(func(rw http.ResponseWriter, r *http.Request) error { return w.showText(rw, r, path) }))
+	}
 	mux.Handle("GET "+page.AssetsPath+"workbench/", page.ServeAssets(w.assets))
 }
 
@@ -152,7 +158,7 @@ const referenceCaching, referenceVary = "no-cache", "Accept, Accept-Encoding"
 func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error {
 	switch {
 	case page.WantsMarkdown(r.Header["Accept"]):
-		return w.showMarkdown(rw, r)
+		return w.showText(rw, r, MarkdownPath)
 	case len(w.built) == 0:
 		return w.showPaths(rw, r)
 	}
@@ -164,7 +170,7 @@ func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error
 
 // showPaths lists the paths if Scalar is not built in.
 func (w *Workbench) showPaths(rw http.ResponseWriter, r *http.Request) error {
-	return w.withSamples(rw, r, ReferencePath, func(operations []params.Operation) (*cache.Entry, error) {
+	return w.withSamples(rw, r, ReferencePath, func(_ context.Context, operations []params.Operation, _ *params.Samples) (*cache.Entry, error) {
 		content := w.Content(ReferencePath, page.Head{}, struct {
 			Operations []params.Operation
 			Document   string
@@ -174,36 +180,24 @@ func (w *Workbench) showPaths(rw http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-func (w *Workbench) showMarkdown(rw http.ResponseWriter, r *http.Request) error {
-	return w.withSamples(rw, r, MarkdownPath, func(operations []params.Operation) (*cache.Entry, error) {
-		data := w.Config
-		data.Operations = operations
-		var text bytes.Buffer
-		err := markdown.Execute(&text, data)
-		return cache.NewEntry(text.Bytes(), http.Header{
-			"Content-Type": {"text/markdown; charset=utf-8"}, "Cache-Control": {referenceCaching}, "Vary": {referenceVary},
-		}), err
-	})
-}
-
 // withSamples sends a document with example requests. It is rendered once per
 // release. If the release cannot be read, the examples are from the demo catalog.
-func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name string, render func([]params.Operation) (*cache.Entry, error)) error {
+func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name string, render func(context.Context, []params.Operation, *params.Samples) (*cache.Entry, error)) error {
 	response, err := w.Cache.Get(r.Context(), cache.Key{Operation: "workbench " + name}, func(ctx context.Context) (*cache.Entry, int, error) {
-		samples, release, err := w.Samples(ctx)
+		samples, err := w.Samples(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
 		operations := slices.Clone(w.Operations)
 		for i := range operations {
-			operations[i].Example = samples[operations[i].Path]
+			operations[i].Example = samples.Paths[operations[i].Path]
 		}
-		entry, err := render(operations)
-		return entry, release, err
+		entry, err := render(ctx, operations, samples)
+		return entry, samples.Release, err
 	})
 	entry := response.Entry
 	if err != nil {
-		if entry, err = render(w.Operations); err != nil {
+		if entry, err = render(r.Context(), w.Operations, &params.Samples{}); err != nil {
 			return err
 		}
 	}
@@ -220,16 +214,16 @@ type Example struct {
 }
 
 // Examples are all example queries, in the order of their file names.
-var Examples = readExamples()
+var Examples = readExamples(exampleFiles, "examples")
 
 // readExamples takes the title from the comment in the first line of each file.
-func readExamples() (all []Example) {
-	names, err := fs.Glob(exampleFiles, "examples/*.graphql")
+func readExamples(from embed.FS, folder string) (all []Example) {
+	names, err := fs.Glob(from, folder+"/*.graphql")
 	if err != nil {
 		panic(err)
 	}
 	for _, name := range names {
-		text, err := exampleFiles.ReadFile(name)
+		text, err := from.ReadFile(name)
 		if err != nil {
 			panic(err)
 		}

@@ -43,18 +43,23 @@ var (
 
 func newHandler(files fstest.MapFS, key string) *http.ServeMux {
 	log := slog.New(slog.DiscardHandler)
-	return newHandlerWithSamples(files, key, cache.New(1<<20, nil, log), func(context.Context) (map[string]string, int, error) {
-		return map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/bosco"}, 1, nil
+	return newHandlerWithSamples(files, key, cache.New(1<<20, nil, log), func(context.Context) (*params.Samples, error) {
+		return &params.Samples{Paths: map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/bosco"}, Categories: []string{"agents", "code"}, Release: 1}, nil
 	})
 }
 
-func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cache, samples func(context.Context) (map[string]string, int, error)) *http.ServeMux {
+func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cache, samples func(context.Context) (*params.Samples, error)) *http.ServeMux {
 	mux := http.NewServeMux()
 	newWorkbench(Config{
 		Cache: responses, Samples: samples,
-		Service: page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
-		Schema:  "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
-		Operations: []params.Operation{{Path: "/api/v1/tools/{slug}", Summary: "One tool", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []params.Parameter{{Name: "slug", InPath: true}}}},
+		Run:      func(context.Context, string) ([]byte, error) { return []byte(`{"answer":42}`), nil },
+		Objects:  []params.Object{{Name: "ToolItem", Description: "A tool.", Fields: []params.Field{{Name: "score", Type: "number or null", Description: "From 0 to 10."}}}},
+		Errors:   []params.Field{{Name: "404", Description: "Nothing has this slug."}},
+		Guides:   []Guide{{Title: "Caching", Summary: "Cache.", URL: "https://palmares.example/guides/caching.md", Markdown: "# Caching\n\nCache.\n"}},
+		Sections: []Section{{"REST", []Link{{"/api/v1/tools", "/api/v1/tools", "Tools."}}}},
+		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
+		Schema:   "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
+		Operations: []params.Operation{{Path: "/api/v1/tools/{slug}", Summary: "One tool", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []params.Parameter{{Name: "slug", InPath: true, Allowed: "text"}}, Response: "`ToolItem`"}},
 		Explain: func(target string) (string, map[string]any, error) {
 			switch target {
 			case "/api/v1/tools/plume":
@@ -170,7 +175,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-var allPaths = []string{ExplorerPath, ReferencePath, MarkdownPath, SchemaPath}
+var allPaths = []string{ExplorerPath, ReferencePath, MarkdownPath, SchemaPath, LLMsPath, LLMsFullPath}
 
 func TestSecurityHeaders(t *testing.T) {
 	for _, files := range []fstest.MapFS{withoutAssets, withAssets} {
@@ -334,10 +339,34 @@ func TestReferenceAsMarkdown(t *testing.T) {
 		if got.Code != 200 || got.Header().Get("Content-Type") != "text/markdown; charset=utf-8" {
 			t.Errorf("%s: got %d, %s, want Markdown", c.path, got.Code, got.Header().Get("Content-Type"))
 		}
-		for _, text := range []string{"# palmares API reference", "## GET /api/v1/tools/{slug}", "- `slug`:", "Source : palmares (https://palmares.example)", "Example: https://palmares.example/api/v1/tools/bosco\n"} {
+		for _, text := range []string{"# palmares API reference", "## GET /api/v1/tools/{slug}", "- `slug` (text, required):", "Response: `ToolItem`", "### ToolItem", "- `score` (number or null): From 0 to 10.", "- 404: Nothing has this slug.",
+			"```graphql\n# Find tools by words", "\"answer\": 42", "type Query {", "a cost of 20000", "Source : palmares (https://palmares.example)", "Example: https://palmares.example/api/v1/tools/bosco\n"} {
 			if !strings.Contains(got.Body.String(), text) {
 				t.Errorf("%s: got %s, want %q", c.path, got.Body, text)
 			}
+		}
+	}
+}
+
+func TestLLMs(t *testing.T) {
+	handler := newHandler(withAssets, "")
+	got := get(t, handler, LLMsPath)
+	text := got.Body.String()
+	if got.Code != 200 || got.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("got %d %v, want plain text", got.Code, got.Header())
+	}
+	if !regexp.MustCompile(`\A# palmares\n\n> [^\n]+\n\n(- [^\n]+\n)+\n## Guides\n\n- \[`).MatchString(text) {
+		t.Errorf("got %s, want the form of llmstxt.org", text)
+	}
+	for _, want := range []string{"Source : palmares (", "search=", "`agents`, `code`.", "\n## REST\n\n- [/api/v1/tools](https://palmares.example/api/v1/tools): Tools.\n", "guides/caching.md): Cache.", "\n## Optional\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got %s, want %q", text, want)
+		}
+	}
+	full := get(t, handler, LLMsFullPath).Body.String()
+	for _, want := range []string{"# palmares\n", "# Caching\n", "# palmares API reference\n", "type Query {"} {
+		if !strings.Contains(full, want) {
+			t.Errorf("got %s, want %q", full, want)
 		}
 	}
 }
@@ -348,9 +377,9 @@ func TestSamples(t *testing.T) {
 	for path, files := range map[string]fstest.MapFS{MarkdownPath: withAssets, ReferencePath: withoutAssets} {
 		lookups, release, failure := 0, 1, error(nil)
 		responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
-		handler := newHandlerWithSamples(files, "", responses, func(context.Context) (map[string]string, int, error) {
+		handler := newHandlerWithSamples(files, "", responses, func(context.Context) (*params.Samples, error) {
 			lookups++
-			return map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/of-" + string(rune('0'+release))}, release, failure
+			return &params.Samples{Paths: map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/of-" + string(rune('0'+release))}, Release: release}, failure
 		})
 		expect := func(want string, wantLookups int) {
 			t.Helper()
@@ -421,7 +450,8 @@ func TestDeprecatedPaths(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	w := newWorkbench(Config{
 		Cache: cache.New(1<<20, nil, log), Log: log, Key: func(*http.Request) string { return "" },
-		Samples:    func(context.Context) (map[string]string, int, error) { return map[string]string{}, 1, nil },
+		Samples:    func(context.Context) (*params.Samples, error) { return &params.Samples{Release: 1}, nil },
+		Run:        func(context.Context, string) ([]byte, error) { return []byte("{}"), nil },
 		Operations: []params.Operation{{Path: "/api/v1/old", Summary: "Old", Query: "query old { a }", Deprecated: sentence}},
 		Explain:    func(string) (string, map[string]any, error) { return "query old { a }", nil, nil },
 	}, withoutAssets)

@@ -1,0 +1,86 @@
+package workbench
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"text/template"
+
+	"palmares/graph"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
+)
+
+// Guide is a guide as Markdown.
+type Guide struct{ Title, Summary, URL, Markdown string }
+
+// Section is a section of llms.txt (see llmstxt.org).
+type Section struct {
+	Title string
+	Links []Link
+}
+
+// Link is an entry of a section.
+type Link struct {
+	Name string
+	Path string // on this server
+	Note string
+}
+
+// texts are the documents for language models, by path: their Content-Type.
+var texts = map[string]string{
+	MarkdownPath: "text/markdown; charset=utf-8", LLMsPath: "text/plain; charset=utf-8", LLMsFullPath: "text/plain; charset=utf-8",
+}
+
+var textTemplates = template.Must(template.ParseFS(files, "templates/texts.md"))
+
+//go:embed worked/*.graphql
+var workedFiles embed.FS
+
+// worked are the queries that the texts show with their results.
+var worked = readExamples(workedFiles, "worked")
+
+// textData is the data of the texts.
+type textData struct {
+	Config
+	Categories []string
+	Limits     graph.Limits
+	Worked     []workedQuery
+}
+
+// workedQuery is a query and its result; "" if the catalog cannot be read.
+type workedQuery struct {
+	Example
+	Result string
+}
+
+// showText sends one of the texts.
+func (w *Workbench) showText(rw http.ResponseWriter, r *http.Request, path string) error {
+	return w.withSamples(rw, r, path, func(ctx context.Context, operations []params.Operation, samples *params.Samples) (*cache.Entry, error) {
+		data := textData{Config: w.Config, Categories: samples.Categories, Limits: graph.DefaultLimits}
+		data.Operations = operations
+		for _, example := range worked {
+			result := ""
+			if samples.Release > 0 && path != LLMsPath {
+				found, err := w.Run(ctx, example.Query)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", example.Title, err)
+				}
+				var indented bytes.Buffer
+				if err := json.Indent(&indented, found, "", "  "); err != nil {
+					return nil, err
+				}
+				result = indented.String()
+			}
+			data.Worked = append(data.Worked, workedQuery{example, result})
+		}
+		var text bytes.Buffer
+		err := textTemplates.ExecuteTemplate(&text, path, data)
+		return cache.NewEntry(text.Bytes(), http.Header{
+			"Content-Type": {texts[path]}, "Cache-Control": {referenceCaching}, "Vary": {referenceVary},
+		}), err
+	})
+}

@@ -1,0 +1,137 @@
+package rest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"palmares/graph"
+	"palmares/internal/core/params"
+)
+
+// Operations returns all paths, in the order of the route table.
+func (h *Handler) Operations() []params.Operation {
+	schemas := &schemas{model: graph.Schema()}
+	var operations []params.Operation
+	for _, e := range h.paths {
+		o := params.Operation{
+			Path: e.path, Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs), Query: e.operation.Text,
+			Parameters: []params.Parameter{}, RequiresKey: e.requiresKey, Deprecated: e.ownDeprecation.String(),
+			Response: typeOf(schemas.body(e.operation)),
+		}
+		for _, p := range e.parameters {
+			o.Parameters = append(o.Parameters, params.Parameter{
+				Name: p.name, Description: p.description, InPath: p.inPath, Default: p.Default, Allowed: p.allowed(),
+			})
+		}
+		operations = append(operations, o)
+	}
+	return operations
+}
+
+// allowed says which values a parameter takes.
+func (p parameter) allowed() string {
+	switch {
+	case p.list:
+		return "one or more of " + quoted(p.Values)
+	case p.Values != nil:
+		return "one of " + quoted(p.Values)
+	case p.Kind == "Int":
+		return fmt.Sprintf("integer from %d to %d", p.Min, p.Max)
+	case p.Kind == "Float":
+		return "number"
+	case p.Kind == "Date":
+		return "day, YYYY-MM-DD"
+	case p.form != "":
+		return p.form
+	case p.pattern != "":
+		return "text that matches `" + p.pattern + "`"
+	case p.max > 0:
+		return fmt.Sprintf("text of 1 to %d characters", p.max)
+	}
+	return "text"
+}
+
+// quoted lists values as code.
+func quoted(values []string) string { return "`" + strings.Join(values, "`, `") + "`" }
+
+// Objects returns the objects and enums of responses, in the order in which the
+// paths use them.
+func (h *Handler) Objects() []params.Object {
+	schemas := &schemas{model: graph.Schema()}
+	for _, e := range h.paths {
+		schemas.body(e.operation)
+	}
+	var objects []params.Object
+	for _, component := range schemas.components {
+		schema := component.value.(object)
+		o := params.Object{Name: component.name, Description: schema.text("description"), Fields: fieldsOf(schema)}
+		meanings, _ := schema.member("x-enum-descriptions").(object)
+		values, _ := schema.member("enum").([]string)
+		for _, value := range values {
+			o.Fields = append(o.Fields, params.Field{Name: value, Description: meanings.text(value)})
+		}
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+// fieldsOf lists the properties of an object and of those within it.
+func fieldsOf(schema object) (fields []params.Field) {
+	properties, _ := schema.member("properties").(object)
+	for _, property := range properties {
+		value := property.value.(object)
+		fields = append(fields, params.Field{Name: property.name, Type: typeOf(value), Description: value.text("description")})
+		if items, isList := value.member("items").(object); isList {
+			value = items
+		}
+		for _, inner := range fieldsOf(value) {
+			inner.Name = property.name + "." + inner.Name
+			fields = append(fields, inner)
+		}
+	}
+	return fields
+}
+
+// typeOf describes the type of a schema in words.
+func typeOf(schema object) string {
+	name := schema.text("type")
+	switch ref, format := schema.text("$ref"), schema.text("format"); {
+	case ref != "":
+		name = "`" + ref[strings.LastIndexByte(ref, '/')+1:] + "`"
+	case schema.has("oneOf"):
+		var types []string
+		for _, one := range schema.member("oneOf").([]object) {
+			types = append(types, typeOf(one))
+		}
+		name = strings.Join(types, " or ")
+	case name == "array":
+		name = "list of " + typeOf(schema.member("items").(object))
+	case format == "date":
+		name = "date"
+	case format == "uri":
+		name = "URL"
+	}
+	if schema.has("nullable") {
+		name += " or null"
+	}
+	return name
+}
+
+// Errors returns the statuses of errors with their meanings.
+func Errors() []params.Field {
+	var components struct {
+		Responses map[string]struct {
+			Description string `json:"description"`
+		} `json:"responses"`
+	}
+	if err := json.Unmarshal([]byte(componentsFile), &components); err != nil {
+		panic(err) // it is the program's own
+	}
+	var all []params.Field
+	for _, r := range errorResponses {
+		all = append(all, params.Field{Name: r.status, Description: components.Responses[r.name].Description})
+	}
+	return all
+}
