@@ -257,7 +257,9 @@ func (p *process) waitFor(text string) error {
 // All links in the guides and in llms.txt work.
 func TestGuideLinks(t *testing.T) {
 	t.Parallel()
-	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	cfg := blackbox.Demo(t)
+	s := blackbox.Serve(t, cfg, "--demo")
+	key := blackbox.NewKey(t, cfg, "developer")
 	var all bytes.Buffer
 	for _, path := range []string{"/llms.txt", "/llms-full.txt"} {
 		response := s.Call(t, http.MethodGet, path, "")
@@ -275,7 +277,7 @@ func TestGuideLinks(t *testing.T) {
 		}
 		seen[path] = true
 		// Account pages redirect to the sign-in page.
-		if response := s.Call(t, http.MethodGet, path, ""); response.StatusCode != http.StatusOK {
+		if response := s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key); response.StatusCode != http.StatusOK {
 			t.Errorf("%s: got %d, want 200", path, response.StatusCode)
 		}
 	}
