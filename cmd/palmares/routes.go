@@ -93,7 +93,9 @@ func (p *program) routes() (*routes, error) {
 		return nil, err
 	}
 	website.Register(mux)
-	mux.Handle(status.Path, status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy}))
+	statusPage := status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy})
+	mux.Handle(status.Path, statusPage)
+	mux.Handle(page.MarkdownPath(status.Path), statusPage)
 	for _, path := range portal.Paths {
 		mux.Handle(path, p.services.portal)
 	}

@@ -141,10 +141,12 @@ func (t Templates) Render(name string, content Content) ([]byte, error) {
 // Entry renders a page that is the same for all visitors.
 func (t Templates) Entry(name string, content Content, cacheControl, vary string) (*cache.Entry, error) {
 	body, err := t.Render(name, content)
-	if err != nil {
-		return nil, err
-	}
-	return cache.NewEntry(body, http.Header{"Content-Type": {HTML}, "Cache-Control": {cacheControl}, "Vary": {vary}}), nil
+	return NewEntry(body, cacheControl, vary), err
+}
+
+// NewEntry returns a response with a rendered page.
+func NewEntry(body []byte, cacheControl, vary string) *cache.Entry {
+	return cache.NewEntry(body, http.Header{"Content-Type": {HTML}, "Cache-Control": {cacheControl}, "Vary": {vary}})
 }
 
 // Write renders a page and sends it.

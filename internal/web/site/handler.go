@@ -98,12 +98,16 @@ func New(cfg Config) (*Site, error) {
 func (s *Site) Register(mux *http.ServeMux) {
 	s.mux = mux
 	for _, r := range s.routes {
-		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) {
+		handle := func(w http.ResponseWriter, req *http.Request) {
 			s.SetSecurityHeaders(w.Header(), page.FormPolicy)
 			if err := s.serve(w, req, &r); err != nil {
 				s.fail(w, req, &r, err)
 			}
-		})
+		}
+		mux.HandleFunc(r.pattern, handle)
+		if path := r.pathOf(""); !strings.HasSuffix(r.pattern, "{slug}") {
+			mux.HandleFunc(page.MarkdownPath(path), handle)
+		}
 	}
 	mux.HandleFunc("/robots.txt", serveRobots)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -167,7 +171,10 @@ type pageData struct {
 	Explorer string // opens the operation of that REST request, or "" as of a release
 }
 
-const cacheControl = "public, max-age=0, s-maxage=60, stale-while-revalidate=3600"
+const (
+	cacheControl = "public, max-age=0, s-maxage=60, stale-while-revalidate=3600"
+	vary         = "Accept, Accept-Encoding"
+)
 
 func (s *Site) render(req *request) cache.Execute {
 	return func(ctx context.Context) (*cache.Entry, int, error) {
@@ -196,7 +203,14 @@ func (s *Site) render(req *request) cache.Execute {
 		if response.Release == 0 {
 			caching = "no-store" // the first release must show at once
 		}
-		entry, err := templates.Entry(req.name, s.content(req, view, response), caching, "Accept-Encoding")
+		body, err := templates.Render(req.name, s.content(req, view, response))
+		if err != nil {
+			return nil, response.Newest, err
+		}
+		entry := page.NewEntry(body, caching, vary)
+		if req.markdown {
+			entry, err = s.MarkdownEntry(body, caching, vary)
+		}
 		return entry, response.Newest, err
 	}
 }
@@ -204,6 +218,7 @@ func (s *Site) render(req *request) cache.Execute {
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
 	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL()}
 	content := s.Content(req.path, head, data)
+	content.Markdown = withQuery(page.MarkdownPath(req.path), req.query)
 	if req.AsOf() == "" {
 		data.Explorer = explorerURL("path", data.REST)
 		return content
@@ -267,6 +282,13 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 	if status >= http.StatusInternalServerError {
 		data.RequestID = problem.RequestID(r.Context())
 		s.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", cmp.Or(p.Cause, err), "request_id", data.RequestID)
+	}
+	if wantsMarkdown(r) {
+		w.Header().Set("Content-Type", page.MarkdownType)
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "# %s\n\n%s\n", data.Title, data.Text)
+		return
 	}
 	templates.WriteError(w, r, s.Log, p, s.Content(r.URL.Path, head, data))
 }

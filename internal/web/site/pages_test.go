@@ -5,6 +5,7 @@ import (
 	escape "html"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/web/page"
 )
 
 func TestPages(t *testing.T) {
@@ -37,6 +39,46 @@ func TestPages(t *testing.T) {
 }
 
 // The link to the explorer has a valid operation and its variables.
+// Every page has a Markdown version, at the address that it links to and by
+// negotiation.
+func TestMarkdownVersions(t *testing.T) {
+	link := regexp.MustCompile(`<link rel="alternate" type="text/markdown" href="([^"]+)">`)
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for target, want := range map[string]string{
+			"/":                                   "- tools: 48",
+			"/tools?category=code&sort=name_asc":  "| Tool | Category | Score | Price | Updated |",
+			"/tools/plume":                        "# Plume\n",
+			"/comparatifs":                        "# Comparisons\n",
+			"/comparatifs/plume-vs-ecritoire-cie": "wins",
+			"/categories":                         "# Categories\n",
+			"/cimetiere":                          "# ",
+			"/cimetiere/buvard":                   "# Buvard\n",
+			"/releases":                           "# Releases\n",
+			"/tools/plume?as_of=1":                "as of release 1",
+		} {
+			found := link.FindStringSubmatch(get(t, handler, target, 200))
+			if found == nil {
+				t.Errorf("%s: got no link to Markdown, want one", target)
+				continue
+			}
+			byPath := visit(handler, http.MethodGet, escape.UnescapeString(found[1]))
+			r := httptest.NewRequest(http.MethodGet, target, nil)
+			r.Header.Set("Accept", "text/markdown, text/html;q=0.9")
+			negotiated := httptest.NewRecorder()
+			handler.ServeHTTP(negotiated, r)
+			for _, got := range []*httptest.ResponseRecorder{byPath, negotiated} {
+				if body := got.Body.String(); got.Code != 200 || got.Header().Get("Content-Type") != page.MarkdownType || !strings.Contains(body, want) ||
+					!strings.HasSuffix(body, "Source : palmares (https://palmares.example)\n") || strings.Contains(body, "](/") || strings.Contains(body, "<p") {
+					t.Errorf("%s: got %d, %s, want Markdown with %q:\n%s", target, got.Code, got.Header().Get("Content-Type"), want, body)
+				}
+			}
+		}
+		if got := visit(handler, http.MethodGet, "/tools/nobody.md"); got.Code != 404 || got.Header().Get("Content-Type") != page.MarkdownType || !strings.HasPrefix(got.Body.String(), "# Page not found\n") {
+			t.Errorf("unknown tool: got %d %s, want 404 as Markdown", got.Code, got.Body)
+		}
+	})
+}
+
 func TestExplorerLink(t *testing.T) {
 	body := get(t, onSQLite(t), "/tools/plume", 200)
 	_, rest, _ := strings.Cut(body, `href="/explorer?query=`)

@@ -16,6 +16,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/web/page"
 )
 
 // request is a parsed request for a page.
@@ -25,6 +26,12 @@ type request struct {
 	query     url.Values     // normalized: no empty values, no defaults
 	variables map[string]any // of the operation
 	asOf      graph.AsOf     // zero for the current catalog
+	markdown  bool
+}
+
+// wantsMarkdown reports whether a request is for the Markdown version of a page.
+func wantsMarkdown(r *http.Request) bool {
+	return strings.HasSuffix(r.URL.Path, page.MarkdownSuffix) || page.WantsMarkdown(r.Header["Accept"])
 }
 
 const (
@@ -46,8 +53,8 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	if variables["sort"] == defaultSort(variables) || variables["sort"] == relevance { // which only a search has
 		delete(variables, "sort")
 	}
-	slug := strings.TrimSpace(r.PathValue("slug"))
-	req := &request{route: rt, path: rt.pathOf(slug), query: url.Values{}, variables: variables}
+	slug := strings.TrimSuffix(strings.TrimSpace(r.PathValue("slug")), page.MarkdownSuffix) // which no slug ends with
+	req := &request{route: rt, path: rt.pathOf(slug), query: url.Values{}, variables: variables, markdown: wantsMarkdown(r)}
 	if text, given := variables[asOfParam].(string); given {
 		if req.asOf, err = graph.ParseAsOf(text); err != nil {
 			return nil, err
@@ -100,7 +107,11 @@ func (r *request) slug() string {
 }
 
 func (r *request) cacheKey() cache.Key {
-	return cache.Key{Operation: "page " + r.name, Variables: r.slug() + "?" + r.query.Encode()}
+	kind := "page "
+	if r.markdown {
+		kind = "Markdown page "
+	}
+	return cache.Key{Operation: kind + r.name, Variables: r.slug() + "?" + r.query.Encode()}
 }
 
 // Filtered reports whether the URL has parameters that select items.

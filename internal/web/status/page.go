@@ -102,9 +102,16 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if data.Unavailable {
 		caching = "no-store"
 	}
-	entry, err := templates.Entry("status", p.content(data), caching, "Accept-Encoding")
+	body, err := templates.Render("status", p.content(data))
 	if err == nil {
-		err = entry.Write(w, r)
+		const vary = "Accept, Accept-Encoding"
+		entry := page.NewEntry(body, caching, vary)
+		if r.URL.Path != Path || page.WantsMarkdown(r.Header["Accept"]) {
+			entry, err = p.MarkdownEntry(body, caching, vary)
+		}
+		if err == nil {
+			err = entry.Write(w, r)
+		}
 	}
 	if err != nil {
 		p.Log.ErrorContext(r.Context(), "rendering status page failed", "cause", err, "request_id", problem.RequestID(r.Context()))
@@ -113,7 +120,9 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) content(data any) page.Content {
-	return p.Content(Path, page.Head{Styles: []string{Assets.Path("status.css")}}, data)
+	content := p.Content(Path, page.Head{Styles: []string{Assets.Path("status.css")}}, data)
+	content.Markdown = page.MarkdownPath(Path)
+	return content
 }
 
 func (p *Page) fail(w http.ResponseWriter, r *http.Request, cause *problem.Problem, title string) {

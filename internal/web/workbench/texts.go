@@ -12,6 +12,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
+	"palmares/internal/web/page"
 )
 
 // Guide is a guide as Markdown.
@@ -30,9 +31,11 @@ type Link struct {
 	Note string
 }
 
+const explorerText = ExplorerPath + page.MarkdownSuffix
+
 // texts are the documents for language models, by path: their Content-Type.
 var texts = map[string]string{
-	MarkdownPath: "text/markdown; charset=utf-8", LLMsPath: "text/plain; charset=utf-8", LLMsFullPath: "text/plain; charset=utf-8",
+	MarkdownPath: page.MarkdownType, explorerText: page.MarkdownType, LLMsPath: "text/plain; charset=utf-8", LLMsFullPath: "text/plain; charset=utf-8",
 }
 
 var textTemplates = template.Must(template.ParseFS(files, "templates/texts.md"))
@@ -48,6 +51,8 @@ type textData struct {
 	Config
 	Categories []string
 	Limits     graph.Limits
+	Examples   []Example
+	SchemaPath string
 	Worked     []workedQuery
 }
 
@@ -60,11 +65,11 @@ type workedQuery struct {
 // showText sends one of the texts.
 func (w *Workbench) showText(rw http.ResponseWriter, r *http.Request, path string) error {
 	return w.withSamples(rw, r, path, func(ctx context.Context, operations []params.Operation, samples *params.Samples) (*cache.Entry, error) {
-		data := textData{Config: w.Config, Categories: samples.Categories, Limits: graph.DefaultLimits}
+		data := textData{Config: w.Config, Categories: samples.Categories, Limits: graph.DefaultLimits, Examples: Examples, SchemaPath: SchemaPath}
 		data.Operations = operations
 		for _, example := range worked {
 			result := ""
-			if samples.Release > 0 && path != LLMsPath {
+			if samples.Release > 0 && (path == MarkdownPath || path == LLMsFullPath) {
 				found, err := w.Run(ctx, example.Query)
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", example.Title, err)

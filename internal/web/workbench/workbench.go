@@ -247,7 +247,10 @@ type explorer struct {
 
 // showExplorer opens the query in the URL without running it.
 func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error {
-	const caching, vary = "private, no-cache", "Accept-Encoding" // private, because signed-in users get their key
+	const caching, vary = "private, no-cache", "Accept, Accept-Encoding" // private, because signed-in users get their key
+	if page.WantsMarkdown(r.Header["Accept"]) {
+		return w.showText(rw, r, explorerText)
+	}
 	if len(w.built) == 0 {
 		content := w.Content(ExplorerPath, page.Head{Styles: []string{Assets.Path("schema.css")}}, struct{ Schema, Path string }{w.Schema, SchemaPath})
 		entry, err := templates.Entry("schema", content, caching, vary)
@@ -274,6 +277,7 @@ func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error 
 		Schema, Note string
 		Script       explorer
 	}{Examples, SchemaPath, note, e})
+	content.Markdown = explorerText
 	if key == "" {
 		return w.showApp(rw, r, "explorer", content, caching, vary)
 	}

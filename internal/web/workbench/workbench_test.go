@@ -239,9 +239,15 @@ func TestReferenceLinksToMarkdown(t *testing.T) {
 				t.Errorf("%s: got\n%s\nwant %s", name, docs, want)
 			}
 		}
-		if page := get(t, newHandler(files, ""), "/explorer").Body.String(); strings.Contains(page, "text/markdown") {
-			t.Errorf("%s: got a link to Markdown in the explorer, want none", name)
+	}
+	for _, c := range []struct{ path, accept string }{{"/explorer.md", ""}, {"/explorer", "text/markdown"}} {
+		got := get(t, newHandler(withAssets, ""), c.path, "Accept", c.accept)
+		if got.Header().Get("Content-Type") != page.MarkdownType || strings.Count(got.Body.String(), "```graphql") != len(Examples) {
+			t.Errorf("%s: got %s, %s, want the examples as Markdown", c.path, got.Header().Get("Content-Type"), got.Body)
 		}
+	}
+	if page := get(t, newHandler(withAssets, ""), "/explorer").Body.String(); !strings.Contains(page, `type="text/markdown" href="/explorer.md"`) {
+		t.Error("got no link to Markdown in the explorer, want one")
 	}
 }
 

@@ -1,0 +1,140 @@
+package page
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"palmares/internal/core/cache"
+)
+
+// MarkdownType is the Content-Type of Markdown.
+const MarkdownType = "text/markdown; charset=utf-8"
+
+// MarkdownSuffix is what the path of a page's Markdown version ends with.
+const MarkdownSuffix = ".md"
+
+// MarkdownPath returns the path of the Markdown version of a page.
+func MarkdownPath(path string) string {
+	if path == "/" {
+		return "/index" + MarkdownSuffix
+	}
+	return path + MarkdownSuffix
+}
+
+// toMarkdown is safe for concurrent use.
+var toMarkdown = sync.OnceValue(func() *converter.Converter {
+	return converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false)),
+		table.NewTablePlugin(table.WithNewlineBehavior(table.NewlineBehaviorPreserve), table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal))))
+})
+
+// MarkdownEntry returns the Markdown version of a page from its HTML: what is in
+// main, with absolute links, and the credit line.
+func (s Service) MarkdownEntry(page []byte, cacheControl, vary string) (*cache.Entry, error) {
+	document, err := html.Parse(bytes.NewReader(page))
+	if err != nil {
+		return nil, err
+	}
+	main := find(document, func(n *html.Node) bool { return n.DataAtom == atom.Main })
+	if main == nil {
+		return nil, errors.New("the page has no main element")
+	}
+	simplify(main)
+	text, err := toMarkdown().ConvertNode(main, converter.WithDomain(s.PublicURL))
+	if err != nil {
+		return nil, err
+	}
+	text = append(bytes.TrimSpace(text), "\n\n"+s.Credit+"\n"...)
+	return cache.NewEntry(text, http.Header{"Content-Type": {MarkdownType}, "Cache-Control": {cacheControl}, "Vary": {vary}}), nil
+}
+
+// find returns the first element that satisfies a condition; nil for none.
+func find(n *html.Node, is func(*html.Node) bool) *html.Node {
+	if is(n) {
+		return n
+	}
+	for child := range n.ChildNodes() {
+		if found := find(child, is); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// interactive are the elements that a text cannot have. What charts show is in a
+// table beside them.
+var interactive = []atom.Atom{atom.Form, atom.Svg, atom.Button, atom.Script, atom.Template, atom.Caption, atom.Summary}
+
+// repeating are the classes of elements that repeat what others show.
+var repeating = []string{"visually-hidden", "narrow-only"}
+
+// simplify removes what only a page needs, and links to the explorer, whose
+// addresses contain whole queries. It makes lists of definition lists, and one
+// line of each cell of a table.
+func simplify(n *html.Node) {
+	for _, child := range slices.Collect(n.ChildNodes()) {
+		switch {
+		case slices.Contains(interactive, child.DataAtom), slices.Contains(repeating, attribute(child, "class")), strings.HasPrefix(attribute(child, "href"), "/explorer?"):
+			n.RemoveChild(child)
+		case child.DataAtom == atom.P && (n.DataAtom == atom.Td || n.DataAtom == atom.Th):
+			n.InsertBefore(&html.Node{Type: html.TextNode, Data: " · "}, child)
+			for _, part := range slices.Collect(child.ChildNodes()) {
+				child.RemoveChild(part)
+				n.InsertBefore(part, child)
+			}
+			n.RemoveChild(child)
+		case child.DataAtom == atom.Dl:
+			n.InsertBefore(listOf(child), child)
+			n.RemoveChild(child)
+		default:
+			simplify(child)
+		}
+	}
+}
+
+func attribute(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// listOf turns terms and their descriptions into items, "term: description".
+func listOf(definitions *html.Node) *html.Node {
+	list := &html.Node{Type: html.ElementNode, DataAtom: atom.Ul, Data: "ul"}
+	var collect func(*html.Node)
+	collect = func(n *html.Node) {
+		for _, child := range slices.Collect(n.ChildNodes()) {
+			if child.DataAtom != atom.Dt && child.DataAtom != atom.Dd {
+				collect(child)
+				continue
+			}
+			if child.DataAtom == atom.Dt || list.LastChild == nil {
+				list.AppendChild(&html.Node{Type: html.ElementNode, DataAtom: atom.Li, Data: "li"})
+			}
+			item := list.LastChild
+			for _, part := range slices.Collect(child.ChildNodes()) {
+				child.RemoveChild(part)
+				item.AppendChild(part)
+			}
+			if child.DataAtom == atom.Dt {
+				item.AppendChild(&html.Node{Type: html.TextNode, Data: ": "})
+			}
+		}
+	}
+	collect(definitions)
+	simplify(list)
+	return list
+}
