@@ -160,6 +160,16 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Result {
 	return result
 }
 
+// Price returns the cost of a caller's operation, and its limit, without running
+// it.
+func (e *Executor) Price(ctx context.Context, req Request) (cost, limit int, err error) {
+	op, rejection := e.prepare(ctx, req)
+	if rejection != nil {
+		return rejection.Cost, e.config.Limits.Cost, problem.New(problem.BadInput, "%s", rejection.Errors[0].Message)
+	}
+	return op.cost, e.config.Limits.Cost, nil
+}
+
 func (e *Executor) execute(ctx context.Context, req Request) *Result {
 	op, rejection := e.prepare(ctx, req)
 	switch {

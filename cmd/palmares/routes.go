@@ -107,7 +107,7 @@ func (p *program) routes() (*routes, error) {
 	reference := workbench.Config{
 		Service: s.service(), Schema: schemaText(), Document: rest.DocumentPath,
 		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Sections: textSections(api), Samples: api.Samples,
-		Cache: p.cache, Explain: api.Explain, Run: p.runPublic, Key: p.services.portal.Key, Log: p.log,
+		Cache: p.cache, Explain: api.Explain, Run: p.runPublic, Price: p.price, Key: p.services.portal.Key, Log: p.log,
 	}
 	for _, g := range guides.All() {
 		reference.Guides = append(reference.Guides, workbench.Guide{Title: g.Title, Summary: g.Summary, URL: g.URL, Markdown: g.Markdown})
@@ -127,6 +127,11 @@ func (p *program) runPublic(ctx context.Context, query string) ([]byte, error) {
 		return nil, problem
 	}
 	return result.Data, nil
+}
+
+// price returns the cost of a query, also of one that needs a key.
+func (p *program) price(ctx context.Context, query string, variables map[string]any) (cost, limit int, err error) {
+	return p.executor.Price(auth.WithCaller(ctx, auth.Caller{Plan: auth.Pro}), graph.Request{Query: query, Variables: variables})
 }
 
 // schemaText returns the GraphQL schema with a blank line after each

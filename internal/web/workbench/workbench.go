@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/time/rate"
+
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -28,6 +30,7 @@ const (
 	LLMsPath      = "/llms.txt"
 	LLMsFullPath  = "/llms-full.txt"
 	SchemaPath    = "/explorer/schema.graphql"
+	CostPath      = "/explorer/cost"
 )
 
 // builtFiles are the files that `make assets` builds. Without them, there is only
@@ -61,6 +64,10 @@ type Config struct {
 	Cache *cache.Cache
 	// Explain returns the GraphQL operation and variables of a REST request.
 	Explain func(target string) (query string, variables map[string]any, err error)
+	// Price returns the cost of a query and its limit.
+	Price func(ctx context.Context, query string, variables map[string]any) (cost, limit int, err error)
+	// SavePath is where the explorer posts a query to save it, or "".
+	SavePath string
 	// Key returns an API key of the signed-in user, or "".
 	Key func(*http.Request) string
 	Log *slog.Logger
@@ -72,6 +79,7 @@ type Workbench struct {
 	assets *page.Assets
 	built  map[string]string // URLs of built files by name; empty without `make assets`
 	schema *cache.Entry
+	costs  *rate.Limiter
 }
 
 // New returns the pages with the built files of this binary.
@@ -80,7 +88,7 @@ func New(cfg Config) *Workbench { return newWorkbench(cfg, builtFiles) }
 func newWorkbench(cfg Config, files fs.FS) *Workbench {
 	assets := page.MustBuilt(files, "built", "workbench")
 	return &Workbench{
-		Config: cfg, assets: assets, built: readManifest(files, assets),
+		Config: cfg, assets: assets, built: readManifest(files, assets), costs: rate.NewLimiter(costsPerSecond, costsPerSecond),
 		schema: cache.NewEntry([]byte(cfg.Schema), http.Header{
 			"Content-Type": {"text/plain; charset=utf-8"}, "Cache-Control": {"no-cache"}, "Vary": {"Accept-Encoding"},
 		}),
@@ -109,6 +117,7 @@ func (w *Workbench) Register(mux *http.ServeMux) {
 	mux.HandleFunc(ExplorerPath, w.handle(w.showExplorer))
 	mux.HandleFunc(ReferencePath, w.handle(w.showReference))
 	mux.HandleFunc(SchemaPath, w.handle(w.schema.Write))
+	mux.HandleFunc("POST "+CostPath, w.showCost)
 	for path := range texts {
 		mux.HandleFunc(path, w.handle(func(rw http.ResponseWriter, r *http.Request) error { return w.showText(rw, r, path) }))
 	}
@@ -138,6 +147,43 @@ func (w *Workbench) handle(serve func(http.ResponseWriter, *http.Request) error)
 const appPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; worker-src 'self'; font-src 'self'; img-src 'self' data:; " +
 	"style-src 'self' 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// Costs are free, so that the explorer can show them while someone types. These
+// limits bound how much of a processor they take.
+const (
+	costsPerSecond = 20
+	maxCostBody    = 100_000
+)
+
+// showCost returns the cost of a query that is not run.
+func (w *Workbench) showCost(rw http.ResponseWriter, r *http.Request) {
+	rw.Header().Set("Cache-Control", "no-store")
+	rw.Header().Set("Content-Type", "application/json")
+	if !w.costs.Allow() {
+		problem.Write(rw, problem.New(problem.TooMany, "Too many costs are being calculated. Try again in a second."))
+		return
+	}
+	var request struct {
+		Query     string         `json:"query"`
+		Variables map[string]any `json:"variables"`
+	}
+	decoder := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxCostBody))
+	decoder.UseNumber()
+	if err := decoder.Decode(&request); err != nil {
+		problem.Write(rw, problem.New(problem.BadInput, "The body must be JSON with a query and variables, of at most %d bytes.", maxCostBody))
+		return
+	}
+	var answer struct {
+		Cost  int    `json:"cost"`
+		Limit int    `json:"limit"`
+		Error string `json:"error,omitempty"` // why it cannot be run
+	}
+	var err error
+	if answer.Cost, answer.Limit, err = w.Price(r.Context(), request.Query, request.Variables); err != nil {
+		answer.Error = problem.Of(err).Message
+	}
+	_ = json.NewEncoder(rw).Encode(answer) // fails only if the client has disconnected
+}
+
 // showApp sends a page with GraphiQL or Scalar.
 func (w *Workbench) showApp(rw http.ResponseWriter, r *http.Request, name string, content page.Content, caching, vary string) error {
 	entry, err := templates.Entry(name, content, caching, vary)
@@ -151,6 +197,7 @@ func (w *Workbench) showApp(rw http.ResponseWriter, r *http.Request, name string
 // reference is the data of the reference's script.
 type reference struct {
 	Document string `json:"document"`
+	Key      string `json:"key,omitempty"` // of the signed-in user
 }
 
 const referenceCaching, referenceVary = "no-cache", "Accept, Accept-Encoding"
@@ -163,9 +210,13 @@ func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error
 		return w.showPaths(rw, r)
 	}
 	head := page.Head{Wide: true, Styles: []string{w.built["reference.css"]}, Scripts: []string{w.built["jitless.js"], w.built["reference.js"]}}
-	content := w.Content(ReferencePath, head, reference{w.Document})
+	key := w.Key(r)
+	content := w.Content(ReferencePath, head, reference{w.Document, key})
 	content.Markdown = MarkdownPath
-	return w.showApp(rw, r, "reference", content, referenceCaching, referenceVary)
+	if key != "" {
+		return w.showWithKey(rw, "reference", content)
+	}
+	return w.showApp(rw, r, "reference", content, "private, "+referenceCaching, referenceVary)
 }
 
 // showPaths lists the paths if Scalar is not built in.
@@ -243,6 +294,7 @@ type explorer struct {
 	Workers    map[string]string  `json:"workers"`
 	Examples   []Example          `json:"examples"`
 	Operations []params.Operation `json:"operations"`
+	CostPath   string             `json:"costPath"`
 }
 
 // showExplorer opens the query in the URL without running it.
@@ -260,7 +312,7 @@ func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error 
 		return entry.Write(rw, r)
 	}
 	e := explorer{
-		Base: w.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: w.Operations,
+		Base: w.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: w.Operations, CostPath: CostPath,
 		Workers: map[string]string{
 			"editor": w.built["editor.worker.js"], "json": w.built["json.worker.js"], "graphql": w.built["graphql.worker.js"],
 		},
@@ -272,20 +324,28 @@ func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error 
 		e.Headers = indented(map[string]string{"Authorization": "Bearer " + key})
 	}
 	head := page.Head{Wide: true, Styles: []string{w.built["explorer.css"]}, Scripts: []string{w.built["explorer.js"]}}
+	save := w.SavePath
+	if key == "" {
+		save = "" // only signed-in users can
+	}
 	content := w.Content(ExplorerPath, head, struct {
-		Examples     []Example
-		Schema, Note string
-		Script       explorer
-	}{Examples, SchemaPath, note, e})
+		Examples           []Example
+		Schema, Note, Save string
+		Script             explorer
+	}{Examples, SchemaPath, note, save, e})
 	content.Markdown = explorerText
 	if key == "" {
 		return w.showApp(rw, r, "explorer", content, caching, vary)
 	}
-	// A page with a key is not compressed: its size would leak the key to
-	// attackers who choose the query beside it (BREACH).
+	return w.showWithKey(rw, "explorer", content)
+}
+
+// showWithKey sends a page with a key. It is not compressed: its size would leak
+// the key to attackers who choose the query beside it (BREACH).
+func (w *Workbench) showWithKey(rw http.ResponseWriter, name string, content page.Content) error {
 	w.SetSecurityHeaders(rw.Header(), appPolicy)
 	rw.Header().Set("Cache-Control", "no-store")
-	return templates.Write(rw, http.StatusOK, "explorer", content)
+	return templates.Write(rw, http.StatusOK, name, content)
 }
 
 // queryToOpen returns the query and variables from the URL, given as such or as a

@@ -52,6 +52,12 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 	mux := http.NewServeMux()
 	newWorkbench(Config{
 		Cache: responses, Samples: samples,
+		Price: func(_ context.Context, query string, _ map[string]any) (int, int, error) {
+			if query == "bad" {
+				return 0, 0, problem.New(problem.BadInput, "No such field.")
+			}
+			return len(query), 20_000, nil
+		},
 		Run:      func(context.Context, string) ([]byte, error) { return []byte(`{"answer":42}`), nil },
 		Objects:  []params.Object{{Name: "ToolItem", Description: "A tool.", Fields: []params.Field{{Name: "score", Type: "number or null", Description: "From 0 to 10."}}}},
 		Errors:   []params.Field{{Name: "404", Description: "Nothing has this slug."}},
@@ -149,8 +155,36 @@ func TestExplorerHasUserKey(t *testing.T) {
 	if compressed := get(t, newHandler(withAssets, "pal_secret"), "/explorer", "Accept-Encoding", "br, gzip"); compressed.Header().Get("Content-Encoding") != "" {
 		t.Errorf("got %v, want no compression", compressed.Header())
 	}
-	if docs := get(t, newHandler(withAssets, "pal_secret"), "/docs").Body.String(); strings.Contains(docs, "pal_secret") {
-		t.Error("got a key in the reference, want none")
+	docs := get(t, newHandler(withAssets, "pal_secret"), "/docs", "Accept-Encoding", "br, gzip")
+	if !strings.Contains(docs.Body.String(), `"key":"pal_secret"`) || docs.Header().Get("Cache-Control") != "no-store" || docs.Header().Get("Content-Encoding") != "" {
+		t.Errorf("got reference %v, want the key, and neither cached nor compressed", docs.Header())
+	}
+}
+
+func TestCost(t *testing.T) {
+	handler := newHandler(withAssets, "")
+	post := func(body string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest("POST", CostPath, strings.NewReader(body)))
+		return w
+	}
+	if got := post(`{"query":"{ a }","variables":{"n":2}}`); got.Code != 200 || got.Body.String() != `{"cost":5,"limit":20000}`+"\n" {
+		t.Errorf("got %d %s, want the cost", got.Code, got.Body)
+	}
+	for _, body := range []string{"", "[]", `{"query":1}`, `{"query":"` + strings.Repeat("x", maxCostBody) + `"}`} {
+		if got := post(body); got.Code != 400 {
+			t.Errorf("%.20s: got %d %s, want 400", body, got.Code, got.Body)
+		}
+	}
+	if got := post(`{"query":"bad"}`); got.Code != 200 || !strings.Contains(got.Body.String(), `"error":"No such field."`) {
+		t.Errorf("invalid query: got %d %s, want the reason", got.Code, got.Body)
+	}
+	limited := false
+	for range 3 * costsPerSecond {
+		limited = limited || post(`{"query":"{ a }"}`).Code == 429
+	}
+	if !limited {
+		t.Error("got no 429 for many requests at once, want some")
 	}
 }
 

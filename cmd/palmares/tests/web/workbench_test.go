@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -278,6 +279,59 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 	p.Click(".graphiql-history-item-label")
 	runQuery(p)
 	p.WaitForText(inResponse, `"chunk_count": `)
+}
+
+// The explorer shows what a query costs before and after it runs, puts it into a
+// link, and shows code that sends it.
+func TestExplorerTools(t *testing.T) {
+	t.Parallel()
+	for _, need := range []testkit.Need{testkit.Curl, testkit.Node, testkit.Python} {
+		need.Ensure(t)
+	}
+	s := startWorkbench(t)
+	base := "http://" + s.Address
+	const query = "query Names($limit: Int! = 2) {\n  # It's a comment\n  tools(limit: $limit, filter: {search: \"poste d'aiguillage\"}) { items { name } }\n}\n"
+	p := browser.Start(t).Open(t, browser.Look{}, base+"/explorer?query="+url.QueryEscape(query)+"&variables="+url.QueryEscape(`{"limit": 3}`))
+	p.WaitForText("#cost", "Cost: ")
+	p.WaitForText("#cost", " of 20,000")
+	before := p.Text("#cost")
+	runQuery(p)
+	p.WaitForText("#cost", "last run: ")
+	if cost := strings.Fields(before)[1]; !strings.HasSuffix(p.Text("#cost"), "last run: "+cost) {
+		t.Errorf("got %s, want the same cost after the run, %s", p.Text("#cost"), cost)
+	}
+	p.Go(base + "/explorer?query=" + url.QueryEscape("{ tools { nothing } }"))
+	p.WaitForText("#cost", "Cannot be run: ")
+
+	p.Go(base + "/explorer?query=" + url.QueryEscape(query) + "&variables=" + url.QueryEscape(`{"limit": 3}`))
+	p.WaitForText("#cost", "Cost: ")
+	p.Click("#share")
+	shared, err := url.Parse(p.URL())
+	testkit.Check(t, err)
+	if got := shared.Query(); got.Get("query") != query || !strings.Contains(got.Get("variables"), `"limit": 3`) {
+		t.Errorf("got link %s, want the query and variables in it", shared)
+	}
+
+	want := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", `{"query":"{ tools(limit: 3, filter: {search: \"poste d'aiguillage\"}) { items { name } } }"}`).Body)
+	var response struct{ Data json.RawMessage }
+	testkit.Check(t, json.Unmarshal([]byte(want), &response))
+	dir := t.TempDir()
+	for language, command := range map[string]string{"curl": "sh code", "fetch": "cp code code.mjs && node code.mjs", "python": "python3 code", "go": "cp code code.go && go run code.go"} {
+		p.Fill("#language", language)
+		p.Click("#snippets button")
+		p.WaitForText("#snippet", "/graphql")
+		var code string
+		p.Eval("document.getElementById('snippet').textContent", &code)
+		testkit.Check(t, os.WriteFile(filepath.Join(dir, "code"), []byte(code), 0o600))
+		run := exec.CommandContext(t.Context(), "sh", "-c", command)
+		run.Dir = dir
+		out, err := run.CombinedOutput()
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(out), `": `, `":`), string(response.Data)) {
+			t.Errorf("%s: got %v %s, want %s from\n%s", language, err, out, response.Data, code)
+		}
+	}
+	p.Axe()
+	p.Screenshot("explorer-tools")
 }
 
 func TestWorkbenchIsAccessible(t *testing.T) {

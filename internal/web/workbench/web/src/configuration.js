@@ -12,8 +12,9 @@ const hiddenClients = {
   python: ["aiohttp", "httpx_async", "httpx_sync"],
 };
 
-export const configuration = ({ url, server, dark }) => ({
+export const configuration = ({ url, key, server, dark }) => ({
   url,
+  authentication: key ? { preferredSecurityScheme: "apiKey", securitySchemes: { apiKey: { token: key } } } : undefined,
   servers: [{ url: server, description: "This server." }],
   hiddenClients,
   defaultHttpClient: { targetKey: "shell", clientKey: "curl" },

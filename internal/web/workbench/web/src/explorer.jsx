@@ -11,10 +11,11 @@ import "@graphiql/plugin-doc-explorer/style.css";
 import "@graphiql/plugin-history/style.css";
 import "@graphiql/plugin-explorer/style.css";
 import "./explorer.css";
-import { fetcher } from "./fetcher.js";
+import { newFetcher } from "./fetcher.js";
 import { storage, lastTab } from "./storage.js";
 import { defineThemes } from "./theme.js";
 import { restEquivalent } from "./rest.js";
+import { queryTools } from "./tools.js";
 import { applyFixes, explorerFixes } from "./fixes.js";
 
 const data = JSON.parse(document.getElementById("workbench").textContent);
@@ -30,6 +31,8 @@ const isWide = matchMedia("(min-width: 60rem)").matches;
 const colorScheme = matchMedia("(prefers-color-scheme: dark)");
 const examples = document.getElementById("examples");
 const equivalent = restEquivalent(data);
+const tools = queryTools(data);
+const fetcher = newFetcher(tools.ran);
 const store = storage(data.headers);
 const initial = data.query ? { query: equivalent.format(data.query), variables: data.variables } : lastTab(store);
 
@@ -44,7 +47,10 @@ function PageControls() {
 
   useEffect(() => void (monaco && defineThemes(monaco)), [monaco]);
 
-  useEffect(() => equivalent.show(query, variables), [query, variables]);
+  useEffect(() => {
+    equivalent.show(query, variables);
+    tools.show(query, variables);
+  }, [query, variables]);
 
   useEffect(() => {
     if (!queryEditor || !variableEditor) return;

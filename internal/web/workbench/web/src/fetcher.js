@@ -1,8 +1,10 @@
 // Sends operations to the server. Subscriptions use server-sent events.
 const url = "/graphql";
 
-export function fetcher(params, { documentAST, headers } = {}) {
-  return isSubscription(params, documentAST) ? subscribe(params, headers) : execute(params, headers);
+// newFetcher calls ran with the cost of each query.
+export function newFetcher(ran) {
+  return (params, { documentAST, headers } = {}) =>
+    isSubscription(params, documentAST) ? subscribe(params, headers) : execute(params, headers, ran);
 }
 
 function isSubscription({ operationName }, document) {
@@ -19,8 +21,10 @@ function post(params, headers, accept) {
   });
 }
 
-async function execute(params, headers) {
-  return (await post(params, headers, "application/json")).json();
+async function execute(params, headers, ran) {
+  const response = await post(params, headers, "application/json");
+  ran(response.headers.get("X-GraphQL-Cost"));
+  return response.json();
 }
 
 async function* subscribe(params, headers) {

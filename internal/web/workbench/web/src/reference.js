@@ -4,9 +4,9 @@ import "./reference.css";
 import { configuration } from "./configuration.js";
 import { applyFixes, referenceFixes } from "./fixes.js";
 
-const { document: url } = JSON.parse(document.getElementById("workbench").textContent);
+const { document: url, key } = JSON.parse(document.getElementById("workbench").textContent);
 const colorScheme = matchMedia("(prefers-color-scheme: dark)");
-const current = () => configuration({ url, server: location.origin, dark: colorScheme.matches });
+const current = () => configuration({ url, key, server: location.origin, dark: colorScheme.matches });
 
 applyFixes(document.body, referenceFixes);
 document.getElementById("reference").replaceChildren(); // Scalar would keep the loading message
