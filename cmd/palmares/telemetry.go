@@ -115,8 +115,8 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 	m.Counter("palmares_webhook_attempts_total", attempts, read(hooks.Refused.Load), "outcome", "refused")
 	m.Counter("palmares_webhook_attempts_total", attempts, read(hooks.Unreachable.Load), "outcome", "unreachable")
 	const emails = "Emails that the mail server accepted, and emails that were given up."
-	m.Counter("palmares_mail_letters_total", emails, read(mail.Sent.Load), "outcome", "sent")
-	m.Counter("palmares_mail_letters_total", emails, read(mail.Failed.Load), "outcome", "given_up")
+	m.Counter("palmares_emails_total", emails, read(mail.Sent.Load), "outcome", "sent")
+	m.Counter("palmares_emails_total", emails, read(mail.Failed.Load), "outcome", "given_up")
 	m.Gauge("palmares_mail_waiting", "Emails that are queued or will be retried.", read(mail.Pending))
 
 	m.Gauge("palmares_release_number", "Release being served; 0 before the first.", read(func() int { return p.health.release.Load().ID }))

@@ -79,7 +79,7 @@ func TestMetrics(t *testing.T) {
 			`palmares_webhook_attempts_total{outcome="delivered"} 0`,
 			`palmares_webhook_endpoints{state="active"} 0`,
 			`palmares_webhook_oldest_waiting_seconds 0`,
-			`palmares_mail_letters_total{outcome="sent"} 0`,
+			`palmares_emails_total{outcome="sent"} 0`,
 			`palmares_release_number 8`,
 			`palmares_database_up 1`,
 			`palmares_draining 0`,

@@ -1545,9 +1545,9 @@ enum ToolSort {
   updated_desc
   "Least recently updated first."
   updated_asc
-  "Lowest ` + "`" + `priceAmount` + "`" + ` first, whatever its period."
+  "Lowest ` + "`" + `priceAmount` + "`" + ` first, regardless of the billing period."
   price_asc
-  "Highest ` + "`" + `priceAmount` + "`" + ` first, whatever its period."
+  "Highest ` + "`" + `priceAmount` + "`" + ` first, regardless of the billing period."
   price_desc
   "Lowest ` + "`" + `monthlyPrice` + "`" + ` first; tools without one last."
   monthly_price_asc
@@ -1579,7 +1579,7 @@ input ToolFilter {
   obsolescenceMin: Float
   "The maximum obsolescence, from 0 to 10. Excludes tools without a rating."
   obsolescenceMax: Float
-  "The maximum ` + "`" + `priceAmount` + "`" + ` in euros, whatever its period."
+  "The maximum ` + "`" + `priceAmount` + "`" + ` in euros, regardless of the billing period."
   priceMax: Float
   "The minimum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without one."
   monthlyPriceMin: Float

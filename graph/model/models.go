@@ -749,7 +749,7 @@ type ToolFilter struct {
 	ObsolescenceMin *float64 `json:"obsolescenceMin,omitempty"`
 	// The maximum obsolescence, from 0 to 10. Excludes tools without a rating.
 	ObsolescenceMax *float64 `json:"obsolescenceMax,omitempty"`
-	// The maximum `priceAmount` in euros, whatever its period.
+	// The maximum `priceAmount` in euros, regardless of the billing period.
 	PriceMax *float64 `json:"priceMax,omitempty"`
 	// The minimum `monthlyPrice` in euros. Excludes tools without one.
 	MonthlyPriceMin *float64 `json:"monthlyPriceMin,omitempty"`
@@ -2015,9 +2015,9 @@ const (
 	ToolSortUpdatedDesc ToolSort = "updated_desc"
 	// Least recently updated first.
 	ToolSortUpdatedAsc ToolSort = "updated_asc"
-	// Lowest `priceAmount` first, whatever its period.
+	// Lowest `priceAmount` first, regardless of the billing period.
 	ToolSortPriceAsc ToolSort = "price_asc"
-	// Highest `priceAmount` first, whatever its period.
+	// Highest `priceAmount` first, regardless of the billing period.
 	ToolSortPriceDesc ToolSort = "price_desc"
 	// Lowest `monthlyPrice` first; tools without one last.
 	ToolSortMonthlyPriceAsc ToolSort = "monthly_price_asc"
