@@ -85,6 +85,8 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 		}
 		if end, err = h.downloads.reserve(caller.Account, limit); err != nil {
 			w.Header().Set("Retry-After", downloadRetry)
+			w.Header().Add("RateLimit", `"downloads";r=0;t=`+downloadRetry)
+			w.Header().Add("RateLimit-Policy", `"downloads";q=`+strconv.Itoa(limit)+`;qu="concurrent-requests"`)
 			return err
 		}
 		return h.writeList(ctx, req, graph.AsOf{Release: release}, total, out)

@@ -51,8 +51,8 @@ func TestAPICatalog(t *testing.T) {
 			}
 		}
 	}
-	for path, description := range map[string]string{"/": "/api/v1/openapi.json", "/graphql?query={__typename}": "/explorer/schema.graphql"} {
-		links := s.call(t, http.MethodGet, path, "").Header.Get("Link")
+	for path, description := range map[string]string{"/": "/api/v1/openapi.json", "/api/v1": "/api/v1/openapi.json", "/graphql?query={__typename}": "/explorer/schema.graphql"} {
+		links := strings.Join(s.call(t, http.MethodGet, path, "").Header["Link"], ", ")
 		for _, want := range []string{"<" + base + description + `>; rel="service-desc"`, `; rel="service-doc"`, "<" + base + `/status>; rel="status"`} {
 			if !strings.Contains(links, want) {
 				t.Errorf("%s: got Link %s, want %s", path, links, want)

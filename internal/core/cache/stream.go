@@ -38,9 +38,11 @@ func (r Response) Stream(w http.ResponseWriter, req *http.Request, limit time.Du
 		header := w.Header()
 		maps.Copy(header, r.header)
 		header["Etag"] = tag
+		header["Cache-Status"] = bypass
 		switch {
 		case status == http.StatusNotModified:
 			delete(header, "Content-Type")
+			header["Cache-Status"] = r.cacheStatus()
 		case c != identity:
 			header["Content-Encoding"] = codingHeaders[c]
 		}
