@@ -264,10 +264,11 @@ type hookedRecorder struct {
 	once    sync.Once
 	before  func()
 	largest int
+	first   int // bytes of the first write
 }
 
 func (w *hookedRecorder) Write(p []byte) (int, error) {
-	w.once.Do(w.before)
+	w.once.Do(func() { w.before(); w.first = len(p) })
 	w.largest = max(w.largest, len(p))
 	return w.ResponseRecorder.Write(p)
 }
@@ -303,6 +304,21 @@ func TestBulkSearchesOnce(t *testing.T) {
 			t.Errorf("got %d statements for a search, want 2", statements)
 		}
 	})
+}
+
+// Encoders collect megabytes before they write a block. The start of a download
+// is sent without waiting for that.
+func TestBulkStartsAtOnce(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	handler, responses := handlerOver(t, s)
+	publish(t, s, responses, synthetic(t, 1_500, 1))
+	for _, encoding := range []string{"gzip", "br", "zstd"} {
+		got := recordWith(func() {})
+		handler.ServeHTTP(got, request(http.MethodGet, "/api/v1/tools?format=ndjson", "Accept-Encoding", encoding))
+		if got.Code != 200 || got.first == 0 || got.first > 16<<10 {
+			t.Errorf("%s: got %d with %d bytes at the start, want those of the first items alone", encoding, got.Code, got.first)
+		}
+	}
 }
 
 // A download that started before a release was published stays on its release.
