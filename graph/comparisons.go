@@ -34,12 +34,12 @@ func (x *catalogIndex) findComparisons(slugs ...string) (found []int) {
 }
 
 func (queryResolver) Comparisons(ctx context.Context, category, tool, winner, updatedSince, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error) {
-	items, meta, err := readerFrom(ctx).comparisonList(comparisonFilter{category, tool, winner, updatedSince, updatedBefore}).page(ctx, page, limit)
+	items, meta, err := readerFrom(ctx).comparisonList(ctx, comparisonFilter{category, tool, winner, updatedSince, updatedBefore}).page(ctx, page, limit)
 	return &model.ComparisonPage{Items: items, Meta: meta}, err
 }
 
 func (queryResolver) ComparisonConnection(ctx context.Context, category, tool, winner, updatedSince, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error) {
-	c, err := readerFrom(ctx).comparisonList(comparisonFilter{category, tool, winner, updatedSince, updatedBefore}).connection(ctx, first, after, last, before)
+	c, err := readerFrom(ctx).comparisonList(ctx, comparisonFilter{category, tool, winner, updatedSince, updatedBefore}).connection(ctx, first, after, last, before)
 	return comparisonConnection(c), err
 }
 
@@ -69,9 +69,9 @@ func (f comparisonFilter) find(x *catalogIndex) (found []int, err error) {
 }
 
 // comparisonList lists the published comparisons that match a filter.
-func (r *reader) comparisonList(filter comparisonFilter) *list[int, *model.Comparison] {
+func (r *reader) comparisonList(ctx context.Context, filter comparisonFilter) *list[int, *model.Comparison] {
 	comparisons := r.comparisonsAt(nil)
-	comparisons.items, comparisons.err = filter.find(r.index)
+	comparisons.items, comparisons.err = r.positions(ctx, func() ([]int, error) { return filter.find(r.index) })
 	return comparisons
 }
 

@@ -18,7 +18,7 @@ func (queryResolver) Embeddings(ctx context.Context, slug string) (*model.Embedd
 	if !ok || !r.index.tools[i].active() {
 		return nil, nil
 	}
-	entities, err := r.entities(ctx, []int{i})
+	entities, err := r.entities(ctx, []int{i}, false)
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,8 @@ type Request struct {
 	OperationName string
 	Operation     *Operation
 	Variables     map[string]any
-	AsOf          AsOf // for the server's own operations; callers use @asOf
+	AsOf          AsOf  // for the server's own operations; callers use @asOf
+	Scan          *Scan // of the pages of a list; nil for a single execution
 }
 
 // Result is the result of an operation.
@@ -187,6 +188,7 @@ type preparedOperation struct {
 	document  *document
 	variables map[string]any // without defaults
 	asOf      AsOf
+	scan      *Scan
 	cost      int
 }
 
@@ -229,7 +231,7 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 		return nil, rejection
 	}
 	e.documents.cache(doc)
-	return &preparedOperation{document: doc, variables: variables, asOf: asOf, cost: cost, OperationContext: &graphql.OperationContext{
+	return &preparedOperation{document: doc, variables: variables, asOf: asOf, scan: req.Scan, cost: cost, OperationContext: &graphql.OperationContext{
 		RawQuery: req.Query, OperationName: req.OperationName, Variables: withDefaults, Doc: doc.QueryDocument, Operation: op, Extensions: doc.extensions,
 		RecoverFunc: recoverPanic, ResolverMiddleware: lockReader, RootResolverMiddleware: limitResponse,
 	}}, nil
@@ -269,7 +271,7 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 		if index.release != nil {
 			result.setRelease(index.release)
 		}
-		reader := newReader(e, index, op.asOf)
+		reader := newReader(e, index, op.asOf, op.scan)
 		dispatch(context.WithValue(ctx, readerKey{}, reader))
 		return reader.failed // partial data is never returned
 	}

@@ -251,6 +251,12 @@ func (x *catalogIndex) linkComparisons() {
 	}
 }
 
+// full reports whether hardly any entity has room.
+func (x *catalogIndex) full() bool { return x.bytes.Load()+entitySize > x.share }
+
+// entitySize is more than most entities take.
+const entitySize = 2 << 10
+
 // hold adds an entity to a tool of the index, if there is room for it.
 func (x *catalogIndex) hold(t *indexedTool, e *entity) {
 	if e.version != t.version { // it was read from a newer release
@@ -284,8 +290,9 @@ func (e *entity) size() int64 {
 const maxParameters = 10_000
 
 // entities returns the entities of tools, from memory or else from the
-// database.
-func (r *reader) entities(ctx context.Context, positions []int) ([]*entity, error) {
+// database. Those that are read only for this operation have no prices, unless
+// it needs them.
+func (r *reader) entities(ctx context.Context, positions []int, prices bool) ([]*entity, error) {
 	found := make([]*entity, len(positions))
 	var missing []string
 	for i, position := range positions {
@@ -297,8 +304,9 @@ func (r *reader) entities(ctx context.Context, positions []int) ([]*entity, erro
 		return found, nil
 	}
 	read := map[string]*entity{}
+	prices = prices || !r.index.full() || !r.executor.index.Load().full()
 	for slugs := range slices.Chunk(distinct(missing), maxParameters) {
-		if err := readEntities(ctx, r.client, slugs, read); err != nil {
+		if err := readEntities(ctx, r.client, slugs, prices, read); err != nil {
 			return nil, err
 		}
 	}
@@ -307,13 +315,15 @@ func (r *reader) entities(ctx context.Context, positions []int) ([]*entity, erro
 			if found[i] = read[t.slug]; found[i] == nil {
 				return nil, fmt.Errorf("tool %s is missing from release %d", t.slug, r.release.ID)
 			}
-			r.executor.holder(r.index, t).hold(t, found[i])
+			if prices {
+				r.executor.holder(r.index, t).hold(t, found[i])
+			}
 		}
 	}
 	return found, nil
 }
 
-func readEntities(ctx context.Context, client *ent.Client, slugs []string, into map[string]*entity) error {
+func readEntities(ctx context.Context, client *ent.Client, slugs []string, withPrices bool, into map[string]*entity) error {
 	rows, err := client.Tool.Query().Where(tool.IDIn(slugs...)).All(ctx)
 	if err != nil {
 		return err
@@ -327,6 +337,9 @@ func readEntities(ctx context.Context, client *ent.Client, slugs []string, into 
 			e.retired = retiredFields.model(row)
 		}
 		into[row.ID] = e
+	}
+	if !withPrices {
+		return nil
 	}
 	prices, err := client.PriceChange.Query().Where(pricechange.ToolSlugIn(slugs...)).
 		Order(pricechange.ByChangedAt(entsql.OrderDesc()), pricechange.ByID(entsql.OrderDesc())).All(ctx)
@@ -386,11 +399,11 @@ func (e *Executor) Preload(ctx context.Context) error {
 		}
 	}
 	for slugs := range slices.Chunk(missing, preloadBatch) {
-		if x.bytes.Load() >= x.share || e.index.Load() != x {
+		if x.full() || e.index.Load() != x {
 			break
 		}
 		read := map[string]*entity{}
-		if err := readEntities(ctx, e.config.Catalog.Client(), slugs, read); err != nil {
+		if err := readEntities(ctx, e.config.Catalog.Client(), slugs, true, read); err != nil {
 			return err
 		}
 		for slug, found := range read {

@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/99designs/gqlgen/graphql"
+
 	"palmares/ent/tool"
 	"palmares/graph/model"
 	"palmares/internal/core/params"
@@ -164,6 +166,28 @@ func (l *list[Item, Node]) page(ctx context.Context, number, limit int) ([]Node,
 	}
 	nodes, err := l.nodes(ctx, l.items[start:min(start+limit, total)], s.of("items"))
 	return nodes, meta, err
+}
+
+// Scan makes a number of executions that read the pages of a list, one after
+// another, filter and sort it only once. They may differ in page and limit only.
+type Scan struct {
+	index     *catalogIndex    // whose positions these are
+	positions map[string][]int // by the name of a root field in the response
+}
+
+// positions returns the positions of a list at the root, which find finds.
+func (r *reader) positions(ctx context.Context, find func() ([]int, error)) (found []int, err error) {
+	if r.scan == nil {
+		return find()
+	}
+	name := graphql.GetFieldContext(ctx).Field.Alias
+	found, known := r.scan.positions[name]
+	if !known {
+		if found, err = find(); err == nil {
+			r.scan.positions[name] = found
+		}
+	}
+	return found, err
 }
 
 // connection holds what all types of connections have in common.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -319,4 +320,50 @@ func comparePagesAndConnection(t *testing.T, e *graph.Executor) {
 			}
 		}
 	}
+}
+
+// A scan has the same pages, also after a new release, and allocates positions
+// for the first one only.
+func TestScanFiltersOnce(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, syntheticFeed(t, synth.Options{Tools: 1_500, Seed: 4}))
+		e := newExecutor(s)
+		testkit.Check(t, e.Preload(t.Context()))
+		type pages struct {
+			list  string
+			items uint64 // at least
+			op    *graph.Operation
+			scan  *graph.Scan
+		}
+		lists := []*pages{{list: "tools(filter: {scoreMin: 0}, page: $page, limit: 1)", items: 1_000}, {list: "comparisons(page: $page, limit: 1)", items: 250}, {list: "retiredTools(page: $page, limit: 1)", items: 50}}
+		read := func(p *pages, page int, scan *graph.Scan) (data string, allocated uint64) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			result := e.Execute(t.Context(), graph.Request{Operation: p.op, Variables: map[string]any{"page": int64(page)}, Scan: scan})
+			runtime.ReadMemStats(&after)
+			return string(result.Data), after.TotalAlloc - before.TotalAlloc
+		}
+		for _, p := range lists {
+			var err error
+			p.op, err = graph.NewOperation("query ($page: Int!) {" + p.list + " {items {slug} meta {total}}}")
+			testkit.Check(t, err)
+			p.scan = &graph.Scan{}
+			read(p, 1, p.scan)
+			want, alone := read(p, 2, nil)
+			got, scanned := read(p, 2, p.scan)
+			if got != want || !strings.Contains(got, `"slug"`) {
+				t.Errorf("%s: got %s, want %s", p.list, got, want)
+			}
+			if positions := p.items * 8; scanned+positions > alone {
+				t.Errorf("%s: got %d bytes allocated in a scan and %d without, want at least %d fewer", p.list, scanned, alone, positions)
+			}
+		}
+		publish(t, s, syntheticFeed(t, synth.Options{Tools: 300, Seed: 5}))
+		for _, p := range lists {
+			want, _ := read(p, 2, nil)
+			if got, _ := read(p, 2, p.scan); got != want || !strings.Contains(got, `"slug"`) {
+				t.Errorf("%s of the next release: got %s, want %s", p.list, got, want)
+			}
+		}
+	})
 }

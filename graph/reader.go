@@ -49,14 +49,19 @@ type reader struct {
 
 	index  *catalogIndex
 	pinned bool // the operation names its release, and so do its identifiers
+	scan   *Scan
 
 	searches map[string]map[int]int // ranks of tools by search text
 	syncs    map[syncRequest][]documentChange
 	nested   map[nestedKey][]nestedList
 }
 
-func newReader(e *Executor, index *catalogIndex, asOf AsOf) *reader {
+func newReader(e *Executor, index *catalogIndex, asOf AsOf, scan *Scan) *reader {
+	if scan != nil && scan.index != index {
+		*scan = Scan{index: index, positions: map[string][]int{}}
+	}
 	return &reader{
+		scan:    scan,
 		release: index.release, index: index, executor: e, catalog: e.config.Catalog, client: e.config.Catalog.Client(),
 		pinned: !asOf.isNewest(), searches: map[string]map[int]int{}, syncs: map[syncRequest][]documentChange{}, nested: map[nestedKey][]nestedList{},
 	}

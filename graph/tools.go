@@ -80,45 +80,53 @@ func (r *reader) toolList(ctx context.Context, filter *model.ToolFilter, sort *m
 	} else if isSearch(filter) {
 		by = model.ToolSortRelevance
 	}
-	matches, err := r.toolFilter(ctx, filter)
-	tools := &list[int, *model.Tool]{err: err, name: toolListName(by), nodes: r.fillTools}
+	tools := &list[int, *model.Tool]{name: toolListName(by), nodes: r.fillTools, cursors: r.index.toolCursors(toolOrders[by])}
 	if by == model.ToolSortRelevance {
-		return r.byRelevance(tools, filter, matches)
+		if !isSearch(filter) {
+			tools.err = problem.New(problem.BadInput, "sort: relevance requires filter.search.")
+			return tools
+		}
+		tools.cursors = r.relevanceCursors(*filter.Search)
 	}
-	tools.cursors = r.index.toolCursors(toolOrders[by])
-	if err == nil {
-		tools.items = filtered(r.index.orders[by](), matches)
-	}
+	tools.items, tools.err = r.positions(ctx, func() ([]int, error) {
+		matches, err := r.toolFilter(ctx, filter)
+		switch {
+		case err != nil:
+			return nil, err
+		case by == model.ToolSortRelevance:
+			return r.byRelevance(*filter.Search, matches), nil
+		}
+		return filtered(r.index.orders[by](), matches), nil
+	})
 	return tools
 }
 
-// byRelevance completes a list of the matches of a search: ordered by rank, then
-// by score.
-func (r *reader) byRelevance(tools *list[int, *model.Tool], filter *model.ToolFilter, matches func(int) bool) *list[int, *model.Tool] {
-	if !isSearch(filter) {
-		tools.err = problem.New(problem.BadInput, "sort: relevance requires filter.search.")
-	}
-	if tools.err != nil {
-		return tools
-	}
-	ranks := r.searches[*filter.Search]
-	tools.items = filtered(slices.Collect(maps.Keys(ranks)), matches)
-	byScore := toolOrders[model.ToolSortScoreDesc]
-	compare := byScore.comparison()
-	slices.SortFunc(tools.items, func(a, b int) int {
+// byRelevance returns the matches of a search that satisfy a condition, ordered
+// by rank, then by score.
+func (r *reader) byRelevance(search string, matches func(int) bool) []int {
+	ranks := r.searches[search]
+	found := filtered(slices.Collect(maps.Keys(ranks)), matches)
+	compare := toolOrders[model.ToolSortScoreDesc].comparison()
+	slices.SortFunc(found, func(a, b int) int {
 		return cmp.Or(ranks[a]-ranks[b], compare(r.index.tools[a], r.index.tools[b]))
 	})
-	scores := r.index.toolCursors(byScore)
-	tools.cursors = cursors[int]{
+	return found
+}
+
+// relevanceCursors returns how the cursors of byRelevance are written and
+// compared.
+func (r *reader) relevanceCursors(search string) cursors[int] {
+	scores := r.index.toolCursors(toolOrders[model.ToolSortScoreDesc])
+	rank := func(i int) int { return r.searches[search][i] }
+	return cursors[int]{
 		length:   1 + scores.length,
-		position: func(i int) []any { return append([]any{ranks[i]}, scores.position(i)...) },
+		position: func(i int) []any { return append([]any{rank(i)}, scores.position(i)...) },
 		compare: func(position []any) (func(int) int, bool) {
-			rank, isNumber := position[0].(float64)
+			other, isNumber := position[0].(float64)
 			compareScores, valid := scores.compare(position[1:])
-			return func(i int) int { return cmp.Or(ranks[i]-int(rank), compareScores(i)) }, isNumber && valid
+			return func(i int) int { return cmp.Or(rank(i)-int(other), compareScores(i)) }, isNumber && valid
 		},
 	}
-	return tools
 }
 
 // The types that tools satisfy.
@@ -146,7 +154,7 @@ func filtered(positions []int, matches func(int) bool) (found []int) {
 // elsewhere.
 func (r *reader) fillTools(ctx context.Context, positions []int, s selection) ([]*model.Tool, error) {
 	s = s.as(toolTypes)
-	entities, err := r.entities(ctx, positions)
+	entities, err := r.entities(ctx, positions, s.has("priceHistory"))
 	if err == nil {
 		err = r.readToolConnections(ctx, positions, s)
 	}
@@ -268,7 +276,7 @@ func (r *reader) searchRetired(ctx context.Context, positions []int, query strin
 	if len(words) == 0 { // only punctuation
 		return nil, nil
 	}
-	entities, err := r.entities(ctx, positions)
+	entities, err := r.entities(ctx, positions, false)
 	if err != nil {
 		return nil, err
 	}
@@ -285,14 +293,14 @@ func (r *reader) searchRetired(ctx context.Context, positions []int, query strin
 
 func (r *reader) retiredList(ctx context.Context, filter retiredFilter) *list[int, *model.RetiredTool] {
 	tools := &list[int, *model.RetiredTool]{name: "retired tools", cursors: r.index.toolCursors(retiredOrder), nodes: r.fillRetired}
-	tools.items, tools.err = filter.find(ctx, r)
+	tools.items, tools.err = r.positions(ctx, func() ([]int, error) { return filter.find(ctx, r) })
 	return tools
 }
 
 // fillRetired returns retired tools with the selected links.
 func (r *reader) fillRetired(ctx context.Context, positions []int, s selection) ([]*model.RetiredTool, error) {
 	s = s.as(retiredTypes)
-	entities, err := r.entities(ctx, positions)
+	entities, err := r.entities(ctx, positions, false)
 	if err == nil {
 		err = r.readToolConnections(ctx, positions, s)
 	}

@@ -85,6 +85,8 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 		}
 		if end, err = h.downloads.reserve(caller.Account, limit); err != nil {
 			w.Header().Set("Retry-After", downloadRetry)
+			w.Header().Add("RateLimit", `"downloads";r=0;t=`+downloadRetry)
+			w.Header().Add("RateLimit-Policy", `"downloads";q=`+strconv.Itoa(limit)+`;qu="concurrent-requests"`)
 			return err
 		}
 		return h.writeList(ctx, req, graph.AsOf{Release: release}, total, out)
@@ -94,7 +96,7 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 // describeList returns the headers of a whole list. The body is not sent: it
 // makes the tag depend on the release and the version of the program.
 func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry, int, error) {
-	result := h.executor.Execute(ctx, req.part(1, 1, req.asOf))
+	result := h.executor.Execute(ctx, req.part(1, 1, req.asOf, nil))
 	if p := result.Problem(); p != nil {
 		return nil, 0, p
 	}
@@ -115,6 +117,7 @@ func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry,
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, req.tag(), result.Release)}
 	}
 	h.addAsOf(header, req, result)
+	req.deprecation.AddTo(header)
 	// A restored backup may have another release with the same number.
 	content := fmt.Sprintf("release %d of %s, version %s", result.Release, result.PublishedAt.UTC().Format(time.RFC3339Nano), h.cfg.Version)
 	return cache.NewEntry([]byte(content), header), result.Newest, nil
@@ -122,18 +125,21 @@ func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry,
 
 // part returns the execution that reads a page of a list, or all of a list
 // without pages.
-func (r *request) part(page, limit int, asOf graph.AsOf) graph.Request {
+func (r *request) part(page, limit int, asOf graph.AsOf, scan *graph.Scan) graph.Request {
 	arguments := maps.Clone(r.arguments)
 	if r.paginated {
 		arguments["page"], arguments["limit"] = int64(page), int64(limit)
 	}
-	return graph.Request{Operation: r.operation, Variables: arguments, AsOf: asOf}
+	return graph.Request{Operation: r.operation, Variables: arguments, AsOf: asOf, Scan: scan}
 }
 
 // writeList writes all items of a list, page by page.
 func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsOf, total int, to io.Writer) error {
 	write := func(item jsontext.Value) error {
-		_, err := to.Write(append(item[:len(item):len(item)], '\n'))
+		if _, err := to.Write(item); err != nil {
+			return err
+		}
+		_, err := to.Write([]byte{'\n'})
 		return err
 	}
 	if req.variables[formatName] == formatCSV {
@@ -143,8 +149,9 @@ func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsO
 		}
 		write = table.writeRow
 	}
+	scan := &graph.Scan{}
 	for page, written := 1, 0; written < total; page++ {
-		result := h.executor.Execute(ctx, req.part(page, bulkPage, release))
+		result := h.executor.Execute(ctx, req.part(page, bulkPage, release, scan))
 		if p := result.Problem(); p != nil {
 			return p
 		}
@@ -162,7 +169,7 @@ func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsO
 // eachItem calls a function with each item of a list, as the executor wrote it,
 // and returns their number.
 func eachItem(body []byte, use func(jsontext.Value) error) (n int, err error) {
-	in := jsontext.NewDecoder(bytes.NewReader(body))
+	in := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true)) // there are none
 	for range len([...]string{"{", `"data":`, "["}) {
 		if _, err := in.ReadToken(); err != nil {
 			return 0, err

@@ -15,9 +15,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	entsql "entgo.io/ent/dialect/sql"
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -138,93 +140,99 @@ func TestBulkEqualsPages(t *testing.T) {
 }
 
 func TestBulkHeaders(t *testing.T) {
-	handler, _ := cached(t)
-	tags := map[string]string{}
-	for target, want := range map[string]string{
-		"/api/v1/tools?format=csv":                    `text/csv; charset=utf-8; header=present attachment; filename="tools-8.csv" 48 s-maxage=3600, stale-while-revalidate=86400`,
-		"/api/v1/tools?format=csv&dialect=excel-fr":   `text/csv; charset=utf-8; header=present attachment; filename="tools-8.csv" 48 s-maxage=3600, stale-while-revalidate=86400`,
-		"/api/v1/tools?format=ndjson":                 `application/x-ndjson  48 s-maxage=3600, stale-while-revalidate=86400`,
-		"/api/v1/tools?format=ndjson&as_of=1":         `application/x-ndjson  42 private, max-age=31536000, immutable`,
-		"/api/v1/categories?format=csv&as_of=3":       `text/csv; charset=utf-8; header=present attachment; filename="categories-3.csv" 8 private, max-age=31536000, immutable`,
-		"/api/v1/pricing?as_of=2026-05-30&format=csv": `text/csv; charset=utf-8; header=present attachment; filename="pricing-3.csv" 41 s-maxage=3600, stale-while-revalidate=86400`,
-	} {
-		got := get(handler, target)
-		header := got.Header()
-		if shown := strings.Join([]string{header.Get("Content-Type"), header.Get("Content-Disposition"), header.Get("X-Total-Count"), header.Get("Cache-Control")}, " "); got.Code != 200 || shown != want {
-			t.Errorf("%s: got %d %s, want %s", target, got.Code, shown, want)
-		}
-		tag := header.Get("ETag")
-		if other, taken := tags[tag]; taken || tag == "" {
-			t.Errorf("%s: got the tag %s of %s, want one of its own", target, tag, other)
-		}
-		tags[tag] = target
-		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			again := serve(handler, request(method, target, "If-None-Match", tag))
-			if again.Code != 304 || again.Body.Len() > 0 || again.Header().Get("ETag") != tag || again.Header().Get("X-Total-Count") == "" {
-				t.Errorf("%s %s with its tag: got %d %v, want 304", method, target, again.Code, again.Header())
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		tags := map[string]string{}
+		for target, want := range map[string]string{
+			"/api/v1/tools?format=csv":                    `text/csv; charset=utf-8; header=present attachment; filename="tools-8.csv" 48 s-maxage=3600, stale-while-revalidate=86400`,
+			"/api/v1/tools?format=csv&dialect=excel-fr":   `text/csv; charset=utf-8; header=present attachment; filename="tools-8.csv" 48 s-maxage=3600, stale-while-revalidate=86400`,
+			"/api/v1/tools?format=ndjson":                 `application/x-ndjson  48 s-maxage=3600, stale-while-revalidate=86400`,
+			"/api/v1/tools?format=ndjson&as_of=1":         `application/x-ndjson  42 private, max-age=31536000, immutable`,
+			"/api/v1/categories?format=csv&as_of=3":       `text/csv; charset=utf-8; header=present attachment; filename="categories-3.csv" 8 private, max-age=31536000, immutable`,
+			"/api/v1/pricing?as_of=2026-05-30&format=csv": `text/csv; charset=utf-8; header=present attachment; filename="pricing-3.csv" 41 s-maxage=3600, stale-while-revalidate=86400`,
+		} {
+			got := get(handler, target)
+			header := got.Header()
+			if header.Get("Cache-Status") != "palmares; fwd=bypass" {
+				t.Errorf("%s: got Cache-Status %q, want that of a response which is not cached", target, header.Get("Cache-Status"))
+			}
+			if shown := strings.Join([]string{header.Get("Content-Type"), header.Get("Content-Disposition"), header.Get("X-Total-Count"), header.Get("Cache-Control")}, " "); got.Code != 200 || shown != want {
+				t.Errorf("%s: got %d %s, want %s", target, got.Code, shown, want)
+			}
+			tag := header.Get("ETag")
+			if other, taken := tags[tag]; taken || tag == "" {
+				t.Errorf("%s: got the tag %s of %s, want one of its own", target, tag, other)
+			}
+			tags[tag] = target
+			for _, method := range []string{http.MethodGet, http.MethodHead} {
+				again := serve(handler, request(method, target, "If-None-Match", tag))
+				if again.Code != 304 || again.Body.Len() > 0 || again.Header().Get("ETag") != tag || again.Header().Get("X-Total-Count") == "" || again.Header().Get("Cache-Status") != "palmares; hit" {
+					t.Errorf("%s %s with its tag: got %d %v, want 304", method, target, again.Code, again.Header())
+				}
+			}
+			if head := serve(handler, request(http.MethodHead, target)); head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("ETag") != tag {
+				t.Errorf("HEAD %s: got %d and %d bytes, want the headers alone", target, head.Code, head.Body.Len())
+			}
+			// With a spent quota, only a matching tag is answered, and nothing is read.
+			r := request(http.MethodGet, target, "If-None-Match", tag)
+			if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 304 {
+				t.Errorf("%s from the cache: got %d, want 304", target, got.Code)
+			}
+			r = request(http.MethodGet, target, "If-None-Match", `"other"`)
+			if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 404 {
+				t.Errorf("%s from the cache with another tag: got %d, want 404", target, got.Code)
 			}
 		}
-		if head := serve(handler, request(http.MethodHead, target)); head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("ETag") != tag {
-			t.Errorf("HEAD %s: got %d and %d bytes, want the headers alone", target, head.Code, head.Body.Len())
+		if got := get(handler, "/api/v1/tools?format=csv", "If-None-Match", get(handler, "/api/v1/tools").Header().Get("ETag")); got.Code != 200 {
+			t.Errorf("with the tag of another format: got %d, want 200", got.Code)
 		}
-		// With a spent quota, only a matching tag is answered, and nothing is read.
-		r := request(http.MethodGet, target, "If-None-Match", tag)
-		if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 304 {
-			t.Errorf("%s from the cache: got %d, want 304", target, got.Code)
-		}
-		r = request(http.MethodGet, target, "If-None-Match", `"other"`)
-		if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 404 {
-			t.Errorf("%s from the cache with another tag: got %d, want 404", target, got.Code)
-		}
-	}
-	if got := get(handler, "/api/v1/tools?format=csv", "If-None-Match", get(handler, "/api/v1/tools").Header().Get("ETag")); got.Code != 200 {
-		t.Errorf("with the tag of another format: got %d, want 200", got.Code)
-	}
+	})
 }
 
 // The tag depends on the release and on the version of the program.
 func TestBulkTags(t *testing.T) {
-	s := testkit.Open(t, testkit.SQLite(t))
-	handler, responses := handlerOver(t, s)
-	var tags []string
-	for _, date := range []string{"2026-11-01", "2026-11-02"} {
-		publish(t, s, responses, feedtest.Catalog(date, feedtest.Tool("a")))
-		tags = append(tags, get(handler, "/api/v1/tools?format=csv").Header().Get("ETag"))
-	}
-	for _, version := range []string{config.Version, "2"} {
-		changed := config
-		changed.Version = version
-		log := slog.New(slog.DiscardHandler)
-		other, err := rest.NewHandler(changed, graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}), cache.New(1<<20, nil, log))
-		testkit.Check(t, err)
-		tags = append(tags, get(other, "/api/v1/tools?format=csv").Header().Get("ETag"))
-	}
-	if tags[0] == tags[1] || tags[1] != tags[2] || tags[2] == tags[3] {
-		t.Errorf("got tags %v, want a new one for each release and version, and no other", tags)
-	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		var tags []string
+		for _, date := range []string{"2026-11-01", "2026-11-02"} {
+			publish(t, s, responses, feedtest.Catalog(date, feedtest.Tool("a")))
+			tags = append(tags, get(handler, "/api/v1/tools?format=csv").Header().Get("ETag"))
+		}
+		for _, version := range []string{config.Version, "2"} {
+			changed := config
+			changed.Version = version
+			log := slog.New(slog.DiscardHandler)
+			other, err := rest.NewHandler(changed, graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}), cache.New(1<<20, nil, log))
+			testkit.Check(t, err)
+			tags = append(tags, get(other, "/api/v1/tools?format=csv").Header().Get("ETag"))
+		}
+		if tags[0] == tags[1] || tags[1] != tags[2] || tags[2] == tags[3] {
+			t.Errorf("got tags %v, want a new one for each release and version, and no other", tags)
+		}
+	})
 }
 
 func TestBulkErrors(t *testing.T) {
-	handler := onSQLite(t)
-	for query, want := range map[string]string{
-		"tools?format=xml":                       `format must be one of csv, ndjson (got "xml").`,
-		"categories?format=":                     `format must be one of csv, ndjson (got "").`,
-		"tools?format=csv&page=1":                "page cannot be combined with format, which returns the whole list.",
-		"cimetiere?limit=50&format=ndjson":       "limit cannot be combined with format, which returns the whole list.",
-		"tools?format=csv&dialect=excel":         `dialect must be one of excel-fr (got "excel").`,
-		"tools?dialect=excel-fr":                 "dialect requires format=csv.",
-		"pricing?format=ndjson&dialect=excel-fr": "dialect requires format=csv.",
-	} {
-		wantError(t, query, get(handler, "/api/v1/"+query), 400, want)
-	}
-	r := request(http.MethodGet, "/api/v1/tools?format=csv")
-	got := serve(handler, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Anonymous})))
-	wantError(t, "without a key", got, 401, "format requires an API key. Create one at https://palmares.example/account.")
-	wantError(t, "encoding", get(handler, "/api/v1/tools?format=csv", "Accept-Encoding", "identity;q=0"), 406,
-		"Accept-Encoding allows none of the encodings that are available: identity, gzip, br and zstd.")
-	if got := get(handler, "/api/v1/stats?format=csv"); got.Code != 200 || got.Header().Get("Content-Type") != "application/json" {
-		t.Errorf("stats: got %d %v, want JSON, because the path has no formats", got.Code, got.Header())
-	}
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for query, want := range map[string]string{
+			"tools?format=xml":                       `format must be one of csv, ndjson (got "xml").`,
+			"categories?format=":                     `format must be one of csv, ndjson (got "").`,
+			"tools?format=csv&page=1":                "page cannot be combined with format, which returns the whole list.",
+			"cimetiere?limit=50&format=ndjson":       "limit cannot be combined with format, which returns the whole list.",
+			"tools?format=csv&dialect=excel":         `dialect must be one of excel-fr (got "excel").`,
+			"tools?dialect=excel-fr":                 "dialect requires format=csv.",
+			"pricing?format=ndjson&dialect=excel-fr": "dialect requires format=csv.",
+		} {
+			wantError(t, query, get(handler, "/api/v1/"+query), 400, want)
+		}
+		r := request(http.MethodGet, "/api/v1/tools?format=csv")
+		got := serve(handler, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Anonymous})))
+		wantError(t, "without a key", got, 401, "format requires an API key. Create one at https://palmares.example/account.")
+		wantError(t, "encoding", get(handler, "/api/v1/tools?format=csv", "Accept-Encoding", "identity;q=0"), 406,
+			"Accept-Encoding allows none of the encodings that are available: identity, gzip, br and zstd.")
+		if got := get(handler, "/api/v1/stats?format=csv"); got.Code != 200 || got.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("stats: got %d %v, want JSON, because the path has no formats", got.Code, got.Header())
+		}
+	})
 }
 
 func TestBulkEncodings(t *testing.T) {
@@ -256,16 +264,61 @@ type hookedRecorder struct {
 	once    sync.Once
 	before  func()
 	largest int
+	first   int // bytes of the first write
 }
 
 func (w *hookedRecorder) Write(p []byte) (int, error) {
-	w.once.Do(w.before)
+	w.once.Do(func() { w.before(); w.first = len(p) })
 	w.largest = max(w.largest, len(p))
 	return w.ResponseRecorder.Write(p)
 }
 
 func recordWith(before func()) *hookedRecorder {
 	return &hookedRecorder{ResponseRecorder: httptest.NewRecorder(), before: before}
+}
+
+// countingCatalog counts the statements that searches send.
+type countingCatalog struct {
+	*store.Store
+	statements atomic.Int64
+}
+
+func (c *countingCatalog) Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error) {
+	c.statements.Add(1)
+	return c.Store.Select(ctx, statement, args...)
+}
+
+// A download searches its list once, not for each page.
+func TestBulkSearchesOnce(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		catalog := &countingCatalog{Store: s}
+		handler, responses := handlerOver(t, catalog)
+		publish(t, s, responses, synthetic(t, 1_500, 3))
+		get(handler, "/api/v1/tools?search=e") // reads the index
+		before := catalog.statements.Load()
+		got := get(handler, "/api/v1/tools?format=csv&search=e")
+		if total, _ := strconv.Atoi(got.Header().Get("X-Total-Count")); got.Code != 200 || total < 1_000 {
+			t.Fatalf("got %d with %d tools, want five pages or more", got.Code, total)
+		}
+		if statements := catalog.statements.Load() - before; statements > 2 { // one for the headers, one for the body
+			t.Errorf("got %d statements for a search, want 2", statements)
+		}
+	})
+}
+
+// Encoders collect megabytes before they write a block. The start of a download
+// is sent without waiting for that.
+func TestBulkStartsAtOnce(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	handler, responses := handlerOver(t, s)
+	publish(t, s, responses, synthetic(t, 1_500, 1))
+	for _, encoding := range []string{"gzip", "br", "zstd"} {
+		got := recordWith(func() {})
+		handler.ServeHTTP(got, request(http.MethodGet, "/api/v1/tools?format=ndjson", "Accept-Encoding", encoding))
+		if got.Code != 200 || got.first == 0 || got.first > 16<<10 {
+			t.Errorf("%s: got %d with %d bytes at the start, want those of the first items alone", encoding, got.Code, got.first)
+		}
+	}
 }
 
 // A download that started before a release was published stays on its release.
@@ -289,44 +342,49 @@ func TestBulkUsesOneRelease(t *testing.T) {
 }
 
 func TestBulkConcurrency(t *testing.T) {
-	handler := onSQLite(t)
-	as := func(account int, method string, headers ...string) *http.Request {
-		r := request(method, "/api/v1/tools?format=ndjson", headers...)
-		return r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Pro, Account: account}))
-	}
-	tag := serve(handler, as(1, http.MethodGet)).Header().Get("ETag")
-	started, finish := make(chan struct{}), make(chan struct{})
-	var running sync.WaitGroup
-	for range 2 {
-		running.Go(func() {
-			got := recordWith(func() { started <- struct{}{}; <-finish })
-			handler.ServeHTTP(got, as(1, http.MethodGet))
-			if got.Code != 200 || got.Body.Len() == 0 {
-				t.Errorf("got %d and %d bytes, want a list", got.Code, got.Body.Len())
-			}
-		})
-		<-started
-	}
-	third := serve(handler, as(1, http.MethodGet))
-	wantError(t, "a third download", third, 429, "Too many downloads: 2 may run at the same time. Try again when one has finished.")
-	if third.Header().Get("Retry-After") == "" {
-		t.Error("got no Retry-After, want one")
-	}
-	for what, c := range map[string]struct {
-		r    *http.Request
-		want int
-	}{
-		"another account": {as(2, http.MethodGet), 200}, "HEAD": {as(1, http.MethodHead), 200}, "304": {as(1, http.MethodGet, "If-None-Match", tag), 304},
-	} {
-		if got := serve(handler, c.r); got.Code != c.want {
-			t.Errorf("%s: got %d, want %d", what, got.Code, c.want)
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		as := func(account int, method string, headers ...string) *http.Request {
+			r := request(method, "/api/v1/tools?format=ndjson", headers...)
+			return r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Pro, Account: account}))
 		}
-	}
-	close(finish)
-	running.Wait()
-	if got := serve(handler, as(1, http.MethodGet)); got.Code != 200 {
-		t.Errorf("afterwards: got %d, want 200", got.Code)
-	}
+		tag := serve(handler, as(1, http.MethodGet)).Header().Get("ETag")
+		started, finish := make(chan struct{}), make(chan struct{})
+		var running sync.WaitGroup
+		for range 2 {
+			running.Go(func() {
+				got := recordWith(func() { started <- struct{}{}; <-finish })
+				handler.ServeHTTP(got, as(1, http.MethodGet))
+				if got.Code != 200 || got.Body.Len() == 0 {
+					t.Errorf("got %d and %d bytes, want a list", got.Code, got.Body.Len())
+				}
+			})
+			<-started
+		}
+		third := serve(handler, as(1, http.MethodGet))
+		wantError(t, "a third download", third, 429, "Too many downloads: 2 may run at the same time. Try again when one has finished.")
+		for name, want := range map[string]string{
+			"Retry-After": "5", "RateLimit": `"downloads";r=0;t=5`, "RateLimit-Policy": `"downloads";q=2;qu="concurrent-requests"`, "Vary": "Authorization, Accept-Encoding",
+		} {
+			if got := third.Header().Get(name); got != want {
+				t.Errorf("got %s %q, want %q", name, got, want)
+			}
+		}
+		for what, c := range map[string]struct {
+			r    *http.Request
+			want int
+		}{
+			"another account": {as(2, http.MethodGet), 200}, "HEAD": {as(1, http.MethodHead), 200}, "304": {as(1, http.MethodGet, "If-None-Match", tag), 304},
+		} {
+			if got := serve(handler, c.r); got.Code != c.want {
+				t.Errorf("%s: got %d, want %d", what, got.Code, c.want)
+			}
+		}
+		close(finish)
+		running.Wait()
+		if got := serve(handler, as(1, http.MethodGet)); got.Code != 200 {
+			t.Errorf("afterwards: got %d, want 200", got.Code)
+		}
+	})
 }
 
 // pipeListener accepts connections without any buffer, so that a client that
@@ -344,44 +402,45 @@ func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // A client that stops reading is dropped, and its download ends.
 func TestBulkAbandoned(t *testing.T) {
-	s := testkit.Open(t, testkit.SQLite(t))
-	handler, responses := handlerOver(t, s)
-	publish(t, s, responses, synthetic(t, 450, 1))
-	handler.SetSendTime(50 * time.Millisecond)
-	ended := make(chan any, 1)
-	listener := pipeListener{make(chan net.Conn)}
-	server := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			caught := recover()
-			ended <- caught
-			panic(caught)
-		}()
-		handler.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Developer})))
-	})}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { close(listener.conns); _ = server.Close() })
-	client, side := net.Pipe()
-	defer client.Close()
-	listener.conns <- side
-	fmt.Fprint(client, "GET /api/v1/tools?format=csv HTTP/1.1\r\nHost: x\r\n\r\n")
-	if _, err := io.ReadFull(client, make([]byte, 100)); err != nil { // it has started
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithTimeout(t.Context(), wait.Limit)
-	defer stop()
-	select {
-	case caught := <-ended:
-		if caught != http.ErrAbortHandler {
-			t.Errorf("got %v, want the connection dropped", caught)
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		publish(t, s, responses, synthetic(t, 450, 1))
+		handler.SetSendTime(50 * time.Millisecond)
+		ended := make(chan any, 1)
+		listener := pipeListener{make(chan net.Conn)}
+		server := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer func() {
+				caught := recover()
+				ended <- caught
+				panic(caught)
+			}()
+			handler.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Developer})))
+		})}
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(func() { close(listener.conns); _ = server.Close() })
+		client, side := net.Pipe()
+		defer client.Close()
+		listener.conns <- side
+		fmt.Fprint(client, "GET /api/v1/tools?format=csv HTTP/1.1\r\nHost: x\r\n\r\n")
+		if _, err := io.ReadFull(client, make([]byte, 100)); err != nil { // it has started
+			t.Fatal(err)
 		}
-	case <-ctx.Done():
-		t.Fatal("got a download that does not end, want it dropped")
-	}
-	for range 2 { // its place is free
-		if got := get(handler, "/api/v1/categories?format=csv"); got.Code != 200 {
-			t.Errorf("afterwards: got %d, want 200", got.Code)
+		ctx, stop := context.WithTimeout(t.Context(), wait.Limit)
+		defer stop()
+		select {
+		case caught := <-ended:
+			if caught != http.ErrAbortHandler {
+				t.Errorf("got %v, want the connection dropped", caught)
+			}
+		case <-ctx.Done():
+			t.Fatal("got a download that does not end, want it dropped")
 		}
-	}
+		for range 2 { // its place is free
+			if got := get(handler, "/api/v1/categories?format=csv"); got.Code != 200 {
+				t.Errorf("afterwards: got %d, want 200", got.Code)
+			}
+		}
+	})
 }
 
 // Texts that would be formulas, or that contain separators, arrive unharmed.
@@ -409,16 +468,18 @@ func TestBulkHostileTexts(t *testing.T) {
 
 // Before the first import, downloads are empty.
 func TestBulkWithoutCatalog(t *testing.T) {
-	handler, _ := handlerOver(t, testkit.Open(t, testkit.SQLite(t)))
-	for target, want := range map[string]string{
-		"/api/v1/tools?format=ndjson":    "",
-		"/api/v1/categories?format=csv":  "slug,label,tool_count,avg_score\r\n",
-		"/api/v1/cimetiere?format=csv":   "slug,name,reason,retired_at,note\r\n",
-		"/api/v1/comparatifs?format=csv": "slug,title,winner,updated_at,canonical_url\r\n",
-	} {
-		got := get(handler, target)
-		if got.Code != 200 || got.Body.String() != want || got.Header().Get("Cache-Control") != "no-store" || got.Header().Get("X-Total-Count") != "0" {
-			t.Errorf("%s: got %d %q %v, want %q", target, got.Code, got.Body, got.Header(), want)
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, _ := handlerOver(t, s)
+		for target, want := range map[string]string{
+			"/api/v1/tools?format=ndjson":    "",
+			"/api/v1/categories?format=csv":  "slug,label,tool_count,avg_score\r\n",
+			"/api/v1/cimetiere?format=csv":   "slug,name,reason,retired_at,note\r\n",
+			"/api/v1/comparatifs?format=csv": "slug,title,winner,updated_at,canonical_url\r\n",
+		} {
+			got := get(handler, target)
+			if got.Code != 200 || got.Body.String() != want || got.Header().Get("Cache-Control") != "no-store" || got.Header().Get("X-Total-Count") != "0" {
+				t.Errorf("%s: got %d %q %v, want %q", target, got.Code, got.Body, got.Header(), want)
+			}
 		}
-	}
+	})
 }

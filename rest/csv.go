@@ -17,8 +17,14 @@ type csvWriter struct {
 	delimiter    byte
 	decimalComma bool
 	start        string
-	cells        [][]byte // of the current row, ready to write
-	row          []byte
+
+	// Reused for each row.
+	input   bytes.Reader
+	decoder *jsontext.Decoder
+	name    []byte   // of a field, with those of the objects around it
+	cells   [][]byte // ready to write
+	text    []byte   // of a cell
+	row     []byte
 }
 
 // byteOrderMark makes Excel read a file as UTF-8.
@@ -26,6 +32,7 @@ const byteOrderMark = "\uFEFF"
 
 func newCSVWriter(to io.Writer, columns []string, excelFR bool) *csvWriter {
 	c := &csvWriter{to: to, columns: columns, places: map[string]int{}, delimiter: ',', cells: make([][]byte, len(columns))}
+	c.decoder = jsontext.NewDecoder(&c.input)
 	if excelFR {
 		c.delimiter, c.decimalComma, c.start = ';', true, byteOrderMark
 	}
@@ -45,40 +52,52 @@ func (c *csvWriter) writeRow(item jsontext.Value) error {
 	for i := range c.cells {
 		c.cells[i] = c.cells[i][:0]
 	}
-	if err := c.readObject(jsontext.NewDecoder(bytes.NewReader(item)), ""); err != nil {
+	c.input.Reset(item)
+	c.decoder.Reset(&c.input, jsontext.AllowDuplicateNames(true)) // there are none
+	c.name = c.name[:0]
+	if err := c.readObject(); err != nil {
 		return err
 	}
-	c.row = append(bytes.Join(c.cells, []byte{c.delimiter}), "\r\n"...)
+	c.row = c.row[:0]
+	for i, cell := range c.cells {
+		if i > 0 {
+			c.row = append(c.row, c.delimiter)
+		}
+		c.row = append(c.row, cell...)
+	}
+	c.row = append(c.row, "\r\n"...)
 	_, err := c.to.Write(c.row)
 	return err
 }
 
-// readObject fills the cells with an object whose fields have a prefix.
-func (c *csvWriter) readObject(in *jsontext.Decoder, prefix string) error {
-	if _, err := in.ReadToken(); err != nil {
+// readObject fills the cells with an object, whose name c.name starts with.
+func (c *csvWriter) readObject() error {
+	if _, err := c.decoder.ReadToken(); err != nil {
 		return err
 	}
-	for in.PeekKind() != '}' {
-		token, err := in.ReadToken()
+	prefix := len(c.name)
+	for c.decoder.PeekKind() != '}' {
+		name, err := c.decoder.ReadValue()
 		if err != nil {
 			return err
 		}
-		name := prefix + token.String()
-		if in.PeekKind() == '{' {
-			if err := c.readObject(in, name+"."); err != nil {
+		c.name = append(c.name[:prefix], name[1:len(name)-1]...) // names have no escapes
+		if c.decoder.PeekKind() == '{' {
+			c.name = append(c.name, '.')
+			if err := c.readObject(); err != nil {
 				return err
 			}
 			continue
 		}
-		value, err := in.ReadValue()
+		value, err := c.decoder.ReadValue()
 		if err != nil {
 			return err
 		}
-		if i, known := c.places[name]; known {
+		if i, known := c.places[string(c.name)]; known {
 			c.cells[i] = c.appendCell(c.cells[i], value)
 		}
 	}
-	_, err := in.ReadToken()
+	_, err := c.decoder.ReadToken()
 	return err
 }
 
@@ -88,8 +107,8 @@ func (c *csvWriter) appendCell(cell []byte, value jsontext.Value) []byte {
 	case 'n': // null
 		return cell
 	case '"':
-		text, _ := jsontext.AppendUnquote(nil, value) // the decoder has checked it
-		return c.appendText(cell, text)
+		c.text, _ = jsontext.AppendUnquote(c.text[:0], value) // the decoder has checked it
+		return c.appendText(cell, c.text)
 	case '0':
 		if c.decimalComma {
 			value = bytes.Replace(value, []byte("."), []byte(","), 1)

@@ -151,11 +151,18 @@ func (e *endpoint) describeResponses(body object) object {
 	if example, err := fs.ReadFile(examples, "examples/"+e.query+".json"); err == nil { // tests fail if it is missing
 		content.add("example", jsontext.Value(example))
 	}
+	contents := object{{"application/json", content}}
+	if e.bulk {
+		contents.add("text/csv", object{{"schema", object{{"type", "string"},
+			{"description", "With `format=csv`: a header row and a row for each item. The columns are " + columnNames(e.columns) + ". `null` is an empty cell. A text that a spreadsheet would run as a formula has an apostrophe before it."}}}})
+		contents.add("application/x-ndjson", object{{"schema", object{{"type", "string"},
+			{"description", "With `format=ndjson`: a line for each item, which has the same fields as in `data`."}}}})
+	}
 	responses := object{
 		{"200", object{
 			{"description", e.summary + "."},
 			{"headers", described},
-			{"content", object{{"application/json", content}}},
+			{"content", contents},
 		}},
 		{"304", object{
 			{"description", "The response named in `If-None-Match` is still current."},
@@ -170,6 +177,9 @@ func (e *endpoint) describeResponses(body object) object {
 	}
 	return responses
 }
+
+// columnNames lists the columns of a table.
+func columnNames(columns []string) string { return "`" + strings.Join(columns, "`, `") + "`" }
 
 func (p parameter) describe(s *schemas, exampleSlug string) object {
 	described := object{{"name", p.name}, {"in", "query"}, {"description", p.description}}

@@ -83,10 +83,13 @@ func newAPICatalog(base string) (http.Handler, error) {
 	}), nil
 }
 
-func isRoot(r *http.Request) bool { return r.URL.Path == "/" || r.URL.Path == "/graphql" }
+func isRoot(r *http.Request) bool {
+	return r.URL.Path == "/" || r.URL.Path == "/api/v1" || r.URL.Path == "/graphql"
+}
 
 // linkDescriptions adds links to what describes an interface to the responses of
-// its root; the home page is that of the REST API.
+// its root. That of the REST API has no content of its own, so the home page has
+// its links, too.
 func (p *program) linkDescriptions(next http.Handler) http.Handler {
 	links := map[string]string{}
 	for _, a := range apis() {

@@ -51,8 +51,8 @@ func TestAPICatalog(t *testing.T) {
 			}
 		}
 	}
-	for path, description := range map[string]string{"/": "/api/v1/openapi.json", "/graphql?query={__typename}": "/explorer/schema.graphql"} {
-		links := s.call(t, http.MethodGet, path, "").Header.Get("Link")
+	for path, description := range map[string]string{"/": "/api/v1/openapi.json", "/api/v1": "/api/v1/openapi.json", "/graphql?query={__typename}": "/explorer/schema.graphql"} {
+		links := strings.Join(s.call(t, http.MethodGet, path, "").Header["Link"], ", ")
 		for _, want := range []string{"<" + base + description + `>; rel="service-desc"`, `; rel="service-doc"`, "<" + base + `/status>; rel="status"`} {
 			if !strings.Contains(links, want) {
 				t.Errorf("%s: got Link %s, want %s", path, links, want)
@@ -61,5 +61,61 @@ func TestAPICatalog(t *testing.T) {
 	}
 	if got := s.call(t, http.MethodPost, "/.well-known/api-catalog", ""); got.StatusCode != 405 || got.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST: got %d %v, want 405", got.StatusCode, got.Header)
+	}
+}
+
+// Every error links to a page that explains it, and that page exists.
+func TestErrorsLinkHelp(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, testkit.SQLite(t), "--demo")
+	pages := map[string]bool{}
+	check := func(what string, got *http.Response, status int, page string) {
+		t.Helper()
+		links := strings.Join(got.Header["Link"], ", ")
+		if got.StatusCode != status || strings.Count(links, `rel="help"`) != 1 || !strings.Contains(links, "<"+page+`>; rel="help"`) {
+			t.Errorf("%s: got %d with Link %s, want %d with help at %s", what, got.StatusCode, links, status, page)
+		}
+		if vary := got.Header.Get("Vary"); (status == 401 || status == 429) && !strings.Contains(vary, "Authorization") {
+			t.Errorf("%s: got Vary %q, want Authorization", what, vary)
+		}
+		pages[page] = true
+	}
+	for _, c := range []struct {
+		method, path string
+		headers      []string
+		status       int
+		page         string
+	}{
+		{"GET", "/api/v1/tools?page=0", nil, 400, "/docs"},
+		{"GET", "/api/v1/tools?format=csv&page=1", nil, 400, "/docs"},
+		{"GET", "/api/v1/tools/%ff", nil, 400, "/docs"},
+		{"GET", "/graphql", nil, 400, "/docs"},
+		{"GET", "/graphql?query={x}", []string{"Accept", "application/graphql-response+json"}, 400, "/docs"},
+		{"GET", "/api/v1/tools?format=csv", nil, 401, "/guides/quotas"},
+		{"GET", "/api/embeddings/plume", nil, 401, "/guides/quotas"},
+		{"GET", "/api/v1/tools", []string{"Authorization", "Bearer nonsense"}, 401, "/guides/quotas"},
+		{"GET", "/graphql?query={stats{toolsTotal}}", []string{"Authorization", "Basic x"}, 401, "/guides/quotas"},
+		{"GET", "/api/v1", nil, 404, "/docs"},
+		{"GET", "/api/v1/tools/nobody", nil, 404, "/docs"},
+		{"GET", "/api/v1/tools?as_of=99", nil, 404, "/docs"},
+		{"GET", "/q/nothing", nil, 404, "/docs"},
+		{"GET", "/schemas/events/nothing.json", nil, 404, "/docs"},
+		{"DELETE", "/api/v1/tools", nil, 405, "/docs"},
+		{"DELETE", "/graphql", nil, 405, "/docs"},
+		{"GET", "/api/v1/tools", []string{"Accept-Encoding", "identity;q=0"}, 406, "/docs"},
+		{"POST", "/graphql", []string{"Content-Type", "text/plain"}, 415, "/docs"},
+	} {
+		check(c.method+" "+c.path, s.call(t, c.method, c.path, "", c.headers...), c.status, c.page)
+	}
+	for range 100 {
+		s.call(t, http.MethodGet, "/api/v1/stats", "")
+	}
+	for _, path := range []string{"/api/v1/stats", "/graphql?query={stats{toolsTotal}}"} {
+		check(path+" without quota", s.call(t, http.MethodGet, path, ""), 429, "/guides/quotas")
+	}
+	for page := range pages {
+		if got := s.call(t, http.MethodGet, page, ""); got.StatusCode != 200 {
+			t.Errorf("%s: got %d, want the page", page, got.StatusCode)
+		}
 	}
 }

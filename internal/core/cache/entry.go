@@ -103,17 +103,23 @@ func (e *Entry) weight() int { return 2*len(e.forms[identity].body) + 2_000 + e.
 // Write sends a response, which is 304 for a GET, HEAD or QUERY whose caller has
 // it already.
 func (r Response) Write(w http.ResponseWriter, req *http.Request) error {
-	w.Header()["Cache-Status"] = hit
+	w.Header()["Cache-Status"] = r.cacheStatus()
 	if r.executed {
-		w.Header()["Cache-Status"] = miss
 		reportExecution(w)
 	}
 	return r.Entry.Write(w, req)
 }
 
+func (r Response) cacheStatus() []string {
+	if r.executed {
+		return miss
+	}
+	return hit
+}
+
 // Values of Cache-Status (RFC 9211). They are shared by all responses: never
 // modify them.
-var hit, miss = []string{"palmares; hit"}, []string{"palmares; fwd=miss"}
+var hit, miss, bypass = []string{"palmares; hit"}, []string{"palmares; fwd=miss"}, []string{"palmares; fwd=bypass"}
 
 // ExecutionReporter is a ResponseWriter that needs to know whether a response
 // was executed for its request, or came from the cache.

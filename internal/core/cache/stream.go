@@ -38,9 +38,11 @@ func (r Response) Stream(w http.ResponseWriter, req *http.Request, limit time.Du
 		header := w.Header()
 		maps.Copy(header, r.header)
 		header["Etag"] = tag
+		header["Cache-Status"] = bypass
 		switch {
 		case status == http.StatusNotModified:
 			delete(header, "Content-Type")
+			header["Cache-Status"] = r.cacheStatus()
 		case c != identity:
 			header["Content-Encoding"] = codingHeaders[c]
 		}
@@ -83,13 +85,40 @@ func (s *streamWriter) send(c coding, write func(io.Writer) error) error {
 		return chunks.Flush()
 	}
 	encoder := c.writer(chunks)
-	if err := write(encoder); err != nil {
+	if err := write(&promptWriter{encoder: encoder, chunks: chunks}); err != nil {
 		return err
 	}
 	if err := encoder.Close(); err != nil {
 		return err
 	}
 	return chunks.Flush()
+}
+
+// promptWriter encodes a stream. The start is sent without waiting until the
+// encoder has enough for a block, which may be megabytes.
+type promptWriter struct {
+	encoder encoder
+	chunks  *bufio.Writer
+	written int
+}
+
+// Write implements io.Writer.
+func (p *promptWriter) Write(text []byte) (int, error) {
+	n, err := p.encoder.Write(text)
+	isStart := p.written < streamChunk
+	if p.written += n; err != nil || !isStart || p.written < streamChunk {
+		return n, err
+	}
+	if err := p.encoder.Flush(); err != nil {
+		return n, err
+	}
+	return n, p.chunks.Flush()
+}
+
+// encoder is what the encoders of all codings have in common.
+type encoder interface {
+	io.WriteCloser
+	Flush() error
 }
 
 // Write implements io.Writer.
@@ -114,7 +143,7 @@ func (s *streamWriter) Write(p []byte) (written int, err error) {
 }
 
 // writer returns an encoder.
-func (c coding) writer(to io.Writer) io.WriteCloser {
+func (c coding) writer(to io.Writer) encoder {
 	switch c {
 	case brotlied:
 		return brotli.NewWriterLevel(to, brotliLevel)
@@ -130,11 +159,12 @@ func (c coding) writer(to io.Writer) io.WriteCloser {
 	}
 }
 
-// negotiateStream picks the coding that a caller prefers for a long body.
+// negotiateStream picks the coding that a caller prefers for a long body; among
+// equals, the fastest, because the body is encoded for each caller.
 func negotiateStream(headers []string) (coding, bool) {
 	wanted := qualities(headers)
 	best, found := identity, wanted[identity] > 0
-	for _, c := range [...]coding{brotlied, zstandard, gzipped} {
+	for _, c := range [...]coding{zstandard, gzipped, brotlied} {
 		if wanted[c] > 0 && (!found || wanted[c] > wanted[best] || best == identity && wanted[c] == wanted[best]) {
 			best, found = c, true
 		}

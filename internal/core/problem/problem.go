@@ -147,7 +147,7 @@ func write(w http.ResponseWriter, p *Problem, content map[string]any) {
 	status := p.Code.Status()
 	links := []string{Help(status)}
 	for _, link := range header["Link"] { // others belong to a successful response
-		if strings.Contains(link, `; rel="deprecation"`) {
+		if strings.Contains(link, `; rel="deprecation"`) || strings.Contains(link, `; rel="service-desc"`) {
 			links = append(links, link)
 		}
 	}

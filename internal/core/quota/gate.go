@@ -3,7 +3,9 @@ package quota
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"palmares/internal/core/cache"
@@ -125,8 +127,15 @@ func (v *visit) writeLimits(d Decision) {
 // left of the quota until it resets, and the quota.
 func (v *visit) writePolicy(d Decision) {
 	header := v.Header()
-	header["Ratelimit"] = []string{`"day";r=` + strconv.Itoa(d.Remaining) + ";t=" + strconv.Itoa(int(d.RetryAfter/time.Second))}
-	header["Ratelimit-Policy"] = []string{`"day";q=` + strconv.Itoa(v.caller.Limit) + ";w=86400"}
+	setDay(header, "Ratelimit", ";r="+strconv.Itoa(d.Remaining)+";t="+strconv.Itoa(int(d.RetryAfter/time.Second)))
+	setDay(header, "Ratelimit-Policy", ";q="+strconv.Itoa(v.caller.Limit)+";w=86400")
+}
+
+// setDay sets the item of the daily quota in a header that may have other items.
+func setDay(header http.Header, name, parameters string) {
+	const day = `"day"`
+	others := slices.DeleteFunc(header[name], func(item string) bool { return strings.HasPrefix(item, day) })
+	header[name] = append([]string{day + parameters}, others...)
 }
 
 // ReportExecution is called by the cache for responses that it had to execute.
@@ -134,7 +143,7 @@ func (v *visit) ReportExecution() { v.executed = true }
 
 // WriteHeader implements http.ResponseWriter.
 func (v *visit) WriteHeader(status int) {
-	free := status == http.StatusUnauthorized || status == http.StatusNotModified && conditional(v.request)
+	free := status == http.StatusUnauthorized || status == http.StatusTooManyRequests || status == http.StatusNotModified && conditional(v.request)
 	if !v.started && free && v.refund() {
 		v.writeLimits(v.decide(v.count - 1))
 	}

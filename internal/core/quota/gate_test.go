@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -210,4 +211,26 @@ func TestCacheStatus(t *testing.T) {
 	want(t, "second", g.get("/a").Header().Get("Cache-Status"), "palmares; hit")
 	again := g.get("/a", first.Header().Get("ETag"))
 	want(t, "not modified", fmt.Sprint(again.Code, " ", again.Header().Get("Cache-Status")), "304 palmares; hit")
+}
+
+// A handler that is too busy costs nothing, and its own limit stays beside the
+// quota.
+func TestRejectionsOfHandlersAreFree(t *testing.T) {
+	gate := &quota.Gate{Store: quota.NewCounter(), Now: time.Now, Caller: func(*http.Request) quota.Caller {
+		return quota.Caller{Subject: quota.Account(7), Limit: 3, Tier: "free"}
+	}}
+	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Add("RateLimit", `"downloads";r=0;t=5`)
+		problem.Write(w, problem.New(problem.TooMany, "Not now."))
+	}))
+	for range 5 {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		want(t, "status", w.Code, http.StatusTooManyRequests)
+		want(t, "remaining", w.Header().Get("X-RateLimit-Remaining"), "3")
+		limits := w.Header()["Ratelimit"]
+		if len(limits) != 2 || !strings.HasPrefix(limits[0], `"day";r=3;`) || limits[1] != `"downloads";r=0;t=5` {
+			t.Errorf("got RateLimit %q, want the quota and the handler's own limit", limits)
+		}
+	}
 }

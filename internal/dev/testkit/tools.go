@@ -27,19 +27,20 @@ type Need struct {
 // The programs that tests and development tools require. PostgreSQL's path is
 // the directory of its server programs, and CCompiler is for the race detector.
 var (
-	PostgreSQL = Need{"PostgreSQL", findPostgreSQL, [4]string{"postgresql", "postgresql-server", "postgresql", "postgresql"}}
-	CCompiler  = Need{"a C compiler", firstInPath(os.Getenv("CC"), "gcc", "cc", "clang"), [4]string{"gcc libc6-dev", "gcc", "gcc musl-dev", "gcc"}}
-	Node       = Need{"Node.js with npm", findNode, [4]string{"nodejs npm", "nodejs npm", "nodejs npm", "node"}}
-	Redis      = Need{"Redis", firstInPath("redis-server"), [4]string{"redis-server", "redis", "redis", "redis"}}
-	Nginx      = Need{"nginx", firstInPath("nginx"), [4]string{"nginx-light", "nginx", "nginx", "nginx"}}
-	Chromium   = Need{"Chromium", firstInPath("chromium", "chromium-browser", "google-chrome"), [4]string{"chromium", "chromium", "chromium", "chromium"}}
-	Curl       = Need{"curl", firstInPath("curl"), [4]string{"curl", "curl", "curl", "curl"}}
-	Bash       = Need{"bash", firstInPath("bash"), [4]string{"bash", "bash", "bash", "bash"}}
-	Python     = Need{"Python 3", firstInPath("python3"), [4]string{"python3", "python3", "python3", "python"}}
+	PostgreSQL  = Need{"PostgreSQL", findPostgreSQL, [4]string{"postgresql", "postgresql-server", "postgresql", "postgresql"}}
+	CCompiler   = Need{"a C compiler", firstInPath(os.Getenv("CC"), "gcc", "cc", "clang"), [4]string{"gcc libc6-dev", "gcc", "gcc musl-dev", "gcc"}}
+	Node        = Need{"Node.js with npm", findNode, [4]string{"nodejs npm", "nodejs npm", "nodejs npm", "node"}}
+	Redis       = Need{"Redis", firstInPath("redis-server"), [4]string{"redis-server", "redis", "redis", "redis"}}
+	Nginx       = Need{"nginx", firstInPath("nginx"), [4]string{"nginx-light", "nginx", "nginx", "nginx"}}
+	Chromium    = Need{"Chromium", firstInPath("chromium", "chromium-browser", "google-chrome"), [4]string{"chromium", "chromium", "chromium", "chromium"}}
+	Curl        = Need{"curl", firstInPath("curl"), [4]string{"curl", "curl", "curl", "curl"}}
+	Bash        = Need{"bash", firstInPath("bash"), [4]string{"bash", "bash", "bash", "bash"}}
+	LibreOffice = Need{"LibreOffice Calc", firstInPath("soffice", "libreoffice"), [4]string{"libreoffice-calc", "libreoffice-calc", "libreoffice-calc", "libreoffice"}}
+	Python      = Need{"Python 3", firstInPath("python3"), [4]string{"python3", "python3", "python3", "python"}}
 )
 
 // Needs are all programs but PostgreSQL.
-var Needs = []Need{CCompiler, Node, Redis, Nginx, Chromium, Curl, Bash, Python}
+var Needs = []Need{CCompiler, Node, Redis, Nginx, Chromium, Curl, Bash, Python, LibreOffice}
 
 // firstInPath looks in PATH, and in /usr/sbin, where servers are.
 func firstInPath(names ...string) func() string {

@@ -2,7 +2,8 @@
 import createClient from "openapi-fetch";
 import type { paths } from "./schema.d.ts";
 
-const client = createClient<paths>({ baseUrl: process.argv[2]! });
+// Lists also have other formats, which this client does not request.
+const client = createClient<paths, "application/json">({ baseUrl: process.argv[2]! });
 
 const list = await client.GET("/api/v1/tools", { params: { query: { limit: 3, sort: "score_desc" } } });
 const tool = await client.GET("/api/v1/tools/{slug}", { params: { path: { slug: "plume" } } });
