@@ -82,7 +82,7 @@ func (r *reader) documentChanges(ctx context.Context, req syncRequest) ([]docume
 			members = append(members, i)
 		}
 	}
-	entities, err := r.entities(ctx, members)
+	entities, err := r.entities(ctx, members, false)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (r *reader) fillDocumentChanges(ctx context.Context, changes []documentChan
 			positions = append(positions, i)
 		}
 	}
-	entities, err := r.entities(ctx, positions)
+	entities, err := r.entities(ctx, positions, false)
 	if err != nil {
 		return nil, err
 	}
