@@ -138,8 +138,12 @@ func guideSections(api *rest.Handler) []guide.Section {
 		restLinks = append(restLinks, link)
 	}
 	var eventLinks []guide.Link
-	for _, event := range journal.Events {
-		eventLinks = append(eventLinks, guide.Link{Name: event, Path: journal.SchemasPath + event + ".json", Note: "JSON Schema of this event, in webhooks and in the change journal."})
+	for _, event := range journal.SchemaTypes {
+		link := guide.Link{Name: event, Path: journal.SchemasPath + event + ".json", Note: "JSON Schema of this event, in webhooks and in the change journal."}
+		if event == journal.EventsBatch {
+			link.Note = "JSON Schema of webhook requests with several events."
+		}
+		eventLinks = append(eventLinks, link)
 	}
 	return []guide.Section{
 		{Title: "REST", Links: restLinks},
