@@ -440,7 +440,7 @@ type arrival struct {
 func TestRandomFailures(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		for range 4 {
+		for range 2 {
 			seed := rand.Uint64()
 			for _, batches := range []bool{false, true} {
 				s.randomFailures(seed, batches)
