@@ -3,6 +3,7 @@
 package ent
 
 import (
+	"encoding/json"
 	"fmt"
 	"palmares/ent/attempt"
 	"palmares/ent/endpoint"
@@ -22,6 +23,8 @@ type Attempt struct {
 	EndpointID int `json:"endpoint_id,omitempty"`
 	// The event's number in the journal; 0 for a test event.
 	Event int `json:"event,omitempty"`
+	// The numbers of all events of a batch, of which event is the first.
+	Events []int `json:"events,omitempty"`
 	// Type holds the value of the "type" field.
 	Type string `json:"type,omitempty"`
 	// 1 for the first.
@@ -67,6 +70,8 @@ func (*Attempt) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case attempt.FieldEvents:
+			values[i] = new([]byte)
 		case attempt.FieldDelivered:
 			values[i] = new(sql.NullBool)
 		case attempt.FieldID, attempt.FieldEndpointID, attempt.FieldEvent, attempt.FieldNumber, attempt.FieldStatus, attempt.FieldTookMs:
@@ -107,6 +112,14 @@ func (_m *Attempt) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field event", values[i])
 			} else if value.Valid {
 				_m.Event = int(value.Int64)
+			}
+		case attempt.FieldEvents:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field events", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Events); err != nil {
+					return fmt.Errorf("unmarshal field events: %w", err)
+				}
 			}
 		case attempt.FieldType:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -196,6 +209,9 @@ func (_m *Attempt) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("event=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Event))
+	builder.WriteString(", ")
+	builder.WriteString("events=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Events))
 	builder.WriteString(", ")
 	builder.WriteString("type=")
 	builder.WriteString(_m.Type)

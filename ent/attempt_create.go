@@ -35,6 +35,12 @@ func (_c *AttemptCreate) SetEvent(v int) *AttemptCreate {
 	return _c
 }
 
+// SetEvents sets the "events" field.
+func (_c *AttemptCreate) SetEvents(v []int) *AttemptCreate {
+	_c.mutation.SetEvents(v)
+	return _c
+}
+
 // SetType sets the "type" field.
 func (_c *AttemptCreate) SetType(v string) *AttemptCreate {
 	_c.mutation.SetType(v)
@@ -194,6 +200,10 @@ func (_c *AttemptCreate) createSpec() (*Attempt, *sqlgraph.CreateSpec) {
 		_spec.SetField(attempt.FieldEvent, field.TypeInt, value)
 		_node.Event = value
 	}
+	if value, ok := _c.mutation.Events(); ok {
+		_spec.SetField(attempt.FieldEvents, field.TypeJSON, value)
+		_node.Events = value
+	}
 	if value, ok := _c.mutation.GetType(); ok {
 		_spec.SetField(attempt.FieldType, field.TypeString, value)
 		_node.Type = value
@@ -307,6 +317,9 @@ func (u *AttemptUpsertOne) UpdateNewValues() *AttemptUpsertOne {
 		}
 		if _, exists := u.create.mutation.Event(); exists {
 			s.SetIgnore(attempt.FieldEvent)
+		}
+		if _, exists := u.create.mutation.Events(); exists {
+			s.SetIgnore(attempt.FieldEvents)
 		}
 		if _, exists := u.create.mutation.GetType(); exists {
 			s.SetIgnore(attempt.FieldType)
@@ -541,6 +554,9 @@ func (u *AttemptUpsertBulk) UpdateNewValues() *AttemptUpsertBulk {
 			}
 			if _, exists := b.mutation.Event(); exists {
 				s.SetIgnore(attempt.FieldEvent)
+			}
+			if _, exists := b.mutation.Events(); exists {
+				s.SetIgnore(attempt.FieldEvents)
 			}
 			if _, exists := b.mutation.GetType(); exists {
 				s.SetIgnore(attempt.FieldType)

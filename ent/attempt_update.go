@@ -79,6 +79,9 @@ func (_u *AttemptUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			}
 		}
 	}
+	if _u.mutation.EventsCleared() {
+		_spec.ClearField(attempt.FieldEvents, field.TypeJSON)
+	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
 			err = &NotFoundError{attempt.Label}
@@ -180,6 +183,9 @@ func (_u *AttemptUpdateOne) sqlSave(ctx context.Context) (_node *Attempt, err er
 				ps[i](selector)
 			}
 		}
+	}
+	if _u.mutation.EventsCleared() {
+		_spec.ClearField(attempt.FieldEvents, field.TypeJSON)
 	}
 	_node = &Attempt{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -26,6 +26,10 @@ type Delivery struct {
 	Attempts int `json:"attempts,omitempty"`
 	// NextAt holds the value of the "next_at" field.
 	NextAt time.Time `json:"next_at,omitempty"`
+	// Groups the events that were sent in one request: the number of the first. 0 if the event was not sent yet.
+	Batch int `json:"batch,omitempty"`
+	// Waits for earlier events. Then next_at is when the last of them is sent again.
+	Held bool `json:"held,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the DeliveryQuery when eager-loading is set.
 	Edges        DeliveryEdges `json:"edges"`
@@ -57,7 +61,9 @@ func (*Delivery) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case delivery.FieldID, delivery.FieldEndpointID, delivery.FieldEvent, delivery.FieldAttempts:
+		case delivery.FieldHeld:
+			values[i] = new(sql.NullBool)
+		case delivery.FieldID, delivery.FieldEndpointID, delivery.FieldEvent, delivery.FieldAttempts, delivery.FieldBatch:
 			values[i] = new(sql.NullInt64)
 		case delivery.FieldNextAt:
 			values[i] = new(sql.NullTime)
@@ -105,6 +111,18 @@ func (_m *Delivery) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field next_at", values[i])
 			} else if value.Valid {
 				_m.NextAt = value.Time
+			}
+		case delivery.FieldBatch:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field batch", values[i])
+			} else if value.Valid {
+				_m.Batch = int(value.Int64)
+			}
+		case delivery.FieldHeld:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field held", values[i])
+			} else if value.Valid {
+				_m.Held = value.Bool
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -158,6 +176,12 @@ func (_m *Delivery) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("next_at=")
 	builder.WriteString(_m.NextAt.Format(time.ANSIC))
+	builder.WriteString(", ")
+	builder.WriteString("batch=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Batch))
+	builder.WriteString(", ")
+	builder.WriteString("held=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Held))
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -55,6 +55,34 @@ func (_c *DeliveryCreate) SetNextAt(v time.Time) *DeliveryCreate {
 	return _c
 }
 
+// SetBatch sets the "batch" field.
+func (_c *DeliveryCreate) SetBatch(v int) *DeliveryCreate {
+	_c.mutation.SetBatch(v)
+	return _c
+}
+
+// SetNillableBatch sets the "batch" field if the given value is not nil.
+func (_c *DeliveryCreate) SetNillableBatch(v *int) *DeliveryCreate {
+	if v != nil {
+		_c.SetBatch(*v)
+	}
+	return _c
+}
+
+// SetHeld sets the "held" field.
+func (_c *DeliveryCreate) SetHeld(v bool) *DeliveryCreate {
+	_c.mutation.SetHeld(v)
+	return _c
+}
+
+// SetNillableHeld sets the "held" field if the given value is not nil.
+func (_c *DeliveryCreate) SetNillableHeld(v *bool) *DeliveryCreate {
+	if v != nil {
+		_c.SetHeld(*v)
+	}
+	return _c
+}
+
 // SetEndpoint sets the "endpoint" edge to the Endpoint entity.
 func (_c *DeliveryCreate) SetEndpoint(v *Endpoint) *DeliveryCreate {
 	return _c.SetEndpointID(v.ID)
@@ -99,6 +127,14 @@ func (_c *DeliveryCreate) defaults() {
 		v := delivery.DefaultAttempts
 		_c.mutation.SetAttempts(v)
 	}
+	if _, ok := _c.mutation.Batch(); !ok {
+		v := delivery.DefaultBatch
+		_c.mutation.SetBatch(v)
+	}
+	if _, ok := _c.mutation.Held(); !ok {
+		v := delivery.DefaultHeld
+		_c.mutation.SetHeld(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -114,6 +150,12 @@ func (_c *DeliveryCreate) check() error {
 	}
 	if _, ok := _c.mutation.NextAt(); !ok {
 		return &ValidationError{Name: "next_at", err: errors.New(`ent: missing required field "Delivery.next_at"`)}
+	}
+	if _, ok := _c.mutation.Batch(); !ok {
+		return &ValidationError{Name: "batch", err: errors.New(`ent: missing required field "Delivery.batch"`)}
+	}
+	if _, ok := _c.mutation.Held(); !ok {
+		return &ValidationError{Name: "held", err: errors.New(`ent: missing required field "Delivery.held"`)}
 	}
 	if len(_c.mutation.EndpointIDs()) == 0 {
 		return &ValidationError{Name: "endpoint", err: errors.New(`ent: missing required edge "Delivery.endpoint"`)}
@@ -156,6 +198,14 @@ func (_c *DeliveryCreate) createSpec() (*Delivery, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.NextAt(); ok {
 		_spec.SetField(delivery.FieldNextAt, field.TypeTime, value)
 		_node.NextAt = value
+	}
+	if value, ok := _c.mutation.Batch(); ok {
+		_spec.SetField(delivery.FieldBatch, field.TypeInt, value)
+		_node.Batch = value
+	}
+	if value, ok := _c.mutation.Held(); ok {
+		_spec.SetField(delivery.FieldHeld, field.TypeBool, value)
+		_node.Held = value
 	}
 	if nodes := _c.mutation.EndpointIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -256,6 +306,36 @@ func (u *DeliveryUpsert) UpdateNextAt() *DeliveryUpsert {
 	return u
 }
 
+// SetBatch sets the "batch" field.
+func (u *DeliveryUpsert) SetBatch(v int) *DeliveryUpsert {
+	u.Set(delivery.FieldBatch, v)
+	return u
+}
+
+// UpdateBatch sets the "batch" field to the value that was provided on create.
+func (u *DeliveryUpsert) UpdateBatch() *DeliveryUpsert {
+	u.SetExcluded(delivery.FieldBatch)
+	return u
+}
+
+// AddBatch adds v to the "batch" field.
+func (u *DeliveryUpsert) AddBatch(v int) *DeliveryUpsert {
+	u.Add(delivery.FieldBatch, v)
+	return u
+}
+
+// SetHeld sets the "held" field.
+func (u *DeliveryUpsert) SetHeld(v bool) *DeliveryUpsert {
+	u.Set(delivery.FieldHeld, v)
+	return u
+}
+
+// UpdateHeld sets the "held" field to the value that was provided on create.
+func (u *DeliveryUpsert) UpdateHeld() *DeliveryUpsert {
+	u.SetExcluded(delivery.FieldHeld)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create.
 // Using this option is equivalent to using:
 //
@@ -336,6 +416,41 @@ func (u *DeliveryUpsertOne) SetNextAt(v time.Time) *DeliveryUpsertOne {
 func (u *DeliveryUpsertOne) UpdateNextAt() *DeliveryUpsertOne {
 	return u.Update(func(s *DeliveryUpsert) {
 		s.UpdateNextAt()
+	})
+}
+
+// SetBatch sets the "batch" field.
+func (u *DeliveryUpsertOne) SetBatch(v int) *DeliveryUpsertOne {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.SetBatch(v)
+	})
+}
+
+// AddBatch adds v to the "batch" field.
+func (u *DeliveryUpsertOne) AddBatch(v int) *DeliveryUpsertOne {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.AddBatch(v)
+	})
+}
+
+// UpdateBatch sets the "batch" field to the value that was provided on create.
+func (u *DeliveryUpsertOne) UpdateBatch() *DeliveryUpsertOne {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.UpdateBatch()
+	})
+}
+
+// SetHeld sets the "held" field.
+func (u *DeliveryUpsertOne) SetHeld(v bool) *DeliveryUpsertOne {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.SetHeld(v)
+	})
+}
+
+// UpdateHeld sets the "held" field to the value that was provided on create.
+func (u *DeliveryUpsertOne) UpdateHeld() *DeliveryUpsertOne {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.UpdateHeld()
 	})
 }
 
@@ -585,6 +700,41 @@ func (u *DeliveryUpsertBulk) SetNextAt(v time.Time) *DeliveryUpsertBulk {
 func (u *DeliveryUpsertBulk) UpdateNextAt() *DeliveryUpsertBulk {
 	return u.Update(func(s *DeliveryUpsert) {
 		s.UpdateNextAt()
+	})
+}
+
+// SetBatch sets the "batch" field.
+func (u *DeliveryUpsertBulk) SetBatch(v int) *DeliveryUpsertBulk {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.SetBatch(v)
+	})
+}
+
+// AddBatch adds v to the "batch" field.
+func (u *DeliveryUpsertBulk) AddBatch(v int) *DeliveryUpsertBulk {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.AddBatch(v)
+	})
+}
+
+// UpdateBatch sets the "batch" field to the value that was provided on create.
+func (u *DeliveryUpsertBulk) UpdateBatch() *DeliveryUpsertBulk {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.UpdateBatch()
+	})
+}
+
+// SetHeld sets the "held" field.
+func (u *DeliveryUpsertBulk) SetHeld(v bool) *DeliveryUpsertBulk {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.SetHeld(v)
+	})
+}
+
+// UpdateHeld sets the "held" field to the value that was provided on create.
+func (u *DeliveryUpsertBulk) UpdateHeld() *DeliveryUpsertBulk {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.UpdateHeld()
 	})
 }
 

@@ -63,6 +63,41 @@ func (_u *DeliveryUpdate) SetNillableNextAt(v *time.Time) *DeliveryUpdate {
 	return _u
 }
 
+// SetBatch sets the "batch" field.
+func (_u *DeliveryUpdate) SetBatch(v int) *DeliveryUpdate {
+	_u.mutation.ResetBatch()
+	_u.mutation.SetBatch(v)
+	return _u
+}
+
+// SetNillableBatch sets the "batch" field if the given value is not nil.
+func (_u *DeliveryUpdate) SetNillableBatch(v *int) *DeliveryUpdate {
+	if v != nil {
+		_u.SetBatch(*v)
+	}
+	return _u
+}
+
+// AddBatch adds value to the "batch" field.
+func (_u *DeliveryUpdate) AddBatch(v int) *DeliveryUpdate {
+	_u.mutation.AddBatch(v)
+	return _u
+}
+
+// SetHeld sets the "held" field.
+func (_u *DeliveryUpdate) SetHeld(v bool) *DeliveryUpdate {
+	_u.mutation.SetHeld(v)
+	return _u
+}
+
+// SetNillableHeld sets the "held" field if the given value is not nil.
+func (_u *DeliveryUpdate) SetNillableHeld(v *bool) *DeliveryUpdate {
+	if v != nil {
+		_u.SetHeld(*v)
+	}
+	return _u
+}
+
 // Mutation returns the DeliveryMutation object of the builder.
 func (_u *DeliveryUpdate) Mutation() *DeliveryMutation {
 	return _u.mutation
@@ -124,6 +159,15 @@ func (_u *DeliveryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.NextAt(); ok {
 		_spec.SetField(delivery.FieldNextAt, field.TypeTime, value)
 	}
+	if value, ok := _u.mutation.Batch(); ok {
+		_spec.SetField(delivery.FieldBatch, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedBatch(); ok {
+		_spec.AddField(delivery.FieldBatch, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Held(); ok {
+		_spec.SetField(delivery.FieldHeld, field.TypeBool, value)
+	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
 			err = &NotFoundError{delivery.Label}
@@ -175,6 +219,41 @@ func (_u *DeliveryUpdateOne) SetNextAt(v time.Time) *DeliveryUpdateOne {
 func (_u *DeliveryUpdateOne) SetNillableNextAt(v *time.Time) *DeliveryUpdateOne {
 	if v != nil {
 		_u.SetNextAt(*v)
+	}
+	return _u
+}
+
+// SetBatch sets the "batch" field.
+func (_u *DeliveryUpdateOne) SetBatch(v int) *DeliveryUpdateOne {
+	_u.mutation.ResetBatch()
+	_u.mutation.SetBatch(v)
+	return _u
+}
+
+// SetNillableBatch sets the "batch" field if the given value is not nil.
+func (_u *DeliveryUpdateOne) SetNillableBatch(v *int) *DeliveryUpdateOne {
+	if v != nil {
+		_u.SetBatch(*v)
+	}
+	return _u
+}
+
+// AddBatch adds value to the "batch" field.
+func (_u *DeliveryUpdateOne) AddBatch(v int) *DeliveryUpdateOne {
+	_u.mutation.AddBatch(v)
+	return _u
+}
+
+// SetHeld sets the "held" field.
+func (_u *DeliveryUpdateOne) SetHeld(v bool) *DeliveryUpdateOne {
+	_u.mutation.SetHeld(v)
+	return _u
+}
+
+// SetNillableHeld sets the "held" field if the given value is not nil.
+func (_u *DeliveryUpdateOne) SetNillableHeld(v *bool) *DeliveryUpdateOne {
+	if v != nil {
+		_u.SetHeld(*v)
 	}
 	return _u
 }
@@ -269,6 +348,15 @@ func (_u *DeliveryUpdateOne) sqlSave(ctx context.Context) (_node *Delivery, err 
 	}
 	if value, ok := _u.mutation.NextAt(); ok {
 		_spec.SetField(delivery.FieldNextAt, field.TypeTime, value)
+	}
+	if value, ok := _u.mutation.Batch(); ok {
+		_spec.SetField(delivery.FieldBatch, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedBatch(); ok {
+		_spec.AddField(delivery.FieldBatch, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Held(); ok {
+		_spec.SetField(delivery.FieldHeld, field.TypeBool, value)
 	}
 	_node = &Delivery{config: _u.config}
 	_spec.Assign = _node.assignValues

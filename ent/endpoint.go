@@ -27,6 +27,8 @@ type Endpoint struct {
 	Types []string `json:"types,omitempty"`
 	// Categories to send events of; all if empty.
 	Categories []string `json:"categories,omitempty"`
+	// Send several events in one request.
+	Batches bool `json:"batches,omitempty"`
 	// Key that signs events. Signing needs the key itself, so it cannot be stored as a hash.
 	Secret string `json:"-"`
 	// FormerSecret holds the value of the "former_secret" field.
@@ -108,7 +110,7 @@ func (*Endpoint) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case endpoint.FieldTypes, endpoint.FieldCategories:
 			values[i] = new([]byte)
-		case endpoint.FieldNotifyOwner:
+		case endpoint.FieldBatches, endpoint.FieldNotifyOwner:
 			values[i] = new(sql.NullBool)
 		case endpoint.FieldID, endpoint.FieldAccountID, endpoint.FieldPosition, endpoint.FieldFailures:
 			values[i] = new(sql.NullInt64)
@@ -164,6 +166,12 @@ func (_m *Endpoint) assignValues(columns []string, values []any) error {
 				if err := json.Unmarshal(*value, &_m.Categories); err != nil {
 					return fmt.Errorf("unmarshal field categories: %w", err)
 				}
+			}
+		case endpoint.FieldBatches:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field batches", values[i])
+			} else if value.Valid {
+				_m.Batches = value.Bool
 			}
 		case endpoint.FieldSecret:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -308,6 +316,9 @@ func (_m *Endpoint) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("categories=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Categories))
+	builder.WriteString(", ")
+	builder.WriteString("batches=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Batches))
 	builder.WriteString(", ")
 	builder.WriteString("secret=<sensitive>")
 	builder.WriteString(", ")

@@ -49,6 +49,20 @@ func (_c *EndpointCreate) SetCategories(v []string) *EndpointCreate {
 	return _c
 }
 
+// SetBatches sets the "batches" field.
+func (_c *EndpointCreate) SetBatches(v bool) *EndpointCreate {
+	_c.mutation.SetBatches(v)
+	return _c
+}
+
+// SetNillableBatches sets the "batches" field if the given value is not nil.
+func (_c *EndpointCreate) SetNillableBatches(v *bool) *EndpointCreate {
+	if v != nil {
+		_c.SetBatches(*v)
+	}
+	return _c
+}
+
 // SetSecret sets the "secret" field.
 func (_c *EndpointCreate) SetSecret(v string) *EndpointCreate {
 	_c.mutation.SetSecret(v)
@@ -285,6 +299,10 @@ func (_c *EndpointCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *EndpointCreate) defaults() {
+	if _, ok := _c.mutation.Batches(); !ok {
+		v := endpoint.DefaultBatches
+		_c.mutation.SetBatches(v)
+	}
 	if _, ok := _c.mutation.FormerSecret(); !ok {
 		v := endpoint.DefaultFormerSecret
 		_c.mutation.SetFormerSecret(v)
@@ -333,6 +351,9 @@ func (_c *EndpointCreate) check() error {
 	}
 	if _, ok := _c.mutation.Categories(); !ok {
 		return &ValidationError{Name: "categories", err: errors.New(`ent: missing required field "Endpoint.categories"`)}
+	}
+	if _, ok := _c.mutation.Batches(); !ok {
+		return &ValidationError{Name: "batches", err: errors.New(`ent: missing required field "Endpoint.batches"`)}
 	}
 	if _, ok := _c.mutation.Secret(); !ok {
 		return &ValidationError{Name: "secret", err: errors.New(`ent: missing required field "Endpoint.secret"`)}
@@ -412,6 +433,10 @@ func (_c *EndpointCreate) createSpec() (*Endpoint, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Categories(); ok {
 		_spec.SetField(endpoint.FieldCategories, field.TypeJSON, value)
 		_node.Categories = value
+	}
+	if value, ok := _c.mutation.Batches(); ok {
+		_spec.SetField(endpoint.FieldBatches, field.TypeBool, value)
+		_node.Batches = value
 	}
 	if value, ok := _c.mutation.Secret(); ok {
 		_spec.SetField(endpoint.FieldSecret, field.TypeString, value)
@@ -599,6 +624,18 @@ func (u *EndpointUpsert) SetCategories(v []string) *EndpointUpsert {
 // UpdateCategories sets the "categories" field to the value that was provided on create.
 func (u *EndpointUpsert) UpdateCategories() *EndpointUpsert {
 	u.SetExcluded(endpoint.FieldCategories)
+	return u
+}
+
+// SetBatches sets the "batches" field.
+func (u *EndpointUpsert) SetBatches(v bool) *EndpointUpsert {
+	u.Set(endpoint.FieldBatches, v)
+	return u
+}
+
+// UpdateBatches sets the "batches" field to the value that was provided on create.
+func (u *EndpointUpsert) UpdateBatches() *EndpointUpsert {
+	u.SetExcluded(endpoint.FieldBatches)
 	return u
 }
 
@@ -869,6 +906,20 @@ func (u *EndpointUpsertOne) SetCategories(v []string) *EndpointUpsertOne {
 func (u *EndpointUpsertOne) UpdateCategories() *EndpointUpsertOne {
 	return u.Update(func(s *EndpointUpsert) {
 		s.UpdateCategories()
+	})
+}
+
+// SetBatches sets the "batches" field.
+func (u *EndpointUpsertOne) SetBatches(v bool) *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.SetBatches(v)
+	})
+}
+
+// UpdateBatches sets the "batches" field to the value that was provided on create.
+func (u *EndpointUpsertOne) UpdateBatches() *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.UpdateBatches()
 	})
 }
 
@@ -1335,6 +1386,20 @@ func (u *EndpointUpsertBulk) SetCategories(v []string) *EndpointUpsertBulk {
 func (u *EndpointUpsertBulk) UpdateCategories() *EndpointUpsertBulk {
 	return u.Update(func(s *EndpointUpsert) {
 		s.UpdateCategories()
+	})
+}
+
+// SetBatches sets the "batches" field.
+func (u *EndpointUpsertBulk) SetBatches(v bool) *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.SetBatches(v)
+	})
+}
+
+// UpdateBatches sets the "batches" field to the value that was provided on create.
+func (u *EndpointUpsertBulk) UpdateBatches() *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.UpdateBatches()
 	})
 }
 

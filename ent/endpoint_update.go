@@ -69,6 +69,20 @@ func (_u *EndpointUpdate) AppendCategories(v []string) *EndpointUpdate {
 	return _u
 }
 
+// SetBatches sets the "batches" field.
+func (_u *EndpointUpdate) SetBatches(v bool) *EndpointUpdate {
+	_u.mutation.SetBatches(v)
+	return _u
+}
+
+// SetNillableBatches sets the "batches" field if the given value is not nil.
+func (_u *EndpointUpdate) SetNillableBatches(v *bool) *EndpointUpdate {
+	if v != nil {
+		_u.SetBatches(*v)
+	}
+	return _u
+}
+
 // SetSecret sets the "secret" field.
 func (_u *EndpointUpdate) SetSecret(v string) *EndpointUpdate {
 	_u.mutation.SetSecret(v)
@@ -433,6 +447,9 @@ func (_u *EndpointUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			sqljson.Append(u, endpoint.FieldCategories, value)
 		})
 	}
+	if value, ok := _u.mutation.Batches(); ok {
+		_spec.SetField(endpoint.FieldBatches, field.TypeBool, value)
+	}
 	if value, ok := _u.mutation.Secret(); ok {
 		_spec.SetField(endpoint.FieldSecret, field.TypeString, value)
 	}
@@ -632,6 +649,20 @@ func (_u *EndpointUpdateOne) SetCategories(v []string) *EndpointUpdateOne {
 // AppendCategories appends value to the "categories" field.
 func (_u *EndpointUpdateOne) AppendCategories(v []string) *EndpointUpdateOne {
 	_u.mutation.AppendCategories(v)
+	return _u
+}
+
+// SetBatches sets the "batches" field.
+func (_u *EndpointUpdateOne) SetBatches(v bool) *EndpointUpdateOne {
+	_u.mutation.SetBatches(v)
+	return _u
+}
+
+// SetNillableBatches sets the "batches" field if the given value is not nil.
+func (_u *EndpointUpdateOne) SetNillableBatches(v *bool) *EndpointUpdateOne {
+	if v != nil {
+		_u.SetBatches(*v)
+	}
 	return _u
 }
 
@@ -1028,6 +1059,9 @@ func (_u *EndpointUpdateOne) sqlSave(ctx context.Context) (_node *Endpoint, err 
 		_spec.AddModifier(func(u *sql.UpdateBuilder) {
 			sqljson.Append(u, endpoint.FieldCategories, value)
 		})
+	}
+	if value, ok := _u.mutation.Batches(); ok {
+		_spec.SetField(endpoint.FieldBatches, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.Secret(); ok {
 		_spec.SetField(endpoint.FieldSecret, field.TypeString, value)

@@ -1923,6 +1923,8 @@ type AttemptMutation struct {
 	id              *int
 	event           *int
 	addevent        *int
+	events          *[]int
+	appendevents    []int
 	_type           *string
 	number          *int
 	addnumber       *int
@@ -2129,6 +2131,71 @@ func (m *AttemptMutation) AddedEvent() (r int, exists bool) {
 func (m *AttemptMutation) ResetEvent() {
 	m.event = nil
 	m.addevent = nil
+}
+
+// SetEvents sets the "events" field.
+func (m *AttemptMutation) SetEvents(i []int) {
+	m.events = &i
+	m.appendevents = nil
+}
+
+// Events returns the value of the "events" field in the mutation.
+func (m *AttemptMutation) Events() (r []int, exists bool) {
+	v := m.events
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEvents returns the old "events" field's value of the Attempt entity.
+// If the Attempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptMutation) OldEvents(ctx context.Context) (v []int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEvents is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEvents requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEvents: %w", err)
+	}
+	return oldValue.Events, nil
+}
+
+// AppendEvents adds i to the "events" field.
+func (m *AttemptMutation) AppendEvents(i []int) {
+	m.appendevents = append(m.appendevents, i...)
+}
+
+// AppendedEvents returns the list of values that were appended to the "events" field in this mutation.
+func (m *AttemptMutation) AppendedEvents() ([]int, bool) {
+	if len(m.appendevents) == 0 {
+		return nil, false
+	}
+	return m.appendevents, true
+}
+
+// ClearEvents clears the value of the "events" field.
+func (m *AttemptMutation) ClearEvents() {
+	m.events = nil
+	m.appendevents = nil
+	m.clearedFields[attempt.FieldEvents] = struct{}{}
+}
+
+// EventsCleared returns if the "events" field was cleared in this mutation.
+func (m *AttemptMutation) EventsCleared() bool {
+	_, ok := m.clearedFields[attempt.FieldEvents]
+	return ok
+}
+
+// ResetEvents resets all changes to the "events" field.
+func (m *AttemptMutation) ResetEvents() {
+	m.events = nil
+	m.appendevents = nil
+	delete(m.clearedFields, attempt.FieldEvents)
 }
 
 // SetType sets the "type" field.
@@ -2504,12 +2571,15 @@ func (m *AttemptMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AttemptMutation) Fields() []string {
-	fields := make([]string, 0, 9)
+	fields := make([]string, 0, 10)
 	if m.endpoint != nil {
 		fields = append(fields, attempt.FieldEndpointID)
 	}
 	if m.event != nil {
 		fields = append(fields, attempt.FieldEvent)
+	}
+	if m.events != nil {
+		fields = append(fields, attempt.FieldEvents)
 	}
 	if m._type != nil {
 		fields = append(fields, attempt.FieldType)
@@ -2544,6 +2614,8 @@ func (m *AttemptMutation) Field(name string) (ent.Value, bool) {
 		return m.EndpointID()
 	case attempt.FieldEvent:
 		return m.Event()
+	case attempt.FieldEvents:
+		return m.Events()
 	case attempt.FieldType:
 		return m.GetType()
 	case attempt.FieldNumber:
@@ -2571,6 +2643,8 @@ func (m *AttemptMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldEndpointID(ctx)
 	case attempt.FieldEvent:
 		return m.OldEvent(ctx)
+	case attempt.FieldEvents:
+		return m.OldEvents(ctx)
 	case attempt.FieldType:
 		return m.OldType(ctx)
 	case attempt.FieldNumber:
@@ -2607,6 +2681,13 @@ func (m *AttemptMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetEvent(v)
+		return nil
+	case attempt.FieldEvents:
+		v, ok := value.([]int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEvents(v)
 		return nil
 	case attempt.FieldType:
 		v, ok := value.(string)
@@ -2737,7 +2818,11 @@ func (m *AttemptMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *AttemptMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(attempt.FieldEvents) {
+		fields = append(fields, attempt.FieldEvents)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -2750,6 +2835,11 @@ func (m *AttemptMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *AttemptMutation) ClearField(name string) error {
+	switch name {
+	case attempt.FieldEvents:
+		m.ClearEvents()
+		return nil
+	}
 	return fmt.Errorf("unknown Attempt nullable field %s", name)
 }
 
@@ -2762,6 +2852,9 @@ func (m *AttemptMutation) ResetField(name string) error {
 		return nil
 	case attempt.FieldEvent:
 		m.ResetEvent()
+		return nil
+	case attempt.FieldEvents:
+		m.ResetEvents()
 		return nil
 	case attempt.FieldType:
 		m.ResetType()
@@ -9497,6 +9590,9 @@ type DeliveryMutation struct {
 	attempts        *int
 	addattempts     *int
 	next_at         *time.Time
+	batch           *int
+	addbatch        *int
+	held            *bool
 	clearedFields   map[string]struct{}
 	endpoint        *int
 	clearedendpoint bool
@@ -9787,6 +9883,98 @@ func (m *DeliveryMutation) ResetNextAt() {
 	m.next_at = nil
 }
 
+// SetBatch sets the "batch" field.
+func (m *DeliveryMutation) SetBatch(i int) {
+	m.batch = &i
+	m.addbatch = nil
+}
+
+// Batch returns the value of the "batch" field in the mutation.
+func (m *DeliveryMutation) Batch() (r int, exists bool) {
+	v := m.batch
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBatch returns the old "batch" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldBatch(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBatch is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBatch requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBatch: %w", err)
+	}
+	return oldValue.Batch, nil
+}
+
+// AddBatch adds i to the "batch" field.
+func (m *DeliveryMutation) AddBatch(i int) {
+	if m.addbatch != nil {
+		*m.addbatch += i
+	} else {
+		m.addbatch = &i
+	}
+}
+
+// AddedBatch returns the value that was added to the "batch" field in this mutation.
+func (m *DeliveryMutation) AddedBatch() (r int, exists bool) {
+	v := m.addbatch
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetBatch resets all changes to the "batch" field.
+func (m *DeliveryMutation) ResetBatch() {
+	m.batch = nil
+	m.addbatch = nil
+}
+
+// SetHeld sets the "held" field.
+func (m *DeliveryMutation) SetHeld(b bool) {
+	m.held = &b
+}
+
+// Held returns the value of the "held" field in the mutation.
+func (m *DeliveryMutation) Held() (r bool, exists bool) {
+	v := m.held
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHeld returns the old "held" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldHeld(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHeld is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHeld requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHeld: %w", err)
+	}
+	return oldValue.Held, nil
+}
+
+// ResetHeld resets all changes to the "held" field.
+func (m *DeliveryMutation) ResetHeld() {
+	m.held = nil
+}
+
 // ClearEndpoint clears the "endpoint" edge to the Endpoint entity.
 func (m *DeliveryMutation) ClearEndpoint() {
 	m.clearedendpoint = true
@@ -9848,7 +10036,7 @@ func (m *DeliveryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *DeliveryMutation) Fields() []string {
-	fields := make([]string, 0, 4)
+	fields := make([]string, 0, 6)
 	if m.endpoint != nil {
 		fields = append(fields, delivery.FieldEndpointID)
 	}
@@ -9860,6 +10048,12 @@ func (m *DeliveryMutation) Fields() []string {
 	}
 	if m.next_at != nil {
 		fields = append(fields, delivery.FieldNextAt)
+	}
+	if m.batch != nil {
+		fields = append(fields, delivery.FieldBatch)
+	}
+	if m.held != nil {
+		fields = append(fields, delivery.FieldHeld)
 	}
 	return fields
 }
@@ -9877,6 +10071,10 @@ func (m *DeliveryMutation) Field(name string) (ent.Value, bool) {
 		return m.Attempts()
 	case delivery.FieldNextAt:
 		return m.NextAt()
+	case delivery.FieldBatch:
+		return m.Batch()
+	case delivery.FieldHeld:
+		return m.Held()
 	}
 	return nil, false
 }
@@ -9894,6 +10092,10 @@ func (m *DeliveryMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldAttempts(ctx)
 	case delivery.FieldNextAt:
 		return m.OldNextAt(ctx)
+	case delivery.FieldBatch:
+		return m.OldBatch(ctx)
+	case delivery.FieldHeld:
+		return m.OldHeld(ctx)
 	}
 	return nil, fmt.Errorf("unknown Delivery field %s", name)
 }
@@ -9931,6 +10133,20 @@ func (m *DeliveryMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetNextAt(v)
 		return nil
+	case delivery.FieldBatch:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBatch(v)
+		return nil
+	case delivery.FieldHeld:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHeld(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Delivery field %s", name)
 }
@@ -9945,6 +10161,9 @@ func (m *DeliveryMutation) AddedFields() []string {
 	if m.addattempts != nil {
 		fields = append(fields, delivery.FieldAttempts)
 	}
+	if m.addbatch != nil {
+		fields = append(fields, delivery.FieldBatch)
+	}
 	return fields
 }
 
@@ -9957,6 +10176,8 @@ func (m *DeliveryMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedEvent()
 	case delivery.FieldAttempts:
 		return m.AddedAttempts()
+	case delivery.FieldBatch:
+		return m.AddedBatch()
 	}
 	return nil, false
 }
@@ -9979,6 +10200,13 @@ func (m *DeliveryMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddAttempts(v)
+		return nil
+	case delivery.FieldBatch:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddBatch(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Delivery numeric field %s", name)
@@ -10018,6 +10246,12 @@ func (m *DeliveryMutation) ResetField(name string) error {
 		return nil
 	case delivery.FieldNextAt:
 		m.ResetNextAt()
+		return nil
+	case delivery.FieldBatch:
+		m.ResetBatch()
+		return nil
+	case delivery.FieldHeld:
+		m.ResetHeld()
 		return nil
 	}
 	return fmt.Errorf("unknown Delivery field %s", name)
@@ -10108,6 +10342,7 @@ type EndpointMutation struct {
 	appendtypes       []string
 	categories        *[]string
 	appendcategories  []string
+	batches           *bool
 	secret            *string
 	former_secret     *string
 	former_until      *time.Time
@@ -10407,6 +10642,42 @@ func (m *EndpointMutation) AppendedCategories() ([]string, bool) {
 func (m *EndpointMutation) ResetCategories() {
 	m.categories = nil
 	m.appendcategories = nil
+}
+
+// SetBatches sets the "batches" field.
+func (m *EndpointMutation) SetBatches(b bool) {
+	m.batches = &b
+}
+
+// Batches returns the value of the "batches" field in the mutation.
+func (m *EndpointMutation) Batches() (r bool, exists bool) {
+	v := m.batches
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBatches returns the old "batches" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldBatches(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBatches is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBatches requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBatches: %w", err)
+	}
+	return oldValue.Batches, nil
+}
+
+// ResetBatches resets all changes to the "batches" field.
+func (m *EndpointMutation) ResetBatches() {
+	m.batches = nil
 }
 
 // SetSecret sets the "secret" field.
@@ -11138,7 +11409,7 @@ func (m *EndpointMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *EndpointMutation) Fields() []string {
-	fields := make([]string, 0, 17)
+	fields := make([]string, 0, 18)
 	if m.account != nil {
 		fields = append(fields, endpoint.FieldAccountID)
 	}
@@ -11150,6 +11421,9 @@ func (m *EndpointMutation) Fields() []string {
 	}
 	if m.categories != nil {
 		fields = append(fields, endpoint.FieldCategories)
+	}
+	if m.batches != nil {
+		fields = append(fields, endpoint.FieldBatches)
 	}
 	if m.secret != nil {
 		fields = append(fields, endpoint.FieldSecret)
@@ -11206,6 +11480,8 @@ func (m *EndpointMutation) Field(name string) (ent.Value, bool) {
 		return m.Types()
 	case endpoint.FieldCategories:
 		return m.Categories()
+	case endpoint.FieldBatches:
+		return m.Batches()
 	case endpoint.FieldSecret:
 		return m.Secret()
 	case endpoint.FieldFormerSecret:
@@ -11249,6 +11525,8 @@ func (m *EndpointMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldTypes(ctx)
 	case endpoint.FieldCategories:
 		return m.OldCategories(ctx)
+	case endpoint.FieldBatches:
+		return m.OldBatches(ctx)
 	case endpoint.FieldSecret:
 		return m.OldSecret(ctx)
 	case endpoint.FieldFormerSecret:
@@ -11311,6 +11589,13 @@ func (m *EndpointMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetCategories(v)
+		return nil
+	case endpoint.FieldBatches:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBatches(v)
 		return nil
 	case endpoint.FieldSecret:
 		v, ok := value.(string)
@@ -11517,6 +11802,9 @@ func (m *EndpointMutation) ResetField(name string) error {
 		return nil
 	case endpoint.FieldCategories:
 		m.ResetCategories()
+		return nil
+	case endpoint.FieldBatches:
+		m.ResetBatches()
 		return nil
 	case endpoint.FieldSecret:
 		m.ResetSecret()

@@ -66,7 +66,7 @@ func init() {
 	attemptFields := schema.Attempt{}.Fields()
 	_ = attemptFields
 	// attemptDescAt is the schema descriptor for at field.
-	attemptDescAt := attemptFields[4].Descriptor()
+	attemptDescAt := attemptFields[5].Descriptor()
 	// attempt.DefaultAt holds the default value on creation for the at field.
 	attempt.DefaultAt = attemptDescAt.Default.(func() time.Time)
 	billingeventFields := schema.BillingEvent{}.Fields()
@@ -239,38 +239,50 @@ func init() {
 	deliveryDescAttempts := deliveryFields[2].Descriptor()
 	// delivery.DefaultAttempts holds the default value on creation for the attempts field.
 	delivery.DefaultAttempts = deliveryDescAttempts.Default.(int)
+	// deliveryDescBatch is the schema descriptor for batch field.
+	deliveryDescBatch := deliveryFields[4].Descriptor()
+	// delivery.DefaultBatch holds the default value on creation for the batch field.
+	delivery.DefaultBatch = deliveryDescBatch.Default.(int)
+	// deliveryDescHeld is the schema descriptor for held field.
+	deliveryDescHeld := deliveryFields[5].Descriptor()
+	// delivery.DefaultHeld holds the default value on creation for the held field.
+	delivery.DefaultHeld = deliveryDescHeld.Default.(bool)
 	endpointFields := schema.Endpoint{}.Fields()
 	_ = endpointFields
 	// endpointDescURL is the schema descriptor for url field.
 	endpointDescURL := endpointFields[1].Descriptor()
 	// endpoint.URLValidator is a validator for the "url" field. It is called by the builders before save.
 	endpoint.URLValidator = endpointDescURL.Validators[0].(func(string) error)
+	// endpointDescBatches is the schema descriptor for batches field.
+	endpointDescBatches := endpointFields[4].Descriptor()
+	// endpoint.DefaultBatches holds the default value on creation for the batches field.
+	endpoint.DefaultBatches = endpointDescBatches.Default.(bool)
 	// endpointDescSecret is the schema descriptor for secret field.
-	endpointDescSecret := endpointFields[4].Descriptor()
+	endpointDescSecret := endpointFields[5].Descriptor()
 	// endpoint.SecretValidator is a validator for the "secret" field. It is called by the builders before save.
 	endpoint.SecretValidator = endpointDescSecret.Validators[0].(func(string) error)
 	// endpointDescFormerSecret is the schema descriptor for former_secret field.
-	endpointDescFormerSecret := endpointFields[5].Descriptor()
+	endpointDescFormerSecret := endpointFields[6].Descriptor()
 	// endpoint.DefaultFormerSecret holds the default value on creation for the former_secret field.
 	endpoint.DefaultFormerSecret = endpointDescFormerSecret.Default.(string)
 	// endpointDescDisabledReason is the schema descriptor for disabled_reason field.
-	endpointDescDisabledReason := endpointFields[8].Descriptor()
+	endpointDescDisabledReason := endpointFields[9].Descriptor()
 	// endpoint.DefaultDisabledReason holds the default value on creation for the disabled_reason field.
 	endpoint.DefaultDisabledReason = endpointDescDisabledReason.Default.(string)
 	// endpointDescFailures is the schema descriptor for failures field.
-	endpointDescFailures := endpointFields[10].Descriptor()
+	endpointDescFailures := endpointFields[11].Descriptor()
 	// endpoint.DefaultFailures holds the default value on creation for the failures field.
 	endpoint.DefaultFailures = endpointDescFailures.Default.(int)
 	// endpointDescNotifyOwner is the schema descriptor for notify_owner field.
-	endpointDescNotifyOwner := endpointFields[13].Descriptor()
+	endpointDescNotifyOwner := endpointFields[14].Descriptor()
 	// endpoint.DefaultNotifyOwner holds the default value on creation for the notify_owner field.
 	endpoint.DefaultNotifyOwner = endpointDescNotifyOwner.Default.(bool)
 	// endpointDescLeasedBy is the schema descriptor for leased_by field.
-	endpointDescLeasedBy := endpointFields[14].Descriptor()
+	endpointDescLeasedBy := endpointFields[15].Descriptor()
 	// endpoint.DefaultLeasedBy holds the default value on creation for the leased_by field.
 	endpoint.DefaultLeasedBy = endpointDescLeasedBy.Default.(string)
 	// endpointDescCreatedAt is the schema descriptor for created_at field.
-	endpointDescCreatedAt := endpointFields[16].Descriptor()
+	endpointDescCreatedAt := endpointFields[17].Descriptor()
 	// endpoint.DefaultCreatedAt holds the default value on creation for the created_at field.
 	endpoint.DefaultCreatedAt = endpointDescCreatedAt.Default.(func() time.Time)
 	formerusageFields := schema.FormerUsage{}.Fields()

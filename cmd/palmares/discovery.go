@@ -33,7 +33,7 @@ type target struct {
 // apis returns all interfaces, with paths instead of URLs.
 func apis() []api {
 	events := api{root: journal.SchemasPath, manual: "/guides/webhooks"}
-	for _, event := range journal.Events {
+	for _, event := range journal.SchemaTypes {
 		events.descriptions = append(events.descriptions, target{journal.SchemasPath + event + ".json", "application/schema+json"})
 	}
 	return []api{

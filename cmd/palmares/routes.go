@@ -161,8 +161,12 @@ func textSections(api *rest.Handler) []workbench.Section {
 		restLinks = append(restLinks, link)
 	}
 	var eventLinks []workbench.Link
-	for _, event := range journal.Events {
-		eventLinks = append(eventLinks, workbench.Link{Name: event, Path: journal.SchemasPath + event + ".json", Note: "JSON Schema of this event, in webhooks and in the change journal."})
+	for _, event := range journal.SchemaTypes {
+		link := workbench.Link{Name: event, Path: journal.SchemasPath + event + ".json", Note: "JSON Schema of this event, in webhooks and in the change journal."}
+		if event == journal.EventsBatch {
+			link.Note = "JSON Schema of webhook requests with several events."
+		}
+		eventLinks = append(eventLinks, link)
 	}
 	return []workbench.Section{
 		{Title: "REST", Links: restLinks},

@@ -14,6 +14,7 @@ import (
 type webhooksCommand struct {
 	List    webhooksListCommand    `cmd:"" help:"List endpoints."`
 	Add     webhooksAddCommand     `cmd:"" help:"Add an endpoint and print its secret, which is shown only once."`
+	Batches webhooksBatchesCommand `cmd:"" help:"Choose whether an endpoint gets several events in one request."`
 	Test    webhooksTestCommand    `cmd:"" help:"Send a test event to an endpoint and print its response, at most 10 times a minute per account."`
 	Replay  webhooksReplayCommand  `cmd:"" help:"Send one event again, or all events since a time."`
 	Disable webhooksDisableCommand `cmd:"" help:"Stop sending events to an endpoint."`
@@ -45,12 +46,12 @@ func (c *webhooksListCommand) Run(ctx context.Context, accounts *auth.Accounts, 
 	if err != nil {
 		return err
 	}
-	return printTable(term.out, "id\taccount\tstate\tfailures\turl\tevents\tcategories", all, func(e *ent.Endpoint) string {
+	return printTable(term.out, "id\taccount\tstate\tfailures\turl\tevents\tcategories\tbatches", all, func(e *ent.Endpoint) string {
 		owner := ""
 		if e.Edges.Account != nil { // it may have just been deleted
 			owner = e.Edges.Account.Email
 		}
-		return fmt.Sprintf("%d\t%s\t%s\t%d\t%s\t%s\t%s", e.ID, owner, e.State, e.Failures, e.URL, orAll(e.Types), orAll(e.Categories))
+		return fmt.Sprintf("%d\t%s\t%s\t%d\t%s\t%s\t%s\t%t", e.ID, owner, e.State, e.Failures, e.URL, orAll(e.Types), orAll(e.Categories), e.Batches)
 	})
 }
 
@@ -66,15 +67,29 @@ type webhooksAddCommand struct {
 	URL        string   `arg:"" help:"URL to send events to, over https."`
 	Events     []string `help:"Event types to send. Default: all." placeholder:"TYPE,…"`
 	Categories []string `help:"Categories to send events about. Default: all." placeholder:"CATEGORY,…"`
+	Batches    bool     `help:"Send up to 100 events in one request."`
 }
 
 func (c *webhooksAddCommand) Run(ctx context.Context, owner *ent.Account, hooks *webhook.Webhooks, term terminal) error {
-	endpoint, err := hooks.Add(ctx, owner, webhook.NewEndpoint{URL: c.URL, Types: c.Events, Categories: c.Categories})
+	endpoint, err := hooks.Add(ctx, owner, webhook.NewEndpoint{URL: c.URL, Types: c.Events, Categories: c.Categories, Batches: c.Batches})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(term.err, "Endpoint %d was added. Save its secret, which is shown only once:\n", endpoint.ID)
 	fmt.Fprintln(term.out, endpoint.Secret)
+	return nil
+}
+
+type webhooksBatchesCommand struct {
+	endpointArgument
+	Choice string `arg:"" enum:"on,off" help:"on or off."`
+}
+
+func (c *webhooksBatchesCommand) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term terminal) error {
+	if err := hooks.SetBatches(ctx, endpoint, c.Choice == "on"); err != nil {
+		return err
+	}
+	fmt.Fprintf(term.out, "Batches are %s for endpoint %d.\n", c.Choice, c.ID)
 	return nil
 }
 
@@ -101,7 +116,7 @@ func describeResponse(attempt *ent.Attempt) string {
 
 type webhooksReplayCommand struct {
 	endpointArgument
-	Event string    `help:"ID of the event to send again." xor:"what" required:"" placeholder:"ID"`
+	Event string    `help:"ID of the event or batch to send again." xor:"what" required:"" placeholder:"ID"`
 	Since time.Time `help:"Send all events since this time again, such as 2026-11-15T08:00:00Z." xor:"what" required:"" placeholder:"TIME"`
 }
 

@@ -18,6 +18,8 @@ const (
 	FieldEndpointID = "endpoint_id"
 	// FieldEvent holds the string denoting the event field in the database.
 	FieldEvent = "event"
+	// FieldEvents holds the string denoting the events field in the database.
+	FieldEvents = "events"
 	// FieldType holds the string denoting the type field in the database.
 	FieldType = "type"
 	// FieldNumber holds the string denoting the number field in the database.
@@ -50,6 +52,7 @@ var Columns = []string{
 	FieldID,
 	FieldEndpointID,
 	FieldEvent,
+	FieldEvents,
 	FieldType,
 	FieldNumber,
 	FieldAt,

@@ -160,6 +160,16 @@ func EventLTE(v int) predicate.Attempt {
 	return predicate.Attempt(sql.FieldLTE(FieldEvent, v))
 }
 
+// EventsIsNil applies the IsNil predicate on the "events" field.
+func EventsIsNil() predicate.Attempt {
+	return predicate.Attempt(sql.FieldIsNull(FieldEvents))
+}
+
+// EventsNotNil applies the NotNil predicate on the "events" field.
+func EventsNotNil() predicate.Attempt {
+	return predicate.Attempt(sql.FieldNotNull(FieldEvents))
+}
+
 // TypeEQ applies the EQ predicate on the "type" field.
 func TypeEQ(v string) predicate.Attempt {
 	return predicate.Attempt(sql.FieldEQ(FieldType, v))

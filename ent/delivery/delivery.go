@@ -20,6 +20,10 @@ const (
 	FieldAttempts = "attempts"
 	// FieldNextAt holds the string denoting the next_at field in the database.
 	FieldNextAt = "next_at"
+	// FieldBatch holds the string denoting the batch field in the database.
+	FieldBatch = "batch"
+	// FieldHeld holds the string denoting the held field in the database.
+	FieldHeld = "held"
 	// EdgeEndpoint holds the string denoting the endpoint edge name in mutations.
 	EdgeEndpoint = "endpoint"
 	// Table holds the table name of the delivery in the database.
@@ -40,6 +44,8 @@ var Columns = []string{
 	FieldEvent,
 	FieldAttempts,
 	FieldNextAt,
+	FieldBatch,
+	FieldHeld,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -55,6 +61,10 @@ func ValidColumn(column string) bool {
 var (
 	// DefaultAttempts holds the default value on creation for the "attempts" field.
 	DefaultAttempts int
+	// DefaultBatch holds the default value on creation for the "batch" field.
+	DefaultBatch int
+	// DefaultHeld holds the default value on creation for the "held" field.
+	DefaultHeld bool
 )
 
 // OrderOption defines the ordering options for the Delivery queries.
@@ -83,6 +93,16 @@ func ByAttempts(opts ...sql.OrderTermOption) OrderOption {
 // ByNextAt orders the results by the next_at field.
 func ByNextAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldNextAt, opts...).ToFunc()
+}
+
+// ByBatch orders the results by the batch field.
+func ByBatch(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldBatch, opts...).ToFunc()
+}
+
+// ByHeld orders the results by the held field.
+func ByHeld(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldHeld, opts...).ToFunc()
 }
 
 // ByEndpointField orders the results by endpoint field.

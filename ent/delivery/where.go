@@ -75,6 +75,16 @@ func NextAt(v time.Time) predicate.Delivery {
 	return predicate.Delivery(sql.FieldEQ(FieldNextAt, v))
 }
 
+// Batch applies equality check predicate on the "batch" field. It's identical to BatchEQ.
+func Batch(v int) predicate.Delivery {
+	return predicate.Delivery(sql.FieldEQ(FieldBatch, v))
+}
+
+// Held applies equality check predicate on the "held" field. It's identical to HeldEQ.
+func Held(v bool) predicate.Delivery {
+	return predicate.Delivery(sql.FieldEQ(FieldHeld, v))
+}
+
 // EndpointIDEQ applies the EQ predicate on the "endpoint_id" field.
 func EndpointIDEQ(v int) predicate.Delivery {
 	return predicate.Delivery(sql.FieldEQ(FieldEndpointID, v))
@@ -213,6 +223,56 @@ func NextAtLT(v time.Time) predicate.Delivery {
 // NextAtLTE applies the LTE predicate on the "next_at" field.
 func NextAtLTE(v time.Time) predicate.Delivery {
 	return predicate.Delivery(sql.FieldLTE(FieldNextAt, v))
+}
+
+// BatchEQ applies the EQ predicate on the "batch" field.
+func BatchEQ(v int) predicate.Delivery {
+	return predicate.Delivery(sql.FieldEQ(FieldBatch, v))
+}
+
+// BatchNEQ applies the NEQ predicate on the "batch" field.
+func BatchNEQ(v int) predicate.Delivery {
+	return predicate.Delivery(sql.FieldNEQ(FieldBatch, v))
+}
+
+// BatchIn applies the In predicate on the "batch" field.
+func BatchIn(vs ...int) predicate.Delivery {
+	return predicate.Delivery(sql.FieldIn(FieldBatch, vs...))
+}
+
+// BatchNotIn applies the NotIn predicate on the "batch" field.
+func BatchNotIn(vs ...int) predicate.Delivery {
+	return predicate.Delivery(sql.FieldNotIn(FieldBatch, vs...))
+}
+
+// BatchGT applies the GT predicate on the "batch" field.
+func BatchGT(v int) predicate.Delivery {
+	return predicate.Delivery(sql.FieldGT(FieldBatch, v))
+}
+
+// BatchGTE applies the GTE predicate on the "batch" field.
+func BatchGTE(v int) predicate.Delivery {
+	return predicate.Delivery(sql.FieldGTE(FieldBatch, v))
+}
+
+// BatchLT applies the LT predicate on the "batch" field.
+func BatchLT(v int) predicate.Delivery {
+	return predicate.Delivery(sql.FieldLT(FieldBatch, v))
+}
+
+// BatchLTE applies the LTE predicate on the "batch" field.
+func BatchLTE(v int) predicate.Delivery {
+	return predicate.Delivery(sql.FieldLTE(FieldBatch, v))
+}
+
+// HeldEQ applies the EQ predicate on the "held" field.
+func HeldEQ(v bool) predicate.Delivery {
+	return predicate.Delivery(sql.FieldEQ(FieldHeld, v))
+}
+
+// HeldNEQ applies the NEQ predicate on the "held" field.
+func HeldNEQ(v bool) predicate.Delivery {
+	return predicate.Delivery(sql.FieldNEQ(FieldHeld, v))
 }
 
 // HasEndpoint applies the HasEdge predicate on the "endpoint" edge.

@@ -23,6 +23,8 @@ const (
 	FieldTypes = "types"
 	// FieldCategories holds the string denoting the categories field in the database.
 	FieldCategories = "categories"
+	// FieldBatches holds the string denoting the batches field in the database.
+	FieldBatches = "batches"
 	// FieldSecret holds the string denoting the secret field in the database.
 	FieldSecret = "secret"
 	// FieldFormerSecret holds the string denoting the former_secret field in the database.
@@ -87,6 +89,7 @@ var Columns = []string{
 	FieldURL,
 	FieldTypes,
 	FieldCategories,
+	FieldBatches,
 	FieldSecret,
 	FieldFormerSecret,
 	FieldFormerUntil,
@@ -115,6 +118,8 @@ func ValidColumn(column string) bool {
 var (
 	// URLValidator is a validator for the "url" field. It is called by the builders before save.
 	URLValidator func(string) error
+	// DefaultBatches holds the default value on creation for the "batches" field.
+	DefaultBatches bool
 	// SecretValidator is a validator for the "secret" field. It is called by the builders before save.
 	SecretValidator func(string) error
 	// DefaultFormerSecret holds the default value on creation for the "former_secret" field.
@@ -174,6 +179,11 @@ func ByAccountID(opts ...sql.OrderTermOption) OrderOption {
 // ByURL orders the results by the url field.
 func ByURL(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldURL, opts...).ToFunc()
+}
+
+// ByBatches orders the results by the batches field.
+func ByBatches(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldBatches, opts...).ToFunc()
 }
 
 // BySecret orders the results by the secret field.

@@ -65,6 +65,11 @@ func URL(v string) predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldEQ(FieldURL, v))
 }
 
+// Batches applies equality check predicate on the "batches" field. It's identical to BatchesEQ.
+func Batches(v bool) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldBatches, v))
+}
+
 // Secret applies equality check predicate on the "secret" field. It's identical to SecretEQ.
 func Secret(v string) predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldEQ(FieldSecret, v))
@@ -208,6 +213,16 @@ func URLEqualFold(v string) predicate.Endpoint {
 // URLContainsFold applies the ContainsFold predicate on the "url" field.
 func URLContainsFold(v string) predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldContainsFold(FieldURL, v))
+}
+
+// BatchesEQ applies the EQ predicate on the "batches" field.
+func BatchesEQ(v bool) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldBatches, v))
+}
+
+// BatchesNEQ applies the NEQ predicate on the "batches" field.
+func BatchesNEQ(v bool) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNEQ(FieldBatches, v))
 }
 
 // SecretEQ applies the EQ predicate on the "secret" field.

@@ -60,6 +60,7 @@ var (
 	AttemptsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt, Increment: true},
 		{Name: "event", Type: field.TypeInt},
+		{Name: "events", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "type", Type: field.TypeString},
 		{Name: "number", Type: field.TypeInt},
 		{Name: "at", Type: field.TypeTime},
@@ -77,7 +78,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "attempts_endpoints_attempts",
-				Columns:    []*schema.Column{AttemptsColumns[9]},
+				Columns:    []*schema.Column{AttemptsColumns[10]},
 				RefColumns: []*schema.Column{EndpointsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -86,17 +87,17 @@ var (
 			{
 				Name:    "attempt_endpoint_id_at",
 				Unique:  false,
-				Columns: []*schema.Column{AttemptsColumns[9], AttemptsColumns[4]},
+				Columns: []*schema.Column{AttemptsColumns[10], AttemptsColumns[5]},
 			},
 			{
 				Name:    "attempt_at",
 				Unique:  false,
-				Columns: []*schema.Column{AttemptsColumns[4]},
+				Columns: []*schema.Column{AttemptsColumns[5]},
 			},
 			{
 				Name:    "attempt_failed",
 				Unique:  false,
-				Columns: []*schema.Column{AttemptsColumns[9], AttemptsColumns[4]},
+				Columns: []*schema.Column{AttemptsColumns[10], AttemptsColumns[5]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "NOT delivered",
 				},
@@ -377,6 +378,8 @@ var (
 		{Name: "event", Type: field.TypeInt},
 		{Name: "attempts", Type: field.TypeInt, Default: 0},
 		{Name: "next_at", Type: field.TypeTime},
+		{Name: "batch", Type: field.TypeInt, Default: 0},
+		{Name: "held", Type: field.TypeBool, Default: false},
 		{Name: "endpoint_id", Type: field.TypeInt},
 	}
 	// DeliveriesTable holds the schema information for the "deliveries" table.
@@ -387,7 +390,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "deliveries_endpoints_deliveries",
-				Columns:    []*schema.Column{DeliveriesColumns[4]},
+				Columns:    []*schema.Column{DeliveriesColumns[6]},
 				RefColumns: []*schema.Column{EndpointsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -396,7 +399,7 @@ var (
 			{
 				Name:    "delivery_endpoint_id_event",
 				Unique:  true,
-				Columns: []*schema.Column{DeliveriesColumns[4], DeliveriesColumns[1]},
+				Columns: []*schema.Column{DeliveriesColumns[6], DeliveriesColumns[1]},
 			},
 			{
 				Name:    "delivery_next_at",
@@ -411,6 +414,7 @@ var (
 		{Name: "url", Type: field.TypeString},
 		{Name: "types", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "categories", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "batches", Type: field.TypeBool, Default: false},
 		{Name: "secret", Type: field.TypeString},
 		{Name: "former_secret", Type: field.TypeString, Default: ""},
 		{Name: "former_until", Type: field.TypeTime, Nullable: true},
@@ -434,7 +438,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "endpoints_accounts_endpoints",
-				Columns:    []*schema.Column{EndpointsColumns[17]},
+				Columns:    []*schema.Column{EndpointsColumns[18]},
 				RefColumns: []*schema.Column{AccountsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -443,12 +447,12 @@ var (
 			{
 				Name:    "endpoint_account_id",
 				Unique:  false,
-				Columns: []*schema.Column{EndpointsColumns[17]},
+				Columns: []*schema.Column{EndpointsColumns[18]},
 			},
 			{
 				Name:    "endpoint_state_position",
 				Unique:  false,
-				Columns: []*schema.Column{EndpointsColumns[7], EndpointsColumns[9]},
+				Columns: []*schema.Column{EndpointsColumns[8], EndpointsColumns[10]},
 			},
 		},
 	}

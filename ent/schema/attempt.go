@@ -10,13 +10,14 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Attempt is one attempt to deliver an event to an endpoint.
+// Attempt is one attempt to deliver an event or a batch of events to an endpoint.
 type Attempt struct{ ent.Schema }
 
 func (Attempt) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("endpoint_id").Immutable(),
 		field.Int("event").Immutable().Comment("The event's number in the journal; 0 for a test event."),
+		field.JSON("events", []int{}).SchemaType(asText).Optional().Immutable().Comment("The numbers of all events of a batch, of which event is the first."),
 		field.String("type").Immutable(),
 		field.Int("number").Immutable().Comment("1 for the first."),
 		field.Time("at").Default(time.Now).Immutable(),

@@ -7,7 +7,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Delivery is an event to send to an endpoint again at a certain time. Events
+// Delivery is an event to send to an endpoint later, usually again. Events
 // that arrive at the first attempt never have one.
 type Delivery struct{ ent.Schema }
 
@@ -17,6 +17,8 @@ func (Delivery) Fields() []ent.Field {
 		field.Int("event").Immutable().Comment("Number of the event in the journal."),
 		field.Int("attempts").Default(0),
 		field.Time("next_at"),
+		field.Int("batch").Default(0).Comment("Groups the events that were sent in one request: the number of the first. 0 if the event was not sent yet."),
+		field.Bool("held").Default(false).Comment("Waits for earlier events. Then next_at is when the last of them is sent again."),
 	}
 }
 

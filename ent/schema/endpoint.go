@@ -23,6 +23,7 @@ func (Endpoint) Fields() []ent.Field {
 		field.String("url").NotEmpty(),
 		field.JSON("types", []string{}).SchemaType(asText).Comment("Event types to send; all if empty."),
 		field.JSON("categories", []string{}).SchemaType(asText).Comment("Categories to send events of; all if empty."),
+		field.Bool("batches").Default(false).Comment("Send several events in one request."),
 		field.String("secret").NotEmpty().Sensitive().
 			Comment("Key that signs events. Signing needs the key itself, so it cannot be stored as a hash."),
 		field.String("former_secret").Default("").Sensitive(),

@@ -87,6 +87,7 @@ var routes = []struct {
 	{"GET /account/webhooks/{id}", signedIn, withEndpoint((*Portal).showEndpoint)},
 	{"POST /account/webhooks/{id}/test", signedIn, withEndpoint((*Portal).testEndpoint)},
 	{"POST /account/webhooks/{id}/replay", signedIn, withEndpoint((*Portal).replayEvents)},
+	{"POST /account/webhooks/{id}/batches", signedIn, withEndpoint((*Portal).setBatches)},
 	{"POST /account/webhooks/{id}/rotate", signedIn, withEndpoint((*Portal).rotateSecret)},
 	{"POST /account/webhooks/{id}/pause", signedIn, changeEndpoint((*webhook.Webhooks).Pause, "/account/webhooks/{id}?done=paused")},
 	{"POST /account/webhooks/{id}/resume", signedIn, changeEndpoint((*webhook.Webhooks).Resume, "/account/webhooks/{id}?done=resumed")},
@@ -237,10 +238,10 @@ func allowOnly(methods string) handler {
 var templateFiles embed.FS
 
 var pages = page.MustTemplates(templateFiles, "templates", template.FuncMap{
-	"day":     func(t time.Time) string { return t.UTC().Format("2 January 2006") },
-	"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"moment":  func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05") },
-	"eventID": eventID,
+	"day":       func(t time.Time) string { return t.UTC().Format("2 January 2006") },
+	"iso":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"moment":    func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05") },
+	"messageID": webhook.MessageID,
 })
 
 // notices are shown by the page that a form redirects to with ?done=.
@@ -250,6 +251,7 @@ var notices = map[string]string{
 	"signedout": "You are signed out.",
 	"deleted":   "Your account and its keys were deleted.",
 	"replayed":  "The events will be sent again within a few seconds.",
+	"saved":     "The settings were saved.",
 	"paused":    "The endpoint is paused.",
 	"resumed":   "The endpoint is enabled. New events are sent from now on.",
 	"removed":   "The endpoint was removed.",

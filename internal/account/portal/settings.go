@@ -159,10 +159,10 @@ func (p *Portal) exportEndpoints(v *visit) ([]object, error) {
 			return nil, err
 		}
 		endpoint := object{
-			"id": e.ID, "url": e.URL, "types": e.Types, "categories": e.Categories, "state": e.State, "created_at": e.CreatedAt.UTC(),
+			"id": e.ID, "url": e.URL, "types": e.Types, "categories": e.Categories, "batches": e.Batches, "state": e.State, "created_at": e.CreatedAt.UTC(),
 			"attempts": convert(attempts, func(a *ent.Attempt) object {
 				return object{
-					"event": eventID(a.Event), "type": a.Type, "number": a.Number, "at": a.At.UTC(), "status": a.Status, "took_ms": a.TookMs,
+					"event": webhook.MessageID(a), "type": a.Type, "number": a.Number, "at": a.At.UTC(), "status": a.Status, "took_ms": a.TookMs,
 					"answer": a.Answer, "delivered": a.Delivered,
 				}
 			}),

@@ -23,6 +23,7 @@ type endpointsPage struct {
 	Types      []eventType
 	URL        string // as typed in a rejected form
 	Categories string
+	Batches    bool
 }
 
 type eventType struct {
@@ -37,13 +38,16 @@ func (p *Portal) showEndpoints(v *visit) error {
 	}
 	data := endpointsPage{
 		Endpoints: endpoints, Limit: webhook.MaxEndpoints, Pro: includesWebhooks(v.account),
-		URL: v.PostFormValue("url"), Categories: v.PostFormValue("categories"),
+		URL: v.PostFormValue("url"), Categories: v.PostFormValue("categories"), Batches: wantsBatches(v),
 	}
 	for _, name := range journal.Events {
 		data.Types = append(data.Types, eventType{name, slices.Contains(v.PostForm["type"], name)})
 	}
 	return p.show(v, "webhooks", data)
 }
+
+// wantsBatches reads the checkbox of both forms.
+func wantsBatches(v *visit) bool { return v.PostFormValue("batches") != "" }
 
 func includesWebhooks(acc *ent.Account) bool { return auth.Plan(acc.Plan).Terms().Webhooks }
 
@@ -57,6 +61,7 @@ func (p *Portal) addEndpoint(v *visit) error {
 	added, err := p.Webhooks.Add(v.Context(), v.account, webhook.NewEndpoint{
 		URL: strings.TrimSpace(v.PostFormValue("url")), Types: v.PostForm["type"],
 		Categories: strings.FieldsFunc(v.PostFormValue("categories"), func(r rune) bool { return strings.ContainsRune(" ,\n\r\t", r) }),
+		Batches:    wantsBatches(v),
 	})
 	if err != nil {
 		return v.reject(err, p.showEndpoints)
@@ -96,14 +101,6 @@ const (
 	shownAttempts = 100
 	localTime     = "2006-01-02T15:04" // format of datetime-local inputs, here in UTC
 )
-
-// eventID returns the id that receivers see, or "" for a test event.
-func eventID(number int) string {
-	if number == 0 {
-		return ""
-	}
-	return (&journal.Event{Number: number}).ID()
-}
 
 func (p *Portal) showEndpoint(v *visit, e *ent.Endpoint) error { return p.showTested(v, e, nil) }
 
@@ -151,7 +148,14 @@ func (p *Portal) rotateSecret(v *visit, e *ent.Endpoint) error {
 	return p.show(v, "secret", secretPage{Endpoint: e, Secret: secret, Rotated: true})
 }
 
-// replayEvents sends one event again, or all events since a time.
+func (p *Portal) setBatches(v *visit, e *ent.Endpoint) error {
+	if err := p.Webhooks.SetBatches(v.Context(), e, wantsBatches(v)); err != nil {
+		return err
+	}
+	return p.redirect(v, fmt.Sprintf("/account/webhooks/%d?done=saved", e.ID))
+}
+
+// replayEvents sends one event or batch again, or all events since a time.
 func (p *Portal) replayEvents(v *visit, e *ent.Endpoint) (err error) {
 	if id := strings.TrimSpace(v.PostFormValue("event")); id != "" {
 		err = p.Webhooks.Replay(v.Context(), e, id)

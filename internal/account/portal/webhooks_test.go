@@ -15,8 +15,10 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/notify/webhook"
 )
 
 var shownSecret = regexp.MustCompile(`whsec_[A-Za-z0-9+/&#;=]+`)
@@ -48,7 +50,7 @@ func TestWebhookPages(t *testing.T) {
 		if page := ana.get("/account/webhooks"); !strings.Contains(page.text, "You have no endpoints yet") {
 			t.Errorf("got page %s, want no endpoints", page.text)
 		}
-		added := ana.post("/account/webhooks", "url", receiver.URL+"/<b>", "type", "tool.created", "categories", "code, image")
+		added := ana.post("/account/webhooks", "url", receiver.URL+"/<b>", "type", "tool.created", "categories", "code, image", "batches", "1")
 		secret := shownSecret.FindString(added.Body.String())
 		if added.Code != 200 || secret == "" {
 			t.Fatalf("adding: got status %d, want 200 and a secret: %s", added.Code, added.Body.String())
@@ -60,6 +62,18 @@ func TestWebhookPages(t *testing.T) {
 		}
 		if page := ana.get(path); page.Code != 200 || strings.Contains(page.text, "whsec_") || !strings.Contains(page.text, "No events have been sent yet") {
 			t.Errorf("endpoint: got status %d, want 200 and no attempts: %s", page.Code, page.text)
+		}
+		const checked = `name="batches" value="1" checked>`
+		if page := ana.get(path); !strings.Contains(page.Body.String(), checked) {
+			t.Errorf("endpoint with batches: got page %s, want the box checked", page.text)
+		}
+		for _, form := range [][]string{{}, {"batches", "1"}} {
+			if got := ana.post(path+"/batches", form...); got.Code != 303 {
+				t.Errorf("settings %v: got status %d, want 303", form, got.Code)
+			}
+			if got := strings.Contains(ana.get(path).Body.String(), checked); got != (len(form) > 0) {
+				t.Errorf("settings %v: got the box checked: %t, want %t", form, got, len(form) > 0)
+			}
 		}
 		if page := ana.post(path + "/test"); !strings.Contains(page.text, "Test event delivered: status 204") || calls.Load() != 1 {
 			t.Errorf("test event: got page %s, want a delivery", page.text)
@@ -83,6 +97,12 @@ func TestWebhookPages(t *testing.T) {
 		if page := ana.post(path+"/replay", "since", "2026-01-01T00:00"); page.Code != 303 {
 			t.Errorf("replay: got status %d, want 303", page.Code)
 		}
+		e := db.Current().Endpoint.Query().OnlyX(t.Context())
+		batch := db.Write.Attempt.Create().SetEndpointID(e.ID).SetEvent(7).SetEvents([]int{7, 9}).SetType(journal.EventsBatch).SetNumber(1).
+			SetAt(s.now().UTC()).SetStatus(500).SetTookMs(1).SetAnswer("").SetDelivered(false).SaveX(t.Context())
+		if page, id := ana.get(path), webhook.MessageID(batch); !strings.Contains(page.text, id+" (2 events)") || ana.post(path+"/replay", "event", id).Code != 303 {
+			t.Errorf("batch %s: got page %s, want the batch, which can be sent again", id, page.text)
+		}
 		ana.post(path + "/pause")
 		if page := ana.get(path); !strings.Contains(page.text, "This endpoint is paused") {
 			t.Errorf("after pausing: got page %s, want a paused endpoint", page.text)
@@ -93,7 +113,7 @@ func TestWebhookPages(t *testing.T) {
 		}
 
 		ben := s.pro("ben@example.com")
-		for _, method := range []string{"", "/test", "/rotate", "/pause", "/resume", "/remove", "/replay"} {
+		for _, method := range []string{"", "/test", "/rotate", "/pause", "/resume", "/remove", "/replay", "/batches"} {
 			got := ben.get(path)
 			if method != "" {
 				got = ben.post(path + method)

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
@@ -65,6 +66,10 @@ func (e *Event) JSON() []byte {
 
 // JSONWith returns the event with other data in place of its own.
 func (e *Event) JSONWith(data any) []byte {
+	return encode(e.ID(), e.Type, e.At, e.Release, e.Slug, data)
+}
+
+func encode(id, kind string, at time.Time, release int, slug string, data any) []byte {
 	return record.Encode(struct {
 		ID        string `json:"id"`
 		Type      string `json:"type"`
@@ -72,7 +77,40 @@ func (e *Event) JSONWith(data any) []byte {
 		Release   int    `json:"release"`
 		Slug      string `json:"slug,omitzero"`
 		Data      any    `json:"data"`
-	}{e.ID(), e.Type, e.At.UTC().Format(time.RFC3339), e.Release, e.Slug, data})
+	}{id, kind, at.UTC().Format(time.RFC3339), release, slug, data})
+}
+
+// EventsBatch is the type of a batch, which webhooks use to send several events
+// of one release in one request. It is not in the journal.
+const EventsBatch = "events.batch"
+
+// MaxBatch is the maximum number of events in a batch.
+const MaxBatch = 100
+
+// BatchID returns the identifier of the batch of the events with these numbers,
+// in this order. The same identifier always means the same events.
+func BatchID(numbers []int) string {
+	hash := sha256.New()
+	for _, number := range numbers {
+		fmt.Fprintln(hash, number)
+	}
+	return fmt.Sprintf("batch_%d_%x", numbers[0], hash.Sum(nil)[:8])
+}
+
+// ParseBatchID returns the number of the first event of the batch with an
+// identifier.
+func ParseBatchID(id string) (first int, ok bool) {
+	rest, isBatch := strings.CutPrefix(id, "batch_")
+	digits, _, _ := strings.Cut(rest, "_")
+	first, err := strconv.Atoi(digits)
+	return first, isBatch && err == nil
+}
+
+// BatchJSON returns a batch of the events of a release as its schema describes it.
+func BatchJSON(id string, release int, at time.Time, events []jsontext.Value) []byte {
+	return encode(id, EventsBatch, at, release, "", struct {
+		Events []jsontext.Value `json:"events"`
+	}{events})
 }
 
 func orNull(value jsontext.Value) jsontext.Value {

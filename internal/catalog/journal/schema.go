@@ -3,6 +3,7 @@ package journal
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -81,12 +82,7 @@ var changes = map[string]struct {
 
 // eventSchema returns the JSON Schema of a type of events.
 func eventSchema(event string) schema {
-	envelope := []property{
-		prop("id", "The event's permanent identifier.", schema{"type": "string", "pattern": "^evt_[1-9][0-9]*$"}),
-		prop("type", "The event's type.", schema{"const": event}),
-		prop("timestamp", "When the release was published.", schema{"type": "string", "format": "date-time"}),
-		prop("release", "The number of the release that made the change.", positive),
-	}
+	envelope := envelopeOf(event, prop("id", "The event's permanent identifier.", schema{"type": "string", "pattern": "^evt_[1-9][0-9]*$"}))
 	var document schema
 	if event == EventCatalogPublished {
 		document = object("A release was published. This is the last event of each release.", append(envelope, prop("data", "", releaseSchema()))...)
@@ -95,12 +91,44 @@ func eventSchema(event string) schema {
 			prop("slug", "The identifier of the tool or comparison that changed.", schema{"type": "string", "minLength": 1}),
 			prop("data", "", changeSchema(event)))...)
 	}
-	document["$schema"], document["$id"], document["title"] = "https://json-schema.org/draft/2020-12/schema", SchemasPath+event+".json", event
 	noun, _, _ := strings.Cut(event, ".")
 	if defs := definitions[noun]; defs != nil {
 		document["$defs"] = defs
 	}
+	return titled(event, document)
+}
+
+// envelopeOf returns the properties that events and batches have in common.
+func envelopeOf(kind string, id property) []property {
+	return []property{
+		id,
+		prop("type", "The type.", schema{"const": kind}),
+		prop("timestamp", "When the release was published.", schema{"type": "string", "format": "date-time"}),
+		prop("release", "The number of the release that made the change.", positive),
+	}
+}
+
+// titled makes a schema a document that is served under the name of a type.
+func titled(name string, document schema) schema {
+	document["$schema"], document["$id"], document["title"] = "https://json-schema.org/draft/2020-12/schema", SchemasPath+name+".json", name
 	return document
+}
+
+// batchSchema returns the JSON Schema of a batch. It contains the schemas of all
+// events, so that validators need no other document.
+func batchSchema() schema {
+	events, defs := []schema{}, map[string]schema{}
+	for _, event := range Events {
+		defs[event] = eventSchema(event)
+		events = append(events, schema{"$ref": SchemasPath + event + ".json"})
+	}
+	document := object("Several events of one release in one webhook request, for endpoints that receive batches.",
+		append(envelopeOf(EventsBatch,
+			prop("id", "The batch's identifier. The same identifier always means the same events.", schema{"type": "string", "pattern": "^batch_[1-9][0-9]*_[0-9a-f]{16}$"})),
+			prop("data", "", object("The content of the batch.",
+				prop("events", "The events, oldest first.", schema{"type": "array", "minItems": 1, "maxItems": MaxBatch, "items": anyOf(events...)}))))...)
+	document["$defs"] = defs
+	return titled(EventsBatch, document)
 }
 
 func changeSchema(event string) schema {
@@ -132,15 +160,22 @@ func releaseSchema() schema {
 // SchemasPath is where the JSON Schemas of events are served, as <type>.json.
 const SchemasPath = "/schemas/events/"
 
-// SchemaHandler serves the JSON Schema of each type of event.
+// SchemaTypes are the types that have a JSON Schema: those of events, and batches.
+var SchemaTypes = append(slices.Clone(Events), EventsBatch)
+
+// SchemaHandler serves the JSON Schema of each type.
 func SchemaHandler() http.Handler {
 	schemas := map[string]*cache.Entry{}
-	for _, event := range Events {
-		text, err := json.Marshal(eventSchema(event), json.Deterministic(true), jsontext.WithIndent("  "))
+	for _, name := range SchemaTypes {
+		document := batchSchema()
+		if name != EventsBatch {
+			document = eventSchema(name)
+		}
+		text, err := json.Marshal(document, json.Deterministic(true), jsontext.WithIndent("  "))
 		if err != nil {
 			panic(err) // the schemas are the program's own
 		}
-		schemas[event+".json"] = cache.NewEntry(append(text, '\n'), http.Header{
+		schemas[name+".json"] = cache.NewEntry(append(text, '\n'), http.Header{
 			"Content-Type":           {"application/schema+json"},
 			"Cache-Control":          {"s-maxage=3600, stale-while-revalidate=86400"},
 			"Vary":                   {"Accept-Encoding"},
@@ -152,7 +187,7 @@ func SchemaHandler() http.Handler {
 		var err error
 		switch {
 		case !known:
-			err = problem.New(problem.NotFound, "There is no event of that type. Types: %s.", strings.Join(Events, ", "))
+			err = problem.New(problem.NotFound, "There is no event of that type. Types: %s.", strings.Join(SchemaTypes, ", "))
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			err = problem.New(problem.WrongMethod, "The method is not allowed: use GET.")

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,25 +22,24 @@ import (
 
 const (
 	// roundSize is how many events are sent before their outcomes are recorded.
-	// After a crash, up to this many are sent again.
+	// After a crash, up to this many are sent again, and the rest of a batch.
 	roundSize = 200
 	// pageSize is how many new events are read at once.
 	pageSize = 50
 	// probeAfter is the number of failures in a row after which an endpoint gets
 	// one event at a time, until one is delivered.
 	probeAfter = 20
-	// maxPending is how many responses of an endpoint may be pending at once.
+	// maxPending is how many responses of an endpoint may be pending at once,
+	// unless it wants batches.
 	maxPending = 8
-	// maxBody is the size limit that the specification recommends.
-	maxBody = 20_000
 )
 
-// round is one batch of events that are sent to an endpoint, in order.
+// round sends what is due to an endpoint, in order.
 type round struct {
 	*Webhooks
 	endpoint *ent.Endpoint
 	mayStart func() bool
-	pending  chan struct{} // has room for maxPending requests
+	pending  chan struct{} // has room for the requests that may be pending at once
 	sending  sync.WaitGroup
 	stopped  atomic.Bool // by the receiver
 
@@ -48,16 +47,20 @@ type round struct {
 	position int // the endpoint's new position if all tasks get an outcome
 }
 
-// task is an event to send.
+// task is a request to send: an event, or a batch if the endpoint wants batches.
 type task struct {
-	event    int // number in the journal
-	kind     string
-	body     []byte // nil once it is sent, to save memory
-	attempts int    // made before
-	retry    bool   // the event has a Delivery
-	due      time.Time
+	message
+	attempts int       // made before
+	retry    bool      // it was planned, and is not new
+	due      time.Time // next_at of its Deliveries; zero if it has none
 	outcome  outcome
 	done     bool // outcome is set
+	held     bool // not sent, because an earlier event is pending
+}
+
+// settled reports that a task will not be sent again.
+func (t *task) settled() bool {
+	return t.done && (t.outcome.delivered() || t.attempts+1 > len(retries))
 }
 
 // round sends what is due to an endpoint and reports whether more may be due.
@@ -78,12 +81,19 @@ func (w *Webhooks) round(ctx context.Context, mayStart func() bool, id int) (mor
 		return false, nil
 	}
 	r := &round{Webhooks: w, endpoint: e, mayStart: mayStart, pending: make(chan struct{}, maxPending), position: e.Position}
+	if e.Batches { // they are large, and each has many events
+		r.pending = make(chan struct{}, 1)
+	}
 	err = r.sendDue(ctx)
 	r.sending.Wait()
 	if len(r.tasks) == 0 && r.position == e.Position {
 		return false, err
 	}
-	return len(r.tasks) >= roundSize, errors.Join(err, r.record(ctx))
+	events := 0
+	for _, t := range r.tasks {
+		events += len(t.events)
+	}
+	return events >= roundSize, errors.Join(err, r.record(ctx))
 }
 
 // sendDue sends first the retries and then the new events. It reads events just
@@ -93,95 +103,204 @@ func (r *round) sendDue(ctx context.Context) error {
 	if probing {
 		room = 1
 	}
-	retries, err := r.Store.Current().Delivery.Query().
-		Where(delivery.EndpointID(r.endpoint.ID), delivery.NextAtLTE(r.now().UTC())).Order(delivery.ByEvent()).Limit(room).All(ctx)
+	due, err := r.Store.Current().Delivery.Query().
+		Where(delivery.EndpointID(r.endpoint.ID), delivery.NextAtLTE(r.now().UTC())).Order(delivery.ByEvent()).All(ctx)
 	if err != nil {
 		return err
 	}
-	for _, row := range retries {
-		t := &task{event: row.Event, attempts: row.Attempts, retry: true, due: row.NextAt}
-		found, err := r.readRetry(ctx, t)
+	early := map[int]time.Time{} // due times of releases that sendNew sends, after the events before them
+	for _, rows := range groupRetries(r.endpoint, due) {
+		if room <= 0 {
+			break
+		}
+		t, err := r.readRetry(ctx, rows)
 		if err != nil {
 			return err
 		}
-		if found && !r.send(ctx, t) {
+		if t == nil {
+			continue
+		}
+		if t.release && t.last() > r.endpoint.Position {
+			early[t.last()] = t.due
+			continue
+		}
+		if t.held, err = r.mustWait(ctx, t); err != nil {
+			return err
+		}
+		if !t.held {
+			room -= len(t.events)
+		}
+		if !r.send(ctx, t) {
 			return nil
 		}
 	}
-	room -= len(retries)
 	if probing && room > 0 {
 		// If any delivery is left, its retry is the next probe.
-		left, err := r.Store.Current().Delivery.Query().Where(delivery.EndpointID(r.endpoint.ID)).Exist(ctx)
+		left, err := r.Store.Current().Delivery.Query().
+			Where(delivery.EndpointID(r.endpoint.ID), delivery.EventNotIn(slices.Collect(maps.Keys(early))...)).Exist(ctx)
 		if err != nil || left {
 			return err
 		}
 	}
-	return r.sendNew(ctx, room)
+	return r.sendNew(ctx, room, early)
 }
 
-// sendNew sends the events after the endpoint's position.
-func (r *round) sendNew(ctx context.Context, room int) error {
+// groupRetries groups the deliveries that are sent in one request: those of a
+// batch have the same events at each attempt.
+func groupRetries(e *ent.Endpoint, rows []*ent.Delivery) (groups [][]*ent.Delivery) {
+	index := map[int]int{} // of a batch in groups
+	for _, row := range rows {
+		if i, found := index[row.Batch]; found {
+			groups[i] = append(groups[i], row)
+			continue
+		}
+		if e.Batches && row.Batch != 0 {
+			index[row.Batch] = len(groups)
+		}
+		groups = append(groups, []*ent.Delivery{row})
+	}
+	return groups
+}
+
+// sendNew sends the events after the endpoint's position. A round may exceed its
+// room to complete a batch: what a batch contains depends only on the journal, so
+// that another server that takes over sends the same batch.
+func (r *round) sendNew(ctx context.Context, room int, early map[int]time.Time) error {
 	newest, err := journal.Newest(ctx, r.Store.Current().JournalEntry)
 	if err != nil {
 		return err
 	}
-	retries := r.tasks
-	for more := true; more && room > 0; {
-		var page []*task
-		if page, more, err = r.readNew(ctx, min(room, pageSize)); err != nil {
-			return err
-		}
-		room -= len(page)
-		for _, t := range page {
-			r.position = t.event
-			// After a replay, a new event may already be among the retries.
-			sent := slices.ContainsFunc(retries, func(other *task) bool { return other.event == t.event })
-			if !sent && !r.send(ctx, t) {
-				return nil
+	var queue []*item
+	read, retried, more := r.endpoint.Position, r.tasks, true
+	for room > 0 {
+		for more && r.needsMore(queue) {
+			var page []*item
+			if page, more, err = r.readNew(ctx, read, room); err != nil {
+				return err
+			}
+			for _, event := range page {
+				read = event.number
+				// After a replay, a new event may already be among the retries.
+				if !slices.ContainsFunc(retried, func(t *task) bool { return slices.Contains(t.events, event.number) }) {
+					queue = append(queue, event)
+				}
 			}
 		}
-		// Without more events, the position skips those that the endpoint does not
-		// want. It can also go back, after a backup of the journal was restored.
-		if !more && (len(page) == 0 || r.position < newest) {
-			r.position = newest
+		n := r.nextMessage(queue)
+		if n == 0 {
+			break
 		}
+		t := &task{message: r.message(queue[:n])}
+		if t.held, err = r.mustWait(ctx, t); err != nil {
+			return err
+		}
+		if t.held && n > 1 { // the release waits, but not the events before it
+			n--
+			t.message, t.held = r.message(queue[:n]), false
+		}
+		t.due = early[t.last()]
+		queue, room = queue[n:], room-n
+		if !r.send(ctx, t) {
+			return nil
+		}
+	}
+	switch {
+	case len(queue) > 0:
+		r.position = queue[0].number - 1
+	case more:
+		r.position = read
+	case read == r.endpoint.Position:
+		// No events are left that the endpoint wants. After a backup of the journal
+		// was restored, the position goes back.
+		r.position = newest
+	default:
+		r.position = max(read, newest)
 	}
 	return nil
 }
 
-func (r *round) readNew(ctx context.Context, limit int) (page []*task, more bool, err error) {
+func (r *round) readNew(ctx context.Context, after, room int) (page []*item, more bool, err error) {
 	r.reading.Lock()
 	defer r.reading.Unlock()
+	limit := pageSize
+	if !r.endpoint.Batches {
+		limit = min(limit, room)
+	}
 	events, more, err := journal.Page(ctx, r.Store.Current().JournalEntry,
-		journal.Query{Types: r.endpoint.Types, Categories: r.endpoint.Categories, Releases: true, After: r.position, Limit: limit})
+		journal.Query{Types: r.endpoint.Types, Categories: r.endpoint.Categories, Releases: true, After: after, Limit: limit})
 	for _, event := range events {
-		page = append(page, &task{event: event.Number, kind: event.Type, body: r.bodyOf(event)})
+		page = append(page, r.item(event))
 	}
 	return page, more, err
 }
 
-// readRetry reads the event of a retry. If the journal no longer has it, it
-// deletes the delivery.
-func (r *round) readRetry(ctx context.Context, t *task) (found bool, err error) {
+// readRetry reads the events of a retry. If the journal no longer has one, it
+// deletes the delivery; the task is nil if none is left.
+func (r *round) readRetry(ctx context.Context, rows []*ent.Delivery) (*task, error) {
+	t := &task{retry: true}
+	var numbers []int
+	for _, row := range rows {
+		numbers = append(numbers, row.Event)
+		t.attempts = max(t.attempts, row.Attempts)
+		if row.NextAt.After(t.due) {
+			t.due = row.NextAt
+		}
+	}
 	r.reading.Lock()
 	defer r.reading.Unlock()
-	events, err := journal.ByNumbers(ctx, r.Store.Current().JournalEntry, []int{t.event})
+	events, err := journal.ByNumbers(ctx, r.Store.Current().JournalEntry, numbers)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if len(events) == 0 {
-		_, err = r.Store.Write.Delivery.Delete().Where(delivery.EndpointID(r.endpoint.ID), delivery.Event(t.event)).Exec(ctx)
-		return false, err
+	var items []*item
+	for _, event := range events {
+		items = append(items, r.item(event))
+		numbers = slices.DeleteFunc(numbers, func(number int) bool { return number == event.Number })
 	}
-	t.kind, t.body = events[0].Type, r.bodyOf(events[0])
-	return true, nil
+	if len(numbers) > 0 {
+		_, err = r.Store.Write.Delivery.Delete().Where(delivery.EndpointID(r.endpoint.ID), delivery.EventIn(numbers...)).Exec(ctx)
+	}
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	t.message = r.message(items)
+	return t, nil
 }
 
-// send starts to send a task and reports whether it did. It returns when the
-// receiver has responded or, if that takes long, when the request is written:
-// events arrive in order, and slow receivers get several at once.
+// mustWait reports whether a task has the event of a release while an earlier
+// event is pending. That event tells receivers that they have the whole release.
+func (r *round) mustWait(ctx context.Context, t *task) (bool, error) {
+	if !t.release {
+		return false, nil
+	}
+	r.sending.Wait()
+	settled := map[int]bool{}
+	for _, earlier := range r.tasks {
+		if earlier.events[0] > t.last() {
+			continue
+		}
+		if !earlier.settled() {
+			return true, nil
+		}
+		for _, number := range earlier.events {
+			settled[number] = true
+		}
+	}
+	var pending []int
+	err := r.Store.Current().Delivery.Query().Where(delivery.EndpointID(r.endpoint.ID), delivery.EventLT(t.last())).
+		Select(delivery.FieldEvent).Scan(ctx, &pending)
+	return slices.ContainsFunc(pending, func(number int) bool { return !settled[number] && !slices.Contains(t.events, number) }), err
+}
+
+// send starts to send a task, unless it is held, and reports whether the round
+// may proceed. It returns when the receiver has responded or, if that takes long,
+// when the request is written: events arrive in order, and slow receivers get
+// several at once.
 func (r *round) send(ctx context.Context, t *task) bool {
 	r.tasks = append(r.tasks, t)
+	if t.held {
+		return true
+	}
 	r.pending <- struct{}{}
 	if ctx.Err() != nil || r.stopped.Load() || !r.mayStart() {
 		<-r.pending
@@ -191,7 +310,7 @@ func (r *round) send(ctx context.Context, t *task) bool {
 	r.sending.Go(func() {
 		defer func() { <-r.pending }()
 		defer proceed()
-		t.outcome = r.post(ctx, r.endpoint, eventID(t.event), t.body, func() { time.AfterFunc(r.timing.prompt, proceed) })
+		t.outcome = r.post(ctx, r.endpoint, t.id, t.body, func() { time.AfterFunc(r.timing.prompt, proceed) })
 		t.done = ctx.Err() == nil || t.outcome.status > 0
 		t.body = nil
 		if t.outcome.wait > 0 || t.outcome.gone() {
@@ -201,33 +320,6 @@ func (r *round) send(ctx context.Context, t *task) bool {
 	<-sent.Done()
 	return true
 }
-
-// bodyOf returns the request body of an event. If it would be too long, the
-// body has a link to the event instead.
-func (w *Webhooks) bodyOf(event *journal.Event) []byte {
-	body := event.JSON()
-	if len(body) <= maxBody {
-		return body
-	}
-	return event.JSONWith(struct {
-		TooLong bool   `json:"too_long"`
-		Bytes   int    `json:"bytes"`
-		Fields  int    `json:"fields_changed"`
-		Link    string `json:"link"`
-	}{true, len(body), len(event.Fields), w.linkTo(event)})
-}
-
-// linkTo returns a URL that queries a single event.
-func (w *Webhooks) linkTo(event *journal.Event) string {
-	variables := `{"after":null}`
-	if event.Number > 1 {
-		variables = `{"after":"` + eventID(event.Number-1) + `"}`
-	}
-	query := `query($after:String){changes(first:1,after:$after){nodes{id type slug release fields before after}}}`
-	return w.PublicURL + "/graphql?" + url.Values{"query": {query}, "variables": {variables}}.Encode()
-}
-
-func eventID(number int) string { return (&journal.Event{Number: number}).ID() }
 
 // skip moves an endpoint that gets no events to the end of the journal and
 // resets its failures, unless it was activated in the meantime.

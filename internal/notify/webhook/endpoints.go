@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -35,6 +36,7 @@ type NewEndpoint struct {
 	URL        string
 	Types      []string // event types; all if empty
 	Categories []string // slugs; all if empty
+	Batches    bool     // send several events in one request
 }
 
 var (
@@ -62,7 +64,7 @@ func (w *Webhooks) check(spec NewEndpoint) (NewEndpoint, error) {
 	if len(spec.Categories) > maxCategories {
 		return spec, problem.New(problem.BadInput, "Choose at most %d categories, or none to receive events of all.", maxCategories)
 	}
-	return NewEndpoint{URL: address, Types: sortedSet(spec.Types), Categories: sortedSet(spec.Categories)}, nil
+	return NewEndpoint{URL: address, Types: sortedSet(spec.Types), Categories: sortedSet(spec.Categories), Batches: spec.Batches}, nil
 }
 
 // sortedSet never returns nil, which JSON would encode as null.
@@ -97,7 +99,7 @@ func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, spec NewEndpoint) 
 			return err
 		}
 		added, err = tx.Endpoint.Create().SetAccountID(acc.ID).SetURL(spec.URL).SetTypes(spec.Types).SetCategories(spec.Categories).
-			SetSecret(newSecret()).SetPosition(newest).SetCreatedAt(w.now().UTC()).Save(ctx)
+			SetBatches(spec.Batches).SetSecret(newSecret()).SetPosition(newest).SetCreatedAt(w.now().UTC()).Save(ctx)
 		return err
 	})
 	return added, err
@@ -132,6 +134,11 @@ func (w *Webhooks) Rotate(ctx context.Context, e *ent.Endpoint) (secret string, 
 	secret = newSecret()
 	return secret, w.Store.Write.Endpoint.UpdateOneID(e.ID).SetSecret(secret).
 		SetFormerSecret(e.Secret).SetFormerUntil(w.now().UTC().Add(rotationPeriod)).Exec(ctx)
+}
+
+// SetBatches changes whether an endpoint gets several events in one request.
+func (w *Webhooks) SetBatches(ctx context.Context, e *ent.Endpoint, batches bool) error {
+	return w.Store.Write.Endpoint.Update().Where(endpoint.ID(e.ID)).SetBatches(batches).Exec(ctx)
 }
 
 // Pause stops delivery. Events published during the pause are not sent later.
@@ -173,26 +180,57 @@ func (w *Webhooks) Remove(ctx context.Context, e *ent.Endpoint) error {
 	return err
 }
 
-// Replay sends an event again, with the same ID.
+// Replay sends an event or a batch again, with the same ID. If an event waits to
+// be sent again in a batch, the whole batch is sent.
 func (w *Webhooks) Replay(ctx context.Context, e *ent.Endpoint, id string) error {
 	if err := checkSending(e); err != nil {
 		return err
 	}
-	number, ok := journal.ParseID(id)
-	if !ok {
-		return problem.New(problem.BadInput, "%.40q is not an event ID. Event IDs look like evt_42.", id)
-	}
-	exists, err := w.Store.Current().JournalEntry.Query().Where(journalentry.ID(number), journalentry.EventNotNil()).Exist(ctx)
+	events, err := w.eventsOf(ctx, e, id)
 	if err != nil {
 		return err
 	}
-	if !exists {
-		return problem.New(problem.NotFound, "There is no event %s.", id)
-	}
 	now := w.now().UTC()
-	return w.Store.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(number).SetNextAt(now).
-		OnConflictColumns(delivery.FieldEndpointID, delivery.FieldEvent).
-		Update(func(u *ent.DeliveryUpsert) { u.SetNextAt(now) }).Exec(ctx)
+	// Locking the endpoint first, as record does, avoids a deadlock.
+	return w.Store.WithRowLock(ctx, endpoint.Table, e.ID, func(tx *ent.Tx) error {
+		if len(events) == 1 && e.Batches {
+			pending, err := tx.Delivery.Query().Where(delivery.EndpointID(e.ID), delivery.Event(events[0]), delivery.BatchGT(0)).Only(ctx)
+			if err == nil {
+				return tx.Delivery.Update().Where(delivery.EndpointID(e.ID), delivery.Batch(pending.Batch)).SetNextAt(now).Exec(ctx)
+			}
+			if !ent.IsNotFound(err) {
+				return err
+			}
+		}
+		return tx.Delivery.MapCreateBulk(events, func(create *ent.DeliveryCreate, i int) {
+			create.SetEndpointID(e.ID).SetEvent(events[i]).SetBatch(events[0]).SetNextAt(now)
+		}).OnConflictColumns(delivery.FieldEndpointID, delivery.FieldEvent).
+			Update(func(u *ent.DeliveryUpsert) { u.SetNextAt(now).UpdateBatch() }).Exec(ctx)
+	})
+}
+
+// eventsOf returns the numbers of the events with an ID: that of an event, or of
+// a batch that was sent to an endpoint.
+func (w *Webhooks) eventsOf(ctx context.Context, e *ent.Endpoint, id string) ([]int, error) {
+	missing := problem.New(problem.NotFound, "There is no event %.60s.", id)
+	if first, isBatch := journal.ParseBatchID(id); isBatch {
+		sent, err := w.Store.Current().Attempt.Query().Where(attempt.EndpointID(e.ID), attempt.Event(first), attempt.EventsNotNil()).All(ctx)
+		for _, a := range sent {
+			if MessageID(a) == id {
+				return a.Events, nil
+			}
+		}
+		return nil, cmp.Or[error](err, missing)
+	}
+	number, ok := journal.ParseID(id)
+	if !ok {
+		return nil, problem.New(problem.BadInput, "%.60q is not an event ID. Event IDs look like evt_42.", id)
+	}
+	exists, err := w.Store.Current().JournalEntry.Query().Where(journalentry.ID(number), journalentry.EventNotNil()).Exist(ctx)
+	if err == nil && !exists {
+		err = missing
+	}
+	return []int{number}, err
 }
 
 // ReplaySince sends all events published since a time again.

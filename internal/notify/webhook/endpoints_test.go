@@ -106,8 +106,8 @@ func TestPlanEnds(t *testing.T) {
 		}
 		eventually(t, "all events are skipped", func() bool { return s.find(e.ID).Position == newest && len(s.deliveries(e)) == 0 })
 		stop()
-		if got := s.attempts(e); len(r.all()) != 0 || len(got) != 30 {
-			t.Errorf("got %d events and %d attempts, want 0 and 30", len(r.all()), len(got))
+		if got := s.attempts(e); len(r.all()) != 0 || len(got) != 29 {
+			t.Errorf("got %d events and %d attempts, want 0 and 29", len(r.all()), len(got))
 		}
 		s.clock.advance(40 * 24 * time.Hour)
 		if err := accounts.SetPlan(t.Context(), s.owner, auth.Pro); err != nil {
@@ -117,8 +117,8 @@ func TestPlanEnds(t *testing.T) {
 		r.respondStatus(500)
 		first := s.publishTools(2)
 		s.sendDue(e)
-		if e := s.find(e.ID); e.State != endpoint.StateActive || e.Failures != 3 {
-			t.Errorf("got state %s and %d failures, want active and 3", e.State, e.Failures)
+		if e := s.find(e.ID); e.State != endpoint.StateActive || e.Failures != 2 {
+			t.Errorf("got state %s and %d failures, want active and 2", e.State, e.Failures)
 		}
 		r.respondStatus(200)
 		r.reset()
@@ -150,8 +150,8 @@ func TestPause(t *testing.T) {
 		s.publishTools(2)
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
-		if len(r.all()) != 3 || len(s.deliveries(e)) != 0 {
-			t.Errorf("got %d events and %d retries, want 3 and 0", len(r.all()), len(s.deliveries(e)))
+		if len(r.all()) != 2 || len(s.deliveries(e)) != 0 {
+			t.Errorf("got %d events and %d retries, want 2 and 0", len(r.all()), len(s.deliveries(e)))
 		}
 		if err := s.Resume(t.Context(), e); err != nil {
 			t.Fatal(err)

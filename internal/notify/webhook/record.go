@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"palmares/ent/attempt"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
+	"palmares/internal/catalog/journal"
 )
 
 // retries are the delays between a failed attempt and the next one.
@@ -91,7 +93,7 @@ func (r *round) record(ctx context.Context) error {
 
 func (r *round) recordOnce(ctx context.Context) error {
 	e, now := r.endpoint, r.now().UTC()
-	done, position := r.done()
+	done, held, position := r.done()
 	return r.Store.Update(ctx, func(tx *ent.Tx) error {
 		since, err := failingSince(ctx, tx, e, done)
 		if err != nil {
@@ -115,36 +117,43 @@ func (r *round) recordOnce(ctx context.Context) error {
 			return err
 		}
 		err = tx.Attempt.MapCreateBulk(done, func(create *ent.AttemptCreate, i int) {
-			done[i].outcome.row(create, e.ID, done[i].event, done[i].kind, done[i].attempts+1)
+			t := done[i]
+			t.outcome.row(create, e.ID, t.events[0], t.kind, t.attempts+1)
+			if t.kind == journal.EventsBatch {
+				create.SetEvents(t.events)
+			}
 		}).Exec(ctx)
 		if err != nil {
 			return err
 		}
 		if reason == "" {
-			return planRetries(ctx, tx, e, done, now, notBefore)
+			return planRetries(ctx, tx, e, done, held, now, notBefore)
 		}
 		return disable(ctx, tx, e, reason)
 	})
 }
 
-// done returns the tasks that have an outcome, and the endpoint's new position:
-// it stays before the first new event without an outcome.
-func (r *round) done() (done []*task, position int) {
+// done returns the tasks that have an outcome, those to hold, and the endpoint's
+// new position: it stays before the first new event without an outcome.
+func (r *round) done() (done, held []*task, position int) {
 	position = r.endpoint.Position
 	complete := true
 	for _, t := range r.tasks {
-		if t.done {
+		complete = complete && (t.done || t.held || t.retry)
+		switch {
+		case t.done:
 			done = append(done, t)
+		case t.held && (complete || t.retry): // otherwise it is still new
+			held = append(held, t)
 		}
-		complete = complete && (t.done || t.retry)
 		if complete && !t.retry {
-			position = t.event
+			position = t.last()
 		}
 	}
 	if complete {
 		position = r.position
 	}
-	return done, position
+	return done, held, position
 }
 
 func (o outcome) row(create *ent.AttemptCreate, endpoint, event int, kind string, number int) *ent.AttemptCreate {
@@ -154,20 +163,70 @@ func (o outcome) row(create *ent.AttemptCreate, endpoint, event int, kind string
 
 // planRetries stores when each failed event is sent again, which is not before
 // notBefore, and deletes the deliveries of those that arrived.
-func planRetries(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task, now, notBefore time.Time) error {
+func planRetries(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done, held []*task, now, notBefore time.Time) error {
+	changed := len(held) > 0
+	for _, t := range held {
+		if err := plan(ctx, tx, e, t, t.attempts, now, true); err != nil {
+			return err
+		}
+	}
 	for _, t := range done {
 		var err error
 		if next, again := nextAttempt(t.attempts+1, now); again && !t.outcome.delivered() {
 			if next.Before(notBefore) {
 				next = notBefore
 			}
-			err = tx.Delivery.Create().SetEndpointID(e.ID).SetEvent(t.event).SetAttempts(t.attempts+1).SetNextAt(next).
-				OnConflictColumns(delivery.FieldEndpointID, delivery.FieldEvent).UpdateNewValues().Exec(ctx)
-		} else if t.retry {
+			err = plan(ctx, tx, e, t, t.attempts+1, next, false)
+			changed = true
+		} else if !t.due.IsZero() {
 			// A later next_at means that the event was replayed while it was being sent.
-			_, err = tx.Delivery.Delete().Where(delivery.EndpointID(e.ID), delivery.Event(t.event), delivery.NextAtLTE(t.due.UTC())).Exec(ctx)
+			_, err = tx.Delivery.Delete().Where(delivery.EndpointID(e.ID), delivery.EventIn(t.events...), delivery.NextAtLTE(t.due.UTC())).Exec(ctx)
+			changed = true
 		}
 		if err != nil {
+			return err
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return planHeld(ctx, tx, e, now)
+}
+
+// plan stores when the events of a task are sent, in one request.
+func plan(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, t *task, attempts int, next time.Time, held bool) error {
+	return tx.Delivery.MapCreateBulk(t.events, func(create *ent.DeliveryCreate, i int) {
+		create.SetEndpointID(e.ID).SetEvent(t.events[i]).SetBatch(t.events[0]).SetAttempts(attempts).SetNextAt(next).SetHeld(held)
+	}).OnConflictColumns(delivery.FieldEndpointID, delivery.FieldEvent).UpdateNewValues().Exec(ctx)
+}
+
+// planHeld makes held events due with the last of the events that they wait for,
+// or now if there are none.
+func planHeld(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, now time.Time) error {
+	if exist, err := tx.Delivery.Query().Where(delivery.EndpointID(e.ID), delivery.Held(true)).Exist(ctx); err != nil || !exist {
+		return err
+	}
+	rows, err := tx.Delivery.Query().Where(delivery.EndpointID(e.ID)).Order(delivery.ByEvent()).All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, group := range groupRetries(e, rows) {
+		last := group[len(group)-1]
+		if !last.Held {
+			continue
+		}
+		next := now
+		for _, row := range rows {
+			if row.Event < last.Event && !slices.Contains(group, row) && row.NextAt.After(next) {
+				next = row.NextAt
+			}
+		}
+		var events []int
+		for _, row := range group {
+			events = append(events, row.Event)
+			row.NextAt = next // for the releases after this one
+		}
+		if err := tx.Delivery.Update().Where(delivery.EndpointID(e.ID), delivery.EventIn(events...)).SetNextAt(next.UTC()).Exec(ctx); err != nil {
 			return err
 		}
 	}

@@ -228,7 +228,7 @@ func TestProbing(t *testing.T) {
 		s.freezeClock()
 		r, e := s.addReceiver()
 		r.respondStatus(500)
-		first := s.publishTools(probeAfter - 1)
+		first := s.publishTools(probeAfter)
 		s.sendDue(e)
 		if !slices.Equal(r.ids(), ids(first, probeAfter)) {
 			t.Fatalf("got %v, want %v", r.ids(), ids(first, probeAfter))
@@ -252,13 +252,14 @@ func TestProbing(t *testing.T) {
 			t.Fatalf("got %v, want %v", got, ids(first+3, 1))
 		}
 		s.sendDue(e)
-		if want := append(ids(first+3, 17), ids(second, 30)...); !slices.Equal(r.ids(), want) {
+		if want := append(ids(first+3, 17), ids(second, 29)...); !slices.Equal(r.ids(), want) {
 			t.Errorf("got %v\nwant %v", r.ids(), want)
 		}
 		s.clock.advance(6 * time.Minute)
 		s.sendDue(e)
-		if got := r.ids()[47:]; !slices.Equal(got, ids(first, 3)) || len(s.deliveries(e)) != 0 {
-			t.Errorf("got %v and %d retries, want %v and none", got, len(s.deliveries(e)), ids(first, 3))
+		want := slices.Concat(ids(first, 3), ids(first+probeAfter, 1), ids(second+29, 1)) // catalog.published waited
+		if got := r.ids()[46:]; !slices.Equal(got, want) || len(s.deliveries(e)) != 0 {
+			t.Errorf("got %v and %d retries, want %v and none", got, len(s.deliveries(e)), want)
 		}
 	})
 }

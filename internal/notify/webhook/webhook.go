@@ -2,8 +2,9 @@
 // accounts, following the Standard Webhooks specification.
 //
 // An endpoint has a position in the journal, and the events after it are sent
-// in order. An event that fails gets a Delivery row with the time of its next
-// attempt. Positions and deliveries determine what is due, so an import schedules
+// in order, alone or in batches. An event that fails gets a Delivery row with the
+// time of its next attempt, and so does a catalog.published that has to wait for
+// an earlier event. Positions and deliveries determine what is due, so an import schedules
 // webhooks by writing its journal entries. Servers share the work by leasing
 // endpoints; see Run.
 package webhook
@@ -82,7 +83,7 @@ func (c *Counts) add(o outcome) {
 // Backlog summarizes the pending deliveries of all servers.
 type Backlog struct {
 	Endpoints map[string]int // by state
-	Retries   int            // events that will be sent again
+	Retries   int            // events that will be sent again, or wait for one that will
 	OldestDue time.Duration  // how long the oldest due event has been waiting; 0 if none is due
 }
 

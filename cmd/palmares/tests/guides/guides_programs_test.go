@@ -61,8 +61,10 @@ func (r *reader) receive(b block) error {
 	if err := p.waitFor("got webhook.test"); err != nil {
 		return err
 	}
-	if err := p.waitFor("got price.changed plume"); err != nil {
-		return err
+	for _, processed := range []string{"got price.changed plume", "got tool.created pinceau"} {
+		if err := p.waitFor(processed); err != nil {
+			return err
+		}
 	}
 	r.last = p.out.String()
 	if n := strings.Count(r.last, "got price.changed plume"); n != 1 {
@@ -81,17 +83,19 @@ func (r *reader) attack(address, secret string) {
 	const forged = `{"id":"evt_7","type":"price.changed","slug":"forged"}`
 	other := "whsec_" + strings.Repeat("QUJD", 8)
 	now := time.Now()
-	sign := func(secret string, at time.Time) string {
+	const batchID, batch = "batch_7_0123456789abcdef", `{"id":"batch_7_0123456789abcdef","type":"events.batch","data":{"events":[` + event + `,{"id":"evt_9","type":"tool.created","slug":"pinceau"}]}}`
+	signMessage := func(secret string, at time.Time, id, body string) string {
 		hook, err := standardwebhooks.NewWebhook(secret)
 		if err != nil {
 			r.Fatal(err)
 		}
-		signature, err := hook.Sign(id, at, []byte(event))
+		signature, err := hook.Sign(id, at, []byte(body))
 		if err != nil {
 			r.Fatal(err)
 		}
 		return signature
 	}
+	sign := func(secret string, at time.Time) string { return signMessage(secret, at, id, event) }
 	seconds := func(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 	good, old, future := sign(secret, now), now.Add(-6*time.Minute), now.Add(6*time.Minute)
 	for _, c := range []struct {
@@ -101,6 +105,7 @@ func (r *reader) attack(address, secret string) {
 	}{
 		{"valid", 204, id, seconds(now), good, event},
 		{"the same event again", 204, id, seconds(now), good, event},
+		{"a batch with the same event", 204, batchID, seconds(now), signMessage(secret, now, batchID, batch), batch},
 		{"one of two signatures", 204, id, seconds(now), sign(other, now) + " " + good, event},
 		{"a few minutes late", 204, id, seconds(now.Add(-4 * time.Minute)), sign(secret, now.Add(-4*time.Minute)), event},
 		{"another body", 401, id, seconds(now), good, forged},

@@ -1,0 +1,117 @@
+package webhook
+
+import (
+	"net/url"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"palmares/ent"
+	"palmares/internal/catalog/journal"
+)
+
+const (
+	// maxBody is the size limit that the specification recommends. Longer events
+	// are sent as a link.
+	maxBody = 20_000
+	// maxBatchBody limits the body of a batch.
+	maxBatchBody = 256 << 10
+	// batchEnvelope is more than a batch has in addition to its events.
+	batchEnvelope = 200
+)
+
+// item is an event as it is sent.
+type item struct {
+	number  int // in the journal
+	kind    string
+	release int
+	at      time.Time
+	body    jsontext.Value
+}
+
+// message is what a request sends.
+type message struct {
+	id, kind string
+	events   []int  // numbers in the journal, in order
+	release  bool   // the last event is catalog.published
+	body     []byte // nil once it is sent, to save memory
+}
+
+func (m *message) last() int { return m.events[len(m.events)-1] }
+
+// item returns an event as it is sent. If its body would be too long, it has a
+// link to the event instead.
+func (w *Webhooks) item(event *journal.Event) *item {
+	i := &item{event.Number, event.Type, event.Release, event.At, event.JSON()}
+	if length := len(i.body); length > maxBody {
+		i.body = event.JSONWith(struct {
+			TooLong bool   `json:"too_long"`
+			Bytes   int    `json:"bytes"`
+			Fields  int    `json:"fields_changed"`
+			Link    string `json:"link"`
+		}{true, length, len(event.Fields), w.linkTo(event)})
+	}
+	return i
+}
+
+// linkTo returns a URL that queries a single event.
+func (w *Webhooks) linkTo(event *journal.Event) string {
+	variables := `{"after":null}`
+	if event.Number > 1 {
+		variables = `{"after":"` + journal.ID(event.Number-1) + `"}`
+	}
+	query := `query($after:String){changes(first:1,after:$after){nodes{id type slug release fields before after}}}`
+	return w.PublicURL + "/graphql?" + url.Values{"query": {query}, "variables": {variables}}.Encode()
+}
+
+// nextMessage returns how many events of a queue the next message has.
+func (r *round) nextMessage(queue []*item) (n int) {
+	if !r.endpoint.Batches {
+		return min(len(queue), 1)
+	}
+	bytes := batchEnvelope
+	for _, event := range queue {
+		bytes += len(event.body) + len(",")
+		if n > 0 && bytes > maxBatchBody || n == journal.MaxBatch || event.release != queue[0].release {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// needsMore reports whether the events that follow a queue may be part of its
+// next message.
+func (r *round) needsMore(queue []*item) bool {
+	n := r.nextMessage(queue)
+	return n == 0 || r.endpoint.Batches && n == len(queue) && n < journal.MaxBatch && queue[n-1].kind != journal.EventCatalogPublished
+}
+
+// message returns the message that has these events of one release.
+func (r *round) message(events []*item) message {
+	last := events[len(events)-1]
+	m := message{release: last.kind == journal.EventCatalogPublished}
+	var bodies []jsontext.Value
+	for _, event := range events {
+		m.events = append(m.events, event.number)
+		bodies = append(bodies, event.body)
+	}
+	if r.endpoint.Batches {
+		m.id, m.kind = journal.BatchID(m.events), journal.EventsBatch
+		m.body = journal.BatchJSON(m.id, last.release, last.at, bodies)
+	} else {
+		m.id, m.kind, m.body = journal.ID(last.number), last.kind, last.body
+	}
+	return m
+}
+
+// MessageID returns the webhook-id of an attempt; empty for a test event.
+func MessageID(a *ent.Attempt) string {
+	switch {
+	case a.Event == 0:
+		return ""
+	case len(a.Events) > 0:
+		return journal.BatchID(a.Events)
+	}
+	return journal.ID(a.Event)
+}
