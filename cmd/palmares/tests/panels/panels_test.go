@@ -97,7 +97,7 @@ var panels = map[string]struct {
 		for _, slug := range slices.Backward(w.created) {
 			var tool any
 			if t, active := w.newest().tools[slug]; active {
-				tool = object{"name": "Outil " + slug, "score": hundredths(t.score * 10), "category": object{"label": "Catégorie " + t.category}}
+				tool = object{"name": "Outil " + slug, "score": hundredths(t.score * 10), "category": object{"label": "Catégorie " + t.category}, "monthlyPrice": hundredths(t.monthly())}
 			}
 			nodes = append(nodes, object{"slug": slug, "tool": tool})
 		}
@@ -142,7 +142,7 @@ var panels = map[string]struct {
 		})
 		var items list
 		for _, slug := range slugs {
-			items = append(items, object{"slug": slug, "name": "Outil " + slug, "updatedAt": w.newest().tools[slug].updatedAt})
+			items = append(items, object{"slug": slug, "name": "Outil " + slug, "updatedAt": w.newest().tools[slug].updatedAt, "score": hundredths(w.newest().tools[slug].score * 10)})
 		}
 		return object{"tools": object{"meta": object{"total": len(slugs)}, "items": firstOf(items, 20)}}
 	}},

@@ -1,0 +1,200 @@
+package queries
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// table shows a result as rows. An item with one list has a row for each element
+// of it, and so has an item that consists of lists; other lists are shown as JSON.
+type table struct {
+	Columns []string
+	Rows    [][]cell // as long as Columns
+	Total   int      // rows in the result; more than Rows if there are many
+}
+
+// cell is a value of a row.
+type cell struct {
+	Text     string // what readers see; empty for null
+	Number   float64
+	IsNumber bool
+}
+
+// maxRows is how many rows a page shows. The data has all of them.
+const maxRows = 500
+
+// newTable returns the table of a response body.
+func newTable(body []byte) (*table, error) {
+	t := &table{}
+	add := func(item jsontext.Value) error {
+		rows, err := unnest(item)
+		for _, r := range rows {
+			t.add(r)
+		}
+		return err
+	}
+	in := jsontext.NewDecoder(bytes.NewReader(body))
+	if in.PeekKind() != '[' {
+		return t, add(body)
+	}
+	return t, elements(body, add)
+}
+
+// elements calls use with each element of an array.
+func elements(array jsontext.Value, use func(jsontext.Value) error) error {
+	in := jsontext.NewDecoder(bytes.NewReader(array))
+	if _, err := in.ReadToken(); err != nil {
+		return err
+	}
+	for in.PeekKind() != ']' {
+		value, err := in.ReadValue()
+		if err != nil {
+			return err
+		}
+		if err := use(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds a row, and the columns that it has first.
+func (t *table) add(r row) {
+	if t.Total++; t.Total > maxRows {
+		return
+	}
+	cells := make([]cell, len(t.Columns), len(t.Columns)+len(r.names))
+	for i, name := range r.names {
+		at := slices.Index(t.Columns, name)
+		if at < 0 {
+			at = len(t.Columns)
+			t.Columns = append(t.Columns, name)
+			for j := range t.Rows {
+				t.Rows[j] = append(t.Rows[j], cell{})
+			}
+			cells = append(cells, cell{})
+		}
+		cells[at] = r.cells[i]
+	}
+	t.Rows = append(t.Rows, cells)
+}
+
+// row has the values of an item, in their order, with dots between the names of
+// nested objects.
+type row struct {
+	names []string
+	cells []cell
+	lists []list
+}
+
+type list struct {
+	name  string
+	value jsontext.Value
+}
+
+func (r *row) set(name string, c cell) {
+	r.names, r.cells = append(r.names, name), append(r.cells, c)
+}
+
+// unnest returns the rows of an item.
+func unnest(item jsontext.Value) ([]row, error) {
+	var whole row
+	if err := whole.flatten("", item); err != nil {
+		return nil, err
+	}
+	several := len(whole.lists) > 1 && len(whole.names) == 0 // such as two aliases of one field
+	if len(whole.lists) != 1 && !several {
+		whole.showLists()
+		return []row{whole}, nil
+	}
+	var rows []row
+	for _, l := range whole.lists {
+		err := elements(l.value, func(element jsontext.Value) error {
+			r := row{names: slices.Clone(whole.names), cells: slices.Clone(whole.cells)}
+			name := l.name
+			if several {
+				r.set("list", cell{Text: l.name})
+				name = ""
+			}
+			err := r.flatten(name, element)
+			r.showLists()
+			rows = append(rows, r)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(rows) == 0 && !several {
+		whole.showLists()
+		rows = []row{whole}
+	}
+	return rows, nil
+}
+
+// showLists makes cells of lists.
+func (r *row) showLists() {
+	for _, l := range r.lists {
+		r.set(l.name, cell{Text: string(l.value)})
+	}
+	r.lists = nil
+}
+
+// flatten adds the values of an object, or a single value.
+func (r *row) flatten(name string, value jsontext.Value) error {
+	switch value.Kind() {
+	case '[':
+		r.lists = append(r.lists, list{name, value})
+		return nil
+	case '{':
+	default:
+		if name == "" {
+			name = "value"
+		}
+		r.set(name, cellOf(value))
+		return nil
+	}
+	in := jsontext.NewDecoder(bytes.NewReader(value))
+	if _, err := in.ReadToken(); err != nil {
+		return err
+	}
+	for in.PeekKind() != '}' {
+		key, err := in.ReadToken()
+		if err != nil {
+			return err
+		}
+		path := key.String()
+		if name != "" {
+			path = name + "." + path
+		}
+		member, err := in.ReadValue()
+		if err != nil {
+			return err
+		}
+		if err := r.flatten(path, slices.Clone(member)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cellOf(value jsontext.Value) (c cell) {
+	switch value.Kind() {
+	case 'n':
+	case '0':
+		c.Text = string(value)
+		number, err := strconv.ParseFloat(c.Text, 64)
+		c.Number, c.IsNumber = number, err == nil
+	case '"':
+		text, err := jsontext.AppendUnquote(nil, value)
+		if c.Text = string(text); err != nil {
+			c.Text = string(value)
+		}
+	default:
+		c.Text = string(value)
+	}
+	return c
+}
