@@ -118,7 +118,7 @@ func TestFromVariable(t *testing.T) {
 	for _, v := range document.Operations[0].VariableDefinitions {
 		got = append(got, FromVariable(v))
 	}
-	want := "[{n Int [] -2147483648 2147483647 5 <nil>  false false} {s Sort [a b] -2147483648 2147483647 b <nil>  false false} {q String [] -2147483648 2147483647 <nil> <nil>  false false}]"
+	want := "[{n Int [] -2147483648 2147483647 5 false <nil>  false false} {s Sort [a b] -2147483648 2147483647 b false <nil>  false false} {q String [] -2147483648 2147483647 <nil> false <nil>  false false}]"
 	if fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
