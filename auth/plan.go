@@ -17,14 +17,16 @@ type Terms struct {
 	Keys       int
 	Streams    int // open at the same time on one server
 	Downloads  int // of whole lists, at the same time on one server
-	Embeddings bool
-	Webhooks   bool
+	// SavedQueries that have a name at the same time.
+	SavedQueries int
+	Embeddings   bool
+	Webhooks     bool
 }
 
 var plans = map[Plan]Terms{
 	Anonymous: {DailyQuota: 100, Streams: 5},
-	Developer: {Tier: "free", DailyQuota: 1_000, Keys: 3, Streams: 20, Downloads: 2, Embeddings: true},
-	Pro:       {Tier: "pro", Keys: 10, Streams: 100, Downloads: 2, Embeddings: true, Webhooks: true},
+	Developer: {Tier: "free", DailyQuota: 1_000, Keys: 3, Streams: 20, Downloads: 2, SavedQueries: 5, Embeddings: true},
+	Pro:       {Tier: "pro", Keys: 10, Streams: 100, Downloads: 2, SavedQueries: 50, Embeddings: true, Webhooks: true},
 }
 
 // Terms returns what the plan includes; an unknown plan includes what Anonymous does.

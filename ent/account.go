@@ -24,6 +24,8 @@ type Account struct {
 	Plan account.Plan `json:"plan,omitempty"`
 	// An operator set the plan manually: billing does not change it.
 	PlanByHand bool `json:"plan_by_hand,omitempty"`
+	// The account's part in the addresses of its saved queries, chosen once; null until then.
+	Handle *string `json:"handle,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// The UTC day, YYYY-MM-DD, on which carried_requests reduces the quota.
@@ -50,9 +52,13 @@ type AccountEdges struct {
 	Customer *Customer `json:"customer,omitempty"`
 	// Endpoints holds the value of the endpoints edge.
 	Endpoints []*Endpoint `json:"endpoints,omitempty"`
+	// SavedQueries holds the value of the saved_queries edge.
+	SavedQueries []*SavedQuery `json:"saved_queries,omitempty"`
+	// QueryVersions holds the value of the query_versions edge.
+	QueryVersions []*QueryVersion `json:"query_versions,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [6]bool
+	loadedTypes [8]bool
 }
 
 // KeysOrErr returns the Keys value or an error if the edge
@@ -111,6 +117,24 @@ func (e AccountEdges) EndpointsOrErr() ([]*Endpoint, error) {
 	return nil, &NotLoadedError{edge: "endpoints"}
 }
 
+// SavedQueriesOrErr returns the SavedQueries value or an error if the edge
+// was not loaded in eager-loading.
+func (e AccountEdges) SavedQueriesOrErr() ([]*SavedQuery, error) {
+	if e.loadedTypes[6] {
+		return e.SavedQueries, nil
+	}
+	return nil, &NotLoadedError{edge: "saved_queries"}
+}
+
+// QueryVersionsOrErr returns the QueryVersions value or an error if the edge
+// was not loaded in eager-loading.
+func (e AccountEdges) QueryVersionsOrErr() ([]*QueryVersion, error) {
+	if e.loadedTypes[7] {
+		return e.QueryVersions, nil
+	}
+	return nil, &NotLoadedError{edge: "query_versions"}
+}
+
 // scanValues returns the types for scanning values from sql.Rows.
 func (*Account) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
@@ -120,7 +144,7 @@ func (*Account) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case account.FieldID, account.FieldCarriedRequests:
 			values[i] = new(sql.NullInt64)
-		case account.FieldEmail, account.FieldPlan, account.FieldCarriedDay:
+		case account.FieldEmail, account.FieldPlan, account.FieldHandle, account.FieldCarriedDay:
 			values[i] = new(sql.NullString)
 		case account.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -162,6 +186,13 @@ func (_m *Account) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field plan_by_hand", values[i])
 			} else if value.Valid {
 				_m.PlanByHand = value.Bool
+			}
+		case account.FieldHandle:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field handle", values[i])
+			} else if value.Valid {
+				_m.Handle = new(string)
+				*_m.Handle = value.String
 			}
 		case account.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -224,6 +255,16 @@ func (_m *Account) QueryEndpoints() *EndpointQuery {
 	return NewAccountClient(_m.config).QueryEndpoints(_m)
 }
 
+// QuerySavedQueries queries the "saved_queries" edge of the Account entity.
+func (_m *Account) QuerySavedQueries() *SavedQueryQuery {
+	return NewAccountClient(_m.config).QuerySavedQueries(_m)
+}
+
+// QueryQueryVersions queries the "query_versions" edge of the Account entity.
+func (_m *Account) QueryQueryVersions() *QueryVersionQuery {
+	return NewAccountClient(_m.config).QueryQueryVersions(_m)
+}
+
 // Update returns a builder for updating this Account.
 // Note that you need to call Account.Unwrap() before calling this method if this Account
 // was returned from a transaction, and the transaction was committed or rolled back.
@@ -255,6 +296,11 @@ func (_m *Account) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("plan_by_hand=")
 	builder.WriteString(fmt.Sprintf("%v", _m.PlanByHand))
+	builder.WriteString(", ")
+	if v := _m.Handle; v != nil {
+		builder.WriteString("handle=")
+		builder.WriteString(*v)
+	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

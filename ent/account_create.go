@@ -11,6 +11,8 @@ import (
 	"palmares/ent/confirmation"
 	"palmares/ent/customer"
 	"palmares/ent/endpoint"
+	"palmares/ent/queryversion"
+	"palmares/ent/savedquery"
 	"palmares/ent/session"
 	"palmares/ent/usage"
 	"time"
@@ -50,6 +52,20 @@ func (_c *AccountCreate) SetPlanByHand(v bool) *AccountCreate {
 func (_c *AccountCreate) SetNillablePlanByHand(v *bool) *AccountCreate {
 	if v != nil {
 		_c.SetPlanByHand(*v)
+	}
+	return _c
+}
+
+// SetHandle sets the "handle" field.
+func (_c *AccountCreate) SetHandle(v string) *AccountCreate {
+	_c.mutation.SetHandle(v)
+	return _c
+}
+
+// SetNillableHandle sets the "handle" field if the given value is not nil.
+func (_c *AccountCreate) SetNillableHandle(v *string) *AccountCreate {
+	if v != nil {
+		_c.SetHandle(*v)
 	}
 	return _c
 }
@@ -190,6 +206,36 @@ func (_c *AccountCreate) AddEndpoints(v ...*Endpoint) *AccountCreate {
 	return _c.AddEndpointIDs(ids...)
 }
 
+// AddSavedQueryIDs adds the "saved_queries" edge to the SavedQuery entity by IDs.
+func (_c *AccountCreate) AddSavedQueryIDs(ids ...int) *AccountCreate {
+	_c.mutation.AddSavedQueryIDs(ids...)
+	return _c
+}
+
+// AddSavedQueries adds the "saved_queries" edges to the SavedQuery entity.
+func (_c *AccountCreate) AddSavedQueries(v ...*SavedQuery) *AccountCreate {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _c.AddSavedQueryIDs(ids...)
+}
+
+// AddQueryVersionIDs adds the "query_versions" edge to the QueryVersion entity by IDs.
+func (_c *AccountCreate) AddQueryVersionIDs(ids ...int) *AccountCreate {
+	_c.mutation.AddQueryVersionIDs(ids...)
+	return _c
+}
+
+// AddQueryVersions adds the "query_versions" edges to the QueryVersion entity.
+func (_c *AccountCreate) AddQueryVersions(v ...*QueryVersion) *AccountCreate {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _c.AddQueryVersionIDs(ids...)
+}
+
 // Mutation returns the AccountMutation object of the builder.
 func (_c *AccountCreate) Mutation() *AccountMutation {
 	return _c.mutation
@@ -305,6 +351,10 @@ func (_c *AccountCreate) createSpec() (*Account, *sqlgraph.CreateSpec) {
 		_spec.SetField(account.FieldPlanByHand, field.TypeBool, value)
 		_node.PlanByHand = value
 	}
+	if value, ok := _c.mutation.Handle(); ok {
+		_spec.SetField(account.FieldHandle, field.TypeString, value)
+		_node.Handle = &value
+	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(account.FieldCreatedAt, field.TypeTime, value)
 		_node.CreatedAt = value
@@ -413,6 +463,38 @@ func (_c *AccountCreate) createSpec() (*Account, *sqlgraph.CreateSpec) {
 		}
 		_spec.Edges = append(_spec.Edges, edge)
 	}
+	if nodes := _c.mutation.SavedQueriesIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SavedQueriesTable,
+			Columns: []string{account.SavedQueriesColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(savedquery.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges = append(_spec.Edges, edge)
+	}
+	if nodes := _c.mutation.QueryVersionsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.QueryVersionsTable,
+			Columns: []string{account.QueryVersionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges = append(_spec.Edges, edge)
+	}
 	return _node, _spec
 }
 
@@ -498,6 +580,24 @@ func (u *AccountUpsert) SetPlanByHand(v bool) *AccountUpsert {
 // UpdatePlanByHand sets the "plan_by_hand" field to the value that was provided on create.
 func (u *AccountUpsert) UpdatePlanByHand() *AccountUpsert {
 	u.SetExcluded(account.FieldPlanByHand)
+	return u
+}
+
+// SetHandle sets the "handle" field.
+func (u *AccountUpsert) SetHandle(v string) *AccountUpsert {
+	u.Set(account.FieldHandle, v)
+	return u
+}
+
+// UpdateHandle sets the "handle" field to the value that was provided on create.
+func (u *AccountUpsert) UpdateHandle() *AccountUpsert {
+	u.SetExcluded(account.FieldHandle)
+	return u
+}
+
+// ClearHandle clears the value of the "handle" field.
+func (u *AccountUpsert) ClearHandle() *AccountUpsert {
+	u.SetNull(account.FieldHandle)
 	return u
 }
 
@@ -591,6 +691,27 @@ func (u *AccountUpsertOne) SetPlanByHand(v bool) *AccountUpsertOne {
 func (u *AccountUpsertOne) UpdatePlanByHand() *AccountUpsertOne {
 	return u.Update(func(s *AccountUpsert) {
 		s.UpdatePlanByHand()
+	})
+}
+
+// SetHandle sets the "handle" field.
+func (u *AccountUpsertOne) SetHandle(v string) *AccountUpsertOne {
+	return u.Update(func(s *AccountUpsert) {
+		s.SetHandle(v)
+	})
+}
+
+// UpdateHandle sets the "handle" field to the value that was provided on create.
+func (u *AccountUpsertOne) UpdateHandle() *AccountUpsertOne {
+	return u.Update(func(s *AccountUpsert) {
+		s.UpdateHandle()
+	})
+}
+
+// ClearHandle clears the value of the "handle" field.
+func (u *AccountUpsertOne) ClearHandle() *AccountUpsertOne {
+	return u.Update(func(s *AccountUpsert) {
+		s.ClearHandle()
 	})
 }
 
@@ -850,6 +971,27 @@ func (u *AccountUpsertBulk) SetPlanByHand(v bool) *AccountUpsertBulk {
 func (u *AccountUpsertBulk) UpdatePlanByHand() *AccountUpsertBulk {
 	return u.Update(func(s *AccountUpsert) {
 		s.UpdatePlanByHand()
+	})
+}
+
+// SetHandle sets the "handle" field.
+func (u *AccountUpsertBulk) SetHandle(v string) *AccountUpsertBulk {
+	return u.Update(func(s *AccountUpsert) {
+		s.SetHandle(v)
+	})
+}
+
+// UpdateHandle sets the "handle" field to the value that was provided on create.
+func (u *AccountUpsertBulk) UpdateHandle() *AccountUpsertBulk {
+	return u.Update(func(s *AccountUpsert) {
+		s.UpdateHandle()
+	})
+}
+
+// ClearHandle clears the value of the "handle" field.
+func (u *AccountUpsertBulk) ClearHandle() *AccountUpsertBulk {
+	return u.Update(func(s *AccountUpsert) {
+		s.ClearHandle()
 	})
 }
 

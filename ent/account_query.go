@@ -13,6 +13,8 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/endpoint"
 	"palmares/ent/predicate"
+	"palmares/ent/queryversion"
+	"palmares/ent/savedquery"
 	"palmares/ent/session"
 	"palmares/ent/usage"
 
@@ -35,6 +37,8 @@ type AccountQuery struct {
 	withConfirmations *ConfirmationQuery
 	withCustomer      *CustomerQuery
 	withEndpoints     *EndpointQuery
+	withSavedQueries  *SavedQueryQuery
+	withQueryVersions *QueryVersionQuery
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
 	path func(context.Context) (*sql.Selector, error)
@@ -196,6 +200,50 @@ func (_q *AccountQuery) QueryEndpoints() *EndpointQuery {
 			sqlgraph.From(account.Table, account.FieldID, selector),
 			sqlgraph.To(endpoint.Table, endpoint.FieldID),
 			sqlgraph.Edge(sqlgraph.O2M, false, account.EndpointsTable, account.EndpointsColumn),
+		)
+		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
+		return fromU, nil
+	}
+	return query
+}
+
+// QuerySavedQueries chains the current query on the "saved_queries" edge.
+func (_q *AccountQuery) QuerySavedQueries() *SavedQueryQuery {
+	query := (&SavedQueryClient{config: _q.config}).Query()
+	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
+		if err := _q.prepareQuery(ctx); err != nil {
+			return nil, err
+		}
+		selector := _q.sqlQuery(ctx)
+		if err := selector.Err(); err != nil {
+			return nil, err
+		}
+		step := sqlgraph.NewStep(
+			sqlgraph.From(account.Table, account.FieldID, selector),
+			sqlgraph.To(savedquery.Table, savedquery.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, account.SavedQueriesTable, account.SavedQueriesColumn),
+		)
+		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
+		return fromU, nil
+	}
+	return query
+}
+
+// QueryQueryVersions chains the current query on the "query_versions" edge.
+func (_q *AccountQuery) QueryQueryVersions() *QueryVersionQuery {
+	query := (&QueryVersionClient{config: _q.config}).Query()
+	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
+		if err := _q.prepareQuery(ctx); err != nil {
+			return nil, err
+		}
+		selector := _q.sqlQuery(ctx)
+		if err := selector.Err(); err != nil {
+			return nil, err
+		}
+		step := sqlgraph.NewStep(
+			sqlgraph.From(account.Table, account.FieldID, selector),
+			sqlgraph.To(queryversion.Table, queryversion.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, account.QueryVersionsTable, account.QueryVersionsColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -401,6 +449,8 @@ func (_q *AccountQuery) Clone() *AccountQuery {
 		withConfirmations: _q.withConfirmations.Clone(),
 		withCustomer:      _q.withCustomer.Clone(),
 		withEndpoints:     _q.withEndpoints.Clone(),
+		withSavedQueries:  _q.withSavedQueries.Clone(),
+		withQueryVersions: _q.withQueryVersions.Clone(),
 		// clone intermediate query.
 		sql:  _q.sql.Clone(),
 		path: _q.path,
@@ -470,6 +520,28 @@ func (_q *AccountQuery) WithEndpoints(opts ...func(*EndpointQuery)) *AccountQuer
 		opt(query)
 	}
 	_q.withEndpoints = query
+	return _q
+}
+
+// WithSavedQueries tells the query-builder to eager-load the nodes that are connected to
+// the "saved_queries" edge. The optional arguments are used to configure the query builder of the edge.
+func (_q *AccountQuery) WithSavedQueries(opts ...func(*SavedQueryQuery)) *AccountQuery {
+	query := (&SavedQueryClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	_q.withSavedQueries = query
+	return _q
+}
+
+// WithQueryVersions tells the query-builder to eager-load the nodes that are connected to
+// the "query_versions" edge. The optional arguments are used to configure the query builder of the edge.
+func (_q *AccountQuery) WithQueryVersions(opts ...func(*QueryVersionQuery)) *AccountQuery {
+	query := (&QueryVersionClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	_q.withQueryVersions = query
 	return _q
 }
 
@@ -551,13 +623,15 @@ func (_q *AccountQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Acco
 	var (
 		nodes       = []*Account{}
 		_spec       = _q.querySpec()
-		loadedTypes = [6]bool{
+		loadedTypes = [8]bool{
 			_q.withKeys != nil,
 			_q.withUsage != nil,
 			_q.withSessions != nil,
 			_q.withConfirmations != nil,
 			_q.withCustomer != nil,
 			_q.withEndpoints != nil,
+			_q.withSavedQueries != nil,
+			_q.withQueryVersions != nil,
 		}
 	)
 	_spec.ScanValues = func(columns []string) ([]any, error) {
@@ -616,6 +690,20 @@ func (_q *AccountQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Acco
 		if err := _q.loadEndpoints(ctx, query, nodes,
 			func(n *Account) { n.Edges.Endpoints = []*Endpoint{} },
 			func(n *Account, e *Endpoint) { n.Edges.Endpoints = append(n.Edges.Endpoints, e) }); err != nil {
+			return nil, err
+		}
+	}
+	if query := _q.withSavedQueries; query != nil {
+		if err := _q.loadSavedQueries(ctx, query, nodes,
+			func(n *Account) { n.Edges.SavedQueries = []*SavedQuery{} },
+			func(n *Account, e *SavedQuery) { n.Edges.SavedQueries = append(n.Edges.SavedQueries, e) }); err != nil {
+			return nil, err
+		}
+	}
+	if query := _q.withQueryVersions; query != nil {
+		if err := _q.loadQueryVersions(ctx, query, nodes,
+			func(n *Account) { n.Edges.QueryVersions = []*QueryVersion{} },
+			func(n *Account, e *QueryVersion) { n.Edges.QueryVersions = append(n.Edges.QueryVersions, e) }); err != nil {
 			return nil, err
 		}
 	}
@@ -790,6 +878,66 @@ func (_q *AccountQuery) loadEndpoints(ctx context.Context, query *EndpointQuery,
 	}
 	query.Where(predicate.Endpoint(func(s *sql.Selector) {
 		s.Where(sql.InValues(s.C(account.EndpointsColumn), fks...))
+	}))
+	neighbors, err := query.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range neighbors {
+		fk := n.AccountID
+		node, ok := nodeids[fk]
+		if !ok {
+			return fmt.Errorf(`unexpected referenced foreign-key "account_id" returned %v for node %v`, fk, n.ID)
+		}
+		assign(node, n)
+	}
+	return nil
+}
+func (_q *AccountQuery) loadSavedQueries(ctx context.Context, query *SavedQueryQuery, nodes []*Account, init func(*Account), assign func(*Account, *SavedQuery)) error {
+	fks := make([]driver.Value, 0, len(nodes))
+	nodeids := make(map[int]*Account)
+	for i := range nodes {
+		fks = append(fks, nodes[i].ID)
+		nodeids[nodes[i].ID] = nodes[i]
+		if init != nil {
+			init(nodes[i])
+		}
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(savedquery.FieldAccountID)
+	}
+	query.Where(predicate.SavedQuery(func(s *sql.Selector) {
+		s.Where(sql.InValues(s.C(account.SavedQueriesColumn), fks...))
+	}))
+	neighbors, err := query.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range neighbors {
+		fk := n.AccountID
+		node, ok := nodeids[fk]
+		if !ok {
+			return fmt.Errorf(`unexpected referenced foreign-key "account_id" returned %v for node %v`, fk, n.ID)
+		}
+		assign(node, n)
+	}
+	return nil
+}
+func (_q *AccountQuery) loadQueryVersions(ctx context.Context, query *QueryVersionQuery, nodes []*Account, init func(*Account), assign func(*Account, *QueryVersion)) error {
+	fks := make([]driver.Value, 0, len(nodes))
+	nodeids := make(map[int]*Account)
+	for i := range nodes {
+		fks = append(fks, nodes[i].ID)
+		nodeids[nodes[i].ID] = nodes[i]
+		if init != nil {
+			init(nodes[i])
+		}
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(queryversion.FieldAccountID)
+	}
+	query.Where(predicate.QueryVersion(func(s *sql.Selector) {
+		s.Where(sql.InValues(s.C(account.QueryVersionsColumn), fks...))
 	}))
 	neighbors, err := query.All(ctx)
 	if err != nil {

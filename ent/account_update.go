@@ -12,6 +12,8 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/endpoint"
 	"palmares/ent/predicate"
+	"palmares/ent/queryversion"
+	"palmares/ent/savedquery"
 	"palmares/ent/session"
 	"palmares/ent/usage"
 
@@ -72,6 +74,26 @@ func (_u *AccountUpdate) SetNillablePlanByHand(v *bool) *AccountUpdate {
 	if v != nil {
 		_u.SetPlanByHand(*v)
 	}
+	return _u
+}
+
+// SetHandle sets the "handle" field.
+func (_u *AccountUpdate) SetHandle(v string) *AccountUpdate {
+	_u.mutation.SetHandle(v)
+	return _u
+}
+
+// SetNillableHandle sets the "handle" field if the given value is not nil.
+func (_u *AccountUpdate) SetNillableHandle(v *string) *AccountUpdate {
+	if v != nil {
+		_u.SetHandle(*v)
+	}
+	return _u
+}
+
+// ClearHandle clears the value of the "handle" field.
+func (_u *AccountUpdate) ClearHandle() *AccountUpdate {
+	_u.mutation.ClearHandle()
 	return _u
 }
 
@@ -167,6 +189,36 @@ func (_u *AccountUpdate) AddEndpoints(v ...*Endpoint) *AccountUpdate {
 		ids[i] = v[i].ID
 	}
 	return _u.AddEndpointIDs(ids...)
+}
+
+// AddSavedQueryIDs adds the "saved_queries" edge to the SavedQuery entity by IDs.
+func (_u *AccountUpdate) AddSavedQueryIDs(ids ...int) *AccountUpdate {
+	_u.mutation.AddSavedQueryIDs(ids...)
+	return _u
+}
+
+// AddSavedQueries adds the "saved_queries" edges to the SavedQuery entity.
+func (_u *AccountUpdate) AddSavedQueries(v ...*SavedQuery) *AccountUpdate {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddSavedQueryIDs(ids...)
+}
+
+// AddQueryVersionIDs adds the "query_versions" edge to the QueryVersion entity by IDs.
+func (_u *AccountUpdate) AddQueryVersionIDs(ids ...int) *AccountUpdate {
+	_u.mutation.AddQueryVersionIDs(ids...)
+	return _u
+}
+
+// AddQueryVersions adds the "query_versions" edges to the QueryVersion entity.
+func (_u *AccountUpdate) AddQueryVersions(v ...*QueryVersion) *AccountUpdate {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddQueryVersionIDs(ids...)
 }
 
 // Mutation returns the AccountMutation object of the builder.
@@ -285,6 +337,48 @@ func (_u *AccountUpdate) RemoveEndpoints(v ...*Endpoint) *AccountUpdate {
 	return _u.RemoveEndpointIDs(ids...)
 }
 
+// ClearSavedQueries clears all "saved_queries" edges to the SavedQuery entity.
+func (_u *AccountUpdate) ClearSavedQueries() *AccountUpdate {
+	_u.mutation.ClearSavedQueries()
+	return _u
+}
+
+// RemoveSavedQueryIDs removes the "saved_queries" edge to SavedQuery entities by IDs.
+func (_u *AccountUpdate) RemoveSavedQueryIDs(ids ...int) *AccountUpdate {
+	_u.mutation.RemoveSavedQueryIDs(ids...)
+	return _u
+}
+
+// RemoveSavedQueries removes "saved_queries" edges to SavedQuery entities.
+func (_u *AccountUpdate) RemoveSavedQueries(v ...*SavedQuery) *AccountUpdate {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveSavedQueryIDs(ids...)
+}
+
+// ClearQueryVersions clears all "query_versions" edges to the QueryVersion entity.
+func (_u *AccountUpdate) ClearQueryVersions() *AccountUpdate {
+	_u.mutation.ClearQueryVersions()
+	return _u
+}
+
+// RemoveQueryVersionIDs removes the "query_versions" edge to QueryVersion entities by IDs.
+func (_u *AccountUpdate) RemoveQueryVersionIDs(ids ...int) *AccountUpdate {
+	_u.mutation.RemoveQueryVersionIDs(ids...)
+	return _u
+}
+
+// RemoveQueryVersions removes "query_versions" edges to QueryVersion entities.
+func (_u *AccountUpdate) RemoveQueryVersions(v ...*QueryVersion) *AccountUpdate {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveQueryVersionIDs(ids...)
+}
+
 // Save executes the query and returns the number of nodes affected by the update operation.
 func (_u *AccountUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
@@ -347,6 +441,12 @@ func (_u *AccountUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.PlanByHand(); ok {
 		_spec.SetField(account.FieldPlanByHand, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.Handle(); ok {
+		_spec.SetField(account.FieldHandle, field.TypeString, value)
+	}
+	if _u.mutation.HandleCleared() {
+		_spec.ClearField(account.FieldHandle, field.TypeString)
 	}
 	if _u.mutation.CarriedDayCleared() {
 		_spec.ClearField(account.FieldCarriedDay, field.TypeString)
@@ -605,6 +705,96 @@ func (_u *AccountUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 		}
 		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
+	if _u.mutation.SavedQueriesCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SavedQueriesTable,
+			Columns: []string{account.SavedQueriesColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(savedquery.FieldID, field.TypeInt),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedSavedQueriesIDs(); len(nodes) > 0 && !_u.mutation.SavedQueriesCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SavedQueriesTable,
+			Columns: []string{account.SavedQueriesColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(savedquery.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.SavedQueriesIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SavedQueriesTable,
+			Columns: []string{account.SavedQueriesColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(savedquery.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.QueryVersionsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.QueryVersionsTable,
+			Columns: []string{account.QueryVersionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedQueryVersionsIDs(); len(nodes) > 0 && !_u.mutation.QueryVersionsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.QueryVersionsTable,
+			Columns: []string{account.QueryVersionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.QueryVersionsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.QueryVersionsTable,
+			Columns: []string{account.QueryVersionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
 			err = &NotFoundError{account.Label}
@@ -664,6 +854,26 @@ func (_u *AccountUpdateOne) SetNillablePlanByHand(v *bool) *AccountUpdateOne {
 	if v != nil {
 		_u.SetPlanByHand(*v)
 	}
+	return _u
+}
+
+// SetHandle sets the "handle" field.
+func (_u *AccountUpdateOne) SetHandle(v string) *AccountUpdateOne {
+	_u.mutation.SetHandle(v)
+	return _u
+}
+
+// SetNillableHandle sets the "handle" field if the given value is not nil.
+func (_u *AccountUpdateOne) SetNillableHandle(v *string) *AccountUpdateOne {
+	if v != nil {
+		_u.SetHandle(*v)
+	}
+	return _u
+}
+
+// ClearHandle clears the value of the "handle" field.
+func (_u *AccountUpdateOne) ClearHandle() *AccountUpdateOne {
+	_u.mutation.ClearHandle()
 	return _u
 }
 
@@ -759,6 +969,36 @@ func (_u *AccountUpdateOne) AddEndpoints(v ...*Endpoint) *AccountUpdateOne {
 		ids[i] = v[i].ID
 	}
 	return _u.AddEndpointIDs(ids...)
+}
+
+// AddSavedQueryIDs adds the "saved_queries" edge to the SavedQuery entity by IDs.
+func (_u *AccountUpdateOne) AddSavedQueryIDs(ids ...int) *AccountUpdateOne {
+	_u.mutation.AddSavedQueryIDs(ids...)
+	return _u
+}
+
+// AddSavedQueries adds the "saved_queries" edges to the SavedQuery entity.
+func (_u *AccountUpdateOne) AddSavedQueries(v ...*SavedQuery) *AccountUpdateOne {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddSavedQueryIDs(ids...)
+}
+
+// AddQueryVersionIDs adds the "query_versions" edge to the QueryVersion entity by IDs.
+func (_u *AccountUpdateOne) AddQueryVersionIDs(ids ...int) *AccountUpdateOne {
+	_u.mutation.AddQueryVersionIDs(ids...)
+	return _u
+}
+
+// AddQueryVersions adds the "query_versions" edges to the QueryVersion entity.
+func (_u *AccountUpdateOne) AddQueryVersions(v ...*QueryVersion) *AccountUpdateOne {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddQueryVersionIDs(ids...)
 }
 
 // Mutation returns the AccountMutation object of the builder.
@@ -877,6 +1117,48 @@ func (_u *AccountUpdateOne) RemoveEndpoints(v ...*Endpoint) *AccountUpdateOne {
 	return _u.RemoveEndpointIDs(ids...)
 }
 
+// ClearSavedQueries clears all "saved_queries" edges to the SavedQuery entity.
+func (_u *AccountUpdateOne) ClearSavedQueries() *AccountUpdateOne {
+	_u.mutation.ClearSavedQueries()
+	return _u
+}
+
+// RemoveSavedQueryIDs removes the "saved_queries" edge to SavedQuery entities by IDs.
+func (_u *AccountUpdateOne) RemoveSavedQueryIDs(ids ...int) *AccountUpdateOne {
+	_u.mutation.RemoveSavedQueryIDs(ids...)
+	return _u
+}
+
+// RemoveSavedQueries removes "saved_queries" edges to SavedQuery entities.
+func (_u *AccountUpdateOne) RemoveSavedQueries(v ...*SavedQuery) *AccountUpdateOne {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveSavedQueryIDs(ids...)
+}
+
+// ClearQueryVersions clears all "query_versions" edges to the QueryVersion entity.
+func (_u *AccountUpdateOne) ClearQueryVersions() *AccountUpdateOne {
+	_u.mutation.ClearQueryVersions()
+	return _u
+}
+
+// RemoveQueryVersionIDs removes the "query_versions" edge to QueryVersion entities by IDs.
+func (_u *AccountUpdateOne) RemoveQueryVersionIDs(ids ...int) *AccountUpdateOne {
+	_u.mutation.RemoveQueryVersionIDs(ids...)
+	return _u
+}
+
+// RemoveQueryVersions removes "query_versions" edges to QueryVersion entities.
+func (_u *AccountUpdateOne) RemoveQueryVersions(v ...*QueryVersion) *AccountUpdateOne {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveQueryVersionIDs(ids...)
+}
+
 // Where appends a list predicates to the AccountUpdate builder.
 func (_u *AccountUpdateOne) Where(ps ...predicate.Account) *AccountUpdateOne {
 	_u.mutation.Where(ps...)
@@ -969,6 +1251,12 @@ func (_u *AccountUpdateOne) sqlSave(ctx context.Context) (_node *Account, err er
 	}
 	if value, ok := _u.mutation.PlanByHand(); ok {
 		_spec.SetField(account.FieldPlanByHand, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.Handle(); ok {
+		_spec.SetField(account.FieldHandle, field.TypeString, value)
+	}
+	if _u.mutation.HandleCleared() {
+		_spec.ClearField(account.FieldHandle, field.TypeString)
 	}
 	if _u.mutation.CarriedDayCleared() {
 		_spec.ClearField(account.FieldCarriedDay, field.TypeString)
@@ -1220,6 +1508,96 @@ func (_u *AccountUpdateOne) sqlSave(ctx context.Context) (_node *Account, err er
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.SavedQueriesCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SavedQueriesTable,
+			Columns: []string{account.SavedQueriesColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(savedquery.FieldID, field.TypeInt),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedSavedQueriesIDs(); len(nodes) > 0 && !_u.mutation.SavedQueriesCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SavedQueriesTable,
+			Columns: []string{account.SavedQueriesColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(savedquery.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.SavedQueriesIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SavedQueriesTable,
+			Columns: []string{account.SavedQueriesColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(savedquery.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.QueryVersionsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.QueryVersionsTable,
+			Columns: []string{account.QueryVersionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedQueryVersionsIDs(); len(nodes) > 0 && !_u.mutation.QueryVersionsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.QueryVersionsTable,
+			Columns: []string{account.QueryVersionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.QueryVersionsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.QueryVersionsTable,
+			Columns: []string{account.QueryVersionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
 			},
 		}
 		for _, k := range nodes {

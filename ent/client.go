@@ -29,7 +29,9 @@ import (
 	"palmares/ent/minute"
 	"palmares/ent/pricechange"
 	"palmares/ent/pricechangeversion"
+	"palmares/ent/queryversion"
 	"palmares/ent/release"
+	"palmares/ent/savedquery"
 	"palmares/ent/secret"
 	"palmares/ent/section"
 	"palmares/ent/sectionversion"
@@ -87,8 +89,12 @@ type Client struct {
 	PriceChange *PriceChangeClient
 	// PriceChangeVersion is the client for interacting with the PriceChangeVersion builders.
 	PriceChangeVersion *PriceChangeVersionClient
+	// QueryVersion is the client for interacting with the QueryVersion builders.
+	QueryVersion *QueryVersionClient
 	// Release is the client for interacting with the Release builders.
 	Release *ReleaseClient
+	// SavedQuery is the client for interacting with the SavedQuery builders.
+	SavedQuery *SavedQueryClient
 	// Secret is the client for interacting with the Secret builders.
 	Secret *SecretClient
 	// Section is the client for interacting with the Section builders.
@@ -132,7 +138,9 @@ func (c *Client) init() {
 	c.Minute = NewMinuteClient(c.config)
 	c.PriceChange = NewPriceChangeClient(c.config)
 	c.PriceChangeVersion = NewPriceChangeVersionClient(c.config)
+	c.QueryVersion = NewQueryVersionClient(c.config)
 	c.Release = NewReleaseClient(c.config)
+	c.SavedQuery = NewSavedQueryClient(c.config)
 	c.Secret = NewSecretClient(c.config)
 	c.Section = NewSectionClient(c.config)
 	c.SectionVersion = NewSectionVersionClient(c.config)
@@ -250,7 +258,9 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Minute:             NewMinuteClient(cfg),
 		PriceChange:        NewPriceChangeClient(cfg),
 		PriceChangeVersion: NewPriceChangeVersionClient(cfg),
+		QueryVersion:       NewQueryVersionClient(cfg),
 		Release:            NewReleaseClient(cfg),
+		SavedQuery:         NewSavedQueryClient(cfg),
 		Secret:             NewSecretClient(cfg),
 		Section:            NewSectionClient(cfg),
 		SectionVersion:     NewSectionVersionClient(cfg),
@@ -295,7 +305,9 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Minute:             NewMinuteClient(cfg),
 		PriceChange:        NewPriceChangeClient(cfg),
 		PriceChangeVersion: NewPriceChangeVersionClient(cfg),
+		QueryVersion:       NewQueryVersionClient(cfg),
 		Release:            NewReleaseClient(cfg),
+		SavedQuery:         NewSavedQueryClient(cfg),
 		Secret:             NewSecretClient(cfg),
 		Section:            NewSectionClient(cfg),
 		SectionVersion:     NewSectionVersionClient(cfg),
@@ -335,8 +347,8 @@ func (c *Client) Use(hooks ...Hook) {
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.CategoryVersion,
 		c.Comparison, c.ComparisonVersion, c.Confirmation, c.CountBatch, c.Customer,
 		c.Delivery, c.Endpoint, c.FormerUsage, c.JournalEntry, c.Minute, c.PriceChange,
-		c.PriceChangeVersion, c.Release, c.Secret, c.Section, c.SectionVersion,
-		c.Session, c.Tool, c.ToolVersion, c.Usage,
+		c.PriceChangeVersion, c.QueryVersion, c.Release, c.SavedQuery, c.Secret,
+		c.Section, c.SectionVersion, c.Session, c.Tool, c.ToolVersion, c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -349,8 +361,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.CategoryVersion,
 		c.Comparison, c.ComparisonVersion, c.Confirmation, c.CountBatch, c.Customer,
 		c.Delivery, c.Endpoint, c.FormerUsage, c.JournalEntry, c.Minute, c.PriceChange,
-		c.PriceChangeVersion, c.Release, c.Secret, c.Section, c.SectionVersion,
-		c.Session, c.Tool, c.ToolVersion, c.Usage,
+		c.PriceChangeVersion, c.QueryVersion, c.Release, c.SavedQuery, c.Secret,
+		c.Section, c.SectionVersion, c.Session, c.Tool, c.ToolVersion, c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -395,8 +407,12 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.PriceChange.mutate(ctx, m)
 	case *PriceChangeVersionMutation:
 		return c.PriceChangeVersion.mutate(ctx, m)
+	case *QueryVersionMutation:
+		return c.QueryVersion.mutate(ctx, m)
 	case *ReleaseMutation:
 		return c.Release.mutate(ctx, m)
+	case *SavedQueryMutation:
+		return c.SavedQuery.mutate(ctx, m)
 	case *SecretMutation:
 		return c.Secret.mutate(ctx, m)
 	case *SectionMutation:
@@ -762,6 +778,38 @@ func (c *AccountClient) QueryEndpoints(_m *Account) *EndpointQuery {
 			sqlgraph.From(account.Table, account.FieldID, id),
 			sqlgraph.To(endpoint.Table, endpoint.FieldID),
 			sqlgraph.Edge(sqlgraph.O2M, false, account.EndpointsTable, account.EndpointsColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QuerySavedQueries queries the saved_queries edge of a Account.
+func (c *AccountClient) QuerySavedQueries(_m *Account) *SavedQueryQuery {
+	query := (&SavedQueryClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(account.Table, account.FieldID, id),
+			sqlgraph.To(savedquery.Table, savedquery.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, account.SavedQueriesTable, account.SavedQueriesColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryQueryVersions queries the query_versions edge of a Account.
+func (c *AccountClient) QueryQueryVersions(_m *Account) *QueryVersionQuery {
+	query := (&QueryVersionClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(account.Table, account.FieldID, id),
+			sqlgraph.To(queryversion.Table, queryversion.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, account.QueryVersionsTable, account.QueryVersionsColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -3130,6 +3178,155 @@ func (c *PriceChangeVersionClient) mutate(ctx context.Context, m *PriceChangeVer
 	}
 }
 
+// QueryVersionClient is a client for the QueryVersion schema.
+type QueryVersionClient struct {
+	config
+}
+
+// NewQueryVersionClient returns a client for the QueryVersion from the given config.
+func NewQueryVersionClient(c config) *QueryVersionClient {
+	return &QueryVersionClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `queryversion.Hooks(f(g(h())))`.
+func (c *QueryVersionClient) Use(hooks ...Hook) {
+	c.hooks.QueryVersion = append(c.hooks.QueryVersion, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `queryversion.Intercept(f(g(h())))`.
+func (c *QueryVersionClient) Intercept(interceptors ...Interceptor) {
+	c.inters.QueryVersion = append(c.inters.QueryVersion, interceptors...)
+}
+
+// Create returns a builder for creating a QueryVersion entity.
+func (c *QueryVersionClient) Create() *QueryVersionCreate {
+	mutation := newQueryVersionMutation(c.config, OpCreate)
+	return &QueryVersionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of QueryVersion entities.
+func (c *QueryVersionClient) CreateBulk(builders ...*QueryVersionCreate) *QueryVersionCreateBulk {
+	return &QueryVersionCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *QueryVersionClient) MapCreateBulk(slice any, setFunc func(*QueryVersionCreate, int)) *QueryVersionCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &QueryVersionCreateBulk{err: fmt.Errorf("calling to QueryVersionClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*QueryVersionCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &QueryVersionCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for QueryVersion.
+func (c *QueryVersionClient) Update() *QueryVersionUpdate {
+	mutation := newQueryVersionMutation(c.config, OpUpdate)
+	return &QueryVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *QueryVersionClient) UpdateOne(_m *QueryVersion) *QueryVersionUpdateOne {
+	mutation := newQueryVersionMutation(c.config, OpUpdateOne, withQueryVersion(_m))
+	return &QueryVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *QueryVersionClient) UpdateOneID(id int) *QueryVersionUpdateOne {
+	mutation := newQueryVersionMutation(c.config, OpUpdateOne, withQueryVersionID(id))
+	return &QueryVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for QueryVersion.
+func (c *QueryVersionClient) Delete() *QueryVersionDelete {
+	mutation := newQueryVersionMutation(c.config, OpDelete)
+	return &QueryVersionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *QueryVersionClient) DeleteOne(_m *QueryVersion) *QueryVersionDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *QueryVersionClient) DeleteOneID(id int) *QueryVersionDeleteOne {
+	builder := c.Delete().Where(queryversion.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &QueryVersionDeleteOne{builder}
+}
+
+// Query returns a query builder for QueryVersion.
+func (c *QueryVersionClient) Query() *QueryVersionQuery {
+	return &QueryVersionQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeQueryVersion},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a QueryVersion entity by its id.
+func (c *QueryVersionClient) Get(ctx context.Context, id int) (*QueryVersion, error) {
+	return c.Query().Where(queryversion.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *QueryVersionClient) GetX(ctx context.Context, id int) *QueryVersion {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryAccount queries the account edge of a QueryVersion.
+func (c *QueryVersionClient) QueryAccount(_m *QueryVersion) *AccountQuery {
+	query := (&AccountClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(queryversion.Table, queryversion.FieldID, id),
+			sqlgraph.To(account.Table, account.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, true, queryversion.AccountTable, queryversion.AccountColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *QueryVersionClient) Hooks() []Hook {
+	return c.hooks.QueryVersion
+}
+
+// Interceptors returns the client interceptors.
+func (c *QueryVersionClient) Interceptors() []Interceptor {
+	return c.inters.QueryVersion
+}
+
+func (c *QueryVersionClient) mutate(ctx context.Context, m *QueryVersionMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&QueryVersionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&QueryVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&QueryVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&QueryVersionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown QueryVersion mutation op: %q", m.Op())
+	}
+}
+
 // ReleaseClient is a client for the Release schema.
 type ReleaseClient struct {
 	config
@@ -3276,6 +3473,155 @@ func (c *ReleaseClient) mutate(ctx context.Context, m *ReleaseMutation) (Value, 
 		return (&ReleaseDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Release mutation op: %q", m.Op())
+	}
+}
+
+// SavedQueryClient is a client for the SavedQuery schema.
+type SavedQueryClient struct {
+	config
+}
+
+// NewSavedQueryClient returns a client for the SavedQuery from the given config.
+func NewSavedQueryClient(c config) *SavedQueryClient {
+	return &SavedQueryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `savedquery.Hooks(f(g(h())))`.
+func (c *SavedQueryClient) Use(hooks ...Hook) {
+	c.hooks.SavedQuery = append(c.hooks.SavedQuery, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `savedquery.Intercept(f(g(h())))`.
+func (c *SavedQueryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SavedQuery = append(c.inters.SavedQuery, interceptors...)
+}
+
+// Create returns a builder for creating a SavedQuery entity.
+func (c *SavedQueryClient) Create() *SavedQueryCreate {
+	mutation := newSavedQueryMutation(c.config, OpCreate)
+	return &SavedQueryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SavedQuery entities.
+func (c *SavedQueryClient) CreateBulk(builders ...*SavedQueryCreate) *SavedQueryCreateBulk {
+	return &SavedQueryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SavedQueryClient) MapCreateBulk(slice any, setFunc func(*SavedQueryCreate, int)) *SavedQueryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SavedQueryCreateBulk{err: fmt.Errorf("calling to SavedQueryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SavedQueryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SavedQueryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SavedQuery.
+func (c *SavedQueryClient) Update() *SavedQueryUpdate {
+	mutation := newSavedQueryMutation(c.config, OpUpdate)
+	return &SavedQueryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SavedQueryClient) UpdateOne(_m *SavedQuery) *SavedQueryUpdateOne {
+	mutation := newSavedQueryMutation(c.config, OpUpdateOne, withSavedQuery(_m))
+	return &SavedQueryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SavedQueryClient) UpdateOneID(id int) *SavedQueryUpdateOne {
+	mutation := newSavedQueryMutation(c.config, OpUpdateOne, withSavedQueryID(id))
+	return &SavedQueryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SavedQuery.
+func (c *SavedQueryClient) Delete() *SavedQueryDelete {
+	mutation := newSavedQueryMutation(c.config, OpDelete)
+	return &SavedQueryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SavedQueryClient) DeleteOne(_m *SavedQuery) *SavedQueryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SavedQueryClient) DeleteOneID(id int) *SavedQueryDeleteOne {
+	builder := c.Delete().Where(savedquery.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SavedQueryDeleteOne{builder}
+}
+
+// Query returns a query builder for SavedQuery.
+func (c *SavedQueryClient) Query() *SavedQueryQuery {
+	return &SavedQueryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSavedQuery},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SavedQuery entity by its id.
+func (c *SavedQueryClient) Get(ctx context.Context, id int) (*SavedQuery, error) {
+	return c.Query().Where(savedquery.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SavedQueryClient) GetX(ctx context.Context, id int) *SavedQuery {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryAccount queries the account edge of a SavedQuery.
+func (c *SavedQueryClient) QueryAccount(_m *SavedQuery) *AccountQuery {
+	query := (&AccountClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(savedquery.Table, savedquery.FieldID, id),
+			sqlgraph.To(account.Table, account.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, true, savedquery.AccountTable, savedquery.AccountColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *SavedQueryClient) Hooks() []Hook {
+	return c.hooks.SavedQuery
+}
+
+// Interceptors returns the client interceptors.
+func (c *SavedQueryClient) Interceptors() []Interceptor {
+	return c.inters.SavedQuery
+}
+
+func (c *SavedQueryClient) mutate(ctx context.Context, m *SavedQueryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SavedQueryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SavedQueryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SavedQueryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SavedQueryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SavedQuery mutation op: %q", m.Op())
 	}
 }
 
@@ -4359,15 +4705,16 @@ type (
 	hooks struct {
 		APIKey, Account, Attempt, BillingEvent, Category, CategoryVersion, Comparison,
 		ComparisonVersion, Confirmation, CountBatch, Customer, Delivery, Endpoint,
-		FormerUsage, JournalEntry, Minute, PriceChange, PriceChangeVersion, Release,
-		Secret, Section, SectionVersion, Session, Tool, ToolVersion, Usage []ent.Hook
+		FormerUsage, JournalEntry, Minute, PriceChange, PriceChangeVersion,
+		QueryVersion, Release, SavedQuery, Secret, Section, SectionVersion, Session,
+		Tool, ToolVersion, Usage []ent.Hook
 	}
 	inters struct {
 		APIKey, Account, Attempt, BillingEvent, Category, CategoryVersion, Comparison,
 		ComparisonVersion, Confirmation, CountBatch, Customer, Delivery, Endpoint,
-		FormerUsage, JournalEntry, Minute, PriceChange, PriceChangeVersion, Release,
-		Secret, Section, SectionVersion, Session, Tool, ToolVersion,
-		Usage []ent.Interceptor
+		FormerUsage, JournalEntry, Minute, PriceChange, PriceChangeVersion,
+		QueryVersion, Release, SavedQuery, Secret, Section, SectionVersion, Session,
+		Tool, ToolVersion, Usage []ent.Interceptor
 	}
 )
 

@@ -24,7 +24,9 @@ import (
 	"palmares/ent/minute"
 	"palmares/ent/pricechange"
 	"palmares/ent/pricechangeversion"
+	"palmares/ent/queryversion"
 	"palmares/ent/release"
+	"palmares/ent/savedquery"
 	"palmares/ent/secret"
 	"palmares/ent/section"
 	"palmares/ent/sectionversion"
@@ -116,7 +118,9 @@ func checkColumn(t, c string) error {
 			minute.Table:             minute.ValidColumn,
 			pricechange.Table:        pricechange.ValidColumn,
 			pricechangeversion.Table: pricechangeversion.ValidColumn,
+			queryversion.Table:       queryversion.ValidColumn,
 			release.Table:            release.ValidColumn,
+			savedquery.Table:         savedquery.ValidColumn,
 			secret.Table:             secret.ValidColumn,
 			section.Table:            section.ValidColumn,
 			sectionversion.Table:     sectionversion.ValidColumn,

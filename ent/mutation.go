@@ -25,7 +25,9 @@ import (
 	"palmares/ent/predicate"
 	"palmares/ent/pricechange"
 	"palmares/ent/pricechangeversion"
+	"palmares/ent/queryversion"
 	"palmares/ent/release"
+	"palmares/ent/savedquery"
 	"palmares/ent/secret"
 	"palmares/ent/section"
 	"palmares/ent/sectionversion"
@@ -67,7 +69,9 @@ const (
 	TypeMinute             = "Minute"
 	TypePriceChange        = "PriceChange"
 	TypePriceChangeVersion = "PriceChangeVersion"
+	TypeQueryVersion       = "QueryVersion"
 	TypeRelease            = "Release"
+	TypeSavedQuery         = "SavedQuery"
 	TypeSecret             = "Secret"
 	TypeSection            = "Section"
 	TypeSectionVersion     = "SectionVersion"
@@ -780,37 +784,44 @@ func (m *APIKeyMutation) ResetEdge(name string) error {
 // AccountMutation represents an operation that mutates the Account nodes in the graph.
 type AccountMutation struct {
 	config
-	op                   Op
-	typ                  string
-	id                   *int
-	email                *string
-	plan                 *account.Plan
-	plan_by_hand         *bool
-	created_at           *time.Time
-	carried_day          *string
-	carried_requests     *int
-	addcarried_requests  *int
-	clearedFields        map[string]struct{}
-	keys                 map[string]struct{}
-	removedkeys          map[string]struct{}
-	clearedkeys          bool
-	usage                map[int]struct{}
-	removedusage         map[int]struct{}
-	clearedusage         bool
-	sessions             map[string]struct{}
-	removedsessions      map[string]struct{}
-	clearedsessions      bool
-	confirmations        map[int]struct{}
-	removedconfirmations map[int]struct{}
-	clearedconfirmations bool
-	customer             *string
-	clearedcustomer      bool
-	endpoints            map[int]struct{}
-	removedendpoints     map[int]struct{}
-	clearedendpoints     bool
-	done                 bool
-	oldValue             func(context.Context) (*Account, error)
-	predicates           []predicate.Account
+	op                    Op
+	typ                   string
+	id                    *int
+	email                 *string
+	plan                  *account.Plan
+	plan_by_hand          *bool
+	handle                *string
+	created_at            *time.Time
+	carried_day           *string
+	carried_requests      *int
+	addcarried_requests   *int
+	clearedFields         map[string]struct{}
+	keys                  map[string]struct{}
+	removedkeys           map[string]struct{}
+	clearedkeys           bool
+	usage                 map[int]struct{}
+	removedusage          map[int]struct{}
+	clearedusage          bool
+	sessions              map[string]struct{}
+	removedsessions       map[string]struct{}
+	clearedsessions       bool
+	confirmations         map[int]struct{}
+	removedconfirmations  map[int]struct{}
+	clearedconfirmations  bool
+	customer              *string
+	clearedcustomer       bool
+	endpoints             map[int]struct{}
+	removedendpoints      map[int]struct{}
+	clearedendpoints      bool
+	saved_queries         map[int]struct{}
+	removedsaved_queries  map[int]struct{}
+	clearedsaved_queries  bool
+	query_versions        map[int]struct{}
+	removedquery_versions map[int]struct{}
+	clearedquery_versions bool
+	done                  bool
+	oldValue              func(context.Context) (*Account, error)
+	predicates            []predicate.Account
 }
 
 var _ ent.Mutation = (*AccountMutation)(nil)
@@ -1017,6 +1028,55 @@ func (m *AccountMutation) OldPlanByHand(ctx context.Context) (v bool, err error)
 // ResetPlanByHand resets all changes to the "plan_by_hand" field.
 func (m *AccountMutation) ResetPlanByHand() {
 	m.plan_by_hand = nil
+}
+
+// SetHandle sets the "handle" field.
+func (m *AccountMutation) SetHandle(s string) {
+	m.handle = &s
+}
+
+// Handle returns the value of the "handle" field in the mutation.
+func (m *AccountMutation) Handle() (r string, exists bool) {
+	v := m.handle
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHandle returns the old "handle" field's value of the Account entity.
+// If the Account object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AccountMutation) OldHandle(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHandle is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHandle requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHandle: %w", err)
+	}
+	return oldValue.Handle, nil
+}
+
+// ClearHandle clears the value of the "handle" field.
+func (m *AccountMutation) ClearHandle() {
+	m.handle = nil
+	m.clearedFields[account.FieldHandle] = struct{}{}
+}
+
+// HandleCleared returns if the "handle" field was cleared in this mutation.
+func (m *AccountMutation) HandleCleared() bool {
+	_, ok := m.clearedFields[account.FieldHandle]
+	return ok
+}
+
+// ResetHandle resets all changes to the "handle" field.
+func (m *AccountMutation) ResetHandle() {
+	m.handle = nil
+	delete(m.clearedFields, account.FieldHandle)
 }
 
 // SetCreatedAt sets the "created_at" field.
@@ -1469,6 +1529,114 @@ func (m *AccountMutation) ResetEndpoints() {
 	m.removedendpoints = nil
 }
 
+// AddSavedQueryIDs adds the "saved_queries" edge to the SavedQuery entity by ids.
+func (m *AccountMutation) AddSavedQueryIDs(ids ...int) {
+	if m.saved_queries == nil {
+		m.saved_queries = make(map[int]struct{})
+	}
+	for i := range ids {
+		m.saved_queries[ids[i]] = struct{}{}
+	}
+}
+
+// ClearSavedQueries clears the "saved_queries" edge to the SavedQuery entity.
+func (m *AccountMutation) ClearSavedQueries() {
+	m.clearedsaved_queries = true
+}
+
+// SavedQueriesCleared reports if the "saved_queries" edge to the SavedQuery entity was cleared.
+func (m *AccountMutation) SavedQueriesCleared() bool {
+	return m.clearedsaved_queries
+}
+
+// RemoveSavedQueryIDs removes the "saved_queries" edge to the SavedQuery entity by IDs.
+func (m *AccountMutation) RemoveSavedQueryIDs(ids ...int) {
+	if m.removedsaved_queries == nil {
+		m.removedsaved_queries = make(map[int]struct{})
+	}
+	for i := range ids {
+		delete(m.saved_queries, ids[i])
+		m.removedsaved_queries[ids[i]] = struct{}{}
+	}
+}
+
+// RemovedSavedQueries returns the removed IDs of the "saved_queries" edge to the SavedQuery entity.
+func (m *AccountMutation) RemovedSavedQueriesIDs() (ids []int) {
+	for id := range m.removedsaved_queries {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// SavedQueriesIDs returns the "saved_queries" edge IDs in the mutation.
+func (m *AccountMutation) SavedQueriesIDs() (ids []int) {
+	for id := range m.saved_queries {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ResetSavedQueries resets all changes to the "saved_queries" edge.
+func (m *AccountMutation) ResetSavedQueries() {
+	m.saved_queries = nil
+	m.clearedsaved_queries = false
+	m.removedsaved_queries = nil
+}
+
+// AddQueryVersionIDs adds the "query_versions" edge to the QueryVersion entity by ids.
+func (m *AccountMutation) AddQueryVersionIDs(ids ...int) {
+	if m.query_versions == nil {
+		m.query_versions = make(map[int]struct{})
+	}
+	for i := range ids {
+		m.query_versions[ids[i]] = struct{}{}
+	}
+}
+
+// ClearQueryVersions clears the "query_versions" edge to the QueryVersion entity.
+func (m *AccountMutation) ClearQueryVersions() {
+	m.clearedquery_versions = true
+}
+
+// QueryVersionsCleared reports if the "query_versions" edge to the QueryVersion entity was cleared.
+func (m *AccountMutation) QueryVersionsCleared() bool {
+	return m.clearedquery_versions
+}
+
+// RemoveQueryVersionIDs removes the "query_versions" edge to the QueryVersion entity by IDs.
+func (m *AccountMutation) RemoveQueryVersionIDs(ids ...int) {
+	if m.removedquery_versions == nil {
+		m.removedquery_versions = make(map[int]struct{})
+	}
+	for i := range ids {
+		delete(m.query_versions, ids[i])
+		m.removedquery_versions[ids[i]] = struct{}{}
+	}
+}
+
+// RemovedQueryVersions returns the removed IDs of the "query_versions" edge to the QueryVersion entity.
+func (m *AccountMutation) RemovedQueryVersionsIDs() (ids []int) {
+	for id := range m.removedquery_versions {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// QueryVersionsIDs returns the "query_versions" edge IDs in the mutation.
+func (m *AccountMutation) QueryVersionsIDs() (ids []int) {
+	for id := range m.query_versions {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ResetQueryVersions resets all changes to the "query_versions" edge.
+func (m *AccountMutation) ResetQueryVersions() {
+	m.query_versions = nil
+	m.clearedquery_versions = false
+	m.removedquery_versions = nil
+}
+
 // Where appends a list predicates to the AccountMutation builder.
 func (m *AccountMutation) Where(ps ...predicate.Account) {
 	m.predicates = append(m.predicates, ps...)
@@ -1503,7 +1671,7 @@ func (m *AccountMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AccountMutation) Fields() []string {
-	fields := make([]string, 0, 6)
+	fields := make([]string, 0, 7)
 	if m.email != nil {
 		fields = append(fields, account.FieldEmail)
 	}
@@ -1512,6 +1680,9 @@ func (m *AccountMutation) Fields() []string {
 	}
 	if m.plan_by_hand != nil {
 		fields = append(fields, account.FieldPlanByHand)
+	}
+	if m.handle != nil {
+		fields = append(fields, account.FieldHandle)
 	}
 	if m.created_at != nil {
 		fields = append(fields, account.FieldCreatedAt)
@@ -1536,6 +1707,8 @@ func (m *AccountMutation) Field(name string) (ent.Value, bool) {
 		return m.Plan()
 	case account.FieldPlanByHand:
 		return m.PlanByHand()
+	case account.FieldHandle:
+		return m.Handle()
 	case account.FieldCreatedAt:
 		return m.CreatedAt()
 	case account.FieldCarriedDay:
@@ -1557,6 +1730,8 @@ func (m *AccountMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldPlan(ctx)
 	case account.FieldPlanByHand:
 		return m.OldPlanByHand(ctx)
+	case account.FieldHandle:
+		return m.OldHandle(ctx)
 	case account.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case account.FieldCarriedDay:
@@ -1592,6 +1767,13 @@ func (m *AccountMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetPlanByHand(v)
+		return nil
+	case account.FieldHandle:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHandle(v)
 		return nil
 	case account.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -1659,6 +1841,9 @@ func (m *AccountMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *AccountMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(account.FieldHandle) {
+		fields = append(fields, account.FieldHandle)
+	}
 	if m.FieldCleared(account.FieldCarriedDay) {
 		fields = append(fields, account.FieldCarriedDay)
 	}
@@ -1676,6 +1861,9 @@ func (m *AccountMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *AccountMutation) ClearField(name string) error {
 	switch name {
+	case account.FieldHandle:
+		m.ClearHandle()
+		return nil
 	case account.FieldCarriedDay:
 		m.ClearCarriedDay()
 		return nil
@@ -1696,6 +1884,9 @@ func (m *AccountMutation) ResetField(name string) error {
 	case account.FieldPlanByHand:
 		m.ResetPlanByHand()
 		return nil
+	case account.FieldHandle:
+		m.ResetHandle()
+		return nil
 	case account.FieldCreatedAt:
 		m.ResetCreatedAt()
 		return nil
@@ -1711,7 +1902,7 @@ func (m *AccountMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *AccountMutation) AddedEdges() []string {
-	edges := make([]string, 0, 6)
+	edges := make([]string, 0, 8)
 	if m.keys != nil {
 		edges = append(edges, account.EdgeKeys)
 	}
@@ -1729,6 +1920,12 @@ func (m *AccountMutation) AddedEdges() []string {
 	}
 	if m.endpoints != nil {
 		edges = append(edges, account.EdgeEndpoints)
+	}
+	if m.saved_queries != nil {
+		edges = append(edges, account.EdgeSavedQueries)
+	}
+	if m.query_versions != nil {
+		edges = append(edges, account.EdgeQueryVersions)
 	}
 	return edges
 }
@@ -1771,13 +1968,25 @@ func (m *AccountMutation) AddedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
+	case account.EdgeSavedQueries:
+		ids := make([]ent.Value, 0, len(m.saved_queries))
+		for id := range m.saved_queries {
+			ids = append(ids, id)
+		}
+		return ids
+	case account.EdgeQueryVersions:
+		ids := make([]ent.Value, 0, len(m.query_versions))
+		for id := range m.query_versions {
+			ids = append(ids, id)
+		}
+		return ids
 	}
 	return nil
 }
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *AccountMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 6)
+	edges := make([]string, 0, 8)
 	if m.removedkeys != nil {
 		edges = append(edges, account.EdgeKeys)
 	}
@@ -1792,6 +2001,12 @@ func (m *AccountMutation) RemovedEdges() []string {
 	}
 	if m.removedendpoints != nil {
 		edges = append(edges, account.EdgeEndpoints)
+	}
+	if m.removedsaved_queries != nil {
+		edges = append(edges, account.EdgeSavedQueries)
+	}
+	if m.removedquery_versions != nil {
+		edges = append(edges, account.EdgeQueryVersions)
 	}
 	return edges
 }
@@ -1830,13 +2045,25 @@ func (m *AccountMutation) RemovedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
+	case account.EdgeSavedQueries:
+		ids := make([]ent.Value, 0, len(m.removedsaved_queries))
+		for id := range m.removedsaved_queries {
+			ids = append(ids, id)
+		}
+		return ids
+	case account.EdgeQueryVersions:
+		ids := make([]ent.Value, 0, len(m.removedquery_versions))
+		for id := range m.removedquery_versions {
+			ids = append(ids, id)
+		}
+		return ids
 	}
 	return nil
 }
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *AccountMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 6)
+	edges := make([]string, 0, 8)
 	if m.clearedkeys {
 		edges = append(edges, account.EdgeKeys)
 	}
@@ -1854,6 +2081,12 @@ func (m *AccountMutation) ClearedEdges() []string {
 	}
 	if m.clearedendpoints {
 		edges = append(edges, account.EdgeEndpoints)
+	}
+	if m.clearedsaved_queries {
+		edges = append(edges, account.EdgeSavedQueries)
+	}
+	if m.clearedquery_versions {
+		edges = append(edges, account.EdgeQueryVersions)
 	}
 	return edges
 }
@@ -1874,6 +2107,10 @@ func (m *AccountMutation) EdgeCleared(name string) bool {
 		return m.clearedcustomer
 	case account.EdgeEndpoints:
 		return m.clearedendpoints
+	case account.EdgeSavedQueries:
+		return m.clearedsaved_queries
+	case account.EdgeQueryVersions:
+		return m.clearedquery_versions
 	}
 	return false
 }
@@ -1910,6 +2147,12 @@ func (m *AccountMutation) ResetEdge(name string) error {
 		return nil
 	case account.EdgeEndpoints:
 		m.ResetEndpoints()
+		return nil
+	case account.EdgeSavedQueries:
+		m.ResetSavedQueries()
+		return nil
+	case account.EdgeQueryVersions:
+		m.ResetQueryVersions()
 		return nil
 	}
 	return fmt.Errorf("unknown Account edge %s", name)
@@ -15556,6 +15799,605 @@ func (m *PriceChangeVersionMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown PriceChangeVersion edge %s", name)
 }
 
+// QueryVersionMutation represents an operation that mutates the QueryVersion nodes in the graph.
+type QueryVersionMutation struct {
+	config
+	op             Op
+	typ            string
+	id             *int
+	hash           *string
+	text           *string
+	public         *bool
+	created_at     *time.Time
+	clearedFields  map[string]struct{}
+	account        *int
+	clearedaccount bool
+	done           bool
+	oldValue       func(context.Context) (*QueryVersion, error)
+	predicates     []predicate.QueryVersion
+}
+
+var _ ent.Mutation = (*QueryVersionMutation)(nil)
+
+// queryversionOption allows management of the mutation configuration using functional options.
+type queryversionOption func(*QueryVersionMutation)
+
+// newQueryVersionMutation creates new mutation for the QueryVersion entity.
+func newQueryVersionMutation(c config, op Op, opts ...queryversionOption) *QueryVersionMutation {
+	m := &QueryVersionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeQueryVersion,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withQueryVersionID sets the ID field of the mutation.
+func withQueryVersionID(id int) queryversionOption {
+	return func(m *QueryVersionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *QueryVersion
+		)
+		m.oldValue = func(ctx context.Context) (*QueryVersion, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().QueryVersion.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withQueryVersion sets the old QueryVersion of the mutation.
+func withQueryVersion(node *QueryVersion) queryversionOption {
+	return func(m *QueryVersionMutation) {
+		m.oldValue = func(context.Context) (*QueryVersion, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m QueryVersionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m QueryVersionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *QueryVersionMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *QueryVersionMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().QueryVersion.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetHash sets the "hash" field.
+func (m *QueryVersionMutation) SetHash(s string) {
+	m.hash = &s
+}
+
+// Hash returns the value of the "hash" field in the mutation.
+func (m *QueryVersionMutation) Hash() (r string, exists bool) {
+	v := m.hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHash returns the old "hash" field's value of the QueryVersion entity.
+// If the QueryVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *QueryVersionMutation) OldHash(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHash: %w", err)
+	}
+	return oldValue.Hash, nil
+}
+
+// ResetHash resets all changes to the "hash" field.
+func (m *QueryVersionMutation) ResetHash() {
+	m.hash = nil
+}
+
+// SetAccountID sets the "account_id" field.
+func (m *QueryVersionMutation) SetAccountID(i int) {
+	m.account = &i
+}
+
+// AccountID returns the value of the "account_id" field in the mutation.
+func (m *QueryVersionMutation) AccountID() (r int, exists bool) {
+	v := m.account
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAccountID returns the old "account_id" field's value of the QueryVersion entity.
+// If the QueryVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *QueryVersionMutation) OldAccountID(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAccountID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAccountID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAccountID: %w", err)
+	}
+	return oldValue.AccountID, nil
+}
+
+// ResetAccountID resets all changes to the "account_id" field.
+func (m *QueryVersionMutation) ResetAccountID() {
+	m.account = nil
+}
+
+// SetText sets the "text" field.
+func (m *QueryVersionMutation) SetText(s string) {
+	m.text = &s
+}
+
+// Text returns the value of the "text" field in the mutation.
+func (m *QueryVersionMutation) Text() (r string, exists bool) {
+	v := m.text
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldText returns the old "text" field's value of the QueryVersion entity.
+// If the QueryVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *QueryVersionMutation) OldText(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldText is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldText requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldText: %w", err)
+	}
+	return oldValue.Text, nil
+}
+
+// ResetText resets all changes to the "text" field.
+func (m *QueryVersionMutation) ResetText() {
+	m.text = nil
+}
+
+// SetPublic sets the "public" field.
+func (m *QueryVersionMutation) SetPublic(b bool) {
+	m.public = &b
+}
+
+// Public returns the value of the "public" field in the mutation.
+func (m *QueryVersionMutation) Public() (r bool, exists bool) {
+	v := m.public
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPublic returns the old "public" field's value of the QueryVersion entity.
+// If the QueryVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *QueryVersionMutation) OldPublic(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPublic is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPublic requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPublic: %w", err)
+	}
+	return oldValue.Public, nil
+}
+
+// ResetPublic resets all changes to the "public" field.
+func (m *QueryVersionMutation) ResetPublic() {
+	m.public = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *QueryVersionMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *QueryVersionMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the QueryVersion entity.
+// If the QueryVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *QueryVersionMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *QueryVersionMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// ClearAccount clears the "account" edge to the Account entity.
+func (m *QueryVersionMutation) ClearAccount() {
+	m.clearedaccount = true
+	m.clearedFields[queryversion.FieldAccountID] = struct{}{}
+}
+
+// AccountCleared reports if the "account" edge to the Account entity was cleared.
+func (m *QueryVersionMutation) AccountCleared() bool {
+	return m.clearedaccount
+}
+
+// AccountIDs returns the "account" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// AccountID instead. It exists only for internal usage by the builders.
+func (m *QueryVersionMutation) AccountIDs() (ids []int) {
+	if id := m.account; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetAccount resets all changes to the "account" edge.
+func (m *QueryVersionMutation) ResetAccount() {
+	m.account = nil
+	m.clearedaccount = false
+}
+
+// Where appends a list predicates to the QueryVersionMutation builder.
+func (m *QueryVersionMutation) Where(ps ...predicate.QueryVersion) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the QueryVersionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *QueryVersionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.QueryVersion, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *QueryVersionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *QueryVersionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (QueryVersion).
+func (m *QueryVersionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *QueryVersionMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.hash != nil {
+		fields = append(fields, queryversion.FieldHash)
+	}
+	if m.account != nil {
+		fields = append(fields, queryversion.FieldAccountID)
+	}
+	if m.text != nil {
+		fields = append(fields, queryversion.FieldText)
+	}
+	if m.public != nil {
+		fields = append(fields, queryversion.FieldPublic)
+	}
+	if m.created_at != nil {
+		fields = append(fields, queryversion.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *QueryVersionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case queryversion.FieldHash:
+		return m.Hash()
+	case queryversion.FieldAccountID:
+		return m.AccountID()
+	case queryversion.FieldText:
+		return m.Text()
+	case queryversion.FieldPublic:
+		return m.Public()
+	case queryversion.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *QueryVersionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case queryversion.FieldHash:
+		return m.OldHash(ctx)
+	case queryversion.FieldAccountID:
+		return m.OldAccountID(ctx)
+	case queryversion.FieldText:
+		return m.OldText(ctx)
+	case queryversion.FieldPublic:
+		return m.OldPublic(ctx)
+	case queryversion.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown QueryVersion field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *QueryVersionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case queryversion.FieldHash:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHash(v)
+		return nil
+	case queryversion.FieldAccountID:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAccountID(v)
+		return nil
+	case queryversion.FieldText:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetText(v)
+		return nil
+	case queryversion.FieldPublic:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPublic(v)
+		return nil
+	case queryversion.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown QueryVersion field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *QueryVersionMutation) AddedFields() []string {
+	var fields []string
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *QueryVersionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *QueryVersionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown QueryVersion numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *QueryVersionMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *QueryVersionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *QueryVersionMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown QueryVersion nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *QueryVersionMutation) ResetField(name string) error {
+	switch name {
+	case queryversion.FieldHash:
+		m.ResetHash()
+		return nil
+	case queryversion.FieldAccountID:
+		m.ResetAccountID()
+		return nil
+	case queryversion.FieldText:
+		m.ResetText()
+		return nil
+	case queryversion.FieldPublic:
+		m.ResetPublic()
+		return nil
+	case queryversion.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown QueryVersion field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *QueryVersionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.account != nil {
+		edges = append(edges, queryversion.EdgeAccount)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *QueryVersionMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case queryversion.EdgeAccount:
+		if id := m.account; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *QueryVersionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 1)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *QueryVersionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *QueryVersionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.clearedaccount {
+		edges = append(edges, queryversion.EdgeAccount)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *QueryVersionMutation) EdgeCleared(name string) bool {
+	switch name {
+	case queryversion.EdgeAccount:
+		return m.clearedaccount
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *QueryVersionMutation) ClearEdge(name string) error {
+	switch name {
+	case queryversion.EdgeAccount:
+		m.ClearAccount()
+		return nil
+	}
+	return fmt.Errorf("unknown QueryVersion unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *QueryVersionMutation) ResetEdge(name string) error {
+	switch name {
+	case queryversion.EdgeAccount:
+		m.ResetAccount()
+		return nil
+	}
+	return fmt.Errorf("unknown QueryVersion edge %s", name)
+}
+
 // ReleaseMutation represents an operation that mutates the Release nodes in the graph.
 type ReleaseMutation struct {
 	config
@@ -16581,6 +17423,897 @@ func (m *ReleaseMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown Release edge %s", name)
+}
+
+// SavedQueryMutation represents an operation that mutates the SavedQuery nodes in the graph.
+type SavedQueryMutation struct {
+	config
+	op             Op
+	typ            string
+	id             *int
+	name           *string
+	hash           *string
+	description    *string
+	public         *bool
+	token_hash     *string
+	broken_reason  *string
+	notify_owner   *bool
+	created_at     *time.Time
+	updated_at     *time.Time
+	clearedFields  map[string]struct{}
+	account        *int
+	clearedaccount bool
+	done           bool
+	oldValue       func(context.Context) (*SavedQuery, error)
+	predicates     []predicate.SavedQuery
+}
+
+var _ ent.Mutation = (*SavedQueryMutation)(nil)
+
+// savedqueryOption allows management of the mutation configuration using functional options.
+type savedqueryOption func(*SavedQueryMutation)
+
+// newSavedQueryMutation creates new mutation for the SavedQuery entity.
+func newSavedQueryMutation(c config, op Op, opts ...savedqueryOption) *SavedQueryMutation {
+	m := &SavedQueryMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSavedQuery,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSavedQueryID sets the ID field of the mutation.
+func withSavedQueryID(id int) savedqueryOption {
+	return func(m *SavedQueryMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *SavedQuery
+		)
+		m.oldValue = func(ctx context.Context) (*SavedQuery, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().SavedQuery.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSavedQuery sets the old SavedQuery of the mutation.
+func withSavedQuery(node *SavedQuery) savedqueryOption {
+	return func(m *SavedQueryMutation) {
+		m.oldValue = func(context.Context) (*SavedQuery, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SavedQueryMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SavedQueryMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SavedQueryMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SavedQueryMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().SavedQuery.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetAccountID sets the "account_id" field.
+func (m *SavedQueryMutation) SetAccountID(i int) {
+	m.account = &i
+}
+
+// AccountID returns the value of the "account_id" field in the mutation.
+func (m *SavedQueryMutation) AccountID() (r int, exists bool) {
+	v := m.account
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAccountID returns the old "account_id" field's value of the SavedQuery entity.
+// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedQueryMutation) OldAccountID(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAccountID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAccountID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAccountID: %w", err)
+	}
+	return oldValue.AccountID, nil
+}
+
+// ResetAccountID resets all changes to the "account_id" field.
+func (m *SavedQueryMutation) ResetAccountID() {
+	m.account = nil
+}
+
+// SetName sets the "name" field.
+func (m *SavedQueryMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *SavedQueryMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the SavedQuery entity.
+// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedQueryMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *SavedQueryMutation) ResetName() {
+	m.name = nil
+}
+
+// SetHash sets the "hash" field.
+func (m *SavedQueryMutation) SetHash(s string) {
+	m.hash = &s
+}
+
+// Hash returns the value of the "hash" field in the mutation.
+func (m *SavedQueryMutation) Hash() (r string, exists bool) {
+	v := m.hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHash returns the old "hash" field's value of the SavedQuery entity.
+// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedQueryMutation) OldHash(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHash: %w", err)
+	}
+	return oldValue.Hash, nil
+}
+
+// ResetHash resets all changes to the "hash" field.
+func (m *SavedQueryMutation) ResetHash() {
+	m.hash = nil
+}
+
+// SetDescription sets the "description" field.
+func (m *SavedQueryMutation) SetDescription(s string) {
+	m.description = &s
+}
+
+// Description returns the value of the "description" field in the mutation.
+func (m *SavedQueryMutation) Description() (r string, exists bool) {
+	v := m.description
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDescription returns the old "description" field's value of the SavedQuery entity.
+// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedQueryMutation) OldDescription(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDescription is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDescription requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDescription: %w", err)
+	}
+	return oldValue.Description, nil
+}
+
+// ResetDescription resets all changes to the "description" field.
+func (m *SavedQueryMutation) ResetDescription() {
+	m.description = nil
+}
+
+// SetPublic sets the "public" field.
+func (m *SavedQueryMutation) SetPublic(b bool) {
+	m.public = &b
+}
+
+// Public returns the value of the "public" field in the mutation.
+func (m *SavedQueryMutation) Public() (r bool, exists bool) {
+	v := m.public
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPublic returns the old "public" field's value of the SavedQuery entity.
+// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedQueryMutation) OldPublic(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPublic is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPublic requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPublic: %w", err)
+	}
+	return oldValue.Public, nil
+}
+
+// ResetPublic resets all changes to the "public" field.
+func (m *SavedQueryMutation) ResetPublic() {
+	m.public = nil
+}
+
+// SetTokenHash sets the "token_hash" field.
+func (m *SavedQueryMutation) SetTokenHash(s string) {
+	m.token_hash = &s
+}
+
+// TokenHash returns the value of the "token_hash" field in the mutation.
+func (m *SavedQueryMutation) TokenHash() (r string, exists bool) {
+	v := m.token_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTokenHash returns the old "token_hash" field's value of the SavedQuery entity.
+// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedQueryMutation) OldTokenHash(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTokenHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTokenHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTokenHash: %w", err)
+	}
+	return oldValue.TokenHash, nil
+}
+
+// ClearTokenHash clears the value of the "token_hash" field.
+func (m *SavedQueryMutation) ClearTokenHash() {
+	m.token_hash = nil
+	m.clearedFields[savedquery.FieldTokenHash] = struct{}{}
+}
+
+// TokenHashCleared returns if the "token_hash" field was cleared in this mutation.
+func (m *SavedQueryMutation) TokenHashCleared() bool {
+	_, ok := m.clearedFields[savedquery.FieldTokenHash]
+	return ok
+}
+
+// ResetTokenHash resets all changes to the "token_hash" field.
+func (m *SavedQueryMutation) ResetTokenHash() {
+	m.token_hash = nil
+	delete(m.clearedFields, savedquery.FieldTokenHash)
+}
+
+// SetBrokenReason sets the "broken_reason" field.
+func (m *SavedQueryMutation) SetBrokenReason(s string) {
+	m.broken_reason = &s
+}
+
+// BrokenReason returns the value of the "broken_reason" field in the mutation.
+func (m *SavedQueryMutation) BrokenReason() (r string, exists bool) {
+	v := m.broken_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBrokenReason returns the old "broken_reason" field's value of the SavedQuery entity.
+// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedQueryMutation) OldBrokenReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBrokenReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBrokenReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBrokenReason: %w", err)
+	}
+	return oldValue.BrokenReason, nil
+}
+
+// ResetBrokenReason resets all changes to the "broken_reason" field.
+func (m *SavedQueryMutation) ResetBrokenReason() {
+	m.broken_reason = nil
+}
+
+// SetNotifyOwner sets the "notify_owner" field.
+func (m *SavedQueryMutation) SetNotifyOwner(b bool) {
+	m.notify_owner = &b
+}
+
+// NotifyOwner returns the value of the "notify_owner" field in the mutation.
+func (m *SavedQueryMutation) NotifyOwner() (r bool, exists bool) {
+	v := m.notify_owner
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNotifyOwner returns the old "notify_owner" field's value of the SavedQuery entity.
+// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedQueryMutation) OldNotifyOwner(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNotifyOwner is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNotifyOwner requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNotifyOwner: %w", err)
+	}
+	return oldValue.NotifyOwner, nil
+}
+
+// ResetNotifyOwner resets all changes to the "notify_owner" field.
+func (m *SavedQueryMutation) ResetNotifyOwner() {
+	m.notify_owner = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *SavedQueryMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *SavedQueryMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the SavedQuery entity.
+// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedQueryMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *SavedQueryMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *SavedQueryMutation) SetUpdatedAt(t time.Time) {
+	m.updated_at = &t
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *SavedQueryMutation) UpdatedAt() (r time.Time, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the SavedQuery entity.
+// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedQueryMutation) OldUpdatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *SavedQueryMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+}
+
+// ClearAccount clears the "account" edge to the Account entity.
+func (m *SavedQueryMutation) ClearAccount() {
+	m.clearedaccount = true
+	m.clearedFields[savedquery.FieldAccountID] = struct{}{}
+}
+
+// AccountCleared reports if the "account" edge to the Account entity was cleared.
+func (m *SavedQueryMutation) AccountCleared() bool {
+	return m.clearedaccount
+}
+
+// AccountIDs returns the "account" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// AccountID instead. It exists only for internal usage by the builders.
+func (m *SavedQueryMutation) AccountIDs() (ids []int) {
+	if id := m.account; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetAccount resets all changes to the "account" edge.
+func (m *SavedQueryMutation) ResetAccount() {
+	m.account = nil
+	m.clearedaccount = false
+}
+
+// Where appends a list predicates to the SavedQueryMutation builder.
+func (m *SavedQueryMutation) Where(ps ...predicate.SavedQuery) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SavedQueryMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SavedQueryMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.SavedQuery, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SavedQueryMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SavedQueryMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (SavedQuery).
+func (m *SavedQueryMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SavedQueryMutation) Fields() []string {
+	fields := make([]string, 0, 10)
+	if m.account != nil {
+		fields = append(fields, savedquery.FieldAccountID)
+	}
+	if m.name != nil {
+		fields = append(fields, savedquery.FieldName)
+	}
+	if m.hash != nil {
+		fields = append(fields, savedquery.FieldHash)
+	}
+	if m.description != nil {
+		fields = append(fields, savedquery.FieldDescription)
+	}
+	if m.public != nil {
+		fields = append(fields, savedquery.FieldPublic)
+	}
+	if m.token_hash != nil {
+		fields = append(fields, savedquery.FieldTokenHash)
+	}
+	if m.broken_reason != nil {
+		fields = append(fields, savedquery.FieldBrokenReason)
+	}
+	if m.notify_owner != nil {
+		fields = append(fields, savedquery.FieldNotifyOwner)
+	}
+	if m.created_at != nil {
+		fields = append(fields, savedquery.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, savedquery.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SavedQueryMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case savedquery.FieldAccountID:
+		return m.AccountID()
+	case savedquery.FieldName:
+		return m.Name()
+	case savedquery.FieldHash:
+		return m.Hash()
+	case savedquery.FieldDescription:
+		return m.Description()
+	case savedquery.FieldPublic:
+		return m.Public()
+	case savedquery.FieldTokenHash:
+		return m.TokenHash()
+	case savedquery.FieldBrokenReason:
+		return m.BrokenReason()
+	case savedquery.FieldNotifyOwner:
+		return m.NotifyOwner()
+	case savedquery.FieldCreatedAt:
+		return m.CreatedAt()
+	case savedquery.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SavedQueryMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case savedquery.FieldAccountID:
+		return m.OldAccountID(ctx)
+	case savedquery.FieldName:
+		return m.OldName(ctx)
+	case savedquery.FieldHash:
+		return m.OldHash(ctx)
+	case savedquery.FieldDescription:
+		return m.OldDescription(ctx)
+	case savedquery.FieldPublic:
+		return m.OldPublic(ctx)
+	case savedquery.FieldTokenHash:
+		return m.OldTokenHash(ctx)
+	case savedquery.FieldBrokenReason:
+		return m.OldBrokenReason(ctx)
+	case savedquery.FieldNotifyOwner:
+		return m.OldNotifyOwner(ctx)
+	case savedquery.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case savedquery.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown SavedQuery field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SavedQueryMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case savedquery.FieldAccountID:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAccountID(v)
+		return nil
+	case savedquery.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case savedquery.FieldHash:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHash(v)
+		return nil
+	case savedquery.FieldDescription:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDescription(v)
+		return nil
+	case savedquery.FieldPublic:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPublic(v)
+		return nil
+	case savedquery.FieldTokenHash:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTokenHash(v)
+		return nil
+	case savedquery.FieldBrokenReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBrokenReason(v)
+		return nil
+	case savedquery.FieldNotifyOwner:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNotifyOwner(v)
+		return nil
+	case savedquery.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case savedquery.FieldUpdatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SavedQuery field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SavedQueryMutation) AddedFields() []string {
+	var fields []string
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SavedQueryMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SavedQueryMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown SavedQuery numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SavedQueryMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(savedquery.FieldTokenHash) {
+		fields = append(fields, savedquery.FieldTokenHash)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SavedQueryMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SavedQueryMutation) ClearField(name string) error {
+	switch name {
+	case savedquery.FieldTokenHash:
+		m.ClearTokenHash()
+		return nil
+	}
+	return fmt.Errorf("unknown SavedQuery nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SavedQueryMutation) ResetField(name string) error {
+	switch name {
+	case savedquery.FieldAccountID:
+		m.ResetAccountID()
+		return nil
+	case savedquery.FieldName:
+		m.ResetName()
+		return nil
+	case savedquery.FieldHash:
+		m.ResetHash()
+		return nil
+	case savedquery.FieldDescription:
+		m.ResetDescription()
+		return nil
+	case savedquery.FieldPublic:
+		m.ResetPublic()
+		return nil
+	case savedquery.FieldTokenHash:
+		m.ResetTokenHash()
+		return nil
+	case savedquery.FieldBrokenReason:
+		m.ResetBrokenReason()
+		return nil
+	case savedquery.FieldNotifyOwner:
+		m.ResetNotifyOwner()
+		return nil
+	case savedquery.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case savedquery.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown SavedQuery field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SavedQueryMutation) AddedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.account != nil {
+		edges = append(edges, savedquery.EdgeAccount)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SavedQueryMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case savedquery.EdgeAccount:
+		if id := m.account; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SavedQueryMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 1)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SavedQueryMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SavedQueryMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.clearedaccount {
+		edges = append(edges, savedquery.EdgeAccount)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SavedQueryMutation) EdgeCleared(name string) bool {
+	switch name {
+	case savedquery.EdgeAccount:
+		return m.clearedaccount
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SavedQueryMutation) ClearEdge(name string) error {
+	switch name {
+	case savedquery.EdgeAccount:
+		m.ClearAccount()
+		return nil
+	}
+	return fmt.Errorf("unknown SavedQuery unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SavedQueryMutation) ResetEdge(name string) error {
+	switch name {
+	case savedquery.EdgeAccount:
+		m.ResetAccount()
+		return nil
+	}
+	return fmt.Errorf("unknown SavedQuery edge %s", name)
 }
 
 // SecretMutation represents an operation that mutates the Secret nodes in the graph.

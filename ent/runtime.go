@@ -20,7 +20,9 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/ent/pricechange"
 	"palmares/ent/pricechangeversion"
+	"palmares/ent/queryversion"
 	"palmares/ent/release"
+	"palmares/ent/savedquery"
 	"palmares/ent/schema"
 	"palmares/ent/secret"
 	"palmares/ent/section"
@@ -56,11 +58,11 @@ func init() {
 	// account.DefaultPlanByHand holds the default value on creation for the plan_by_hand field.
 	account.DefaultPlanByHand = accountDescPlanByHand.Default.(bool)
 	// accountDescCreatedAt is the schema descriptor for created_at field.
-	accountDescCreatedAt := accountFields[3].Descriptor()
+	accountDescCreatedAt := accountFields[4].Descriptor()
 	// account.DefaultCreatedAt holds the default value on creation for the created_at field.
 	account.DefaultCreatedAt = accountDescCreatedAt.Default.(func() time.Time)
 	// accountDescCarriedRequests is the schema descriptor for carried_requests field.
-	accountDescCarriedRequests := accountFields[5].Descriptor()
+	accountDescCarriedRequests := accountFields[6].Descriptor()
 	// account.DefaultCarriedRequests holds the default value on creation for the carried_requests field.
 	account.DefaultCarriedRequests = accountDescCarriedRequests.Default.(int)
 	attemptFields := schema.Attempt{}.Fields()
@@ -321,6 +323,20 @@ func init() {
 	pricechangeversionDescSinceRelease := pricechangeversionFields[9].Descriptor()
 	// pricechangeversion.DefaultSinceRelease holds the default value on creation for the since_release field.
 	pricechangeversion.DefaultSinceRelease = pricechangeversionDescSinceRelease.Default.(int)
+	queryversionFields := schema.QueryVersion{}.Fields()
+	_ = queryversionFields
+	// queryversionDescHash is the schema descriptor for hash field.
+	queryversionDescHash := queryversionFields[0].Descriptor()
+	// queryversion.HashValidator is a validator for the "hash" field. It is called by the builders before save.
+	queryversion.HashValidator = queryversionDescHash.Validators[0].(func(string) error)
+	// queryversionDescText is the schema descriptor for text field.
+	queryversionDescText := queryversionFields[2].Descriptor()
+	// queryversion.TextValidator is a validator for the "text" field. It is called by the builders before save.
+	queryversion.TextValidator = queryversionDescText.Validators[0].(func(string) error)
+	// queryversionDescCreatedAt is the schema descriptor for created_at field.
+	queryversionDescCreatedAt := queryversionFields[4].Descriptor()
+	// queryversion.DefaultCreatedAt holds the default value on creation for the created_at field.
+	queryversion.DefaultCreatedAt = queryversionDescCreatedAt.Default.(func() time.Time)
 	releaseFields := schema.Release{}.Fields()
 	_ = releaseFields
 	// releaseDescImportedAt is the schema descriptor for imported_at field.
@@ -335,6 +351,36 @@ func init() {
 	releaseDescID := releaseFields[0].Descriptor()
 	// release.IDValidator is a validator for the "id" field. It is called by the builders before save.
 	release.IDValidator = releaseDescID.Validators[0].(func(int) error)
+	savedqueryFields := schema.SavedQuery{}.Fields()
+	_ = savedqueryFields
+	// savedqueryDescName is the schema descriptor for name field.
+	savedqueryDescName := savedqueryFields[1].Descriptor()
+	// savedquery.NameValidator is a validator for the "name" field. It is called by the builders before save.
+	savedquery.NameValidator = savedqueryDescName.Validators[0].(func(string) error)
+	// savedqueryDescHash is the schema descriptor for hash field.
+	savedqueryDescHash := savedqueryFields[2].Descriptor()
+	// savedquery.HashValidator is a validator for the "hash" field. It is called by the builders before save.
+	savedquery.HashValidator = savedqueryDescHash.Validators[0].(func(string) error)
+	// savedqueryDescDescription is the schema descriptor for description field.
+	savedqueryDescDescription := savedqueryFields[3].Descriptor()
+	// savedquery.DefaultDescription holds the default value on creation for the description field.
+	savedquery.DefaultDescription = savedqueryDescDescription.Default.(string)
+	// savedqueryDescBrokenReason is the schema descriptor for broken_reason field.
+	savedqueryDescBrokenReason := savedqueryFields[6].Descriptor()
+	// savedquery.DefaultBrokenReason holds the default value on creation for the broken_reason field.
+	savedquery.DefaultBrokenReason = savedqueryDescBrokenReason.Default.(string)
+	// savedqueryDescNotifyOwner is the schema descriptor for notify_owner field.
+	savedqueryDescNotifyOwner := savedqueryFields[7].Descriptor()
+	// savedquery.DefaultNotifyOwner holds the default value on creation for the notify_owner field.
+	savedquery.DefaultNotifyOwner = savedqueryDescNotifyOwner.Default.(bool)
+	// savedqueryDescCreatedAt is the schema descriptor for created_at field.
+	savedqueryDescCreatedAt := savedqueryFields[8].Descriptor()
+	// savedquery.DefaultCreatedAt holds the default value on creation for the created_at field.
+	savedquery.DefaultCreatedAt = savedqueryDescCreatedAt.Default.(func() time.Time)
+	// savedqueryDescUpdatedAt is the schema descriptor for updated_at field.
+	savedqueryDescUpdatedAt := savedqueryFields[9].Descriptor()
+	// savedquery.DefaultUpdatedAt holds the default value on creation for the updated_at field.
+	savedquery.DefaultUpdatedAt = savedqueryDescUpdatedAt.Default.(func() time.Time)
 	secretFields := schema.Secret{}.Fields()
 	_ = secretFields
 	// secretDescID is the schema descriptor for id field.

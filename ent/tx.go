@@ -50,8 +50,12 @@ type Tx struct {
 	PriceChange *PriceChangeClient
 	// PriceChangeVersion is the client for interacting with the PriceChangeVersion builders.
 	PriceChangeVersion *PriceChangeVersionClient
+	// QueryVersion is the client for interacting with the QueryVersion builders.
+	QueryVersion *QueryVersionClient
 	// Release is the client for interacting with the Release builders.
 	Release *ReleaseClient
+	// SavedQuery is the client for interacting with the SavedQuery builders.
+	SavedQuery *SavedQueryClient
 	// Secret is the client for interacting with the Secret builders.
 	Secret *SecretClient
 	// Section is the client for interacting with the Section builders.
@@ -215,7 +219,9 @@ func (tx *Tx) init() {
 	tx.Minute = NewMinuteClient(tx.config)
 	tx.PriceChange = NewPriceChangeClient(tx.config)
 	tx.PriceChangeVersion = NewPriceChangeVersionClient(tx.config)
+	tx.QueryVersion = NewQueryVersionClient(tx.config)
 	tx.Release = NewReleaseClient(tx.config)
+	tx.SavedQuery = NewSavedQueryClient(tx.config)
 	tx.Secret = NewSecretClient(tx.config)
 	tx.Section = NewSectionClient(tx.config)
 	tx.SectionVersion = NewSectionVersionClient(tx.config)

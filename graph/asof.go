@@ -53,11 +53,15 @@ func isDay(text string) bool {
 
 const asOfDirective = "asOf"
 
-// asOfOperation returns what the @asOf directive of an operation selects.
-func asOfOperation(op *ast.OperationDefinition, variables map[string]any) (asOf AsOf, err error) {
+// asOfOperation returns what the @asOf directive of an operation selects, or
+// what was requested for an operation without one.
+func asOfOperation(op *ast.OperationDefinition, variables map[string]any, requested AsOf) (asOf AsOf, err error) {
 	directive := op.Directives.ForName(asOfDirective)
 	if directive == nil {
-		return asOf, nil
+		return requested, nil
+	}
+	if !requested.isNewest() {
+		return asOf, problem.New(problem.BadInput, "as_of cannot be used here: the query selects its release with @asOf.")
 	}
 	arguments := directive.ArgumentMap(variables)
 	release, hasRelease := wholeNumber(arguments["release"])

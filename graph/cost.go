@@ -64,10 +64,10 @@ func (c cost) plus(other cost) cost {
 }
 
 // price returns the cost of an operation, and the pricer with what it found.
-func price(op *ast.OperationDefinition, vars map[string]any, catalog catalogSize) (int, *pricer) {
+func price(op *ast.OperationDefinition, vars map[string]any, catalog catalogSize, asOf AsOf) (int, *pricer) {
 	p := &pricer{catalog: catalog, vars: vars, fragments: map[pricedFragment]cost{}}
 	total := p.selections(op.SelectionSet, 1)
-	if op.Directives.ForName(asOfDirective) != nil {
+	if !asOf.isNewest() {
 		total.work = addCapped(total.work, p.scaled(earlierWork))
 	}
 	return addCapped(total.fields, total.work), p

@@ -33,12 +33,13 @@ var Schema = sync.OnceValue(func() *ast.Schema {
 	return &schema
 })
 
-// Operation is one of the server's own operations, such as that of a REST
-// route. It is validated once and exempt from the limits for callers.
+// Operation is an operation that is validated once: one of the server's own,
+// such as that of a REST route, or a query that a caller saved.
 type Operation struct {
 	Text     string
 	document document
 	needsKey bool
+	limited  bool    // the limits for callers apply
 	lookup   *lookup // nil if it is not one
 }
 
@@ -54,10 +55,40 @@ func NewOperation(text string) (*Operation, error) {
 	if errs := validator.ValidateWithRules(Schema(), doc, allRules); len(errs) > 0 {
 		return nil, errs
 	}
-	_, found := price(doc.Operations[0], nil, catalogSize{})
+	_, found := price(doc.Operations[0], nil, catalogSize{}, AsOf{})
 	valid := newDocument(doc, text)
-	return &Operation{text, *valid, found.needsKey, newLookup(valid)}, nil
+	return &Operation{Text: text, document: *valid, needsKey: found.needsKey, lookup: newLookup(valid)}, nil
 }
+
+// NewQuery validates a caller's document with one query, which reads the
+// catalog, within the limits for callers.
+func (e *Executor) NewQuery(text string) (*Operation, error) {
+	doc, errs := e.documents.get(text)
+	if len(errs) > 0 {
+		message := errs[0].Message
+		if at := errs[0].Locations; len(at) > 0 {
+			message = fmt.Sprintf("Line %d: %s", at[0].Line, message)
+		}
+		return nil, problem.New(problem.BadInput, "%s", message)
+	}
+	op := doc.Operations[0]
+	switch {
+	case len(doc.Operations) > 1:
+		return nil, problem.New(problem.BadInput, "The document has %d operations; it must have one.", len(doc.Operations))
+	case op.Operation != ast.Query:
+		return nil, problem.New(problem.BadInput, "The document must contain a query (got a %s).", op.Operation)
+	case !readsCatalog(op):
+		return nil, problem.New(problem.BadInput, "The query reads only the schema; it must read the catalog.")
+	}
+	_, found := price(op, nil, catalogSize{}, AsOf{})
+	return &Operation{Text: text, document: *doc, needsKey: found.needsKey, limited: true}, nil
+}
+
+// RequiresKey reports whether only callers with a key may execute it.
+func (o *Operation) RequiresKey() bool { return o.needsKey }
+
+// Weight returns the memory that it takes, in bytes.
+func (o *Operation) Weight() int { return len(o.Text) + o.document.tokens*tokenWeight }
 
 // Definition returns the parsed operation.
 func (o *Operation) Definition() *ast.OperationDefinition { return o.document.Operations[0] }

@@ -79,9 +79,12 @@ type Request struct {
 	OperationName string
 	Operation     *Operation
 	Variables     map[string]any
-	AsOf          AsOf  // for the server's own operations; callers use @asOf
+	AsOf          AsOf  // for operations without @asOf
 	Scan          *Scan // of the pages of a list; nil for a single execution
 }
+
+// fromCaller reports whether the limits for callers apply.
+func (r Request) fromCaller() bool { return r.Operation == nil || r.Operation.limited }
 
 // Result is the result of an operation.
 type Result struct {
@@ -148,7 +151,7 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Result {
 		return e.execute(ctx, req)
 	}
 	name := "graphql" // callers' names are unbounded
-	if req.Operation != nil {
+	if !req.fromCaller() {
 		name = req.Operation.Definition().Name
 	}
 	ctx, end := e.config.Trace(ctx, name)
@@ -179,7 +182,7 @@ func (e *Executor) execute(ctx context.Context, req Request) *Result {
 	case op.Operation.Operation == ast.Subscription:
 		return e.reject(ctx, errorList(errNotAStream))
 	}
-	return e.run(ctx, op, req.Operation == nil)
+	return e.run(ctx, op, req.fromCaller())
 }
 
 // preparedOperation is a valid operation with its cost.
@@ -208,12 +211,12 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 		return nil, e.reject(ctx, errorList(problem.New(problem.BadInput, "The variables do not match the operation.")))
 	}
 	cost, asOf := 0, req.AsOf
-	if req.Operation == nil {
-		if asOf, err = asOfOperation(op, withDefaults); err != nil {
+	if req.fromCaller() {
+		if asOf, err = asOfOperation(op, withDefaults, req.AsOf); err != nil {
 			return nil, e.reject(ctx, errorList(problem.Of(err)))
 		}
 		var found *pricer
-		cost, found = price(op, withDefaults, catalogSize{e.config.Tools(), e.index.Load().readable()})
+		cost, found = price(op, withDefaults, catalogSize{e.config.Tools(), e.index.Load().readable()}, asOf)
 		switch limit := e.config.Limits.Cost; {
 		case found.nullArgument != "":
 			p = problem.New(problem.BadInput, "%s must not be null.", found.nullArgument)
@@ -230,7 +233,9 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 		rejection.Cost = cost
 		return nil, rejection
 	}
-	e.documents.cache(doc)
+	if req.Operation == nil {
+		e.documents.cache(doc)
+	}
 	return &preparedOperation{document: doc, variables: variables, asOf: asOf, scan: req.Scan, cost: cost, OperationContext: &graphql.OperationContext{
 		RawQuery: req.Query, OperationName: req.OperationName, Variables: withDefaults, Doc: doc.QueryDocument, Operation: op, Extensions: doc.extensions,
 		RecoverFunc: recoverPanic, ResolverMiddleware: lockReader, RootResolverMiddleware: limitResponse,

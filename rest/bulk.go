@@ -20,6 +20,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/table"
 )
 
 const (
@@ -143,11 +144,11 @@ func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsO
 		return err
 	}
 	if req.variables[formatName] == formatCSV {
-		table := newCSVWriter(to, req.columns, req.variables[dialectName] == dialectExcelFR)
-		if err := table.writeHeader(); err != nil {
+		rows := table.NewWriter(to, req.columns, req.variables[dialectName] == dialectExcelFR)
+		if err := rows.WriteHeader(); err != nil {
 			return err
 		}
-		write = table.writeRow
+		write = rows.WriteRow
 	}
 	scan := &graph.Scan{}
 	for page, written := 1, 0; written < total; page++ {

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"palmares/graph"
+	"palmares/internal/core/params"
 )
 
 //go:embed examples
@@ -38,13 +39,52 @@ func Describe(cfg Config) ([]byte, error) {
 	return describe(endpoints, cfg, demoSlugs)
 }
 
+// Query is a query that is served at a path of its own, with its parameters and
+// the operation's variables of the same names.
+type Query struct {
+	Path, ID, Summary, Details string
+	Parameters                 []Parameter
+	Operation                  *graph.Operation
+	// Body are the fields from the root of the result down to the response body;
+	// none if it is the whole result.
+	Body []*ast.Field
+}
+
+// Parameter is a query parameter with its description.
+type Parameter struct {
+	params.Param
+	Description string
+}
+
+// DescribeQueries returns an OpenAPI document of queries, like that of the REST
+// API. Fragments are not components, because each query has its own.
+func DescribeQueries(cfg Config, title, description string, queries []Query) ([]byte, error) {
+	var endpoints []*endpoint
+	for _, q := range queries {
+		e := &endpoint{
+			route:    route{path: q.Path, id: q.ID, summary: q.Summary, details: q.Details, requiresKey: q.Operation.RequiresKey(), pinned: true},
+			segments: strings.Split(q.Path, "/"), operation: q.Operation, deprecation: q.Operation.Deprecation(), saved: &q,
+		}
+		for _, p := range q.Parameters {
+			e.parameters = append(e.parameters, parameter{name: p.Name, description: p.Description, Param: p.Param})
+		}
+		e.parameters = append(e.parameters, asOf)
+		endpoints = append(endpoints, e)
+	}
+	return describeAs(title, description, endpoints, cfg, nil)
+}
+
 func describe(endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, error) {
+	return describeAs(cfg.ServiceName, introduction(cfg), endpoints, cfg, slugs)
+}
+
+func describeAs(title, description string, endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, error) {
 	fill := strings.NewReplacer("{{cacheControl}}", graph.CacheControl, "{{vary}}", vary, "{{keyRequired}}", keyRequired(cfg))
 	var components map[string]jsontext.Value
 	if err := json.Unmarshal([]byte(fill.Replace(componentsFile)), &components); err != nil {
 		return nil, err
 	}
-	schemas := &schemas{model: graph.Schema()}
+	schemas := &schemas{model: graph.Schema(), inline: len(endpoints) == 0 || endpoints[0].saved != nil}
 	var paths object
 	var tags []object
 	described := map[string]bool{}
@@ -52,15 +92,19 @@ func describe(endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, er
 		paths.add(e.path, object{{"get", e.describe(schemas, cfg.PublicURL, slugs)}})
 		if tag := e.tag(); !described[tag] {
 			described[tag] = true
-			tags = append(tags, object{{"name", tag}, {"description", e.summary + "."}})
+			description := e.summary + "."
+			if e.saved != nil {
+				description = "Saved queries of " + tag + "."
+			}
+			tags = append(tags, object{{"name", tag}, {"description", description}})
 		}
 	}
 	document := object{
 		{"openapi", "3.0.3"},
 		{"info", object{
-			{"title", cfg.ServiceName},
+			{"title", title},
 			{"version", "1.0.0"},
-			{"description", introduction(cfg)},
+			{"description", description},
 			{"contact", object{{"name", cfg.ServiceName}, {"url", cfg.ServiceURL}}},
 			{"license", object{{"name", "Free to reuse with the credit line"}, {"url", cfg.ServiceURL}}},
 		}},
@@ -105,10 +149,16 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 	if sentence := e.ownDeprecation.String(); sentence != "" {
 		details = "**" + sentence + "** " + details
 	}
+	body := func() object { return s.body(e.operation) }
+	if e.saved == nil {
+		details += "\n\n[Open in the GraphQL explorer](" + publicURL + ExplorerPath(e.examplePath(slugs)) + ")"
+	} else {
+		body = func() object { return s.bodyAt(e.operation, e.saved.Body) }
+	}
 	operation := object{
 		{"operationId", e.id},
 		{"summary", e.summary},
-		{"description", details + "\n\n[Open in the GraphQL explorer](" + publicURL + ExplorerPath(e.examplePath(slugs)) + ")"},
+		{"description", details},
 		{"tags", []string{e.tag()}},
 	}
 	if e.ownDeprecation != nil {
@@ -130,7 +180,7 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 		}
 	}
 	operation.add("parameters", append(parameters, object{{"$ref", "#/components/parameters/If-None-Match"}}))
-	operation.add("responses", e.describeResponses(s.body(e.operation)))
+	operation.add("responses", e.describeResponses(body()))
 	operation.add("x-graphql", object{{"query", e.operation.Text}, {"variables", variables}})
 	return operation
 }
@@ -152,15 +202,20 @@ func (e *endpoint) describeResponses(body object) object {
 		content.add("example", jsontext.Value(example))
 	}
 	contents := object{{"application/json", content}}
+	if e.saved != nil {
+		for _, contentType := range []string{"text/csv", "application/x-ndjson"} {
+			contents.add(contentType, object{{"schema", object{{"type", "string"}}}})
+		}
+	}
 	if e.bulk {
 		contents.add("text/csv", object{{"schema", object{{"type", "string"},
-			{"description", "With `format=csv`: a header row and a row for each item. The columns are " + columnNames(e.columns) + ". `null` is an empty cell. A text that a spreadsheet would run as a formula has an apostrophe before it."}}}})
+			{"description", "With `format=csv`: a header row and a row for each item. The columns are " + quoted(e.columns) + ". `null` is an empty cell. A text that a spreadsheet would run as a formula has an apostrophe before it."}}}})
 		contents.add("application/x-ndjson", object{{"schema", object{{"type", "string"},
 			{"description", "With `format=ndjson`: a line for each item, which has the same fields as in `data`."}}}})
 	}
 	responses := object{
 		{"200", object{
-			{"description", e.summary + "."},
+			{"description", strings.TrimSuffix(e.summary, ".") + "."},
 			{"headers", described},
 			{"content", contents},
 		}},
@@ -178,25 +233,34 @@ func (e *endpoint) describeResponses(body object) object {
 	return responses
 }
 
-// columnNames lists the columns of a table.
-func columnNames(columns []string) string { return "`" + strings.Join(columns, "`, `") + "`" }
-
 func (p parameter) describe(s *schemas, exampleSlug string) object {
 	described := object{{"name", p.name}, {"in", "query"}, {"description", p.description}}
 	if p.inPath {
 		described = object{{"name", p.name}, {"in", "path"}, {"description", p.description}, {"required", true}, {"example", exampleSlug}}
 	}
+	if p.Required && !p.inPath {
+		described.add("required", true)
+	}
 	var schema object
 	switch {
+	case p.Repeats:
+		item := p
+		item.Repeats, item.Required, item.Default = false, false, nil
+		items, _ := item.describe(s, "").get("schema").(object)
+		schema = object{{"type", "array"}, {"items", items}}
 	case p.list:
 		schema = object{{"type", "array"}, {"items", object{{"type", "string"}, {"enum", p.Values}}}, {"minItems", 1}}
 		described.add("explode", false)
 	case p.Values != nil && p.Kind == "String":
 		// Not an enum: the reference fills in the first value of one.
 		schema = object{{"type", "string"}, {"pattern", "^(" + strings.Join(p.Values, "|") + ")$"}}
+	case p.Values != nil && s.inline: // each query has its own default
+		schema = object{{"type", "string"}, {"enum", p.Values}}
 	case p.Values != nil:
 		described.add("schema", s.enum(p.Kind, p.Values, p.Default))
 		return described
+	case p.Kind == "Boolean":
+		schema = object{{"type", "boolean"}}
 	case p.Kind == "Int":
 		schema = object{{"type", "integer"}, {"minimum", p.Min}, {"maximum", p.Max}}
 	case p.Kind == "Float":
@@ -239,6 +303,7 @@ func headerRefs(names []string) object {
 type schemas struct {
 	components object
 	model      *ast.Schema
+	inline     bool // fragments are not components
 }
 
 // descriptions replaces those of the GraphQL schema for components and their
@@ -304,14 +369,34 @@ func (s *schemas) body(operation *graph.Operation) object {
 	return s.object(typeName, root)
 }
 
+// bodyAt returns the schema of a part of an operation's result.
+func (s *schemas) bodyAt(operation *graph.Operation, path []*ast.Field) object {
+	if len(path) == 0 {
+		return s.object("Query", operation.Definition().SelectionSet)
+	}
+	schema := s.value(path[len(path)-1].Definition.Type, path[len(path)-1])
+	for _, f := range path[:len(path)-1] {
+		if f.Definition.Type.Elem != nil {
+			schema = object{{"type", "array"}, {"items", schema}}
+		}
+	}
+	if !path[0].Definition.Type.NonNull {
+		schema.add("nullable", true)
+	}
+	return schema
+}
+
 // field returns the schema of a field, with a description unless it is a
 // reference: OpenAPI 3.0 allows nothing beside a $ref.
 func (s *schemas) field(f *ast.Field) object {
 	schema := s.value(f.Definition.Type, f)
+	if s.inline && schema.has("$ref") && !f.Definition.Type.NonNull {
+		return object{{"allOf", []object{schema}}, {"nullable", true}}
+	}
 	if schema.has("$ref") {
 		return schema
 	}
-	if !f.Definition.Type.NonNull && f.SelectionSet == nil {
+	if !f.Definition.Type.NonNull && (f.SelectionSet == nil || s.inline) {
 		schema.add("nullable", true)
 	}
 	if !schema.has("description") {
@@ -385,6 +470,9 @@ func (s *schemas) enum(name string, values []string, preset any) object {
 // object returns the schema of a selection, or a reference if it is a single
 // fragment.
 func (s *schemas) object(typeName string, set ast.SelectionSet) object {
+	if s.inline {
+		return s.expanded(typeName, set)
+	}
 	if spread, ok := set[0].(*ast.FragmentSpread); ok && len(set) == 1 {
 		fragment := spread.Definition
 		return s.add(fragment.Name, func() object { return s.object(fragment.TypeCondition, fragment.SelectionSet) })
@@ -407,6 +495,23 @@ func (s *schemas) object(typeName string, set ast.SelectionSet) object {
 		{"type", "object"}, {"description", s.model.Types[typeName].Description},
 		{"required", required}, {"properties", properties},
 	}
+}
+
+// expanded returns the schema of a selection with its fragments expanded.
+func (s *schemas) expanded(typeName string, set ast.SelectionSet) object {
+	var required []string
+	var properties object
+	for _, f := range graph.Fields(set, typeName) {
+		if !f.Optional {
+			required = append(required, f.Alias)
+		}
+		properties.add(f.Alias, s.field(f.Field))
+	}
+	schema := object{{"type", "object"}, {"description", s.model.Types[typeName].Description}, {"properties", properties}}
+	if len(required) > 0 {
+		schema.add("required", required)
+	}
+	return schema
 }
 
 // object is a JSON object that keeps its members in order, so that readers
@@ -438,6 +543,15 @@ func (o object) text(name string) string {
 
 func (o object) has(name string) bool {
 	return slices.ContainsFunc(o, func(m member) bool { return m.name == name })
+}
+
+func (o object) get(name string) any {
+	for _, m := range o {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return nil
 }
 
 // MarshalJSONTo implements json.MarshalerTo.

@@ -128,6 +128,7 @@ type endpoint struct {
 	paginated bool     // by page number
 	resumable bool     // by cursor
 	columns   []string // of a list that can be downloaded
+	saved     *Query   // what it serves, if that is not a route
 	// ownDeprecation is that of the path, deprecation also that of its fields.
 	ownDeprecation, deprecation *graph.Deprecation
 }

@@ -21,6 +21,7 @@ import (
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/atom"
+	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
 	"palmares/rest"
 )
@@ -76,14 +77,20 @@ func (a *access) caller(r *http.Request) quota.Caller {
 func usesQuota(r *http.Request) bool {
 	path := r.URL.Path
 	return path == "/graphql" || path == "/api/embeddings" || strings.HasPrefix(path, "/api/embeddings/") ||
-		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath && path != rest.YAMLPath
+		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath && path != rest.YAMLPath ||
+		inSaved(path) && !saved.IsDocument(path)
 }
+
+// takesKey reports whether the response to a request depends on its key.
+func takesKey(r *http.Request) bool { return usesQuota(r) || saved.IsDocument(r.URL.Path) }
+
+func isSaved(r *http.Request) bool { return inSaved(r.URL.Path) }
 
 // allowsCORS reports whether web pages of other origins may read the response:
 // all of the API, and no personal page.
 func allowsCORS(r *http.Request) bool {
 	path := r.URL.Path
-	return inAPI(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath ||
+	return inAPI(path) || inSaved(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath ||
 		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath)
 }
 
@@ -128,7 +135,7 @@ const responseTimeout = 8 * time.Second
 // has its own limits and streams, nor to assets, which are in memory.
 func hasDeadline(r *http.Request) bool {
 	path := r.URL.Path
-	return path != "/graphql" && !inAPI(path) && !strings.HasPrefix(path, page.AssetsPath)
+	return path != "/graphql" && !inAPI(path) && !inSaved(path) && !strings.HasPrefix(path, page.AssetsPath)
 }
 
 // maxBody returns the maximum body size of a request; -1 leaves the check to

@@ -45,6 +45,7 @@ type commandLine struct {
 	Keys     keysCommand     `cmd:"" help:"Manage API keys."`
 	Billing  billingCommand  `cmd:"" help:"Set up Stripe and sync subscriptions."`
 	Webhooks webhooksCommand `cmd:"" help:"Manage webhook endpoints."`
+	Queries  queriesCommand  `cmd:"" help:"Manage saved queries."`
 	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document of the REST API."`
 	Migrate  migrateCommand  `cmd:"" help:"Show or apply database migrations."`
 	Backup   backupCommand   `cmd:"" help:"Back up the embedded database, even while a server uses it."`
@@ -104,8 +105,11 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term te
 	cfg := s.storeConfig()
 	var open func(context.Context, store.Config) (*store.Store, error)
 	switch name {
-	case "accounts", "keys", "billing", "webhooks":
+	case "accounts", "keys", "billing", "webhooks", "queries":
 		open = openMigrated
+		if command.Command() == "queries check" { // before an upgrade
+			open, cfg.MustExist = store.Open, true
+		}
 	case "migrate", "export", "releases", "history":
 		open, cfg.MustExist = store.Open, name != "migrate"
 	}
@@ -121,6 +125,13 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term te
 			return err
 		}
 		command.Bind(db, auth.NewAccounts(db), mailer, newBilling(s, db, mailer, log), newWebhooks(s, db, mailer, log))
+		if name == "queries" {
+			queries, err := newQueries(ctx, s, db, mailer, log)
+			if err != nil {
+				return err
+			}
+			command.Bind(queries)
+		}
 	}
 	return command.Run(s, term)
 }

@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/notify/atom"
 	"palmares/internal/ops/metrics"
+	"palmares/internal/transport/saved"
 	"palmares/internal/web/guide"
 	"palmares/internal/web/page"
 	"palmares/internal/web/site"
@@ -25,19 +26,26 @@ import (
 
 // routes dispatches requests to the handlers of the program.
 type routes struct {
-	mux *http.ServeMux
-	api *rest.Handler
+	mux   *http.ServeMux
+	api   *rest.Handler
+	saved *saved.Queries
 }
 
-// ServeHTTP passes API paths to the REST handler unchanged: the mux would
-// redirect unclean ones with a response that is not JSON.
+// ServeHTTP passes paths of the API and of saved queries to their handlers
+// unchanged: the mux would redirect unclean ones with a response that is not
+// JSON.
 func (r *routes) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	if inAPI(request.URL.Path) {
+	switch path := request.URL.Path; {
+	case inAPI(path):
 		r.api.ServeHTTP(w, request)
-		return
+	case inSaved(path):
+		r.saved.ServeHTTP(w, request)
+	default:
+		r.mux.ServeHTTP(w, request)
 	}
-	r.mux.ServeHTTP(w, request)
 }
+
+func inSaved(path string) bool { return strings.HasPrefix(path, saved.Path) }
 
 func inAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
 
@@ -73,6 +81,9 @@ func (p *program) routes() (*routes, error) {
 	p.graphql = graph.NewHandler(p.executor, p.cache)
 	p.graphql.ConfigureStreams(p.access.streams())
 	mux.Handle("/graphql", p.graphql)
+	for _, path := range []string{"{hash}", "{handle}/{name}", "{handle}/openapi.json"} { // for labels: see ServeHTTP
+		mux.Handle(saved.Path+path, p.saved)
+	}
 
 	mux.Handle(atom.Path, atom.New(atom.Config{
 		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
@@ -117,7 +128,19 @@ func (p *program) routes() (*routes, error) {
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
-	return &routes{mux, api}, nil
+	return &routes{mux, api, p.saved}, nil
+}
+
+// panels returns the explorer's dashboard panels, which are saved queries of the
+// service.
+func panels() (all []saved.BuiltIn) {
+	for _, example := range workbench.Examples {
+		if name, isPanel := strings.CutPrefix(example.Name, "panel-"); isPanel {
+			title := strings.TrimPrefix(example.Title, "Panel: ")
+			all = append(all, saved.BuiltIn{Name: name, Description: strings.ToUpper(title[:1]) + title[1:], Text: example.Query})
+		}
+	}
+	return all
 }
 
 // runPublic executes a query as anyone may send it.

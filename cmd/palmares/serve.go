@@ -22,6 +22,7 @@ import (
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
 	"palmares/internal/ops/tracing"
+	"palmares/internal/transport/saved"
 	"palmares/internal/web/status"
 )
 
@@ -73,6 +74,7 @@ type program struct {
 	access      *access
 	executor    *graph.Executor
 	graphql     *graph.Handler
+	saved       *saved.Queries
 	cache       *cache.Cache
 	services    *services
 	minutes     *status.Recorder
@@ -204,22 +206,30 @@ func (p *program) handler() (http.Handler, error) {
 		Catalog: p.store, Credit: p.settings.credit(), Limits: graph.Limits(p.settings.GraphQL), Log: p.log, Cache: p.cache, Trace: p.telemetry.operations(),
 		Healthy: func() bool { return p.minutes.HealthyFor(2 * p.settings.GraphQL.Time) }, Tools: func() int { return p.health.release.Load().ToolsTotal },
 	})
+	var err error
+	p.saved, err = saved.New(saved.Config{
+		Service: p.settings.rest(), Store: p.store, Executor: p.executor, Cache: p.cache, Mail: p.services.mail, Log: p.log, BuiltIn: panels(),
+	})
+	if err != nil {
+		return nil, err
+	}
 	routes, err := p.routes()
 	if err != nil {
 		return nil, err
 	}
 	observers := p.telemetry.observers(routes.label)
 	return middleware.Chain(routes,
-		p.closeWhenDraining,                                   // outermost, so that every response of a draining server closes its connection
-		middleware.RequestID,                                  // before the log, which includes the id
-		p.telemetry.link(routes.label),                        // before the log, which includes the trace id
-		middleware.Log(p.log, observers...),                   // outside Recover, so that panics are logged with a status too
-		middleware.Recover(p.log),                             // outside everything that can panic
-		middleware.When(allowsCORS, middleware.CORS),          // before any rejection, so that browsers can read the error
-		middleware.When(isRoot, p.linkDescriptions),           // before any handler, which may add links of its own
-		middleware.When(usesQuota, p.access.keyring.Identify), // before the quota, which depends on the caller
-		middleware.When(usesQuota, p.access.quota.Count),      // before any work, so that over-quota requests cost nothing
-		middleware.LimitBody(maxBody, p.writeError),           // after the quota, so that rejected requests count too
+		p.closeWhenDraining,                                                                     // outermost, so that every response of a draining server closes its connection
+		middleware.RequestID,                                                                    // before the log, which includes the id
+		p.telemetry.link(routes.label),                                                          // before the log, which includes the trace id
+		middleware.Log(p.log, observers...),                                                     // outside Recover, so that panics are logged with a status too
+		middleware.Recover(p.log),                                                               // outside everything that can panic
+		middleware.When(allowsCORS, middleware.CORS),                                            // before any rejection, so that browsers can read the error
+		middleware.When(isRoot, p.linkDescriptions),                                             // before any handler, which may add links of its own
+		middleware.When(takesKey, p.access.keyring.Identify),                                    // before the quota, which depends on the caller
+		middleware.When(isSaved, p.saved.IdentifyToken),                                         // after keys, which take precedence
+		middleware.When(usesQuota, p.access.quota.Count),                                        // before any work, so that over-quota requests cost nothing
+		middleware.LimitBody(maxBody, p.writeError),                                             // after the quota, so that rejected requests count too
 		middleware.When(hasDeadline, middleware.Deadline(responseTimeout, p.log, p.writeError)), // innermost, so that it covers only the handler
 	), nil
 }
@@ -233,6 +243,7 @@ func (p *program) serve(ctx context.Context) error {
 	running.Go(func() { p.access.run(background) })
 	running.Go(func() { p.minutes.Run(background) })
 	running.Go(func() { p.services.run(background) })
+	running.Go(func() { p.saved.Run(background) })
 	if p.metrics != nil {
 		p.addMetrics(p.telemetry.metrics)
 		running.Go(func() { p.serveMetrics(background, p.telemetry.metrics) })

@@ -29,9 +29,10 @@ var allowedImports = []struct {
 	{"internal/notify", []string{"ent", "auth", "internal/core", "internal/catalog/journal"}},
 	{"internal/web", []string{"ent", "graph", "internal/core"}},
 	{"internal/account", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/notify", "internal/web/page"}},
+	{"internal/transport", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/notify/mail"}},
 	{"internal/ops", []string{"ent", "internal/core", "internal/notify/mail", "internal/account/billing"}},
 	{"internal/dev", []string{"ent", "auth", "graph", "internal/core", "internal/catalog"}},
-	{"cmd", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/notify", "internal/web", "internal/account", "internal/ops"}},
+	{"cmd", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/notify", "internal/web", "internal/account", "internal/transport", "internal/ops"}},
 }
 
 // forbiddenImports lists, for some packages, imports that the rules above would

@@ -21,6 +21,8 @@ const (
 	FieldPlan = "plan"
 	// FieldPlanByHand holds the string denoting the plan_by_hand field in the database.
 	FieldPlanByHand = "plan_by_hand"
+	// FieldHandle holds the string denoting the handle field in the database.
+	FieldHandle = "handle"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldCarriedDay holds the string denoting the carried_day field in the database.
@@ -39,6 +41,10 @@ const (
 	EdgeCustomer = "customer"
 	// EdgeEndpoints holds the string denoting the endpoints edge name in mutations.
 	EdgeEndpoints = "endpoints"
+	// EdgeSavedQueries holds the string denoting the saved_queries edge name in mutations.
+	EdgeSavedQueries = "saved_queries"
+	// EdgeQueryVersions holds the string denoting the query_versions edge name in mutations.
+	EdgeQueryVersions = "query_versions"
 	// Table holds the table name of the account in the database.
 	Table = "accounts"
 	// KeysTable is the table that holds the keys relation/edge.
@@ -83,6 +89,20 @@ const (
 	EndpointsInverseTable = "endpoints"
 	// EndpointsColumn is the table column denoting the endpoints relation/edge.
 	EndpointsColumn = "account_id"
+	// SavedQueriesTable is the table that holds the saved_queries relation/edge.
+	SavedQueriesTable = "saved_queries"
+	// SavedQueriesInverseTable is the table name for the SavedQuery entity.
+	// It exists in this package in order to avoid circular dependency with the "savedquery" package.
+	SavedQueriesInverseTable = "saved_queries"
+	// SavedQueriesColumn is the table column denoting the saved_queries relation/edge.
+	SavedQueriesColumn = "account_id"
+	// QueryVersionsTable is the table that holds the query_versions relation/edge.
+	QueryVersionsTable = "query_versions"
+	// QueryVersionsInverseTable is the table name for the QueryVersion entity.
+	// It exists in this package in order to avoid circular dependency with the "queryversion" package.
+	QueryVersionsInverseTable = "query_versions"
+	// QueryVersionsColumn is the table column denoting the query_versions relation/edge.
+	QueryVersionsColumn = "account_id"
 )
 
 // Columns holds all SQL columns for account fields.
@@ -91,6 +111,7 @@ var Columns = []string{
 	FieldEmail,
 	FieldPlan,
 	FieldPlanByHand,
+	FieldHandle,
 	FieldCreatedAt,
 	FieldCarriedDay,
 	FieldCarriedRequests,
@@ -161,6 +182,11 @@ func ByPlan(opts ...sql.OrderTermOption) OrderOption {
 // ByPlanByHand orders the results by the plan_by_hand field.
 func ByPlanByHand(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPlanByHand, opts...).ToFunc()
+}
+
+// ByHandle orders the results by the handle field.
+func ByHandle(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldHandle, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.
@@ -254,6 +280,34 @@ func ByEndpoints(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
 		sqlgraph.OrderByNeighborTerms(s, newEndpointsStep(), append([]sql.OrderTerm{term}, terms...)...)
 	}
 }
+
+// BySavedQueriesCount orders the results by saved_queries count.
+func BySavedQueriesCount(opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborsCount(s, newSavedQueriesStep(), opts...)
+	}
+}
+
+// BySavedQueries orders the results by saved_queries terms.
+func BySavedQueries(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newSavedQueriesStep(), append([]sql.OrderTerm{term}, terms...)...)
+	}
+}
+
+// ByQueryVersionsCount orders the results by query_versions count.
+func ByQueryVersionsCount(opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborsCount(s, newQueryVersionsStep(), opts...)
+	}
+}
+
+// ByQueryVersions orders the results by query_versions terms.
+func ByQueryVersions(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newQueryVersionsStep(), append([]sql.OrderTerm{term}, terms...)...)
+	}
+}
 func newKeysStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
@@ -294,5 +348,19 @@ func newEndpointsStep() *sqlgraph.Step {
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(EndpointsInverseTable, FieldID),
 		sqlgraph.Edge(sqlgraph.O2M, false, EndpointsTable, EndpointsColumn),
+	)
+}
+func newSavedQueriesStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(SavedQueriesInverseTable, FieldID),
+		sqlgraph.Edge(sqlgraph.O2M, false, SavedQueriesTable, SavedQueriesColumn),
+	)
+}
+func newQueryVersionsStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(QueryVersionsInverseTable, FieldID),
+		sqlgraph.Edge(sqlgraph.O2M, false, QueryVersionsTable, QueryVersionsColumn),
 	)
 }

@@ -65,6 +65,11 @@ func PlanByHand(v bool) predicate.Account {
 	return predicate.Account(sql.FieldEQ(FieldPlanByHand, v))
 }
 
+// Handle applies equality check predicate on the "handle" field. It's identical to HandleEQ.
+func Handle(v string) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldHandle, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Account {
 	return predicate.Account(sql.FieldEQ(FieldCreatedAt, v))
@@ -173,6 +178,81 @@ func PlanByHandEQ(v bool) predicate.Account {
 // PlanByHandNEQ applies the NEQ predicate on the "plan_by_hand" field.
 func PlanByHandNEQ(v bool) predicate.Account {
 	return predicate.Account(sql.FieldNEQ(FieldPlanByHand, v))
+}
+
+// HandleEQ applies the EQ predicate on the "handle" field.
+func HandleEQ(v string) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldHandle, v))
+}
+
+// HandleNEQ applies the NEQ predicate on the "handle" field.
+func HandleNEQ(v string) predicate.Account {
+	return predicate.Account(sql.FieldNEQ(FieldHandle, v))
+}
+
+// HandleIn applies the In predicate on the "handle" field.
+func HandleIn(vs ...string) predicate.Account {
+	return predicate.Account(sql.FieldIn(FieldHandle, vs...))
+}
+
+// HandleNotIn applies the NotIn predicate on the "handle" field.
+func HandleNotIn(vs ...string) predicate.Account {
+	return predicate.Account(sql.FieldNotIn(FieldHandle, vs...))
+}
+
+// HandleGT applies the GT predicate on the "handle" field.
+func HandleGT(v string) predicate.Account {
+	return predicate.Account(sql.FieldGT(FieldHandle, v))
+}
+
+// HandleGTE applies the GTE predicate on the "handle" field.
+func HandleGTE(v string) predicate.Account {
+	return predicate.Account(sql.FieldGTE(FieldHandle, v))
+}
+
+// HandleLT applies the LT predicate on the "handle" field.
+func HandleLT(v string) predicate.Account {
+	return predicate.Account(sql.FieldLT(FieldHandle, v))
+}
+
+// HandleLTE applies the LTE predicate on the "handle" field.
+func HandleLTE(v string) predicate.Account {
+	return predicate.Account(sql.FieldLTE(FieldHandle, v))
+}
+
+// HandleContains applies the Contains predicate on the "handle" field.
+func HandleContains(v string) predicate.Account {
+	return predicate.Account(sql.FieldContains(FieldHandle, v))
+}
+
+// HandleHasPrefix applies the HasPrefix predicate on the "handle" field.
+func HandleHasPrefix(v string) predicate.Account {
+	return predicate.Account(sql.FieldHasPrefix(FieldHandle, v))
+}
+
+// HandleHasSuffix applies the HasSuffix predicate on the "handle" field.
+func HandleHasSuffix(v string) predicate.Account {
+	return predicate.Account(sql.FieldHasSuffix(FieldHandle, v))
+}
+
+// HandleIsNil applies the IsNil predicate on the "handle" field.
+func HandleIsNil() predicate.Account {
+	return predicate.Account(sql.FieldIsNull(FieldHandle))
+}
+
+// HandleNotNil applies the NotNil predicate on the "handle" field.
+func HandleNotNil() predicate.Account {
+	return predicate.Account(sql.FieldNotNull(FieldHandle))
+}
+
+// HandleEqualFold applies the EqualFold predicate on the "handle" field.
+func HandleEqualFold(v string) predicate.Account {
+	return predicate.Account(sql.FieldEqualFold(FieldHandle, v))
+}
+
+// HandleContainsFold applies the ContainsFold predicate on the "handle" field.
+func HandleContainsFold(v string) predicate.Account {
+	return predicate.Account(sql.FieldContainsFold(FieldHandle, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
@@ -460,6 +540,52 @@ func HasEndpoints() predicate.Account {
 func HasEndpointsWith(preds ...predicate.Endpoint) predicate.Account {
 	return predicate.Account(func(s *sql.Selector) {
 		step := newEndpointsStep()
+		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
+			for _, p := range preds {
+				p(s)
+			}
+		})
+	})
+}
+
+// HasSavedQueries applies the HasEdge predicate on the "saved_queries" edge.
+func HasSavedQueries() predicate.Account {
+	return predicate.Account(func(s *sql.Selector) {
+		step := sqlgraph.NewStep(
+			sqlgraph.From(Table, FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, SavedQueriesTable, SavedQueriesColumn),
+		)
+		sqlgraph.HasNeighbors(s, step)
+	})
+}
+
+// HasSavedQueriesWith applies the HasEdge predicate on the "saved_queries" edge with a given conditions (other predicates).
+func HasSavedQueriesWith(preds ...predicate.SavedQuery) predicate.Account {
+	return predicate.Account(func(s *sql.Selector) {
+		step := newSavedQueriesStep()
+		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
+			for _, p := range preds {
+				p(s)
+			}
+		})
+	})
+}
+
+// HasQueryVersions applies the HasEdge predicate on the "query_versions" edge.
+func HasQueryVersions() predicate.Account {
+	return predicate.Account(func(s *sql.Selector) {
+		step := sqlgraph.NewStep(
+			sqlgraph.From(Table, FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, QueryVersionsTable, QueryVersionsColumn),
+		)
+		sqlgraph.HasNeighbors(s, step)
+	})
+}
+
+// HasQueryVersionsWith applies the HasEdge predicate on the "query_versions" edge with a given conditions (other predicates).
+func HasQueryVersionsWith(preds ...predicate.QueryVersion) predicate.Account {
+	return predicate.Account(func(s *sql.Selector) {
+		step := newQueryVersionsStep()
 		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
 			for _, p := range preds {
 				p(s)

@@ -224,6 +224,18 @@ func (f PriceChangeVersionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PriceChangeVersionMutation", m)
 }
 
+// The QueryVersionFunc type is an adapter to allow the use of ordinary
+// function as QueryVersion mutator.
+type QueryVersionFunc func(context.Context, *ent.QueryVersionMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f QueryVersionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.QueryVersionMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.QueryVersionMutation", m)
+}
+
 // The ReleaseFunc type is an adapter to allow the use of ordinary
 // function as Release mutator.
 type ReleaseFunc func(context.Context, *ent.ReleaseMutation) (ent.Value, error)
@@ -234,6 +246,18 @@ func (f ReleaseFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, err
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ReleaseMutation", m)
+}
+
+// The SavedQueryFunc type is an adapter to allow the use of ordinary
+// function as SavedQuery mutator.
+type SavedQueryFunc func(context.Context, *ent.SavedQueryMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f SavedQueryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.SavedQueryMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SavedQueryMutation", m)
 }
 
 // The SecretFunc type is an adapter to allow the use of ordinary

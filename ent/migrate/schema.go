@@ -46,6 +46,7 @@ var (
 		{Name: "email", Type: field.TypeString, Unique: true},
 		{Name: "plan", Type: field.TypeEnum, Enums: []string{"developer", "pro"}},
 		{Name: "plan_by_hand", Type: field.TypeBool, Default: false},
+		{Name: "handle", Type: field.TypeString, Unique: true, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "carried_day", Type: field.TypeString, Nullable: true},
 		{Name: "carried_requests", Type: field.TypeInt, Default: 0},
@@ -597,6 +598,41 @@ var (
 			},
 		},
 	}
+	// QueryVersionsColumns holds the columns for the "query_versions" table.
+	QueryVersionsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "hash", Type: field.TypeString},
+		{Name: "text", Type: field.TypeString, Size: 2147483647},
+		{Name: "public", Type: field.TypeBool},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "account_id", Type: field.TypeInt},
+	}
+	// QueryVersionsTable holds the schema information for the "query_versions" table.
+	QueryVersionsTable = &schema.Table{
+		Name:       "query_versions",
+		Columns:    QueryVersionsColumns,
+		PrimaryKey: []*schema.Column{QueryVersionsColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "query_versions_accounts_query_versions",
+				Columns:    []*schema.Column{QueryVersionsColumns[5]},
+				RefColumns: []*schema.Column{AccountsColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "queryversion_hash_account_id",
+				Unique:  true,
+				Columns: []*schema.Column{QueryVersionsColumns[1], QueryVersionsColumns[5]},
+			},
+			{
+				Name:    "queryversion_account_id_created_at",
+				Unique:  false,
+				Columns: []*schema.Column{QueryVersionsColumns[5], QueryVersionsColumns[4]},
+			},
+		},
+	}
 	// ReleasesColumns holds the columns for the "releases" table.
 	ReleasesColumns = []*schema.Column{
 		{Name: "number", Type: field.TypeInt, Increment: true},
@@ -614,6 +650,49 @@ var (
 		Name:       "releases",
 		Columns:    ReleasesColumns,
 		PrimaryKey: []*schema.Column{ReleasesColumns[0]},
+	}
+	// SavedQueriesColumns holds the columns for the "saved_queries" table.
+	SavedQueriesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "name", Type: field.TypeString},
+		{Name: "hash", Type: field.TypeString},
+		{Name: "description", Type: field.TypeString, Default: ""},
+		{Name: "public", Type: field.TypeBool},
+		{Name: "token_hash", Type: field.TypeString, Unique: true, Nullable: true},
+		{Name: "broken_reason", Type: field.TypeString, Default: ""},
+		{Name: "notify_owner", Type: field.TypeBool, Default: false},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "updated_at", Type: field.TypeTime},
+		{Name: "account_id", Type: field.TypeInt},
+	}
+	// SavedQueriesTable holds the schema information for the "saved_queries" table.
+	SavedQueriesTable = &schema.Table{
+		Name:       "saved_queries",
+		Columns:    SavedQueriesColumns,
+		PrimaryKey: []*schema.Column{SavedQueriesColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "saved_queries_accounts_saved_queries",
+				Columns:    []*schema.Column{SavedQueriesColumns[10]},
+				RefColumns: []*schema.Column{AccountsColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "savedquery_account_id_name",
+				Unique:  true,
+				Columns: []*schema.Column{SavedQueriesColumns[10], SavedQueriesColumns[1]},
+			},
+			{
+				Name:    "savedquery_notify_owner",
+				Unique:  false,
+				Columns: []*schema.Column{SavedQueriesColumns[7]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "notify_owner",
+				},
+			},
+		},
 	}
 	// SecretsColumns holds the columns for the "secrets" table.
 	SecretsColumns = []*schema.Column{
@@ -866,7 +945,9 @@ var (
 		MinutesTable,
 		PriceChangesTable,
 		PriceChangesVersionsTable,
+		QueryVersionsTable,
 		ReleasesTable,
+		SavedQueriesTable,
 		SecretsTable,
 		SectionsTable,
 		SectionsVersionsTable,
@@ -898,6 +979,8 @@ func init() {
 	PriceChangesVersionsTable.Annotation = &entsql.Annotation{
 		Table: "price_changes_versions",
 	}
+	QueryVersionsTable.ForeignKeys[0].RefTable = AccountsTable
+	SavedQueriesTable.ForeignKeys[0].RefTable = AccountsTable
 	SectionsTable.ForeignKeys[0].RefTable = ToolsTable
 	SectionsVersionsTable.Annotation = &entsql.Annotation{
 		Table: "sections_versions",

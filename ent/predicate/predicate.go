@@ -60,8 +60,14 @@ type PriceChange func(*sql.Selector)
 // PriceChangeVersion is the predicate function for pricechangeversion builders.
 type PriceChangeVersion func(*sql.Selector)
 
+// QueryVersion is the predicate function for queryversion builders.
+type QueryVersion func(*sql.Selector)
+
 // Release is the predicate function for release builders.
 type Release func(*sql.Selector)
+
+// SavedQuery is the predicate function for savedquery builders.
+type SavedQuery func(*sql.Selector)
 
 // Secret is the predicate function for secret builders.
 type Secret func(*sql.Selector)

@@ -19,6 +19,8 @@ func (Account) Fields() []ent.Field {
 		field.Enum("plan").Values("developer", "pro"),
 		field.Bool("plan_by_hand").Default(false).
 			Comment("An operator set the plan manually: billing does not change it."),
+		field.String("handle").Optional().Nillable().Unique().
+			Comment("The account's part in the addresses of its saved queries, chosen once; null until then."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.String("carried_day").Optional().Immutable().
 			Comment("The UTC day, YYYY-MM-DD, on which carried_requests reduces the quota."),
@@ -35,5 +37,7 @@ func (Account) Edges() []ent.Edge {
 		edge.To("confirmations", Confirmation.Type),
 		edge.To("customer", Customer.Type).Unique(),
 		edge.To("endpoints", Endpoint.Type).Annotations(entsql.OnDelete(entsql.Cascade)),
+		edge.To("saved_queries", SavedQuery.Type).Annotations(entsql.OnDelete(entsql.Cascade)),
+		edge.To("query_versions", QueryVersion.Type).Annotations(entsql.OnDelete(entsql.Cascade)),
 	}
 }

@@ -22,13 +22,15 @@ import (
 // Param is a query parameter and the variable that it sets.
 type Param struct {
 	Name     string
-	Kind     string         // Int, Float, Date, or anything else for text
+	Kind     string         // Int, Float, Boolean, Date, or anything else for text
 	Values   []string       // the values of an enum; nil for other types
 	Min, Max int            // the range of an Int; Max is also the maximum length of a text
 	Default  any            // used if the parameter is absent; nil for none
+	Required bool           // the operation cannot be executed without it; Read does not check it
 	Pattern  *regexp.Regexp // of a text; nil for any
 	Form     string         // what the pattern means, for errors
 	List     bool           // it takes several of Values, repeated or separated by commas
+	Repeats  bool           // it takes several values, each in a parameter of its own
 }
 
 // Operation describes a REST path and the GraphQL operation that it runs.
@@ -80,11 +82,13 @@ func FromVariable(v *ast.VariableDefinition) Param {
 	if v.DefaultValue != nil {
 		p.Default, _ = v.DefaultValue.Value(nil)
 	}
+	p.Required = v.Type.NonNull && v.DefaultValue == nil
 	return p
 }
 
 // Read returns the values that a query string sets, without defaults. It
-// ignores other parameters. Integers are int64, lists []string.
+// ignores other parameters. Integers are int64, lists []string, and those of
+// parameters that repeat []any.
 func Read(rawQuery string, params []Param) (map[string]any, error) {
 	return read(rawQuery, params, false)
 }
@@ -120,18 +124,24 @@ func read(rawQuery string, params []Param, form bool) (map[string]any, error) {
 			continue
 		}
 		if form {
-			if text = strings.TrimSpace(text); text == "" || repeated {
+			if text = strings.TrimSpace(text); text == "" || repeated && !params[i].Repeats {
 				continue
 			}
 			if params[i].Kind == "Float" {
 				text = strings.Replace(text, ",", ".", 1)
 			}
-		} else if repeated {
+		} else if repeated && !params[i].Repeats {
 			return nil, problem.New(problem.BadInput, "%s must not be given more than once.", name)
 		}
-		if values[name], err = params[i].Parse(text); err != nil {
+		value, err := params[i].Parse(text)
+		if err != nil {
 			return nil, err
 		}
+		if params[i].Repeats {
+			list, _ := values[name].([]any)
+			value = append(list, value)
+		}
+		values[name] = value
 	}
 	return values, nil
 }
@@ -158,7 +168,7 @@ const maxText = 200
 // A decimal is written as in JSON, but may have leading zeros.
 var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// Parse returns a parameter's value: an int64, a float64 or a string.
+// Parse returns a parameter's value: an int64, a float64, a bool or a string.
 func (p Param) Parse(value string) (any, error) {
 	switch {
 	case p.Values != nil:
@@ -177,6 +187,11 @@ func (p Param) Parse(value string) (any, error) {
 			return nil, p.invalid("a decimal number, such as 7.5", value)
 		}
 		return n + 0, nil // minus zero becomes zero
+	case p.Kind == "Boolean":
+		if value != "true" && value != "false" {
+			return nil, p.invalid("true or false", value)
+		}
+		return value == "true", nil
 	case p.Kind == "Date":
 		if day, err := time.Parse(time.DateOnly, value); err != nil || day.Year() == 0 {
 			return nil, p.invalid("an existing day, YYYY-MM-DD", value)
@@ -187,6 +202,8 @@ func (p Param) Parse(value string) (any, error) {
 		return nil, p.invalid(p.Form, value)
 	case p.Max > 0 && utf8.RuneCountInString(value) > p.Max:
 		return nil, problem.New(problem.BadInput, "%s must have at most %d characters.", p.Name, p.Max)
+	case p.Max > 0 && p.Max < math.MaxInt32: // it has a limit of its own
+		return value, nil
 	}
 	// A longer text matches nothing even when it is cut to one character more.
 	return text.Truncate(value, maxText+1), nil

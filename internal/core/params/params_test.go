@@ -21,6 +21,9 @@ var testParams = []Param{
 	{Name: "since", Kind: "Date"},
 	{Name: "id", Kind: "String", Pattern: regexp.MustCompile("^n_[0-9]$"), Form: "an id, such as n_1"},
 	{Name: "kinds", Kind: "Kind", Values: []string{"a", "b", "c"}, List: true},
+	{Name: "n", Kind: "Int", Min: 1, Max: 9, Repeats: true},
+	{Name: "deep", Kind: "Boolean"},
+	{Name: "note", Kind: "String", Max: 250},
 }
 
 func TestRead(t *testing.T) {
@@ -58,6 +61,13 @@ func TestRead(t *testing.T) {
 		{"kinds=c,a&kinds=a", "map[kinds:[a c]]", "map[kinds:[a c]]"},
 		{"kinds=a,", `kinds must be one or more of a, b, c (got "").`, `kinds must be one or more of a, b, c (got "").`},
 		{"kinds=a&kinds=d", `kinds must be one or more of a, b, c (got "d").`, `kinds must be one or more of a, b, c (got "d").`},
+		{"n=2&q=x&n=1&n=2", "map[n:[2 1 2] q:x]", "map[n:[2 1 2] q:x]"},
+		{"n=2&n=0", `n must be an integer from 1 to 9 (got "0").`, `n must be an integer from 1 to 9 (got "0").`},
+		{"n=2&n=", `n must be an integer from 1 to 9 (got "").`, "map[n:[2]]"},
+		{"deep=true", "map[deep:true]", "map[deep:true]"},
+		{"deep=1", `deep must be true or false (got "1").`, `deep must be true or false (got "1").`},
+		{"note=" + long[:500], "map[note:" + long[:500] + "]", "map[note:" + long[:500] + "]"},
+		{"note=" + long, "note must have at most 250 characters.", "note must have at most 250 characters."},
 		{"q=%zz", broken, broken},
 		{"q=%00", broken, broken},
 		{"q=%ff", broken, broken},
@@ -108,7 +118,7 @@ func TestFromVariable(t *testing.T) {
 	for _, v := range document.Operations[0].VariableDefinitions {
 		got = append(got, FromVariable(v))
 	}
-	want := "[{n Int [] -2147483648 2147483647 5 <nil>  false} {s Sort [a b] -2147483648 2147483647 b <nil>  false} {q String [] -2147483648 2147483647 <nil> <nil>  false}]"
+	want := "[{n Int [] -2147483648 2147483647 5 false <nil>  false false} {s Sort [a b] -2147483648 2147483647 b false <nil>  false false} {q String [] -2147483648 2147483647 <nil> false <nil>  false false}]"
 	if fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %s", got, want)
 	}

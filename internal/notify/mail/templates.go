@@ -62,6 +62,11 @@ func ProEnded(to, service, planURL string) Message {
 	return render("pro-ended", to, "Your "+service+" Pro plan has ended", values{Service: service, Link: planURL})
 }
 
+// QueryBroken returns the email about a saved query that is no longer valid.
+func QueryBroken(to, service, name, reason, pageURL string) Message {
+	return render("query-broken", to, "Your saved query "+name+" is no longer valid", values{Service: service, Endpoint: name, Reason: reason, Link: pageURL})
+}
+
 // WebhookDisabled returns the email about a disabled endpoint.
 func WebhookDisabled(to, service, endpoint, reason, pageURL string) Message {
 	return render("webhook-disabled", to, "A "+service+" webhook endpoint was disabled", values{Service: service, Endpoint: endpoint, Reason: reason, Link: pageURL})

@@ -29,6 +29,8 @@ func TestTemplates(t *testing.T) {
 			[]string{"keep using Pro until", "9 March 2026"}},
 		"Pro ended": {ProEnded(ana, "palmares", planURL), "Your palmares Pro plan has ended", planURL, "",
 			[]string{"Developer", "3 oldest API keys", "suspended", "subscribe again"}},
+		"query broken": {QueryBroken(ana, "palmares", "best-tools", "Line 1: there is no such field", planURL), "Your saved query best-tools is no longer valid", planURL, "",
+			[]string{"best-tools", "Reason: Line 1: there is no such field", "410"}},
 		"webhook disabled": {WebhookDisabled(ana, "palmares", "https://hooks.example", "it is slow", planURL), "A palmares webhook endpoint was disabled", planURL, "",
 			[]string{"https://hooks.example", "Reason: it is slow.", "resend"}},
 	} {

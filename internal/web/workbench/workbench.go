@@ -260,6 +260,7 @@ var exampleFiles embed.FS
 
 // Example is an example query of the explorer.
 type Example struct {
+	Name  string `json:"-"` // of its file, without the number
 	Title string `json:"-"`
 	Query string `json:"query"`
 }
@@ -279,7 +280,8 @@ func readExamples(from embed.FS, folder string) (all []Example) {
 			panic(err)
 		}
 		title, _, _ := strings.Cut(string(text), "\n")
-		all = append(all, Example{Title: strings.TrimPrefix(title, "# "), Query: string(text)})
+		_, file, _ := strings.Cut(strings.TrimSuffix(name, ".graphql"), "-")
+		all = append(all, Example{Name: file, Title: strings.TrimPrefix(title, "# "), Query: string(text)})
 	}
 	return all
 }

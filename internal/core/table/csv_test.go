@@ -1,4 +1,4 @@
-package rest
+package table
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ func TestCSVRows(t *testing.T) {
 	} {
 		for excelFR, want := range map[bool]string{false: c.standard, true: c.excelFR} {
 			var out strings.Builder
-			if err := newCSVWriter(&out, []string{"a", "b", "c.d"}, excelFR).writeRow(jsontext.Value(c.item)); err != nil {
+			if err := NewWriter(&out, []string{"a", "b", "c.d"}, excelFR).WriteRow(jsontext.Value(c.item)); err != nil {
 				t.Fatal(err)
 			}
 			if out.String() != want+"\r\n" {
@@ -31,7 +31,7 @@ func TestCSVRows(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := newCSVWriter(&out, []string{"a", "c.d"}, true).writeHeader(); err != nil || out.String() != "\uFEFFa;c.d\r\n" {
+	if err := NewWriter(&out, []string{"a", "c.d"}, true).WriteHeader(); err != nil || out.String() != "\uFEFFa;c.d\r\n" {
 		t.Errorf("got header %q and %v, want a byte order mark and the columns", out.String(), err)
 	}
 }

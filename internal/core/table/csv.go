@@ -1,4 +1,5 @@
-package rest
+// Package table writes JSON objects as the rows of a table.
+package table
 
 import (
 	"bytes"
@@ -8,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// csvWriter writes JSON objects as the rows of a table, as RFC 4180 describes.
+// Writer writes JSON objects as the rows of a CSV file, as RFC 4180 describes.
 // It does not use encoding/csv, which changes line breaks within texts.
-type csvWriter struct {
+type Writer struct {
 	to           io.Writer
 	columns      []string
 	places       map[string]int // of the columns
@@ -30,8 +31,10 @@ type csvWriter struct {
 // byteOrderMark makes Excel read a file as UTF-8.
 const byteOrderMark = "\uFEFF"
 
-func newCSVWriter(to io.Writer, columns []string, excelFR bool) *csvWriter {
-	c := &csvWriter{to: to, columns: columns, places: map[string]int{}, delimiter: ',', cells: make([][]byte, len(columns))}
+// NewWriter returns a writer. Columns are the names of fields, with dots between
+// those of nested objects. With excelFR, the file is for spreadsheets in French.
+func NewWriter(to io.Writer, columns []string, excelFR bool) *Writer {
+	c := &Writer{to: to, columns: columns, places: map[string]int{}, delimiter: ',', cells: make([][]byte, len(columns))}
 	c.decoder = jsontext.NewDecoder(&c.input)
 	if excelFR {
 		c.delimiter, c.decimalComma, c.start = ';', true, byteOrderMark
@@ -42,13 +45,14 @@ func newCSVWriter(to io.Writer, columns []string, excelFR bool) *csvWriter {
 	return c
 }
 
-func (c *csvWriter) writeHeader() error {
+// WriteHeader writes the names of the columns.
+func (c *Writer) WriteHeader() error {
 	_, err := io.WriteString(c.to, c.start+strings.Join(c.columns, string(c.delimiter))+"\r\n")
 	return err
 }
 
-// writeRow writes an object. Fields that it does not have are empty.
-func (c *csvWriter) writeRow(item jsontext.Value) error {
+// WriteRow writes an object. Fields that it does not have are empty.
+func (c *Writer) WriteRow(item jsontext.Value) error {
 	for i := range c.cells {
 		c.cells[i] = c.cells[i][:0]
 	}
@@ -71,7 +75,7 @@ func (c *csvWriter) writeRow(item jsontext.Value) error {
 }
 
 // readObject fills the cells with an object, whose name c.name starts with.
-func (c *csvWriter) readObject() error {
+func (c *Writer) readObject() error {
 	if _, err := c.decoder.ReadToken(); err != nil {
 		return err
 	}
@@ -102,7 +106,7 @@ func (c *csvWriter) readObject() error {
 }
 
 // appendCell appends a value as it stands in the table.
-func (c *csvWriter) appendCell(cell []byte, value jsontext.Value) []byte {
+func (c *Writer) appendCell(cell []byte, value jsontext.Value) []byte {
 	switch value.Kind() {
 	case 'n': // null
 		return cell
@@ -122,7 +126,7 @@ func (c *csvWriter) appendCell(cell []byte, value jsontext.Value) []byte {
 // appendText appends a text. A spreadsheet would execute one that starts like a
 // formula, so an apostrophe is put before it. An empty text is quoted, because a
 // cell without quotes is null.
-func (c *csvWriter) appendText(cell, text []byte) []byte {
+func (c *Writer) appendText(cell, text []byte) []byte {
 	if len(text) > 0 && strings.IndexByte("=+-@\t\r", text[0]) >= 0 {
 		text = append([]byte("'"), text...)
 	}

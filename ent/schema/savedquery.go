@@ -1,0 +1,69 @@
+package schema
+
+import (
+	"time"
+
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema/edge"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// SavedQuery is a name that an account gave to a GraphQL query, which is then
+// served at an address of its own.
+type SavedQuery struct{ ent.Schema }
+
+func (SavedQuery) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int("account_id").Immutable(),
+		field.String("name").NotEmpty().Immutable(),
+		field.String("hash").NotEmpty().Comment("Hash of its current text: see QueryVersion."),
+		field.String("description").Default(""),
+		field.Bool("public"),
+		field.String("token_hash").Optional().Nillable().Unique().Sensitive().
+			Comment("SHA-256 of the token that gives access without a key, in hexadecimal; null if there is none."),
+		field.String("broken_reason").Default("").
+			Comment("Why the text is not valid in the current version of the program; empty if it is."),
+		field.Bool("notify_owner").Default(false).Comment("The email about it is still to be sent."),
+		field.Time("created_at").Default(time.Now).Immutable(),
+		field.Time("updated_at").Default(time.Now),
+	}
+}
+
+func (SavedQuery) Edges() []ent.Edge {
+	return []ent.Edge{edge.From("account", Account.Type).Ref("saved_queries").Field("account_id").Unique().Required().Immutable()}
+}
+
+func (SavedQuery) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("account_id", "name").Unique(),
+		index.Fields("notify_owner").Annotations(entsql.IndexWhere("notify_owner")),
+	}
+}
+
+// QueryVersion is a text that an account saved. It remains when its saved query
+// is changed or deleted, because its hash is a permanent address.
+type QueryVersion struct{ ent.Schema }
+
+func (QueryVersion) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("hash").NotEmpty().Immutable().
+			Comment("The first half of the text's SHA-256, in hexadecimal."),
+		field.Int("account_id").Immutable(),
+		field.Text("text").NotEmpty().Immutable(),
+		field.Bool("public"),
+		field.Time("created_at").Default(time.Now).Immutable(),
+	}
+}
+
+func (QueryVersion) Edges() []ent.Edge {
+	return []ent.Edge{edge.From("account", Account.Type).Ref("query_versions").Field("account_id").Unique().Required().Immutable()}
+}
+
+func (QueryVersion) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("hash", "account_id").Unique(),
+		index.Fields("account_id", "created_at"),
+	}
+}

@@ -1,0 +1,344 @@
+package saved
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/graph"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/table"
+	"palmares/rest"
+)
+
+const (
+	// MaxDocument is the maximum size of a document, in bytes.
+	MaxDocument = 100_000
+	// maxValue is the maximum length of a parameter, in characters. Cursors are the
+	// longest values.
+	maxValue = 2_000
+	// hashLength is the number of hexadecimal digits of a hash: too many to guess.
+	hashLength = 32
+)
+
+// The parameters of every saved query.
+const (
+	asOfName, formatName, dialectName, tokenName = "as_of", "format", "dialect", "token"
+
+	formatJSON, formatCSV, formatNDJSON = "json", "csv", "ndjson"
+	dialectExcelFR                      = "excel-fr"
+)
+
+var common = []params.Param{
+	{Name: asOfName, Kind: "String"},
+	{Name: formatName, Kind: "String", Values: []string{formatJSON, formatCSV, formatNDJSON}},
+	{Name: dialectName, Kind: "String", Values: []string{dialectExcelFR}},
+}
+
+// hashOf returns the hash that identifies a text.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])[:hashLength]
+}
+
+// query is a valid text with what is derived from it.
+type query struct {
+	operation  *graph.Operation
+	parameters []params.Param
+	// body are the fields from the root of the result down to the response body:
+	// none, a single root field, or also the items of its page or connection. With
+	// edges, the last one is node.
+	body    []*ast.Field
+	columns []string // of the items, for CSV
+	nested  string   // the field that a table cannot have, or ""
+}
+
+// newQuery validates a text.
+func newQuery(e *graph.Executor, text string) (*query, error) {
+	if len(text) > MaxDocument {
+		return nil, problem.New(problem.BadInput, "The document has more than %d bytes.", MaxDocument)
+	}
+	operation, err := e.NewQuery(text)
+	if err != nil {
+		return nil, err
+	}
+	q := &query{operation: operation}
+	for _, v := range operation.Definition().VariableDefinitions {
+		p, err := parameterOf(v)
+		if err != nil {
+			return nil, err
+		}
+		q.parameters = append(q.parameters, p)
+	}
+	q.findBody()
+	return q, nil
+}
+
+// parameterOf returns the query parameter of a variable.
+func parameterOf(v *ast.VariableDefinition) (params.Param, error) {
+	p := params.FromVariable(v)
+	t := v.Type
+	if p.Repeats = t.Elem != nil; p.Repeats {
+		t = t.Elem
+	}
+	if slices.ContainsFunc(common, func(c params.Param) bool { return c.Name == v.Variable }) || v.Variable == tokenName {
+		return p, problem.New(problem.BadInput, "$%s has the name of a parameter that every saved query has; choose another.", v.Variable)
+	}
+	if t.Elem != nil || v.Definition.Kind == ast.InputObject || t.NamedType == "JSON" {
+		return p, problem.New(problem.BadInput, "$%s has the type %s, which a query parameter cannot express; use scalars, enums and lists of them.", v.Variable, v.Type)
+	}
+	if p.Kind != "Int" {
+		p.Min, p.Max = 0, maxValue
+	}
+	return p, nil
+}
+
+// findBody determines the response body and its columns.
+func (q *query) findBody() {
+	set, typeName := q.operation.Definition().SelectionSet, "Query"
+	for {
+		fields := graph.Fields(set, typeName)
+		if len(fields) != 1 {
+			break
+		}
+		f := fields[0].Field
+		switch depth := len(q.body); {
+		case depth == 1 && !(isPage(typeName) && (f.Name == "items" || f.Name == "nodes" || f.Name == "edges")),
+			depth == 2 && !(q.body[1].Name == "edges" && f.Name == "node"), depth == 3:
+			f = nil
+		}
+		if f == nil {
+			break
+		}
+		q.body = append(q.body, f)
+		set, typeName = f.SelectionSet, f.Definition.Type.Name()
+		if len(set) == 0 || len(q.body) == 1 && f.Definition.Type.Elem != nil {
+			break
+		}
+	}
+	if len(q.body) == 2 && q.body[1].Name == "edges" { // with more than its nodes
+		q.body = q.body[:1]
+		set, typeName = q.body[0].SelectionSet, q.body[0].Definition.Type.Name()
+	}
+	if len(set) > 0 {
+		q.addColumns(set, typeName, "")
+		return
+	}
+	root := q.body[0] // a scalar or a list of them
+	q.addColumn(root.Alias, root.Definition.Type.Elem)
+}
+
+func isPage(typeName string) bool {
+	return strings.HasSuffix(typeName, "Page") || strings.HasSuffix(typeName, "Connection")
+}
+
+// addColumns adds the fields of a selection, with dots between the names of
+// nested objects.
+func (q *query) addColumns(set ast.SelectionSet, typeName, prefix string) {
+	for _, f := range graph.Fields(set, typeName) {
+		name, t := prefix+f.Alias, f.Definition.Type
+		if len(f.SelectionSet) > 0 && t.Elem == nil {
+			q.addColumns(f.SelectionSet, t.NamedType, name+".")
+			continue
+		}
+		q.addColumn(name, t)
+	}
+}
+
+func (q *query) addColumn(name string, t *ast.Type) {
+	if q.nested == "" && t != nil && (t.Elem != nil || t.NamedType == "JSON") {
+		q.nested = name
+	}
+	q.columns = append(q.columns, name)
+}
+
+// checkTable returns an error if the query cannot be a table.
+func (q *query) checkTable() error {
+	if q.nested == "" {
+		return nil
+	}
+	return problem.New(problem.BadInput, "This query cannot be read as CSV: %s is nested data, which a table cannot contain. Use JSON or NDJSON, or remove the field.", q.nested)
+}
+
+// samples returns variables to try a query with: values for those without a
+// default.
+func (q *query) samples() map[string]any {
+	values := map[string]any{}
+	for _, p := range q.parameters {
+		var value any = "a"
+		switch {
+		case !p.Required:
+			continue
+		case p.Values != nil:
+			value = p.Values[0]
+		case p.Kind == "Int":
+			value = int64(1)
+		case p.Kind == "Float":
+			value = 1.0
+		case p.Kind == "Boolean":
+			value = true
+		case p.Kind == "Date":
+			value = time.Now().UTC().Format(time.DateOnly)
+		}
+		if p.Repeats {
+			value = []any{value}
+		}
+		values[p.Name] = value
+	}
+	return values
+}
+
+// read returns the values of a query string: those of variables, and others.
+func (q *query) read(rawQuery string) (variables, others map[string]any, err error) {
+	values, err := params.Read(rawQuery, slices.Concat(q.parameters, common))
+	if err != nil {
+		return nil, nil, err
+	}
+	variables, others = map[string]any{}, map[string]any{}
+	for _, p := range q.parameters {
+		if value, given := values[p.Name]; given {
+			variables[p.Name] = value
+		} else if p.Required {
+			return nil, nil, problem.New(problem.BadInput, "%s is required.", p.Name)
+		}
+	}
+	for _, p := range common {
+		if value, given := values[p.Name]; given {
+			others[p.Name] = value
+		}
+	}
+	return variables, others, nil
+}
+
+// canonical writes variables as a query string, in the order of the operation and
+// without defaults.
+func (q *query) canonical(variables map[string]any) string {
+	var pairs []string
+	for _, p := range q.parameters {
+		value, given := variables[p.Name]
+		if !given || reflect.DeepEqual(value, p.Default) {
+			continue
+		}
+		list, isList := value.([]any)
+		if !isList {
+			list = []any{value}
+		}
+		for _, item := range list {
+			pairs = append(pairs, p.Name+"="+url.QueryEscape(params.Format(item)))
+		}
+	}
+	return strings.Join(pairs, "&")
+}
+
+// bodyOf cuts the response body out of a result. A field that a condition leaves
+// out is null.
+func (q *query) bodyOf(data []byte) ([]byte, error) {
+	for i, f := range q.body {
+		if i == 2 { // the nodes of edges
+			return unwrapEach(data, f.Alias)
+		}
+		inner, ok := bytes.CutPrefix(data, []byte(`{"`+f.Alias+`":`))
+		if !ok {
+			return []byte("null"), nil
+		}
+		data = inner[:len(inner)-1]
+	}
+	return data, nil
+}
+
+// unwrapEach replaces each object of a list by its only field.
+func unwrapEach(list []byte, name string) ([]byte, error) {
+	out := append(make([]byte, 0, len(list)), '[')
+	err := eachItem(list, func(item jsontext.Value) error {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		inner, ok := bytes.CutPrefix(item, []byte(`{"`+name+`":`))
+		if !ok {
+			inner = []byte("null}")
+		}
+		out = append(out, inner[:len(inner)-1]...)
+		return nil
+	})
+	return append(out, ']'), err
+}
+
+// eachItem calls a function with each item of a list, or with a single value that
+// is not a list.
+func eachItem(body []byte, use func(jsontext.Value) error) error {
+	in := jsontext.NewDecoder(bytes.NewReader(body))
+	isList := in.PeekKind() == '['
+	if isList {
+		if _, err := in.ReadToken(); err != nil {
+			return err
+		}
+	}
+	for in.PeekKind() != ']' {
+		item, err := in.ReadValue()
+		if err == io.EOF && !isList {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := use(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a body in a format.
+func (q *query) write(body []byte, format, dialect string) ([]byte, error) {
+	if format == formatJSON {
+		return body, nil
+	}
+	var out bytes.Buffer
+	write := func(item jsontext.Value) error {
+		out.Write(item)
+		return out.WriteByte('\n')
+	}
+	if format == formatCSV {
+		rows := table.NewWriter(&out, q.columns, dialect == dialectExcelFR)
+		if err := rows.WriteHeader(); err != nil {
+			return nil, err
+		}
+		write = func(item jsontext.Value) error {
+			switch {
+			case item.Kind() == 'n':
+				item = jsontext.Value("{}")
+			case item.Kind() != '{': // a list of single values
+				item = slices.Concat(jsontext.Value(`{"`+q.columns[0]+`":`), item, jsontext.Value("}"))
+			}
+			return rows.WriteRow(item)
+		}
+	}
+	err := eachItem(body, write)
+	return out.Bytes(), err
+}
+
+// describe returns the query for an OpenAPI document.
+func (q *query) describe() rest.Query {
+	described := rest.Query{Operation: q.operation, Body: q.body}
+	for _, p := range q.parameters {
+		described.Parameters = append(described.Parameters, rest.Parameter{Param: p, Description: "Sets `$" + p.Name + "`."})
+	}
+	for _, p := range common[1:] { // rest adds as_of
+		description := "The format, if the address has no extension."
+		if p.Name == dialectName {
+			description = "With CSV: `excel-fr` is for spreadsheets in French, with semicolons, decimal commas and a byte order mark."
+		}
+		described.Parameters = append(described.Parameters, rest.Parameter{Param: p, Description: description})
+	}
+	return described
+}

@@ -1,0 +1,465 @@
+// Package saved serves GraphQL queries that account holders saved, each at a GET
+// address of its own, as JSON, CSV or NDJSON.
+package saved
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/ent/account"
+	"palmares/ent/queryversion"
+	"palmares/ent/savedquery"
+	"palmares/graph"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
+	"palmares/internal/notify/mail"
+	"palmares/rest"
+)
+
+// Config describes what saved queries need.
+type Config struct {
+	Service  rest.Config
+	Store    *store.Store
+	Executor *graph.Executor
+	Cache    *cache.Cache
+	Mail     *mail.Mailer
+	Log      *slog.Logger
+	BuiltIn  []BuiltIn
+	// Page serves addresses to browsers; they get JSON if it is nil.
+	Page http.Handler
+}
+
+// BuiltIn is a public query of the service itself.
+type BuiltIn struct{ Name, Description, Text string }
+
+// Handle is that of the service's own queries.
+const Handle = "palmares"
+
+// Queries manages and serves saved queries.
+type Queries struct {
+	Config
+	builtIn  map[string]*record // by address
+	changes  atomic.Int64
+	records  lookups[*record]
+	tokens   lookups[tokenOwner]
+	requests *cache.Table[*request]
+}
+
+// New returns the saved queries of a database. An error is a mistake in a
+// built-in query.
+func New(cfg Config) (*Queries, error) {
+	s := &Queries{Config: cfg, builtIn: map[string]*record{}, requests: cache.NewTable[*request](cfg.Cache, "saved requests")}
+	s.records.table, s.records.changes = cache.NewTable[*looked[*record]](cfg.Cache, "saved queries"), &s.changes
+	s.tokens.table, s.tokens.changes = cache.NewTable[*looked[tokenOwner]](cfg.Cache, "query tokens"), &s.changes
+	for _, b := range cfg.BuiltIn {
+		q, err := newQuery(cfg.Executor, b.Text)
+		if err != nil {
+			return nil, fmt.Errorf("built-in query %s: %w", b.Name, err)
+		}
+		for _, address := range []string{namedAddress(Handle, b.Name), hashAddress(hashOf(b.Text))} {
+			s.builtIn[address] = &record{query: q, text: b.Text, state: state{address: address, name: b.Name, description: b.Description, hash: hashOf(b.Text), public: true}}
+		}
+	}
+	return s, nil
+}
+
+func namedAddress(handle, name string) string { return Path + handle + "/" + name }
+func hashAddress(hash string) string          { return Path + hash }
+
+// Names and handles are in lower case, so that none differ only in case, and in
+// ASCII, so that none look the same.
+var (
+	namePattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
+	handlePattern = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,30}[a-z0-9])$`)
+	hashPattern   = regexp.MustCompile(fmt.Sprintf("^[0-9a-f]{%d}$", hashLength))
+	likeHash      = regexp.MustCompile(`^[0-9a-f]{16,}$`)
+
+	reservedNames   = []string{documentName, "new", "edit", "index", "search"}
+	reservedHandles = []string{Handle, "account", "accounts", "admin", "api", "docs", "explorer", "feeds", "graphql", "guides", "help", "login", "me", "new", "openapi",
+		"public", "q", "queries", "root", "search", "security", "service", "settings", "status", "support", "system", "tools"}
+)
+
+func checkName(name string) error {
+	switch {
+	case !namePattern.MatchString(name):
+		return problem.New(problem.BadInput, "The name must have 1 to 64 lower-case letters a to z, digits and hyphens, with no hyphen at either end (got %q).", params.Truncate(name))
+	case slices.Contains(reservedNames, name) || likeHash.MatchString(name):
+		return problem.New(problem.BadInput, "The name %q is reserved or looks like a hash; choose another.", name)
+	}
+	return nil
+}
+
+func checkHandle(handle string) error {
+	switch {
+	case !handlePattern.MatchString(handle):
+		return problem.New(problem.BadInput, "The handle must have 2 to 32 lower-case letters a to z, digits and hyphens, start with a letter and not end with a hyphen (got %q).", params.Truncate(handle))
+	case slices.Contains(reservedHandles, handle) || likeHash.MatchString(handle):
+		return problem.New(problem.BadInput, "The handle %q is reserved or looks like a hash; choose another.", handle)
+	}
+	return nil
+}
+
+const (
+	// MaxDescription is the maximum length of a description, in characters.
+	MaxDescription = 500
+	// maxVersionsPerDay limits what an account can store, because versions remain.
+	maxVersionsPerDay = 100
+)
+
+func checkDescription(text string) error {
+	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' }
+	if !params.IsText(text) || utf8.RuneCountInString(text) > MaxDescription || strings.ContainsFunc(text, control) {
+		return problem.New(problem.BadInput, "The description must have at most %d characters and no control characters.", MaxDescription)
+	}
+	return nil
+}
+
+// NewQuery is a query to save. The handle is needed once per account.
+type NewQuery struct {
+	Name, Handle, Text, Description string
+	Public                          bool
+}
+
+// Query is a saved query as its owner sees it.
+type Query struct {
+	*ent.SavedQuery
+	Suspended        bool
+	Named, Permanent string // both addresses
+}
+
+// Save validates a query, executes it once and stores it. A query of the same
+// name moves to the new text.
+func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Query, error) {
+	n.Description = strings.TrimSpace(strings.ReplaceAll(n.Description, "\r\n", "\n"))
+	if err := cmp.Or(checkName(n.Name), checkDescription(n.Description)); err != nil {
+		return nil, err
+	}
+	if err := s.try(ctx, n.Text, auth.Plan(owner.Plan)); err != nil {
+		return nil, err
+	}
+	var row *ent.SavedQuery
+	// The account's row is locked, so that concurrent calls cannot exceed the limits.
+	err := s.Store.WithRowLock(ctx, account.Table, owner.ID, func(tx *ent.Tx) (err error) {
+		if owner, err = tx.Account.Get(ctx, owner.ID); err != nil {
+			return err
+		}
+		if err := chooseHandle(ctx, tx, owner, n.Handle); err != nil {
+			return err
+		}
+		row, err = save(ctx, tx, owner, n)
+		return err
+	})
+	if ent.IsConstraintError(err) {
+		return nil, problem.New(problem.BadInput, "The handle %q is taken; choose another.", n.Handle)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.changes.Add(1)
+	return s.Find(ctx, owner, row.Name)
+}
+
+// try validates a query and executes it, with values for variables that have no
+// default.
+func (s *Queries) try(ctx context.Context, text string, plan auth.Plan) error {
+	q, err := newQuery(s.Executor, text)
+	if err != nil {
+		return err
+	}
+	samples := q.samples()
+	result := s.Executor.Execute(auth.WithCaller(ctx, auth.Caller{Plan: plan}), graph.Request{Operation: q.operation, Variables: samples})
+	p := result.Problem()
+	if p == nil || len(samples) > 0 && p.Code == problem.BadInput { // the values may not be valid
+		return nil
+	}
+	return p
+}
+
+// chooseHandle sets the handle of an account that has none.
+func chooseHandle(ctx context.Context, tx *ent.Tx, owner *ent.Account, handle string) error {
+	switch {
+	case owner.Handle != nil && (handle == "" || handle == *owner.Handle):
+		return nil
+	case owner.Handle != nil:
+		return problem.New(problem.BadInput, "The account already has the handle %q, which cannot be changed.", *owner.Handle)
+	case handle == "":
+		return problem.New(problem.BadInput, "The account has no handle yet. Choose one: it becomes part of the addresses of its saved queries and cannot be changed later.")
+	}
+	if err := checkHandle(handle); err != nil {
+		return err
+	}
+	owner.Handle = &handle
+	return tx.Account.UpdateOne(owner).SetHandle(handle).Exec(ctx)
+}
+
+// save stores a query within the limits of its account.
+func save(ctx context.Context, tx *ent.Tx, owner *ent.Account, n NewQuery) (*ent.SavedQuery, error) {
+	rows, err := tx.SavedQuery.Query().Where(savedquery.AccountID(owner.ID)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hash := hashOf(n.Text)
+	at := slices.IndexFunc(rows, func(row *ent.SavedQuery) bool { return row.Name == n.Name })
+	if limit := auth.Plan(owner.Plan).Terms().SavedQueries; at < 0 && len(rows) >= limit {
+		return nil, problem.New(problem.Forbidden, "The %s plan includes %d saved queries, and all of them are in use. Delete one first.", owner.Plan, limit)
+	}
+	publicElsewhere := slices.ContainsFunc(rows, func(row *ent.SavedQuery) bool { return row.Name != n.Name && row.Hash == hash && row.Public })
+	if err := addVersion(ctx, tx, owner, n.Text, n.Public || publicElsewhere); err != nil {
+		return nil, err
+	}
+	if at < 0 {
+		return tx.SavedQuery.Create().SetAccountID(owner.ID).SetName(n.Name).SetHash(hash).SetDescription(n.Description).SetPublic(n.Public).Save(ctx)
+	}
+	return rows[at].Update().SetHash(hash).SetDescription(n.Description).SetPublic(n.Public).
+		SetBrokenReason("").SetNotifyOwner(false).SetUpdatedAt(time.Now().UTC()).Save(ctx)
+}
+
+// addVersion stores a text, unless the account has saved it before.
+func addVersion(ctx context.Context, tx *ent.Tx, owner *ent.Account, text string, public bool) error {
+	n, err := tx.QueryVersion.Update().Where(queryversion.Hash(hashOf(text)), queryversion.AccountID(owner.ID)).SetPublic(public).Save(ctx)
+	if err != nil || n > 0 {
+		return err
+	}
+	recent, err := tx.QueryVersion.Query().Where(queryversion.AccountID(owner.ID), queryversion.CreatedAtGT(time.Now().Add(-24*time.Hour).UTC())).Count(ctx)
+	if err != nil {
+		return err
+	}
+	if recent >= maxVersionsPerDay {
+		return problem.New(problem.TooMany, "An account can save at most %d different texts within 24 hours. Try again later.", maxVersionsPerDay)
+	}
+	return tx.QueryVersion.Create().SetHash(hashOf(text)).SetAccountID(owner.ID).SetText(text).SetPublic(public).Exec(ctx)
+}
+
+// oldestFirst is the order in which a plan includes saved queries.
+var oldestFirst = []savedquery.OrderOption{savedquery.ByCreatedAt(), savedquery.ByID()}
+
+// isSuspended reports whether a query exceeds the plan. The oldest remain active.
+func isSuspended(owner *ent.Account, oldestFirst []*ent.SavedQuery, id int) bool {
+	at := slices.IndexFunc(oldestFirst, func(row *ent.SavedQuery) bool { return row.ID == id })
+	return at >= auth.Plan(owner.Plan).Terms().SavedQueries
+}
+
+// List returns the saved queries of an account, oldest first.
+func (s *Queries) List(ctx context.Context, owner *ent.Account) ([]*Query, error) {
+	rows, err := s.Store.Current().SavedQuery.Query().Where(savedquery.AccountID(owner.ID)).Order(oldestFirst...).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []*Query
+	for _, row := range rows {
+		list = append(list, s.describe(owner, rows, row))
+	}
+	return list, nil
+}
+
+func (s *Queries) describe(owner *ent.Account, all []*ent.SavedQuery, row *ent.SavedQuery) *Query {
+	handle := ""
+	if owner.Handle != nil {
+		handle = *owner.Handle
+	}
+	return &Query{SavedQuery: row, Suspended: isSuspended(owner, all, row.ID),
+		Named: s.Service.PublicURL + namedAddress(handle, row.Name), Permanent: s.Service.PublicURL + hashAddress(row.Hash)}
+}
+
+// Public returns the public queries of all accounts whose name, handle or
+// description contains a text, newest first. Those of the service are in BuiltIn.
+func (s *Queries) Public(ctx context.Context, search string, limit, offset int) ([]*Query, error) {
+	rows, err := s.Store.Current().SavedQuery.Query().
+		Where(savedquery.Public(true), savedquery.BrokenReason(""), savedquery.Or(savedquery.NameContains(search),
+			savedquery.DescriptionContainsFold(search), savedquery.HasAccountWith(account.HandleContains(search)))).
+		WithAccount(func(q *ent.AccountQuery) {
+			q.WithSavedQueries(func(q *ent.SavedQueryQuery) { q.Order(oldestFirst...) })
+		}).
+		Order(savedquery.ByUpdatedAt(entsql.OrderDesc()), savedquery.ByID()).Limit(limit).Offset(offset).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []*Query
+	for _, row := range rows {
+		if owner := row.Edges.Account; owner != nil && !isSuspended(owner, owner.Edges.SavedQueries, row.ID) {
+			list = append(list, s.describe(owner, owner.Edges.SavedQueries, row))
+		}
+	}
+	return list, nil
+}
+
+// Find returns one of an account's saved queries.
+func (s *Queries) Find(ctx context.Context, owner *ent.Account, name string) (*Query, error) {
+	list, err := s.List(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	if at := slices.IndexFunc(list, func(q *Query) bool { return q.Name == name }); at >= 0 {
+		return list[at], nil
+	}
+	return nil, problem.New(problem.NotFound, "The account has no saved query named %q.", params.Truncate(name))
+}
+
+// Text returns the current text of a saved query.
+func (s *Queries) Text(ctx context.Context, q *Query) (string, error) {
+	row, err := s.Store.Current().QueryVersion.Query().Where(queryversion.Hash(q.Hash), queryversion.AccountID(q.AccountID)).Only(ctx)
+	if err != nil {
+		return "", err
+	}
+	return row.Text, nil
+}
+
+// Delete deletes a saved query. Its versions remain at their hashes.
+func (s *Queries) Delete(ctx context.Context, owner *ent.Account, name string) error {
+	n, err := s.Store.Write.SavedQuery.Delete().Where(savedquery.AccountID(owner.ID), savedquery.Name(name)).Exec(ctx)
+	s.changes.Add(1)
+	if err == nil && n == 0 {
+		return problem.New(problem.NotFound, "The account has no saved query named %q.", params.Truncate(name))
+	}
+	return err
+}
+
+// SetToken gives a saved query a new token in place of a former one, and returns
+// it. It is shown once, because only its hash is stored.
+func (s *Queries) SetToken(ctx context.Context, owner *ent.Account, name string) (string, error) {
+	token := "qt_" + rand.Text()
+	hash := tokenHash(token)
+	return token, s.setToken(ctx, owner, name, &hash)
+}
+
+// RevokeToken removes the token of a saved query.
+func (s *Queries) RevokeToken(ctx context.Context, owner *ent.Account, name string) error {
+	return s.setToken(ctx, owner, name, nil)
+}
+
+func (s *Queries) setToken(ctx context.Context, owner *ent.Account, name string, hash *string) error {
+	update := s.Store.Write.SavedQuery.Update().Where(savedquery.AccountID(owner.ID), savedquery.Name(name)).SetNillableTokenHash(hash)
+	if hash == nil {
+		update.ClearTokenHash()
+	}
+	n, err := update.Save(ctx)
+	s.changes.Add(1)
+	if err == nil && n == 0 {
+		return problem.New(problem.NotFound, "The account has no saved query named %q.", params.Truncate(name))
+	}
+	return err
+}
+
+func tokenHash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// checkBatch is how many saved queries are in memory at a time.
+const checkBatch = 100
+
+// Check calls a function with each saved query that this version of the program
+// would refuse, with its account, and the reason.
+func (s *Queries) Check(ctx context.Context, found func(row *ent.SavedQuery, reason error) error) error {
+	return s.each(ctx, func(row *ent.SavedQuery, text string) error {
+		reason := s.try(ctx, text, auth.Plan(row.Edges.Account.Plan))
+		if reason == nil || problem.Of(reason).Code.Status() >= http.StatusInternalServerError {
+			return reason
+		}
+		return found(row, reason)
+	})
+}
+
+func (s *Queries) each(ctx context.Context, use func(row *ent.SavedQuery, text string) error) error {
+	for last := 0; ; {
+		rows, err := s.Store.Current().SavedQuery.Query().Where(savedquery.IDGT(last)).WithAccount().Order(savedquery.ByID()).Limit(checkBatch).All(ctx)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, row := range rows {
+			last = row.ID
+			text, err := s.Text(ctx, &Query{SavedQuery: row})
+			if ent.IsNotFound(err) || row.Edges.Account == nil {
+				continue // its account was deleted a moment ago
+			}
+			if err == nil {
+				err = use(row, text)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// noticeRetry is when an email is sent again after a failure.
+const noticeRetry = time.Minute
+
+// Run looks for queries that are no longer valid, as another version of the
+// program may have another schema, and sends emails to their owners.
+func (s *Queries) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := s.each(ctx, func(row *ent.SavedQuery, text string) error {
+			reason := ""
+			if _, err := newQuery(s.Executor, text); err != nil {
+				reason = err.Error()
+			}
+			if reason == row.BrokenReason {
+				return nil
+			}
+			// Only one of several servers makes the change.
+			return s.Store.Write.SavedQuery.Update().Where(savedquery.ID(row.ID), savedquery.Hash(row.Hash), savedquery.BrokenReason(row.BrokenReason)).
+				SetBrokenReason(reason).SetNotifyOwner(reason != "" && row.BrokenReason == "").Exec(ctx)
+		})
+		pending := 0
+		if err == nil {
+			pending, err = s.notifyOwners(ctx)
+		}
+		if err == nil && pending == 0 {
+			return
+		}
+		if err != nil && ctx.Err() == nil {
+			s.Log.Warn("checking saved queries failed", "cause", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(noticeRetry):
+		}
+	}
+}
+
+// notifyOwners sends pending emails, and returns how many could not be sent yet.
+func (s *Queries) notifyOwners(ctx context.Context) (failed int, err error) {
+	rows, err := s.Store.Current().SavedQuery.Query().Where(savedquery.NotifyOwner(true)).WithAccount().All(ctx)
+	for _, row := range rows {
+		// The first of several servers to clear the mark sends the email.
+		n, err := s.Store.Write.SavedQuery.Update().Where(savedquery.ID(row.ID), savedquery.NotifyOwner(true)).SetNotifyOwner(false).Save(ctx)
+		if err != nil {
+			return failed, err
+		}
+		if n == 0 || row.Edges.Account == nil {
+			continue
+		}
+		err = s.Mail.Send(ctx, mail.QueryBroken(row.Edges.Account.Email, s.Service.ServiceName, row.Name, row.BrokenReason, s.Service.PublicURL+"/account"))
+		if err == nil {
+			continue
+		}
+		s.Log.Warn("sending an email about a saved query failed", "query", row.ID, "reason", problem.Of(err).Message)
+		if problem.Of(err).Code == problem.Unavailable {
+			failed++
+			if err := s.Store.Write.SavedQuery.UpdateOneID(row.ID).SetNotifyOwner(true).Exec(context.WithoutCancel(ctx)); err != nil {
+				return failed, ent.MaskNotFound(err)
+			}
+		}
+	}
+	return failed, err
+}
