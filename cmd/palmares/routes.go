@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -117,7 +118,7 @@ func (p *program) routes() (*routes, error) {
 	guides.Register(mux)
 	reference := workbench.Config{
 		Service: s.service(), Schema: schemaText(), Document: rest.DocumentPath,
-		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Sections: textSections(api), Samples: api.Samples,
+		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(graph.DefaultLimits), Sections: textSections(api), Samples: api.Samples,
 		Cache: p.cache, Explain: api.Explain, Run: p.runPublic, Price: p.price, Key: p.services.portal.Key, Log: p.log,
 	}
 	for _, g := range guides.All() {
@@ -141,6 +142,12 @@ func panels() (all []saved.BuiltIn) {
 		}
 	}
 	return all
+}
+
+// limitsText lists the limits of a GraphQL request.
+func limitsText(l graph.Limits) string {
+	return fmt.Sprintf("a body of %d bytes, %d tokens, %d levels, %d fields, %d aliases, a cost of %d, a response of %d bytes and %s",
+		l.Body, l.Tokens, l.Depth, l.Fields, l.Aliases, l.Cost, l.Response, l.Time)
 }
 
 // runPublic executes a query as anyone may send it.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"text/template"
 
-	"palmares/graph"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/web/page"
@@ -50,7 +49,6 @@ var worked = readExamples(workedFiles, "worked")
 type textData struct {
 	Config
 	Categories []string
-	Limits     graph.Limits
 	Examples   []Example
 	SchemaPath string
 	Worked     []workedQuery
@@ -65,7 +63,7 @@ type workedQuery struct {
 // showText sends one of the texts.
 func (w *Workbench) showText(rw http.ResponseWriter, r *http.Request, path string) error {
 	return w.withSamples(rw, r, path, func(ctx context.Context, operations []params.Operation, samples *params.Samples) (*cache.Entry, error) {
-		data := textData{Config: w.Config, Categories: samples.Categories, Limits: graph.DefaultLimits, Examples: Examples, SchemaPath: SchemaPath}
+		data := textData{Config: w.Config, Categories: samples.Categories, Examples: Examples, SchemaPath: SchemaPath}
 		data.Operations = operations
 		for _, example := range worked {
 			result := ""

@@ -55,6 +55,7 @@ type Config struct {
 	Operations []params.Operation // of the REST paths
 	Objects    []params.Object    // of their responses
 	Errors     []params.Field     // their statuses
+	Limits     string             // of a GraphQL request, in words
 	Guides     []Guide
 	Sections   []Section // of llms.txt, after the guides
 	// Samples returns examples from the current release.

@@ -60,6 +60,7 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 		},
 		Run:      func(context.Context, string) ([]byte, error) { return []byte(`{"answer":42}`), nil },
 		Objects:  []params.Object{{Name: "ToolItem", Description: "A tool.", Fields: []params.Field{{Name: "score", Type: "number or null", Description: "From 0 to 10."}}}},
+		Limits:   "a cost of 20000",
 		Errors:   []params.Field{{Name: "404", Description: "Nothing has this slug."}},
 		Guides:   []Guide{{Title: "Caching", Summary: "Cache.", URL: "https://palmares.example/guides/caching.md", Markdown: "# Caching\n\nCache.\n"}},
 		Sections: []Section{{"REST", []Link{{"/api/v1/tools", "/api/v1/tools", "Tools."}}}},
