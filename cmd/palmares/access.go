@@ -147,7 +147,7 @@ func maxBody(r *http.Request) int64 {
 	case path == billing.EventsPath:
 		return billing.MaxEvent
 	case inPortal(path):
-		return portal.MaxForm
+		return portal.FormLimit(r)
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		return 0
 	}

@@ -19,6 +19,7 @@ import (
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/guide"
 	"palmares/internal/web/page"
+	"palmares/internal/web/queries"
 	"palmares/internal/web/site"
 	"palmares/internal/web/status"
 	"palmares/internal/web/workbench"
@@ -82,6 +83,9 @@ func (p *program) routes() (*routes, error) {
 	p.graphql = graph.NewHandler(p.executor, p.cache)
 	p.graphql.ConfigureStreams(p.access.streams())
 	mux.Handle("/graphql", p.graphql)
+	pages := &queries.Pages{Service: s.service(), Queries: p.saved, Log: p.log}
+	p.saved.Page = http.HandlerFunc(pages.ServeQuery)
+	mux.HandleFunc(queries.GalleryPath, pages.ServeGallery)
 	for _, path := range []string{"{hash}", "{handle}/{name}", "{handle}/openapi.json"} { // for labels: see ServeHTTP
 		mux.Handle(saved.Path+path, p.saved)
 	}
@@ -118,14 +122,14 @@ func (p *program) routes() (*routes, error) {
 	guides.Register(mux)
 	reference := workbench.Config{
 		Service: s.service(), Schema: schemaText(), Document: rest.DocumentPath,
-		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(graph.DefaultLimits), Sections: textSections(api), Samples: api.Samples,
-		Cache: p.cache, Explain: api.Explain, Run: p.runPublic, Price: p.price, Key: p.services.portal.Key, Log: p.log,
+		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(graph.Limits(s.GraphQL)), Sections: textSections(api), Samples: api.Samples,
+		Cache: p.cache, Explain: api.Explain, Run: p.runPublic, Price: p.price, SavePath: "/account/queries/new", Key: p.services.portal.Key, Log: p.log,
 	}
 	for _, g := range guides.All() {
 		reference.Guides = append(reference.Guides, workbench.Guide{Title: g.Title, Summary: g.Summary, URL: g.URL, Markdown: g.Markdown})
 	}
 	workbench.New(reference).Register(mux)
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, site.Assets, status.Assets, guide.Assets, workbench.Assets))
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, site.Assets, status.Assets, guide.Assets, workbench.Assets, queries.Assets))
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)

@@ -213,6 +213,7 @@ func (p *program) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.services.portal.Queries = p.saved
 	routes, err := p.routes()
 	if err != nil {
 		return nil, err

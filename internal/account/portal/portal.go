@@ -24,6 +24,7 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
 	"palmares/internal/notify/webhook"
+	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
 )
 
@@ -37,6 +38,7 @@ type Config struct {
 	Mail           *mail.Mailer
 	Billing        *billing.Billing
 	Webhooks       *webhook.Webhooks
+	Queries        *saved.Queries
 	Example        func(context.Context) string // API path to try with a new key
 	Log            *slog.Logger
 }
@@ -92,6 +94,17 @@ var routes = []struct {
 	{"POST /account/webhooks/{id}/pause", signedIn, changeEndpoint((*webhook.Webhooks).Pause, "/account/webhooks/{id}?done=paused")},
 	{"POST /account/webhooks/{id}/resume", signedIn, changeEndpoint((*webhook.Webhooks).Resume, "/account/webhooks/{id}?done=resumed")},
 	{"POST /account/webhooks/{id}/remove", signedIn, changeEndpoint((*webhook.Webhooks).Remove, "/account/webhooks?done=removed")},
+
+	{"GET /account/queries", signedIn, (*Portal).showQueries},
+	{"POST /account/queries", signedIn, (*Portal).saveQuery},
+	{"GET /account/queries/new", signedIn, (*Portal).showQueryForm},
+	{"POST /account/queries/new", signedIn, (*Portal).showQueryForm}, // from the explorer
+	{"GET /account/queries/{name}", signedIn, withQuery((*Portal).showQuery)},
+	{"GET /account/queries/{name}/edit", signedIn, withQuery((*Portal).editQuery)},
+	{"POST /account/queries/{name}/token", signedIn, withQuery((*Portal).createToken)},
+	{"POST /account/queries/{name}/revoke-token", signedIn, withQuery((*Portal).revokeToken)},
+	{"GET /account/queries/{name}/delete", signedIn, withQuery((*Portal).confirmDeleteQuery)},
+	{"POST /account/queries/{name}/delete", signedIn, withQuery((*Portal).deleteQuery)},
 
 	{"GET /account/settings", signedIn, (*Portal).showSettings},
 	{"POST /account/email", signedIn, (*Portal).startEmailChange},
@@ -195,10 +208,11 @@ func (p *Portal) prepare(v *visit) (err error) {
 	if v.account, err = p.accounts.SessionAccount(v.Context(), p.cookie(v.Request, sessionCookie)); err != nil {
 		return err
 	}
-	v.Body = http.MaxBytesReader(v.w, v.Body, MaxForm)
+	limit := FormLimit(v.Request)
+	v.Body = http.MaxBytesReader(v.w, v.Body, limit)
 	if err := v.ParseForm(); err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			return problem.New(problem.TooLarge, "The form is larger than %d bytes.", MaxForm)
+			return problem.New(problem.TooLarge, "The form is larger than %d bytes.", limit)
 		}
 		return problem.New(problem.BadInput, "The form could not be read.")
 	}
@@ -255,8 +269,12 @@ var notices = map[string]string{
 	"paused":    "The endpoint is paused.",
 	"resumed":   "The endpoint is enabled. New events are sent from now on.",
 	"removed":   "The endpoint was removed.",
-	"everyone":  "You are signed out of all browsers.",
-	paying:      "Your payment may take a minute to show here.",
+
+	"querysaved":   "The query was saved.",
+	"querydeleted": "The query was deleted.",
+	"tokenrevoked": "The token was revoked.",
+	"everyone":     "You are signed out of all browsers.",
+	paying:         "Your payment may take a minute to show here.",
 }
 
 func (p *Portal) content(v *visit, data any) page.Content {

@@ -281,25 +281,25 @@ func (s *Queries) describe(owner *ent.Account, all []*ent.SavedQuery, row *ent.S
 }
 
 // Public returns the public queries of all accounts whose name, handle or
-// description contains a text, newest first. Those of the service are in BuiltIn.
-func (s *Queries) Public(ctx context.Context, search string, limit, offset int) ([]*Query, error) {
+// description contains a text, newest first, and whether there are more. Those of
+// the service are in BuiltIn.
+func (s *Queries) Public(ctx context.Context, search string, limit, offset int) (list []*Query, more bool, err error) {
 	rows, err := s.Store.Current().SavedQuery.Query().
 		Where(savedquery.Public(true), savedquery.BrokenReason(""), savedquery.Or(savedquery.NameContains(search),
 			savedquery.DescriptionContainsFold(search), savedquery.HasAccountWith(account.HandleContains(search)))).
 		WithAccount(func(q *ent.AccountQuery) {
 			q.WithSavedQueries(func(q *ent.SavedQueryQuery) { q.Order(oldestFirst...) })
 		}).
-		Order(savedquery.ByUpdatedAt(entsql.OrderDesc()), savedquery.ByID()).Limit(limit).Offset(offset).All(ctx)
+		Order(savedquery.ByUpdatedAt(entsql.OrderDesc()), savedquery.ByID()).Limit(limit + 1).Offset(offset).All(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var list []*Query
-	for _, row := range rows {
+	for _, row := range rows[:min(len(rows), limit)] {
 		if owner := row.Edges.Account; owner != nil && !isSuspended(owner, owner.Edges.SavedQueries, row.ID) {
 			list = append(list, s.describe(owner, owner.Edges.SavedQueries, row))
 		}
 	}
-	return list, nil
+	return list, len(rows) > limit, nil
 }
 
 // Find returns one of an account's saved queries.

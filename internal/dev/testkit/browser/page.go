@@ -102,7 +102,7 @@ func (p *Page) load(what string, open chromedp.Action[*network.Response]) {
 	p.t.Helper()
 	if response := do(p, what, open); response != nil { // not within the document
 		p.status = int(response.Status)
-		p.watch.failed[response.URL] = p.status >= 400
+		p.watch.failed[response.URL] = p.watch.failed[response.URL] || p.status >= 400
 	}
 }
 

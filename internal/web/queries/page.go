@@ -1,0 +1,254 @@
+// Package queries serves the pages of saved queries: one for each, with its
+// parameters, result and chart, and the gallery of public ones. They work without
+// JavaScript.
+package queries
+
+import (
+	"embed"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+	"palmares/internal/transport/saved"
+	"palmares/internal/web/page"
+)
+
+// GalleryPath is the path of the gallery.
+const GalleryPath = "/q"
+
+//go:embed assets templates
+var files embed.FS
+
+// Assets are the style of these pages.
+var Assets = page.MustAssets(files, "assets")
+
+var head = page.Head{Styles: []string{Assets.Path("queries.css")}}
+
+var templates = page.MustTemplates(files, "templates", template.FuncMap{"text": params.Format})
+
+// Pages serves the pages.
+type Pages struct {
+	page.Service
+	Queries *saved.Queries
+	Log     *slog.Logger
+}
+
+// queryPage is the data of the page of a query.
+type queryPage struct {
+	*saved.View
+	Owner     string // handle, or "" at the address of a version
+	Fields    []field
+	Table     *table
+	Chart     *chart
+	Links     []link
+	Explorer  string
+	Document  string // OpenAPI document of the owner, or ""
+	Permanent string
+	Problem   string // what is wrong with the parameters
+	Release   int
+	UpdatedAt string
+}
+
+// field is a parameter in the form.
+type field struct {
+	Name, Type, Value, Preset string
+	Values                    []string
+	Repeats                   bool
+}
+
+type link struct{ Name, Address string }
+
+// ServeQuery serves the page at the address of a saved query.
+func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
+	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
+	if target := withoutEmpty(r.URL); target != "" {
+		w.Header().Set("Cache-Control", "no-store")
+		http.Redirect(w, r, target, http.StatusSeeOther)
+		return
+	}
+	view, err := p.Queries.View(r)
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	data := &queryPage{View: view, Explorer: explorerURL(view), Permanent: saved.Path + view.Hash}
+	if handle, _, named := strings.Cut(strings.TrimPrefix(view.Address, saved.Path), "/"); named {
+		data.Owner, data.Document = handle, saved.Path+handle+"/openapi.json"
+	}
+	for _, parameter := range view.Parameters {
+		data.Fields = append(data.Fields, fieldOf(parameter, r.URL.Query()))
+	}
+	for _, format := range []string{"json", "csv", "ndjson"} {
+		if format != "csv" || view.Nested == "" {
+			data.Links = append(data.Links, link{strings.ToUpper(format), withQuery(view.Address+"."+format, r.URL.RawQuery)})
+		}
+	}
+	status := http.StatusOK
+	if view.Err != nil {
+		reason := problem.Of(view.Err)
+		status, data.Problem = reason.Code.Status(), reason.Message
+	} else {
+		if data.Table, err = newTable(view.Body); err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		data.Chart = newChart(data.Table)
+		data.Release, data.UpdatedAt = view.Result.Release, view.Result.UpdatedAt
+	}
+	w.Header().Set("Cache-Control", "private, no-cache")
+	w.Header().Set("Vary", "Accept, Accept-Encoding, Authorization")
+	if !view.Public {
+		w.Header().Set("X-Robots-Tag", "noindex")
+	}
+	if err := templates.Write(w, status, "query", p.Content(view.Address, head, data)); err != nil {
+		p.fail(w, r, err)
+	}
+}
+
+// withoutEmpty returns the address without the empty fields of a form, or "" if it
+// has none.
+func withoutEmpty(u *url.URL) string {
+	query := u.Query()
+	empty := false
+	for name, values := range query {
+		if len(values) == 1 && values[0] == "" {
+			query.Del(name)
+			empty = true
+		}
+	}
+	if !empty {
+		return ""
+	}
+	return withQuery(u.EscapedPath(), query.Encode())
+}
+
+// fieldOf returns the input for a parameter.
+func fieldOf(p params.Param, given url.Values) field {
+	f := field{Name: p.Name, Type: "text", Value: given.Get(p.Name), Values: p.Values, Repeats: p.Repeats}
+	switch p.Kind {
+	case "Int":
+		f.Type = "number"
+	case "Date":
+		f.Type = "date"
+	}
+	if p.Default != nil {
+		f.Preset = params.Format(p.Default)
+	}
+	if p.Repeats {
+		f.Value = strings.Join(given[p.Name], " ")
+	}
+	return f
+}
+
+func withQuery(path, query string) string {
+	if query == "" {
+		return path
+	}
+	return path + "?" + query
+}
+
+// explorerURL opens a query with its variables.
+func explorerURL(view *saved.View) string {
+	query := url.Values{"query": {view.Text}}
+	if len(view.Values) > 0 {
+		if variables, err := json.Marshal(view.Values, json.Deterministic(true)); err == nil {
+			query.Set("variables", string(variables))
+		}
+	}
+	return "/explorer?" + query.Encode()
+}
+
+// galleryPage is the data of the gallery.
+type galleryPage struct {
+	Search   string
+	Queries  []galleryItem
+	Previous string // addresses of other pages, or ""
+	Next     string
+}
+
+type galleryItem struct{ Address, Name, Owner, Description string }
+
+const galleryLength = 50
+
+// ServeGallery lists public queries.
+func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
+	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
+	if err := page.CheckMethod(w, r); err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	query, err := params.ReadForm(r.URL.RawQuery, []params.Param{
+		{Name: "search", Kind: "String", Max: 100}, {Name: "page", Kind: "Int", Min: 1, Max: 1_000},
+	})
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	number := 1
+	if given, ok := query["page"].(int64); ok {
+		number = int(given)
+	}
+	var data galleryPage
+	data.Search, _ = query["search"].(string)
+	data.Search = strings.TrimSpace(data.Search)
+	if number == 1 {
+		for _, b := range p.Queries.BuiltIn {
+			if text := strings.ToLower(b.Name + " " + b.Description + " " + saved.Handle); strings.Contains(text, strings.ToLower(data.Search)) {
+				data.Queries = append(data.Queries, galleryItem{saved.Path + saved.Handle + "/" + b.Name, b.Name, saved.Handle, b.Description})
+			}
+		}
+	}
+	found, more, err := p.Queries.Public(r.Context(), data.Search, galleryLength, (number-1)*galleryLength)
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	for _, q := range found {
+		address := strings.TrimPrefix(q.Named, p.PublicURL)
+		owner, _, _ := strings.Cut(strings.TrimPrefix(address, saved.Path), "/")
+		data.Queries = append(data.Queries, galleryItem{address, q.Name, owner, q.Description})
+	}
+	if more {
+		data.Next = galleryURL(data.Search, number+1)
+	}
+	if number > 1 {
+		data.Previous = galleryURL(data.Search, number-1)
+	}
+	w.Header().Set("Cache-Control", "public, max-age=30")
+	if err := templates.Write(w, http.StatusOK, "gallery", p.Content(GalleryPath, head, data)); err != nil {
+		p.fail(w, r, err)
+	}
+}
+
+func galleryURL(search string, number int) string {
+	query := url.Values{"page": {strconv.Itoa(number)}}
+	if search != "" {
+		query.Set("search", search)
+	}
+	return GalleryPath + "?" + query.Encode()
+}
+
+var errorTitles = map[problem.Code]string{
+	problem.NotFound: "Query not found", problem.Gone: "This query is no longer valid", problem.BadInput: "Invalid request",
+}
+
+// fail writes an error page.
+func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
+	reason := problem.Of(err)
+	data := page.ErrorPage{Title: errorTitles[reason.Code], Text: reason.Message, More: page.Suggestion{Path: GalleryPath, Name: "View public queries"}}
+	if data.Title == "" {
+		data.Title = http.StatusText(reason.Code.Status())
+	}
+	if reason.Code.Status() >= http.StatusInternalServerError {
+		data.RequestID = problem.RequestID(r.Context())
+		p.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", data.RequestID)
+	}
+	templates.WriteError(w, r, p.Log, reason, p.Content(r.URL.Path, head, data))
+}
