@@ -334,7 +334,7 @@ func (t *table) lines(number, date int, keys []int) *chart {
 		c.Lines = append(c.Lines, l)
 	}
 	if len(keys) == 1 {
-		c.Height += legendLine * float64((len(series)+1)/2)
+		c.Height += legendLine*float64((len(series)+1)/2) + 10
 	}
 	return c
 }

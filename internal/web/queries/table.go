@@ -16,6 +16,9 @@ type table struct {
 	Total   int      // rows in the result; more than Rows if there are many
 }
 
+// Numeric reports whether a column has numbers.
+func (t *table) Numeric(column int) bool { return t.kindOf(column) == numbers }
+
 // cell is a value of a row.
 type cell struct {
 	Text     string // what readers see; empty for null

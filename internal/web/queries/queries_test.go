@@ -1,0 +1,107 @@
+package queries
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func tableOf(t *testing.T, body string) *table {
+	t.Helper()
+	found, err := newTable([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestTable(t *testing.T) {
+	for body, want := range map[string]string{
+		`[]`:                              ``,
+		`42`:                              "value\n42",
+		`"a\u00e9\"<b>"`:                  "value\naé\"<b>",
+		`[1,null,"x"]`:                    "value\n1\n\nx",
+		`{"a":1,"b":{"c":true,"d":null}}`: "a|b.c|b.d\n1|true|",
+		`[{"a":1},{"b":2},{"a":3,"b":4}]`: "a|b\n1|\n|2\n3|4",
+		`[{"k":"x","p":[{"t":1},{"t":2}]},{"k":"y","p":[]}]`: "k|p.t|p\nx|1|\nx|2|\ny||[]",
+		`{"x":[{"n":1}],"y":[{"n":2},{"n":3}]}`:              "list|n\nx|1\ny|2\ny|3",
+		`[{"a":[1,2],"b":[3],"c":"z"}]`:                      "c|a|b\nz|[1,2]|[3]",
+		`[{"p":[{"q":[1,2]}]}]`:                              "p.q\n[1,2]",
+	} {
+		found := tableOf(t, body)
+		var lines []string
+		if len(found.Columns) > 0 {
+			lines = append(lines, strings.Join(found.Columns, "|"))
+		}
+		for _, row := range found.Rows {
+			var cells []string
+			for _, c := range row {
+				cells = append(cells, c.Text)
+			}
+			lines = append(lines, strings.Join(cells, "|"))
+		}
+		if got := strings.Join(lines, "\n"); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", body, got, want)
+		}
+	}
+	many := tableOf(t, "["+strings.Repeat("1,", 600)+"1]")
+	if len(many.Rows) != maxRows || many.Total != 601 {
+		t.Errorf("got %d of %d rows, want %d of 601", len(many.Rows), many.Total, maxRows)
+	}
+}
+
+func TestChart(t *testing.T) {
+	for body, want := range map[string]string{
+		`[{"k":"a","n":1},{"k":"b","n":2}]`:                                                              "n by k: 2 bars",
+		`[{"slug":"a","name":"A","n":1,"m":3},{"slug":"b","name":"B","n":2,"m":4}]`:                      "m by name: 2 bars",
+		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":-2}]`:                                             "n by l: 2 bars",
+		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":2},{"k":"b","l":"x","n":2}]`:                      "n by k and l: 3 bars",
+		`[{"at":"2026-01","n":1},{"at":"2026-02","n":null},{"at":"2026-03","n":3}]`:                      "n over time: 1 lines of 2 points",
+		`[{"k":"a","at":"2026-Q1","n":1},{"k":"b","at":"2026-Q1","n":2},{"k":"a","at":"2026-Q2","n":2}]`: "n over time by k: 2 lines of 2 points",
+		`[{"k":"a","n":1}]`:                 "none", // one bar says nothing
+		`[{"k":"a"},{"k":"b"}]`:             "none",
+		`[{"k":"a","n":1},{"k":"a","n":2}]`: "none", // nothing tells the rows apart
+		`[]`:                                "none", `42`: "none", `[{"n":5,"k":"a"},{"n":5,"k":"b"}]`: "n by k: 2 bars",
+	} {
+		got := "none"
+		if c := newChart(tableOf(t, body)); c != nil {
+			got = fmt.Sprintf("%s: %d bars", c.Title, len(c.Bars))
+			if c.Lines != nil {
+				got = fmt.Sprintf("%s: %d lines of %d points", c.Title, len(c.Lines), len(c.Lines[0].Points))
+			}
+			for _, b := range c.Bars {
+				if b.X < 0 || b.W <= 0 || b.X+b.W > c.Width || b.Y+18 > c.Height {
+					t.Errorf("%s: got bar %+v outside of the chart", body, b)
+				}
+			}
+			for _, l := range c.Lines {
+				for _, p := range l.Points {
+					if p.X < c.Left || p.X > c.Width || p.Y < 0 || p.Y > c.Base+0.1 {
+						t.Errorf("%s: got point %+v outside of the chart", body, p)
+					}
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("%s: got %s, want %s", body, got, want)
+		}
+	}
+}
+
+func TestScale(t *testing.T) {
+	for _, c := range []struct {
+		values   []float64
+		fromZero bool
+		grid     []float64
+	}{
+		{[]float64{1, 9}, true, []float64{0, 5, 10}},
+		{[]float64{-3, 3}, true, []float64{-4, -2, 0, 2, 4}},
+		{[]float64{41, 48}, false, []float64{40, 42, 44, 46, 48}},
+		{[]float64{5, 5}, true, []float64{0, 2, 4, 6}},
+	} {
+		if _, grid := scale(c.values, c.fromZero); !reflect.DeepEqual(grid, c.grid) {
+			t.Errorf("%v: got %v, want %v", c.values, grid, c.grid)
+		}
+	}
+}
