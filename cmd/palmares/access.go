@@ -21,6 +21,7 @@ import (
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/atom"
+	"palmares/internal/transport/mcp"
 	"palmares/internal/web/page"
 	"palmares/rest"
 )
@@ -79,11 +80,15 @@ func usesQuota(r *http.Request) bool {
 		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath && path != rest.YAMLPath
 }
 
+// identifiesCaller reports whether a request may have an API key. MCP counts the
+// calls in a request itself.
+func identifiesCaller(r *http.Request) bool { return usesQuota(r) || r.URL.Path == mcp.Path }
+
 // allowsCORS reports whether web pages of other origins may read the response:
 // all of the API, and no personal page.
 func allowsCORS(r *http.Request) bool {
 	path := r.URL.Path
-	return inAPI(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath ||
+	return inAPI(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath || path == mcp.Path ||
 		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath)
 }
 
@@ -128,15 +133,15 @@ const responseTimeout = 8 * time.Second
 // has its own limits and streams, nor to assets, which are in memory.
 func hasDeadline(r *http.Request) bool {
 	path := r.URL.Path
-	return path != "/graphql" && !inAPI(path) && !strings.HasPrefix(path, page.AssetsPath)
+	return path != "/graphql" && path != mcp.Path && !inAPI(path) && !strings.HasPrefix(path, page.AssetsPath)
 }
 
 // maxBody returns the maximum body size of a request; -1 leaves the check to
 // the handler.
 func maxBody(r *http.Request) int64 {
 	switch path := r.URL.Path; {
-	case path == "/graphql":
-		return -1 // its errors have GraphQL's format
+	case path == "/graphql" || path == mcp.Path:
+		return -1 // their errors have a format of their own
 	case path == billing.EventsPath:
 		return billing.MaxEvent
 	case inPortal(path):
@@ -155,7 +160,7 @@ func inPortal(path string) bool {
 
 // writeError writes an HTML page to browsers and JSON to programs.
 func (p *program) writeError(w http.ResponseWriter, r *http.Request, err error) {
-	if inPortal(r.URL.Path) || negotiate.Named(r.Header["Accept"], "text/html") > 0 && !usesQuota(r) {
+	if inPortal(r.URL.Path) || negotiate.Named(r.Header["Accept"], "text/html") > 0 && !identifiesCaller(r) {
 		p.services.portal.Refuse(w, r, err)
 		return
 	}

@@ -45,6 +45,7 @@ type commandLine struct {
 	Keys     keysCommand     `cmd:"" help:"Manage API keys."`
 	Billing  billingCommand  `cmd:"" help:"Set up Stripe and sync subscriptions."`
 	Webhooks webhooksCommand `cmd:"" help:"Manage webhook endpoints."`
+	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Serve the catalog to an AI agent on this machine, over standard input and output."`
 	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document of the REST API."`
 	Migrate  migrateCommand  `cmd:"" help:"Show or apply database migrations."`
 	Backup   backupCommand   `cmd:"" help:"Back up the embedded database, even while a server uses it."`

@@ -13,6 +13,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/notify/atom"
 	"palmares/internal/ops/metrics"
+	"palmares/internal/transport/mcp"
 	"palmares/internal/web/guide"
 	"palmares/internal/web/page"
 	"palmares/internal/web/site"
@@ -71,6 +72,11 @@ func (p *program) routes() (*routes, error) {
 	p.graphql = graph.NewHandler(p.executor, p.cache)
 	p.graphql.ConfigureStreams(p.access.streams())
 	mux.Handle("/graphql", p.graphql)
+	agents, err := newMCP(s, p.executor, p.cache, p.access.quota.Take)
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle(mcp.Path, agents)
 
 	mux.Handle(atom.Path, atom.New(atom.Config{
 		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,

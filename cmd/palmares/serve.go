@@ -22,6 +22,7 @@ import (
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
 	"palmares/internal/ops/tracing"
+	"palmares/internal/transport/mcp"
 	"palmares/internal/web/status"
 )
 
@@ -210,16 +211,16 @@ func (p *program) handler() (http.Handler, error) {
 	}
 	observers := p.telemetry.observers(routes.label)
 	return middleware.Chain(routes,
-		p.closeWhenDraining,                                   // outermost, so that every response of a draining server closes its connection
-		middleware.RequestID,                                  // before the log, which includes the id
-		p.telemetry.link(routes.label),                        // before the log, which includes the trace id
-		middleware.Log(p.log, observers...),                   // outside Recover, so that panics are logged with a status too
-		middleware.Recover(p.log),                             // outside everything that can panic
-		middleware.When(allowsCORS, middleware.CORS),          // before any rejection, so that browsers can read the error
-		middleware.When(isRoot, p.linkDescriptions),           // before any handler, which may add links of its own
-		middleware.When(usesQuota, p.access.keyring.Identify), // before the quota, which depends on the caller
-		middleware.When(usesQuota, p.access.quota.Count),      // before any work, so that over-quota requests cost nothing
-		middleware.LimitBody(maxBody, p.writeError),           // after the quota, so that rejected requests count too
+		p.closeWhenDraining,                                          // outermost, so that every response of a draining server closes its connection
+		middleware.RequestID,                                         // before the log, which includes the id
+		p.telemetry.link(routes.label),                               // before the log, which includes the trace id
+		middleware.Log(p.log, observers...),                          // outside Recover, so that panics are logged with a status too
+		middleware.Recover(p.log),                                    // outside everything that can panic
+		middleware.When(allowsCORS, middleware.CORS),                 // before any rejection, so that browsers can read the error
+		middleware.When(isRoot, p.linkDescriptions),                  // before any handler, which may add links of its own
+		middleware.When(identifiesCaller, p.access.keyring.Identify), // before the quota, which depends on the caller
+		middleware.When(usesQuota, p.access.quota.Count),             // before any work, so that over-quota requests cost nothing
+		middleware.LimitBody(maxBody, p.writeError),                  // after the quota, so that rejected requests count too
 		middleware.When(hasDeadline, middleware.Deadline(responseTimeout, p.log, p.writeError)), // innermost, so that it covers only the handler
 	), nil
 }
@@ -272,6 +273,7 @@ func (p *program) printBanner(w io.Writer) {
 		{"/api/v1/tools", "REST API"},
 		{"/api/v1/openapi.json", "OpenAPI document"},
 		{"/graphql", "GraphQL API"},
+		{mcp.Path, "MCP server for AI agents"},
 		{"/feeds/changes.atom", "Atom feed of changes"},
 		{"/guides", "guides"},
 		{"/docs", "API reference"},

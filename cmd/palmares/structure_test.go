@@ -26,12 +26,13 @@ var allowedImports = []struct {
 	{"auth", []string{"ent", "internal/core"}},
 	{"graph", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/catalog/pricing", "internal/catalog/search"}},
 	{"rest", []string{"graph", "auth", "internal/core"}},
+	{"internal/transport", []string{"graph", "auth", "internal/core"}},
 	{"internal/notify", []string{"ent", "auth", "internal/core", "internal/catalog/journal"}},
 	{"internal/web", []string{"ent", "graph", "internal/core"}},
 	{"internal/account", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/notify", "internal/web/page"}},
 	{"internal/ops", []string{"ent", "internal/core", "internal/notify/mail", "internal/account/billing"}},
 	{"internal/dev", []string{"ent", "auth", "graph", "internal/core", "internal/catalog"}},
-	{"cmd", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/notify", "internal/web", "internal/account", "internal/ops"}},
+	{"cmd", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/transport", "internal/notify", "internal/web", "internal/account", "internal/ops"}},
 }
 
 // forbiddenImports lists, for some packages, imports that the rules above would
@@ -49,6 +50,7 @@ var forbiddenImports = map[string][]string{
 	"internal/web/status":      {"graph"},
 	"internal/ops/metrics":     {"ent", "internal/core/store"},
 	"internal/ops/tracing":     {"ent", "internal/core/store"},
+	"internal/transport/mcp":   {"internal/core/store"},
 }
 
 func TestImports(t *testing.T) {
