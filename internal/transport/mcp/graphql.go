@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -62,13 +63,17 @@ func (s *Server) query(ctx context.Context, arguments json.RawMessage) (*result,
 // definition is a type, or one field of Query.
 type definition struct{ name, sdl, folded string }
 
+// description matches a description that fits on one line.
+var description = regexp.MustCompile(`"""\n\s*([^\n"]*)\n\s*"""`)
+
 // definitions returns all types of a schema, by name. Query has too many fields
 // to show at once, so each of them is a definition of its own.
 func definitions(schema *ast.Schema) (all []definition) {
 	add := func(name string, d *ast.Definition) {
 		var sdl strings.Builder
 		formatter.NewFormatter(&sdl, formatter.WithIndent("  ")).FormatSchemaDocument(&ast.SchemaDocument{Definitions: ast.DefinitionList{d}})
-		all = append(all, definition{name, sdl.String(), text.Fold(sdl.String())})
+		short := description.ReplaceAllString(sdl.String(), `"$1"`)
+		all = append(all, definition{name, short, text.Fold(short)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(schema.Types)) {
 		switch d := schema.Types[name]; {
