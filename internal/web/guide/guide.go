@@ -17,7 +17,7 @@ import (
 var guideFiles embed.FS
 
 // order is the order in which guides are listed.
-var order = []string{"quick-start", "paging", "caching", "time-travel", "quotas", "embeddings", "webhooks", "dashboards"}
+var order = []string{"quick-start", "paging", "caching", "time-travel", "quotas", "embeddings", "webhooks", "dashboards", "agents"}
 
 // Names returns the names of all guides in order.
 func Names() []string { return slices.Clone(order) }
@@ -75,7 +75,7 @@ func (g *Guide) parseHead() error {
 // and for programs that do not end, the output to wait for.
 type Info struct {
 	Language string
-	Name     string // file name; for JSON that no command prints, the event type
+	Name     string // file name; for an event in JSON, its type
 	Until    string
 }
 
@@ -95,6 +95,9 @@ func ParseInfo(text string) (info Info) {
 	}
 	return info
 }
+
+// IsFile reports whether the block is the content of a settings file.
+func (i Info) IsFile() bool { return i.Language == "json" && strings.HasSuffix(i.Name, ".json") }
 
 // Runs reports whether the block is code to run and not sample output.
 func (i Info) Runs() bool { return i.Language != "json" && i.Language != "text" }
