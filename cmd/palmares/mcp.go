@@ -16,14 +16,14 @@ import (
 	"palmares/internal/web/guide"
 )
 
-func newMCP(s *settings, executor *graph.Executor, responses *cache.Cache, count func(http.ResponseWriter, *http.Request) error) (*mcp.Server, error) {
+func newMCP(s *settings, executor *graph.Executor, responses *cache.Cache, count func(http.ResponseWriter, *http.Request) error, log *slog.Logger) (*mcp.Server, error) {
 	guides, err := guide.Read(guide.Config{Service: s.service()})
 	if err != nil {
 		return nil, err
 	}
 	cfg := mcp.Config{
 		Executor: executor, Cache: responses, PublicURL: s.PublicURL, ServiceName: s.ServiceName, ServiceURL: s.ServiceURL, Credit: s.credit(),
-		Version: version, Schema: schemaText(), MaxBody: s.GraphQL.Body, Count: count,
+		Version: version, Schema: schemaText(), MaxBody: s.GraphQL.Body, Count: count, Log: log,
 	}
 	for _, g := range guides {
 		cfg.Guides = append(cfg.Guides, mcp.Guide{Name: g.Name, Title: g.Title, Summary: g.Summary, Markdown: g.Markdown})
@@ -58,7 +58,7 @@ func (mcpCommand) Run(ctx context.Context, s *settings, term terminal) error {
 		responses.Publish(release.ID)
 	}
 	executor := graph.NewExecutor(graph.Config{Catalog: db, Credit: s.credit(), Limits: graph.Limits(s.GraphQL), Log: log, Cache: responses})
-	server, err := newMCP(s, executor, responses, nil)
+	server, err := newMCP(s, executor, responses, nil, log)
 	if err != nil {
 		return err
 	}

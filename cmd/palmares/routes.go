@@ -72,7 +72,7 @@ func (p *program) routes() (*routes, error) {
 	p.graphql = graph.NewHandler(p.executor, p.cache)
 	p.graphql.ConfigureStreams(p.access.streams())
 	mux.Handle("/graphql", p.graphql)
-	agents, err := newMCP(s, p.executor, p.cache, p.access.quota.Take)
+	agents, err := newMCP(s, p.executor, p.cache, p.access.quota.Take, p.log)
 	if err != nil {
 		return nil, err
 	}

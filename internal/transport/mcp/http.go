@@ -50,7 +50,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		return // the client is gone
+		return // the client disconnected
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if r.Method == http.MethodPost && !jsontext.Value(body).IsValid() {
@@ -167,6 +167,7 @@ type exchange struct {
 	body    bytes.Buffer
 
 	counting sync.Mutex // calls of a batch run concurrently
+	finished bool       // the response is sent, or the client disconnected
 	taken    bool       // a call is already counted, with this outcome
 	outcome  error
 }
@@ -193,7 +194,10 @@ func (x *exchange) count() error {
 	}
 	x.counting.Lock()
 	defer x.counting.Unlock()
-	if x.taken {
+	switch {
+	case x.finished:
+		return context.Canceled // nobody waits for the result
+	case x.taken:
 		x.taken = false
 		return x.outcome
 	}
@@ -215,6 +219,9 @@ func (x *exchange) Write(data []byte) (int, error) {
 
 // finish sends the response.
 func (x *exchange) finish() {
+	x.counting.Lock()
+	defer x.counting.Unlock()
+	x.finished = true
 	header := x.Header()
 	if x.status >= http.StatusBadRequest && !strings.HasPrefix(header.Get("Content-Type"), "application/json") {
 		code, words := int64(jsonrpc.CodeInvalidRequest), strings.TrimSpace(x.body.String())

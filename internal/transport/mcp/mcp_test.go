@@ -60,7 +60,7 @@ func newCatalog(t testing.TB, s *store.Store) *catalog {
 	responses.Publish(len(editions))
 	c.Server, err = New(Config{
 		Executor: c.executor, Cache: responses, PublicURL: publicURL, ServiceName: "palmares", ServiceURL: publicURL, Credit: credit,
-		Schema: "type Query", Guides: []Guide{{Name: "paging", Title: "Paging", Summary: "Pages.", Markdown: "# Paging"}}, MaxBody: 100_000,
+		Schema: "type Query", Guides: []Guide{{Name: "paging", Title: "Paging", Summary: "Pages.", Markdown: "# Paging"}}, MaxBody: 100_000, Log: log,
 		Count: func(w http.ResponseWriter, _ *http.Request) error {
 			w.Header().Set("X-RateLimit-Tier", "free")
 			if c.counted.Add(1) > c.quota {
@@ -447,6 +447,16 @@ func TestOrigins(t *testing.T) {
 		if got := local.allow([]string{origin}); got != want {
 			t.Errorf("%s on a local server: got %t, want %t", origin, got, want)
 		}
+	}
+}
+
+// A panic in a call does not end the process.
+func TestPanics(t *testing.T) {
+	c := onSQLite(t)
+	c.addTool("panic", "Panic", "Panics.", map[string]any{"type": "object"}, nil, func(context.Context, json.RawMessage) (*result, error) { panic("mistake") })
+	w := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"panic"}}`)
+	if got := w.Body.String(); !strings.Contains(got, `"code":-32603`) || strings.Contains(got, "mistake") {
+		t.Errorf("got %s, want an internal error without its cause", got)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -121,10 +122,17 @@ func (s *Server) addTool(name, title, description string, input, output map[stri
 	})
 }
 
-// guard counts calls, and hides the cause of an internal error. It comes before
-// any work, so that over-quota calls cost nothing.
+// guard counts calls before any work, so that over-quota calls cost nothing. It
+// recovers from panics, which would end the process: the library runs calls in
+// goroutines of its own.
 func (s *Server) guard(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, request sdk.Request) (sdk.Result, error) {
+	return func(ctx context.Context, method string, request sdk.Request) (result sdk.Result, err error) {
+		defer func() {
+			if caught := recover(); caught != nil {
+				s.cfg.Log.ErrorContext(ctx, "call panicked", "method", method, "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
+				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: problem.Of(fmt.Errorf("panic: %v", caught)).Message}
+			}
+		}()
 		switch method {
 		case "tools/call", "resources/read":
 			err := exchangeFrom(ctx).count()
