@@ -87,12 +87,12 @@ recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the repository an
 
 .PHONY: fuzz
 fuzz: ## Fuzz each reader of feeds, requests and texts for FUZZTIME (default 1m)
-	@for target in internal/catalog/feed/FuzzRead graph/FuzzHandler rest/FuzzParameters internal/core/text/FuzzFold internal/core/text/FuzzSimilar; do \
+	@for target in internal/catalog/feed/FuzzRead graph/FuzzHandler rest/FuzzParameters internal/core/text/FuzzFold internal/core/text/FuzzSimilar internal/transport/mcp/FuzzHandler; do \
 		$(GO) test ./$${target%/*} -run '^$$' -fuzz $${target##*/} -fuzztime $(or $(FUZZTIME),1m) || exit 1; \
 	done
 
 .PHONY: bench
-bench: build bin/bench ## Measure on both databases (PARTS="imports cold http webhooks memory large", or bulk, prices, history)
+bench: build bin/bench ## Measure on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, prices, history)
 	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
 
 .PHONY: profile

@@ -74,7 +74,7 @@ func (queryResolver) ComparisonGroups(ctx context.Context, by model.ComparisonGr
 		return nil, err
 	}
 	x := readerFrom(ctx).index
-	found, err := comparisonFilter{category, tool, winner, updatedSince, updatedBefore}.find(x)
+	found, err := comparisonFilter{category: category, tool: tool, winner: winner, updatedSince: updatedSince, updatedBefore: updatedBefore}.find(x)
 	if err != nil {
 		return nil, err
 	}

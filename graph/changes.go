@@ -16,7 +16,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-func (queryResolver) Changes(ctx context.Context, first *int, after *string, last *int, before *string, types []model.ChangeType, category, slug, since, until *string, release *int, fields []string, order model.ChangeOrder) (*model.ChangeConnection, error) {
+func (queryResolver) Changes(ctx context.Context, first *int, after *string, last *int, before *string, types []model.ChangeType, category, slug, since, until *string, release, afterRelease *int, fields []string, order model.ChangeOrder) (*model.ChangeConnection, error) {
 	r, p := readerFrom(ctx), paging{first, after, last, before}
 	query := journal.Query{NewestFirst: order == model.ChangeOrderNewestFirst, Types: mapSlice(types, eventName), Fields: fields}
 	var err error
@@ -30,6 +30,9 @@ func (queryResolver) Changes(ctx context.Context, first *int, after *string, las
 	if release != nil && *release < 1 {
 		return nil, problem.New(problem.BadInput, "release must be at least 1 (got %d).", *release)
 	}
+	if afterRelease != nil && *afterRelease < 0 {
+		return nil, problem.New(problem.BadInput, "afterRelease must be at least 0 (got %d).", *afterRelease)
+	}
 	// The journal has "" for releases, and takes empty lists for no condition.
 	matchesNothing := isEmpty(types) || isEmpty(fields) || category != nil && *category == "" || slug != nil && *slug == ""
 	if category != nil {
@@ -40,7 +43,7 @@ func (queryResolver) Changes(ctx context.Context, first *int, after *string, las
 	}
 	var numbers []int
 	more := false
-	if r.limitReleases(&query, since, until, release) && !matchesNothing {
+	if r.limitReleases(&query, since, until, release, afterRelease) && !matchesNothing {
 		if numbers, more, err = journal.Find(ctx, r.client.JournalEntry, query); err != nil {
 			return nil, err
 		}
@@ -114,7 +117,7 @@ func (r *reader) delivered(ctx context.Context, numbers []int) (map[int]json.Raw
 // before the first.
 func (r *reader) newestEvent(ctx context.Context) (*string, error) {
 	query := journal.Query{Types: []string{journal.EventCatalogPublished}, NewestFirst: true, Limit: 1}
-	if !r.limitReleases(&query, nil, nil, nil) {
+	if !r.limitReleases(&query, nil, nil, nil, nil) {
 		return nil, nil
 	}
 	numbers, _, err := journal.Find(ctx, r.client.JournalEntry, query)
@@ -163,7 +166,7 @@ func checkChangedFields(fields []string) error {
 
 // limitReleases limits a query to the releases of some days, and never reads the
 // future of the release that is read. It returns false if there are none.
-func (r *reader) limitReleases(query *journal.Query, since, until *string, release *int) bool {
+func (r *reader) limitReleases(query *journal.Query, since, until *string, release, afterRelease *int) bool {
 	if r.release == nil {
 		return false
 	}
@@ -184,6 +187,9 @@ func (r *reader) limitReleases(query *journal.Query, since, until *string, relea
 	}
 	if release != nil {
 		query.From, query.UpTo = max(query.From, *release), min(query.UpTo, *release)
+	}
+	if afterRelease != nil && *afterRelease >= query.From {
+		query.From = *afterRelease + 1
 	}
 	query.Earlier = query.UpTo < max(r.release.ID, r.executor.index.Load().number())
 	return query.From <= query.UpTo

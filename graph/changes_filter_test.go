@@ -56,6 +56,7 @@ func randomFilter(random *rand.Rand) changesFilter {
 	if maybe() {
 		release := 1 + random.IntN(randomReleases+2)
 		add(func(e *journal.Event) bool { return e.Release == release }, "release: %d", release)
+		add(func(e *journal.Event) bool { return e.Release > release }, "afterRelease: %d", release)
 	}
 	if maybe() {
 		fields := some(journal.FieldNames)
@@ -115,7 +116,7 @@ func TestChangesThatCannotMatch(t *testing.T) {
 		cannot(`first: 3`) // before the first import
 		publishRandom(t, s, 7, nil)
 		for _, arguments := range []string{
-			`types: []`, `fields: []`, `slug: ""`, `category: ""`, `release: 99`, `since: "2026-05-01"`, `until: "2026-03-01"`,
+			`types: []`, `fields: []`, `slug: ""`, `category: ""`, `release: 99`, `afterRelease: 99`, `release: 2, afterRelease: 2`, `since: "2026-05-01"`, `until: "2026-03-01"`,
 			`since: "2026-03-05", until: "2026-03-05"`, `fields: ["price"], types: [tool_created]`, `fields: ["title"], types: [tool_updated]`,
 		} {
 			cannot(arguments)

@@ -33,13 +33,13 @@ func (x *catalogIndex) findComparisons(slugs ...string) (found []int) {
 	return found
 }
 
-func (queryResolver) Comparisons(ctx context.Context, category, tool, winner, updatedSince, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error) {
-	items, meta, err := readerFrom(ctx).comparisonList(ctx, comparisonFilter{category, tool, winner, updatedSince, updatedBefore}).page(ctx, page, limit)
+func (queryResolver) Comparisons(ctx context.Context, category, tool, otherTool, winner, updatedSince, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error) {
+	items, meta, err := readerFrom(ctx).comparisonList(ctx, comparisonFilter{category, tool, otherTool, winner, updatedSince, updatedBefore}).page(ctx, page, limit)
 	return &model.ComparisonPage{Items: items, Meta: meta}, err
 }
 
-func (queryResolver) ComparisonConnection(ctx context.Context, category, tool, winner, updatedSince, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error) {
-	c, err := readerFrom(ctx).comparisonList(ctx, comparisonFilter{category, tool, winner, updatedSince, updatedBefore}).connection(ctx, first, after, last, before)
+func (queryResolver) ComparisonConnection(ctx context.Context, category, tool, otherTool, winner, updatedSince, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error) {
+	c, err := readerFrom(ctx).comparisonList(ctx, comparisonFilter{category, tool, otherTool, winner, updatedSince, updatedBefore}).connection(ctx, first, after, last, before)
 	return comparisonConnection(c), err
 }
 
@@ -48,17 +48,18 @@ func comparisonConnection(c connection[*model.Comparison]) *model.ComparisonConn
 }
 
 // comparisonFilter has the conditions on comparisons; nil for none.
-type comparisonFilter struct{ category, tool, winner, updatedSince, updatedBefore *string }
+type comparisonFilter struct{ category, tool, otherTool, winner, updatedSince, updatedBefore *string }
 
 // find returns the published comparisons that match, most recently updated first.
 func (f comparisonFilter) find(x *catalogIndex) (found []int, err error) {
-	if err := checkSlugs(argument{"category", f.category}, argument{"tool", f.tool}, argument{"winner", f.winner}); err != nil {
+	if err := checkSlugs(argument{"category", f.category}, argument{"tool", f.tool}, argument{"otherTool", f.otherTool}, argument{"winner", f.winner}); err != nil {
 		return nil, err
 	}
 	for i, c := range x.comparisons {
 		a, b := x.tools[c.toolA], x.tools[c.toolB]
 		if (f.category == nil || a.category == *f.category || b.category == *f.category) &&
 			(f.tool == nil || a.slug == *f.tool || b.slug == *f.tool) &&
+			(f.otherTool == nil || a.slug == *f.otherTool || b.slug == *f.otherTool) &&
 			(f.winner == nil || x.tools[c.winner].slug == *f.winner) &&
 			(f.updatedSince == nil || c.UpdatedAt >= *f.updatedSince) &&
 			(f.updatedBefore == nil || c.UpdatedAt < *f.updatedBefore) {

@@ -167,7 +167,7 @@ var readWithParent = map[string]bool{
 
 // conditions are the arguments that are compared with all items of a list.
 var conditions = map[string]bool{
-	"category": true, "tool": true, "winner": true, "reason": true,
+	"category": true, "tool": true, "otherTool": true, "winner": true, "reason": true,
 	"updatedSince": true, "updatedBefore": true, "retiredSince": true, "retiredBefore": true,
 }
 

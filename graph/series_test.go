@@ -146,7 +146,7 @@ func TestFiltersOfComparisonsAndRetiredTools(t *testing.T) {
 			gone("x", "Éclair", "mort", "2026-01-15", "Racheté par l'américain Foo."), gone("y", "Vieux-Bot", "acquis", "2026-02-15", "Fermé."), gone("z", "Écho", "mort", "2026-04-15", "Fermé aussi.")))
 		e := newExecutor(s)
 		for arguments, want := range map[string]string{
-			`tool: "a"`: "c-a a-b", `winner: "a"`: "c-a a-b", `tool: "c", winner: "a"`: "c-a", `tool: "b", category: "voix"`: "b-c",
+			`tool: "a"`: "c-a a-b", `winner: "a"`: "c-a a-b", `tool: "c", winner: "a"`: "c-a", `tool: "a", otherTool: "c"`: "c-a", `tool: "b", otherTool: "a"`: "a-b", `tool: "b", category: "voix"`: "b-c",
 			`updatedSince: "2026-02-01"`: "c-a b-c", `updatedBefore: "2026-02-01"`: "a-b", `tool: "missing"`: "",
 		} {
 			checkSlugsOf(t, e, "comparisons("+arguments+")", want)

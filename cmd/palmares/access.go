@@ -21,6 +21,7 @@ import (
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/atom"
+	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
 	"palmares/rest"
@@ -81,8 +82,11 @@ func usesQuota(r *http.Request) bool {
 		inSaved(path) && !saved.IsDocument(path)
 }
 
-// takesKey reports whether the response to a request depends on its key.
-func takesKey(r *http.Request) bool { return usesQuota(r) || saved.IsDocument(r.URL.Path) }
+// identifiesCaller reports whether the response to a request depends on its key.
+// MCP counts the calls in a request itself.
+func identifiesCaller(r *http.Request) bool {
+	return usesQuota(r) || saved.IsDocument(r.URL.Path) || r.URL.Path == mcp.Path
+}
 
 func isSaved(r *http.Request) bool { return inSaved(r.URL.Path) }
 
@@ -90,7 +94,7 @@ func isSaved(r *http.Request) bool { return inSaved(r.URL.Path) }
 // all of the API, and no personal page.
 func allowsCORS(r *http.Request) bool {
 	path := r.URL.Path
-	return inAPI(path) || inSaved(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath ||
+	return inAPI(path) || inSaved(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath || path == mcp.Path ||
 		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath)
 }
 
@@ -135,15 +139,15 @@ const responseTimeout = 8 * time.Second
 // has its own limits and streams, nor to assets, which are in memory.
 func hasDeadline(r *http.Request) bool {
 	path := r.URL.Path
-	return path != "/graphql" && !inAPI(path) && !inSaved(path) && !strings.HasPrefix(path, page.AssetsPath)
+	return path != "/graphql" && path != mcp.Path && !inAPI(path) && !inSaved(path) && !strings.HasPrefix(path, page.AssetsPath)
 }
 
 // maxBody returns the maximum body size of a request; -1 leaves the check to
 // the handler.
 func maxBody(r *http.Request) int64 {
 	switch path := r.URL.Path; {
-	case path == "/graphql":
-		return -1 // its errors have GraphQL's format
+	case path == "/graphql" || path == mcp.Path:
+		return -1 // their errors have a format of their own
 	case path == billing.EventsPath:
 		return billing.MaxEvent
 	case inPortal(path):
@@ -162,7 +166,7 @@ func inPortal(path string) bool {
 
 // writeError writes an HTML page to browsers and JSON to programs.
 func (p *program) writeError(w http.ResponseWriter, r *http.Request, err error) {
-	if inPortal(r.URL.Path) || negotiate.Named(r.Header["Accept"], "text/html") > 0 && !usesQuota(r) {
+	if inPortal(r.URL.Path) || negotiate.Named(r.Header["Accept"], "text/html") > 0 && !identifiesCaller(r) {
 		p.services.portal.Refuse(w, r, err)
 		return
 	}

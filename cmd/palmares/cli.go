@@ -46,6 +46,7 @@ type commandLine struct {
 	Billing  billingCommand  `cmd:"" help:"Set up Stripe and sync subscriptions."`
 	Webhooks webhooksCommand `cmd:"" help:"Manage webhook endpoints."`
 	Queries  queriesCommand  `cmd:"" help:"Manage saved queries."`
+	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Serve the catalog to an AI agent on this machine, over standard input and output."`
 	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document of the REST API."`
 	Migrate  migrateCommand  `cmd:"" help:"Show or apply database migrations."`
 	Backup   backupCommand   `cmd:"" help:"Back up the embedded database, even while a server uses it."`

@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/notify/atom"
 	"palmares/internal/ops/metrics"
+	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/guide"
 	"palmares/internal/web/page"
@@ -89,6 +90,11 @@ func (p *program) routes() (*routes, error) {
 	for _, path := range []string{"{hash}", "{handle}/{name}", "{handle}/openapi.json"} { // for labels: see ServeHTTP
 		mux.Handle(saved.Path+path, p.saved)
 	}
+	agents, err := newMCP(s, p.executor, p.cache, p.access.quota.Take, p.log)
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle(mcp.Path, agents)
 
 	mux.Handle(atom.Path, atom.New(atom.Config{
 		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,

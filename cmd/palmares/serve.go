@@ -22,6 +22,7 @@ import (
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
 	"palmares/internal/ops/tracing"
+	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/status"
 )
@@ -227,7 +228,7 @@ func (p *program) handler() (http.Handler, error) {
 		middleware.Recover(p.log),                                                               // outside everything that can panic
 		middleware.When(allowsCORS, middleware.CORS),                                            // before any rejection, so that browsers can read the error
 		middleware.When(isRoot, p.linkDescriptions),                                             // before any handler, which may add links of its own
-		middleware.When(takesKey, p.access.keyring.Identify),                                    // before the quota, which depends on the caller
+		middleware.When(identifiesCaller, p.access.keyring.Identify),                            // before the quota, which depends on the caller
 		middleware.When(isSaved, p.saved.IdentifyToken),                                         // after keys, which take precedence
 		middleware.When(usesQuota, p.access.quota.Count),                                        // before any work, so that over-quota requests cost nothing
 		middleware.LimitBody(maxBody, p.writeError),                                             // after the quota, so that rejected requests count too
@@ -284,6 +285,7 @@ func (p *program) printBanner(w io.Writer) {
 		{"/api/v1/tools", "REST API"},
 		{"/api/v1/openapi.json", "OpenAPI document"},
 		{"/graphql", "GraphQL API"},
+		{mcp.Path, "MCP server for AI agents"},
 		{"/feeds/changes.atom", "Atom feed of changes"},
 		{"/guides", "guides"},
 		{"/docs", "API reference"},

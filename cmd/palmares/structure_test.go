@@ -51,6 +51,7 @@ var forbiddenImports = map[string][]string{
 	"internal/web/queries":     {"ent", "internal/core/store"},
 	"internal/ops/metrics":     {"ent", "internal/core/store"},
 	"internal/ops/tracing":     {"ent", "internal/core/store"},
+	"internal/transport/mcp":   {"internal/core/store"},
 }
 
 func TestImports(t *testing.T) {

@@ -37,10 +37,10 @@ type QueryResolver interface {
 	PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection) ([]*model.PriceChangeCount, error)
 	Categories(ctx context.Context) ([]*model.Category, error)
 	Category(ctx context.Context, slug string) (*model.Category, error)
-	Changes(ctx context.Context, first *int, after *string, last *int, before *string, types []model.ChangeType, category *string, slug *string, since *string, until *string, release *int, fields []string, order model.ChangeOrder) (*model.ChangeConnection, error)
+	Changes(ctx context.Context, first *int, after *string, last *int, before *string, types []model.ChangeType, category *string, slug *string, since *string, until *string, release *int, afterRelease *int, fields []string, order model.ChangeOrder) (*model.ChangeConnection, error)
 	Comparison(ctx context.Context, slug string) (*model.Comparison, error)
-	Comparisons(ctx context.Context, category *string, tool *string, winner *string, updatedSince *string, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error)
-	ComparisonConnection(ctx context.Context, category *string, tool *string, winner *string, updatedSince *string, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
+	Comparisons(ctx context.Context, category *string, tool *string, otherTool *string, winner *string, updatedSince *string, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error)
+	ComparisonConnection(ctx context.Context, category *string, tool *string, otherTool *string, winner *string, updatedSince *string, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
 	ComparisonGroups(ctx context.Context, by model.ComparisonGroupKey, category *string, tool *string, winner *string, updatedSince *string, updatedBefore *string, sort model.ComparisonGroupSort, limit int) ([]*model.ComparisonGroup, error)
 	Embeddings(ctx context.Context, slug string) (*model.EmbeddingsDocument, error)
 	EmbeddingsSync(ctx context.Context, category *string, sync *string, page int, limit int) (*model.EmbeddingsSyncPage, error)
@@ -354,6 +354,8 @@ type Category implements Node {
     until: Date
     "Only events of the release with this number."
     release: Int
+    "Only events of releases after the one with this number; 0 for all."
+    afterRelease: Int
     "Only updates that changed any of these fields; see ` + "`" + `Change.fields` + "`" + `. At most 20."
     fields: [String!]
     "The order of the events."
@@ -454,6 +456,8 @@ type ChangeEdge {
     category: String
     "Only comparisons with the tool with this slug."
     tool: String
+    "Only comparisons with the tool with this slug too: with ` + "`" + `tool` + "`" + `, those of both."
+    otherTool: String
     "Only comparisons won by the tool with this slug."
     winner: String
     "Only comparisons updated on or after this date."
@@ -472,6 +476,8 @@ type ChangeEdge {
     category: String
     "Only comparisons with the tool with this slug."
     tool: String
+    "Only comparisons with the tool with this slug too: with ` + "`" + `tool` + "`" + `, those of both."
+    otherTool: String
     "Only comparisons won by the tool with this slug."
     winner: String
     "Only comparisons updated on or after this date."
@@ -2629,22 +2635,30 @@ func (ec *executionContext) field_Query_changes_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["release"] = arg9
-	arg10, err := graphql.ProcessArgField(ctx, rawArgs, "fields",
+	arg10, err := graphql.ProcessArgField(ctx, rawArgs, "afterRelease",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["afterRelease"] = arg10
+	arg11, err := graphql.ProcessArgField(ctx, rawArgs, "fields",
 		func(ctx context.Context, v any) ([]string, error) {
 			return ec.unmarshalOString2ᚕstringᚄ(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["fields"] = arg10
-	arg11, err := graphql.ProcessArgField(ctx, rawArgs, "order",
+	args["fields"] = arg11
+	arg12, err := graphql.ProcessArgField(ctx, rawArgs, "order",
 		func(ctx context.Context, v any) (model.ChangeOrder, error) {
 			return ec.unmarshalNChangeOrder2palmaresᚋgraphᚋmodelᚐChangeOrder(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["order"] = arg11
+	args["order"] = arg12
 	return args, nil
 }
 
@@ -2667,62 +2681,70 @@ func (ec *executionContext) field_Query_comparisonConnection_args(ctx context.Co
 		return nil, err
 	}
 	args["tool"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "otherTool",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["winner"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
+	args["otherTool"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["winner"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["updatedSince"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
+	args["updatedSince"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["updatedBefore"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	args["updatedBefore"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg5
-	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["first"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg6
-	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+	args["after"] = arg7
+	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "last",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["last"] = arg7
-	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+	args["last"] = arg8
+	arg9, err := graphql.ProcessArgField(ctx, rawArgs, "before",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["before"] = arg8
+	args["before"] = arg9
 	return args, nil
 }
 
@@ -2829,46 +2851,54 @@ func (ec *executionContext) field_Query_comparisons_args(ctx context.Context, ra
 		return nil, err
 	}
 	args["tool"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "otherTool",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["winner"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
+	args["otherTool"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["winner"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["updatedSince"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
+	args["updatedSince"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["updatedBefore"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "page",
+	args["updatedBefore"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "page",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["page"] = arg5
-	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	args["page"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg6
+	args["limit"] = arg7
 	return args, nil
 }
 
@@ -4186,7 +4216,7 @@ func (ec *executionContext) _Query_changes(ctx context.Context, field graphql.Co
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Changes(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["types"].([]model.ChangeType), fc.Args["category"].(*string), fc.Args["slug"].(*string), fc.Args["since"].(*string), fc.Args["until"].(*string), fc.Args["release"].(*int), fc.Args["fields"].([]string), fc.Args["order"].(model.ChangeOrder))
+			return ec.Resolvers.Query().Changes(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["types"].([]model.ChangeType), fc.Args["category"].(*string), fc.Args["slug"].(*string), fc.Args["since"].(*string), fc.Args["until"].(*string), fc.Args["release"].(*int), fc.Args["afterRelease"].(*int), fc.Args["fields"].([]string), fc.Args["order"].(model.ChangeOrder))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ChangeConnection) graphql.Marshaler {
@@ -4274,7 +4304,7 @@ func (ec *executionContext) _Query_comparisons(ctx context.Context, field graphq
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Comparisons(ctx, fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["page"].(int), fc.Args["limit"].(int))
+			return ec.Resolvers.Query().Comparisons(ctx, fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["otherTool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["page"].(int), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ComparisonPage) graphql.Marshaler {
@@ -4318,7 +4348,7 @@ func (ec *executionContext) _Query_comparisonConnection(ctx context.Context, fie
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ComparisonConnection(ctx, fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().ComparisonConnection(ctx, fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["otherTool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ComparisonConnection) graphql.Marshaler {

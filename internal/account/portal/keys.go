@@ -23,7 +23,8 @@ type keysPage struct {
 	Today          allowance
 	PaymentDue     *time.Time
 	HasRevokedKeys bool
-	Newest         int64 // see auth.CreateKeyOnce
+	Newest         int64  // see auth.CreateKeyOnce
+	Agents         string // address of the MCP server
 }
 
 func (p *Portal) showKeys(v *visit) error {
@@ -38,11 +39,12 @@ func (p *Portal) showKeys(v *visit) error {
 		Limit: plan.Terms().Keys, MaxName: auth.MaxKeyName, Name: v.PostFormValue("name"), CanUpgrade: plan == auth.Developer,
 		ProKeys: auth.Pro.Terms().Keys, Newest: auth.NewestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
 		Today: allowanceOn(days[len(days)-1], v.account), PaymentDue: paymentDue(v.account, customer, p.now()),
-		HasRevokedKeys: len(all) > len(keys),
+		HasRevokedKeys: len(all) > len(keys), Agents: p.PublicURL + "/mcp",
 	})
 }
 
-type newKeyPage struct{ Name, Key, Curl string }
+// newKeyPage has the key in an example request and in the settings of an agent.
+type newKeyPage struct{ Name, Key, Curl, Agent string }
 
 func (p *Portal) createKey(v *visit) error {
 	newest, err := strconv.ParseInt(v.PostFormValue("newest"), 10, 64)
@@ -54,7 +56,8 @@ func (p *Portal) createKey(v *visit) error {
 		return v.reject(err, p.showKeys)
 	}
 	curl := fmt.Sprintf(`curl -s -H "Authorization: Bearer %s" %s%s`, text, p.PublicURL, p.Example(v.Context()))
-	return p.show(v, "newkey", newKeyPage{Name: key.Name, Key: text, Curl: curl})
+	agent := fmt.Sprintf(`{"mcpServers": {"palmares": {"type": "http", "url": "%s/mcp", "headers": {"Authorization": "Bearer %s"}}}}`, p.PublicURL, text)
+	return p.show(v, "newkey", newKeyPage{Name: key.Name, Key: text, Curl: curl, Agent: agent})
 }
 
 // withKey passes the key in the path, if it belongs to the visitor.

@@ -22,7 +22,8 @@ func TestKeyPages(t *testing.T) {
 
 		created := b.post("/account/keys", "name", "laptop")
 		key := keyInPage.FindString(created.Body.String())
-		wantPage(t, created, 200, "shown only once", "laptop", `curl -s -H "Authorization: Bearer `+key+`" https://palmares.example/api/v1/tools`)
+		wantPage(t, created, 200, "shown only once", "laptop", `curl -s -H "Authorization: Bearer `+key+`" https://palmares.example/api/v1/tools`,
+			`"url": "https://palmares.example/mcp", "headers": {"Authorization": "Bearer `+key+`"}`)
 		if !s.accepts(key) {
 			t.Fatal("got the new key refused, want it accepted")
 		}

@@ -96,6 +96,9 @@ func (e *Entry) in(c coding) *form {
 	return f
 }
 
+// Body returns the body without an encoding. It must not be modified.
+func (e *Entry) Body() []byte { return e.forms[identity].body }
+
 // weight returns what a response takes in memory, including the encodings that it
 // may come to have.
 func (e *Entry) weight() int { return 2*len(e.forms[identity].body) + 2_000 + e.held }

@@ -48,11 +48,7 @@ type visit struct {
 // Count wraps the handlers whose requests are counted.
 func (g *Gate) Count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{ResponseWriter: w, gate: g, request: r, caller: g.Caller(r), now: g.Now()}
-		v.day = DayOf(v.now)
-		v.count = v.take()
-		decision := v.decide(v.count)
-		v.writeLimits(decision)
+		v, decision := g.enter(w, r)
 		switch {
 		case decision.Granted:
 			next.ServeHTTP(v, r)
@@ -67,6 +63,26 @@ func (g *Gate) Count(next http.Handler) http.Handler {
 			v.reject(decision)
 		}
 	})
+}
+
+// Take counts a call by itself, for a request that may contain several. It
+// returns an error if the caller's quota is used up.
+func (g *Gate) Take(w http.ResponseWriter, r *http.Request) error {
+	v, decision := g.enter(w, r)
+	if decision.Granted {
+		return nil
+	}
+	return v.spent(decision)
+}
+
+// enter counts a request and sets the headers that report the quota.
+func (g *Gate) enter(w http.ResponseWriter, r *http.Request) (*visit, Decision) {
+	v := &visit{ResponseWriter: w, gate: g, request: r, caller: g.Caller(r), now: g.Now()}
+	v.day = DayOf(v.now)
+	v.count = v.take()
+	decision := v.decide(v.count)
+	v.writeLimits(decision)
+	return v, decision
 }
 
 // take counts the request on top of what the caller carries.
@@ -86,8 +102,11 @@ func (v *visit) decide(count int) Decision { return Decide(v.now, v.day, v.calle
 func (v *visit) reject(d Decision) {
 	v.writePolicy(d)
 	v.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfter/time.Second)))
-	problem.Refuse(v.ResponseWriter, v.request, problem.New(problem.QuotaSpent, "The daily quota of %d requests is used up. It resets at %s.",
-		v.caller.Limit, d.Reset.Format(time.RFC3339)))
+	problem.Refuse(v.ResponseWriter, v.request, v.spent(d))
+}
+
+func (v *visit) spent(d Decision) error {
+	return problem.New(problem.QuotaSpent, "The daily quota of %d requests is used up. It resets at %s.", v.caller.Limit, d.Reset.Format(time.RFC3339))
 }
 
 // refund uncounts the request, and reports whether it did. A 304 that had to be

@@ -66,6 +66,22 @@ func overHTTP(t testing.TB) {
 	fmt.Println(strings.Join(memory, "\n") + "\n")
 }
 
+// overMCP compares cached calls of an MCP tool with cached REST responses of the
+// same server, about the same ten tools.
+func overMCP(t testing.TB) {
+	table := load.NewTable("over MCP, 16 connections", "database", "MCP per second", "REST per second", "ratio", "goal", "p50", "p99")
+	call := `{"jsonrpc":"2.0","id":1` + number + `,"method":"tools/call","params":{"name":"search_tools","arguments":{}}}`
+	for _, kind := range kinds {
+		progress("%s, MCP against REST", kind)
+		_, server, key := serveCatalog(t, kind, 5_000)
+		headers := bearer(key) + "Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: 2025-06-18\r\n"
+		contest{"hit, tools/call", requests{Texts: []string{postText("/mcp", call, headers)}},
+			requests{Texts: []string{getText("/api/v1/tools?limit=10", bearer(key))}}, 0.4}.run(t, table, kind, server.Address, server.Address)
+		server.Kill()
+	}
+	table.Print(os.Stdout)
+}
+
 // run measures both sides alternately and adds a row.
 func (c contest) run(t testing.TB, table *load.Table, kind, ours, theirs string) {
 	progress("  %s", c.name)

@@ -59,12 +59,12 @@ const connections = 16
 func bearer(key string) string { return "Authorization: Bearer " + key + "\r\n" }
 
 func getText(path, headers string) string {
-	return "GET " + path + " HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n"
+	return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n"
 }
 
 func postText(path, body, headers string) string {
 	length := len(body) + strings.Count(body, number)*(7-len(number))
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s", path, length, headers, body)
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s", path, length, headers, body)
 }
 
 // send starts the process and waits for its results.

@@ -32,6 +32,7 @@ var parts = []struct {
 	{"imports", true, imports},
 	{"cold", true, cold},
 	{"http", true, overHTTP},
+	{"mcp", true, overMCP},
 	{"webhooks", true, webhooks},
 	{"memory", true, memory},
 	{"large", true, large},

@@ -16,12 +16,13 @@ import (
 var guideFiles embed.FS
 
 // order is the order in which guides are listed.
-var order = []string{"quick-start", "paging", "caching", "time-travel", "quotas", "embeddings", "webhooks", "dashboards"}
+var order = []string{"quick-start", "paging", "caching", "time-travel", "quotas", "embeddings", "webhooks", "dashboards", "agents"}
 
 // Names returns the names of all guides in order.
 func Names() []string { return slices.Clone(order) }
 
-type guide struct {
+// Guide is a guide to the API.
+type Guide struct {
 	Name    string // last part of the path
 	Title   string
 	Summary string // first paragraph
@@ -32,18 +33,18 @@ type guide struct {
 }
 
 // Path returns the path of the guide's page.
-func (g *guide) Path() string { return root + "/" + g.Name }
+func (g *Guide) Path() string { return root + "/" + g.Name }
 
-// read reads all guides and fills in their placeholders.
-func read(cfg Config) ([]*guide, error) {
+// Read reads all guides and fills in their placeholders.
+func Read(cfg Config) ([]*Guide, error) {
 	fill := strings.NewReplacer("{{base}}", cfg.PublicURL, "{{credit}}", cfg.Credit)
-	var all []*guide
+	var all []*Guide
 	for _, name := range order {
 		text, err := guideFiles.ReadFile(path.Join("guides", name+".md"))
 		if err != nil {
 			return nil, err
 		}
-		g := &guide{Name: name, Text: fill.Replace(string(text))}
+		g := &Guide{Name: name, Text: fill.Replace(string(text))}
 		if err := g.parseHead(); err != nil {
 			return nil, fmt.Errorf("guide %s: %w", name, err)
 		}
@@ -54,7 +55,7 @@ func read(cfg Config) ([]*guide, error) {
 	return all, nil
 }
 
-func (g *guide) parseHead() error {
+func (g *Guide) parseHead() error {
 	title, rest, _ := strings.Cut(g.Text, "\n")
 	g.Title = strings.TrimPrefix(title, "# ")
 	g.Summary, _, _ = strings.Cut(strings.TrimLeft(rest, "\n"), "\n")
@@ -73,7 +74,7 @@ func (g *guide) parseHead() error {
 // and for programs that do not end, the output to wait for.
 type Info struct {
 	Language string
-	Name     string // file name; for JSON that no command prints, the event type
+	Name     string // file name; for an event in JSON, its type
 	Until    string
 }
 
@@ -94,18 +95,21 @@ func ParseInfo(text string) (info Info) {
 	return info
 }
 
+// IsFile reports whether the block is the content of a settings file.
+func (i Info) IsFile() bool { return i.Language == "json" && strings.HasSuffix(i.Name, ".json") }
+
 // Runs reports whether the block is code to run and not sample output.
 func (i Info) Runs() bool { return i.Language != "json" && i.Language != "text" }
 
 var texts = template.Must(template.ParseFS(files, "templates/texts.md"))
 
 // text returns one of the texts made from the guides.
-func (g *Guides) text(name string, similar []*guide) string {
+func (g *Guides) text(name string, similar []*Guide) string {
 	var text strings.Builder
 	err := texts.ExecuteTemplate(&text, name, struct {
 		Config
 		Lead            string
-		Guides, Similar []*guide
+		Guides, Similar []*Guide
 	}{g.cfg, lead, g.all, similar})
 	if err != nil {
 		panic(err) // a mistake in the template

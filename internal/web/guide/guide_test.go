@@ -51,7 +51,7 @@ func TestAllFilesAreListed(t *testing.T) {
 			t.Errorf("got no %s in order, want every guide", name)
 		}
 	}
-	all, err := read(testConfig)
+	all, err := Read(testConfig)
 	if err != nil || len(all) != len(found) {
 		t.Fatalf("got %d guides, %v, want %d", len(all), err, len(found))
 	}

@@ -42,7 +42,7 @@ type Config struct {
 // Guides serves all guides, rendered once.
 type Guides struct {
 	cfg       Config
-	all       []*guide
+	all       []*Guide
 	documents map[string]document // by path
 }
 
@@ -50,21 +50,21 @@ type Guides struct {
 type document struct{ page, text *cache.Entry }
 
 type guidePage struct {
-	Guide, Previous, Next *guide // Previous and Next may be nil
-	Guides                []*guide
+	Guide, Previous, Next *Guide // Previous and Next may be nil
+	Guides                []*Guide
 	Content               template.HTML
 }
 
 type indexPage struct {
 	Lead   string
-	Guides []*guide
+	Guides []*Guide
 }
 
-type notFoundPage struct{ Similar, Guides []*guide }
+type notFoundPage struct{ Similar, Guides []*Guide }
 
 // New reads and renders the guides.
 func New(cfg Config) (*Guides, error) {
-	all, err := read(cfg)
+	all, err := Read(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func textEntry(text, contentType string) *cache.Entry {
 }
 
 // All returns all guides in order.
-func (g *Guides) All() []*guide { return g.all }
+func (g *Guides) All() []*Guide { return g.all }
 
 // Register adds all paths of the guides and the changelog.
 func (g *Guides) Register(mux *http.ServeMux) {
@@ -152,7 +152,7 @@ func (g *Guides) serve(w http.ResponseWriter, r *http.Request) error {
 
 // notFound suggests guides with a similar name.
 func (g *Guides) notFound(w http.ResponseWriter, r *http.Request) error {
-	var similar []*guide
+	var similar []*Guide
 	for _, name := range text.Similar(strings.TrimSuffix(path.Base(r.URL.Path), ".md"), order, 3) {
 		similar = append(similar, g.all[slices.Index(order, name)])
 	}

@@ -82,7 +82,7 @@ func (r *nodeRenderer) code(w util.BufWriter, source []byte, node ast.Node, ente
 	}
 	r.codes++
 	fmt.Fprintf(w, `<figure class="code %s"><figcaption><span id="label-%d">%s</span>`, info.Language, r.codes, template.HTMLEscapeString(label))
-	if info.Runs() {
+	if info.Runs() || info.IsFile() {
 		fmt.Fprintf(w, `<button type="button" class="quiet" data-copy="code-%d" aria-describedby="label-%d" hidden>Copy</button>`, r.codes, r.codes)
 	}
 	fmt.Fprintf(w, `</figcaption><pre tabindex="0" role="group" aria-labelledby="label-%d"><code id="code-%d">`, r.codes, r.codes)

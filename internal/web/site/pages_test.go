@@ -26,7 +26,7 @@ import (
 
 func TestPages(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
-		get(t, handler, "/", 200, "<dd>48</dd>", "<dd>6.99</dd>", "Bosco &amp; Matelots", `curl -s "https://palmares.example/api/v1/tools`,
+		get(t, handler, "/", 200, "<dd>48</dd>", "<dd>6.99</dd>", "Bosco &amp; Matelots", `curl -s "https://palmares.example/api/v1/tools`, ">https://palmares.example/mcp<",
 			"Updated on", "Source : palmares (https://palmares.example)", `<option value="code" lang="fr">Code (`, `New comparison: <a href="/comparatifs/`)
 		get(t, handler, "/tools", 200, "1–48 of 48", "Écritoire &amp; Cie", "29 €/mois")
 		get(t, handler, "/tools/plume", 200, "<h1>Plume</h1>", `<span class="score">7.0</span>`, "19,90 €/mois", "24,90 €/mois", `<path d="M0 `, "Écritoire &amp; Cie",

@@ -1,6 +1,7 @@
 package guides_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -85,6 +86,8 @@ func (r *reader) follow() {
 	for i, b := range r.blocks {
 		var err error
 		switch {
+		case b.IsFile():
+			err = r.connect(b)
 		case b.Language == "json" && b.Name != "":
 			err = r.checkEvent(b)
 		case !b.Runs() && (i == 0 || r.last == ""):
@@ -193,6 +196,81 @@ func (r *reader) checkEvent(b block) error {
 		return err
 	}
 	return compiled.Validate(event)
+}
+
+// connect checks the settings of an MCP client: it lists the tools of the server
+// in them, over HTTP or by starting the command.
+func (r *reader) connect(b block) error {
+	var settings any
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(b.text, "YOUR_KEY", r.key)), &settings); err != nil {
+		return err
+	}
+	server := findServer(settings)
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	var out string
+	switch {
+	case server.Command == "palmares":
+		cmd := blackbox.Command(r, r.cfg, server.Args...) // with the folder of the test's database
+		in, err := cmd.StdinPipe()
+		testkit.Check(r, err)
+		replies, err := cmd.StdoutPipe()
+		testkit.Check(r, err)
+		testkit.Check(r, cmd.Start())
+		_, err = fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+
+			"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+list)
+		testkit.Check(r, err)
+		lines := bufio.NewReader(replies)
+		for range 2 {
+			line, err := lines.ReadString('\n')
+			testkit.Check(r, err)
+			out += line
+		}
+		testkit.Check(r, in.Close())
+		testkit.Check(r, cmd.Wait())
+	default:
+		headers := []string{"Accept", "application/json, text/event-stream"}
+		for name, value := range server.Headers {
+			headers = append(headers, name, value)
+		}
+		_, body, err := blackbox.Do(r.Context(), http.DefaultClient, http.MethodPost, server.URL+server.ServerURL, list, headers...)
+		if err != nil {
+			return err
+		}
+		out = string(body)
+	}
+	if !strings.Contains(out, `"name":"search_tools"`) {
+		return fmt.Errorf("got %s from %+v, want a list of tools", out, server)
+	}
+	return nil
+}
+
+// mcpServer is a server in the settings of an MCP client.
+type mcpServer struct {
+	URL       string            `json:"url"`
+	ServerURL string            `json:"server_url"`
+	Headers   map[string]string `json:"headers"`
+	Command   string            `json:"command"`
+	Args      []string          `json:"args"`
+}
+
+// findServer returns the only server in the settings of a client, at whatever
+// place the client wants it.
+func findServer(settings any) (server mcpServer) {
+	switch value := settings.(type) {
+	case []any:
+		return findServer(value[0])
+	case map[string]any:
+		data, err := json.Marshal(value)
+		if err == nil && json.Unmarshal(data, &server) == nil && server.URL+server.ServerURL+server.Command != "" {
+			return server
+		}
+		for _, inner := range value {
+			if found := findServer(inner); found.URL+found.ServerURL+found.Command != "" {
+				return found
+			}
+		}
+	}
+	return server
 }
 
 // process is a running command.

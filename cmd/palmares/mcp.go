@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+
+	"palmares/ent"
+	"palmares/graph"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/transport/mcp"
+	"palmares/internal/web/guide"
+)
+
+func newMCP(s *settings, executor *graph.Executor, responses *cache.Cache, count func(http.ResponseWriter, *http.Request) error, log *slog.Logger) (*mcp.Server, error) {
+	guides, err := guide.Read(guide.Config{Service: s.service()})
+	if err != nil {
+		return nil, err
+	}
+	cfg := mcp.Config{
+		Executor: executor, Cache: responses, PublicURL: s.PublicURL, ServiceName: s.ServiceName, ServiceURL: s.ServiceURL, Credit: s.credit(),
+		Version: version, Schema: schemaText(), MaxBody: s.GraphQL.Body, Count: count, Log: log,
+	}
+	for _, g := range guides {
+		cfg.Guides = append(cfg.Guides, mcp.Guide{Name: g.Name, Title: g.Title, Summary: g.Summary, Markdown: g.Markdown})
+	}
+	return mcp.New(cfg)
+}
+
+type mcpCommand struct{}
+
+// Run serves one client over standard input and output, which carry nothing but
+// messages of the protocol. It needs no network.
+func (mcpCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	log := slog.New(slog.NewTextHandler(term.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	address, err := net.ResolveTCPAddr("tcp", s.Listen)
+	if err != nil {
+		return listenError(s.Listen, err)
+	}
+	s.setAddresses(address)
+	cfg := s.storeConfig()
+	cfg.MustExist = true
+	db, err := store.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	release, err := db.CurrentRelease(ctx)
+	if err != nil {
+		return err
+	}
+	responses := cache.New(int64(s.CacheMB)<<20, nil, log)
+	if release != nil {
+		responses.Publish(release.ID)
+	}
+	executor := graph.NewExecutor(graph.Config{Catalog: db, Credit: s.credit(), Limits: graph.Limits(s.GraphQL), Log: log, Cache: responses})
+	server, err := newMCP(s, executor, responses, nil, log)
+	if err != nil {
+		return err
+	}
+	background, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		db.Watch(background, log, func(release *ent.Release) bool {
+			if release.ID < responses.Newest() { // a backup was restored
+				responses.Restart(release.ID)
+			}
+			responses.Publish(release.ID)
+			return true
+		})
+	})
+	defer running.Wait()
+	defer stop()
+	return server.Run(ctx, term.in, nopCloser{term.out})
+}
+
+// nopCloser leaves standard output open.
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }

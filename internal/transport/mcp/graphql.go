@@ -1,0 +1,159 @@
+package mcp
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/formatter"
+
+	"palmares/graph"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
+)
+
+// addGraphQL adds the tools for questions that no other tool answers.
+func (s *Server) addGraphQL() {
+	word := func(description string) map[string]any {
+		return map[string]any{"type": "string", "description": description}
+	}
+	s.addTool("graphql_schema", "Search the GraphQL schema", "Types and queries of the GraphQL schema that match words, as SDL. Call it before graphql_query.",
+		map[string]any{"type": "object", "required": []string{"search"}, "properties": map[string]any{"search": word("Such as price, or Tool.")}},
+		map[string]any{"type": "object", "properties": map[string]any{"sdl": map[string]any{"type": "string"}}}, s.searchSchema)
+	s.addTool("graphql_query", "Run a GraphQL query", "Read the catalog with a GraphQL query, for what no other tool returns: aggregates, series, history. Use @asOf(release:) or @asOf(date:) for the past.",
+		map[string]any{"type": "object", "required": []string{"query"}, "properties": map[string]any{
+			"query": word("One query operation."), "variables": map[string]any{"type": "object"},
+		}}, nil, s.query)
+}
+
+func (s *Server) query(ctx context.Context, arguments json.RawMessage) (*result, error) {
+	given, err := object(arguments)
+	if err != nil {
+		return nil, err
+	}
+	request := graph.Request{}
+	if json.Unmarshal(given["query"], &request.Query) != nil || strings.TrimSpace(request.Query) == "" {
+		return nil, problem.New(problem.BadInput, "query is required: a GraphQL document with one query.")
+	}
+	if raw := given["variables"]; raw != nil {
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		decoder.UseNumber() // keeps integers exact
+		if decoder.Decode(&request.Variables) != nil {
+			return nil, problem.New(problem.BadInput, "variables must be a JSON object (got %q).", params.Truncate(string(raw)))
+		}
+	}
+	executed := s.cfg.Executor.Execute(ctx, request)
+	if p := executed.Problem(); p != nil {
+		if where := executed.Errors[0].Locations; len(where) > 0 {
+			return nil, problem.New(p.Code, "%s (line %d, column %d) Call graphql_schema to look up types.", p.Message, where[0].Line, where[0].Column)
+		}
+		return nil, p
+	}
+	return s.newResult(executed.Data, "", []string{s.cfg.PublicURL + "/explorer"}, ""), nil
+}
+
+// definition is a type, or one field of Query.
+type definition struct{ name, sdl, folded string }
+
+// description matches a description that fits on one line.
+var description = regexp.MustCompile(`"""\n\s*([^\n"]*)\n\s*"""`)
+
+// definitions returns all types of a schema, by name. Query has too many fields
+// to show at once, so each of them is a definition of its own.
+func definitions(schema *ast.Schema) (all []definition) {
+	add := func(name string, d *ast.Definition) {
+		var sdl strings.Builder
+		formatter.NewFormatter(&sdl, formatter.WithIndent("  ")).FormatSchemaDocument(&ast.SchemaDocument{Definitions: ast.DefinitionList{d}})
+		short := description.ReplaceAllString(sdl.String(), `"$1"`)
+		all = append(all, definition{name, short, text.Fold(short)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(schema.Types)) {
+		switch d := schema.Types[name]; {
+		case d.BuiltIn:
+		case d == schema.Query:
+			for _, field := range d.Fields {
+				if !strings.HasPrefix(field.Name, "__") {
+					add("Query."+field.Name, &ast.Definition{Kind: ast.Object, Name: "Query", Fields: ast.FieldList{field}})
+				}
+			}
+		default:
+			add(name, d)
+		}
+	}
+	return all
+}
+
+// maxDefinitions is how many types a search of the schema returns.
+const maxDefinitions = 5
+
+// searchSchema returns the definitions that match all words: first those with
+// such a name, then fields of Query.
+func (s *Server) searchSchema(_ context.Context, arguments json.RawMessage) (*result, error) {
+	given, err := object(arguments)
+	if err != nil {
+		return nil, err
+	}
+	var search string
+	if json.Unmarshal(given["search"], &search) != nil || strings.TrimSpace(search) == "" {
+		return nil, problem.New(problem.BadInput, "search is required: words such as price, or the name of a type.")
+	}
+	words := strings.Fields(text.Fold(search))
+	rank := func(d definition) int {
+		name, inName := text.Fold(d.name), 0
+		for _, word := range words {
+			switch {
+			case name == word || name == "query."+word:
+				inName += 100
+			case strings.Contains(name, word):
+				inName += 2
+			case !strings.Contains(d.folded, word):
+				return 0
+			}
+		}
+		if strings.HasPrefix(name, "query.") {
+			inName++
+		}
+		return 1 + inName
+	}
+	found := slices.DeleteFunc(slices.Clone(s.sdl), func(d definition) bool { return rank(d) == 0 })
+	if len(found) == 0 {
+		return nil, s.unknownType(search)
+	}
+	slices.SortStableFunc(found, func(a, b definition) int { return cmp.Compare(rank(b), rank(a)) })
+	var sdl strings.Builder
+	for _, d := range found[:min(maxDefinitions, len(found))] {
+		sdl.WriteString(d.sdl + "\n")
+	}
+	if len(found) > maxDefinitions {
+		var more []string
+		for _, d := range found[maxDefinitions:] {
+			more = append(more, d.name)
+		}
+		fmt.Fprintf(&sdl, "# Also: %s\n", strings.Join(more, ", "))
+	}
+	structured, err := json.Marshal(map[string]string{"sdl": sdl.String()})
+	if err != nil {
+		return nil, err
+	}
+	return &result{structured, sdl.String() + "\n" + s.cfg.Credit + "\n" + s.cfg.PublicURL + "/explorer/schema.graphql"}, nil
+}
+
+func (s *Server) unknownType(search string) error {
+	names := make([]string, len(s.sdl))
+	for i, d := range s.sdl {
+		names[i] = d.name
+	}
+	message := fmt.Sprintf("search: no type or query matches %q.", params.Truncate(search))
+	if similar := text.Similar(search, names, maxSuggestions); len(similar) > 0 {
+		return problem.New(problem.NotFound, "%s Did you mean %s?", message, strings.Join(similar, ", "))
+	}
+	return problem.New(problem.NotFound, "%s Try one word, such as price, score or release.", message)
+}

@@ -1,0 +1,298 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"palmares/auth"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
+)
+
+// newHandler returns the library's handler: without sessions, so that any server
+// can answer any request, and without streams.
+func (s *Server) newHandler() http.Handler {
+	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.server }, &sdk.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: s.cfg.MaxBody,
+		// A proxy on the same machine forwards requests with the public host.
+		DisableLocalhostProtection: !s.origins.local,
+		Logger:                     slog.New(slog.DiscardHandler),
+	})
+}
+
+// ServeHTTP answers one request. A call that was answered before is answered
+// again without the library, whose decoding and encoding cost more than
+// everything else.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{ResponseWriter: w, request: r, server: s}
+	if !s.origins.allow(r.Header["Origin"]) {
+		problem.Write(w, problem.New(problem.Forbidden, "Web pages of other origins cannot call this server. Call it without the Origin header, or from %s.", s.cfg.PublicURL))
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		x.fail(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("The request body has more than %d bytes.", s.cfg.MaxBody))
+		return
+	}
+	if err != nil {
+		return // the client disconnected
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if r.Method == http.MethodPost && !jsontext.Value(body).IsValid() {
+		x.fail(http.StatusBadRequest, jsonrpc.CodeParseError, "The request body is not valid JSON.")
+		return
+	}
+	edition := s.cfg.Cache.Edition()
+	m := readMessage(body)
+	key := m.key(r, body)
+	if known, ok := s.replies.Get(edition, key); ok && m.repeatable() && x.take() == nil {
+		known.write(w, m.id)
+		return
+	}
+	s.http.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	x.finish()
+	if reply, ok := newReply(x, m); ok && edition == s.cfg.Cache.Edition() && s.cfg.Cache.Newest() > 0 {
+		s.replies.Put(edition, key, reply, len(reply.rest)+len(key.Variables))
+	}
+}
+
+// message is a JSON-RPC message, as far as a repeated call needs it.
+type message struct {
+	id         jsontext.Value
+	start, end int // of the id in the body
+	method     string
+}
+
+// readMessage reads the members of a message. A batch has none.
+func readMessage(body []byte) (m message) {
+	if len(body) == 0 || jsontext.Value(body).Kind() != '{' {
+		return m
+	}
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(body))
+	_, err := decoder.ReadToken()
+	for err == nil && decoder.PeekKind() == '"' {
+		var value jsontext.Value
+		if value, err = decoder.ReadValue(); err != nil {
+			break
+		}
+		name := string(value)
+		if value, err = decoder.ReadValue(); err != nil {
+			break
+		}
+		switch name {
+		case `"id"`:
+			m.id, m.end = value.Clone(), int(decoder.InputOffset())
+			m.start = m.end - len(m.id)
+		case `"method"`:
+			m.method = string(value)
+		}
+	}
+	return m
+}
+
+// repeatable reports whether the reply to a message depends on nothing but the
+// message and the catalog. Ids are written as they are, so unusual ones are left
+// to the library.
+func (m message) repeatable() bool {
+	return m.method == `"tools/call"` && len(m.id) > 0 && len(m.id) < 100 &&
+		!bytes.ContainsFunc(m.id, func(c rune) bool {
+			return c != '"' && c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+		}) && (m.id[0] == '"' || m.id[0] >= '1' && m.id[0] <= '9' && len(m.id) < 16 || string(m.id) == "0")
+}
+
+// key identifies equal messages, whatever their id. It includes the headers that
+// the library checks.
+func (m message) key(r *http.Request, body []byte) cache.Key {
+	h := r.Header
+	headers := r.Method + "\n" + r.Host
+	for _, name := range []string{"Content-Type", "Accept", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Last-Event-Id"} {
+		headers += "\n" + strings.Join(h[name], ",")
+	}
+	return cache.Key{Operation: headers, Variables: string(body[:m.start]) + "\n" + string(body[m.end:]), Keyed: auth.CallerFrom(r.Context()).MayReadEmbeddings()}
+}
+
+// reply is a reply to a call without its id.
+type reply struct{ rest []byte }
+
+const replyStart = `{"jsonrpc":"2.0","id":`
+
+// newReply returns the reply of an exchange if it can be repeated: a result of a
+// call, not an error.
+func newReply(x *exchange, m message) (*reply, bool) {
+	if !m.repeatable() || x.status != http.StatusOK {
+		return nil, false
+	}
+	rest, ok := bytes.CutPrefix(x.body.Bytes(), []byte(replyStart+string(m.id)))
+	if !ok || !bytes.HasPrefix(rest, []byte(`,"result":`)) || bytes.Contains(rest, []byte(`"isError":true`)) {
+		return nil, false
+	}
+	return &reply{bytes.Clone(rest)}, true
+}
+
+func (p *reply) write(w http.ResponseWriter, id []byte) {
+	header := w.Header()
+	header["Content-Type"] = jsonType
+	header["Cache-Control"] = notCached
+	body := make([]byte, 0, len(replyStart)+len(id)+len(p.rest))
+	body = append(append(append(body, replyStart...), id...), p.rest...)
+	header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	_, _ = w.Write(body) // a client that has left needs no reply
+}
+
+// Values of headers. They are shared by all responses: never modify them.
+var jsonType, notCached = []string{"application/json"}, []string{"no-cache, no-transform"}
+
+// exchange is one HTTP request and its response. It counts the calls in the
+// request, and turns the library's plain errors into those of JSON-RPC.
+type exchange struct {
+	http.ResponseWriter
+	request *http.Request
+	server  *Server
+	status  int
+	body    bytes.Buffer
+
+	counting sync.Mutex // calls of a batch run concurrently
+	finished bool       // the response is sent, or the client disconnected
+	taken    bool       // a call is already counted, with this outcome
+	outcome  error
+}
+
+type exchangeKey struct{}
+
+// exchangeFrom returns the exchange of a call, or nil over standard streams.
+func exchangeFrom(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// take counts a call before it is known who answers it.
+func (x *exchange) take() error {
+	x.outcome = x.count()
+	x.taken = true
+	return x.outcome
+}
+
+// count counts a call, unless take already did.
+func (x *exchange) count() error {
+	if x == nil || x.server.cfg.Count == nil {
+		return nil
+	}
+	x.counting.Lock()
+	defer x.counting.Unlock()
+	switch {
+	case x.finished:
+		return context.Canceled // nobody waits for the result
+	case x.taken:
+		x.taken = false
+		return x.outcome
+	}
+	return x.server.cfg.Count(x.ResponseWriter, x.request)
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (x *exchange) WriteHeader(status int) {
+	if x.status == 0 {
+		x.status = status
+	}
+}
+
+// Write implements http.ResponseWriter. The response is sent by finish.
+func (x *exchange) Write(data []byte) (int, error) {
+	x.WriteHeader(http.StatusOK)
+	return x.body.Write(data)
+}
+
+// finish sends the response.
+func (x *exchange) finish() {
+	x.counting.Lock()
+	defer x.counting.Unlock()
+	x.finished = true
+	header := x.Header()
+	if x.status >= http.StatusBadRequest && !strings.HasPrefix(header.Get("Content-Type"), "application/json") {
+		code, words := int64(jsonrpc.CodeInvalidRequest), strings.TrimSpace(x.body.String())
+		switch {
+		case strings.HasPrefix(words, "malformed payload"):
+			words = "The request body is not a valid JSON-RPC message."
+		case strings.HasSuffix(words, "unsupported"):
+			code, words = jsonrpc.CodeMethodNotFound, "There is no such method."
+		case x.status == http.StatusMethodNotAllowed:
+			words = "Send messages with POST. " + x.server.cfg.PublicURL + "/guides/agents explains how to connect a client."
+		}
+		x.fail(x.status, code, words)
+		return
+	}
+	if x.body.Len() > 0 {
+		header.Set("Content-Length", strconv.Itoa(x.body.Len()))
+	}
+	if x.status > 0 {
+		x.ResponseWriter.WriteHeader(x.status)
+	}
+	_, _ = x.ResponseWriter.Write(x.body.Bytes())
+}
+
+// fail sends an error of the protocol for a request that no call answers.
+func (x *exchange) fail(status int, code int64, words string) {
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": words}})
+	if err != nil {
+		panic(err) // strings can always be encoded
+	}
+	header := x.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	x.ResponseWriter.WriteHeader(status)
+	_, _ = x.ResponseWriter.Write(body)
+}
+
+// origins are those of the pages that may call the server. Without this check, a
+// page could reach a server on its reader's own machine by DNS rebinding.
+type origins struct {
+	allowed []string
+	local   bool // the server is for this machine only, so its other pages may call it too
+}
+
+func newOrigins(addresses ...string) (o origins) {
+	for i, address := range addresses {
+		if u, err := url.Parse(address); err == nil {
+			o.allowed = append(o.allowed, u.Scheme+"://"+u.Host)
+			o.local = o.local || i == 0 && isLoopback(u.Hostname())
+		}
+	}
+	return o
+}
+
+// allow reports whether a request with these Origin headers may be answered.
+// Programs other than browsers send none.
+func (o origins) allow(headers []string) bool {
+	for _, origin := range headers {
+		u, err := url.Parse(origin)
+		known := err == nil && (o.local && isLoopback(u.Hostname()))
+		for _, allowed := range o.allowed {
+			known = known || strings.EqualFold(origin, allowed)
+		}
+		if !known {
+			return false
+		}
+	}
+	return true
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}

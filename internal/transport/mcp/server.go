@@ -1,0 +1,229 @@
+// Package mcp serves the catalog to AI agents with the Model Context Protocol. A
+// tool is a row in tools.go and an operation in queries/; everything else about
+// it is derived from them.
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sync/singleflight"
+
+	"palmares/auth"
+	"palmares/graph"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
+)
+
+// Path is where the server is served over HTTP.
+const Path = "/mcp"
+
+// Config configures a server.
+type Config struct {
+	Executor    *graph.Executor
+	Cache       *cache.Cache
+	PublicURL   string
+	ServiceName string
+	ServiceURL  string
+	Credit      string // the line that reuse of the data must show
+	Version     string // of the program
+	Schema      string // the GraphQL schema as text
+	Guides      []Guide
+	MaxBody     int64 // of an HTTP request, in bytes
+	Log         *slog.Logger
+	// Count counts a call of a request over HTTP. It returns an error if the
+	// caller's quota is used up, and sets the headers that report the quota.
+	Count func(http.ResponseWriter, *http.Request) error
+}
+
+// Guide is a guide as Markdown.
+type Guide struct{ Name, Title, Summary, Markdown string }
+
+// Server answers the messages of clients.
+type Server struct {
+	cfg        Config
+	server     *sdk.Server
+	http       http.Handler
+	operations map[string]*graph.Operation
+	categories *tool
+	toolDetail *tool
+	sdl        []definition
+	known      *cache.Table[*catalogNames]
+	reading    singleflight.Group
+	replies    *cache.Table[*reply]
+	origins    origins
+}
+
+// New checks the tools against the schema and returns a server. An error is a
+// mistake in the program.
+func New(cfg Config) (*Server, error) {
+	operations, err := graph.LoadOperations(queries)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := buildTools(rows, operations)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg: cfg, operations: operations, sdl: definitions(graph.Schema()), origins: newOrigins(cfg.PublicURL, cfg.ServiceURL),
+		known: cache.NewTable[*catalogNames](cfg.Cache, "MCP names"), replies: cache.NewTable[*reply](cfg.Cache, "MCP replies"),
+	}
+	s.server = sdk.NewServer(&sdk.Implementation{Name: cfg.ServiceName, Title: "Catalog of tested AI tools", Version: cfg.Version, WebsiteURL: cfg.PublicURL}, &sdk.ServerOptions{
+		Instructions: "A catalog of tested AI tools: scores, comparisons, prices in euros and their history. Texts are in French. Show the credit line wherever you use the data: " + cfg.Credit,
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Prompts: &sdk.PromptCapabilities{}},
+		SetCacheable: setCacheable, Logger: slog.New(slog.DiscardHandler),
+	})
+	s.server.AddReceivingMiddleware(s.guard)
+	for _, t := range tools {
+		s.addTool(t.name, t.title, t.description(), t.input, t.output, func(ctx context.Context, arguments json.RawMessage) (*result, error) {
+			return s.call(ctx, t, arguments)
+		})
+		switch t.name {
+		case "list_categories":
+			s.categories = t
+		case "get_tool":
+			s.toolDetail = t
+		}
+	}
+	s.addGraphQL()
+	s.addResources()
+	s.addPrompts()
+	s.http = s.newHandler()
+	return s, nil
+}
+
+// Run serves one client over standard streams, until the client closes them. The
+// client is on the same machine as the database, so it may read everything.
+func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	ctx = auth.WithCaller(ctx, auth.Caller{Plan: auth.Pro})
+	return s.server.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
+}
+
+func (s *Server) addTool(name, title, description string, input, output map[string]any, run func(context.Context, json.RawMessage) (*result, error)) {
+	outside := false
+	t := &sdk.Tool{
+		Name: name, Title: title, Description: description, InputSchema: input,
+		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &outside},
+	}
+	if output != nil { // a nil map would not be a nil value
+		t.OutputSchema = output
+	}
+	s.server.AddTool(t, func(ctx context.Context, request *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return toolResult(run(ctx, request.Params.Arguments)), nil
+	})
+}
+
+// guard counts calls before any work, so that over-quota calls cost nothing. It
+// recovers from panics, which would end the process: the library runs calls in
+// goroutines of its own.
+func (s *Server) guard(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, request sdk.Request) (result sdk.Result, err error) {
+		defer func() {
+			if caught := recover(); caught != nil {
+				s.cfg.Log.ErrorContext(ctx, "call panicked", "method", method, "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
+				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: problem.Of(fmt.Errorf("panic: %v", caught)).Message}
+			}
+		}()
+		switch method {
+		case "tools/call", "resources/read":
+			err := exchangeFrom(ctx).count()
+			if err != nil && method == "tools/call" {
+				return toolResult(nil, err), nil
+			}
+			if err != nil {
+				return nil, &jsonrpc.Error{Code: codeQuota, Message: problem.Of(err).Message}
+			}
+		case "subscriptions/listen": // nothing that it could announce ever changes
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "This server has no subscriptions."}
+		}
+		return next(ctx, method, request)
+	}
+}
+
+// codeQuota is the JSON-RPC code of a call over the quota.
+const codeQuota = -32000
+
+// How long clients may reuse lists, which change with the program, and
+// resources, which change with the catalog.
+const listTime, resourceTime = 3_600_000, 60_000
+
+func setCacheable(ctx context.Context, request sdk.Request, c *sdk.Cacheable) {
+	c.TTLMs, c.CacheScope = listTime, "public"
+	if _, ok := request.(*sdk.ReadResourceRequest); ok {
+		c.TTLMs = resourceTime
+		if auth.CallerFrom(ctx).MayReadEmbeddings() {
+			c.CacheScope = "private"
+		}
+	}
+}
+
+const scheme = "palmares://"
+
+func (s *Server) addResources() {
+	static := func(uri, name, title, description, mediaType, content string) {
+		s.server.AddResource(&sdk.Resource{URI: uri, Name: name, Title: title, Description: description, MIMEType: mediaType, Size: int64(len(content))},
+			func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+				return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: content}}}, nil
+			})
+	}
+	static(scheme+"schema", "schema", "GraphQL schema", "All types of the GraphQL API, for graphql_query.", "application/graphql", s.cfg.Schema)
+	for _, g := range s.cfg.Guides {
+		static(scheme+"guides/"+g.Name, "guide-"+g.Name, g.Title, g.Summary, "text/markdown", g.Markdown)
+	}
+	s.server.AddResourceTemplate(&sdk.ResourceTemplate{
+		URITemplate: scheme + "guides/{name}", Name: "guide", Title: "Guide", Description: "A guide to the API, as Markdown.", MIMEType: "text/markdown",
+	}, func(_ context.Context, request *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return nil, sdk.ResourceNotFoundError(request.Params.URI) // those that exist are listed
+	})
+	s.server.AddResourceTemplate(&sdk.ResourceTemplate{
+		URITemplate: scheme + "tools/{slug}", Name: "tool", Title: "Tool", Description: "A tool as get_tool returns it, as JSON.", MIMEType: "application/json",
+	}, func(ctx context.Context, request *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		slug, err := json.Marshal(strings.TrimPrefix(request.Params.URI, scheme+"tools/"))
+		if err != nil {
+			return nil, sdk.ResourceNotFoundError(request.Params.URI)
+		}
+		found, err := s.call(ctx, s.toolDetail, json.RawMessage(`{"slug":`+string(slug)+`}`))
+		switch p := problem.Of(err); {
+		case err == nil:
+			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: string(found.structured)}}}, nil
+		case p.Code == problem.NotFound || p.Code == problem.BadInput:
+			data, _ := json.Marshal(map[string]string{"uri": request.Params.URI})
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: p.Message, Data: data}
+		default:
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: p.Message}
+		}
+	})
+}
+
+func (s *Server) addPrompts() {
+	for _, p := range []struct{ name, title, description, argument, meaning, text string }{
+		{"choose_tool", "Choose a tool for …", "Find and compare the tools for a task.", "task", "What the tool is for, such as “transcribe meetings in French”.",
+			"Help me choose a tool for this task: %s\n\nCall list_categories and search_tools to find candidates, then get_tool or compare_tools for the best two or three. " +
+				"Recommend one with its score, price in euros and the reason, name an alternative, and end with the credit line."},
+		{"what_changed", "What changed since …", "Summarize the changes of the catalog.", "since", "A day (YYYY-MM-DD) or the number of a release.",
+			"What changed in the catalog since %s?\n\nCall whats_new with since (a day) or since_release (a number), price_changes and retired_tools. " +
+				"Summarize new tools, price changes and retirements, most important first, and end with the credit line."},
+	} {
+		s.server.AddPrompt(&sdk.Prompt{
+			Name: p.name, Title: p.title, Description: p.description,
+			Arguments: []*sdk.PromptArgument{{Name: p.argument, Description: p.meaning, Required: true}},
+		}, func(_ context.Context, request *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+			value := strings.TrimSpace(request.Params.Arguments[p.argument])
+			if value == "" {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: p.argument + " is required."}
+			}
+			return &sdk.GetPromptResult{Description: p.description, Messages: []*sdk.PromptMessage{
+				{Role: "user", Content: &sdk.TextContent{Text: fmt.Sprintf(p.text, value)}},
+			}}, nil
+		})
+	}
+}
