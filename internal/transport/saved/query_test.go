@@ -29,7 +29,7 @@ func TestBodies(t *testing.T) {
 			"{changes(first: 1) {nodes {slug fields}}}":                                                     {`[{"slug":"`, "slug fields", "fields"},
 			"{changes(first: 1) {nodes {slug after}}}":                                                      {`[{"slug":"`, "slug after", "after"},
 			"{changes(first: 1) {events}}":                                                                  {`{"events":[`, "events", "events"},
-			`{nodes(ids: ["tool/nobody"]) {id ... on Tool {name}}}`:                                                   {`[null]`, "id name", ""},
+			`{nodes(ids: ["tool/nobody"]) {id ... on Tool {name}}}`:                                         {`[null]`, "id name", ""},
 			"{categories {slug tools(limit: 1) {name}}}":                                                    {`[{"slug":"`, "slug tools", "tools"},
 		} {
 			compiled, err := newQuery(q.Executor, text)
