@@ -35,6 +35,7 @@ var parts = []struct {
 	{"webhooks", true, webhooks},
 	{"memory", true, memory},
 	{"large", true, large},
+	{"saved", false, saved},
 	{"history", false, history},
 	{"prices", false, prices},
 	{"profile", false, profile},
