@@ -25,6 +25,7 @@ var interfaces = []struct{ name, method, path, body string }{
 	{"REST", http.MethodGet, "/api/v1/stats", ""},
 	{"embeddings", http.MethodGet, "/api/embeddings/plume", ""},
 	{"all embeddings", http.MethodGet, "/api/embeddings", ""},
+	{"saved queries", http.MethodGet, "/q/palmares/growth", ""},
 	{"GraphQL", http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`},
 }
 

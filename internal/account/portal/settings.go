@@ -8,6 +8,8 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/ent/queryversion"
+	"palmares/ent/savedquery"
 	"palmares/internal/account/billing"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
@@ -109,12 +111,14 @@ func (p *Portal) export(v *visit) error {
 	sessions, sessionsErr := p.accounts.Sessions(ctx, acc)
 	emails, emailsErr := p.accounts.Confirmations(ctx, acc)
 	endpoints, endpointsErr := p.exportEndpoints(v)
+	queries, queriesErr := p.Store.Current().SavedQuery.Query().Where(savedquery.AccountID(acc.ID)).Order(savedquery.ByID()).All(ctx)
+	texts, textsErr := p.Store.Current().QueryVersion.Query().Where(queryversion.AccountID(acc.ID)).Order(queryversion.ByID()).All(ctx)
 	customer, customerErr := p.Billing.Customer(ctx, acc)
-	if err := errors.Join(keysErr, daysErr, sessionsErr, emailsErr, endpointsErr, customerErr); err != nil {
+	if err := errors.Join(keysErr, daysErr, sessionsErr, emailsErr, endpointsErr, queriesErr, textsErr, customerErr); err != nil {
 		return err
 	}
 	data := object{
-		"account": object{"email": acc.Email, "plan": acc.Plan, "created_at": acc.CreatedAt.UTC()},
+		"account": object{"email": acc.Email, "plan": acc.Plan, "handle": acc.Handle, "created_at": acc.CreatedAt.UTC()},
 		"keys": convert(keys, func(k *ent.APIKey) object {
 			return object{"id": k.ID, "name": k.Name, "created_at": k.CreatedAt.UTC(), "last_used_at": k.LastUsedAt, "revoked_at": k.RevokedAt}
 		}),
@@ -124,7 +128,13 @@ func (p *Portal) export(v *visit) error {
 		}),
 		"messages": convert(emails, exportEmail),
 		"webhooks": endpoints,
-		"billing":  nil,
+		"saved_queries": convert(queries, func(q *ent.SavedQuery) object {
+			return object{"name": q.Name, "version": q.Hash, "description": q.Description, "public": q.Public, "created_at": q.CreatedAt.UTC(), "updated_at": q.UpdatedAt.UTC()}
+		}),
+		"query_versions": convert(texts, func(v *ent.QueryVersion) object {
+			return object{"version": v.Hash, "text": v.Text, "public": v.Public, "created_at": v.CreatedAt.UTC()}
+		}),
+		"billing": nil,
 	}
 	if customer != nil {
 		data["billing"] = object{

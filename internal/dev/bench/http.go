@@ -82,6 +82,30 @@ func overMCP(t testing.TB) {
 	table.Print(os.Stdout)
 }
 
+// saved compares cached responses of saved queries with that of a REST path.
+func saved(t testing.TB) {
+	table := load.NewTable("saved queries, 16 connections", "database", "ours per second", "REST hit", "ratio", "goal", "p50", "p99")
+	for _, kind := range kinds {
+		cfg, server, key := serveCatalog(t, kind, 5_000)
+		defer server.Kill()
+		file := blackbox.WriteFile(t, "query.graphql", []byte("{tools(limit: 50) {items {"+toolFields+"}}}"))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "save", load.Owner, "tools", file, "--handle", "bench"))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "save", load.Owner, "private", file, "--private"))
+		printed := blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "token", load.Owner, "private")).Out
+		_, token, _ := strings.Cut(strings.TrimSpace(printed), "?")
+		hit := requests{Texts: []string{getText("/api/v1/tools", bearer(key))}, Address: server.Address}
+		for _, c := range []contest{
+			{"hit", requests{Texts: []string{getText("/q/bench/tools", bearer(key))}}, hit, 0.9},
+			{"hit, Accept of a browser", requests{Texts: []string{getText("/q/bench/tools", bearer(key)+"Accept: application/json, text/plain, */*\r\n")}}, hit, 0.9},
+			{"hit, private, with a key", requests{Texts: []string{getText("/q/bench/private", bearer(key))}}, hit, 0.9},
+			{"hit, private, with a token", requests{Texts: []string{getText("/q/bench/private?"+token, "")}}, hit, 0.9},
+		} {
+			c.run(t, table, kind, server.Address, "")
+		}
+	}
+	table.Print(os.Stdout)
+}
+
 // run measures both sides alternately and adds a row.
 func (c contest) run(t testing.TB, table *load.Table, kind, ours, theirs string) {
 	progress("  %s", c.name)

@@ -37,6 +37,7 @@ var parts = []struct {
 	{"memory", true, memory},
 	{"large", true, large},
 	{"bulk", false, bulk},
+	{"saved", false, saved},
 	{"history", false, history},
 	{"prices", false, prices},
 	{"profile", false, profile},

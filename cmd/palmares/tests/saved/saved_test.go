@@ -1,0 +1,506 @@
+// Package saved_test tests saved queries with real servers, as their owners and
+// readers use them.
+package saved_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"palmares/ent/savedquery"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
+)
+
+const (
+	ana, bea = "ana@example.com", "bea@example.com"
+
+	best = `query Best($limit: Int! = 2, $score: Float, $icps: [Icp!], $search: String) {
+  tools(limit: $limit, filter: {scoreMin: $score, icps: $icps, search: $search}) {
+    items {
+      slug
+      name
+      score
+      category {
+        label
+      }
+    }
+  }
+}
+`
+)
+
+// service is a server with two accounts.
+type service struct {
+	*blackbox.Server
+	cfg  store.Config
+	keys map[string]string
+}
+
+func start(t *testing.T, cfg store.Config) *service {
+	s := &service{cfg: cfg, keys: map[string]string{}}
+	s.Server = blackbox.Serve(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
+	for _, email := range []string{ana, bea} {
+		s.keys[email] = blackbox.CreateKey(t, cfg, email, "developer")
+	}
+	return s
+}
+
+func (s *service) command(t testing.TB, args ...string) blackbox.Result {
+	t.Helper()
+	return blackbox.Run(t, blackbox.Command(t, s.cfg, append([]string{"--listen", s.Address}, args...)...))
+}
+
+// save saves a query and returns the paths of both addresses.
+func (s *service) save(t testing.TB, email, name, text string, flags ...string) (named, permanent string) {
+	t.Helper()
+	file := blackbox.WriteFile(t, "query.graphql", []byte(text))
+	handle, _, _ := strings.Cut(email, "@")
+	got := s.command(t, append([]string{"queries", "save", email, name, file, "--handle", handle}, flags...)...)
+	if got.Code != 0 {
+		t.Fatalf("got exit code %d, want 0\n%s", got.Code, got.Err)
+	}
+	paths := strings.Fields(strings.ReplaceAll(got.Out, "http://"+s.Address, ""))
+	return paths[0], paths[1]
+}
+
+// got is a response.
+type got struct {
+	*http.Response
+	body string
+}
+
+var clients atomic.Int64
+
+// get sends a request from an address of its own, because anonymous callers have
+// a quota.
+func (s *service) get(t testing.TB, path string, headers ...string) got {
+	t.Helper()
+	headers = append([]string{"X-Forwarded-For", fmt.Sprintf("2001:db8:0:%x::1", clients.Add(1))}, headers...)
+	response := s.Call(t, http.MethodGet, path, "", headers...)
+	return got{response, blackbox.ReadAll(t, response.Body)}
+}
+
+func (s *service) as(email string) []string {
+	return []string{"Authorization", "Bearer " + s.keys[email]}
+}
+
+// want checks the status and a part of the body.
+func (g got) want(t testing.TB, status int, part string) got {
+	t.Helper()
+	if g.StatusCode != status || !strings.Contains(g.body, part) {
+		t.Errorf("%s: got %d %.300s, want %d with %s", g.Request.URL, g.StatusCode, g.body, status, part)
+	}
+	return g
+}
+
+func TestSavedQueries(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := start(t, cfg)
+		named, permanent := s.save(t, ana, "best", best, "--description", "Best <b>tools</b>")
+		if named != "/q/ana/best" || !regexp.MustCompile(`^/q/[0-9a-f]{32}$`).MatchString(permanent) {
+			t.Fatalf("got %s and %s, want the addresses by name and by hash", named, permanent)
+		}
+
+		t.Run("formats", func(t *testing.T) {
+			const item = `{"slug":"bosco-et-matelots","name":"Bosco & Matelots","score":9.4,"category":{"label":"Agents"}}`
+			for _, c := range []struct{ path, accept, media, start string }{
+				{named, "", "application/json", "[" + item + ","},
+				{named, "*/*", "application/json", "[" + item + ","},
+				{named, "text/html", "application/json", "[" + item + ","},
+				{named, "text/csv", "text/csv; charset=utf-8; header=present", "slug,name,score,category.label\r\nbosco"},
+				{named, "application/x-ndjson, application/json;q=0.5", "application/x-ndjson", item + "\n{"},
+				{named + ".json", "text/csv", "application/json", "[" + item + ","},
+				{named + ".csv", "", "text/csv; charset=utf-8; header=present", "slug,name,score,category.label\r\nbosco"},
+				{named + ".ndjson", "", "application/x-ndjson", item + "\n{"},
+				{named + "?format=csv", "application/json", "text/csv; charset=utf-8; header=present", "slug,"},
+				{named + ".csv?dialect=excel-fr", "", "text/csv; charset=utf-8; header=present", "\uFEFFslug;name;score;category.label\r\nbosco-et-matelots;Bosco & Matelots;9,4;Agents"},
+				{permanent + ".csv", "", "text/csv; charset=utf-8; header=present", "slug,"},
+				{permanent, "", "application/json", "[" + item + ","},
+			} {
+				var headers []string
+				if c.accept != "" {
+					headers = []string{"Accept", c.accept}
+				}
+				r := s.get(t, c.path, headers...)
+				vary := "Authorization, Accept-Encoding"
+				if !strings.Contains(c.path, ".") && !strings.Contains(c.path, "format=") {
+					vary += ", Accept"
+				}
+				if r.StatusCode != 200 || !strings.HasPrefix(r.body, c.start) || r.Header.Get("Content-Type") != c.media || r.Header.Get("Vary") != vary {
+					t.Errorf("%s, Accept %q: got %d %q, %q, %.150s, want %s, %q, %s", c.path, c.accept, r.StatusCode, r.Header.Get("Content-Type"), r.Header.Get("Vary"), r.body, c.media, vary, c.start)
+				}
+			}
+		})
+
+		t.Run("parameters", func(t *testing.T) {
+			count := func(query string) int {
+				var items []any
+				r := s.get(t, named+query).want(t, 200, "[")
+				_ = json.Unmarshal([]byte(r.body), &items)
+				return len(items)
+			}
+			for query, want := range map[string]int{"": 2, "?limit=3": 3, "?limit=200&score=9": 3, "?unknown=x&limit=1": 1, "?limit=200&search=plume": count("?search=plume&limit=200")} {
+				if got := count(query); got != want {
+					t.Errorf("%s: got %d items, want %d", query, got, want)
+				}
+			}
+			all, one, two := count("?limit=200"), count("?limit=200&icps=agentic_engineer"), count("?limit=200&icps=agentic_engineer&icps=vibe_coder")
+			if one == 0 || two <= one || two > all {
+				t.Errorf("got %d, %d and %d items for one, two and all audiences, want more each time", one, two, all)
+			}
+			for query, want := range map[string]string{
+				"?limit=x":                            `limit must be an integer`,
+				"?limit=":                             `limit must be an integer`,
+				"?limit=1&limit=2":                    `limit must not be given more than once`,
+				"?limit=201":                          `limit must be an integer from 1 to 200 (got 201)`,
+				"?limit=99999999999":                  `limit must be an integer`,
+				"?score=NaN":                          `score must be a decimal number`,
+				"?icps=nobody":                        `icps must be one of`,
+				"?search=" + strings.Repeat("x", 201): `must have at most 200 characters`,
+				"?as_of=yesterday":                    `as_of must be the number of a release`,
+				"?format=xml":                         `format must be one of json, csv, ndjson`,
+				"?dialect=excel-fr":                   `dialect requires CSV`,
+				"?limit=%zz":                          `invalid escape`,
+				"?search=%00":                         `NUL character`,
+				"?search=%ff":                         `invalid UTF-8`,
+			} {
+				r := s.get(t, named+query).want(t, 400, want)
+				if r.Header.Get("Cache-Control") != "no-store" {
+					t.Errorf("%s: got Cache-Control %q, want no-store", query, r.Header.Get("Cache-Control"))
+				}
+			}
+			s.get(t, named+".csv?format=json").want(t, 400, "format must be csv")
+			s.get(t, "/q/%ff").want(t, 400, "invalid UTF-8")
+			if got := s.Call(t, http.MethodPost, named, `{}`); got.StatusCode != 405 || got.Header.Get("Allow") != "GET, HEAD" {
+				t.Errorf("POST: got %d, Allow %q, want 405", got.StatusCode, got.Header.Get("Allow"))
+			}
+		})
+
+		t.Run("caching", func(t *testing.T) {
+			first, again := s.get(t, named+".json?limit=7"), s.get(t, named+".json?unknown=1&limit=7")
+			if first.Header.Get("Cache-Status") != "palmares; fwd=miss" || again.Header.Get("Cache-Status") != "palmares; hit" || first.Header.Get("Etag") != again.Header.Get("Etag") {
+				t.Errorf("got %v and %v, want a miss and a hit with the same tag", first.Header, again.Header)
+			}
+			stats := s.get(t, "/api/v1/stats")
+			for _, name := range []string{"Cache-Control", "X-Service-Release", "X-Service-Updated-At", "Access-Control-Allow-Origin", "X-Content-Type-Options"} {
+				if first.Header.Get(name) != stats.Header.Get(name) || first.Header.Get(name) == "" {
+					t.Errorf("%s: got %q, want %q as on REST", name, first.Header.Get(name), stats.Header.Get(name))
+				}
+			}
+			s.get(t, named+".json?limit=7", "If-None-Match", first.Header.Get("Etag")).want(t, 304, "")
+			if head := s.Call(t, http.MethodHead, named+".json?limit=7", ""); head.StatusCode != 200 || head.Header.Get("Etag") != first.Header.Get("Etag") || head.ContentLength != first.ContentLength {
+				t.Errorf("HEAD: got %d %v, want the headers of GET", head.StatusCode, head.Header)
+			}
+			if r := s.Call(t, http.MethodOptions, named, "", "Origin", "https://x.example", "Access-Control-Request-Method", "GET"); r.StatusCode != 204 {
+				t.Errorf("preflight: got %d, want 204", r.StatusCode)
+			}
+		})
+
+		t.Run("as_of", func(t *testing.T) {
+			pinned := s.get(t, named+".csv?limit=3&as_of=1").want(t, 200, "slug,")
+			if pinned.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || pinned.Header.Get("X-Service-Release") != "1" || pinned.Header.Get("Memento-Datetime") == "" ||
+				pinned.Header.Get("Link") != `<http://`+s.Address+named+`.csv?limit=3>; rel="original"` {
+				t.Errorf("got %v, want the headers of release 1", pinned.Header)
+			}
+			if keyed := s.get(t, named+".csv?limit=3&as_of=1", s.as(bea)...); keyed.Header.Get("Cache-Control") != "private, max-age=31536000, immutable" {
+				t.Errorf("with a key: got %q, want a private response", keyed.Header.Get("Cache-Control"))
+			}
+			day := s.get(t, named+"?as_of=2026-11-10&limit=3").want(t, 200, "[")
+			if want := "http://" + s.Address + named + ".json?limit=3&as_of="; !strings.HasPrefix(day.Header.Get("Content-Location"), want) {
+				t.Errorf("got Content-Location %q, want %s…", day.Header.Get("Content-Location"), want)
+			}
+			s.get(t, named+"?as_of=999").want(t, 404, "Release 999 cannot be read")
+		})
+
+		t.Run("versions", func(t *testing.T) {
+			before := s.get(t, named).body
+			changed := strings.Replace(best, "name\n", "", 1)
+			_, next := s.save(t, ana, "best", changed)
+			if next == permanent {
+				t.Errorf("got the hash %s for another text, want a new one", next)
+			}
+			wait.Until(t, "the changed query", func() bool { return !strings.Contains(s.get(t, named).body, `"name"`) })
+			s.get(t, next).want(t, 200, `[{"slug":`)
+			if old := s.get(t, permanent); old.body != before {
+				t.Errorf("got %s at the old hash, want %s", old.body, before)
+			}
+			if got := s.command(t, "queries", "delete", ana, "best"); got.Code != 0 {
+				t.Errorf("delete: got %d %s, want 0", got.Code, got.Err)
+			}
+			wait.Until(t, "the deleted query", func() bool { return s.get(t, named).StatusCode == 404 })
+			for _, path := range []string{permanent, next} {
+				s.get(t, path).want(t, 200, `[{"slug":`)
+			}
+			if got := s.command(t, "queries", "delete", ana, "best"); got.Code != 1 || !strings.Contains(got.Err, `no saved query named "best"`) {
+				t.Errorf("deleting again: got %d %s, want an error", got.Code, got.Err)
+			}
+		})
+	})
+}
+
+// Nobody but its account finds out anything about a private query.
+func TestPrivateQueries(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := start(t, cfg)
+		const unknown, unknownHash = "/q/ana/unknown", "/q/0123456789abcdef0123456789abcdef"
+		named, permanent := s.save(t, ana, "secret", best, "--private")
+		refused := func(name, path, similar string, headers ...string) {
+			t.Helper()
+			got, want := s.get(t, path, headers...), s.get(t, similar, headers...)
+			for _, r := range []*http.Response{got.Response, want.Response} {
+				for _, header := range []string{"X-Request-Id", "Date", "X-Ratelimit-Remaining", "Ratelimit"} {
+					r.Header.Del(header)
+				}
+			}
+			if got.StatusCode != 404 || got.body != want.body || fmt.Sprint(got.Header) != fmt.Sprint(want.Header) {
+				t.Errorf("%s: got %d %s %v, want the same as for an unknown address: %d %s %v", name, got.StatusCode, got.body, got.Header, want.StatusCode, want.body, want.Header)
+			}
+		}
+		for range 2 { // before and after the response is cached
+			refused("anonymous", named, unknown)
+			refused("anonymous, by hash", permanent, unknownHash)
+			refused("another account", named, unknown, s.as(bea)...)
+			refused("another account, by hash", permanent, unknownHash, s.as(bea)...)
+			refused("a wrong token", named+"?token=qt_AAAAAAAAAAAAAAAAAAAAAAAAAA", unknown+"?token=qt_AAAAAAAAAAAAAAAAAAAAAAAAAA")
+			refused("CSV", named+".csv", unknown+".csv")
+			for _, path := range []string{named, permanent} {
+				r := s.get(t, path, s.as(ana)...).want(t, 200, `[{"slug":`)
+				if r.Header.Get("Cache-Control") != "private, no-cache" || r.Header.Get("Cdn-Cache-Control") != "private, no-store" {
+					t.Errorf("%s: got %v, want a private response", path, r.Header)
+				}
+			}
+			s.get(t, named, "If-None-Match", s.get(t, named, s.as(ana)...).Header.Get("Etag")).want(t, 404, "")
+		}
+
+		// The same text of another account is another query.
+		other, same := s.save(t, bea, "mine", best)
+		if same != permanent {
+			t.Errorf("got hash %s, want %s for the same text", same, permanent)
+		}
+		refused("a name whose text is public elsewhere", named, unknown)
+		for _, r := range []got{s.get(t, other), s.get(t, permanent)} {
+			if r.want(t, 200, `[{"slug":`); strings.Contains(r.Header.Get("Cache-Control"), "private") {
+				t.Errorf("got %s, want a shared response", r.Header.Get("Cache-Control"))
+			}
+		}
+		s.save(t, bea, "mine", best, "--private")
+		wait.Until(t, "the query is private", func() bool { return s.get(t, permanent).StatusCode == 404 })
+		s.get(t, permanent, s.as(bea)...).want(t, 200, `[{"slug":`)
+
+		// A token is for one query.
+		token := func(email, name string) string {
+			printed := s.command(t, "queries", "token", email, name).Out
+			return strings.TrimSpace(printed[strings.Index(printed, "?"):])
+		}
+		s.save(t, ana, "other", best+"#", "--private")
+		query := token(ana, "secret")
+		r := s.get(t, named+".csv"+query).want(t, 200, "slug,")
+		if r.Header.Get("X-Ratelimit-Tier") != "free" || r.Header.Get("Cdn-Cache-Control") != "private, no-store" || r.Header.Get("Cache-Control") != "private, no-cache" {
+			t.Errorf("got %v, want the owner's quota and a private response", r.Header)
+		}
+		s.get(t, permanent+query).want(t, 200, `[{"slug":`)
+		refused("a token of another query", "/q/ana/other"+query, unknown+query)
+		refused("a token of another account", "/q/bea/mine"+query, "/q/bea/unknown"+query)
+		newer := token(ana, "secret")
+		wait.Until(t, "the former token", func() bool { return s.get(t, named+query).StatusCode == 404 })
+		s.get(t, named+newer).want(t, 200, `[{"slug":`)
+		if got := s.command(t, "queries", "token", ana, "secret", "--revoke"); got.Code != 0 {
+			t.Errorf("got %d %s, want 0", got.Code, got.Err)
+		}
+		wait.Until(t, "the revoked token", func() bool { return s.get(t, named+newer).StatusCode == 404 })
+		public, _ := s.save(t, ana, "public", best+"# public")
+		s.get(t, public).want(t, 200, "[")
+		s.get(t, public+newer).want(t, 401, "The token is not valid")
+
+		// Only the account sees the private ones in its document.
+		paths := func(headers ...string) int {
+			doc, err := openapi3.NewLoader().LoadFromData([]byte(s.get(t, "/q/ana/openapi.json", headers...).want(t, 200, `"openapi"`).body))
+			testkit.Check(t, err)
+			testkit.Check(t, doc.Validate(t.Context()))
+			return doc.Paths.Len()
+		}
+		if all, others, nobody := paths(s.as(ana)...), paths(s.as(bea)...), paths(); all != 3 || others != 1 || nobody != 1 {
+			t.Errorf("got %d, %d and %d paths, want 3 for the account and 1 for others", all, others, nobody)
+		}
+	})
+}
+
+// Requests with a token count exactly against the quota of its owner, together
+// with those of keys.
+func TestTokenQuota(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := start(t, cfg)
+		named, permanent := s.save(t, ana, "sheet", best, "--private")
+		printed := s.command(t, "queries", "token", ana, "sheet").Out
+		token := strings.TrimSpace(printed[strings.Index(printed, "?"):])
+		etag := s.get(t, named+".csv"+token).Header.Get("Etag") // the first counted request
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		statuses := map[int]int{}
+		for range 8 {
+			all.Go(func() {
+				for i := range 130 {
+					path, headers := named+".csv"+token, []string(nil)
+					switch i % 3 {
+					case 1:
+						path, headers = permanent, s.as(ana)
+					case 2:
+						path += fmt.Sprintf("&limit=%d", 1+i%5)
+					}
+					r := s.get(t, path, headers...)
+					mu.Lock()
+					statuses[r.StatusCode]++
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		if statuses[200] != 999 || statuses[429] != 8*130-999 {
+			t.Errorf("got %v, want 999 more responses and then 429", statuses)
+		}
+		r := s.get(t, named+".csv"+token).want(t, 429, "The daily quota of 1000 requests is used up")
+		if r.Header.Get("Retry-After") == "" || r.Header.Get("X-Ratelimit-Remaining") != "0" {
+			t.Errorf("got %v, want when to retry", r.Header)
+		}
+		s.get(t, named+".csv"+token, "If-None-Match", etag).want(t, 304, "")
+		s.get(t, named).want(t, 404, "") // anonymous callers have a quota of their own
+		s.get(t, "/q/ana/openapi.json", s.as(ana)...).want(t, 200, `"/q/ana/sheet"`)
+	})
+}
+
+// A downgrade suspends the newest queries, and tells only their owner.
+func TestSuspendedQueries(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := start(t, cfg)
+		plan := func(name string) {
+			t.Helper()
+			if got := s.command(t, "accounts", "plan", ana, name); got.Code != 0 {
+				t.Fatalf("got %d %s, want 0", got.Code, got.Err)
+			}
+		}
+		plan("pro")
+		for i := range 6 {
+			s.save(t, ana, fmt.Sprintf("q%d", i), fmt.Sprintf("%s#%d", best, i))
+		}
+		s.get(t, "/q/ana/q5").want(t, 200, "[")
+		plan("developer")
+		wait.Until(t, "the newest is suspended", func() bool { return s.get(t, "/q/ana/q5").StatusCode == 404 })
+		wait.Until(t, "the owner's key has the new plan", func() bool {
+			return s.get(t, "/q/ana/q4", s.as(ana)...).Header.Get("X-Ratelimit-Tier") == "free"
+		})
+		s.get(t, "/q/ana/q5", s.as(ana)...).want(t, 403, "This saved query is suspended")
+		s.get(t, "/q/ana/q4").want(t, 200, "[")
+		if got := s.command(t, "queries", "list", ana).Out; strings.Count(got, "suspended") != 1 || strings.Count(got, "active") != 5 {
+			t.Errorf("got %s, want one suspended query", got)
+		}
+		file := blackbox.WriteFile(t, "query.graphql", []byte(best))
+		if got := s.command(t, "queries", "save", ana, "q6", file); got.Code != 1 || !strings.Contains(got.Err, "plan includes 5 saved queries") {
+			t.Errorf("got %d %s, want a refusal", got.Code, got.Err)
+		}
+		plan("pro")
+		wait.Until(t, "the newest is active again", func() bool { return s.get(t, "/q/ana/q5").StatusCode == 200 })
+	})
+}
+
+// After an upgrade, a query that is no longer valid is gone, with the reason.
+func TestBrokenQueries(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := start(t, cfg)
+		named, _ := s.save(t, ana, "old", best)
+		valid, _ := s.save(t, ana, "valid", best+"#")
+		if got := s.command(t, "queries", "check"); got.Code != 0 || !strings.Contains(got.Out, "All saved queries are valid.") {
+			t.Errorf("got %d %s %s, want that all are valid", got.Code, got.Out, got.Err)
+		}
+		s.get(t, named).want(t, 200, "[")
+		s.Kill()
+
+		// What an earlier version allowed.
+		const text, hash = "{tools {items {oldField}}}", "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
+		db := testkit.Open(t, cfg)
+		row, err := db.Current().SavedQuery.Query().Where(savedquery.Name("old")).Only(t.Context())
+		testkit.Check(t, err)
+		testkit.Check(t, db.Write.QueryVersion.Create().SetHash(hash).SetAccountID(row.AccountID).SetText(text).SetPublic(true).Exec(t.Context()))
+		testkit.Check(t, db.Write.SavedQuery.UpdateOneID(row.ID).SetHash(hash).Exec(t.Context()))
+
+		if got := s.command(t, "queries", "check"); got.Code != 1 || !strings.HasPrefix(got.Out, ana+"  old  Line 1: Cannot query field") || strings.Count(got.Out, "\n") != 1 {
+			t.Errorf("got %d %s %s, want the old query", got.Code, got.Out, got.Err)
+		}
+		for restart := range 2 {
+			s.Server = blackbox.Serve(t, cfg, "--trusted-proxies", "127.0.0.1")
+			for _, path := range []string{named, named + ".csv", "/q/" + hash} {
+				s.get(t, path).want(t, 410, `oldField`)
+			}
+			s.get(t, valid).want(t, 200, "[")
+			if restart == 0 {
+				wait.Until(t, "an email in the log", func() bool { return strings.Contains(s.Log.String(), "Your saved query old is no longer valid") })
+			}
+			if got := s.command(t, "queries", "show", ana, "old").Out; !strings.Contains(got, "not valid") || !strings.Contains(got, "reason     Line 1: ") {
+				t.Errorf("got %s, want the reason", got)
+			}
+			if restart == 1 && strings.Contains(s.Log.String(), "no longer valid") {
+				t.Errorf("got another email after a restart, want one")
+			}
+			s.Kill()
+		}
+		s.Server = blackbox.Serve(t, cfg, "--trusted-proxies", "127.0.0.1")
+		s.save(t, ana, "old", best)
+		wait.Until(t, "the corrected query", func() bool { return s.get(t, named).StatusCode == 200 })
+	})
+}
+
+// The panels of the dashboard are public queries of the service.
+func TestPanels(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := start(t, cfg)
+		response := s.get(t, "/q/palmares/openapi.json").want(t, 200, `"/q/palmares/score-movers"`)
+		doc, err := openapi3.NewLoader().LoadFromData([]byte(response.body))
+		testkit.Check(t, err)
+		testkit.Check(t, doc.Validate(t.Context()))
+		if doc.Paths.Len() != 15 {
+			t.Errorf("got %d panels, want 15", doc.Paths.Len())
+		}
+		for path, item := range doc.Paths.Map() {
+			r := s.get(t, path).want(t, 200, "")
+			var body any
+			testkit.Check(t, json.Unmarshal([]byte(r.body), &body))
+			schema := item.Get.Responses.Value("200").Value.Content["application/json"].Schema.Value
+			if err := schema.VisitJSON(body); err != nil {
+				t.Errorf("%s: got %v, want a response that matches its schema", path, err)
+			}
+		}
+		file := blackbox.WriteFile(t, "query.graphql", []byte(best))
+		if got := s.command(t, "queries", "save", ana, "x", file, "--handle", "palmares"); got.Code != 1 || !strings.Contains(got.Err, "reserved") {
+			t.Errorf("got %d %s, want a refusal", got.Code, got.Err)
+		}
+	})
+}
+
+// A description with HTML is text everywhere.
+func TestDescriptions(t *testing.T) {
+	t.Parallel()
+	s := start(t, blackbox.Demo(t))
+	s.save(t, ana, "best", best, "--description", `<script>alert(1)</script>`)
+	r := s.get(t, "/q/ana/openapi.json").want(t, 200, "&lt;script&gt;")
+	if strings.Contains(r.body, "<script") || r.Header.Get("X-Content-Type-Options") != "nosniff" || r.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("got %v %s, want escaped JSON", r.Header, r.body)
+	}
+	for _, path := range []string{"/q/", "/q/ana", "/q/ana/", "/q/ana/best/", "/q/ana/best.xml", "/q/ana/best.json.csv", "/q//best", "/q/Ana/best", "/q/ana/Best", "/q/ana/be%73t/x", "/q/ana/..%2fbest", "/q/x/openapi.json"} {
+		s.get(t, path).want(t, 404, `{"error":"There is no saved query at this address`)
+	}
+}

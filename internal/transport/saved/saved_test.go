@@ -1,0 +1,409 @@
+package saved
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/ent/savedquery"
+	"palmares/graph"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/notify/mail"
+	"palmares/rest"
+)
+
+const names = `{tools(limit: 2) {items {slug name}}}`
+
+// logged collects log lines.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func newQueries(t testing.TB, s *store.Store, builtIn ...BuiltIn) (*Queries, *logged) {
+	t.Helper()
+	lines := &logged{}
+	log := slog.New(slog.NewTextHandler(lines, nil))
+	memory := cache.New(8<<20, []byte("secret"), log)
+	mailer, err := mail.New(mail.Config{From: "palmares@example.com", Log: log})
+	testkit.Check(t, err)
+	executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log, Cache: memory})
+	q, err := New(Config{
+		Service: rest.Config{PublicURL: "https://palmares.example", ServiceName: "palmares"},
+		Store:   s, Executor: executor, Cache: memory, Mail: mailer, Log: log, BuiltIn: builtIn,
+	})
+	testkit.Check(t, err)
+	return q, lines
+}
+
+// onDemoCatalog runs a test on each database with the demo catalog.
+func onDemoCatalog(t *testing.T, test func(t *testing.T, s *store.Store, q *Queries)) {
+	t.Helper()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog), feed.Options{})
+		testkit.Check(t, err)
+		q, _ := newQueries(t, s)
+		test(t, s, q)
+	})
+}
+
+var accounts atomic.Int64
+
+func newAccount(t testing.TB, s *store.Store, plan auth.Plan) *ent.Account {
+	t.Helper()
+	created, err := auth.NewAccounts(s).Create(t.Context(), fmt.Sprintf("a%d@example.com", accounts.Add(1)), plan)
+	testkit.Check(t, err)
+	return created
+}
+
+func messageOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestSaveRefuses(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
+		owner := newAccount(t, s, auth.Pro)
+		for name, want := range map[string]string{
+			"": "The name must have", "Best": "The name must have", "bést": "The name must have", "bеst": "The name must have", // Cyrillic
+			"-a": "The name must have", "a-": "The name must have", "a.json": "The name must have", "a/b": "The name must have",
+			strings.Repeat("a", 65): "The name must have", "openapi": "reserved", hashOf("x"): "looks like a hash", "0123456789abcdef": "looks like a hash",
+		} {
+			if _, err := q.Save(t.Context(), owner, NewQuery{Name: name, Handle: "ana", Text: names}); !strings.Contains(messageOf(err), want) {
+				t.Errorf("name %q: got %v, want %s", name, err, want)
+			}
+		}
+		for handle, want := range map[string]string{
+			"": "no handle yet", "Ana": "The handle must have", "аna": "The handle must have", "a": "The handle must have", "1a": "The handle must have",
+			"palmares": "reserved", "admin": "reserved", "abcdefabcdefabcdef": "looks like a hash",
+		} {
+			if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: handle, Text: names}); !strings.Contains(messageOf(err), want) {
+				t.Errorf("handle %q: got %v, want %s", handle, err, want)
+			}
+		}
+		for text, want := range map[string]string{
+			"":                       "The document has no operation",
+			"{":                      "Line 1: ",
+			"{tools {items {slag}}}": `Cannot query field "slag"`,
+			"subscription {catalogPublished {release}}":                                       "must contain a query (got a subscription)",
+			"mutation {tools {items {slug}}}":                                                 "",
+			"query A {stats {toolsTotal}} query B {stats {toolsTotal}}":                       "The document has 2 operations",
+			"{__schema {types {name}}}":                                                       "reads only the schema",
+			"{__typename}":                                                                    "reads only the schema",
+			"query($f: ToolFilter) {tools(filter: $f) {items {slug}}}":                        "$f has the type ToolFilter",
+			"query($as_of: String!) {tool(slug: $as_of) {slug}}":                              "$as_of has the name of a parameter",
+			"query($format: String!) {tool(slug: $format) {slug}}":                            "$format has the name of a parameter",
+			"query($token: String!) {tool(slug: $token) {slug}}":                              "$token has the name of a parameter",
+			"query($dialect: String!) {tool(slug: $dialect) {slug}}":                          "$dialect has the name of a parameter",
+			"{" + aliased("changes(fields: [\"price\"], first: 200) {nodes {slug}}", 8) + "}": "more than the limit of 20000",
+			"{tools(limit: 201) {items {slug}}}":                                              "limit must be an integer from 1 to 200",
+			"{stats {toolsTotal}} #" + strings.Repeat("x", MaxDocument):                       "more than 100000 bytes",
+			"{stats {toolsTotal}} #\xff":                                                      "not valid UTF-8",
+		} {
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: text})
+			if p := problem.Of(err); err == nil || p.Code.Status() >= 500 || !strings.Contains(p.Message, want) {
+				t.Errorf("%.60q: got %v, want %s", text, err, want)
+			}
+		}
+		for _, description := range []string{strings.Repeat("x", MaxDescription+1), "a\x00b", "a\x1bb", "\xff"} {
+			if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names, Description: description}); !strings.Contains(messageOf(err), "The description must have") {
+				t.Errorf("description %.20q: got %v, want an error", description, err)
+			}
+		}
+		if n, err := s.Current().SavedQuery.Query().Count(t.Context()); err != nil || n != 0 {
+			t.Errorf("got %d saved queries and %v, want none", n, err)
+		}
+		if row, err := s.Current().Account.Get(t.Context(), owner.ID); err != nil || row.Handle != nil {
+			t.Errorf("got handle %v and %v, want none after failures", row.Handle, err)
+		}
+
+		first, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})
+		testkit.Check(t, err)
+		if first.Named != "https://palmares.example/q/ana/x" || first.Permanent != "https://palmares.example/q/"+hashOf(names) {
+			t.Errorf("got %s and %s, want both addresses", first.Named, first.Permanent)
+		}
+		for handle, want := range map[string]string{"bea": `already has the handle "ana"`, "ana": "", "": ""} {
+			if _, err := q.Save(t.Context(), owner, NewQuery{Name: "y", Handle: handle, Text: names}); !strings.Contains(messageOf(err), want) || want == "" && err != nil {
+				t.Errorf("handle %q: got %v, want %q", handle, err, want)
+			}
+		}
+		if _, err := q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "x", Handle: "ana", Text: names}); !strings.Contains(messageOf(err), `"ana" is taken`) {
+			t.Errorf("got %v, want that the handle is taken", err)
+		}
+		// A required variable without a default is tried with a value of its type.
+		for _, text := range []string{
+			"query($slug: String!) {tool(slug: $slug) {slug}}",
+			"query($after: String!) {toolConnection(first: 1, after: $after) {nodes {slug}}}",
+			"query($by: [RetirementGroupKey!]!) {retirementGroups(by: $by) {reason category count}}",
+			"query($from: Date!, $deep: Boolean!) {movers(metric: score, from: $from) {slug} stats @include(if: $deep) {toolsTotal}}",
+			"query($slug: String!) {embeddings(slug: $slug) {hash}}",
+		} {
+			if _, err := q.Save(t.Context(), owner, NewQuery{Name: "z", Text: text}); err != nil {
+				t.Errorf("%s: got %v, want it saved", text, err)
+			}
+		}
+	})
+}
+
+func aliased(field string, n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("f%d: %s", i, field))
+	}
+	return strings.Join(all, " ")
+}
+
+// However many are saved at once, an account has no more than its plan includes.
+func TestLimitUnderConcurrency(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
+		for plan, limit := range map[auth.Plan]int{auth.Developer: 5, auth.Pro: 50} {
+			owner := newAccount(t, s, plan)
+			handle := "at-once-" + string(plan)
+			for i := range limit - 5 {
+				_, err := q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("early-%d", i), Handle: handle, Text: names})
+				testkit.Check(t, err)
+			}
+			var all sync.WaitGroup
+			var saved, refused atomic.Int64
+			for i := range 6 {
+				all.Go(func() {
+					_, err := q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("q%d", i), Handle: handle, Text: names})
+					switch {
+					case err == nil:
+						saved.Add(1)
+					case strings.Contains(err.Error(), fmt.Sprintf("plan includes %d saved queries", limit)):
+						refused.Add(1)
+					default:
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			list, err := q.List(t.Context(), owner)
+			testkit.Check(t, err)
+			if saved.Load() != 5 || refused.Load() != 1 || len(list) != limit {
+				t.Errorf("%s: got %d saved, %d refused and %d in all, want 5, 1 and %d", plan, saved.Load(), refused.Load(), len(list), limit)
+			}
+			if _, err := q.Save(t.Context(), owner, NewQuery{Name: list[0].Name, Text: names + "#"}); err != nil {
+				t.Errorf("changing one at the limit: got %v, want success", err)
+			}
+		}
+	})
+}
+
+// A downgrade suspends the newest, and an upgrade resumes them.
+func TestSuspension(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
+		owner := newAccount(t, s, auth.Pro)
+		for i := range 7 {
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("q%d", i), Handle: "ana", Text: names, Public: true})
+			testkit.Check(t, err)
+		}
+		suspended := func(plan auth.Plan) (names []string) {
+			testkit.Check(t, auth.NewAccounts(s).SetPlan(t.Context(), owner, plan))
+			var err error
+			owner, err = s.Current().Account.Get(t.Context(), owner.ID)
+			testkit.Check(t, err)
+			list, err := q.List(t.Context(), owner)
+			testkit.Check(t, err)
+			for _, query := range list {
+				if query.Suspended {
+					names = append(names, query.Name)
+				}
+			}
+			return names
+		}
+		public := func() int {
+			list, _, err := q.Public(t.Context(), "", 100, 0)
+			testkit.Check(t, err)
+			return len(list)
+		}
+		if got := suspended(auth.Pro); len(got) != 0 || public() != 7 {
+			t.Errorf("got %v suspended and %d public, want none and 7", got, public())
+		}
+		if got := fmt.Sprint(suspended(auth.Developer)); got != "[q5 q6]" || public() != 5 {
+			t.Errorf("got %s suspended and %d public, want [q5 q6] and 5", got, public())
+		}
+		testkit.Check(t, q.Delete(t.Context(), owner, "q0"))
+		if got := fmt.Sprint(suspended(auth.Developer)); got != "[q6]" {
+			t.Errorf("got %s suspended, want [q6]", got)
+		}
+		if got := suspended(auth.Pro); len(got) != 0 {
+			t.Errorf("got %v suspended, want none", got)
+		}
+	})
+}
+
+// An account cannot fill the database with texts, which remain for ever.
+func TestVersionsPerDay(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
+		owner := newAccount(t, s, auth.Developer)
+		text := func(i int) string { return fmt.Sprintf("%s #%d", names, i) }
+		for i := range maxVersionsPerDay {
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: text(i)})
+			testkit.Check(t, err)
+		}
+		if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Text: text(-1)}); !strings.Contains(messageOf(err), "at most 100 different texts") {
+			t.Errorf("got %v, want an error", err)
+		}
+		if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Text: text(0)}); err != nil {
+			t.Errorf("an earlier text: got %v, want success", err)
+		}
+	})
+}
+
+// breakQuery replaces a saved text by one that an earlier schema allowed.
+func breakQuery(t testing.TB, s *store.Store, row *ent.SavedQuery) string {
+	t.Helper()
+	const text = "{tools {items {oldField}}}"
+	testkit.Check(t, s.Write.QueryVersion.Create().SetHash(hashOf(text)).SetAccountID(row.AccountID).SetText(text).SetPublic(row.Public).Exec(t.Context()))
+	testkit.Check(t, s.Write.SavedQuery.UpdateOneID(row.ID).SetHash(hashOf(text)).Exec(t.Context()))
+	return text
+}
+
+// The owner of a query that is no longer valid gets one email, whatever the
+// number of servers and restarts, and another if it happens again.
+func TestBrokenQueries(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		q, lines := newQueries(t, s)
+		owner := newAccount(t, s, auth.Developer)
+		_, err := q.Save(t.Context(), owner, NewQuery{Name: "valid", Handle: "ana", Text: names})
+		testkit.Check(t, err)
+		query, err := q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names + "#"})
+		testkit.Check(t, err)
+		breakQuery(t, s, query.SavedQuery)
+		var found []string
+		check := func() []string {
+			found = nil
+			testkit.Check(t, q.Check(t.Context(), func(row *ent.SavedQuery, reason error) error {
+				found = append(found, row.Edges.Account.Email+" "+row.Name+" "+reason.Error())
+				return nil
+			}))
+			return found
+		}
+		if got := check(); len(got) != 1 || !strings.Contains(got[0], owner.Email+" old Line 1: Cannot query field \"oldField\"") {
+			t.Errorf("got %q, want the old query with its reason", got)
+		}
+		var servers sync.WaitGroup
+		for range 3 {
+			servers.Go(func() { q.Run(t.Context()) })
+		}
+		servers.Wait()
+		q.Run(t.Context())
+		if got := strings.Count(lines.String(), "no longer valid"); got != 1 {
+			t.Errorf("got %d emails, want 1:\n%s", got, lines)
+		}
+		query, err = q.Find(t.Context(), owner, "old")
+		testkit.Check(t, err)
+		if !strings.Contains(query.BrokenReason, "oldField") {
+			t.Errorf("got reason %q, want the field", query.BrokenReason)
+		}
+		query, err = q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names})
+		testkit.Check(t, err)
+		if query.BrokenReason != "" || len(check()) != 0 {
+			t.Errorf("got reason %q and %v, want none after saving", query.BrokenReason, found)
+		}
+	})
+}
+
+// While the database fails, known addresses still work.
+func TestLookupsOutliveTheDatabase(t *testing.T) {
+	var changes atomic.Int64
+	l := lookups[*record]{table: cache.NewTable[*looked[*record]](cache.New(1<<20, nil, slog.New(slog.DiscardHandler)), "x"), changes: &changes}
+	reads := 0
+	var fault error
+	get := func(name string) (*looked[*record], error) {
+		return l.get(t.Context(), cache.Key{Operation: name}, func(_ context.Context, last *record) (*record, int, error) {
+			reads++
+			if last != nil {
+				return last, 0, fault
+			}
+			return &record{text: name}, 100, fault
+		})
+	}
+	first, err := get("a")
+	testkit.Check(t, err)
+	if again, err := get("a"); again != first || err != nil || reads != 1 {
+		t.Errorf("got %v, %v after %d reads, want the same after 1", again, err, reads)
+	}
+	changes.Add(1)
+	if again, err := get("a"); again != first || err != nil || reads != 2 {
+		t.Errorf("after a change: got %v, %v after %d reads, want the same after 2", again, err, reads)
+	}
+	fault = fmt.Errorf("the database is down")
+	first.checked.Store(time.Now().Add(-time.Minute).UnixNano())
+	if again, err := get("a"); again != first || err != nil || reads != 3 {
+		t.Errorf("got %v, %v after %d reads, want the last known value after 3", again, err, reads)
+	}
+	if again, err := get("a"); again != first || err != nil || reads != 3 {
+		t.Errorf("got %v, %v after %d reads, want no other read at once", again, err, reads)
+	}
+	if _, err := get("b"); problem.Of(err).Code != problem.Unavailable {
+		t.Errorf("got %v, want that it is unavailable", err)
+	}
+	fault = errNotFound
+	changes.Add(1)
+	if _, err := get("a"); err != errNotFound {
+		t.Errorf("got %v, want not found", err)
+	}
+	if _, err := l.get(cache.WithCachedOnly(t.Context()), cache.Key{Operation: "c"}, nil); err != errNotFound {
+		t.Errorf("got %v, want that nothing is read for callers without a quota", err)
+	}
+}
+
+// 10,000 saved queries take no memory until they are used.
+func TestUnusedQueriesTakeNoMemory(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
+		owner := newAccount(t, s, auth.Pro)
+		_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})
+		testkit.Check(t, err)
+		var rows []*ent.SavedQueryCreate
+		var versions []*ent.QueryVersionCreate
+		for i := range 10_000 {
+			text := fmt.Sprintf("%s #%d", names, i)
+			rows = append(rows, s.Write.SavedQuery.Create().SetAccountID(owner.ID).SetName(fmt.Sprint("q", i)).SetHash(hashOf(text)).SetPublic(true))
+			versions = append(versions, s.Write.QueryVersion.Create().SetHash(hashOf(text)).SetAccountID(owner.ID).SetText(text).SetPublic(true))
+			if len(rows) == 500 {
+				testkit.Check(t, s.Write.SavedQuery.CreateBulk(rows...).Exec(t.Context()))
+				testkit.Check(t, s.Write.QueryVersion.CreateBulk(versions...).Exec(t.Context()))
+				rows, versions = nil, nil
+			}
+		}
+		fresh, _ := newQueries(t, s)
+		before := fresh.Cache.Entries()
+		fresh.Run(t.Context())
+		if after := fresh.Cache.Entries(); after != before {
+			t.Errorf("got %d cached items after checking all, want %d", after, before)
+		}
+		if n, err := s.Current().SavedQuery.Query().Where(savedquery.BrokenReasonNEQ("")).Count(t.Context()); n != 0 || err != nil {
+			t.Errorf("got %d broken and %v, want none", n, err)
+		}
+	})
+}
