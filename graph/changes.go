@@ -30,8 +30,10 @@ func (queryResolver) Changes(ctx context.Context, first *int, after *string, las
 	if release != nil && *release < 1 {
 		return nil, problem.New(problem.BadInput, "release must be at least 1 (got %d).", *release)
 	}
-	if afterRelease != nil && *afterRelease < 0 {
-		return nil, problem.New(problem.BadInput, "afterRelease must be at least 0 (got %d).", *afterRelease)
+	if afterRelease != nil {
+		if err := params.CheckRange("afterRelease", *afterRelease, 0, 999_999_999); err != nil {
+			return nil, err
+		}
 	}
 	// The journal has "" for releases, and takes empty lists for no condition.
 	matchesNothing := isEmpty(types) || isEmpty(fields) || category != nil && *category == "" || slug != nil && *slug == ""

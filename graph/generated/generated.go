@@ -354,7 +354,7 @@ type Category implements Node {
     until: Date
     "Only events of the release with this number."
     release: Int
-    "Only events of releases after the one with this number; 0 for all."
+    "Only events of releases after the one with this number, from 0 to 999,999,999."
     afterRelease: Int
     "Only updates that changed any of these fields; see ` + "`" + `Change.fields` + "`" + `. At most 20."
     fields: [String!]

@@ -233,7 +233,7 @@ func TestErrorsHelp(t *testing.T) {
 			{"search_tools", `{"pricing":["free"]}`, `pricing must be one of gratuit, freemium, payant (got "free").`},
 			{"search_tools", `{"serch":"x"}`, `search_tools has no argument "serch". Did you mean search? Its arguments are: search, category, `},
 			{"whats_new", `{"since":"yesterday"}`, `since must be an existing day, YYYY-MM-DD (got "yesterday").`},
-			{"whats_new", `{"since_release":-1}`, `afterRelease must be at least 0 (got -1).`},
+			{"whats_new", `{"since_release":-1}`, `since_release must be an integer from 0 to 999999999 (got "-1").`},
 			{"price_changes", `{"after":"x"}`, `after must be the id of an event, such as evt_42.`},
 			{"graphql_schema", `{}`, `search is required`},
 			{"graphql_schema", `{"search":"Tol"}`, `Did you mean Tool`},
