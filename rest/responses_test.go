@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"context"
 	"fmt"
 	"io"
@@ -263,4 +264,23 @@ func TestPanic(t *testing.T) {
 	for range 2 {
 		wantError(t, "panic", get(handler, "/api/embeddings/plume"), 500, "Something went wrong on our side.")
 	}
+}
+
+// Without sort, a search returns the best matches first, as in GraphQL.
+func TestSearchSortsByRelevance(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		slugs := func(target string) (slugs []string) {
+			var list struct{ Data []struct{ Slug string } }
+			testkit.Check(t, json.Unmarshal(get(handler, target).Body.Bytes(), &list))
+			for _, tool := range list.Data {
+				slugs = append(slugs, tool.Slug)
+			}
+			return slugs
+		}
+		byScore := slugs("/api/v1/tools?search=voix&sort=score_desc")
+		byRelevance := slugs("/api/v1/tools?search=voix")
+		if len(byRelevance) < 3 || slices.Equal(byRelevance, byScore) {
+			t.Errorf("got %v for a search and %v by score, want other orders", byRelevance, byScore)
+		}
+	})
 }

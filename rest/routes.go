@@ -270,6 +270,9 @@ func (e *endpoint) arguments(values map[string]any) map[string]any {
 		delete(variables, name)
 	}
 	for _, p := range e.parameters {
+		if _, given := values[p.name]; !given && p.Default != nil && p.defaultWith(values) == nil && !e.operation.Definition().VariableDefinitions.ForName(p.name).Type.NonNull {
+			variables[p.name] = nil // or the operation's own default would apply
+		}
 		if list, given := values[p.name].([]string); given {
 			items := make([]any, len(list))
 			for i, item := range list {
