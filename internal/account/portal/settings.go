@@ -134,7 +134,7 @@ func (p *Portal) export(v *visit) error {
 		"query_versions": convert(texts, func(v *ent.QueryVersion) object {
 			return object{"version": v.Hash, "text": v.Text, "public": v.Public, "created_at": v.CreatedAt.UTC()}
 		}),
-		"billing":  nil,
+		"billing": nil,
 	}
 	if customer != nil {
 		data["billing"] = object{
