@@ -87,6 +87,7 @@ func (p *program) routes() (*routes, error) {
 	pages := &queries.Pages{Service: s.service(), Queries: p.saved, Log: p.log}
 	p.saved.Page = http.HandlerFunc(pages.ServeQuery)
 	mux.HandleFunc(queries.GalleryPath, pages.ServeGallery)
+	mux.HandleFunc(page.MarkdownPath(queries.GalleryPath), pages.ServeGallery)
 	for _, path := range []string{"{hash}", "{handle}/{name}", "{handle}/openapi.json"} { // for labels: see ServeHTTP
 		mux.Handle(saved.Path+path, p.saved)
 	}

@@ -253,6 +253,10 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 		return s.serveDocument(w, r)
 	}
 	req, err := s.prepare(r)
+	if err != nil && s.wantsPage(r) {
+		s.Page.ServeHTTP(w, r)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -260,7 +264,7 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", params.Truncate(r.Method))
 	}
-	if s.Page != nil && req.vary == varyWith(true) && negotiate.Named(r.Header["Accept"], "text/html") > 0 {
+	if req.vary == varyWith(true) && s.wantsPage(r) {
 		s.Page.ServeHTTP(w, r)
 		return nil
 	}
@@ -272,6 +276,13 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return response.Write(w, r)
+}
+
+// wantsPage reports whether a request is for a page, or for its Markdown version.
+func (s *Queries) wantsPage(r *http.Request) bool {
+	_, format, _ := splitPath(r.URL.Path)
+	accept := r.Header["Accept"]
+	return s.Page != nil && format == "" && (negotiate.Named(accept, "text/html") > 0 || negotiate.Named(accept, "text/markdown") > 0)
 }
 
 // prepare returns the request to an address that the caller may read.

@@ -38,9 +38,15 @@ var toMarkdown = sync.OnceValue(func() *converter.Converter {
 		table.NewTablePlugin(table.WithNewlineBehavior(table.NewlineBehaviorPreserve), table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal))))
 })
 
-// MarkdownEntry returns the Markdown version of a page from its HTML: what is in
-// main, with absolute links, and the credit line.
+// MarkdownEntry returns a response with the Markdown version of a page.
 func (s Service) MarkdownEntry(page []byte, cacheControl, vary string) (*cache.Entry, error) {
+	text, err := s.Markdown(page)
+	return cache.NewEntry(text, http.Header{"Content-Type": {MarkdownType}, "Cache-Control": {cacheControl}, "Vary": {vary}}), err
+}
+
+// Markdown returns the Markdown version of a page from its HTML: what is in main,
+// with absolute links, and the credit line.
+func (s Service) Markdown(page []byte) ([]byte, error) {
 	document, err := html.Parse(bytes.NewReader(page))
 	if err != nil {
 		return nil, err
@@ -54,8 +60,7 @@ func (s Service) MarkdownEntry(page []byte, cacheControl, vary string) (*cache.E
 	if err != nil {
 		return nil, err
 	}
-	text = append(bytes.TrimSpace(text), "\n\n"+s.Credit+"\n"...)
-	return cache.NewEntry(text, http.Header{"Content-Type": {MarkdownType}, "Cache-Control": {cacheControl}, "Vary": {vary}}), nil
+	return append(bytes.TrimSpace(text), "\n\n"+s.Credit+"\n"...), nil
 }
 
 // find returns the first element that satisfies a condition; nil for none.

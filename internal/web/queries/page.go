@@ -107,9 +107,27 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 	if !view.Public {
 		w.Header().Set("X-Robots-Tag", "noindex")
 	}
-	if err := templates.Write(w, status, "query", p.Content(view.Address, head, data)); err != nil {
+	p.write(w, r, status, "query", p.Content(view.Address, head, data))
+}
+
+// write sends a page, or its Markdown version.
+func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, name string, content page.Content) {
+	body, err := templates.Render(name, content)
+	if err != nil {
 		p.fail(w, r, err)
+		return
 	}
+	contentType := page.HTML
+	if page.WantsMarkdown(r.Header["Accept"]) || strings.HasSuffix(r.URL.Path, page.MarkdownSuffix) {
+		contentType = page.MarkdownType
+		if body, err = p.Markdown(body); err != nil {
+			p.fail(w, r, err)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // fails only if the client has disconnected
 }
 
 // withoutEmpty returns the address without the empty fields of a form, or "" if it
@@ -222,9 +240,10 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 		data.Previous = galleryURL(data.Search, number-1)
 	}
 	w.Header().Set("Cache-Control", "public, max-age=30")
-	if err := templates.Write(w, http.StatusOK, "gallery", p.Content(GalleryPath, head, data)); err != nil {
-		p.fail(w, r, err)
-	}
+	w.Header().Set("Vary", "Accept, Accept-Encoding")
+	content := p.Content(GalleryPath, head, data)
+	content.Markdown = withQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
+	p.write(w, r, http.StatusOK, "gallery", content)
 }
 
 func galleryURL(search string, number int) string {

@@ -152,4 +152,16 @@ func TestGallery(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", target, got.StatusCode, want)
 		}
 	}
+	for target, want := range map[string]string{"/q": "/q/palmares/growth", "/q.md": "/q/palmares/growth", "/q/palmares/win-rates": "| key |"} {
+		got := s.Call(t, http.MethodGet, target, "", "Accept", "text/markdown")
+		if body := blackbox.ReadAll(t, got.Body); got.Header.Get("Content-Type") != "text/markdown; charset=utf-8" || !strings.Contains(body, want) {
+			t.Errorf("%s: got %s, want Markdown with %q:\n%s", target, got.Header.Get("Content-Type"), want, body)
+		}
+	}
+	for accept, want := range map[string]string{"text/html": "<h1>Query not found</h1>", "application/json": `{"error":`} {
+		got := s.Call(t, http.MethodGet, "/q/palmares/nothing", "", "Accept", accept)
+		if body := blackbox.ReadAll(t, got.Body); got.StatusCode != 404 || !strings.Contains(body, want) {
+			t.Errorf("unknown query for %s: got %d %s, want 404 with %s", accept, got.StatusCode, body, want)
+		}
+	}
 }
