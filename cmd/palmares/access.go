@@ -94,7 +94,7 @@ func isSaved(r *http.Request) bool { return inSaved(r.URL.Path) }
 // all of the API, and no personal page.
 func allowsCORS(r *http.Request) bool {
 	path := r.URL.Path
-	return inAPI(path) || inSaved(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath || path == mcp.Path ||
+	return inAPI(path) || inSaved(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath ||
 		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath)
 }
 

@@ -122,7 +122,6 @@ var (
 	accepted = strings.Join([]string{
 		"Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "traceparent",
 		"apollographql-client-name", "apollographql-client-version",
-		"Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Mcp-Session-Id",
 	}, ", ")
 )
 
