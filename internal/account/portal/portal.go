@@ -89,10 +89,12 @@ var routes = []struct {
 	{"GET /account/webhooks/{id}", signedIn, withEndpoint((*Portal).showEndpoint)},
 	{"POST /account/webhooks/{id}/test", signedIn, withEndpoint((*Portal).testEndpoint)},
 	{"POST /account/webhooks/{id}/replay", signedIn, withEndpoint((*Portal).replayEvents)},
-	{"POST /account/webhooks/{id}/batches", signedIn, withEndpoint((*Portal).setBatches)},
+	{"POST /account/webhooks/{id}/settings", signedIn, withEndpoint((*Portal).updateEndpoint)},
+	{"GET /account/webhooks/{id}/rotate", signedIn, withEndpoint((*Portal).confirmRotate)},
 	{"POST /account/webhooks/{id}/rotate", signedIn, withEndpoint((*Portal).rotateSecret)},
 	{"POST /account/webhooks/{id}/pause", signedIn, changeEndpoint((*webhook.Webhooks).Pause, "/account/webhooks/{id}?done=paused")},
 	{"POST /account/webhooks/{id}/resume", signedIn, changeEndpoint((*webhook.Webhooks).Resume, "/account/webhooks/{id}?done=resumed")},
+	{"GET /account/webhooks/{id}/remove", signedIn, withEndpoint((*Portal).confirmRemove)},
 	{"POST /account/webhooks/{id}/remove", signedIn, changeEndpoint((*webhook.Webhooks).Remove, "/account/webhooks?done=removed")},
 
 	{"GET /account/queries", signedIn, (*Portal).showQueries},

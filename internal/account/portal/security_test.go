@@ -51,7 +51,7 @@ func target(pattern string) (method, path string) {
 	default:
 		method, path = "BREW", pattern
 	}
-	return method, strings.ReplaceAll(path, "{id}", "0123456789ab")
+	return method, strings.NewReplacer("{id}", "0123456789ab", "{name}", "nothing").Replace(path)
 }
 
 func TestSecurityHeaders(t *testing.T) {

@@ -21,12 +21,16 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/account"
+	"palmares/graph"
 	"palmares/internal/account/billing"
+	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	ourmail "palmares/internal/notify/mail"
 	"palmares/internal/notify/webhook"
+	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
+	"palmares/rest"
 )
 
 // site is a portal with a database, a mail server and a log.
@@ -56,6 +60,11 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 		Webhooks: webhook.New(webhook.Config{Store: db, Log: log, ServiceName: "Palmarès", Loopback: true}),
 		Example:  func(context.Context) string { return "/api/v1/tools" },
 	}
+	memory := cache.New(1<<20, nil, log)
+	executor := graph.NewExecutor(graph.Config{Catalog: db, Limits: graph.DefaultLimits, Log: log, Cache: memory, Tools: func() int { return 0 }})
+	var err error
+	cfg.Queries, err = saved.New(saved.Config{Service: rest.Config{PublicURL: cfg.PublicURL}, Store: db, Executor: executor, Cache: memory, Mail: cfg.Mail, Log: log})
+	testkit.Check(t, err)
 	for _, change := range change {
 		change(&cfg)
 	}

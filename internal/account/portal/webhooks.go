@@ -11,24 +11,53 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/ent/category"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/webhook"
 )
 
 type endpointsPage struct {
-	Endpoints  []*ent.Endpoint
-	Limit      int
-	Pro        bool
-	Types      []eventType
-	URL        string // as typed in a rejected form
-	Categories string
-	Batches    bool
+	Endpoints []*ent.Endpoint
+	Limit     int
+	Pro       bool
+	URL       string // as typed in a rejected form
+	Choices   eventChoices
 }
 
-type eventType struct {
-	Name    string
-	Checked bool
+// eventChoices are the inputs for what an endpoint receives.
+type eventChoices struct {
+	Types, Categories []choice
+	Batches           bool
+}
+
+type choice struct {
+	Name, Label string
+	Checked     bool
+}
+
+// choices returns the inputs with some values checked. Categories that no longer
+// exist are listed while they are checked.
+func (p *Portal) choices(v *visit, types, categories []string, batches bool) (c eventChoices, err error) {
+	for _, name := range journal.Events {
+		c.Types = append(c.Types, choice{name, name, slices.Contains(types, name)})
+	}
+	rows, err := p.Store.Current().Category.Query().Order(category.ByID()).All(v.Context())
+	for _, row := range rows {
+		c.Categories = append(c.Categories, choice{row.ID, row.Label, slices.Contains(categories, row.ID)})
+	}
+	for _, slug := range categories {
+		if !slices.ContainsFunc(rows, func(row *ent.Category) bool { return row.ID == slug }) {
+			c.Categories = append(c.Categories, choice{slug, slug, true})
+		}
+	}
+	c.Batches = batches
+	return c, err
+}
+
+// spec reads the inputs of both forms.
+func spec(v *visit) webhook.NewEndpoint {
+	return webhook.NewEndpoint{Types: v.PostForm["type"], Categories: v.PostForm["category"], Batches: v.PostFormValue("batches") != ""}
 }
 
 func (p *Portal) showEndpoints(v *visit) error {
@@ -36,18 +65,15 @@ func (p *Portal) showEndpoints(v *visit) error {
 	if err != nil {
 		return err
 	}
-	data := endpointsPage{
-		Endpoints: endpoints, Limit: webhook.MaxEndpoints, Pro: includesWebhooks(v.account),
-		URL: v.PostFormValue("url"), Categories: v.PostFormValue("categories"), Batches: wantsBatches(v),
+	typed := spec(v)
+	choices, err := p.choices(v, typed.Types, typed.Categories, typed.Batches)
+	if err != nil {
+		return err
 	}
-	for _, name := range journal.Events {
-		data.Types = append(data.Types, eventType{name, slices.Contains(v.PostForm["type"], name)})
-	}
-	return p.show(v, "webhooks", data)
+	return p.show(v, "webhooks", endpointsPage{
+		Endpoints: endpoints, Limit: webhook.MaxEndpoints, Pro: includesWebhooks(v.account), URL: v.PostFormValue("url"), Choices: choices,
+	})
 }
-
-// wantsBatches reads the checkbox of both forms.
-func wantsBatches(v *visit) bool { return v.PostFormValue("batches") != "" }
 
 func includesWebhooks(acc *ent.Account) bool { return auth.Plan(acc.Plan).Terms().Webhooks }
 
@@ -58,11 +84,9 @@ type secretPage struct {
 }
 
 func (p *Portal) addEndpoint(v *visit) error {
-	added, err := p.Webhooks.Add(v.Context(), v.account, webhook.NewEndpoint{
-		URL: strings.TrimSpace(v.PostFormValue("url")), Types: v.PostForm["type"],
-		Categories: strings.FieldsFunc(v.PostFormValue("categories"), func(r rune) bool { return strings.ContainsRune(" ,\n\r\t", r) }),
-		Batches:    wantsBatches(v),
-	})
+	wanted := spec(v)
+	wanted.URL = strings.TrimSpace(v.PostFormValue("url"))
+	added, err := p.Webhooks.Add(v.Context(), v.account, wanted)
 	if err != nil {
 		return v.reject(err, p.showEndpoints)
 	}
@@ -95,6 +119,7 @@ type endpointPage struct {
 	Postponed bool         // the receiver requested a wait
 	Tested    *ent.Attempt // result of a test event
 	Since     string
+	Choices   eventChoices
 }
 
 const (
@@ -102,10 +127,18 @@ const (
 	localTime     = "2006-01-02T15:04" // format of datetime-local inputs, here in UTC
 )
 
-func (p *Portal) showEndpoint(v *visit, e *ent.Endpoint) error { return p.showTested(v, e, nil) }
-
-func (p *Portal) showTested(v *visit, e *ent.Endpoint, tested *ent.Attempt) error {
+func (p *Portal) showEndpoint(v *visit, e *ent.Endpoint) error {
 	params := v.URL.Query()
+	var tested *ent.Attempt
+	if id, err := strconv.Atoi(params.Get("tested")); err == nil {
+		if tested, err = p.Webhooks.TestResult(v.Context(), e, id); err != nil {
+			return err
+		}
+	}
+	choices, err := p.choices(v, e.Types, e.Categories, e.Batches)
+	if err != nil {
+		return err
+	}
 	query := webhook.AttemptsQuery{Failed: params.Get("failed") != "", Limit: shownAttempts}
 	if before, err := strconv.Atoi(params.Get("before")); err == nil && before > 0 {
 		query.Before = before
@@ -118,6 +151,7 @@ func (p *Portal) showTested(v *visit, e *ent.Endpoint, tested *ent.Attempt) erro
 	data := endpointPage{
 		Endpoint: e, Pro: includesWebhooks(v.account), Attempts: attempts, Failed: query.Failed, Paged: query.Before > 0, Waiting: waiting,
 		Postponed: e.NotBefore != nil && p.now().Before(*e.NotBefore), Tested: tested, Since: p.now().UTC().Add(-24 * time.Hour).Format(localTime),
+		Choices: choices,
 	}
 	if older {
 		data.Older = attempts[len(attempts)-1].ID
@@ -134,10 +168,16 @@ func (p *Portal) testEndpoint(v *visit, e *ent.Endpoint) error {
 	if limit, reached := errors.AsType[*webhook.TestLimitError](err); reached {
 		v.w.Header().Set("Retry-After", strconv.Itoa(limit.Seconds()))
 		v.invalid = err
+		return p.showEndpoint(v, e)
 	} else if err != nil {
 		return err
 	}
-	return p.showTested(v, e, tested)
+	return p.redirect(v, fmt.Sprintf("/account/webhooks/%d?tested=%d", e.ID, tested.ID)) // so that reloading sends nothing
+}
+
+func (p *Portal) confirmRotate(v *visit, e *ent.Endpoint) error { return p.show(v, "rotatesecret", e) }
+func (p *Portal) confirmRemove(v *visit, e *ent.Endpoint) error {
+	return p.show(v, "removeendpoint", e)
 }
 
 func (p *Portal) rotateSecret(v *visit, e *ent.Endpoint) error {
@@ -148,9 +188,10 @@ func (p *Portal) rotateSecret(v *visit, e *ent.Endpoint) error {
 	return p.show(v, "secret", secretPage{Endpoint: e, Secret: secret, Rotated: true})
 }
 
-func (p *Portal) setBatches(v *visit, e *ent.Endpoint) error {
-	if err := p.Webhooks.SetBatches(v.Context(), e, wantsBatches(v)); err != nil {
-		return err
+func (p *Portal) updateEndpoint(v *visit, e *ent.Endpoint) error {
+	if err := p.Webhooks.Update(v.Context(), e, spec(v)); err != nil {
+		v.invalid = err
+		return p.showEndpoint(v, e)
 	}
 	return p.redirect(v, fmt.Sprintf("/account/webhooks/%d?done=saved", e.ID))
 }

@@ -50,7 +50,7 @@ func TestWebhookPages(t *testing.T) {
 		if page := ana.get("/account/webhooks"); !strings.Contains(page.text, "You have no endpoints yet") {
 			t.Errorf("got page %s, want no endpoints", page.text)
 		}
-		added := ana.post("/account/webhooks", "url", receiver.URL+"/<b>", "type", "tool.created", "categories", "code, image", "batches", "1")
+		added := ana.post("/account/webhooks", "url", receiver.URL+"/<b>", "type", "tool.created", "category", "code", "category", "image", "batches", "1")
 		secret := shownSecret.FindString(added.Body.String())
 		if added.Code != 200 || secret == "" {
 			t.Fatalf("adding: got status %d, want 200 and a secret: %s", added.Code, added.Body.String())
@@ -67,20 +67,40 @@ func TestWebhookPages(t *testing.T) {
 		if page := ana.get(path); !strings.Contains(page.Body.String(), checked) {
 			t.Errorf("endpoint with batches: got page %s, want the box checked", page.text)
 		}
-		for _, form := range [][]string{{}, {"batches", "1"}} {
-			if got := ana.post(path+"/batches", form...); got.Code != 303 {
+		if page := ana.post(path+"/settings", "category", "A B!"); page.Code != 400 || !strings.Contains(page.text, `role="alert"`) {
+			t.Errorf("invalid settings: got status %d, want 400", page.Code)
+		}
+		for _, form := range [][]string{{}, {"batches", "1", "type", "price.changed", "category", "code"}} {
+			if got := ana.post(path+"/settings", form...); got.Code != 303 {
 				t.Errorf("settings %v: got status %d, want 303", form, got.Code)
 			}
 			if got := strings.Contains(ana.get(path).Body.String(), checked); got != (len(form) > 0) {
 				t.Errorf("settings %v: got the box checked: %t, want %t", form, got, len(form) > 0)
 			}
 		}
-		if page := ana.post(path + "/test"); !strings.Contains(page.text, "Test event delivered: status 204") || calls.Load() != 1 {
+		if e := db.Current().Endpoint.Query().OnlyX(t.Context()); fmt.Sprint(e.Types, e.Categories) != "[price.changed] [code]" {
+			t.Errorf("settings: got %v and %v, want one type and one category", e.Types, e.Categories)
+		}
+		// Reloading the result of a test event sends nothing.
+		test := func() response {
+			sent := ana.post(path + "/test")
+			if sent.Code != 303 {
+				t.Errorf("test event: got status %d, want 303", sent.Code)
+			}
+			ana.get(sent.Header().Get("Location"))
+			return ana.get(sent.Header().Get("Location"))
+		}
+		if page := test(); !strings.Contains(page.text, "Test event delivered: status 204") || calls.Load() != 1 {
 			t.Errorf("test event: got page %s, want a delivery", page.text)
 		}
 		status = http.StatusInternalServerError
-		if page := ana.post(path + "/test"); !strings.Contains(page.text, "Test event failed: status 500") || !strings.Contains(page.text, "webhook.test") {
+		if page := test(); !strings.Contains(page.text, "Test event failed: status 500") || !strings.Contains(page.text, "webhook.test") {
 			t.Errorf("failing test event: got page %s, want a failure", page.text)
+		}
+		for action, question := range map[string]string{"/rotate": "Rotate the signing secret?", "/remove": "Remove this endpoint?"} {
+			if page := ana.get(path + action); page.Code != 200 || !strings.Contains(page.text, question) {
+				t.Errorf("%s: got status %d, want a question first", action, page.Code)
+			}
 		}
 		rotated := shownSecret.FindString(ana.post(path + "/rotate").Body.String())
 		if rotated == "" || rotated == secret {
@@ -113,7 +133,7 @@ func TestWebhookPages(t *testing.T) {
 		}
 
 		ben := s.pro("ben@example.com")
-		for _, method := range []string{"", "/test", "/rotate", "/pause", "/resume", "/remove", "/replay", "/batches"} {
+		for _, method := range []string{"", "/test", "/rotate", "/pause", "/resume", "/remove", "/replay", "/settings"} {
 			got := ben.get(path)
 			if method != "" {
 				got = ben.post(path + method)
@@ -137,7 +157,7 @@ func TestInvalidEndpoints(t *testing.T) {
 	ana := s.pro("ana@example.com")
 	for _, form := range [][]string{
 		{"url", ""}, {"url", "ftp://example.com"}, {"url", "http://example.com/x"}, {"url", "https://user:word@example.com"},
-		{"url", "https://10.0.0.1/"}, {"url", "https://example.com", "type", "tool.exploded"}, {"url", "https://example.com", "categories", "A B!"},
+		{"url", "https://10.0.0.1/"}, {"url", "https://example.com", "type", "tool.exploded"}, {"url", "https://example.com", "category", "A B!"},
 	} {
 		page := ana.post("/account/webhooks", form...)
 		if page.Code != 400 || !strings.Contains(page.text, `role="alert"`) {
@@ -258,7 +278,9 @@ func TestTestEventLimitPage(t *testing.T) {
 		ana.post("/account/webhooks", "url", receiver.URL)
 		path := endpointPath(db.Current().Endpoint.Query().OnlyX(t.Context()))
 		for range 10 {
-			wantPage(t, ana.post(path+"/test"), http.StatusOK)
+			if got := ana.post(path + "/test"); got.Code != http.StatusSeeOther {
+				t.Errorf("got status %d, want 303", got.Code)
+			}
 		}
 		got := ana.post(path + "/test")
 		wantPage(t, got, http.StatusTooManyRequests, "An account can send 10 test events per minute. Try again in")

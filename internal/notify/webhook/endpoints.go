@@ -14,6 +14,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/account"
 	"palmares/ent/attempt"
+	"palmares/ent/category"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
@@ -46,8 +47,12 @@ var (
 )
 
 // check validates and normalizes a new endpoint.
-func (w *Webhooks) check(spec NewEndpoint) (NewEndpoint, error) {
+func (w *Webhooks) check(ctx context.Context, spec NewEndpoint) (NewEndpoint, error) {
 	address, err := w.checkURL(spec.URL)
+	if err != nil {
+		return spec, err
+	}
+	existing, err := w.Store.Current().Category.Query().Order(category.ByID()).IDs(ctx)
 	if err != nil {
 		return spec, err
 	}
@@ -57,8 +62,11 @@ func (w *Webhooks) check(spec NewEndpoint) (NewEndpoint, error) {
 		}
 	}
 	for _, slug := range spec.Categories {
-		if len(slug) > 80 || !slugPattern.MatchString(slug) {
+		switch {
+		case len(slug) > 80 || !slugPattern.MatchString(slug):
 			return spec, problem.New(problem.BadInput, "%.80q is not a valid category slug.", slug)
+		case len(existing) > 0 && !slices.Contains(existing, slug): // none before the first release
+			return spec, problem.New(problem.BadInput, "There is no category %q. The categories are %s.", slug, strings.Join(existing, ", "))
 		}
 	}
 	if len(spec.Categories) > maxCategories {
@@ -76,7 +84,7 @@ func sortedSet(list []string) []string {
 
 // Add creates an endpoint that receives the events published from now on.
 func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, spec NewEndpoint) (added *ent.Endpoint, err error) {
-	if spec, err = w.check(spec); err != nil {
+	if spec, err = w.check(ctx, spec); err != nil {
 		return nil, err
 	}
 	err = w.Store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
@@ -134,6 +142,16 @@ func (w *Webhooks) Rotate(ctx context.Context, e *ent.Endpoint) (secret string, 
 	secret = newSecret()
 	return secret, w.Store.Write.Endpoint.UpdateOneID(e.ID).SetSecret(secret).
 		SetFormerSecret(e.Secret).SetFormerUntil(w.now().UTC().Add(rotationPeriod)).Exec(ctx)
+}
+
+// Update changes which events an endpoint receives, and how. Its URL stays.
+func (w *Webhooks) Update(ctx context.Context, e *ent.Endpoint, spec NewEndpoint) error {
+	spec.URL = e.URL
+	spec, err := w.check(ctx, spec)
+	if err != nil {
+		return err
+	}
+	return w.Store.Write.Endpoint.Update().Where(endpoint.ID(e.ID)).SetTypes(spec.Types).SetCategories(spec.Categories).SetBatches(spec.Batches).Exec(ctx)
 }
 
 // SetBatches changes whether an endpoint gets several events in one request.

@@ -76,6 +76,12 @@ func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (result *ent.Attem
 	return result, err
 }
 
+// TestResult returns the result of a test event; nil if there is none with this ID.
+func (w *Webhooks) TestResult(ctx context.Context, e *ent.Endpoint, id int) (*ent.Attempt, error) {
+	found, err := w.Store.Current().Attempt.Query().Where(attempt.ID(id), attempt.EndpointID(e.ID), attempt.Type(TestType)).Only(ctx)
+	return found, ent.MaskNotFound(err)
+}
+
 // reserveTest records an attempt before it is made, so that concurrent requests
 // on any server cannot exceed the limit together. If the caller disconnects, the
 // reservation stays and counts.

@@ -103,7 +103,7 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 		data.Release, data.UpdatedAt = view.Result.Release, view.Result.UpdatedAt
 	}
 	w.Header().Set("Cache-Control", "private, no-cache")
-	w.Header().Set("Vary", "Accept, Accept-Encoding, Authorization")
+	w.Header().Set("Vary", "Authorization, Accept-Encoding, Accept")
 	if !view.Public {
 		w.Header().Set("X-Robots-Tag", "noindex")
 	}

@@ -123,7 +123,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 		{"GET", "/account/webhooks/1", client, nil, []int{unavailable}},
 		{"POST", "/account/webhooks/1/test", client, nil, []int{unavailable}},
 		{"POST", "/account/webhooks/1/replay", client, url.Values{"since": {"2026-01-01T00:00"}}, []int{unavailable}},
-		{"POST", "/account/webhooks/1/batches", client, nil, []int{unavailable}},
+		{"POST", "/account/webhooks/1/settings", client, nil, []int{unavailable}},
 		{"POST", "/account/webhooks/1/rotate", client, nil, []int{unavailable}},
 		{"POST", "/account/webhooks/1/pause", client, nil, []int{unavailable}},
 		{"POST", "/account/webhooks/1/resume", client, nil, []int{unavailable}},

@@ -117,7 +117,9 @@ func TestSavedQueries(t *testing.T) {
 			for _, c := range []struct{ path, accept, media, start string }{
 				{named, "", "application/json", "[" + item + ","},
 				{named, "*/*", "application/json", "[" + item + ","},
-				{named, "text/html", "application/json", "[" + item + ","},
+				{named, "text/html", "text/html; charset=utf-8", "<!doctype html>"},
+				{named, "text/markdown", "text/markdown; charset=utf-8", "[Queries]("},
+				{named + ".json", "text/html", "application/json", "[" + item + ","},
 				{named, "text/csv", "text/csv; charset=utf-8; header=present", "slug,name,score,category.label\r\nbosco"},
 				{named, "application/x-ndjson, application/json;q=0.5", "application/x-ndjson", item + "\n{"},
 				{named + ".json", "text/csv", "application/json", "[" + item + ","},

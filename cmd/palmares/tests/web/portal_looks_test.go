@@ -184,7 +184,12 @@ func TestPortalIsAccessible(t *testing.T) {
 		p.Follow("main a.button")
 		p.Follow("main form button") // a test event, which is not delivered
 		v.check(p, "webhook-tested")
-		v.inEachLook(p, "webhook", strings.TrimSuffix(strings.TrimPrefix(p.URL(), base), "/test"))
+		webhook, _, _ := strings.Cut(strings.TrimPrefix(p.URL(), base), "?")
+		v.inEachLook(p, "webhook", webhook)
+		v.inEachLook(p, "webhook-rotate", webhook+"/rotate")
+		v.inEachLook(p, "webhook-remove", webhook+"/remove")
+		v.inEachLook(p, "queries-none", "/account/queries")
+		v.inEachLook(p, "query-new", "/account/queries/new")
 		v.inEachLook(p, "webhooks", "/account/webhooks")
 	}
 }
