@@ -3,7 +3,6 @@ package saved
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html"
 	"net/http"
@@ -36,13 +35,9 @@ const (
 // caller may not read.
 var errNotFound = problem.New(problem.NotFound, "There is no saved query at this address. A private one requires an API key of its account, or its token.")
 
-var mediaTypes = map[string]string{
-	formatJSON: "application/json", formatCSV: "text/csv", formatNDJSON: "application/x-ndjson",
-}
+const mediaJSON, mediaCSV, mediaNDJSON = "application/json", "text/csv", "application/x-ndjson"
 
-var contentTypes = map[string]string{
-	formatJSON: "application/json", formatCSV: "text/csv; charset=utf-8; header=present", formatNDJSON: "application/x-ndjson",
-}
+var contentTypes = map[string]string{formatJSON: mediaJSON, formatCSV: mediaCSV + "; charset=utf-8; header=present", formatNDJSON: mediaNDJSON}
 
 // record is what is served at an address. It never changes.
 type record struct {
@@ -287,12 +282,13 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 	key := cache.Key{Operation: path, Variables: r.URL.RawQuery, Keyed: caller.Key != ""}
 	negotiated := ""
 	if accept := r.Header["Accept"]; format == "" && len(accept) > 0 && accept[0] != "*/*" {
-		for _, offer := range []string{formatCSV, formatNDJSON} {
-			if negotiate.Accepts(accept, mediaTypes[formatJSON], mediaTypes[formatCSV], mediaTypes[formatNDJSON]) == mediaTypes[offer] {
-				negotiated = offer
-				key.Operation += "\n" + offer
-			}
+		switch negotiate.Accepts(accept, mediaJSON, mediaCSV, mediaNDJSON) {
+		case mediaCSV:
+			negotiated = formatCSV
+		case mediaNDJSON:
+			negotiated = formatNDJSON
 		}
+		key.Operation += "\n" + negotiated
 	}
 	account := 0
 	if hashPattern.MatchString(strings.TrimPrefix(address, Path)) { // accounts may have saved the same text
@@ -472,58 +468,74 @@ func (s *Queries) serveDocument(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", params.Truncate(r.Method))
 	}
 	handle := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, Path), "/"+documentName+".json")
-	var names []string
-	accountID := auth.CallerFrom(r.Context()).Account
-	if handle == Handle {
-		for _, b := range s.BuiltIn {
-			names = append(names, b.Name)
-		}
-	} else {
-		if !handlePattern.MatchString(handle) {
-			return errNotFound
-		}
-		owner, err := s.Store.Keys.Account.Query().Where(account.Handle(handle)).
-			WithSavedQueries(func(q *ent.SavedQueryQuery) { q.Order(oldestFirst...) }).Only(r.Context())
-		if err != nil {
-			return notFound(err)
-		}
-		for _, row := range owner.Edges.SavedQueries {
-			names = append(names, row.Name)
-		}
-	}
-	var described []rest.Query
-	for _, name := range names {
-		found, err := s.find(r.Context(), namedAddress(handle, name), accountID)
-		if errors.Is(err, errNotFound) {
-			continue // deleted a moment ago
-		}
-		if err != nil {
-			return err
-		}
-		rec := found.value
-		if rec.broken != nil || rec.suspended || !rec.public && rec.account != accountID {
-			continue
-		}
-		q := rec.query.describe()
-		q.Path, q.ID = rec.address, name
-		q.Summary, _, _ = strings.Cut(rec.description, "\n")
-		if q.Summary == "" {
-			q.Summary = name
-		}
-		q.Summary = html.EscapeString(q.Summary) // documentation is rendered as Markdown
-		q.Details = html.EscapeString(rec.description)
-		described = append(described, q)
-	}
-	body, err := rest.DescribeQueries(s.Service, s.Service.ServiceName+": saved queries of "+handle,
-		"Queries that "+handle+" saved. Each has a fixed address, and returns JSON, CSV (`.csv`) or NDJSON (`.ndjson`). The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
+	names, version, isOwner, err := s.listFor(r.Context(), handle)
 	if err != nil {
 		return err
 	}
 	caching := "no-cache"
-	if accountID != 0 {
+	if isOwner {
 		caching = "private, no-cache"
 	}
-	return cache.NewEntry(body, http.Header{
-		"Content-Type": {"application/json"}, "Cache-Control": {caching}, "Vary": {varyWith(false)}, "X-Content-Type-Options": {"nosniff"},
-	}).Write(w, r)
+	// It is free of quota, so it must not cost much.
+	response, err := s.Cache.Get(r.Context(), cache.Key{Operation: r.URL.Path, Variables: version, Keyed: isOwner}, func(ctx context.Context) (*cache.Entry, int, error) {
+		body, err := s.document(ctx, handle, names)
+		return cache.NewEntry(body, http.Header{
+			"Content-Type": {mediaJSON}, "Cache-Control": {caching}, "Vary": {varyWith(false)}, "X-Content-Type-Options": {"nosniff"},
+		}), s.Cache.Newest(), err
+	})
+	if err != nil {
+		return err
+	}
+	return response.Write(w, r)
+}
+
+// listFor returns the names of the queries of a handle that the caller may see,
+// and what their description depends on.
+func (s *Queries) listFor(ctx context.Context, handle string) (names []string, version string, isOwner bool, err error) {
+	if handle == Handle {
+		for _, b := range s.BuiltIn {
+			names = append(names, b.Name)
+		}
+		return names, "", false, nil
+	}
+	if !handlePattern.MatchString(handle) {
+		return nil, "", false, errNotFound
+	}
+	owner, err := s.Store.Keys.Account.Query().Where(account.Handle(handle)).
+		WithSavedQueries(func(q *ent.SavedQueryQuery) { q.Order(oldestFirst...) }).Only(ctx)
+	if err != nil {
+		return nil, "", false, notFound(err)
+	}
+	isOwner = auth.CallerFrom(ctx).Account == owner.ID
+	for _, row := range owner.Edges.SavedQueries {
+		if (row.Public || isOwner) && !isSuspended(owner, owner.Edges.SavedQueries, row.ID) {
+			names = append(names, row.Name)
+			version += fmt.Sprintf("%s %s %q\n", row.Name, row.Hash, row.Description)
+		}
+	}
+	return names, version, isOwner, nil
+}
+
+// document describes queries of a handle. Descriptions are escaped, because
+// documentation is rendered as Markdown.
+func (s *Queries) document(ctx context.Context, handle string, names []string) ([]byte, error) {
+	var described []rest.Query
+	for _, name := range names {
+		found, err := s.find(ctx, namedAddress(handle, name), 0)
+		if err == errNotFound || err == nil && found.value.broken != nil {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		q := found.value.query.describe()
+		q.Path, q.ID = found.value.address, name
+		q.Details = html.EscapeString(found.value.description)
+		if q.Summary, _, _ = strings.Cut(q.Details, "\n"); q.Summary == "" {
+			q.Summary = name
+		}
+		described = append(described, q)
+	}
+	return rest.DescribeQueries(s.Service, s.Service.ServiceName+": saved queries of "+handle,
+		"Queries that "+handle+" saved. Each has a fixed address, and returns JSON, CSV (`.csv`) or NDJSON (`.ndjson`). The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
 }
