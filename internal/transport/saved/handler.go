@@ -1,6 +1,7 @@
 package saved
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -120,14 +121,14 @@ func (s *Queries) load(ctx context.Context, last *record, current state) (*recor
 }
 
 // check returns why a caller may not read a record.
-func (r *record) check(caller auth.Caller, tokenSent bool) error {
+func (r *record) check(caller auth.Caller, invalidToken bool) error {
 	isOwner := caller.Account != 0 && caller.Account == r.account
 	switch {
 	case !isOwner && (!r.public || r.suspended):
 		return errNotFound
 	case r.suspended:
 		return problem.New(problem.Forbidden, "This saved query is suspended: the account has more than its plan includes, and only the oldest remain active.")
-	case tokenSent && caller.Key == "":
+	case invalidToken:
 		return problem.New(problem.Unauthenticated, "The token is not valid for this address, or was revoked. The query is public: it can be read without one.")
 	case r.broken != nil:
 		return problem.New(problem.Gone, "This saved query is no longer valid, because the API has changed. Its owner has to save it again. %s", r.broken)
@@ -166,10 +167,14 @@ func (s *Queries) IdentifyToken(next http.Handler) http.Handler {
 
 // tokenOf returns the token of a request, or "".
 func tokenOf(r *http.Request) string {
-	if !strings.Contains(r.URL.RawQuery, tokenName+"=") {
-		return ""
+	for query := r.URL.RawQuery; query != ""; { // without parsing all of it
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		if token, found := strings.CutPrefix(pair, tokenName+"="); found {
+			return token // those that we issue need no escapes
+		}
 	}
-	return r.URL.Query().Get(tokenName)
+	return ""
 }
 
 // findToken returns the owner of a token.
@@ -288,6 +293,8 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 		case mediaNDJSON:
 			negotiated = formatNDJSON
 		}
+	}
+	if negotiated != "" {
 		key.Operation += "\n" + negotiated
 	}
 	account := 0
@@ -306,13 +313,13 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 			s.requests.Put(cache.Timeless, key, req, requestSize+2*len(key.Operation)+2*len(key.Variables))
 		}
 	}
-	return req, req.from.value.check(caller, tokenOf(r) != "")
+	return req, req.from.value.check(caller, caller.Key == "" && tokenOf(r) != "")
 }
 
 // parse reads the parameters of a request.
 func (s *Queries) parse(r *http.Request, from *looked[*record], format, negotiated string, keyed bool) *request {
 	rec := from.value
-	req := &request{from: from, vary: varyWith(false)}
+	req := &request{from: from, vary: varyWith(format == "")}
 	if rec.query == nil {
 		return req
 	}
@@ -328,12 +335,9 @@ func (s *Queries) parse(r *http.Request, from *looked[*record], format, negotiat
 	case given && format != "" && wanted != format:
 		req.err = problem.New(problem.BadInput, "format must be %s, the extension of the address (got %q).", format, wanted)
 	case given:
-		format = wanted
+		format, req.vary = wanted, varyWith(false)
 	case format == "":
-		req.vary = varyWith(true)
-		if format = negotiated; format == "" {
-			format = formatJSON
-		}
+		format = cmp.Or(negotiated, formatJSON)
 	}
 	dialect, _ := req.others[dialectName].(string)
 	switch {
@@ -385,11 +389,7 @@ func (s *Queries) header(req *request, result *graph.Result) http.Header {
 		header["Cache-Control"] = []string{"private, no-cache"}
 	}
 	if req.format == formatCSV {
-		name := rec.name
-		if name == "" {
-			name = rec.hash
-		}
-		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, name, result.Release)}
+		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, cmp.Or(rec.name, rec.hash), result.Release)}
 	}
 	if req.asOf.Date != "" {
 		header["Content-Location"] = []string{s.address(req, strconv.Itoa(result.Release))}
