@@ -297,14 +297,14 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 	if negotiated != "" {
 		key.Operation += "\n" + negotiated
 	}
-	account := 0
+	accountID := 0
 	if hashPattern.MatchString(strings.TrimPrefix(address, Path)) { // accounts may have saved the same text
-		account = caller.Account
-		key.Operation += "\n" + strconv.Itoa(account)
+		accountID = caller.Account
+		key.Operation += "\n" + strconv.Itoa(accountID)
 	}
 	req, known := s.requests.Get(cache.Timeless, key)
 	if !known || req.from.value.account != 0 && !s.records.isFresh(req.from) {
-		found, err := s.find(r.Context(), address, account)
+		found, err := s.find(r.Context(), address, accountID)
 		if err != nil {
 			return nil, err
 		}
