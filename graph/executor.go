@@ -174,6 +174,15 @@ func (e *Executor) Price(ctx context.Context, req Request) (cost, limit int, err
 	return op.cost, e.config.Limits.Cost, nil
 }
 
+// Check returns why a request would be rejected before it is executed; nil if it
+// would not.
+func (e *Executor) Check(ctx context.Context, req Request) *problem.Problem {
+	if _, rejection := e.prepare(ctx, req); rejection != nil {
+		return rejection.Problem()
+	}
+	return nil
+}
+
 func (e *Executor) execute(ctx context.Context, req Request) *Result {
 	op, rejection := e.prepare(ctx, req)
 	switch {

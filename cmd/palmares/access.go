@@ -139,7 +139,7 @@ const responseTimeout = 8 * time.Second
 // has its own limits and streams, nor to assets, which are in memory.
 func hasDeadline(r *http.Request) bool {
 	path := r.URL.Path
-	return path != "/graphql" && path != mcp.Path && !inAPI(path) && !inSaved(path) && !strings.HasPrefix(path, page.AssetsPath)
+	return path != "/graphql" && path != mcp.Path && !inAPI(path) && (!inSaved(path) || saved.IsDocument(path)) && !strings.HasPrefix(path, page.AssetsPath)
 }
 
 // maxBody returns the maximum body size of a request; -1 leaves the check to

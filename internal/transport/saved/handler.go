@@ -1,9 +1,9 @@
 package saved
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html"
 	"net/http"
@@ -36,13 +36,9 @@ const (
 // caller may not read.
 var errNotFound = problem.New(problem.NotFound, "There is no saved query at this address. A private one requires an API key of its account, or its token.")
 
-var mediaTypes = map[string]string{
-	formatJSON: "application/json", formatCSV: "text/csv", formatNDJSON: "application/x-ndjson",
-}
+const mediaJSON, mediaCSV, mediaNDJSON = "application/json", "text/csv", "application/x-ndjson"
 
-var contentTypes = map[string]string{
-	formatJSON: "application/json", formatCSV: "text/csv; charset=utf-8; header=present", formatNDJSON: "application/x-ndjson",
-}
+var contentTypes = map[string]string{formatJSON: mediaJSON, formatCSV: mediaCSV + "; charset=utf-8; header=present", formatNDJSON: mediaNDJSON}
 
 // record is what is served at an address. It never changes.
 type record struct {
@@ -125,14 +121,14 @@ func (s *Queries) load(ctx context.Context, last *record, current state) (*recor
 }
 
 // check returns why a caller may not read a record.
-func (r *record) check(caller auth.Caller, tokenSent bool) error {
+func (r *record) check(caller auth.Caller, invalidToken bool) error {
 	isOwner := caller.Account != 0 && caller.Account == r.account
 	switch {
 	case !isOwner && (!r.public || r.suspended):
 		return errNotFound
 	case r.suspended:
 		return problem.New(problem.Forbidden, "This saved query is suspended: the account has more than its plan includes, and only the oldest remain active.")
-	case tokenSent && caller.Key == "":
+	case invalidToken:
 		return problem.New(problem.Unauthenticated, "The token is not valid for this address, or was revoked. The query is public: it can be read without one.")
 	case r.broken != nil:
 		return problem.New(problem.Gone, "This saved query is no longer valid, because the API has changed. Its owner has to save it again. %s", r.broken)
@@ -171,10 +167,14 @@ func (s *Queries) IdentifyToken(next http.Handler) http.Handler {
 
 // tokenOf returns the token of a request, or "".
 func tokenOf(r *http.Request) string {
-	if !strings.Contains(r.URL.RawQuery, tokenName+"=") {
-		return ""
+	for query := r.URL.RawQuery; query != ""; { // without parsing all of it
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		if token, found := strings.CutPrefix(pair, tokenName+"="); found {
+			return token // those that we issue need no escapes
+		}
 	}
-	return r.URL.Query().Get(tokenName)
+	return ""
 }
 
 // findToken returns the owner of a token.
@@ -298,21 +298,24 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 	key := cache.Key{Operation: path, Variables: r.URL.RawQuery, Keyed: caller.Key != ""}
 	negotiated := ""
 	if accept := r.Header["Accept"]; format == "" && len(accept) > 0 && accept[0] != "*/*" {
-		for _, offer := range []string{formatCSV, formatNDJSON} {
-			if negotiate.Accepts(accept, mediaTypes[formatJSON], mediaTypes[formatCSV], mediaTypes[formatNDJSON]) == mediaTypes[offer] {
-				negotiated = offer
-				key.Operation += "\n" + offer
-			}
+		switch negotiate.Accepts(accept, mediaJSON, mediaCSV, mediaNDJSON) {
+		case mediaCSV:
+			negotiated = formatCSV
+		case mediaNDJSON:
+			negotiated = formatNDJSON
 		}
 	}
-	account := 0
+	if negotiated != "" {
+		key.Operation += "\n" + negotiated
+	}
+	accountID := 0
 	if hashPattern.MatchString(strings.TrimPrefix(address, Path)) { // accounts may have saved the same text
-		account = caller.Account
-		key.Operation += "\n" + strconv.Itoa(account)
+		accountID = caller.Account
+		key.Operation += "\n" + strconv.Itoa(accountID)
 	}
 	req, known := s.requests.Get(cache.Timeless, key)
 	if !known || req.from.value.account != 0 && !s.records.isFresh(req.from) {
-		found, err := s.find(r.Context(), address, account)
+		found, err := s.find(r.Context(), address, accountID)
 		if err != nil {
 			return nil, err
 		}
@@ -321,13 +324,13 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 			s.requests.Put(cache.Timeless, key, req, requestSize+2*len(key.Operation)+2*len(key.Variables))
 		}
 	}
-	return req, req.from.value.check(caller, tokenOf(r) != "")
+	return req, req.from.value.check(caller, caller.Key == "" && tokenOf(r) != "")
 }
 
 // parse reads the parameters of a request.
 func (s *Queries) parse(r *http.Request, from *looked[*record], format, negotiated string, keyed bool) *request {
 	rec := from.value
-	req := &request{from: from, vary: varyWith(false)}
+	req := &request{from: from, vary: varyWith(format == "")}
 	if rec.query == nil {
 		return req
 	}
@@ -343,12 +346,9 @@ func (s *Queries) parse(r *http.Request, from *looked[*record], format, negotiat
 	case given && format != "" && wanted != format:
 		req.err = problem.New(problem.BadInput, "format must be %s, the extension of the address (got %q).", format, wanted)
 	case given:
-		format = wanted
+		format, req.vary = wanted, varyWith(false)
 	case format == "":
-		req.vary = varyWith(true)
-		if format = negotiated; format == "" {
-			format = formatJSON
-		}
+		format = cmp.Or(negotiated, formatJSON)
 	}
 	dialect, _ := req.others[dialectName].(string)
 	switch {
@@ -400,11 +400,7 @@ func (s *Queries) header(req *request, result *graph.Result) http.Header {
 		header["Cache-Control"] = []string{"private, no-cache"}
 	}
 	if req.format == formatCSV {
-		name := rec.name
-		if name == "" {
-			name = rec.hash
-		}
-		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, name, result.Release)}
+		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, cmp.Or(rec.name, rec.hash), result.Release)}
 	}
 	if req.asOf.Date != "" {
 		header["Content-Location"] = []string{s.address(req, strconv.Itoa(result.Release))}
@@ -483,58 +479,74 @@ func (s *Queries) serveDocument(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", params.Truncate(r.Method))
 	}
 	handle := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, Path), "/"+documentName+".json")
-	var names []string
-	accountID := auth.CallerFrom(r.Context()).Account
-	if handle == Handle {
-		for _, b := range s.BuiltIn {
-			names = append(names, b.Name)
-		}
-	} else {
-		if !handlePattern.MatchString(handle) {
-			return errNotFound
-		}
-		owner, err := s.Store.Keys.Account.Query().Where(account.Handle(handle)).
-			WithSavedQueries(func(q *ent.SavedQueryQuery) { q.Order(oldestFirst...) }).Only(r.Context())
-		if err != nil {
-			return notFound(err)
-		}
-		for _, row := range owner.Edges.SavedQueries {
-			names = append(names, row.Name)
-		}
-	}
-	var described []rest.Query
-	for _, name := range names {
-		found, err := s.find(r.Context(), namedAddress(handle, name), accountID)
-		if errors.Is(err, errNotFound) {
-			continue // deleted a moment ago
-		}
-		if err != nil {
-			return err
-		}
-		rec := found.value
-		if rec.broken != nil || rec.suspended || !rec.public && rec.account != accountID {
-			continue
-		}
-		q := rec.query.describe()
-		q.Path, q.ID = rec.address, name
-		q.Summary, _, _ = strings.Cut(rec.description, "\n")
-		if q.Summary == "" {
-			q.Summary = name
-		}
-		q.Summary = html.EscapeString(q.Summary) // documentation is rendered as Markdown
-		q.Details = html.EscapeString(rec.description)
-		described = append(described, q)
-	}
-	body, err := rest.DescribeQueries(s.Service, s.Service.ServiceName+": saved queries of "+handle,
-		"Queries that "+handle+" saved. Each has a fixed address, and returns JSON, CSV (`.csv`) or NDJSON (`.ndjson`). The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
+	names, version, isOwner, err := s.listFor(r.Context(), handle)
 	if err != nil {
 		return err
 	}
 	caching := "no-cache"
-	if accountID != 0 {
+	if isOwner {
 		caching = "private, no-cache"
 	}
-	return cache.NewEntry(body, http.Header{
-		"Content-Type": {"application/json"}, "Cache-Control": {caching}, "Vary": {varyWith(false)}, "X-Content-Type-Options": {"nosniff"},
-	}).Write(w, r)
+	// It is free of quota, so it must not cost much.
+	response, err := s.Cache.Get(r.Context(), cache.Key{Operation: r.URL.Path, Variables: version, Keyed: isOwner}, func(ctx context.Context) (*cache.Entry, int, error) {
+		body, err := s.document(ctx, handle, names)
+		return cache.NewEntry(body, http.Header{
+			"Content-Type": {mediaJSON}, "Cache-Control": {caching}, "Vary": {varyWith(false)}, "X-Content-Type-Options": {"nosniff"},
+		}), s.Cache.Newest(), err
+	})
+	if err != nil {
+		return err
+	}
+	return response.Write(w, r)
+}
+
+// listFor returns the names of the queries of a handle that the caller may see,
+// and what their description depends on.
+func (s *Queries) listFor(ctx context.Context, handle string) (names []string, version string, isOwner bool, err error) {
+	if handle == Handle {
+		for _, b := range s.BuiltIn {
+			names = append(names, b.Name)
+		}
+		return names, "", false, nil
+	}
+	if !handlePattern.MatchString(handle) {
+		return nil, "", false, errNotFound
+	}
+	owner, err := s.Store.Keys.Account.Query().Where(account.Handle(handle)).
+		WithSavedQueries(func(q *ent.SavedQueryQuery) { q.Order(oldestFirst...) }).Only(ctx)
+	if err != nil {
+		return nil, "", false, notFound(err)
+	}
+	isOwner = auth.CallerFrom(ctx).Account == owner.ID
+	for _, row := range owner.Edges.SavedQueries {
+		if (row.Public || isOwner) && !isSuspended(owner, owner.Edges.SavedQueries, row.ID) {
+			names = append(names, row.Name)
+			version += fmt.Sprintf("%s %s %q\n", row.Name, row.Hash, row.Description)
+		}
+	}
+	return names, version, isOwner, nil
+}
+
+// document describes queries of a handle. Descriptions are escaped, because
+// documentation is rendered as Markdown.
+func (s *Queries) document(ctx context.Context, handle string, names []string) ([]byte, error) {
+	var described []rest.Query
+	for _, name := range names {
+		found, err := s.find(ctx, namedAddress(handle, name), 0)
+		if err == errNotFound || err == nil && found.value.broken != nil {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		q := found.value.query.describe()
+		q.Path, q.ID = found.value.address, name
+		q.Details = html.EscapeString(found.value.description)
+		if q.Summary, _, _ = strings.Cut(q.Details, "\n"); q.Summary == "" {
+			q.Summary = name
+		}
+		described = append(described, q)
+	}
+	return rest.DescribeQueries(s.Service, s.Service.ServiceName+": saved queries of "+handle,
+		"Queries that "+handle+" saved. Each has a fixed address, and returns JSON, CSV (`.csv`) or NDJSON (`.ndjson`). The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
 }

@@ -1,6 +1,8 @@
 package saved
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -66,4 +68,40 @@ func TestWrite(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Browsers get the page, which executes the query for itself.
+func TestPage(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, s *store.Store, _ *Queries) {
+		const text = "query ($n: Int! = 1) {tools(limit: $n) {items {slug}}}"
+		q, _ := newQueries(t, s, BuiltIn{Name: "names", Description: "Names", Text: text})
+		var view *View
+		q.Page = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			var err error
+			view, err = q.View(r)
+			testkit.Check(t, err)
+		})
+		send := func(path, accept string) {
+			view = nil
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Header.Set("Accept", accept)
+			q.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+		send("/q/palmares/names?n=2", browser)
+		if view == nil || view.Text != text || view.Name != "names" || view.Description != "Names" || view.Values["n"] != int64(2) || len(view.Parameters) != 1 ||
+			strings.Join(view.Columns, " ") != "slug" || strings.Count(string(view.Body), "slug") != 2 || view.Result.Release != 1 || view.Err != nil {
+			t.Errorf("got %+v, want the query with two tools", view)
+		}
+		for path, want := range map[string]string{"/q/palmares/names?n=x": "n must be an integer", "/q/palmares/names?n=500": "limit must be an integer from 1 to 200"} {
+			if send(path, browser); view == nil || view.Result != nil || !strings.Contains(messageOf(view.Err), want) {
+				t.Errorf("%s: got %+v, want %s", path, view, want)
+			}
+		}
+		for path, accept := range map[string]string{"/q/palmares/names.json": browser, "/q/palmares/names?format=csv": browser, "/q/palmares/names": "*/*", "/q/palmares/unknown": browser} {
+			if send(path, accept); view != nil {
+				t.Errorf("%s, %s: got a page, want none", path, accept)
+			}
+		}
+	})
 }

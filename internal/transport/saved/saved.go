@@ -153,12 +153,15 @@ func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Qu
 	if err := cmp.Or(checkName(n.Name), checkDescription(n.Description)); err != nil {
 		return nil, err
 	}
-	if err := s.try(ctx, n.Text, auth.Plan(owner.Plan)); err != nil {
+	err := s.try(ctx, n.Text, auth.Plan(owner.Plan), func(ctx context.Context, r graph.Request) *problem.Problem {
+		return s.Executor.Execute(ctx, r).Problem()
+	})
+	if err != nil {
 		return nil, err
 	}
 	var row *ent.SavedQuery
 	// The account's row is locked, so that concurrent calls cannot exceed the limits.
-	err := s.Store.WithRowLock(ctx, account.Table, owner.ID, func(tx *ent.Tx) (err error) {
+	err = s.Store.WithRowLock(ctx, account.Table, owner.ID, func(tx *ent.Tx) (err error) {
 		if owner, err = tx.Account.Get(ctx, owner.ID); err != nil {
 			return err
 		}
@@ -178,16 +181,15 @@ func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Qu
 	return s.Find(ctx, owner, row.Name)
 }
 
-// try validates a query and executes it, with values for variables that have no
-// default.
-func (s *Queries) try(ctx context.Context, text string, plan auth.Plan) error {
+// try validates a query, and executes or checks it with values for variables that
+// have no default.
+func (s *Queries) try(ctx context.Context, text string, plan auth.Plan, with func(context.Context, graph.Request) *problem.Problem) error {
 	q, err := newQuery(s.Executor, text)
 	if err != nil {
 		return err
 	}
 	samples := q.samples()
-	result := s.Executor.Execute(auth.WithCaller(ctx, auth.Caller{Plan: plan}), graph.Request{Operation: q.operation, Variables: samples})
-	p := result.Problem()
+	p := with(auth.WithCaller(ctx, auth.Caller{Plan: plan}), graph.Request{Operation: q.operation, Variables: samples})
 	if p == nil || len(samples) > 0 && p.Code == problem.BadInput { // the values may not be valid
 		return nil
 	}
@@ -368,14 +370,14 @@ func tokenHash(token string) string {
 const checkBatch = 100
 
 // Check calls a function with each saved query that this version of the program
-// would refuse, with its account, and the reason.
+// would refuse, with its account, and the reason. It does not read the catalog,
+// which may still have to be migrated.
 func (s *Queries) Check(ctx context.Context, found func(row *ent.SavedQuery, reason error) error) error {
 	return s.each(ctx, func(row *ent.SavedQuery, text string) error {
-		reason := s.try(ctx, text, auth.Plan(row.Edges.Account.Plan))
-		if reason == nil || problem.Of(reason).Code.Status() >= http.StatusInternalServerError {
-			return reason
+		if reason := s.try(ctx, text, auth.Plan(row.Edges.Account.Plan), s.Executor.Check); reason != nil {
+			return found(row, reason)
 		}
-		return found(row, reason)
+		return nil
 	})
 }
 

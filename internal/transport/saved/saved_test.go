@@ -279,6 +279,25 @@ func TestVersionsPerDay(t *testing.T) {
 	})
 }
 
+// Deleting an account deletes its queries with all their versions.
+func TestDeletedAccount(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
+		owner, other := newAccount(t, s, auth.Developer), newAccount(t, s, auth.Developer)
+		for handle, account := range map[string]*ent.Account{"ana": owner, "bea": other} {
+			_, err := q.Save(t.Context(), account, NewQuery{Name: "x", Handle: handle, Text: names, Public: true})
+			testkit.Check(t, err)
+		}
+		testkit.Check(t, auth.NewAccounts(s).Delete(t.Context(), owner))
+		queries, err := s.Current().SavedQuery.Query().Count(t.Context())
+		testkit.Check(t, err)
+		versions, err := s.Current().QueryVersion.Query().Count(t.Context())
+		testkit.Check(t, err)
+		if queries != 1 || versions != 1 {
+			t.Errorf("got %d queries and %d versions, want only those of the other account", queries, versions)
+		}
+	})
+}
+
 // breakQuery replaces a saved text by one that an earlier schema allowed.
 func breakQuery(t testing.TB, s *store.Store, row *ent.SavedQuery) string {
 	t.Helper()
