@@ -210,7 +210,7 @@ func parseSyncToken(text string) (t syncToken, ok bool) {
 	release, err1 := strconv.Atoi(parts[0])
 	at, err2 := strconv.ParseInt(parts[1], 10, 64)
 	t = syncToken{release, at, parts[2]}
-	return t, cmp.Or(err1, err2) == nil && t.String() == text
+	return t, cmp.Or(err1, err2) == nil && t.release > 0 && t.String() == text
 }
 
 const startOver = "Read the whole set again, without sync."

@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -260,6 +261,14 @@ func TestSyncTokens(t *testing.T) {
 		check("sync="+first[:len(first)-4], 400, "complete and unchanged")
 		check("sync="+base64.RawURLEncoding.EncodeToString(decoded), 400, "complete and unchanged")
 		check("sync=AAAA", 400, "complete and unchanged")
+		for _, release := range []string{"0", "-1", "-9223372036854775808", "9223372036854775807"} { // with a valid checksum
+			text := release + " 1 "
+			sum := sha256.Sum256([]byte(text))
+			forged := base64.RawURLEncoding.EncodeToString(append(sum[:6], text...))
+			if got := get(handler, "/api/embeddings?sync="+forged); got.Code != 400 && got.Code != 410 {
+				t.Errorf("forged token of release %s: got %d %s, want 400 or 410", release, got.Code, got.Body)
+			}
+		}
 		check("sync="+strings.Repeat("A", 3000), 400, "sync")
 		check("sync="+elsewhere.token, 410, "release 1 of", "without sync")
 		check("sync="+future.token, 410, "release 3, which this catalog does not have", "without sync")
