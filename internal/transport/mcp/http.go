@@ -57,6 +57,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.fail(http.StatusBadRequest, jsonrpc.CodeParseError, "The request body is not valid JSON.")
 		return
 	}
+	if batchLength(body) > maxBatch {
+		x.fail(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, fmt.Sprintf("A batch may have at most %d messages.", maxBatch))
+		return
+	}
 	edition := s.cfg.Cache.Edition()
 	m := readMessage(body)
 	key := m.key(r, body)
@@ -69,6 +73,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if reply, ok := newReply(x, m); ok && edition == s.cfg.Cache.Edition() && s.cfg.Cache.Newest() > 0 {
 		s.replies.Put(edition, key, reply, len(reply.rest)+len(key.Variables))
 	}
+}
+
+// maxBatch limits the messages of a batch, because most methods are free and all
+// replies are in memory at once.
+const maxBatch = 20
+
+// batchLength returns the number of messages in a batch, up to one more than are
+// allowed; 0 for a single message.
+func batchLength(body []byte) (n int) {
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(body))
+	if decoder.PeekKind() != '[' {
+		return 0
+	}
+	_, err := decoder.ReadToken()
+	for ; err == nil && decoder.PeekKind() != ']' && n <= maxBatch; n++ {
+		err = decoder.SkipValue()
+	}
+	return n
 }
 
 // message is a JSON-RPC message, as far as a repeated call needs it.
@@ -281,7 +303,7 @@ func newOrigins(addresses ...string) (o origins) {
 func (o origins) allow(headers []string) bool {
 	for _, origin := range headers {
 		u, err := url.Parse(origin)
-		known := err == nil && (o.local && isLoopback(u.Hostname()))
+		known := err == nil && o.local && (u.Scheme == "http" || u.Scheme == "https") && isLoopback(u.Hostname())
 		for _, allowed := range o.allowed {
 			known = known || strings.EqualFold(origin, allowed)
 		}

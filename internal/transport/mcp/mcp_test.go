@@ -395,6 +395,7 @@ func TestBadRequests(t *testing.T) {
 		"empty":                       {``, nil, 400, -32700},
 		"no message":                  {`{"a":1}`, nil, 400, -32600},
 		"empty batch":                 {`[]`, nil, 400, -32600},
+		"a batch that is too long":    {"[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"tools/list"},`, 20) + call + "]", []string{"Mcp-Protocol-Version", "2025-03-26"}, 400, -32600},
 		"a batch of a later revision": {"[" + call + "]", []string{"Mcp-Protocol-Version", "2025-06-18"}, 400, -32600},
 		"unknown method":              {`{"jsonrpc":"2.0","id":1,"method":"tools/run","params":{}}`, nil, 400, -32601},
 		"unknown revision":            {call, []string{"Mcp-Protocol-Version", "2020-01-01"}, 400, -32600},
