@@ -179,6 +179,9 @@ func tokenOf(r *http.Request) string {
 
 // findToken returns the owner of a token.
 func (s *Queries) findToken(ctx context.Context, token string) (tokenOwner, error) {
+	if !tokenPattern.MatchString(token) { // needs no lookup
+		return tokenOwner{}, errNotFound
+	}
 	hash := tokenHash(token)
 	found, err := s.tokens.get(ctx, cache.Key{Operation: hash}, func(ctx context.Context, _ tokenOwner) (tokenOwner, int, error) {
 		row, err := s.Store.Keys.SavedQuery.Query().Where(savedquery.TokenHash(hash)).WithAccount().Only(ctx)
@@ -252,8 +255,12 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 	if IsDocument(r.URL.Path) {
 		return s.serveDocument(w, r)
 	}
+	isPage := s.wantsPage(r)
+	if isPage && cache.CachedOnly(r.Context()) { // pages are not
+		return problem.New(problem.NotFound, "The response is not cached.")
+	}
 	req, err := s.prepare(r)
-	if err != nil && s.wantsPage(r) {
+	if err != nil && isPage {
 		s.Page.ServeHTTP(w, r)
 		return nil
 	}
@@ -264,7 +271,7 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", params.Truncate(r.Method))
 	}
-	if req.vary == varyWith(true) && s.wantsPage(r) {
+	if req.vary == varyWith(true) && isPage {
 		s.Page.ServeHTTP(w, r)
 		return nil
 	}
@@ -396,8 +403,11 @@ func (s *Queries) header(req *request, result *graph.Result) http.Header {
 	rec := req.from.value
 	header := result.Header(contentTypes[req.format], req.keyed)
 	header["Vary"] = []string{req.vary}
-	if !rec.public && result.AsOf.Release == 0 && result.Release > 0 {
+	switch {
+	case !rec.public && result.Release > 0:
 		header["Cache-Control"] = []string{"private, no-cache"}
+	case rec.account != 0 && result.AsOf.Release > 0: // not for ever, because its owner may change it or make it private
+		header["Cache-Control"] = []string{graph.CacheControl}
 	}
 	if req.format == formatCSV {
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, cmp.Or(rec.name, rec.hash), result.Release)}

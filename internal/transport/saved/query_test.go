@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"palmares/graph"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -76,10 +78,9 @@ func TestPage(t *testing.T) {
 		const text = "query ($n: Int! = 1) {tools(limit: $n) {items {slug}}}"
 		q, _ := newQueries(t, s, BuiltIn{Name: "names", Description: "Names", Text: text})
 		var view *View
+		var err error
 		q.Page = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			var err error
 			view, err = q.View(r)
-			testkit.Check(t, err)
 		})
 		send := func(path, accept string) {
 			view = nil
@@ -98,10 +99,21 @@ func TestPage(t *testing.T) {
 				t.Errorf("%s: got %+v, want %s", path, view, want)
 			}
 		}
-		for path, accept := range map[string]string{"/q/palmares/names.json": browser, "/q/palmares/names?format=csv": browser, "/q/palmares/names": "*/*", "/q/palmares/unknown": browser} {
+		for path, accept := range map[string]string{"/q/palmares/names.json": browser, "/q/palmares/names?format=csv": browser, "/q/palmares/names": "*/*"} {
 			if send(path, accept); view != nil {
 				t.Errorf("%s, %s: got a page, want none", path, accept)
 			}
+		}
+		if send("/q/palmares/unknown", browser); problem.Of(err).Code != problem.NotFound {
+			t.Errorf("unknown query: got %v, want the page of an error", err)
+		}
+		// Without a quota, only cached responses are sent, which pages are not.
+		view, err = nil, nil
+		r := httptest.NewRequest(http.MethodGet, "/q/palmares/names", nil)
+		r.Header.Set("Accept", browser)
+		q.ServeHTTP(httptest.NewRecorder(), r.WithContext(cache.WithCachedOnly(r.Context())))
+		if view != nil || err != nil {
+			t.Errorf("without a quota: got %+v and %v, want no execution", view, err)
 		}
 	})
 }

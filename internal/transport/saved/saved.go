@@ -85,12 +85,15 @@ func New(cfg Config) (*Queries, error) {
 func namedAddress(handle, name string) string { return Path + handle + "/" + name }
 func hashAddress(hash string) string          { return Path + hash }
 
+const tokenPrefix = "qt_"
+
 // Names and handles are in lower case, so that none differ only in case, and in
 // ASCII, so that none look the same.
 var (
 	namePattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
 	handlePattern = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,30}[a-z0-9])$`)
 	hashPattern   = regexp.MustCompile(fmt.Sprintf("^[0-9a-f]{%d}$", hashLength))
+	tokenPattern  = regexp.MustCompile("^" + tokenPrefix + "[A-Z2-7]{26}$")
 	likeHash      = regexp.MustCompile(`^[0-9a-f]{16,}$`)
 
 	reservedNames   = []string{documentName, "new", "edit", "index", "search"}
@@ -338,7 +341,7 @@ func (s *Queries) Delete(ctx context.Context, owner *ent.Account, name string) e
 // SetToken gives a saved query a new token in place of a former one, and returns
 // it. It is shown once, because only its hash is stored.
 func (s *Queries) SetToken(ctx context.Context, owner *ent.Account, name string) (string, error) {
-	token := "qt_" + rand.Text()
+	token := tokenPrefix + rand.Text()
 	hash := tokenHash(token)
 	return token, s.setToken(ctx, owner, name, &hash)
 }

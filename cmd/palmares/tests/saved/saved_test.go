@@ -211,12 +211,13 @@ func TestSavedQueries(t *testing.T) {
 
 		t.Run("as_of", func(t *testing.T) {
 			pinned := s.get(t, named+".csv?limit=3&as_of=1").want(t, 200, "slug,")
-			if pinned.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || pinned.Header.Get("X-Service-Release") != "1" || pinned.Header.Get("Memento-Datetime") == "" ||
+			// Not for ever: the name may get another text, and the query may become private.
+			if pinned.Header.Get("Cache-Control") != "s-maxage=3600, stale-while-revalidate=86400" || pinned.Header.Get("X-Service-Release") != "1" || pinned.Header.Get("Memento-Datetime") == "" ||
 				pinned.Header.Get("Link") != `<http://`+s.Address+named+`.csv?limit=3>; rel="original"` {
 				t.Errorf("got %v, want the headers of release 1", pinned.Header)
 			}
-			if keyed := s.get(t, named+".csv?limit=3&as_of=1", s.as(bea)...); keyed.Header.Get("Cache-Control") != "private, max-age=31536000, immutable" {
-				t.Errorf("with a key: got %q, want a private response", keyed.Header.Get("Cache-Control"))
+			if keyed := s.get(t, named+".csv?limit=3&as_of=1", s.as(bea)...); keyed.Header.Get("Cdn-Cache-Control") != "private, no-store" {
+				t.Errorf("with a key: got %v, want no copy in shared caches", keyed.Header)
 			}
 			day := s.get(t, named+"?as_of=2026-11-10&limit=3").want(t, 200, "[")
 			if want := "http://" + s.Address + named + ".json?limit=3&as_of="; !strings.HasPrefix(day.Header.Get("Content-Location"), want) {
