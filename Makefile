@@ -92,7 +92,7 @@ fuzz: ## Fuzz each reader of feeds, requests and texts for FUZZTIME (default 1m)
 	done
 
 .PHONY: bench
-bench: build bin/bench ## Measure on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, prices, history)
+bench: build bin/bench ## Measure on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, prices, history)
 	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
 
 .PHONY: profile
