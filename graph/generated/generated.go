@@ -456,7 +456,7 @@ type ChangeEdge {
     category: String
     "Only comparisons with the tool with this slug."
     tool: String
-    "Only comparisons with the tool with this slug too: with ` + "`" + `tool` + "`" + `, those of both."
+    "Only comparisons that include the tool with this slug. Together with ` + "`" + `tool` + "`" + `: only comparisons of these two tools."
     otherTool: String
     "Only comparisons won by the tool with this slug."
     winner: String
@@ -476,7 +476,7 @@ type ChangeEdge {
     category: String
     "Only comparisons with the tool with this slug."
     tool: String
-    "Only comparisons with the tool with this slug too: with ` + "`" + `tool` + "`" + `, those of both."
+    "Only comparisons that include the tool with this slug. Together with ` + "`" + `tool` + "`" + `: only comparisons of these two tools."
     otherTool: String
     "Only comparisons won by the tool with this slug."
     winner: String
@@ -614,13 +614,13 @@ type ComparisonEdge {
 extend type Query {
   """
   Embeddings documents by page, sorted by slug, to fill a vector index and to keep
-  it in sync. Without ` + "`" + `sync` + "`" + `: all documents. With ` + "`" + `sync` + "`" + `: what changed since that
+  it in sync. Without ` + "`" + `sync` + "`" + `: all documents. With ` + "`" + `sync` + "`" + `: what changed since the
   token was issued. Requires an API key.
   """
   embeddingsSync(
     "Only documents of tools in the category with this slug. A token is valid only with the category it was issued for."
     category: String
-    "` + "`" + `nextSync` + "`" + ` of an earlier response: only what changed since."
+    "` + "`" + `nextSync` + "`" + ` of an earlier response: return only what changed since then."
     sync: String
     "The number of the page, from 1 to 1,000,000. Read all pages from one release: see ` + "`" + `@asOf` + "`" + `."
     page: Int! = 1
