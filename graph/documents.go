@@ -84,10 +84,10 @@ func (e *Executor) NewQuery(text string) (*Operation, error) {
 	return &Operation{Text: text, document: *doc, needsKey: found.needsKey, limited: true}, nil
 }
 
-// RequiresKey reports whether only callers with a key may execute it.
+// RequiresKey reports whether only callers with a key may execute the operation.
 func (o *Operation) RequiresKey() bool { return o.needsKey }
 
-// Weight returns the memory that it takes, in bytes.
+// Weight returns the memory that the operation takes, in bytes.
 func (o *Operation) Weight() int { return len(o.Text) + o.document.tokens*tokenWeight }
 
 // Definition returns the parsed operation.

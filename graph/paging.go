@@ -168,14 +168,16 @@ func (l *list[Item, Node]) page(ctx context.Context, number, limit int) ([]Node,
 	return nodes, meta, err
 }
 
-// Scan makes a number of executions that read the pages of a list, one after
-// another, filter and sort it only once. They may differ in page and limit only.
+// Scan is shared by executions that read the pages of a list one after another, so
+// that the list is filtered and sorted only once. They may differ only in page and
+// limit.
 type Scan struct {
 	index     *catalogIndex    // whose positions these are
 	positions map[string][]int // by the name of a root field in the response
 }
 
-// positions returns the positions of a list at the root, which find finds.
+// positions returns the positions of a list at the root. It calls find the first
+// time.
 func (r *reader) positions(ctx context.Context, find func() ([]int, error)) (found []int, err error) {
 	if r.scan == nil {
 		return find()

@@ -322,8 +322,8 @@ func comparePagesAndConnection(t *testing.T, e *graph.Executor) {
 	}
 }
 
-// A scan has the same pages, also after a new release, and allocates positions
-// for the first one only.
+// A scan returns the same pages, even after a new release, and allocates positions
+// only for the first one.
 func TestScanFiltersOnce(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, syntheticFeed(t, synth.Options{Tools: 1_500, Seed: 4}))

@@ -18,7 +18,7 @@ import (
 	"palmares/internal/core/store"
 )
 
-// maxSyncPage is less than the usual limit because documents are long.
+// maxSyncPage is lower than the limit of other lists because documents are long.
 const maxSyncPage = 100
 
 // EmbeddingsSync lists the documents of the embeddings set, or what changed in it
@@ -57,7 +57,7 @@ type documentChange struct {
 	reason model.EmbeddingsDeletionReason // empty if it is to be stored
 }
 
-// documentChanges returns what a client has to do, by slug.
+// documentChanges returns the documents to store and to delete, sorted by slug.
 func (r *reader) documentChanges(ctx context.Context, req syncRequest) ([]documentChange, error) {
 	if known, ok := r.syncs[req]; ok {
 		return known, nil
@@ -111,7 +111,7 @@ func (r *reader) formerDocuments(ctx context.Context, release int) (map[string]*
 	if err != nil {
 		return nil, err
 	}
-	// In the same transaction: without its deletions, a set would be wrong for ever.
+	// In the same transaction: without its deletions, a client's set would stay wrong.
 	if release < newest.HistoryFrom {
 		return nil, problem.New(problem.Gone, "sync is from release %d, which can no longer be read; releases from %d can. %s", release, newest.HistoryFrom, startOver)
 	}
@@ -178,9 +178,9 @@ func (r *reader) fillDocumentChanges(ctx context.Context, changes []documentChan
 	return filled, nil
 }
 
-// syncToken says what a client has: the documents of a category, or all, in a
-// release. The time of the release tells it apart from one of another database
-// with the same number.
+// syncToken identifies what a client has: the documents of a category, or all, in
+// a release. The time distinguishes the release from one of another database with
+// the same number.
 type syncToken struct {
 	release     int
 	publishedAt int64 // in microseconds
@@ -197,7 +197,7 @@ func (t syncToken) String() string {
 
 const maxSyncToken = 2 * maxSlugText
 
-// parseSyncToken reports whether a text is a token.
+// parseSyncToken returns the token in a text, and reports whether it is valid.
 func parseSyncToken(text string) (t syncToken, ok bool) {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(text) > maxSyncToken || len(data) < 6 {

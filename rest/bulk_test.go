@@ -153,7 +153,7 @@ func TestBulkHeaders(t *testing.T) {
 			got := get(handler, target)
 			header := got.Header()
 			if header.Get("Cache-Status") != "palmares; fwd=bypass" {
-				t.Errorf("%s: got Cache-Status %q, want that of a response which is not cached", target, header.Get("Cache-Status"))
+				t.Errorf("%s: got Cache-Status %q, want that of a response that is not cached", target, header.Get("Cache-Status"))
 			}
 			if shown := strings.Join([]string{header.Get("Content-Type"), header.Get("Content-Disposition"), header.Get("X-Total-Count"), header.Get("Cache-Control")}, " "); got.Code != 200 || shown != want {
 				t.Errorf("%s: got %d %s, want %s", target, got.Code, shown, want)
@@ -172,7 +172,8 @@ func TestBulkHeaders(t *testing.T) {
 			if head := serve(handler, request(http.MethodHead, target)); head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("ETag") != tag {
 				t.Errorf("HEAD %s: got %d and %d bytes, want the headers alone", target, head.Code, head.Body.Len())
 			}
-			// With a spent quota, only a matching tag is answered, and nothing is read.
+			// When the quota is used up, only a matching tag gets a response, and nothing is
+			// read.
 			r := request(http.MethodGet, target, "If-None-Match", tag)
 			if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 304 {
 				t.Errorf("%s from the cache: got %d, want 304", target, got.Code)

@@ -209,7 +209,7 @@ func (e *endpoint) describeResponses(body object) object {
 	}
 	if e.bulk {
 		contents.add("text/csv", object{{"schema", object{{"type", "string"},
-			{"description", "With `format=csv`: a header row and a row for each item. The columns are " + quoted(e.columns) + ". `null` is an empty cell. A text that a spreadsheet would run as a formula has an apostrophe before it."}}}})
+			{"description", "With `format=csv`: a header row and a row for each item. The columns are " + quoted(e.columns) + ". `null` is an empty cell. Text that a spreadsheet would run as a formula has an apostrophe before it."}}}})
 		contents.add("application/x-ndjson", object{{"schema", object{{"type", "string"},
 			{"description", "With `format=ndjson`: a line for each item, which has the same fields as in `data`."}}}})
 	}

@@ -63,7 +63,7 @@ var routes = []route{
 		parameters: []parameter{after, types, changeCategory, changedSlug, since, pageSize}},
 	{path: "/api/embeddings", query: "embeddings_sync", id: "listEmbeddings",
 		summary:    "Reviews as text chunks, to fill a vector index and keep it in sync",
-		details:    "All embeddings documents, sorted by slug; with `sync`, only what changed since: documents to store in place of their former version, and `{\"slug\", \"deleted\": true, \"reason\"}` for those to delete. `next_sync` is on the last page; store it, and pass it as `sync` next time. Follow `Link: rel=\"next\"` from page to page: it reads the same release even if a new one is published meanwhile.",
+		details:    "All embeddings documents, sorted by slug; with `sync`, only what changed since: documents to store in place of their former versions, and `{\"slug\", \"deleted\": true, \"reason\"}` for those to delete. `next_sync` is on the last page; store it, and pass it as `sync` next time. Follow `Link: rel=\"next\"` from page to page: the links read the same release, even if a new one is published in the meantime.",
 		parameters: []parameter{paging[0], syncPageSize, documentCategory, syncToken}, requiresKey: true, pinned: true},
 	{path: "/api/embeddings/{slug}", query: "embeddings", id: "getEmbeddings",
 		summary:    "One tool's review as text chunks for retrieval",
@@ -96,7 +96,7 @@ var (
 	changedSlug      = parameter{name: "slug", description: "Returns only events about the tool or comparison with this slug."}
 	syncPageSize     = parameter{name: "limit", description: "Number of documents per page.", min: 1, max: 100}
 	documentCategory = parameter{name: "category", description: "Slug of a category. Returns only documents of its tools; an unknown category returns an empty list."}
-	syncToken        = parameter{name: "sync", description: "`next_sync` of an earlier response with the same `category`. Returns only what changed since. 410 if its release can no longer be read: then read the whole set again.", pattern: `^[A-Za-z0-9_-]{24,600}$`}
+	syncToken        = parameter{name: "sync", description: "`next_sync` of an earlier response with the same `category`. Returns only what changed since then. If its release can no longer be read, the response is 410: read the whole set again.", pattern: `^[A-Za-z0-9_-]{24,600}$`}
 	since            = parameter{name: "since", description: "Returns only events published on or after this day (UTC)."}
 )
 
@@ -271,7 +271,7 @@ func (e *endpoint) arguments(values map[string]any) map[string]any {
 	}
 	for _, p := range e.parameters {
 		if _, given := values[p.name]; !given && p.Default != nil && p.defaultWith(values) == nil && !e.operation.Definition().VariableDefinitions.ForName(p.name).Type.NonNull {
-			variables[p.name] = nil // or the operation's own default would apply
+			variables[p.name] = nil // otherwise the operation's own default would apply
 		}
 		if list, given := values[p.name].([]string); given {
 			items := make([]any, len(list))

@@ -19,11 +19,11 @@ import (
 )
 
 type queriesCommand struct {
-	Save   queriesSaveCommand   `cmd:"" help:"Save a GraphQL query, or change the one of that name, and print its addresses."`
+	Save   queriesSaveCommand   `cmd:"" help:"Save a GraphQL query, or replace the one with that name, and print its addresses."`
 	List   queriesListCommand   `cmd:"" help:"List the saved queries of an account."`
 	Show   queriesShowCommand   `cmd:"" help:"Show a saved query with its text."`
-	Delete queriesDeleteCommand `cmd:"" help:"Delete a saved query. Its permanent addresses remain."`
-	Token  queriesTokenCommand  `cmd:"" help:"Give a saved query a new token, for clients that cannot send a key, and print the address with it."`
+	Delete queriesDeleteCommand `cmd:"" help:"Delete a saved query. Its permanent addresses keep working."`
+	Token  queriesTokenCommand  `cmd:"" help:"Create or replace the token of a saved query, for clients that cannot send a key, and print the address with it."`
 	Check  queriesCheckCommand  `cmd:"" help:"List the saved queries that this version of the program would refuse. Run it before an upgrade."`
 }
 
@@ -53,9 +53,9 @@ func newQueries(ctx context.Context, s *settings, db *store.Store, mailer *mail.
 type queriesSaveCommand struct {
 	emailArgument
 	Name        string `arg:"" help:"Name of the query: lower-case letters, digits and hyphens."`
-	File        string `arg:"" help:"Path of the query; - for standard input."`
+	File        string `arg:"" help:"Path of a file with the query; - for standard input."`
 	Private     bool   `help:"Require a key of the account, or a token."`
-	Handle      string `help:"Handle of the account in its addresses, if it has none yet. It cannot be changed." placeholder:"HANDLE"`
+	Handle      string `help:"Handle of the account, if it has none yet: part of the addresses, and cannot be changed later." placeholder:"HANDLE"`
 	Description string `help:"Description of the query." placeholder:"TEXT"`
 }
 
@@ -108,7 +108,7 @@ func stateOf(q *saved.Query) string {
 	case q.Suspended:
 		return "suspended"
 	case q.BrokenReason != "":
-		return "not valid"
+		return "no longer valid"
 	}
 	return "active"
 }
@@ -146,7 +146,7 @@ func (c *queriesDeleteCommand) Run(ctx context.Context, owner *ent.Account, quer
 	if err := queries.Delete(ctx, owner, c.Name); err != nil {
 		return err
 	}
-	fmt.Fprintf(term.out, "%s is deleted. Its permanent addresses remain.\n", c.Name)
+	fmt.Fprintf(term.out, "Deleted %s. Its permanent addresses keep working.\n", c.Name)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (c *queriesTokenCommand) Run(ctx context.Context, owner *ent.Account, queri
 		if err := queries.RevokeToken(ctx, owner, c.Name); err != nil {
 			return err
 		}
-		fmt.Fprintln(term.out, "The token is revoked.")
+		fmt.Fprintln(term.out, "The token was revoked.")
 		return nil
 	}
 	token, err := queries.SetToken(ctx, owner, c.Name)

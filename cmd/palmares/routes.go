@@ -161,7 +161,7 @@ func limitsText(l graph.Limits) string {
 		l.Body, l.Tokens, l.Depth, l.Fields, l.Aliases, l.Cost, l.Response, l.Time)
 }
 
-// runPublic executes a query as anyone may send it.
+// runPublic executes a query for a caller without a key.
 func (p *program) runPublic(ctx context.Context, query string) ([]byte, error) {
 	result := p.executor.Execute(auth.WithCaller(ctx, auth.Caller{}), graph.Request{Query: query})
 	if problem := result.Problem(); problem != nil {
@@ -170,7 +170,7 @@ func (p *program) runPublic(ctx context.Context, query string) ([]byte, error) {
 	return result.Data, nil
 }
 
-// price returns the cost of a query, also of one that needs a key.
+// price returns the cost of a query, including queries that require a key.
 func (p *program) price(ctx context.Context, query string, variables map[string]any) (cost, limit int, err error) {
 	return p.executor.Price(auth.WithCaller(ctx, auth.Caller{Plan: auth.Pro}), graph.Request{Query: query, Variables: variables})
 }

@@ -14,7 +14,7 @@ import (
 type webhooksCommand struct {
 	List    webhooksListCommand    `cmd:"" help:"List endpoints."`
 	Add     webhooksAddCommand     `cmd:"" help:"Add an endpoint and print its secret, which is shown only once."`
-	Batches webhooksBatchesCommand `cmd:"" help:"Choose whether an endpoint gets several events in one request."`
+	Batches webhooksBatchesCommand `cmd:"" help:"Turn batches on or off: up to 100 events in one request."`
 	Test    webhooksTestCommand    `cmd:"" help:"Send a test event to an endpoint and print its response, at most 10 times a minute per account."`
 	Replay  webhooksReplayCommand  `cmd:"" help:"Send one event again, or all events since a time."`
 	Disable webhooksDisableCommand `cmd:"" help:"Stop sending events to an endpoint."`

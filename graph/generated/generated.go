@@ -354,7 +354,7 @@ type Category implements Node {
     until: Date
     "Only events of the release with this number."
     release: Int
-    "Only events of releases after the one with this number, from 0 to 999,999,999."
+    "Only events of releases after this number, from 0 to 999,999,999."
     afterRelease: Int
     "Only updates that changed any of these fields; see ` + "`" + `Change.fields` + "`" + `. At most 20."
     fields: [String!]
@@ -456,7 +456,7 @@ type ChangeEdge {
     category: String
     "Only comparisons with the tool with this slug."
     tool: String
-    "Only comparisons with the tool with this slug too: with ` + "`" + `tool` + "`" + `, those of both."
+    "Only comparisons that include the tool with this slug. Together with ` + "`" + `tool` + "`" + `: only comparisons of these two tools."
     otherTool: String
     "Only comparisons won by the tool with this slug."
     winner: String
@@ -476,7 +476,7 @@ type ChangeEdge {
     category: String
     "Only comparisons with the tool with this slug."
     tool: String
-    "Only comparisons with the tool with this slug too: with ` + "`" + `tool` + "`" + `, those of both."
+    "Only comparisons that include the tool with this slug. Together with ` + "`" + `tool` + "`" + `: only comparisons of these two tools."
     otherTool: String
     "Only comparisons won by the tool with this slug."
     winner: String
@@ -614,13 +614,13 @@ type ComparisonEdge {
 extend type Query {
   """
   Embeddings documents by page, sorted by slug, to fill a vector index and to keep
-  it in sync. Without ` + "`" + `sync` + "`" + `: all documents. With ` + "`" + `sync` + "`" + `: what changed since that
+  it in sync. Without ` + "`" + `sync` + "`" + `: all documents. With ` + "`" + `sync` + "`" + `: what changed since the
   token was issued. Requires an API key.
   """
   embeddingsSync(
-    "Only documents of tools in the category with this slug. A token is only valid with the category it was issued for."
+    "Only documents of tools in the category with this slug. A token is valid only with the category it was issued for."
     category: String
-    "` + "`" + `nextSync` + "`" + ` of an earlier response: only what changed since."
+    "` + "`" + `nextSync` + "`" + ` of an earlier response: return only what changed since then."
     sync: String
     "The number of the page, from 1 to 1,000,000. Read all pages from one release: see ` + "`" + `@asOf` + "`" + `."
     page: Int! = 1
@@ -635,7 +635,7 @@ type EmbeddingsSyncPage {
   items: [EmbeddingsChange!]!
   "The position of the page."
   meta: PageInfoByNumber!
-  "The token to pass as ` + "`" + `sync` + "`" + ` next time; null except on the last page and after it. It does not expire while its release can be read."
+  "The token to pass as ` + "`" + `sync` + "`" + ` next time; null before the last page. It is valid for as long as its release can be read."
   nextSync: String
 }
 
@@ -648,11 +648,11 @@ type EmbeddingsDeletion {
   slug: String!
   "Always true."
   deleted: Boolean!
-  "Why there is no document any more."
+  "Why the document no longer exists."
   reason: EmbeddingsDeletionReason!
 }
 
-"The reasons why a document must be deleted."
+"The reason why a document must be deleted."
 enum EmbeddingsDeletionReason {
   "The tool was retired."
   retired

@@ -240,7 +240,7 @@ type EmbeddingsDeletion struct {
 	Slug string `json:"slug"`
 	// Always true.
 	Deleted bool `json:"deleted"`
-	// Why there is no document any more.
+	// Why the document no longer exists.
 	Reason EmbeddingsDeletionReason `json:"reason"`
 }
 
@@ -272,7 +272,7 @@ type EmbeddingsSyncPage struct {
 	Items []EmbeddingsChange `json:"items"`
 	// The position of the page.
 	Meta *PageInfoByNumber `json:"meta"`
-	// The token to pass as `sync` next time; null except on the last page and after it. It does not expire while its release can be read.
+	// The token to pass as `sync` next time; null before the last page. It is valid for as long as its release can be read.
 	NextSync *string `json:"nextSync,omitempty"`
 }
 
@@ -1179,7 +1179,7 @@ func (e ComparisonGroupSort) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The reasons why a document must be deleted.
+// The reason why a document must be deleted.
 type EmbeddingsDeletionReason string
 
 const (

@@ -11,8 +11,8 @@ import (
 	"palmares/internal/transport/saved"
 )
 
-// maxQueryForm is the maximum size of a form with a query, in bytes: encoding may
-// make one three times as long.
+// maxQueryForm is the maximum size of a form with a query, in bytes: form encoding
+// can triple the length of a query.
 const maxQueryForm = 3*saved.MaxDocument + MaxForm
 
 type queriesPage struct {
@@ -36,7 +36,7 @@ func handleOf(v *visit) string {
 	return *v.account.Handle
 }
 
-// queryForm is the data of the form for a new query, and for a new text of one.
+// queryForm is the data of the form that creates or edits a query.
 type queryForm struct {
 	Name, Text, Description string
 	Private                 bool

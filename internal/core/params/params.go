@@ -26,7 +26,7 @@ type Param struct {
 	Values   []string       // the values of an enum; nil for other types
 	Min, Max int            // the range of an Int; Max is also the maximum length of a text
 	Default  any            // used if the parameter is absent; nil for none
-	Required bool           // the operation cannot be executed without it; Read does not check it
+	Required bool           // the operation cannot be executed without it; Read does not check this
 	Pattern  *regexp.Regexp // of a text; nil for any
 	Form     string         // what the pattern means, for errors
 	List     bool           // it takes several of Values, repeated or separated by commas

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Writer writes JSON objects as the rows of a CSV file, as RFC 4180 describes.
-// It does not use encoding/csv, which changes line breaks within texts.
+// Writer writes JSON objects as the rows of a CSV file (RFC 4180). It does not use
+// encoding/csv, which changes line breaks within texts.
 type Writer struct {
 	to           io.Writer
 	columns      []string
@@ -105,7 +105,7 @@ func (c *Writer) readObject() error {
 	return err
 }
 
-// appendCell appends a value as it stands in the table.
+// appendCell appends a value as a cell.
 func (c *Writer) appendCell(cell []byte, value jsontext.Value) []byte {
 	switch value.Kind() {
 	case 'n': // null
@@ -124,7 +124,7 @@ func (c *Writer) appendCell(cell []byte, value jsontext.Value) []byte {
 }
 
 // appendText appends a text. A spreadsheet would execute one that starts like a
-// formula, so an apostrophe is put before it. An empty text is quoted, because a
+// formula, so it gets an apostrophe before it. An empty text is quoted, because a
 // cell without quotes is null.
 func (c *Writer) appendText(cell, text []byte) []byte {
 	if len(text) > 0 && strings.IndexByte("=+-@\t\r", text[0]) >= 0 {

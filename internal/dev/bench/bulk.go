@@ -43,8 +43,8 @@ func bulk(t testing.TB) {
 	table.Print(os.Stdout)
 }
 
-// download reads a response, and returns when its first and last byte arrived,
-// and how much the memory of the server grew meanwhile, at most.
+// download reads a response, and returns when its first and last byte arrived, and
+// by how much at most the memory of the server grew meanwhile.
 func download(t testing.TB, server *blackbox.Server, key, path string) (first, whole time.Duration, grown int64) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.Address+path, nil)
 	testkit.Check(t, err)

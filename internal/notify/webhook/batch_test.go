@@ -230,8 +230,8 @@ func (r *receiver) rejectSlug(t *testing.T, slug string) {
 	})
 }
 
-// catalog.published waits until an earlier event was delivered, and delays no
-// later events but those of its kind.
+// catalog.published waits until every earlier event was delivered or given up, and
+// delays only later events of its kind.
 func TestReleaseWaits(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"delivered", "exhausted", "replayed"} {
@@ -300,8 +300,8 @@ func TestReplayedReleaseWaits(t *testing.T) {
 	})
 }
 
-// If a server dies while it sends a batch, another one sends the same batch,
-// although more was published.
+// If a server dies while it sends a batch, another one sends the same batch, even
+// if more was published.
 func TestBatchTakeover(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
@@ -531,7 +531,7 @@ func (s *fixture) randomFailures(seed uint64, batches bool) {
 func checkArrivals(arrivals []arrival, published []*journal.Event) error {
 	bodies := map[string][]byte{}
 	accepted, attempts := map[string]bool{}, map[string]int{}
-	settled := func(id string) bool { return accepted[id] || attempts[id] > len(retries) }
+	finished := func(id string) bool { return accepted[id] || attempts[id] > len(retries) }
 	var order []string
 	for _, a := range arrivals {
 		if body, known := bodies[a.id]; known && !bytes.Equal(body, a.body) {
@@ -548,7 +548,7 @@ func checkArrivals(arrivals []arrival, published []*journal.Event) error {
 						break
 					}
 					together := slices.ContainsFunc(a.events, func(other sentEvent) bool { return other.ID == earlier.ID() })
-					if !together && !settled(earlier.ID()) {
+					if !together && !finished(earlier.ID()) {
 						return fmt.Errorf("got the release %s while %s was pending", event.ID, earlier.ID())
 					}
 				}
@@ -563,7 +563,7 @@ func checkArrivals(arrivals []arrival, published []*journal.Event) error {
 	}
 	var want []string
 	for _, event := range published {
-		if !settled(event.ID()) {
+		if !finished(event.ID()) {
 			return fmt.Errorf("%s: got %d failed attempts, want a delivery", event.ID(), attempts[event.ID()])
 		}
 		if event.Type != journal.EventCatalogPublished {

@@ -30,7 +30,7 @@ const (
 	// one event at a time, until one is delivered.
 	probeAfter = 20
 	// maxPending is how many responses of an endpoint may be pending at once,
-	// unless it wants batches.
+	// unless it receives batches.
 	maxPending = 8
 )
 
@@ -47,7 +47,7 @@ type round struct {
 	position int // the endpoint's new position if all tasks get an outcome
 }
 
-// task is a request to send: an event, or a batch if the endpoint wants batches.
+// task is a request to send: an event, or a batch if the endpoint receives batches.
 type task struct {
 	message
 	attempts int       // made before
@@ -58,8 +58,8 @@ type task struct {
 	held     bool // not sent, because an earlier event is pending
 }
 
-// settled reports that a task will not be sent again.
-func (t *task) settled() bool {
+// finished reports whether a task will not be sent again.
+func (t *task) finished() bool {
 	return t.done && (t.outcome.delivered() || t.attempts+1 > len(retries))
 }
 
@@ -267,29 +267,29 @@ func (r *round) readRetry(ctx context.Context, rows []*ent.Delivery) (*task, err
 	return t, nil
 }
 
-// mustWait reports whether a task has the event of a release while an earlier
-// event is pending. That event tells receivers that they have the whole release.
+// mustWait reports whether a task has catalog.published while an earlier event is
+// pending. Receivers rely on catalog.published to know that a release is complete.
 func (r *round) mustWait(ctx context.Context, t *task) (bool, error) {
 	if !t.release {
 		return false, nil
 	}
 	r.sending.Wait()
-	settled := map[int]bool{}
+	finished := map[int]bool{}
 	for _, earlier := range r.tasks {
 		if earlier.events[0] > t.last() {
 			continue
 		}
-		if !earlier.settled() {
+		if !earlier.finished() {
 			return true, nil
 		}
 		for _, number := range earlier.events {
-			settled[number] = true
+			finished[number] = true
 		}
 	}
 	var pending []int
 	err := r.Store.Current().Delivery.Query().Where(delivery.EndpointID(r.endpoint.ID), delivery.EventLT(t.last())).
 		Select(delivery.FieldEvent).Scan(ctx, &pending)
-	return slices.ContainsFunc(pending, func(number int) bool { return !settled[number] && !slices.Contains(t.events, number) }), err
+	return slices.ContainsFunc(pending, func(number int) bool { return !finished[number] && !slices.Contains(t.events, number) }), err
 }
 
 // send starts to send a task, unless it is held, and reports whether the round

@@ -230,7 +230,7 @@ func (w *Webhooks) Replay(ctx context.Context, e *ent.Endpoint, id string) error
 // eventsOf returns the numbers of the events with an ID: that of an event, or of
 // a batch that was sent to an endpoint.
 func (w *Webhooks) eventsOf(ctx context.Context, e *ent.Endpoint, id string) ([]int, error) {
-	missing := problem.New(problem.NotFound, "There is no event %.60s.", id)
+	missing := problem.New(problem.NotFound, "There is no event or batch %.60s.", id)
 	if first, isBatch := journal.ParseBatchID(id); isBatch {
 		sent, err := w.Store.Current().Attempt.Query().Where(attempt.EndpointID(e.ID), attempt.Event(first), attempt.EventsNotNil()).All(ctx)
 		for _, a := range sent {
@@ -242,7 +242,7 @@ func (w *Webhooks) eventsOf(ctx context.Context, e *ent.Endpoint, id string) ([]
 	}
 	number, ok := journal.ParseID(id)
 	if !ok {
-		return nil, problem.New(problem.BadInput, "%.60q is not an event ID. Event IDs look like evt_42.", id)
+		return nil, problem.New(problem.BadInput, "%.60q is not an event ID. IDs look like evt_42 or, for batches, batch_42_0123456789abcdef.", id)
 	}
 	exists, err := w.Store.Current().JournalEntry.Query().Where(journalentry.ID(number), journalentry.EventNotNil()).Exist(ctx)
 	if err == nil && !exists {

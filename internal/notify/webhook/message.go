@@ -16,11 +16,11 @@ const (
 	maxBody = 20_000
 	// maxBatchBody limits the body of a batch.
 	maxBatchBody = 256 << 10
-	// batchEnvelope is more than a batch has in addition to its events.
+	// batchEnvelope is more than the size of a batch without its events.
 	batchEnvelope = 200
 )
 
-// item is an event as it is sent.
+// item is an event as receivers get it.
 type item struct {
 	number  int // in the journal
 	kind    string

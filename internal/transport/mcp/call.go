@@ -27,8 +27,8 @@ type result struct {
 	text       string
 }
 
-// maxResult is the size from which a result says how to make it smaller: many
-// clients truncate or refuse longer ones.
+// maxResult is the size in bytes above which a result says how to make it smaller:
+// many clients truncate or refuse larger ones.
 const maxResult = 20_000
 
 // call runs the operation of a tool, or returns a cached result.
@@ -91,7 +91,7 @@ func (s *Server) newResult(structured json.RawMessage, lower string, pages []str
 		if lower == "" {
 			how = "select fewer items and fields with graphql_query"
 		}
-		words = fmt.Sprintf("This result has %d kB, which some clients cut: %s for a smaller one.\n\n%s", size/1000, how, words)
+		words = fmt.Sprintf("This result has %d kB, which some clients truncate. To make it smaller, %s.\n\n%s", size/1000, how, words)
 	}
 	return &result{structured, words + "\n" + release + s.cfg.Credit + "\n" + strings.Join(pages, "\n")}
 }

@@ -20,17 +20,17 @@ import (
 	"palmares/internal/core/text"
 )
 
-// addGraphQL adds the tools for questions that no other tool answers.
+// addGraphQL adds the tools for everything that the other tools do not cover.
 func (s *Server) addGraphQL() {
-	word := func(description string) map[string]any {
+	textSchema := func(description string) map[string]any {
 		return map[string]any{"type": "string", "description": description}
 	}
 	s.addTool("graphql_schema", "Search the GraphQL schema", "Types and queries of the GraphQL schema that match words, as SDL. Call it before graphql_query.",
-		map[string]any{"type": "object", "required": []string{"search"}, "properties": map[string]any{"search": word("Such as price, or Tool.")}},
+		map[string]any{"type": "object", "required": []string{"search"}, "properties": map[string]any{"search": textSchema("Words, such as price or Tool.")}},
 		map[string]any{"type": "object", "properties": map[string]any{"sdl": map[string]any{"type": "string"}}}, s.searchSchema)
-	s.addTool("graphql_query", "Run a GraphQL query", "Read the catalog with a GraphQL query, for what no other tool returns: aggregates, series, history. Use @asOf(release:) or @asOf(date:) for the past.",
+	s.addTool("graphql_query", "Run a GraphQL query", "Read the catalog with a GraphQL query, for what no other tool returns: aggregates, series, history. Use @asOf(release:) or @asOf(date:) to read an earlier release.",
 		map[string]any{"type": "object", "required": []string{"query"}, "properties": map[string]any{
-			"query": word("One query operation."), "variables": map[string]any{"type": "object"},
+			"query": textSchema("One query operation."), "variables": map[string]any{"type": "object"},
 		}}, nil, s.query)
 }
 

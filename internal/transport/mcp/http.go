@@ -25,7 +25,7 @@ import (
 )
 
 // newHandler returns the library's handler: without sessions, so that any server
-// can answer any request, and without streams.
+// can handle any request, and without streams.
 func (s *Server) newHandler() http.Handler {
 	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.server }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: s.cfg.MaxBody,
@@ -35,9 +35,8 @@ func (s *Server) newHandler() http.Handler {
 	})
 }
 
-// ServeHTTP answers one request. A call that was answered before is answered
-// again without the library, whose decoding and encoding cost more than
-// everything else.
+// ServeHTTP handles one request. A repeated call gets its cached reply without the
+// library, whose decoding and encoding cost more than everything else.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, request: r, server: s}
 	if !s.origins.allow(r.Header["Origin"]) {
@@ -93,7 +92,7 @@ func batchLength(body []byte) (n int) {
 	return n
 }
 
-// message is a JSON-RPC message, as far as a repeated call needs it.
+// message is the part of a JSON-RPC message that identifies a repeated call.
 type message struct {
 	id         jsontext.Value
 	start, end int // of the id in the body
@@ -173,14 +172,14 @@ func (p *reply) write(w http.ResponseWriter, id []byte) {
 	body := make([]byte, 0, len(replyStart)+len(id)+len(p.rest))
 	body = append(append(append(body, replyStart...), id...), p.rest...)
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
-	_, _ = w.Write(body) // a client that has left needs no reply
+	_, _ = w.Write(body) // fails only if the client has disconnected
 }
 
 // Values of headers. They are shared by all responses: never modify them.
 var jsonType, notCached = []string{"application/json"}, []string{"no-cache, no-transform"}
 
 // exchange is one HTTP request and its response. It counts the calls in the
-// request, and turns the library's plain errors into those of JSON-RPC.
+// request, and converts the library's plain-text errors to JSON-RPC.
 type exchange struct {
 	http.ResponseWriter
 	request *http.Request
@@ -202,7 +201,7 @@ func exchangeFrom(ctx context.Context) *exchange {
 	return x
 }
 
-// take counts a call before it is known who answers it.
+// take counts a call before ServeHTTP decides whether the library handles it.
 func (x *exchange) take() error {
 	x.outcome = x.count()
 	x.taken = true
@@ -267,7 +266,7 @@ func (x *exchange) finish() {
 	_, _ = x.ResponseWriter.Write(x.body.Bytes())
 }
 
-// fail sends an error of the protocol for a request that no call answers.
+// fail sends a JSON-RPC error for a request that reached no method.
 func (x *exchange) fail(status int, code int64, words string) {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": words}})
 	if err != nil {
@@ -298,8 +297,8 @@ func newOrigins(addresses ...string) (o origins) {
 	return o
 }
 
-// allow reports whether a request with these Origin headers may be answered.
-// Programs other than browsers send none.
+// allow reports whether requests with these Origin headers are allowed. Programs
+// other than browsers send none.
 func (o origins) allow(headers []string) bool {
 	for _, origin := range headers {
 		u, err := url.Parse(origin)

@@ -159,7 +159,7 @@ func TestEveryTool(t *testing.T) {
 				t.Errorf("%s: got %+v, want a title, a description, readOnlyHint true and openWorldHint false", tool.Name, tool)
 			}
 			if len(examples[tool.Name]) == 0 {
-				t.Errorf("%s: got no example", tool.Name)
+				t.Errorf("%s: got no example, want one", tool.Name)
 			}
 			if (tool.OutputSchema == nil) != (tool.Name == "graphql_query") {
 				t.Errorf("%s: got the output schema %v", tool.Name, tool.OutputSchema)
@@ -180,8 +180,8 @@ func TestEveryTool(t *testing.T) {
 	})
 }
 
-// validate checks JSON against a schema. Models may write values that are not
-// quite right, which schemas do not allow.
+// validate checks JSON against a schema. If it is lenient, a mismatch is allowed:
+// models write values that schemas do not allow, and tools accept them.
 func validate(t *testing.T, name string, schema any, text string, lenient bool) {
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
@@ -304,7 +304,7 @@ func contains(whole, part any) bool {
 
 func TestReviewsNeedAKey(t *testing.T) {
 	c := onSQLite(t)
-	for range 2 { // also from the cache
+	for range 2 { // the second time from the cache
 		if got := c.tool(t, "get_tool", `{"slug":"plume"}`); strings.Contains(string(got.StructuredContent), `"review"`) {
 			t.Error("without a key: got the review, want none")
 		}
@@ -368,7 +368,7 @@ func TestQuota(t *testing.T) {
 		t.Errorf("got %d counted calls and %s, want 3 and results", got, batch.Body)
 	}
 	if batch.Header().Get("X-RateLimit-Tier") != "free" {
-		t.Error("got no quota headers")
+		t.Error("got no quota headers, want some")
 	}
 	for range 2 {
 		w := c.post(fmt.Sprintf(call, 4))
@@ -552,7 +552,7 @@ func FuzzHandler(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":"a","method":"resources/read","params":{"uri":"palmares://tools/plume","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, "2026-07-28")
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}`, "2025-06-18")
 	f.Fuzz(func(t *testing.T, body, revision string) {
-		for range 2 { // also as a repeated call
+		for range 2 { // the second time as a repeated call
 			w := c.post(body, "Mcp-Protocol-Version", revision)
 			isJSON := w.Body.Len() == 0 || json.Valid(w.Body.Bytes()) || w.Header().Get("Content-Type") == "text/event-stream"
 			if w.Code >= 500 || !isJSON {

@@ -47,7 +47,7 @@ type Config struct {
 // Guide is a guide as Markdown.
 type Guide struct{ Name, Title, Summary, Markdown string }
 
-// Server answers the messages of clients.
+// Server handles the messages of clients.
 type Server struct {
 	cfg        Config
 	server     *sdk.Server
@@ -109,10 +109,10 @@ func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) 
 }
 
 func (s *Server) addTool(name, title, description string, input, output map[string]any, run func(context.Context, json.RawMessage) (*result, error)) {
-	outside := false
+	openWorld := false
 	t := &sdk.Tool{
 		Name: name, Title: title, Description: description, InputSchema: input,
-		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &outside},
+		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &openWorld},
 	}
 	if output != nil { // a nil map would not be a nil value
 		t.OutputSchema = output
@@ -142,7 +142,7 @@ func (s *Server) guard(next sdk.MethodHandler) sdk.MethodHandler {
 			if err != nil {
 				return nil, &jsonrpc.Error{Code: codeQuota, Message: problem.Of(err).Message}
 			}
-		case "subscriptions/listen": // nothing that it could announce ever changes
+		case "subscriptions/listen": // the lists that it could announce never change
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "This server has no subscriptions."}
 		}
 		return next(ctx, method, request)
@@ -209,7 +209,7 @@ func (s *Server) addPrompts() {
 		{"choose_tool", "Choose a tool for …", "Find and compare the tools for a task.", "task", "What the tool is for, such as “transcribe meetings in French”.",
 			"Help me choose a tool for this task: %s\n\nCall list_categories and search_tools to find candidates, then get_tool or compare_tools for the best two or three. " +
 				"Recommend one with its score, price in euros and the reason, name an alternative, and end with the credit line."},
-		{"what_changed", "What changed since …", "Summarize the changes of the catalog.", "since", "A day (YYYY-MM-DD) or the number of a release.",
+		{"what_changed", "What changed since …", "Summarize what changed in the catalog.", "since", "A day (YYYY-MM-DD) or a release number.",
 			"What changed in the catalog since %s?\n\nCall whats_new with since (a day) or since_release (a number), price_changes and retired_tools. " +
 				"Summarize new tools, price changes and retirements, most important first, and end with the credit line."},
 	} {

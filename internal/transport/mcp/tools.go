@@ -38,7 +38,7 @@ type row struct {
 	withKey     string              // the operation for callers who may read reviews
 	page        string              // paths of pages about the same, with arguments in braces
 	lower       string              // the argument that makes a result smaller
-	slugs       map[string][]string // arguments that are slugs of tools, and the fields that are null if there is none
+	slugs       map[string][]string // arguments that are slugs of tools, and the fields that are null if no tool has the slug
 }
 
 //go:embed queries/*.graphql
@@ -144,7 +144,7 @@ func newArgument(variable *ast.VariableDefinition, set ast.SelectionSet) (argume
 	case a.Kind == "Date":
 		value["format"] = "date"
 	case a.Kind != "String":
-		return a, fmt.Errorf("the variable $%s has the type %s, which no argument has", a.Name, a.Kind)
+		return a, fmt.Errorf("the variable $%s has the type %s, which arguments cannot have", a.Name, a.Kind)
 	}
 	if a.schema = value; a.List {
 		a.schema = map[string]any{"type": "array", "items": value}
@@ -153,7 +153,7 @@ func newArgument(variable *ast.VariableDefinition, set ast.SelectionSet) (argume
 		a.schema["default"] = a.Default
 	}
 	if variable.Description != "" || a.Min == math.MinInt32 && a.Values == nil {
-		a.schema["description"] = description // bounds and values say enough
+		a.schema["description"] = description // otherwise, bounds or values are enough
 	}
 	return a, nil
 }
@@ -233,7 +233,7 @@ func fieldSchema(t *ast.Type, set ast.SelectionSet) map[string]any {
 	return schema
 }
 
-// read turns the arguments of a call into the operation's variables.
+// read converts the arguments of a call to the operation's variables.
 func (t *tool) read(arguments json.RawMessage) (variables map[string]any, asOf graph.AsOf, err error) {
 	given, err := object(arguments)
 	if err != nil {

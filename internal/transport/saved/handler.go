@@ -33,7 +33,7 @@ const (
 )
 
 // errNotFound is the same for addresses that do not exist and those that the
-// caller may not read.
+// caller may not read, so that it does not reveal which private queries exist.
 var errNotFound = problem.New(problem.NotFound, "There is no saved query at this address. A private one requires an API key of its account, or its token.")
 
 const mediaJSON, mediaCSV, mediaNDJSON = "application/json", "text/csv", "application/x-ndjson"
@@ -57,11 +57,11 @@ type state struct {
 	public, suspended bool
 }
 
-// find returns what is served at an address. Of a text that several accounts
-// saved, a caller gets a public version or that of their own account.
-func (s *Queries) find(ctx context.Context, address string, accountID int) (*looked[*record], error) {
+// find returns what is served at an address. If several accounts saved the same
+// text, the caller gets a public version or that of their own account.
+func (s *Queries) find(ctx context.Context, address string, accountID int) (*cachedValue[*record], error) {
 	if found, ok := s.builtIn[address]; ok {
-		builtIn := &looked[*record]{value: found}
+		builtIn := &cachedValue[*record]{value: found}
 		return builtIn, nil
 	}
 	rest := strings.TrimPrefix(address, Path)
@@ -102,7 +102,7 @@ func notFound(err error) error {
 	return err
 }
 
-// load returns the last record if its state is the same, or one with its text.
+// load returns the last record if its state has not changed, or a new one.
 func (s *Queries) load(ctx context.Context, last *record, current state) (*record, int, error) {
 	if last != nil && last.state == current {
 		return last, 0, nil
@@ -127,7 +127,7 @@ func (r *record) check(caller auth.Caller, invalidToken bool) error {
 	case !isOwner && (!r.public || r.suspended):
 		return errNotFound
 	case r.suspended:
-		return problem.New(problem.Forbidden, "This saved query is suspended: the account has more than its plan includes, and only the oldest remain active.")
+		return problem.New(problem.Forbidden, "This saved query is suspended: the account has more than its plan includes, and only the oldest remain active. Delete others or upgrade.")
 	case invalidToken:
 		return problem.New(problem.Unauthenticated, "The token is not valid for this address, or was revoked. The query is public: it can be read without one.")
 	case r.broken != nil:
@@ -213,7 +213,7 @@ func IsDocument(path string) bool {
 
 // request is a parsed request. It is shared between callers: nothing changes it.
 type request struct {
-	from      *looked[*record]
+	from      *cachedValue[*record]
 	variables map[string]any
 	others    map[string]any
 	asOf      graph.AsOf
@@ -335,7 +335,7 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 }
 
 // parse reads the parameters of a request.
-func (s *Queries) parse(r *http.Request, from *looked[*record], format, negotiated string, keyed bool) *request {
+func (s *Queries) parse(r *http.Request, from *cachedValue[*record], format, negotiated string, keyed bool) *request {
 	rec := from.value
 	req := &request{from: from, vary: varyWith(format == "")}
 	if rec.query == nil {
@@ -361,7 +361,7 @@ func (s *Queries) parse(r *http.Request, from *looked[*record], format, negotiat
 	switch {
 	case req.err != nil:
 	case dialect != "" && format != formatCSV:
-		req.err = problem.New(problem.BadInput, "dialect requires CSV.")
+		req.err = problem.New(problem.BadInput, "dialect requires CSV (the extension .csv or format=csv).")
 	case format == formatCSV:
 		req.err = rec.query.checkTable()
 	}
@@ -448,7 +448,7 @@ type View struct {
 	Parameters                             []params.Param
 	Values                                 map[string]any // of parameters that are given
 	Columns                                []string
-	Nested                                 string // a field because of which there is no table, or ""
+	Nested                                 string // a field that CSV cannot contain, or ""
 	Body                                   json.RawMessage
 	Result                                 *graph.Result // nil if a parameter is invalid
 	Err                                    error         // what is wrong with the parameters
@@ -481,8 +481,8 @@ func (s *Queries) View(r *http.Request) (*View, error) {
 	return view, err
 }
 
-// serveDocument serves the OpenAPI document of a handle: its public queries, or
-// all of them with a key of its account.
+// serveDocument serves the OpenAPI document of a handle: its public queries, and
+// with a key of its account the private ones too.
 func (s *Queries) serveDocument(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

@@ -21,27 +21,27 @@ const (
 
 // lookups reads values from the database when they are needed, and caches them.
 type lookups[V comparable] struct {
-	table   *cache.Table[*looked[V]]
+	table   *cache.Table[*cachedValue[V]]
 	changes *atomic.Int64 // made by this server
 	pending singleflight.Group
 }
 
-// looked is a value as it was in the database at its last lookup.
-type looked[V comparable] struct {
+// cachedValue is a value as it was in the database at its last lookup.
+type cachedValue[V comparable] struct {
 	value   V
 	checked atomic.Int64 // when, in nanoseconds
 	changes atomic.Int64 // those that had been made by then
 }
 
-func (l *lookups[V]) isFresh(found *looked[V]) bool {
+func (l *lookups[V]) isFresh(found *cachedValue[V]) bool {
 	age := time.Now().UnixNano() - found.checked.Load()
 	return age >= 0 && age < int64(freshFor) && found.changes.Load() == l.changes.Load()
 }
 
-// get returns a value that is fresh. Read gets the last known value, and returns
-// it if nothing has changed; its errors are problems if there is no such value.
-// While the database fails, the last known value remains valid.
-func (l *lookups[V]) get(ctx context.Context, key cache.Key, read func(ctx context.Context, last V) (V, int, error)) (*looked[V], error) {
+// get returns a fresh value. read gets the last known value, and returns it if
+// nothing has changed; if there is no such value, its error is a problem. While the
+// database is down, the last known value remains valid.
+func (l *lookups[V]) get(ctx context.Context, key cache.Key, read func(ctx context.Context, last V) (V, int, error)) (*cachedValue[V], error) {
 	last, known := l.table.Get(cache.Timeless, key)
 	switch {
 	case known && l.isFresh(last):
@@ -49,7 +49,7 @@ func (l *lookups[V]) get(ctx context.Context, key cache.Key, read func(ctx conte
 	case !known && cache.CachedOnly(ctx):
 		return nil, errNotFound
 	case !known:
-		last = &looked[V]{}
+		last = &cachedValue[V]{}
 	}
 	lookup := l.pending.DoChan(key.Operation+"\n"+key.Variables, func() (_ any, err error) {
 		defer func() { // singleflight would end the program
@@ -67,7 +67,7 @@ func (l *lookups[V]) get(ctx context.Context, key cache.Key, read func(ctx conte
 		}
 		found := last
 		if !known || value != last.value {
-			found = &looked[V]{value: value}
+			found = &cachedValue[V]{value: value}
 		}
 		found.checked.Store(now.UnixNano())
 		found.changes.Store(changes)
@@ -80,7 +80,7 @@ func (l *lookups[V]) get(ctx context.Context, key cache.Key, read func(ctx conte
 	select {
 	case result := <-lookup:
 		if result.Err == nil {
-			return result.Val.(*looked[V]), nil
+			return result.Val.(*cachedValue[V]), nil
 		}
 		err = result.Err
 	case <-time.After(lookupTimeout): // a frozen database ignores deadlines

@@ -187,7 +187,7 @@ func TestRandomQueries(t *testing.T) {
 			if nested := g.nested || path == nil && strings.ContainsAny(fmt.Sprintf("%T", firstList(data)), "["); nested {
 				plain++
 				if table.Code != 400 || !strings.Contains(table.Body.String(), "is nested data") {
-					t.Errorf("%s: got %d %.200s, want that it is no table", text, table.Code, table.Body)
+					t.Errorf("%s: got %d %.200s, want an error that it cannot be a table", text, table.Code, table.Body)
 				}
 				continue
 			}

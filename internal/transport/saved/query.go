@@ -51,7 +51,7 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// query is a valid text with what is derived from it.
+// query is a validated text and what is derived from it.
 type query struct {
 	operation  *graph.Operation
 	parameters []params.Param
@@ -60,10 +60,10 @@ type query struct {
 	// edges, the last one is node.
 	body    []*ast.Field
 	columns []string // of the items, for CSV
-	nested  string   // the field that a table cannot have, or ""
+	nested  string   // a field that a table cannot contain, or ""
 }
 
-// newQuery validates a text.
+// newQuery validates a text and derives the rest from it.
 func newQuery(e *graph.Executor, text string) (*query, error) {
 	if len(text) > MaxDocument {
 		return nil, problem.New(problem.BadInput, "The document has more than %d bytes.", MaxDocument)
@@ -240,8 +240,8 @@ func (q *query) canonical(variables map[string]any) string {
 	return strings.Join(pairs, "&")
 }
 
-// bodyOf cuts the response body out of a result. A field that a condition leaves
-// out is null.
+// bodyOf returns the part of a result that is the response body. It is null if a
+// condition excludes the field.
 func (q *query) bodyOf(data []byte) ([]byte, error) {
 	for i, f := range q.body {
 		if i == 2 { // the nodes of edges
@@ -336,7 +336,7 @@ func (q *query) describe() rest.Query {
 	for _, p := range common[1:] { // rest adds as_of
 		description := "The format, if the address has no extension."
 		if p.Name == dialectName {
-			description = "With CSV: `excel-fr` is for spreadsheets in French, with semicolons, decimal commas and a byte order mark."
+			description = "Only with CSV. `excel-fr` is for spreadsheets in French: semicolons, decimal commas and a byte order mark."
 		}
 		described.Parameters = append(described.Parameters, rest.Parameter{Param: p, Description: description})
 	}

@@ -44,14 +44,14 @@ type Config struct {
 	Mail     *mail.Mailer
 	Log      *slog.Logger
 	BuiltIn  []BuiltIn
-	// Page serves addresses to browsers; they get JSON if it is nil.
+	// Page serves browsers; they get JSON if it is nil.
 	Page http.Handler
 }
 
 // BuiltIn is a public query of the service itself.
 type BuiltIn struct{ Name, Description, Text string }
 
-// Handle is that of the service's own queries.
+// Handle is the handle of the service's own queries.
 const Handle = "palmares"
 
 // Queries manages and serves saved queries.
@@ -68,8 +68,8 @@ type Queries struct {
 // built-in query.
 func New(cfg Config) (*Queries, error) {
 	s := &Queries{Config: cfg, builtIn: map[string]*record{}, requests: cache.NewTable[*request](cfg.Cache, "saved requests")}
-	s.records.table, s.records.changes = cache.NewTable[*looked[*record]](cfg.Cache, "saved queries"), &s.changes
-	s.tokens.table, s.tokens.changes = cache.NewTable[*looked[tokenOwner]](cfg.Cache, "query tokens"), &s.changes
+	s.records.table, s.records.changes = cache.NewTable[*cachedValue[*record]](cfg.Cache, "saved queries"), &s.changes
+	s.tokens.table, s.tokens.changes = cache.NewTable[*cachedValue[tokenOwner]](cfg.Cache, "query tokens"), &s.changes
 	for _, b := range cfg.BuiltIn {
 		q, err := newQuery(cfg.Executor, b.Text)
 		if err != nil {
@@ -124,7 +124,8 @@ func checkHandle(handle string) error {
 const (
 	// MaxDescription is the maximum length of a description, in characters.
 	MaxDescription = 500
-	// maxVersionsPerDay limits what an account can store, because versions remain.
+	// maxVersionsPerDay limits what an account can store, because versions are not
+	// deleted with their saved queries.
 	maxVersionsPerDay = 100
 )
 
@@ -136,7 +137,7 @@ func checkDescription(text string) error {
 	return nil
 }
 
-// NewQuery is a query to save. The handle is needed once per account.
+// NewQuery is a query to save. The handle is required the first time.
 type NewQuery struct {
 	Name, Handle, Text, Description string
 	Public                          bool
@@ -149,8 +150,8 @@ type Query struct {
 	Named, Permanent string // both addresses
 }
 
-// Save validates a query, executes it once and stores it. A query of the same
-// name moves to the new text.
+// Save validates a query, executes it once and stores it. An existing query of the
+// same name gets the new text.
 func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Query, error) {
 	n.Description = strings.TrimSpace(strings.ReplaceAll(n.Description, "\r\n", "\n"))
 	if err := cmp.Or(checkName(n.Name), checkDescription(n.Description)); err != nil {
@@ -193,7 +194,7 @@ func (s *Queries) try(ctx context.Context, text string, plan auth.Plan, with fun
 	}
 	samples := q.samples()
 	p := with(auth.WithCaller(ctx, auth.Caller{Plan: plan}), graph.Request{Operation: q.operation, Variables: samples})
-	if p == nil || len(samples) > 0 && p.Code == problem.BadInput { // the values may not be valid
+	if p == nil || len(samples) > 0 && p.Code == problem.BadInput { // the sample values may be invalid
 		return nil
 	}
 	return p
@@ -338,8 +339,8 @@ func (s *Queries) Delete(ctx context.Context, owner *ent.Account, name string) e
 	return err
 }
 
-// SetToken gives a saved query a new token in place of a former one, and returns
-// it. It is shown once, because only its hash is stored.
+// SetToken gives a saved query a new token, which replaces any former one, and
+// returns it. Only its hash is stored, so it cannot be shown again.
 func (s *Queries) SetToken(ctx context.Context, owner *ent.Account, name string) (string, error) {
 	token := tokenPrefix + rand.Text()
 	hash := tokenHash(token)
@@ -406,11 +407,11 @@ func (s *Queries) each(ctx context.Context, use func(row *ent.SavedQuery, text s
 	}
 }
 
-// noticeRetry is when an email is sent again after a failure.
+// noticeRetry is the time between attempts to send emails.
 const noticeRetry = time.Minute
 
-// Run looks for queries that are no longer valid, as another version of the
-// program may have another schema, and sends emails to their owners.
+// Run finds queries that this version of the program no longer accepts, and sends
+// emails to their owners.
 func (s *Queries) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := s.each(ctx, func(row *ent.SavedQuery, text string) error {

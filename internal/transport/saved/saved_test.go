@@ -155,7 +155,7 @@ func TestSaveRefuses(t *testing.T) {
 			}
 		}
 		if _, err := q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "x", Handle: "ana", Text: names}); !strings.Contains(messageOf(err), `"ana" is taken`) {
-			t.Errorf("got %v, want that the handle is taken", err)
+			t.Errorf("got %v, want an error that the handle is taken", err)
 		}
 		// A required variable without a default is tried with a value of its type.
 		for _, text := range []string{
@@ -180,7 +180,8 @@ func aliased(field string, n int) string {
 	return strings.Join(all, " ")
 }
 
-// However many are saved at once, an account has no more than its plan includes.
+// Even with concurrent calls, an account has no more saved queries than its plan
+// includes.
 func TestLimitUnderConcurrency(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		for plan, limit := range map[auth.Plan]int{auth.Developer: 5, auth.Pro: 50} {
@@ -261,7 +262,7 @@ func TestSuspension(t *testing.T) {
 	})
 }
 
-// An account cannot fill the database with texts, which remain for ever.
+// An account cannot fill the database with texts, which are not deleted.
 func TestVersionsPerDay(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner := newAccount(t, s, auth.Developer)
@@ -352,13 +353,13 @@ func TestBrokenQueries(t *testing.T) {
 	})
 }
 
-// While the database fails, known addresses still work.
-func TestLookupsOutliveTheDatabase(t *testing.T) {
+// While the database is down, known addresses still work.
+func TestLookupsSurviveDatabaseFailures(t *testing.T) {
 	var changes atomic.Int64
-	l := lookups[*record]{table: cache.NewTable[*looked[*record]](cache.New(1<<20, nil, slog.New(slog.DiscardHandler)), "x"), changes: &changes}
+	l := lookups[*record]{table: cache.NewTable[*cachedValue[*record]](cache.New(1<<20, nil, slog.New(slog.DiscardHandler)), "x"), changes: &changes}
 	reads := 0
 	var fault error
-	get := func(name string) (*looked[*record], error) {
+	get := func(name string) (*cachedValue[*record], error) {
 		return l.get(t.Context(), cache.Key{Operation: name}, func(_ context.Context, last *record) (*record, int, error) {
 			reads++
 			if last != nil {
@@ -385,7 +386,7 @@ func TestLookupsOutliveTheDatabase(t *testing.T) {
 		t.Errorf("got %v, %v after %d reads, want no other read at once", again, err, reads)
 	}
 	if _, err := get("b"); problem.Of(err).Code != problem.Unavailable {
-		t.Errorf("got %v, want that it is unavailable", err)
+		t.Errorf("got %v, want an error that it is unavailable", err)
 	}
 	fault = errNotFound
 	changes.Add(1)
@@ -393,7 +394,7 @@ func TestLookupsOutliveTheDatabase(t *testing.T) {
 		t.Errorf("got %v, want not found", err)
 	}
 	if _, err := l.get(cache.WithCachedOnly(t.Context()), cache.Key{Operation: "c"}, nil); err != errNotFound {
-		t.Errorf("got %v, want that nothing is read for callers without a quota", err)
+		t.Errorf("got %v, want not found, and nothing read for callers over their quota", err)
 	}
 }
 

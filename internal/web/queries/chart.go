@@ -24,7 +24,7 @@ type chart struct {
 type bar struct {
 	Label, Value    string
 	X, Y, W, Middle float64
-	Series          int // colour, by the second key
+	Series          int // color, by the second key
 }
 
 type line struct {
@@ -58,7 +58,7 @@ const (
 	legendLine  = 20.0
 
 	maxBars   = 40
-	maxSeries = 8 // colours
+	maxSeries = 8 // colors
 	gridLines = 4
 )
 
@@ -66,7 +66,7 @@ var period = regexp.MustCompile(`^[0-9]{4}(-([0-9]{2}(-[0-9]{2}(T.*)?)?|Q[1-4]|W
 
 // newChart returns the chart of a table, or nil if none suits it. It shows the
 // last number, because queries select what they are about last: by a key that
-// tells the rows apart, over time, or by two columns.
+// identifies the rows, over time, or by two columns.
 func newChart(t *table) *chart {
 	var values, keys, days []int
 	for i := range t.Columns {
@@ -85,20 +85,20 @@ func newChart(t *table) *chart {
 	number, others := values[len(values)-1], values[:len(values)-1]
 	keys = t.withoutIdentifiers(keys)
 	for _, by := range singles(keys) {
-		if t.tellsApart(by) {
+		if t.identifies(by) {
 			return t.bars(number, by)
 		}
 	}
 	for _, date := range days {
 		others := slices.DeleteFunc(slices.Clone(keys), func(key int) bool { return t.sameAs(key, date) })
 		for _, by := range append([][]int{nil}, singles(others)...) {
-			if t.tellsApart(append([]int{date}, by...)) {
+			if t.identifies(append([]int{date}, by...)) {
 				return t.lines(number, date, by)
 			}
 		}
 	}
 	for _, by := range slices.Concat(pairs(keys, keys), pairs(keys, others)) {
-		if t.tellsApart(by) {
+		if t.identifies(by) {
 			return t.bars(number, by)
 		}
 	}
@@ -128,8 +128,8 @@ func (t *table) withoutIdentifiers(keys []int) []int {
 	return readable
 }
 
-// tellsApart reports whether no two rows have the same values in some columns.
-func (t *table) tellsApart(columns []int) bool { return t.distinct(columns) == len(t.Rows) }
+// identifies reports whether no two rows have the same values in some columns.
+func (t *table) identifies(columns []int) bool { return t.distinct(columns) == len(t.Rows) }
 
 // sameAs reports whether a column has another value exactly where the other has.
 func (t *table) sameAs(a, b int) bool {
@@ -276,7 +276,7 @@ func (t *table) lines(number, date int, keys []int) *chart {
 		}
 		at := indexOf(&series, name)
 		if at >= maxSeries {
-			continue // more than can be told apart
+			continue // more lines than colors
 		}
 		if byLine[at] == nil {
 			byLine[at] = map[string]cell{}

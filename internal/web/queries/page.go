@@ -26,7 +26,7 @@ const GalleryPath = "/q"
 //go:embed assets templates
 var files embed.FS
 
-// Assets are the style of these pages.
+// Assets has the style sheet of these pages.
 var Assets = page.MustAssets(files, "assets")
 
 var head = page.Head{Styles: []string{Assets.Path("queries.css")}}

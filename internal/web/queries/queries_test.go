@@ -61,7 +61,7 @@ func TestChart(t *testing.T) {
 		`[{"k":"a","at":"2026-Q1","n":1},{"k":"b","at":"2026-Q1","n":2},{"k":"a","at":"2026-Q2","n":2}]`: "n over time by k: 2 lines of 2 points",
 		`[{"k":"a","n":1}]`:                 "none", // one bar says nothing
 		`[{"k":"a"},{"k":"b"}]`:             "none",
-		`[{"k":"a","n":1},{"k":"a","n":2}]`: "none", // nothing tells the rows apart
+		`[{"k":"a","n":1},{"k":"a","n":2}]`: "none", // nothing identifies the rows
 		`[]`:                                "none", `42`: "none", `[{"n":5,"k":"a"},{"n":5,"k":"b"}]`: "n by k: 2 bars",
 	} {
 		got := "none"
@@ -72,13 +72,13 @@ func TestChart(t *testing.T) {
 			}
 			for _, b := range c.Bars {
 				if b.X < 0 || b.W <= 0 || b.X+b.W > c.Width || b.Y+18 > c.Height {
-					t.Errorf("%s: got bar %+v outside of the chart", body, b)
+					t.Errorf("%s: got bar %+v outside the chart, want it inside", body, b)
 				}
 			}
 			for _, l := range c.Lines {
 				for _, p := range l.Points {
 					if p.X < c.Left || p.X > c.Width || p.Y < 0 || p.Y > c.Base+0.1 {
-						t.Errorf("%s: got point %+v outside of the chart", body, p)
+						t.Errorf("%s: got point %+v outside the chart, want it inside", body, p)
 					}
 				}
 			}

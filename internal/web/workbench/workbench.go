@@ -148,8 +148,8 @@ func (w *Workbench) handle(serve func(http.ResponseWriter, *http.Request) error)
 const appPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; worker-src 'self'; font-src 'self'; img-src 'self' data:; " +
 	"style-src 'self' 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Costs are free, so that the explorer can show them while someone types. These
-// limits bound how much of a processor they take.
+// Requests for costs are free, so that the explorer can show them while someone
+// types. These limits bound the CPU time that they take.
 const (
 	costsPerSecond = 20
 	maxCostBody    = 100_000
@@ -160,7 +160,7 @@ func (w *Workbench) showCost(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Cache-Control", "no-store")
 	rw.Header().Set("Content-Type", "application/json")
 	if !w.costs.Allow() {
-		problem.Write(rw, problem.New(problem.TooMany, "Too many costs are being calculated. Try again in a second."))
+		problem.Write(rw, problem.New(problem.TooMany, "Too many requests for the cost of queries. Try again in a second."))
 		return
 	}
 	var request struct {
@@ -173,16 +173,16 @@ func (w *Workbench) showCost(rw http.ResponseWriter, r *http.Request) {
 		problem.Write(rw, problem.New(problem.BadInput, "The body must be JSON with a query and variables, of at most %d bytes.", maxCostBody))
 		return
 	}
-	var answer struct {
+	var response struct {
 		Cost  int    `json:"cost"`
 		Limit int    `json:"limit"`
 		Error string `json:"error,omitempty"` // why it cannot be run
 	}
 	var err error
-	if answer.Cost, answer.Limit, err = w.Price(r.Context(), request.Query, request.Variables); err != nil {
-		answer.Error = problem.Of(err).Message
+	if response.Cost, response.Limit, err = w.Price(r.Context(), request.Query, request.Variables); err != nil {
+		response.Error = problem.Of(err).Message
 	}
-	_ = json.NewEncoder(rw).Encode(answer) // fails only if the client has disconnected
+	_ = json.NewEncoder(rw).Encode(response) // fails only if the client has disconnected
 }
 
 // showApp sends a page with GraphiQL or Scalar.

@@ -253,8 +253,8 @@ type mcpServer struct {
 	Args      []string          `json:"args"`
 }
 
-// findServer returns the only server in the settings of a client, at whatever
-// place the client wants it.
+// findServer returns the only server in the settings of a client, wherever in the
+// file it is.
 func findServer(settings any) (server mcpServer) {
 	switch value := settings.(type) {
 	case []any:

@@ -1,5 +1,5 @@
-// Package mcp_test connects MCP clients and tools that others maintain to a
-// server, over HTTP and over standard input and output.
+// Package mcp_test connects third-party MCP clients and test tools to a server,
+// over HTTP and over standard input and output.
 package mcp_test
 
 import (
@@ -108,7 +108,7 @@ func TestMCP(t *testing.T) {
 		t.Parallel()
 		out := node(t, "testdata/tokens.mjs", filepath.Join(testkit.Root(t), "internal/transport/mcp/testdata/tools.json"))
 		if tokens, err := strconv.Atoi(strings.TrimSpace(out)); err != nil || tokens < 1_000 || tokens >= 3_000 {
-			t.Errorf("tools/list has %s tokens, want less than 3000", out)
+			t.Errorf("tools/list: got %s tokens, want fewer than 3000", out)
 		}
 	})
 	t.Run("invalid key", func(t *testing.T) {

@@ -172,7 +172,7 @@ func TestSavedQueries(t *testing.T) {
 				"?search=" + strings.Repeat("x", 201): `must have at most 200 characters`,
 				"?as_of=yesterday":                    `as_of must be the number of a release`,
 				"?format=xml":                         `format must be one of json, csv, ndjson`,
-				"?dialect=excel-fr":                   `dialect requires CSV`,
+				"?dialect=excel-fr":                   `dialect requires CSV (the extension .csv or format=csv)`,
 				"?limit=%zz":                          `invalid escape`,
 				"?search=%00":                         `NUL character`,
 				"?search=%ff":                         `invalid UTF-8`,
@@ -384,7 +384,7 @@ func TestTokenQuota(t *testing.T) {
 	})
 }
 
-// A downgrade suspends the newest queries, and tells only their owner.
+// A downgrade suspends the newest queries; only their owner learns why.
 func TestSuspendedQueries(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
@@ -419,7 +419,8 @@ func TestSuspendedQueries(t *testing.T) {
 	})
 }
 
-// After an upgrade, a query that is no longer valid is gone, with the reason.
+// After an upgrade, a query that is no longer valid responds with 410 and the
+// reason.
 func TestBrokenQueries(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
@@ -452,7 +453,7 @@ func TestBrokenQueries(t *testing.T) {
 			if restart == 0 {
 				wait.Until(t, "an email in the log", func() bool { return strings.Contains(s.Log.String(), "Your saved query old is no longer valid") })
 			}
-			if got := s.command(t, "queries", "show", ana, "old").Out; !strings.Contains(got, "not valid") || !strings.Contains(got, "reason     Line 1: ") {
+			if got := s.command(t, "queries", "show", ana, "old").Out; !strings.Contains(got, "no longer valid") || !strings.Contains(got, "reason     Line 1: ") {
 				t.Errorf("got %s, want the reason", got)
 			}
 			if restart == 1 && strings.Contains(s.Log.String(), "no longer valid") {

@@ -38,7 +38,7 @@ func TestQueryBecomesEndpoint(t *testing.T) {
 	runQuery(p)
 	p.WaitForText(inResponse, `"score"`)
 	p.Follow("#save button")
-	p.WaitForText("h1", "Save a query as endpoint")
+	p.WaitForText("h1", "Save a query as an endpoint")
 	var text string
 	if p.Eval("document.getElementById('query').value", &text); text != query {
 		t.Errorf("got query %q, want what the explorer had, %q", text, query)
@@ -90,7 +90,7 @@ func TestQueryBecomesEndpoint(t *testing.T) {
 		t.Errorf("private query: got %d without a key, want 404", got.StatusCode)
 	}
 	if got := s.Call(t, http.MethodGet, strings.TrimPrefix(first, base), ""); got.StatusCode != 200 || !strings.Contains(blackbox.ReadAll(t, got.Body), "Bosco") {
-		t.Errorf("first text: got %d, want it for ever", got.StatusCode)
+		t.Errorf("first text: got %d, want 200 at its permanent address", got.StatusCode)
 	}
 	p.Follow("form[action$='/token'] button")
 	address := p.Text("#token")
