@@ -455,7 +455,7 @@ func (s *Queries) notifyOwners(ctx context.Context) (failed int, err error) {
 		if n == 0 || row.Edges.Account == nil {
 			continue
 		}
-		err = s.Mail.Send(ctx, mail.QueryBroken(row.Edges.Account.Email, s.Service.ServiceName, row.Name, row.BrokenReason, s.Service.PublicURL+"/account"))
+		err = s.Mail.Send(ctx, mail.QueryBroken(row.Edges.Account.Email, s.Service.ServiceName, row.Name, row.BrokenReason, s.Service.PublicURL+"/account/queries"))
 		if err == nil {
 			continue
 		}

@@ -160,6 +160,7 @@ func (w *Workbench) showCost(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Cache-Control", "no-store")
 	rw.Header().Set("Content-Type", "application/json")
 	if !w.costs.Allow() {
+		rw.Header().Set("Retry-After", "1")
 		problem.Write(rw, problem.New(problem.TooMany, "Too many requests for the cost of queries. Try again in a second."))
 		return
 	}
