@@ -476,6 +476,7 @@ func (s *fixture) randomFailures(seed uint64, batches bool) {
 			w.WriteHeader(503)
 		case dice == 1:
 			interrupt()
+			w.WriteHeader(500) // the response may arrive before the sender notices
 		default:
 			w.WriteHeader(500)
 		}
