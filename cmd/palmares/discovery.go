@@ -9,7 +9,10 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
+	"palmares/internal/transport/mcp"
+	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
+	"palmares/internal/web/queries"
 	"palmares/internal/web/status"
 	"palmares/internal/web/workbench"
 	"palmares/rest"
@@ -39,6 +42,8 @@ func apis() []api {
 	return []api{
 		{"/api/v1", []target{{rest.DocumentPath, "application/json"}, {rest.YAMLPath, "application/yaml"}}, workbench.ReferencePath},
 		{"/graphql", []target{{workbench.SchemaPath, "text/plain"}}, workbench.ExplorerPath},
+		{saved.Path + saved.Handle, []target{{saved.Path + saved.Handle + "/openapi.json", "application/json"}}, queries.GalleryPath},
+		{mcp.Path, []target{{"/guides/agents.md", "text/markdown"}}, "/guides/agents"},
 		events,
 	}
 }

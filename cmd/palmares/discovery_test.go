@@ -29,13 +29,13 @@ func TestAPICatalog(t *testing.T) {
 			Status      []link
 		}
 	}
-	if err := json.NewDecoder(got.Body).Decode(&catalog); err != nil || len(catalog.Linkset) != 4 {
-		t.Fatalf("got %+v and %v, want the catalog and three interfaces", catalog, err)
+	if err := json.NewDecoder(got.Body).Decode(&catalog); err != nil || len(catalog.Linkset) != 6 {
+		t.Fatalf("got %+v and %v, want the catalog and five interfaces", catalog, err)
 	}
 	for i, context := range catalog.Linkset {
 		if i == 0 {
-			if context.Anchor != base+"/.well-known/api-catalog" || len(context.Item) != 3 {
-				t.Errorf("got %+v, want three items", context)
+			if context.Anchor != base+"/.well-known/api-catalog" || len(context.Item) != 5 {
+				t.Errorf("got %+v, want five items", context)
 			}
 			continue
 		}
