@@ -27,6 +27,7 @@ const (
 	freshFor      = time.Second
 	staleFor      = 1900 * time.Millisecond
 	lookupTimeout = 800 * time.Millisecond // after which cached keys remain valid
+	firstLookup   = 3                      // times as long for a key that is not cached
 	maxKeys       = 10_000
 	maxUnknown    = 10_000 // ids without a key, cached separately so that they evict no key
 	lastUsedEvery = time.Minute
@@ -137,7 +138,9 @@ func (k *Keyring) find(ctx context.Context, id string, background bool) (*cached
 		if checked, ok := k.unknown.Peek(id); ok && k.age(checked) < freshFor {
 			return &cachedKey{refusal: errUnknown}, nil
 		}
-		found, err := k.lookUp(ctx, id)
+		// Without a cached key, waiting is better than an error: on a busy machine, a
+		// server that has just started needs longer.
+		found, err := k.lookUp(ctx, id, firstLookup*k.timeout)
 		if err != nil {
 			k.log.ErrorContext(ctx, "key lookup failed", "cause", err, "request_id", problem.RequestID(ctx))
 			return nil, problem.New(problem.Unavailable, "API keys cannot be verified at the moment. Try again in a minute.")
@@ -179,7 +182,7 @@ func (k *Keyring) age(checked int64) time.Duration {
 
 func (k *Keyring) refresh(ctx context.Context, id string, cached *cachedKey) *cachedKey {
 	defer cached.refreshing.Store(false)
-	fresh, err := k.lookUp(ctx, id)
+	fresh, err := k.lookUp(ctx, id, k.timeout)
 	if err != nil {
 		cached.checked.Store(k.now().UnixNano()) // retry in a second, not with every request
 		return cached
@@ -193,10 +196,10 @@ func (k *Keyring) refresh(ctx context.Context, id string, cached *cachedKey) *ca
 
 // lookUp reads a key from the database, once for concurrent requests. It has a
 // timer of its own because an unresponsive database ignores deadlines.
-func (k *Keyring) lookUp(ctx context.Context, id string) (*cachedKey, error) {
+func (k *Keyring) lookUp(ctx context.Context, id string, timeout time.Duration) (*cachedKey, error) {
 	lookup := k.lookups.DoChan(id, func() (_ any, err error) {
 		// The first request may be canceled while others wait for the result.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.timeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
 		defer func() { // singleflight would end the program
 			if panicked := recover(); panicked != nil {
@@ -211,7 +214,7 @@ func (k *Keyring) lookUp(ctx context.Context, id string) (*cachedKey, error) {
 			return nil, result.Err
 		}
 		return result.Val.(*cachedKey), nil
-	case <-time.After(k.timeout):
+	case <-time.After(timeout):
 		return nil, context.DeadlineExceeded
 	}
 }
