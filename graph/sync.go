@@ -220,7 +220,7 @@ func (r *reader) checkToken(ctx context.Context, req syncRequest) (syncToken, er
 	token, ok := parseSyncToken(req.token)
 	switch {
 	case !ok:
-		return token, problem.New(problem.BadInput, "sync must be the next_sync of an earlier response, complete and unchanged (got %q). If you have none, read the whole set without sync.", params.Truncate(req.token))
+		return token, problem.New(problem.BadInput, "sync must be the token of an earlier response, complete and unchanged (got %q). If you have none, read the whole set without sync.", params.Truncate(req.token))
 	case token.category != req.category:
 		return token, problem.New(problem.BadInput, "sync was issued for %s (got %s). Send the same category as before, or read the whole set without sync.",
 			describeCategory(token.category), describeCategory(req.category))
@@ -230,7 +230,7 @@ func (r *reader) checkToken(ctx context.Context, req syncRequest) (syncToken, er
 	}
 	if token.release > r.release.ID {
 		if r.pinned {
-			return token, problem.New(problem.BadInput, "sync is from release %d, which is newer than release %d. Omit as_of.", token.release, r.release.ID)
+			return token, problem.New(problem.BadInput, "sync is from release %d, which is newer than release %d. Read the newest release instead.", token.release, r.release.ID)
 		}
 		if !store.InTransaction(ctx) { // another server may have published it a moment ago
 			return token, store.ErrNeedsTransaction

@@ -272,7 +272,7 @@ func TestSyncTokens(t *testing.T) {
 		check("sync="+strings.Repeat("A", 3000), 400, "sync")
 		check("sync="+elsewhere.token, 410, "release 1 of", "without sync")
 		check("sync="+future.token, 410, "release 3, which this catalog does not have", "without sync")
-		check("as_of=1&sync="+second, 400, "release 2", "Omit as_of")
+		check("as_of=1&sync="+second, 400, "release 2", "Read the newest release")
 		check("as_of=1&sync="+first, 200, `"data":[]`, first)
 		check("limit=101", 400, "limit", "100")
 		check("format=csv", 200) // this path has no such parameter

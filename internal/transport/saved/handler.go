@@ -255,14 +255,9 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 	if IsDocument(r.URL.Path) {
 		return s.serveDocument(w, r)
 	}
-	isPage := s.wantsPage(r)
-	if isPage && cache.CachedOnly(r.Context()) { // pages are not
-		return problem.New(problem.NotFound, "The response is not cached.")
-	}
 	req, err := s.prepare(r)
-	if err != nil && isPage {
-		s.Page.ServeHTTP(w, r)
-		return nil
+	if err != nil && s.wantsPage(r) {
+		return s.servePage(w, r)
 	}
 	if err != nil {
 		return err
@@ -271,9 +266,8 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", params.Truncate(r.Method))
 	}
-	if req.vary == varyWith(true) && isPage {
-		s.Page.ServeHTTP(w, r)
-		return nil
+	if req.vary == varyWith(true) && s.wantsPage(r) {
+		return s.servePage(w, r)
 	}
 	if req.err != nil {
 		return req.err
@@ -290,6 +284,16 @@ func (s *Queries) wantsPage(r *http.Request) bool {
 	_, format, _ := splitPath(r.URL.Path)
 	accept := r.Header["Accept"]
 	return s.Page != nil && format == "" && (negotiate.Named(accept, "text/html") > 0 || negotiate.Named(accept, "text/markdown") > 0)
+}
+
+// servePage serves a page, which executes its query: never for a caller without
+// a quota.
+func (s *Queries) servePage(w http.ResponseWriter, r *http.Request) error {
+	if cache.CachedOnly(r.Context()) {
+		return problem.New(problem.NotFound, "The response is not cached.")
+	}
+	s.Page.ServeHTTP(w, r)
+	return nil
 }
 
 // prepare returns the request to an address that the caller may read.
