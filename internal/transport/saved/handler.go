@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"html"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,16 +12,11 @@ import (
 	"strings"
 
 	"palmares/auth"
-	"palmares/ent"
-	"palmares/ent/account"
-	"palmares/ent/queryversion"
-	"palmares/ent/savedquery"
 	"palmares/graph"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
-	"palmares/rest"
 )
 
 const (
@@ -39,166 +33,6 @@ var errNotFound = problem.New(problem.NotFound, "There is no saved query at this
 const mediaJSON, mediaCSV, mediaNDJSON = "application/json", "text/csv", "application/x-ndjson"
 
 var contentTypes = map[string]string{formatJSON: mediaJSON, formatCSV: mediaCSV + "; charset=utf-8; header=present", formatNDJSON: mediaNDJSON}
-
-// record is what is served at an address. It never changes.
-type record struct {
-	state
-	text   string
-	query  *query
-	broken error // why there is no query
-}
-
-// state is what the database has about an address.
-type state struct {
-	address           string // without an extension
-	name, description string // empty for a hash
-	hash              string
-	account           int // 0 for a built-in query
-	public, suspended bool
-}
-
-// find returns what is served at an address. If several accounts saved the same
-// text, the caller gets a public version or that of their own account.
-func (s *Queries) find(ctx context.Context, address string, accountID int) (*cachedValue[*record], error) {
-	if found, ok := s.builtIn[address]; ok {
-		builtIn := &cachedValue[*record]{value: found}
-		return builtIn, nil
-	}
-	rest := strings.TrimPrefix(address, Path)
-	handle, name, named := strings.Cut(rest, "/")
-	switch {
-	case named && handlePattern.MatchString(handle) && namePattern.MatchString(name):
-		return s.records.get(ctx, cache.Key{Operation: address}, func(ctx context.Context, last *record) (*record, int, error) {
-			row, err := s.Store.Keys.SavedQuery.Query().Where(savedquery.Name(name), savedquery.HasAccountWith(account.Handle(handle))).
-				WithAccount(func(q *ent.AccountQuery) {
-					q.WithSavedQueries(func(q *ent.SavedQueryQuery) { q.Order(oldestFirst...) })
-				}).Only(ctx)
-			if err != nil || row.Edges.Account == nil {
-				return nil, 0, notFound(err)
-			}
-			return s.load(ctx, last, state{
-				address: address, name: name, description: row.Description, hash: row.Hash, account: row.AccountID, public: row.Public,
-				suspended: isSuspended(row.Edges.Account, row.Edges.Account.Edges.SavedQueries, row.ID),
-			})
-		})
-	case hashPattern.MatchString(rest):
-		key := cache.Key{Operation: address, Variables: strconv.Itoa(accountID)}
-		return s.records.get(ctx, key, func(ctx context.Context, last *record) (*record, int, error) {
-			row, err := s.Store.Keys.QueryVersion.Query().Where(queryversion.Hash(rest), queryversion.Or(queryversion.Public(true), queryversion.AccountID(accountID))).
-				Order(ent.Desc(queryversion.FieldPublic), queryversion.ByID()).First(ctx)
-			if err != nil {
-				return nil, 0, notFound(err)
-			}
-			return s.load(ctx, last, state{address: address, hash: row.Hash, account: row.AccountID, public: row.Public})
-		})
-	}
-	return nil, errNotFound
-}
-
-func notFound(err error) error {
-	if err == nil || ent.IsNotFound(err) {
-		return errNotFound
-	}
-	return err
-}
-
-// load returns the last record if its state has not changed, or a new one.
-func (s *Queries) load(ctx context.Context, last *record, current state) (*record, int, error) {
-	if last != nil && last.state == current {
-		return last, 0, nil
-	}
-	row, err := s.Store.Keys.QueryVersion.Query().Where(queryversion.Hash(current.hash), queryversion.AccountID(current.account)).Only(ctx)
-	if err != nil {
-		return nil, 0, notFound(err)
-	}
-	found := &record{state: current, text: row.Text}
-	found.query, found.broken = newQuery(s.Executor, row.Text)
-	weight := requestSize + 2*len(row.Text)
-	if found.query != nil {
-		weight += found.query.operation.Weight()
-	}
-	return found, weight, nil
-}
-
-// check returns why a caller may not read a record.
-func (r *record) check(caller auth.Caller, invalidToken bool) error {
-	isOwner := caller.Account != 0 && caller.Account == r.account
-	switch {
-	case !isOwner && (!r.public || r.suspended):
-		return errNotFound
-	case r.suspended:
-		return problem.New(problem.Forbidden, "This saved query is suspended: the account has more than its plan includes, and only the oldest remain active. Delete others or upgrade.")
-	case invalidToken:
-		return problem.New(problem.Unauthenticated, "The token is not valid for this address, or was revoked. The query is public: it can be read without one.")
-	case r.broken != nil:
-		return problem.New(problem.Gone, "This saved query is no longer valid, because the API has changed. Its owner has to save it again. %s", r.broken)
-	case r.query.operation.RequiresKey() && !caller.MayReadEmbeddings():
-		return problem.New(problem.Unauthenticated, "This query requires an API key, because it reads embeddings.")
-	}
-	return nil
-}
-
-// tokenOwner is the account of a token, and the addresses that it is for.
-type tokenOwner struct {
-	caller           auth.Caller
-	named, permanent string
-}
-
-// IdentifyToken is the middleware that makes the owner of a valid token the
-// caller of a request without a key.
-func (s *Queries) IdentifyToken(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if token := tokenOf(r); token != "" && auth.CallerFrom(r.Context()).Key == "" {
-			address, _, _ := splitPath(r.URL.Path)
-			found, err := s.findToken(r.Context(), token)
-			switch {
-			case err != nil && problem.Of(err).Code != problem.NotFound:
-				s.Log.ErrorContext(r.Context(), "token lookup failed", "cause", problem.Of(err).Cause, "request_id", problem.RequestID(r.Context()))
-				problem.Refuse(w, r, err)
-				return
-			case err == nil && (address == found.named || address == found.permanent):
-				w.Header()["Cdn-Cache-Control"] = []string{"private, no-store"} // the response is this caller's own
-				r = r.WithContext(auth.WithCaller(r.Context(), found.caller))
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// tokenOf returns the token of a request, or "".
-func tokenOf(r *http.Request) string {
-	for query := r.URL.RawQuery; query != ""; { // without parsing all of it
-		var pair string
-		pair, query, _ = strings.Cut(query, "&")
-		if token, found := strings.CutPrefix(pair, tokenName+"="); found {
-			return token // those that we issue need no escapes
-		}
-	}
-	return ""
-}
-
-// findToken returns the owner of a token.
-func (s *Queries) findToken(ctx context.Context, token string) (tokenOwner, error) {
-	if !tokenPattern.MatchString(token) { // needs no lookup
-		return tokenOwner{}, errNotFound
-	}
-	hash := tokenHash(token)
-	found, err := s.tokens.get(ctx, cache.Key{Operation: hash}, func(ctx context.Context, _ tokenOwner) (tokenOwner, int, error) {
-		row, err := s.Store.Keys.SavedQuery.Query().Where(savedquery.TokenHash(hash)).WithAccount().Only(ctx)
-		if err != nil || row.Edges.Account == nil || row.Edges.Account.Handle == nil {
-			return tokenOwner{}, 0, notFound(err)
-		}
-		owner := row.Edges.Account
-		return tokenOwner{
-			caller: auth.Caller{Plan: auth.Plan(owner.Plan), Account: owner.ID, Key: tokenName, Carried: owner.CarriedRequests, CarriedDay: owner.CarriedDay},
-			named:  namedAddress(*owner.Handle, row.Name), permanent: hashAddress(row.Hash),
-		}, requestSize, nil
-	})
-	if err != nil {
-		return tokenOwner{}, err
-	}
-	return found.value, nil
-}
 
 // splitPath returns the address and the format in a path; "" for no format.
 func splitPath(path string) (address, format string, ok bool) {
@@ -483,84 +317,4 @@ func (s *Queries) View(r *http.Request) (*View, error) {
 	view.Result = result
 	view.Body, err = rec.query.bodyOf(result.Data)
 	return view, err
-}
-
-// serveDocument serves the OpenAPI document of a handle: its public queries, and
-// with a key of its account the private ones too.
-func (s *Queries) serveDocument(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", params.Truncate(r.Method))
-	}
-	handle := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, Path), "/"+documentName+".json")
-	names, version, isOwner, err := s.listFor(r.Context(), handle)
-	if err != nil {
-		return err
-	}
-	caching := "no-cache"
-	if isOwner {
-		caching = "private, no-cache"
-	}
-	// It is free of quota, so it must not cost much.
-	response, err := s.Cache.Get(r.Context(), cache.Key{Operation: r.URL.Path, Variables: version, Keyed: isOwner}, func(ctx context.Context) (*cache.Entry, int, error) {
-		body, err := s.document(ctx, handle, names)
-		return cache.NewEntry(body, http.Header{
-			"Content-Type": {mediaJSON}, "Cache-Control": {caching}, "Vary": {varyWith(false)}, "X-Content-Type-Options": {"nosniff"},
-		}), s.Cache.Newest(), err
-	})
-	if err != nil {
-		return err
-	}
-	return response.Write(w, r)
-}
-
-// listFor returns the names of the queries of a handle that the caller may see,
-// and what their description depends on.
-func (s *Queries) listFor(ctx context.Context, handle string) (names []string, version string, isOwner bool, err error) {
-	if handle == Handle {
-		for _, b := range s.BuiltIn {
-			names = append(names, b.Name)
-		}
-		return names, "", false, nil
-	}
-	if !handlePattern.MatchString(handle) {
-		return nil, "", false, errNotFound
-	}
-	owner, err := s.Store.Keys.Account.Query().Where(account.Handle(handle)).
-		WithSavedQueries(func(q *ent.SavedQueryQuery) { q.Order(oldestFirst...) }).Only(ctx)
-	if err != nil {
-		return nil, "", false, notFound(err)
-	}
-	isOwner = auth.CallerFrom(ctx).Account == owner.ID
-	for _, row := range owner.Edges.SavedQueries {
-		if (row.Public || isOwner) && !isSuspended(owner, owner.Edges.SavedQueries, row.ID) {
-			names = append(names, row.Name)
-			version += fmt.Sprintf("%s %s %q\n", row.Name, row.Hash, row.Description)
-		}
-	}
-	return names, version, isOwner, nil
-}
-
-// document describes queries of a handle. Descriptions are escaped, because
-// documentation is rendered as Markdown.
-func (s *Queries) document(ctx context.Context, handle string, names []string) ([]byte, error) {
-	var described []rest.Query
-	for _, name := range names {
-		found, err := s.find(ctx, namedAddress(handle, name), 0)
-		if err == errNotFound || err == nil && found.value.broken != nil {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		q := found.value.query.describe()
-		q.Path, q.ID = found.value.address, name
-		q.Details = html.EscapeString(found.value.description)
-		if q.Summary, _, _ = strings.Cut(q.Details, "\n"); q.Summary == "" {
-			q.Summary = name
-		}
-		described = append(described, q)
-	}
-	return rest.DescribeQueries(s.Service, s.Service.ServiceName+": saved queries of "+handle,
-		"Queries that "+handle+" saved. Each has a fixed address, and returns JSON, CSV (`.csv`) or NDJSON (`.ndjson`). The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
 }
