@@ -5,6 +5,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"palmares/internal/transport/saved"
+	"palmares/internal/web/page"
 )
 
 func tableOf(t *testing.T, body string) *table {
@@ -102,6 +105,30 @@ func TestScale(t *testing.T) {
 	} {
 		if _, grid := scale(c.values, c.fromZero); !reflect.DeepEqual(grid, c.grid) {
 			t.Errorf("%v: got %v, want %v", c.values, grid, c.grid)
+		}
+	}
+}
+
+// Catalog texts in the table, the chart and the form never become HTML.
+func TestPageEscapesTexts(t *testing.T) {
+	const evil = `</text></svg><script>alert(1)</script>"' onload=x `
+	body := fmt.Sprintf(`[{"name":%q,"n":1},{"name":"b","n":2}]`, evil)
+	found := tableOf(t, strings.ReplaceAll(body, `\'`, `'`))
+	lines := tableOf(t, strings.ReplaceAll(fmt.Sprintf(`[{"k":%q,"at":"2026-01","n":1},{"k":%q,"at":"2026-02","n":2},{"k":"b","at":"2026-01","n":2}]`, evil, evil), `\'`, `'`))
+	for _, shown := range []*table{found, lines} {
+		c := newChart(shown)
+		if c == nil {
+			t.Fatal("got no chart, want one")
+		}
+		page, err := templates.Render("query", page.Content{Data: &queryPage{
+			View:  &saved.View{Name: evil, Description: evil, Text: evil, Address: "/q/a/b"},
+			Owner: evil, Problem: evil, Table: shown, Chart: c, Fields: []field{{Name: evil, Value: evil, Preset: evil}, {Name: "e", Values: []string{evil}}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(page), "<script>alert") || strings.Contains(string(page), `"' onload=x`) || !strings.Contains(string(page), "&lt;script&gt;alert") {
+			t.Errorf("got a page with unescaped texts, want none:\n%s", page)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
-	"palmares/internal/dev/testkit/wait"
 )
 
 // signIn signs a browser in.
@@ -165,19 +164,4 @@ func TestGallery(t *testing.T) {
 			t.Errorf("unknown query for %s: got %d %s, want 404 with %s", accept, got.StatusCode, body, want)
 		}
 	}
-}
-
-// The reference fills in the key of the signed-in account.
-func TestReferenceUsesAccountKey(t *testing.T) {
-	t.Parallel()
-	s := startWorkbench(t)
-	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/")
-	signIn(t, s, p, "kay@example.com")
-	p.Go("http://" + s.Address + "/docs")
-	p.WaitForText("#reference", "Test Request")
-	wait.Until(t, "the reference has the key", func() bool {
-		var found bool
-		p.Eval(`[...document.querySelectorAll("#reference input")].some(input => input.value.startsWith("pal_")) || document.getElementById("reference").textContent.includes("pal_")`, &found)
-		return found
-	})
 }

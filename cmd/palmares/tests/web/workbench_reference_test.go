@@ -196,3 +196,18 @@ func TestWorkbenchWithoutDatabase(t *testing.T) {
 		}
 	}
 }
+
+// The reference fills in the key of the signed-in account.
+func TestReferenceUsesAccountKey(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/")
+	signIn(t, s, p, "kay@example.com")
+	p.Go("http://" + s.Address + "/docs")
+	p.WaitForText("#reference", "Test Request")
+	wait.Until(t, "the reference has the key", func() bool {
+		var found bool
+		p.Eval(`[...document.querySelectorAll("#reference input")].some(input => input.value.startsWith("pal_")) || document.getElementById("reference").textContent.includes("pal_")`, &found)
+		return found
+	})
+}
