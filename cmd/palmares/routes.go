@@ -55,6 +55,10 @@ func inAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, 
 // label returns the pattern that a request matches, for metrics and traces. All
 // unknown paths share one label.
 func (r *routes) label(request *http.Request) string {
+	if _, path, localized := page.SplitLanguage(request.URL.Path); localized {
+		request = request.Clone(request.Context())
+		request.URL.Path = path
+	}
 	_, pattern := r.mux.Handler(request)
 	if _, path, hasMethod := strings.Cut(pattern, " "); hasMethod {
 		pattern = path

@@ -24,6 +24,7 @@ import (
 	"palmares/internal/ops/tracing"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
+	"palmares/internal/web/page"
 	"palmares/internal/web/status"
 )
 
@@ -221,17 +222,18 @@ func (p *program) handler() (http.Handler, error) {
 	}
 	observers := p.telemetry.observers(routes.label)
 	return middleware.Chain(routes,
-		p.closeWhenDraining,                                                                     // outermost, so that every response of a draining server closes its connection
-		middleware.RequestID,                                                                    // before the log, which includes the id
-		p.telemetry.link(routes.label),                                                          // before the log, which includes the trace id
-		middleware.Log(p.log, observers...),                                                     // outside Recover, so that panics are logged with a status too
-		middleware.Recover(p.log),                                                               // outside everything that can panic
-		middleware.When(allowsCORS, middleware.CORS),                                            // before any rejection, so that browsers can read the error
-		middleware.When(isRoot, p.linkDescriptions),                                             // before any handler, which may add links of its own
-		middleware.When(identifiesCaller, p.access.keyring.Identify),                            // before the quota, which depends on the caller
-		middleware.When(isSaved, p.saved.IdentifyToken),                                         // after keys, which take precedence
-		middleware.When(usesQuota, p.access.quota.Count),                                        // before any work, so that over-quota requests cost nothing
-		middleware.LimitBody(maxBody, p.writeError),                                             // after the quota, so that rejected requests count too
+		p.closeWhenDraining,                                          // outermost, so that every response of a draining server closes its connection
+		middleware.RequestID,                                         // before the log, which includes the id
+		p.telemetry.link(routes.label),                               // before the log, which includes the trace id
+		middleware.Log(p.log, observers...),                          // outside Recover, so that panics are logged with a status too
+		middleware.Recover(p.log),                                    // outside everything that can panic
+		page.Localize,                                                // before everything that looks at the path, so that /fr/account is /account to it
+		middleware.When(allowsCORS, middleware.CORS),                 // before any rejection, so that browsers can read the error
+		middleware.When(isRoot, p.linkDescriptions),                  // before any handler, which may add links of its own
+		middleware.When(identifiesCaller, p.access.keyring.Identify), // before the quota, which depends on the caller
+		middleware.When(isSaved, p.saved.IdentifyToken),              // after keys, which take precedence
+		middleware.When(usesQuota, p.access.quota.Count),             // before any work, so that over-quota requests cost nothing
+		middleware.LimitBody(maxBody, p.writeError),                  // after the quota, so that rejected requests count too
 		middleware.When(hasDeadline, middleware.Deadline(responseTimeout, p.log, p.writeError)), // innermost, so that it covers only the handler
 	), nil
 }
@@ -280,7 +282,7 @@ func (p *program) printBanner(w io.Writer) {
 		catalog = fmt.Sprintf("release %d of %s", release.ID, release.FeedDate)
 	}
 	fmt.Fprintf(w, "palmares %s is serving %s from %s\n\n", version, catalog, p.store.Describe())
-	for _, page := range []struct{ path, description string }{
+	for _, address := range []struct{ path, description string }{
 		{"/", "website"},
 		{"/api/v1/tools", "REST API"},
 		{"/api/v1/openapi.json", "OpenAPI document"},
@@ -294,7 +296,7 @@ func (p *program) printBanner(w io.Writer) {
 		{"/healthz", "liveness probe"},
 		{"/readyz", "readiness probe"},
 	} {
-		fmt.Fprintf(w, "  %s%-22s %s\n", p.settings.PublicURL, page.path, page.description)
+		fmt.Fprintf(w, "  %s%-22s %s\n", p.settings.PublicURL, address.path, address.description)
 	}
 	fmt.Fprintln(w)
 }

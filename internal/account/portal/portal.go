@@ -20,6 +20,7 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/internal/account/billing"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
@@ -222,7 +223,7 @@ func (p *Portal) prepare(v *visit) (err error) {
 }
 
 func (p *Portal) redirect(v *visit, path string) error {
-	http.Redirect(v.w, v.Request, path, http.StatusSeeOther)
+	page.Redirect(v.w, v.Request, path, http.StatusSeeOther)
 	return nil
 }
 
@@ -253,15 +254,17 @@ func allowOnly(methods string) handler {
 //go:embed templates
 var templateFiles embed.FS
 
-var pages = page.MustTemplates(templateFiles, "templates", template.FuncMap{
-	"day":       func(t time.Time) string { return t.UTC().Format("2 January 2006") },
-	"iso":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"moment":    func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05") },
-	"messageID": webhook.MessageID,
+var pages = page.MustTemplates(templateFiles, "templates", func(l lang.Language) template.FuncMap {
+	return template.FuncMap{
+		"day":       l.Day,
+		"iso":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"moment":    l.Time,
+		"messageID": webhook.MessageID,
+	}
 })
 
 // notices are shown by the page that a form redirects to with ?done=.
-var notices = map[string]string{
+var notices = map[string]lang.Message{
 	"revoked":   "The key was revoked.",
 	"email":     "Your email address was changed.",
 	"signedout": "You are signed out.",
@@ -280,7 +283,8 @@ var notices = map[string]string{
 }
 
 func (p *Portal) content(v *visit, data any) page.Content {
-	c := p.Content(v.URL.Path, page.Head{}, data)
+	c := p.Content(lang.Of(v.Context()), v.URL.Path, page.Head{}, data)
+	c.NoIndex = true
 	if v.account != nil {
 		c.Email = v.account.Email
 	}
@@ -290,18 +294,18 @@ func (p *Portal) content(v *visit, data any) page.Content {
 // show writes a page. If a form was rejected, the page shows why.
 func (p *Portal) show(v *visit, name string, data any) error {
 	status, content := http.StatusOK, p.content(v, data)
-	content.Notice = notices[v.FormValue("done")]
+	content.Notice = content.Language.Text(notices[v.FormValue("done")])
 	if v.invalid != nil {
 		reason := problem.Of(v.invalid)
 		if status = reason.Code.Status(); status >= http.StatusInternalServerError {
 			return v.invalid
 		}
-		content.FormError = reason.Message
+		content.FormError = reason.In(content.Language)
 	}
 	return pages.Write(v.w, status, name, content)
 }
 
-var errorTitles = map[*problem.Problem]string{
+var errorTitles = map[*problem.Problem]lang.Message{
 	auth.ErrUnknownLink:  "Invalid link",
 	auth.ErrExpired:      "This link has expired",
 	auth.ErrUsed:         "This link was already used",
@@ -334,8 +338,8 @@ func (p *Portal) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 func (p *Portal) showError(v *visit, err error) {
 	reason := problem.Of(err)
-	status := reason.Code.Status()
-	data := page.ErrorPage{Title: cmp.Or(errorTitles[reason], http.StatusText(status)), Text: reason.Message}
+	l, status := lang.Of(v.Context()), reason.Code.Status()
+	data := page.ErrorPage{Title: l.Text(cmp.Or(errorTitles[reason], "Something went wrong")), Text: reason.In(l)}
 	if reason.Code == problem.Gone { // a new email helps
 		data.Retry = "/login"
 	}

@@ -11,9 +11,11 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/confirmation"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
 	"palmares/internal/notify/mail"
+	"palmares/internal/web/page"
 )
 
 // flow is an action that requires access to an email address: we send an
@@ -55,7 +57,7 @@ func (f flow) send(p *Portal, v *visit, challenge auth.Challenge, next string) e
 		codePath += "?next=" + url.QueryEscape(next)
 		query.Set("next", next)
 	}
-	link := p.PublicURL + f.linkPath + "?" + query.Encode()
+	link := p.PublicURL + page.LocalPath(lang.Of(v.Context()), f.linkPath) + "?" + query.Encode()
 	err := p.Mail.Enqueue(f.email(challenge.Email, p.ServiceName, link, challenge.Code))
 	if errors.Is(err, mail.ErrQueueFull) { // must not count towards the limits
 		if err := p.accounts.Withdraw(context.WithoutCancel(v.Context()), challenge); err != nil {
@@ -245,5 +247,5 @@ func loginPath(r *http.Request) string {
 	if r.Method != http.MethodGet || r.URL.RequestURI() == home {
 		return "/login"
 	}
-	return "/login?next=" + url.QueryEscape(r.URL.RequestURI())
+	return "/login?next=" + url.QueryEscape(page.LocalPath(lang.Of(r.Context()), r.URL.RequestURI()))
 }

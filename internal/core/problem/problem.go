@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"palmares/internal/core/lang"
 )
 
 // Code identifies a kind of problem.
@@ -66,6 +68,9 @@ type Problem struct {
 	Code    Code
 	Message string
 	Cause   error // for the log only
+
+	format string // of Message, or ""
+	args   []any
 }
 
 func (p *Problem) Error() string { return p.Message }
@@ -73,7 +78,15 @@ func (p *Problem) Unwrap() error { return p.Cause }
 
 // New returns a problem with a formatted message.
 func New(code Code, format string, args ...any) *Problem {
-	return &Problem{Code: code, Message: fmt.Sprintf(format, args...)}
+	return &Problem{Code: code, Message: fmt.Sprintf(format, args...), format: format, args: args}
+}
+
+// In returns the message in a language. Only pages use it: programs get English.
+func (p *Problem) In(l lang.Language) string {
+	if p.format == "" {
+		return l.Text(lang.Message(p.Message))
+	}
+	return l.Text(lang.Message(p.format), p.args...)
 }
 
 // Of returns the problem in an error. Other errors are internal, and show
@@ -84,9 +97,9 @@ func Of(err error) *Problem {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Problem{Timeout, "The request took too long.", err}
+		return &Problem{Code: Timeout, Message: "The request took too long.", Cause: err}
 	}
-	return &Problem{Internal, "Something went wrong on our side.", err}
+	return &Problem{Code: Internal, Message: "Something went wrong on our side.", Cause: err}
 }
 
 type requestIDKey struct{}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
+	"palmares/internal/web/page"
 )
 
 // The changelog is a page, Markdown, and an Atom feed of the versions in it.
@@ -35,7 +37,7 @@ func (g *Guides) addChangelog(text string) error {
 		return err
 	}
 	feed, err := g.changelogAtom(text)
-	g.documents[changelogFeed] = document{text: cache.NewEntry(feed, http.Header{
+	g.documents[lang.English][changelogFeed] = document{text: cache.NewEntry(feed, http.Header{
 		"Content-Type": {"application/atom+xml; charset=utf-8"}, "Cache-Control": {caching}, "Vary": {"Accept-Encoding"}, "X-Content-Type-Options": {"nosniff"},
 	})}
 	return err
@@ -91,17 +93,17 @@ type (
 // changelogAtom returns the changelog as an Atom feed.
 func (g *Guides) changelogAtom(text string) ([]byte, error) {
 	base := g.cfg.PublicURL
-	page := atomLink{"alternate", "text/html", base + changelog}
+	alternate := atomLink{"alternate", "text/html", base + page.LocalPath(lang.English, changelog)}
 	feed := atomFeed{
 		ID: g.tag("changelog"), Title: g.cfg.ServiceName + ": changelog of the API", Updated: "1970-01-01T00:00:00Z",
-		Links: []atomLink{{"self", "application/atom+xml", base + changelogFeed}, page}, Author: g.cfg.ServiceName,
+		Links: []atomLink{{"self", "application/atom+xml", base + changelogFeed}, alternate}, Author: g.cfg.ServiceName,
 	}
 	for i, v := range versions(text) {
 		html, err := render(v.text)
 		if err != nil {
 			return nil, err
 		}
-		entry := atomEntry{ID: g.tag("changelog/" + v.name), Title: v.name, Updated: v.date + "T00:00:00Z", Link: page, Content: atomContent{"html", string(html)}}
+		entry := atomEntry{ID: g.tag("changelog/" + v.name), Title: v.name, Updated: v.date + "T00:00:00Z", Link: alternate, Content: atomContent{"html", string(html)}}
 		if feed.Entries = append(feed.Entries, entry); i == 0 {
 			feed.Updated = entry.Updated
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
 	"palmares/internal/web/page"
@@ -43,7 +44,7 @@ type Config struct {
 type Guides struct {
 	cfg       Config
 	all       []*Guide
-	documents map[string]document // by path
+	documents map[lang.Language]map[string]document // by path
 }
 
 // document has a page, text, or both. They are chosen by the Accept header.
@@ -68,7 +69,10 @@ func New(cfg Config) (*Guides, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guides{cfg: cfg, all: all, documents: map[string]document{}}
+	g := &Guides{cfg: cfg, all: all, documents: map[lang.Language]map[string]document{}}
+	for _, l := range lang.All {
+		g.documents[l] = map[string]document{}
+	}
 	if err := g.add(root, "index", indexPage{lead, all}, g.text("index", nil)); err != nil {
 		return nil, err
 	}
@@ -95,17 +99,22 @@ func New(cfg Config) (*Guides, error) {
 
 // add adds a page, and its Markdown version at the same path and with .md.
 func (g *Guides) add(path, template string, data any, text string) error {
-	content := g.content(path, data)
-	content.Markdown = path + ".md"
-	html, err := templates.Entry(template, content, caching, vary)
 	entry := textEntry(text, markdown)
-	g.documents[path] = document{html, entry}
-	g.documents[path+".md"] = document{text: entry}
-	return err
+	for _, l := range lang.All {
+		content := g.content(l, path, data)
+		content.Markdown = path + ".md"
+		html, err := templates.Entry(template, content, caching, vary)
+		if err != nil {
+			return err
+		}
+		g.documents[l][path] = document{html, entry}
+		g.documents[l][path+".md"] = document{text: entry}
+	}
+	return nil
 }
 
-func (g *Guides) content(path string, data any) page.Content {
-	return g.cfg.Content(path, page.Head{Styles: []string{Assets.Path("guide.css")}}, data)
+func (g *Guides) content(l lang.Language, path string, data any) page.Content {
+	return g.cfg.Content(l, path, page.Head{Styles: []string{Assets.Path("guide.css")}}, data)
 }
 
 func textEntry(text, contentType string) *cache.Entry {
@@ -135,11 +144,12 @@ func (g *Guides) serve(w http.ResponseWriter, r *http.Request) error {
 	if err := page.CheckMethod(w, r); err != nil {
 		return err
 	}
-	found, ok := g.documents[r.URL.Path]
+	documents := g.documents[lang.Of(r.Context())]
+	found, ok := documents[r.URL.Path]
 	trimmed, hasSlash := strings.CutSuffix(r.URL.Path, "/")
 	switch {
-	case hasSlash && g.documents[trimmed].page != nil:
-		http.Redirect(w, r, (&url.URL{Path: trimmed, RawQuery: r.URL.RawQuery}).String(), http.StatusMovedPermanently)
+	case hasSlash && documents[trimmed].page != nil:
+		page.Redirect(w, r, (&url.URL{Path: trimmed, RawQuery: r.URL.RawQuery}).String(), http.StatusMovedPermanently)
 		return nil
 	case !ok:
 		return g.notFound(w, r)
@@ -167,5 +177,5 @@ func (g *Guides) notFound(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	g.cfg.SetSecurityHeaders(header, page.FormPolicy)
-	return templates.Write(w, http.StatusNotFound, "notfound", g.content(r.URL.Path, notFoundPage{similar, g.all}))
+	return templates.Write(w, http.StatusNotFound, "notfound", g.content(lang.Of(r.Context()), r.URL.Path, notFoundPage{similar, g.all}))
 }

@@ -89,7 +89,7 @@ var repeating = []string{"visually-hidden", "narrow-only"}
 func simplify(n *html.Node) {
 	for _, child := range slices.Collect(n.ChildNodes()) {
 		switch {
-		case slices.Contains(interactive, child.DataAtom), slices.Contains(repeating, attribute(child, "class")), strings.HasPrefix(attribute(child, "href"), "/explorer?"):
+		case slices.Contains(interactive, child.DataAtom), slices.Contains(repeating, attribute(child, "class")), strings.Contains(attribute(child, "href"), "/explorer?"):
 			n.RemoveChild(child)
 		case child.DataAtom == atom.P && (n.DataAtom == atom.Td || n.DataAtom == atom.Th):
 			n.InsertBefore(&html.Node{Type: html.TextNode, Data: " · "}, child)

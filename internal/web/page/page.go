@@ -13,12 +13,12 @@ import (
 	"maps"
 	"net/http"
 	"path"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
 )
@@ -29,9 +29,9 @@ var files embed.FS
 // Service is the service that all pages belong to.
 type Service struct{ PublicURL, ServiceName, Credit string }
 
-// Content returns the layout of a page.
-func (s Service) Content(path string, head Head, data any) Content {
-	return Content{Service: s.ServiceName, Credit: s.Credit, Path: path, Head: head, Data: data}
+// Content returns the layout of a page. Path has no language prefix.
+func (s Service) Content(l lang.Language, path string, head Head, data any) Content {
+	return Content{Language: l, Base: s.PublicURL, Service: s.ServiceName, Credit: s.Credit, Path: path, Head: head, Data: data}
 }
 
 // Secure reports whether the service is reached over https.
@@ -39,12 +39,16 @@ func (s Service) Secure() bool { return strings.HasPrefix(s.PublicURL, "https://
 
 // Content is the data of the layout. Data belongs to the page within it.
 type Content struct {
+	Language        lang.Language
+	Base            string // public URL of the service
 	Service, Credit string
 	Email           string // email address of the signed-in user, or ""
-	Path            string // path of the page, for the menus
+	Path            string // path of the page, without a language prefix
+	Query           string // parameters that belong to the page's address, or ""
 	Notice          string // confirms the previous action
 	FormError       string // error in the submitted form
 	Markdown        string // path of the Markdown version, or ""
+	NoIndex         bool   // search engines leave the page out
 	AsOf            *AsOf  // the release that the page shows if it was selected, or nil
 	Head            Head
 	Data            any
@@ -56,19 +60,60 @@ type Head struct {
 	Wide            bool     // use the full window width
 }
 
+// Address returns the path and query of the page in a language.
+func (c Content) Address(l lang.Language) string {
+	address := LocalPath(l, c.Path)
+	if c.Query != "" {
+		address += "?" + c.Query
+	}
+	return address
+}
+
+// Canonical returns the URL under which search engines find the page.
+func (c Content) Canonical() string {
+	if c.AsOf != nil {
+		return c.Base + LocalPath(c.Language, c.AsOf.Current)
+	}
+	return c.Base + c.Address(c.Language)
+}
+
+// Localized reports whether the page exists in all languages.
+func (c Content) Localized() bool { return isPage(c.Path) }
+
+// Default returns the address for readers of any other language.
+func (c Content) Default() string {
+	if c.Path == "/" {
+		return "/" // chooses by the browser's preference
+	}
+	return c.Address(lang.English)
+}
+
+// Locale returns the language with its territory, as Open Graph has it.
+func (c Content) Locale() string {
+	if c.Language == lang.French {
+		return "fr_FR"
+	}
+	return "en_GB"
+}
+
+// Languages returns all languages.
+func (c Content) Languages() []lang.Language { return lang.All }
+
 // AsOf is a release of the catalog that the visitor selected.
 type AsOf struct {
-	Release   int
-	Date      string // of the release
-	Query     string // selects the release in links to other pages of the catalog
-	Current   string // path of the same page in the current catalog
-	Canonical string // its URL
+	Release int
+	Date    string // of the release
+	Query   string // selects the release in links to other pages of the catalog
+	Current string // path of the same page in the current catalog
 }
+
+// catalogPaths are the pages in the menu that exist as of every release.
+var catalogPaths = []string{"/", "/tools", "/comparatifs", "/categories", "/cimetiere"}
 
 // CatalogPath returns the path of a page of the catalog, as of the release that
 // the page shows.
 func (c Content) CatalogPath(path string) string {
-	if c.AsOf == nil {
+	if c.AsOf == nil || !slices.Contains(catalogPaths, path) {
 		return path
 	}
 	return path + "?" + c.AsOf.Query
@@ -77,11 +122,6 @@ func (c Content) CatalogPath(path string) string {
 // Section reports whether the page is at path or below it.
 func (c Content) Section(path string) bool {
 	return c.Path == path || strings.HasPrefix(c.Path, path+"/")
-}
-
-type menuItem struct {
-	Path, Label string
-	Current     bool
 }
 
 // ErrorPage is the data of the "error" template.
@@ -99,22 +139,26 @@ type Suggestion struct {
 	Lang       template.HTMLAttr // language of Name if it is not English
 }
 
-// Templates are pages by name, each within the layout. "error" is always there.
-type Templates map[string]*template.Template
+// Templates are pages by language and name, each within the layout. "error" is
+// always there.
+type Templates map[lang.Language]map[string]*template.Template
 
 // MustTemplates parses every page in folder, along with the templates in its
-// subfolder "parts", which all pages can use.
-func MustTemplates(from fs.FS, folder string, funcs template.FuncMap) Templates {
-	all := template.FuncMap{
-		"asset": SharedAssets.Path,
-		"count": Thousands,
-		"day":   longDate,
-		"menu":  func(c Content, path, label string) menuItem { return menuItem{path, label, c.Section(path)} },
-		"catalogMenu": func(c Content, path, label string) menuItem {
-			return menuItem{c.CatalogPath(path), label, c.Section(path)}
-		},
+// subfolder "parts", which all pages can use. The functions that depend on the
+// language are there for each.
+func MustTemplates(from fs.FS, folder string, funcs func(lang.Language) template.FuncMap) Templates {
+	all := Templates{}
+	for _, l := range lang.All {
+		all[l] = mustTemplates(from, folder, l, funcs)
 	}
-	maps.Copy(all, funcs)
+	return all
+}
+
+func mustTemplates(from fs.FS, folder string, l lang.Language, funcs func(lang.Language) template.FuncMap) map[string]*template.Template {
+	all := Functions(l)
+	if funcs != nil {
+		maps.Copy(all, funcs(l))
+	}
 	layout := template.Must(template.New("layout.html").Funcs(all).ParseFS(files, "templates/layout.html"))
 	if parts, _ := fs.Glob(from, path.Join(folder, "parts", "*.html")); parts != nil {
 		template.Must(layout.ParseFS(from, parts...))
@@ -123,7 +167,7 @@ func MustTemplates(from fs.FS, folder string, funcs template.FuncMap) Templates 
 	if err != nil {
 		panic(err)
 	}
-	pages := Templates{"error": template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/error.html"))}
+	pages := map[string]*template.Template{"error": template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/error.html"))}
 	for _, file := range paths {
 		name := strings.TrimSuffix(path.Base(file), ".html")
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(from, file))
@@ -131,11 +175,39 @@ func MustTemplates(from fs.FS, folder string, funcs template.FuncMap) Templates 
 	return pages
 }
 
-// Render renders a page into memory, so that a failure never leaves half a page.
+// Functions are what every template can call in a language: t translates a
+// message, plural one with a count, and html one with markup.
+func Functions(l lang.Language) template.FuncMap {
+	return template.FuncMap{
+		"asset": SharedAssets.Path,
+		"t":     func(m string, args ...any) string { return l.Text(lang.Message(m), args...) },
+		"plural": func(count int, m string, args ...any) string {
+			return l.Plural(count, lang.Message(m), args...)
+		},
+		"html":     func(m string, args ...any) template.HTML { return l.HTML(lang.Message(m), args...) },
+		"count":    l.Number,
+		"day":      l.DayOf,
+		"shortDay": l.ShortDayOf,
+		"dict":     dict,
+		"list":     func(values ...string) []string { return values },
+	}
+}
+
+// dict builds the data of a nested template from keys and values.
+func dict(pairs ...any) map[string]any {
+	data := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		data[pairs[i].(string)] = pairs[i+1]
+	}
+	return data
+}
+
+// Render renders a page into memory, so that a failure never leaves half a page,
+// and adds the language to its links.
 func (t Templates) Render(name string, content Content) ([]byte, error) {
 	var body bytes.Buffer
-	err := t[name].ExecuteTemplate(&body, "layout.html", content)
-	return body.Bytes(), err
+	err := t[content.Language][name].ExecuteTemplate(&body, "layout.html", content)
+	return localizeLinks(body.Bytes(), content.Language), err
 }
 
 // Entry renders a page that is the same for all visitors.
@@ -165,6 +237,7 @@ func (t Templates) Write(w http.ResponseWriter, status int, name string, content
 // rendered.
 func (t Templates) WriteError(w http.ResponseWriter, r *http.Request, log *slog.Logger, p *problem.Problem, content Content) {
 	w.Header().Set("Cache-Control", "no-store")
+	content.NoIndex = true
 	if err := t.Write(w, p.Code.Status(), "error", content); err != nil {
 		log.ErrorContext(r.Context(), "rendering error page failed", "cause", err, "request_id", problem.RequestID(r.Context()))
 		problem.Write(w, p)
@@ -210,24 +283,6 @@ func (s Service) SetSecurityHeaders(header http.Header, policy string) {
 	if s.Secure() {
 		header.Set("Strict-Transport-Security", "max-age=31536000")
 	}
-}
-
-// Thousands formats a number with commas between groups of three digits.
-func Thousands(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
-
-// longDate formats a date as "7 July 2026".
-func longDate(date string) string {
-	day, err := time.Parse(time.DateOnly, date)
-	if err != nil {
-		return date
-	}
-	return day.Format("2 January 2006")
 }
 
 // AssetsPath is the prefix of the paths of all assets.

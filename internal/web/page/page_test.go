@@ -8,7 +8,7 @@ import (
 
 func TestAssets(t *testing.T) {
 	handler := ServeAssets(SharedAssets)
-	for name, contentType := range map[string]string{"style.css": "text/css; charset=utf-8", "copy.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
+	for name, contentType := range map[string]string{"style.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
 		got := httptest.NewRecorder()
 		handler.ServeHTTP(got, httptest.NewRequest("GET", SharedAssets.Path(name), nil))
 		if got.Code != 200 || got.Header().Get("Content-Type") != contentType || got.Body.Len() == 0 {
@@ -35,14 +35,6 @@ func TestAssets(t *testing.T) {
 		handler.ServeHTTP(got, httptest.NewRequest("GET", path, nil))
 		if got.Code != 404 || strings.Contains(got.Header().Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: got %d, %s, want 404 and not immutable", path, got.Code, got.Header().Get("Cache-Control"))
-		}
-	}
-}
-
-func TestThousands(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
-		if got := Thousands(n); got != want {
-			t.Errorf("%d: got %s, want %s", n, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package queries
 
 import (
+	"cmp"
 	"embed"
 	"html/template"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/saved"
@@ -31,7 +33,7 @@ var Assets = page.MustAssets(files, "assets")
 
 var head = page.Head{Styles: []string{Assets.Path("queries.css")}}
 
-var templates = page.MustTemplates(files, "templates", template.FuncMap{"text": params.Format})
+var templates = page.MustTemplates(files, "templates", func(lang.Language) template.FuncMap { return template.FuncMap{"text": params.Format} })
 
 // Pages serves the pages.
 type Pages struct {
@@ -93,7 +95,7 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	if view.Err != nil {
 		reason := problem.Of(view.Err)
-		status, data.Problem = reason.Code.Status(), reason.Message
+		status, data.Problem = reason.Code.Status(), reason.In(languageOf(r))
 	} else {
 		if data.Table, err = newTable(view.Body); err != nil {
 			p.fail(w, r, err)
@@ -103,11 +105,20 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 		data.Release, data.UpdatedAt = view.Result.Release, view.Result.UpdatedAt
 	}
 	w.Header().Set("Cache-Control", "private, no-cache")
-	w.Header().Set("Vary", "Authorization, Accept-Encoding, Accept")
+	w.Header().Set("Vary", "Authorization, Accept-Encoding, Accept, Accept-Language")
 	if !view.Public {
 		w.Header().Set("X-Robots-Tag", "noindex")
 	}
-	p.write(w, r, status, "query", p.Content(view.Address, head, data))
+	p.write(w, r, status, "query", p.Content(languageOf(r), view.Address, head, data))
+}
+
+// languageOf returns the language of a page. Addresses of saved queries have no
+// prefix, because programs use them too, so the browser's preference decides.
+func languageOf(r *http.Request) lang.Language {
+	if strings.HasPrefix(r.URL.Path, saved.Path) {
+		return lang.Preferred(r.Header.Get("Accept-Language"))
+	}
+	return lang.Of(r.Context())
 }
 
 // write sends a page, or its Markdown version.
@@ -241,7 +252,7 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "public, max-age=30")
 	w.Header().Set("Vary", "Accept, Accept-Encoding")
-	content := p.Content(GalleryPath, head, data)
+	content := p.Content(languageOf(r), GalleryPath, head, data)
 	content.Markdown = withQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
 	p.write(w, r, http.StatusOK, "gallery", content)
 }
@@ -254,20 +265,20 @@ func galleryURL(search string, number int) string {
 	return GalleryPath + "?" + query.Encode()
 }
 
-var errorTitles = map[problem.Code]string{
+var errorTitles = map[problem.Code]lang.Message{
 	problem.NotFound: "Query not found", problem.Gone: "This query is no longer valid", problem.BadInput: "Invalid request",
 }
 
 // fail writes an error page.
 func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
-	reason := problem.Of(err)
-	data := page.ErrorPage{Title: errorTitles[reason.Code], Text: reason.Message, More: page.Suggestion{Path: GalleryPath, Name: "View public queries"}}
-	if data.Title == "" {
-		data.Title = http.StatusText(reason.Code.Status())
+	l, reason := languageOf(r), problem.Of(err)
+	data := page.ErrorPage{
+		Title: l.Text(cmp.Or(errorTitles[reason.Code], "Something went wrong")), Text: reason.In(l),
+		More: page.Suggestion{Path: GalleryPath, Name: l.Text("View public queries")},
 	}
 	if reason.Code.Status() >= http.StatusInternalServerError {
 		data.RequestID = problem.RequestID(r.Context())
 		p.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", data.RequestID)
 	}
-	templates.WriteError(w, r, p.Log, reason, p.Content(r.URL.Path, head, data))
+	templates.WriteError(w, r, p.Log, reason, p.Content(languageOf(r), r.URL.Path, head, data))
 }

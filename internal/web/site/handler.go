@@ -20,6 +20,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -57,10 +58,14 @@ var Assets = page.MustAssets(files, "assets")
 
 var head = page.Head{Styles: []string{Assets.Path("site.css")}}
 
-var templates = page.MustTemplates(files, "templates", template.FuncMap{
-	"score": formatScore, "average": formatAverage, "meterWidth": meterWidth, "label": label,
-	"catalogLang": func() template.HTMLAttr { return catalogLang },
-	"isCategory":  isCategory, "plural": plural, "dict": dict, "list": func(values ...string) []string { return values },
+var templates = page.MustTemplates(files, "templates", func(l lang.Language) template.FuncMap {
+	return template.FuncMap{
+		"score": func(score *float64) string { return formatScore(l, score) }, "average": func(average *float64) string { return formatAverage(l, average) },
+		"meterWidth": meterWidth, "label": func(code string) string { return label(l, code) },
+		"price":       func(price string) template.HTML { return showPrice(l, price) },
+		"catalogLang": func() template.HTMLAttr { return catalogLang(l) },
+		"isCategory":  isCategory,
+	}
 })
 
 // New returns an error if a page's operation is missing or does not match the
@@ -113,7 +118,7 @@ func (s *Site) Register(mux *http.ServeMux) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.SetSecurityHeaders(w.Header(), page.FormPolicy)
 		if target := s.withoutTrailingSlash(r); target != "" {
-			http.Redirect(w, r, target, http.StatusMovedPermanently)
+			page.Redirect(w, r, target, http.StatusMovedPermanently)
 			return
 		}
 		s.fail(w, r, nil, problem.New(problem.NotFound, "There is no page at this address."))
@@ -217,16 +222,14 @@ func (s *Site) render(req *request) cache.Execute {
 
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
 	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL()}
-	content := s.Content(req.path, head, data)
+	content := s.Content(req.lang, req.path, head, data)
+	content.Query = req.query.Encode()
 	content.Markdown = withQuery(page.MarkdownPath(req.path), req.query)
 	if req.AsOf() == "" {
 		data.Explorer = explorerURL("path", data.REST)
 		return content
 	}
-	current := req.currentURL()
-	content.AsOf = &page.AsOf{
-		Release: response.Release, Date: response.UpdatedAt, Query: req.asOfQuery().Encode(), Current: current, Canonical: s.PublicURL + current,
-	}
+	content.AsOf = &page.AsOf{Release: response.Release, Date: response.UpdatedAt, Query: req.asOfQuery().Encode(), Current: req.currentURL()}
 	return content
 }
 
@@ -235,7 +238,7 @@ type releaseNotFound struct{ *problem.Problem }
 
 func (e releaseNotFound) Unwrap() error { return e.Problem }
 
-var errorTitles = map[problem.Code]string{
+var errorTitles = map[problem.Code]lang.Message{
 	problem.NotFound:    "Page not found",
 	problem.BadInput:    "Invalid request",
 	problem.TooMany:     "Too many requests",
@@ -249,7 +252,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 	var to redirect
 	if errors.As(err, &to) {
 		w.Header().Set("Cache-Control", "no-store")
-		http.Redirect(w, r, string(to), http.StatusFound) // temporary: retired tools may come back
+		page.Redirect(w, r, string(to), http.StatusFound) // temporary: retired tools may come back
 		return
 	}
 	if r.Context().Err() != nil {
@@ -261,22 +264,22 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 		problem.Write(w, p)
 		return
 	}
-	status := p.Code.Status()
-	data := page.ErrorPage{Title: cmp.Or(errorTitles[p.Code], http.StatusText(status)), Text: p.Message}
+	l, status := lang.Of(r.Context()), p.Code.Status()
+	data := page.ErrorPage{Title: l.Text(cmp.Or(errorTitles[p.Code], "Something went wrong")), Text: p.In(l)}
 	switch {
 	case errors.As(err, new(releaseNotFound)):
-		data.Title = "Release not found"
-		data.More = page.Suggestion{Path: releasesPath, Name: "View all releases"}
+		data.Title = l.Text("Release not found")
+		data.More = page.Suggestion{Path: releasesPath, Name: l.Text("View all releases")}
 	case p.Code == problem.NotFound:
 		data.Suggestions = s.suggest(s.withVisitor(r), r, route)
 		if last := s.lastPage(s.withVisitor(r), r, route); last.Path != "" {
-			data.Text += " It has been removed from the catalog."
+			data.Text += " " + l.Text("It has been removed from the catalog.")
 			data.More = last
 		}
 	case p.Code == problem.TooMany:
 		w.Header().Set("Retry-After", "2")
 	case status == http.StatusServiceUnavailable:
-		data.Text = "The catalog cannot be read at the moment. Recently viewed pages still work; try this one again in a minute."
+		data.Text = l.Text("The catalog cannot be read at the moment. Recently viewed pages still work; try this one again in a minute.")
 		w.Header().Set("Retry-After", "60")
 	}
 	if status >= http.StatusInternalServerError {
@@ -290,5 +293,5 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 		fmt.Fprintf(w, "# %s\n\n%s\n", data.Title, data.Text)
 		return
 	}
-	templates.WriteError(w, r, s.Log, p, s.Content(r.URL.Path, head, data))
+	templates.WriteError(w, r, s.Log, p, s.Content(l, r.URL.Path, head, data))
 }

@@ -14,6 +14,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
@@ -22,6 +23,7 @@ import (
 // request is a parsed request for a page.
 type request struct {
 	*route
+	lang      lang.Language
 	path      string
 	query     url.Values     // normalized: no empty values, no defaults
 	variables map[string]any // of the operation
@@ -54,7 +56,7 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 		delete(variables, "sort")
 	}
 	slug := strings.TrimSuffix(strings.TrimSpace(r.PathValue("slug")), page.MarkdownSuffix) // which no slug ends with
-	req := &request{route: rt, path: rt.pathOf(slug), query: url.Values{}, variables: variables, markdown: wantsMarkdown(r)}
+	req := &request{route: rt, lang: lang.Of(r.Context()), path: rt.pathOf(slug), query: url.Values{}, variables: variables, markdown: wantsMarkdown(r)}
 	if text, given := variables[asOfParam].(string); given {
 		if req.asOf, err = graph.ParseAsOf(text); err != nil {
 			return nil, err
@@ -111,7 +113,7 @@ func (r *request) cacheKey() cache.Key {
 	if r.markdown {
 		kind = "Markdown page "
 	}
-	return cache.Key{Operation: kind + r.name, Variables: r.slug() + "?" + r.query.Encode()}
+	return cache.Key{Operation: kind + string(r.lang) + " " + r.name, Variables: r.slug() + "?" + r.query.Encode()}
 }
 
 // Filtered reports whether the URL has parameters that select items.
@@ -146,15 +148,13 @@ func (r *request) asOfQuery() url.Values {
 	return query
 }
 
-// when names the release that is viewed at the end of a sentence.
-func (r *request) when() string {
-	switch {
-	case r.asOf.Release > 0:
-		return " as of release " + strconv.Itoa(r.asOf.Release)
-	case r.asOf.Date != "":
-		return " as of " + r.asOf.Date
+// notFound reports that there is nothing with the requested slug now, or was in
+// the release that is viewed.
+func (r *request) notFound(now, then lang.Message) error {
+	if r.AsOf() != "" {
+		now = then
 	}
-	return ""
+	return problem.New(problem.NotFound, string(now), r.slug())
 }
 
 // currentURL returns the path and query of the same page in the current catalog.

@@ -3,7 +3,6 @@ package site
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"path"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"palmares/graph"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/text"
 	"palmares/internal/web/page"
 )
@@ -87,7 +87,7 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 	if newest.LastRelease == 0 || !result.find(newest.LastRelease).Readable {
 		return last
 	}
-	return page.Suggestion{Path: newest.pageAsOf(slug, newest.LastRelease), Name: fmt.Sprintf("View it as of release %d", newest.LastRelease)}
+	return page.Suggestion{Path: newest.pageAsOf(slug, newest.LastRelease), Name: lang.Of(r.Context()).Text("View it as of release %d", newest.LastRelease)}
 }
 
 // suggestPages also compares the names that pages have in the menu.
@@ -201,7 +201,7 @@ func (s *Site) readNames(ctx context.Context, operation, list string) (all []pag
 			return nil, err
 		}
 		for _, item := range result.Names.Items {
-			all = append(all, page.Suggestion{Path: list + item.Slug, Name: item.Name, Lang: catalogLang})
+			all = append(all, page.Suggestion{Path: list + item.Slug, Name: item.Name, Lang: catalogLang(lang.English)})
 		}
 		pages = result.Names.Meta.Pages
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"palmares/internal/web/page"
+	"palmares/internal/core/lang"
 )
 
 const (
@@ -97,7 +97,7 @@ func newVersionHistory(r *request, slug string, versions []version, known *known
 	for _, v := range versions[:min(len(versions), maxVersions)] {
 		first := known.find(v.FirstRelease)
 		entry := versionEntry{
-			Event: v.event(), Release: v.FirstRelease, Date: v.Date, Changes: v.changes(categories),
+			Event: r.lang.Text(v.event()), Release: v.FirstRelease, Date: v.Date, Changes: v.changes(r.lang, categories),
 		}
 		if first.Readable {
 			entry.Path = v.pageAsOf(slug, v.FirstRelease)
@@ -116,7 +116,7 @@ const (
 	toolRetired = "tool_retired"
 )
 
-func (v *version) event() string {
+func (v *version) event() lang.Message {
 	switch {
 	case v.Type == toolRetired:
 		return "Retired"
@@ -139,7 +139,7 @@ func (v *version) pageAsOf(slug string, release int) string {
 
 // changes lists the fields to show: those that changed, the price and score of a
 // tool that was added, or why one was retired.
-func (v *version) changes(categories []category) (changes []fieldChange) {
+func (v *version) changes(l lang.Language, categories []category) (changes []fieldChange) {
 	fields := v.Fields
 	switch v.Type {
 	case toolCreated:
@@ -153,14 +153,14 @@ func (v *version) changes(categories []category) (changes []fieldChange) {
 		if existed && before == after {
 			continue
 		}
-		change := fieldChange{Field: fieldName(field)}
+		change := fieldChange{Field: fieldName(l, field)}
 		if !existed {
-			change.After = showField(field, excerpt(fieldText(field, after, categories), 0), after)
+			change.After = showField(l, field, excerpt(fieldText(l, field, after, categories), 0), after)
 		} else {
-			from, to := fieldText(field, before, categories), fieldText(field, after, categories)
+			from, to := fieldText(l, field, before, categories), fieldText(l, field, after, categories)
 			start := differenceStart(from, to)
-			shown := showField(field, excerpt(from, start), before)
-			change.Before, change.After = &shown, showField(field, excerpt(to, start), after)
+			shown := showField(l, field, excerpt(from, start), before)
+			change.Before, change.After = &shown, showField(l, field, excerpt(to, start), after)
 		}
 		changes = append(changes, change)
 	}
@@ -168,37 +168,46 @@ func (v *version) changes(categories []category) (changes []fieldChange) {
 }
 
 // fieldNames are the names that the pages use for fields of the API.
-var fieldNames = map[string]string{
+var fieldNames = map[string]lang.Message{
+	"name": "Name", "slug": "Slug", "tagline": "Tagline", "category": "Category", "pricing": "Pricing", "price": "Price", "score": "Score",
+	"verifiability": "Verifiability", "obsolescence": "Obsolescence", "tier": "Tier", "note": "Note",
 	"domain": "Website", "icp": "Made for", "canonical_url": "Overview", "avis_url": "Full review", "alternatives_url": "Alternatives",
 	"updated_at": "Updated", "reason": "What happened", "retired_at": "Retired",
 }
 
-func fieldName(field string) string {
+// fieldName returns the name of a field. One that is not listed is shown as the
+// API has it.
+func fieldName(l lang.Language, field string) string {
 	if name, ok := fieldNames[field]; ok {
-		return name
+		return l.Text(name)
 	}
 	name := strings.ReplaceAll(field, "_", " ")
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
 // fieldText formats a value as the rest of the page does.
-func fieldText(field string, value any, categories []category) string {
+func fieldText(l lang.Language, field string, value any, categories []category) string {
 	switch v := value.(type) {
 	case nil:
 		if field == "score" {
-			return "not tested"
+			return l.Text("not tested")
 		}
-		return "none"
+		return l.Text("none")
 	case float64:
-		return formatScore(&v)
+		return formatScore(l, &v)
 	case string:
 		switch field {
 		case "pricing", "icp", "reason":
-			return label(strings.ReplaceAll(v, "-", "_"))
+			return label(l, strings.ReplaceAll(v, "-", "_"))
 		case "category":
 			if i := slices.IndexFunc(categories, func(c category) bool { return c.Slug == v }); i >= 0 {
 				return categories[i].Label
 			}
+		case "price":
+			price, _ := l.Price(v)
+			return price
+		case "updated_at", "retired_at":
+			return l.ShortDayOf(v)
 		}
 		return v
 	}
@@ -206,11 +215,11 @@ func fieldText(field string, value any, categories []category) string {
 }
 
 // frenchFields have text from the catalog.
-var frenchFields = []string{"category", "price", "tagline", "note"}
+var frenchFields = []string{"category", "tagline", "note"}
 
-func showField(field, text string, value any) fieldValue {
+func showField(l lang.Language, field, text string, value any) fieldValue {
 	if value != nil && slices.Contains(frenchFields, field) {
-		return fieldValue{text, catalogLang}
+		return fieldValue{text, catalogLang(l)}
 	}
 	return fieldValue{Text: text}
 }
@@ -255,12 +264,4 @@ func excerpt(text string, start int) string {
 		short = short[:end]
 	}
 	return strings.TrimRightFunc(short, unicode.IsSpace) + "…"
-}
-
-// plural returns a count with a noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return page.Thousands(n) + " " + noun + "s"
 }

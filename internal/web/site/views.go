@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"html/template"
 	"slices"
-	"strconv"
-	"strings"
 
-	"palmares/internal/core/problem"
+	"palmares/internal/core/lang"
 )
 
 // The views are the results of the operations in queries/, as the templates
@@ -62,7 +60,7 @@ func (v *toolView) prepare(r *request) error {
 		if v.RetiredTool != nil {
 			return redirect(r.Link("/cimetiere/", v.RetiredTool.Slug))
 		}
-		return problem.New(problem.NotFound, "There is no tool “%s”%s.", r.slug(), r.when())
+		return r.notFound("There is no tool “%s”.", "There was no tool “%s” in this release.")
 	}
 	for _, other := range v.Tool.Category.Tools {
 		if other.Slug != v.Tool.Slug && len(v.Alternatives) < maxAlternatives {
@@ -88,7 +86,7 @@ type comparisonView struct{ Comparison *comparison }
 
 func (v *comparisonView) prepare(r *request) error {
 	if v.Comparison == nil {
-		return problem.New(problem.NotFound, "There is no comparison “%s”%s.", r.slug(), r.when())
+		return r.notFound("There is no comparison “%s”.", "There was no comparison “%s” in this release.")
 	}
 	return nil
 }
@@ -115,7 +113,7 @@ func (v *retiredToolView) prepare(r *request) error {
 	case v.Tool != nil:
 		return redirect(r.Link("/tools/", v.Tool.Slug))
 	}
-	return problem.New(problem.NotFound, "There is no retired tool “%s”%s.", r.slug(), r.when())
+	return r.notFound("There is no retired tool “%s”.", "There was no retired tool “%s” in this release.")
 }
 
 type feedInfo struct {
@@ -204,10 +202,26 @@ func (p pageInfo) Next() int {
 	return p.Page + 1
 }
 
-// catalogLang marks text from the catalog, which is in French.
-const catalogLang template.HTMLAttr = `lang="fr"`
+// catalogLang marks text from the catalog, which is in French, on a page in
+// another language.
+func catalogLang(l lang.Language) template.HTMLAttr {
+	if l == lang.French {
+		return ""
+	}
+	return `lang="fr"`
+}
 
-var labels = map[string]string{
+// showPrice formats a price of the catalog.
+func showPrice(l lang.Language, price string) template.HTML {
+	text, translated := l.Price(price)
+	escaped := template.HTML(template.HTMLEscapeString(text))
+	if translated {
+		return escaped
+	}
+	return `<span lang="fr">` + escaped + `</span>`
+}
+
+var labels = map[string]lang.Message{
 	"gratuit": "free", "freemium": "freemium", "payant": "paid",
 	"vibe_coder": "vibe coders", "agentic_engineer": "agentic engineers", "mixte": "vibe coders and agentic engineers",
 	"mort": "shut down", "acquis": "acquired", "deprecie": "discontinued", "pivot": "pivoted", "absorbe": "merged into another product",
@@ -215,39 +229,31 @@ var labels = map[string]string{
 	"relevance": "Best match first", "updated_desc": "Recently updated first", "updated_asc": "Least recently updated first", "monthly_price_asc": "Lowest price first", "monthly_price_desc": "Highest price first",
 }
 
-// label returns the English name of one of the catalog's codes.
-func label(code string) string { return cmp.Or(labels[code], code) }
+// label returns the name of one of the catalog's codes.
+func label(l lang.Language, code string) string {
+	if name, ok := labels[code]; ok {
+		return l.Text(name)
+	}
+	return code
+}
 
 func isCategory(categories []category, slug string) bool {
 	return slices.ContainsFunc(categories, func(c category) bool { return c.Slug == slug })
 }
 
-// dict builds the data of a nested template from keys and values.
-func dict(pairs ...any) map[string]any {
-	data := map[string]any{}
-	for i := 0; i < len(pairs); i += 2 {
-		data[pairs[i].(string)] = pairs[i+1]
-	}
-	return data
-}
-
 const noScore = "–"
 
 // formatScore shows at least one decimal, so that scores in a column align.
-func formatScore(score *float64) string {
+func formatScore(l lang.Language, score *float64) string {
 	if score == nil {
 		return noScore
 	}
-	text := strconv.FormatFloat(*score, 'f', -1, 64)
-	if !strings.Contains(text, ".") {
-		text += ".0"
-	}
-	return text
+	return l.Decimal(*score, 1, 6)
 }
 
-func formatAverage(average *float64) string {
+func formatAverage(l lang.Language, average *float64) string {
 	if average == nil {
 		return noScore
 	}
-	return strconv.FormatFloat(*average, 'f', 2, 64)
+	return l.Decimal(*average, 2, 2)
 }

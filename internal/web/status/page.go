@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/web/page"
@@ -62,9 +63,11 @@ var files embed.FS
 // Assets are the style of the page.
 var Assets = page.MustAssets(files, "assets")
 
-var templates = page.MustTemplates(files, "templates", template.FuncMap{
-	"date":   func(t time.Time) string { return t.Format(time.DateOnly) },
-	"minute": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
+var templates = page.MustTemplates(files, "templates", func(l lang.Language) template.FuncMap {
+	return template.FuncMap{
+		"date": func(t time.Time) string { return t.Format(time.DateOnly) }, "shortDay": l.ShortDay, "minute": l.Time,
+		"percent": func(d Day) string { return d.percent(l) },
+	}
 })
 
 // NewPage returns the handler of the page.
@@ -88,7 +91,7 @@ const (
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
 	if err := page.CheckMethod(w, r); err != nil {
-		p.fail(w, r, problem.Of(err), "Method not allowed")
+		p.fail(w, r, problem.Of(err), "Something went wrong")
 		return
 	}
 	data, err := p.read(r.Context())
@@ -102,7 +105,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if data.Unavailable {
 		caching = "no-store"
 	}
-	body, err := templates.Render("status", p.content(data))
+	body, err := templates.Render("status", p.content(lang.Of(r.Context()), data))
 	if err == nil {
 		const vary = "Accept, Accept-Encoding"
 		entry := page.NewEntry(body, caching, vary)
@@ -119,15 +122,16 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (p *Page) content(data any) page.Content {
-	content := p.Content(Path, page.Head{Styles: []string{Assets.Path("status.css")}}, data)
+func (p *Page) content(l lang.Language, data any) page.Content {
+	content := p.Content(l, Path, page.Head{Styles: []string{Assets.Path("status.css")}}, data)
 	content.Markdown = page.MarkdownPath(Path)
 	return content
 }
 
-func (p *Page) fail(w http.ResponseWriter, r *http.Request, cause *problem.Problem, title string) {
-	data := page.ErrorPage{Title: title, Text: cause.Message, Retry: Path, RequestID: problem.RequestID(r.Context())}
-	templates.WriteError(w, r, p.Log, cause, p.content(data))
+func (p *Page) fail(w http.ResponseWriter, r *http.Request, cause *problem.Problem, title lang.Message) {
+	l := lang.Of(r.Context())
+	data := page.ErrorPage{Title: l.Text(title), Text: cause.In(l), Retry: Path, RequestID: problem.RequestID(r.Context())}
+	templates.WriteError(w, r, p.Log, cause, p.content(l, data))
 }
 
 // read returns a fresh snapshot, reading it once for all concurrent visitors. No
@@ -203,17 +207,15 @@ func (d Day) Availability() float64 {
 	return float64(d.Up) / float64(d.Minutes)
 }
 
-// Percent formats the availability. It is 100% only without any failure.
-func (d Day) Percent() string {
+// percent formats the availability. It is 100% only without any failure.
+func (d Day) percent(l lang.Language) string {
 	switch percent := d.Availability() * 100; {
 	case !d.Known():
-		return "no data"
+		return l.Text("no data")
 	case d.Up == d.Minutes:
-		return "100%"
-	case percent > 99.99:
-		return "99.99%"
+		return l.Text("%s%%", l.Decimal(100, 0, 0))
 	default:
-		return fmt.Sprintf("%.2f%%", percent)
+		return l.Text("%s%%", l.Decimal(min(percent, 99.99), 2, 2))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
@@ -18,7 +19,7 @@ func TestPercent(t *testing.T) {
 		{}: "no data", {Minutes: 1440, Up: 1440}: "100%", {Minutes: 129600, Up: 129599}: "99.99%",
 		{Minutes: 1440, Up: 1439}: "99.93%", {Minutes: 100}: "0.00%",
 	} {
-		if got := day.Percent(); got != want {
+		if got := day.percent(lang.English); got != want {
 			t.Errorf("%+v: got %s, want %s", day, got, want)
 		}
 	}

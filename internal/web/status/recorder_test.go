@@ -12,6 +12,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/minute"
 	"palmares/internal/core/clock"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -100,13 +101,13 @@ func TestRecorder(t *testing.T) {
 		if len(all) != shownDays || today.Minutes != 5 || today.Up != 3 {
 			t.Errorf("got %d days and %+v today, want %d days and 3 minutes up of 5", len(all), today, shownDays)
 		}
-		if total != (Day{Minutes: 5, Up: 3}) || total.Percent() != "60.00%" {
-			t.Errorf("got %+v, %s, want 3 minutes up of 5", total, total.Percent())
+		if total != (Day{Minutes: 5, Up: 3}) || total.percent(lang.English) != "60.00%" {
+			t.Errorf("got %+v, %s, want 3 minutes up of 5", total, total.percent(lang.English))
 		}
 		if _, week, err := readDays(t.Context(), s, at.Time, 7); err != nil || week != total {
 			t.Errorf("week: got %+v and %v, want %+v", week, err, total)
 		}
-		if all[0].Known() || all[0].Percent() != "no data" || all[0].Date.Format(time.DateOnly) != "2026-08-18" {
+		if all[0].Known() || all[0].percent(lang.English) != "no data" || all[0].Date.Format(time.DateOnly) != "2026-08-18" {
 			t.Errorf("first day: got %+v, want no data", all[0])
 		}
 		if row := s.Read.Minute.Query().Order(minute.ByID()).FirstX(t.Context()); row.Requests != 4 || row.Failed != 0 {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
@@ -213,7 +214,7 @@ func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error
 	}
 	head := page.Head{Wide: true, Styles: []string{w.built["reference.css"]}, Scripts: []string{w.built["jitless.js"], w.built["reference.js"]}}
 	key := w.Key(r)
-	content := w.Content(ReferencePath, head, reference{w.Document, key})
+	content := w.Content(lang.Of(r.Context()), ReferencePath, head, reference{w.Document, key})
 	content.Markdown = MarkdownPath
 	if key != "" {
 		return w.showWithKey(rw, "reference", content)
@@ -223,8 +224,8 @@ func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error
 
 // showPaths lists the paths if Scalar is not built in.
 func (w *Workbench) showPaths(rw http.ResponseWriter, r *http.Request) error {
-	return w.withSamples(rw, r, ReferencePath, func(_ context.Context, operations []params.Operation, _ *params.Samples) (*cache.Entry, error) {
-		content := w.Content(ReferencePath, page.Head{}, struct {
+	return w.withSamples(rw, r, ReferencePath+" "+string(lang.Of(r.Context())), func(_ context.Context, operations []params.Operation, _ *params.Samples) (*cache.Entry, error) {
+		content := w.Content(lang.Of(r.Context()), ReferencePath, page.Head{}, struct {
 			Operations []params.Operation
 			Document   string
 		}{operations, w.Document})
@@ -308,7 +309,7 @@ func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error 
 		return w.showText(rw, r, explorerText)
 	}
 	if len(w.built) == 0 {
-		content := w.Content(ExplorerPath, page.Head{Styles: []string{Assets.Path("schema.css")}}, struct{ Schema, Path string }{w.Schema, SchemaPath})
+		content := w.Content(lang.Of(r.Context()), ExplorerPath, page.Head{Styles: []string{Assets.Path("schema.css")}}, struct{ Schema, Path string }{w.Schema, SchemaPath})
 		entry, err := templates.Entry("schema", content, caching, vary)
 		if err != nil {
 			return err
@@ -332,7 +333,7 @@ func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error 
 	if key == "" {
 		save = "" // only signed-in users can
 	}
-	content := w.Content(ExplorerPath, head, struct {
+	content := w.Content(lang.Of(r.Context()), ExplorerPath, head, struct {
 		Examples           []Example
 		Schema, Note, Save string
 		Script             explorer

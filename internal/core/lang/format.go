@@ -1,0 +1,117 @@
+package lang
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/text/number"
+)
+
+// Number formats a whole number.
+func (l Language) Number(n int) string { return l.printer().Sprintf("%d", n) }
+
+// Decimal formats a number with a minimum and a maximum of decimals.
+func (l Language) Decimal(x float64, fewest, most int) string {
+	return l.printer().Sprint(number.Decimal(x, number.MinFractionDigits(fewest), number.MaxFractionDigits(most)))
+}
+
+var months = map[Language][12]string{
+	English: {"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"},
+	French:  {"janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août", "septembre", "octobre", "novembre", "décembre"},
+}
+
+var shortMonths = map[Language][12]string{
+	English: {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"},
+	French:  {"janv.", "févr.", "mars", "avr.", "mai", "juin", "juil.", "août", "sept.", "oct.", "nov.", "déc."},
+}
+
+// Day formats a day as "7 July 2026".
+func (l Language) Day(t time.Time) string { return l.day(t, months) }
+
+// ShortDay formats a day as "7 Jul 2026".
+func (l Language) ShortDay(t time.Time) string { return l.day(t, shortMonths) }
+
+func (l Language) day(t time.Time, names map[Language][12]string) string {
+	t = t.UTC()
+	number := strconv.Itoa(t.Day())
+	if l == French && t.Day() == 1 {
+		number = "1er"
+	}
+	return number + nbsp + names[Parse(string(l))][t.Month()-1] + nbsp + strconv.Itoa(t.Year())
+}
+
+// Month formats a month as "July 2026".
+func (l Language) Month(t time.Time) string {
+	return months[Parse(string(l))][t.Month()-1] + nbsp + strconv.Itoa(t.Year())
+}
+
+// Time formats a time as "7 July 2026, 14:05 UTC".
+func (l Language) Time(t time.Time) string {
+	join := ", "
+	if l == French {
+		join = " à "
+	}
+	return l.Day(t) + join + t.UTC().Format("15:04") + nbsp + "UTC"
+}
+
+// DayOf formats a date like "2026-07-07" as Day does. Other texts stay.
+func (l Language) DayOf(date string) string {
+	if t, err := time.Parse(time.DateOnly, date); err == nil {
+		return l.Day(t)
+	}
+	return date
+}
+
+// ShortDayOf formats a date like "2026-07-07" as ShortDay does. Other texts stay.
+func (l Language) ShortDayOf(date string) string {
+	if t, err := time.Parse(time.DateOnly, date); err == nil {
+		return l.ShortDay(t)
+	}
+	return date
+}
+
+const nbsp = "\u00a0"
+
+// Euros formats an amount: "€19", "€7.50" or "19 €", "7,50 €".
+func (l Language) Euros(amount float64) string {
+	decimals := 0
+	if amount != float64(int(amount)) {
+		decimals = 2
+	}
+	text := l.Decimal(amount, decimals, 2)
+	if l == French {
+		return text + nbsp + "€"
+	}
+	return "€" + text
+}
+
+// periods are the periods of prices in the catalog, which is in French.
+var periods = map[string]string{
+	"mois": "month", "an": "year", "année": "year", "semaine": "week", "jour": "day", "heure": "hour", "seconde": "second",
+	"utilisateur": "user", "utilisateur/mois": "user/month", "poste/mois": "seat/month", "requête": "request", "usage": "use", "image": "image", "crédit": "credit",
+}
+
+// Price formats a price of the catalog, which has the form "19 €/mois". Prices
+// in other words stay, and ok is false unless the language is French.
+func (l Language) Price(price string) (text string, ok bool) {
+	amount, period, isAmount := ParsePrice(price)
+	if !isAmount {
+		return price, l == French
+	}
+	if l == French {
+		return l.Euros(amount) + "/" + period, true
+	}
+	name, known := periods[period]
+	if !known {
+		return price, false
+	}
+	return l.Euros(amount) + "/" + name, true
+}
+
+// ParsePrice parses "<amount> €/<period>".
+func ParsePrice(price string) (amount float64, period string, ok bool) {
+	digits, period, found := strings.Cut(price, " €/")
+	amount, err := strconv.ParseFloat(strings.Replace(digits, ",", ".", 1), 64)
+	return amount, period, found && err == nil
+}

@@ -1,0 +1,3 @@
+package lang
+
+var frenchHistory = map[Message]string{}

@@ -1,0 +1,3 @@
+package lang
+
+var frenchInformation = map[Message]string{}

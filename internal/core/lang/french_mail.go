@@ -1,0 +1,3 @@
+package lang
+
+var frenchMail = map[Message]string{}

@@ -1,0 +1,3 @@
+package lang
+
+var frenchPortal = map[Message]string{}

@@ -1,0 +1,3 @@
+package lang
+
+var frenchQueries = map[Message]string{}

@@ -1,0 +1,256 @@
+package lang
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"text/template/parse"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// problemPackages are the packages whose errors pages show.
+var problemPackages = []string{
+	"palmares/auth", "palmares/internal/account/", "palmares/internal/web/", "palmares/internal/notify/webhook", "palmares/internal/transport/saved", "palmares/internal/core/problem", "palmares/internal/core/params",
+}
+
+// TestEveryMessageIsTranslated reads the messages from all templates and from the
+// Go code, and compares them with the catalog.
+func TestEveryMessageIsTranslated(t *testing.T) {
+	t.Parallel()
+	used := map[Message]string{} // with a place
+	fromTemplates(t, used)
+	fromGo(t, used)
+	if len(used) < 100 {
+		t.Fatalf("got %d messages in the program, want at least 100", len(used))
+	}
+	for m, place := range used {
+		if _, ok := french[m]; !ok {
+			t.Errorf("%s: got no French translation of %q, want one in internal/core/lang", place, m)
+		}
+	}
+	for m := range french {
+		if _, ok := used[m]; !ok {
+			t.Errorf("got a translation of %q, want it removed: nothing uses it", m)
+		}
+	}
+}
+
+// fromTemplates finds {{t "…"}}, {{plural n "…"}} and {{html "…"}}.
+func fromTemplates(t *testing.T, used map[Message]string) {
+	t.Helper()
+	position := map[string]int{"t": 1, "html": 1, "plural": 2} // of the message
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.Name() == "node_modules" {
+			return fs.SkipDir
+		}
+		if !strings.Contains(path, "templates") || filepath.Ext(path) != ".html" && filepath.Ext(path) != ".txt" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		tree := parse.New(path)
+		tree.Mode = parse.SkipFuncCheck
+		trees := map[string]*parse.Tree{}
+		if _, err := tree.Parse(string(text), "", "", trees); err != nil {
+			return err
+		}
+		for _, tree := range trees {
+			walk(tree.Root, func(command *parse.CommandNode) {
+				name, ok := command.Args[0].(*parse.IdentifierNode)
+				if !ok || position[name.Ident] == 0 {
+					return
+				}
+				message, ok := command.Args[position[name.Ident]].(*parse.StringNode)
+				if !ok {
+					t.Errorf("%s: got %s, want a constant message", path, command)
+					return
+				}
+				used[Message(message.Text)] = path
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// walk visits all commands below a node of a template.
+func walk(node parse.Node, visit func(*parse.CommandNode)) {
+	branch := func(b *parse.BranchNode) {
+		walk(b.Pipe, visit)
+		walk(b.List, visit)
+		if b.ElseList != nil {
+			walk(b.ElseList, visit)
+		}
+	}
+	switch n := node.(type) {
+	case *parse.ListNode:
+		for _, child := range n.Nodes {
+			walk(child, visit)
+		}
+	case *parse.ActionNode:
+		walk(n.Pipe, visit)
+	case *parse.TemplateNode:
+		if n.Pipe != nil {
+			walk(n.Pipe, visit)
+		}
+	case *parse.IfNode:
+		branch(&n.BranchNode)
+	case *parse.RangeNode:
+		branch(&n.BranchNode)
+	case *parse.WithNode:
+		branch(&n.BranchNode)
+	case *parse.PipeNode:
+		for _, command := range n.Cmds {
+			visit(command)
+			for _, argument := range command.Args {
+				walk(argument, visit)
+			}
+		}
+	}
+}
+
+// fromGo finds constants of type Message, and the formats of errors that pages
+// show.
+func fromGo(t *testing.T, used map[Message]string) {
+	t.Helper()
+	all, err := packages.Load(&packages.Config{
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
+		Dir:  filepath.Join("..", "..", ".."),
+	}, "./auth", "./cmd/...", "./internal/account/...", "./internal/core/...", "./internal/notify/...", "./internal/transport/...", "./internal/web/...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range all {
+		for _, failure := range pkg.Errors {
+			t.Fatalf("%s: %v", pkg.PkgPath, failure)
+		}
+		showsProblems := slices.ContainsFunc(problemPackages, func(prefix string) bool { return strings.HasPrefix(pkg.PkgPath, prefix) })
+		for _, file := range pkg.Syntax {
+			if strings.HasPrefix(filepath.Base(pkg.Fset.Position(file.Pos()).Filename), "french") {
+				continue
+			}
+			ast.Inspect(file, func(node ast.Node) bool {
+				place := func() string { return pkg.Fset.Position(node.Pos()).String() }
+				if expression, ok := node.(ast.Expr); ok {
+					value := pkg.TypesInfo.Types[expression]
+					if value.Value != nil && value.Value.Kind() == constant.String && value.Type.String() == "palmares/internal/core/lang.Message" && constant.StringVal(value.Value) != "" {
+						used[Message(constant.StringVal(value.Value))] = place()
+					}
+				}
+				if format := problemFormat(node); showsProblems && format != "" {
+					used[Message(format)] = place()
+				}
+				return true
+			})
+		}
+	}
+}
+
+// problemFormat returns the message of problem.New(code, "…") and of
+// problem.Problem{Message: "…"}, or "".
+func problemFormat(node ast.Node) string {
+	switch n := node.(type) {
+	case *ast.CallExpr:
+		function, ok := n.Fun.(*ast.SelectorExpr)
+		if !ok || function.Sel.Name != "New" || len(n.Args) < 2 {
+			return ""
+		}
+		if from, ok := function.X.(*ast.Ident); ok && from.Name == "problem" {
+			return text(n.Args[1])
+		}
+	case *ast.CompositeLit:
+		name := ""
+		switch kind := n.Type.(type) {
+		case *ast.SelectorExpr:
+			name = kind.Sel.Name
+		case *ast.Ident:
+			name = kind.Name
+		}
+		if name != "Problem" {
+			return ""
+		}
+		for _, element := range n.Elts {
+			if pair, ok := element.(*ast.KeyValueExpr); ok {
+				if key, ok := pair.Key.(*ast.Ident); ok && key.Name == "Message" {
+					return text(pair.Value)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func text(expression ast.Expr) string {
+	literal, ok := expression.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return ""
+	}
+	value, _ := strconv.Unquote(literal.Value)
+	return value
+}
+
+var (
+	verbs    = regexp.MustCompile(`%(?:\[(\d+)\])?[-+# 0-9.]*([a-z%])`)
+	badSpace = regexp.MustCompile(`[^\x{a0}\x{202f}\s][:;?!»%€](?:\s|$)|[ ][:;?!»%€]|«[^\x{a0}\x{202f}]`)
+	markup   = regexp.MustCompile(`<[^>]*>|&[a-z]+;|https?://\S*|%%`)
+)
+
+// TestTranslationsMatch checks that translations have the same arguments as the
+// English messages, and French typography.
+func TestTranslationsMatch(t *testing.T) {
+	t.Parallel()
+	for m, translation := range french {
+		for i, form := range strings.Split(translation, "|") {
+			english := string(m)
+			if forms := strings.Split(english, "|"); len(forms) != strings.Count(translation, "|")+1 {
+				t.Errorf("%q: got %q, want as many forms", m, translation)
+			} else {
+				english = forms[i]
+			}
+			if want, got := arguments(english), arguments(form); !slices.Equal(got, want) {
+				t.Errorf("%q: got arguments %v in %q, want %v", m, got, form, want)
+			}
+			plain := markup.ReplaceAllString(form, "x")
+			if bad := badSpace.FindString(verbs.ReplaceAllString(plain, "x")); bad != "" {
+				t.Errorf("%q: got %q in %q, want a no-break space there", m, bad, form)
+			}
+			if strings.Contains(plain, "'") || strings.Contains(plain, `"`) {
+				t.Errorf("%q: got a straight quote in %q, want ’ or « »", m, form)
+			}
+		}
+	}
+}
+
+// arguments returns the verbs of a format with their positions, sorted.
+func arguments(format string) (all []string) {
+	next := 1
+	for _, verb := range verbs.FindAllStringSubmatch(format, -1) {
+		if verb[2] == "%" {
+			continue
+		}
+		if verb[1] != "" {
+			next, _ = strconv.Atoi(verb[1])
+		}
+		all = append(all, strconv.Itoa(next)+verb[2])
+		next++
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,3 @@
+package lang
+
+var frenchWorkbench = map[Message]string{}

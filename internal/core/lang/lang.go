@@ -1,0 +1,134 @@
+// Package lang writes for people in their language: messages, numbers, dates and
+// prices. Messages are written in English where they are used, and the English
+// text is the key of its translation. Programs get English only.
+package lang
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"strings"
+
+	"golang.org/x/text/feature/plural"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// Language is a language of the website and of emails.
+type Language string
+
+// The languages.
+const (
+	English Language = "en"
+	French  Language = "fr"
+)
+
+// All lists the languages. The first is the default.
+var All = []Language{English, French}
+
+// Message is an English text or format. One with a singular and a plural has a
+// "|" between them.
+type Message string
+
+var (
+	tags     = map[Language]language.Tag{English: language.BritishEnglish, French: language.French}
+	printers = map[Language]*message.Printer{English: message.NewPrinter(tags[English]), French: message.NewPrinter(tags[French])}
+	matcher  = language.NewMatcher([]language.Tag{language.English, language.French})
+)
+
+// Parse returns the language with a code, or the default if there is none.
+func Parse(code string) Language {
+	if code == string(French) {
+		return French
+	}
+	return English
+}
+
+// Preferred returns the language that suits an Accept-Language header best.
+func Preferred(header string) Language {
+	if len(header) > 1000 { // no browser sends this
+		return English
+	}
+	_, i := language.MatchStrings(matcher, header)
+	return All[i]
+}
+
+// Name returns the name of the language in the language.
+func (l Language) Name() string {
+	if l == French {
+		return "Français"
+	}
+	return "English"
+}
+
+type key struct{}
+
+// With returns a context of a request in a language.
+func With(ctx context.Context, l Language) context.Context { return context.WithValue(ctx, key{}, l) }
+
+// Of returns the language of a request.
+func Of(ctx context.Context) Language {
+	if l, ok := ctx.Value(key{}).(Language); ok {
+		return l
+	}
+	return English
+}
+
+// translate returns a message in the language. A message without a translation
+// stays in English, which a test prevents for all of ours.
+func (l Language) translate(m Message) string {
+	if l == French {
+		if text, ok := french[m]; ok {
+			return text
+		}
+	}
+	return string(m)
+}
+
+// Text returns a message with its arguments. Numbers are formatted.
+func (l Language) Text(m Message, args ...any) string {
+	text := l.translate(m)
+	if len(args) == 0 {
+		return text
+	}
+	return l.printer().Sprintf(text, args...)
+}
+
+// Plural returns a message that has a singular and a plural. The count is its
+// first argument.
+func (l Language) Plural(count int, m Message, args ...any) string {
+	one, other, _ := strings.Cut(l.translate(m), "|")
+	if plural.Cardinal.MatchPlural(l.tag(), count, 0, 0, 0, 0) == plural.One {
+		other = one
+	}
+	return l.printer().Sprintf(other, append([]any{count}, args...)...)
+}
+
+// HTML returns a message that contains HTML. Arguments are escaped unless they
+// are HTML themselves.
+func (l Language) HTML(m Message, args ...any) template.HTML {
+	escaped := make([]any, len(args))
+	for i, arg := range args {
+		switch value := arg.(type) {
+		case template.HTML, int:
+			escaped[i] = value
+		default:
+			escaped[i] = template.HTMLEscapeString(fmt.Sprint(value))
+		}
+	}
+	return template.HTML(l.Text(m, escaped...)) //nolint:gosec // the message is ours, the arguments are escaped
+}
+
+func (l Language) tag() language.Tag {
+	if tag, ok := tags[l]; ok {
+		return tag
+	}
+	return tags[English]
+}
+
+func (l Language) printer() *message.Printer {
+	if p, ok := printers[l]; ok {
+		return p
+	}
+	return printers[English]
+}

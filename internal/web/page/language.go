@@ -1,0 +1,127 @@
+package page
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"palmares/internal/core/lang"
+)
+
+// Every page is at /en/… and /fr/…, with the same path after the prefix. The
+// handlers and templates do not mention it: Localize removes it from the path of
+// a request, Render adds it to the links of a page, and Redirect to where it
+// leads.
+
+// sections are the first parts of the paths of all pages.
+var sections = []string{
+	"", "index", "tools", "search", "compare", "comparatifs", "categories", "cimetiere", "changes", "prices", "trends", "releases",
+	"q", "guides", "changelog", "docs", "explorer", "login", "logout", "account", "status",
+	"method", "pricing", "terms", "privacy", "licence", "contact",
+}
+
+// programs are paths within a section that are not pages.
+var programs = []string{"/docs.md", "/explorer/schema.graphql", "/explorer/cost", "/search/suggestions"}
+
+// isPage reports whether there may be a page at a path without a prefix.
+func isPage(path string) bool {
+	section, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return strings.HasPrefix(path, "/") && slices.Contains(sections, strings.TrimSuffix(section, MarkdownSuffix)) &&
+		!slices.Contains(programs, path) && !strings.HasPrefix(path, "/q/") // saved queries, for programs and people
+}
+
+// SplitLanguage splits the path of a page into its language and the rest. ok is
+// false for all other paths.
+func SplitLanguage(path string) (l lang.Language, rest string, ok bool) {
+	l, rest = splitPrefix(path)
+	return l, rest, l != "" && isPage(rest)
+}
+
+// splitPrefix returns "" for a path without the prefix of a language.
+func splitPrefix(path string) (l lang.Language, rest string) {
+	for _, l := range lang.All {
+		if rest, found := strings.CutPrefix(path, "/"+string(l)+"/"); found {
+			return l, "/" + rest
+		}
+	}
+	return "", path
+}
+
+// LocalPath adds the prefix of a language to the path of a page, which may have a
+// query. Other paths stay as they are.
+func LocalPath(l lang.Language, target string) string {
+	path, _, _ := strings.Cut(target, "?")
+	path, _, _ = strings.Cut(path, "#")
+	if !isPage(path) || strings.HasPrefix(target, "//") {
+		return target
+	}
+	return "/" + string(l) + target
+}
+
+// Redirect sends the visitor to another page in the same language.
+func Redirect(w http.ResponseWriter, r *http.Request, target string, status int) {
+	http.Redirect(w, r, LocalPath(lang.Of(r.Context()), target), status)
+}
+
+// Localize takes the language of a page from its path. It redirects addresses
+// without one, which pages once had, and sends visitors of the root to the
+// language that their browser prefers.
+func Localize(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l, rest := splitPrefix(r.URL.Path)
+		switch {
+		case l != "":
+			r = r.WithContext(lang.With(r.Context(), l))
+			if isPage(rest) {
+				address := *r.URL
+				address.Path, address.RawPath = rest, strings.TrimPrefix(r.URL.RawPath, "/"+string(l))
+				r.URL = &address
+			}
+		case isLanguage(r.URL.Path):
+			redirectPermanently(w, r, r.URL.Path+"/")
+			return
+		case r.URL.Path == "/":
+			preferred := lang.Preferred(r.Header.Get("Accept-Language"))
+			w.Header().Set("Vary", "Accept-Language")
+			w.Header().Set("Cache-Control", "public, max-age=0")
+			r = r.WithContext(lang.With(r.Context(), preferred))
+			Redirect(w, r, r.URL.RequestURI(), http.StatusFound)
+			return
+		case isPage(r.URL.Path):
+			redirectPermanently(w, r, "/"+string(lang.English)+r.URL.EscapedPath())
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func isLanguage(path string) bool {
+	return slices.ContainsFunc(lang.All, func(l lang.Language) bool { return path == "/"+string(l) })
+}
+
+// redirectPermanently keeps the query, and the method of a form.
+func redirectPermanently(w http.ResponseWriter, r *http.Request, path string) {
+	status := http.StatusMovedPermanently
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		status = http.StatusPermanentRedirect
+	}
+	w.Header().Set("Cache-Control", "public, max-age=86400")
+	http.Redirect(w, r, (&url.URL{Opaque: path, RawQuery: r.URL.RawQuery}).String(), status)
+}
+
+// localLink finds links and forms that lead to this site. Quotes in texts are
+// escaped, so it finds attributes only.
+var localLink = regexp.MustCompile(` (?:href|action|formaction)="/[^"]*"`)
+
+// localizeLinks adds the prefix of a language to the links of a page. Those that
+// have one, such as to the other language, stay.
+func localizeLinks(body []byte, l lang.Language) []byte {
+	return localLink.ReplaceAllFunc(body, func(attribute []byte) []byte {
+		start := bytes.IndexByte(attribute, '"') + 1
+		target := string(attribute[start : len(attribute)-1])
+		return append(append(slices.Clone(attribute[:start]), LocalPath(l, target)...), '"')
+	})
+}
