@@ -229,7 +229,7 @@ func TestTranslationsMatch(t *testing.T) {
 			}
 			plain := markup.ReplaceAllString(form, "x")
 			if bad := badSpace.FindString(verbs.ReplaceAllString(plain, "x")); bad != "" {
-				t.Errorf("%q: got %q in %q, want a no-break space there", m, bad, form)
+				t.Errorf("%q: got %q in %q, want a space there", m, bad, form)
 			}
 			if strings.Contains(plain, "'") || strings.Contains(plain, `"`) {
 				t.Errorf("%q: got a straight quote in %q, want ’ or « »", m, form)
