@@ -58,7 +58,7 @@ func AccountDeleted(l lang.Language, to, service string) Message {
 
 // PaymentFailed returns the email about a failed payment, with the end of Pro.
 func PaymentFailed(l lang.Language, to, service, planURL string, until time.Time) Message {
-	return render("payment-failed", to, l.Text("Your payment for %s Pro failed", service), values{Language: l, Service: service, Link: planURL, Until: l.Day(until)})
+	return render("payment-failed", to, l.Text("Your payment for %s Pro failed", service), values{Language: l, Service: service, Link: planURL, Until: strings.ReplaceAll(l.Day(until), "\u00a0", " ")}) // readable in the source of an email
 }
 
 // ProEnded returns the email about the end of a Pro plan.

@@ -22,7 +22,7 @@ func TestChangelog(t *testing.T) {
 	handler := newHandler(t)
 	html := send(handler, "GET", "/changelog")
 	if page := html.Body.String(); html.Code != 200 || html.Header().Get("Content-Type") != "text/html; charset=utf-8" || !strings.Contains(page, `id="changelog"`) ||
-		!strings.Contains(page, "[0.1.0] - 2026-11-15") || !strings.Contains(page, `<a href="/changelog">Changelog</a>`) {
+		!strings.Contains(page, "[0.1.0] - 2026-11-15") || !strings.Contains(page, `<a href="/en/changelog">Changelog</a>`) {
 		t.Errorf("got %d %v %s, want the changelog and a link to it in the footer", html.Code, html.Header(), page)
 	}
 	if err := wellFormed(html.Body.String()); err != nil {

@@ -206,6 +206,7 @@ func dict(pairs ...any) map[string]any {
 // and adds the language to its links.
 func (t Templates) Render(name string, content Content) ([]byte, error) {
 	var body bytes.Buffer
+	content.Language = lang.Parse(string(content.Language))
 	err := t[content.Language][name].ExecuteTemplate(&body, "layout.html", content)
 	return localizeLinks(body.Bytes(), content.Language), err
 }
