@@ -68,6 +68,10 @@ func (r *routes) label(request *http.Request) string {
 	return pattern
 }
 
+// feedPages is the prefix of the pages that Atom feeds link to: feeds are in
+// English.
+const feedPages = "/en"
+
 // routes registers every handler of the program.
 func (p *program) routes() (*routes, error) {
 	s := p.settings
@@ -98,7 +102,7 @@ func (p *program) routes() (*routes, error) {
 	mux.Handle(mcp.Path, agents)
 
 	mux.Handle(atom.Path, atom.New(atom.Config{
-		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
+		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, PagePrefix: feedPages, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
 	}))
 	mux.Handle(journal.SchemasPath, journal.SchemaHandler())
 	catalog, err := newAPICatalog(s.PublicURL)
@@ -116,8 +120,9 @@ func (p *program) routes() (*routes, error) {
 		return nil, err
 	}
 	website.Register(mux)
-	statusPage := status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy})
+	statusPage := status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy, DownSince: p.minutes.DownSince})
 	mux.Handle(status.Path, statusPage)
+	mux.HandleFunc(status.FeedPath, statusPage.ServeFeed)
 	mux.Handle(page.MarkdownPath(status.Path), statusPage)
 	for _, path := range portal.Paths {
 		mux.Handle(path, p.services.portal)
@@ -220,6 +225,7 @@ func textSections(api *rest.Handler) []workbench.Section {
 			{Name: "Prices", Path: atom.Path + "prices.atom", Note: "Price changes, as Atom."},
 			{Name: "Retired tools", Path: atom.Path + "cimetiere.atom", Note: "Retired tools, as Atom."},
 			{Name: "Changelog", Path: atom.Path + "changelog.atom", Note: "Changes of the API, as Atom; as Markdown at /changelog.md."},
+			{Name: "Incidents", Path: status.FeedPath, Note: "Incidents of the service, as Atom. The status page is at " + status.Path + "."},
 		}},
 		{Title: "Events", Links: eventLinks},
 	}
