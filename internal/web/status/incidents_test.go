@@ -131,7 +131,7 @@ func TestIncidentBeforeShownDays(t *testing.T) {
 // when it is over.
 func TestFeedDuringOutage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		at := &fakeClock{Time: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+		at := &fakeClock{Time: time.Date(2026, 11, 15, 23, 40, 0, 0, time.UTC)}
 		var failure error
 		r := newRecorder(s, at, &failure)
 		cfg := Config{Service: service, Store: s, Log: quiet, Healthy: r.Healthy, DownSince: r.DownSince}
@@ -169,15 +169,15 @@ func TestFeedDuringOutage(t *testing.T) {
 		failure = errors.New("lost")
 		run(time.Minute, false)
 		expect("after a minute", "no-store", "The database is unavailable at the moment.",
-			"tag:palmares.example,2026:status/2026-11-15T12:10Z 2026-11-15T12:10:00Z Ongoing: unavailable since 2026-11-15 12:10 UTC: Start: 2026-11-15 12:10 UTC\nEnd: ongoing\n"+incidentMessage)
+			"tag:palmares.example,2026:status/2026-11-15T23:50Z 2026-11-15T23:50:00Z Ongoing: unavailable since 2026-11-15 23:50 UTC: Start: 2026-11-15 23:50 UTC\nEnd: ongoing\n"+incidentMessage)
 		run(2*time.Minute, false)
 		expect("after three minutes", "no-store", "The database is unavailable at the moment.",
-			"tag:palmares.example,2026:status/2026-11-15T12:10Z 2026-11-15T12:10:00Z Ongoing: unavailable since 2026-11-15 12:10 UTC: Start: 2026-11-15 12:10 UTC\nEnd: ongoing\n"+incidentMessage)
+			"tag:palmares.example,2026:status/2026-11-15T23:50Z 2026-11-15T23:50:00Z Ongoing: unavailable since 2026-11-15 23:50 UTC: Start: 2026-11-15 23:50 UTC\nEnd: ongoing\n"+incidentMessage)
 		failure = nil
 		run(2*time.Minute, true)
-		resolved := "tag:palmares.example,2026:status/2026-11-15T12:10Z 2026-11-15T12:13:00Z Resolved: unavailable for 3 minutes: Start: 2026-11-15 12:10 UTC\nEnd: 2026-11-15 12:13 UTC\n" + incidentMessage
+		resolved := "tag:palmares.example,2026:status/2026-11-15T23:50Z 2026-11-15T23:53:00Z Resolved: unavailable for 3 minutes: Start: 2026-11-15 23:50 UTC\nEnd: 2026-11-15 23:53 UTC\n" + incidentMessage
 		expect("when it is over", "public, max-age=30", "Availability is below target today.", resolved)
-		run(13*time.Hour, true)
+		run(15*time.Minute, true)
 		expect("on the next day", "public, max-age=30", "All systems operational.", resolved)
 
 		s.Close()
