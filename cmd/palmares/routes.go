@@ -19,6 +19,7 @@ import (
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/guide"
+	"palmares/internal/web/icon"
 	"palmares/internal/web/page"
 	"palmares/internal/web/queries"
 	"palmares/internal/web/site"
@@ -141,6 +142,7 @@ func (p *program) routes() (*routes, error) {
 		reference.Guides = append(reference.Guides, workbench.Guide{Title: g.Title, Summary: g.Summary, URL: g.URL, Markdown: g.Markdown})
 	}
 	workbench.New(reference).Register(mux)
+	icon.Register(mux, s.service())
 	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, site.Assets, status.Assets, guide.Assets, workbench.Assets, queries.Assets))
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
