@@ -44,10 +44,10 @@ func TestEveryMessageIsTranslated(t *testing.T) {
 	}
 }
 
-// fromTemplates finds {{t "…"}}, {{plural n "…"}} and {{html "…"}}.
+// fromTemplates finds {{t "…"}}, {{plural n "…"}} and {{markup "…"}}.
 func fromTemplates(t *testing.T, used map[Message]string) {
 	t.Helper()
-	position := map[string]int{"t": 1, "html": 1, "plural": 2} // of the message
+	position := map[string]int{"t": 1, "markup": 1, "plural": 2} // of the message
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
