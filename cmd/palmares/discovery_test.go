@@ -90,7 +90,7 @@ func TestGraphQLInBrowser(t *testing.T) {
 	}
 	for range 120 { // the quota without a key is 100
 		got := send(http.MethodGet, "/graphql", chrome)
-		if got.StatusCode != 303 || got.Header.Get("Location") != "/explorer" || !strings.Contains(got.Header.Get("Vary"), "Accept") {
+		if got.StatusCode != 303 || got.Header.Get("Location") != "/en/explorer" || !strings.Contains(got.Header.Get("Vary"), "Accept") {
 			t.Fatalf("got %d %v, want 303 to the explorer", got.StatusCode, got.Header)
 		}
 	}
@@ -115,7 +115,7 @@ func TestGraphQLInBrowser(t *testing.T) {
 			t.Errorf("%s %s with Accept %q: got %d, want %d", c.method, c.path, c.accept, got.StatusCode, c.status)
 		}
 	}
-	if got := send(http.MethodGet, "/explorer", chrome); got.StatusCode != 200 {
+	if got := send(http.MethodGet, "/en/explorer", chrome); got.StatusCode != 200 {
 		t.Errorf("explorer: got %d, want 200", got.StatusCode)
 	}
 }

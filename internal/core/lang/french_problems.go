@@ -27,6 +27,11 @@ var frenchProblems = map[Message]string{
 	"This form was sent from another site. Nothing was changed.":                     "Ce formulaire a été envoyé depuis un autre site. Rien n’a été modifié.",
 	"Too many requests for the cost of queries. Try again in a second.":              "Trop de demandes de coût. Réessayez dans une seconde.",
 
+	"The server took too long to respond. Try again in a minute.":                                                                  "Le serveur a mis trop de temps à répondre. Réessayez dans une minute.",
+	"The server took too long to respond, and your change may or may not have been saved. Check before you try again in a minute.": "Le serveur a mis trop de temps à répondre : votre modification a peut-être été enregistrée, peut-être pas. Vérifiez avant de réessayer dans une minute.",
+	"This path takes no request body. Send the request without one.":                                                               "Cette adresse n’accepte pas de corps de requête. Envoyez la requête sans corps.",
+	"The request body has %d bytes. At most %d are allowed.":                                                                       "Le corps de la requête compte %d octets. Le maximum est de %d.",
+
 	// API keys.
 	"API keys cannot be verified at the moment. Try again in a minute.":                                              "Les clés d’API ne peuvent pas être vérifiées pour le moment. Réessayez dans une minute.",
 	"Send the API key in the Authorization header, never in the URL. Revoke this key: URLs end up in logs.":          "Envoyez la clé d’API dans l’en-tête Authorization, jamais dans l’URL. Révoquez cette clé : les URL finissent dans les journaux.",

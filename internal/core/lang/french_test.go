@@ -19,7 +19,7 @@ import (
 
 // problemPackages are the packages whose errors pages show.
 var problemPackages = []string{
-	"palmares/auth", "palmares/internal/account/", "palmares/internal/web/", "palmares/internal/notify/webhook", "palmares/internal/transport/saved", "palmares/internal/core/problem", "palmares/internal/core/params",
+	"palmares/auth", "palmares/internal/account/", "palmares/internal/web/", "palmares/internal/notify/webhook", "palmares/internal/transport/saved", "palmares/internal/core/problem", "palmares/internal/core/params", "palmares/internal/core/middleware",
 }
 
 // TestEveryMessageIsTranslated reads the messages from all templates and from the

@@ -267,7 +267,7 @@ func CheckMethod(w http.ResponseWriter, r *http.Request) error {
 // BasePolicy is the Content-Security-Policy of a page with our own style, script
 // and images only. FormPolicy also allows forms.
 const (
-	BasePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+	BasePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; manifest-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 	FormPolicy = BasePolicy + "; form-action 'self'"
 )
 
