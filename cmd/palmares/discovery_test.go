@@ -64,6 +64,20 @@ func TestAPICatalog(t *testing.T) {
 	}
 }
 
+// Files that browsers, feed readers and other sites look for exist.
+func TestFilesForBrowsers(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, testkit.SQLite(t), "--demo")
+	for path, mediaType := range map[string]string{
+		"/favicon.ico": "image/x-icon", "/apple-touch-icon.png": "image/png", "/icon-192.png": "image/png", "/icon-512.png": "image/png",
+		"/manifest.webmanifest": "application/manifest+json", "/og.png": "image/png", "/feeds/status.atom": "application/atom+xml; charset=utf-8",
+	} {
+		if got := s.call(t, http.MethodGet, path, ""); got.StatusCode != 200 || got.Header.Get("Content-Type") != mediaType {
+			t.Errorf("%s: got %d %s, want 200 %s", path, got.StatusCode, got.Header.Get("Content-Type"), mediaType)
+		}
+	}
+}
+
 // A browser at /graphql gets the explorer, which costs no quota. Clients of the
 // API get what they requested.
 func TestGraphQLInBrowser(t *testing.T) {
