@@ -190,13 +190,13 @@ func (r *round) sendNew(ctx context.Context, room int, early map[int]time.Time) 
 		if n == 0 {
 			break
 		}
-		t := &task{message: r.message(queue[:n])}
+		t := &task{message: newMessage(queue[:n], r.endpoint.Batches)}
 		if t.held, err = r.mustWait(ctx, t); err != nil {
 			return err
 		}
 		if t.held && n > 1 { // the release waits, but not the events before it
 			n--
-			t.message, t.held = r.message(queue[:n]), false
+			t.message, t.held = newMessage(queue[:n], r.endpoint.Batches), false
 		}
 		t.due = early[t.last()]
 		queue, room = queue[n:], room-n
@@ -263,7 +263,7 @@ func (r *round) readRetry(ctx context.Context, rows []*ent.Delivery) (*task, err
 	if err != nil || len(items) == 0 {
 		return nil, err
 	}
-	t.message = r.message(items)
+	t.message = newMessage(items, r.endpoint.Batches)
 	return t, nil
 }
 
