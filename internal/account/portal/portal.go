@@ -87,6 +87,7 @@ var routes = []struct {
 	{"GET /account/webhooks", signedIn, (*Portal).showEndpoints},
 	{"POST /account/webhooks", signedIn, (*Portal).addEndpoint},
 	{"GET /account/webhooks/{id}", signedIn, withEndpoint((*Portal).showEndpoint)},
+	{"GET /account/webhooks/{id}/attempts/{attempt}", signedIn, withEndpoint((*Portal).showAttempt)},
 	{"POST /account/webhooks/{id}/test", signedIn, withEndpoint((*Portal).testEndpoint)},
 	{"POST /account/webhooks/{id}/replay", signedIn, withEndpoint((*Portal).replayEvents)},
 	{"POST /account/webhooks/{id}/settings", signedIn, withEndpoint((*Portal).updateEndpoint)},
@@ -114,6 +115,7 @@ var routes = []struct {
 	{"POST /account/email/code", signedIn, emailChangeFlow.submitCode},
 	{"GET /account/email/confirm", signedIn, emailChangeFlow.openLink},
 	{"POST /account/email/confirm", signedIn, emailChangeFlow.openLink},
+	{"POST /account/language", signedIn, (*Portal).setLanguage},
 	{"POST /account/logout-everywhere", signedIn, (*Portal).signOutEverywhere},
 	{"GET /account/export", signedIn, (*Portal).export},
 	{"GET /account/delete", signedIn, (*Portal).confirmDelete},
@@ -256,6 +258,7 @@ var templateFiles embed.FS
 var pages = page.MustTemplates(templateFiles, "templates", template.FuncMap{
 	"day":       func(t time.Time) string { return t.UTC().Format("2 January 2006") },
 	"iso":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"stamp":     func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
 	"moment":    func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05") },
 	"messageID": webhook.MessageID,
 })
@@ -264,6 +267,7 @@ var pages = page.MustTemplates(templateFiles, "templates", template.FuncMap{
 var notices = map[string]string{
 	"revoked":   "The key was revoked.",
 	"email":     "Your email address was changed.",
+	"language":  "The language of your emails was saved.",
 	"signedout": "You are signed out.",
 	"deleted":   "Your account and its keys were deleted.",
 	"replayed":  "The events will be sent again within a few seconds.",
