@@ -220,6 +220,7 @@ func (p *program) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.access.recordCalls(routes.label)
 	observers := p.telemetry.observers(routes.label)
 	return middleware.Chain(routes,
 		p.closeWhenDraining,                                          // outermost, so that every response of a draining server closes its connection

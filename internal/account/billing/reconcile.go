@@ -129,7 +129,7 @@ func (b *Billing) notifyPaymentFailed(ctx context.Context, row *ent.Customer) er
 	if row.PastDueSince != nil {
 		until = row.PastDueSince.Add(Grace)
 	}
-	l := lang.English // LANGUAGE row.Edges.Account
+	l := lang.Language(row.Edges.Account.Language)
 	err = b.Mail.Send(ctx, mail.PaymentFailed(l, row.Edges.Account.Email, b.ServiceName, b.PublicURL+l.Path(PlanPath), until))
 	if err == nil {
 		return nil

@@ -115,7 +115,7 @@ var errOutdated = errors.New("the customer was updated concurrently")
 func (b *Billing) refresh(ctx context.Context, id string, event *stripe.Event) error {
 	demoted, err := b.update(ctx, id, event)
 	if demoted != nil {
-		l := lang.English // LANGUAGE demoted
+		l := lang.Language(demoted.Language)
 		b.Mail.Enqueue(mail.ProEnded(l, demoted.Email, b.ServiceName, b.PublicURL+l.Path(PlanPath)))
 	}
 	return err

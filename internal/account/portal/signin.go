@@ -43,6 +43,7 @@ var (
 // signInPage is the data of login.html, code.html and confirm.html.
 type signInPage struct {
 	Email, Next, Token string
+	Code               string // as typed in a rejected form
 	Action, StartPath  string
 	Closed             bool
 	Printed            bool // the email is in the server's log
@@ -88,6 +89,7 @@ func (f flow) showCode(p *Portal, v *visit) error {
 	}
 	return p.show(v, "code", signInPage{
 		Email: pending.Email, Next: nextPath(v), Action: f.codePath, StartPath: f.startPath, Printed: p.Mail.LogsOnly(), Locked: locked,
+		Code: v.PostFormValue("code"),
 	})
 }
 
@@ -152,7 +154,7 @@ func (p *Portal) startSignIn(v *visit) error {
 
 // finishSignIn starts a new session and ends the one the browser had.
 func (p *Portal) finishSignIn(v *visit, found *ent.Confirmation) error {
-	token, err := p.accounts.SignIn(v.Context(), found)
+	token, err := p.accounts.SignIn(v.Context(), found, v.UserAgent())
 	if err != nil {
 		return err
 	}

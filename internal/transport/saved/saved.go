@@ -456,7 +456,7 @@ func (s *Queries) notifyOwners(ctx context.Context) (failed int, err error) {
 		if n == 0 || row.Edges.Account == nil {
 			continue
 		}
-		l := lang.English // LANGUAGE row.Edges.Account
+		l := lang.Language(row.Edges.Account.Language)
 		err = s.Mail.Send(ctx, mail.QueryBroken(l, row.Edges.Account.Email, s.Service.ServiceName, row.Name, row.BrokenReason, s.Service.PublicURL+l.Path("/account/queries")))
 		if err == nil {
 			continue
