@@ -140,7 +140,7 @@ func (p *program) routes() (*routes, error) {
 		reference.Guides = append(reference.Guides, workbench.Guide{Title: g.Title, Summary: g.Summary, URL: g.URL, Markdown: g.Markdown})
 	}
 	workbench.New(reference).Register(mux)
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, site.Assets, status.Assets, guide.Assets, workbench.Assets, queries.Assets))
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, workbench.Assets))
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
