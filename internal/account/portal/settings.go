@@ -11,6 +11,7 @@ import (
 	"palmares/ent/queryversion"
 	"palmares/ent/savedquery"
 	"palmares/internal/account/billing"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
 	"palmares/internal/notify/webhook"
@@ -47,7 +48,7 @@ func (p *Portal) finishEmailChange(v *visit, found *ent.Confirmation) error {
 	}
 	p.Keyring.ForgetAccount(v.account.ID)
 	p.setCookie(v, browserCookie, "", 0)
-	p.Mail.Enqueue(mail.EmailChanged(v.account.Email, p.ServiceName, found.Email))
+	p.Mail.Enqueue(mail.EmailChanged(lang.Of(v.Context()), v.account.Email, p.ServiceName, found.Email))
 	return p.redirect(v, "/account/settings?done=email")
 }
 
@@ -91,7 +92,7 @@ func (p *Portal) deleteAccount(v *visit) error {
 	}
 	p.Keyring.ForgetAccount(v.account.ID)
 	if !p.Closed { // without a mail server, the email would only be logged
-		p.Mail.Enqueue(mail.AccountDeleted(v.account.Email, p.ServiceName))
+		p.Mail.Enqueue(mail.AccountDeleted(lang.Of(v.Context()), v.account.Email, p.ServiceName))
 	}
 	p.setCookie(v, sessionCookie, "", 0)
 	return p.redirect(v, "/login?done=deleted")

@@ -25,7 +25,7 @@ type flow struct {
 	startPath string // page with the form for the address
 	codePath  string
 	linkPath  string
-	email     func(to, service, link, code string) mail.Message
+	email     func(l lang.Language, to, service, link, code string) mail.Message
 	finish    func(*Portal, *visit, *ent.Confirmation) error
 }
 
@@ -58,7 +58,7 @@ func (f flow) send(p *Portal, v *visit, challenge auth.Challenge, next string) e
 		query.Set("next", next)
 	}
 	link := p.PublicURL + page.LocalPath(lang.Of(v.Context()), f.linkPath) + "?" + query.Encode()
-	err := p.Mail.Enqueue(f.email(challenge.Email, p.ServiceName, link, challenge.Code))
+	err := p.Mail.Enqueue(f.email(lang.Of(v.Context()), challenge.Email, p.ServiceName, link, challenge.Code))
 	if errors.Is(err, mail.ErrQueueFull) { // must not count towards the limits
 		if err := p.accounts.Withdraw(context.WithoutCancel(v.Context()), challenge); err != nil {
 			p.Log.Warn("withdrawing an unsent email failed", "cause", err)

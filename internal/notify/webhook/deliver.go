@@ -16,6 +16,7 @@ import (
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
 )
@@ -344,8 +345,9 @@ func (w *Webhooks) skip(ctx context.Context, e *ent.Endpoint) error {
 // notifyOwner sends the email about a disabled endpoint. It is pending in the
 // database, so that it survives restarts and outages of the mail server.
 func (w *Webhooks) notifyOwner(ctx context.Context, e *ent.Endpoint) error {
-	page := fmt.Sprintf("%s/account/webhooks/%d", w.PublicURL, e.ID)
-	err := w.Mail.Send(ctx, mail.WebhookDisabled(e.Edges.Account.Email, w.ServiceName, e.URL, e.DisabledReason, page))
+	l := lang.English // LANGUAGE e.Edges.Account
+	page := fmt.Sprintf("%s%s/%d", w.PublicURL, l.Path("/account/webhooks"), e.ID)
+	err := w.Mail.Send(ctx, mail.WebhookDisabled(l, e.Edges.Account.Email, w.ServiceName, e.URL, e.DisabledReason, page))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -176,7 +176,7 @@ func mustTemplates(from fs.FS, folder string, l lang.Language, funcs func(lang.L
 }
 
 // Functions are what every template can call in a language: t translates a
-// message, plural one with a count, and html one with markup.
+// message, plural one with a count, and markup one with HTML.
 func Functions(l lang.Language) template.FuncMap {
 	return template.FuncMap{
 		"asset": SharedAssets.Path,
@@ -184,7 +184,7 @@ func Functions(l lang.Language) template.FuncMap {
 		"plural": func(count int, m string, args ...any) string {
 			return l.Plural(count, lang.Message(m), args...)
 		},
-		"html":     func(m string, args ...any) template.HTML { return l.HTML(lang.Message(m), args...) },
+		"markup":   func(m string, args ...any) template.HTML { return l.HTML(lang.Message(m), args...) },
 		"count":    l.Number,
 		"day":      l.DayOf,
 		"shortDay": l.ShortDayOf,
@@ -206,6 +206,7 @@ func dict(pairs ...any) map[string]any {
 // and adds the language to its links.
 func (t Templates) Render(name string, content Content) ([]byte, error) {
 	var body bytes.Buffer
+	content.Language = lang.Parse(string(content.Language))
 	err := t[content.Language][name].ExecuteTemplate(&body, "layout.html", content)
 	return localizeLinks(body.Bytes(), content.Language), err
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"palmares/internal/core/lang"
 )
 
 // chart draws one number by one or two keys as bars, or over time as lines.
@@ -67,7 +69,7 @@ var period = regexp.MustCompile(`^[0-9]{4}(-([0-9]{2}(-[0-9]{2}(T.*)?)?|Q[1-4]|W
 // newChart returns the chart of a table, or nil if none suits it. It shows the
 // last number, because queries select what they are about last: by a key that
 // identifies the rows, over time, or by two columns.
-func newChart(t *table) *chart {
+func newChart(l lang.Language, t *table) *chart {
 	var values, keys, days []int
 	for i := range t.Columns {
 		switch t.kindOf(i) {
@@ -86,20 +88,20 @@ func newChart(t *table) *chart {
 	keys = t.withoutIdentifiers(keys)
 	for _, by := range singles(keys) {
 		if t.identifies(by) {
-			return t.bars(number, by)
+			return t.bars(l, number, by)
 		}
 	}
 	for _, date := range days {
 		others := slices.DeleteFunc(slices.Clone(keys), func(key int) bool { return t.sameAs(key, date) })
 		for _, by := range append([][]int{nil}, singles(others)...) {
 			if t.identifies(append([]int{date}, by...)) {
-				return t.lines(number, date, by)
+				return t.lines(l, number, date, by)
 			}
 		}
 	}
 	for _, by := range slices.Concat(pairs(keys, keys), pairs(keys, others)) {
 		if t.identifies(by) {
-			return t.bars(number, by)
+			return t.bars(l, number, by)
 		}
 	}
 	return nil
@@ -226,13 +228,13 @@ func niceStep(rough float64) float64 {
 	return 10 * power
 }
 
-func (t *table) bars(number int, keys []int) *chart {
+func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 	var values []float64
 	for _, r := range t.Rows {
 		values = append(values, r[number].Number)
 	}
 	share, _ := scale(values, true)
-	c := &chart{Title: t.Columns[number] + " by " + t.names(keys), Width: chartWidth, Left: labelWidth}
+	c := &chart{Title: l.Text("%s by %s", t.Columns[number], t.names(l, keys)), Width: chartWidth, Left: labelWidth}
 	room := chartWidth - labelWidth - valueWidth
 	zero := share(0)
 	var series []string
@@ -262,7 +264,7 @@ func (t *table) bars(number int, keys []int) *chart {
 // End returns the x coordinate after a bar.
 func (b bar) End() float64 { return round(b.X + b.W + 6) }
 
-func (t *table) lines(number, date int, keys []int) *chart {
+func (t *table) lines(l lang.Language, number, date int, keys []int) *chart {
 	var times, series []string
 	var values []float64
 	byLine := map[int]map[string]cell{}
@@ -293,9 +295,9 @@ func (t *table) lines(number, date int, keys []int) *chart {
 	series = series[:min(len(series), maxSeries)]
 	slices.Sort(times)
 	share, grid := scale(values, false)
-	c := &chart{Title: t.Columns[number] + " over time", Width: chartWidth, Base: plotTop + plotHeight, Left: axisWidth}
+	c := &chart{Title: l.Text("%s over time", t.Columns[number]), Width: chartWidth, Base: plotTop + plotHeight, Left: axisWidth}
 	if len(keys) == 1 {
-		c.Title += " by " + t.Columns[keys[0]]
+		c.Title = l.Text("%s over time by %s", t.Columns[number], t.Columns[keys[0]])
 	}
 	x := func(i int) float64 {
 		return round(axisWidth + float64(i)/float64(len(times)-1)*(chartWidth-axisWidth-12))
@@ -350,12 +352,12 @@ func (c *chart) Side(i int) string {
 	return "middle"
 }
 
-func (t *table) names(columns []int) string {
+func (t *table) names(l lang.Language, columns []int) string {
 	var names []string
 	for _, i := range columns {
 		names = append(names, t.Columns[i])
 	}
-	return strings.Join(names, " and ")
+	return strings.Join(names, " "+l.Text("and")+" ")
 }
 
 // indexOf returns the position of a text, which is added if it is new.

@@ -96,7 +96,7 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 			p.fail(w, r, err)
 			return
 		}
-		data.Chart = newChart(data.Table)
+		data.Chart = newChart(languageOf(r), data.Table)
 		data.Release, data.UpdatedAt = view.Result.Release, view.Result.UpdatedAt
 	}
 	w.Header().Set("Cache-Control", "private, no-cache")
