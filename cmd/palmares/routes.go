@@ -147,7 +147,7 @@ func (p *program) routes() (*routes, error) {
 	}
 	workbench.New(reference).Register(mux)
 	icon.Register(mux, s.service())
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, site.Assets, status.Assets, guide.Assets, workbench.Assets, queries.Assets))
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, workbench.Assets))
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
