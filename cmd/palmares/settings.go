@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	netmail "net/mail"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -33,6 +34,8 @@ type settings struct {
 	ServiceName    string        `help:"Public name of the service (${default})." default:"palmares" env:"SERVICE_NAME" placeholder:"NAME"`
 	ServiceURL     string        `help:"Address of the service in the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
 	PublicURL      string        `help:"URL where clients reach the server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
+	ContactEmail   string        `help:"Email address or URL of whoever runs the service, for its contact page." env:"CONTACT_EMAIL" placeholder:"ADDRESS"`
+	PagesDir       string        `help:"Folder with Markdown files that replace the texts of information pages, such as terms.en.md and terms.fr.md." env:"PALMARES_PAGES_DIR" placeholder:"DIR"`
 	TrustedProxies string        `help:"Addresses and networks of proxies whose X-Forwarded-For header is trusted, separated by commas." env:"TRUSTED_PROXIES" placeholder:"CIDR,…"`
 
 	Mail struct {
@@ -106,7 +109,7 @@ func (s *settings) credit() string {
 
 // service returns what all pages show.
 func (s *settings) service() page.Service {
-	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit()}
+	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Contact: s.ContactEmail}
 }
 
 // defaultSender returns the sender of emails if MAIL_FROM is not set.
@@ -145,6 +148,7 @@ func (s *settings) check() error {
 		{"PUBLIC_URL", optional(s.PublicURL, checkWebURL)},
 		{"PUBLIC_URL", optional(s.PublicURL, checkRootURL)},
 		{"SERVICE_URL", optional(s.ServiceURL, checkWebURL)},
+		{"CONTACT_EMAIL", optional(s.ContactEmail, checkContact)},
 		{"SMTP_URL", optional(s.Mail.URL, mail.CheckURL)},
 		{"MAIL_FROM", optional(s.Mail.From, mail.CheckFrom)},
 		{"STRIPE_WEBHOOK_SECRET", require(s.Stripe.WebhookSecret == "" || s.Stripe.SecretKey != "", withoutStripe)},
@@ -217,6 +221,14 @@ func checkWebURL(address string) error {
 		return fmt.Errorf("must be an absolute http or https URL (got %q)", maskCredentials(address))
 	}
 	return nil
+}
+
+// checkContact accepts an email address or a URL.
+func checkContact(contact string) error {
+	if address, err := netmail.ParseAddress(contact); err == nil && address.Address == contact || checkWebURL(contact) == nil {
+		return nil
+	}
+	return fmt.Errorf("must be an email address or an http or https URL (got %q)", maskCredentials(contact))
 }
 
 // checkRootURL rejects paths: pages, cookies and links assume the root.

@@ -29,7 +29,7 @@ const (
 var changelogText string
 
 func (g *Guides) addChangelog(text string) error {
-	content, err := render(text)
+	content, err := Render(lang.English, text)
 	if err != nil {
 		return fmt.Errorf("changelog: %w", err)
 	}
@@ -99,7 +99,7 @@ func (g *Guides) changelogAtom(text string) ([]byte, error) {
 		Links: []atomLink{{"self", "application/atom+xml", base + changelogFeed}, alternate}, Author: g.cfg.ServiceName,
 	}
 	for i, v := range versions(text) {
-		html, err := render(v.text)
+		html, err := Render(lang.English, v.text)
 		if err != nil {
 			return nil, err
 		}

@@ -27,7 +27,10 @@ import (
 var files embed.FS
 
 // Service is the service that all pages belong to.
-type Service struct{ PublicURL, ServiceName, Credit string }
+type Service struct {
+	PublicURL, ServiceName, Credit string
+	Contact                        string // email address or URL, or ""
+}
 
 // Content returns the layout of a page. Path has no language prefix.
 func (s Service) Content(l lang.Language, path string, head Head, data any) Content {
