@@ -75,7 +75,7 @@ func New(cfg Config) (*Guides, error) {
 	}
 	for i, one := range all {
 		data := guidePage{Guide: one, Guides: all}
-		if data.Content, err = render(one.Text); err != nil {
+		if data.Content, err = Render(lang.English, one.Text); err != nil {
 			return nil, fmt.Errorf("guide %s: %w", one.Name, err)
 		}
 		if i > 0 {

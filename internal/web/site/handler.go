@@ -35,6 +35,7 @@ type Config struct {
 	Log            *slog.Logger
 	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For counts
 	OtherPages     []string       // paths of other packages' pages, for suggestions
+	SitemapPages   []string       // paths of other packages' pages, for the sitemap
 }
 
 // Site serves the pages.
@@ -87,6 +88,7 @@ func New(cfg Config) (*Site, error) {
 			}
 			r.params = append(r.params, p)
 		}
+		r.params = append(r.params, r.selects...)
 		if r.name != releasesPage {
 			r.params = append(r.params, params.Param{Name: asOfParam, Kind: "String"})
 		}
@@ -110,7 +112,9 @@ func (s *Site) Register(mux *http.ServeMux) {
 			mux.HandleFunc(page.MarkdownPath(path), handle)
 		}
 	}
-	mux.HandleFunc("/robots.txt", serveRobots)
+	mux.HandleFunc("/robots.txt", s.serveRobots)
+	mux.HandleFunc(SitemapPath, s.serveSitemap)
+	mux.HandleFunc(sitemapsPath+"{name}", s.serveSitemap)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.SetSecurityHeaders(w.Header(), page.FormPolicy)
 		if target := s.withoutTrailingSlash(r); target != "" {
@@ -119,12 +123,6 @@ func (s *Site) Register(mux *http.ServeMux) {
 		}
 		s.fail(w, r, nil, problem.New(problem.NotFound, "There is no page at this address."))
 	})
-}
-
-func serveRobots(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "public, max-age=86400")
-	_, _ = w.Write([]byte("User-agent: *\nDisallow: /account\nDisallow: /login\n"))
 }
 
 // withoutTrailingSlash returns the URL of the page that a path with a trailing
@@ -195,6 +193,11 @@ func (s *Site) render(req *request) cache.Execute {
 		if err := json.Unmarshal(response.Data, view); err != nil {
 			return nil, 0, err
 		}
+		if v, ok := view.(loader); ok {
+			if err := v.load(req, s.execute(ctx, req.asOf)); err != nil {
+				return nil, response.Newest, err
+			}
+		}
 		if v, ok := view.(preparer); ok {
 			if err := v.prepare(req); err != nil {
 				return nil, response.Newest, err
@@ -213,6 +216,17 @@ func (s *Site) render(req *request) cache.Execute {
 			entry, err = s.MarkdownEntry(body, caching, vary)
 		}
 		return entry, response.Newest, err
+	}
+}
+
+// execute returns a function that executes operations on one release.
+func (s *Site) execute(ctx context.Context, asOf graph.AsOf) execute {
+	return func(operation string, variables map[string]any, result any) error {
+		response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf})
+		if p := response.Problem(); p != nil {
+			return p
+		}
+		return json.Unmarshal(response.Data, result)
 	}
 }
 

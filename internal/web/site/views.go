@@ -74,22 +74,19 @@ func (v *comparisonView) prepare(r *request) error {
 
 type categoriesView struct{ Categories []category }
 
-type retiredToolsView struct {
-	RetiredTools listOf[tool]
-	Categories   []category
-}
-
 type retiredToolView struct {
 	knownReleases
 	RetiredTool, Tool *tool
 	Categories        []category
 	Versions          versionHistory `json:"-"`
+	Lifetime          *lifetime      `json:"-"` // nil if it is unknown
 }
 
 func (v *retiredToolView) prepare(r *request) error {
 	switch {
 	case v.RetiredTool != nil:
 		v.Versions = newVersionHistory(r, v.RetiredTool.Slug, v.RetiredTool.Versions, &v.knownReleases, v.Categories)
+		v.Lifetime = newLifetime(v.RetiredTool.Versions, v.RetiredTool.RetiredAt)
 		return nil
 	case v.Tool != nil:
 		return redirect(r.Link("/tools/", v.Tool.Slug))
