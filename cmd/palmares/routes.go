@@ -19,6 +19,7 @@ import (
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/guide"
+	"palmares/internal/web/icon"
 	"palmares/internal/web/info"
 	"palmares/internal/web/page"
 	"palmares/internal/web/queries"
@@ -73,6 +74,10 @@ func (r *routes) label(request *http.Request) string {
 	return pattern
 }
 
+// feedPages is the prefix of the pages that Atom feeds link to: feeds are in
+// English.
+const feedPages = "/en"
+
 // routes registers every handler of the program.
 func (p *program) routes() (*routes, error) {
 	s := p.settings
@@ -103,7 +108,7 @@ func (p *program) routes() (*routes, error) {
 	mux.Handle(mcp.Path, agents)
 
 	mux.Handle(atom.Path, atom.New(atom.Config{
-		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
+		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, PagePrefix: feedPages, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
 	}))
 	mux.Handle(journal.SchemasPath, journal.SchemaHandler())
 	catalog, err := newAPICatalog(s.PublicURL)
@@ -122,8 +127,9 @@ func (p *program) routes() (*routes, error) {
 		return nil, err
 	}
 	website.Register(mux)
-	statusPage := status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy})
+	statusPage := status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy, DownSince: p.minutes.DownSince})
 	mux.Handle(status.Path, statusPage)
+	mux.HandleFunc(status.FeedPath, statusPage.ServeFeed)
 	mux.Handle(page.MarkdownPath(status.Path), statusPage)
 	for _, path := range portal.Paths {
 		mux.Handle(path, p.services.portal)
@@ -150,7 +156,8 @@ func (p *program) routes() (*routes, error) {
 		reference.Guides = append(reference.Guides, workbench.Guide{Title: g.Title, Summary: g.Summary, URL: g.URL, Markdown: g.Markdown})
 	}
 	workbench.New(reference).Register(mux)
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, site.Assets, status.Assets, guide.Assets, workbench.Assets, queries.Assets))
+	icon.Register(mux, s.service())
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, workbench.Assets))
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
@@ -256,6 +263,7 @@ func textSections(api *rest.Handler) []workbench.Section {
 			{Name: "Prices", Path: atom.Path + "prices.atom", Note: "Price changes, as Atom."},
 			{Name: "Retired tools", Path: atom.Path + "cimetiere.atom", Note: "Retired tools, as Atom."},
 			{Name: "Changelog", Path: atom.Path + "changelog.atom", Note: "Changes of the API, as Atom; as Markdown at /changelog.md."},
+			{Name: "Incidents", Path: status.FeedPath, Note: "Incidents of the service, as Atom. The status page is at " + status.Path + "."},
 		}},
 		{Title: "Events", Links: eventLinks},
 		{Title: "About", Links: []workbench.Link{

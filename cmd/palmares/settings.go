@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	netmail "net/mail"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"palmares/auth"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
@@ -33,8 +33,8 @@ type settings struct {
 	CacheMB        int           `help:"Cache size in megabytes (${default})." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
 	ServiceName    string        `help:"Public name of the service (${default})." default:"palmares" env:"SERVICE_NAME" placeholder:"NAME"`
 	ServiceURL     string        `help:"Address of the service in the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
+	Contact        string        `name:"contact-email" help:"Email address where visitors reach the operator, shown on pages." env:"CONTACT_EMAIL" placeholder:"ADDRESS"`
 	PublicURL      string        `help:"URL where clients reach the server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
-	ContactEmail   string        `help:"Email address or URL of whoever runs the service, for its contact page." env:"CONTACT_EMAIL" placeholder:"ADDRESS"`
 	PagesDir       string        `help:"Folder with Markdown files that replace the texts of information pages, such as terms.en.md and terms.fr.md." env:"PALMARES_PAGES_DIR" placeholder:"DIR"`
 	TrustedProxies string        `help:"Addresses and networks of proxies whose X-Forwarded-For header is trusted, separated by commas." env:"TRUSTED_PROXIES" placeholder:"CIDR,…"`
 
@@ -109,7 +109,7 @@ func (s *settings) credit() string {
 
 // service returns what all pages show.
 func (s *settings) service() page.Service {
-	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Contact: s.ContactEmail}
+	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Contact: s.Contact}
 }
 
 // defaultSender returns the sender of emails if MAIL_FROM is not set.
@@ -148,9 +148,9 @@ func (s *settings) check() error {
 		{"PUBLIC_URL", optional(s.PublicURL, checkWebURL)},
 		{"PUBLIC_URL", optional(s.PublicURL, checkRootURL)},
 		{"SERVICE_URL", optional(s.ServiceURL, checkWebURL)},
-		{"CONTACT_EMAIL", optional(s.ContactEmail, checkContact)},
 		{"SMTP_URL", optional(s.Mail.URL, mail.CheckURL)},
 		{"MAIL_FROM", optional(s.Mail.From, mail.CheckFrom)},
+		{"CONTACT_EMAIL", optional(s.Contact, checkContact)},
 		{"STRIPE_WEBHOOK_SECRET", require(s.Stripe.WebhookSecret == "" || s.Stripe.SecretKey != "", withoutStripe)},
 		{"STRIPE_PRICE", require(s.Stripe.Price == "" || s.Stripe.SecretKey != "", withoutStripe)},
 		{"STRIPE_API_BASE", require(s.Stripe.APIBase == "" || s.Stripe.SecretKey != "", withoutStripe)},
@@ -223,12 +223,11 @@ func checkWebURL(address string) error {
 	return nil
 }
 
-// checkContact accepts an email address or a URL.
-func checkContact(contact string) error {
-	if address, err := netmail.ParseAddress(contact); err == nil && address.Address == contact || checkWebURL(contact) == nil {
-		return nil
+func checkContact(address string) error {
+	if _, err := auth.NormalizeEmail(address); err != nil {
+		return fmt.Errorf("must have the form name@example.com (got %q)", address)
 	}
-	return fmt.Errorf("must be an email address or an http or https URL (got %q)", maskCredentials(contact))
+	return nil
 }
 
 // checkRootURL rejects paths: pages, cookies and links assume the root.

@@ -24,7 +24,6 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/web/guide"
 	"palmares/internal/web/page"
-	"palmares/internal/web/site"
 )
 
 //go:embed texts/*.md
@@ -35,7 +34,7 @@ var files embed.FS
 
 var templates = page.MustTemplates(files, "templates", nil)
 
-var head = page.Head{Styles: []string{guide.Assets.Path("guide.css"), site.Assets.Path("site.css")}}
+var head = page.Head{}
 
 // Names are the names of the pages, which are also their paths.
 var Names = []string{"method", "pricing", "terms", "privacy", "licence", "contact"}

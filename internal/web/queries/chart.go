@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"palmares/internal/core/lang"
 	draw "palmares/internal/web/chart"
 )
 
@@ -47,7 +48,7 @@ var period = regexp.MustCompile(`^[0-9]{4}(-([0-9]{2}(-[0-9]{2}(T.*)?)?|Q[1-4]|W
 // newChart returns the chart of a table, or nil if none suits it. It shows the
 // last number, because queries select what they are about last: by a key that
 // identifies the rows, over time, or by two columns.
-func newChart(t *table) *chart {
+func newChart(l lang.Language, t *table) *chart {
 	var values, keys, days []int
 	for i := range t.Columns {
 		switch t.kindOf(i) {
@@ -66,20 +67,20 @@ func newChart(t *table) *chart {
 	keys = t.withoutIdentifiers(keys)
 	for _, by := range singles(keys) {
 		if t.identifies(by) {
-			return t.bars(number, by)
+			return t.bars(l, number, by)
 		}
 	}
 	for _, date := range days {
 		others := slices.DeleteFunc(slices.Clone(keys), func(key int) bool { return t.sameAs(key, date) })
 		for _, by := range append([][]int{nil}, singles(others)...) {
 			if t.identifies(append([]int{date}, by...)) {
-				return t.lines(number, date, by)
+				return t.lines(l, number, date, by)
 			}
 		}
 	}
 	for _, by := range slices.Concat(pairs(keys, keys), pairs(keys, others)) {
 		if t.identifies(by) {
-			return t.bars(number, by)
+			return t.bars(l, number, by)
 		}
 	}
 	return nil
@@ -176,13 +177,13 @@ func (t *table) kindOf(column int) int {
 	return kind
 }
 
-func (t *table) bars(number int, keys []int) *chart {
+func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 	var values []float64
 	for _, r := range t.Rows {
 		values = append(values, r[number].Number)
 	}
 	share, _ := draw.Scale(values, true)
-	c := &chart{Title: t.Columns[number] + " by " + t.names(keys), Width: chartWidth, Left: labelWidth}
+	c := &chart{Title: l.Text("%s by %s", t.Columns[number], t.names(l, keys)), Width: chartWidth, Left: labelWidth}
 	room := chartWidth - labelWidth - valueWidth
 	zero := share(0)
 	var series []string
@@ -212,7 +213,7 @@ func (t *table) bars(number int, keys []int) *chart {
 // End returns the x coordinate after a bar.
 func (b bar) End() float64 { return draw.Round(b.X + b.W + 6) }
 
-func (t *table) lines(number, date int, keys []int) *chart {
+func (t *table) lines(l lang.Language, number, date int, keys []int) *chart {
 	var times, names []string
 	byLine := map[int]map[string]*draw.Value{}
 	for _, r := range t.Rows {
@@ -246,9 +247,9 @@ func (t *table) lines(number, date int, keys []int) *chart {
 	if drawn == nil {
 		return nil
 	}
-	c := &chart{Title: t.Columns[number] + " over time", Width: drawn.Width, Height: drawn.Height, Axis: drawn.Axis, Times: drawn.Times, Left: drawn.Left}
+	c := &chart{Title: l.Text("%s over time", t.Columns[number]), Width: drawn.Width, Height: drawn.Height, Axis: drawn.Axis, Times: drawn.Times, Left: drawn.Left}
 	if len(keys) == 1 {
-		c.Title += " by " + t.Columns[keys[0]]
+		c.Title = l.Text("%s over time by %s", t.Columns[number], t.Columns[keys[0]])
 		c.Height += legendLine*float64((len(all)+1)/2) + 10
 	}
 	for i, l := range drawn.Lines {
@@ -269,12 +270,12 @@ func (c *chart) Side(i int) string {
 	return "middle"
 }
 
-func (t *table) names(columns []int) string {
+func (t *table) names(l lang.Language, columns []int) string {
 	var names []string
 	for _, i := range columns {
 		names = append(names, t.Columns[i])
 	}
-	return strings.Join(names, " and ")
+	return strings.Join(names, " "+l.Text("and")+" ")
 }
 
 // indexOf returns the position of a text, which is added if it is new.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
 )
@@ -67,7 +68,7 @@ func TestChart(t *testing.T) {
 		`[]`:                                "none", `42`: "none", `[{"n":5,"k":"a"},{"n":5,"k":"b"}]`: "n by k: 2 bars",
 	} {
 		got := "none"
-		if c := newChart(tableOf(t, body)); c != nil {
+		if c := newChart(lang.English, tableOf(t, body)); c != nil {
 			got = fmt.Sprintf("%s: %d bars", c.Title, len(c.Bars))
 			if c.Lines != nil {
 				got = fmt.Sprintf("%s: %d lines of %d points", c.Title, len(c.Lines), len(c.Lines[0].Points))
@@ -98,7 +99,7 @@ func TestPageEscapesTexts(t *testing.T) {
 	found := tableOf(t, strings.ReplaceAll(body, `\'`, `'`))
 	lines := tableOf(t, strings.ReplaceAll(fmt.Sprintf(`[{"k":%q,"at":"2026-01","n":1},{"k":%q,"at":"2026-02","n":2},{"k":"b","at":"2026-01","n":2}]`, evil, evil), `\'`, `'`))
 	for _, shown := range []*table{found, lines} {
-		c := newChart(shown)
+		c := newChart(lang.English, shown)
 		if c == nil {
 			t.Fatal("got no chart, want one")
 		}

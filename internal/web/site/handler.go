@@ -51,13 +51,8 @@ type Site struct {
 //go:embed queries/*.graphql
 var queries embed.FS
 
-//go:embed assets templates
+//go:embed templates
 var files embed.FS
-
-// Assets are the style of these pages.
-var Assets = page.MustAssets(files, "assets")
-
-var head = page.Head{Styles: []string{Assets.Path("site.css")}}
 
 var templates = page.MustTemplates(files, "templates", func(l lang.Language) template.FuncMap {
 	return template.FuncMap{
@@ -66,6 +61,7 @@ var templates = page.MustTemplates(files, "templates", func(l lang.Language) tem
 		"price":       func(price string) template.HTML { return showPrice(l, price) },
 		"catalogLang": func() template.HTMLAttr { return catalogLang(l) },
 		"isCategory":  isCategory,
+		"band":        band, "ageBand": ageBand, "icon": icon,
 	}
 })
 
@@ -236,7 +232,7 @@ func (s *Site) execute(ctx context.Context, asOf graph.AsOf) execute {
 
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
 	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL()}
-	content := s.Content(req.lang, req.path, head, data)
+	content := s.Content(req.lang, req.path, page.Head{}, data)
 	content.Query = req.query.Encode()
 	content.Markdown = withQuery(page.MarkdownPath(req.path), req.query)
 	if req.AsOf() == "" {
@@ -307,5 +303,5 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 		fmt.Fprintf(w, "# %s\n\n%s\n", data.Title, data.Text)
 		return
 	}
-	templates.WriteError(w, r, s.Log, p, s.Content(l, r.URL.Path, head, data))
+	templates.WriteError(w, r, s.Log, p, s.Content(l, r.URL.Path, page.Head{}, data))
 }

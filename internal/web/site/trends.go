@@ -28,11 +28,11 @@ type trendsView struct {
 	Oldest     struct{ Nodes []struct{ Date string } }
 	Series     []categorySeries
 	Categories []category
-	Catalog    []lineChart `json:"-"` // by release
-	ByCategory []lineChart `json:"-"` // by month
-	From       string      `json:"-"` // the day since which scores are compared
-	Improved   []mover     `json:"-"`
-	Declined   []mover     `json:"-"`
+	Catalog    []lineChart  `json:"-"` // by release
+	ByCategory []lineChart  `json:"-"` // by month
+	From       string       `json:"-"` // the day since which scores are compared
+	Improved   []scoreMover `json:"-"`
+	Declined   []scoreMover `json:"-"`
 }
 
 // categorySeries is how one metric of one category developed.
@@ -46,15 +46,15 @@ type seriesPoint struct {
 	Value *float64
 }
 
-// mover is a tool whose score changed.
-type mover struct {
+// scoreMover is a tool whose score changed.
+type scoreMover struct {
 	Slug                  string
 	Before, After, Change float64
 	Tool                  *tool // nil if it was removed
 }
 
 // Sign returns the change with its sign.
-func (m mover) Sign(l lang.Language) string {
+func (m scoreMover) Sign(l lang.Language) string {
 	if m.Change > 0 {
 		return "+" + l.Decimal(m.Change, 1, 2)
 	}
@@ -62,7 +62,7 @@ func (m mover) Sign(l lang.Language) string {
 }
 
 // Scores returns the scores before and after.
-func (m mover) Scores(l lang.Language) string {
+func (m scoreMover) Scores(l lang.Language) string {
 	return formatScore(l, &m.Before) + " → " + formatScore(l, &m.After)
 }
 
@@ -104,7 +104,7 @@ func (v *trendsView) load(_ *request, run execute) error {
 		return nil //nolint:nilerr // nothing to compare with
 	}
 	v.From = newest.AddDate(0, 0, -moversDays).Format(time.DateOnly)
-	var movers struct{ Up, Down []mover }
+	var movers struct{ Up, Down []scoreMover }
 	if err := run("scoreMovers", map[string]any{"from": v.From}, &movers); err != nil {
 		return err
 	}
