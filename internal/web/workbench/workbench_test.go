@@ -282,7 +282,7 @@ func TestReferenceLinksToMarkdown(t *testing.T) {
 			t.Errorf("%s: got %s, %s, want the examples as Markdown", c.path, got.Header().Get("Content-Type"), got.Body)
 		}
 	}
-	if page := get(t, newHandler(withAssets, ""), "/explorer").Body.String(); !strings.Contains(page, `type="text/markdown" href="/explorer.md"`) {
+	if page := get(t, newHandler(withAssets, ""), "/explorer").Body.String(); !strings.Contains(page, `type="text/markdown" href="/en/explorer.md"`) {
 		t.Error("got no link to Markdown in the explorer, want one")
 	}
 }
@@ -339,7 +339,7 @@ func TestReference(t *testing.T) {
 		`<a href="#tag/tools/GET/api/v1/tools/%7bslug%7d">One tool</a>`, `<section id="tag/tools/GET/api/v1/tools/{slug}">`, `data-open="tag/tools/GET/api/v1/tools/{slug}"`,
 		"<code>GET /api/v1/tools/{slug}</code>", "Not <code>&lt;b&gt;</code>.", "<dt><code>slug</code></dt>", "Required. Value: text.",
 		`Response: <a href="#model/ToolItem"><code>ToolItem</code></a>`, `<h3 id="model/ToolItem">`, "number or null", "<dt><code>404</code></dt>", "Source : palmares (https://palmares.example)",
-		`href="/api/v1/tools/bosco"`, `href="/explorer?path=%2fapi%2fv1%2ftools%2fbosco"`, `"app":{"script":"/assets/workbench/scalar-EEEEEEEE.js","style":"/assets/workbench/scalar-EEEEEEEE.css"}`,
+		`href="/api/v1/tools/bosco"`, `href="/en/explorer?path=%2fapi%2fv1%2ftools%2fbosco"`, `"app":{"script":"/assets/workbench/scalar-EEEEEEEE.js","style":"/assets/workbench/scalar-EEEEEEEE.css"}`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("got\n%s\nwant %s", body, want)

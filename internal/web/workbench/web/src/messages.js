@@ -49,6 +49,6 @@ const french = {
   variablesInvalid: "Les variables doivent être du JSON valide.",
 };
 
-export const messages = document.documentElement.lang === "fr" ? french : english;
+export const messages = globalThis.document?.documentElement.lang === "fr" ? french : english;
 
 const number = (value) => Number(value).toLocaleString(document.documentElement.lang || "en");
