@@ -28,7 +28,7 @@ var frenchHome = map[Message]string{
 	"Compare categories":             "Comparer les catégories",
 	"%d tool|%d tools":               "%d outil|%d outils",
 	"Highest scores":                 "Les meilleures notes",
-	"Show %d tool|Show all %d tools": "Voir %d outil|Voir les %d outils",
+	"Show %d tool|Show all %d tools": "Voir le seul outil|Voir les %d outils",
 	"Biggest movers":                 "Les notes qui bougent",
 	"to":                             "à",
 	"All price changes":              "Tous les prix",
