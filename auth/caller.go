@@ -17,6 +17,7 @@ type Caller struct {
 	Plan    Plan
 	Account int    // 0 for an anonymous caller
 	Key     string // public id of the key that was sent
+	Browser bool   // the key belongs to a signed-in browser, not to a program
 	// Carried is how many requests of deleted accounts with the same email
 	// address count against the quota on CarriedDay (YYYY-MM-DD).
 	Carried    int

@@ -230,6 +230,7 @@ func (k *Keyring) query(ctx context.Context, id string) (*cachedKey, error) {
 		row, err := k.store.Keys.Session.Query().Where(session.KeyID(id), validAt(k.now())).WithAccount().Only(ctx)
 		if err == nil {
 			found.set(id, row.KeyHash, row.Edges.Account)
+			found.caller.Browser = true
 		}
 		return found, ent.MaskNotFound(err)
 	}

@@ -6,7 +6,10 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"palmares/ent"
 	"palmares/ent/predicate"
@@ -62,6 +65,24 @@ func (a *Accounts) EndSessions(ctx context.Context, acc *ent.Account) error {
 		}
 		return deleteAll(ctx, tx.Session.Delete().Where(session.AccountID(acc.ID)))
 	})
+}
+
+// maxUserAgent is how many bytes of a User-Agent are stored. Those of browsers are
+// shorter.
+const maxUserAgent = 300
+
+// storedUserAgent returns the part of a User-Agent that is stored: text that every
+// database accepts.
+func storedUserAgent(header string) string {
+	if len(header) > maxUserAgent {
+		header = header[:maxUserAgent]
+	}
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, header)
 }
 
 // SessionKey returns the API key of a signed-in browser, or "" for an invalid

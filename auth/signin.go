@@ -252,8 +252,8 @@ func (a *Accounts) attemptsLeft(ctx context.Context, client *ent.ConfirmationCli
 }
 
 // SignIn uses a confirmation, creates the account if the address is new, and
-// returns the token of a new session.
-func (a *Accounts) SignIn(ctx context.Context, found *ent.Confirmation) (token string, err error) {
+// returns the token of a new session. The user agent tells sessions apart.
+func (a *Accounts) SignIn(ctx context.Context, found *ent.Confirmation, userAgent string) (token string, err error) {
 	if found.Purpose != confirmation.PurposeSignIn {
 		return "", ErrUnknownLink
 	}
@@ -272,7 +272,8 @@ func (a *Accounts) SignIn(ctx context.Context, found *ent.Confirmation) (token s
 		if err != nil {
 			return err
 		}
-		return tx.Session.Create().SetID(hashToken(token)).SetAccountID(id).SetCreatedAt(now).SetExpiresAt(now.Add(SessionLifetime)).Exec(ctx)
+		return tx.Session.Create().SetID(hashToken(token)).SetAccountID(id).SetCreatedAt(now).SetExpiresAt(now.Add(SessionLifetime)).
+			SetUserAgent(storedUserAgent(userAgent)).Exec(ctx)
 	})
 }
 

@@ -26,6 +26,8 @@ type Account struct {
 	PlanByHand bool `json:"plan_by_hand,omitempty"`
 	// The account's part in the addresses of its saved queries, chosen once; null until then.
 	Handle *string `json:"handle,omitempty"`
+	// Language of emails.
+	Language account.Language `json:"language,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// The UTC day, YYYY-MM-DD, on which carried_requests reduces the quota.
@@ -144,7 +146,7 @@ func (*Account) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case account.FieldID, account.FieldCarriedRequests:
 			values[i] = new(sql.NullInt64)
-		case account.FieldEmail, account.FieldPlan, account.FieldHandle, account.FieldCarriedDay:
+		case account.FieldEmail, account.FieldPlan, account.FieldHandle, account.FieldLanguage, account.FieldCarriedDay:
 			values[i] = new(sql.NullString)
 		case account.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -193,6 +195,12 @@ func (_m *Account) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Handle = new(string)
 				*_m.Handle = value.String
+			}
+		case account.FieldLanguage:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field language", values[i])
+			} else if value.Valid {
+				_m.Language = account.Language(value.String)
 			}
 		case account.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -301,6 +309,9 @@ func (_m *Account) String() string {
 		builder.WriteString("handle=")
 		builder.WriteString(*v)
 	}
+	builder.WriteString(", ")
+	builder.WriteString("language=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Language))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

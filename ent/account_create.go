@@ -70,6 +70,20 @@ func (_c *AccountCreate) SetNillableHandle(v *string) *AccountCreate {
 	return _c
 }
 
+// SetLanguage sets the "language" field.
+func (_c *AccountCreate) SetLanguage(v account.Language) *AccountCreate {
+	_c.mutation.SetLanguage(v)
+	return _c
+}
+
+// SetNillableLanguage sets the "language" field if the given value is not nil.
+func (_c *AccountCreate) SetNillableLanguage(v *account.Language) *AccountCreate {
+	if v != nil {
+		_c.SetLanguage(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *AccountCreate) SetCreatedAt(v time.Time) *AccountCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -275,6 +289,10 @@ func (_c *AccountCreate) defaults() {
 		v := account.DefaultPlanByHand
 		_c.mutation.SetPlanByHand(v)
 	}
+	if _, ok := _c.mutation.Language(); !ok {
+		v := account.DefaultLanguage
+		_c.mutation.SetLanguage(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := account.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -305,6 +323,14 @@ func (_c *AccountCreate) check() error {
 	}
 	if _, ok := _c.mutation.PlanByHand(); !ok {
 		return &ValidationError{Name: "plan_by_hand", err: errors.New(`ent: missing required field "Account.plan_by_hand"`)}
+	}
+	if _, ok := _c.mutation.Language(); !ok {
+		return &ValidationError{Name: "language", err: errors.New(`ent: missing required field "Account.language"`)}
+	}
+	if v, ok := _c.mutation.Language(); ok {
+		if err := account.LanguageValidator(v); err != nil {
+			return &ValidationError{Name: "language", err: fmt.Errorf(`ent: validator failed for field "Account.language": %w`, err)}
+		}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Account.created_at"`)}
@@ -354,6 +380,10 @@ func (_c *AccountCreate) createSpec() (*Account, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Handle(); ok {
 		_spec.SetField(account.FieldHandle, field.TypeString, value)
 		_node.Handle = &value
+	}
+	if value, ok := _c.mutation.Language(); ok {
+		_spec.SetField(account.FieldLanguage, field.TypeEnum, value)
+		_node.Language = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(account.FieldCreatedAt, field.TypeTime, value)
@@ -601,6 +631,18 @@ func (u *AccountUpsert) ClearHandle() *AccountUpsert {
 	return u
 }
 
+// SetLanguage sets the "language" field.
+func (u *AccountUpsert) SetLanguage(v account.Language) *AccountUpsert {
+	u.Set(account.FieldLanguage, v)
+	return u
+}
+
+// UpdateLanguage sets the "language" field to the value that was provided on create.
+func (u *AccountUpsert) UpdateLanguage() *AccountUpsert {
+	u.SetExcluded(account.FieldLanguage)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create.
 // Using this option is equivalent to using:
 //
@@ -712,6 +754,20 @@ func (u *AccountUpsertOne) UpdateHandle() *AccountUpsertOne {
 func (u *AccountUpsertOne) ClearHandle() *AccountUpsertOne {
 	return u.Update(func(s *AccountUpsert) {
 		s.ClearHandle()
+	})
+}
+
+// SetLanguage sets the "language" field.
+func (u *AccountUpsertOne) SetLanguage(v account.Language) *AccountUpsertOne {
+	return u.Update(func(s *AccountUpsert) {
+		s.SetLanguage(v)
+	})
+}
+
+// UpdateLanguage sets the "language" field to the value that was provided on create.
+func (u *AccountUpsertOne) UpdateLanguage() *AccountUpsertOne {
+	return u.Update(func(s *AccountUpsert) {
+		s.UpdateLanguage()
 	})
 }
 
@@ -992,6 +1048,20 @@ func (u *AccountUpsertBulk) UpdateHandle() *AccountUpsertBulk {
 func (u *AccountUpsertBulk) ClearHandle() *AccountUpsertBulk {
 	return u.Update(func(s *AccountUpsert) {
 		s.ClearHandle()
+	})
+}
+
+// SetLanguage sets the "language" field.
+func (u *AccountUpsertBulk) SetLanguage(v account.Language) *AccountUpsertBulk {
+	return u.Update(func(s *AccountUpsert) {
+		s.SetLanguage(v)
+	})
+}
+
+// UpdateLanguage sets the "language" field to the value that was provided on create.
+func (u *AccountUpsertBulk) UpdateLanguage() *AccountUpsertBulk {
+	return u.Update(func(s *AccountUpsert) {
+		s.UpdateLanguage()
 	})
 }
 

@@ -97,6 +97,20 @@ func (_u *AccountUpdate) ClearHandle() *AccountUpdate {
 	return _u
 }
 
+// SetLanguage sets the "language" field.
+func (_u *AccountUpdate) SetLanguage(v account.Language) *AccountUpdate {
+	_u.mutation.SetLanguage(v)
+	return _u
+}
+
+// SetNillableLanguage sets the "language" field if the given value is not nil.
+func (_u *AccountUpdate) SetNillableLanguage(v *account.Language) *AccountUpdate {
+	if v != nil {
+		_u.SetLanguage(*v)
+	}
+	return _u
+}
+
 // AddKeyIDs adds the "keys" edge to the APIKey entity by IDs.
 func (_u *AccountUpdate) AddKeyIDs(ids ...string) *AccountUpdate {
 	_u.mutation.AddKeyIDs(ids...)
@@ -418,6 +432,11 @@ func (_u *AccountUpdate) check() error {
 			return &ValidationError{Name: "plan", err: fmt.Errorf(`ent: validator failed for field "Account.plan": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Language(); ok {
+		if err := account.LanguageValidator(v); err != nil {
+			return &ValidationError{Name: "language", err: fmt.Errorf(`ent: validator failed for field "Account.language": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -447,6 +466,9 @@ func (_u *AccountUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.HandleCleared() {
 		_spec.ClearField(account.FieldHandle, field.TypeString)
+	}
+	if value, ok := _u.mutation.Language(); ok {
+		_spec.SetField(account.FieldLanguage, field.TypeEnum, value)
 	}
 	if _u.mutation.CarriedDayCleared() {
 		_spec.ClearField(account.FieldCarriedDay, field.TypeString)
@@ -877,6 +899,20 @@ func (_u *AccountUpdateOne) ClearHandle() *AccountUpdateOne {
 	return _u
 }
 
+// SetLanguage sets the "language" field.
+func (_u *AccountUpdateOne) SetLanguage(v account.Language) *AccountUpdateOne {
+	_u.mutation.SetLanguage(v)
+	return _u
+}
+
+// SetNillableLanguage sets the "language" field if the given value is not nil.
+func (_u *AccountUpdateOne) SetNillableLanguage(v *account.Language) *AccountUpdateOne {
+	if v != nil {
+		_u.SetLanguage(*v)
+	}
+	return _u
+}
+
 // AddKeyIDs adds the "keys" edge to the APIKey entity by IDs.
 func (_u *AccountUpdateOne) AddKeyIDs(ids ...string) *AccountUpdateOne {
 	_u.mutation.AddKeyIDs(ids...)
@@ -1211,6 +1247,11 @@ func (_u *AccountUpdateOne) check() error {
 			return &ValidationError{Name: "plan", err: fmt.Errorf(`ent: validator failed for field "Account.plan": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Language(); ok {
+		if err := account.LanguageValidator(v); err != nil {
+			return &ValidationError{Name: "language", err: fmt.Errorf(`ent: validator failed for field "Account.language": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -1257,6 +1298,9 @@ func (_u *AccountUpdateOne) sqlSave(ctx context.Context) (_node *Account, err er
 	}
 	if _u.mutation.HandleCleared() {
 		_spec.ClearField(account.FieldHandle, field.TypeString)
+	}
+	if value, ok := _u.mutation.Language(); ok {
+		_spec.SetField(account.FieldLanguage, field.TypeEnum, value)
 	}
 	if _u.mutation.CarriedDayCleared() {
 		_spec.ClearField(account.FieldCarriedDay, field.TypeString)

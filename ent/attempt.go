@@ -39,6 +39,8 @@ type Attempt struct {
 	Answer string `json:"answer,omitempty"`
 	// Delivered holds the value of the "delivered" field.
 	Delivered bool `json:"delivered,omitempty"`
+	// The body of a test event, which is not in the journal.
+	TestBody string `json:"test_body,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the AttemptQuery when eager-loading is set.
 	Edges        AttemptEdges `json:"edges"`
@@ -76,7 +78,7 @@ func (*Attempt) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case attempt.FieldID, attempt.FieldEndpointID, attempt.FieldEvent, attempt.FieldNumber, attempt.FieldStatus, attempt.FieldTookMs:
 			values[i] = new(sql.NullInt64)
-		case attempt.FieldType, attempt.FieldAnswer:
+		case attempt.FieldType, attempt.FieldAnswer, attempt.FieldTestBody:
 			values[i] = new(sql.NullString)
 		case attempt.FieldAt:
 			values[i] = new(sql.NullTime)
@@ -163,6 +165,12 @@ func (_m *Attempt) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Delivered = value.Bool
 			}
+		case attempt.FieldTestBody:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field test_body", values[i])
+			} else if value.Valid {
+				_m.TestBody = value.String
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -233,6 +241,9 @@ func (_m *Attempt) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("delivered=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Delivered))
+	builder.WriteString(", ")
+	builder.WriteString("test_body=")
+	builder.WriteString(_m.TestBody)
 	builder.WriteByte(')')
 	return builder.String()
 }

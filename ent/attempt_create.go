@@ -91,6 +91,20 @@ func (_c *AttemptCreate) SetDelivered(v bool) *AttemptCreate {
 	return _c
 }
 
+// SetTestBody sets the "test_body" field.
+func (_c *AttemptCreate) SetTestBody(v string) *AttemptCreate {
+	_c.mutation.SetTestBody(v)
+	return _c
+}
+
+// SetNillableTestBody sets the "test_body" field if the given value is not nil.
+func (_c *AttemptCreate) SetNillableTestBody(v *string) *AttemptCreate {
+	if v != nil {
+		_c.SetTestBody(*v)
+	}
+	return _c
+}
+
 // SetEndpoint sets the "endpoint" edge to the Endpoint entity.
 func (_c *AttemptCreate) SetEndpoint(v *Endpoint) *AttemptCreate {
 	return _c.SetEndpointID(v.ID)
@@ -135,6 +149,10 @@ func (_c *AttemptCreate) defaults() {
 		v := attempt.DefaultAt()
 		_c.mutation.SetAt(v)
 	}
+	if _, ok := _c.mutation.TestBody(); !ok {
+		v := attempt.DefaultTestBody
+		_c.mutation.SetTestBody(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -165,6 +183,9 @@ func (_c *AttemptCreate) check() error {
 	}
 	if _, ok := _c.mutation.Delivered(); !ok {
 		return &ValidationError{Name: "delivered", err: errors.New(`ent: missing required field "Attempt.delivered"`)}
+	}
+	if _, ok := _c.mutation.TestBody(); !ok {
+		return &ValidationError{Name: "test_body", err: errors.New(`ent: missing required field "Attempt.test_body"`)}
 	}
 	if len(_c.mutation.EndpointIDs()) == 0 {
 		return &ValidationError{Name: "endpoint", err: errors.New(`ent: missing required edge "Attempt.endpoint"`)}
@@ -231,6 +252,10 @@ func (_c *AttemptCreate) createSpec() (*Attempt, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Delivered(); ok {
 		_spec.SetField(attempt.FieldDelivered, field.TypeBool, value)
 		_node.Delivered = value
+	}
+	if value, ok := _c.mutation.TestBody(); ok {
+		_spec.SetField(attempt.FieldTestBody, field.TypeString, value)
+		_node.TestBody = value
 	}
 	if nodes := _c.mutation.EndpointIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -341,6 +366,9 @@ func (u *AttemptUpsertOne) UpdateNewValues() *AttemptUpsertOne {
 		}
 		if _, exists := u.create.mutation.Delivered(); exists {
 			s.SetIgnore(attempt.FieldDelivered)
+		}
+		if _, exists := u.create.mutation.TestBody(); exists {
+			s.SetIgnore(attempt.FieldTestBody)
 		}
 	}))
 	return u
@@ -578,6 +606,9 @@ func (u *AttemptUpsertBulk) UpdateNewValues() *AttemptUpsertBulk {
 			}
 			if _, exists := b.mutation.Delivered(); exists {
 				s.SetIgnore(attempt.FieldDelivered)
+			}
+			if _, exists := b.mutation.TestBody(); exists {
+				s.SetIgnore(attempt.FieldTestBody)
 			}
 		}
 	}))

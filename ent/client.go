@@ -26,6 +26,7 @@ import (
 	"palmares/ent/endpoint"
 	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
+	"palmares/ent/keyusage"
 	"palmares/ent/minute"
 	"palmares/ent/pricechange"
 	"palmares/ent/pricechangeversion"
@@ -83,6 +84,8 @@ type Client struct {
 	FormerUsage *FormerUsageClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
+	// KeyUsage is the client for interacting with the KeyUsage builders.
+	KeyUsage *KeyUsageClient
 	// Minute is the client for interacting with the Minute builders.
 	Minute *MinuteClient
 	// PriceChange is the client for interacting with the PriceChange builders.
@@ -135,6 +138,7 @@ func (c *Client) init() {
 	c.Endpoint = NewEndpointClient(c.config)
 	c.FormerUsage = NewFormerUsageClient(c.config)
 	c.JournalEntry = NewJournalEntryClient(c.config)
+	c.KeyUsage = NewKeyUsageClient(c.config)
 	c.Minute = NewMinuteClient(c.config)
 	c.PriceChange = NewPriceChangeClient(c.config)
 	c.PriceChangeVersion = NewPriceChangeVersionClient(c.config)
@@ -255,6 +259,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Endpoint:           NewEndpointClient(cfg),
 		FormerUsage:        NewFormerUsageClient(cfg),
 		JournalEntry:       NewJournalEntryClient(cfg),
+		KeyUsage:           NewKeyUsageClient(cfg),
 		Minute:             NewMinuteClient(cfg),
 		PriceChange:        NewPriceChangeClient(cfg),
 		PriceChangeVersion: NewPriceChangeVersionClient(cfg),
@@ -302,6 +307,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Endpoint:           NewEndpointClient(cfg),
 		FormerUsage:        NewFormerUsageClient(cfg),
 		JournalEntry:       NewJournalEntryClient(cfg),
+		KeyUsage:           NewKeyUsageClient(cfg),
 		Minute:             NewMinuteClient(cfg),
 		PriceChange:        NewPriceChangeClient(cfg),
 		PriceChangeVersion: NewPriceChangeVersionClient(cfg),
@@ -346,9 +352,10 @@ func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.CategoryVersion,
 		c.Comparison, c.ComparisonVersion, c.Confirmation, c.CountBatch, c.Customer,
-		c.Delivery, c.Endpoint, c.FormerUsage, c.JournalEntry, c.Minute, c.PriceChange,
-		c.PriceChangeVersion, c.QueryVersion, c.Release, c.SavedQuery, c.Secret,
-		c.Section, c.SectionVersion, c.Session, c.Tool, c.ToolVersion, c.Usage,
+		c.Delivery, c.Endpoint, c.FormerUsage, c.JournalEntry, c.KeyUsage, c.Minute,
+		c.PriceChange, c.PriceChangeVersion, c.QueryVersion, c.Release, c.SavedQuery,
+		c.Secret, c.Section, c.SectionVersion, c.Session, c.Tool, c.ToolVersion,
+		c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -360,9 +367,10 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.CategoryVersion,
 		c.Comparison, c.ComparisonVersion, c.Confirmation, c.CountBatch, c.Customer,
-		c.Delivery, c.Endpoint, c.FormerUsage, c.JournalEntry, c.Minute, c.PriceChange,
-		c.PriceChangeVersion, c.QueryVersion, c.Release, c.SavedQuery, c.Secret,
-		c.Section, c.SectionVersion, c.Session, c.Tool, c.ToolVersion, c.Usage,
+		c.Delivery, c.Endpoint, c.FormerUsage, c.JournalEntry, c.KeyUsage, c.Minute,
+		c.PriceChange, c.PriceChangeVersion, c.QueryVersion, c.Release, c.SavedQuery,
+		c.Secret, c.Section, c.SectionVersion, c.Session, c.Tool, c.ToolVersion,
+		c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -401,6 +409,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.FormerUsage.mutate(ctx, m)
 	case *JournalEntryMutation:
 		return c.JournalEntry.mutate(ctx, m)
+	case *KeyUsageMutation:
+		return c.KeyUsage.mutate(ctx, m)
 	case *MinuteMutation:
 		return c.Minute.mutate(ctx, m)
 	case *PriceChangeMutation:
@@ -2763,6 +2773,139 @@ func (c *JournalEntryClient) mutate(ctx context.Context, m *JournalEntryMutation
 	}
 }
 
+// KeyUsageClient is a client for the KeyUsage schema.
+type KeyUsageClient struct {
+	config
+}
+
+// NewKeyUsageClient returns a client for the KeyUsage from the given config.
+func NewKeyUsageClient(c config) *KeyUsageClient {
+	return &KeyUsageClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `keyusage.Hooks(f(g(h())))`.
+func (c *KeyUsageClient) Use(hooks ...Hook) {
+	c.hooks.KeyUsage = append(c.hooks.KeyUsage, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `keyusage.Intercept(f(g(h())))`.
+func (c *KeyUsageClient) Intercept(interceptors ...Interceptor) {
+	c.inters.KeyUsage = append(c.inters.KeyUsage, interceptors...)
+}
+
+// Create returns a builder for creating a KeyUsage entity.
+func (c *KeyUsageClient) Create() *KeyUsageCreate {
+	mutation := newKeyUsageMutation(c.config, OpCreate)
+	return &KeyUsageCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of KeyUsage entities.
+func (c *KeyUsageClient) CreateBulk(builders ...*KeyUsageCreate) *KeyUsageCreateBulk {
+	return &KeyUsageCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *KeyUsageClient) MapCreateBulk(slice any, setFunc func(*KeyUsageCreate, int)) *KeyUsageCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &KeyUsageCreateBulk{err: fmt.Errorf("calling to KeyUsageClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*KeyUsageCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &KeyUsageCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for KeyUsage.
+func (c *KeyUsageClient) Update() *KeyUsageUpdate {
+	mutation := newKeyUsageMutation(c.config, OpUpdate)
+	return &KeyUsageUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *KeyUsageClient) UpdateOne(_m *KeyUsage) *KeyUsageUpdateOne {
+	mutation := newKeyUsageMutation(c.config, OpUpdateOne, withKeyUsage(_m))
+	return &KeyUsageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *KeyUsageClient) UpdateOneID(id int) *KeyUsageUpdateOne {
+	mutation := newKeyUsageMutation(c.config, OpUpdateOne, withKeyUsageID(id))
+	return &KeyUsageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for KeyUsage.
+func (c *KeyUsageClient) Delete() *KeyUsageDelete {
+	mutation := newKeyUsageMutation(c.config, OpDelete)
+	return &KeyUsageDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *KeyUsageClient) DeleteOne(_m *KeyUsage) *KeyUsageDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *KeyUsageClient) DeleteOneID(id int) *KeyUsageDeleteOne {
+	builder := c.Delete().Where(keyusage.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &KeyUsageDeleteOne{builder}
+}
+
+// Query returns a query builder for KeyUsage.
+func (c *KeyUsageClient) Query() *KeyUsageQuery {
+	return &KeyUsageQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeKeyUsage},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a KeyUsage entity by its id.
+func (c *KeyUsageClient) Get(ctx context.Context, id int) (*KeyUsage, error) {
+	return c.Query().Where(keyusage.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *KeyUsageClient) GetX(ctx context.Context, id int) *KeyUsage {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *KeyUsageClient) Hooks() []Hook {
+	return c.hooks.KeyUsage
+}
+
+// Interceptors returns the client interceptors.
+func (c *KeyUsageClient) Interceptors() []Interceptor {
+	return c.inters.KeyUsage
+}
+
+func (c *KeyUsageClient) mutate(ctx context.Context, m *KeyUsageMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&KeyUsageCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&KeyUsageUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&KeyUsageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&KeyUsageDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown KeyUsage mutation op: %q", m.Op())
+	}
+}
+
 // MinuteClient is a client for the Minute schema.
 type MinuteClient struct {
 	config
@@ -4705,14 +4848,14 @@ type (
 	hooks struct {
 		APIKey, Account, Attempt, BillingEvent, Category, CategoryVersion, Comparison,
 		ComparisonVersion, Confirmation, CountBatch, Customer, Delivery, Endpoint,
-		FormerUsage, JournalEntry, Minute, PriceChange, PriceChangeVersion,
+		FormerUsage, JournalEntry, KeyUsage, Minute, PriceChange, PriceChangeVersion,
 		QueryVersion, Release, SavedQuery, Secret, Section, SectionVersion, Session,
 		Tool, ToolVersion, Usage []ent.Hook
 	}
 	inters struct {
 		APIKey, Account, Attempt, BillingEvent, Category, CategoryVersion, Comparison,
 		ComparisonVersion, Confirmation, CountBatch, Customer, Delivery, Endpoint,
-		FormerUsage, JournalEntry, Minute, PriceChange, PriceChangeVersion,
+		FormerUsage, JournalEntry, KeyUsage, Minute, PriceChange, PriceChangeVersion,
 		QueryVersion, Release, SavedQuery, Secret, Section, SectionVersion, Session,
 		Tool, ToolVersion, Usage []ent.Interceptor
 	}

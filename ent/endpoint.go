@@ -45,6 +45,8 @@ type Endpoint struct {
 	Failures int `json:"failures,omitempty"`
 	// FailingSince holds the value of the "failing_since" field.
 	FailingSince *time.Time `json:"failing_since,omitempty"`
+	// Time of the last successful attempt.
+	DeliveredAt *time.Time `json:"delivered_at,omitempty"`
 	// Earliest time of the next attempt, as the receiver requested.
 	NotBefore *time.Time `json:"not_before,omitempty"`
 	// The email about the disabled endpoint is still to be sent.
@@ -116,7 +118,7 @@ func (*Endpoint) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case endpoint.FieldURL, endpoint.FieldSecret, endpoint.FieldFormerSecret, endpoint.FieldState, endpoint.FieldDisabledReason, endpoint.FieldLeasedBy:
 			values[i] = new(sql.NullString)
-		case endpoint.FieldFormerUntil, endpoint.FieldFailingSince, endpoint.FieldNotBefore, endpoint.FieldLeasedUntil, endpoint.FieldCreatedAt:
+		case endpoint.FieldFormerUntil, endpoint.FieldFailingSince, endpoint.FieldDeliveredAt, endpoint.FieldNotBefore, endpoint.FieldLeasedUntil, endpoint.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -222,6 +224,13 @@ func (_m *Endpoint) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.FailingSince = new(time.Time)
 				*_m.FailingSince = value.Time
+			}
+		case endpoint.FieldDeliveredAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field delivered_at", values[i])
+			} else if value.Valid {
+				_m.DeliveredAt = new(time.Time)
+				*_m.DeliveredAt = value.Time
 			}
 		case endpoint.FieldNotBefore:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -343,6 +352,11 @@ func (_m *Endpoint) String() string {
 	builder.WriteString(", ")
 	if v := _m.FailingSince; v != nil {
 		builder.WriteString("failing_since=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.DeliveredAt; v != nil {
+		builder.WriteString("delivered_at=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")

@@ -159,6 +159,20 @@ func (_c *EndpointCreate) SetNillableFailingSince(v *time.Time) *EndpointCreate 
 	return _c
 }
 
+// SetDeliveredAt sets the "delivered_at" field.
+func (_c *EndpointCreate) SetDeliveredAt(v time.Time) *EndpointCreate {
+	_c.mutation.SetDeliveredAt(v)
+	return _c
+}
+
+// SetNillableDeliveredAt sets the "delivered_at" field if the given value is not nil.
+func (_c *EndpointCreate) SetNillableDeliveredAt(v *time.Time) *EndpointCreate {
+	if v != nil {
+		_c.SetDeliveredAt(*v)
+	}
+	return _c
+}
+
 // SetNotBefore sets the "not_before" field.
 func (_c *EndpointCreate) SetNotBefore(v time.Time) *EndpointCreate {
 	_c.mutation.SetNotBefore(v)
@@ -470,6 +484,10 @@ func (_c *EndpointCreate) createSpec() (*Endpoint, *sqlgraph.CreateSpec) {
 		_spec.SetField(endpoint.FieldFailingSince, field.TypeTime, value)
 		_node.FailingSince = &value
 	}
+	if value, ok := _c.mutation.DeliveredAt(); ok {
+		_spec.SetField(endpoint.FieldDeliveredAt, field.TypeTime, value)
+		_node.DeliveredAt = &value
+	}
 	if value, ok := _c.mutation.NotBefore(); ok {
 		_spec.SetField(endpoint.FieldNotBefore, field.TypeTime, value)
 		_node.NotBefore = &value
@@ -756,6 +774,24 @@ func (u *EndpointUpsert) UpdateFailingSince() *EndpointUpsert {
 // ClearFailingSince clears the value of the "failing_since" field.
 func (u *EndpointUpsert) ClearFailingSince() *EndpointUpsert {
 	u.SetNull(endpoint.FieldFailingSince)
+	return u
+}
+
+// SetDeliveredAt sets the "delivered_at" field.
+func (u *EndpointUpsert) SetDeliveredAt(v time.Time) *EndpointUpsert {
+	u.Set(endpoint.FieldDeliveredAt, v)
+	return u
+}
+
+// UpdateDeliveredAt sets the "delivered_at" field to the value that was provided on create.
+func (u *EndpointUpsert) UpdateDeliveredAt() *EndpointUpsert {
+	u.SetExcluded(endpoint.FieldDeliveredAt)
+	return u
+}
+
+// ClearDeliveredAt clears the value of the "delivered_at" field.
+func (u *EndpointUpsert) ClearDeliveredAt() *EndpointUpsert {
+	u.SetNull(endpoint.FieldDeliveredAt)
 	return u
 }
 
@@ -1060,6 +1096,27 @@ func (u *EndpointUpsertOne) UpdateFailingSince() *EndpointUpsertOne {
 func (u *EndpointUpsertOne) ClearFailingSince() *EndpointUpsertOne {
 	return u.Update(func(s *EndpointUpsert) {
 		s.ClearFailingSince()
+	})
+}
+
+// SetDeliveredAt sets the "delivered_at" field.
+func (u *EndpointUpsertOne) SetDeliveredAt(v time.Time) *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.SetDeliveredAt(v)
+	})
+}
+
+// UpdateDeliveredAt sets the "delivered_at" field to the value that was provided on create.
+func (u *EndpointUpsertOne) UpdateDeliveredAt() *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.UpdateDeliveredAt()
+	})
+}
+
+// ClearDeliveredAt clears the value of the "delivered_at" field.
+func (u *EndpointUpsertOne) ClearDeliveredAt() *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.ClearDeliveredAt()
 	})
 }
 
@@ -1540,6 +1597,27 @@ func (u *EndpointUpsertBulk) UpdateFailingSince() *EndpointUpsertBulk {
 func (u *EndpointUpsertBulk) ClearFailingSince() *EndpointUpsertBulk {
 	return u.Update(func(s *EndpointUpsert) {
 		s.ClearFailingSince()
+	})
+}
+
+// SetDeliveredAt sets the "delivered_at" field.
+func (u *EndpointUpsertBulk) SetDeliveredAt(v time.Time) *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.SetDeliveredAt(v)
+	})
+}
+
+// UpdateDeliveredAt sets the "delivered_at" field to the value that was provided on create.
+func (u *EndpointUpsertBulk) UpdateDeliveredAt() *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.UpdateDeliveredAt()
+	})
+}
+
+// ClearDeliveredAt clears the value of the "delivered_at" field.
+func (u *EndpointUpsertBulk) ClearDeliveredAt() *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.ClearDeliveredAt()
 	})
 }
 

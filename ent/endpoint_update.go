@@ -221,6 +221,26 @@ func (_u *EndpointUpdate) ClearFailingSince() *EndpointUpdate {
 	return _u
 }
 
+// SetDeliveredAt sets the "delivered_at" field.
+func (_u *EndpointUpdate) SetDeliveredAt(v time.Time) *EndpointUpdate {
+	_u.mutation.SetDeliveredAt(v)
+	return _u
+}
+
+// SetNillableDeliveredAt sets the "delivered_at" field if the given value is not nil.
+func (_u *EndpointUpdate) SetNillableDeliveredAt(v *time.Time) *EndpointUpdate {
+	if v != nil {
+		_u.SetDeliveredAt(*v)
+	}
+	return _u
+}
+
+// ClearDeliveredAt clears the value of the "delivered_at" field.
+func (_u *EndpointUpdate) ClearDeliveredAt() *EndpointUpdate {
+	_u.mutation.ClearDeliveredAt()
+	return _u
+}
+
 // SetNotBefore sets the "not_before" field.
 func (_u *EndpointUpdate) SetNotBefore(v time.Time) *EndpointUpdate {
 	_u.mutation.SetNotBefore(v)
@@ -485,6 +505,12 @@ func (_u *EndpointUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.FailingSinceCleared() {
 		_spec.ClearField(endpoint.FieldFailingSince, field.TypeTime)
+	}
+	if value, ok := _u.mutation.DeliveredAt(); ok {
+		_spec.SetField(endpoint.FieldDeliveredAt, field.TypeTime, value)
+	}
+	if _u.mutation.DeliveredAtCleared() {
+		_spec.ClearField(endpoint.FieldDeliveredAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.NotBefore(); ok {
 		_spec.SetField(endpoint.FieldNotBefore, field.TypeTime, value)
@@ -804,6 +830,26 @@ func (_u *EndpointUpdateOne) ClearFailingSince() *EndpointUpdateOne {
 	return _u
 }
 
+// SetDeliveredAt sets the "delivered_at" field.
+func (_u *EndpointUpdateOne) SetDeliveredAt(v time.Time) *EndpointUpdateOne {
+	_u.mutation.SetDeliveredAt(v)
+	return _u
+}
+
+// SetNillableDeliveredAt sets the "delivered_at" field if the given value is not nil.
+func (_u *EndpointUpdateOne) SetNillableDeliveredAt(v *time.Time) *EndpointUpdateOne {
+	if v != nil {
+		_u.SetDeliveredAt(*v)
+	}
+	return _u
+}
+
+// ClearDeliveredAt clears the value of the "delivered_at" field.
+func (_u *EndpointUpdateOne) ClearDeliveredAt() *EndpointUpdateOne {
+	_u.mutation.ClearDeliveredAt()
+	return _u
+}
+
 // SetNotBefore sets the "not_before" field.
 func (_u *EndpointUpdateOne) SetNotBefore(v time.Time) *EndpointUpdateOne {
 	_u.mutation.SetNotBefore(v)
@@ -1098,6 +1144,12 @@ func (_u *EndpointUpdateOne) sqlSave(ctx context.Context) (_node *Endpoint, err 
 	}
 	if _u.mutation.FailingSinceCleared() {
 		_spec.ClearField(endpoint.FieldFailingSince, field.TypeTime)
+	}
+	if value, ok := _u.mutation.DeliveredAt(); ok {
+		_spec.SetField(endpoint.FieldDeliveredAt, field.TypeTime, value)
+	}
+	if _u.mutation.DeliveredAtCleared() {
+		_spec.ClearField(endpoint.FieldDeliveredAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.NotBefore(); ok {
 		_spec.SetField(endpoint.FieldNotBefore, field.TypeTime, value)

@@ -21,6 +21,7 @@ import (
 	"palmares/ent/endpoint"
 	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
+	"palmares/ent/keyusage"
 	"palmares/ent/minute"
 	"palmares/ent/pricechange"
 	"palmares/ent/pricechangeversion"
@@ -115,6 +116,7 @@ func checkColumn(t, c string) error {
 			endpoint.Table:           endpoint.ValidColumn,
 			formerusage.Table:        formerusage.ValidColumn,
 			journalentry.Table:       journalentry.ValidColumn,
+			keyusage.Table:           keyusage.ValidColumn,
 			minute.Table:             minute.ValidColumn,
 			pricechange.Table:        pricechange.ValidColumn,
 			pricechangeversion.Table: pricechangeversion.ValidColumn,

@@ -21,6 +21,7 @@ import (
 	"palmares/ent/endpoint"
 	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
+	"palmares/ent/keyusage"
 	"palmares/ent/minute"
 	"palmares/ent/predicate"
 	"palmares/ent/pricechange"
@@ -66,6 +67,7 @@ const (
 	TypeEndpoint           = "Endpoint"
 	TypeFormerUsage        = "FormerUsage"
 	TypeJournalEntry       = "JournalEntry"
+	TypeKeyUsage           = "KeyUsage"
 	TypeMinute             = "Minute"
 	TypePriceChange        = "PriceChange"
 	TypePriceChangeVersion = "PriceChangeVersion"
@@ -791,6 +793,7 @@ type AccountMutation struct {
 	plan                  *account.Plan
 	plan_by_hand          *bool
 	handle                *string
+	language              *account.Language
 	created_at            *time.Time
 	carried_day           *string
 	carried_requests      *int
@@ -1077,6 +1080,42 @@ func (m *AccountMutation) HandleCleared() bool {
 func (m *AccountMutation) ResetHandle() {
 	m.handle = nil
 	delete(m.clearedFields, account.FieldHandle)
+}
+
+// SetLanguage sets the "language" field.
+func (m *AccountMutation) SetLanguage(a account.Language) {
+	m.language = &a
+}
+
+// Language returns the value of the "language" field in the mutation.
+func (m *AccountMutation) Language() (r account.Language, exists bool) {
+	v := m.language
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLanguage returns the old "language" field's value of the Account entity.
+// If the Account object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AccountMutation) OldLanguage(ctx context.Context) (v account.Language, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLanguage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLanguage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLanguage: %w", err)
+	}
+	return oldValue.Language, nil
+}
+
+// ResetLanguage resets all changes to the "language" field.
+func (m *AccountMutation) ResetLanguage() {
+	m.language = nil
 }
 
 // SetCreatedAt sets the "created_at" field.
@@ -1671,7 +1710,7 @@ func (m *AccountMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AccountMutation) Fields() []string {
-	fields := make([]string, 0, 7)
+	fields := make([]string, 0, 8)
 	if m.email != nil {
 		fields = append(fields, account.FieldEmail)
 	}
@@ -1683,6 +1722,9 @@ func (m *AccountMutation) Fields() []string {
 	}
 	if m.handle != nil {
 		fields = append(fields, account.FieldHandle)
+	}
+	if m.language != nil {
+		fields = append(fields, account.FieldLanguage)
 	}
 	if m.created_at != nil {
 		fields = append(fields, account.FieldCreatedAt)
@@ -1709,6 +1751,8 @@ func (m *AccountMutation) Field(name string) (ent.Value, bool) {
 		return m.PlanByHand()
 	case account.FieldHandle:
 		return m.Handle()
+	case account.FieldLanguage:
+		return m.Language()
 	case account.FieldCreatedAt:
 		return m.CreatedAt()
 	case account.FieldCarriedDay:
@@ -1732,6 +1776,8 @@ func (m *AccountMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldPlanByHand(ctx)
 	case account.FieldHandle:
 		return m.OldHandle(ctx)
+	case account.FieldLanguage:
+		return m.OldLanguage(ctx)
 	case account.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case account.FieldCarriedDay:
@@ -1774,6 +1820,13 @@ func (m *AccountMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetHandle(v)
+		return nil
+	case account.FieldLanguage:
+		v, ok := value.(account.Language)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLanguage(v)
 		return nil
 	case account.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -1886,6 +1939,9 @@ func (m *AccountMutation) ResetField(name string) error {
 		return nil
 	case account.FieldHandle:
 		m.ResetHandle()
+		return nil
+	case account.FieldLanguage:
+		m.ResetLanguage()
 		return nil
 	case account.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -2178,6 +2234,7 @@ type AttemptMutation struct {
 	addtook_ms      *int
 	answer          *string
 	delivered       *bool
+	test_body       *string
 	clearedFields   map[string]struct{}
 	endpoint        *int
 	clearedendpoint bool
@@ -2753,6 +2810,42 @@ func (m *AttemptMutation) ResetDelivered() {
 	m.delivered = nil
 }
 
+// SetTestBody sets the "test_body" field.
+func (m *AttemptMutation) SetTestBody(s string) {
+	m.test_body = &s
+}
+
+// TestBody returns the value of the "test_body" field in the mutation.
+func (m *AttemptMutation) TestBody() (r string, exists bool) {
+	v := m.test_body
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTestBody returns the old "test_body" field's value of the Attempt entity.
+// If the Attempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptMutation) OldTestBody(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTestBody is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTestBody requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTestBody: %w", err)
+	}
+	return oldValue.TestBody, nil
+}
+
+// ResetTestBody resets all changes to the "test_body" field.
+func (m *AttemptMutation) ResetTestBody() {
+	m.test_body = nil
+}
+
 // ClearEndpoint clears the "endpoint" edge to the Endpoint entity.
 func (m *AttemptMutation) ClearEndpoint() {
 	m.clearedendpoint = true
@@ -2814,7 +2907,7 @@ func (m *AttemptMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AttemptMutation) Fields() []string {
-	fields := make([]string, 0, 10)
+	fields := make([]string, 0, 11)
 	if m.endpoint != nil {
 		fields = append(fields, attempt.FieldEndpointID)
 	}
@@ -2845,6 +2938,9 @@ func (m *AttemptMutation) Fields() []string {
 	if m.delivered != nil {
 		fields = append(fields, attempt.FieldDelivered)
 	}
+	if m.test_body != nil {
+		fields = append(fields, attempt.FieldTestBody)
+	}
 	return fields
 }
 
@@ -2873,6 +2969,8 @@ func (m *AttemptMutation) Field(name string) (ent.Value, bool) {
 		return m.Answer()
 	case attempt.FieldDelivered:
 		return m.Delivered()
+	case attempt.FieldTestBody:
+		return m.TestBody()
 	}
 	return nil, false
 }
@@ -2902,6 +3000,8 @@ func (m *AttemptMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldAnswer(ctx)
 	case attempt.FieldDelivered:
 		return m.OldDelivered(ctx)
+	case attempt.FieldTestBody:
+		return m.OldTestBody(ctx)
 	}
 	return nil, fmt.Errorf("unknown Attempt field %s", name)
 }
@@ -2980,6 +3080,13 @@ func (m *AttemptMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetDelivered(v)
+		return nil
+	case attempt.FieldTestBody:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTestBody(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Attempt field %s", name)
@@ -3119,6 +3226,9 @@ func (m *AttemptMutation) ResetField(name string) error {
 		return nil
 	case attempt.FieldDelivered:
 		m.ResetDelivered()
+		return nil
+	case attempt.FieldTestBody:
+		m.ResetTestBody()
 		return nil
 	}
 	return fmt.Errorf("unknown Attempt field %s", name)
@@ -10596,6 +10706,7 @@ type EndpointMutation struct {
 	failures          *int
 	addfailures       *int
 	failing_since     *time.Time
+	delivered_at      *time.Time
 	not_before        *time.Time
 	notify_owner      *bool
 	leased_by         *string
@@ -11277,6 +11388,55 @@ func (m *EndpointMutation) ResetFailingSince() {
 	delete(m.clearedFields, endpoint.FieldFailingSince)
 }
 
+// SetDeliveredAt sets the "delivered_at" field.
+func (m *EndpointMutation) SetDeliveredAt(t time.Time) {
+	m.delivered_at = &t
+}
+
+// DeliveredAt returns the value of the "delivered_at" field in the mutation.
+func (m *EndpointMutation) DeliveredAt() (r time.Time, exists bool) {
+	v := m.delivered_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeliveredAt returns the old "delivered_at" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldDeliveredAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeliveredAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeliveredAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeliveredAt: %w", err)
+	}
+	return oldValue.DeliveredAt, nil
+}
+
+// ClearDeliveredAt clears the value of the "delivered_at" field.
+func (m *EndpointMutation) ClearDeliveredAt() {
+	m.delivered_at = nil
+	m.clearedFields[endpoint.FieldDeliveredAt] = struct{}{}
+}
+
+// DeliveredAtCleared returns if the "delivered_at" field was cleared in this mutation.
+func (m *EndpointMutation) DeliveredAtCleared() bool {
+	_, ok := m.clearedFields[endpoint.FieldDeliveredAt]
+	return ok
+}
+
+// ResetDeliveredAt resets all changes to the "delivered_at" field.
+func (m *EndpointMutation) ResetDeliveredAt() {
+	m.delivered_at = nil
+	delete(m.clearedFields, endpoint.FieldDeliveredAt)
+}
+
 // SetNotBefore sets the "not_before" field.
 func (m *EndpointMutation) SetNotBefore(t time.Time) {
 	m.not_before = &t
@@ -11652,7 +11812,7 @@ func (m *EndpointMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *EndpointMutation) Fields() []string {
-	fields := make([]string, 0, 18)
+	fields := make([]string, 0, 19)
 	if m.account != nil {
 		fields = append(fields, endpoint.FieldAccountID)
 	}
@@ -11691,6 +11851,9 @@ func (m *EndpointMutation) Fields() []string {
 	}
 	if m.failing_since != nil {
 		fields = append(fields, endpoint.FieldFailingSince)
+	}
+	if m.delivered_at != nil {
+		fields = append(fields, endpoint.FieldDeliveredAt)
 	}
 	if m.not_before != nil {
 		fields = append(fields, endpoint.FieldNotBefore)
@@ -11741,6 +11904,8 @@ func (m *EndpointMutation) Field(name string) (ent.Value, bool) {
 		return m.Failures()
 	case endpoint.FieldFailingSince:
 		return m.FailingSince()
+	case endpoint.FieldDeliveredAt:
+		return m.DeliveredAt()
 	case endpoint.FieldNotBefore:
 		return m.NotBefore()
 	case endpoint.FieldNotifyOwner:
@@ -11786,6 +11951,8 @@ func (m *EndpointMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldFailures(ctx)
 	case endpoint.FieldFailingSince:
 		return m.OldFailingSince(ctx)
+	case endpoint.FieldDeliveredAt:
+		return m.OldDeliveredAt(ctx)
 	case endpoint.FieldNotBefore:
 		return m.OldNotBefore(ctx)
 	case endpoint.FieldNotifyOwner:
@@ -11896,6 +12063,13 @@ func (m *EndpointMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetFailingSince(v)
 		return nil
+	case endpoint.FieldDeliveredAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeliveredAt(v)
+		return nil
 	case endpoint.FieldNotBefore:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -11994,6 +12168,9 @@ func (m *EndpointMutation) ClearedFields() []string {
 	if m.FieldCleared(endpoint.FieldFailingSince) {
 		fields = append(fields, endpoint.FieldFailingSince)
 	}
+	if m.FieldCleared(endpoint.FieldDeliveredAt) {
+		fields = append(fields, endpoint.FieldDeliveredAt)
+	}
 	if m.FieldCleared(endpoint.FieldNotBefore) {
 		fields = append(fields, endpoint.FieldNotBefore)
 	}
@@ -12019,6 +12196,9 @@ func (m *EndpointMutation) ClearField(name string) error {
 		return nil
 	case endpoint.FieldFailingSince:
 		m.ClearFailingSince()
+		return nil
+	case endpoint.FieldDeliveredAt:
+		m.ClearDeliveredAt()
 		return nil
 	case endpoint.FieldNotBefore:
 		m.ClearNotBefore()
@@ -12072,6 +12252,9 @@ func (m *EndpointMutation) ResetField(name string) error {
 		return nil
 	case endpoint.FieldFailingSince:
 		m.ResetFailingSince()
+		return nil
+	case endpoint.FieldDeliveredAt:
+		m.ResetDeliveredAt()
 		return nil
 	case endpoint.FieldNotBefore:
 		m.ResetNotBefore()
@@ -13615,6 +13798,617 @@ func (m *JournalEntryMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown JournalEntry edge %s", name)
+}
+
+// KeyUsageMutation represents an operation that mutates the KeyUsage nodes in the graph.
+type KeyUsageMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *int
+	account_id    *int
+	addaccount_id *int
+	day           *string
+	key           *string
+	endpoint      *string
+	requests      *int
+	addrequests   *int
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*KeyUsage, error)
+	predicates    []predicate.KeyUsage
+}
+
+var _ ent.Mutation = (*KeyUsageMutation)(nil)
+
+// keyusageOption allows management of the mutation configuration using functional options.
+type keyusageOption func(*KeyUsageMutation)
+
+// newKeyUsageMutation creates new mutation for the KeyUsage entity.
+func newKeyUsageMutation(c config, op Op, opts ...keyusageOption) *KeyUsageMutation {
+	m := &KeyUsageMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeKeyUsage,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withKeyUsageID sets the ID field of the mutation.
+func withKeyUsageID(id int) keyusageOption {
+	return func(m *KeyUsageMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *KeyUsage
+		)
+		m.oldValue = func(ctx context.Context) (*KeyUsage, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().KeyUsage.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withKeyUsage sets the old KeyUsage of the mutation.
+func withKeyUsage(node *KeyUsage) keyusageOption {
+	return func(m *KeyUsageMutation) {
+		m.oldValue = func(context.Context) (*KeyUsage, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m KeyUsageMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m KeyUsageMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *KeyUsageMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *KeyUsageMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().KeyUsage.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetAccountID sets the "account_id" field.
+func (m *KeyUsageMutation) SetAccountID(i int) {
+	m.account_id = &i
+	m.addaccount_id = nil
+}
+
+// AccountID returns the value of the "account_id" field in the mutation.
+func (m *KeyUsageMutation) AccountID() (r int, exists bool) {
+	v := m.account_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAccountID returns the old "account_id" field's value of the KeyUsage entity.
+// If the KeyUsage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *KeyUsageMutation) OldAccountID(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAccountID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAccountID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAccountID: %w", err)
+	}
+	return oldValue.AccountID, nil
+}
+
+// AddAccountID adds i to the "account_id" field.
+func (m *KeyUsageMutation) AddAccountID(i int) {
+	if m.addaccount_id != nil {
+		*m.addaccount_id += i
+	} else {
+		m.addaccount_id = &i
+	}
+}
+
+// AddedAccountID returns the value that was added to the "account_id" field in this mutation.
+func (m *KeyUsageMutation) AddedAccountID() (r int, exists bool) {
+	v := m.addaccount_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAccountID resets all changes to the "account_id" field.
+func (m *KeyUsageMutation) ResetAccountID() {
+	m.account_id = nil
+	m.addaccount_id = nil
+}
+
+// SetDay sets the "day" field.
+func (m *KeyUsageMutation) SetDay(s string) {
+	m.day = &s
+}
+
+// Day returns the value of the "day" field in the mutation.
+func (m *KeyUsageMutation) Day() (r string, exists bool) {
+	v := m.day
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDay returns the old "day" field's value of the KeyUsage entity.
+// If the KeyUsage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *KeyUsageMutation) OldDay(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDay is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDay requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDay: %w", err)
+	}
+	return oldValue.Day, nil
+}
+
+// ResetDay resets all changes to the "day" field.
+func (m *KeyUsageMutation) ResetDay() {
+	m.day = nil
+}
+
+// SetKey sets the "key" field.
+func (m *KeyUsageMutation) SetKey(s string) {
+	m.key = &s
+}
+
+// Key returns the value of the "key" field in the mutation.
+func (m *KeyUsageMutation) Key() (r string, exists bool) {
+	v := m.key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKey returns the old "key" field's value of the KeyUsage entity.
+// If the KeyUsage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *KeyUsageMutation) OldKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKey: %w", err)
+	}
+	return oldValue.Key, nil
+}
+
+// ResetKey resets all changes to the "key" field.
+func (m *KeyUsageMutation) ResetKey() {
+	m.key = nil
+}
+
+// SetEndpoint sets the "endpoint" field.
+func (m *KeyUsageMutation) SetEndpoint(s string) {
+	m.endpoint = &s
+}
+
+// Endpoint returns the value of the "endpoint" field in the mutation.
+func (m *KeyUsageMutation) Endpoint() (r string, exists bool) {
+	v := m.endpoint
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndpoint returns the old "endpoint" field's value of the KeyUsage entity.
+// If the KeyUsage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *KeyUsageMutation) OldEndpoint(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndpoint is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndpoint requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndpoint: %w", err)
+	}
+	return oldValue.Endpoint, nil
+}
+
+// ResetEndpoint resets all changes to the "endpoint" field.
+func (m *KeyUsageMutation) ResetEndpoint() {
+	m.endpoint = nil
+}
+
+// SetRequests sets the "requests" field.
+func (m *KeyUsageMutation) SetRequests(i int) {
+	m.requests = &i
+	m.addrequests = nil
+}
+
+// Requests returns the value of the "requests" field in the mutation.
+func (m *KeyUsageMutation) Requests() (r int, exists bool) {
+	v := m.requests
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequests returns the old "requests" field's value of the KeyUsage entity.
+// If the KeyUsage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *KeyUsageMutation) OldRequests(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequests is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequests requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequests: %w", err)
+	}
+	return oldValue.Requests, nil
+}
+
+// AddRequests adds i to the "requests" field.
+func (m *KeyUsageMutation) AddRequests(i int) {
+	if m.addrequests != nil {
+		*m.addrequests += i
+	} else {
+		m.addrequests = &i
+	}
+}
+
+// AddedRequests returns the value that was added to the "requests" field in this mutation.
+func (m *KeyUsageMutation) AddedRequests() (r int, exists bool) {
+	v := m.addrequests
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRequests resets all changes to the "requests" field.
+func (m *KeyUsageMutation) ResetRequests() {
+	m.requests = nil
+	m.addrequests = nil
+}
+
+// Where appends a list predicates to the KeyUsageMutation builder.
+func (m *KeyUsageMutation) Where(ps ...predicate.KeyUsage) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the KeyUsageMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *KeyUsageMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.KeyUsage, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *KeyUsageMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *KeyUsageMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (KeyUsage).
+func (m *KeyUsageMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *KeyUsageMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.account_id != nil {
+		fields = append(fields, keyusage.FieldAccountID)
+	}
+	if m.day != nil {
+		fields = append(fields, keyusage.FieldDay)
+	}
+	if m.key != nil {
+		fields = append(fields, keyusage.FieldKey)
+	}
+	if m.endpoint != nil {
+		fields = append(fields, keyusage.FieldEndpoint)
+	}
+	if m.requests != nil {
+		fields = append(fields, keyusage.FieldRequests)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *KeyUsageMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case keyusage.FieldAccountID:
+		return m.AccountID()
+	case keyusage.FieldDay:
+		return m.Day()
+	case keyusage.FieldKey:
+		return m.Key()
+	case keyusage.FieldEndpoint:
+		return m.Endpoint()
+	case keyusage.FieldRequests:
+		return m.Requests()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *KeyUsageMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case keyusage.FieldAccountID:
+		return m.OldAccountID(ctx)
+	case keyusage.FieldDay:
+		return m.OldDay(ctx)
+	case keyusage.FieldKey:
+		return m.OldKey(ctx)
+	case keyusage.FieldEndpoint:
+		return m.OldEndpoint(ctx)
+	case keyusage.FieldRequests:
+		return m.OldRequests(ctx)
+	}
+	return nil, fmt.Errorf("unknown KeyUsage field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *KeyUsageMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case keyusage.FieldAccountID:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAccountID(v)
+		return nil
+	case keyusage.FieldDay:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDay(v)
+		return nil
+	case keyusage.FieldKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKey(v)
+		return nil
+	case keyusage.FieldEndpoint:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndpoint(v)
+		return nil
+	case keyusage.FieldRequests:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequests(v)
+		return nil
+	}
+	return fmt.Errorf("unknown KeyUsage field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *KeyUsageMutation) AddedFields() []string {
+	var fields []string
+	if m.addaccount_id != nil {
+		fields = append(fields, keyusage.FieldAccountID)
+	}
+	if m.addrequests != nil {
+		fields = append(fields, keyusage.FieldRequests)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *KeyUsageMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case keyusage.FieldAccountID:
+		return m.AddedAccountID()
+	case keyusage.FieldRequests:
+		return m.AddedRequests()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *KeyUsageMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case keyusage.FieldAccountID:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAccountID(v)
+		return nil
+	case keyusage.FieldRequests:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRequests(v)
+		return nil
+	}
+	return fmt.Errorf("unknown KeyUsage numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *KeyUsageMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *KeyUsageMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *KeyUsageMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown KeyUsage nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *KeyUsageMutation) ResetField(name string) error {
+	switch name {
+	case keyusage.FieldAccountID:
+		m.ResetAccountID()
+		return nil
+	case keyusage.FieldDay:
+		m.ResetDay()
+		return nil
+	case keyusage.FieldKey:
+		m.ResetKey()
+		return nil
+	case keyusage.FieldEndpoint:
+		m.ResetEndpoint()
+		return nil
+	case keyusage.FieldRequests:
+		m.ResetRequests()
+		return nil
+	}
+	return fmt.Errorf("unknown KeyUsage field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *KeyUsageMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *KeyUsageMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *KeyUsageMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *KeyUsageMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *KeyUsageMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *KeyUsageMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *KeyUsageMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown KeyUsage unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *KeyUsageMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown KeyUsage edge %s", name)
 }
 
 // MinuteMutation represents an operation that mutates the Minute nodes in the graph.
@@ -20125,6 +20919,7 @@ type SessionMutation struct {
 	id             *string
 	created_at     *time.Time
 	expires_at     *time.Time
+	user_agent     *string
 	key_id         *string
 	key_hash       *[]byte
 	clearedFields  map[string]struct{}
@@ -20347,6 +21142,42 @@ func (m *SessionMutation) ResetExpiresAt() {
 	m.expires_at = nil
 }
 
+// SetUserAgent sets the "user_agent" field.
+func (m *SessionMutation) SetUserAgent(s string) {
+	m.user_agent = &s
+}
+
+// UserAgent returns the value of the "user_agent" field in the mutation.
+func (m *SessionMutation) UserAgent() (r string, exists bool) {
+	v := m.user_agent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserAgent returns the old "user_agent" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldUserAgent(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserAgent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserAgent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserAgent: %w", err)
+	}
+	return oldValue.UserAgent, nil
+}
+
+// ResetUserAgent resets all changes to the "user_agent" field.
+func (m *SessionMutation) ResetUserAgent() {
+	m.user_agent = nil
+}
+
 // SetKeyID sets the "key_id" field.
 func (m *SessionMutation) SetKeyID(s string) {
 	m.key_id = &s
@@ -20506,7 +21337,7 @@ func (m *SessionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SessionMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 6)
 	if m.account != nil {
 		fields = append(fields, session.FieldAccountID)
 	}
@@ -20515,6 +21346,9 @@ func (m *SessionMutation) Fields() []string {
 	}
 	if m.expires_at != nil {
 		fields = append(fields, session.FieldExpiresAt)
+	}
+	if m.user_agent != nil {
+		fields = append(fields, session.FieldUserAgent)
 	}
 	if m.key_id != nil {
 		fields = append(fields, session.FieldKeyID)
@@ -20536,6 +21370,8 @@ func (m *SessionMutation) Field(name string) (ent.Value, bool) {
 		return m.CreatedAt()
 	case session.FieldExpiresAt:
 		return m.ExpiresAt()
+	case session.FieldUserAgent:
+		return m.UserAgent()
 	case session.FieldKeyID:
 		return m.KeyID()
 	case session.FieldKeyHash:
@@ -20555,6 +21391,8 @@ func (m *SessionMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldCreatedAt(ctx)
 	case session.FieldExpiresAt:
 		return m.OldExpiresAt(ctx)
+	case session.FieldUserAgent:
+		return m.OldUserAgent(ctx)
 	case session.FieldKeyID:
 		return m.OldKeyID(ctx)
 	case session.FieldKeyHash:
@@ -20588,6 +21426,13 @@ func (m *SessionMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetExpiresAt(v)
+		return nil
+	case session.FieldUserAgent:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserAgent(v)
 		return nil
 	case session.FieldKeyID:
 		v, ok := value.(string)
@@ -20678,6 +21523,9 @@ func (m *SessionMutation) ResetField(name string) error {
 		return nil
 	case session.FieldExpiresAt:
 		m.ResetExpiresAt()
+		return nil
+	case session.FieldUserAgent:
+		m.ResetUserAgent()
 		return nil
 	case session.FieldKeyID:
 		m.ResetKeyID()

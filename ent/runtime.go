@@ -58,11 +58,11 @@ func init() {
 	// account.DefaultPlanByHand holds the default value on creation for the plan_by_hand field.
 	account.DefaultPlanByHand = accountDescPlanByHand.Default.(bool)
 	// accountDescCreatedAt is the schema descriptor for created_at field.
-	accountDescCreatedAt := accountFields[4].Descriptor()
+	accountDescCreatedAt := accountFields[5].Descriptor()
 	// account.DefaultCreatedAt holds the default value on creation for the created_at field.
 	account.DefaultCreatedAt = accountDescCreatedAt.Default.(func() time.Time)
 	// accountDescCarriedRequests is the schema descriptor for carried_requests field.
-	accountDescCarriedRequests := accountFields[6].Descriptor()
+	accountDescCarriedRequests := accountFields[7].Descriptor()
 	// account.DefaultCarriedRequests holds the default value on creation for the carried_requests field.
 	account.DefaultCarriedRequests = accountDescCarriedRequests.Default.(int)
 	attemptFields := schema.Attempt{}.Fields()
@@ -71,6 +71,10 @@ func init() {
 	attemptDescAt := attemptFields[5].Descriptor()
 	// attempt.DefaultAt holds the default value on creation for the at field.
 	attempt.DefaultAt = attemptDescAt.Default.(func() time.Time)
+	// attemptDescTestBody is the schema descriptor for test_body field.
+	attemptDescTestBody := attemptFields[10].Descriptor()
+	// attempt.DefaultTestBody holds the default value on creation for the test_body field.
+	attempt.DefaultTestBody = attemptDescTestBody.Default.(string)
 	billingeventFields := schema.BillingEvent{}.Fields()
 	_ = billingeventFields
 	// billingeventDescAppliedAt is the schema descriptor for applied_at field.
@@ -276,15 +280,15 @@ func init() {
 	// endpoint.DefaultFailures holds the default value on creation for the failures field.
 	endpoint.DefaultFailures = endpointDescFailures.Default.(int)
 	// endpointDescNotifyOwner is the schema descriptor for notify_owner field.
-	endpointDescNotifyOwner := endpointFields[14].Descriptor()
+	endpointDescNotifyOwner := endpointFields[15].Descriptor()
 	// endpoint.DefaultNotifyOwner holds the default value on creation for the notify_owner field.
 	endpoint.DefaultNotifyOwner = endpointDescNotifyOwner.Default.(bool)
 	// endpointDescLeasedBy is the schema descriptor for leased_by field.
-	endpointDescLeasedBy := endpointFields[15].Descriptor()
+	endpointDescLeasedBy := endpointFields[16].Descriptor()
 	// endpoint.DefaultLeasedBy holds the default value on creation for the leased_by field.
 	endpoint.DefaultLeasedBy = endpointDescLeasedBy.Default.(string)
 	// endpointDescCreatedAt is the schema descriptor for created_at field.
-	endpointDescCreatedAt := endpointFields[17].Descriptor()
+	endpointDescCreatedAt := endpointFields[18].Descriptor()
 	// endpoint.DefaultCreatedAt holds the default value on creation for the created_at field.
 	endpoint.DefaultCreatedAt = endpointDescCreatedAt.Default.(func() time.Time)
 	formerusageFields := schema.FormerUsage{}.Fields()
@@ -421,6 +425,10 @@ func init() {
 	sessionDescCreatedAt := sessionFields[2].Descriptor()
 	// session.DefaultCreatedAt holds the default value on creation for the created_at field.
 	session.DefaultCreatedAt = sessionDescCreatedAt.Default.(func() time.Time)
+	// sessionDescUserAgent is the schema descriptor for user_agent field.
+	sessionDescUserAgent := sessionFields[4].Descriptor()
+	// session.DefaultUserAgent holds the default value on creation for the user_agent field.
+	session.DefaultUserAgent = sessionDescUserAgent.Default.(string)
 	// sessionDescID is the schema descriptor for id field.
 	sessionDescID := sessionFields[0].Descriptor()
 	// session.IDValidator is a validator for the "id" field. It is called by the builders before save.

@@ -25,6 +25,8 @@ type Session struct {
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// ExpiresAt holds the value of the "expires_at" field.
 	ExpiresAt time.Time `json:"expires_at,omitempty"`
+	// The browser's User-Agent at sign-in, shortened.
+	UserAgent string `json:"user_agent,omitempty"`
 	// The public part of the key that this browser uses to call the API; null until it has one.
 	KeyID *string `json:"key_id,omitempty"`
 	// SHA-256 of that key's secret part.
@@ -64,7 +66,7 @@ func (*Session) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case session.FieldAccountID:
 			values[i] = new(sql.NullInt64)
-		case session.FieldID, session.FieldKeyID:
+		case session.FieldID, session.FieldUserAgent, session.FieldKeyID:
 			values[i] = new(sql.NullString)
 		case session.FieldCreatedAt, session.FieldExpiresAt:
 			values[i] = new(sql.NullTime)
@@ -106,6 +108,12 @@ func (_m *Session) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field expires_at", values[i])
 			} else if value.Valid {
 				_m.ExpiresAt = value.Time
+			}
+		case session.FieldUserAgent:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field user_agent", values[i])
+			} else if value.Valid {
+				_m.UserAgent = value.String
 			}
 		case session.FieldKeyID:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -169,6 +177,9 @@ func (_m *Session) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("expires_at=")
 	builder.WriteString(_m.ExpiresAt.Format(time.ANSIC))
+	builder.WriteString(", ")
+	builder.WriteString("user_agent=")
+	builder.WriteString(_m.UserAgent)
 	builder.WriteString(", ")
 	if v := _m.KeyID; v != nil {
 		builder.WriteString("key_id=")

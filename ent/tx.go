@@ -44,6 +44,8 @@ type Tx struct {
 	FormerUsage *FormerUsageClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
+	// KeyUsage is the client for interacting with the KeyUsage builders.
+	KeyUsage *KeyUsageClient
 	// Minute is the client for interacting with the Minute builders.
 	Minute *MinuteClient
 	// PriceChange is the client for interacting with the PriceChange builders.
@@ -216,6 +218,7 @@ func (tx *Tx) init() {
 	tx.Endpoint = NewEndpointClient(tx.config)
 	tx.FormerUsage = NewFormerUsageClient(tx.config)
 	tx.JournalEntry = NewJournalEntryClient(tx.config)
+	tx.KeyUsage = NewKeyUsageClient(tx.config)
 	tx.Minute = NewMinuteClient(tx.config)
 	tx.PriceChange = NewPriceChangeClient(tx.config)
 	tx.PriceChangeVersion = NewPriceChangeVersionClient(tx.config)

@@ -31,6 +31,7 @@ import (
 type access struct {
 	keyring *auth.Keyring
 	ledger  *quota.Ledger
+	calls   *quota.Breakdown
 	redis   *quota.Redis // nil if this server counts on its own
 	quota   *quota.Gate
 	proxies []netip.Prefix
@@ -42,6 +43,7 @@ func newAccess(ctx context.Context, s *settings, db *store.Store, log *slog.Logg
 	a := &access{
 		keyring: auth.NewKeyring(db, log),
 		ledger:  quota.NewLedger(db, counter, s.RedisURL == "", auth.AddFormerUsage, log),
+		calls:   quota.NewBreakdown(db, log),
 		proxies: s.proxies,
 		log:     log,
 	}
@@ -72,6 +74,20 @@ func (a *access) caller(r *http.Request) quota.Caller {
 		counted.Subject = quota.Address(quota.ClientAddress(r, a.proxies))
 	}
 	return counted
+}
+
+// recordCalls counts the requests of accounts by key and endpoint.
+func (a *access) recordCalls(label func(*http.Request) string) {
+	a.quota.Record = func(r *http.Request, day quota.Day, n int) {
+		caller := auth.CallerFrom(r.Context())
+		if caller.Account == 0 {
+			return
+		}
+		if caller.Browser {
+			caller.Key = "" // each session has its own, which nobody recognizes
+		}
+		a.calls.Add(quota.Call{Day: day, Account: caller.Account, Key: caller.Key, Endpoint: label(r)}, n)
+	}
 }
 
 // usesQuota reports whether a request is for catalog data.
@@ -112,8 +128,9 @@ const keyUseInterval = 5 * time.Second
 
 // run saves counts and key uses until ctx ends, and a last time when it ends.
 func (a *access) run(ctx context.Context) {
-	var ledger sync.WaitGroup
-	ledger.Go(func() { a.ledger.Run(ctx) })
+	var counts sync.WaitGroup
+	counts.Go(func() { a.ledger.Run(ctx) })
+	counts.Go(func() { a.calls.Run(ctx) })
 	ticker := time.NewTicker(keyUseInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -125,7 +142,7 @@ func (a *access) run(ctx context.Context) {
 			a.log.Warn("saving key uses failed", "cause", err)
 		}
 	}
-	ledger.Wait()
+	counts.Wait()
 	if a.redis != nil {
 		_ = a.redis.Close()
 	}

@@ -51,6 +51,7 @@ func TestInvalidSettings(t *testing.T) {
 		"no cache":                   {"PALMARES_CACHE_MB=0", `palmares: PALMARES_CACHE_MB: must be from 1 to 1048576 (got 0)`},
 		"mail without a scheme":      {"SMTP_URL=user:s3cret@mail.example:587", `palmares: SMTP_URL: must have the form smtp://user:password@host:587 or smtps://user:password@host:465; percent-encode special characters in the user name and password, such as %2F for a slash`},
 		"malformed sender":           {"MAIL_FROM=palmares", `palmares: MAIL_FROM: must have the form name@example.com or Name <name@example.com>`},
+		"malformed contact":          {"CONTACT_EMAIL=palmares", `palmares: CONTACT_EMAIL: must have the form name@example.com (got "palmares")`},
 		"webhook secret alone":       {"STRIPE_WEBHOOK_SECRET=whsec_s3cret", `palmares: STRIPE_WEBHOOK_SECRET: has no effect without STRIPE_SECRET_KEY; set both`},
 		"price alone":                {"STRIPE_PRICE=price_1", `palmares: STRIPE_PRICE: has no effect without STRIPE_SECRET_KEY; set both`},
 		"proxy by name":              {"TRUSTED_PROXIES=10.0.0.0/8,proxy", `palmares: TRUSTED_PROXIES: must be addresses or networks such as 10.0.0.0/8, separated by commas (got "proxy")`},

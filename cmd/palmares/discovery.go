@@ -8,6 +8,8 @@ import (
 	"palmares/graph"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
+	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
@@ -113,5 +115,24 @@ func (p *program) linkDescriptions(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Link"] = []string{links[r.URL.Path]}
 		next.ServeHTTP(w, r)
+	})
+}
+
+// opensGraphQL reports whether somebody opened /graphql in a browser, without an
+// operation: neither a query nor the hash of a persisted one.
+func opensGraphQL(r *http.Request) bool {
+	if r.URL.Path != "/graphql" || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	params := r.URL.Query()
+	return !params.Has("query") && !params.Has("extensions") &&
+		negotiate.Accepts(r.Header["Accept"], "application/json", "application/graphql-response+json", "text/event-stream", "text/html") == "text/html"
+}
+
+// showExplorer redirects to the explorer.
+func showExplorer(http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Vary", "Accept, Accept-Language")
+		http.Redirect(w, r, lang.Preferred(r.Header.Get("Accept-Language")).Path(workbench.ExplorerPath), http.StatusSeeOther)
 	})
 }

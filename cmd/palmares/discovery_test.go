@@ -64,6 +64,76 @@ func TestAPICatalog(t *testing.T) {
 	}
 }
 
+// Files that browsers, feed readers and other sites look for exist.
+func TestFilesForBrowsers(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, testkit.SQLite(t), "--demo")
+	for path, mediaType := range map[string]string{
+		"/favicon.ico": "image/x-icon", "/apple-touch-icon.png": "image/png", "/icon-192.png": "image/png", "/icon-512.png": "image/png",
+		"/manifest.webmanifest": "application/manifest+json", "/og.png": "image/png", "/feeds/status.atom": "application/atom+xml; charset=utf-8",
+	} {
+		if got := s.call(t, http.MethodGet, path, ""); got.StatusCode != 200 || got.Header.Get("Content-Type") != mediaType {
+			t.Errorf("%s: got %d %s, want 200 %s", path, got.StatusCode, got.Header.Get("Content-Type"), mediaType)
+		}
+	}
+}
+
+// A browser at /graphql gets the explorer, which costs no quota. Clients of the
+// API get what they requested.
+func TestGraphQLInBrowser(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, testkit.SQLite(t), "--demo")
+	const chrome = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
+	const hash = "?extensions=%7B%22persistedQuery%22%3A%7B%22version%22%3A1%2C%22sha256Hash%22%3A%22ab%22%7D%7D"
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	send := func(method, path, accept string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if accept != "" {
+			r.Header.Set("Accept", accept)
+		}
+		got, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = got.Body.Close()
+		return got
+	}
+	for range 120 { // the quota without a key is 100
+		got := send(http.MethodGet, "/graphql", chrome)
+		if got.StatusCode != 303 || got.Header.Get("Location") != "/en/explorer" || !strings.Contains(got.Header.Get("Vary"), "Accept") {
+			t.Fatalf("got %d %v, want 303 to the explorer", got.StatusCode, got.Header)
+		}
+	}
+	for _, c := range []struct {
+		method, path, accept string
+		status               int
+	}{
+		{"HEAD", "/graphql", "text/html", 303},
+		{"GET", "/graphql?utm_source=x", chrome, 303},
+		{"GET", "/graphql?query={__typename}", chrome, 200},
+		{"GET", "/graphql?query=", chrome, 400},
+		{"GET", "/graphql" + hash, chrome, 400},
+		{"GET", "/graphql", "", 400},
+		{"GET", "/graphql", "*/*", 400},
+		{"GET", "/graphql", "application/json", 400},
+		{"GET", "/graphql", "application/json, text/html", 400},
+		{"GET", "/graphql", "application/graphql-response+json, text/html;q=0.9", 400},
+		{"GET", "/graphql", "text/event-stream, text/html;q=0.9", 400},
+		{"POST", "/graphql", "text/html", 406},
+	} {
+		if got := send(c.method, c.path, c.accept); got.StatusCode != c.status {
+			t.Errorf("%s %s with Accept %q: got %d, want %d", c.method, c.path, c.accept, got.StatusCode, c.status)
+		}
+	}
+	if got := send(http.MethodGet, "/en/explorer", chrome); got.StatusCode != 200 {
+		t.Errorf("explorer: got %d, want 200", got.StatusCode)
+	}
+}
+
 // Every error links to a page that explains it, and that page exists.
 func TestErrorsLinkHelp(t *testing.T) {
 	t.Parallel()

@@ -141,9 +141,9 @@ func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 			want         string
 		}{
 			{"POST", "/graphql", []string{json, large}, 413, `"code":"REQUEST_TOO_LARGE"`},
-			{"POST", "/login", []string{form, large}, 413, "At most 16384 are allowed"},
-			{"POST", "/login/code", []string{form, "Content-Length: 16385"}, 413, "has 16385 bytes"},
-			{"POST", "/account/webhooks", []string{form, large}, 413, "</html>"},
+			{"POST", "/en/login", []string{form, large}, 413, "At most 16,384 are allowed"},
+			{"POST", "/fr/login/code", []string{form, "Content-Length: 16385"}, 413, "16\u00a0385"},
+			{"POST", "/fr/account/webhooks", []string{form, large}, 413, "</html>"},
 			{"POST", "/billing/stripe", []string{json, large}, 413, `{"error":"The request body has 99000000 bytes. At most 1048576 are allowed."}`},
 			{"GET", "/api/v1/tools", []string{large}, 413, `{"error":"This path takes no request body.`},
 			{"GET", "/api/v1/tools", []string{"Content-Length: 1"}, 413, `{"error":"`},
@@ -151,9 +151,9 @@ func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 			{"GET", "/api/v1/openapi.json", []string{large}, 413, `{"error":"`},
 			{"GET", "/feeds/changes.atom", []string{large}, 413, `{"error":"`},
 			{"GET", "/readyz", []string{large}, 413, `{"error":"`},
-			{"GET", "/tools", []string{large, "Accept: text/html"}, 413, "</html>"},
+			{"GET", "/fr/tools", []string{large, "Accept: text/html"}, 413, "</html>"},
 			{"POST", "/api/v1/tools", []string{json, large}, 405, `{"error":"`},
-			{"POST", "/tools", []string{form, large}, 405, "</html>"},
+			{"POST", "/en/tools", []string{form, large}, 405, "</html>"},
 			{"POST", "/nowhere", []string{form, large}, 404, ""},
 		} {
 			name := fmt.Sprint(test.method, " ", test.path, " ", test.header)
@@ -166,7 +166,7 @@ func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 			}
 		}
 		// For bodies of an allowed size, the server sends 100 Continue.
-		for path, media := range map[string]string{"/graphql": json, "/login": form, "/billing/stripe": json} {
+		for path, media := range map[string]string{"/graphql": json, "/en/login": form, "/billing/stripe": json} {
 			if first, _, _ := expectContinue(t, s.address, "POST", path, media, "Content-Length: 30"); first != "HTTP/1.1 100" {
 				t.Errorf("POST %s: got %s, want 100 Continue", path, first)
 			}

@@ -19,6 +19,8 @@ import (
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/guide"
+	"palmares/internal/web/icon"
+	"palmares/internal/web/info"
 	"palmares/internal/web/page"
 	"palmares/internal/web/queries"
 	"palmares/internal/web/site"
@@ -72,6 +74,10 @@ func (r *routes) label(request *http.Request) string {
 	return pattern
 }
 
+// feedPages is the prefix of the pages that Atom feeds link to: feeds are in
+// English.
+const feedPages = "/en"
+
 // routes registers every handler of the program.
 func (p *program) routes() (*routes, error) {
 	s := p.settings
@@ -102,7 +108,7 @@ func (p *program) routes() (*routes, error) {
 	mux.Handle(mcp.Path, agents)
 
 	mux.Handle(atom.Path, atom.New(atom.Config{
-		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
+		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, PagePrefix: feedPages, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
 	}))
 	mux.Handle(journal.SchemasPath, journal.SchemaHandler())
 	catalog, err := newAPICatalog(s.PublicURL)
@@ -114,14 +120,16 @@ func (p *program) routes() (*routes, error) {
 
 	website, err := site.New(site.Config{
 		Service: s.service(), Executor: p.executor, Cache: p.cache, Log: p.log, TrustedProxies: s.proxies,
-		OtherPages: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/changelog", "/feeds/changes.atom"},
+		SitemapPages: sitemapPages(),
+		OtherPages:   []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/changelog", "/feeds/changes.atom", "/method", "/pricing", "/terms", "/privacy", "/licence", "/contact"},
 	})
 	if err != nil {
 		return nil, err
 	}
 	website.Register(mux)
-	statusPage := status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy})
+	statusPage := status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy, DownSince: p.minutes.DownSince})
 	mux.Handle(status.Path, statusPage)
+	mux.HandleFunc(status.FeedPath, statusPage.ServeFeed)
 	mux.Handle(page.MarkdownPath(status.Path), statusPage)
 	for _, path := range portal.Paths {
 		mux.Handle(path, p.services.portal)
@@ -131,6 +139,14 @@ func (p *program) routes() (*routes, error) {
 		return nil, err
 	}
 	guides.Register(mux)
+	information, err := info.New(info.Config{
+		Service: s.service(), ServiceURL: s.ServiceURL, Folder: s.PagesDir,
+		Anonymous: planOf(auth.Anonymous), Developer: planOf(auth.Developer), Pro: planOf(auth.Pro),
+	})
+	if err != nil {
+		return nil, err
+	}
+	information.Register(mux)
 	reference := workbench.Config{
 		Service: s.service(), Schema: schemaText(), Document: rest.DocumentPath,
 		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(graph.Limits(s.GraphQL)), Sections: textSections(api), Samples: api.Samples,
@@ -140,11 +156,34 @@ func (p *program) routes() (*routes, error) {
 		reference.Guides = append(reference.Guides, workbench.Guide{Title: g.Title, Summary: g.Summary, URL: g.URL, Markdown: g.Markdown})
 	}
 	workbench.New(reference).Register(mux)
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, site.Assets, status.Assets, guide.Assets, workbench.Assets, queries.Assets))
+	icon.Register(mux, s.service())
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, workbench.Assets))
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
 	return &routes{mux, api, p.saved}, nil
+}
+
+// planOf returns what the page about plans shows.
+func planOf(plan auth.Plan) info.Plan {
+	terms := plan.Terms()
+	shown := info.Plan{
+		DailyQuota: terms.DailyQuota, Keys: terms.Keys, SavedQueries: terms.SavedQueries, Streams: terms.Streams,
+		Downloads: terms.Downloads > 0, Embeddings: terms.Embeddings, Webhooks: terms.Webhooks,
+	}
+	if plan == auth.Pro {
+		shown.MonthlyEuros, shown.Uptime = billing.MonthlyEuros, 99
+	}
+	return shown
+}
+
+// sitemapPages returns the paths of all pages that are not part of the catalog.
+func sitemapPages() []string {
+	paths := append([]string{"/docs", "/explorer", "/guides", "/changelog", "/status", queries.GalleryPath}, info.Paths()...)
+	for _, name := range guide.Names() {
+		paths = append(paths, "/guides/"+name)
+	}
+	return paths
 }
 
 // panels returns the explorer's dashboard panels, which are saved queries of the
@@ -224,7 +263,14 @@ func textSections(api *rest.Handler) []workbench.Section {
 			{Name: "Prices", Path: atom.Path + "prices.atom", Note: "Price changes, as Atom."},
 			{Name: "Retired tools", Path: atom.Path + "cimetiere.atom", Note: "Retired tools, as Atom."},
 			{Name: "Changelog", Path: atom.Path + "changelog.atom", Note: "Changes of the API, as Atom; as Markdown at /changelog.md."},
+			{Name: "Incidents", Path: status.FeedPath, Note: "Incidents of the service, as Atom. The status page is at " + status.Path + "."},
 		}},
 		{Title: "Events", Links: eventLinks},
+		{Title: "About", Links: []workbench.Link{
+			{Name: "How tools are tested", Path: "/en/method.md", Note: "What scores, verifiability and obsolescence mean."},
+			{Name: "Licence", Path: "/en/licence.md", Note: "The data may be used with the credit line."},
+			{Name: "Plans", Path: "/en/pricing.md", Note: "Quotas and prices."},
+			{Name: "Sitemap", Path: site.SitemapPath, Note: "The addresses of all pages, in English and French. Each page is also available as Markdown: add .md to its path."},
+		}},
 	}
 }

@@ -220,6 +220,7 @@ func (p *program) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.access.recordCalls(routes.label)
 	observers := p.telemetry.observers(routes.label)
 	return middleware.Chain(routes,
 		p.closeWhenDraining,                                          // outermost, so that every response of a draining server closes its connection
@@ -230,6 +231,7 @@ func (p *program) handler() (http.Handler, error) {
 		page.Localize,                                                // before everything that looks at the path, so that /fr/account is /account to it
 		middleware.When(allowsCORS, middleware.CORS),                 // before any rejection, so that browsers can read the error
 		middleware.When(isRoot, p.linkDescriptions),                  // before any handler, which may add links of its own
+		middleware.When(opensGraphQL, showExplorer),                  // before the quota, since it is not a request for data
 		middleware.When(identifiesCaller, p.access.keyring.Identify), // before the quota, which depends on the caller
 		middleware.When(isSaved, p.saved.IdentifyToken),              // after keys, which take precedence
 		middleware.When(usesQuota, p.access.quota.Count),             // before any work, so that over-quota requests cost nothing

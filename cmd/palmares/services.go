@@ -133,6 +133,7 @@ func (v *services) cleanUp(ctx context.Context, now time.Time) {
 	for data, remove := range map[string]func() error{
 		"sessions and messages": func() error { return auth.DeleteExpired(ctx, v.store, now) },
 		"request counts":        func() error { return quota.Tidy(ctx, v.store, quota.DayOf(now)) },
+		"usage by endpoint":     func() error { return quota.TidyBreakdown(ctx, v.store, quota.DayOf(now)) },
 		"billing events":        func() error { return billing.DeleteOldEvents(ctx, v.store, now) },
 		"webhook attempts":      func() error { return v.hooks.Tidy(ctx) },
 	} {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"palmares/auth"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
@@ -32,7 +33,9 @@ type settings struct {
 	CacheMB        int           `help:"Cache size in megabytes (${default})." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
 	ServiceName    string        `help:"Public name of the service (${default})." default:"palmares" env:"SERVICE_NAME" placeholder:"NAME"`
 	ServiceURL     string        `help:"Address of the service in the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
+	Contact        string        `name:"contact-email" help:"Email address where visitors reach the operator, shown on pages." env:"CONTACT_EMAIL" placeholder:"ADDRESS"`
 	PublicURL      string        `help:"URL where clients reach the server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
+	PagesDir       string        `help:"Folder with Markdown files that replace the texts of information pages, such as terms.en.md and terms.fr.md." env:"PALMARES_PAGES_DIR" placeholder:"DIR"`
 	TrustedProxies string        `help:"Addresses and networks of proxies whose X-Forwarded-For header is trusted, separated by commas." env:"TRUSTED_PROXIES" placeholder:"CIDR,…"`
 
 	Mail struct {
@@ -106,7 +109,7 @@ func (s *settings) credit() string {
 
 // service returns what all pages show.
 func (s *settings) service() page.Service {
-	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit()}
+	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Contact: s.Contact}
 }
 
 // defaultSender returns the sender of emails if MAIL_FROM is not set.
@@ -147,6 +150,7 @@ func (s *settings) check() error {
 		{"SERVICE_URL", optional(s.ServiceURL, checkWebURL)},
 		{"SMTP_URL", optional(s.Mail.URL, mail.CheckURL)},
 		{"MAIL_FROM", optional(s.Mail.From, mail.CheckFrom)},
+		{"CONTACT_EMAIL", optional(s.Contact, checkContact)},
 		{"STRIPE_WEBHOOK_SECRET", require(s.Stripe.WebhookSecret == "" || s.Stripe.SecretKey != "", withoutStripe)},
 		{"STRIPE_PRICE", require(s.Stripe.Price == "" || s.Stripe.SecretKey != "", withoutStripe)},
 		{"STRIPE_API_BASE", require(s.Stripe.APIBase == "" || s.Stripe.SecretKey != "", withoutStripe)},
@@ -215,6 +219,13 @@ func checkWebURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return fmt.Errorf("must be an absolute http or https URL (got %q)", maskCredentials(address))
+	}
+	return nil
+}
+
+func checkContact(address string) error {
+	if _, err := auth.NormalizeEmail(address); err != nil {
+		return fmt.Errorf("must have the form name@example.com (got %q)", address)
 	}
 	return nil
 }

@@ -23,6 +23,8 @@ const (
 	FieldPlanByHand = "plan_by_hand"
 	// FieldHandle holds the string denoting the handle field in the database.
 	FieldHandle = "handle"
+	// FieldLanguage holds the string denoting the language field in the database.
+	FieldLanguage = "language"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldCarriedDay holds the string denoting the carried_day field in the database.
@@ -112,6 +114,7 @@ var Columns = []string{
 	FieldPlan,
 	FieldPlanByHand,
 	FieldHandle,
+	FieldLanguage,
 	FieldCreatedAt,
 	FieldCarriedDay,
 	FieldCarriedRequests,
@@ -161,6 +164,32 @@ func PlanValidator(pl Plan) error {
 	}
 }
 
+// Language defines the type for the "language" enum field.
+type Language string
+
+// LanguageEn is the default value of the Language enum.
+const DefaultLanguage = LanguageEn
+
+// Language values.
+const (
+	LanguageEn Language = "en"
+	LanguageFr Language = "fr"
+)
+
+func (l Language) String() string {
+	return string(l)
+}
+
+// LanguageValidator is a validator for the "language" field enum values. It is called by the builders before save.
+func LanguageValidator(l Language) error {
+	switch l {
+	case LanguageEn, LanguageFr:
+		return nil
+	default:
+		return fmt.Errorf("account: invalid enum value for language field: %q", l)
+	}
+}
+
 // OrderOption defines the ordering options for the Account queries.
 type OrderOption func(*sql.Selector)
 
@@ -187,6 +216,11 @@ func ByPlanByHand(opts ...sql.OrderTermOption) OrderOption {
 // ByHandle orders the results by the handle field.
 func ByHandle(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldHandle, opts...).ToFunc()
+}
+
+// ByLanguage orders the results by the language field.
+func ByLanguage(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLanguage, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -255,6 +255,26 @@ func HandleContainsFold(v string) predicate.Account {
 	return predicate.Account(sql.FieldContainsFold(FieldHandle, v))
 }
 
+// LanguageEQ applies the EQ predicate on the "language" field.
+func LanguageEQ(v Language) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldLanguage, v))
+}
+
+// LanguageNEQ applies the NEQ predicate on the "language" field.
+func LanguageNEQ(v Language) predicate.Account {
+	return predicate.Account(sql.FieldNEQ(FieldLanguage, v))
+}
+
+// LanguageIn applies the In predicate on the "language" field.
+func LanguageIn(vs ...Language) predicate.Account {
+	return predicate.Account(sql.FieldIn(FieldLanguage, vs...))
+}
+
+// LanguageNotIn applies the NotIn predicate on the "language" field.
+func LanguageNotIn(vs ...Language) predicate.Account {
+	return predicate.Account(sql.FieldNotIn(FieldLanguage, vs...))
+}
+
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
 func CreatedAtEQ(v time.Time) predicate.Account {
 	return predicate.Account(sql.FieldEQ(FieldCreatedAt, v))

@@ -34,6 +34,8 @@ const (
 	FieldAnswer = "answer"
 	// FieldDelivered holds the string denoting the delivered field in the database.
 	FieldDelivered = "delivered"
+	// FieldTestBody holds the string denoting the test_body field in the database.
+	FieldTestBody = "test_body"
 	// EdgeEndpoint holds the string denoting the endpoint edge name in mutations.
 	EdgeEndpoint = "endpoint"
 	// Table holds the table name of the attempt in the database.
@@ -60,6 +62,7 @@ var Columns = []string{
 	FieldTookMs,
 	FieldAnswer,
 	FieldDelivered,
+	FieldTestBody,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -75,6 +78,8 @@ func ValidColumn(column string) bool {
 var (
 	// DefaultAt holds the default value on creation for the "at" field.
 	DefaultAt func() time.Time
+	// DefaultTestBody holds the default value on creation for the "test_body" field.
+	DefaultTestBody string
 )
 
 // OrderOption defines the ordering options for the Attempt queries.
@@ -128,6 +133,11 @@ func ByAnswer(opts ...sql.OrderTermOption) OrderOption {
 // ByDelivered orders the results by the delivered field.
 func ByDelivered(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDelivered, opts...).ToFunc()
+}
+
+// ByTestBody orders the results by the test_body field.
+func ByTestBody(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTestBody, opts...).ToFunc()
 }
 
 // ByEndpointField orders the results by endpoint field.

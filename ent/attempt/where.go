@@ -100,6 +100,11 @@ func Delivered(v bool) predicate.Attempt {
 	return predicate.Attempt(sql.FieldEQ(FieldDelivered, v))
 }
 
+// TestBody applies equality check predicate on the "test_body" field. It's identical to TestBodyEQ.
+func TestBody(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldEQ(FieldTestBody, v))
+}
+
 // EndpointIDEQ applies the EQ predicate on the "endpoint_id" field.
 func EndpointIDEQ(v int) predicate.Attempt {
 	return predicate.Attempt(sql.FieldEQ(FieldEndpointID, v))
@@ -468,6 +473,71 @@ func DeliveredEQ(v bool) predicate.Attempt {
 // DeliveredNEQ applies the NEQ predicate on the "delivered" field.
 func DeliveredNEQ(v bool) predicate.Attempt {
 	return predicate.Attempt(sql.FieldNEQ(FieldDelivered, v))
+}
+
+// TestBodyEQ applies the EQ predicate on the "test_body" field.
+func TestBodyEQ(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldEQ(FieldTestBody, v))
+}
+
+// TestBodyNEQ applies the NEQ predicate on the "test_body" field.
+func TestBodyNEQ(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldNEQ(FieldTestBody, v))
+}
+
+// TestBodyIn applies the In predicate on the "test_body" field.
+func TestBodyIn(vs ...string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldIn(FieldTestBody, vs...))
+}
+
+// TestBodyNotIn applies the NotIn predicate on the "test_body" field.
+func TestBodyNotIn(vs ...string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldNotIn(FieldTestBody, vs...))
+}
+
+// TestBodyGT applies the GT predicate on the "test_body" field.
+func TestBodyGT(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldGT(FieldTestBody, v))
+}
+
+// TestBodyGTE applies the GTE predicate on the "test_body" field.
+func TestBodyGTE(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldGTE(FieldTestBody, v))
+}
+
+// TestBodyLT applies the LT predicate on the "test_body" field.
+func TestBodyLT(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldLT(FieldTestBody, v))
+}
+
+// TestBodyLTE applies the LTE predicate on the "test_body" field.
+func TestBodyLTE(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldLTE(FieldTestBody, v))
+}
+
+// TestBodyContains applies the Contains predicate on the "test_body" field.
+func TestBodyContains(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldContains(FieldTestBody, v))
+}
+
+// TestBodyHasPrefix applies the HasPrefix predicate on the "test_body" field.
+func TestBodyHasPrefix(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldHasPrefix(FieldTestBody, v))
+}
+
+// TestBodyHasSuffix applies the HasSuffix predicate on the "test_body" field.
+func TestBodyHasSuffix(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldHasSuffix(FieldTestBody, v))
+}
+
+// TestBodyEqualFold applies the EqualFold predicate on the "test_body" field.
+func TestBodyEqualFold(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldEqualFold(FieldTestBody, v))
+}
+
+// TestBodyContainsFold applies the ContainsFold predicate on the "test_body" field.
+func TestBodyContainsFold(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldContainsFold(FieldTestBody, v))
 }
 
 // HasEndpoint applies the HasEdge predicate on the "endpoint" edge.

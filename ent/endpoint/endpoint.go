@@ -41,6 +41,8 @@ const (
 	FieldFailures = "failures"
 	// FieldFailingSince holds the string denoting the failing_since field in the database.
 	FieldFailingSince = "failing_since"
+	// FieldDeliveredAt holds the string denoting the delivered_at field in the database.
+	FieldDeliveredAt = "delivered_at"
 	// FieldNotBefore holds the string denoting the not_before field in the database.
 	FieldNotBefore = "not_before"
 	// FieldNotifyOwner holds the string denoting the notify_owner field in the database.
@@ -98,6 +100,7 @@ var Columns = []string{
 	FieldPosition,
 	FieldFailures,
 	FieldFailingSince,
+	FieldDeliveredAt,
 	FieldNotBefore,
 	FieldNotifyOwner,
 	FieldLeasedBy,
@@ -224,6 +227,11 @@ func ByFailures(opts ...sql.OrderTermOption) OrderOption {
 // ByFailingSince orders the results by the failing_since field.
 func ByFailingSince(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldFailingSince, opts...).ToFunc()
+}
+
+// ByDeliveredAt orders the results by the delivered_at field.
+func ByDeliveredAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDeliveredAt, opts...).ToFunc()
 }
 
 // ByNotBefore orders the results by the not_before field.

@@ -105,6 +105,11 @@ func FailingSince(v time.Time) predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldEQ(FieldFailingSince, v))
 }
 
+// DeliveredAt applies equality check predicate on the "delivered_at" field. It's identical to DeliveredAtEQ.
+func DeliveredAt(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldDeliveredAt, v))
+}
+
 // NotBefore applies equality check predicate on the "not_before" field. It's identical to NotBeforeEQ.
 func NotBefore(v time.Time) predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldEQ(FieldNotBefore, v))
@@ -618,6 +623,56 @@ func FailingSinceIsNil() predicate.Endpoint {
 // FailingSinceNotNil applies the NotNil predicate on the "failing_since" field.
 func FailingSinceNotNil() predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldNotNull(FieldFailingSince))
+}
+
+// DeliveredAtEQ applies the EQ predicate on the "delivered_at" field.
+func DeliveredAtEQ(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldDeliveredAt, v))
+}
+
+// DeliveredAtNEQ applies the NEQ predicate on the "delivered_at" field.
+func DeliveredAtNEQ(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNEQ(FieldDeliveredAt, v))
+}
+
+// DeliveredAtIn applies the In predicate on the "delivered_at" field.
+func DeliveredAtIn(vs ...time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldIn(FieldDeliveredAt, vs...))
+}
+
+// DeliveredAtNotIn applies the NotIn predicate on the "delivered_at" field.
+func DeliveredAtNotIn(vs ...time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNotIn(FieldDeliveredAt, vs...))
+}
+
+// DeliveredAtGT applies the GT predicate on the "delivered_at" field.
+func DeliveredAtGT(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldGT(FieldDeliveredAt, v))
+}
+
+// DeliveredAtGTE applies the GTE predicate on the "delivered_at" field.
+func DeliveredAtGTE(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldGTE(FieldDeliveredAt, v))
+}
+
+// DeliveredAtLT applies the LT predicate on the "delivered_at" field.
+func DeliveredAtLT(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldLT(FieldDeliveredAt, v))
+}
+
+// DeliveredAtLTE applies the LTE predicate on the "delivered_at" field.
+func DeliveredAtLTE(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldLTE(FieldDeliveredAt, v))
+}
+
+// DeliveredAtIsNil applies the IsNil predicate on the "delivered_at" field.
+func DeliveredAtIsNil() predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldIsNull(FieldDeliveredAt))
+}
+
+// DeliveredAtNotNil applies the NotNil predicate on the "delivered_at" field.
+func DeliveredAtNotNil() predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNotNull(FieldDeliveredAt))
 }
 
 // NotBeforeEQ applies the EQ predicate on the "not_before" field.

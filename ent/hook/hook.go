@@ -188,6 +188,18 @@ func (f JournalEntryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.JournalEntryMutation", m)
 }
 
+// The KeyUsageFunc type is an adapter to allow the use of ordinary
+// function as KeyUsage mutator.
+type KeyUsageFunc func(context.Context, *ent.KeyUsageMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f KeyUsageFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.KeyUsageMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.KeyUsageMutation", m)
+}
+
 // The MinuteFunc type is an adapter to allow the use of ordinary
 // function as Minute mutator.
 type MinuteFunc func(context.Context, *ent.MinuteMutation) (ent.Value, error)

@@ -47,6 +47,7 @@ var (
 		{Name: "plan", Type: field.TypeEnum, Enums: []string{"developer", "pro"}},
 		{Name: "plan_by_hand", Type: field.TypeBool, Default: false},
 		{Name: "handle", Type: field.TypeString, Unique: true, Nullable: true},
+		{Name: "language", Type: field.TypeEnum, Enums: []string{"en", "fr"}, Default: "en"},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "carried_day", Type: field.TypeString, Nullable: true},
 		{Name: "carried_requests", Type: field.TypeInt, Default: 0},
@@ -69,6 +70,7 @@ var (
 		{Name: "took_ms", Type: field.TypeInt},
 		{Name: "answer", Type: field.TypeString},
 		{Name: "delivered", Type: field.TypeBool},
+		{Name: "test_body", Type: field.TypeString, Default: ""},
 		{Name: "endpoint_id", Type: field.TypeInt},
 	}
 	// AttemptsTable holds the schema information for the "attempts" table.
@@ -79,7 +81,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "attempts_endpoints_attempts",
-				Columns:    []*schema.Column{AttemptsColumns[10]},
+				Columns:    []*schema.Column{AttemptsColumns[11]},
 				RefColumns: []*schema.Column{EndpointsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -88,7 +90,7 @@ var (
 			{
 				Name:    "attempt_endpoint_id_at",
 				Unique:  false,
-				Columns: []*schema.Column{AttemptsColumns[10], AttemptsColumns[5]},
+				Columns: []*schema.Column{AttemptsColumns[11], AttemptsColumns[5]},
 			},
 			{
 				Name:    "attempt_at",
@@ -98,7 +100,7 @@ var (
 			{
 				Name:    "attempt_failed",
 				Unique:  false,
-				Columns: []*schema.Column{AttemptsColumns[10], AttemptsColumns[5]},
+				Columns: []*schema.Column{AttemptsColumns[11], AttemptsColumns[5]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "NOT delivered",
 				},
@@ -424,6 +426,7 @@ var (
 		{Name: "position", Type: field.TypeInt},
 		{Name: "failures", Type: field.TypeInt, Default: 0},
 		{Name: "failing_since", Type: field.TypeTime, Nullable: true},
+		{Name: "delivered_at", Type: field.TypeTime, Nullable: true},
 		{Name: "not_before", Type: field.TypeTime, Nullable: true},
 		{Name: "untold", Type: field.TypeBool, Default: false},
 		{Name: "leased_by", Type: field.TypeString, Default: ""},
@@ -439,7 +442,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "endpoints_accounts_endpoints",
-				Columns:    []*schema.Column{EndpointsColumns[18]},
+				Columns:    []*schema.Column{EndpointsColumns[19]},
 				RefColumns: []*schema.Column{AccountsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -448,7 +451,7 @@ var (
 			{
 				Name:    "endpoint_account_id",
 				Unique:  false,
-				Columns: []*schema.Column{EndpointsColumns[18]},
+				Columns: []*schema.Column{EndpointsColumns[19]},
 			},
 			{
 				Name:    "endpoint_state_position",
@@ -518,6 +521,33 @@ var (
 				Name:    "journal_by_slug",
 				Unique:  false,
 				Columns: []*schema.Column{JournalEntriesColumns[2]},
+			},
+		},
+	}
+	// KeyUsagesColumns holds the columns for the "key_usages" table.
+	KeyUsagesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "account_id", Type: field.TypeInt},
+		{Name: "day", Type: field.TypeString},
+		{Name: "key", Type: field.TypeString},
+		{Name: "endpoint", Type: field.TypeString},
+		{Name: "requests", Type: field.TypeInt},
+	}
+	// KeyUsagesTable holds the schema information for the "key_usages" table.
+	KeyUsagesTable = &schema.Table{
+		Name:       "key_usages",
+		Columns:    KeyUsagesColumns,
+		PrimaryKey: []*schema.Column{KeyUsagesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "keyusage_account_id_day_key_endpoint",
+				Unique:  true,
+				Columns: []*schema.Column{KeyUsagesColumns[1], KeyUsagesColumns[2], KeyUsagesColumns[3], KeyUsagesColumns[4]},
+			},
+			{
+				Name:    "keyusage_day",
+				Unique:  false,
+				Columns: []*schema.Column{KeyUsagesColumns[2]},
 			},
 		},
 	}
@@ -769,6 +799,7 @@ var (
 		{Name: "id", Type: field.TypeString},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "expires_at", Type: field.TypeTime},
+		{Name: "user_agent", Type: field.TypeString, Default: ""},
 		{Name: "key_id", Type: field.TypeString, Unique: true, Nullable: true},
 		{Name: "key_hash", Type: field.TypeBytes, Nullable: true},
 		{Name: "account_id", Type: field.TypeInt},
@@ -781,7 +812,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "sessions_accounts_sessions",
-				Columns:    []*schema.Column{SessionsColumns[5]},
+				Columns:    []*schema.Column{SessionsColumns[6]},
 				RefColumns: []*schema.Column{AccountsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -790,7 +821,7 @@ var (
 			{
 				Name:    "session_account_id",
 				Unique:  false,
-				Columns: []*schema.Column{SessionsColumns[5]},
+				Columns: []*schema.Column{SessionsColumns[6]},
 			},
 			{
 				Name:    "session_expires_at",
@@ -942,6 +973,7 @@ var (
 		EndpointsTable,
 		FormerUsagesTable,
 		JournalEntriesTable,
+		KeyUsagesTable,
 		MinutesTable,
 		PriceChangesTable,
 		PriceChangesVersionsTable,

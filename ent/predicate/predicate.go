@@ -51,6 +51,9 @@ type FormerUsage func(*sql.Selector)
 // JournalEntry is the predicate function for journalentry builders.
 type JournalEntry func(*sql.Selector)
 
+// KeyUsage is the predicate function for keyusage builders.
+type KeyUsage func(*sql.Selector)
+
 // Minute is the predicate function for minute builders.
 type Minute func(*sql.Selector)
 

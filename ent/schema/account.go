@@ -21,6 +21,7 @@ func (Account) Fields() []ent.Field {
 			Comment("An operator set the plan manually: billing does not change it."),
 		field.String("handle").Optional().Nillable().Unique().
 			Comment("The account's part in the addresses of its saved queries, chosen once; null until then."),
+		field.Enum("language").Values("en", "fr").Default("en").Comment("Language of emails."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.String("carried_day").Optional().Immutable().
 			Comment("The UTC day, YYYY-MM-DD, on which carried_requests reduces the quota."),

@@ -25,6 +25,7 @@ func (Attempt) Fields() []ent.Field {
 		field.Int("took_ms").Immutable(),
 		field.String("answer").Immutable().Comment("The first bytes of the response, or why there is none."),
 		field.Bool("delivered").Immutable(),
+		field.String("test_body").Default("").Immutable().Comment("The body of a test event, which is not in the journal."),
 	}
 }
 

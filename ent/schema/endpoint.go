@@ -33,6 +33,7 @@ func (Endpoint) Fields() []ent.Field {
 		field.Int("position").Comment("Number of the newest event that was attempted."),
 		field.Int("failures").Default(0).Comment("Failed attempts since the last success."),
 		field.Time("failing_since").Optional().Nillable(),
+		field.Time("delivered_at").Optional().Nillable().Comment("Time of the last successful attempt."),
 		field.Time("not_before").Optional().Nillable().Comment("Earliest time of the next attempt, as the receiver requested."),
 		field.Bool("notify_owner").StorageKey("untold").Default(false).Comment("The email about the disabled endpoint is still to be sent."),
 		field.String("leased_by").Default("").Comment("Server that is delivering to the endpoint; empty if none."),

@@ -20,6 +20,7 @@ func (Session) Fields() []ent.Field {
 		field.Int("account_id").Immutable(),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.Time("expires_at").Immutable(),
+		field.String("user_agent").Default("").Immutable().Comment("The browser's User-Agent at sign-in, shortened."),
 		field.String("key_id").Optional().Nillable().Unique().
 			Comment("The public part of the key that this browser uses to call the API; null until it has one."),
 		field.Bytes("key_hash").Optional().Sensitive().

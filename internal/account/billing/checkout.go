@@ -12,6 +12,7 @@ import (
 	"github.com/stripe/stripe-go/v86"
 
 	"palmares/ent"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 )
 
@@ -94,7 +95,7 @@ func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.
 			return session.URL, nil
 		}
 	}
-	params := b.checkoutParams(row.ID, price, acc)
+	params := b.checkoutParams(lang.Of(ctx), row.ID, price, acc)
 	// A double click creates one checkout.
 	params.SetIdempotencyKey(fmt.Sprintf("palmares-checkout-%s-%s-%d-%d", row.ID, price, row.Revision, b.now().Unix()/60))
 	session, err := b.stripe.V1CheckoutSessions.Create(ctx, params)
@@ -113,10 +114,11 @@ func (b *Billing) openCheckouts(ctx context.Context, customer string) ([]*stripe
 	return slices.DeleteFunc(all, func(s *stripe.CheckoutSession) bool { return s.Status != stripe.CheckoutSessionStatusOpen }), err
 }
 
-func (b *Billing) checkoutParams(customer, price string, acc *ent.Account) *stripe.CheckoutSessionCreateParams {
+func (b *Billing) checkoutParams(l lang.Language, customer, price string, acc *ent.Account) *stripe.CheckoutSessionCreateParams {
 	account := strconv.Itoa(acc.ID)
 	return &stripe.CheckoutSessionCreateParams{
 		Mode:                     stripe.String(string(stripe.CheckoutSessionModeSubscription)),
+		Locale:                   stripe.String(string(l)),
 		Customer:                 &customer,
 		ClientReferenceID:        &account,
 		LineItems:                []*stripe.CheckoutSessionCreateLineItemParams{{Price: &price, Quantity: stripe.Int64(1)}},
@@ -125,8 +127,8 @@ func (b *Billing) checkoutParams(customer, price string, acc *ent.Account) *stri
 		BillingAddressCollection: stripe.String(string(stripe.CheckoutSessionBillingAddressCollectionRequired)),
 		CustomerUpdate:           &stripe.CheckoutSessionCreateCustomerUpdateParams{Address: stripe.String("auto"), Name: stripe.String("auto")},
 		SubscriptionData:         &stripe.CheckoutSessionCreateSubscriptionDataParams{Metadata: map[string]string{"account": account}},
-		SuccessURL:               stripe.String(b.PublicURL + PlanPath + "/done"),
-		CancelURL:                stripe.String(b.PublicURL + PlanPath),
+		SuccessURL:               stripe.String(b.PublicURL + l.Path(PlanPath) + "/done"),
+		CancelURL:                stripe.String(b.PublicURL + l.Path(PlanPath)),
 	}
 }
 
@@ -149,7 +151,7 @@ func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (address string,
 	if err != nil && !IsForbidden(err) { // a key without this permission may still open the portal
 		return "", explain(err)
 	}
-	params := &stripe.BillingPortalSessionCreateParams{Customer: &row.ID, ReturnURL: stripe.String(b.PublicURL + BackPath)}
+	params := &stripe.BillingPortalSessionCreateParams{Customer: &row.ID, ReturnURL: stripe.String(b.PublicURL + lang.Of(ctx).Path(BackPath))}
 	if config.Ours != "" {
 		params.Configuration = &config.Ours
 	}

@@ -32,12 +32,12 @@ func TestSubscribe(t *testing.T) {
 		wantForm(t, s.fake.only(t, "GET /v1/checkout/sessions"), map[string]string{"customer": "cus_1", "status": "open"})
 		checkout := s.fake.only(t, "POST /v1/checkout/sessions")
 		wantForm(t, checkout, map[string]string{
-			"mode": "subscription", "customer": "cus_1", "client_reference_id": fmt.Sprint(s.account.ID),
+			"mode": "subscription", "locale": "en", "customer": "cus_1", "client_reference_id": fmt.Sprint(s.account.ID),
 			"line_items[0][price]": priceID, "line_items[0][quantity]": "1",
 			"automatic_tax[enabled]": "true", "tax_id_collection[enabled]": "true", "billing_address_collection": "required",
 			"customer_update[address]": "auto", "customer_update[name]": "auto",
 			"subscription_data[metadata][account]": fmt.Sprint(s.account.ID),
-			"success_url":                          publicURL + "/account/plan/done", "cancel_url": publicURL + "/account/plan",
+			"success_url":                          publicURL + "/en/account/plan/done", "cancel_url": publicURL + "/en/account/plan",
 		})
 		if len(s.fake.requests("GET /v1/prices")) > 0 {
 			t.Error("got a lookup of the configured price, want none")
@@ -249,7 +249,7 @@ func TestManage(t *testing.T) {
 			t.Errorf("got %q, %v, want an address", address, err)
 		}
 		wantForm(t, s.fake.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
-			"customer": "cus_1", "return_url": publicURL + "/account/plan/back", "configuration": "bpc_created",
+			"customer": "cus_1", "return_url": publicURL + "/en/account/plan/back", "configuration": "bpc_created",
 		})
 	})
 }
@@ -263,7 +263,7 @@ func TestManageWithDefaultConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantForm(t, s.fake.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
-			"customer": "cus_1", "return_url": publicURL + "/account/plan/back",
+			"customer": "cus_1", "return_url": publicURL + "/en/account/plan/back",
 		})
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"palmares/ent/account"
 	"palmares/ent/customer"
 	"palmares/ent/predicate"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
 )
@@ -128,7 +129,8 @@ func (b *Billing) notifyPaymentFailed(ctx context.Context, row *ent.Customer) er
 	if row.PastDueSince != nil {
 		until = row.PastDueSince.Add(Grace)
 	}
-	err = b.Mail.Send(ctx, mail.PaymentFailed(row.Edges.Account.Email, b.ServiceName, b.PublicURL+PlanPath, until))
+	l := lang.Language(row.Edges.Account.Language)
+	err = b.Mail.Send(ctx, mail.PaymentFailed(l, row.Edges.Account.Email, b.ServiceName, b.PublicURL+l.Path(PlanPath), until))
 	if err == nil {
 		return nil
 	}

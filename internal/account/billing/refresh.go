@@ -13,6 +13,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/account"
 	"palmares/ent/customer"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
@@ -114,7 +115,8 @@ var errOutdated = errors.New("the customer was updated concurrently")
 func (b *Billing) refresh(ctx context.Context, id string, event *stripe.Event) error {
 	demoted, err := b.update(ctx, id, event)
 	if demoted != nil {
-		b.Mail.Enqueue(mail.ProEnded(demoted.Email, b.ServiceName, b.PublicURL+PlanPath))
+		l := lang.Language(demoted.Language)
+		b.Mail.Enqueue(mail.ProEnded(l, demoted.Email, b.ServiceName, b.PublicURL+l.Path(PlanPath)))
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -210,4 +211,55 @@ func TestErrorPageLinks(t *testing.T) {
 			t.Errorf("got no link to the account, want one: %s", got.text)
 		}
 	}
+}
+
+// A rejected form is shown again with what was typed.
+func TestRejectedFormsKeepInput(t *testing.T) {
+	t.Parallel()
+	s := newSQLiteSite(t)
+	b := s.pro("ana@example.com")
+	b.post("/account/webhooks", "url", "https://example.com/hook")
+	endpoint := endpointPath(s.db.Write.Endpoint.Query().OnlyX(t.Context()))
+	const query = "query Tools { tools(limit: 1) { items { name } } }"
+	wantRedirect(t, b.post("/account/queries", "name", "best", "handle", "ana", "query", query), "/account/queries/best")
+	codes := s.browser()
+	codes.start("eva@example.com")
+	const checked = `value="tool.created" checked`
+	for name, c := range map[string]struct {
+		browser *browser
+		path    string
+		form    []string
+		texts   []string
+	}{
+		"sign-in":         {s.browser(), "/login", []string{"email", "no address", "next", "/account/plan"}, []string{`value="no address"`, `name="next" value="/account/plan"`}},
+		"code":            {codes, "/login/code", []string{"code", "12 34"}, []string{`name="code" value="12 34"`}},
+		"key":             {b, "/account/keys", []string{"name", strings.Repeat("n", 81)}, []string{`value="` + strings.Repeat("n", 81) + `"`}},
+		"email":           {b, "/account/email", []string{"email", "new address"}, []string{`name="email" type="email" value="new address"`}},
+		"deletion":        {b, "/account/delete", []string{"email", "anna@example.com"}, []string{`name="email" type="email" value="anna@example.com"`}},
+		"endpoint":        {b, "/account/webhooks", []string{"url", "http://example.com", "type", "tool.created", "category", "code", "batches", "1"}, []string{`value="http://example.com"`, checked, `value="code" checked`, `name="batches" value="1" checked`}},
+		"endpoint change": {b, endpoint + "/settings", []string{"type", "tool.created", "category", "A B!", "batches", "1"}, []string{checked, `value="A B!" checked`, `name="batches" value="1" checked`, "Events: all."}},
+		"resending":       {b, endpoint + "/replay", []string{"since", "2026-02-30T10:00"}, []string{`name="since" type="datetime-local" value="2026-02-30T10:00"`}},
+		"query": {b, "/account/queries", []string{"name", "new", "query", "{ nothing }", "description", "Some words", "private", "1"},
+			[]string{"Save a query as an endpoint", `name="name" value="new" required`, ">{ nothing }</textarea>", ">Some words</textarea>", `name="private" value="1" checked`}},
+		"query change": {b, "/account/queries", []string{"name", "best", "edits", "1", "query", "{ nothing }", "description", "Some words"},
+			[]string{"<h1>Edit best</h1>", `type="hidden" name="name" value="best"`, `name="edits" value="1"`, ">{ nothing }</textarea>", ">Some words</textarea>"}},
+	} {
+		got := c.browser.post(c.path, c.form...)
+		t.Run(name, func(t *testing.T) { wantPage(t, got, 400, append(c.texts, `role="alert"`)...) })
+	}
+	if form := b.get("/account/queries/best/edit"); !strings.Contains(form.text, `name="edits" value="1"`) {
+		t.Errorf("got form %s, want it to say that it edits", form.text)
+	}
+
+	// Also if a limit is reached, or the plan has ended, while the form is open.
+	for range 10 {
+		b.makeKey("k")
+	}
+	for i := range 9 {
+		b.post("/account/webhooks", "url", fmt.Sprintf("https://example.com/%d", i))
+	}
+	wantPage(t, b.post("/account/keys", "name", "typed"), 400, `role="alert"`, `name="name" value="typed"`)
+	wantPage(t, b.post("/account/webhooks", "url", "https://example.com/typed"), 400, `role="alert"`, `value="https://example.com/typed"`)
+	s.db.Write.Account.Update().SetPlan("developer").ExecX(t.Context())
+	wantPage(t, b.post("/account/webhooks", "url", "https://example.com/typed"), 403, `role="alert"`, `value="https://example.com/typed"`)
 }

@@ -1,15 +1,19 @@
 package portal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/internal/core/problem"
+	"palmares/internal/transport/saved"
 )
 
 type keysPage struct {
@@ -23,16 +27,67 @@ type keysPage struct {
 	Today          allowance
 	PaymentDue     *time.Time
 	HasRevokedKeys bool
+	Recent         map[string]int // requests of the last days, by key id
+	Usage          []endpointUsage
+	UsageDays      int
 	Newest         int64  // see auth.CreateKeyOnce
 	Agents         string // address of the MCP server
+}
+
+// usageDays is the period of the usage by key and endpoint, including today.
+const usageDays = 7
+
+// endpointUsage is how many requests a key sent to an endpoint.
+type endpointUsage struct {
+	auth.EndpointUsage
+	Name    string // of the key
+	Revoked bool
+}
+
+// ByBrowser reports whether a signed-in browser sent the requests.
+func (u endpointUsage) ByBrowser() bool { return u.Key == "" }
+
+// ByToken reports whether the token of a saved query was used.
+func (u endpointUsage) ByToken() bool { return u.Key == saved.TokenKey }
+
+// OfSavedQuery reports whether the endpoint serves saved queries.
+func (u endpointUsage) OfSavedQuery() bool { return strings.HasPrefix(u.Endpoint, saved.Path) }
+
+// usageByKey groups the usage by key, in the order of the keys. Signed-in
+// browsers, tokens and keys that are no longer stored come last.
+func usageByKey(rows []auth.EndpointUsage, keys []*ent.APIKey) []endpointUsage {
+	position := func(id string) int {
+		at := slices.IndexFunc(keys, func(key *ent.APIKey) bool { return key.ID == id })
+		if at < 0 {
+			return len(keys)
+		}
+		return at
+	}
+	var all []endpointUsage
+	for _, row := range rows {
+		u := endpointUsage{EndpointUsage: row}
+		if at := position(row.Key); at < len(keys) {
+			u.Name, u.Revoked = keys[at].Name, keys[at].RevokedAt != nil
+		}
+		all = append(all, u)
+	}
+	slices.SortStableFunc(all, func(a, b endpointUsage) int {
+		return cmp.Or(cmp.Compare(position(a.Key), position(b.Key)), cmp.Compare(a.Key, b.Key))
+	})
+	return all
 }
 
 func (p *Portal) showKeys(v *visit) error {
 	all, keysErr := p.accounts.Keys(v.Context(), v.account)
 	days, daysErr := p.lastDays(v)
 	customer, customerErr := p.Billing.Customer(v.Context(), v.account)
-	if err := errors.Join(keysErr, daysErr, customerErr); err != nil {
+	usage, usageErr := p.accounts.UsageByEndpoint(v.Context(), v.account, usageDays)
+	if err := errors.Join(keysErr, daysErr, customerErr, usageErr); err != nil {
 		return err
+	}
+	recent := map[string]int{}
+	for _, u := range usage {
+		recent[u.Key] += u.Requests
 	}
 	plan, keys := auth.Plan(v.account.Plan), auth.Unrevoked(all)
 	return p.show(v, "keys", keysPage{
@@ -40,6 +95,7 @@ func (p *Portal) showKeys(v *visit) error {
 		ProKeys: auth.Pro.Terms().Keys, Newest: auth.NewestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
 		Today: allowanceOn(days[len(days)-1], v.account), PaymentDue: paymentDue(v.account, customer, p.now()),
 		HasRevokedKeys: len(all) > len(keys), Agents: p.PublicURL + "/mcp",
+		Recent: recent, Usage: usageByKey(usage, all), UsageDays: usageDays,
 	})
 }
 

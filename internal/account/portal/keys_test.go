@@ -3,13 +3,17 @@ package portal
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"palmares/ent/keyusage"
+	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/transport/saved"
 )
 
 func TestKeyPages(t *testing.T) {
@@ -37,9 +41,9 @@ func TestKeyPages(t *testing.T) {
 		}
 		used := b.get(home).text
 		usedOn := func(at time.Time) bool {
-			return strings.Contains(used, at.UTC().Format("2 January 2006")+"</time></td>\n  <td><a")
+			return strings.Contains(used, at.UTC().Format("2 January 2006, 15:04 UTC")+"</time></td>")
 		}
-		if !usedOn(started) && !usedOn(time.Now()) { // it may have been before midnight
+		if !usedOn(started) && !usedOn(time.Now()) { // it may have been in the minute before
 			t.Errorf("got no last use today, want one: %s", used)
 		}
 		wantNoText(t, b.get(home), "never")
@@ -197,3 +201,65 @@ func TestHTMLIsEscaped(t *testing.T) {
 	}
 	wantPage(t, b.get(home), 200, evil) // as text
 }
+
+// The page shows how often each key called each endpoint in the last 7 days.
+func TestUsageByEndpoint(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newSite(t, db)
+		b := s.signIn("ana@example.com")
+		wantNoText(t, b.get(home), "Usage by endpoint")
+		laptop, server := idOf(t, b.makeKey("laptop")), idOf(t, b.makeKey(""))
+		wantPage(t, b.get(home), 200, `<td class="number">none</td>`)
+		ana, ben := s.account("ana@example.com").ID, s.signIn("ben@example.com")
+		calls := quota.NewBreakdown(db, s.Log)
+		today := quota.DayOf(time.Now())
+		for _, c := range []struct {
+			call quota.Call
+			n    int
+		}{
+			{quota.Call{Day: today, Account: ana, Key: laptop, Endpoint: "/api/v1/tools/{slug}"}, 1},
+			{quota.Call{Day: today - 5, Account: ana, Key: laptop, Endpoint: "/graphql"}, 1200},
+			{quota.Call{Day: today, Account: ana, Key: laptop, Endpoint: "/graphql"}, 34},
+			{quota.Call{Day: today - 8, Account: ana, Key: laptop, Endpoint: "/api/v1/long-ago"}, 1},
+			{quota.Call{Day: today, Account: ana, Key: server, Endpoint: "/mcp"}, 1},
+			{quota.Call{Day: today, Account: ana, Key: "", Endpoint: "/graphql"}, 3},
+			{quota.Call{Day: today, Account: ana, Key: saved.TokenKey, Endpoint: "/q/{handle}/{name}"}, 4},
+			{quota.Call{Day: today, Account: ana, Key: "forgotten", Endpoint: "other"}, 5},
+			{quota.Call{Day: today, Account: ana + 1, Key: "foreign", Endpoint: "/api/v1/foreign"}, 6},
+		} {
+			calls.Add(c.call, c.n)
+		}
+		calls.Write(t.Context())
+		page := b.get(home)
+		wantPage(t, page, 200, `<td class="number">1,235 requests</td>`, `<td class="number">1 request</td>`)
+		wantNoText(t, page, "long-ago", "foreign", "1 requests")
+		var got []string
+		for _, row := range usageRow.FindAllStringSubmatch(page.text, -1) {
+			got = append(got, strings.TrimSpace(tags.ReplaceAllString(strings.Join(row[1:], "|"), "")))
+		}
+		want := []string{
+			"laptop pal_" + laptop + "…|/graphql (GraphQL)|1,234", "laptop pal_" + laptop + "…|/api/v1/tools/{slug}|1", "pal_" + server + "…|/mcp (MCP)|1",
+			"Signed-in browser|/graphql (GraphQL)|3", "pal_forgotten…|Other paths|5", "Token of a saved query|/q/{handle}/{name} (saved queries)|4",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got rows %q, want %q", got, want)
+		}
+		b.post("/account/keys/" + server + "/revoke")
+		wantPage(t, b.get(home), 200, "pal_"+server+`…</code> <span class="mark">revoked</span>`)
+		if export := b.get("/account/export").text; !strings.Contains(export, `"endpoint": "/q/{handle}/{name}"`) {
+			t.Errorf("got export %s, want the usage by endpoint", export)
+		}
+		wantNoText(t, ben.get(home), laptop)
+
+		b.post("/account/delete", "email", "ana@example.com")
+		if n := db.Write.KeyUsage.Query().Where(keyusage.AccountID(ana)).CountX(t.Context()); n != 0 {
+			t.Errorf("got %d rows of a deleted account, want 0", n)
+		}
+	})
+}
+
+var (
+	usageRow = regexp.MustCompile(`<tr>\s*<th scope="row">([^\n]*)</th>\s*<td>([^\n]*)</td>\s*<td class="number">([^\n]*)</td>\s*</tr>`)
+	tags     = regexp.MustCompile(`<[^>]*>`)
+)

@@ -22,9 +22,10 @@ type planPage struct {
 	RenewsAt   *time.Time
 	EndsAt     *time.Time
 	PaymentDue *time.Time
-	Unpaid     bool // a payment failed and Pro has ended
-	Incomplete bool // the first payment is not complete
-	Confirming bool // back from the checkout, but not Pro yet
+	Unpaid     bool   // a payment failed and Pro has ended
+	Incomplete bool   // the first payment is not complete
+	Confirming bool   // back from the checkout, but not Pro yet
+	Contact    string // email address of the operator, or ""
 	Euros      int
 	Developer  auth.Terms
 	ProTerms   auth.Terms
@@ -38,7 +39,7 @@ func (p *Portal) showPlan(v *visit) error {
 		return err
 	}
 	data := planPage{
-		Pro: auth.Plan(v.account.Plan) == auth.Pro, Manual: v.account.PlanByHand, Open: p.Billing.Enabled(), Euros: billing.MonthlyEuros,
+		Pro: auth.Plan(v.account.Plan) == auth.Pro, Manual: v.account.PlanByHand, Open: p.Billing.Enabled(), Contact: p.Contact, Euros: billing.MonthlyEuros,
 		Developer: auth.Developer.Terms(), ProTerms: auth.Pro.Terms(),
 	}
 	if customer != nil {

@@ -207,3 +207,18 @@ func TestManageDeletedCustomer(t *testing.T) {
 	wantPage(t, got, 400, "no longer has your subscription", "Subscribe to Pro")
 	wantNoText(t, got, "Manage billing")
 }
+
+// Where Pro is not for sale, the page says whom to ask for it.
+func TestContactOnPlanPage(t *testing.T) {
+	t.Parallel()
+	const link = `<a href="mailto:hello@palmares.example">`
+	s := newSQLiteSite(t, func(cfg *Config) { cfg.Contact = "hello@palmares.example" })
+	b := s.signIn("ana@example.com")
+	wantPage(t, b.get("/account/plan"), 200, "To get Pro, write to "+link)
+	s.db.Write.Account.Update().SetPlanByHand(true).ExecX(t.Context())
+	wantPage(t, b.get("/account/plan"), 200, link+"Contact us</a> to upgrade to Pro.")
+
+	wantNoText(t, newSQLiteSite(t).signIn("ana@example.com").get("/account/plan"), "mailto:", "write to")
+	forSale := newSQLiteSite(t, enableBilling, func(cfg *Config) { cfg.Contact = "hello@palmares.example" })
+	wantNoText(t, forSale.signIn("ana@example.com").get("/account/plan"), "mailto:", "write to")
+}

@@ -88,6 +88,7 @@ var routes = []struct {
 	{"GET /account/webhooks", signedIn, (*Portal).showEndpoints},
 	{"POST /account/webhooks", signedIn, (*Portal).addEndpoint},
 	{"GET /account/webhooks/{id}", signedIn, withEndpoint((*Portal).showEndpoint)},
+	{"GET /account/webhooks/{id}/attempts/{attempt}", signedIn, withEndpoint((*Portal).showAttempt)},
 	{"POST /account/webhooks/{id}/test", signedIn, withEndpoint((*Portal).testEndpoint)},
 	{"POST /account/webhooks/{id}/replay", signedIn, withEndpoint((*Portal).replayEvents)},
 	{"POST /account/webhooks/{id}/settings", signedIn, withEndpoint((*Portal).updateEndpoint)},
@@ -115,6 +116,7 @@ var routes = []struct {
 	{"POST /account/email/code", signedIn, emailChangeFlow.submitCode},
 	{"GET /account/email/confirm", signedIn, emailChangeFlow.openLink},
 	{"POST /account/email/confirm", signedIn, emailChangeFlow.openLink},
+	{"POST /account/language", signedIn, (*Portal).setLanguage},
 	{"POST /account/logout-everywhere", signedIn, (*Portal).signOutEverywhere},
 	{"GET /account/export", signedIn, (*Portal).export},
 	{"GET /account/delete", signedIn, (*Portal).confirmDelete},
@@ -258,7 +260,8 @@ var pages = page.MustTemplates(templateFiles, "templates", func(l lang.Language)
 	return template.FuncMap{
 		"day":       l.Day,
 		"iso":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"moment":    l.Time,
+		"stamp":     l.Time,
+		"moment":    func(t time.Time) string { return l.ShortDay(t) + t.UTC().Format(", 15:04:05") },
 		"messageID": webhook.MessageID,
 	}
 })
@@ -267,6 +270,7 @@ var pages = page.MustTemplates(templateFiles, "templates", func(l lang.Language)
 var notices = map[string]lang.Message{
 	"revoked":   "The key was revoked.",
 	"email":     "Your email address was changed.",
+	"language":  "The language of your emails was saved.",
 	"signedout": "You are signed out.",
 	"deleted":   "Your account and its keys were deleted.",
 	"replayed":  "The events will be sent again within a few seconds.",

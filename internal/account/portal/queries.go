@@ -48,9 +48,13 @@ type queryForm struct {
 
 // showQueryForm shows what was typed before, or what the explorer sent.
 func (p *Portal) showQueryForm(v *visit) error {
-	return p.showForm(v, nil, queryForm{
+	return p.showForm(v, nil, typedQuery(v))
+}
+
+func typedQuery(v *visit) queryForm {
+	return queryForm{
 		Name: v.FormValue("name"), Text: v.FormValue("query"), Description: v.FormValue("description"), Private: v.FormValue("private") != "", Handle: v.FormValue("handle"),
-	})
+	}
 }
 
 func (p *Portal) showForm(v *visit, edits *saved.Query, form queryForm) error {
@@ -65,7 +69,13 @@ func (p *Portal) saveQuery(v *visit) error {
 		Description: v.PostFormValue("description"), Public: v.PostFormValue("private") == "",
 	})
 	if err != nil {
-		return v.reject(err, p.showQueryForm)
+		v.invalid = err
+		if v.PostFormValue("edits") != "" {
+			if edited, err := p.Queries.Find(v.Context(), v.account, v.PostFormValue("name")); err == nil {
+				return p.showForm(v, edited, typedQuery(v))
+			}
+		}
+		return p.showQueryForm(v)
 	}
 	return p.redirect(v, "/account/queries/"+q.Name+"?done=querysaved")
 }

@@ -8,9 +8,11 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/ent/keyusage"
 	"palmares/ent/queryversion"
 	"palmares/ent/savedquery"
 	"palmares/internal/account/billing"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
 	"palmares/internal/notify/webhook"
@@ -18,7 +20,13 @@ import (
 
 type settingsPage struct {
 	Email    string // as typed in a rejected form
-	Sessions []*ent.Session
+	Sessions []signedInBrowser
+	Language string
+}
+
+type signedInBrowser struct {
+	*ent.Session
+	Browser, System string // empty if unknown
 }
 
 func (p *Portal) showSettings(v *visit) error {
@@ -26,7 +34,19 @@ func (p *Portal) showSettings(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return p.show(v, "settings", settingsPage{strings.TrimSpace(v.PostFormValue("email")), sessions})
+	data := settingsPage{Email: strings.TrimSpace(v.PostFormValue("email")), Language: string(v.account.Language)}
+	for _, session := range sessions {
+		browser, system := browserOf(session.UserAgent)
+		data.Sessions = append(data.Sessions, signedInBrowser{session, browser, system})
+	}
+	return p.show(v, "settings", data)
+}
+
+func (p *Portal) setLanguage(v *visit) error {
+	if err := p.accounts.SetLanguage(v.Context(), v.account, v.PostFormValue("language")); err != nil {
+		return v.reject(err, p.showSettings)
+	}
+	return p.redirect(v, "/account/settings?done=language")
 }
 
 func (p *Portal) startEmailChange(v *visit) error {
@@ -47,7 +67,7 @@ func (p *Portal) finishEmailChange(v *visit, found *ent.Confirmation) error {
 	}
 	p.Keyring.ForgetAccount(v.account.ID)
 	p.setCookie(v, browserCookie, "", 0)
-	p.Mail.Enqueue(mail.EmailChanged(v.account.Email, p.ServiceName, found.Email))
+	p.Mail.Enqueue(mail.EmailChanged(lang.Of(v.Context()), v.account.Email, p.ServiceName, found.Email))
 	return p.redirect(v, "/account/settings?done=email")
 }
 
@@ -61,6 +81,7 @@ func (p *Portal) signOutEverywhere(v *visit) error {
 }
 
 type deletePage struct {
+	Typed           string // the email address in a rejected form
 	Keys, Endpoints int
 	Subscribed      bool
 	HasInvoices     bool
@@ -74,7 +95,8 @@ func (p *Portal) confirmDelete(v *visit) error {
 		return err
 	}
 	return p.show(v, "delete", deletePage{
-		Keys: len(auth.Unrevoked(keys)), Endpoints: len(endpoints), HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
+		Typed: v.PostFormValue("email"),
+		Keys:  len(auth.Unrevoked(keys)), Endpoints: len(endpoints), HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
 	})
 }
 
@@ -91,7 +113,7 @@ func (p *Portal) deleteAccount(v *visit) error {
 	}
 	p.Keyring.ForgetAccount(v.account.ID)
 	if !p.Closed { // without a mail server, the email would only be logged
-		p.Mail.Enqueue(mail.AccountDeleted(v.account.Email, p.ServiceName))
+		p.Mail.Enqueue(mail.AccountDeleted(lang.Of(v.Context()), v.account.Email, p.ServiceName))
 	}
 	p.setCookie(v, sessionCookie, "", 0)
 	return p.redirect(v, "/login?done=deleted")
@@ -108,23 +130,27 @@ func (p *Portal) export(v *visit) error {
 	ctx, acc := v.Context(), v.account
 	keys, keysErr := p.accounts.Keys(ctx, acc)
 	days, daysErr := p.accounts.Usage(ctx, acc, math.MaxInt32)
+	calls, callsErr := p.Store.Current().KeyUsage.Query().Where(keyusage.AccountID(acc.ID)).Order(keyusage.ByID()).All(ctx)
 	sessions, sessionsErr := p.accounts.Sessions(ctx, acc)
 	emails, emailsErr := p.accounts.Confirmations(ctx, acc)
 	endpoints, endpointsErr := p.exportEndpoints(v)
 	queries, queriesErr := p.Store.Current().SavedQuery.Query().Where(savedquery.AccountID(acc.ID)).Order(savedquery.ByID()).All(ctx)
 	texts, textsErr := p.Store.Current().QueryVersion.Query().Where(queryversion.AccountID(acc.ID)).Order(queryversion.ByID()).All(ctx)
 	customer, customerErr := p.Billing.Customer(ctx, acc)
-	if err := errors.Join(keysErr, daysErr, sessionsErr, emailsErr, endpointsErr, queriesErr, textsErr, customerErr); err != nil {
+	if err := errors.Join(keysErr, daysErr, callsErr, sessionsErr, emailsErr, endpointsErr, queriesErr, textsErr, customerErr); err != nil {
 		return err
 	}
 	data := object{
-		"account": object{"email": acc.Email, "plan": acc.Plan, "handle": acc.Handle, "created_at": acc.CreatedAt.UTC()},
+		"account": object{"email": acc.Email, "plan": acc.Plan, "handle": acc.Handle, "language": acc.Language, "created_at": acc.CreatedAt.UTC()},
 		"keys": convert(keys, func(k *ent.APIKey) object {
 			return object{"id": k.ID, "name": k.Name, "created_at": k.CreatedAt.UTC(), "last_used_at": k.LastUsedAt, "revoked_at": k.RevokedAt}
 		}),
 		"usage": convert(days, func(u *ent.Usage) object { return object{"day": u.Day, "requests": u.Requests} }),
+		"usage_by_endpoint": convert(calls, func(u *ent.KeyUsage) object {
+			return object{"day": u.Day, "key": u.Key, "endpoint": u.Endpoint, "requests": u.Requests}
+		}),
 		"sessions": convert(sessions, func(s *ent.Session) object {
-			return object{"created_at": s.CreatedAt.UTC(), "expires_at": s.ExpiresAt.UTC()}
+			return object{"created_at": s.CreatedAt.UTC(), "expires_at": s.ExpiresAt.UTC(), "user_agent": s.UserAgent}
 		}),
 		"messages": convert(emails, exportEmail),
 		"webhooks": endpoints,

@@ -187,3 +187,25 @@ func TestDeleteWithUncancelableSubscription(t *testing.T) {
 		t.Error("got the account deleted, want it unchanged")
 	}
 }
+
+func TestLanguageForEmails(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newSite(t, db)
+		b := s.signIn("ana@example.com")
+		wantPage(t, b.get("/account/settings"), 200, "Language for emails", `<option value="en" lang="en" selected>`, `<option value="fr" lang="fr">`)
+		for _, wrong := range []string{"", "de", "FR"} {
+			wantPage(t, b.post("/account/language", "language", wrong), 400, "The language must be one of en, fr")
+		}
+		saved := b.post("/account/language", "language", "fr")
+		wantRedirect(t, saved, "/account/settings")
+		wantPage(t, b.get(saved.to()), 200, "The language of your emails was saved", `<option value="fr" lang="fr" selected>`)
+		if got := s.account("ana@example.com").Language; got != "fr" {
+			t.Errorf("got language %s, want fr", got)
+		}
+		if export := b.get("/account/export").text; !strings.Contains(export, `"language": "fr"`) {
+			t.Errorf("got export %s, want the language", export)
+		}
+		wantPage(t, s.signIn("ben@example.com").get("/account/settings"), 200, `<option value="en" lang="en" selected>`)
+	})
+}

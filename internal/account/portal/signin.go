@@ -25,7 +25,7 @@ type flow struct {
 	startPath string // page with the form for the address
 	codePath  string
 	linkPath  string
-	email     func(to, service, link, code string) mail.Message
+	email     func(l lang.Language, to, service, link, code string) mail.Message
 	finish    func(*Portal, *visit, *ent.Confirmation) error
 }
 
@@ -43,6 +43,7 @@ var (
 // signInPage is the data of login.html, code.html and confirm.html.
 type signInPage struct {
 	Email, Next, Token string
+	Code               string // as typed in a rejected form
 	Action, StartPath  string
 	Closed             bool
 	Printed            bool // the email is in the server's log
@@ -58,7 +59,7 @@ func (f flow) send(p *Portal, v *visit, challenge auth.Challenge, next string) e
 		query.Set("next", next)
 	}
 	link := p.PublicURL + page.LocalPath(lang.Of(v.Context()), f.linkPath) + "?" + query.Encode()
-	err := p.Mail.Enqueue(f.email(challenge.Email, p.ServiceName, link, challenge.Code))
+	err := p.Mail.Enqueue(f.email(lang.Of(v.Context()), challenge.Email, p.ServiceName, link, challenge.Code))
 	if errors.Is(err, mail.ErrQueueFull) { // must not count towards the limits
 		if err := p.accounts.Withdraw(context.WithoutCancel(v.Context()), challenge); err != nil {
 			p.Log.Warn("withdrawing an unsent email failed", "cause", err)
@@ -88,6 +89,7 @@ func (f flow) showCode(p *Portal, v *visit) error {
 	}
 	return p.show(v, "code", signInPage{
 		Email: pending.Email, Next: nextPath(v), Action: f.codePath, StartPath: f.startPath, Printed: p.Mail.LogsOnly(), Locked: locked,
+		Code: v.PostFormValue("code"),
 	})
 }
 
@@ -152,7 +154,7 @@ func (p *Portal) startSignIn(v *visit) error {
 
 // finishSignIn starts a new session and ends the one the browser had.
 func (p *Portal) finishSignIn(v *visit, found *ent.Confirmation) error {
-	token, err := p.accounts.SignIn(v.Context(), found)
+	token, err := p.accounts.SignIn(v.Context(), found, v.UserAgent())
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/account/billing"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	ourmail "palmares/internal/notify/mail"
@@ -324,7 +325,7 @@ func concurrently(times int, do func(i int)) {
 
 // someEmail returns some email.
 func someEmail(email string) ourmail.Message {
-	return ourmail.ProEnded(email, "x", "https://x.example")
+	return ourmail.ProEnded(lang.English, email, "x", "https://x.example")
 }
 
 func planOf(name string) account.Plan { return account.Plan(name) }

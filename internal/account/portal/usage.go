@@ -47,7 +47,8 @@ func (p *Portal) showUsage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	data := usagePage{Today: allowanceOn(days[len(days)-1], v.account), Chart: newChart(days), Days: days}
+	data := usagePage{Today: allowanceOn(days[len(days)-1], v.account), Days: days}
+	data.Chart = newChart(days, data.Today.Quota)
 	for _, day := range days {
 		data.Total += day.Requests
 	}
@@ -78,6 +79,8 @@ func (p *Portal) lastDays(v *visit) ([]dayUsage, error) {
 type chart struct {
 	Width, Max int // Max is the value at the upper edge
 	Bars       []bar
+	Quota      int // requests per day; 0 without a quota
+	QuotaY     float64
 }
 
 type bar struct {
@@ -91,13 +94,15 @@ const (
 	chartHeight = 160
 )
 
-// newChart draws a bar for each day. A single request is visible beside thousands.
-func newChart(days []dayUsage) chart {
-	highest := 1
+// newChart draws a bar for each day and a line for the quota, if there is one. A
+// single request is visible beside thousands.
+func newChart(days []dayUsage, quota int) chart {
+	highest := max(1, quota)
 	for _, day := range days {
 		highest = max(highest, day.Requests)
 	}
-	c := chart{Width: len(days) * barDistance, Max: roundUp(highest)}
+	c := chart{Width: len(days) * barDistance, Max: roundUp(highest), Quota: quota}
+	c.QuotaY = math.Round((chartTop+chartHeight-float64(quota)/float64(c.Max)*chartHeight)*10) / 10
 	for i, day := range days {
 		height := float64(day.Requests) / float64(c.Max) * chartHeight
 		if day.Requests > 0 {

@@ -20,14 +20,15 @@ func TestUsagePage(t *testing.T) {
 	if n := strings.Count(empty.text, `<th scope="row">`); n != 30 {
 		t.Errorf("got %d days, want 30", n)
 	}
-	wantNoText(t, empty, "<rect", "NaN", "Inf")
+	wantPage(t, empty, 200, "quota: 1,000", `d="M0 12H630"`, "with a line at the quota of 1,000")
+	wantNoText(t, empty, "<rect", "NaN", "Inf", "style=")
 
 	ana := s.account("ana@example.com")
 	for back, requests := range map[int]int{0: 999, 1: 1, 29: 12345, 30: 777} {
 		s.db.Write.Usage.Create().SetAccountID(ana.ID).SetDay(quota.DayOf(noon.AddDate(0, 0, -back)).String()).SetRequests(requests).ExecX(t.Context())
 	}
 	page := b.get("/account/usage")
-	wantPage(t, page, 200, `<strong id="today">999</strong> requests today, 1 of 1,000 left`, "Last 30 days: 13,345 requests", "12,345", "14 March 2026: 1")
+	wantPage(t, page, 200, `<strong id="today">999</strong> requests today, 1 of 1,000 left`, "Last 30 days: 13,345 requests", "12,345", "14 March 2026: 1 request<", "15 March 2026: 999 requests<")
 	wantNoText(t, page, "777", "You have used today’s quota")
 	if n := strings.Count(page.text, "<rect"); n != 3 {
 		t.Errorf("got %d bars, want 3", n)
@@ -39,7 +40,7 @@ func TestUsagePage(t *testing.T) {
 	wantPage(t, b.get(home), 200, "You have used today’s quota")
 	s.db.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
 	wantPage(t, b.get("/account/usage"), 200, "(unlimited)")
-	wantNoText(t, b.get("/account/usage"), "You have used today’s quota")
+	wantNoText(t, b.get("/account/usage"), "You have used today’s quota", "quota:", "<path", "line at the quota")
 	wantNoText(t, b.get(home), "You have used today’s quota")
 }
 
@@ -68,8 +69,16 @@ func TestChart(t *testing.T) {
 		}
 	}
 	days := []dayUsage{{Requests: 0}, {Requests: 1}, {Requests: 1000}}
-	drawn := newChart(days)
+	drawn := newChart(days, 0)
 	if drawn.Bars[0].Height != 0 || drawn.Bars[1].Height < 2 || drawn.Bars[2].Height != chartHeight || drawn.Bars[2].Y != chartTop {
 		t.Errorf("got %+v, want heights in proportion to the requests", drawn)
+	}
+	for quota, want := range map[int]struct {
+		max int
+		y   float64
+	}{0: {1000, chartTop + chartHeight}, 500: {1000, chartTop + chartHeight/2}, 5000: {5000, chartTop}} {
+		if got := newChart(days, quota); got.Max != want.max || got.QuotaY != want.y {
+			t.Errorf("quota %d: got up to %d with a line at %v, want %+v", quota, got.Max, got.QuotaY, want)
+		}
 	}
 }

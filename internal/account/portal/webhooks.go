@@ -1,7 +1,10 @@
 package portal
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -112,9 +115,10 @@ type endpointPage struct {
 	*ent.Endpoint
 	Pro       bool
 	Attempts  []*ent.Attempt
-	Failed    bool // only failed attempts are shown
-	Paged     bool // there are newer attempts
-	Older     int  // id that older attempts precede; 0 if there are none
+	Next      map[int]*time.Time // when events are sent again, by number
+	Failed    bool               // only failed attempts are shown
+	Paged     bool               // there are newer attempts
+	Older     int                // id that older attempts precede; 0 if there are none
 	Waiting   int
 	Postponed bool         // the receiver requested a wait
 	Tested    *ent.Attempt // result of a test event
@@ -128,6 +132,11 @@ const (
 )
 
 func (p *Portal) showEndpoint(v *visit, e *ent.Endpoint) error {
+	return p.showEndpointForm(v, e, webhook.NewEndpoint{Types: e.Types, Categories: e.Categories, Batches: e.Batches})
+}
+
+// showEndpointForm shows an endpoint with a form that has the given settings.
+func (p *Portal) showEndpointForm(v *visit, e *ent.Endpoint, form webhook.NewEndpoint) error {
 	params := v.URL.Query()
 	var tested *ent.Attempt
 	if id, err := strconv.Atoi(params.Get("tested")); err == nil {
@@ -135,7 +144,7 @@ func (p *Portal) showEndpoint(v *visit, e *ent.Endpoint) error {
 			return err
 		}
 	}
-	choices, err := p.choices(v, e.Types, e.Categories, e.Batches)
+	choices, err := p.choices(v, form.Types, form.Categories, form.Batches)
 	if err != nil {
 		return err
 	}
@@ -144,19 +153,44 @@ func (p *Portal) showEndpoint(v *visit, e *ent.Endpoint) error {
 		query.Before = before
 	}
 	attempts, older, attemptsErr := p.Webhooks.Attempts(v.Context(), e, query)
+	next, nextErr := p.Webhooks.NextAttempts(v.Context(), e, attempts)
 	waiting, waitingErr := p.Webhooks.PendingRetries(v.Context(), e)
-	if err := errors.Join(attemptsErr, waitingErr); err != nil {
+	if err := errors.Join(attemptsErr, nextErr, waitingErr); err != nil {
 		return err
 	}
 	data := endpointPage{
 		Endpoint: e, Pro: includesWebhooks(v.account), Attempts: attempts, Failed: query.Failed, Paged: query.Before > 0, Waiting: waiting,
-		Postponed: e.NotBefore != nil && p.now().Before(*e.NotBefore), Tested: tested, Since: p.now().UTC().Add(-24 * time.Hour).Format(localTime),
-		Choices: choices,
+		Postponed: e.NotBefore != nil && p.now().Before(*e.NotBefore), Tested: tested, Since: cmp.Or(v.PostFormValue("since"), p.now().UTC().Add(-24*time.Hour).Format(localTime)),
+		Choices: choices, Next: next,
 	}
 	if older {
 		data.Older = attempts[len(attempts)-1].ID
 	}
 	return p.show(v, "webhook", data)
+}
+
+type attemptPage struct {
+	*webhook.Details
+	Endpoint    *ent.Endpoint
+	Body        string // the payload, indented
+	IsTest      bool
+	MaxAttempts int
+}
+
+func (p *Portal) showAttempt(v *visit, e *ent.Endpoint) error {
+	id, err := strconv.Atoi(v.PathValue("attempt"))
+	if err != nil {
+		return problem.New(problem.NotFound, "This delivery attempt does not exist.")
+	}
+	details, err := p.Webhooks.Details(v.Context(), e, id)
+	if err != nil {
+		return err
+	}
+	var body bytes.Buffer
+	if json.Indent(&body, details.Payload, "", "  ") != nil {
+		body.Reset() // there is no payload
+	}
+	return p.show(v, "attempt", attemptPage{details, e, body.String(), details.Type == webhook.TestType, webhook.MaxAttempts})
 }
 
 func (p *Portal) testEndpoint(v *visit, e *ent.Endpoint) error {
@@ -191,7 +225,7 @@ func (p *Portal) rotateSecret(v *visit, e *ent.Endpoint) error {
 func (p *Portal) updateEndpoint(v *visit, e *ent.Endpoint) error {
 	if err := p.Webhooks.Update(v.Context(), e, spec(v)); err != nil {
 		v.invalid = err
-		return p.showEndpoint(v, e)
+		return p.showEndpointForm(v, e, spec(v))
 	}
 	return p.redirect(v, fmt.Sprintf("/account/webhooks/%d?done=saved", e.ID))
 }

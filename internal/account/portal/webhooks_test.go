@@ -292,3 +292,84 @@ func TestTestEventLimitPage(t *testing.T) {
 		}
 	})
 }
+
+// The page of an attempt shows the request, the response and what happens next,
+// but no secret.
+func TestAttemptPage(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		var signature atomic.Value
+		status, body := http.StatusInternalServerError, "<b>oh no</b>"
+		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			signature.Store(r.Header.Get("webhook-signature"))
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}))
+		defer receiver.Close()
+		s := newSite(t, db)
+		ana := s.pro("ana@example.com")
+		added := ana.post("/account/webhooks", "url", receiver.URL)
+		secret := strings.TrimPrefix(html.UnescapeString(shownSecret.FindString(added.Body.String())), "whsec_")
+		e := db.Current().Endpoint.Query().OnlyX(t.Context())
+		test := func() response {
+			t.Helper()
+			sent := ana.post(endpointPath(e) + "/test")
+			link := regexp.MustCompile(endpointPath(e) + `/attempts/\d+`).FindString(ana.get(sent.to()).text)
+			page := ana.get(link)
+			wantNoText(t, page, secret, "whsec_", signature.Load().(string))
+			return page
+		}
+		page := test()
+		wantPage(t, page, 200, "webhook.test", "responded with status 500", "<p>Status 500</p>", "none, because test events are sent once",
+			"<code>webhook-id</code></th><td><code>msg_test_", "<code>webhook-timestamp</code>", "<code>Content-Type</code></th><td><code>application/json</code>",
+			"<code>webhook-signature</code></th><td>hidden", `"message": "This is a test of Palmarès."`)
+		if !strings.Contains(page.Body.String(), ">&lt;b&gt;oh no&lt;/b&gt;</pre>") {
+			t.Errorf("got page %s, want the escaped body of the response", page.Body)
+		}
+		wantNoText(t, page, "style=")
+		status, body = http.StatusFound, ""
+		wantPage(t, test(), 200, "Redirects are not followed", "The body of the response is empty")
+		status = http.StatusNoContent
+		wantPage(t, test(), 200, "Delivered: the receiver responded with status 204", "none, because the event was delivered")
+		receiver.Close()
+		wantPage(t, test(), 200, "Failed after", "There was no response: the connection was refused.")
+
+		attempt := func(number int) *ent.Attempt {
+			return db.Write.Attempt.Create().SetEndpointID(e.ID).SetEvent(7).SetType("tool.created").SetNumber(number).
+				SetAt(s.now().UTC().Add(time.Duration(number-10) * time.Hour)).SetStatus(500).SetTookMs(1).SetAnswer("").SetDelivered(false).SaveX(t.Context())
+		}
+		first := attempt(1)
+		path := fmt.Sprintf("%s/attempts/%d", endpointPath(e), first.ID)
+		wantPage(t, ana.get(path), 200, "evt_7", "<dd>none</dd>", "This payload is no longer stored")
+		next := time.Date(2027, 1, 2, 3, 4, 0, 0, time.UTC)
+		db.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(7).SetAttempts(1).SetNextAt(next).ExecX(t.Context())
+		wantPage(t, ana.get(path), 200, `<dd><time datetime="2027-01-02T03:04:00Z">2 January 2027, 03:04 UTC</time></dd>`)
+		wantPage(t, ana.get(endpointPath(e)), 200, `next attempt <time datetime="2027-01-02T03:04:00Z">`)
+		last := attempt(webhook.MaxAttempts)
+		wantPage(t, ana.get(path), 200, fmt.Sprintf(`<dd><a href="%s/attempts/%d">attempt %d`, endpointPath(e), last.ID, webhook.MaxAttempts))
+		db.Write.Delivery.Delete().ExecX(t.Context())
+		path = fmt.Sprintf("%s/attempts/%d", endpointPath(e), last.ID)
+		wantPage(t, ana.get(path), 200, "none, because all 10 attempts failed")
+		ana.post(endpointPath(e) + "/pause")
+		wantPage(t, ana.get(path), 200, "none, because the endpoint is paused")
+
+		for _, missing := range []string{endpointPath(e) + "/attempts/0", endpointPath(e) + "/attempts/x", "/account/webhooks/0/attempts/1"} {
+			wantPage(t, ana.get(missing), 404)
+		}
+		wantPage(t, s.pro("ben@example.com").get(path), 404)
+	})
+}
+
+// The time since when nothing has arrived is that of the last delivery.
+func TestNothingHasArrivedSince(t *testing.T) {
+	s := newSQLiteSite(t)
+	ana := s.pro("ana@example.com")
+	ana.post("/account/webhooks", "url", "https://example.com/hook")
+	e := s.db.Current().Endpoint.Query().OnlyX(t.Context())
+	failing := s.db.Write.Endpoint.UpdateOne(e).SetFailures(3).SetFailingSince(noon.Add(time.Hour)).SaveX(t.Context())
+	wantPage(t, ana.get(endpointPath(e)), 200, "Nothing has arrived yet.", "0 events are waiting")
+	s.db.Write.Endpoint.UpdateOne(failing).SetDeliveredAt(noon).ExecX(t.Context())
+	s.db.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(7).SetNextAt(noon).ExecX(t.Context())
+	page := ana.get(endpointPath(e))
+	wantPage(t, page, 200, `Nothing has arrived since <time datetime="2026-03-15T12:00:00Z">15 March 2026, 12:00 UTC</time>. 1 event is waiting`)
+	wantNoText(t, page, "13:00")
+}

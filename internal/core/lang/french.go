@@ -1,6 +1,6 @@
 package lang
 
-import "maps"
+import "strings"
 
 // french has the translation of every message, by part of the program.
 var french = merge(
@@ -10,7 +10,13 @@ var french = merge(
 func merge(parts ...map[Message]string) map[Message]string {
 	all := map[Message]string{}
 	for _, part := range parts {
-		maps.Copy(all, part)
+		for m, text := range part {
+			all[m] = typeset.Replace(text)
+		}
 	}
 	return all
 }
+
+// typeset puts no-break spaces where French has them, so that punctuation never
+// wraps alone. In the source they would look like other spaces.
+var typeset = strings.NewReplacer(" :", nbsp+":", " ;", nbsp+";", " ?", nbsp+"?", " !", nbsp+"!", " »", nbsp+"»", "« ", "«"+nbsp, " €", nbsp+"€", " %%", nbsp+"%%")

@@ -1,3 +1,35 @@
 package lang
 
-var frenchStatus = map[Message]string{}
+// The status page.
+var frenchStatus = map[Message]string{
+	"Is the service available? Its availability over the last 90 days, and every incident.": "Le service est-il disponible ? Sa disponibilité sur les 90 derniers jours, et chaque incident.",
+	"Our database is unavailable at the moment. Try again in a minute.":                     "Notre base de données est indisponible pour le moment. Réessayez dans une minute.",
+	"Status unknown": "État inconnu",
+	"no data":        "aucune donnée",
+	"%s%%":           "%s %%",
+	"The database is unavailable at the moment.": "La base de données est indisponible pour le moment.",
+	"Tools, comparisons and prices are still available; searches, reviews and accounts are not. This page shows data from %s.": "Les outils, les comparatifs et les prix restent accessibles ; les recherches, les avis et les comptes ne le sont pas. Cette page montre les données du %s.",
+	"Availability is below target today.":        "La disponibilité est sous l’objectif aujourd’hui.",
+	"All systems are operational now.":           "Tout fonctionne de nouveau.",
+	"All systems operational.":                   "Tous les systèmes fonctionnent.",
+	"<strong>%s</strong> availability since %s.": "<strong>%s</strong> de disponibilité depuis le %s.",
+	"The target is %s.":                          "L’objectif est de %s.",
+	"Today: %s":                                  "Aujourd’hui : %s",
+	"Availability over the last %d day|Availability over the last %d days": "Disponibilité sur le dernier jour (%d)|Disponibilité sur les %d derniers jours",
+	"Availability by day, as in the table":                                 "Disponibilité par jour, comme dans le tableau",
+	"Every server checks its database connection every two seconds. A minute counts as available if at least one server was running and all checks succeeded.": "Chaque serveur vérifie sa connexion à la base de données toutes les deux secondes. Une minute compte comme disponible si au moins un serveur tournait et si toutes les vérifications ont réussi.",
+	"Show as table":          "Afficher en tableau",
+	"Days":                   "Jours",
+	"Availability by day":    "Disponibilité par jour",
+	"Day (UTC)":              "Jour (UTC)",
+	"Availability":           "Disponibilité",
+	"Incidents":              "Incidents",
+	"ongoing":                "en cours",
+	"%s: unavailable for %s": "%s : indisponible pendant %s",
+	"%d minute|%d minutes":   "%d minute|%d minutes",
+	"%d h %d min":            "%d h %d min",
+	"There were no incidents in the last %d day.|There were no incidents in the last %d days.": "Aucun incident au cours du dernier jour (%d).|Aucun incident au cours des %d derniers jours.",
+	"Subscribe by Atom": "S’abonner par Atom",
+	"An incident is at least two minutes of unavailability. Interruptions at most five minutes apart are one incident.": "Un incident dure au moins deux minutes. Des interruptions espacées de cinq minutes au plus forment un seul incident.",
+	"There is no data yet. Check back in a minute.":                                                                     "Il n’y a pas encore de données. Revenez dans une minute.",
+}

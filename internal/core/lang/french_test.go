@@ -19,7 +19,7 @@ import (
 
 // problemPackages are the packages whose errors pages show.
 var problemPackages = []string{
-	"palmares/auth", "palmares/internal/account/", "palmares/internal/web/", "palmares/internal/notify/webhook", "palmares/internal/transport/saved", "palmares/internal/core/problem", "palmares/internal/core/params",
+	"palmares/auth", "palmares/internal/account/", "palmares/internal/web/", "palmares/internal/notify/webhook", "palmares/internal/transport/saved", "palmares/internal/core/problem", "palmares/internal/core/params", "palmares/internal/core/middleware",
 }
 
 // TestEveryMessageIsTranslated reads the messages from all templates and from the
@@ -44,10 +44,10 @@ func TestEveryMessageIsTranslated(t *testing.T) {
 	}
 }
 
-// fromTemplates finds {{t "…"}}, {{plural n "…"}} and {{html "…"}}.
+// fromTemplates finds {{t "…"}}, {{plural n "…"}} and {{markup "…"}}.
 func fromTemplates(t *testing.T, used map[Message]string) {
 	t.Helper()
-	position := map[string]int{"t": 1, "html": 1, "plural": 2} // of the message
+	position := map[string]int{"t": 1, "markup": 1, "plural": 2} // of the message
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -229,7 +229,7 @@ func TestTranslationsMatch(t *testing.T) {
 			}
 			plain := markup.ReplaceAllString(form, "x")
 			if bad := badSpace.FindString(verbs.ReplaceAllString(plain, "x")); bad != "" {
-				t.Errorf("%q: got %q in %q, want a no-break space there", m, bad, form)
+				t.Errorf("%q: got %q in %q, want a space there", m, bad, form)
 			}
 			if strings.Contains(plain, "'") || strings.Contains(plain, `"`) {
 				t.Errorf("%q: got a straight quote in %q, want ’ or « »", m, form)

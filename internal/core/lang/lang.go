@@ -132,3 +132,6 @@ func (l Language) printer() *message.Printer {
 	}
 	return printers[English]
 }
+
+// Path returns the path of a page in the language.
+func (l Language) Path(path string) string { return "/" + string(Parse(string(l))) + path }

@@ -29,6 +29,9 @@ type Gate struct {
 	Store  Store
 	Caller func(*http.Request) Caller
 	Now    func() time.Time
+	// Record is called with 1 for each counted request, and with -1 if it is
+	// uncounted later. It may be nil.
+	Record func(r *http.Request, day Day, n int)
 }
 
 // visit is a counted request. It uncounts the request if its response is 304 or
@@ -82,7 +85,16 @@ func (g *Gate) enter(w http.ResponseWriter, r *http.Request) (*visit, Decision) 
 	v.count = v.take()
 	decision := v.decide(v.count)
 	v.writeLimits(decision)
+	if decision.Granted {
+		v.record(1)
+	}
 	return v, decision
+}
+
+func (v *visit) record(n int) {
+	if v.gate.Record != nil {
+		v.gate.Record(v.request, v.day, n)
+	}
 }
 
 // take counts the request on top of what the caller carries.
@@ -118,6 +130,7 @@ func (v *visit) refund() bool {
 		return false
 	}
 	v.gate.Store.GiveBack(ctx, v.caller.Subject, v.day)
+	v.record(-1)
 	return true
 }
 

@@ -234,3 +234,34 @@ func TestRejectionsOfHandlersAreFree(t *testing.T) {
 		}
 	}
 }
+
+// Record sees what is counted: not free responses, nor those beyond the quota.
+func TestRecordedRequests(t *testing.T) {
+	recorded, calls := 0, 0
+	gate := &quota.Gate{
+		Store: quota.NewCounter(), Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
+		Caller: func(*http.Request) quota.Caller {
+			return quota.Caller{Subject: quota.Account(7), Limit: 3, Tier: "free"}
+		},
+		Record: func(r *http.Request, day quota.Day, n int) {
+			want(t, "day", day, quota.DayOf(time.Unix(1_800_000_000, 0)))
+			recorded, calls = recorded+n, calls+1
+		},
+	}
+	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/denied" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/denied", nil))
+	want(t, "denied", recorded, 0)
+	for _, total := range []int{1, 2} {
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/one", nil))
+		want(t, "counted", recorded, total)
+	}
+	want(t, "single call", gate.Take(httptest.NewRecorder(), httptest.NewRequest("POST", "/mcp", nil)), nil)
+	want(t, "single call", recorded, 3)
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/one", nil))
+	want(t, "beyond the quota", recorded, 3)
+	want(t, "calls of Record", calls, 5)
+}

@@ -2,23 +2,21 @@
 package atom
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"palmares/ent"
 	"palmares/ent/tool"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/core/atomxml"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -29,6 +27,7 @@ type Config struct {
 	Store       *store.Store
 	Cache       *cache.Cache
 	PublicURL   string
+	PagePrefix  string // of the paths of pages that entries link to, for example "/en"
 	ServiceName string
 	Credit      string // the line that reuse of the data must show
 	Log         *slog.Logger
@@ -69,7 +68,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	i := slices.IndexFunc(feeds, func(f feed) bool { return Path+f.name == r.URL.Path })
 	if i < 0 {
-		return problem.New(problem.NotFound, "There is no such feed. Feeds: changes.atom, prices.atom, cimetiere.atom.")
+		return problem.New(problem.NotFound, "There is no such feed. Feeds: changes.atom, prices.atom, cimetiere.atom, changelog.atom, status.atom.")
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -91,13 +90,12 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var events []*journal.Event
-	tools := map[string]*ent.Tool{}
+	names := map[string]string{}
 	err = h.config.Store.Snapshot(ctx, 0, func(ctx context.Context, release *ent.Release) error {
 		if release != nil {
 			shown = release.ID
 		}
-		// Page returns fewer entries if their texts are long, which is fine here.
-		if events, _, err = journal.Page(ctx, h.config.Store.Read.JournalEntry, journal.Query{Types: f.types, NewestFirst: true, Limit: maxEntries}); err != nil {
+		if events, err = h.events(ctx, f); err != nil {
 			return err
 		}
 		var slugs []string
@@ -106,125 +104,108 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int
 				slugs = append(slugs, event.Slug)
 			}
 		}
-		rows, err := h.config.Store.Read.Tool.Query().Where(tool.IDIn(slugs...)).Select(tool.FieldID, tool.FieldName, tool.FieldCanonicalURL).All(ctx)
+		rows, err := h.config.Store.Read.Tool.Query().Where(tool.IDIn(slugs...)).Select(tool.FieldID, tool.FieldName).All(ctx)
 		for _, row := range rows {
-			tools[row.ID] = row
+			names[row.ID] = row.Name
 		}
 		return err
 	})
 	if err != nil {
 		return nil, 0, err
 	}
-	header := http.Header{
-		"Content-Type":           {"application/atom+xml; charset=utf-8"},
-		"Cache-Control":          {"s-maxage=3600, stale-while-revalidate=86400"},
-		"Vary":                   {"Accept-Encoding"},
-		"X-Content-Type-Options": {"nosniff"},
-	}
+	caching := "s-maxage=3600, stale-while-revalidate=86400"
 	if shown == 0 {
-		header.Set("Cache-Control", "no-store") // the first release may follow at any time
+		caching = "no-store" // the first release may follow at any time
 	}
-	if len(events) > 0 {
-		header.Set("Last-Modified", events[0].At.UTC().Format(http.TimeFormat))
+	entry, err := atomxml.NewEntry(h.document(f, events, names), caching)
+	return entry, shown, err
+}
+
+// events returns the newest events of a feed. Those of the first release, which
+// created the whole catalog, are one entry: the publication itself.
+func (h *Handler) events(ctx context.Context, f feed) ([]*journal.Event, error) {
+	entries := h.config.Store.Read.JournalEntry
+	// Page returns fewer events if their texts are long, which is fine here.
+	events, more, err := journal.Page(ctx, entries, journal.Query{Types: f.types, From: 2, NewestFirst: true, Limit: maxEntries})
+	if err != nil || more || len(events) == maxEntries {
+		return events, err
 	}
-	body, err := h.document(f, events, tools)
-	return cache.NewEntry(body, header), shown, err
+	first, err := journal.Read(ctx, entries, journal.Query{Types: []string{journal.EventCatalogPublished}, UpTo: 1, Limit: 1})
+	if len(first) > 0 && slices.ContainsFunc(f.types, func(event string) bool { return readCatalog(first[0]).Events[event] > 0 }) {
+		events = append(events, first[0])
+	}
+	return events, err
 }
 
-// document has the elements of RFC 4287 that the feeds use.
-type document struct {
-	XMLName   xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
-	ID        string   `xml:"id"`
-	Title     string   `xml:"title"`
-	Updated   string   `xml:"updated"`
-	Links     []link   `xml:"link"`
-	Author    string   `xml:"author>name"`
-	AuthorURI string   `xml:"author>uri,omitempty"`
-	Rights    string   `xml:"rights,omitempty"`
-	Entries   []entry  `xml:"entry"`
+// catalog is what the event of a release shows of the catalog.
+type catalog struct {
+	Tools       int            `json:"tools_total"`
+	Retired     int            `json:"tools_retired"`
+	Comparisons int            `json:"comparatifs_total"`
+	Events      map[string]int `json:"events"`
 }
 
-type link struct {
-	Rel  string `xml:"rel,attr"`
-	Type string `xml:"type,attr,omitempty"`
-	Href string `xml:"href,attr"`
+func readCatalog(event *journal.Event) (c catalog) {
+	_ = json.Unmarshal(event.After, &c) // the journal wrote it
+	return c
 }
 
-type entry struct {
-	ID       string    `xml:"id"`
-	Title    string    `xml:"title"`
-	Updated  string    `xml:"updated"`
-	Category *category `xml:"category"`
-	Links    []link    `xml:"link"`
-	Content  content   `xml:"content"`
-}
-
-type category struct {
-	Term string `xml:"term,attr"`
-}
-
-type content struct {
-	Type string `xml:"type,attr"`
-	Text string `xml:",chardata"`
-}
-
-func (h *Handler) document(f feed, events []*journal.Event, tools map[string]*ent.Tool) ([]byte, error) {
-	d := document{
-		ID: h.tag("feeds/" + f.name), Title: clean(h.config.ServiceName + ": " + f.title), Updated: timestamp(time.Unix(0, 0)),
-		Links: []link{
-			{Rel: "self", Type: "application/atom+xml", Href: h.config.PublicURL + Path + f.name},
+func (h *Handler) document(f feed, events []*journal.Event, names map[string]string) atomxml.Feed {
+	d := atomxml.Feed{
+		ID: h.tag("feeds/" + f.name), Title: atomxml.Text(h.config.ServiceName + ": " + f.title),
+		Links: []atomxml.Link{
+			atomxml.Self(h.config.PublicURL + Path + f.name),
 			{Rel: "alternate", Href: h.config.PublicURL + "/"},
 		},
-		Author: clean(h.config.ServiceName), AuthorURI: h.config.PublicURL,
-		Rights: clean(h.config.Credit),
+		Author: atomxml.Text(h.config.ServiceName), AuthorURI: h.config.PublicURL,
+		Rights: atomxml.Text(h.config.Credit),
 	}
 	if len(events) > 0 {
-		d.Updated = timestamp(events[0].At)
+		d.Updated.Time = events[0].At
 	}
 	for _, event := range events {
-		current := &ent.Tool{Name: event.Slug}
-		if found := tools[event.Slug]; found != nil && event.AboutTool() { // a comparison may have a tool's slug
-			current = found
+		name := event.Slug
+		if event.AboutTool() { // a comparison may have a tool's slug
+			name = cmp.Or(names[event.Slug], name)
 		}
-		d.Entries = append(d.Entries, h.entry(event, current))
+		d.Entries = append(d.Entries, h.entry(event, name))
 	}
-	out := bytes.NewBufferString(xml.Header)
-	encoder := xml.NewEncoder(out)
-	encoder.Indent("", "  ")
-	if err := encoder.Encode(d); err != nil {
-		return nil, err
-	}
-	out.WriteByte('\n')
-	return out.Bytes(), nil
+	return d
 }
 
-func (h *Handler) entry(event *journal.Event, current *ent.Tool) entry {
-	before, after := readState(event.Before), readState(event.After)
-	title, lines := describe(event, before, after, current.Name)
-	e := entry{
-		ID: h.tag(event.ID()), Title: clean(strings.Join(strings.Fields(title), " ")), Updated: timestamp(event.At),
-		Content: content{Type: "text", Text: clean(strings.Join(lines, "\n"))},
+func (h *Handler) entry(event *journal.Event, name string) atomxml.Entry {
+	title, lines := describe(event, readState(event.Before), readState(event.After), name)
+	e := atomxml.Entry{
+		ID: h.tag(event.ID()), Title: atomxml.Text(strings.Join(strings.Fields(title), " ")), Updated: atomxml.Time{Time: event.At},
+		Links:   []atomxml.Link{atomxml.Page(h.config.PublicURL + h.config.PagePrefix + pageOf(event))},
+		Content: atomxml.Content{Type: "text", Text: atomxml.Text(strings.Join(lines, "\n"))},
 	}
 	if event.Category != "" {
-		e.Category = &category{clean(event.Category)}
-	}
-	page := cmp.Or(after.str("canonical_url"), before.str("canonical_url"), current.CanonicalURL)
-	if u, err := url.Parse(page); err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" {
-		e.Links = []link{{Rel: "alternate", Href: iri(clean(page))}}
+		e.Category = &atomxml.Category{Term: atomxml.Text(event.Category)}
 	}
 	return e
 }
 
-// tag returns a permanent, globally unique identifier (RFC 4151).
-func (h *Handler) tag(name string) string {
-	host := "localhost"
-	if u, err := url.Parse(h.config.PublicURL); err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), ":") {
-		host = u.Hostname()
+// pageOf returns the path of our page about an event. What was removed has a page
+// as of the release before. A tool has one page: if it is retired or returns
+// later, the site redirects.
+func pageOf(event *journal.Event) string {
+	path := "/tools/" + event.Slug
+	switch event.Type {
+	case journal.EventCatalogPublished:
+		return "/releases"
+	case journal.EventToolRetired:
+		path = "/cimetiere/" + event.Slug
+	case journal.EventComparisonPublished, journal.EventComparisonUpdated, journal.EventComparisonRemoved:
+		path = "/comparatifs/" + event.Slug
 	}
-	return "tag:" + host + ",2026:" + name
+	if event.Type == journal.EventToolRemoved || event.Type == journal.EventComparisonRemoved {
+		path += "?as_of=" + strconv.Itoa(event.Release-1)
+	}
+	return path
 }
 
-func timestamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+func (h *Handler) tag(name string) string { return atomxml.Tag(h.config.PublicURL, name) }
 
 // state is what an event shows of a record before or after the change.
 type state map[string]any
@@ -258,6 +239,9 @@ var reasons = map[string]string{
 func describe(event *journal.Event, before, after state, current string) (title string, lines []string) {
 	name := cmp.Or(after.str("name"), after.str("title"), before.str("name"), before.str("title"), current)
 	switch event.Type {
+	case journal.EventCatalogPublished:
+		c := readCatalog(event)
+		title = "The catalog was published with " + count(c.Tools, "tool") + ", " + count(c.Comparisons, "comparison") + " and " + count(c.Retired, "retired tool")
 	case journal.EventToolCreated:
 		title = "New tool: " + name
 		if before != nil {
@@ -303,6 +287,13 @@ func describe(event *journal.Event, before, after state, current string) (title 
 	return title, lines
 }
 
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
+
 // withoutDate omits the date, which changes with everything, unless nothing
 // else changed.
 func withoutDate(fields []string) []string {
@@ -320,38 +311,4 @@ func differences(fields []string, before, after state) (lines []string) {
 		}
 	}
 	return lines
-}
-
-// clean removes characters that XML 1.0 does not allow.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t', r == '\n', r == '\r', r >= 0x20 && r <= 0xD7FF, r >= 0xE000 && r <= 0xFFFD, r >= 0x10000:
-			return r
-		}
-		return -1
-	}, strings.ToValidUTF8(text, ""))
-}
-
-var (
-	schemeAndHost = regexp.MustCompile(`^[^:]*://[^/?#]*`)
-	// escapable matches existing escapes and characters that RFC 3987 does not allow.
-	escapable = regexp.MustCompile("%[0-9A-Fa-f]{2}|[\\x00-\\x20\\x7f\"<>\\\\^`{|}%]")
-)
-
-// iri escapes characters that browsers accept in a URL and RFC 3987 does not,
-// because a strict reader would reject the whole feed. Nothing is escaped twice.
-func iri(address string) string {
-	host := schemeAndHost.FindString(address)
-	path, fragment, found := strings.Cut(address[len(host):], "#")
-	if found { // only one # starts a fragment
-		path += "#" + strings.ReplaceAll(fragment, "#", "%23")
-	}
-	path = strings.NewReplacer("[", "%5B", "]", "%5D").Replace(path) // brackets are for IPv6 hosts only
-	return escapable.ReplaceAllStringFunc(host+path, func(match string) string {
-		if len(match) > 1 {
-			return match
-		}
-		return fmt.Sprintf("%%%02X", match[0])
-	})
 }

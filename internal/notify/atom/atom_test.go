@@ -16,6 +16,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"palmares/ent"
+	"palmares/ent/journalentry"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
@@ -29,7 +31,7 @@ import (
 const hostile = "<script>alert(1)</script> ]]> <![CDATA[ &amp; &#0; \x01\x0b\x1f\x7f\ufffe\uffff \"'\t é 😀 \u2028 --> <?xml?>"
 
 func aTool(slug, name string, change ...func(*feed.Tool)) *feed.Tool {
-	return feedtest.Tool(slug, append([]func(*feed.Tool){func(t *feed.Tool) { t.Name, t.CanonicalURL = name, t.CanonicalURL+"?a=1&b=<2>" }}, change...)...)
+	return feedtest.Tool(slug, append([]func(*feed.Tool){func(t *feed.Tool) { t.Name = name }}, change...)...)
 }
 
 func at(price string) func(*feed.Tool) {
@@ -47,7 +49,7 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 func newHandler(s *store.Store) http.Handler {
 	quiet := slog.New(slog.DiscardHandler)
 	responses := cache.New(16<<20, nil, quiet)
-	h := atom.New(atom.Config{Store: s, Cache: responses, PublicURL: "https://api.palmares.example:8443", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet})
+	h := atom.New(atom.Config{Store: s, Cache: responses, PublicURL: "https://api.palmares.example:8443", PagePrefix: "/en", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if release, err := s.CurrentRelease(r.Context()); err == nil && release != nil {
 			_ = responses.Renew(release.ID)
@@ -160,6 +162,16 @@ func titles(f parsed) (all []string) {
 	return all
 }
 
+// links returns the paths of the pages that entries link to.
+func links(f parsed) (all []string) {
+	for _, e := range f.Entries {
+		for _, l := range e.Links {
+			all = append(all, strings.TrimPrefix(l.Href, "https://api.palmares.example:8443/en"))
+		}
+	}
+	return all
+}
+
 func expect[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
@@ -189,23 +201,28 @@ func TestFeeds(t *testing.T) {
 		expect(t, "changes", strings.Join(titles(changes), "\n"), strings.Join([]string{
 			"Vieux: its review is now available as text chunks", "D is no longer in the catalog", "Et alors ?: title changed", "C is retired: acquired",
 			"Vieux is back", "B: payant → freemium", "B: pricing changed", "Plume: 20 €/mois → 15 €/mois", "Plume: price changed",
-			"New comparison: Lequel ?", "Reste is retired: discontinued", "Vieux is retired: closed", "New tool: D", "New tool: C", "New tool: B", "New tool: Plume",
+			"The catalog was published with 4 tools, 1 comparison and 2 retired tools",
 		}, "\n"))
 		prices := valid(t, get(h, "prices.atom"))
 		expect(t, "prices", titles(prices), []string{"B: payant → freemium", "Plume: 20 €/mois → 15 €/mois"})
 		expect(t, "content", prices.Entries[1].Content, "price: 20 €/mois → 15 €/mois\nSince 2026-11-02")
-		expect(t, "link", prices.Entries[1].Links, []xmlLink{{"alternate", "https://palmares.example/plume?a=1&b=%3C2%3E"}})
 		retired := valid(t, get(h, "cimetiere.atom"))
-		expect(t, "retired", titles(retired), []string{"C is retired: acquired", "Reste is retired: discontinued", "Vieux is retired: closed"})
-		expect(t, "link of a retired tool", retired.Entries[0].Links, []xmlLink{{"alternate", "https://palmares.example/c?a=1&b=%3C2%3E"}})
-		expect(t, "links of a tool without a page", len(retired.Entries[1].Links), 0)
+		expect(t, "retired", titles(retired), []string{"C is retired: acquired", "The catalog was published with 4 tools, 1 comparison and 2 retired tools"})
+		expect(t, "links", links(changes), []string{"/tools/old", "/tools/d?as_of=1", "/comparatifs/duel", "/cimetiere/c", "/tools/old", "/tools/b", "/tools/b", "/tools/plume", "/tools/plume", "/releases"})
 
 		expect(t, "feed", []string{changes.ID, changes.Title, changes.Author.Name, changes.Rights}, []string{"tag:api.palmares.example,2026:feeds/changes.atom", "palmarès <&>: What changed", "palmarès <&>", "Source : palmarès & Cie"})
-		for _, e := range changes.Entries {
-			if !strings.HasPrefix(e.ID, "tag:api.palmares.example,2026:evt_") {
-				t.Errorf("got id %s, want a tag URI", e.ID)
-			}
+		// Readers know entries by their ids, which are those of the events.
+		events := s.Read.JournalEntry.Query().Where(journalentry.EventNotNil()).Order(journalentry.ByID()).AllX(t.Context())
+		slices.Reverse(events)
+		first := slices.IndexFunc(events, func(e *ent.JournalEntry) bool { return e.ReleaseNumber == 1 })
+		var ids, want []string
+		for _, event := range events[1 : first+1] { // after the publication of the second release, up to that of the first
+			want = append(want, fmt.Sprintf("tag:api.palmares.example,2026:evt_%d", event.ID))
 		}
+		for _, e := range changes.Entries {
+			ids = append(ids, e.ID)
+		}
+		expect(t, "ids", ids, want)
 		expect(t, "updated", changes.Updated, changes.Entries[0].Updated)
 		expect(t, "Cache-Control", got.Header().Get("Cache-Control"), "s-maxage=3600, stale-while-revalidate=86400")
 		modified, err := http.ParseTime(got.Header().Get("Last-Modified"))
@@ -277,31 +294,34 @@ func TestHostileTexts(t *testing.T) {
 	})
 }
 
-// A feed has the newest hundred events.
+// A feed has the newest hundred events, and the first release as one of them
+// while there is room.
 func TestLongFeeds(t *testing.T) {
-	s := testkit.Open(t, testkit.SQLite(t))
-	var tools []any
-	for i := range 130 {
-		tools = append(tools, aTool(fmt.Sprintf("t%03d", i), fmt.Sprintf("T%03d", i)))
-	}
-	publish(t, s, feedtest.Catalog("2026-11-01", tools...))
-	f := valid(t, get(newHandler(s), "changes.atom"))
-	expect(t, "newest", []any{len(f.Entries), f.Entries[0].Title, f.Entries[99].Title}, []any{100, "New tool: T129", "New tool: T030"})
-}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		h := newHandler(s)
+		catalog := func(tools int) (all []any) {
+			for i := range tools {
+				all = append(all, aTool(fmt.Sprintf("t%03d", i), fmt.Sprintf("T%03d", i)))
+			}
+			return all
+		}
+		const published = "The catalog was published with 130 tools, 0 comparisons and 0 retired tools"
+		publish(t, s, feedtest.Catalog("2026-11-01", catalog(130)...))
+		f := valid(t, get(h, "changes.atom"))
+		expect(t, "first release", titles(f), []string{published})
+		id := f.Entries[0].ID
+		expect(t, "feed without events of the first release", len(valid(t, get(h, "cimetiere.atom")).Entries), 0)
 
-// Any URL that a catalog may have becomes a valid IRI, escaped once.
-func TestLinks(t *testing.T) {
-	for address, want := range map[string]string{
-		"https://palmares.example/a?b=%3C2%3E&c=d+e#f?": "https://palmares.example/a?b=%3C2%3E&c=d+e#f?",
-		`https://palmares.example/a?b=<"[\]^{|}` + "`>": "https://palmares.example/a?b=%3C%22%5B%5C%5D%5E%7B%7C%7D%60%3E",
-		"https://palmares.example/a?b=100%&c=%zz&d=%":   "https://palmares.example/a?b=100%25&c=%25zz&d=%25",
-		"https://palmarès.example/é[1]<>?é=è#ü<\"#":     "https://palmarès.example/é%5B1%5D%3C%3E?é=è#ü%3C%22%23",
-		"http://palmares.example:8080":                  "http://palmares.example:8080",
-	} {
-		s := testkit.Open(t, testkit.SQLite(t))
-		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.CanonicalURL = address })))
-		expect(t, address, valid(t, get(newHandler(s), "changes.atom")).Entries[0].Links, []xmlLink{{"alternate", want}})
-	}
+		publish(t, s, feedtest.Catalog("2026-11-02", catalog(229)...))
+		f = valid(t, get(h, "changes.atom"))
+		expect(t, "with room", []any{len(f.Entries), f.Entries[0].Title, f.Entries[98].Title, f.Entries[99].Title, f.Entries[99].ID}, []any{100, "New tool: T228", "New tool: T130", published, id})
+		publish(t, s, feedtest.Catalog("2026-11-03", catalog(230)...))
+		f = valid(t, get(h, "changes.atom"))
+		expect(t, "without room", []any{len(f.Entries), f.Entries[0].Title, f.Entries[99].Title}, []any{100, "New tool: T229", "New tool: T130"})
+		publish(t, s, feedtest.Catalog("2026-11-04", catalog(231)...))
+		f = valid(t, get(h, "changes.atom"))
+		expect(t, "newest", []any{len(f.Entries), f.Entries[0].Title, f.Entries[99].Title}, []any{100, "New tool: T230", "New tool: T131"})
+	})
 }
 
 // A feed with long texts has fewer entries.
@@ -311,7 +331,8 @@ func TestFeedsOfLongTexts(t *testing.T) {
 		for i := range 20 {
 			tools = append(tools, aTool(fmt.Sprintf("t%02d", i), fmt.Sprintf("T%02d", i), func(t *feed.Tool) { t.Tagline = strings.Repeat("a", 300_000) }))
 		}
-		publish(t, s, feedtest.Catalog("2026-11-01", tools...))
+		publish(t, s, feedtest.Catalog("2026-11-01"))
+		publish(t, s, feedtest.Catalog("2026-11-02", tools...))
 		got := get(newHandler(s), "changes.atom")
 		size := got.Body.Len()
 		expect(t, "newest", titles(valid(t, got)), []string{"New tool: T19", "New tool: T18", "New tool: T17", "New tool: T16", "New tool: T15", "New tool: T14"})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	texttemplate "text/template"
 	"time"
+
+	"palmares/internal/core/lang"
 )
 
 //go:embed templates
@@ -15,15 +17,18 @@ var templateFiles embed.FS
 
 // values are what templates can refer to.
 type values struct {
+	Language                               lang.Language
 	Service, Link, Code, NewAddress, Until string
 	Endpoint, Reason                       string
 }
 
-// render writes both bodies of an email from its templates.
+// render writes both bodies of an email from its templates, in the language of
+// its values.
 func render(name, to, subject string, v values) Message {
 	v.Service, v.NewAddress, v.Endpoint = oneLine(v.Service), oneLine(v.NewAddress), oneLine(v.Endpoint)
-	textBody := texttemplate.Must(texttemplate.ParseFS(templateFiles, "templates/"+name+".txt"))
-	htmlBody := template.Must(template.ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
+	functions := map[string]any{"t": func(m string, args ...any) string { return v.Language.Text(lang.Message(m), args...) }}
+	textBody := texttemplate.Must(texttemplate.New(name+".txt").Funcs(functions).ParseFS(templateFiles, "templates/"+name+".txt"))
+	htmlBody := template.Must(template.New("layout.html").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
 	var text, html strings.Builder
 	if err := errors.Join(textBody.Execute(&text, v), htmlBody.Execute(&html, v)); err != nil {
 		panic(fmt.Sprintf("email template: %v", err)) // the tests render every template
@@ -32,42 +37,41 @@ func render(name, to, subject string, v values) Message {
 }
 
 // SignIn returns the email with a code and a link to sign in.
-func SignIn(to, service, link, code string) Message {
-	return render("sign-in", to, "Your sign-in code for "+service, values{Service: service, Link: link, Code: code})
+func SignIn(l lang.Language, to, service, link, code string) Message {
+	return render("sign-in", to, l.Text("Your sign-in code for %s", service), values{Language: l, Service: service, Link: link, Code: code})
 }
 
 // ConfirmEmail returns the email that confirms an account's new address.
-func ConfirmEmail(to, service, link, code string) Message {
-	return render("confirm-email", to, "Confirm your new email address for "+service, values{Service: service, Link: link, Code: code})
+func ConfirmEmail(l lang.Language, to, service, link, code string) Message {
+	return render("confirm-email", to, l.Text("Confirm your new email address for %s", service), values{Language: l, Service: service, Link: link, Code: code})
 }
 
 // EmailChanged returns the email that notifies the previous address of a change.
-func EmailChanged(to, service, newAddress string) Message {
-	return render("email-changed", to, "Your "+service+" email address was changed", values{Service: service, NewAddress: masked(newAddress)})
+func EmailChanged(l lang.Language, to, service, newAddress string) Message {
+	return render("email-changed", to, l.Text("Your %s email address was changed", service), values{Language: l, Service: service, NewAddress: masked(newAddress)})
 }
 
 // AccountDeleted returns the email that confirms the deletion of an account.
-func AccountDeleted(to, service string) Message {
-	return render("account-deleted", to, "Your "+service+" account was deleted", values{Service: service})
+func AccountDeleted(l lang.Language, to, service string) Message {
+	return render("account-deleted", to, l.Text("Your %s account was deleted", service), values{Language: l, Service: service})
 }
 
 // PaymentFailed returns the email about a failed payment, with the end of Pro.
-func PaymentFailed(to, service, planURL string, until time.Time) Message {
-	return render("payment-failed", to, "Your payment for "+service+" Pro failed",
-		values{Service: service, Link: planURL, Until: until.UTC().Format("2 January 2006")})
+func PaymentFailed(l lang.Language, to, service, planURL string, until time.Time) Message {
+	return render("payment-failed", to, l.Text("Your payment for %s Pro failed", service), values{Language: l, Service: service, Link: planURL, Until: strings.ReplaceAll(l.Day(until), "\u00a0", " ")}) // readable in the source of an email
 }
 
 // ProEnded returns the email about the end of a Pro plan.
-func ProEnded(to, service, planURL string) Message {
-	return render("pro-ended", to, "Your "+service+" Pro plan has ended", values{Service: service, Link: planURL})
+func ProEnded(l lang.Language, to, service, planURL string) Message {
+	return render("pro-ended", to, l.Text("Your %s Pro plan has ended", service), values{Language: l, Service: service, Link: planURL})
 }
 
 // QueryBroken returns the email about a saved query that is no longer valid.
-func QueryBroken(to, service, name, reason, pageURL string) Message {
-	return render("query-broken", to, "Your saved query "+name+" is no longer valid", values{Service: service, Endpoint: name, Reason: reason, Link: pageURL})
+func QueryBroken(l lang.Language, to, service, name, reason, pageURL string) Message {
+	return render("query-broken", to, l.Text("Your saved query %s is no longer valid", name), values{Language: l, Service: service, Endpoint: name, Reason: reason, Link: pageURL})
 }
 
 // WebhookDisabled returns the email about a disabled endpoint.
-func WebhookDisabled(to, service, endpoint, reason, pageURL string) Message {
-	return render("webhook-disabled", to, "A "+service+" webhook endpoint was disabled", values{Service: service, Endpoint: endpoint, Reason: reason, Link: pageURL})
+func WebhookDisabled(l lang.Language, to, service, endpoint, reason, pageURL string) Message {
+	return render("webhook-disabled", to, l.Text("A %s webhook endpoint was disabled", service), values{Language: l, Service: service, Endpoint: endpoint, Reason: reason, Link: pageURL})
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"palmares/internal/core/lang"
 )
 
 const planURL = "https://palmares.example/account/plan"
@@ -17,21 +19,21 @@ func TestTemplates(t *testing.T) {
 		link, code string
 		contains   []string
 	}{
-		"sign in": {SignIn(ana, "palmares", link, code), "Your sign-in code for palmares", link, code,
+		"sign in": {SignIn(lang.English, ana, "palmares", link, code), "Your sign-in code for palmares", link, code,
 			[]string{"15 minutes", "once", "ignore this email"}},
-		"change address": {ConfirmEmail(ana, "palmares", link, code), "Confirm your new email address for palmares", link, code,
+		"change address": {ConfirmEmail(lang.English, ana, "palmares", link, code), "Confirm your new email address for palmares", link, code,
 			[]string{"15 minutes", "once", "ignore this email", "confirm"}},
-		"address changed": {EmailChanged(ana, "palmares", "bea@example.org"), "Your palmares email address was changed", "", "",
+		"address changed": {EmailChanged(lang.English, ana, "palmares", "bea@example.org"), "Your palmares email address was changed", "", "",
 			[]string{"b…@example.org", "no longer sign in with this address"}},
-		"account deleted": {AccountDeleted(ana, "palmares"), "Your palmares account was deleted", "", "",
+		"account deleted": {AccountDeleted(lang.English, ana, "palmares"), "Your palmares account was deleted", "", "",
 			[]string{"was deleted", "keys were revoked", "reply to this email right away"}},
-		"payment failed": {PaymentFailed(ana, "palmares", planURL, until), "Your payment for palmares Pro failed", planURL, "",
+		"payment failed": {PaymentFailed(lang.English, ana, "palmares", planURL, until), "Your payment for palmares Pro failed", planURL, "",
 			[]string{"keep using Pro until", "9 March 2026"}},
-		"Pro ended": {ProEnded(ana, "palmares", planURL), "Your palmares Pro plan has ended", planURL, "",
+		"Pro ended": {ProEnded(lang.English, ana, "palmares", planURL), "Your palmares Pro plan has ended", planURL, "",
 			[]string{"Developer", "3 oldest API keys", "suspended", "subscribe again"}},
-		"query broken": {QueryBroken(ana, "palmares", "best-tools", "Line 1: there is no such field", planURL), "Your saved query best-tools is no longer valid", planURL, "",
+		"query broken": {QueryBroken(lang.English, ana, "palmares", "best-tools", "Line 1: there is no such field", planURL), "Your saved query best-tools is no longer valid", planURL, "",
 			[]string{"best-tools", "Reason: Line 1: there is no such field", "410"}},
-		"webhook disabled": {WebhookDisabled(ana, "palmares", "https://hooks.example", "it is slow", planURL), "A palmares webhook endpoint was disabled", planURL, "",
+		"webhook disabled": {WebhookDisabled(lang.English, ana, "palmares", "https://hooks.example", "it is slow", planURL), "A palmares webhook endpoint was disabled", planURL, "",
 			[]string{"https://hooks.example", "Reason: it is slow.", "resend"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,13 +57,39 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+func TestTemplatesInFrench(t *testing.T) {
+	until := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		msg            Message
+		subject, wants string
+	}{
+		{SignIn(lang.French, ana, "palmares", link, code), "Votre code de connexion à palmares", "15 minutes"},
+		{ConfirmEmail(lang.French, ana, "palmares", link, code), "Confirmez votre nouvelle adresse e-mail pour palmares", "saisissez ce code"},
+		{EmailChanged(lang.French, ana, "palmares", "bea@example.org"), "Votre adresse e-mail palmares a été modifiée", "b…@example.org"},
+		{AccountDeleted(lang.French, ana, "palmares"), "Votre compte palmares a été supprimé", "révoquées"},
+		{PaymentFailed(lang.French, ana, "palmares", planURL, until), "Le paiement de palmares Pro a échoué", "1er mars 2026"},
+		{ProEnded(lang.French, ana, "palmares", planURL), "Votre formule palmares Pro a pris fin", "suspendues"},
+		{QueryBroken(lang.French, ana, "palmares", "best-tools", "x", planURL), "Votre requête enregistrée best-tools n’est plus valide", "410"},
+		{WebhookDisabled(lang.French, ana, "palmares", "https://hooks.example", "x", planURL), "Un point de réception palmares a été désactivé", "https://hooks.example"},
+	} {
+		if test.msg.Subject != test.subject || !strings.Contains(test.msg.HTML, `<html lang="fr">`) {
+			t.Errorf("got subject %q, want %q in a French email", test.msg.Subject, test.subject)
+		}
+		for _, body := range []string{test.msg.Text, test.msg.HTML} {
+			if !strings.Contains(body, "Bonjour,") || !strings.Contains(body, test.wants) || strings.Contains(body, "Hello") {
+				t.Errorf("got\n%s\nwant French with %q", body, test.wants)
+			}
+		}
+	}
+}
+
 // User input must not add HTML or headers to an email.
 func TestTemplatesEscape(t *testing.T) {
 	const evil = "<script>alert(1)</script>\r\n\"><img src=x onerror=y>"
 	tags := regexp.MustCompile(`(?i)<script|<img|href="javascript`)
 	for _, msg := range []Message{
-		SignIn(ana, evil, "javascript:alert(1)", evil), ConfirmEmail(ana, evil, evil, evil), EmailChanged(ana, evil, "a@"+evil),
-		AccountDeleted(ana, evil), WebhookDisabled(ana, evil, evil, evil, evil), PaymentFailed(ana, evil, evil, time.Now()), ProEnded(ana, evil, "javascript:alert(1)"),
+		SignIn(lang.English, ana, evil, "javascript:alert(1)", evil), ConfirmEmail(lang.English, ana, evil, evil, evil), EmailChanged(lang.English, ana, evil, "a@"+evil),
+		AccountDeleted(lang.English, ana, evil), WebhookDisabled(lang.English, ana, evil, evil, evil, evil), PaymentFailed(lang.English, ana, evil, evil, time.Now()), ProEnded(lang.English, ana, evil, "javascript:alert(1)"),
 	} {
 		if found := tags.FindString(msg.HTML); found != "" {
 			t.Errorf("got %s, want it escaped:\n%s", found, msg.HTML)

@@ -16,6 +16,7 @@ import (
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
 )
@@ -190,13 +191,13 @@ func (r *round) sendNew(ctx context.Context, room int, early map[int]time.Time) 
 		if n == 0 {
 			break
 		}
-		t := &task{message: r.message(queue[:n])}
+		t := &task{message: newMessage(queue[:n], r.endpoint.Batches)}
 		if t.held, err = r.mustWait(ctx, t); err != nil {
 			return err
 		}
 		if t.held && n > 1 { // the release waits, but not the events before it
 			n--
-			t.message, t.held = r.message(queue[:n]), false
+			t.message, t.held = newMessage(queue[:n], r.endpoint.Batches), false
 		}
 		t.due = early[t.last()]
 		queue, room = queue[n:], room-n
@@ -263,7 +264,7 @@ func (r *round) readRetry(ctx context.Context, rows []*ent.Delivery) (*task, err
 	if err != nil || len(items) == 0 {
 		return nil, err
 	}
-	t.message = r.message(items)
+	t.message = newMessage(items, r.endpoint.Batches)
 	return t, nil
 }
 
@@ -344,8 +345,9 @@ func (w *Webhooks) skip(ctx context.Context, e *ent.Endpoint) error {
 // notifyOwner sends the email about a disabled endpoint. It is pending in the
 // database, so that it survives restarts and outages of the mail server.
 func (w *Webhooks) notifyOwner(ctx context.Context, e *ent.Endpoint) error {
-	page := fmt.Sprintf("%s/account/webhooks/%d", w.PublicURL, e.ID)
-	err := w.Mail.Send(ctx, mail.WebhookDisabled(e.Edges.Account.Email, w.ServiceName, e.URL, e.DisabledReason, page))
+	l := lang.Language(e.Edges.Account.Language)
+	page := fmt.Sprintf("%s%s/%d", w.PublicURL, l.Path("/account/webhooks"), e.ID)
+	err := w.Mail.Send(ctx, mail.WebhookDisabled(l, e.Edges.Account.Email, w.ServiceName, e.URL, e.DisabledReason, page))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -87,8 +87,9 @@ func (r *round) needsMore(queue []*item) bool {
 	return n == 0 || r.endpoint.Batches && n == len(queue) && n < journal.MaxBatch && queue[n-1].kind != journal.EventCatalogPublished
 }
 
-// message returns the message that has these events of one release.
-func (r *round) message(events []*item) message {
+// newMessage returns the message that has these events of one release: a batch, or
+// a single event.
+func newMessage(events []*item, batch bool) message {
 	last := events[len(events)-1]
 	m := message{release: last.kind == journal.EventCatalogPublished}
 	var bodies []jsontext.Value
@@ -96,7 +97,7 @@ func (r *round) message(events []*item) message {
 		m.events = append(m.events, event.number)
 		bodies = append(bodies, event.body)
 	}
-	if r.endpoint.Batches {
+	if batch {
 		m.id, m.kind = journal.BatchID(m.events), journal.EventsBatch
 		m.body = journal.BatchJSON(m.id, last.release, last.at, bodies)
 	} else {

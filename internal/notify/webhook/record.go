@@ -109,6 +109,11 @@ func (r *round) recordOnce(ctx context.Context) error {
 		if !notBefore.IsZero() {
 			update.SetNotBefore(notBefore)
 		}
+		for _, t := range done { // in order, so that the last one remains
+			if t.outcome.delivered() {
+				update.SetDeliveredAt(t.outcome.at.UTC())
+			}
+		}
 		if found, err := update.Save(ctx); err != nil || found == 0 {
 			return err
 		}

@@ -75,11 +75,10 @@ func (w *Webhooks) request(ctx context.Context, endpoint *ent.Endpoint, id strin
 	if err != nil {
 		return 0, "the secret is not valid", 0
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "palmares-webhooks")
-	r.Header["webhook-id"] = []string{id}
-	r.Header["webhook-timestamp"] = []string{strconv.FormatInt(at.Unix(), 10)}
-	r.Header["webhook-signature"] = []string{signature}
+	for _, h := range headers(id, at) {
+		r.Header[h.Name] = []string{h.Value}
+	}
+	r.Header[signatureHeader] = []string{signature}
 	response, err := w.client.Do(r)
 	if err != nil {
 		return 0, explain(err), 0
@@ -89,6 +88,19 @@ func (w *Webhooks) request(ctx context.Context, endpoint *ent.Endpoint, id strin
 	// not matter, because the status has already arrived.
 	content, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	return response.StatusCode, firstBytes(withoutSecrets(endpoint, content)), retryAfter(response.Header, at)
+}
+
+// Header is a header of a request.
+type Header struct{ Name, Value string }
+
+const signatureHeader = "webhook-signature"
+
+// headers returns the headers of a request that do not depend on a secret.
+func headers(id string, at time.Time) []Header {
+	return []Header{
+		{"Content-Type", "application/json"}, {"User-Agent", "palmares-webhooks"},
+		{"webhook-id", id}, {"webhook-timestamp", strconv.FormatInt(at.Unix(), 10)},
+	}
 }
 
 // firstBytes returns the start of a response, safe to display and to store.

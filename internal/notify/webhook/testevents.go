@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -36,7 +37,11 @@ func (e *TestLimitError) Error() string { return e.Unwrap().Error() }
 
 // Unwrap returns the problem for the caller.
 func (e *TestLimitError) Unwrap() error {
-	return problem.New(problem.TooMany, "An account can send %d test events per minute. Try again in %d seconds.", testsPerWindow, e.Seconds())
+	wait := "1 second"
+	if e.Seconds() > 1 {
+		wait = strconv.Itoa(e.Seconds()) + " seconds"
+	}
+	return problem.New(problem.TooMany, "An account can send %d test events per minute. Try again in %s.", testsPerWindow, wait)
 }
 
 // Seconds returns RetryAfter in whole seconds, rounded up.
@@ -52,7 +57,7 @@ func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (result *ent.Attem
 	if err != nil {
 		return nil, err
 	}
-	reserved, err := w.reserveTest(ctx, e)
+	reserved, err := w.reserveTest(ctx, e, body)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +68,11 @@ func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (result *ent.Attem
 		return nil, ctx.Err()
 	}
 	err = w.Store.Update(ctx, func(tx *ent.Tx) error {
+		if o.delivered() {
+			if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetDeliveredAt(o.at.UTC()).Exec(ctx); err != nil {
+				return err
+			}
+		}
 		removed, err := tx.Attempt.Delete().Where(attempt.ID(reserved.ID)).Exec(ctx)
 		if err != nil {
 			return err
@@ -70,7 +80,7 @@ func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (result *ent.Attem
 		if removed == 0 { // with the endpoint, in the meantime
 			return errNoEndpoint
 		}
-		result, err = o.row(tx.Attempt.Create(), e.ID, 0, TestType, 1).Save(ctx)
+		result, err = o.row(tx.Attempt.Create(), e.ID, 0, TestType, 1).SetTestBody(string(body)).Save(ctx)
 		return err
 	})
 	return result, err
@@ -85,7 +95,7 @@ func (w *Webhooks) TestResult(ctx context.Context, e *ent.Endpoint, id int) (*en
 // reserveTest records an attempt before it is made, so that concurrent requests
 // on any server cannot exceed the limit together. If the caller disconnects, the
 // reservation stays and counts.
-func (w *Webhooks) reserveTest(ctx context.Context, e *ent.Endpoint) (reserved *ent.Attempt, err error) {
+func (w *Webhooks) reserveTest(ctx context.Context, e *ent.Endpoint, body []byte) (reserved *ent.Attempt, err error) {
 	now := w.now().UTC()
 	err = w.Store.WithRowLock(ctx, account.Table, e.AccountID, func(tx *ent.Tx) error {
 		nth, err := tx.Attempt.Query().
@@ -100,7 +110,7 @@ func (w *Webhooks) reserveTest(ctx context.Context, e *ent.Endpoint) (reserved *
 		if err := w.tests.count(e.AccountID, now); err != nil {
 			return err
 		}
-		reserved, err = outcome{at: now, response: "the test was interrupted"}.row(tx.Attempt.Create(), e.ID, 0, TestType, 1).Save(ctx)
+		reserved, err = outcome{at: now, response: "the test was interrupted"}.row(tx.Attempt.Create(), e.ID, 0, TestType, 1).SetTestBody(string(body)).Save(ctx)
 		if ent.IsConstraintError(err) {
 			return errNoEndpoint // it was removed in the meantime
 		}

@@ -113,6 +113,9 @@ func (r *record) check(caller auth.Caller, invalidToken bool) error {
 	return nil
 }
 
+// TokenKey takes the place of a key in callers that were identified by a token.
+const TokenKey = "token"
+
 // tokenOwner is the account of a token, and the addresses that it is for.
 type tokenOwner struct {
 	caller           auth.Caller
@@ -165,7 +168,7 @@ func (s *Queries) findToken(ctx context.Context, token string) (tokenOwner, erro
 		}
 		owner := row.Edges.Account
 		return tokenOwner{
-			caller: auth.Caller{Plan: auth.Plan(owner.Plan), Account: owner.ID, Key: tokenName, Carried: owner.CarriedRequests, CarriedDay: owner.CarriedDay},
+			caller: auth.Caller{Plan: auth.Plan(owner.Plan), Account: owner.ID, Key: TokenKey, Carried: owner.CarriedRequests, CarriedDay: owner.CarriedDay},
 			named:  namedAddress(*owner.Handle, row.Name), permanent: hashAddress(row.Hash),
 		}, requestSize, nil
 	})

@@ -28,6 +28,7 @@ import (
 	"palmares/ent/savedquery"
 	"palmares/graph"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -455,7 +456,8 @@ func (s *Queries) notifyOwners(ctx context.Context) (failed int, err error) {
 		if n == 0 || row.Edges.Account == nil {
 			continue
 		}
-		err = s.Mail.Send(ctx, mail.QueryBroken(row.Edges.Account.Email, s.Service.ServiceName, row.Name, row.BrokenReason, s.Service.PublicURL+"/account/queries"))
+		l := lang.Language(row.Edges.Account.Language)
+		err = s.Mail.Send(ctx, mail.QueryBroken(l, row.Edges.Account.Email, s.Service.ServiceName, row.Name, row.BrokenReason, s.Service.PublicURL+l.Path("/account/queries")))
 		if err == nil {
 			continue
 		}

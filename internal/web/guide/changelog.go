@@ -1,18 +1,15 @@
 package guide
 
 import (
-	"bytes"
 	_ "embed"
-	"encoding/xml"
 	"fmt"
-	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
+	"palmares/internal/core/atomxml"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
-	"palmares/internal/web/page"
 )
 
 // The changelog is a page, Markdown, and an Atom feed of the versions in it.
@@ -29,7 +26,7 @@ const (
 var changelogText string
 
 func (g *Guides) addChangelog(text string) error {
-	content, err := render(text)
+	content, err := Render(lang.English, text)
 	if err != nil {
 		return fmt.Errorf("changelog: %w", err)
 	}
@@ -37,9 +34,7 @@ func (g *Guides) addChangelog(text string) error {
 		return err
 	}
 	feed, err := g.changelogAtom(text)
-	g.documents[lang.English][changelogFeed] = document{text: cache.NewEntry(feed, http.Header{
-		"Content-Type": {"application/atom+xml; charset=utf-8"}, "Cache-Control": {caching}, "Vary": {"Accept-Encoding"}, "X-Content-Type-Options": {"nosniff"},
-	})}
+	g.documents[lang.English][changelogFeed] = document{text: feed}
 	return err
 }
 
@@ -62,64 +57,30 @@ func versions(text string) (all []version) {
 	return all
 }
 
-type (
-	atomFeed struct {
-		XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom feed"`
-		ID      string      `xml:"id"`
-		Title   string      `xml:"title"`
-		Updated string      `xml:"updated"`
-		Links   []atomLink  `xml:"link"`
-		Author  string      `xml:"author>name"`
-		Entries []atomEntry `xml:"entry"`
-	}
-	atomLink struct {
-		Rel  string `xml:"rel,attr"`
-		Type string `xml:"type,attr"`
-		Href string `xml:"href,attr"`
-	}
-	atomEntry struct {
-		ID      string      `xml:"id"`
-		Title   string      `xml:"title"`
-		Updated string      `xml:"updated"`
-		Link    atomLink    `xml:"link"`
-		Content atomContent `xml:"content"`
-	}
-	atomContent struct {
-		Type string `xml:"type,attr"`
-		HTML string `xml:",chardata"`
-	}
-)
-
 // changelogAtom returns the changelog as an Atom feed.
-func (g *Guides) changelogAtom(text string) ([]byte, error) {
+func (g *Guides) changelogAtom(text string) (*cache.Entry, error) {
 	base := g.cfg.PublicURL
-	alternate := atomLink{"alternate", "text/html", base + page.LocalPath(lang.English, changelog)}
-	feed := atomFeed{
-		ID: g.tag("changelog"), Title: g.cfg.ServiceName + ": changelog of the API", Updated: "1970-01-01T00:00:00Z",
-		Links: []atomLink{{"self", "application/atom+xml", base + changelogFeed}, alternate}, Author: g.cfg.ServiceName,
+	alternate := atomxml.Page(base + lang.English.Path(changelog))
+	feed := atomxml.Feed{
+		ID: atomxml.Tag(base, "changelog"), Title: atomxml.Text(g.cfg.ServiceName + ": changelog of the API"),
+		Links: []atomxml.Link{atomxml.Self(base + changelogFeed), alternate}, Author: atomxml.Text(g.cfg.ServiceName),
 	}
 	for i, v := range versions(text) {
-		html, err := render(v.text)
+		html, err := Render(lang.English, v.text)
 		if err != nil {
 			return nil, err
 		}
-		entry := atomEntry{ID: g.tag("changelog/" + v.name), Title: v.name, Updated: v.date + "T00:00:00Z", Link: alternate, Content: atomContent{"html", string(html)}}
+		released, err := time.Parse(time.DateOnly, v.date)
+		if err != nil {
+			return nil, err
+		}
+		entry := atomxml.Entry{
+			ID: atomxml.Tag(base, "changelog/"+v.name), Title: atomxml.Text(v.name), Updated: atomxml.Time{Time: released},
+			Links: []atomxml.Link{alternate}, Content: atomxml.Content{Type: "html", Text: atomxml.Text(html)},
+		}
 		if feed.Entries = append(feed.Entries, entry); i == 0 {
 			feed.Updated = entry.Updated
 		}
 	}
-	out := bytes.NewBufferString(xml.Header)
-	encoder := xml.NewEncoder(out)
-	encoder.Indent("", "  ")
-	err := encoder.Encode(feed)
-	return out.Bytes(), err
-}
-
-// tag returns a permanent, globally unique identifier (RFC 4151).
-func (g *Guides) tag(name string) string {
-	host := "localhost"
-	if u, err := url.Parse(g.cfg.PublicURL); err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), ":") {
-		host = u.Hostname()
-	}
-	return "tag:" + host + ",2026:" + name
+	return atomxml.NewEntry(feed, caching)
 }

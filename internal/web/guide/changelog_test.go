@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"palmares/internal/core/atomxml"
 )
 
 func TestChangelogIsCurrent(t *testing.T) {
@@ -22,7 +25,7 @@ func TestChangelog(t *testing.T) {
 	handler := newHandler(t)
 	html := send(handler, "GET", "/changelog")
 	if page := html.Body.String(); html.Code != 200 || html.Header().Get("Content-Type") != "text/html; charset=utf-8" || !strings.Contains(page, `id="changelog"`) ||
-		!strings.Contains(page, "[0.1.0] - 2026-11-15") || !strings.Contains(page, `<a href="/changelog">Changelog</a>`) {
+		!strings.Contains(page, "[0.1.0] - 2026-11-15") || !strings.Contains(page, `<a href="/en/changelog">Changelog</a>`) {
 		t.Errorf("got %d %v %s, want the changelog and a link to it in the footer", html.Code, html.Header(), page)
 	}
 	if err := wellFormed(html.Body.String()); err != nil {
@@ -41,26 +44,26 @@ func TestChangelog(t *testing.T) {
 
 func TestChangelogFeed(t *testing.T) {
 	got := send(newHandler(t), "GET", "/feeds/changelog.atom")
-	var feed atomFeed
+	var feed atomxml.Feed
 	if err := xml.Unmarshal(got.Body.Bytes(), &feed); err != nil || got.Header().Get("Content-Type") != "application/atom+xml; charset=utf-8" {
 		t.Fatalf("got %v and %v, want Atom", err, got.Header())
 	}
-	if feed.ID != "tag:catalog.example,2026:changelog" || len(feed.Entries) != len(versions(changelogText)) || feed.Updated != feed.Entries[0].Updated {
+	if feed.ID != "tag:catalog.example,2026:changelog" || len(feed.Entries) != len(versions(changelogText)) || !feed.Updated.Equal(feed.Entries[0].Updated.Time) {
 		t.Errorf("got %+v, want an entry for each version", feed)
 	}
 	g, err := New(testConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := g.changelogAtom("# Changelog\n\n## [Unreleased]\n- Soon.\n\n## [2.0] - 2027-01-02\n### Removed\n- `a` & b.\n\n## [1.0] - 2026-12-31\n- First.\n")
+	entry, err := g.changelogAtom("# Changelog\n\n## [Unreleased]\n- Soon.\n\n## [2.0] - 2027-01-02\n### Removed\n- `a` & b.\n\n## [1.0] - 2026-12-31\n- First.\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if feed = (atomFeed{}); xml.Unmarshal(data, &feed) != nil || len(feed.Entries) != 2 {
-		t.Fatalf("got %s, want two entries", data)
+	if feed = (atomxml.Feed{}); xml.Unmarshal(entry.Body(), &feed) != nil || len(feed.Entries) != 2 {
+		t.Fatalf("got %s, want two entries", entry.Body())
 	}
-	if e := feed.Entries[0]; e.ID != "tag:catalog.example,2026:changelog/2.0" || e.Title != "2.0" || e.Updated != "2027-01-02T00:00:00Z" || feed.Updated != e.Updated ||
-		!strings.Contains(e.Content.HTML, "<code>a</code> &amp; b.") || strings.Contains(e.Content.HTML, "First") {
+	if e := feed.Entries[0]; e.ID != "tag:catalog.example,2026:changelog/2.0" || e.Title != "2.0" || e.Updated.Format(time.RFC3339) != "2027-01-02T00:00:00Z" || !feed.Updated.Equal(e.Updated.Time) ||
+		!strings.Contains(string(e.Content.Text), "<code>a</code> &amp; b.") || strings.Contains(string(e.Content.Text), "First") {
 		t.Errorf("got %+v, want version 2.0 alone", e)
 	}
 }

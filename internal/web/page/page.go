@@ -27,7 +27,10 @@ import (
 var files embed.FS
 
 // Service is the service that all pages belong to.
-type Service struct{ PublicURL, ServiceName, Credit string }
+type Service struct {
+	PublicURL, ServiceName, Credit string
+	Contact                        string // email address of the operator, or ""
+}
 
 // Content returns the layout of a page. Path has no language prefix.
 func (s Service) Content(l lang.Language, path string, head Head, data any) Content {
@@ -176,7 +179,7 @@ func mustTemplates(from fs.FS, folder string, l lang.Language, funcs func(lang.L
 }
 
 // Functions are what every template can call in a language: t translates a
-// message, plural one with a count, and html one with markup.
+// message, plural one with a count, and markup one with HTML.
 func Functions(l lang.Language) template.FuncMap {
 	return template.FuncMap{
 		"asset": SharedAssets.Path,
@@ -184,7 +187,7 @@ func Functions(l lang.Language) template.FuncMap {
 		"plural": func(count int, m string, args ...any) string {
 			return l.Plural(count, lang.Message(m), args...)
 		},
-		"html":     func(m string, args ...any) template.HTML { return l.HTML(lang.Message(m), args...) },
+		"markup":   func(m string, args ...any) template.HTML { return l.HTML(lang.Message(m), args...) },
 		"count":    l.Number,
 		"day":      l.DayOf,
 		"shortDay": l.ShortDayOf,
@@ -206,6 +209,7 @@ func dict(pairs ...any) map[string]any {
 // and adds the language to its links.
 func (t Templates) Render(name string, content Content) ([]byte, error) {
 	var body bytes.Buffer
+	content.Language = lang.Parse(string(content.Language))
 	err := t[content.Language][name].ExecuteTemplate(&body, "layout.html", content)
 	return localizeLinks(body.Bytes(), content.Language), err
 }
@@ -263,10 +267,10 @@ func CheckMethod(w http.ResponseWriter, r *http.Request) error {
 	return problem.New(problem.WrongMethod, "The method %s is not allowed here. Use GET.", r.Method)
 }
 
-// BasePolicy is the Content-Security-Policy of a page with our own style, script
-// and images only. FormPolicy also allows forms.
+// BasePolicy is the Content-Security-Policy of a page with our own style, script,
+// images and requests only. FormPolicy also allows forms.
 const (
-	BasePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+	BasePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; manifest-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 	FormPolicy = BasePolicy + "; form-action 'self'"
 )
 

@@ -2,10 +2,10 @@ package queries
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
 )
@@ -68,7 +68,7 @@ func TestChart(t *testing.T) {
 		`[]`:                                "none", `42`: "none", `[{"n":5,"k":"a"},{"n":5,"k":"b"}]`: "n by k: 2 bars",
 	} {
 		got := "none"
-		if c := newChart(tableOf(t, body)); c != nil {
+		if c := newChart(lang.English, tableOf(t, body)); c != nil {
 			got = fmt.Sprintf("%s: %d bars", c.Title, len(c.Bars))
 			if c.Lines != nil {
 				got = fmt.Sprintf("%s: %d lines of %d points", c.Title, len(c.Lines), len(c.Lines[0].Points))
@@ -80,7 +80,7 @@ func TestChart(t *testing.T) {
 			}
 			for _, l := range c.Lines {
 				for _, p := range l.Points {
-					if p.X < c.Left || p.X > c.Width || p.Y < 0 || p.Y > c.Base+0.1 {
+					if p.X < c.Left || p.X > c.Width || p.Y < 0 || p.Y > c.Height {
 						t.Errorf("%s: got point %+v outside the chart, want it inside", body, p)
 					}
 				}
@@ -92,23 +92,6 @@ func TestChart(t *testing.T) {
 	}
 }
 
-func TestScale(t *testing.T) {
-	for _, c := range []struct {
-		values   []float64
-		fromZero bool
-		grid     []float64
-	}{
-		{[]float64{1, 9}, true, []float64{0, 5, 10}},
-		{[]float64{-3, 3}, true, []float64{-4, -2, 0, 2, 4}},
-		{[]float64{41, 48}, false, []float64{40, 42, 44, 46, 48}},
-		{[]float64{5, 5}, true, []float64{0, 2, 4, 6}},
-	} {
-		if _, grid := scale(c.values, c.fromZero); !reflect.DeepEqual(grid, c.grid) {
-			t.Errorf("%v: got %v, want %v", c.values, grid, c.grid)
-		}
-	}
-}
-
 // Catalog texts in the table, the chart and the form never become HTML.
 func TestPageEscapesTexts(t *testing.T) {
 	const evil = `</text></svg><script>alert(1)</script>"' onload=x `
@@ -116,7 +99,7 @@ func TestPageEscapesTexts(t *testing.T) {
 	found := tableOf(t, strings.ReplaceAll(body, `\'`, `'`))
 	lines := tableOf(t, strings.ReplaceAll(fmt.Sprintf(`[{"k":%q,"at":"2026-01","n":1},{"k":%q,"at":"2026-02","n":2},{"k":"b","at":"2026-01","n":2}]`, evil, evil), `\'`, `'`))
 	for _, shown := range []*table{found, lines} {
-		c := newChart(shown)
+		c := newChart(lang.English, shown)
 		if c == nil {
 			t.Fatal("got no chart, want one")
 		}

@@ -1,9 +1,6 @@
 package site
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 func roundToTenth(n float64) float64 { return math.Round(n*10) / 10 }
 
@@ -16,12 +13,13 @@ type bin struct {
 	Count    int
 }
 
-// Range describes the scores in the bin.
-func (b bin) Range() string {
-	if b.To >= 10 {
-		return fmt.Sprintf("%g to %g", b.From, b.To)
-	}
-	return fmt.Sprintf("%g to under %g", b.From, b.To)
+// Last reports whether the bin includes its upper bound.
+func (b bin) Last() bool { return b.To >= 10 }
+
+// Band returns the class of the scores in the middle of the bin.
+func (b bin) Band() string {
+	middle := (b.From + b.To) / 2
+	return band(&middle)
 }
 
 type histogram struct {

@@ -35,6 +35,7 @@ type Config struct {
 	Log            *slog.Logger
 	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For counts
 	OtherPages     []string       // paths of other packages' pages, for suggestions
+	SitemapPages   []string       // paths of other packages' pages, for the sitemap
 }
 
 // Site serves the pages.
@@ -50,13 +51,8 @@ type Site struct {
 //go:embed queries/*.graphql
 var queries embed.FS
 
-//go:embed assets templates
+//go:embed templates
 var files embed.FS
-
-// Assets are the style of these pages.
-var Assets = page.MustAssets(files, "assets")
-
-var head = page.Head{Styles: []string{Assets.Path("site.css")}}
 
 var templates = page.MustTemplates(files, "templates", func(l lang.Language) template.FuncMap {
 	return template.FuncMap{
@@ -93,6 +89,7 @@ func New(cfg Config) (*Site, error) {
 			}
 			r.params = append(r.params, p)
 		}
+		r.params = append(r.params, r.selects...)
 		if r.name != releasesPage {
 			r.params = append(r.params, params.Param{Name: asOfParam, Kind: "String"})
 		}
@@ -117,7 +114,9 @@ func (s *Site) Register(mux *http.ServeMux) {
 		}
 	}
 	mux.HandleFunc(suggestionsPath, s.serveSuggestions)
-	mux.HandleFunc("/robots.txt", serveRobots)
+	mux.HandleFunc("/robots.txt", s.serveRobots)
+	mux.HandleFunc(SitemapPath, s.serveSitemap)
+	mux.HandleFunc(sitemapsPath+"{name}", s.serveSitemap)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.SetSecurityHeaders(w.Header(), page.FormPolicy)
 		if target := s.withoutTrailingSlash(r); target != "" {
@@ -126,12 +125,6 @@ func (s *Site) Register(mux *http.ServeMux) {
 		}
 		s.fail(w, r, nil, problem.New(problem.NotFound, "There is no page at this address."))
 	})
-}
-
-func serveRobots(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "public, max-age=86400")
-	_, _ = w.Write([]byte("User-agent: *\nDisallow: /account\nDisallow: /login\n"))
 }
 
 // withoutTrailingSlash returns the URL of the page that a path with a trailing
@@ -205,6 +198,11 @@ func (s *Site) render(req *request) cache.Execute {
 		if err := json.Unmarshal(response.Data, view); err != nil {
 			return nil, 0, err
 		}
+		if v, ok := view.(loader); ok {
+			if err := v.load(req, s.execute(ctx, req.asOf)); err != nil {
+				return nil, response.Newest, err
+			}
+		}
 		if v, ok := view.(preparer); ok {
 			if err := v.prepare(req); err != nil {
 				return nil, response.Newest, err
@@ -229,9 +227,20 @@ func (s *Site) render(req *request) cache.Execute {
 	}
 }
 
+// execute returns a function that executes operations on one release.
+func (s *Site) execute(ctx context.Context, asOf graph.AsOf) execute {
+	return func(operation string, variables map[string]any, result any) error {
+		response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf})
+		if p := response.Problem(); p != nil {
+			return p
+		}
+		return json.Unmarshal(response.Data, result)
+	}
+}
+
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
 	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL()}
-	content := s.Content(req.lang, req.path, head, data)
+	content := s.Content(req.lang, req.path, page.Head{}, data)
 	if v, ok := view.(interface{ canonicalPath() string }); ok {
 		content.Path = v.canonicalPath()
 	}
@@ -308,5 +317,5 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 		fmt.Fprintf(w, "# %s\n\n%s\n", data.Title, data.Text)
 		return
 	}
-	templates.WriteError(w, r, s.Log, p, s.Content(l, r.URL.Path, head, data))
+	templates.WriteError(w, r, s.Log, p, s.Content(l, r.URL.Path, page.Head{}, data))
 }

@@ -79,6 +79,9 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 			req.query.Set(p.Name, params.Format(value))
 		}
 	}
+	for _, p := range rt.selects {
+		delete(variables, p.Name)
+	}
 	for name, value := range inPath {
 		variables[name] = value
 	}
@@ -284,6 +287,9 @@ var routes = []route{
 	{pattern: "/cimetiere", name: "cimetiere", rest: "/api/v1/cimetiere", view: newView[retiredToolsView]},
 	{pattern: "/cimetiere/{slug}", name: "retired", view: newView[retiredToolView]},
 	{pattern: "/releases", name: "releases", view: newView[releasesView]},
+	{pattern: "/changes", name: "changes", view: newView[changesView]},
+	{pattern: "/prices", name: "prices", view: newView[pricesView], selects: []params.Param{{Name: "direction", Values: []string{"up", "down"}}}},
+	{pattern: "/trends", name: "trends", view: newView[trendsView]},
 }
 
 type route struct {
@@ -294,6 +300,7 @@ type route struct {
 	view      func() any // the result of the operation is decoded into it
 	operation *graph.Operation
 	params    []params.Param // query parameters, which are the operation's variables
+	selects   []params.Param // further ones, which the view reads itself
 }
 
 var pathParam = regexp.MustCompile(`\{([a-z]+)\}`)
@@ -317,6 +324,14 @@ func newView[V any]() any { return new(V) }
 // preparer is a view that needs more than its fields. An error may be a
 // redirect.
 type preparer interface{ prepare(*request) error }
+
+// loader is a view that needs the results of more operations, which depend on
+// those of the first.
+type loader interface{ load(*request, execute) error }
+
+// execute executes an operation of queries/ on the release that the page shows,
+// and decodes its result.
+type execute func(operation string, variables map[string]any, result any) error
 
 // redirect sends the visitor to another path.
 type redirect string

@@ -72,11 +72,14 @@ type shownValue struct {
 // since others are not comparable. It returns nil for a price that never
 // changed.
 func newPriceChart(l lang.Language, history []historyEntry, period, until string) *stepChart {
-	prices := collect(history, func(e historyEntry) (amount float64, shown shownValue, ok bool) {
+	return newStepChart([]stepSeries{{"", comparablePrices(l, history, period)}}, 0, until)
+}
+
+func comparablePrices(l lang.Language, history []historyEntry, period string) []datedValue {
+	return collect(history, func(e historyEntry) (amount float64, shown shownValue, ok bool) {
 		amount, per, ok := lang.ParsePrice(e.Price)
 		return amount, shownPrice(l, e.Price, amount), ok && per == period
 	})
-	return newStepChart([]stepSeries{{"", prices}}, 0, until)
 }
 
 // newMonthlyPriceChart compares the prices per month of several tools.

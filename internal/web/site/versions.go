@@ -17,20 +17,20 @@ const (
 
 // release is one published state of the catalog.
 type release struct {
-	Number   int
-	Date     string
-	Readable bool
-	Stats    struct{ ToolsTotal, ToolsRetired, ComparisonsTotal int }
+	Number            int
+	Date, PublishedAt string
+	Readable          bool
+	Stats             struct{ ToolsTotal, ToolsRetired, ComparisonsTotal int }
 }
+
+// Day returns the date on which the release was published.
+func (r release) Day() string { return dayOf(r.PublishedAt) }
 
 type releasesView struct {
 	Releases struct {
 		Nodes      []release
 		TotalCount int
-		PageInfo   struct {
-			HasNextPage, HasPreviousPage bool
-			EndCursor                    string
-		}
+		PageInfo   cursorInfo
 	}
 	Feed feedInfo
 }

@@ -1,7 +1,6 @@
 package site
 
 import (
-	"cmp"
 	"html/template"
 	"slices"
 
@@ -11,33 +10,10 @@ import (
 // The views are the results of the operations in queries/, as the templates
 // show them.
 
-type homeView struct {
-	Feed  feedInfo
-	Stats struct {
-		ToolsTotal, ToolsTested, ToolsRetired, ComparisonsTotal int
-		ToolsAvgScore                                           *float64
-	}
-	ScoreHistogram []bin
-	Categories     []category
-	Best           struct{ Items []tool }
-	Changes        struct{ Nodes []change }
-	Chart          histogram `json:"-"`
-}
-
-func (v *homeView) prepare(*request) error {
-	v.Chart = newHistogram(v.ScoreHistogram)
-	return nil
-}
-
 // listOf is a page of a list.
 type listOf[T any] struct {
 	Items []T
 	Meta  pageInfo
-}
-
-type retiredToolsView struct {
-	RetiredTools listOf[tool]
-	Categories   []category
 }
 
 type retiredToolView struct {
@@ -45,12 +21,14 @@ type retiredToolView struct {
 	RetiredTool, Tool *tool
 	Categories        []category
 	Versions          versionHistory `json:"-"`
+	Lifetime          *lifetime      `json:"-"` // nil if it is unknown
 }
 
 func (v *retiredToolView) prepare(r *request) error {
 	switch {
 	case v.RetiredTool != nil:
 		v.Versions = newVersionHistory(r, v.RetiredTool.Slug, v.RetiredTool.Versions, &v.knownReleases, v.Categories)
+		v.Lifetime = newLifetime(v.RetiredTool.Versions, v.RetiredTool.RetiredAt)
 		return nil
 	case v.Tool != nil:
 		return redirect(r.Link("/tools/", v.Tool.Slug))
@@ -112,21 +90,6 @@ type comparison struct {
 
 // Tools returns both tools.
 func (c *comparison) Tools() []tool { return []tool{c.ToolA, c.ToolB} }
-
-// change is an event of the journal.
-type change struct {
-	Type, Slug, PublishedAt string
-	Tool                    struct{ Name string }
-	Before, After           struct{ Name, Title, Price string }
-}
-
-// Name returns the name or title of what changed.
-func (c change) Name() string {
-	return cmp.Or(c.After.Name, c.After.Title, c.Before.Name, c.Before.Title, c.Tool.Name, c.Slug)
-}
-
-// Day returns the date on which the change was published.
-func (c change) Day() string { return c.PublishedAt[:len("2006-01-02")] }
 
 type pageInfo struct{ Total, Page, Limit, Pages int }
 

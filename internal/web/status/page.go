@@ -29,6 +29,9 @@ type Config struct {
 	Store   *store.Store
 	Log     *slog.Logger
 	Healthy func() bool // reports whether the database is available
+	// DownSince returns since when it is not, or zero. If nil, incidents are
+	// shown only once they are over.
+	DownSince func() time.Time
 }
 
 // Page shows the availability of the last days.
@@ -49,6 +52,22 @@ type snapshot struct {
 	Since       time.Time // first day with data
 	ReadAt      time.Time
 	Unavailable bool // whether the database is unavailable now
+	Incidents   []Incident
+	outages     []outage
+}
+
+// BelowTarget reports whether today's availability is below the target.
+func (s *snapshot) BelowTarget() bool { return s.Today.class() == "bad" }
+
+// Recent returns the newest incidents.
+func (s *snapshot) Recent() []Incident { return s.Incidents[:min(len(s.Incidents), shownIncidents)] }
+
+// caching is the Cache-Control of the page and the feed.
+func (s *snapshot) caching() string {
+	if s.Unavailable {
+		return "no-store"
+	}
+	return "public, max-age=30"
 }
 
 type bar struct {
@@ -57,15 +76,14 @@ type bar struct {
 	Class        string
 }
 
-//go:embed assets templates
+//go:embed templates
 var files embed.FS
-
-// Assets are the style of the page.
-var Assets = page.MustAssets(files, "assets")
 
 var templates = page.MustTemplates(files, "templates", func(l lang.Language) template.FuncMap {
 	return template.FuncMap{
 		"date": func(t time.Time) string { return t.Format(time.DateOnly) }, "shortDay": l.ShortDay, "minute": l.Time,
+		"feed": func() string { return FeedPath }, "down": func(i Incident) string { return i.downtime(l) },
+		"target":  func(percent float64) string { return l.Text("%s%%", l.Decimal(percent, 0, 2)) },
 		"percent": func(d Day) string { return d.percent(l) },
 	}
 })
@@ -101,10 +119,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, problem.New(problem.Unavailable, "Our database is unavailable at the moment. Try again in a minute."), "Status unknown")
 		return
 	}
-	caching := "public, max-age=30"
-	if data.Unavailable {
-		caching = "no-store"
-	}
+	w.Header().Set("Link", "<"+FeedPath+`>; rel="alternate"; type="application/atom+xml"; title="Incidents"`)
+	caching := data.caching()
 	body, err := templates.Render("status", p.content(lang.Of(r.Context()), data))
 	if err == nil {
 		const vary = "Accept, Accept-Encoding"
@@ -123,7 +139,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) content(l lang.Language, data any) page.Content {
-	content := p.Content(l, Path, page.Head{Styles: []string{Assets.Path("status.css")}}, data)
+	content := p.Content(l, Path, page.Head{}, data)
 	content.Markdown = page.MarkdownPath(Path)
 	return content
 }
@@ -153,6 +169,11 @@ func (p *Page) read(ctx context.Context) (*snapshot, error) {
 	}
 	shown := *last
 	shown.Unavailable = !healthy
+	var downSince time.Time
+	if !healthy && p.DownSince != nil {
+		downSince = p.DownSince()
+	}
+	shown.Incidents = incidents(shown.outages, downSince, p.now())
 	return &shown, nil
 }
 
@@ -168,13 +189,17 @@ func (p *Page) refresh() (err error) {
 	defer cancel()
 	now := p.now()
 	days, total, err := readDays(ctx, p.Store, now, shownDays)
+	var outages []outage
+	if err == nil {
+		outages, err = readOutages(ctx, p.Store, days)
+	}
 	if err != nil {
 		if p.latest.Load() != nil { // otherwise it is logged with the request
 			p.Log.Warn("reading status days failed", "cause", err)
 		}
 		return err
 	}
-	s := &snapshot{Total: total, Today: days[len(days)-1], Target: target, Width: len(days) * barDistance, ReadAt: now}
+	s := &snapshot{Total: total, Today: days[len(days)-1], Target: target, Width: len(days) * barDistance, ReadAt: now, outages: outages}
 	for i, day := range days {
 		if day.Known() && s.Since.IsZero() {
 			s.Since = day.Date
@@ -194,6 +219,7 @@ type Day struct {
 	Date    time.Time
 	Minutes int // since the first recorded minute
 	Up      int // minutes without a failed check
+	start   int // the first minute that counts
 }
 
 // Known reports whether there is any data for the day.
@@ -241,7 +267,9 @@ func Availability(ctx context.Context, s *store.Store, days int) (availability f
 
 // A minute is up if a server was running and its checks succeeded. Earlier
 // versions counted requests, of which one in a hundred was allowed to fail.
-const sumByDay = `SELECT id / 1440, sum(CASE WHEN failed * 100 <= requests THEN 1 ELSE 0 END), min(id)
+const isUp = "failed * 100 <= requests"
+
+const sumByDay = `SELECT id / 1440, sum(CASE WHEN ` + isUp + ` THEN 1 ELSE 0 END), min(id)
 	FROM minutes WHERE id >= $1 AND id < $2 GROUP BY id / 1440`
 
 // readDays returns the last days, oldest first, and their total. Days before the
@@ -267,8 +295,9 @@ func readDays(ctx context.Context, s *store.Store, now time.Time, count int) (da
 	}
 	for i := range days {
 		start := (oldest + i) * minutesPerDay
-		days[i].Date = time.Unix(int64(start)*60, 0).UTC()
-		days[i].Minutes = max(0, min(start+minutesPerDay, end)-max(start, first))
+		days[i].Date = timeOf(start)
+		days[i].start = max(start, first)
+		days[i].Minutes = max(0, min(start+minutesPerDay, end)-days[i].start)
 		total.Minutes += days[i].Minutes
 		total.Up += days[i].Up
 	}

@@ -47,18 +47,18 @@ func TestPage(t *testing.T) {
 		s.Write.Minute.Create().SetID(minuteOf(at.Time) - 1).SetRequests(10).SetFailed(9).ExecX(t.Context())
 		at.Time = at.Add(freshFor)
 		body := get().Body.String()
-		for _, text := range []string{"<strong>50.00%</strong>", `class="bad"`, "2026-11-15: 50.00%", "The target is 99%"} {
+		for _, text := range []string{"<strong>50.00%</strong>", `class="bad"`, "15\u00a0Nov\u00a02026: 50.00%", "The target is 99%"} {
 			if !strings.Contains(body, text) {
 				t.Errorf("got %s, want %q", body, text)
 			}
 		}
 		// The table lists the value of each bar.
-		row := `<tr><th scope="row"><time datetime="2026-11-15">2026-11-15</time></th><td class="number">50.00%</td></tr>`
+		row := `<tr><th scope="row"><time datetime="2026-11-15">` + "15\u00a0Nov\u00a02026" + `</time></th><td class="number">50.00%</td></tr>`
 		bar := `<rect class="bad" x="890" y="40" width="7" height="40" rx="1">`
 		if !strings.Contains(body, row) || !strings.Contains(body, bar) {
 			t.Errorf("got %s, want %s and %s", body, row, bar)
 		}
-		if rows, bars := strings.Count(body, `<tr><th scope="row">`), strings.Count(body, "<rect "); rows != shownDays || bars != shownDays {
+		if rows, bars := strings.Count(body, `<tr><th scope="row">`), strings.Count(body, `<rect class="`); rows != shownDays || bars != shownDays {
 			t.Errorf("got %d rows and %d bars, want %d", rows, bars, shownDays)
 		}
 		s.Close()
@@ -66,7 +66,7 @@ func TestPage(t *testing.T) {
 		at.Time = at.Add(time.Hour)
 		got := get()
 		if text := got.Body.String(); got.Code != 200 || !strings.Contains(text, row) || !strings.Contains(text, "The database is unavailable") ||
-			!strings.Contains(text, "2026-11-15 00:10 UTC") || got.Header().Get("Cache-Control") != "no-store" {
+			!strings.Contains(text, "15\u00a0November\u00a02026, 00:10\u00a0UTC") || got.Header().Get("Cache-Control") != "no-store" {
 			t.Errorf("without a database: got %d %s, want the last snapshot", got.Code, text)
 		}
 	})
@@ -116,7 +116,7 @@ func TestPageAfterWrongClock(t *testing.T) {
 	at.pass(freshFor)
 	w = httptest.NewRecorder()
 	p.ServeHTTP(w, httptest.NewRequest("GET", Path, nil))
-	if !strings.Contains(w.Body.String(), "since 2026-11-15") {
+	if !strings.Contains(w.Body.String(), "since 15\u00a0Nov\u00a02026") {
 		t.Errorf("got %s, want days until today", w.Body)
 	}
 }

@@ -89,6 +89,22 @@ func NewRecorder(s *store.Store, log *slog.Logger) *Recorder {
 // Healthy reports whether the last check succeeded.
 func (r *Recorder) Healthy() bool { return !r.unhealthy.Load() }
 
+// DownSince returns since when checks have been failing without a minute in
+// between that was up, or zero if the last check succeeded. These minutes are not
+// in the database yet, because it is unavailable.
+func (r *Recorder) DownSince() time.Time {
+	if r.Healthy() {
+		return time.Time{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first := r.current
+	for r.pending[first-1].failed > 0 {
+		first--
+	}
+	return timeOf(first)
+}
+
 // HealthyFor reports whether all checks within a period succeeded. A query that
 // an outage blocked may exceed its time limit just after the database is back.
 func (r *Recorder) HealthyFor(period time.Duration) bool {

@@ -146,7 +146,7 @@ func (w *Workbench) handle(serve func(http.ResponseWriter, *http.Request) error)
 // appPolicy is the Content-Security-Policy of GraphiQL and Scalar. Both, and
 // Monaco, set inline styles from their scripts and have small images as data URLs
 // in their stylesheets.
-const appPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; worker-src 'self'; font-src 'self'; img-src 'self' data:; " +
+const appPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; worker-src 'self'; font-src 'self'; manifest-src 'self'; img-src 'self' data:; " +
 	"style-src 'self' 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // Requests for costs are free, so that the explorer can show them while someone

@@ -3,7 +3,6 @@ package web_test
 import (
 	"compress/gzip"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os/exec"
@@ -35,31 +34,6 @@ func checkPage(t *testing.T, p *browser.Page, name string) {
 	}
 	if p.Eval(`[...document.querySelectorAll(".scroll:has(> table.list)")].some(box => box.scrollWidth > box.clientWidth)`, &wider); wider {
 		t.Errorf("%s: got a table that is cut off, want it to fit", name)
-	}
-}
-
-func TestSiteIsAccessible(t *testing.T) {
-	t.Parallel()
-	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
-	chrome := browser.Start(t)
-	for _, look := range looks {
-		p := chrome.Open(t, look, "http://"+s.Address+"/")
-		for name, path := range map[string]string{
-			"home": "/", "tools": "/tools", "tools-filtered": "/tools?category=code&sort=name_asc", "tools-none": "/tools?q=nobodyhasthis",
-			"tool": "/tools/plume", "tool-untested": "/tools/apostille", "comparisons": "/comparatifs", "comparison": "/comparatifs/plume-vs-ecritoire-cie",
-			"categories": "/categories", "status": "/status", "graveyard": "/cimetiere", "tool-unknown": "/tools/plmue", "page-unknown": "/toosl", "tools-bad": "/tools?sort=best",
-			"releases": "/releases", "home-as-of": "/?as_of=5", "tools-as-of": "/tools?as_of=5&category=code", "tool-as-of": "/tools/plume?as_of=2026-08-01",
-			"retired-as-of": "/cimetiere/buvard?as_of=5", "release-unknown": "/tools?as_of=99",
-		} {
-			p.Go("http://" + s.Address + path)
-			if unknown := strings.Contains(name, "unknown"); (p.Status() == 404) != unknown {
-				t.Errorf("%s: got %d, want 404: %t", path, p.Status(), unknown)
-			}
-			checkPage(t, p, fmt.Sprintf("site-%s-%s", name, lookName(look)))
-		}
-		p.Go("http://" + s.Address + "/cimetiere")
-		p.Follow(".entries a")
-		checkPage(t, p, "site-retired-"+lookName(look))
 	}
 }
 

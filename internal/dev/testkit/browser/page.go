@@ -68,6 +68,15 @@ func (p *Page) OpenTab(t testing.TB, look Look) *Page {
 	return newPage(t, ctx, end, look)
 }
 
+// Change gives the visitor's browser another Look, without loading the page again.
+func (p *Page) Change(look Look) {
+	p.t.Helper()
+	for _, step := range look.steps() {
+		do(p, "change the look", step)
+	}
+	p.look = look
+}
+
 // Go navigates to an address and waits until the page is loaded.
 func (p *Page) Go(address string) {
 	p.t.Helper()

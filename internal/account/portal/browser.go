@@ -1,0 +1,49 @@
+package portal
+
+import "strings"
+
+// browserNames are parts of User-Agent headers and the browsers that send them.
+// Most browsers also claim to be others, so the order matters.
+var browserNames = []struct{ part, name string }{
+	{"Edg/", "Edge"}, {"EdgA/", "Edge"}, {"EdgiOS/", "Edge"},
+	{"OPR/", "Opera"}, {"OPiOS/", "Opera"}, {"OPT/", "Opera"},
+	{"SamsungBrowser/", "Samsung Internet"},
+	{"Vivaldi/", "Vivaldi"},
+	{"YaBrowser/", "Yandex Browser"},
+	{"DuckDuckGo/", "DuckDuckGo"}, {"Ddg/", "DuckDuckGo"},
+	{"FxiOS/", "Firefox"}, {"Firefox/", "Firefox"},
+	{"CriOS/", "Chrome"}, {"Chromium/", "Chromium"}, {"Chrome/", "Chrome"},
+	{"Safari/", "Safari"},
+}
+
+// systemNames are parts of User-Agent headers and the systems that they stand for.
+var systemNames = []struct{ part, name string }{
+	{"iPhone", "iPhone"}, {"iPad", "iPad"}, // both claim to be like macOS
+	{"Android", "Android"}, // before Linux, which it claims too
+	{"CrOS", "ChromeOS"},
+	{"Windows", "Windows"},
+	{"Macintosh", "macOS"},
+	{"FreeBSD", "FreeBSD"}, {"OpenBSD", "OpenBSD"},
+	{"Linux", "Linux"},
+}
+
+// browserOf returns the browser and the system that a User-Agent header names.
+// Either is empty if it is unknown.
+func browserOf(userAgent string) (browser, system string) {
+	if !strings.HasPrefix(userAgent, "Mozilla/") { // every browser claims to be Netscape
+		return "", ""
+	}
+	for _, known := range browserNames {
+		if strings.Contains(userAgent, known.part) {
+			browser = known.name
+			break
+		}
+	}
+	for _, known := range systemNames {
+		if strings.Contains(userAgent, known.part) {
+			system = known.name
+			break
+		}
+	}
+	return browser, system
+}

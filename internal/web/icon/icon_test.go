@@ -1,0 +1,151 @@
+package icon
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"palmares/internal/web/page"
+)
+
+func decode(t *testing.T, data []byte) image.Image {
+	t.Helper()
+	i, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func pixel(i image.Image, x, y int) color.NRGBA {
+	return color.NRGBAModel.Convert(i.At(x, y)).(color.NRGBA)
+}
+
+// The mark is white bars on green, symmetric and with sharp edges, in every size.
+func TestMark(t *testing.T) {
+	for _, size := range []int{16, 32, 48, 180, 192, 512} {
+		i := decode(t, PNG(size))
+		if got := i.Bounds().Size(); got != image.Pt(size, size) {
+			t.Fatalf("got %v, want %d pixels square", got, size)
+		}
+		if corner, edge := pixel(i, 0, 0).A, pixel(i, size/2, 0); corner > 0x80 || edge != color.NRGBA(green) {
+			t.Errorf("%d: got a corner with alpha %d and an edge of %v, want a rounded green square", size, corner, edge)
+		}
+		var row strings.Builder // through all bars
+		for x := range size {
+			switch pixel(i, x, size*20/32) {
+			case color.NRGBA(green):
+				row.WriteByte(' ')
+			case color.NRGBA(white):
+				row.WriteByte('#')
+			default:
+				row.WriteByte('?')
+			}
+		}
+		text := row.String()
+		bars := strings.Fields(text)
+		if len(bars) != 3 || bars[0] != bars[1] || bars[1] != bars[2] || strings.Contains(text, "?") ||
+			strings.Index(text, "#") != size-1-strings.LastIndex(text, "#") {
+			t.Errorf("%d: got %q, want three equal bars in the middle", size, text)
+		}
+	}
+	if corner := pixel(decode(t, touchPNG(180)), 0, 0); corner != color.NRGBA(green) {
+		t.Errorf("touch icon: got a corner of %v, want it green", corner)
+	}
+}
+
+func TestICO(t *testing.T) {
+	data := ICO()
+	var header struct{ Reserved, Type, Count uint16 }
+	r := bytes.NewReader(data)
+	if err := binary.Read(r, binary.LittleEndian, &header); err != nil || header.Type != 1 || header.Count != 3 {
+		t.Fatalf("got %+v and %v, want three icons", header, err)
+	}
+	end := 6 + 3*16
+	for _, size := range []int{16, 32, 48} {
+		var e struct {
+			Width, Height, Colors, Reserved uint8
+			Planes, Bits                    uint16
+			Length, Start                   uint32
+		}
+		if err := binary.Read(r, binary.LittleEndian, &e); err != nil || int(e.Width) != size || e.Height != e.Width || e.Planes != 1 || e.Bits != 32 || int(e.Start) != end {
+			t.Fatalf("got %+v and %v, want %d pixels at %d", e, err, size, end)
+		}
+		end += int(e.Length)
+		if got := decode(t, data[e.Start:end]).Bounds().Dx(); got != size {
+			t.Errorf("got an image of %d pixels, want %d", got, size)
+		}
+	}
+	if end != len(data) {
+		t.Errorf("got %d bytes, want %d", len(data), end)
+	}
+}
+
+// Names of any length fit the card.
+func TestCard(t *testing.T) {
+	blank := drawCard("")
+	for _, name := range []string{"palmarès", "Le palmarès des outils d’intelligence artificielle", strings.Repeat("palmarès ", 50), strings.Repeat("w", 500)} {
+		i := drawCard(name)
+		if got := i.Bounds().Size(); got != image.Pt(1200, 630) {
+			t.Fatalf("got %v, want 1200 × 630", got)
+		}
+		changed := image.Rectangle{}
+		for y := range 630 {
+			for x := range 1200 {
+				if i.RGBAAt(x, y) != blank.RGBAAt(x, y) {
+					changed = changed.Union(image.Rect(x, y, x+1, y+1))
+				}
+			}
+		}
+		if changed.Empty() || !changed.In(image.Rect(196, 72, 1200-margin+2, 160)) {
+			t.Errorf("%.20s: got text at %v, want it beside the mark", name, changed)
+		}
+	}
+}
+
+func TestHandlers(t *testing.T) {
+	mux := http.NewServeMux()
+	Register(mux, page.Service{ServiceName: `palmarès "<&>`})
+	get := func(method, path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		return w
+	}
+	for path, mediaType := range map[string]string{
+		"/favicon.ico": "image/x-icon", "/apple-touch-icon.png": "image/png", "/icon-192.png": "image/png", "/icon-512.png": "image/png",
+		"/og.png": "image/png", "/manifest.webmanifest": "application/manifest+json",
+	} {
+		got := get("GET", path)
+		if got.Code != 200 || got.Header().Get("Content-Type") != mediaType || got.Header().Get("Cache-Control") != "public, max-age=86400" || got.Header().Get("ETag") == "" {
+			t.Errorf("%s: got %d %v, want %s", path, got.Code, got.Header(), mediaType)
+		}
+		if got := get("POST", path); got.Code != 405 || got.Header().Get("Allow") != "GET, HEAD" {
+			t.Errorf("POST %s: got %d, want 405", path, got.Code)
+		}
+	}
+	var manifest struct {
+		Name  string
+		Start string `json:"start_url"`
+		Icons []struct{ Src, Sizes, Type string }
+	}
+	if err := json.Unmarshal(get("GET", "/manifest.webmanifest").Body.Bytes(), &manifest); err != nil || manifest.Name != `palmarès "<&>` || manifest.Start != "/" || len(manifest.Icons) != 2 {
+		t.Fatalf("got %+v and %v, want the service and two icons", manifest, err)
+	}
+	for _, icon := range manifest.Icons {
+		size := decode(t, get("GET", icon.Src).Body.Bytes()).Bounds().Size()
+		if got := fmt.Sprintf("%dx%d", size.X, size.Y); got != icon.Sizes {
+			t.Errorf("%s: got %s, want %s", icon.Src, got, icon.Sizes)
+		}
+	}
+	if got := decode(t, get("GET", "/apple-touch-icon.png").Body.Bytes()).Bounds().Dx(); got != 180 {
+		t.Errorf("touch icon: got %d pixels, want 180", got)
+	}
+}

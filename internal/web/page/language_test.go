@@ -1,0 +1,91 @@
+package page
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"palmares/internal/core/lang"
+)
+
+func TestLocalize(t *testing.T) {
+	handler := Localize(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Seen", string(lang.Of(r.Context()))+" "+r.URL.RequestURI())
+	}))
+	for _, test := range []struct {
+		method, target, accept string
+		status                 int
+		location, seen         string
+	}{
+		{"GET", "/fr/tools?q=a%20b", "", 200, "", "fr /tools?q=a%20b"},
+		{"GET", "/en/tools/a%2Fb", "", 200, "", "en /tools/a%2Fb"},
+		{"GET", "/fr/", "", 200, "", "fr /"},
+		{"GET", "/fr/index.md", "", 200, "", "fr /index.md"},
+		{"POST", "/fr/login", "", 200, "", "fr /login"},
+		{"GET", "/fr", "", 301, "/fr/", ""},
+		{"GET", "/", "", 302, "/en/", ""},
+		{"GET", "/", "fr-CA,en;q=0.5", 302, "/fr/", ""},
+		{"GET", "/", "de, en;q=0.3", 302, "/en/", ""},
+		{"GET", "/?as_of=2", "fr", 302, "/fr/?as_of=2", ""},
+		{"GET", "/", strings.Repeat("fr,", 400), 302, "/en/", ""},
+		{"GET", "/tools?q=x", "fr", 301, "/en/tools?q=x", ""}, // the preference counts for the root only
+		{"GET", "/tools/a%2Fb", "", 301, "/en/tools/a%2Fb", ""},
+		{"GET", "/guides/agents.md", "", 301, "/en/guides/agents.md", ""},
+		{"GET", "/q", "", 301, "/en/q", ""},
+		{"POST", "/login", "", 308, "/en/login", ""},
+		{"GET", "/q/palmares/growth", "", 200, "", "en /q/palmares/growth"},
+		{"GET", "/docs.md", "", 200, "", "en /docs.md"},
+		{"GET", "/explorer/schema.graphql", "", 200, "", "en /explorer/schema.graphql"},
+		{"GET", "/api/v1/tools", "", 200, "", "en /api/v1/tools"},
+		{"GET", "/fr/api/v1/tools", "", 200, "", "fr /fr/api/v1/tools"}, // the API has no language
+		{"GET", "/fr/graphql", "", 200, "", "fr /fr/graphql"},
+		{"GET", "/france/tools", "", 200, "", "en /france/tools"},
+		{"GET", "/en//evil.example/tools", "", 200, "", "en //evil.example/tools"},
+	} {
+		r := httptest.NewRequest(test.method, test.target, nil)
+		if test.accept != "" {
+			r.Header.Set("Accept-Language", test.accept)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != test.status || w.Header().Get("Location") != test.location || w.Header().Get("Seen") != test.seen {
+			t.Errorf("%s %s: got %d, location %q and a request for %q, want %d, %q and %q",
+				test.method, test.target, w.Code, w.Header().Get("Location"), w.Header().Get("Seen"), test.status, test.location, test.seen)
+		}
+		if test.target == "/" && w.Header().Get("Vary") != "Accept-Language" {
+			t.Errorf("/: got Vary %q, want Accept-Language", w.Header().Get("Vary"))
+		}
+	}
+}
+
+func TestLinksHaveTheLanguage(t *testing.T) {
+	const body = `<a href="/tools?a=1&amp;b=2">x</a><a class="y" href="/">home</a><a href="/en/tools">English</a><a href="/api/v1/tools">API</a>` +
+		`<a href="/q/a/b">query</a><a href="/q">queries</a><link rel="icon" href="/assets/icon.svg"><a href="https://example.com/tools">other</a>` +
+		`<a href="//example.com/tools">other</a><form action="/logout"><p>href=&#34;/tools&#34;</p><a href="#main">main</a>`
+	const want = `<a href="/fr/tools?a=1&amp;b=2">x</a><a class="y" href="/fr/">home</a><a href="/en/tools">English</a><a href="/api/v1/tools">API</a>` +
+		`<a href="/q/a/b">query</a><a href="/fr/q">queries</a><link rel="icon" href="/assets/icon.svg"><a href="https://example.com/tools">other</a>` +
+		`<a href="//example.com/tools">other</a><form action="/fr/logout"><p>href=&#34;/tools&#34;</p><a href="#main">main</a>`
+	if got := string(localizeLinks([]byte(body), lang.French)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestLayoutNamesTheOtherLanguage(t *testing.T) {
+	service := Service{PublicURL: "https://palmares.example", ServiceName: "palmares"}
+	templates := MustTemplates(files, "templates", nil)
+	body, err := templates.Render("error", service.Content(lang.French, "/tools", Head{}, ErrorPage{Title: "Outils"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`<html lang="fr">`, `<title>Outils · palmares</title>`, `<link rel="canonical" href="https://palmares.example/fr/tools">`,
+		`hreflang="en" href="https://palmares.example/en/tools"`, `hreflang="fr" href="https://palmares.example/fr/tools"`,
+		`hreflang="x-default" href="https://palmares.example/en/tools"`, `<meta property="og:locale" content="fr_FR">`,
+		`<a href="/en/tools" hreflang="en" lang="en">English</a>`, `Aller au contenu`,
+	} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("got\n%s\nwant %s", body, want)
+		}
+	}
+}

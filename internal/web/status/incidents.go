@@ -1,0 +1,167 @@
+package status
+
+import (
+	"context"
+	"database/sql"
+	"net/http"
+	"slices"
+	"time"
+
+	"palmares/internal/core/atomxml"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
+	"palmares/internal/web/page"
+)
+
+// FeedPath is the path of the Atom feed of incidents.
+const FeedPath = "/feeds/status.atom"
+
+const (
+	// minIncident is the number of minutes down that make an incident. A single
+	// one counts towards the availability only.
+	minIncident = 2
+	// sameIncident is how many minutes up may be within an incident: a database
+	// that comes and goes is one incident, not one every minute.
+	sameIncident = 5
+
+	shownIncidents  = 20 // on the page
+	maxFeedEntries  = 100
+	incidentMessage = "The database was unavailable, or no server was running."
+)
+
+// outage is a period of consecutive minutes that were down.
+type outage struct{ start, end int } // minutes; end is the first that is up
+
+// Incident is one or more outages at about the same time.
+type Incident struct {
+	outage
+	down    int // minutes down
+	Ongoing bool
+}
+
+// Start returns when the incident began, which identifies it.
+func (i Incident) Start() time.Time { return timeOf(i.start) }
+
+// End returns when an incident that is not ongoing was over.
+func (i Incident) End() time.Time { return timeOf(i.end) }
+
+// downtime returns for how long the service was down.
+func (i Incident) downtime(l lang.Language) string {
+	if i.down < 60 {
+		return l.Plural(i.down, "%d minute|%d minutes")
+	}
+	return l.Text("%d h %d min", i.down/60, i.down%60)
+}
+
+const selectUp = "SELECT id FROM minutes WHERE id >= $1 AND id < $2 AND " + isUp + " ORDER BY id"
+
+// readOutages returns the outages of days, oldest first. It reads only days with
+// minutes down, which are few, and omits an outage that began before the first
+// day, since its start, which identifies it, is unknown.
+func readOutages(ctx context.Context, s *store.Store, days []Day) (all []outage, err error) {
+	for _, day := range days {
+		if day.Up == day.Minutes {
+			continue
+		}
+		end := day.start + day.Minutes
+		next := day.start // the minute after the last one that was up
+		downUntil := func(minute int) {
+			switch last := len(all) - 1; {
+			case next == minute:
+			case last >= 0 && all[last].end == next: // over midnight
+				all[last].end = minute
+			default:
+				all = append(all, outage{next, minute})
+			}
+		}
+		err := store.ScanRows(ctx, s.Keys, func(rows *sql.Rows) error {
+			var up int
+			if err := rows.Scan(&up); err != nil {
+				return err
+			}
+			downUntil(up)
+			next = up + 1
+			return nil
+		}, selectUp, next, end)
+		if err != nil {
+			return nil, err
+		}
+		downUntil(end)
+	}
+	if len(all) > 0 && all[0].start == minuteOf(days[0].Date) {
+		all = all[1:]
+	}
+	return all, nil
+}
+
+// incidents returns the incidents that outages are part of, newest first. The
+// service is down now if downSince is not zero.
+func incidents(outages []outage, downSince, now time.Time) (all []Incident) {
+	if !downSince.IsZero() {
+		outages = append(slices.Clip(outages), outage{minuteOf(downSince), minuteOf(now) + 1})
+	}
+	for _, o := range outages {
+		if last := len(all) - 1; last >= 0 && o.start-all[last].end <= sameIncident {
+			all[last].down += max(0, o.end-max(o.start, all[last].end))
+			all[last].end = max(all[last].end, o.end)
+		} else {
+			all = append(all, Incident{outage: o, down: o.end - o.start})
+		}
+	}
+	if !downSince.IsZero() {
+		all[len(all)-1].Ongoing = true
+	}
+	all = slices.DeleteFunc(all, func(i Incident) bool { return i.down < minIncident })
+	slices.Reverse(all)
+	return all
+}
+
+// ServeFeed serves the incidents as an Atom feed.
+func (p *Page) ServeFeed(w http.ResponseWriter, r *http.Request) {
+	err := page.CheckMethod(w, r)
+	if err == nil {
+		var entry *cache.Entry
+		if entry, err = p.feed(r.Context()); err == nil {
+			err = entry.Write(w, r)
+		}
+	}
+	if err != nil && r.Context().Err() == nil {
+		problem.Write(w, err)
+	}
+}
+
+func (p *Page) feed(ctx context.Context) (*cache.Entry, error) {
+	data, err := p.read(ctx)
+	if err != nil {
+		p.Log.ErrorContext(ctx, "reading incidents failed", "cause", err, "request_id", problem.RequestID(ctx))
+		return nil, &problem.Problem{Code: problem.Unavailable, Message: "Our database is unavailable at the moment.", Cause: err}
+	}
+	status := atomxml.Page(p.PublicURL + Path)
+	f := atomxml.Feed{
+		ID: atomxml.Tag(p.PublicURL, "feeds/status.atom"), Title: atomxml.Text(p.ServiceName + ": Incidents"),
+		Links:  []atomxml.Link{atomxml.Self(p.PublicURL + FeedPath), status},
+		Author: atomxml.Text(p.ServiceName), AuthorURI: p.PublicURL,
+	}
+	for _, i := range data.Incidents[:min(len(data.Incidents), maxFeedEntries)] {
+		e := atomxml.Entry{
+			ID: atomxml.Tag(p.PublicURL, "status/"+i.Start().Format("2006-01-02T15:04Z")), Links: []atomxml.Link{status},
+			Title: atomxml.Text("Resolved: unavailable for " + i.downtime(lang.English)), Updated: atomxml.Time{Time: i.End()},
+		}
+		end := formatMinute(i.End())
+		if i.Ongoing {
+			e.Title, e.Updated.Time, end = atomxml.Text("Ongoing: unavailable since "+formatMinute(i.Start())), i.Start(), "ongoing"
+		}
+		e.Content = atomxml.Content{Type: "text", Text: atomxml.Text("Start: " + formatMinute(i.Start()) + "\nEnd: " + end + "\n" + incidentMessage)}
+		f.Entries = append(f.Entries, e)
+	}
+	if len(f.Entries) > 0 {
+		f.Updated = f.Entries[0].Updated
+	}
+	return atomxml.NewEntry(f, data.caching())
+}
+
+func timeOf(minute int) time.Time { return time.Unix(int64(minute)*60, 0).UTC() }
+
+func formatMinute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
