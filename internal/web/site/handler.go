@@ -62,6 +62,7 @@ var templates = page.MustTemplates(files, "templates", func(l lang.Language) tem
 		"catalogLang": func() template.HTMLAttr { return catalogLang(l) },
 		"isCategory":  isCategory,
 		"band":        band, "ageBand": ageBand, "icon": icon, "typeset": typeset,
+		"euros": l.Euros, "priceText": func(price string) string { text, _ := l.Price(price); return text }, "section": func(id string) template.HTML { return sectionTitle(l, id) },
 	}
 })
 
@@ -80,10 +81,10 @@ func New(cfg Config) (*Site, error) {
 		}
 		for _, definition := range r.operation.Definition().VariableDefinitions {
 			p := params.FromVariable(definition)
-			switch p.Name {
-			case "slug":
-				continue // part of the path
-			case "page":
+			if strings.Contains(r.pattern, "{"+p.Name+"}") {
+				continue
+			}
+			if p.Name == "page" {
 				p.Min, p.Max = 1, maxPage
 			}
 			r.params = append(r.params, p)
@@ -108,10 +109,11 @@ func (s *Site) Register(mux *http.ServeMux) {
 			}
 		}
 		mux.HandleFunc(r.pattern, handle)
-		if path := r.pathOf(""); !strings.HasSuffix(r.pattern, "{slug}") {
+		if path := r.pathOf(nil); len(r.pathParams()) == 0 {
 			mux.HandleFunc(page.MarkdownPath(path), handle)
 		}
 	}
+	mux.HandleFunc(suggestionsPath, s.serveSuggestions)
 	mux.HandleFunc("/robots.txt", s.serveRobots)
 	mux.HandleFunc(SitemapPath, s.serveSitemap)
 	mux.HandleFunc(sitemapsPath+"{name}", s.serveSitemap)
@@ -151,11 +153,12 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, route *route) error
 	}
 	req, err := route.parse(r)
 	if err != nil {
-		return err
+		return s.correctForm(w, r, route, err)
 	}
+	req.service = s.Service
 	entry, err := s.Cache.Get(s.withVisitor(r), req.cacheKey(), s.render(req))
 	if err != nil {
-		return err
+		return s.correctForm(w, r, route, err)
 	}
 	return entry.Write(w, r)
 }
@@ -168,6 +171,8 @@ type pageData struct {
 	Query    string // opens the page's operation in the explorer
 	REST     string // path of the equivalent REST request, or ""
 	Explorer string // opens the operation of that REST request, or "" as of a release
+
+	Structured any // what search engines read, or nil
 }
 
 const (
@@ -203,6 +208,9 @@ func (s *Site) render(req *request) cache.Execute {
 				return nil, response.Newest, err
 			}
 		}
+		if v, ok := view.(*searchView); ok && v.Count() == 0 {
+			v.Similar = s.similarTools(ctx, req.Param("q"))
+		}
 		caching := cacheControl
 		if response.Release == 0 {
 			caching = "no-store" // the first release must show at once
@@ -233,7 +241,13 @@ func (s *Site) execute(ctx context.Context, asOf graph.AsOf) execute {
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
 	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL()}
 	content := s.Content(req.lang, req.path, page.Head{}, data)
-	content.Query = req.query.Encode()
+	if v, ok := view.(interface{ canonicalPath() string }); ok {
+		content.Path = v.canonicalPath()
+	}
+	if v, ok := view.(interface{ structured(*request) any }); ok && req.AsOf() == "" {
+		data.Structured = v.structured(req)
+	}
+	content.Query, content.NoIndex = req.query.Encode(), req.name == "search"
 	content.Markdown = withQuery(page.MarkdownPath(req.path), req.query)
 	if req.AsOf() == "" {
 		data.Explorer = explorerURL("path", data.REST)

@@ -170,7 +170,7 @@ func scoresOf(history []historyEntry) (samples []sample) {
 }
 
 func pricesOf(history []historyEntry, period string) (samples []sample) {
-	for _, p := range comparablePrices(history, period) {
+	for _, p := range comparablePrices(lang.English, history, period) {
 		samples = append(samples, sample{p.at, p.amount})
 	}
 	return samples

@@ -151,21 +151,18 @@ func (s *Site) writeIndex(to *bytes.Buffer, catalog *sitemapCatalog) {
 func (s *Site) writePages(to *bytes.Buffer, catalog *sitemapCatalog) {
 	openSitemap(to)
 	for _, route := range s.routes {
-		if !strings.HasSuffix(route.pattern, "{slug}") {
-			s.writePage(to, route.pathOf(""), catalog.day)
+		if len(route.pathParams()) == 0 && route.name != "search" { // whose results search engines leave out
+			s.writePage(to, route.pathOf(nil), catalog.day)
 		}
 	}
 	for _, c := range catalog.Categories {
-		s.writePage(to, categoryPath(c.Slug), catalog.day)
+		s.writePage(to, "/categories/"+c.Slug, catalog.day)
 	}
 	for _, path := range s.SitemapPages {
 		s.writePage(to, path, "")
 	}
 	to.WriteString("</urlset>\n")
 }
-
-// categoryPath returns the path of the page of a category.
-func categoryPath(slug string) string { return "/tools?category=" + slug }
 
 func (s *Site) writeItems(ctx context.Context, to *bytes.Buffer, list sitemapList, part int) error {
 	openSitemap(to)

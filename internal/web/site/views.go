@@ -16,64 +16,6 @@ type listOf[T any] struct {
 	Meta  pageInfo
 }
 
-type toolsView struct {
-	Tools      listOf[tool]
-	Categories []category
-}
-
-type toolView struct {
-	knownReleases
-	Feed         feedInfo
-	Categories   []category
-	Tool         *tool
-	RetiredTool  *tool
-	Alternatives []tool         `json:"-"`
-	Prices       *priceChart    `json:"-"` // nil if there is nothing to draw
-	PriceChanged bool           `json:"-"`
-	Newest       []historyEntry `json:"-"` // the history, newest first
-	Versions     versionHistory `json:"-"`
-}
-
-const maxAlternatives = 6
-
-func (v *toolView) prepare(r *request) error {
-	if v.Tool == nil {
-		if v.RetiredTool != nil {
-			return redirect(r.Link("/cimetiere/", v.RetiredTool.Slug))
-		}
-		return r.notFound("There is no tool “%s”.", "There was no tool “%s” in this release.")
-	}
-	for _, other := range v.Tool.Category.Tools {
-		if other.Slug != v.Tool.Slug && len(v.Alternatives) < maxAlternatives {
-			v.Alternatives = append(v.Alternatives, other)
-		}
-	}
-	v.Prices = newPriceChart(v.Tool.History, v.Tool.PricePeriod, v.Feed.UpdatedAt)
-	v.PriceChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
-		return e.Price != v.Tool.Price || e.Pricing != v.Tool.Pricing
-	})
-	v.Newest = slices.Clone(v.Tool.History)
-	slices.Reverse(v.Newest)
-	v.Versions = newVersionHistory(r, v.Tool.Slug, v.Tool.Versions, &v.knownReleases, v.Categories)
-	return nil
-}
-
-type comparisonsView struct {
-	Comparisons listOf[comparison]
-	Categories  []category
-}
-
-type comparisonView struct{ Comparison *comparison }
-
-func (v *comparisonView) prepare(r *request) error {
-	if v.Comparison == nil {
-		return r.notFound("There is no comparison “%s”.", "There was no comparison “%s” in this release.")
-	}
-	return nil
-}
-
-type categoriesView struct{ Categories []category }
-
 type retiredToolView struct {
 	knownReleases
 	RetiredTool, Tool *tool
@@ -111,6 +53,10 @@ type tool struct {
 	Kind, Slug, Name, Tagline, Domain  string // Kind is the type, if tools of both types are selected
 	Category                           category
 	Pricing, Price, PricePeriod, Icp   string
+	PriceAmount                        float64
+	MonthlyPrice                       *float64 // nil if it is not paid by the month or year
+	Verdict                            string
+	ReviewSections                     []string
 	Score, Verifiability, Obsolescence *float64
 	CanonicalURL, AvisURL              string
 	AlternativesURL, UpdatedAt         string
