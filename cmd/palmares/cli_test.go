@@ -39,7 +39,6 @@ func TestInvalidSettings(t *testing.T) {
 		"no replica database":        {"DATABASE_READ_URL=postgres://u:s3cret@h", `palmares: DATABASE_READ_URL: must name a database, as in postgres://host:port/database`},
 		"no database name":           {"DATABASE_URL=postgres://u:s3cret@h", `palmares: DATABASE_URL: must name a database, as in postgres://host:port/database`},
 		"blank service name":         {"SERVICE_NAME=  ", `palmares: SERVICE_NAME: must not be blank`},
-		"contact without a host":     {"CONTACT_EMAIL=hello", `palmares: CONTACT_EMAIL: must be an email address or an http or https URL (got "hello")`},
 		"service without a scheme":   {"SERVICE_URL=palmares.example", `palmares: SERVICE_URL: must be an absolute http or https URL (got "palmares.example")`},
 		"public URL with ftp":        {"PUBLIC_URL=ftp://palmares.example", `palmares: PUBLIC_URL: must be an absolute http or https URL (got "ftp://palmares.example")`},
 		"public URL with a path":     {"PUBLIC_URL=https://palmares.example/api", notARoot},
