@@ -307,7 +307,7 @@ func TestReleases(t *testing.T) {
 		if strings.Contains(body, "as_of=8") || strings.Contains(body, "not retained") {
 			t.Error("got a link to release 8 or a pruned release, want links to seven earlier releases")
 		}
-		get(t, newLocalized(t, s), "/en/", 200, `<li><a href="/en/releases">Releases</a></li>`)
+		get(t, newSite(t, s), "/", 200, `<a href="/en/releases">release 8</a>`, `<li><a href="/en/releases">Releases</a></li>`)
 
 		if _, err := feed.Prune(t.Context(), s, 4); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,9 @@ package site
 import (
 	"slices"
 	"testing"
+	"time"
+
+	"palmares/internal/core/lang"
 )
 
 func TestPriceChart(t *testing.T) {
@@ -70,5 +73,75 @@ func TestPriceLabelsDoNotOverlap(t *testing.T) {
 		if len(c.Labels) == 0 || len(c.Labels) > len(c.Points) {
 			t.Errorf("%d: got %d labels, want 1 to %d", shift, len(c.Labels), len(c.Points))
 		}
+	}
+}
+
+func TestBands(t *testing.T) {
+	for score, want := range map[float64][2]string{ // as a score, and as an obsolescence
+		10: {"excellent", "poor"}, 8: {"excellent", "poor"}, 7.9: {"good", "poor"}, 6.5: {"good", "poor"}, 6.4: {"fair", "poor"},
+		5: {"fair", "fair"}, 4.9: {"poor", "fair"}, 3.5: {"poor", "good"}, 2: {"poor", "excellent"}, 0: {"poor", "excellent"},
+	} {
+		if got := [2]string{band(&score), ageBand(&score)}; got != want {
+			t.Errorf("%v: got %v, want %v", score, got, want)
+		}
+	}
+	if band(nil) != "none" || ageBand(nil) != "none" {
+		t.Errorf("got %s and %s without a score, want none", band(nil), ageBand(nil))
+	}
+}
+
+func TestSparkline(t *testing.T) {
+	day := func(date string) time.Time {
+		at, err := time.Parse(time.DateOnly, date)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	for want, samples := range map[string][]sample{
+		"":                        nil,
+		"M0 12H64":                {{day("2026-01-01"), 7}},
+		"M0 20H29.1V4H64":         {{day("2026-01-01"), 7}, {day("2026-02-20"), 9}},
+		"M0 12H29.1V4H58.2V20H64": {{day("2026-01-01"), 7}, {day("2026-02-20"), 8}, {day("2026-04-11"), 6}},
+	} {
+		if got := newSparkline(samples, "2026-04-11"); got.Path != want {
+			t.Errorf("%v: got %s, want %s", samples, got.Path, want)
+		}
+	}
+}
+
+func TestBiggestMovers(t *testing.T) {
+	score := func(value float64) struct{ Score *float64 } { return struct{ Score *float64 }{&value} }
+	tested := &tool{}
+	changes := []scoreChange{ // newest first
+		{Slug: "small", Before: score(7), After: score(7.1), Tool: tested},
+		{Slug: "large", Before: score(7), After: score(5.5), Tool: tested},
+		{Slug: "small", Before: score(2), After: score(7), Tool: tested}, // replaced by a newer change
+		{Slug: "new", After: score(9), Tool: tested},                     // was not tested before
+		{Slug: "retired", Before: score(1), After: score(9)},
+	}
+	var got []string
+	for _, m := range biggestMovers(lang.French, changes, "2026-11-01") {
+		got = append(got, m.Change)
+	}
+	if want := []string{"−1,5", "+0,1"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Text from the catalog cannot leave the example.
+func TestShowJSON(t *testing.T) {
+	const response = `{"name":"<b>: \"x\",","tagline":"a : b","score":8.1,"avis_url":null,"data":[]}`
+	want := "{\n  <i>&#34;name&#34;</i>: &#34;&lt;b&gt;: \\&#34;x\\&#34;,&#34;,\n  <i>&#34;tagline&#34;</i>: <span lang=\"fr\">&#34;a : b&#34;</span>,\n" +
+		"  <i>&#34;score&#34;</i>: <b>8.1</b>,\n  <i>&#34;avis_url&#34;</i>: <b>null</b>,\n  <i>&#34;data&#34;</i>: []\n}"
+	if got := string(showJSON(lang.English, []byte(response))); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A line break never separates French punctuation from its word.
+func TestTypeset(t *testing.T) {
+	if got, want := typeset("L'atelier : « oui » ?"), "L’atelier\u00a0: «\u00a0oui\u00a0»\u00a0?"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

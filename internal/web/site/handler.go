@@ -61,7 +61,7 @@ var templates = page.MustTemplates(files, "templates", func(l lang.Language) tem
 		"price":       func(price string) template.HTML { return showPrice(l, price) },
 		"catalogLang": func() template.HTMLAttr { return catalogLang(l) },
 		"isCategory":  isCategory,
-		"band":        band, "ageBand": ageBand, "icon": icon,
+		"band":        band, "ageBand": ageBand, "icon": icon, "typeset": typeset,
 	}
 })
 

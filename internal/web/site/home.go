@@ -176,82 +176,11 @@ func pricesOf(history []historyEntry, period string) (samples []sample) {
 	return samples
 }
 
-// sparkline is a small line of a value over time, in steps, since values stay
-// until the next change.
-type sparkline struct {
-	Path string // of an SVG, or "" without values
-	Y    float64
-}
+// frenchSpaces are where a line of French text must not break.
+var frenchSpaces = strings.NewReplacer(" :", "\u00a0:", " ;", "\u00a0;", " ?", "\u00a0?", " !", "\u00a0!", " »", "\u00a0»", "« ", "«\u00a0", " %", "\u00a0%", " €", "\u00a0€", "'", "’")
 
-// Dimensions of a sparkline in SVG units.
-const (
-	sparkWidth  = 64.0
-	sparkTop    = 4.0
-	sparkHeight = 16.0
-)
-
-func newSparkline(samples []sample, until string) sparkline {
-	if len(samples) == 0 {
-		return sparkline{}
-	}
-	first, end := samples[0].at, samples[len(samples)-1].at
-	if now, err := time.Parse(time.DateOnly, until); err == nil && now.After(end) {
-		end = now
-	}
-	lowest, highest := samples[0].value, samples[0].value
-	for _, s := range samples {
-		lowest, highest = min(lowest, s.value), max(highest, s.value)
-	}
-	// The last step is long enough to be seen.
-	length := cmp.Or(float64(end.Sub(first)), 1) * 1.1
-	var line strings.Builder
-	var y float64
-	for i, s := range samples {
-		x := roundToTenth(float64(s.at.Sub(first)) / length * sparkWidth)
-		y = sparkTop + sparkHeight/2
-		if highest > lowest {
-			y = roundToTenth(sparkTop + sparkHeight*(highest-s.value)/(highest-lowest))
-		}
-		if i == 0 {
-			fmt.Fprintf(&line, "M0 %g", y)
-		} else {
-			fmt.Fprintf(&line, "H%gV%g", x, y)
-		}
-	}
-	fmt.Fprintf(&line, "H%g", sparkWidth)
-	return sparkline{line.String(), y}
-}
-
-// The bands of scores, from which colors are derived.
-const (
-	excellentScore = 8
-	goodScore      = 6.5
-	fairScore      = 5
-)
-
-// band returns the class of a score from 0 (worst) to 10 (best).
-func band(score *float64) string {
-	switch {
-	case score == nil:
-		return "none"
-	case *score >= excellentScore:
-		return "excellent"
-	case *score >= goodScore:
-		return "good"
-	case *score >= fairScore:
-		return "fair"
-	}
-	return "poor"
-}
-
-// ageBand returns the class of an obsolescence, where 10 is the worst.
-func ageBand(obsolescence *float64) string {
-	if obsolescence == nil {
-		return band(nil)
-	}
-	inverse := 10 - *obsolescence
-	return band(&inverse)
-}
+// typeset prepares a sentence of the catalog, which is in French, for display.
+func typeset(text string) string { return frenchSpaces.Replace(text) }
 
 // jsonLine is a line of indented JSON with a name.
 var jsonLine = regexp.MustCompile(`(?m)^( *)(".*?"): (.*?)(,?)$`)

@@ -26,8 +26,6 @@ import (
 
 func TestPages(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
-		get(t, handler, "/", 200, "<dd>48</dd>", "<dd>6.99</dd>", "Bosco &amp; Matelots", `curl -s "https://palmares.example/api/v1/tools`, ">https://palmares.example/mcp<",
-			"Updated on", "Source : palmares (https://palmares.example)", `<option value="code" lang="fr">Code (`, `New comparison: <a href="/comparatifs/`)
 		get(t, handler, "/tools", 200, "1–48 of 48", "Écritoire &amp; Cie", "29 €/mois")
 		get(t, handler, "/tools/plume", 200, "<h1>Plume</h1>", `<span class="score">7.0</span>`, "19,90 €/mois", "24,90 €/mois", `<path d="M0 `, "Écritoire &amp; Cie",
 			`href="/api/v1/tools/plume"`, `href="/api/v1/pricing/plume"`, `href="/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume"`, `Alternatives in <span lang="fr">Rédaction</span>`)
@@ -256,7 +254,7 @@ func TestEmptyCatalog(t *testing.T) {
 
 var (
 	histogramRow = regexp.MustCompile(`<tr><th scope="row">(\d+) to (?:under )?(\d+)</th><td class="number">([\d,]+)</td></tr>`)
-	histogramBar = regexp.MustCompile(`<rect x="[\d.]+" y="([\d.]+)" width="30" height="([\d.]+)" rx="2"/><text class="middle" x="[\d.]+" y="[\d.]+" dy="-4">(\d+)</text>`)
+	histogramBar = regexp.MustCompile(`<rect class="(?:excellent|good|fair|poor)" x="[\d.]+" y="([\d.]+)" width="30" height="([\d.]+)" rx="2"/><text class="middle" x="[\d.]+" y="[\d.]+" dy="-4">(\d+)</text>`)
 	categoryRow  = regexp.MustCompile(`(?s)<tr>\s*<th scope="row"><a href="/tools\?category=([a-z]+)".*?<span class="score">([\d.]+)</span>.*?<rect width="([\d.]+)" height="6"/>`)
 )
 

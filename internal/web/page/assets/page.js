@@ -107,10 +107,12 @@ function suggest(input) {
       // One more place than there are options: the text itself.
       const places = list.children.length + 1;
       select((selected + 1 + step + places) % places - 1);
-    } else if (event.key === "Enter" && selected >= 0) {
-      event.preventDefault();
-      location.assign(list.children[selected].href);
     }
+  });
+  input.form.addEventListener("submit", event => { // by Enter
+    if (selected < 0) return;
+    event.preventDefault();
+    location.assign(list.children[selected].href);
   });
   input.addEventListener("focusout", () => { cancel(); open(false); });
   list.addEventListener("mousedown", event => event.preventDefault()); // keeps the focus, so that a click arrives
