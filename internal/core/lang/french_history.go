@@ -16,6 +16,7 @@ var frenchHistory = map[Message]string{
 	"Added again":                                  "Ajouté de nouveau",
 	"Updated":                                      "Mis à jour",
 	"Retired":                                      "Disparu",
+	"not rated":                                    "sans note",
 	"not tested":                                   "non testé",
 	"none":                                         "aucun",
 

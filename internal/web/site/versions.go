@@ -189,8 +189,11 @@ func fieldName(l lang.Language, field string) string {
 func fieldText(l lang.Language, field string, value any, categories []category) string {
 	switch v := value.(type) {
 	case nil:
-		if field == "score" {
+		switch field {
+		case "score":
 			return l.Text("not tested")
+		case "verifiability", "obsolescence":
+			return l.Text("not rated")
 		}
 		return l.Text("none")
 	case float64:
