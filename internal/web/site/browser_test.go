@@ -164,3 +164,24 @@ func TestAlignment(t *testing.T) {
 		atMost("height of a badge", `Math.max(...all(".mark").map(mark => box(mark).height))`, 30)
 	}
 }
+
+// The pages about tools are accessible and fit at every width.
+func TestToolPagesInBrowser(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog), feed.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	_, base := startSite(t, s)
+	chrome := browser.Start(t)
+	for _, look := range []browser.Look{{}, {Width: 360, Dark: true}} {
+		p := chrome.Open(t, look, base+"/tools")
+		for _, path := range []string{"/tools?category=redaction&price_max=20", "/tools/plume", "/compare/plume/ecritoire-cie/relire-svp", "/categories/redaction", "/search?q=plume"} {
+			p.Go(base + path)
+			p.Axe()
+			var wider bool
+			if p.Eval(`document.documentElement.scrollWidth > document.documentElement.clientWidth`, &wider); wider {
+				t.Errorf("%s at width %d: got a page wider than the window, want it to fit", path, look.Width)
+			}
+		}
+	}
+}
