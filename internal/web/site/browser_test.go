@@ -73,7 +73,7 @@ func TestUnusualPagesInBrowser(t *testing.T) {
 			base, path string
 			status     int
 		}{
-			{empty, "/", 200}, {empty, "/tools", 200}, {empty, "/categories", 200}, {empty, "/releases", 200},
+			{empty, "/", 200}, {empty, "/tools", 200}, {empty, "/categories", 200}, {empty, "/search?q=x", 200}, {empty, "/compare", 200}, {empty, "/tools?score_min=x", 400}, {empty, "/releases", 200},
 			{unavailable, "/tools", 503}, {unavailable, "/status", 503}, {busy, "/tools", 429},
 		} {
 			p.Go(test.base + test.path)
@@ -87,7 +87,7 @@ func TestUnusualPagesInBrowser(t *testing.T) {
 	}
 	for _, width := range []int{360, 768, 1280} {
 		p := chrome.Open(t, browser.Look{Width: width}, long+"/")
-		for _, path := range []string{"/", "/tools", "/tools/long", "/categories", "/cimetiere", "/cimetiere/gone", "/comparatifs", "/comparatifs/long-vs-gone", "/releases", "/tools/long?as_of=1"} {
+		for _, path := range []string{"/", "/tools", "/tools/long", "/categories", "/categories/long", "/search?q=anti", "/compare", "/cimetiere", "/cimetiere/gone", "/comparatifs", "/comparatifs/long-vs-gone", "/releases", "/tools/long?as_of=1"} {
 			p.Go(long + path)
 			checkWidth(t, p)
 		}
@@ -240,6 +240,27 @@ func TestSuggestionsWhileTyping(t *testing.T) {
 		p.FollowKey(kb.Enter)
 		if got := p.URL(); got != server.URL+"/releases" {
 			t.Errorf("got %s after Enter, want the selected page", got)
+		}
+	}
+}
+
+// The pages about tools are accessible and fit at every width.
+func TestToolPagesInBrowser(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog), feed.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	_, base := startSite(t, s)
+	chrome := browser.Start(t)
+	for _, look := range []browser.Look{{}, {Width: 360, Dark: true}} {
+		p := chrome.Open(t, look, base+"/tools")
+		for _, path := range []string{"/tools?category=redaction&price_max=20", "/tools/plume", "/compare/plume/ecritoire-cie/relire-svp", "/categories/redaction", "/search?q=plume"} {
+			p.Go(base + path)
+			p.Axe()
+			var wider bool
+			if p.Eval(`document.documentElement.scrollWidth > document.documentElement.clientWidth`, &wider); wider {
+				t.Errorf("%s at width %d: got a page wider than the window, want it to fit", path, look.Width)
+			}
 		}
 	}
 }

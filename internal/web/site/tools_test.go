@@ -109,11 +109,11 @@ func TestCategoryPage(t *testing.T) {
 func TestSortableHeaders(t *testing.T) {
 	handler := onSQLite(t)
 	for target, want := range map[string]string{
-		"/tools":                             `aria-sort="descending"><a class="sort" href="/en/tools?sort=score_asc"`,
-		"/tools?sort=score_asc&page=2":       `aria-sort="ascending"><a class="sort" href="/en/tools" `,
-		"/tools?category=code&sort=name_asc": `aria-sort="ascending"><a class="sort" href="/en/tools?category=code&amp;sort=name_desc"`,
-		"/tools?q=a":                         `<th scope="col"><a class="sort" href="/en/tools?q=a&amp;sort=name_asc"`,
-		"/tools?sort=updated_desc":           `aria-sort="descending"><a class="sort" href="/en/tools?sort=updated_asc"`,
+		"/tools":                             `aria-sort="descending"><a class="sort" href="/tools?sort=score_asc"`,
+		"/tools?sort=score_asc":              `aria-sort="ascending"><a class="sort" href="/tools" `,
+		"/tools?category=code&sort=name_asc": `aria-sort="ascending"><a class="sort" href="/tools?category=code&amp;sort=name_desc"`,
+		"/tools?q=a":                         `<th scope="col"><a class="sort" href="/tools?q=a&amp;sort=name_asc"`,
+		"/tools?sort=updated_desc":           `aria-sort="descending"><a class="sort" href="/tools?sort=updated_asc"`,
 	} {
 		get(t, handler, target, 200, want)
 	}
