@@ -263,6 +263,7 @@ var pages = page.MustTemplates(templateFiles, "templates", func(l lang.Language)
 		"stamp":     l.Time,
 		"moment":    func(t time.Time) string { return l.ShortDay(t) + t.UTC().Format(", 15:04:05") },
 		"messageID": webhook.MessageID,
+		"stored":    func(text string) string { return l.Text(lang.Message(text)) }, // a message in the database, in English
 	}
 })
 
@@ -321,11 +322,11 @@ var errorTitles = map[*problem.Problem]lang.Message{
 // fail logs a server error and writes an error page, which never shows the cause.
 func (p *Portal) fail(v *visit, err error) {
 	if fault, found := errors.AsType[*store.Fault](err); found {
-		message := "Our database is unavailable. Nothing was changed. Try again in a minute."
+		message := lang.Message("Our database is unavailable. Nothing was changed. Try again in a minute.")
 		if fault.Unsure {
 			message = "We lost the connection to our database, so your change may or may not have been saved. Check before you try again."
 		}
-		err = &problem.Problem{Code: problem.Unavailable, Message: message, Cause: cmp.Or(fault.Cause, err)}
+		err = &problem.Problem{Code: problem.Unavailable, Message: string(message), Cause: cmp.Or(fault.Cause, err)}
 	}
 	if reason := problem.Of(err); reason.Code.Status() >= http.StatusInternalServerError && v.Context().Err() == nil {
 		p.Log.ErrorContext(v.Context(), "account page failed", "path", v.URL.Path, "cause", cmp.Or(reason.Cause, err), "request_id", problem.RequestID(v.Context()))
