@@ -199,7 +199,7 @@ func compareLanguages(t *testing.T, b *browser, paths ...string) {
 
 // sameTexts are texts that both languages share: names, numbers and what the
 // tests type.
-var sameTexts = regexp.MustCompile(`^(?:[\P{L}]*|[\w.+-]+@example\.com|Pro|Developer|URL|Webhooks|Embeddings|Description|Sessions|Secret|Palmarès|https?://\S*|msg_\S*|evt_\S*|x1(?: · Palmarès)?|, |\d+ ms|\(GraphQL\)|Standard Webhooks|Webhooks · Palmarès)$`)
+var sameTexts = regexp.MustCompile(`^(?:[\P{L}]*|[\w.+-]+@example\.com|Pro|Developer|URL|Webhooks|Embeddings|guide|Description|Sessions|Secret|Palmarès|https?://\S*|msg_\S*|evt_\S*|x1(?: · Palmarès)?|, |\d+ ms|\(GraphQL\)|Standard Webhooks|Webhooks · Palmarès)$`)
 
 func compareResponses(t *testing.T, name string, get func(lang.Language) response) {
 	t.Helper()

@@ -351,7 +351,7 @@ func TestNextPathIsPreserved(t *testing.T) {
 	b := s.browser()
 	redirected := b.get("/account/usage")
 	wantRedirect(t, redirected, "/login")
-	if page := b.get(redirected.to()); !strings.Contains(page.text, `name="next" value="/account/usage"`) {
+	if page := b.get(redirected.to()); !strings.Contains(page.text, `name="next" value="/en/account/usage"`) {
 		t.Errorf("got no next path in the form, want one: %s", page.text)
 	}
 	sent := b.start("ana@example.com", "next", "/account/usage")

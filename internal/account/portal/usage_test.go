@@ -21,7 +21,7 @@ func TestUsagePage(t *testing.T) {
 		t.Errorf("got %d days, want 30", n)
 	}
 	wantPage(t, empty, 200, "quota: 1,000", `d="M0 12H630"`, "with a line at the quota of 1,000")
-	wantNoText(t, empty, "<rect", "NaN", "Inf", "style=")
+	wantNoText(t, empty, "<rect x", "NaN", "Inf", "style=")
 
 	ana := s.account("ana@example.com")
 	for back, requests := range map[int]int{0: 999, 1: 1, 29: 12345, 30: 777} {
@@ -30,7 +30,7 @@ func TestUsagePage(t *testing.T) {
 	page := b.get("/account/usage")
 	wantPage(t, page, 200, `Requests today: <strong id="today">999</strong>. 1 of 1,000 left`, "Last 30 days: 13,345 requests", "12,345", "14 March 2026: 1 request<", "15 March 2026: 999 requests<")
 	wantNoText(t, page, "777", "You have used today’s quota")
-	if n := strings.Count(page.text, "<rect"); n != 3 {
+	if n := strings.Count(page.text, "<rect x"); n != 3 {
 		t.Errorf("got %d bars, want 3", n)
 	}
 	wantPage(t, b.get(home), 200, "Today: 999 requests of 1,000")
@@ -40,7 +40,7 @@ func TestUsagePage(t *testing.T) {
 	wantPage(t, b.get(home), 200, "You have used today’s quota")
 	s.db.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
 	wantPage(t, b.get("/account/usage"), 200, "(unlimited)")
-	wantNoText(t, b.get("/account/usage"), "You have used today’s quota", "quota:", "<path", "line at the quota")
+	wantNoText(t, b.get("/account/usage"), "You have used today’s quota", "quota:", "<path fill", "line at the quota")
 	wantNoText(t, b.get(home), "You have used today’s quota")
 }
 
