@@ -178,6 +178,10 @@ func TestWebhooksInFrench(t *testing.T) {
 	for _, state := range []string{"paused", "disabled"} {
 		s.db.Write.Endpoint.UpdateOne(e).SetState(endpoint.State(state)).SetDisabledReason("every delivery failed for 5 days").ExecX(t.Context())
 		compareLanguages(t, b, path, "/account/webhooks")
+		compareResponses(t, "resending while "+state, func(l lang.Language) response {
+			b.language = l
+			return b.post(path+"/replay", "since", "2026-01-01T00:00")
+		})
 	}
 	b.language = lang.French
 	wantPage(t, b.get(path), 200, "<strong>Ce point de réception est désactivé</strong> : tous les envois ont échoué pendant 5 jours.")

@@ -50,6 +50,8 @@ var frenchPortal = map[Message]string{
 	"You are signed out of all browsers.":                       "Vous êtes déconnecté de tous les navigateurs.",
 	"Your payment may take a minute to show here.":              "Votre paiement peut mettre une minute à apparaître ici.",
 
+	"An account can send %d test events per minute. Try again in 1 second.": "Un compte peut envoyer %d événements de test par minute. Réessayez dans 1 seconde.",
+
 	// Keys.
 	"API keys": "Clés d’API",
 	`<strong>Your last payment failed.</strong> You have Pro until %s. <a href="/account/plan">Update your payment method</a>.`:             `<strong>Votre dernier paiement a échoué.</strong> Vous gardez Pro jusqu’au %s. <a href="/account/plan">Mettez à jour votre moyen de paiement</a>.`,
