@@ -78,6 +78,9 @@ func TestKeysInFrench(t *testing.T) {
 	long := strings.Repeat("é", 81)
 	rejected := b.post("/account/keys", "name", long)
 	wantPage(t, rejected, 400, `value="`+long+`"`, "Le nom d’une clé tient sur une ligne de 80 caractères au plus.")
+	if !strings.Contains(rejected.Body.String(), `<a href="/en/account" hreflang="en" lang="en">`) {
+		t.Errorf("rejected form: got %s, want a link to the English page", rejected.Body)
+	}
 	for path, want := range map[string]string{"/account/usage": "/en/account/usage", "/account/plan": "/en/account/plan", home: "/en/account"} {
 		if got := b.get(path).Body.String(); !strings.Contains(got, `<a href="`+want+`" hreflang="en" lang="en">`) {
 			t.Errorf("%s: got %s, want a link to %s", path, got, want)
@@ -263,4 +266,29 @@ func visibleTexts(t *testing.T, got response) map[string]bool {
 	}
 	visit(root, false)
 	return found
+}
+
+// After a form was sent, the menu and the language switch lead to its page.
+func TestPageOfForms(t *testing.T) {
+	t.Parallel()
+	s := newSQLiteSite(t)
+	for _, route := range routes {
+		form, isForm := strings.CutPrefix(route.pattern, "POST ")
+		if !isForm || form == "/logout" {
+			continue
+		}
+		form = strings.NewReplacer("{id}", "7", "{name}", "best").Replace(form)
+		got := s.pagePath(httptest.NewRequest(http.MethodPost, form, nil))
+		if _, pattern := s.routes.Handler(httptest.NewRequest(http.MethodGet, got, nil)); !strings.HasPrefix(pattern, "GET ") {
+			t.Errorf("%s: got %s, want a page", form, got)
+		}
+	}
+	for form, want := range map[string]string{
+		"/login": "/login", "/account/keys": home, "/account/email": "/account/settings", "/account/plan/subscribe": "/account/plan",
+		"/account/webhooks/7/test": "/account/webhooks/7", "/account/webhooks/7/rotate": "/account/webhooks/7/rotate", "/account/queries/best/token": "/account/queries/best",
+	} {
+		if got := s.pagePath(httptest.NewRequest(http.MethodPost, form, nil)); got != want {
+			t.Errorf("%s: got %s, want %s", form, got, want)
+		}
+	}
 }

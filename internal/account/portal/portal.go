@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -49,6 +50,7 @@ type Portal struct {
 	Config
 	accounts *auth.Accounts
 	now      func() time.Time
+	routes   *http.ServeMux
 	handler  http.Handler
 }
 
@@ -154,7 +156,7 @@ func New(cfg Config) *Portal {
 	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.fail(&visit{Request: r, w: w}, problem.New(problem.Forbidden, "This form was sent from another site. Nothing was changed."))
 	}))
-	p.handler = sameOrigin.Handler(mux)
+	p.routes, p.handler = mux, sameOrigin.Handler(mux)
 	return p
 }
 
@@ -287,8 +289,28 @@ var notices = map[string]lang.Message{
 	paying:         "Your payment may take a minute to show here.",
 }
 
+// formPages are the pages of forms that are sent elsewhere than to their page or
+// below it.
+var formPages = map[string]string{"/account/keys": home, "/account/email": "/account/settings", "/account/language": "/account/settings"}
+
+// pagePath returns the path that shows the page of a request, also in another
+// language. After a form was sent, that is the path of the page with the form.
+func (p *Portal) pagePath(r *http.Request) string {
+	if r.Method != http.MethodPost {
+		return r.URL.Path
+	}
+	if form, ok := formPages[r.URL.Path]; ok {
+		return form
+	}
+	opened := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: r.URL.Path}}
+	if _, pattern := p.routes.Handler(opened); strings.HasPrefix(pattern, "GET ") {
+		return r.URL.Path
+	}
+	return path.Dir(r.URL.Path)
+}
+
 func (p *Portal) content(v *visit, data any) page.Content {
-	c := p.Content(lang.Of(v.Context()), v.URL.Path, page.Head{}, data)
+	c := p.Content(lang.Of(v.Context()), p.pagePath(v.Request), page.Head{}, data)
 	c.NoIndex = true
 	if v.account != nil {
 		c.Email = v.account.Email
