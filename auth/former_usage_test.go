@@ -62,7 +62,7 @@ func (s *service) signUp(email string) (*ent.Account, string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := s.accounts.SignIn(s.t.Context(), found, ""); err != nil {
+	if _, err := s.accounts.SignIn(s.t.Context(), found, "", "en"); err != nil {
 		s.t.Fatal(err)
 	}
 	return s.withKey(email)

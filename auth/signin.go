@@ -22,6 +22,7 @@ import (
 	"palmares/ent/confirmation"
 	"palmares/ent/predicate"
 	"palmares/ent/session"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 )
 
@@ -252,8 +253,9 @@ func (a *Accounts) attemptsLeft(ctx context.Context, client *ent.ConfirmationCli
 }
 
 // SignIn uses a confirmation, creates the account if the address is new, and
-// returns the token of a new session. The user agent tells sessions apart.
-func (a *Accounts) SignIn(ctx context.Context, found *ent.Confirmation, userAgent string) (token string, err error) {
+// returns the token of a new session. The user agent tells sessions apart. A new
+// account gets emails in the language of the page; others keep theirs.
+func (a *Accounts) SignIn(ctx context.Context, found *ent.Confirmation, userAgent string, l lang.Language) (token string, err error) {
 	if found.Purpose != confirmation.PurposeSignIn {
 		return "", ErrUnknownLink
 	}
@@ -268,7 +270,7 @@ func (a *Accounts) SignIn(ctx context.Context, found *ent.Confirmation, userAgen
 		if err := use(ctx, tx, found, now); err != nil {
 			return err
 		}
-		id, err := create.OnConflictColumns(account.FieldEmail).Ignore().ID(ctx)
+		id, err := create.SetLanguage(account.Language(l)).OnConflictColumns(account.FieldEmail).Ignore().ID(ctx)
 		if err != nil {
 			return err
 		}

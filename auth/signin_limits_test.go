@@ -141,7 +141,7 @@ func TestMaxMailboxAttempts(t *testing.T) {
 		if locked, err := a.Locked(t.Context(), found); err != nil || !locked {
 			t.Errorf("Locked: got %v, %v, want true", locked, err)
 		}
-		if _, err := a.SignIn(t.Context(), found, ""); err != nil {
+		if _, err := a.SignIn(t.Context(), found, "", "en"); err != nil {
 			t.Errorf("link: got %v, want no error", err)
 		}
 		wantError(t, "another mailbox", guesses(a.signIn("ben@example.com"), 1), ErrWrongCode)
@@ -163,7 +163,7 @@ func TestCorrectCodesDoNotCount(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := a.SignIn(t.Context(), found, ""); err != nil {
+			if _, err := a.SignIn(t.Context(), found, "", "en"); err != nil {
 				t.Fatal(err)
 			}
 			a.time = a.time.Add(emailWindow / maxPerMailbox)

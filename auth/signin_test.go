@@ -70,7 +70,7 @@ func (a *fixture) find(link string) *ent.Confirmation {
 // signedIn signs in and returns the session's token.
 func (a *fixture) signedIn(email string) string {
 	a.t.Helper()
-	token, err := a.SignIn(a.t.Context(), a.find(a.signIn(email).Link), "")
+	token, err := a.SignIn(a.t.Context(), a.find(a.signIn(email).Link), "", "en")
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -124,13 +124,13 @@ func TestSignInCreatesAccountOnce(t *testing.T) {
 			t.Fatalf("before the address is confirmed: got %d accounts, want 0", n)
 		}
 		found := a.find(challenge.Link)
-		if _, err := a.SignIn(t.Context(), found, ""); err != nil {
+		if _, err := a.SignIn(t.Context(), found, "", "en"); err != nil {
 			t.Fatal(err)
 		}
 		if acc := a.store.Write.Account.Query().OnlyX(t.Context()); acc.Email != "ana@example.com" || Plan(acc.Plan) != Developer || acc.PlanByHand {
 			t.Errorf("got %v, want a Developer account for ana@example.com", acc)
 		}
-		_, err := a.SignIn(t.Context(), found, "")
+		_, err := a.SignIn(t.Context(), found, "", "en")
 		wantError(t, "signing in again", err, ErrUsed)
 		_, err = a.ConfirmationByLink(t.Context(), challenge.Link)
 		wantError(t, "link", err, ErrUsed)
@@ -167,7 +167,7 @@ func TestLinkUsedConcurrently(t *testing.T) {
 		found := a.find(a.signIn("ana@example.com").Link)
 		var in atomic.Int64
 		concurrently(20, func(int) {
-			if _, err := a.SignIn(t.Context(), found, ""); err == nil {
+			if _, err := a.SignIn(t.Context(), found, "", "en"); err == nil {
 				in.Add(1)
 			} else {
 				wantError(t, "concurrent sign-in", err, ErrUsed)
@@ -187,7 +187,7 @@ func TestOneAccountForSeveralEmails(t *testing.T) {
 			found = append(found, a.find(a.signIn("ana@example.com").Link))
 		}
 		concurrently(maxPerMailbox, func(i int) {
-			if _, err := a.SignIn(t.Context(), found[i], ""); err != nil {
+			if _, err := a.SignIn(t.Context(), found[i], "", "en"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -219,7 +219,7 @@ func TestMaxAttempts(t *testing.T) {
 		}
 		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
 		wantError(t, "correct code", err, ErrLocked)
-		if _, err := a.SignIn(t.Context(), a.find(challenge.Link), ""); err != nil {
+		if _, err := a.SignIn(t.Context(), a.find(challenge.Link), "", "en"); err != nil {
 			t.Errorf("link: got %v, want no error", err)
 		}
 	})
@@ -263,7 +263,7 @@ func TestConfirmationPurposes(t *testing.T) {
 		ana, ben := a.account("ana@example.com"), a.account("ben@example.com")
 		wantError(t, "sign-in used to change the address", a.ChangeEmail(t.Context(), a.find(a.signIn("new@example.com").Link), ana, ""), ErrUnknownLink)
 		change := a.find(a.change(ana, "anna@example.com").Link)
-		_, err := a.SignIn(t.Context(), change, "")
+		_, err := a.SignIn(t.Context(), change, "", "en")
 		wantError(t, "change of address used to sign in", err, ErrUnknownLink)
 		wantError(t, "another account", a.ChangeEmail(t.Context(), change, ben, ""), ErrOtherAccount)
 		if err := a.ChangeEmail(t.Context(), change, ana, ""); err != nil {

@@ -58,8 +58,8 @@ func TestOtherMethods(t *testing.T) {
 		}
 	}
 	for path, to := range map[string]string{"/account/": "/account", "/login/?next=%2Faccount": "/login?next=%2Faccount"} {
-		if got := b.get(path); got.Code != 303 || got.Header().Get("Location") != to {
-			t.Errorf("GET %s: got status %d to %s, want 303 to %s", path, got.Code, got.Header().Get("Location"), to)
+		if got := b.get(path); got.Code != 303 || got.to() != to {
+			t.Errorf("GET %s: got status %d to %s, want 303 to %s", path, got.Code, got.to(), to)
 		}
 	}
 	if !b.isSignedIn() || s.db.Write.APIKey.GetX(t.Context(), key).RevokedAt != nil {

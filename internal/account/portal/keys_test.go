@@ -210,7 +210,7 @@ func TestUsageByEndpoint(t *testing.T) {
 		b := s.signIn("ana@example.com")
 		wantNoText(t, b.get(home), "Usage by endpoint")
 		laptop, server := idOf(t, b.makeKey("laptop")), idOf(t, b.makeKey(""))
-		wantPage(t, b.get(home), 200, `<td class="number">none</td>`)
+		wantPage(t, b.get(home), 200, `<td class="number">no requests</td>`)
 		ana, ben := s.account("ana@example.com").ID, s.signIn("ben@example.com")
 		calls := quota.NewBreakdown(db, s.Log)
 		today := quota.DayOf(time.Now())

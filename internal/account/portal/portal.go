@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -49,6 +50,7 @@ type Portal struct {
 	Config
 	accounts *auth.Accounts
 	now      func() time.Time
+	routes   *http.ServeMux
 	handler  http.Handler
 }
 
@@ -154,7 +156,7 @@ func New(cfg Config) *Portal {
 	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.fail(&visit{Request: r, w: w}, problem.New(problem.Forbidden, "This form was sent from another site. Nothing was changed."))
 	}))
-	p.handler = sameOrigin.Handler(mux)
+	p.routes, p.handler = mux, sameOrigin.Handler(mux)
 	return p
 }
 
@@ -263,6 +265,7 @@ var pages = page.MustTemplates(templateFiles, "templates", func(l lang.Language)
 		"stamp":     l.Time,
 		"moment":    func(t time.Time) string { return l.ShortDay(t) + t.UTC().Format(", 15:04:05") },
 		"messageID": webhook.MessageID,
+		"stored":    func(text string) string { return l.Text(lang.Message(text)) }, // a message in the database, in English
 	}
 })
 
@@ -286,8 +289,28 @@ var notices = map[string]lang.Message{
 	paying:         "Your payment may take a minute to show here.",
 }
 
+// formPages are the pages of forms that are sent elsewhere than to their page or
+// below it.
+var formPages = map[string]string{"/account/keys": home, "/account/email": "/account/settings", "/account/language": "/account/settings"}
+
+// pagePath returns the path that shows the page of a request, also in another
+// language. After a form was sent, that is the path of the page with the form.
+func (p *Portal) pagePath(r *http.Request) string {
+	if r.Method != http.MethodPost {
+		return r.URL.Path
+	}
+	if form, ok := formPages[r.URL.Path]; ok {
+		return form
+	}
+	opened := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: r.URL.Path}}
+	if _, pattern := p.routes.Handler(opened); strings.HasPrefix(pattern, "GET ") {
+		return r.URL.Path
+	}
+	return path.Dir(r.URL.Path)
+}
+
 func (p *Portal) content(v *visit, data any) page.Content {
-	c := p.Content(lang.Of(v.Context()), v.URL.Path, page.Head{}, data)
+	c := p.Content(lang.Of(v.Context()), p.pagePath(v.Request), page.Head{}, data)
 	c.NoIndex = true
 	if v.account != nil {
 		c.Email = v.account.Email
@@ -321,11 +344,11 @@ var errorTitles = map[*problem.Problem]lang.Message{
 // fail logs a server error and writes an error page, which never shows the cause.
 func (p *Portal) fail(v *visit, err error) {
 	if fault, found := errors.AsType[*store.Fault](err); found {
-		message := "Our database is unavailable. Nothing was changed. Try again in a minute."
+		message := lang.Message("Our database is unavailable. Nothing was changed. Try again in a minute.")
 		if fault.Unsure {
 			message = "We lost the connection to our database, so your change may or may not have been saved. Check before you try again."
 		}
-		err = &problem.Problem{Code: problem.Unavailable, Message: message, Cause: cmp.Or(fault.Cause, err)}
+		err = &problem.Problem{Code: problem.Unavailable, Message: string(message), Cause: cmp.Or(fault.Cause, err)}
 	}
 	if reason := problem.Of(err); reason.Code.Status() >= http.StatusInternalServerError && v.Context().Err() == nil {
 		p.Log.ErrorContext(v.Context(), "account page failed", "path", v.URL.Path, "cause", cmp.Or(reason.Cause, err), "request_id", problem.RequestID(v.Context()))

@@ -16,9 +16,10 @@ import (
 const maxQueryForm = 3*saved.MaxDocument + MaxForm
 
 type queriesPage struct {
-	Queries []*saved.Query
-	Limit   int
-	Handle  string
+	Queries  []*saved.Query
+	Limit    int
+	ProLimit int
+	Handle   string
 }
 
 func (p *Portal) showQueries(v *visit) error {
@@ -26,7 +27,7 @@ func (p *Portal) showQueries(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return p.show(v, "queries", queriesPage{queries, auth.Plan(v.account.Plan).Terms().SavedQueries, handleOf(v)})
+	return p.show(v, "queries", queriesPage{queries, auth.Plan(v.account.Plan).Terms().SavedQueries, auth.Pro.Terms().SavedQueries, handleOf(v)})
 }
 
 func handleOf(v *visit) string {

@@ -107,7 +107,7 @@ func TestRoutesRequireSession(t *testing.T) {
 		s.account("ana@example.com") == nil {
 		t.Error("got a change, want none")
 	}
-	if got := stranger.get("/account/usage?x=1"); got.to() != "/login?next=%2Faccount%2Fusage%3Fx%3D1" {
+	if got := stranger.get("/account/usage?x=1"); got.to() != "/login?next=%2Fen%2Faccount%2Fusage%3Fx%3D1" {
 		t.Errorf("got a redirect to %q, want the path in next", got.to())
 	}
 }
@@ -292,7 +292,7 @@ func destination(t *testing.T, location string) *url.URL {
 	t.Helper()
 	// Browsers treat backslashes as slashes and ignore tabs and newlines.
 	location = strings.NewReplacer(`\`, "/", "\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(location))
-	base, _ := url.Parse("https://palmares.example/login/confirm")
+	base, _ := url.Parse("https://palmares.example/en/login/confirm")
 	to, err := base.Parse(location)
 	if err != nil {
 		t.Fatalf("%q: %v", location, err)
@@ -333,7 +333,7 @@ func TestNextPathWhileSigningIn(t *testing.T) {
 
 		b := s.browser()
 		sent := b.start(fmt.Sprintf("link%d@example.com", i), "next", path)
-		if !strings.HasPrefix(sent.link, "https://palmares.example/login/confirm?") || strings.Contains(sent.link, "evil") && len(path) < 1000 && localPath(path) == home {
+		if !strings.HasPrefix(sent.link, "https://palmares.example/en/login/confirm?") || strings.Contains(sent.link, "evil") && len(path) < 1000 && localPath(path) == home {
 			t.Errorf("%q: got link %s, want one of ours", path, sent.link)
 		}
 		wantNoText(t, b.get("/login/confirm?token="+sent.token(t)+"&next="+url.QueryEscape("//evil.example")), `value="//evil.example"`)
@@ -351,7 +351,7 @@ func TestNextPathIsPreserved(t *testing.T) {
 	b := s.browser()
 	redirected := b.get("/account/usage")
 	wantRedirect(t, redirected, "/login")
-	if page := b.get(redirected.to()); !strings.Contains(page.text, `name="next" value="/account/usage"`) {
+	if page := b.get(redirected.to()); !strings.Contains(page.text, `name="next" value="/en/account/usage"`) {
 		t.Errorf("got no next path in the form, want one: %s", page.text)
 	}
 	sent := b.start("ana@example.com", "next", "/account/usage")

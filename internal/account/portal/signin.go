@@ -154,7 +154,7 @@ func (p *Portal) startSignIn(v *visit) error {
 
 // finishSignIn starts a new session and ends the one the browser had.
 func (p *Portal) finishSignIn(v *visit, found *ent.Confirmation) error {
-	token, err := p.accounts.SignIn(v.Context(), found, v.UserAgent())
+	token, err := p.accounts.SignIn(v.Context(), found, v.UserAgent(), lang.Of(v.Context()))
 	if err != nil {
 		return err
 	}

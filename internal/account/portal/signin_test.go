@@ -252,7 +252,7 @@ func TestPrintedLinks(t *testing.T) {
 	b := s.browser()
 	wantRedirect(t, b.post("/login", "email", "ana@example.com"), "/login/code")
 	wantPage(t, b.get("/login/code"), 200, "does not send emails", "in the server log")
-	link := message{link: regexp.MustCompile(`http://localhost:8080/login/confirm\?token=\w+`).FindString(s.log.String())}
+	link := message{link: regexp.MustCompile(`http://localhost:8080/en/login/confirm\?token=\w+`).FindString(s.log.String())}
 	wantRedirect(t, b.post("/login/confirm", "token", link.token(t)), home)
 	if !b.isSignedIn() {
 		t.Error("got no session, want one")

@@ -154,31 +154,55 @@ func (m message) token(t *testing.T) string {
 	return u.Query().Get("token")
 }
 
-// browser stores cookies and has a network of its own.
+// browser stores cookies and has a network of its own. It opens pages in a
+// language, so that tests mention paths without its prefix.
 type browser struct {
-	site    *site
-	address string
-	mu      sync.Mutex
-	cookies map[string]string
+	site     *site
+	address  string
+	language lang.Language
+	mu       sync.Mutex
+	cookies  map[string]string
 }
 
 var browsers atomic.Int64
 
-func (s *site) browser() *browser {
+func (s *site) browser() *browser { return s.browserIn(lang.English) }
+
+func (s *site) browserIn(l lang.Language) *browser {
 	n := browsers.Add(1)
-	return &browser{site: s, address: fmt.Sprintf("198.18.%d.%d:4711", n/250, n%250), cookies: map[string]string{}}
+	return &browser{site: s, language: l, address: fmt.Sprintf("198.18.%d.%d:4711", n/250, n%250), cookies: map[string]string{}}
 }
 
 // response is a received page.
 type response struct {
 	*httptest.ResponseRecorder
-	text string // with HTML entities decoded
+	text string // with HTML entities decoded, plain spaces, and links without a language
 }
 
-func (a response) to() string { return a.Header().Get("Location") }
+// to returns where a redirect leads, without a language.
+func (a response) to() string {
+	return languagePrefix.ReplaceAllString(a.Header().Get("Location"), "/")
+}
+
+var (
+	languagePrefix  = regexp.MustCompile(`^/(?:en|fr)/`)
+	languageInLinks = regexp.MustCompile(`( (?:href|action)="/)(?:en|fr)/`)
+)
+
+func newResponse(recorder *httptest.ResponseRecorder) response {
+	return response{recorder, languageInLinks.ReplaceAllString(plain(html.UnescapeString(recorder.Body.String())), "$1")}
+}
+
+// plain replaces the no-break spaces of dates, numbers and French punctuation.
+func plain(text string) string {
+	return strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(text)
+}
 
 func (b *browser) send(method, target string, body io.Reader, header ...string) response {
 	b.site.t.Helper()
+	if !languagePrefix.MatchString(target) {
+		target = page.LocalPath(b.language, target)
+	}
 	request := httptest.NewRequest(method, target, body)
 	request.RemoteAddr = b.address
 	if method == http.MethodPost {
@@ -193,7 +217,7 @@ func (b *browser) send(method, target string, body io.Reader, header ...string) 
 	}
 	b.mu.Unlock()
 	recorder := httptest.NewRecorder()
-	b.site.ServeHTTP(recorder, request)
+	page.Localize(b.site).ServeHTTP(recorder, request)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, cookie := range recorder.Result().Cookies() {
@@ -202,7 +226,7 @@ func (b *browser) send(method, target string, body io.Reader, header ...string) 
 			delete(b.cookies, cookie.Name)
 		}
 	}
-	return response{recorder, html.UnescapeString(recorder.Body.String())}
+	return newResponse(recorder)
 }
 
 func (b *browser) get(target string) response {
@@ -234,7 +258,12 @@ func (b *browser) start(email string, form ...string) message {
 // signIn returns a new browser that is signed in.
 func (s *site) signIn(email string) *browser {
 	s.t.Helper()
-	b := s.browser()
+	return s.signInAt(lang.English, email)
+}
+
+func (s *site) signInAt(l lang.Language, email string) *browser {
+	s.t.Helper()
+	b := s.browserIn(l)
 	wantRedirect(s.t, b.post("/login/confirm", "token", b.start(email).token(s.t)), home)
 	return b
 }
@@ -335,5 +364,5 @@ func (b *browser) failWith(err error) response {
 	recorder := httptest.NewRecorder()
 	b.site.setHeaders(recorder.Header())
 	b.site.fail(&visit{Request: httptest.NewRequest("POST", home, nil), w: recorder}, err)
-	return response{recorder, html.UnescapeString(recorder.Body.String())}
+	return newResponse(recorder)
 }

@@ -16,21 +16,21 @@ func TestUsagePage(t *testing.T) {
 	s.now = func() time.Time { return noon }
 	b := s.signIn("ana@example.com")
 	empty := b.get("/account/usage")
-	wantPage(t, empty, 200, `<strong id="today">0</strong> requests today, 1,000 of 1,000 left`, "<svg", "15 March 2026")
+	wantPage(t, empty, 200, `Requests today: <strong id="today">0</strong>. 1,000 of 1,000 left`, "<svg", "15 March 2026")
 	if n := strings.Count(empty.text, `<th scope="row">`); n != 30 {
 		t.Errorf("got %d days, want 30", n)
 	}
 	wantPage(t, empty, 200, "quota: 1,000", `d="M0 12H630"`, "with a line at the quota of 1,000")
-	wantNoText(t, empty, "<rect", "NaN", "Inf", "style=")
+	wantNoText(t, empty, "<rect x", "NaN", "Inf", "style=")
 
 	ana := s.account("ana@example.com")
 	for back, requests := range map[int]int{0: 999, 1: 1, 29: 12345, 30: 777} {
 		s.db.Write.Usage.Create().SetAccountID(ana.ID).SetDay(quota.DayOf(noon.AddDate(0, 0, -back)).String()).SetRequests(requests).ExecX(t.Context())
 	}
 	page := b.get("/account/usage")
-	wantPage(t, page, 200, `<strong id="today">999</strong> requests today, 1 of 1,000 left`, "Last 30 days: 13,345 requests", "12,345", "14 March 2026: 1 request<", "15 March 2026: 999 requests<")
+	wantPage(t, page, 200, `Requests today: <strong id="today">999</strong>. 1 of 1,000 left`, "Last 30 days: 13,345 requests", "12,345", "14 March 2026: 1 request<", "15 March 2026: 999 requests<")
 	wantNoText(t, page, "777", "You have used today’s quota")
-	if n := strings.Count(page.text, "<rect"); n != 3 {
+	if n := strings.Count(page.text, "<rect x"); n != 3 {
 		t.Errorf("got %d bars, want 3", n)
 	}
 	wantPage(t, b.get(home), 200, "Today: 999 requests of 1,000")
@@ -40,7 +40,7 @@ func TestUsagePage(t *testing.T) {
 	wantPage(t, b.get(home), 200, "You have used today’s quota")
 	s.db.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
 	wantPage(t, b.get("/account/usage"), 200, "(unlimited)")
-	wantNoText(t, b.get("/account/usage"), "You have used today’s quota", "quota:", "<path", "line at the quota")
+	wantNoText(t, b.get("/account/usage"), "You have used today’s quota", "quota:", "<path fill", "line at the quota")
 	wantNoText(t, b.get(home), "You have used today’s quota")
 }
 
@@ -52,13 +52,13 @@ func TestUsageCarriedFromADeletedAccount(t *testing.T) {
 	ana := s.db.Write.Account.Create().SetEmail("ana@example.com").SetPlan("developer").SetCarriedDay("2026-03-15").SetCarriedRequests(600).SaveX(t.Context())
 	s.db.Write.Usage.Create().SetAccountID(ana.ID).SetDay("2026-03-15").SetRequests(150).ExecX(t.Context())
 	b := s.signIn("ana@example.com")
-	wantPage(t, b.get("/account/usage"), 200, `<strong id="today">750</strong> requests today, 250 of 1,000 left`,
+	wantPage(t, b.get("/account/usage"), 200, `Requests today: <strong id="today">750</strong>. 250 of 1,000 left`,
 		"This includes 600 requests made today by a deleted account with your email address.", "Last 30 days: 150 requests")
 	wantPage(t, b.get(home), 200, "Today: 750 requests of 1,000")
 
 	s.now = func() time.Time { return noon.AddDate(0, 0, 1) }
 	page := b.get("/account/usage")
-	wantPage(t, page, 200, `<strong id="today">0</strong> requests today, 1,000 of 1,000 left`)
+	wantPage(t, page, 200, `Requests today: <strong id="today">0</strong>. 1,000 of 1,000 left`)
 	wantNoText(t, page, "deleted account")
 }
 

@@ -339,7 +339,7 @@ func TestAttemptPage(t *testing.T) {
 		}
 		first := attempt(1)
 		path := fmt.Sprintf("%s/attempts/%d", endpointPath(e), first.ID)
-		wantPage(t, ana.get(path), 200, "evt_7", "<dd>none</dd>", "This payload is no longer stored")
+		wantPage(t, ana.get(path), 200, "evt_7", "<dd>none planned</dd>", "This payload is no longer stored")
 		next := time.Date(2027, 1, 2, 3, 4, 0, 0, time.UTC)
 		db.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(7).SetAttempts(1).SetNextAt(next).ExecX(t.Context())
 		wantPage(t, ana.get(path), 200, `<dd><time datetime="2027-01-02T03:04:00Z">2 January 2027, 03:04 UTC</time></dd>`)

@@ -347,7 +347,7 @@ func (w *Webhooks) skip(ctx context.Context, e *ent.Endpoint) error {
 func (w *Webhooks) notifyOwner(ctx context.Context, e *ent.Endpoint) error {
 	l := lang.Language(e.Edges.Account.Language)
 	page := fmt.Sprintf("%s%s/%d", w.PublicURL, l.Path("/account/webhooks"), e.ID)
-	err := w.Mail.Send(ctx, mail.WebhookDisabled(l, e.Edges.Account.Email, w.ServiceName, e.URL, e.DisabledReason, page))
+	err := w.Mail.Send(ctx, mail.WebhookDisabled(l, e.Edges.Account.Email, w.ServiceName, e.URL, l.Text(lang.Message(e.DisabledReason)), page))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

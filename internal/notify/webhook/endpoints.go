@@ -292,8 +292,10 @@ func checkSending(e *ent.Endpoint) error {
 	switch {
 	case e.Edges.Account == nil: // deleted between two queries
 		return errNoEndpoint
+	case e.State == endpoint.StatePaused:
+		return problem.New(problem.BadInput, "This endpoint is paused. Resume it before you replay events.")
 	case e.State != endpoint.StateActive:
-		return problem.New(problem.BadInput, "This endpoint is %s. Resume it before you replay events.", e.State)
+		return problem.New(problem.BadInput, "This endpoint is disabled. Resume it before you replay events.")
 	case !auth.Plan(e.Edges.Account.Plan).Terms().Webhooks:
 		return errNotPro
 	}

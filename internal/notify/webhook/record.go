@@ -14,6 +14,7 @@ import (
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/core/lang"
 )
 
 // retries are the delays between a failed attempt and the next one.
@@ -240,17 +241,17 @@ func planHeld(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, now time.Time) e
 
 // disable disables an endpoint, unless it was paused or disabled in the
 // meantime, and requests the email to its owner.
-func disable(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, reason string) error {
+func disable(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, reason lang.Message) error {
 	if _, err := tx.Delivery.Delete().Where(delivery.EndpointID(e.ID)).Exec(ctx); err != nil {
 		return err
 	}
 	return tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.StateEQ(endpoint.StateActive)).
-		SetState(endpoint.StateDisabled).SetDisabledReason(reason).SetNotifyOwner(true).ClearNotBefore().Exec(ctx)
+		SetState(endpoint.StateDisabled).SetDisabledReason(string(reason)).SetNotifyOwner(true).ClearNotBefore().Exec(ctx)
 }
 
 // healthAfter returns the number of failures in a row and their start after
 // some outcomes, and the reason to disable the endpoint, if there is one.
-func healthAfter(failures int, since *time.Time, done []*task, now time.Time) (_ int, _ *time.Time, disable string) {
+func healthAfter(failures int, since *time.Time, done []*task, now time.Time) (_ int, _ *time.Time, disable lang.Message) {
 	for _, t := range done {
 		if failures++; t.outcome.delivered() {
 			failures, since = 0, nil

@@ -177,14 +177,15 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 	}
 }
 
-// An endpoint that fails for five days is disabled, and its owner gets one email.
-// A successful delivery starts the five days again.
+// An endpoint that fails for five days is disabled, and its owner gets one email,
+// in the language of the account. A successful delivery starts the five days again.
 func TestFiveDays(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
 		mail := s.withMail()
 		r, e := s.addReceiver()
+		s.Store.Write.Account.Update().SetLanguage("fr").ExecX(t.Context())
 		for _, status := range []int{500, 500, 500, 200, 500, 500, 500, 500} { // every 36 hours
 			r.respondStatus(status)
 			s.publishTools(0)
@@ -200,8 +201,8 @@ func TestFiveDays(t *testing.T) {
 			t.Errorf("got state %s because %q, want disabled after 5 days", e.State, e.DisabledReason)
 		}
 		s.sendDue(e)
-		if email := mail.Wait(t, ownerEmail); !strings.Contains(email, "5 days") {
-			t.Errorf("got %s, want the reason", email)
+		if email := mail.Wait(t, ownerEmail); !strings.Contains(email, "5 jours") || strings.Contains(email, "5 days") {
+			t.Errorf("got %s, want the reason in French", email)
 		}
 		s.clock.advance(time.Hour)
 		s.sendDue(e)

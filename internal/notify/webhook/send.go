@@ -24,6 +24,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"palmares/ent"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 )
 
@@ -69,11 +70,11 @@ func (w *Webhooks) post(ctx context.Context, endpoint *ent.Endpoint, id string, 
 func (w *Webhooks) request(ctx context.Context, endpoint *ent.Endpoint, id string, at time.Time, body []byte) (status int, text string, wait time.Duration) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.URL, bytes.NewReader(body))
 	if err != nil {
-		return 0, "the URL is not valid", 0
+		return 0, string(invalidURL), 0
 	}
 	signature, err := sign(endpoint, id, at, body)
 	if err != nil {
-		return 0, "the secret is not valid", 0
+		return 0, string(invalidSecret), 0
 	}
 	for _, h := range headers(id, at) {
 		r.Header[h.Name] = []string{h.Value}
@@ -81,7 +82,7 @@ func (w *Webhooks) request(ctx context.Context, endpoint *ent.Endpoint, id strin
 	r.Header[signatureHeader] = []string{signature}
 	response, err := w.client.Do(r)
 	if err != nil {
-		return 0, explain(err), 0
+		return 0, string(explain(err)), 0
 	}
 	defer response.Body.Close()
 	// Reading the body to its end lets the connection be reused. An error does
@@ -128,8 +129,14 @@ func withoutSecrets(endpoint *ent.Endpoint, response []byte) []byte {
 	return response
 }
 
-// explain says in our own words why there was no response.
-func explain(err error) string {
+const (
+	invalidURL    lang.Message = "the URL is not valid"
+	invalidSecret lang.Message = "the secret is not valid"
+)
+
+// explain says in our own words why there was no response. The database has the
+// English text, and pages translate it.
+func explain(err error) lang.Message {
 	var timeout net.Error
 	var dns *net.DNSError
 	switch {

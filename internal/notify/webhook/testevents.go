@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -37,11 +36,10 @@ func (e *TestLimitError) Error() string { return e.Unwrap().Error() }
 
 // Unwrap returns the problem for the caller.
 func (e *TestLimitError) Unwrap() error {
-	wait := "1 second"
-	if e.Seconds() > 1 {
-		wait = strconv.Itoa(e.Seconds()) + " seconds"
+	if e.Seconds() == 1 {
+		return problem.New(problem.TooMany, "An account can send %d test events per minute. Try again in 1 second.", testsPerWindow)
 	}
-	return problem.New(problem.TooMany, "An account can send %d test events per minute. Try again in %s.", testsPerWindow, wait)
+	return problem.New(problem.TooMany, "An account can send %d test events per minute. Try again in %d seconds.", testsPerWindow, e.Seconds())
 }
 
 // Seconds returns RetryAfter in whole seconds, rounded up.

@@ -92,10 +92,12 @@ func TestPortalIsAccessible(t *testing.T) {
 
 	visitor := v.chrome.Open(t, browser.Look{}, base+"/login")
 	v.inEachLook(visitor, "login", "/login")
+	v.inEachLook(visitor, "login-fr", "/fr/login")
 	v.inEachLook(visitor, "link-unknown", "/login/confirm?token=nobodyhasit")
 	visitor.Fill("#email", "ola@example.com")
 	visitor.Follow("main button")
 	v.inEachLook(visitor, "code", "/login/code")
+	v.inEachLook(visitor, "code-fr", "/fr/login/code")
 	visitor.Fill("#code", "000 000")
 	visitor.Follow("main button")
 	v.check(visitor, "code-wrong")
@@ -124,6 +126,7 @@ func TestPortalIsAccessible(t *testing.T) {
 	v.inEachLook(ola, "plan-closed", "/account/plan")
 	v.base = base
 	v.inEachLook(ola, "settings", "/account/settings")
+	v.inEachLook(ola, "settings-fr", "/fr/account/settings")
 	v.inEachLook(ola, "delete", "/account/delete")
 	v.inEachLook(ola, "delete-refused", "/account/delete", func(p *browser.Page) {
 		p.Fill("#email", "somebody@example.com")
@@ -155,6 +158,8 @@ func TestPortalIsAccessible(t *testing.T) {
 	calls.Write(t.Context())
 	v.inEachLook(busy, "usage-spent", "/account/usage")
 	v.inEachLook(busy, "keys-spent", "/account")
+	v.inEachLook(busy, "usage-spent-fr", "/fr/account/usage")
+	v.inEachLook(busy, "keys-spent-fr", "/fr/account")
 
 	for _, customer := range []struct {
 		name, status string
@@ -197,6 +202,7 @@ func TestPortalIsAccessible(t *testing.T) {
 		v.check(p, "webhook-tested")
 		webhook, _, _ := strings.Cut(strings.TrimPrefix(p.URL(), base), "?")
 		v.inEachLook(p, "webhook", webhook)
+		v.inEachLook(p, "webhook-fr", strings.Replace(webhook, "/en/", "/fr/", 1))
 		p.Go(base + webhook)
 		p.Follow("tbody a")
 		v.inEachLook(p, "webhook-attempt", strings.TrimPrefix(p.URL(), base))
@@ -205,6 +211,8 @@ func TestPortalIsAccessible(t *testing.T) {
 		v.inEachLook(p, "queries-none", "/account/queries")
 		v.inEachLook(p, "query-new", "/account/queries/new")
 		v.inEachLook(p, "webhooks", "/account/webhooks")
+		v.inEachLook(p, "webhooks-fr", "/fr/account/webhooks")
+		v.inEachLook(p, "plan-fr", "/fr/account/plan")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -23,27 +24,39 @@ import (
 // codeInEmail matches the sign-in code, which is alone on its line.
 var codeInEmail = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
 
+// languageOn returns the language in which a test runs on a database, so that a
+// test on both databases is in both languages.
+func languageOn(cfg store.Config) lang.Language {
+	if cfg.DatabaseURL != "" {
+		return lang.French
+	}
+	return lang.English
+}
+
+// contains reports whether a text has a message in a language. Browsers return
+// no-break spaces as they are.
+func contains(text string, l lang.Language, m lang.Message, args ...any) bool {
+	return strings.Contains(text, l.Text(m, args...))
+}
+
 // A new user signs in, creates a key, uses it and sees the request counted.
 func TestNewUser(t *testing.T) {
 	t.Parallel()
 	chrome := browser.Start(t)
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := blackbox.Serve(t, cfg, "--demo")
-		base := "http://" + s.Address
-		kind := "sqlite"
-		if cfg.DatabaseURL != "" {
-			kind = "postgres"
-		}
-		shot := func(p *browser.Page, name string) { p.Screenshot("path-" + kind + "-" + name) }
+		l, base := languageOn(cfg), "http://"+s.Address
+		account := base + l.Path("/account")
+		shot := func(p *browser.Page, name string) { p.Screenshot("path-" + string(l) + "-" + name) }
 
-		p := chrome.Open(t, browser.Look{}, base+"/account")
-		if p.URL() != base+"/login" {
+		p := chrome.Open(t, browser.Look{}, account)
+		if p.URL() != base+l.Path("/login") {
 			t.Fatalf("signed out: got %s, want the sign-in page", p.URL())
 		}
 		p.Fill("#email", "Nina@Example.com")
 		shot(p, "1-login")
 		p.Follow("main button")
-		if text := p.Text("main"); !strings.Contains(text, "nina@example.com") || !strings.Contains(text, "in the server log") {
+		if text := p.Text("main"); !strings.Contains(text, "nina@example.com") || !contains(text, l, "Check your inbox") {
 			t.Fatalf("got %s, want a confirmation that a message was sent", text)
 		}
 		shot(p, "2-code")
@@ -54,8 +67,8 @@ func TestNewUser(t *testing.T) {
 		p.Go(link)
 		shot(p, "3-link")
 		p.Follow("main button")
-		if p.URL() != base+"/account" || !strings.Contains(p.Text("main"), "You have no keys yet") {
-			t.Fatalf("signed in: got %s with %s, want /account without keys", p.URL(), p.Text("main"))
+		if p.URL() != account || !contains(p.Text("main"), l, "You have no keys yet. Create one to read embeddings and to get your own quota.") {
+			t.Fatalf("signed in: got %s with %s, want %s without keys", p.URL(), p.Text("main"), account)
 		}
 		shot(p, "4-no-key")
 		p.Fill("#name", "laptop")
@@ -67,8 +80,7 @@ func TestNewUser(t *testing.T) {
 		shot(p, "5-key")
 		p.Click("[data-copy=key]")
 		wait.Until(t, "the copy button confirms the copy", func() bool {
-			text := p.Text("[data-copy=key]")
-			return text == "Copied" || text == "Selected"
+			return p.Text("[data-copy=key]") != l.Text("Copy")
 		})
 
 		document := strings.TrimSpace(p.Text("#curl")[strings.LastIndex(p.Text("#curl"), " ")+1:])
@@ -83,23 +95,23 @@ func TestNewUser(t *testing.T) {
 			t.Errorf("got row %s in the list of keys, want the name without the key", row)
 		}
 		wait.Until(t, "the request is counted", func() bool {
-			p.Go(base + "/account/usage")
+			p.Go(account + "/usage")
 			return p.Text("#today") == "1" ||
-				quota.DayOf(time.Now()) != day && strings.Contains(p.Text("main"), "Last 30 days: 1 request") // the request was before midnight
+				quota.DayOf(time.Now()) != day && strings.Contains(p.Text("main"), l.Plural(1, "Last 30 days: %d request|Last 30 days: %d requests")) // the request was before midnight
 		})
 		shot(p, "6-usage")
 
-		p.Go(base + "/account")
+		p.Go(account)
 		p.Follow("tbody a.button")
 		p.Follow("main button")
-		if !strings.Contains(p.Text("main"), "The key was revoked") {
+		if !contains(p.Text("main"), l, "The key was revoked.") {
 			t.Errorf("after revoking: got %s, want a confirmation", p.Text("main"))
 		}
 		if got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 401 {
 			t.Errorf("revoked key: got %d, want 401", got.StatusCode)
 		}
 		p.Follow(".who button")
-		if !strings.Contains(p.Text("main"), "You are signed out") {
+		if !contains(p.Text("main"), l, "You are signed out.") {
 			t.Errorf("after signing out: got %s, want a confirmation", p.Text("main"))
 		}
 	})
@@ -110,7 +122,7 @@ func TestPortalByKeyboard(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	base := "http://" + s.Address
-	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/login")
+	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/en/login")
 	tabTo := func(what string) {
 		t.Helper()
 		for range 30 {
@@ -160,7 +172,7 @@ func TestSubscription(t *testing.T) {
 		s := blackbox.Serve(t, cfg, "--demo", "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>",
 			"--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test", "--stripe-price", "price_123",
 			"--stripe-api-base", testkit.StartStripeMock(t))
-		base := "http://" + s.Address
+		l, base := languageOn(cfg), "http://"+s.Address
 		jar, err := cookiejar.New(nil)
 		if err != nil {
 			t.Fatal(err)
@@ -173,7 +185,7 @@ func TestSubscription(t *testing.T) {
 		}}
 		post := func(path string, form url.Values) *http.Response {
 			t.Helper()
-			r, err := http.NewRequestWithContext(wait.Context(t), http.MethodPost, base+path, strings.NewReader(form.Encode()))
+			r, err := http.NewRequestWithContext(wait.Context(t), http.MethodPost, base+l.Path(path), strings.NewReader(form.Encode()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,8 +204,8 @@ func TestSubscription(t *testing.T) {
 			t.Fatalf("got %s, want an email with a code", email)
 		}
 		code := found[1]
-		if got := post("/login/code", url.Values{"code": {code}}); got.Request.URL.Path != "/account" {
-			t.Fatalf("signed in: got %d at %s, want /account", got.StatusCode, got.Request.URL)
+		if got := post("/login/code", url.Values{"code": {code}}); got.Request.URL.Path != l.Path("/account") {
+			t.Fatalf("signed in: got %d at %s, want %s", got.StatusCode, got.Request.URL, l.Path("/account"))
 		}
 		// The mock always returns an active subscription, so the account has Pro
 		// and cannot subscribe again.
