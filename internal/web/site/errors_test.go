@@ -84,7 +84,7 @@ func TestHeaders(t *testing.T) {
 	for _, target := range []string{"/", "/tools/plume", "/nothing", "/tools?sort=x"} {
 		header := visit(handler, http.MethodGet, target).Header()
 		for name, want := range map[string]string{
-			"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
+			"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; manifest-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
 			"X-Content-Type-Options":  "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin",
 			"Strict-Transport-Security": "max-age=31536000",
 		} {

@@ -130,7 +130,7 @@ func TestPricesPage(t *testing.T) {
 		if figures := regexp.MustCompile(`<dd>(\d+)</dd>`).FindAllStringSubmatch(body, -1); len(figures) != 4 || figures[0][1] != "1" || figures[1][1] != "1" {
 			t.Errorf("got figures %v, want one increase and one decrease", figures)
 		}
-		get(t, handler, "/fr/prices", 200, "<h1>Changements de prix</h1>", "<del>20\u00a0€/mois</del>", "&#43;25\u00a0%", "−50\u00a0%", "30 derniers jours", "hausses")
+		get(t, handler, "/fr/prices", 200, "<h1>Changements de prix</h1>", "<del>20\u00a0€/mois</del>", "&#43;25\u00a0%", "−50\u00a0%", "30 derniers jours", "<dt>hausse</dt>")
 		if up := get(t, handler, "/en/prices?direction=up", 200, "&#43;25%", `<option value="up" selected>`); strings.Contains(up, "−50%") {
 			t.Error("got a decrease, want increases only")
 		}

@@ -221,7 +221,8 @@ func fieldText(l lang.Language, field string, value any, categories []category) 
 var frenchFields = []string{"category", "tagline", "note"}
 
 func showField(l lang.Language, field, text string, value any) fieldValue {
-	if value != nil && slices.Contains(frenchFields, field) {
+	_, translated := l.Price(fmt.Sprint(value))
+	if value != nil && (slices.Contains(frenchFields, field) || field == "price" && !translated) {
 		return fieldValue{text, catalogLang(l)}
 	}
 	return fieldValue{Text: text}
