@@ -150,7 +150,7 @@ func TestSessionKeys(t *testing.T) {
 			t.Errorf("got keys %s, %s and %s, want one per browser", key, keyOf(laptop), other)
 		}
 		ana := a.accountOf(laptop)
-		if got, err := caller(key); err != nil || got.Account != ana.ID || got.Plan != Developer {
+		if got, err := caller(key); err != nil || got.Account != ana.ID || got.Plan != Developer || !got.Browser {
 			t.Errorf("got %+v, %v, want Ana's account", got, err)
 		}
 		if strings.Contains(everythingStored(t, a.store), sessionKey(laptop).secret) {

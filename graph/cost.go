@@ -108,6 +108,9 @@ func (p *pricer) field(f *ast.Field, size int) cost {
 		}
 	}
 	if len(f.SelectionSet) == 0 {
+		if f.ObjectDefinition != nil && f.ObjectDefinition.Name == "Tool" && slices.Contains(storedElsewhere, f.Name) {
+			return cost{1, statementWork}
+		}
 		return cost{fields: 1}
 	}
 	if strings.HasPrefix(f.Definition.Type.Name(), "Embeddings") {

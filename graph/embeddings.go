@@ -54,6 +54,46 @@ func (r *reader) fillEmbeddings(ctx context.Context, tools []*model.Tool, entiti
 	return err
 }
 
+// verdictSection is the section of a review that everyone may read.
+const verdictSection = "verdict"
+
+// fillReviews reads the selected parts of the tools' reviews: one statement for
+// the verdicts, and one for the sections without their texts.
+func (r *reader) fillReviews(ctx context.Context, tools []*model.Tool, s selection) error {
+	verdicts, sections := map[string]string{}, map[string][]string{}
+	for slugs := range slices.Chunk(distinct(mapSlice(tools, func(t *model.Tool) string { return t.Slug })), maxParameters) {
+		if s.has("verdict") {
+			rows, err := r.client.Section.Query().Where(section.ToolSlugIn(slugs...), section.Section(verdictSection)).
+				Select(section.FieldToolSlug, section.FieldText).All(ctx)
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				verdicts[row.ToolSlug] = row.Text
+			}
+		}
+		if s.has("reviewSections") {
+			rows, err := r.client.Section.Query().Where(section.ToolSlugIn(slugs...)).
+				Order(section.ByToolSlug(), section.ByPosition()).Select(section.FieldToolSlug, section.FieldSection).All(ctx)
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				sections[row.ToolSlug] = append(sections[row.ToolSlug], row.Section)
+			}
+		}
+	}
+	for _, t := range tools {
+		if verdict, ok := verdicts[t.Slug]; ok {
+			t.Verdict = &verdict
+		}
+		if t.ReviewSections = sections[t.Slug]; t.ReviewSections == nil {
+			t.ReviewSections = []string{}
+		}
+	}
+	return nil
+}
+
 // reviewURL returns the page of a tool's review, or the tool's own page.
 func reviewURL(t *model.Tool) string {
 	if t.AvisURL != nil {

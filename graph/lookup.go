@@ -30,7 +30,9 @@ func newLookup(doc *document) *lookup {
 	slug := root.Arguments.ForName("slug").Value
 	types := append([]string{"Tool"}, Schema().Types["Tool"].Interfaces...)
 	selected := graphql.CollectFields(&graphql.OperationContext{Doc: doc.QueryDocument}, root.SelectionSet, types)
-	if slug.Kind != ast.Variable || slices.ContainsFunc(selected, func(f graphql.CollectedField) bool { return len(f.Selections) > 0 }) {
+	if slug.Kind != ast.Variable || slices.ContainsFunc(selected, func(f graphql.CollectedField) bool {
+		return len(f.Selections) > 0 || slices.Contains(storedElsewhere, f.Name)
+	}) {
 		return nil
 	}
 	return &lookup{start: `{"` + root.Alias + `":`, variable: slug.Raw, fields: selected}

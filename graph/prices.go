@@ -19,11 +19,20 @@ func priceChange(row *ent.PriceChange) *model.PriceChange {
 		BillingPeriod: after.period, PreviousBillingPeriod: before.period,
 		MonthlyPrice: orNull(after.monthly), PreviousMonthlyPrice: orNull(before.monthly),
 	}
-	if from, to, ok := before.comparable(after); ok {
-		direction := directionOf(from, to)
-		change.Direction, change.Percent = &direction, percent(from, to)
+	if direction, percent := ComparePrices(row.PreviousPrice, row.Price); direction != "" {
+		change.Direction, change.Percent = &direction, percent
 	}
 	return change
+}
+
+// ComparePrices returns how a price changed, as PriceChange has it: "" if the
+// prices cannot be compared.
+func ComparePrices(from, to string) (direction model.PriceDirection, change *float64) {
+	before, after, ok := readPrice(from).comparable(readPrice(to))
+	if !ok {
+		return "", nil
+	}
+	return directionOf(before, after), percent(before, after)
 }
 
 // parsedPrice is a price as numbers. monthly is NaN if there is none.

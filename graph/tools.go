@@ -163,7 +163,7 @@ func (r *reader) fillTools(ctx context.Context, positions []int, s selection) ([
 	}
 	tools := mapSlice(entities, func(e *entity) *model.Tool { return e.tool })
 	pins := r.pinned && s.has("id")
-	if len(tools) == 0 || !pins && !s.has("category", "comparisons", "priceHistory", "history", "versions", "embeddings") {
+	if len(tools) == 0 || !pins && !s.has("category", "comparisons", "priceHistory", "history", "versions", "verdict", "reviewSections", "embeddings") {
 		return tools, nil
 	}
 	categories, comparisons, err := r.toolLinks(ctx, positions, s)
@@ -198,6 +198,9 @@ func (r *reader) fillTools(ctx context.Context, positions []int, s selection) ([
 		for _, t := range tools {
 			t.Versions = versions[t.Slug]
 		}
+	}
+	if err := r.fillReviews(ctx, tools, s); err != nil {
+		return nil, err
 	}
 	if s.has("embeddings") {
 		err = r.fillEmbeddings(ctx, tools, entities, s.of("embeddings"))

@@ -16,7 +16,7 @@ func (h *Handler) Operations() []params.Operation {
 	var operations []params.Operation
 	for _, e := range h.paths {
 		o := params.Operation{
-			Path: e.path, Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs), Query: e.operation.Text,
+			Path: e.path, Tag: e.tag(), Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs), Query: e.operation.Text,
 			Parameters: []params.Parameter{}, RequiresKey: e.requiresKey, Deprecated: e.ownDeprecation.String(),
 			Response: typeOf(schemas.body(e.operation)),
 		}

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/guide"
 	"palmares/internal/web/icon"
+	"palmares/internal/web/info"
 	"palmares/internal/web/page"
 	"palmares/internal/web/queries"
 	"palmares/internal/web/site"
@@ -119,7 +120,8 @@ func (p *program) routes() (*routes, error) {
 
 	website, err := site.New(site.Config{
 		Service: s.service(), Executor: p.executor, Cache: p.cache, Log: p.log, TrustedProxies: s.proxies,
-		OtherPages: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/changelog", "/feeds/changes.atom"},
+		SitemapPages: sitemapPages(),
+		OtherPages:   []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/changelog", "/feeds/changes.atom", "/method", "/pricing", "/terms", "/privacy", "/licence", "/contact"},
 	})
 	if err != nil {
 		return nil, err
@@ -137,6 +139,14 @@ func (p *program) routes() (*routes, error) {
 		return nil, err
 	}
 	guides.Register(mux)
+	information, err := info.New(info.Config{
+		Service: s.service(), ServiceURL: s.ServiceURL, Folder: s.PagesDir,
+		Anonymous: planOf(auth.Anonymous), Developer: planOf(auth.Developer), Pro: planOf(auth.Pro),
+	})
+	if err != nil {
+		return nil, err
+	}
+	information.Register(mux)
 	reference := workbench.Config{
 		Service: s.service(), Schema: schemaText(), Document: rest.DocumentPath,
 		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(graph.Limits(s.GraphQL)), Sections: textSections(api), Samples: api.Samples,
@@ -147,11 +157,33 @@ func (p *program) routes() (*routes, error) {
 	}
 	workbench.New(reference).Register(mux)
 	icon.Register(mux, s.service())
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, site.Assets, status.Assets, guide.Assets, workbench.Assets, queries.Assets))
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, workbench.Assets))
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
 	return &routes{mux, api, p.saved}, nil
+}
+
+// planOf returns what the page about plans shows.
+func planOf(plan auth.Plan) info.Plan {
+	terms := plan.Terms()
+	shown := info.Plan{
+		DailyQuota: terms.DailyQuota, Keys: terms.Keys, SavedQueries: terms.SavedQueries, Streams: terms.Streams,
+		Downloads: terms.Downloads > 0, Embeddings: terms.Embeddings, Webhooks: terms.Webhooks,
+	}
+	if plan == auth.Pro {
+		shown.MonthlyEuros, shown.Uptime = billing.MonthlyEuros, 99
+	}
+	return shown
+}
+
+// sitemapPages returns the paths of all pages that are not part of the catalog.
+func sitemapPages() []string {
+	paths := append([]string{"/docs", "/explorer", "/guides", "/changelog", "/status", queries.GalleryPath}, info.Paths()...)
+	for _, name := range guide.Names() {
+		paths = append(paths, "/guides/"+name)
+	}
+	return paths
 }
 
 // panels returns the explorer's dashboard panels, which are saved queries of the
@@ -234,5 +266,11 @@ func textSections(api *rest.Handler) []workbench.Section {
 			{Name: "Incidents", Path: status.FeedPath, Note: "Incidents of the service, as Atom. The status page is at " + status.Path + "."},
 		}},
 		{Title: "Events", Links: eventLinks},
+		{Title: "About", Links: []workbench.Link{
+			{Name: "How tools are tested", Path: "/en/method.md", Note: "What scores, verifiability and obsolescence mean."},
+			{Name: "Licence", Path: "/en/licence.md", Note: "The data may be used with the credit line."},
+			{Name: "Plans", Path: "/en/pricing.md", Note: "Quotas and prices."},
+			{Name: "Sitemap", Path: site.SitemapPath, Note: "The addresses of all pages, in English and French. Each page is also available as Markdown: add .md to its path."},
+		}},
 	}
 }

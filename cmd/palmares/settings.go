@@ -35,6 +35,7 @@ type settings struct {
 	ServiceURL     string        `help:"Address of the service in the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
 	Contact        string        `name:"contact-email" help:"Email address where visitors reach the operator, shown on pages." env:"CONTACT_EMAIL" placeholder:"ADDRESS"`
 	PublicURL      string        `help:"URL where clients reach the server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
+	PagesDir       string        `help:"Folder with Markdown files that replace the texts of information pages, such as terms.en.md and terms.fr.md." env:"PALMARES_PAGES_DIR" placeholder:"DIR"`
 	TrustedProxies string        `help:"Addresses and networks of proxies whose X-Forwarded-For header is trusted, separated by commas." env:"TRUSTED_PROXIES" placeholder:"CIDR,…"`
 
 	Mail struct {

@@ -1490,6 +1490,10 @@ type Tool implements ComparedTool & Node {
   priceHistory: [PriceChange!]!
   "The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the present state."
   history: [ToolMoment!]!
+  "The verdict of the review as text, in French; null if the review has none."
+  verdict: String
+  "The identifiers of the sections of the review, in their order, such as ` + "`" + `verdict` + "`" + `; empty if there is no review. For their texts, see ` + "`" + `embeddings` + "`" + `."
+  reviewSections: [String!]!
   "The review as text chunks; null if the tool has none. Requires an API key."
   embeddings: EmbeddingsDocument
   "The versions of the tool, newest first, including those as an active or retired tool."
@@ -2228,6 +2232,10 @@ func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.
 		return ec.fieldContext_Tool_priceHistory(ctx, field)
 	case "history":
 		return ec.fieldContext_Tool_history(ctx, field)
+	case "verdict":
+		return ec.fieldContext_Tool_verdict(ctx, field)
+	case "reviewSections":
+		return ec.fieldContext_Tool_reviewSections(ctx, field)
 	case "embeddings":
 		return ec.fieldContext_Tool_embeddings(ctx, field)
 	case "versions":
@@ -12410,6 +12418,17 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 			b, ok = ec.appendPriceChangeList(ctx, b, field.Selections, obj.PriceHistory)
 		case "history":
 			b, ok = ec.appendToolMomentList(ctx, b, field.Selections, obj.History)
+		case "verdict":
+			if obj.Verdict == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.Verdict))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "reviewSections":
+			b, ok = appendMarshaler(b, ec.marshalNString2ᚕstringᚄ(ctx, field.Selections, obj.ReviewSections))
 		case "embeddings":
 			if obj.Embeddings == nil {
 				b = append(b, "null"...)
@@ -12532,6 +12551,14 @@ func (ec *executionContext) fieldContext_Tool_priceHistory(_ context.Context, fi
 }
 
 func (ec *executionContext) fieldContext_Tool_history(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_verdict(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_reviewSections(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
 }
 

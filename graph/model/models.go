@@ -659,6 +659,10 @@ type Tool struct {
 	PriceHistory []*PriceChange `json:"priceHistory"`
 	// The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the present state.
 	History []*ToolMoment `json:"history"`
+	// The verdict of the review as text, in French; null if the review has none.
+	Verdict *string `json:"verdict,omitempty"`
+	// The identifiers of the sections of the review, in their order, such as `verdict`; empty if there is no review. For their texts, see `embeddings`.
+	ReviewSections []string `json:"reviewSections"`
 	// The review as text chunks; null if the tool has none. Requires an API key.
 	Embeddings *EmbeddingsDocument `json:"embeddings,omitempty"`
 	// The versions of the tool, newest first, including those as an active or retired tool.

@@ -16,6 +16,19 @@ func (l Language) Decimal(x float64, fewest, most int) string {
 	return l.printer().Sprint(number.Decimal(x, number.MinFractionDigits(fewest), number.MaxFractionDigits(most)))
 }
 
+// Percent formats a change in percent, with its sign: "+25%", "−12.5%" or
+// "+25 %".
+func (l Language) Percent(change float64) string {
+	sign, space := "+", ""
+	if change < 0 {
+		sign, change = "−", -change
+	}
+	if l == French {
+		space = nbsp
+	}
+	return sign + l.Decimal(change, 0, 1) + space + "%"
+}
+
 var months = map[Language][12]string{
 	English: {"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"},
 	French:  {"janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août", "septembre", "octobre", "novembre", "décembre"},

@@ -4,7 +4,7 @@ import "strings"
 
 // french has the translation of every message, by part of the program.
 var french = merge(
-	frenchLayout, frenchHome, frenchTools, frenchHistory, frenchInformation, frenchPortal, frenchStatus, frenchWorkbench, frenchQueries, frenchMail, frenchProblems,
+	frenchLayout, frenchSite, frenchHome, frenchTools, frenchHistory, frenchInformation, frenchPortal, frenchStatus, frenchWorkbench, frenchQueries, frenchMail, frenchProblems,
 )
 
 func merge(parts ...map[Message]string) map[Message]string {

@@ -1,3 +1,27 @@
 package lang
 
-var frenchInformation = map[Message]string{}
+var frenchInformation = map[Message]string{
+	// The page about plans.
+	"What you get":          "Ce que vous obtenez",
+	"No API key":            "Sans clé d’API",
+	"free":                  "gratuit",
+	"%s per month plus VAT": "%s par mois hors TVA",
+	"Requests per day":      "Requêtes par jour",
+	"unlimited":             "illimité",
+	"REST, GraphQL, MCP and the full history": "REST, GraphQL, MCP et tout l’historique",
+	"API keys":                      "Clés d’API",
+	"Review texts for embeddings":   "Textes des avis pour embeddings",
+	"CSV and NDJSON downloads":      "Téléchargements CSV et NDJSON",
+	"Live streams at the same time": "Flux en direct simultanés",
+	"Uptime":                        "Disponibilité",
+	"included":                      "inclus",
+	"%d%%":                          "%d %%",
+
+	// Texts.
+	"whoever runs this server": "l’exploitant de ce serveur",
+	"View as Markdown":         "Voir en Markdown",
+	"Link to: %s":              "Lien vers : %s",
+	"Copy":                     "Copier",
+	"Text":                     "Texte",
+	"%s, table %d":             "%s, tableau %d",
+}

@@ -224,7 +224,7 @@ func TestTranslationsMatch(t *testing.T) {
 			} else {
 				english = forms[i]
 			}
-			if want, got := arguments(english), arguments(form); !slices.Equal(got, want) {
+			if want, got := arguments(english), arguments(form); !slices.Equal(got, want) && (got != nil || !strings.Contains(translation, "|")) {
 				t.Errorf("%q: got arguments %v in %q, want %v", m, got, form, want)
 			}
 			plain := markup.ReplaceAllString(form, "x")

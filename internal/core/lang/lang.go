@@ -95,11 +95,14 @@ func (l Language) Text(m Message, args ...any) string {
 }
 
 // Plural returns a message that has a singular and a plural. The count is its
-// first argument.
+// first argument, which a form need not mention.
 func (l Language) Plural(count int, m Message, args ...any) string {
 	one, other, _ := strings.Cut(l.translate(m), "|")
 	if plural.Cardinal.MatchPlural(l.tag(), count, 0, 0, 0, 0) == plural.One {
 		other = one
+	}
+	if !strings.Contains(other, "%") {
+		return other
 	}
 	return l.printer().Sprintf(other, append([]any{count}, args...)...)
 }

@@ -36,6 +36,7 @@ type Param struct {
 // Operation describes a REST path and the GraphQL operation that it runs.
 type Operation struct {
 	Path        string      `json:"path"` // may contain {slug}
+	Tag         string      `json:"-"`    // its resource
 	Summary     string      `json:"-"`
 	Details     string      `json:"-"`
 	Example     string      `json:"-"` // a path in the demo catalog

@@ -101,6 +101,11 @@ func TestNextAttempt(t *testing.T) {
 		if d.Next == nil || d.Next.Before(s.clock.now().Add(10*time.Minute)) || d.Later != nil {
 			t.Fatalf("got next attempt %v, want one after 10 minutes", d.Next)
 		}
+		// Another event may postpone everything that is sent to the endpoint.
+		later := s.clock.now().Add(time.Hour)
+		if d := s.details(&ent.Endpoint{ID: e.ID, NotBefore: &later}, failed); d.Next == nil || !d.Next.Equal(later) {
+			t.Errorf("got next attempt %v, want %v", d.Next, later)
+		}
 		r.respondStatus(http.StatusNoContent)
 		s.clock.advance(12 * time.Minute)
 		s.sendDue(e)

@@ -26,7 +26,7 @@ const (
 var changelogText string
 
 func (g *Guides) addChangelog(text string) error {
-	content, err := render(text)
+	content, err := Render(lang.English, text)
 	if err != nil {
 		return fmt.Errorf("changelog: %w", err)
 	}
@@ -66,7 +66,7 @@ func (g *Guides) changelogAtom(text string) (*cache.Entry, error) {
 		Links: []atomxml.Link{atomxml.Self(base + changelogFeed), alternate}, Author: atomxml.Text(g.cfg.ServiceName),
 	}
 	for i, v := range versions(text) {
-		html, err := render(v.text)
+		html, err := Render(lang.English, v.text)
 		if err != nil {
 			return nil, err
 		}

@@ -27,11 +27,8 @@ const (
 	lead = "Short, practical guides to the API. Every code sample is tested against a running server."
 )
 
-//go:embed assets templates
+//go:embed templates
 var files embed.FS
-
-// Assets are the style of the guides.
-var Assets = page.MustAssets(files, "assets")
 
 var templates = page.MustTemplates(files, "templates", nil)
 
@@ -78,7 +75,7 @@ func New(cfg Config) (*Guides, error) {
 	}
 	for i, one := range all {
 		data := guidePage{Guide: one, Guides: all}
-		if data.Content, err = render(one.Text); err != nil {
+		if data.Content, err = Render(lang.English, one.Text); err != nil {
 			return nil, fmt.Errorf("guide %s: %w", one.Name, err)
 		}
 		if i > 0 {
@@ -114,7 +111,7 @@ func (g *Guides) add(path, template string, data any, text string) error {
 }
 
 func (g *Guides) content(l lang.Language, path string, data any) page.Content {
-	return g.cfg.Content(l, path, page.Head{Styles: []string{Assets.Path("guide.css")}}, data)
+	return g.cfg.Content(l, path, page.Head{}, data)
 }
 
 func textEntry(text, contentType string) *cache.Entry {

@@ -14,25 +14,29 @@ import (
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/util"
+
+	"palmares/internal/core/lang"
 )
 
-// render converts Markdown to HTML.
-func render(text string) (template.HTML, error) {
+// Render converts Markdown to HTML, with the texts of buttons in a language. Raw
+// HTML in the Markdown is left out.
+func Render(l lang.Language, text string) (template.HTML, error) {
 	markdown := goldmark.New(
 		goldmark.WithExtensions(extension.Table),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
-		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(&nodeRenderer{}, 100))), // before the default renderer
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(&nodeRenderer{lang: l}, 100))), // before the default renderer
 	)
 	var html bytes.Buffer
 	if err := markdown.Convert([]byte(text), &html); err != nil {
 		return "", err
 	}
-	return template.HTML(html.String()), nil // the guides are trusted
+	return template.HTML(html.String()), nil // goldmark escapes everything else
 }
 
 // nodeRenderer renders headings with anchors, code blocks with a copy button and
 // tables that scroll. Each page needs its own.
 type nodeRenderer struct {
+	lang    lang.Language
 	codes   int
 	tables  int
 	section string // text of the current heading
@@ -54,14 +58,14 @@ func (r *nodeRenderer) heading(w util.BufWriter, source []byte, node ast.Node, e
 		return ast.WalkContinue, nil
 	}
 	if n.Level > 1 {
-		fmt.Fprintf(w, ` <a class="anchor" href="#%s" aria-label="Link to: %s">#</a>`, id, template.HTMLEscapeString(r.section))
+		fmt.Fprintf(w, ` <a class="anchor" href="#%s" aria-label="%s">#</a>`, id, template.HTMLEscapeString(r.lang.Text("Link to: %s", r.section)))
 	}
 	fmt.Fprintf(w, "</h%d>\n", n.Level)
 	return ast.WalkContinue, nil
 }
 
 var languages = map[string]string{
-	"sh": "Shell", "js": "JavaScript", "python": "Python", "go": "Go", "graphql": "GraphQL", "json": "JSON", "text": "Output",
+	"sh": "Shell", "js": "JavaScript", "python": "Python", "go": "Go", "graphql": "GraphQL", "json": "JSON", "text": "Output", "txt": "Text", "html": "HTML", "md": "Markdown",
 }
 
 func (r *nodeRenderer) code(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -74,6 +78,9 @@ func (r *nodeRenderer) code(w util.BufWriter, source []byte, node ast.Node, ente
 	}
 	info := ParseInfo(string(n.Info.Segment.Value(source)))
 	label, ok := languages[info.Language]
+	if info.Language == "txt" {
+		label = r.lang.Text("Text")
+	}
 	if !ok {
 		return ast.WalkStop, fmt.Errorf("a code block has the unknown language %q", info.Language)
 	}
@@ -83,7 +90,7 @@ func (r *nodeRenderer) code(w util.BufWriter, source []byte, node ast.Node, ente
 	r.codes++
 	fmt.Fprintf(w, `<figure class="code %s"><figcaption><span id="label-%d">%s</span>`, info.Language, r.codes, template.HTMLEscapeString(label))
 	if info.Runs() || info.IsFile() {
-		fmt.Fprintf(w, `<button type="button" class="quiet" data-copy="code-%d" aria-describedby="label-%d" hidden>Copy</button>`, r.codes, r.codes)
+		fmt.Fprintf(w, `<button type="button" class="quiet" data-copy="code-%d" aria-describedby="label-%d" hidden>%s</button>`, r.codes, r.codes, r.lang.Text("Copy"))
 	}
 	fmt.Fprintf(w, `</figcaption><pre tabindex="0" role="group" aria-labelledby="label-%d"><code id="code-%d">`, r.codes, r.codes)
 	for i := range n.Lines().Len() {
@@ -102,7 +109,7 @@ func (r *nodeRenderer) table(w util.BufWriter, _ []byte, _ ast.Node, entering bo
 	r.tables++
 	label := r.section
 	if r.tables > 1 { // labels of regions must be unique
-		label = fmt.Sprintf("%s, table %d", r.section, r.tables)
+		label = r.lang.Text("%s, table %d", r.section, r.tables)
 	}
 	_, err := fmt.Fprintf(w, `<div class="scroll" role="region" aria-label="%s" tabindex="0">`+"\n<table>\n", template.HTMLEscapeString(label))
 	return ast.WalkContinue, err

@@ -267,10 +267,10 @@ func CheckMethod(w http.ResponseWriter, r *http.Request) error {
 	return problem.New(problem.WrongMethod, "The method %s is not allowed here. Use GET.", r.Method)
 }
 
-// BasePolicy is the Content-Security-Policy of a page with our own style, script
-// and images only. FormPolicy also allows forms.
+// BasePolicy is the Content-Security-Policy of a page with our own style, script,
+// images and requests only. FormPolicy also allows forms.
 const (
-	BasePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; manifest-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+	BasePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; manifest-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 	FormPolicy = BasePolicy + "; form-action 'self'"
 )
 

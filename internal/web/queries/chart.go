@@ -1,14 +1,12 @@
 package queries
 
 import (
-	"fmt"
-	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"palmares/internal/core/lang"
+	draw "palmares/internal/web/chart"
 )
 
 // chart draws one number by one or two keys as bars, or over time as lines.
@@ -17,10 +15,9 @@ type chart struct {
 	Width, Height float64
 	Bars          []bar
 	Lines         []line
-	Axis          []label // of the values, at grid lines
-	Times         []label // below lines
-	Base          float64 // y of zero, or of the lowest value
-	Left          float64 // x where the plot starts
+	Axis          []draw.Label // of the values, at grid lines
+	Times         []draw.Label // below lines
+	Left          float64      // x where the plot starts
 }
 
 type bar struct {
@@ -29,39 +26,21 @@ type bar struct {
 	Series          int // color, by the second key
 }
 
+// line is a line with its place in the legend.
 type line struct {
-	Name   string
-	Path   string // of an SVG
-	Points []chartPoint
-	Series int
-	X, Y   float64 // of its name in the legend
-}
-
-type chartPoint struct {
-	X, Y  float64
-	Title string
-}
-
-type label struct {
+	draw.Line
 	X, Y float64
-	Text string
 }
 
 // Dimensions in SVG units.
 const (
-	chartWidth  = 640.0
-	labelWidth  = 190.0 // of the keys beside bars
-	valueWidth  = 70.0  // of the numbers after bars
-	barSpace    = 26.0
-	plotHeight  = 220.0
-	plotTop     = 14.0
-	axisWidth   = 56.0
-	timesHeight = 26.0
-	legendLine  = 20.0
+	chartWidth = draw.Width
+	labelWidth = 190.0 // of the keys beside bars
+	valueWidth = 70.0  // of the numbers after bars
+	barSpace   = 26.0
+	legendLine = 20.0
 
-	maxBars   = 40
-	maxSeries = 8 // colors
-	gridLines = 4
+	maxBars = 40
 )
 
 var period = regexp.MustCompile(`^[0-9]{4}(-([0-9]{2}(-[0-9]{2}(T.*)?)?|Q[1-4]|W[0-9]{2}))?$`)
@@ -198,42 +177,12 @@ func (t *table) kindOf(column int) int {
 	return kind
 }
 
-// scale returns a function from values to a share of the plot, and the values of
-// grid lines. Bars start at zero, and so do lines unless they stay far above it.
-func scale(values []float64, fromZero bool) (share func(float64) float64, grid []float64) {
-	low, high := slices.Min(values), slices.Max(values)
-	if fromZero || low > 0 && low < high/2 {
-		low = min(low, 0)
-	}
-	high = max(high, 0, low+1e-9)
-	if high == low {
-		high = low + 1
-	}
-	step := niceStep((high - low) / gridLines)
-	low, high = math.Floor(low/step)*step, math.Ceil(high/step)*step
-	for v := low; v <= high+step/2; v += step {
-		grid = append(grid, v)
-	}
-	return func(v float64) float64 { return (v - low) / (high - low) }, grid
-}
-
-// niceStep rounds up to 1, 2 or 5 times a power of ten.
-func niceStep(rough float64) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(rough)))
-	for _, factor := range []float64{1, 2, 5} {
-		if rough <= factor*power {
-			return factor * power
-		}
-	}
-	return 10 * power
-}
-
 func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 	var values []float64
 	for _, r := range t.Rows {
 		values = append(values, r[number].Number)
 	}
-	share, _ := scale(values, true)
+	share, _ := draw.Scale(values, true)
 	c := &chart{Title: l.Text("%s by %s", t.Columns[number], t.names(l, keys)), Width: chartWidth, Left: labelWidth}
 	room := chartWidth - labelWidth - valueWidth
 	zero := share(0)
@@ -246,11 +195,11 @@ func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 		from, to := min(zero, share(r[number].Number)), max(zero, share(r[number].Number))
 		b := bar{
 			Label: shorten(r[keys[0]].Text, 26), Value: r[number].Text,
-			X: round(labelWidth + from*room), W: round(max((to-from)*room, 1)), Y: barSpace*float64(i) + 4, Middle: barSpace*float64(i) + barSpace/2 + 4,
+			X: draw.Round(labelWidth + from*room), W: draw.Round(max((to-from)*room, 1)), Y: barSpace*float64(i) + 4, Middle: barSpace*float64(i) + barSpace/2 + 4,
 		}
 		if len(keys) == 2 {
 			b.Label = shorten(r[keys[0]].Text+" · "+r[keys[1]].Text, 26)
-			b.Series = indexOf(&series, r[keys[1]].Text) % maxSeries
+			b.Series = indexOf(&series, r[keys[1]].Text) % draw.MaxSeries
 		}
 		c.Bars = append(c.Bars, b)
 	}
@@ -262,12 +211,11 @@ func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 }
 
 // End returns the x coordinate after a bar.
-func (b bar) End() float64 { return round(b.X + b.W + 6) }
+func (b bar) End() float64 { return draw.Round(b.X + b.W + 6) }
 
 func (t *table) lines(l lang.Language, number, date int, keys []int) *chart {
-	var times, series []string
-	var values []float64
-	byLine := map[int]map[string]cell{}
+	var times, names []string
+	byLine := map[int]map[string]*draw.Value{}
 	for _, r := range t.Rows {
 		if r[date].Text == "" || r[number].Text == "" {
 			continue
@@ -276,67 +224,37 @@ func (t *table) lines(l lang.Language, number, date int, keys []int) *chart {
 		if len(keys) == 1 {
 			name = r[keys[0]].Text
 		}
-		at := indexOf(&series, name)
-		if at >= maxSeries {
+		at := indexOf(&names, name)
+		if at >= draw.MaxSeries {
 			continue // more lines than colors
 		}
 		if byLine[at] == nil {
-			byLine[at] = map[string]cell{}
+			byLine[at] = map[string]*draw.Value{}
 		}
-		byLine[at][r[date].Text] = r[number]
-		if !slices.Contains(times, r[date].Text) {
-			times = append(times, r[date].Text)
-		}
-		values = append(values, r[number].Number)
+		byLine[at][r[date].Text] = &draw.Value{Number: r[number].Number, Text: r[number].Text}
+		indexOf(&times, r[date].Text)
 	}
-	if len(times) < 2 {
+	slices.Sort(times)
+	var all []draw.Series
+	for i, name := range names[:min(len(names), draw.MaxSeries)] {
+		series := draw.Series{Name: name}
+		for _, at := range times {
+			series.Values = append(series.Values, byLine[i][at])
+		}
+		all = append(all, series)
+	}
+	drawn := draw.NewLines(times, all, draw.Plain)
+	if drawn == nil {
 		return nil
 	}
-	series = series[:min(len(series), maxSeries)]
-	slices.Sort(times)
-	share, grid := scale(values, false)
-	c := &chart{Title: l.Text("%s over time", t.Columns[number]), Width: chartWidth, Base: plotTop + plotHeight, Left: axisWidth}
+	c := &chart{Title: l.Text("%s over time", t.Columns[number]), Width: drawn.Width, Height: drawn.Height, Axis: drawn.Axis, Times: drawn.Times, Left: drawn.Left}
 	if len(keys) == 1 {
 		c.Title = l.Text("%s over time by %s", t.Columns[number], t.Columns[keys[0]])
+		c.Height += legendLine*float64((len(all)+1)/2) + 10
 	}
-	x := func(i int) float64 {
-		return round(axisWidth + float64(i)/float64(len(times)-1)*(chartWidth-axisWidth-12))
-	}
-	y := func(v float64) float64 { return round(c.Base - share(v)*plotHeight) }
-	for _, v := range grid {
-		c.Axis = append(c.Axis, label{axisWidth - 8, y(v), strconv.FormatFloat(math.Round(v*100)/100, 'g', 6, 64)})
-	}
-	for _, i := range slices.Compact([]int{0, (len(times) - 1) / 2, len(times) - 1}) {
-		c.Times = append(c.Times, label{x(i), c.Base + 18, times[i]})
-	}
-	c.Height = c.Base + timesHeight
-	for at, name := range series {
-		l := line{Name: shorten(name, 30), Series: at}
-		var path strings.Builder
-		for i, at := range times {
-			found, ok := byLine[l.Series][at]
-			if !ok {
-				continue
-			}
-			command := "L"
-			if path.Len() == 0 {
-				command = "M"
-			}
-			fmt.Fprintf(&path, "%s%g %g", command, x(i), y(found.Number))
-			title := at + ": " + found.Text
-			if name != "" {
-				title = name + ", " + title
-			}
-			l.Points = append(l.Points, chartPoint{x(i), y(found.Number), title})
-		}
-		l.Path = path.String()
-		if name != "" {
-			l.X, l.Y = axisWidth+float64(at%2)*(chartWidth-axisWidth)/2, c.Height+legendLine*float64(at/2)+12
-		}
-		c.Lines = append(c.Lines, l)
-	}
-	if len(keys) == 1 {
-		c.Height += legendLine*float64((len(series)+1)/2) + 10
+	for i, l := range drawn.Lines {
+		l.Name = shorten(l.Name, 30)
+		c.Lines = append(c.Lines, line{l, c.Left + float64(i%2)*(c.Width-c.Left)/2, drawn.Height + legendLine*float64(i/2) + 12})
 	}
 	return c
 }
@@ -369,8 +287,6 @@ func indexOf(texts *[]string, text string) int {
 	}
 	return at
 }
-
-func round(n float64) float64 { return math.Round(n*10) / 10 }
 
 // shorten cuts a text that is too long for its place.
 func shorten(text string, most int) string {

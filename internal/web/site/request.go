@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,12 +24,14 @@ import (
 // request is a parsed request for a page.
 type request struct {
 	*route
+	service   page.Service
 	lang      lang.Language
 	path      string
 	query     url.Values     // normalized: no empty values, no defaults
 	variables map[string]any // of the operation
 	asOf      graph.AsOf     // zero for the current catalog
 	markdown  bool
+	invalid   map[string]string // errors by parameter, to be shown in the form
 }
 
 // wantsMarkdown reports whether a request is for the Markdown version of a page.
@@ -55,8 +58,11 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	if variables["sort"] == defaultSort(variables) || variables["sort"] == relevance { // which only a search has
 		delete(variables, "sort")
 	}
-	slug := strings.TrimSuffix(strings.TrimSpace(r.PathValue("slug")), page.MarkdownSuffix) // which no slug ends with
-	req := &request{route: rt, lang: lang.Of(r.Context()), path: rt.pathOf(slug), query: url.Values{}, variables: variables, markdown: wantsMarkdown(r)}
+	inPath := map[string]string{}
+	for _, name := range rt.pathParams() {
+		inPath[name] = strings.TrimSuffix(strings.TrimSpace(r.PathValue(name)), page.MarkdownSuffix) // which no slug ends with
+	}
+	req := &request{route: rt, lang: lang.Of(r.Context()), path: rt.pathOf(inPath), query: url.Values{}, variables: variables, markdown: wantsMarkdown(r)}
 	if text, given := variables[asOfParam].(string); given {
 		if req.asOf, err = graph.ParseAsOf(text); err != nil {
 			return nil, err
@@ -73,8 +79,11 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 			req.query.Set(p.Name, params.Format(value))
 		}
 	}
-	if r.PathValue("slug") != "" {
-		variables["slug"] = slug
+	for _, p := range rt.selects {
+		delete(variables, p.Name)
+	}
+	for name, value := range inPath {
+		variables[name] = value
 	}
 	for name, value := range variables {
 		text, _ := value.(string)
@@ -113,7 +122,7 @@ func (r *request) cacheKey() cache.Key {
 	if r.markdown {
 		kind = "Markdown page "
 	}
-	return cache.Key{Operation: kind + string(r.lang) + " " + r.name, Variables: r.slug() + "?" + r.query.Encode()}
+	return cache.Key{Operation: kind + string(r.lang) + " " + r.name, Variables: r.path + "?" + r.query.Encode()}
 }
 
 // Filtered reports whether the URL has parameters that select items.
@@ -128,12 +137,29 @@ func (r *request) Link(parts ...string) string {
 	return withQuery(strings.Join(parts, ""), r.asOfQuery())
 }
 
-// Category returns the URL of the tools in a category, as of the release that is
+// Query returns the URL of a path with a parameter, as of the release that is
 // viewed.
-func (r *request) Category(slug string) string {
+func (r *request) Query(path, name, value string) string {
 	query := r.asOfQuery()
-	query.Set("category", slug)
-	return withQuery("/tools", query)
+	query.Set(name, value)
+	return withQuery(path, query)
+}
+
+// Category returns the URL of a category, as of the release that is viewed.
+func (r *request) Category(slug string) string { return r.Link("/categories/", slug) }
+
+// URL returns the full address of a path in the language of the page.
+func (r *request) URL(path string) string { return r.service.PublicURL + page.LocalPath(r.lang, path) }
+
+// With returns the URL of the list with another value of a parameter, or without
+// it if the value is "". It starts at the first page.
+func (r *request) With(name, value string) string {
+	query := maps.Clone(r.query)
+	query.Del("page")
+	if query.Del(name); value != "" {
+		query.Set(name, value)
+	}
+	return withQuery(r.path, query)
 }
 
 // AsOf returns the parameter that selects the release, or "" for the current
@@ -164,6 +190,9 @@ func (r *request) currentURL() string {
 	return withQuery(r.path, query)
 }
 
+// Path returns the path of the page.
+func (r *request) Path() string { return r.path }
+
 // Param returns a parameter of the URL, or "".
 func (r *request) Param(name string) string { return r.query.Get(name) }
 
@@ -192,6 +221,10 @@ func (r *request) restURL() string {
 		return ""
 	case strings.HasSuffix(r.rest, "/"):
 		return r.Link(r.rest, r.slug())
+	case r.slug() != "": // of a category
+		query := maps.Clone(r.query)
+		query.Set("category", r.slug())
+		return (&request{route: &route{rest: r.rest}, query: query}).restURL()
 	}
 	for name := range r.query {
 		if !slices.Contains(restParams, name) || name == "sort" && !slices.Contains(restSorts, r.query.Get(name)) {
@@ -240,28 +273,50 @@ func withQuery(path string, query url.Values) string {
 // its template.
 var routes = []route{
 	{pattern: "/{$}", name: "home", view: newView[homeView]},
-	{pattern: "/tools", name: "tools", rest: "/api/v1/tools", view: newView[toolsView]},
+	{pattern: "/tools", name: "tools", rest: "/api/v1/tools", form: true, view: newView[toolsView]},
 	{pattern: "/tools/{slug}", name: "tool", rest: "/api/v1/tools/", view: newView[toolView]},
 	{pattern: "/comparatifs", name: "comparatifs", rest: "/api/v1/comparatifs", view: newView[comparisonsView]},
 	{pattern: "/comparatifs/{slug}", name: "comparatif", rest: "/api/v1/comparatifs/", view: newView[comparisonView]},
+	{pattern: "/compare", name: "choose", view: newView[chooseView]},
+	{pattern: "/compare/{a}/{b}", name: "compare", view: newView[compareView]},
+	{pattern: "/compare/{a}/{b}/{c}", name: "compare", view: newView[compareView]},
+	{pattern: "/compare/{a}/{b}/{c}/{d}", name: "compare", view: newView[compareView]},
+	{pattern: "/search", name: "search", view: newView[searchView]},
 	{pattern: "/categories", name: "categories", rest: "/api/v1/categories", view: newView[categoriesView]},
+	{pattern: "/categories/{slug}", name: "category", rest: "/api/v1/tools", view: newView[categoryView]},
 	{pattern: "/cimetiere", name: "cimetiere", rest: "/api/v1/cimetiere", view: newView[retiredToolsView]},
 	{pattern: "/cimetiere/{slug}", name: "retired", view: newView[retiredToolView]},
 	{pattern: "/releases", name: "releases", view: newView[releasesView]},
+	{pattern: "/changes", name: "changes", view: newView[changesView]},
+	{pattern: "/prices", name: "prices", view: newView[pricesView], selects: []params.Param{{Name: "direction", Values: []string{"up", "down"}}}},
+	{pattern: "/trends", name: "trends", view: newView[trendsView]},
 }
 
 type route struct {
 	pattern   string
 	name      string     // of the operation and the template
 	rest      string     // equivalent path of the REST API, or ""; one that ends in a slash takes the slug
+	form      bool       // invalid parameters are shown in the page's form
 	view      func() any // the result of the operation is decoded into it
 	operation *graph.Operation
 	params    []params.Param // query parameters, which are the operation's variables
+	selects   []params.Param // further ones, which the view reads itself
 }
 
-// pathOf returns the path of the page of an item, or of the page if it has no slug.
-func (rt *route) pathOf(slug string) string {
-	return strings.TrimSuffix(strings.Replace(rt.pattern, "{slug}", slug, 1), "{$}")
+var pathParam = regexp.MustCompile(`\{([a-z]+)\}`)
+
+// pathParams returns the names of the variables in the path.
+func (rt *route) pathParams() (names []string) {
+	for _, match := range pathParam.FindAllStringSubmatch(rt.pattern, -1) {
+		names = append(names, match[1])
+	}
+	return names
+}
+
+// pathOf returns the path of the page with the given variables.
+func (rt *route) pathOf(values map[string]string) string {
+	path := pathParam.ReplaceAllStringFunc(rt.pattern, func(name string) string { return values[strings.Trim(name, "{}")] })
+	return strings.TrimSuffix(path, "{$}")
 }
 
 func newView[V any]() any { return new(V) }
@@ -269,6 +324,14 @@ func newView[V any]() any { return new(V) }
 // preparer is a view that needs more than its fields. An error may be a
 // redirect.
 type preparer interface{ prepare(*request) error }
+
+// loader is a view that needs the results of more operations, which depend on
+// those of the first.
+type loader interface{ load(*request, execute) error }
+
+// execute executes an operation of queries/ on the release that the page shows,
+// and decodes its result.
+type execute func(operation string, variables map[string]any, result any) error
 
 // redirect sends the visitor to another path.
 type redirect string

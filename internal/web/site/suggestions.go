@@ -25,6 +25,9 @@ const maxSuggestions = 5
 // with a similar slug, or else a page above the path or with a similar name.
 // route is nil for a path that does not exist.
 func (s *Site) suggest(ctx context.Context, r *http.Request, route *route) []page.Suggestion {
+	if route != nil && route.name == "compare" {
+		return s.suggestCompared(ctx, r, route)
+	}
 	if route != nil {
 		if list, ok := strings.CutSuffix(route.pattern, "/{slug}"); ok {
 			return s.suggestItems(ctx, list, r.PathValue("slug"))
@@ -52,10 +55,39 @@ func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Sugge
 		return nil
 	}
 	defer release()
-	if list == "/comparatifs" {
+	switch list {
+	case "/comparatifs":
 		return names.comparisons.similar(slug)
+	case "/categories":
+		return names.categories.similar(slug)
 	}
 	return names.tools.similar(slug)
+}
+
+// suggestCompared returns comparisons with a known tool in place of the one that
+// is unknown.
+func (s *Site) suggestCompared(ctx context.Context, r *http.Request, route *route) (found []page.Suggestion) {
+	names := s.names.get(ctx, s.Cache.Newest())
+	if names == nil {
+		return nil
+	}
+	var slugs []string
+	for _, name := range route.pathParams() {
+		slugs = append(slugs, strings.TrimSuffix(strings.TrimSpace(r.PathValue(name)), page.MarkdownSuffix))
+	}
+	for i, slug := range slugs {
+		similar := s.suggestItems(ctx, "/tools", slug)
+		if slices.ContainsFunc(similar, func(known page.Suggestion) bool { return path.Base(known.Path) == slug }) {
+			continue
+		}
+		for _, known := range similar {
+			corrected := slices.Clone(slugs)
+			corrected[i] = path.Base(known.Path)
+			found = append(found, page.Suggestion{Path: comparePath(corrected...), Name: known.Name, Lang: known.Lang})
+		}
+		break
+	}
+	return found
 }
 
 // lastPage returns the page of a removed tool as of the last release that had it,
@@ -93,7 +125,7 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 // suggestPages also compares the names that pages have in the menu.
 func (s *Site) suggestPages(name string) (found []page.Suggestion) {
 	paths := map[string]string{"comparisons": "/comparatifs", "graveyard": "/cimetiere", "api": "/docs"}
-	for _, path := range append([]string{"/tools", "/comparatifs", "/categories", "/cimetiere", releasesPath}, s.OtherPages...) {
+	for _, path := range append([]string{"/tools", "/comparatifs", "/compare", "/categories", "/cimetiere", releasesPath}, s.OtherPages...) {
 		paths[strings.Trim(path, "/")] = path
 	}
 	for _, name := range text.Similar(name, slices.Sorted(maps.Keys(paths)), maxSuggestions) {
@@ -108,7 +140,7 @@ func (s *Site) suggestPages(name string) (found []page.Suggestion) {
 // nameCache holds the names of everything in the catalog. They are read on first
 // use and again after each release.
 type nameCache struct {
-	read    func(ctx context.Context, operation, list string) ([]page.Suggestion, error)
+	read    func(ctx context.Context, operation, list string) ([]namedPage, error)
 	reads   singleflight.Group
 	current atomic.Pointer[catalogNames]
 }
@@ -117,10 +149,19 @@ type catalogNames struct {
 	release     int
 	tools       nameIndex // active and retired
 	comparisons nameIndex
+	categories  nameIndex
+	completions completions // of all
+}
+
+// namedPage is the page of an item of the catalog.
+type namedPage struct {
+	page.Suggestion
+	category string   // label, or ""
+	score    *float64 // nil if the item has none
 }
 
 type nameIndex struct {
-	pages []page.Suggestion
+	pages []namedPage
 	slugs *text.Index
 }
 
@@ -165,11 +206,18 @@ func (n *nameCache) refresh(release int) error {
 	if err != nil {
 		return err
 	}
-	n.current.Store(&catalogNames{release, newNameIndex(append(tools, retired...)), newNameIndex(comparisons)})
+	categories, err := n.read(ctx, "categoryNames", "/categories/")
+	if err != nil {
+		return err
+	}
+	n.current.Store(&catalogNames{
+		release, newNameIndex(slices.Concat(tools, retired)), newNameIndex(comparisons), newNameIndex(categories),
+		newCompletions(tools, categories, retired, comparisons),
+	})
 	return nil
 }
 
-func newNameIndex(pages []page.Suggestion) nameIndex {
+func newNameIndex(pages []namedPage) nameIndex {
 	slugs := make([]string, len(pages))
 	for i, page := range pages {
 		slugs[i] = path.Base(page.Path)
@@ -179,29 +227,40 @@ func newNameIndex(pages []page.Suggestion) nameIndex {
 
 func (x nameIndex) similar(slug string) (found []page.Suggestion) {
 	for _, i := range x.slugs.Similar(slug, maxSuggestions) {
-		found = append(found, x.pages[i])
+		found = append(found, x.pages[i].Suggestion)
 	}
 	return found
 }
 
 // readNames reads all pages of a list.
-func (s *Site) readNames(ctx context.Context, operation, list string) (all []page.Suggestion, err error) {
+func (s *Site) readNames(ctx context.Context, operation, list string) (all []namedPage, err error) {
+	labels := map[string]string{} // shared by all tools of a category
 	for number, pages := 1, 1; number <= pages && len(all) < maxNames; number++ {
 		response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: map[string]any{"page": number}})
 		if p := response.Problem(); p != nil {
 			return nil, p
 		}
+		type item struct {
+			Slug, Name string
+			Score      *float64
+			Category   struct{ Label string }
+		}
 		var result struct {
 			Names struct {
-				Items []struct{ Slug, Name string }
+				Items []item
 				Meta  struct{ Pages int }
 			}
+			Categories []item
 		}
 		if err := json.Unmarshal(response.Data, &result); err != nil {
 			return nil, err
 		}
-		for _, item := range result.Names.Items {
-			all = append(all, page.Suggestion{Path: list + item.Slug, Name: item.Name, Lang: catalogLang(lang.English)})
+		for _, item := range append(result.Names.Items, result.Categories...) {
+			label := item.Category.Label
+			if _, known := labels[label]; !known {
+				labels[label] = label
+			}
+			all = append(all, namedPage{page.Suggestion{Path: list + item.Slug, Name: item.Name, Lang: catalogLang(lang.English)}, labels[label], item.Score})
 		}
 		pages = result.Names.Meta.Pages
 	}

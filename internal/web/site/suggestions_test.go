@@ -3,6 +3,8 @@ package site
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,13 +20,13 @@ type fakeReader struct {
 	started, finished atomic.Int64
 }
 
-func (r *fakeReader) read(_ context.Context, operation, list string) ([]page.Suggestion, error) {
+func (r *fakeReader) read(_ context.Context, operation, list string) ([]namedPage, error) {
 	if operation != "toolNames" {
 		return nil, nil
 	}
 	r.started.Add(1)
 	err := <-r.results
-	return []page.Suggestion{{Path: list + []string{"first", "second", "third"}[r.finished.Add(1)-1]}}, err
+	return []namedPage{{Suggestion: page.Suggestion{Path: list + []string{"first", "second", "third"}[r.finished.Add(1)-1]}}}, err
 }
 
 func TestNamesAreReadOncePerRelease(t *testing.T) {
@@ -88,5 +90,41 @@ func testReadingNamesFails(t *testing.T) {
 	go func() { r.results <- nil }()
 	if got := n.get(t.Context(), 1); got == nil || got.tools.pages[0].Path != "/tools/second" {
 		t.Errorf("got %+v, want /tools/second", got)
+	}
+}
+
+func TestCompletions(t *testing.T) {
+	named := func(path, name string, score float64) namedPage {
+		return namedPage{Suggestion: page.Suggestion{Path: path, Name: name}, category: "Rédaction", score: &score}
+	}
+	c := newCompletions(
+		[]namedPage{named("/tools/plume", "Plume", 8.1), named("/tools/ecritoire-cie", "Écritoire & Cie", 8.7), named("/tools/plumier", "Plumier", 9), named("/tools/porte-plume", "Porte-plume", 9.5)},
+		[]namedPage{{Suggestion: page.Suggestion{Path: "/categories/redaction", Name: "Rédaction"}}},
+		[]namedPage{{Suggestion: page.Suggestion{Path: "/cimetiere/plumeau", Name: "Plumeau"}}},
+		[]namedPage{{Suggestion: page.Suggestion{Path: "/comparatifs/x", Name: "Plume ou Écritoire & Cie ?"}}},
+	)
+	for typed, want := range map[string][]string{
+		"PLUM":        {"/tools/plumier", "/tools/plume", "/cimetiere/plumeau", "/comparatifs/x", "/tools/porte-plume"},
+		"plume":       {"/tools/plume", "/cimetiere/plumeau", "/comparatifs/x", "/tools/porte-plume"},
+		"ecritoire c": {"/tools/ecritoire-cie", "/comparatifs/x"},
+		"cie":         {"/tools/ecritoire-cie", "/comparatifs/x"},
+		"rÉd":         {"/categories/redaction"},
+		"lume":        nil,
+		" & ":         nil,
+	} {
+		var got []string
+		for _, p := range c.complete(typed) {
+			got = append(got, p.Path)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: got %v, want %v", typed, got, want)
+		}
+	}
+	var many []namedPage
+	for i := range 5_000 {
+		many = append(many, named(fmt.Sprintf("/tools/t-%d", i), fmt.Sprintf("Outil %d", i), 5))
+	}
+	if got := newCompletions(many).complete("outil"); len(got) != maxCompletions {
+		t.Errorf("got %d completions, want %d", len(got), maxCompletions)
 	}
 }

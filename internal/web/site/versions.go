@@ -17,20 +17,20 @@ const (
 
 // release is one published state of the catalog.
 type release struct {
-	Number   int
-	Date     string
-	Readable bool
-	Stats    struct{ ToolsTotal, ToolsRetired, ComparisonsTotal int }
+	Number            int
+	Date, PublishedAt string
+	Readable          bool
+	Stats             struct{ ToolsTotal, ToolsRetired, ComparisonsTotal int }
 }
+
+// Day returns the date on which the release was published.
+func (r release) Day() string { return dayOf(r.PublishedAt) }
 
 type releasesView struct {
 	Releases struct {
 		Nodes      []release
 		TotalCount int
-		PageInfo   struct {
-			HasNextPage, HasPreviousPage bool
-			EndCursor                    string
-		}
+		PageInfo   cursorInfo
 	}
 	Feed feedInfo
 }
@@ -189,8 +189,11 @@ func fieldName(l lang.Language, field string) string {
 func fieldText(l lang.Language, field string, value any, categories []category) string {
 	switch v := value.(type) {
 	case nil:
-		if field == "score" {
+		switch field {
+		case "score":
 			return l.Text("not tested")
+		case "verifiability", "obsolescence":
+			return l.Text("not rated")
 		}
 		return l.Text("none")
 	case float64:

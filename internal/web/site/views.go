@@ -1,7 +1,6 @@
 package site
 
 import (
-	"cmp"
 	"html/template"
 	"slices"
 
@@ -11,91 +10,10 @@ import (
 // The views are the results of the operations in queries/, as the templates
 // show them.
 
-type homeView struct {
-	Feed  feedInfo
-	Stats struct {
-		ToolsTotal, ToolsTested, ToolsRetired, ComparisonsTotal int
-		ToolsAvgScore                                           *float64
-	}
-	ScoreHistogram []bin
-	Categories     []category
-	Best           struct{ Items []tool }
-	Changes        struct{ Nodes []change }
-	Chart          histogram `json:"-"`
-}
-
-func (v *homeView) prepare(*request) error {
-	v.Chart = newHistogram(v.ScoreHistogram)
-	return nil
-}
-
 // listOf is a page of a list.
 type listOf[T any] struct {
 	Items []T
 	Meta  pageInfo
-}
-
-type toolsView struct {
-	Tools      listOf[tool]
-	Categories []category
-}
-
-type toolView struct {
-	knownReleases
-	Feed         feedInfo
-	Categories   []category
-	Tool         *tool
-	RetiredTool  *tool
-	Alternatives []tool         `json:"-"`
-	Prices       *priceChart    `json:"-"` // nil if there is nothing to draw
-	PriceChanged bool           `json:"-"`
-	Newest       []historyEntry `json:"-"` // the history, newest first
-	Versions     versionHistory `json:"-"`
-}
-
-const maxAlternatives = 6
-
-func (v *toolView) prepare(r *request) error {
-	if v.Tool == nil {
-		if v.RetiredTool != nil {
-			return redirect(r.Link("/cimetiere/", v.RetiredTool.Slug))
-		}
-		return r.notFound("There is no tool “%s”.", "There was no tool “%s” in this release.")
-	}
-	for _, other := range v.Tool.Category.Tools {
-		if other.Slug != v.Tool.Slug && len(v.Alternatives) < maxAlternatives {
-			v.Alternatives = append(v.Alternatives, other)
-		}
-	}
-	v.Prices = newPriceChart(v.Tool.History, v.Tool.PricePeriod, v.Feed.UpdatedAt)
-	v.PriceChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
-		return e.Price != v.Tool.Price || e.Pricing != v.Tool.Pricing
-	})
-	v.Newest = slices.Clone(v.Tool.History)
-	slices.Reverse(v.Newest)
-	v.Versions = newVersionHistory(r, v.Tool.Slug, v.Tool.Versions, &v.knownReleases, v.Categories)
-	return nil
-}
-
-type comparisonsView struct {
-	Comparisons listOf[comparison]
-	Categories  []category
-}
-
-type comparisonView struct{ Comparison *comparison }
-
-func (v *comparisonView) prepare(r *request) error {
-	if v.Comparison == nil {
-		return r.notFound("There is no comparison “%s”.", "There was no comparison “%s” in this release.")
-	}
-	return nil
-}
-
-type categoriesView struct{ Categories []category }
-
-type retiredToolsView struct {
-	RetiredTools listOf[tool]
-	Categories   []category
 }
 
 type retiredToolView struct {
@@ -103,12 +21,14 @@ type retiredToolView struct {
 	RetiredTool, Tool *tool
 	Categories        []category
 	Versions          versionHistory `json:"-"`
+	Lifetime          *lifetime      `json:"-"` // nil if it is unknown
 }
 
 func (v *retiredToolView) prepare(r *request) error {
 	switch {
 	case v.RetiredTool != nil:
 		v.Versions = newVersionHistory(r, v.RetiredTool.Slug, v.RetiredTool.Versions, &v.knownReleases, v.Categories)
+		v.Lifetime = newLifetime(v.RetiredTool.Versions, v.RetiredTool.RetiredAt)
 		return nil
 	case v.Tool != nil:
 		return redirect(r.Link("/tools/", v.Tool.Slug))
@@ -133,6 +53,10 @@ type tool struct {
 	Kind, Slug, Name, Tagline, Domain  string // Kind is the type, if tools of both types are selected
 	Category                           category
 	Pricing, Price, PricePeriod, Icp   string
+	PriceAmount                        float64
+	MonthlyPrice                       *float64 // nil if it is not paid by the month or year
+	Verdict                            string
+	ReviewSections                     []string
 	Score, Verifiability, Obsolescence *float64
 	CanonicalURL, AvisURL              string
 	AlternativesURL, UpdatedAt         string
@@ -166,21 +90,6 @@ type comparison struct {
 
 // Tools returns both tools.
 func (c *comparison) Tools() []tool { return []tool{c.ToolA, c.ToolB} }
-
-// change is an event of the journal.
-type change struct {
-	Type, Slug, PublishedAt string
-	Tool                    struct{ Name string }
-	Before, After           struct{ Name, Title, Price string }
-}
-
-// Name returns the name or title of what changed.
-func (c change) Name() string {
-	return cmp.Or(c.After.Name, c.After.Title, c.Before.Name, c.Before.Title, c.Tool.Name, c.Slug)
-}
-
-// Day returns the date on which the change was published.
-func (c change) Day() string { return c.PublishedAt[:len("2006-01-02")] }
 
 type pageInfo struct{ Total, Page, Limit, Pages int }
 

@@ -76,11 +76,8 @@ type bar struct {
 	Class        string
 }
 
-//go:embed assets templates
+//go:embed templates
 var files embed.FS
-
-// Assets are the style of the page.
-var Assets = page.MustAssets(files, "assets")
 
 var templates = page.MustTemplates(files, "templates", func(l lang.Language) template.FuncMap {
 	return template.FuncMap{
@@ -142,7 +139,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) content(l lang.Language, data any) page.Content {
-	content := p.Content(l, Path, page.Head{Styles: []string{Assets.Path("status.css")}}, data)
+	content := p.Content(l, Path, page.Head{}, data)
 	content.Markdown = page.MarkdownPath(Path)
 	return content
 }

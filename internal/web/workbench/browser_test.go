@@ -78,7 +78,7 @@ func TestPagesWithoutAssetsInBrowser(t *testing.T) {
 	}
 }
 
-// The explorer shows that it is loading, and an error if its schema is invalid.
+// The plain editor stays if the full one cannot be loaded.
 func TestExplorerLoading(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -87,34 +87,29 @@ func TestExplorerLoading(t *testing.T) {
 		fmt.Fprint(w, "type Query {")
 	})
 	p := browser.Start(t).Open(t, browser.Look{}, address+ExplorerPath)
-	p.WaitForText("#explorer .loading", "Loading the explorer… You can also read the schema")
+	p.Click("#full")
+	p.WaitForText("#status", "Loading the full editor…")
 	close(release)
-	p.WaitForText("#explorer .loading", "The explorer could not load its schema.")
+	p.WaitForText("#status", "The full editor could not be loaded.")
+	p.Click("#query") // still there
 	checkPage(t, p, "explorer-failed", browser.Look{})
 }
 
-// The loading message stays if the scripts are empty, and is not shown without
-// JavaScript.
+// Without JavaScript, queries are sent as a form, and the reference can be read.
 func TestPagesWithoutScripts(t *testing.T) {
 	t.Parallel()
-	files := currentAssets(t)
-	for name := range files {
-		if strings.HasPrefix(name, "built/explorer-") && strings.HasSuffix(name, ".js") || strings.HasPrefix(name, "built/reference-") && strings.HasSuffix(name, ".js") {
-			files[name] = &fstest.MapFile{}
+	pages := newHandler(currentAssets(t), "")
+	pages.HandleFunc("GET /graphql", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%q", r.URL.Query()) })
+	address := start(t, pages, nil)
+	p := browser.Start(t).Open(t, browser.Look{NoScript: true}, address+ReferencePath)
+	p.WaitForText("#operations", "GET /api/v1/tools/{slug}")
+	p.Go(address + ExplorerPath)
+	for _, text := range []string{p.Text("main"), p.Text("#plain")} {
+		if strings.Contains(text, "full editor") || strings.Contains(text, "Share") {
+			t.Errorf("got %s, want no controls that need JavaScript", text)
 		}
 	}
-	address := start(t, newHandler(files, ""), nil)
-	chrome := browser.Start(t)
-	for path, selector := range map[string]string{ExplorerPath: "#explorer .loading", ReferencePath: "#reference .loading"} {
-		for _, look := range everyLook {
-			p := chrome.Open(t, look, address+path)
-			p.WaitForText(selector, "Loading the")
-			checkPage(t, p, "loading"+strings.ReplaceAll(path, "/", "-"), look)
-		}
-		p := chrome.Open(t, browser.Look{NoScript: true}, address+path)
-		p.WaitForText("main", "requires JavaScript")
-		if strings.Contains(p.Text("main"), "Loading") {
-			t.Errorf("%s without JavaScript: got a loading message, want none", path)
-		}
-	}
+	p.Fill("#query", "{ a }")
+	p.Follow("#plain button")
+	p.WaitForText("body", `map["query":["{ a }"] "variables":[""]]`)
 }

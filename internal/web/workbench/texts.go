@@ -83,7 +83,7 @@ func (w *Workbench) showText(rw http.ResponseWriter, r *http.Request, path strin
 		var text bytes.Buffer
 		err := textTemplates.ExecuteTemplate(&text, path, data)
 		return cache.NewEntry(text.Bytes(), http.Header{
-			"Content-Type": {texts[path]}, "Cache-Control": {referenceCaching}, "Vary": {referenceVary},
+			"Content-Type": {texts[path]}, "Cache-Control": {"no-cache"}, "Vary": {referenceVary},
 		}), err
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 
 	"golang.org/x/time/rate"
@@ -43,8 +42,10 @@ var builtFiles embed.FS
 //go:embed assets templates
 var files embed.FS
 
-// Assets are the style of the pages without built files.
+// Assets are the style of the pages before GraphiQL and Scalar are loaded.
 var Assets = page.MustAssets(files, "assets")
+
+var style = []string{Assets.Path("workbench.css")}
 
 var templates = page.MustTemplates(files, "templates", nil)
 
@@ -187,50 +188,32 @@ func (w *Workbench) showCost(rw http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(rw).Encode(response) // fails only if the client has disconnected
 }
 
-// showApp sends a page with GraphiQL or Scalar.
-func (w *Workbench) showApp(rw http.ResponseWriter, r *http.Request, name string, content page.Content, caching, vary string) error {
-	entry, err := templates.Entry(name, content, caching, vary)
-	if err != nil {
-		return err
-	}
-	w.SetSecurityHeaders(rw.Header(), appPolicy)
-	return entry.Write(rw, r)
+// app is what the script of a page loads on demand: GraphiQL or Scalar.
+type app struct {
+	Script string `json:"script"`
+	Style  string `json:"style"`
 }
 
-// reference is the data of the reference's script.
-type reference struct {
-	Document string `json:"document"`
-	Key      string `json:"key,omitempty"` // of the signed-in user
-}
+func (w *Workbench) app(name string) app { return app{w.built[name+".js"], w.built[name+".css"]} }
 
-const referenceCaching, referenceVary = "no-cache", "Accept, Accept-Encoding"
+const referenceVary = "Accept, Accept-Encoding"
 
 func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error {
-	switch {
-	case page.WantsMarkdown(r.Header["Accept"]):
+	if page.WantsMarkdown(r.Header["Accept"]) {
 		return w.showText(rw, r, MarkdownPath)
-	case len(w.built) == 0:
-		return w.showPaths(rw, r)
 	}
-	head := page.Head{Wide: true, Styles: []string{w.built["reference.css"]}, Scripts: []string{w.built["jitless.js"], w.built["reference.js"]}}
-	key := w.Key(r)
-	content := w.Content(lang.Of(r.Context()), ReferencePath, head, reference{w.Document, key})
-	content.Markdown = MarkdownPath
-	if key != "" {
-		return w.showWithKey(rw, "reference", content)
+	if len(w.built) > 0 {
+		w.SetSecurityHeaders(rw.Header(), appPolicy)
 	}
-	return w.showApp(rw, r, "reference", content, "private, "+referenceCaching, referenceVary)
-}
-
-// showPaths lists the paths if Scalar is not built in.
-func (w *Workbench) showPaths(rw http.ResponseWriter, r *http.Request) error {
+	if key := w.Key(r); key != "" && len(w.built) > 0 {
+		samples, err := w.Samples(r.Context())
+		if err != nil {
+			samples = &params.Samples{}
+		}
+		return w.showWithKey(rw, "reference", w.referencePage(lang.Of(r.Context()), w.operationsWith(samples), key))
+	}
 	return w.withSamples(rw, r, ReferencePath+" "+string(lang.Of(r.Context())), func(_ context.Context, operations []params.Operation, _ *params.Samples) (*cache.Entry, error) {
-		content := w.Content(lang.Of(r.Context()), ReferencePath, page.Head{}, struct {
-			Operations []params.Operation
-			Document   string
-		}{operations, w.Document})
-		content.Markdown = MarkdownPath
-		return templates.Entry("paths", content, referenceCaching, referenceVary)
+		return templates.Entry("reference", w.referencePage(lang.Of(r.Context()), operations, ""), "private, no-cache", referenceVary) // private, because signed-in users get their key
 	})
 }
 
@@ -242,11 +225,7 @@ func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name st
 		if err != nil {
 			return nil, 0, err
 		}
-		operations := slices.Clone(w.Operations)
-		for i := range operations {
-			operations[i].Example = samples.Paths[operations[i].Path]
-		}
-		entry, err := render(ctx, operations, samples)
+		entry, err := render(ctx, w.operationsWith(samples), samples)
 		return entry, samples.Release, err
 	})
 	entry := response.Entry
@@ -296,6 +275,7 @@ type explorer struct {
 	Headers    string             `json:"headers"`
 	Base       string             `json:"base"`
 	Schema     string             `json:"schema"`
+	Editor     app                `json:"editor"`
 	Workers    map[string]string  `json:"workers"`
 	Examples   []Example          `json:"examples"`
 	Operations []params.Operation `json:"operations"`
@@ -309,7 +289,7 @@ func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error 
 		return w.showText(rw, r, explorerText)
 	}
 	if len(w.built) == 0 {
-		content := w.Content(lang.Of(r.Context()), ExplorerPath, page.Head{Styles: []string{Assets.Path("schema.css")}}, struct{ Schema, Path string }{w.Schema, SchemaPath})
+		content := w.Content(lang.Of(r.Context()), ExplorerPath, page.Head{Styles: style}, struct{ Schema, Path string }{w.Schema, SchemaPath})
 		entry, err := templates.Entry("schema", content, caching, vary)
 		if err != nil {
 			return err
@@ -317,18 +297,19 @@ func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error 
 		return entry.Write(rw, r)
 	}
 	e := explorer{
-		Base: w.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: w.Operations, CostPath: CostPath,
+		Base: w.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: w.Operations, CostPath: CostPath, Editor: w.app("graphiql"),
 		Workers: map[string]string{
 			"editor": w.built["editor.worker.js"], "json": w.built["json.worker.js"], "graphql": w.built["graphql.worker.js"],
 		},
 	}
+	w.SetSecurityHeaders(rw.Header(), appPolicy)
 	var note string
 	e.Query, e.Variables, note = w.queryToOpen(r)
 	key := w.Key(r)
 	if key != "" {
 		e.Headers = indented(map[string]string{"Authorization": "Bearer " + key})
 	}
-	head := page.Head{Wide: true, Styles: []string{w.built["explorer.css"]}, Scripts: []string{w.built["explorer.js"]}}
+	head := page.Head{Wide: true, Styles: style, Scripts: []string{w.built["explorer.js"]}}
 	save := w.SavePath
 	if key == "" {
 		save = "" // only signed-in users can
@@ -339,16 +320,19 @@ func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error 
 		Script             explorer
 	}{Examples, SchemaPath, note, save, e})
 	content.Markdown = explorerText
-	if key == "" {
-		return w.showApp(rw, r, "explorer", content, caching, vary)
+	if key != "" {
+		return w.showWithKey(rw, "explorer", content)
 	}
-	return w.showWithKey(rw, "explorer", content)
+	entry, err := templates.Entry("explorer", content, caching, vary)
+	if err != nil {
+		return err
+	}
+	return entry.Write(rw, r)
 }
 
 // showWithKey sends a page with a key. It is not compressed: its size would leak
 // the key to attackers who choose the query beside it (BREACH).
 func (w *Workbench) showWithKey(rw http.ResponseWriter, name string, content page.Content) error {
-	w.SetSecurityHeaders(rw.Header(), appPolicy)
 	rw.Header().Set("Cache-Control", "no-store")
 	return templates.Write(rw, http.StatusOK, name, content)
 }
@@ -356,18 +340,18 @@ func (w *Workbench) showWithKey(rw http.ResponseWriter, name string, content pag
 // queryToOpen returns the query and variables from the URL, given as such or as a
 // REST path, and a note if something is wrong with them.
 func (w *Workbench) queryToOpen(r *http.Request) (query, variables, note string) {
-	url := r.URL.Query()
+	l, url := lang.Of(r.Context()), r.URL.Query()
 	if target := url.Get("path"); target != "" {
 		query, values, err := w.Explain(target)
 		if err != nil {
-			return "", "", "This path cannot be opened in the explorer. " + problem.Of(err).Message
+			return "", "", l.Text("This path cannot be opened in the explorer.") + " " + problem.Of(err).Message
 		}
 		if len(values) > 0 {
 			variables = indented(values)
 		}
 		for _, o := range w.Operations {
 			if o.Query == query && o.Deprecated != "" {
-				note = "This path is deprecated. " + o.Deprecated
+				note = l.Text("This path is deprecated.") + " " + o.Deprecated
 			}
 		}
 		return query, variables, note
@@ -377,7 +361,7 @@ func (w *Workbench) queryToOpen(r *http.Request) (query, variables, note string)
 	switch {
 	case variables == "":
 	case json.Indent(&formatted, []byte(variables), "", "  ") != nil:
-		note = "The variables in the URL are not valid JSON."
+		note = l.Text("The variables in the URL are not valid JSON.")
 	default:
 		variables = formatted.String()
 	}

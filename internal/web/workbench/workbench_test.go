@@ -30,14 +30,15 @@ var (
 		"built/README.md":               {Data: []byte("nothing")},
 		"built/explorer-AAAAAAAA.js":    {Data: []byte("import './chunk-BBBBBBBB.js'")},
 		"built/chunk-BBBBBBBB.js":       {Data: []byte("1")},
-		"built/explorer-CCCCCCCC.css":   {Data: []byte("a{}")},
+		"built/graphiql-CCCCCCCC.js":    {Data: []byte("1")},
+		"built/graphiql-CCCCCCCC.css":   {Data: []byte("a{}")},
 		"built/reference-DDDDDDDD.js":   {Data: []byte("2")},
-		"built/jitless-DDDDDDDD.js":     {Data: []byte("2")},
-		"built/reference-EEEEEEEE.css":  {Data: []byte("b{}")},
+		"built/scalar-EEEEEEEE.js":      {Data: []byte("2")},
+		"built/scalar-EEEEEEEE.css":     {Data: []byte("b{}")},
 		"built/json.worker-FFFFFFFF.js": {Data: []byte("3")},
 		"built/codicon-GGGGGGGG.ttf":    {Data: []byte("font")},
-		"built/manifest.json": {Data: []byte(`{"explorer.js": "explorer-AAAAAAAA.js", "explorer.css": "explorer-CCCCCCCC.css", "reference.js": "reference-DDDDDDDD.js",
-			"jitless.js": "jitless-DDDDDDDD.js", "reference.css": "reference-EEEEEEEE.css", "json.worker.js": "json.worker-FFFFFFFF.js"}`)},
+		"built/manifest.json": {Data: []byte(`{"explorer.js": "explorer-AAAAAAAA.js", "graphiql.js": "graphiql-CCCCCCCC.js", "graphiql.css": "graphiql-CCCCCCCC.css",
+			"reference.js": "reference-DDDDDDDD.js", "scalar.js": "scalar-EEEEEEEE.js", "scalar.css": "scalar-EEEEEEEE.css", "json.worker.js": "json.worker-FFFFFFFF.js"}`)},
 	}
 )
 
@@ -66,7 +67,7 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 		Sections: []Section{{"REST", []Link{{"/api/v1/tools", "/api/v1/tools", "Tools."}}}},
 		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
 		Schema:   "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
-		Operations: []params.Operation{{Path: "/api/v1/tools/{slug}", Summary: "One tool", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []params.Parameter{{Name: "slug", InPath: true, Allowed: "text"}}, Response: "`ToolItem`"}},
+		Operations: []params.Operation{{Path: "/api/v1/tools/{slug}", Tag: "tools", Summary: "One tool", Details: "Not `<b>`.", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []params.Parameter{{Name: "slug", InPath: true, Allowed: "text"}}, Response: "`ToolItem`"}},
 		Explain: func(target string) (string, map[string]any, error) {
 			switch target {
 			case "/api/v1/tools/plume":
@@ -281,7 +282,7 @@ func TestReferenceLinksToMarkdown(t *testing.T) {
 			t.Errorf("%s: got %s, %s, want the examples as Markdown", c.path, got.Header().Get("Content-Type"), got.Body)
 		}
 	}
-	if page := get(t, newHandler(withAssets, ""), "/explorer").Body.String(); !strings.Contains(page, `type="text/markdown" href="/explorer.md"`) {
+	if page := get(t, newHandler(withAssets, ""), "/explorer").Body.String(); !strings.Contains(page, `type="text/markdown" href="/en/explorer.md"`) {
 		t.Error("got no link to Markdown in the explorer, want one")
 	}
 }
@@ -290,7 +291,7 @@ func TestAssetsAreImmutable(t *testing.T) {
 	handler := newHandler(withAssets, "")
 	for name, kind := range map[string]string{
 		"explorer-AAAAAAAA.js": "text/javascript; charset=utf-8", "chunk-BBBBBBBB.js": "text/javascript; charset=utf-8",
-		"explorer-CCCCCCCC.css": "text/css; charset=utf-8", "codicon-GGGGGGGG.ttf": "font/ttf",
+		"graphiql-CCCCCCCC.css": "text/css; charset=utf-8", "codicon-GGGGGGGG.ttf": "font/ttf",
 	} {
 		got := get(t, handler, "/assets/workbench/"+name)
 		if got.Code != 200 || got.Header().Get("Content-Type") != kind || !strings.Contains(got.Header().Get("Cache-Control"), "immutable") {
@@ -303,8 +304,8 @@ func TestAssetsAreImmutable(t *testing.T) {
 		}
 	}
 	e := scriptData(t, get(t, handler, "/explorer").Body.String())
-	if e.Workers["json"] != "/assets/workbench/json.worker-FFFFFFFF.js" || len(e.Operations) != 1 || len(e.Examples) != len(Examples) {
-		t.Errorf("got %+v, want workers, operations and examples", e)
+	if (e.Editor != app{"/assets/workbench/graphiql-CCCCCCCC.js", "/assets/workbench/graphiql-CCCCCCCC.css"}) || e.Workers["json"] != "/assets/workbench/json.worker-FFFFFFFF.js" || len(e.Operations) != 1 || len(e.Examples) != len(Examples) {
+		t.Errorf("got %+v, want the editor, workers, operations and examples", e)
 	}
 }
 
@@ -327,6 +328,28 @@ func TestWithoutAssets(t *testing.T) {
 	}
 	if policy := get(t, handler, "/docs").Header().Get("Content-Security-Policy"); strings.Contains(policy, "unsafe") {
 		t.Errorf("got policy %s, want a strict one", policy)
+	}
+}
+
+// The reference has everything without JavaScript. GraphiQL and Scalar are not
+// part of the first load.
+func TestReference(t *testing.T) {
+	body := get(t, newHandler(withAssets, ""), ReferencePath).Body.String()
+	for _, want := range []string{
+		`<a href="#tag/tools/GET/api/v1/tools/%7bslug%7d">One tool</a>`, `<section id="tag/tools/GET/api/v1/tools/{slug}">`, `data-open="tag/tools/GET/api/v1/tools/{slug}"`,
+		"<code>GET /api/v1/tools/{slug}</code>", "Not <code>&lt;b&gt;</code>.", "<dt><code>slug</code></dt>", "Required. Value: text.",
+		`Response: <a href="#model/ToolItem"><code>ToolItem</code></a>`, `<h3 id="model/ToolItem">`, "number or null", "<dt><code>404</code></dt>", "Source : palmares (https://palmares.example)",
+		`href="/api/v1/tools/bosco"`, `href="/en/explorer?path=%2fapi%2fv1%2ftools%2fbosco"`, `"app":{"script":"/assets/workbench/scalar-EEEEEEEE.js","style":"/assets/workbench/scalar-EEEEEEEE.css"}`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("got\n%s\nwant %s", body, want)
+		}
+	}
+	for _, path := range []string{ReferencePath, ExplorerPath} {
+		body := get(t, newHandler(withAssets, ""), path).Body.String()
+		if tag := regexp.MustCompile(`<(script|link)[^>]*(graphiql|scalar)-[^>]*>`).FindString(body); tag != "" {
+			t.Errorf("%s: got %s, want it to be loaded on demand", path, tag)
+		}
 	}
 }
 

@@ -2,16 +2,19 @@ package web_test
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"palmares/auth"
+	"palmares/ent"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
+	"palmares/internal/transport/saved"
 )
 
 // viewer opens pages of a server in a browser.
@@ -85,7 +88,7 @@ func TestPortalIsAccessible(t *testing.T) {
 	base := "http://" + s.Address
 	db := testkit.Open(t, cfg)
 	v := &viewer{T: t, chrome: browser.Start(t), server: s, base: base, db: db}
-	notSelling := "http://" + blackbox.Serve(t, cfg).Address // on the same database, so sessions are valid on both
+	notSelling := "http://" + blackbox.Serve(t, cfg, "--contact-email", "hello@palmares.example").Address // on the same database, so sessions are valid on both
 
 	visitor := v.chrome.Open(t, browser.Look{}, base+"/login")
 	v.inEachLook(visitor, "login", "/login")
@@ -145,6 +148,14 @@ func TestPortalIsAccessible(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	key, _, err := auth.NewAccounts(db).CreateKey(t.Context(), &ent.Account{ID: account}, "a machine")
+	v.must(err)
+	parsed, _ := auth.ParseKey(key)
+	calls, today := quota.NewBreakdown(db, slog.New(slog.DiscardHandler)), quota.DayOf(time.Now())
+	for i, endpoint := range []string{"/api/v1/tools/{slug}", "/graphql", "/mcp", "/q/{handle}/{name}", "other"} {
+		calls.Add(quota.Call{Day: today, Account: account, Key: []string{parsed.ID, "", saved.TokenKey}[i%3], Endpoint: endpoint}, 1+i*i*1234)
+	}
+	calls.Write(t.Context())
 	v.inEachLook(busy, "usage-spent", "/account/usage")
 	v.inEachLook(busy, "keys-spent", "/account")
 	v.inEachLook(busy, "usage-spent-fr", "/fr/account/usage")
@@ -192,6 +203,9 @@ func TestPortalIsAccessible(t *testing.T) {
 		webhook, _, _ := strings.Cut(strings.TrimPrefix(p.URL(), base), "?")
 		v.inEachLook(p, "webhook", webhook)
 		v.inEachLook(p, "webhook-fr", strings.Replace(webhook, "/en/", "/fr/", 1))
+		p.Go(base + webhook)
+		p.Follow("tbody a")
+		v.inEachLook(p, "webhook-attempt", strings.TrimPrefix(p.URL(), base))
 		v.inEachLook(p, "webhook-rotate", webhook+"/rotate")
 		v.inEachLook(p, "webhook-remove", webhook+"/remove")
 		v.inEachLook(p, "queries-none", "/account/queries")

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"io"
@@ -45,7 +46,7 @@ func TestSiteByKeyboard(t *testing.T) {
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
 	s := blackbox.Serve(t, cfg)
 	base := "http://" + s.Address
-	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/")
+	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/en/tools")
 	to := func(id string) {
 		t.Helper()
 		for range 120 { // fifty tools are between the form and the link to the next page
@@ -63,7 +64,7 @@ func TestSiteByKeyboard(t *testing.T) {
 	p.Press(kb.ArrowDown)
 	to("Find tools")
 	p.FollowKey(kb.Enter)
-	if got := p.URL(); !strings.HasPrefix(got, base+"/tools?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
+	if got := p.URL(); !strings.HasPrefix(got, base+"/en/tools?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
 		t.Fatalf("got URL %s, want score_min=5 and sort=name_asc", got)
 	}
 	if text := p.Text("[role=status]"); !strings.HasPrefix(text, "1–50 of ") {
@@ -134,7 +135,7 @@ var ownLink = regexp.MustCompile(`href="(/[^"#]*)"`)
 func TestHomeLinks(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
-	home, _ := fetchCompressed(t, s, "/")
+	home, _ := fetchCompressed(t, s, "/en/")
 	var links []string
 	for _, match := range ownLink.FindAllStringSubmatch(home, -1) {
 		links = append(links, match[1])
@@ -180,20 +181,31 @@ func TestNotFoundLinks(t *testing.T) {
 	}
 }
 
-// The example request on the home page works, and its button copies it.
+// The example request on the home page has the response that is shown beside it,
+// and its button copies it.
 func TestExampleRequest(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
-	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/")
+	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/en/")
 	line := p.Text("#curl")
 	out, err := exec.Command("sh", "-c", line).Output()
 	if err != nil {
 		t.Fatalf("%s: got %v, want success", line, err)
 	}
 	var tools struct{ Data []struct{ Score float64 } }
-	if err := json.Unmarshal(out, &tools); err != nil || len(tools.Data) != 5 || tools.Data[4].Score < 8 {
-		t.Errorf("%s: got %v and %s, want five tools with a score of 8 or more", line, err, out)
+	if err := json.Unmarshal(out, &tools); err != nil || len(tools.Data) != 2 || tools.Data[1].Score < 8 {
+		t.Errorf("%s: got %v and %s, want two tools with a score of 8 or more", line, err, out)
 	}
+	var shown bytes.Buffer
+	if err := json.Compact(&shown, []byte(p.Text(".demo-response.rest pre"))); err != nil || shown.String() != strings.TrimSpace(string(out)) {
+		t.Errorf("got %v and %s on the page, want the response %s", err, &shown, out)
+	}
+
+	p.Click(`label[for="tab-graphql"]`)
+	if got := p.Text(".demo"); !strings.Contains(got, "scoreMin: 8") || !strings.Contains(got, `"items": [`) || strings.Contains(got, "curl -s") || strings.Contains(got, `"meta"`) {
+		t.Errorf("got %s in the tab of GraphQL, want its query and response only", got)
+	}
+	p.Click(`label[for="tab-curl"]`)
 
 	const button = `button[data-copy="curl"]`
 	// Pages may not read the clipboard, so the test intercepts writes to it.

@@ -58,6 +58,11 @@ func documentedPaths(t *testing.T, s *blackbox.Server) []documentedPath {
 	return all
 }
 
+const client = "[role=dialog][aria-label='API Client']" // of Scalar
+
+// openReference opens Scalar.
+func openReference(p *browser.Page) { p.Click(".bench [data-open]") }
+
 // The reference can send each example request without further input, except for
 // a key where one is required.
 func TestReferenceSendsRequests(t *testing.T) {
@@ -67,6 +72,7 @@ func TestReferenceSendsRequests(t *testing.T) {
 	s := startWorkbenchOn(t, cfg)
 	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{}, base+"/docs")
+	openReference(p)
 	p.WaitForText("#reference", "/api/v1/tools/{slug}")
 	p.WaitForText("main .bench", "Guides")
 	for _, other := range []string{"Ruby", "PHP", "Powered by"} {
@@ -74,7 +80,6 @@ func TestReferenceSendsRequests(t *testing.T) {
 			t.Errorf("got %s on the page, want none", other)
 		}
 	}
-	const client = "[role=dialog][aria-label='API Client']"
 	for _, one := range documentedPaths(t, s) {
 		here := "tag/" + one.Tag + "/GET" + one.Path
 		p.Eval(fmt.Sprintf("location.hash = %q", here), nil)
@@ -97,6 +102,30 @@ func TestReferenceSendsRequests(t *testing.T) {
 	checkPage(t, p, "docs-tried")
 }
 
+// Each operation of the reference opens in Scalar's client. The licence is not cut.
+func TestReferenceOpensClient(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	base := "http://" + s.Address
+	chrome := browser.Start(t)
+	for _, width := range []int{320, 1200, 1280} {
+		p := chrome.Open(t, browser.Look{Width: width}, base+"/docs")
+		p.Click("[data-open='tag/comparatifs/GET/api/v1/comparatifs/{slug}']")
+		p.WaitForText(client, "Send get request to "+base+"/api/v1/comparatifs/{slug}")
+		if want := base + "/docs#tag/comparatifs/GET/api/v1/comparatifs/"; !strings.HasPrefix(p.URL(), want) {
+			t.Errorf("got URL %s, want %s", p.URL(), want)
+		}
+		var cut bool
+		p.Eval(`(license => {
+			const row = license.closest(".custom-scroll");
+			return row.scrollWidth > row.clientWidth && getComputedStyle(row).overflowX !== "visible" || license.getBoundingClientRect().right > innerWidth;
+		})([...document.querySelectorAll("#reference a")].find(({textContent}) => textContent.includes("Free to reuse")))`, &cut)
+		if cut {
+			t.Errorf("%d px: got a licence that is cut, want all of it", width)
+		}
+	}
+}
+
 // statusOf returns the status of the page's request to a URL, ignoring its query.
 func statusOf(t *testing.T, p *browser.Page, address string) (status int) {
 	t.Helper()
@@ -112,6 +141,7 @@ func TestReferenceCodeSamples(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/docs")
+	openReference(p)
 	p.WaitForText("#reference", "Test Request")
 	p.Click("#reference .client-libraries__select")
 	p.WaitForText("[role=listbox]", "Curl")
@@ -204,6 +234,7 @@ func TestReferenceUsesAccountKey(t *testing.T) {
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/")
 	signIn(t, s, p, "kay@example.com")
 	p.Go("http://" + s.Address + "/docs")
+	openReference(p)
 	p.WaitForText("#reference", "Test Request")
 	wait.Until(t, "the reference has the key", func() bool {
 		var found bool

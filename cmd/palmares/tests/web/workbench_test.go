@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -45,12 +47,12 @@ func withAssets(t *testing.T, start func() *blackbox.Server) *blackbox.Server {
 		t.Fatal(err)
 	}
 	s := start()
-	for page, script := range map[string]string{"/explorer": built["explorer.js"], "/docs": built["reference.js"]} {
+	for page, scripts := range map[string][]string{"/explorer": {built["explorer.js"], built["graphiql.js"]}, "/docs": {built["reference.js"], built["scalar.js"]}} {
 		body, err := io.ReadAll(s.Call(t, http.MethodGet, page, "").Body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Contains(body, []byte(script)) {
+		if !bytes.Contains(body, []byte(scripts[0])) || !bytes.Contains(body, []byte(scripts[1])) {
 			t.Fatal("got assets that were rebuilt after the server was compiled: run the test again, or make test")
 		}
 	}
@@ -81,6 +83,13 @@ const (
 	runButton   = ".graphiql-execute-button"
 )
 
+// openEditor opens GraphiQL, which opens by itself if the visitor has used it
+// before.
+func openEditor(p *browser.Page) {
+	p.Eval("document.getElementById('full')?.click()", nil)
+	p.Text(runButton)
+}
+
 // runQuery waits for the result pane, and runs the query in the editor.
 func runQuery(p *browser.Page) {
 	p.Text(inResponse)
@@ -93,10 +102,12 @@ func TestExplorerBuildsQueries(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/explorer")
+	openEditor(p)
 	p.WaitForText(inQuery, "query BestTools")
 	if text := p.Text(".result-window"); strings.Contains(text, "data") {
 		t.Errorf("got a result before any click, want none: %s", text)
 	}
+	p.Click("button[aria-label='Show Build a query']")
 	p.Click(".graphiql-tab-add")
 	field := func(path ...string) {
 		t.Helper()
@@ -122,6 +133,7 @@ func TestExplorerOpensExamples(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/explorer")
+	openEditor(p)
 	p.WaitForText(inQuery, "query BestTools")
 	p.Fill("#example", "2")
 	p.Click("#examples button")
@@ -157,6 +169,7 @@ func TestExplorerOpensPaths(t *testing.T) {
 	s := startWorkbench(t)
 	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{}, base+explorerOf("/api/v1/tools?category=code"))
+	openEditor(p)
 	p.WaitForText(inQuery, "query tools(")
 	p.WaitForText(inVariables, `"category": [`)
 	p.WaitForText("#same-call", "GET /api/v1/tools?category=code")
@@ -181,6 +194,7 @@ func TestExplorerOpensPaths(t *testing.T) {
 	p.Go(base + explorerOf("/api/v1/tools?limit=many"))
 	p.WaitForText("main .warning", `limit must be an integer from 1 to 200 (got "many")`)
 	p.Go(base + "/explorer?query=" + url.QueryEscape("query ToolName($slug: String!) { tool(slug: $slug) { name } }") + "&variables=" + url.QueryEscape(`{"slug":"plume"}`))
+	openEditor(p)
 	p.WaitForText(inQuery, "query ToolName(")
 	p.WaitForText(inVariables, `"slug": "plume"`)
 	runQuery(p)
@@ -204,6 +218,7 @@ func TestExplorerRestoresTabs(t *testing.T) {
 			p := browser.Start(t).Open(t, browser.Look{}, base+"/docs")
 			for i, path := range c.before {
 				p.Go(base + path)
+				openEditor(p)
 				p.WaitForText(inQuery, "query ")
 				waitForTabs(t, p, i+1, "query ")
 			}
@@ -231,6 +246,7 @@ func TestExplorerRestoresTabs(t *testing.T) {
 				p.Go(base + "/docs") // where GraphiQL does not overwrite the stored state
 				p.Eval("localStorage.setItem('graphiql:tabState', "+strconv.Quote(content)+")", nil)
 				p.Go(base + "/explorer")
+				openEditor(p)
 				p.WaitForText(inQuery, "query BestTools")
 			}
 		})
@@ -250,6 +266,9 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 	p.Go(link)
 	p.Follow("main button")
 	p.Go(base + explorerOf("/api/embeddings/plume"))
+	p.Click("#plain .row button")
+	p.WaitForText("#result", `"chunk_count": `) // the plain editor sends the key, too
+	openEditor(p)
 	p.WaitForText("#same-call", "GET /api/embeddings/plume") // the last element to appear
 	p.Text(inResponse)
 	p.Click("[data-name=headers]")
@@ -295,6 +314,7 @@ func TestExplorerTools(t *testing.T) {
 	p.WaitForText("#cost", "Cost: ")
 	p.WaitForText("#cost", " of 20,000")
 	before := p.Text("#cost")
+	openEditor(p)
 	runQuery(p)
 	p.WaitForText("#cost", "last run: ")
 	if cost := strings.Fields(before)[1]; !strings.HasSuffix(p.Text("#cost"), "last run: "+cost) {
@@ -342,22 +362,131 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 		t.Run(lookName(look), func(t *testing.T) {
 			p := chrome.Open(t, look, "http://"+s.Address+explorerOf("/api/v1/tools?category=code"))
 			p.WaitForText("#same-call", "GET /api/v1/tools?category=code")
+			checkPage(t, p, "explorer-plain-"+lookName(look))
+			openEditor(p)
 			runQuery(p)
 			p.WaitForText(inResponse, `"slug"`)
 			checkPage(t, p, "explorer-"+lookName(look))
-			for _, label := range []string{"Show Documentation Explorer", "Show History", "Show Build a query"} {
-				if p.Exists(fmt.Sprintf("button[aria-label=%q]", label)) {
-					p.Click(fmt.Sprintf("button[aria-label=%q]", label))
-					p.Axe()
+			for _, label := range []string{"Show Documentation Explorer", "Show History", "Show Build a query", "Open short keys dialog", "Open settings dialog"} {
+				p.Click(fmt.Sprintf("button[aria-label=%q]", label))
+				p.Axe()
+				p.Screenshot("explorer-" + strings.ReplaceAll(strings.ToLower(label), " ", "-") + "-" + lookName(look))
+				if strings.HasSuffix(label, "dialog") {
+					p.Press(kb.Escape)
 				}
 			}
-			p.Screenshot("explorer-plugin-" + lookName(look))
 			p.Go("http://" + s.Address + "/docs")
+			p.WaitForText("#operations", "/api/v1/tools/{slug}")
+			checkPage(t, p, "docs-plain-"+lookName(look))
+			openReference(p)
 			p.WaitForText("#reference", "/api/v1/tools/{slug}")
 			p.WaitForText("#reference", "Test Request")
 			p.WaitForText("#reference", "Free to reuse") // the last element to appear
 			checkPage(t, p, "docs-"+lookName(look))
 		})
+	}
+}
+
+// A visitor can use both pages before GraphiQL and Scalar are loaded.
+func TestWorkbenchFirstLoad(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	base := "http://" + s.Address
+	chrome := browser.Start(t)
+	// load returns the files of a page and their size as transferred.
+	load := func(p *browser.Page) (size int, files string) {
+		t.Helper()
+		var loaded []struct {
+			Name string
+			Size int
+		}
+		p.Eval(`["navigation", "resource"].flatMap(type => performance.getEntriesByType(type)).map(({name, transferSize}) => ({name, size: transferSize}))`, &loaded)
+		for _, file := range loaded {
+			size += file.Size
+			files += fmt.Sprintf("%s %d\n", file.Name, file.Size)
+		}
+		return size, files
+	}
+	const limit = 100_000
+	docs := chrome.Open(t, browser.Look{}, base+"/docs")
+	docs.WaitForText("#operations", "/api/v1/tools/{slug}")
+	if size, files := load(docs); size == 0 || size > limit {
+		t.Errorf("reference: got %d bytes, want at most %d:\n%s", size, limit, files)
+	}
+
+	p := chrome.Open(t, browser.Look{}, base+"/explorer")
+	p.WaitForText("#cost", "Cost: ")
+	p.Fill("#example", "2")
+	p.Click("#examples button")
+	p.Click("#plain .row button")
+	p.WaitForText("#result", `"scoreHistogram": [`)
+	p.WaitForText("#cost", "last run: ")
+	p.Fill("#variables", "{oops")
+	p.Click("#plain .row button")
+	p.WaitForText("#status", "The variables must be valid JSON.")
+	p.Fill("#variables", `{"most": 3}`)
+	p.Fill("#query", "query Mine { categories { label } }")
+
+	// Measured here, so that the page would have had time to load more. Files that
+	// are still loading have a link, but no size.
+	if size, files := load(p); size == 0 || size > limit || p.Exists("link[href*=graphiql]") {
+		t.Errorf("explorer: got %d bytes or GraphiQL, want at most %d without it:\n%s", size, limit, files)
+	}
+
+	// A click into the query opens the full editor, with everything in it.
+	p.Click("#query")
+	p.WaitForText(inQuery, "query Mine {")
+	p.WaitForText(inVariables, `"most": 3`)
+	p.WaitForText(inResponse, `"scoreHistogram": [`)
+	wait.Until(t, "the full editor has the focus", func() (focused bool) {
+		p.Eval("document.activeElement.closest('.graphiql-query-editor') !== null", &focused)
+		return focused
+	})
+	runQuery(p)
+	p.WaitForText(inResponse, `"label": `)
+	p.Fill("#example", "0")
+	p.Click("#examples button")
+	p.WaitForText(inQuery, "query BestTools")
+	waitForTabs(t, p, 2, "query BestTools")
+	if size, files := load(p); size < 5*limit {
+		t.Errorf("got %d bytes with the full editor, want more than before:\n%s", size, files)
+	}
+	if p.Exists("#plain") {
+		t.Error("got both editors, want only the full one")
+	}
+}
+
+// The documentation in the explorer opens at the top, also if what was in its
+// place is scrolled.
+func TestExplorerDocumentationOpensAtTop(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/explorer")
+	openEditor(p)
+	top := func() (top int) {
+		p.Eval("document.querySelector('.graphiql-plugin').scrollTop", &top)
+		return top
+	}
+	scroll := func() {
+		t.Helper()
+		p.Eval("document.querySelector('.graphiql-plugin').scrollTo(0, 1e6)", nil)
+		if top() == 0 {
+			t.Fatal("got a pane that does not scroll, want one that does")
+		}
+	}
+	p.Click("button[aria-label='Show Build a query']")
+	p.WaitForText(".graphiql-plugin", "tools")
+	scroll()
+	p.Click("button[aria-label='Show Documentation Explorer']")
+	p.WaitForText(".graphiql-doc-explorer-title", "Docs")
+	if got := top(); got != 0 {
+		t.Errorf("got documentation scrolled by %d, want 0", got)
+	}
+	scroll()
+	p.Eval("[...document.querySelectorAll('.graphiql-plugin a')].find(({textContent}) => textContent === 'Query').click()", nil)
+	p.WaitForText(".graphiql-doc-explorer-title", "Query")
+	if got := top(); got != 0 {
+		t.Errorf("got type scrolled by %d, want 0", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 // What pages do with JavaScript: copy buttons, the theme switch and suggestions
 // in the search box. All of it is hidden or harmless without.
-const french = document.documentElement.lang === "fr";
+const root = document.documentElement;
+const french = root.lang === "fr";
 
 for (const button of document.querySelectorAll("[data-copy]")) {
   const source = document.getElementById(button.dataset.copy);
@@ -20,14 +21,99 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 }
 
 for (const button of document.querySelectorAll("[data-theme-switch]")) {
-  const root = document.documentElement;
   const isDark = () => (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const show = () => { button.textContent = isDark() ? button.dataset.light : button.dataset.dark; };
   button.hidden = false;
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
-    localStorage.setItem("theme", root.dataset.theme);
+    try { localStorage.setItem("theme", root.dataset.theme); } catch { /* storage is blocked: the choice ends with the page */ }
     show();
   });
   show();
+}
+
+for (const input of document.querySelectorAll("[data-suggestions]")) suggest(input);
+
+// suggest makes a search box a combobox with the pages that it suggests.
+function suggest(input) {
+  const list = document.createElement("div");
+  list.className = "suggestions";
+  list.id = input.id + "-suggestions";
+  list.hidden = true;
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", "Suggestions");
+  input.after(list);
+  for (const [name, value] of Object.entries({ role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": list.id })) input.setAttribute(name, value);
+
+  let timer, request, selected = -1;
+  const cancel = () => { clearTimeout(timer); request?.abort(); };
+  const select = index => {
+    list.children[selected]?.setAttribute("aria-selected", "false");
+    selected = index;
+    const option = list.children[index];
+    if (!option) return input.removeAttribute("aria-activedescendant");
+    option.setAttribute("aria-selected", "true");
+    option.scrollIntoView({ block: "nearest" });
+    input.setAttribute("aria-activedescendant", option.id);
+  };
+  const open = isOpen => {
+    list.hidden = !isOpen;
+    input.setAttribute("aria-expanded", String(isOpen));
+    if (!isOpen) select(-1);
+  };
+  const show = pages => {
+    select(-1);
+    list.replaceChildren(...pages.map((page, i) => {
+      const option = document.createElement("a");
+      const note = document.createElement("span");
+      option.id = `${list.id}-${i}`;
+      option.href = page.path;
+      option.tabIndex = -1;
+      option.setAttribute("role", "option");
+      option.setAttribute("aria-selected", "false");
+      note.textContent = page.note ?? "";
+      option.append(page.name, " ", note);
+      return option;
+    }));
+    open(pages.length > 0);
+  };
+  const look = async () => {
+    request = new AbortController();
+    const { signal } = request;
+    try {
+      const query = new URLSearchParams({ q: input.value.trim(), lang: root.lang });
+      const response = await fetch(`${input.dataset.suggestions}?${query}`, { signal, headers: { Accept: "application/json" } });
+      const pages = response.ok ? await response.json() : [];
+      if (!signal.aborted) show(pages);
+    } catch {
+      if (!signal.aborted) open(false); // the search itself still works
+    }
+  };
+
+  input.addEventListener("input", () => {
+    cancel();
+    if (input.value.trim().length < 2) return open(false);
+    timer = setTimeout(look, 150);
+  });
+  input.addEventListener("keydown", event => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.key === "Escape" && !list.hidden) {
+      event.preventDefault(); // which would empty the box
+      cancel();
+      open(false);
+    } else if (step && list.children.length) {
+      event.preventDefault();
+      if (list.hidden) open(true);
+      // One more place than there are options: the text itself.
+      const places = list.children.length + 1;
+      select((selected + 1 + step + places) % places - 1);
+    }
+  });
+  input.form.addEventListener("submit", event => { // by Enter
+    if (selected < 0) return;
+    event.preventDefault();
+    location.assign(list.children[selected].href);
+  });
+  input.addEventListener("focusout", () => { cancel(); open(false); });
+  list.addEventListener("mousedown", event => event.preventDefault()); // keeps the focus, so that a click arrives
 }

@@ -32,9 +32,10 @@ const oneMain = {
 const { metafile } = await build({
   absWorkingDir: here("."),
   entryPoints: {
-    explorer: "src/explorer.jsx",
+    explorer: "src/explorer.js",
+    graphiql: "src/graphiql.jsx",
     reference: "src/reference.js",
-    jitless: "src/jitless.js",
+    scalar: "src/scalar.js",
     "editor.worker": "monaco-editor/esm/vs/editor/editor.worker.js",
     "json.worker": "monaco-editor/esm/vs/language/json/json.worker.js",
     "graphql.worker": "monaco-graphql/esm/graphql.worker.js",

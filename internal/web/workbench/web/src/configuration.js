@@ -1,5 +1,7 @@
 // Configuration of Scalar. Everything that would contact another host is off.
 
+import { messages } from "./messages.js";
+
 // Samples are shown for curl, JavaScript, Python and Go.
 const hiddenTargets = [
   "c", "clojure", "csharp", "dart", "fsharp", "http", "java", "julia", "kotlin", "node", "objc", "ocaml", "php", "powershell", "r",
@@ -15,12 +17,12 @@ const hiddenClients = {
 export const configuration = ({ url, key, server, dark }) => ({
   url,
   authentication: key ? { preferredSecurityScheme: "apiKey", securitySchemes: { apiKey: { token: key } } } : undefined,
-  servers: [{ url: server, description: "This server." }],
+  servers: [{ url: server, description: messages.thisServer }],
   hiddenClients,
   defaultHttpClient: { targetKey: "shell", clientKey: "curl" },
   forceDarkModeState: dark ? "dark" : "light",
   hideDarkModeToggle: true,
-  theme: "none", // see reference.css
+  theme: "none", // see scalar.css
   withDefaultFonts: false,
   telemetry: false,
   agent: { disabled: true, hideAddApi: true },

@@ -7,7 +7,7 @@ export function newFetcher(ran) {
     isSubscription(params, documentAST) ? subscribe(params, headers) : execute(params, headers, ran);
 }
 
-function isSubscription({ operationName }, document) {
+export function isSubscription({ operationName }, document) {
   const operations = document?.definitions.filter(({ kind }) => kind === "OperationDefinition") ?? [];
   const chosen = operations.find(({ name }) => name?.value === operationName) ?? operations[0];
   return chosen?.operation === "subscription";

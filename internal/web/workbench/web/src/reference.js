@@ -1,14 +1,26 @@
-// The API reference: Scalar with the server's OpenAPI document.
-import { createApiReference } from "@scalar/api-reference";
-import "./reference.css";
-import { configuration } from "./configuration.js";
-import { applyFixes, referenceFixes } from "./fixes.js";
+// The API reference: HTML, and Scalar on demand.
+import { load } from "./load.js";
+import { messages } from "./messages.js";
 
-const { document: url, key } = JSON.parse(document.getElementById("workbench").textContent);
-const colorScheme = matchMedia("(prefers-color-scheme: dark)");
-const current = () => configuration({ url, key, server: location.origin, dark: colorScheme.matches });
+const data = JSON.parse(document.getElementById("workbench").textContent);
+const status = document.getElementById("status");
+const buttons = document.querySelectorAll("[data-open]");
 
-applyFixes(document.body, referenceFixes);
-document.getElementById("reference").replaceChildren(); // Scalar would keep the loading message
-const reference = createApiReference("#reference", current());
-colorScheme.addEventListener("change", () => reference.updateConfiguration(current()));
+// open replaces the page with Scalar, at an operation if an anchor is given.
+async function open(anchor) {
+  for (const button of buttons) button.disabled = true;
+  status.textContent = messages.referenceLoading;
+  // Our Content-Security-Policy forbids eval, and zod would otherwise try it.
+  globalThis.__zod_globalConfig = { jitless: true };
+  try {
+    const { start } = await load(data.app);
+    status.textContent = "";
+    buttons[0].remove();
+    start(data, anchor);
+  } catch {
+    for (const button of buttons) button.disabled = false;
+    status.textContent = messages.referenceFailed;
+  }
+}
+
+for (const button of buttons) button.addEventListener("click", () => open(button.dataset.open));

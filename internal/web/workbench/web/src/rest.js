@@ -1,5 +1,6 @@
 // Shows the REST request that is equivalent to a query, if there is one.
-import { parse, print } from "graphql";
+import { parse, print } from "./language.js";
+import { messages } from "./messages.js";
 
 export function restEquivalent({ base, operations }) {
   const known = new Map(operations.map((operation) => [normalize(operation.query), operation]));
@@ -15,7 +16,7 @@ export function restEquivalent({ base, operations }) {
       const path = operation && restPath(operation, parseVariables(variables));
       row.hidden = !path;
       if (!path) return;
-      call.textContent = "GET " + path + (operation.deprecated ? " (deprecated)" : "");
+      call.textContent = "GET " + path + (operation.deprecated ? ` (${messages.deprecated})` : "");
       curl.textContent = (operation.keyed ? 'curl -H "Authorization: Bearer $API_KEY" ' : "curl ") + quote(base + path);
     },
   };

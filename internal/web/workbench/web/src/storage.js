@@ -30,7 +30,7 @@ function withHeaders(text, headers) {
   return JSON.stringify(history);
 }
 
-// lastTab returns the query and variables of the tab that was open last.
+// lastTab returns the query and variables of the tab that was open last, or null.
 // GraphiQL itself restores only the query of the first tab.
 export function lastTab(storage) {
   try {
@@ -38,7 +38,7 @@ export function lastTab(storage) {
     const { query, variables } = tabs[Math.min(Math.max(activeTabIndex, 0), tabs.length - 1)];
     return { query: string(query), variables: string(variables) };
   } catch {
-    return {}; // missing or invalid
+    return null; // missing or invalid
   }
 }
 

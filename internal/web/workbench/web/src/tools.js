@@ -1,11 +1,11 @@
 // The tools above the editor: the cost of the query, a link to it, code that sends
 // it, and saving it as an endpoint.
-import { parse } from "graphql";
+import { parse } from "./language.js";
+import { messages } from "./messages.js";
 
 const pause = 500; // milliseconds without typing, before the cost is looked up
 
 export function queryTools({ base, costPath, headers }) {
-  const row = document.getElementById("tools");
   const cost = document.getElementById("cost");
   const share = document.getElementById("share");
   const snippets = document.getElementById("snippets");
@@ -26,7 +26,7 @@ export function queryTools({ base, costPath, headers }) {
     if (response.status === 429) return void (timer = setTimeout(price, 4 * pause));
     const { cost: units, limit, error } = await response.json();
     if (query !== current.query || variables !== current.variables) return; // edited meanwhile
-    estimate = error ? `Cannot be run: ${error}` : `Cost: ${number(units)} of ${number(limit)}`;
+    estimate = error ? messages.cannotRun(error) : messages.cost(units, limit);
     showCost();
   }
 
@@ -35,7 +35,7 @@ export function queryTools({ base, costPath, headers }) {
     link.searchParams.set("query", current.query);
     if (current.variables.trim()) link.searchParams.set("variables", current.variables);
     history.replaceState(null, "", link.pathname + link.search);
-    confirm(share, await copied(location.href) ? "Link copied" : "Link is in the address bar");
+    confirm(share, await copied(location.href) ? messages.linkCopied : messages.linkShown);
   });
 
   snippets.addEventListener("submit", async (event) => {
@@ -43,7 +43,7 @@ export function queryTools({ base, costPath, headers }) {
     const { language } = snippets.elements;
     snippet.textContent = languages[language.value](base + "/graphql", body(current), headers !== "");
     snippet.hidden = false;
-    confirm(event.submitter, await copied(snippet.textContent) ? "Copied" : "Shown below");
+    confirm(event.submitter, await copied(snippet.textContent) ? messages.codeCopied : messages.codeShown);
   });
 
   save?.addEventListener("submit", () => {
@@ -56,20 +56,17 @@ export function queryTools({ base, costPath, headers }) {
     show(query = "", variables = "") {
       if (query === current.query && variables === current.variables) return;
       current = { query, variables };
-      row.hidden = false;
       clearTimeout(timer);
       timer = setTimeout(price, pause);
     },
     // ran shows the cost of a query that was sent.
     ran(units) {
       if (units === null) return;
-      last = `last run: ${number(units)}`;
+      last = messages.lastRun(units);
       showCost();
     },
   };
 }
-
-const number = (value) => Number(value).toLocaleString("en");
 
 // body is the request for a query, without variables if they are not valid.
 function body({ query, variables }) {

@@ -1,0 +1,347 @@
+// Package info serves the pages about the service itself: how tools are tested,
+// plans, terms, privacy, licence and contact. Their texts are Markdown, which an
+// operator can replace.
+package info
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"html"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+	"palmares/internal/web/guide"
+	"palmares/internal/web/page"
+)
+
+//go:embed texts/*.md
+var defaults embed.FS
+
+//go:embed templates
+var files embed.FS
+
+var templates = page.MustTemplates(files, "templates", nil)
+
+var head = page.Head{}
+
+// Names are the names of the pages, which are also their paths.
+var Names = []string{"method", "pricing", "terms", "privacy", "licence", "contact"}
+
+// Config configures the pages.
+type Config struct {
+	page.Service
+	ServiceURL                string // address in the credit line
+	Folder                    string // has files that replace texts, or ""
+	Anonymous, Developer, Pro Plan
+}
+
+// Plan is what callers of the API get.
+type Plan struct {
+	MonthlyEuros         float64 // 0 if it is free
+	DailyQuota           int     // requests; 0 means unlimited
+	Keys, SavedQueries   int
+	Streams              int // at the same time
+	Downloads            bool
+	Embeddings, Webhooks bool
+	Uptime               int // in percent; 0 means that there is no promise
+}
+
+// Pages serves all pages, rendered once.
+type Pages struct {
+	Config
+	documents map[lang.Language]map[string]document // by path
+}
+
+// document is a page as HTML and as Markdown.
+type document struct{ page, text *cache.Entry }
+
+// text is a text of a page, in one language.
+type text struct {
+	Title, Summary string
+	Content        template.HTML
+}
+
+const (
+	caching = "public, max-age=0, s-maxage=60, stale-while-revalidate=3600"
+	vary    = "Accept, Accept-Encoding"
+
+	maxFile = 1 << 20 // bytes
+)
+
+// Paths returns the paths of all pages.
+func Paths() (paths []string) {
+	for _, name := range Names {
+		paths = append(paths, "/"+name)
+	}
+	return paths
+}
+
+// New reads and renders all texts. It returns an error that names the file if one
+// is invalid.
+func New(cfg Config) (*Pages, error) {
+	p := &Pages{cfg, map[lang.Language]map[string]document{}}
+	own, err := readFolder(cfg.Folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range lang.All {
+		p.documents[l] = map[string]document{}
+		for _, name := range Names {
+			file := fileName(name, l)
+			source, replaced := own[file]
+			if !replaced {
+				content, err := defaults.ReadFile("texts/" + file)
+				if err != nil {
+					return nil, err
+				}
+				source = string(content)
+			} else {
+				file = filepath.Join(cfg.Folder, file)
+			}
+			if err := p.add(l, "/"+name, source); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+		}
+	}
+	return p, nil
+}
+
+func fileName(name string, l lang.Language) string {
+	return name + "." + string(l) + page.MarkdownSuffix
+}
+
+// readFolder returns the operator's texts by file name. Markdown files that
+// belong to no page are most likely misspelled.
+func readFolder(folder string) (map[string]string, error) {
+	texts := map[string]string{}
+	if folder == "" {
+		return texts, nil
+	}
+	var known []string
+	for _, name := range Names {
+		for _, l := range lang.All {
+			known = append(known, fileName(name, l))
+		}
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("PALMARES_PAGES_DIR: the folder %s cannot be read: %w", folder, reason(err))
+	}
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) != page.MarkdownSuffix {
+			continue
+		}
+		path := filepath.Join(folder, entry.Name())
+		if !slices.Contains(known, entry.Name()) {
+			return nil, fmt.Errorf("%s: no page has this name; use one of %s", path, strings.Join(known, ", "))
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: the file cannot be read: %w", path, reason(err))
+		}
+		if info.Size() > maxFile {
+			return nil, fmt.Errorf("%s: the file has %d bytes; at most %d are allowed", path, info.Size(), maxFile)
+		}
+		content, err := os.ReadFile(path) //nolint:gosec // the operator chose the folder
+		if err != nil {
+			return nil, fmt.Errorf("%s: the file cannot be read: %w", path, reason(err))
+		}
+		texts[entry.Name()] = string(content)
+	}
+	return texts, nil
+}
+
+// reason returns why a file cannot be read, without its path.
+func reason(err error) error {
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
+}
+
+// placeholder finds what is to be filled in.
+var placeholder = regexp.MustCompile(`\{\{\s*(\w*)\s*\}\}`)
+
+// localLink finds Markdown links to our own pages.
+var localLink = regexp.MustCompile(`\]\((/[^)\s]*)\)`)
+
+// add renders a text.
+func (p *Pages) add(l lang.Language, path, source string) error {
+	if !params.IsText(source) || !utf8.ValidString(source) {
+		return errors.New("the text is not valid UTF-8")
+	}
+	source = strings.TrimPrefix(strings.ReplaceAll(source, "\r\n", "\n"), "\ufeff")
+	values, unknown := p.values(l), ""
+	filled := placeholder.ReplaceAllStringFunc(source, func(found string) string {
+		value, ok := values[placeholder.FindStringSubmatch(found)[1]]
+		if !ok {
+			unknown = found
+		}
+		return value
+	})
+	if unknown != "" {
+		return fmt.Errorf("the placeholder %s is unknown", unknown)
+	}
+	var t text
+	var err error
+	if t.Title, t.Summary, err = parseHead(filled); err != nil {
+		return err
+	}
+	if t.Content, err = guide.Render(l, filled); err != nil {
+		return err
+	}
+	content := p.Content(l, path, head, t)
+	content.Markdown = page.MarkdownPath(path)
+	html, err := templates.Entry("info", content, caching, vary)
+	if err != nil {
+		return err
+	}
+	markdown := localLink.ReplaceAllStringFunc(filled, func(link string) string {
+		target := localLink.FindStringSubmatch(link)[1]
+		return "](" + p.PublicURL + page.LocalPath(l, target) + ")"
+	})
+	entry := cache.NewEntry([]byte(strings.TrimSpace(markdown)+"\n"), http.Header{
+		"Content-Type": {page.MarkdownType}, "Cache-Control": {caching}, "Vary": {vary}, "X-Content-Type-Options": {"nosniff"},
+	})
+	p.documents[l][path] = document{html, entry}
+	p.documents[l][page.MarkdownPath(path)] = document{text: entry}
+	return nil
+}
+
+// markup is what a description cannot have: links and emphasis.
+var markup = regexp.MustCompile("\\[([^\\]]*)\\]\\([^)]*\\)|[*_`]")
+
+// parseHead returns the title and the first paragraph, without markup.
+func parseHead(text string) (title, summary string, err error) {
+	first, rest, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
+	title, found := strings.CutPrefix(first, "# ")
+	title = strings.TrimSpace(title)
+	if !found || title == "" {
+		return "", "", errors.New(`the first line must be a title, such as "# Terms of use"`)
+	}
+	paragraph, _, _ := strings.Cut(strings.TrimLeft(rest, "\n"), "\n\n")
+	summary = strings.Join(strings.Fields(markup.ReplaceAllString(paragraph, "$1")), " ")
+	if summary == "" || strings.HasPrefix(summary, "#") {
+		return "", "", errors.New("a paragraph must follow the title")
+	}
+	return title, summary, nil
+}
+
+// values returns what placeholders stand for.
+func (p *Pages) values(l lang.Language) map[string]string {
+	// Quotes and angle brackets in a name must not end the attribute.
+	address, name := html.EscapeString(p.ServiceURL), html.EscapeString(p.ServiceName)
+	return map[string]string{
+		"service": p.ServiceName, "base": p.PublicURL, "contact": p.contact(l), "plans": p.plans(l), "credit": p.Credit,
+		"credit_html":        fmt.Sprintf(`Source : <a href="%s">%s</a>`, address, name),
+		"credit_md":          fmt.Sprintf("Source : [%s](%s)", p.ServiceName, p.ServiceURL),
+		"anonymous_requests": l.Number(p.Anonymous.DailyQuota), "developer_requests": l.Number(p.Developer.DailyQuota),
+		"pro_price": l.Euros(p.Pro.MonthlyEuros), "uptime": percent(l, p.Pro.Uptime),
+	}
+}
+
+func percent(l lang.Language, n int) string { return l.Text("%d%%", n) }
+
+// contact returns a link, or words if there is no address.
+func (p *Pages) contact(l lang.Language) string {
+	switch {
+	case p.Contact == "":
+		return l.Text("whoever runs this server")
+	case strings.Contains(p.Contact, "://"):
+		return fmt.Sprintf("[%s](%s)", p.Contact, p.Contact)
+	}
+	return fmt.Sprintf("[%s](mailto:%s)", p.Contact, p.Contact)
+}
+
+// plans returns a table of the plans.
+func (p *Pages) plans(l lang.Language) string {
+	all := []Plan{p.Anonymous, p.Developer, p.Pro}
+	var table strings.Builder
+	row := func(name string, cell func(Plan) string) {
+		table.WriteString("| " + name + " |")
+		for _, plan := range all {
+			table.WriteString(" " + cell(plan) + " |")
+		}
+		table.WriteString("\n")
+	}
+	const none = "–"
+	number := func(n int) string {
+		if n == 0 {
+			return none
+		}
+		return l.Number(n)
+	}
+	included := func(is bool) string {
+		if is {
+			return l.Text("included")
+		}
+		return none
+	}
+	fmt.Fprintf(&table, "| %s | %s | Developer | Pro |\n|---|---|---|---|\n", l.Text("What you get"), l.Text("No API key"))
+	row(l.Text("Price"), func(plan Plan) string {
+		if plan.MonthlyEuros == 0 {
+			return l.Text("free")
+		}
+		return l.Text("%s per month plus VAT", l.Euros(plan.MonthlyEuros))
+	})
+	row(l.Text("Requests per day"), func(plan Plan) string {
+		if plan.DailyQuota == 0 {
+			return l.Text("unlimited")
+		}
+		return l.Number(plan.DailyQuota)
+	})
+	row(l.Text("REST, GraphQL, MCP and the full history"), func(Plan) string { return included(true) })
+	row(l.Text("API keys"), func(plan Plan) string { return number(plan.Keys) })
+	row(l.Text("Review texts for embeddings"), func(plan Plan) string { return included(plan.Embeddings) })
+	row(l.Text("CSV and NDJSON downloads"), func(plan Plan) string { return included(plan.Downloads) })
+	row(l.Text("Saved queries"), func(plan Plan) string { return number(plan.SavedQueries) })
+	row(l.Text("Live streams at the same time"), func(plan Plan) string { return number(plan.Streams) })
+	row(l.Text("Webhooks"), func(plan Plan) string { return included(plan.Webhooks) })
+	row(l.Text("Uptime"), func(plan Plan) string {
+		if plan.Uptime == 0 {
+			return none
+		}
+		return percent(l, plan.Uptime)
+	})
+	return strings.TrimSpace(table.String())
+}
+
+// Register adds all paths.
+func (p *Pages) Register(mux *http.ServeMux) {
+	for _, path := range Paths() {
+		mux.Handle(path, p)
+		mux.Handle(page.MarkdownPath(path), p)
+	}
+}
+
+// ServeHTTP serves a page as HTML or Markdown.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := p.serve(w, r); err != nil {
+		problem.Write(w, err)
+	}
+}
+
+func (p *Pages) serve(w http.ResponseWriter, r *http.Request) error {
+	if err := page.CheckMethod(w, r); err != nil {
+		return err
+	}
+	found := p.documents[lang.Of(r.Context())][r.URL.Path] // the mux knows no other paths
+	if found.page == nil || page.WantsMarkdown(r.Header["Accept"]) {
+		return found.text.Write(w, r)
+	}
+	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
+	return found.page.Write(w, r)
+}

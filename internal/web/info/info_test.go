@@ -1,0 +1,157 @@
+package info_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"palmares/internal/web/info"
+	"palmares/internal/web/page"
+)
+
+func config(folder string) info.Config {
+	return info.Config{
+		Service:    page.Service{PublicURL: "https://palmares.example", ServiceName: `Palma "res" <x>`, Credit: "Source : palmares (https://palmares.example)", Contact: "hello@palmares.example"},
+		ServiceURL: "https://palmares.example", Folder: folder,
+		Anonymous: info.Plan{DailyQuota: 123, Streams: 5}, Developer: info.Plan{DailyQuota: 4567, Keys: 3, Embeddings: true, Downloads: true},
+		Pro: info.Plan{Keys: 10, Embeddings: true, Downloads: true, Webhooks: true, MonthlyEuros: 89, Uptime: 98},
+	}
+}
+
+func serve(t *testing.T, cfg info.Config) http.Handler {
+	t.Helper()
+	pages, err := info.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	pages.Register(mux)
+	return page.Localize(mux)
+}
+
+func get(t *testing.T, handler http.Handler, target, accept string) (body string, header http.Header) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, target, nil)
+	r.Header.Set("Accept", accept)
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	if w.Code != 200 {
+		t.Errorf("%s: got %d, want 200", target, w.Code)
+	}
+	return w.Body.String(), w.Header()
+}
+
+var (
+	description = regexp.MustCompile(`<meta name="description" content="([^"]*)">`)
+	badSpace    = regexp.MustCompile(`[\p{L}\d] [:;?!»%€]|« `)
+)
+
+func TestEveryPageInBothLanguages(t *testing.T) {
+	handler := serve(t, config(""))
+	for _, path := range info.Paths() {
+		for _, l := range []string{"en", "fr"} {
+			target := "/" + l + path
+			body, header := get(t, handler, target, "text/html")
+			if header.Get("Content-Security-Policy") == "" || !strings.Contains(body, `<html lang="`+l+`">`) || strings.Count(body, "<h1") != 1 || strings.Contains(body, "{{") || strings.Contains(body, " style=") {
+				t.Errorf("%s: got %v and a page without one heading in its language, or with a placeholder or style", target, header)
+			}
+			if found := description.FindStringSubmatch(body); found == nil || utf8.RuneCountInString(found[1]) < 70 || utf8.RuneCountInString(found[1]) > 175 {
+				t.Errorf("%s: got description %q, want 70 to 175 characters", target, found)
+			}
+			if strings.Contains(body, `href="/method"`) || !strings.Contains(body, `href="/`+l+`/`) {
+				t.Errorf("%s: got links without a language, want them in %s", target, l)
+			}
+			for address, accept := range map[string]string{target + ".md": "*/*", target: "text/markdown"} {
+				text, header := get(t, handler, address, accept)
+				if header.Get("Content-Type") != page.MarkdownType || !strings.HasPrefix(text, "# ") || strings.Contains(text, "](/") {
+					t.Errorf("%s as %s: got %s, want Markdown with absolute links", address, accept, header.Get("Content-Type"))
+				}
+				if l == "fr" {
+					if bad := badSpace.FindString(text); bad != "" && path != "/licence" { // the credit line is as the interface has it
+						t.Errorf("%s: got %q, want a no-break space", address, bad)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestFigures(t *testing.T) {
+	handler := serve(t, config(""))
+	for target, want := range map[string][]string{
+		"/en/pricing": {"<td>123</td>", "<td>4,567</td>", "€89 per month plus VAT", "<td>98%</td>", "unlimited", "up to 123 requests per day", `href="/en/login"`},
+		"/fr/pricing": {"<td>4\u00a0567</td>", "89\u00a0€ par mois hors TVA", "98\u00a0%", "illimité", "jusqu’à 123 requêtes"},
+		"/en/terms":   {"98% uptime", `<a href="mailto:hello@palmares.example">`},
+		"/en/contact": {`<a href="mailto:hello@palmares.example">`},
+		"/en/licence": {`data-copy="code-1"`, `data-copy="code-2"`, `data-copy="code-3"`, "Source : palmares (https://palmares.example)",
+			"&lt;a href=&#34;https://palmares.example&#34;&gt;Palma &amp;#34;res&amp;#34; &amp;lt;x&amp;gt;&lt;/a&gt;", "](https://palmares.example)"},
+		"/fr/licence": {">Copier</button>", ">Texte<"},
+	} {
+		body, _ := get(t, handler, target, "text/html")
+		body = strings.ReplaceAll(body, "\u202f", "\u00a0")
+		for _, text := range want {
+			if !strings.Contains(body, text) {
+				t.Errorf("%s: got no %q, want it", target, text)
+			}
+		}
+	}
+	cfg := config("")
+	cfg.Contact = ""
+	if body, _ := get(t, serve(t, cfg), "/en/contact", "text/html"); !strings.Contains(body, "Write to whoever runs this server.") {
+		t.Error("got no words for a missing address, want some")
+	}
+	cfg.Contact = "https://help.example/form"
+	if body, _ := get(t, serve(t, cfg), "/fr/contact", "text/html"); !strings.Contains(body, `<a href="https://help.example/form">`) {
+		t.Error("got no link to the contact form, want one")
+	}
+}
+
+func TestOwnTexts(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("terms.fr.md", "# Nos conditions\r\n\r\nTexte de [nous](/contact), {{ service }}.\r\n\r\n<script>alert(1)</script>\n\n[x](javascript:alert(1)) {{plans}}\n")
+	write("notes.txt", "not a page")
+	handler := serve(t, config(folder))
+	body, _ := get(t, handler, "/fr/terms", "text/html")
+	for _, want := range []string{`<h1 id="nos-conditions">Nos conditions`, `href="/fr/contact"`, `content="Texte de nous, Palma &#34;res&#34; &lt;x&gt;."`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("got no %q, want the operator's text", want)
+		}
+	}
+	if strings.Contains(body, "<script>alert") || strings.Contains(body, `href="javascript:`) {
+		t.Error("got raw HTML or a script link, want them left out")
+	}
+	if body, _ := get(t, handler, "/en/terms", "text/html"); !strings.Contains(body, "Terms of use") {
+		t.Error("got no default text in English, want it")
+	}
+
+	for name, want := range map[string]struct{ text, message string }{
+		"terms.de.md":   {"# Bedingungen\n\nText.", "no page has this name; use one of method.en.md"},
+		"contact.en.md": {"Contact\n\nText.", "the first line must be a title"},
+		"privacy.en.md": {"# Privacy\n", "a paragraph must follow the title"},
+		"licence.en.md": {"# Licence\n\nBy {{nobody}}.", "the placeholder {{nobody}} is unknown"},
+		"method.en.md":  {"# Method\n\n\xff", "not valid UTF-8"},
+		"pricing.en.md": {"# Plans\n\nText.\n\n```\ncode\n```\n", "a code block has no language"},
+	} {
+		write(name, want.text)
+		if _, err := info.New(config(folder)); err == nil || !strings.Contains(err.Error(), want.message) || !strings.Contains(err.Error(), filepath.Join(folder, name)) {
+			t.Errorf("%s: got error %v, want the file and %q", name, err, want.message)
+		}
+		if err := os.Remove(filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := info.New(config(filepath.Join(folder, "none"))); err == nil || !strings.Contains(err.Error(), "PALMARES_PAGES_DIR") {
+		t.Errorf("missing folder: got error %v, want the name of the setting", err)
+	}
+}

@@ -1,0 +1,48 @@
+package site
+
+import "palmares/internal/core/lang"
+
+type categoriesView struct{ Categories []category }
+
+func (v *categoriesView) structured(r *request) any {
+	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}))
+}
+
+type categoryView struct {
+	Category          *category
+	Best              struct{ Items []tool }
+	Cheapest, Dearest struct{ Items []tool }
+	Charted           struct{ Items []tool }
+	Tools             listOf[tool]
+	RetiredTools      listOf[tool]
+	Comparisons       listOf[comparison]
+	Market            *scatterChart `json:"-"`
+	PriceRange        string        `json:"-"` // per month, or ""
+}
+
+func (v *categoryView) prepare(r *request) error {
+	if v.Category == nil {
+		return r.notFound("There is no category “%s”.", "There was no category “%s” in this release.")
+	}
+	v.Market = newScatterChart(r.lang, v.Charted.Items, "")
+	v.PriceRange = priceRange(r.lang, v.Cheapest.Items, v.Dearest.Items)
+	return nil
+}
+
+// priceRange describes the prices per month from the cheapest tool to the
+// dearest.
+func priceRange(l lang.Language, cheapest, dearest []tool) string {
+	if len(cheapest) == 0 || len(dearest) == 0 || cheapest[0].MonthlyPrice == nil || dearest[0].MonthlyPrice == nil {
+		return ""
+	}
+	from, to := *cheapest[0].MonthlyPrice, *dearest[0].MonthlyPrice
+	if from == to {
+		return l.Euros(from)
+	}
+	return l.Text("%s to %s", l.Euros(from), l.Euros(to))
+}
+
+func (v *categoryView) structured(r *request) any {
+	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}, crumb{v.Category.Label, "/categories/" + v.Category.Slug}),
+		itemList(r, v.Tools.Items, v.Tools.Meta.First()))
+}

@@ -1,0 +1,265 @@
+package site
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"palmares/internal/core/lang"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
+)
+
+type comparisonsView struct {
+	Comparisons listOf[comparison]
+	Categories  []category
+}
+
+func (v *comparisonsView) structured(r *request) any {
+	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Comparisons"), "/comparatifs"}))
+}
+
+type comparisonView struct{ Comparison *comparison }
+
+func (v *comparisonView) prepare(r *request) error {
+	if v.Comparison == nil {
+		return r.notFound("There is no comparison “%s”.", "There was no comparison “%s” in this release.")
+	}
+	return nil
+}
+
+func (v *comparisonView) structured(r *request) any {
+	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Comparisons"), "/comparatifs"}, crumb{v.Comparison.Title, "/comparatifs/" + v.Comparison.Slug}))
+}
+
+// SideBySide returns the path of the table of both tools.
+func (c *comparison) SideBySide() string { return comparePath(c.ToolA.Slug, c.ToolB.Slug) }
+
+const maxCompared = 4
+
+// comparedParams are the variables with the slugs of the compared tools.
+var comparedParams = []string{"a", "b", "c", "d"}
+
+func comparePath(slugs ...string) string {
+	escaped := make([]string, len(slugs))
+	for i, slug := range slugs {
+		escaped[i] = url.PathEscape(slug)
+	}
+	return "/compare/" + strings.Join(escaped, "/")
+}
+
+// compared returns the slugs in the path and in the forms, each once. In a form,
+// visitors may have entered a name.
+func (r *request) compared() (slugs []string) {
+	for _, name := range comparedParams {
+		slug, _ := r.variables[name].(string)
+		if r.Param(name) != "" {
+			slug = strings.Join(text.Words(slug), "-")
+		}
+		if slug != "" && !slices.Contains(slugs, slug) {
+			slugs = append(slugs, slug)
+		}
+	}
+	return slugs
+}
+
+// chooseView is the page for choosing which tools to compare.
+type chooseView struct {
+	Categories  []category
+	Comparisons listOf[comparison]
+	A           *tool
+	Fields      []chosenTool `json:"-"`
+}
+
+// chosenTool is a field of the form.
+type chosenTool struct {
+	Name, Value string
+	Number      int
+	Required    bool
+}
+
+func (v *chooseView) prepare(r *request) error {
+	slugs := r.compared()
+	if len(slugs) > 1 {
+		return redirect(r.Link(comparePath(slugs...)))
+	}
+	for i, name := range comparedParams {
+		field := chosenTool{Name: name, Number: i + 1, Required: i < 2}
+		if i < len(slugs) {
+			field.Value = slugs[i]
+		}
+		v.Fields = append(v.Fields, field)
+	}
+	return nil
+}
+
+func (v *chooseView) structured(r *request) any {
+	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Compare tools"), "/compare"}))
+}
+
+// compareView is a table of two to four tools.
+type compareView struct {
+	Feed                                   feedInfo
+	A, B, C, D                             *tool
+	RetiredA, RetiredB, RetiredC, RetiredD *tool
+	AB, AC, AD, BC, BD, CD                 struct{ Items []comparison }
+	Tools                                  []tool       `json:"-"`
+	Published                              []comparison `json:"-"`
+	Rows                                   []compareRow `json:"-"`
+	Scores, Prices                         *stepChart   `json:"-"`
+	Next                                   string       `json:"-"` // the parameter of another tool, or "" if there are four
+	Others                                 []tool       `json:"-"` // to add
+}
+
+// Without returns the path of the comparison without a tool, or "" if there are
+// only two.
+func (v *compareView) Without(slug string) string {
+	var slugs []string
+	for _, t := range v.Tools {
+		if t.Slug != slug {
+			slugs = append(slugs, t.Slug)
+		}
+	}
+	if len(slugs) < 2 {
+		return ""
+	}
+	return comparePath(slugs...)
+}
+
+// Names returns the names of all tools.
+func (v *compareView) Names(separator string) string {
+	names := make([]string, len(v.Tools))
+	for i, t := range v.Tools {
+		names[i] = t.Name
+	}
+	return strings.Join(names, separator)
+}
+
+func (v *compareView) prepare(r *request) error {
+	slugs := r.compared()
+	if len(slugs) == 1 {
+		return redirect(r.Link("/tools/", url.PathEscape(slugs[0])))
+	}
+	if path := comparePath(slugs...); len(slugs) != len(r.pathParams()) {
+		return redirect(r.Link(path))
+	}
+	active, retired := []*tool{v.A, v.B, v.C, v.D}, []*tool{v.RetiredA, v.RetiredB, v.RetiredC, v.RetiredD}
+	for i, slug := range slugs {
+		found := cmp.Or(active[i], retired[i])
+		switch {
+		case found != nil:
+			v.Tools = append(v.Tools, *found)
+		case r.AsOf() != "":
+			return problem.New(problem.NotFound, "There was no tool “%s” in this release.", slug)
+		default:
+			return problem.New(problem.NotFound, "There is no tool “%s”.", slug)
+		}
+	}
+	for _, pair := range [][]comparison{v.AB.Items, v.AC.Items, v.AD.Items, v.BC.Items, v.BD.Items, v.CD.Items} {
+		v.Published = append(v.Published, pair...)
+	}
+	v.Rows = compareRows(r.lang, v.Tools)
+	v.Scores, v.Prices = newScoreChart(r.lang, v.Tools, v.Feed.UpdatedAt), newMonthlyPriceChart(r.lang, v.Tools, v.Feed.UpdatedAt)
+	if len(slugs) < maxCompared {
+		v.Next = comparedParams[len(slugs)]
+	}
+	for _, t := range v.Tools {
+		for _, other := range t.Category.Tools {
+			if !slices.ContainsFunc(append(v.Tools, v.Others...), func(t tool) bool { return t.Slug == other.Slug }) {
+				v.Others = append(v.Others, other)
+			}
+		}
+	}
+	slices.SortFunc(v.Others, func(a, b tool) int { return cmp.Compare(text.Fold(a.Name), text.Fold(b.Name)) })
+	return nil
+}
+
+// canonicalPath is the same for every order of the tools.
+func (v *compareView) canonicalPath() string {
+	var slugs []string
+	for _, t := range v.Tools {
+		slugs = append(slugs, t.Slug)
+	}
+	slices.Sort(slugs)
+	return comparePath(slugs...)
+}
+
+func (v *compareView) structured(r *request) any {
+	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Compare tools"), "/compare"}, crumb{v.Names(", "), v.canonicalPath()}), itemList(r, v.Tools, 1))
+}
+
+// compareRow is a property of all tools.
+type compareRow struct {
+	Name    string
+	Kind    string // how the template shows the cells
+	Differs bool
+	Cells   []compareCell
+}
+
+type compareCell struct {
+	Tool  tool
+	Score *float64
+	Best  bool
+}
+
+// compareRows compares tools. A retired tool has no price or verdict, so its
+// cells are empty.
+func compareRows(l lang.Language, tools []tool) []compareRow {
+	score := func(t tool) *float64 { return t.Score }
+	verifiability := func(t tool) *float64 { return t.Verifiability }
+	obsolescence := func(t tool) *float64 { return t.Obsolescence }
+	rows := []compareRow{
+		numberRow(tools, l.Text("Score"), "score", score, 1),
+		numberRow(tools, l.Text("Verifiability"), "score", verifiability, 1),
+		numberRow(tools, l.Text("Obsolescence"), "age", obsolescence, -1),
+	}
+	price := numberRow(tools, l.Text("Price"), "price", func(t tool) *float64 { return t.MonthlyPrice }, -1)
+	price.Differs = differ(tools, func(t tool) string { return t.Price })
+	rows = append(rows, price)
+	for _, row := range []struct {
+		name, kind string
+		value      func(tool) string
+	}{
+		{l.Text("Pricing"), "pricing", func(t tool) string { return t.Pricing }},
+		{l.Text("Made for"), "icp", func(t tool) string { return t.Icp }},
+		{l.Text("Category"), "category", func(t tool) string { return t.Category.Slug }},
+		{l.Text("Updated"), "updated", func(t tool) string { return t.UpdatedAt }},
+		{l.Text("Verdict"), "verdict", func(t tool) string { return t.Verdict }},
+	} {
+		added := compareRow{Name: row.name, Kind: row.kind, Differs: differ(tools, row.value)}
+		for _, t := range tools {
+			added.Cells = append(added.Cells, compareCell{Tool: t})
+		}
+		rows = append(rows, added)
+	}
+	return rows
+}
+
+// numberRow marks the best numbers: the highest if better is 1, the lowest if it
+// is -1. There is none if all are equal.
+func numberRow(tools []tool, name, kind string, number func(tool) *float64, better float64) compareRow {
+	row := compareRow{Name: name, Kind: kind}
+	var best *float64
+	for _, t := range tools {
+		n := number(t)
+		row.Cells = append(row.Cells, compareCell{Tool: t, Score: n})
+		if n != nil && (best == nil || *n*better > *best*better) {
+			best = n
+		}
+	}
+	for i, c := range row.Cells {
+		row.Differs = row.Differs || (c.Score == nil) != (row.Cells[0].Score == nil) || c.Score != nil && *c.Score != *row.Cells[0].Score
+		row.Cells[i].Best = c.Score != nil && *c.Score == *best
+	}
+	if !slices.ContainsFunc(row.Cells, func(c compareCell) bool { return c.Score != nil && !c.Best }) {
+		for i := range row.Cells {
+			row.Cells[i].Best = false
+		}
+	}
+	return row
+}
+
+func differ(tools []tool, value func(tool) string) bool {
+	return slices.ContainsFunc(tools, func(t tool) bool { return value(t) != value(tools[0]) })
+}

@@ -1,0 +1,183 @@
+package site
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"palmares/internal/core/lang"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
+	"palmares/internal/web/page"
+)
+
+const (
+	suggestionsPath = "/search/suggestions"
+
+	maxCompletions      = 8
+	maxCompletedText    = 100    // characters
+	maxCompletionScan   = 1_000  // entries with the same start
+	maxNamesWithTypos   = 20_000 // names that are compared letter by letter
+	minTextWithTypos    = 4      // characters
+	suggestionsLifetime = "public, max-age=60"
+)
+
+// completions finds names by the start of any of their words. Entries are sorted
+// by their key: the rest of a name from a word on.
+type completions struct {
+	pages   []completedPage
+	entries []completion
+}
+
+type completedPage struct {
+	namedPage
+	kind int // its position in the lists, best first
+}
+
+type completion struct {
+	key   string
+	at    int32 // position of the page
+	start bool  // the key is the whole name
+}
+
+// newCompletions takes lists of pages, the most wanted kind first.
+func newCompletions(lists ...[]namedPage) (c completions) {
+	for kind, list := range lists {
+		for _, p := range list {
+			name := strings.Join(text.Words(p.Name), " ")
+			for from := 0; ; {
+				c.entries = append(c.entries, completion{name[from:], int32(len(c.pages)), from == 0}) //nolint:gosec // at most 4 × maxNames
+				space := strings.IndexByte(name[from:], ' ')
+				if space < 0 {
+					break
+				}
+				from += space + 1
+			}
+			c.pages = append(c.pages, completedPage{p, kind})
+		}
+	}
+	slices.SortFunc(c.entries, func(a, b completion) int { return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.at, b.at)) })
+	return c
+}
+
+// complete returns the pages whose names contain a text that starts at a word:
+// names that start with it first, then by kind and score.
+func (c completions) complete(typed string) (found []completedPage) {
+	prefix := strings.Join(text.Words(typed), " ")
+	if prefix == "" {
+		return nil
+	}
+	first, _ := slices.BinarySearchFunc(c.entries, prefix, func(e completion, prefix string) int { return strings.Compare(e.key, prefix) })
+	matches := c.entries[first:min(len(c.entries), first+maxCompletionScan)]
+	if end := slices.IndexFunc(matches, func(e completion) bool { return !strings.HasPrefix(e.key, prefix) }); end >= 0 {
+		matches = matches[:end]
+	}
+	matches = slices.Clone(matches)
+	slices.SortStableFunc(matches, func(a, b completion) int {
+		return cmp.Or(boolOrder(a.start, b.start), cmp.Compare(c.pages[a.at].kind, c.pages[b.at].kind), compareScores(c.pages[a.at].score, c.pages[b.at].score))
+	})
+	for _, m := range matches {
+		if len(found) == maxCompletions {
+			break
+		}
+		if p := c.pages[m.at]; !slices.ContainsFunc(found, func(known completedPage) bool { return known.Path == p.Path }) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// compareScores orders the highest score first.
+func compareScores(a, b *float64) int {
+	switch {
+	case a == nil || b == nil:
+		return boolOrder(a != nil, b != nil)
+	default:
+		return cmp.Compare(*b, *a)
+	}
+}
+
+// suggestion is an element of the response of the suggestions.
+type suggestion struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+	Note string `json:"note"`
+}
+
+// serveSuggestions completes what a visitor types into a search field. It only
+// reads names in memory, so it does not count against a quota.
+func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) {
+	s.SetSecurityHeaders(w.Header(), page.BasePolicy)
+	if err := page.CheckMethod(w, r); err != nil {
+		problem.Write(w, err)
+		return
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	typed := query.Get("q")
+	if err != nil || !params.IsText(typed) || utf8.RuneCountInString(typed) > maxCompletedText {
+		w.Header().Set("Cache-Control", "no-store")
+		problem.Write(w, problem.New(problem.BadInput, "%s must be text of at most %d characters.", "q", maxCompletedText))
+		return
+	}
+	l := lang.Parse(query.Get("lang"))
+	list := []suggestion{} // not null
+	for _, p := range s.complete(s.withVisitor(r), typed) {
+		list = append(list, suggestion{p.Name, page.LocalPath(l, p.Path), p.note(l)})
+	}
+	body, err := json.Marshal(list)
+	if err != nil {
+		problem.Write(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", suggestionsLifetime)
+	_, _ = w.Write(body)
+}
+
+func (s *Site) complete(ctx context.Context, typed string) []completedPage {
+	if strings.TrimSpace(typed) == "" {
+		return nil
+	}
+	names := s.names.get(ctx, s.Cache.Newest())
+	if names == nil {
+		return nil
+	}
+	found := names.completions.complete(typed)
+	if len(found) > 0 || utf8.RuneCountInString(typed) < minTextWithTypos || len(names.tools.pages) > maxNamesWithTypos {
+		return found
+	}
+	for _, i := range names.tools.slugs.Similar(typed, maxCompletions) {
+		found = append(found, completedPage{namedPage: names.tools.pages[i]})
+	}
+	return found
+}
+
+// similarTools returns the pages of tools with a name like what was searched.
+func (s *Site) similarTools(ctx context.Context, typed string) []page.Suggestion {
+	names := s.names.get(ctx, s.Cache.Newest())
+	if names == nil || typed == "" {
+		return nil
+	}
+	return names.tools.similar(typed)
+}
+
+// note says what a page is about.
+func (p completedPage) note(l lang.Language) string {
+	switch {
+	case strings.HasPrefix(p.Path, "/tools/") && p.score != nil:
+		return p.category + " · " + formatScore(l, p.score)
+	case strings.HasPrefix(p.Path, "/tools/"):
+		return p.category
+	case strings.HasPrefix(p.Path, "/cimetiere/"):
+		return p.category + " · " + l.Text("retired")
+	case strings.HasPrefix(p.Path, "/categories/"):
+		return l.Text("Category")
+	}
+	return l.Text("Comparison")
+}

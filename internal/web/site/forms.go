@@ -1,0 +1,110 @@
+package site
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"palmares/graph"
+	"palmares/internal/core/lang"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
+)
+
+// correctForm responds to an invalid value in the form of a page: with the form,
+// what was typed, and the error beside the field. For any other error it returns
+// the error.
+func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, route *route, err error) error {
+	p := problem.Of(err)
+	if !route.form || p.Code != problem.BadInput || wantsMarkdown(r) {
+		return err
+	}
+	typed, decodeErr := url.ParseQuery(r.URL.RawQuery)
+	name := route.invalidParam(typed, p)
+	if decodeErr != nil || name == "" {
+		return err
+	}
+	plain := r.Clone(r.Context())
+	plain.URL.RawQuery = url.Values{asOfParam: {typed.Get(asOfParam)}}.Encode()
+	req, parseErr := route.parse(plain)
+	if parseErr != nil {
+		return err
+	}
+	req.service, req.invalid = s.Service, map[string]string{name: invalidText(req.lang, name, typed.Get(name), p)}
+	ctx := s.withVisitor(r)
+	release, busy := s.limiter.acquire(ctx)
+	if busy != nil {
+		return busy
+	}
+	defer release()
+	response := s.Executor.Execute(ctx, graph.Request{Operation: req.operation, Variables: req.variables, AsOf: req.asOf})
+	if failed := response.Problem(); failed != nil {
+		return failed
+	}
+	view := req.view()
+	if err := json.Unmarshal(response.Data, view); err != nil {
+		return err
+	}
+	if v, ok := view.(preparer); ok {
+		if err := v.prepare(req); err != nil {
+			return err
+		}
+	}
+	for _, p := range route.params {
+		if value := text.Truncate(strings.TrimSpace(typed.Get(p.Name)), maxText); value != "" && p.Name != "page" {
+			req.query.Set(p.Name, value)
+		}
+	}
+	content := s.content(req, view, response)
+	content.NoIndex = true
+	w.Header().Set("Cache-Control", "no-store")
+	return templates.Write(w, http.StatusBadRequest, req.name, content)
+}
+
+// graphParams are the parameters by the names of the arguments in errors of the
+// executor.
+var graphParams = map[string]string{"scoreMin": "score_min", "monthlyPriceMax": "price_max", "search": "q"}
+
+// invalidParam returns the field of the form that an error is about, or "".
+func (rt *route) invalidParam(typed url.Values, p *problem.Problem) string {
+	for _, param := range rt.params {
+		value := typed.Get(param.Name)
+		if !params.IsText(value) {
+			return ""
+		}
+		_, err := params.ReadForm(url.Values{param.Name: {value}}.Encode(), rt.params)
+		if (err != nil || utf8.RuneCountInString(strings.TrimSpace(value)) > maxText) && !slices.Contains([]string{"page", asOfParam}, param.Name) {
+			return param.Name
+		}
+	}
+	for argument, name := range graphParams {
+		if strings.Contains(p.Message, argument) && typed.Get(name) != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// invalidText says what a field accepts, in the words of the form.
+func invalidText(l lang.Language, name, value string, p *problem.Problem) string {
+	value = params.Truncate(value)
+	switch name {
+	case "score_min":
+		return l.Text("The minimum score must be a number from 0 to 10, such as 7.5 (got “%s”).", value)
+	case "price_max":
+		return l.Text("The maximum price must be an amount in euros, such as 20 (got “%s”).", value)
+	case "q":
+		return l.Text("Search for at most %d words and %d characters.", 16, maxText)
+	}
+	return p.In(l)
+}
+
+// Invalid returns the error of a field of the form, or "".
+func (r *request) Invalid(name string) string { return r.invalid[name] }
+
+// HasErrors reports whether the form has an invalid field.
+func (r *request) HasErrors() bool { return len(r.invalid) > 0 }

@@ -1,0 +1,335 @@
+package site_test
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	escape "html"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"palmares/graph"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/web/page"
+	"palmares/internal/web/site"
+)
+
+// newLocalized returns a handler that serves the pages in all languages.
+func newLocalized(t testing.TB, s *store.Store) http.Handler {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	pages, err := site.New(site.Config{
+		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
+		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}),
+		Cache:    cache.New(1<<20, nil, log), Log: log, SitemapPages: []string{"/categories"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	pages.Register(mux)
+	return page.Localize(mux)
+}
+
+// changedCatalog publishes four releases with a change of each kind.
+func changedCatalog(t testing.TB, s *store.Store) {
+	t.Helper()
+	price := func(slug, price string) any {
+		return feedtest.Tool(slug, func(tool *feed.Tool) { tool.Price, tool.UpdatedAt = price, "2026-10-20" })
+	}
+	publish(t, s, feedtest.Catalog("2026-09-01", feedtest.Tool("one"), feedtest.Tool("two"), feedtest.Tool("three")))
+	publish(t, s, feedtest.Catalog("2026-10-01", price("one", "25 €/mois"), feedtest.Tool("two"), feedtest.Tool("three"), feedtest.Tool("four")))
+	publish(t, s, feedtest.Catalog("2026-10-20", price("one", "25 €/mois"), price("two", "10 €/mois"), feedtest.Tool("four"),
+		&feed.Retired{Slug: "three", Name: "Outil three", Category: "code", Reason: "mort", RetiredAt: "2026-10-15", Note: "Fini."}))
+	publish(t, s, feedtest.Catalog("2026-11-01", price("one", "25 €/mois"), price("two", "10 €/mois"),
+		feedtest.Tool("four", func(tool *feed.Tool) { score := 9.9; tool.Score = &score }),
+		&feed.Retired{Slug: "three", Name: "Outil three", Category: "code", Reason: "mort", RetiredAt: "2026-10-15", Note: "Fini."}))
+}
+
+func TestChangesPage(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		changedCatalog(t, s)
+		handler := newLocalized(t, s)
+		body := get(t, handler, "/en/changes", 200, `<h2 id="release-4">`, "The catalog was published with 3 tools.", "Price changes", `<del>€20/month</del>`, `<ins>€25/month</ins>`,
+			`href="/en/tools/four"`, `href="/en/cimetiere/three"`, "/feeds/changes.atom", "/en/guides/webhooks", `<meta name="description" content="Every change`)
+		if got := strings.Count(body, ">New tool<"); got != 1 {
+			t.Errorf("got %d new tools, want 1: the first release is one entry", got)
+		}
+		if price := strings.Count(body, "€25/month"); price != 1 {
+			t.Errorf("got a price %d times, want it once for both changes of the tool", price)
+		}
+		french := get(t, handler, "/fr/changes", 200, "<h1>Changements du catalogue</h1>", "Le catalogue a été publié avec 3 outils.", "25\u00a0€/mois", `href="/fr/tools/four"`, "Nouvel outil")
+		if strings.Contains(french, "New tool") {
+			t.Error("got English on the French page, want French")
+		}
+		for filter, want := range map[string][2]string{
+			"type=tool_retired":         {"Outil three", "Outil four"},
+			"type=price_changed":        {"Outil two", "Outil three"},
+			"tool=four":                 {"Only changes of Outil four.", "Outil one"},
+			"type=comparatif_published": {"No changes match your filters.", "Outil"},
+			"category=voix":             {"No changes match your filters.", "Outil"},
+			"as_of=2":                   {`href="/en/tools/four?as_of=2"`, "Outil three"},
+		} {
+			body := get(t, handler, "/en/changes?"+filter, 200, want[0])
+			_, list, _ := strings.Cut(body, "</form>")
+			if strings.Contains(list, want[1]) || filter != "as_of=2" && strings.Contains(list, "was published with") {
+				t.Errorf("%s: got %q or the first release, want it left out", filter, want[1])
+			}
+		}
+		get(t, handler, "/en/changes?type=x", 400)
+		get(t, handler, "/en/changes?after=x", 400)
+	})
+}
+
+// The pages of the timeline together have every change once.
+func TestChangesAreCompleteOverPages(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, feedtest.Catalog("2026-10-01", feedtest.Tool("zero")))
+	tools := []any{feedtest.Tool("zero")}
+	for i := range 230 {
+		tools = append(tools, feedtest.Tool(fmt.Sprintf("tool-%d", i)))
+	}
+	publish(t, s, feedtest.Catalog("2026-10-02", tools...))
+	handler := newLocalized(t, s)
+	seen := map[string]int{}
+	pages := 0
+	for target := "/en/changes?type=tool_created"; target != ""; pages++ {
+		body := get(t, handler, target, 200)
+		for _, match := range regexp.MustCompile(`<li><a href="/en/tools/(tool-\d+)"`).FindAllStringSubmatch(body, -1) {
+			seen[match[1]]++
+		}
+		_, rest, found := strings.Cut(body, `rel="next" href="`)
+		target, _, _ = strings.Cut(escape.UnescapeString(rest), `"`)
+		if !found {
+			target = ""
+		}
+	}
+	for slug, times := range seen {
+		if times != 1 {
+			t.Errorf("%s: got it %d times, want once", slug, times)
+		}
+	}
+	if len(seen) != 230 || pages != 3 {
+		t.Errorf("got %d tools on %d pages, want 230 on 3", len(seen), pages)
+	}
+}
+
+func TestPricesPage(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		changedCatalog(t, s)
+		handler := newLocalized(t, s)
+		body := get(t, handler, "/en/prices", 200, "<del>€20/month</del>", "<ins>€25/month</ins>", "&#43;25%", "<ins>€10/month</ins>", "−50%", "Last 30 days", "Last 90 days", "/feeds/prices.atom")
+		if figures := regexp.MustCompile(`<dd>(\d+)</dd>`).FindAllStringSubmatch(body, -1); len(figures) != 4 || figures[0][1] != "1" || figures[1][1] != "1" {
+			t.Errorf("got figures %v, want one increase and one decrease", figures)
+		}
+		get(t, handler, "/fr/prices", 200, "<h1>Changements de prix</h1>", "<del>20\u00a0€/mois</del>", "&#43;25\u00a0%", "−50\u00a0%", "30 derniers jours", "hausses")
+		if up := get(t, handler, "/en/prices?direction=up", 200, "&#43;25%", `<option value="up" selected>`); strings.Contains(up, "−50%") {
+			t.Error("got a decrease, want increases only")
+		}
+		if down := get(t, handler, "/en/prices?direction=down", 200, "−50%"); strings.Contains(down, "&#43;25%") {
+			t.Error("got an increase, want decreases only")
+		}
+		if earlier := get(t, handler, "/en/prices?as_of=2", 200, "&#43;25%"); strings.Contains(earlier, "−50%") {
+			t.Error("got a later change, want those up to release 2")
+		}
+		get(t, handler, "/en/prices?category=voix", 200, "No price changes match your filters.")
+		get(t, handler, "/en/prices?direction=x", 400)
+	})
+}
+
+// A direction is found behind many changes in the other one.
+func TestRarePriceDirection(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	catalog := func(date string, price func(i int) string) []byte {
+		var tools []any
+		for i := range 120 {
+			tools = append(tools, feedtest.Tool(fmt.Sprintf("tool-%03d", i), func(tool *feed.Tool) { tool.Price, tool.UpdatedAt = price(i), date }))
+		}
+		return feedtest.Catalog(date, tools...)
+	}
+	publish(t, s, catalog("2026-10-01", func(int) string { return "20 €/mois" }))
+	publish(t, s, catalog("2026-10-02", func(i int) string {
+		if i == 0 {
+			return "10 €/mois"
+		}
+		return "30 €/mois"
+	}))
+	get(t, newLocalized(t, s), "/en/prices?direction=down", 200, "Outil tool-000", "−50%")
+}
+
+func TestTrendsPage(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publishEditions(t, s)
+		handler := newLocalized(t, s)
+		body := get(t, handler, "/en/trends", 200, "Active tools", "Average score by category", "Most improved", `href="/en/tools/plume"`, `<path class="s0" d="M`, "<td class=\"number\">48</td>")
+		if charts, tables := strings.Count(body, `<svg class="chart lines"`), strings.Count(body, "<summary>Show as table"); charts != 6 || tables != 6 {
+			t.Errorf("got %d charts and %d tables, want 6 of each", charts, tables)
+		}
+		if strings.Contains(body, " style=") || strings.Contains(body, "NaN") {
+			t.Error("got an inline style or NaN, want none")
+		}
+		get(t, handler, "/fr/trends", 200, "<h1>Tendances</h1>", "Outils actifs", "Prix mensuel moyen par catégorie", "novembre\u00a02026", "6,99")
+		if earlier := get(t, handler, "/en/trends?as_of=5", 200, `<td class="number">43</td>`); strings.Contains(earlier, `<td class="number">48</td>`) {
+			t.Error("got later figures, want those up to release 5")
+		}
+		found := regexp.MustCompile(`(?s)<script type="application/ld\+json">(.*?)</script>`).FindStringSubmatch(body)
+		var dataset struct {
+			Type, License, TemporalCoverage string
+			Distribution                    []struct{ ContentURL string }
+		}
+		if found == nil || json.Unmarshal([]byte(strings.ReplaceAll(found[1], "@type", "type")), &dataset) != nil || dataset.Type != "Dataset" ||
+			dataset.License != "https://palmares.example/en/licence" || dataset.TemporalCoverage != "2026-03-03/2026-11-10" || len(dataset.Distribution) != 3 {
+			t.Errorf("got %+v from %v, want a Dataset", dataset, found)
+		}
+	})
+}
+
+func TestGraveyardTimeline(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publishEditions(t, s)
+		handler := newLocalized(t, s)
+		body := get(t, handler, "/en/cimetiere", 200, `<h2 id="year-2026">2026</h2>`, `<h2 id="year-2024">2024</h2>`, "<h3>August\u00a02026</h3>", "Retirements by month", `<rect x="`)
+		if months := strings.Count(body, `<tr><th scope="row">`); months != 24 {
+			t.Errorf("got %d months in the table, want 24, also those without retirements", months)
+		}
+		get(t, handler, "/fr/cimetiere", 200, "<h1>Cimetière</h1>", "<h3>août\u00a02026</h3>", "Disparitions par mois")
+		acquired := get(t, handler, "/en/cimetiere?reason=acquis", 200, "<h3>June\u00a02025</h3>")
+		if strings.Count(acquired, `<tr><th scope="row">`) != 1 {
+			t.Error("got other reasons in the chart, want what the filter selects")
+		}
+	})
+	s := testkit.Open(t, testkit.SQLite(t))
+	changedCatalog(t, s)
+	handler := newLocalized(t, s)
+	get(t, handler, "/en/cimetiere/three", 200, "In the catalog as an active tool", "<dd>1 month<", `<time datetime="2026-09-01">1`)
+	get(t, handler, "/fr/cimetiere/three", 200, "Au catalogue comme outil actif", "15\u00a0octobre\u00a02026", "1er\u00a0sept.\u00a02026")
+}
+
+func TestHistoryOfEmptyCatalog(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	handler := newLocalized(t, s)
+	for _, path := range []string{"/changes", "/prices", "/trends", "/cimetiere", "/releases"} {
+		get(t, handler, "/en"+path, 200, "Nothing has been published yet.")
+		get(t, handler, "/fr"+path, 200)
+	}
+	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
+	get(t, handler, "/en/changes", 200, "The catalog was published with 1 tool.")
+	get(t, handler, "/en/prices", 200, "No price has changed since the first release.")
+	get(t, handler, "/en/trends", 200, "There are trends as soon as there is a second release.")
+}
+
+func TestHistoryIsEscaped(t *testing.T) {
+	const evil = `<script>alert("1")</script>`
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, feedtest.Catalog("2026-10-01", &feed.Category{Slug: "evil", Label: evil}, feedtest.Tool("one")))
+	publish(t, s, feedtest.Catalog("2026-11-01", &feed.Category{Slug: "evil", Label: evil},
+		feedtest.Tool("one", func(tool *feed.Tool) {
+			tool.Name, tool.Category, tool.Price, tool.UpdatedAt = evil, "evil", "1 €/"+evil, "2026-11-01"
+		}),
+		&feed.Retired{Slug: "gone", Name: evil, Category: "evil", Reason: "mort", RetiredAt: "2026-03-14", Note: evil}))
+	handler := newLocalized(t, s)
+	for _, path := range []string{"/changes", "/changes?tool=one", "/changes?tool=" + url.QueryEscape(evil), "/prices", "/trends", "/cimetiere", "/cimetiere/gone"} {
+		if body := get(t, handler, "/fr"+path, 200, "&lt;script&gt;alert"); strings.Contains(body, "<script>alert") {
+			t.Errorf("%s: got unescaped text, want it escaped", path)
+		}
+	}
+}
+
+type sitemapURL struct {
+	Loc     string `xml:"loc"`
+	LastMod string `xml:"lastmod"`
+	Links   []struct {
+		Language string `xml:"hreflang,attr"`
+		Address  string `xml:"href,attr"`
+	} `xml:"http://www.w3.org/1999/xhtml link"`
+}
+
+func TestSitemap(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publishEditions(t, s)
+		handler := newLocalized(t, s)
+		read := func(target string, into any) {
+			t.Helper()
+			got := visit(handler, http.MethodGet, target)
+			if got.Code != 200 || got.Header().Get("Content-Type") != "application/xml; charset=utf-8" || xml.Unmarshal(got.Body.Bytes(), into) != nil {
+				t.Fatalf("%s: got %d, %s, want XML", target, got.Code, got.Header().Get("Content-Type"))
+			}
+		}
+		var index struct {
+			XMLName  xml.Name     `xml:"http://www.sitemaps.org/schemas/sitemap/0.9 sitemapindex"`
+			Sitemaps []sitemapURL `xml:"sitemap"`
+		}
+		read("/sitemap.xml", &index)
+		if len(index.Sitemaps) != 4 {
+			t.Fatalf("got %d sitemaps, want 4", len(index.Sitemaps))
+		}
+		days := map[string]string{}
+		for _, part := range index.Sitemaps {
+			if part.LastMod != "2026-11-10" {
+				t.Errorf("%s: got lastmod %q, want 2026-11-10", part.Loc, part.LastMod)
+			}
+			var urls struct {
+				XMLName xml.Name     `xml:"http://www.sitemaps.org/schemas/sitemap/0.9 urlset"`
+				URLs    []sitemapURL `xml:"url"`
+			}
+			read(strings.TrimPrefix(part.Loc, "https://palmares.example"), &urls)
+			for _, u := range urls.URLs {
+				path := strings.TrimPrefix(u.Loc, "https://palmares.example")
+				days[path] = u.LastMod
+				get(t, handler, path, 200, `<link rel="canonical" href="`+escape.EscapeString(u.Loc)+`">`)
+				if len(u.Links) != 3 || u.Links[0].Language != "en" || u.Links[1].Language != "fr" || u.Links[2].Language != "x-default" || u.Links[0].Address != u.Loc && u.Links[1].Address != u.Loc {
+					t.Errorf("%s: got links %v, want both languages and x-default", u.Loc, u.Links)
+				}
+			}
+		}
+		// 48 tools, 13 comparisons, 10 retired tools in two languages, and the rest.
+		if len(days) < 2*(48+13+10+10) || days["/fr/tools/plume"] == "" || days["/fr/tools/plume"] == days["/fr/tools"] || days["/en/cimetiere/buvard"] == "" {
+			t.Errorf("got %d addresses, Plume of %q, want all pages with the day of the tool", len(days), days["/fr/tools/plume"])
+		}
+		for _, name := range []string{"tools-2.xml", "tools-0.xml", "tools-01.xml", "tools-x.xml", "x.xml", "tools-1"} {
+			if got := visit(handler, http.MethodGet, "/sitemaps/"+name); got.Code != 404 {
+				t.Errorf("%s: got %d, want 404", name, got.Code)
+			}
+		}
+		robots := visit(handler, http.MethodGet, "/robots.txt").Body.String()
+		for _, line := range []string{"Sitemap: https://palmares.example/sitemap.xml\n", "Disallow: /*/account\n", "Disallow: /*/login\n"} {
+			if !strings.Contains(robots, line) {
+				t.Errorf("robots.txt: got %q, want %q in it", robots, line)
+			}
+		}
+	})
+}
+
+// A list that does not fit into one sitemap is split, without gaps.
+func TestSitemapParts(t *testing.T) {
+	const count = 5_003
+	s := testkit.Open(t, testkit.SQLite(t))
+	var tools []any
+	for i := range count {
+		tools = append(tools, feedtest.Tool(fmt.Sprintf("tool-%d", i)))
+	}
+	publish(t, s, feedtest.Catalog("2026-11-01", tools...))
+	handler := newLocalized(t, s)
+	seen := map[string]bool{}
+	for part, want := range []int{10_000, 6} {
+		body := visit(handler, http.MethodGet, fmt.Sprintf("/sitemaps/tools-%d.xml", part+1)).Body.String()
+		found := regexp.MustCompile(`<loc>([^<]+)</loc>`).FindAllStringSubmatch(body, -1)
+		for _, match := range found {
+			seen[match[1]] = true
+		}
+		if len(found) != want {
+			t.Errorf("part %d: got %d addresses, want %d", part+1, len(found), want)
+		}
+	}
+	if len(seen) != 2*count {
+		t.Errorf("got %d different addresses, want %d", len(seen), 2*count)
+	}
+}

@@ -1,0 +1,215 @@
+package site
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"palmares/internal/core/lang"
+)
+
+// homeView is the home page.
+type homeView struct {
+	Feed  feedInfo
+	Stats struct {
+		ToolsTotal, ToolsTested, ToolsRetired, ComparisonsTotal int
+		ToolsAvgScore                                           *float64
+	}
+	ScoreHistogram []bin
+	Categories     []category
+	Best           struct{ Items []tool }
+	ScoreChanges   struct{ Nodes []scoreChange }
+	PriceChanges   struct{ Nodes []priceChange }
+	Example        json.RawMessage // the response of the REST API to the example request
+	ExampleItems   json.RawMessage // the same in GraphQL
+
+	Chart          histogram     `json:"-"`
+	Movers         []mover       `json:"-"`
+	Prices         []pricedTool  `json:"-"`
+	REST, Response template.HTML `json:"-"` // the responses to the example
+	asOf           struct{ query, directive string }
+}
+
+const maxMovers, maxPriceChanges = 5, 5
+
+func (v *homeView) prepare(r *request) error {
+	v.Chart = newHistogram(v.ScoreHistogram)
+	v.Movers = biggestMovers(r.lang, v.ScoreChanges.Nodes, v.Feed.UpdatedAt)
+	v.Prices = pricedTools(v.PriceChanges.Nodes, v.Feed.UpdatedAt)
+	v.REST = showJSON(r.lang, v.Example)
+	v.Response = showJSON(r.lang, slices.Concat([]byte(`{"data":{"tools":`), v.ExampleItems, []byte(`}}`)))
+	if asOf := r.asOfQuery().Encode(); asOf != "" {
+		signature, _, _ := strings.Cut(r.queryText(), " {")
+		v.asOf.query, v.asOf.directive = "&"+asOf, strings.TrimPrefix(signature, "query home")
+	}
+	return nil
+}
+
+// ExamplePath returns the path of the example request.
+func (v *homeView) ExamplePath() string {
+	return "/api/v1/tools?score_min=8&limit=2" + v.asOf.query
+}
+
+// GraphQL returns the example request as a query.
+func (v *homeView) GraphQL() string {
+	return "query" + v.asOf.directive + ` {
+  tools(filter: {scoreMin: 8}, limit: 2) {
+    items {
+      name
+      score
+      price
+    }
+  }
+}`
+}
+
+// Spark returns the line of a tool's scores.
+func (v *homeView) Spark(t tool) sparkline {
+	return newSparkline(scoresOf(t.History), v.Feed.UpdatedAt)
+}
+
+// scoreChange is an event of the journal about a tool whose score changed.
+type scoreChange struct {
+	Slug          string
+	Before, After struct{ Score *float64 }
+	Tool          *tool
+}
+
+// mover is a tool whose score changed by much.
+type mover struct {
+	tool
+	Before, After *float64
+	Change        string // with its sign
+	Up            bool
+	Spark         sparkline
+}
+
+// biggestMovers returns the largest of the given changes, at most one of each
+// tool. Changes are given from the newest.
+func biggestMovers(l lang.Language, changes []scoreChange, until string) (movers []mover) {
+	size := func(c scoreChange) float64 { return math.Abs(*c.After.Score - *c.Before.Score) }
+	var recent []scoreChange
+	for _, c := range changes {
+		known := c.Tool != nil && c.Before.Score != nil && c.After.Score != nil
+		if known && !slices.ContainsFunc(recent, func(other scoreChange) bool { return other.Slug == c.Slug }) {
+			recent = append(recent, c)
+		}
+	}
+	slices.SortStableFunc(recent, func(a, b scoreChange) int { return cmp.Compare(size(b), size(a)) })
+	for _, c := range recent[:min(len(recent), maxMovers)] {
+		up, sign := *c.After.Score > *c.Before.Score, "−"
+		if up {
+			sign = "+"
+		}
+		movers = append(movers, mover{
+			tool: *c.Tool, Before: c.Before.Score, After: c.After.Score, Up: up,
+			Change: sign + l.Decimal(size(c), 1, 2), Spark: newSparkline(scoresOf(c.Tool.History), until),
+		})
+	}
+	return movers
+}
+
+// priceChange is an event of the journal about a tool whose price changed.
+type priceChange struct {
+	Slug, PublishedAt string
+	Before, After     struct {
+		Price     string
+		ChangedAt string `json:"changed_at"`
+	}
+	Tool *tool
+}
+
+// pricedTool is a tool whose price changed.
+type pricedTool struct {
+	tool
+	Before, After, Day string
+	Direction          string // "up" or "down", or "" if the prices cannot be compared
+	Spark              sparkline
+}
+
+func pricedTools(changes []priceChange, until string) (tools []pricedTool) {
+	for _, c := range changes {
+		if c.Tool == nil || len(tools) == maxPriceChanges || c.Before.Price == c.After.Price {
+			continue
+		}
+		t := pricedTool{tool: *c.Tool, Before: c.Before.Price, After: c.After.Price, Day: cmp.Or(c.After.ChangedAt, c.PublishedAt[:len(time.DateOnly)])}
+		before, period, comparable := lang.ParsePrice(c.Before.Price)
+		after, nowPeriod, nowComparable := lang.ParsePrice(c.After.Price)
+		if comparable && nowComparable && period == nowPeriod {
+			t.Direction = "down"
+			if after > before {
+				t.Direction = "up"
+			}
+		}
+		t.Spark = newSparkline(pricesOf(c.Tool.History, nowPeriod), until)
+		tools = append(tools, t)
+	}
+	return tools
+}
+
+// sample is a value from a day on.
+type sample struct {
+	at    time.Time
+	value float64
+}
+
+func scoresOf(history []historyEntry) (samples []sample) {
+	for _, entry := range history {
+		if at, err := time.Parse(time.DateOnly, entry.At); err == nil && entry.Score != nil {
+			samples = append(samples, sample{at, *entry.Score})
+		}
+	}
+	return samples
+}
+
+func pricesOf(history []historyEntry, period string) (samples []sample) {
+	for _, p := range comparablePrices(lang.English, history, period) {
+		samples = append(samples, sample{p.at, p.amount})
+	}
+	return samples
+}
+
+// frenchSpaces are where a line of French text must not break.
+var frenchSpaces = strings.NewReplacer(" :", "\u00a0:", " ;", "\u00a0;", " ?", "\u00a0?", " !", "\u00a0!", " »", "\u00a0»", "« ", "«\u00a0", " %", "\u00a0%", " €", "\u00a0€", "'", "’")
+
+// typeset prepares a sentence of the catalog, which is in French, for display.
+func typeset(text string) string { return frenchSpaces.Replace(text) }
+
+// jsonLine is a line of indented JSON with a name.
+var jsonLine = regexp.MustCompile(`(?m)^( *)(".*?"): (.*?)(,?)$`)
+
+// frenchInJSON are the fields whose values are in French.
+var frenchInJSON = []string{`"tagline"`, `"price"`}
+
+// showJSON indents a response, and marks its names and values.
+func showJSON(l lang.Language, response []byte) template.HTML {
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, response, "", "  "); err != nil {
+		return ""
+	}
+	escape := template.HTMLEscapeString
+	var body strings.Builder
+	for line := range strings.Lines(indented.String()) {
+		part := jsonLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if part == nil {
+			body.WriteString(escape(line))
+			continue
+		}
+		value := escape(part[3])
+		switch first := part[3][0]; {
+		case first == '"' && slices.Contains(frenchInJSON, part[2]) && l != lang.French:
+			value = `<span lang="fr">` + value + `</span>`
+		case first != '"' && first != '{' && first != '[':
+			value = "<b>" + value + "</b>"
+		}
+		fmt.Fprintf(&body, "%s<i>%s</i>: %s%s\n", part[1], escape(part[2]), value, part[4])
+	}
+	return template.HTML(body.String()) //nolint:gosec // the response is escaped
+}

@@ -1,0 +1,69 @@
+package site_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"palmares/internal/dev/testkit"
+	"palmares/internal/web/page"
+)
+
+func TestHomePage(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		handler = page.Localize(handler)
+		get(t, handler, "/en/", 200, "<dd>48</dd>", "<dd>6.99</dd>", "Updated on <time", `curl -s "https://palmares.example/api/v1/tools?score_min=8&amp;limit=2"`,
+			">https://palmares.example/mcp<", `<i>&#34;name&#34;</i>: &#34;Bosco &amp; Matelots&#34;,`, `<i>&#34;score&#34;</i>: <b>9.4</b>,`,
+			`<span lang="fr">&#34;18 €/mois&#34;</span>`, `<span class="rating excellent">9.4</span>`, "€0.50/hour", `href="/en/tools?category=redaction" lang="fr">Rédaction</a>`,
+			`href="/en/login">Get a free API key`, `href="/en/method"`, `href="/en/pricing"`, "Source : palmares (https://palmares.example)")
+		get(t, handler, "/fr/", 200, "<dd>6,99</dd>", "Mis à jour le <time", `<span class="rating excellent">9,4</span>`, "0,50 €/heure",
+			`href="/fr/tools?category=redaction" >Rédaction</a>`, "Obtenir une clé d’API gratuite", "l’affiche A2")
+	})
+}
+
+// The movers and price changes are those of the journal.
+func TestHomeChanges(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publishEditions(t, s)
+	handler := newSite(t, s)
+	body := get(t, handler, "/", 200, `<strong class="delta worse">−0.8</strong>`, `<strong class="delta better">&#43;0.5</strong>`,
+		`<del>€24.90/month</del>`, `<strong class="better">€19.90/month</strong>`, `<strong class="worse">€24/month</strong>`, `<time class="aside" datetime="2026-09-14">14 Sep 2026</time>`)
+	if got := strings.Count(body, `<strong class="delta`); got != 5 {
+		t.Errorf("got %d movers, want 5", got)
+	}
+	if got := regexp.MustCompile(`<svg class="spark" viewBox="0 0 68 24" aria-hidden="true"><path d="M0 [\d.]+(H[\d.]+V[\d.]+)*H64"/>`).FindAllString(body, -1); len(got) != 17 {
+		t.Errorf("got %d sparklines, want one of each of 7 tools, 5 movers and 5 prices", len(got))
+	}
+	then := get(t, handler, "/?as_of=5", 200, `api/v1/tools?score_min=8&amp;limit=2&amp;as_of=5"`, "query @asOf(release: 5) {")
+	if strings.Contains(then, "€19.90/month") {
+		t.Error("as of release 5: got a price of release 7, want none")
+	}
+}
+
+var jsonLD = regexp.MustCompile(`(?s)<script type="application/ld\+json">(.*?)</script>`)
+
+// Search engines find the organization, the search and the data set.
+func TestHomeStructuredData(t *testing.T) {
+	for name, handler := range map[string]http.Handler{"demo": onSQLite(t), "empty": newSite(t, testkit.Open(t, testkit.SQLite(t)))} {
+		found := jsonLD.FindStringSubmatch(get(t, page.Localize(handler), "/fr/", 200))
+		if found == nil {
+			t.Fatalf("%s: got no JSON-LD, want some", name)
+		}
+		var got struct {
+			Graph []struct {
+				Type            string `json:"@type"`
+				DateModified    string
+				PotentialAction struct{ Target struct{ URLTemplate string } }
+			} `json:"@graph"`
+		}
+		if err := json.Unmarshal([]byte(found[1]), &got); err != nil {
+			t.Fatalf("%s: got %v in %s, want JSON", name, err, found[1])
+		}
+		if len(got.Graph) != 3 || got.Graph[0].Type != "Organization" || got.Graph[1].Type != "WebSite" || got.Graph[2].Type != "Dataset" ||
+			got.Graph[1].PotentialAction.Target.URLTemplate != "https://palmares.example/fr/search?q={search_term_string}" || (got.Graph[2].DateModified == "") != (name == "empty") {
+			t.Errorf("%s: got %+v, want an organization, a site with a search and a dated data set", name, got.Graph)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package site
+
+import (
+	"cmp"
+	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+
+	"palmares/internal/core/lang"
+)
+
+type toolsView struct {
+	Tools      listOf[tool]
+	Categories []category
+	Chips      []chip       `json:"-"`
+	Limits     []priceLimit `json:"-"`
+}
+
+func (v *toolsView) prepare(r *request) error {
+	v.Chips = newChips(r, v.Categories)
+	for _, limit := range priceLimits {
+		value, text := strconv.Itoa(limit), r.lang.Text("Free")
+		if limit > 0 {
+			text = r.lang.Text("Up to %s", r.lang.Euros(float64(limit)))
+		}
+		v.Limits = append(v.Limits, priceLimit{text, r.With("price_max", value), r.Param("price_max") == value})
+	}
+	return nil
+}
+
+func (v *toolsView) structured(r *request) any {
+	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Tools"), "/tools"}), itemList(r, v.Tools.Items, v.Tools.Meta.First()))
+}
+
+// priceLimit is a link to the tools up to a price per month.
+type priceLimit struct {
+	Text, URL string
+	Current   bool
+}
+
+// priceLimits are in euros per month.
+var priceLimits = []int{0, 10, 20, 50}
+
+// chip is an active filter with a link that removes it.
+type chip struct {
+	Text, Remove string
+	Lang         template.HTMLAttr // language of Text if it is not that of the page
+}
+
+func newChips(r *request, categories []category) (chips []chip) {
+	add := func(name string, lang template.HTMLAttr, text func(value string) string) {
+		if value := r.Param(name); value != "" {
+			chips = append(chips, chip{text(value), r.With(name, ""), lang})
+		}
+	}
+	l := r.lang
+	add("q", "", func(value string) string { return l.Text("“%s”", value) })
+	add("category", catalogLang(l), func(value string) string {
+		if i := slices.IndexFunc(categories, func(c category) bool { return c.Slug == value }); i >= 0 {
+			return categories[i].Label
+		}
+		return value
+	})
+	add("pricing", "", func(value string) string { return label(l, value) })
+	add("icp", "", func(value string) string { return l.Text("For %s", label(l, value)) })
+	add("score_min", "", func(string) string { return l.Text("Score from %s", l.Decimal(r.number("score_min"), 0, 6)) })
+	add("price_max", "", func(string) string {
+		if r.number("price_max") == 0 {
+			return l.Text("Free")
+		}
+		return l.Text("Up to %s per month", l.Euros(r.number("price_max")))
+	})
+	return chips
+}
+
+// number returns the value of a parameter that is a number.
+func (r *request) number(name string) float64 {
+	number, _ := r.variables[name].(float64)
+	return number
+}
+
+// sortColumns has the two orders of each column by which tools can be sorted.
+// The first is that of the first click.
+var sortColumns = map[string][2]string{
+	"name": {"name_asc", "name_desc"}, "score": {"score_desc", "score_asc"},
+	"price": {"monthly_price_asc", "monthly_price_desc"}, "updated": {"updated_desc", "updated_asc"},
+}
+
+// sortHeader is the header of a column.
+type sortHeader struct {
+	URL  string // sorts by the column, or reverses its order
+	Aria string // the value of aria-sort, or "" if another column is sorted
+}
+
+// SortBy returns the header of a column of tools.
+func (r *request) SortBy(column string) (h sortHeader) {
+	orders, current := sortColumns[column], r.Sort()
+	to := orders[0]
+	if current == to {
+		to = orders[1]
+	}
+	if to == defaultSort(r.variables) {
+		to = ""
+	}
+	h.URL = r.With("sort", to)
+	if slices.Contains(orders[:], current) {
+		if h.Aria = "descending"; strings.HasSuffix(current, "_asc") {
+			h.Aria = "ascending"
+		}
+	}
+	return h
+}
+
+type toolView struct {
+	knownReleases
+	Feed         feedInfo
+	Categories   []category
+	Tool         *tool
+	RetiredTool  *tool
+	Alternatives []tool         `json:"-"`
+	Others       []tool         `json:"-"` // of the category, to compare with
+	Prices       *stepChart     `json:"-"` // nil if there is nothing to draw
+	Scores       *stepChart     `json:"-"`
+	Market       *scatterChart  `json:"-"` // the category
+	PriceChanged bool           `json:"-"`
+	ScoreChanged bool           `json:"-"`
+	Newest       []historyEntry `json:"-"` // the history, newest first
+	Versions     versionHistory `json:"-"`
+}
+
+const maxAlternatives = 6
+
+func (v *toolView) prepare(r *request) error {
+	if v.Tool == nil {
+		if v.RetiredTool != nil {
+			return redirect(r.Link("/cimetiere/", v.RetiredTool.Slug))
+		}
+		return r.notFound("There is no tool “%s”.", "There was no tool “%s” in this release.")
+	}
+	for _, other := range v.Tool.Category.Tools {
+		if other.Slug != v.Tool.Slug {
+			v.Others = append(v.Others, other)
+		}
+	}
+	v.Alternatives = v.Others[:min(len(v.Others), maxAlternatives)]
+	v.Market = newScatterChart(r.lang, append([]tool{*v.Tool}, v.Others...), v.Tool.Slug)
+	v.Prices = newPriceChart(r.lang, v.Tool.History, v.Tool.PricePeriod, v.Feed.UpdatedAt)
+	v.Scores = newScoreChart(r.lang, []tool{*v.Tool}, v.Feed.UpdatedAt)
+	v.PriceChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
+		return e.Price != v.Tool.Price || e.Pricing != v.Tool.Pricing
+	})
+	v.ScoreChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
+		return e.Score != nil && (v.Tool.Score == nil || *e.Score != *v.Tool.Score)
+	})
+	v.Newest = slices.Clone(v.Tool.History)
+	slices.Reverse(v.Newest)
+	v.Versions = newVersionHistory(r, v.Tool.Slug, v.Tool.Versions, &v.knownReleases, v.Categories)
+	return nil
+}
+
+// OtherSections returns the sections of the review besides the verdict.
+func (t *tool) OtherSections() []string {
+	return slices.DeleteFunc(slices.Clone(t.ReviewSections), func(id string) bool { return id == "verdict" })
+}
+
+// sections are the titles of the sections that reviews usually have.
+var sections = map[string]lang.Message{
+	"forces": "Strengths", "limites": "Limitations", "prix": "Price", "methode": "How we tested it", "pour-qui": "Who it is for",
+	"prise-en-main": "Getting started", "integrations": "Integrations", "confidentialite": "Privacy", "verdict": "Verdict",
+}
+
+// sectionTitle returns the title of a section of a review. One that is not
+// listed is named as in the catalog.
+func sectionTitle(l lang.Language, id string) template.HTML {
+	if title, ok := sections[id]; ok {
+		return template.HTML(template.HTMLEscapeString(l.Text(title))) //nolint:gosec // escaped
+	}
+	name := template.HTMLEscapeString(strings.ReplaceAll(id, "-", " "))
+	return template.HTML(`<span ` + string(cmp.Or(catalogLang(l), `lang="fr"`)) + `>` + name + `</span>`) //nolint:gosec // escaped
+}
+
+func (v *toolView) structured(r *request) any {
+	t := v.Tool
+	application := object{
+		"@type": "SoftwareApplication", "name": t.Name, "description": t.Tagline, "url": r.URL("/tools/" + t.Slug), "sameAs": "https://" + t.Domain,
+		"applicationCategory": t.Category.Label, "operatingSystem": "Web",
+		"offers": object{"@type": "Offer", "price": t.PriceAmount, "priceCurrency": "EUR", "description": t.Price},
+	}
+	if t.Score != nil {
+		review := object{
+			"@type": "Review", "author": object{"@type": "Organization", "name": r.service.ServiceName, "url": r.service.PublicURL}, "datePublished": t.UpdatedAt,
+			"reviewRating": object{"@type": "Rating", "ratingValue": *t.Score, "bestRating": highestScore, "worstRating": 0},
+		}
+		if t.Verdict != "" {
+			review["reviewBody"], review["inLanguage"] = t.Verdict, "fr"
+		}
+		application["review"] = review
+	}
+	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Tools"), "/tools"}, crumb{t.Category.Label, "/categories/" + t.Category.Slug}, crumb{t.Name, "/tools/" + t.Slug}), application)
+}

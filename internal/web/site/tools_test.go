@@ -1,0 +1,265 @@
+package site_test
+
+import (
+	"encoding/json"
+	escape "html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/lang"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/web/page"
+)
+
+// inLanguage returns the handler with language prefixes.
+func inLanguage(handler http.Handler) http.Handler { return page.Localize(handler) }
+
+var structuredData = regexp.MustCompile(`(?s)<script type="application/ld\+json">(.*?)</script>`)
+
+// structured returns the objects of a page's structured data by type.
+func structured(t *testing.T, body string) map[string]map[string]any {
+	t.Helper()
+	match := structuredData.FindStringSubmatch(body)
+	if match == nil {
+		t.Fatal("got no structured data, want some")
+	}
+	var document struct {
+		Graph []map[string]any `json:"@graph"`
+	}
+	if err := json.Unmarshal([]byte(match[1]), &document); err != nil {
+		t.Fatalf("got %v in %s, want JSON", err, match[1])
+	}
+	found := map[string]map[string]any{}
+	for _, object := range document.Graph {
+		found[object["@type"].(string)] = object
+	}
+	return found
+}
+
+func TestToolPage(t *testing.T) {
+	handler := inLanguage(onSQLite(t))
+	body := get(t, handler, "/en/tools/plume", 200, `<h2>Verdict</h2>`, "quatre rédacteurs", "<li>Limitations</li>", `href="/en/method"`, "8.1 out of 10",
+		`<option value="ecritoire-cie">Écritoire &amp; Cie (8.7)</option>`, `<text class="name here"`, `href="/en/compare?a=plume"`, `href="/en/account"`,
+		`<meta name="description" content="Plume scores 8.1 out of 10 and costs €19.90/month.`, "<h2>Price over time</h2>", "<h2>Score over time</h2>")
+	get(t, handler, "/fr/tools/plume", 200, `<h2>Verdict</h2>`, "<li>Limites</li>", "8,1 sur 10", "19,90\u00a0€/mois", "<h2>Évolution de la note</h2>", `<html lang="fr">`)
+	if strings.Contains(body, "ne ment jamais") { // a section that requires a key
+		t.Error("got the text of another section, want its title only")
+	}
+	application := structured(t, body)["SoftwareApplication"]
+	review, _ := application["review"].(map[string]any)
+	rating, _ := review["reviewRating"].(map[string]any)
+	offer, _ := application["offers"].(map[string]any)
+	if rating["ratingValue"] != 8.1 || rating["bestRating"] != 10.0 || offer["price"] != 19.9 || offer["priceCurrency"] != "EUR" {
+		t.Errorf("got %v, want a rating of 8.1 of 10 and an offer of 19.90 EUR", application)
+	}
+	if crumbs, _ := structured(t, body)["BreadcrumbList"]["itemListElement"].([]any); len(crumbs) != 3 {
+		t.Errorf("got %v, want three breadcrumbs", crumbs)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	handler := inLanguage(onSQLite(t))
+	body := get(t, handler, "/en/compare/plume/ecritoire-cie", 200, "<h1>Plume / Écritoire &amp; Cie</h1>", `href="/en/comparatifs/plume-vs-ecritoire-cie"`, "<strong>Écritoire &amp; Cie</strong> wins.",
+		"quatre rédacteurs", `<span class="mark">best</span>`, `<span class="aside">same</span>`, `<form class="filter compare" action="/en/compare/plume/ecritoire-cie">`,
+		`<link rel="canonical" href="https://palmares.example/en/compare/ecritoire-cie/plume">`)
+	if got := strings.Count(body, `<td class="better">`); got != 4 { // score, verifiability, obsolescence and price
+		t.Errorf("got %d best values, want 4", got)
+	}
+	if !strings.Contains(get(t, handler, "/en/compare/ecritoire-cie/plume", 200), `<link rel="canonical" href="https://palmares.example/en/compare/ecritoire-cie/plume">`) {
+		t.Error("other order: got another canonical address, want the same")
+	}
+	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp", 200, "meilleur", `href="/fr/compare/plume/relire-svp">Retirer</a>`, `name="d"`)
+	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp/brouillon-zero", 200, "<h1>Plume / Écritoire")
+	get(t, handler, "/en/compare/plume/buvard", 200, `<span class="mark">retired</span>`, `href="/en/cimetiere/buvard"`)
+	get(t, handler, "/en/compare/plume/ecritoireci", 404, "There is no tool “ecritoireci”", `href="/en/compare/plume/ecritoire-cie"`)
+	get(t, handler, "/en/compare/plume", 404)
+	get(t, handler, "/en/compare", 200, `<option value="plume">Plume</option>`, `name="a"`)
+	get(t, handler, "/fr/compare?a=plume", 200, `value="plume" required`)
+	for from, to := range map[string]string{
+		"/en/compare/plume/plume":                         "/en/tools/plume",
+		"/en/compare/plume/buvard/plume":                  "/en/compare/plume/buvard",
+		"/fr/compare/plume/ecritoire-cie?c=Relire+SVP":    "/fr/compare/plume/ecritoire-cie/relire-svp",
+		"/fr/compare?a=plume&b=%C3%89critoire+%26+Cie&c=": "/fr/compare/plume/ecritoire-cie",
+		"/en/compare?a=plume&b=plume&d=x%2F..%2Fy":        "/en/compare/plume/x-y",
+	} {
+		if got := visit(handler, http.MethodGet, from); got.Code != 302 || got.Header().Get("Location") != to {
+			t.Errorf("%s: got %d to %q, want 302 to %q", from, got.Code, got.Header().Get("Location"), to)
+		}
+	}
+}
+
+func TestCategoryPage(t *testing.T) {
+	handler := inLanguage(onSQLite(t))
+	body := get(t, handler, "/en/categories/redaction", 200, `<svg class="icon"`, "<dd>6</dd>", "€9.90 to €49", "Best tools", `<svg class="chart scatter"`, `href="/api/v1/tools?category=redaction"`,
+		`aria-sort="descending"><a class="sort" href="/en/categories/redaction?sort=score_asc"`, `href="/en/tools?category=redaction"`)
+	if list, _ := structured(t, body)["ItemList"]["itemListElement"].([]any); len(list) != 6 {
+		t.Errorf("got %d items, want 6", len(list))
+	}
+	get(t, handler, "/fr/categories/redaction?sort=name_asc", 200, "de 9,90\u00a0€ à 49\u00a0€", `aria-sort="ascending"`)
+	get(t, handler, "/en/categories/redactoin", 404, `<a href="/en/categories/redaction" lang="fr">Rédaction</a>`)
+}
+
+func TestSortableHeaders(t *testing.T) {
+	handler := onSQLite(t)
+	for target, want := range map[string]string{
+		"/tools":                             `aria-sort="descending"><a class="sort" href="/tools?sort=score_asc"`,
+		"/tools?sort=score_asc":              `aria-sort="ascending"><a class="sort" href="/tools" `,
+		"/tools?category=code&sort=name_asc": `aria-sort="ascending"><a class="sort" href="/tools?category=code&amp;sort=name_desc"`,
+		"/tools?q=a":                         `<th scope="col"><a class="sort" href="/tools?q=a&amp;sort=name_asc"`,
+		"/tools?sort=updated_desc":           `aria-sort="descending"><a class="sort" href="/tools?sort=updated_asc"`,
+	} {
+		get(t, handler, target, 200, want)
+	}
+}
+
+// Each active filter has a link that removes only it.
+func TestFilterChips(t *testing.T) {
+	handler := inLanguage(onSQLite(t))
+	body := get(t, handler, "/fr/tools?q=texte&category=redaction&score_min=7,5&price_max=20&pricing=freemium&page=2&icp=mixte", 200,
+		`Note d’au moins 7,5`, "Jusqu’à 20\u00a0€ par mois", "Retirer tous les filtres", "«\u00a0texte\u00a0»")
+	var links []string
+	for _, match := range regexp.MustCompile(`<a class="chip" href="([^"]+)"`).FindAllStringSubmatch(body, -1) {
+		links = append(links, escape.UnescapeString(match[1]))
+	}
+	for i, name := range []string{"q", "category", "pricing", "icp", "score_min", "price_max"} {
+		query := url.Values{"q": {"texte"}, "category": {"redaction"}, "score_min": {"7.5"}, "price_max": {"20"}, "pricing": {"freemium"}, "icp": {"mixte"}}
+		query.Del(name)
+		if want := "/fr/tools?" + query.Encode(); len(links) != 6 || links[i] != want {
+			t.Errorf("got chips %v, want %s at %d", links, want, i)
+		}
+	}
+	get(t, handler, "/en/tools?category=code", 200, `href="/en/tools?category=code&amp;price_max=0">Free</a>`, `href="/en/tools?category=code&amp;price_max=10">Up to €10</a>`)
+	get(t, handler, "/en/tools?price_max=10", 200, `aria-current="true">Up to €10</a>`, "Up to €10 per month")
+}
+
+// An invalid value stays in the form, with an error beside its field.
+func TestInvalidFilterKeepsForm(t *testing.T) {
+	handler := inLanguage(onSQLite(t))
+	body := get(t, handler, `/en/tools?score_min="><b>abc&q=plume&category=code`, 400, `value="&#34;&gt;&lt;b&gt;abc" aria-invalid="true"`, `value="plume"`, `<option value="code" selected`,
+		`id="wrong-score_min" role="alert">The minimum score must be a number from 0 to 10, such as 7.5 (got “&#34;&gt;&lt;b&gt;abc”).`, noIndex)
+	if strings.Contains(body, "<b>") || strings.Contains(body, `<table class="list">`) {
+		t.Error("got unescaped text or a list, want only the form")
+	}
+	get(t, handler, "/fr/tools?price_max=cher&score_min=8&as_of=1", 400, "Le prix maximal doit être", `value="8"`, `<input type="hidden" name="as_of" value="1">`)
+	get(t, handler, "/en/tools?sort=best", 400, "sort must be one of", `<form class="filter" action="/en/tools"`)
+	get(t, handler, "/en/tools?q="+strings.Repeat("x", 300), 400, "Search for at most 16 words and 200 characters.")
+	if got := visit(handler, http.MethodGet, "/en/tools?score_min=abc").Header().Get("Cache-Control"); got != "no-store" {
+		t.Errorf("got Cache-Control %q, want no-store", got)
+	}
+}
+
+func TestSearchPage(t *testing.T) {
+	handler := inLanguage(onSQLite(t))
+	get(t, handler, "/en/search?q=plume", 200, `value="plume"`, `href="/en/tools/plume"`, `href="/en/comparatifs/plume-vs-ecritoire-cie"`, `results for “plume”`, noIndex)
+	get(t, handler, "/fr/search?q=REDACTION", 200, `href="/fr/categories/redaction"`)
+	get(t, handler, "/en/search?q=buvard", 200, `href="/en/cimetiere/buvard"`)
+	get(t, handler, "/fr/search?q=plmu", 200, "Rien ne correspond à «\u00a0plmu\u00a0»", "Parcourir par catégorie", `href="/fr/categories/code"`)
+	get(t, handler, "/en/search?q=%3Cb%3Ex", 200, "Nothing matches “&lt;b&gt;x”")
+	get(t, handler, "/en/search", 200, "Enter the name of a tool", "Browse by category")
+}
+
+func TestSuggestions(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publishEditions(t, s)
+	handler := inLanguage(newSite(t, s))
+	type suggestion struct{ Name, Path, Note string }
+	ask := func(target string, status int) (list []suggestion) {
+		t.Helper()
+		got := visit(handler, http.MethodGet, target)
+		if got.Code != status || got.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s: got %d, %s, want %d and JSON", target, got.Code, got.Header().Get("Content-Type"), status)
+		}
+		if status == 200 {
+			if err := json.Unmarshal(got.Body.Bytes(), &list); err != nil || list == nil || got.Header().Get("Cache-Control") != "public, max-age=60" {
+				t.Errorf("%s: got %s, %v, want a list that can be cached for a minute", target, got.Body, err)
+			}
+		}
+		return list
+	}
+	if got := ask("/search/suggestions?q=PLÛ&lang=fr", 200); len(got) == 0 || got[0] != (suggestion{"Plume", "/fr/tools/plume", "Rédaction · 8,1"}) {
+		t.Errorf("got %v, want Plume first", got)
+	}
+	if got := ask("/search/suggestions?q=plmue", 200); len(got) != 1 || got[0].Path != "/en/tools/plume" || got[0].Note != "Rédaction · 8.1" {
+		t.Errorf("typo: got %v, want Plume", got)
+	}
+	if got := ask("/search/suggestions?q=buvard&lang=fr", 200); !slices.Contains(got, suggestion{"Buvard", "/fr/cimetiere/buvard", "Rédaction · disparu"}) {
+		t.Errorf("got %v, want the retired tool", got)
+	}
+	if got := ask("/search/suggestions?q=e", 200); len(got) > 8 {
+		t.Errorf("got %d suggestions, want at most 8", len(got))
+	}
+	for _, empty := range []string{"", "?q=", "?q=%20", "?q=zzzz", "?lang=fr"} {
+		if got := ask("/search/suggestions"+empty, 200); len(got) != 0 {
+			t.Errorf("%q: got %v, want none", empty, got)
+		}
+	}
+	ask("/search/suggestions?q="+strings.Repeat("x", 101), 400)
+	ask("/search/suggestions?q=%ff", 400)
+	closed := testkit.Open(t, testkit.SQLite(t))
+	handler = inLanguage(newSite(t, closed))
+	closed.Close()
+	if got := ask("/search/suggestions?q=plume", 200); len(got) != 0 {
+		t.Errorf("without a catalog: got %v, want none", got)
+	}
+}
+
+// The links of the pages about tools lead to pages, in both languages and as of
+// a release.
+func TestLinksResolve(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publishEditions(t, s)
+	handler := inLanguage(newSite(t, s))
+	ours := regexp.MustCompile(`^/(en|fr)/(tools|compare|comparatifs|categories|search)\b`)
+	checked := map[string]bool{}
+	for _, l := range lang.All {
+		for _, target := range []string{
+			"/tools?category=code&price_max=20", "/tools/plume", "/compare", "/compare/plume/ecritoire-cie/relire-svp", "/categories", "/categories/redaction", "/search?q=plume",
+			"/comparatifs", "/comparatifs/plume-vs-ecritoire-cie", "/tools/plume?as_of=5", "/compare/plume/ecritoire-cie?as_of=5", "/categories/redaction?as_of=5", "/search?as_of=5&q=plume",
+		} {
+			for _, match := range pageLink.FindAllStringSubmatch(get(t, handler, "/"+string(l)+target, 200), -1) {
+				link := escape.UnescapeString(match[1])
+				if !ours.MatchString(link) || checked[link] {
+					continue
+				}
+				checked[link] = true
+				if got := visit(handler, http.MethodGet, link); got.Code != 200 {
+					t.Errorf("%s: got %d for the link %s, want 200", target, got.Code, link)
+				}
+			}
+		}
+	}
+	if len(checked) < 100 {
+		t.Errorf("got %d links, want at least 100", len(checked))
+	}
+}
+
+func TestHostileNames(t *testing.T) {
+	const evil = `</script><script>alert("1")</script>`
+	s := testkit.Open(t, testkit.SQLite(t))
+	hostile := func(slug string) *feed.Tool {
+		return feedtest.Tool(slug, func(tool *feed.Tool) {
+			tool.Name, tool.Tagline, tool.Category = evil, evil, "evil"
+			tool.Sections = []feed.Section{{Section: "verdict", Text: evil}, {Section: evil, Text: evil}}
+		})
+	}
+	publish(t, s, feedtest.Catalog("2026-11-01", &feed.Category{Slug: "evil", Label: evil}, hostile("evil"), hostile("worse")))
+	handler := inLanguage(newSite(t, s))
+	for _, target := range []string{"/en/tools/evil", "/fr/tools/evil", "/en/compare/evil/worse", "/en/compare", "/en/categories/evil", "/en/search?q=script", "/en/tools?category=evil"} {
+		body := get(t, handler, target, 200)
+		if strings.Contains(body, "<script>alert") || !strings.Contains(body, "alert(&#34;1&#34;)") {
+			t.Errorf("%s: got unescaped text or none, want it escaped", target)
+		}
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/search/suggestions?q=script", nil))
+	if strings.Contains(w.Body.String(), "<script>") {
+		t.Errorf("got %s, want it escaped", w.Body)
+	}
+}

@@ -1,0 +1,72 @@
+package workbench
+
+import (
+	"html/template"
+	"slices"
+	"strings"
+
+	"palmares/internal/core/lang"
+	"palmares/internal/core/params"
+	"palmares/internal/web/page"
+)
+
+// reference is the data of the reference.
+type reference struct {
+	Config // with the examples of the current release
+	Script referenceScript
+}
+
+// referenceScript is the data of the reference's script.
+type referenceScript struct {
+	Document string `json:"document"`
+	Key      string `json:"key,omitempty"` // of the signed-in user
+	App      app    `json:"app"`
+}
+
+// referencePage returns the reference, with the key of the signed-in user or "".
+func (w *Workbench) referencePage(l lang.Language, operations []params.Operation, key string) page.Content {
+	data := reference{Config: w.Config, Script: referenceScript{Document: w.Document, Key: key, App: w.app("scalar")}}
+	data.Operations = operations
+	head := page.Head{Wide: true, Styles: style}
+	if script := w.built["reference.js"]; script != "" {
+		head.Scripts = []string{script}
+	}
+	content := w.Content(l, ReferencePath, head, data)
+	content.Markdown = MarkdownPath
+	return content
+}
+
+// Anchor returns the id of an operation, which is also its fragment in Scalar.
+func (reference) Anchor(o params.Operation) string { return "tag/" + o.Tag + "/GET" + o.Path }
+
+// Link returns a link to an operation, with slashes that stay as they are.
+func (r reference) Link(o params.Operation) template.URL { return template.URL("#" + r.Anchor(o)) }
+
+// Markup marks the code in a text. Names of objects are links.
+func (r reference) Markup(text string) template.HTML {
+	var marked strings.Builder
+	for i, part := range strings.Split(text, "`") {
+		escaped := template.HTMLEscapeString(part)
+		switch {
+		case i%2 == 0:
+			marked.WriteString(escaped)
+		case slices.ContainsFunc(r.Objects, func(o params.Object) bool { return o.Name == part }):
+			marked.WriteString(`<a href="#model/` + escaped + `"><code>` + escaped + "</code></a>")
+		default:
+			marked.WriteString("<code>" + escaped + "</code>")
+		}
+	}
+	return template.HTML(marked.String()) // all parts are escaped
+}
+
+// operationsWith returns the operations with the examples of a release, or of the
+// demo catalog if there are none.
+func (w *Workbench) operationsWith(samples *params.Samples) []params.Operation {
+	operations := slices.Clone(w.Operations)
+	for i, o := range operations {
+		if example, found := samples.Paths[o.Path]; found {
+			operations[i].Example = example
+		}
+	}
+	return operations
+}

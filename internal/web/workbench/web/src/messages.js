@@ -1,0 +1,54 @@
+// The texts that the scripts of the explorer and the reference show.
+const english = {
+  buildQuery: "Build a query",
+  cannotRun: (reason) => `Cannot be run: ${reason}`,
+  code: "Code",
+  codeCopied: "Copied",
+  codeShown: "Shown below",
+  copy: "Copy",
+  cost: (units, limit) => `Cost: ${number(units)} of ${number(limit)}`,
+  deprecated: "deprecated",
+  editorFailed: "The full editor could not be loaded. Check your connection and try again, or reload the page.",
+  editorLoading: "Loading the full editor…",
+  lastRun: (units) => `last run: ${number(units)}`,
+  linkCopied: "Link copied",
+  linkShown: "Link is in the address bar",
+  operationType: "Type of operation to add",
+  referenceFailed: "The interactive reference could not be loaded. Check your connection and try again, or reload the page.",
+  referenceLoading: "Loading the interactive reference…",
+  running: "Running…",
+  runFailed: "The server could not be reached. Check your connection and try again.",
+  subscription: "Subscriptions run in the full editor only.",
+  thisServer: "This server.",
+  value: "Value",
+  variablesInvalid: "The variables must be valid JSON.",
+};
+
+const french = {
+  buildQuery: "Construire une requête",
+  cannotRun: (reason) => `Ne peut pas être lancée : ${reason}`,
+  code: "Code",
+  codeCopied: "Copié",
+  codeShown: "Affiché ci-dessous",
+  copy: "Copier",
+  cost: (units, limit) => `Coût : ${number(units)} sur ${number(limit)}`,
+  deprecated: "déprécié",
+  editorFailed: "L’éditeur complet n’a pas pu être chargé. Vérifiez votre connexion et réessayez, ou rechargez la page.",
+  editorLoading: "Chargement de l’éditeur complet…",
+  lastRun: (units) => `dernier lancement : ${number(units)}`,
+  linkCopied: "Lien copié",
+  linkShown: "Le lien est dans la barre d’adresse",
+  operationType: "Type d’opération à ajouter",
+  referenceFailed: "La référence interactive n’a pas pu être chargée. Vérifiez votre connexion et réessayez, ou rechargez la page.",
+  referenceLoading: "Chargement de la référence interactive…",
+  running: "En cours…",
+  runFailed: "Le serveur n’a pas pu être joint. Vérifiez votre connexion et réessayez.",
+  subscription: "Les abonnements ne fonctionnent que dans l’éditeur complet.",
+  thisServer: "Ce serveur.",
+  value: "Valeur",
+  variablesInvalid: "Les variables doivent être du JSON valide.",
+};
+
+export const messages = globalThis.document?.documentElement.lang === "fr" ? french : english;
+
+const number = (value) => Number(value).toLocaleString(document.documentElement.lang || "en");
