@@ -3,6 +3,7 @@ package portal
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -72,7 +73,7 @@ func TestSessionsShowBrowsers(t *testing.T) {
 			t.Errorf("got export %s, want the stored user agent", export)
 		}
 		for _, row := range db.Write.Session.Query().AllX(t.Context()) {
-			if len(row.UserAgent) > 300 || strings.ContainsAny(row.UserAgent, "\x00\xff\ufffd") {
+			if len(row.UserAgent) > 300 || strings.ContainsAny(row.UserAgent, "\x00\ufffd") || !utf8.ValidString(row.UserAgent) {
 				t.Errorf("got user agent %q, want at most 300 bytes of text", row.UserAgent)
 			}
 		}
