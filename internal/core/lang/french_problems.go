@@ -32,6 +32,13 @@ var frenchProblems = map[Message]string{
 	"This path takes no request body. Send the request without one.":                                                               "Cette adresse n’accepte pas de corps de requête. Envoyez la requête sans corps.",
 	"The request body has %d bytes. At most %d are allowed.":                                                                       "Le corps de la requête compte %d octets. Le maximum est de %d.",
 
+	"one of %s":                     "l’une de ces valeurs : %s",
+	"one or more of %s":             "une ou plusieurs de ces valeurs : %s",
+	"a decimal number, such as 7.5": "un nombre décimal, par exemple 7.5",
+	"true or false":                 "true ou false",
+	"an existing day, YYYY-MM-DD":   "un jour qui existe, AAAA-MM-JJ",
+	"an integer from %d to %d":      "un entier de %d à %d",
+
 	// API keys.
 	"API keys cannot be verified at the moment. Try again in a minute.":                                              "Les clés d’API ne peuvent pas être vérifiées pour le moment. Réessayez dans une minute.",
 	"Send the API key in the Authorization header, never in the URL. Revoke this key: URLs end up in logs.":          "Envoyez la clé d’API dans l’en-tête Authorization, jamais dans l’URL. Révoquez cette clé : les URL finissent dans les journaux.",

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"golang.org/x/text/feature/plural"
@@ -91,8 +92,26 @@ func (l Language) Text(m Message, args ...any) string {
 	if len(args) == 0 {
 		return text
 	}
+	for i, arg := range args {
+		if phrase, ok := arg.(Phrase); ok {
+			args = slices.Clone(args)
+			args[i] = l.Text(phrase.Message, phrase.Args...)
+		}
+	}
 	return l.printer().Sprintf(text, args...)
 }
+
+// Phrase is a message within another. As an argument of Text it is in the same
+// language, and elsewhere in English.
+type Phrase struct {
+	Message Message
+	Args    []any
+}
+
+// NewPhrase returns a message with its arguments.
+func NewPhrase(m Message, args ...any) Phrase { return Phrase{m, args} }
+
+func (p Phrase) String() string { return fmt.Sprintf(string(p.Message), p.Args...) }
 
 // Plural returns a message that has a singular and a plural. The count is its
 // first argument, which a form need not mention.

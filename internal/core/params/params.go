@@ -15,6 +15,7 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
 )
@@ -153,7 +154,7 @@ func (p Param) add(list any, text string) (any, error) {
 	known, _ := list.([]string)
 	for value := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(p.Values, value) {
-			return nil, p.invalid("one or more of "+strings.Join(p.Values, ", "), value)
+			return nil, p.invalid(lang.NewPhrase("one or more of %s", strings.Join(p.Values, ", ")), value)
 		}
 		known = append(known, value)
 	}
@@ -174,7 +175,7 @@ func (p Param) Parse(value string) (any, error) {
 	switch {
 	case p.Values != nil:
 		if !slices.Contains(p.Values, value) {
-			return nil, p.invalid("one of "+strings.Join(p.Values, ", "), value)
+			return nil, p.invalid(lang.NewPhrase("one of %s", strings.Join(p.Values, ", ")), value)
 		}
 	case p.Kind == "Int":
 		n, err := strconv.ParseInt(value, 10, 64)
@@ -185,22 +186,22 @@ func (p Param) Parse(value string) (any, error) {
 	case p.Kind == "Float":
 		n, err := strconv.ParseFloat(value, 64)
 		if err != nil || !decimal.MatchString(value) || math.IsInf(n, 0) {
-			return nil, p.invalid("a decimal number, such as 7.5", value)
+			return nil, p.invalid(lang.NewPhrase("a decimal number, such as 7.5"), value)
 		}
 		return n + 0, nil // minus zero becomes zero
 	case p.Kind == "Boolean":
 		if value != "true" && value != "false" {
-			return nil, p.invalid("true or false", value)
+			return nil, p.invalid(lang.NewPhrase("true or false"), value)
 		}
 		return value == "true", nil
 	case p.Kind == "Date":
 		if day, err := time.Parse(time.DateOnly, value); err != nil || day.Year() == 0 {
-			return nil, p.invalid("an existing day, YYYY-MM-DD", value)
+			return nil, p.invalid(lang.NewPhrase("an existing day, YYYY-MM-DD"), value)
 		}
 	case value == "":
 		return nil, problem.New(problem.BadInput, "%s must not be empty.", p.Name)
 	case p.Pattern != nil && !p.Pattern.MatchString(value):
-		return nil, p.invalid(p.Form, value)
+		return nil, p.invalid(lang.NewPhrase(lang.Message(p.Form)), value)
 	case p.Max > 0 && utf8.RuneCountInString(value) > p.Max:
 		return nil, problem.New(problem.BadInput, "%s must have at most %d characters.", p.Name, p.Max)
 	case p.Max > 0 && p.Max < math.MaxInt32: // it has a limit of its own
@@ -210,7 +211,7 @@ func (p Param) Parse(value string) (any, error) {
 	return text.Truncate(value, maxText+1), nil
 }
 
-func (p Param) invalid(want, got string) error {
+func (p Param) invalid(want lang.Phrase, got string) error {
 	return problem.New(problem.BadInput, "%s must be %s (got %q).", p.Name, want, Truncate(got))
 }
 
@@ -231,8 +232,8 @@ func CheckRange(name string, value, least, most int) error {
 	return nil
 }
 
-func integerRange(least, most int) string {
-	return fmt.Sprintf("an integer from %d to %d", least, most)
+func integerRange(least, most int) lang.Phrase {
+	return lang.NewPhrase("an integer from %d to %d", least, most)
 }
 
 // Format writes a value as it stands in a canonical query string.
