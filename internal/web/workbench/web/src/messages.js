@@ -43,7 +43,7 @@ const french = {
   referenceLoading: "Chargement de la référence interactive…",
   running: "Exécution en cours…",
   runFailed: "Le serveur est injoignable. Vérifiez votre connexion et réessayez.",
-  subscription: "Les abonnements ne fonctionnent que dans l’éditeur complet.",
+  subscription: "Les abonnements GraphQL ne fonctionnent que dans l’éditeur complet.",
   thisServer: "Ce serveur.",
   value: "Valeur",
   variablesInvalid: "Les variables doivent être du JSON valide.",
