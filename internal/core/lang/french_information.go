@@ -2,15 +2,15 @@ package lang
 
 var frenchInformation = map[Message]string{
 	// The page about plans.
-	"What you get":          "Ce que vous obtenez",
+	"What you get":          "Ce qui est inclus",
 	"No API key":            "Sans clé d’API",
 	"free":                  "gratuit",
 	"%s per month plus VAT": "%s par mois hors TVA",
 	"Requests per day":      "Requêtes par jour",
-	"unlimited":             "illimité",
+	"unlimited":             "illimitées",
 	"REST, GraphQL, MCP and the full history": "REST, GraphQL, MCP et tout l’historique",
 	"API keys":                      "Clés d’API",
-	"Review texts for embeddings":   "Textes des avis pour embeddings",
+	"Review texts for embeddings":   "Textes des avis pour les embeddings",
 	"CSV and NDJSON downloads":      "Téléchargements CSV et NDJSON",
 	"Live streams at the same time": "Flux en direct simultanés",
 	"Uptime":                        "Disponibilité",

@@ -6,7 +6,7 @@ var frenchMail = map[Message]string{
 
 	"Your sign-in code for %s":               "Votre code de connexion à %s",
 	"Confirm your new email address for %s":  "Confirmez votre nouvelle adresse e-mail pour %s",
-	"Your %s email address was changed":      "Votre adresse e-mail %s a été modifiée",
+	"Your %s email address was changed":      "Votre adresse e-mail pour %s a été modifiée",
 	"Your %s account was deleted":            "Votre compte %s a été supprimé",
 	"Your payment for %s Pro failed":         "Le paiement de %s Pro a échoué",
 	"Your %s Pro plan has ended":             "Votre formule %s Pro a pris fin",
@@ -22,7 +22,7 @@ var frenchMail = map[Message]string{
 	"The code and the link can be used once and expire after 15 minutes. Do not share them with anyone.":  "Le code et le lien ne servent qu’une fois et expirent au bout de 15 minutes. Ne les communiquez à personne.",
 	"If you did not request this, you can ignore this email. The address of the account will not change.": "Si vous n’avez rien demandé, ignorez cet e-mail : l’adresse du compte ne changera pas.",
 
-	"The email address of your %s account was changed to %s. From now on, we send emails there, and you can no longer sign in with this address.": "L’adresse e-mail de votre compte %s est désormais %s. Nous y enverrons nos e-mails, et vous ne pouvez plus vous connecter avec l’adresse actuelle.",
+	"The email address of your %s account was changed to %s. From now on, we send emails there, and you can no longer sign in with this address.": "L’adresse e-mail de votre compte %s est désormais %s. Nous y enverrons nos e-mails, et vous ne pouvez plus vous connecter avec l’ancienne adresse.",
 	"If you did not change it, reply to this email right away.":                                                                                   "Si vous n’en êtes pas à l’origine, répondez à cet e-mail sans attendre.",
 
 	"Open": "Ouvrir",
@@ -33,12 +33,12 @@ var frenchMail = map[Message]string{
 	"Otherwise, your account returns to the Developer plan.":                                                                             "Sinon, votre compte repassera à la formule Developer.",
 
 	"View plans": "Voir les formules",
-	"Your %s Pro plan has ended, and your account is now on the Developer plan.":                 "Votre formule %s Pro a pris fin : votre compte est maintenant sur la formule Developer.",
+	"Your %s Pro plan has ended, and your account is now on the Developer plan.":                 "Votre formule %s Pro a pris fin : votre compte est passé à la formule Developer.",
 	"Your 3 oldest API keys still work. All other keys are suspended until you subscribe again.": "Vos 3 clés d’API les plus anciennes fonctionnent toujours. Les autres sont suspendues jusqu’à ce que vous vous abonniez de nouveau.",
 
-	"Open your account": "Ouvrir votre compte",
+	"Open your account": "Accéder à votre compte",
 	"Your saved query %s on %s is no longer valid, because the API has changed. Reason: %s": "Votre requête enregistrée %s sur %s n’est plus valide, car l’API a changé. Raison : %s",
-	"Its address responds with 410 until you save a corrected query under the same name.":   "Son adresse répond 410 jusqu’à ce que vous enregistriez une requête corrigée sous le même nom.",
+	"Its address responds with 410 until you save a corrected query under the same name.":   "Son adresse renvoie le statut 410 jusqu’à ce que vous enregistriez une requête corrigée sous le même nom.",
 
 	"Sign in":                      "Se connecter",
 	"Your sign-in code for %s is:": "Votre code de connexion à %s :",
@@ -46,5 +46,5 @@ var frenchMail = map[Message]string{
 
 	"View delivery attempts": "Voir les tentatives d’envoi",
 	"We no longer send %s events to your webhook endpoint %s. Reason: %s.":                                           "Nous n’envoyons plus d’événements %s à votre point de réception %s. Raison : %s.",
-	"Once the receiver works again, enable the endpoint on its page. You can also resend the events that it missed.": "Dès que le récepteur fonctionne de nouveau, réactivez le point de réception sur sa page. Vous pouvez aussi renvoyer les événements manqués.",
+	"Once the receiver works again, enable the endpoint on its page. You can also resend the events that it missed.": "Dès que le récepteur fonctionnera de nouveau, réactivez le point de réception sur sa page. Vous pouvez aussi renvoyer les événements manqués.",
 }

@@ -65,7 +65,7 @@ func TestTemplatesInFrench(t *testing.T) {
 	}{
 		{SignIn(lang.French, ana, "palmares", link, code), "Votre code de connexion à palmares", "15 minutes"},
 		{ConfirmEmail(lang.French, ana, "palmares", link, code), "Confirmez votre nouvelle adresse e-mail pour palmares", "saisissez ce code"},
-		{EmailChanged(lang.French, ana, "palmares", "bea@example.org"), "Votre adresse e-mail palmares a été modifiée", "b…@example.org"},
+		{EmailChanged(lang.French, ana, "palmares", "bea@example.org"), "Votre adresse e-mail pour palmares a été modifiée", "b…@example.org"},
 		{AccountDeleted(lang.French, ana, "palmares"), "Votre compte palmares a été supprimé", "révoquées"},
 		{PaymentFailed(lang.French, ana, "palmares", planURL, until), "Le paiement de palmares Pro a échoué", "1er mars 2026"},
 		{ProEnded(lang.French, ana, "palmares", planURL), "Votre formule palmares Pro a pris fin", "suspendues"},
