@@ -28,7 +28,7 @@ var allowedImports = []struct {
 	{"rest", []string{"graph", "auth", "internal/core"}},
 	{"internal/notify", []string{"ent", "auth", "internal/core", "internal/catalog/journal"}},
 	{"internal/transport", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/notify/mail"}},
-	{"internal/web", []string{"ent", "graph", "internal/core", "internal/transport/saved"}},
+	{"internal/web", []string{"ent", "graph", "internal/core", "internal/catalog/pricing", "internal/transport/saved"}},
 	{"internal/account", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/notify", "internal/transport/saved", "internal/web/page"}},
 	{"internal/ops", []string{"ent", "internal/core", "internal/notify/mail", "internal/account/billing"}},
 	{"internal/dev", []string{"ent", "auth", "graph", "internal/core", "internal/catalog"}},

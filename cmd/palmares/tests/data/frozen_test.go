@@ -15,10 +15,12 @@ import (
 
 	"github.com/stripe/stripe-go/v86/webhook"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/web/page"
 )
 
 // newCookieClient returns an HTTP client with cookies, whose timeout is much
@@ -37,12 +39,14 @@ func newCookieClient(t *testing.T) *http.Client {
 	return client
 }
 
-// submit sends a form, or a GET without a body, as a browser does.
+// submit sends a form, or a GET without a body, as a browser does. Pages are in
+// English.
 func submit(client *http.Client, method, address string, values url.Values) (status int, header http.Header, body string, err error) {
 	r, err := http.NewRequest(method, address, strings.NewReader(values.Encode()))
 	if err != nil {
 		return 0, nil, "", err
 	}
+	r.URL.Path = page.LocalPath(lang.English, r.URL.Path)
 	if method == http.MethodGet {
 		r.Body, r.ContentLength = nil, 0
 	}

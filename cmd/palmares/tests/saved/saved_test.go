@@ -118,7 +118,7 @@ func TestSavedQueries(t *testing.T) {
 				{named, "", "application/json", "[" + item + ","},
 				{named, "*/*", "application/json", "[" + item + ","},
 				{named, "text/html", "text/html; charset=utf-8", "<!doctype html>"},
-				{named, "text/markdown", "text/markdown; charset=utf-8", "[Queries]("},
+				{named, "text/markdown", "text/markdown; charset=utf-8", "[Saved queries]("},
 				{named + ".json", "text/html", "application/json", "[" + item + ","},
 				{named, "text/csv", "text/csv; charset=utf-8; header=present", "slug,name,score,category.label\r\nbosco"},
 				{named, "application/x-ndjson, application/json;q=0.5", "application/x-ndjson", item + "\n{"},
@@ -138,6 +138,9 @@ func TestSavedQueries(t *testing.T) {
 				vary := "Authorization, Accept-Encoding"
 				if !strings.Contains(c.path, ".") && !strings.Contains(c.path, "format=") {
 					vary += ", Accept"
+				}
+				if strings.HasPrefix(c.media, "text/html") || strings.HasPrefix(c.media, "text/markdown") {
+					vary += ", Accept-Language" // pages for people
 				}
 				if r.StatusCode != 200 || !strings.HasPrefix(r.body, c.start) || r.Header.Get("Content-Type") != c.media || r.Header.Get("Vary") != vary {
 					t.Errorf("%s, Accept %q: got %d %q, %q, %.150s, want %s, %q, %s", c.path, c.accept, r.StatusCode, r.Header.Get("Content-Type"), r.Header.Get("Vary"), r.body, c.media, vary, c.start)
