@@ -261,7 +261,7 @@ func TestRetryAfterIsShown(t *testing.T) {
 	e := s.db.Current().Endpoint.Query().OnlyX(t.Context())
 	for until, want := range map[time.Duration]bool{time.Hour: true, -time.Hour: false} {
 		s.db.Write.Endpoint.UpdateOne(e).SetNotBefore(s.now().UTC().Add(until)).ExecX(t.Context())
-		if page := ana.get(endpointPath(e)); strings.Contains(page.text, "The receiver asked us to wait until") != want {
+		if page := ana.get(endpointPath(e)); strings.Contains(page.text, "The receiver requested a pause until") != want {
 			t.Errorf("%s from now: got page %s, want a wait: %v", until, page.text, want)
 		}
 	}

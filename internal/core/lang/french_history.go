@@ -56,13 +56,13 @@ var frenchHistory = map[Message]string{
 	"Nothing has been published yet.": "Rien n’a encore été publié.",
 
 	// Changes.
-	"Changes of the catalog": "Changements du catalogue",
+	"Changes to the catalog": "Changements du catalogue",
 	"Every change of the catalog of AI tools, newest first: new and retired tools, new scores and prices, and comparisons, by release.": "Tous les changements du catalogue d’outils d’IA, du plus récent au plus ancien : outils ajoutés et disparus, notes, prix et comparatifs, par édition.",
 	"New tools, new scores, new prices: everything that changed, release by release.":                                                   "Nouveaux outils, nouvelles notes, nouveaux prix : tout ce qui a changé, édition par édition.",
 	"Type":                "Type",
 	"All changes":         "Tous les changements",
 	"Apply filters":       "Appliquer les filtres",
-	"Only changes of %s.": "Uniquement les changements concernant %s.",
+	"Only changes to %s.": "Uniquement les changements concernant %s.",
 	"Show all tools":      "Afficher tous les outils",
 	`Follow along: <a href="%s">Atom feed</a> · <a href="/guides/webhooks">webhooks</a> · <a href="/api/v1/changes">changes as JSON</a>`: `Suivre les changements : <a href="%s">flux Atom</a> · <a href="/guides/webhooks">webhooks</a> · <a href="/api/v1/changes">données JSON</a>`,
 	"Release %d":                   "Édition %d",
@@ -87,7 +87,7 @@ var frenchHistory = map[Message]string{
 	"Review texts":                   "Textes des avis",
 
 	// Prices.
-	"Price changes of AI tools": "Changements de prix des outils d’IA",
+	"Price changes for AI tools": "Changements de prix des outils d’IA",
 	"Which AI tools became more expensive and which became cheaper: every price change with the old and the new price, by date.": "Les outils d’IA dont le prix a augmenté et ceux dont il a baissé : chaque changement, avec l’ancien et le nouveau prix, par date.",
 	"Which AI tools became more expensive, and which became cheaper.":                                                            "Les outils d’IA dont le prix a augmenté, et ceux dont il a baissé.",
 	"Last %d day|Last %d days": "Dernier jour|%d derniers jours",
@@ -106,12 +106,12 @@ var frenchHistory = map[Message]string{
 	"No price has changed since the first release.":             "Aucun prix n’a changé depuis la première édition.",
 
 	// Trends.
-	"Trends of AI tools": "Tendances des outils d’IA",
+	"Trends in AI tools": "Tendances des outils d’IA",
 	"How the catalog of AI tools develops: number of tools, average scores and prices by category, and the tools that improved or declined most.": "L’évolution du catalogue d’outils d’IA : nombre d’outils, notes et prix moyens par catégorie, et les outils qui ont le plus progressé ou reculé.",
 	"Catalog of tested AI tools": "Catalogue d’outils d’IA testés",
 	"Scores, prices, comparisons and retirements of tested AI tools, with the history of every release. Free to use with the credit line.": "Notes, prix, comparatifs et disparitions d’outils d’IA testés, avec l’historique de chaque édition. Utilisation libre, à condition de mentionner la source.",
 	"How the catalog develops, from release to release.":     "L’évolution du catalogue, d’une édition à l’autre.",
-	"There are trends as soon as there is a second release.": "Les tendances apparaîtront dès la deuxième édition.",
+	"Trends appear with the second release.": "Les tendances apparaîtront dès la deuxième édition.",
 	"The catalog":                          "Le catalogue",
 	"The newest %d of %d releases.":        "Les %d dernières éditions sur %d.",
 	"Active tools":                         "Outils actifs",

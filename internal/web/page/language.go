@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/url"
+	pathpkg "path"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,8 +27,12 @@ var sections = []string{
 // programs are paths within a section that are not pages.
 var programs = []string{"/docs.md", "/explorer/schema.graphql", "/explorer/cost", "/search/suggestions"}
 
-// isPage reports whether there may be a page at a path without a prefix.
+// isPage reports whether there may be a page at a path without a prefix. Unclean
+// paths keep their prefix until the mux has redirected to the clean one.
 func isPage(path string) bool {
+	if clean := pathpkg.Clean(path); clean != path && clean+"/" != path {
+		return false
+	}
 	section, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return strings.HasPrefix(path, "/") && slices.Contains(sections, strings.TrimSuffix(section, MarkdownSuffix)) &&
 		!slices.Contains(programs, path) && !strings.HasPrefix(path, "/q/") // saved queries, for programs and people
@@ -77,7 +82,12 @@ func Localize(next http.Handler) http.Handler {
 			r = r.WithContext(lang.With(r.Context(), l))
 			if isPage(rest) {
 				address := *r.URL
-				address.Path, address.RawPath = rest, strings.TrimPrefix(r.URL.RawPath, "/"+string(l))
+				address.Path = rest
+				if raw, found := strings.CutPrefix(r.URL.RawPath, "/"+string(l)+"/"); found {
+					address.RawPath = "/" + raw
+				} else {
+					address.RawPath = ""
+				}
 				r.URL = &address
 			}
 		case isLanguage(r.URL.Path):
@@ -109,6 +119,9 @@ func redirectPermanently(w http.ResponseWriter, r *http.Request, path string) {
 		status = http.StatusPermanentRedirect
 	}
 	w.Header().Set("Cache-Control", "public, max-age=86400")
+	if strings.HasPrefix(r.URL.Path, "/login") || strings.HasPrefix(r.URL.Path, "/account") {
+		w.Header().Set("Cache-Control", "no-store") // the address may contain a token
+	}
 	http.Redirect(w, r, (&url.URL{Opaque: path, RawQuery: r.URL.RawQuery}).String(), status)
 }
 

@@ -34,6 +34,7 @@ func TestLocalize(t *testing.T) {
 		{"GET", "/guides/agents.md", "", 301, "/en/guides/agents.md", ""},
 		{"GET", "/q", "", 301, "/en/q", ""},
 		{"POST", "/login", "", 308, "/en/login", ""},
+		{"GET", "/login/confirm?token=x", "", 301, "/en/login/confirm?token=x", ""},
 		{"GET", "/q/palmares/growth", "", 200, "", "en /q/palmares/growth"},
 		{"GET", "/docs.md", "", 200, "", "en /docs.md"},
 		{"GET", "/explorer/schema.graphql", "", 200, "", "en /explorer/schema.graphql"},
@@ -41,7 +42,11 @@ func TestLocalize(t *testing.T) {
 		{"GET", "/fr/api/v1/tools", "", 200, "", "fr /fr/api/v1/tools"}, // the API has no language
 		{"GET", "/fr/graphql", "", 200, "", "fr /fr/graphql"},
 		{"GET", "/france/tools", "", 200, "", "en /france/tools"},
-		{"GET", "/en//evil.example/tools", "", 200, "", "en //evil.example/tools"},
+		{"GET", "/en//evil.example/tools", "", 200, "", "en /en//evil.example/tools"}, // the mux cleans it and keeps the prefix
+		{"GET", "/en/%2fevil.example/tools", "", 200, "", "en /en/%2fevil.example/tools"},
+		{"GET", "/fr/tools/../login", "", 200, "", "fr /fr/tools/../login"},
+		{"GET", "/fr%2ftools", "", 200, "", "fr /tools"},
+		{"GET", "//evil.example/login", "", 200, "", "en //evil.example/login"},
 	} {
 		r := httptest.NewRequest(test.method, test.target, nil)
 		if test.accept != "" {
@@ -52,6 +57,12 @@ func TestLocalize(t *testing.T) {
 		if w.Code != test.status || w.Header().Get("Location") != test.location || w.Header().Get("Seen") != test.seen {
 			t.Errorf("%s %s: got %d, location %q and a request for %q, want %d, %q and %q",
 				test.method, test.target, w.Code, w.Header().Get("Location"), w.Header().Get("Seen"), test.status, test.location, test.seen)
+		}
+		if want := map[int]string{301: "public, max-age=86400"}[w.Code]; strings.HasPrefix(test.target, "/tools") && w.Header().Get("Cache-Control") != want {
+			t.Errorf("%s: got Cache-Control %q, want %q", test.target, w.Header().Get("Cache-Control"), want)
+		}
+		if strings.HasPrefix(test.target, "/login") && w.Header().Get("Cache-Control") != "no-store" { // tokens
+			t.Errorf("%s: got Cache-Control %q, want no-store", test.target, w.Header().Get("Cache-Control"))
 		}
 		if test.target == "/" && w.Header().Get("Vary") != "Accept-Language" {
 			t.Errorf("/: got Vary %q, want Accept-Language", w.Header().Get("Vary"))

@@ -152,6 +152,11 @@ func (s *Site) complete(ctx context.Context, typed string) []completedPage {
 	if len(found) > 0 || utf8.RuneCountInString(typed) < minTextWithTypos || len(names.tools.pages) > maxNamesWithTypos {
 		return found
 	}
+	release, err := s.limiter.acquire(ctx) // typos are compared with every name
+	if err != nil {
+		return nil
+	}
+	defer release()
 	for _, i := range names.tools.slugs.Similar(typed, maxCompletions) {
 		found = append(found, completedPage{namedPage: names.tools.pages[i]})
 	}

@@ -40,6 +40,18 @@ func TestUnknownPages(t *testing.T) {
 	})
 }
 
+// Suggestions look at a few levels of a path only.
+func TestDeepPathsAreCheap(t *testing.T) {
+	handler := onSQLite(t)
+	allocations := func(path string) float64 {
+		return testing.AllocsPerRun(5, func() { visit(handler, http.MethodGet, path) })
+	}
+	short, deep := allocations("/zz/a/a/a/a/a/a"), allocations("/zz"+strings.Repeat("/a", 15_000))
+	if deep > 2*short {
+		t.Errorf("got %.0f allocations for a deep path and %.0f for a short one, want at most twice as many", deep, short)
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	handler := onSQLite(t)
 	for target, want := range map[string]string{

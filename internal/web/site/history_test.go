@@ -73,7 +73,7 @@ func TestChangesPage(t *testing.T) {
 		for filter, want := range map[string][2]string{
 			"type=tool_retired":         {"Outil three", "Outil four"},
 			"type=price_changed":        {"Outil two", "Outil three"},
-			"tool=four":                 {"Only changes of Outil four.", "Outil one"},
+			"tool=four":                 {"Only changes to Outil four.", "Outil one"},
 			"type=comparatif_published": {"No changes match your filters.", "Outil"},
 			"category=voix":             {"No changes match your filters.", "Outil"},
 			"as_of=2":                   {`href="/en/tools/four?as_of=2"`, "Outil three"},
@@ -223,7 +223,7 @@ func TestHistoryOfEmptyCatalog(t *testing.T) {
 	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
 	get(t, handler, "/en/changes", 200, "The catalog was published with 1 tool.")
 	get(t, handler, "/en/prices", 200, "No price has changed since the first release.")
-	get(t, handler, "/en/trends", 200, "There are trends as soon as there is a second release.")
+	get(t, handler, "/en/trends", 200, "Trends appear with the second release.")
 }
 
 func TestHistoryIsEscaped(t *testing.T) {

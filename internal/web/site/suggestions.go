@@ -19,7 +19,10 @@ import (
 	"palmares/internal/web/page"
 )
 
-const maxSuggestions = 5
+const (
+	maxSuggestions = 5
+	maxLevels      = 4 // above a path; no page is deeper
+)
 
 // suggest returns pages that the visitor may have meant: items of the catalog
 // with a similar slug, or else a page above the path or with a similar name.
@@ -34,7 +37,11 @@ func (s *Site) suggest(ctx context.Context, r *http.Request, route *route) []pag
 		}
 		return nil
 	}
-	for above := path.Dir(path.Clean(r.URL.Path)); above != "/"; above = path.Dir(above) {
+	above := path.Clean(r.URL.Path)
+	for range maxLevels {
+		if above = path.Dir(above); above == "/" {
+			break
+		}
 		switch pattern := s.patternOf(r, above); {
 		case strings.HasSuffix(pattern, "/{slug}"):
 			return s.suggestItems(ctx, path.Dir(above), path.Base(above))

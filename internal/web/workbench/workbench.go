@@ -359,13 +359,33 @@ func (w *Workbench) queryToOpen(r *http.Request) (query, variables, note string)
 	query, variables = url.Get("query"), url.Get("variables")
 	var formatted bytes.Buffer
 	switch {
-	case variables == "":
-	case json.Indent(&formatted, []byte(variables), "", "  ") != nil:
+	case variables == "" || nesting(variables) > maxNesting && json.Valid([]byte(variables)):
+	case nesting(variables) > maxNesting || json.Indent(&formatted, []byte(variables), "", "  ") != nil:
 		note = l.Text("The variables in the URL are not valid JSON.")
 	default:
 		variables = formatted.String()
 	}
 	return query, variables, note
+}
+
+// maxNesting is how deep variables may be nested to be indented: each level adds
+// spaces to every line below it.
+const maxNesting = 20
+
+// nesting returns how deep a JSON text is nested at most, or more if its strings
+// contain brackets.
+func nesting(text string) (deepest int) {
+	depth := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '[', '{':
+			depth++
+			deepest = max(deepest, depth)
+		case ']', '}':
+			depth--
+		}
+	}
+	return deepest
 }
 
 // indented returns a value as indented JSON.
