@@ -2,7 +2,8 @@ package lang
 
 // The home page.
 var frenchHome = map[Message]string{
-	"Tested AI tools, as data": "Les outils d’IA testés, en données",
+	"retired tool|retired tools": "outil disparu|outils disparus",
+	"Tested AI tools, as data":   "Les outils d’IA testés, en données",
 	"Scores, prices, comparisons and history of tested AI tools: pages for choosing a tool, and a free API for developers and AI agents.": "Notes, prix, comparatifs et historique d’outils d’IA testés : des pages pour choisir, une API gratuite pour les développeurs et les agents.",
 	"%s, the catalog of tested AI tools": "%s, le catalogue des outils d’IA testés",
 	"%s tests AI tools and publishes every score, price and comparison, as pages for choosing a tool and as an API for developers and AI agents.": "%s teste les outils d’IA et publie chaque note, chaque prix et chaque comparatif : des pages pour bien choisir, une API pour les développeurs et les agents d’IA.",

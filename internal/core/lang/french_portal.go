@@ -225,7 +225,7 @@ var frenchPortal = map[Message]string{
 	"<strong>This endpoint is disabled</strong>. Fix the receiver, then enable the endpoint and resend the events it missed.":     "<strong>Ce point de réception est désactivé</strong>. Réparez le récepteur, puis réactivez le point de réception et renvoyez les événements manqués.",
 	"This endpoint is paused. Events that occur now are not sent later, unless you resend them.":                                  "Ce point de réception est en pause. Les événements qui surviennent maintenant ne seront pas envoyés plus tard, sauf si vous les renvoyez.",
 	`Webhooks require <a href="/account/plan">Pro</a>. No events are sent to this endpoint.`:                                      `Les webhooks nécessitent la formule <a href="/account/plan">Pro</a>. Aucun événement n’est envoyé à ce point de réception.`,
-	`The receiver requested a pause until <time datetime="%s">%s</time>. Events are sent then.`:                                    `Le récepteur nous a demandé d’attendre jusqu’au <time datetime="%s">%s</time>. Les événements seront envoyés à ce moment-là.`,
+	`The receiver requested a pause until <time datetime="%s">%s</time>. Events are sent then.`:                                   `Le récepteur nous a demandé d’attendre jusqu’au <time datetime="%s">%s</time>. Les événements seront envoyés à ce moment-là.`,
 	`Nothing has arrived since <time datetime="%s">%s</time>.`:                                                                    `Rien n’est arrivé depuis le <time datetime="%s">%s</time>.`,
 	"Nothing has arrived yet.": "Rien n’est encore arrivé.",
 	"%d event is waiting to be retried.|%d events are waiting to be retried.": "%d événement attend d’être renvoyé.|%d événements attendent d’être renvoyés.",

@@ -293,9 +293,9 @@ func checkSending(e *ent.Endpoint) error {
 	case e.Edges.Account == nil: // deleted between two queries
 		return errNoEndpoint
 	case e.State == endpoint.StatePaused:
-		return problem.New(problem.BadInput, "This endpoint is paused. Enable it before you resend events.")
+		return problem.New(problem.BadInput, "This endpoint is paused. Resume it before you replay events.")
 	case e.State != endpoint.StateActive:
-		return problem.New(problem.BadInput, "This endpoint is disabled. Enable it before you resend events.")
+		return problem.New(problem.BadInput, "This endpoint is disabled. Resume it before you replay events.")
 	case !auth.Plan(e.Edges.Account.Plan).Terms().Webhooks:
 		return errNotPro
 	}

@@ -206,7 +206,7 @@ func TestWebhooksCommands(t *testing.T) {
 	fails("is not an event ID", "replay", "1", "--event", "9999")
 	fails("", "replay", "1")
 	prints("Endpoint 1 is disabled", "disable", "1", "--why", "too slow")
-	fails("This endpoint is disabled. Enable it before you resend events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")
+	fails("This endpoint is disabled. Resume it before you replay events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")
 	in.Close()
 	fails("the connection was refused", "test", "1")
 }
