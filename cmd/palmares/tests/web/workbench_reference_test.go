@@ -112,7 +112,7 @@ func TestReferenceOpensClient(t *testing.T) {
 		p := chrome.Open(t, browser.Look{Width: width}, base+"/docs")
 		p.Click("[data-open='tag/comparatifs/GET/api/v1/comparatifs/{slug}']")
 		p.WaitForText(client, "Send get request to "+base+"/api/v1/comparatifs/{slug}")
-		if want := base + "/docs#tag/comparatifs/GET/api/v1/comparatifs/"; !strings.HasPrefix(p.URL(), want) {
+		if want := base + "/en/docs#tag/comparatifs/GET/api/v1/comparatifs/"; !strings.HasPrefix(p.URL(), want) {
 			t.Errorf("got URL %s, want %s", p.URL(), want)
 		}
 		var cut bool
@@ -144,14 +144,14 @@ func TestReferenceCodeSamples(t *testing.T) {
 	openReference(p)
 	p.WaitForText("#reference", "Test Request")
 	p.Click("#reference .client-libraries__select")
-	p.WaitForText("[role=listbox]", "Curl")
+	p.WaitForText("[role=listbox]:not(.suggestions)", "Curl")
 	var offered []string
-	p.Eval("[...document.querySelectorAll('[role=listbox] [role=option]')].map(({id}) => id.split('-').at(-1))", &offered)
+	p.Eval("[...document.querySelectorAll('[role=listbox]:not(.suggestions) [role=option]')].map(({id}) => id.split('-').at(-1))", &offered)
 	if want := []string{"go/native", "js/fetch", "python/python3", "python/requests", "shell/curl"}; !slices.Equal(offered, want) {
 		t.Errorf("got code samples for %q, want %q", offered, want)
 	}
 	for _, name := range []string{"Shell", "JavaScript", "Python", "Go"} {
-		p.WaitForText("[role=listbox]", name)
+		p.WaitForText("[role=listbox]:not(.suggestions)", name)
 	}
 }
 
