@@ -148,6 +148,7 @@ func TestNoEnglishOnFrenchPages(t *testing.T) {
 func TestWebhooksInFrench(t *testing.T) {
 	t.Parallel()
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	receiver.Config.SetKeepAlivesEnabled(false) // a connection that is still open would be closed instead of refused
 	s := newSQLiteSite(t)
 	b := s.pro("ana@example.com")
 	compareResponses(t, "secret", func(l lang.Language) response {
