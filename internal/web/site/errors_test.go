@@ -56,7 +56,7 @@ func TestBadInput(t *testing.T) {
 	handler := onSQLite(t)
 	for target, want := range map[string]string{
 		"/tools?sort=best":                             "sort must be one of score_desc, score_asc",
-		"/tools?page=0":                                "page must be an integer from 1 to 1000000 (got &#34;0&#34;).",
+		"/tools?page=0":                                "page must be an integer from 1 to 1,000,000 (got &#34;0&#34;).",
 		"/tools?page=1e3":                              "page must be an integer",
 		"/tools?page=%2B1":                             "page must be an integer",
 		"/tools?score_min=0x1p3":                       "The minimum score must be a number from 0 to 10, such as 7.5 (got “0x1p3”).",

@@ -210,7 +210,7 @@ func TestGraveyardTimeline(t *testing.T) {
 	changedCatalog(t, s)
 	handler := newLocalized(t, s)
 	get(t, handler, "/en/cimetiere/three", 200, "In the catalog as an active tool", "<dd>1 month<", `<time datetime="2026-09-01">1`)
-	get(t, handler, "/fr/cimetiere/three", 200, "Au catalogue comme outil actif", "15\u00a0octobre\u00a02026", "1er\u00a0sept.\u00a02026")
+	get(t, handler, "/fr/cimetiere/three", 200, "Actif au catalogue pendant", "15\u00a0octobre\u00a02026", "1er\u00a0sept.\u00a02026")
 }
 
 func TestHistoryOfEmptyCatalog(t *testing.T) {

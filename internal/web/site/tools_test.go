@@ -75,7 +75,7 @@ func TestCompare(t *testing.T) {
 	if !strings.Contains(get(t, handler, "/en/compare/ecritoire-cie/plume", 200), `<link rel="canonical" href="https://palmares.example/en/compare/ecritoire-cie/plume">`) {
 		t.Error("other order: got another canonical address, want the same")
 	}
-	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp", 200, "meilleur", `href="/fr/compare/plume/relire-svp">Retirer</a>`, `name="d"`)
+	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp", 200, "en tête", `href="/fr/compare/plume/relire-svp">Retirer</a>`, `name="d"`)
 	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp/brouillon-zero", 200, "<h1>Plume / Écritoire")
 	get(t, handler, "/en/compare/plume/buvard", 200, `<span class="mark">retired</span>`, `href="/en/cimetiere/buvard"`)
 	get(t, handler, "/en/compare/plume/ecritoireci", 404, "There is no tool “ecritoireci”", `href="/en/compare/plume/ecritoire-cie"`)
