@@ -88,7 +88,7 @@ func TestPageSizes(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
 	const most = 50_000
-	for _, path := range []string{"/", "/tools/plume", "/tools/plume?as_of=5", "/releases"} {
+	for _, path := range []string{"/en/", "/fr/tools/plume", "/en/tools/plume?as_of=5", "/fr/compare/plume/ecritoire-cie", "/en/releases"} {
 		page, size := fetchCompressed(t, s, path)
 		for _, match := range inPage.FindAllStringSubmatch(page, -1) {
 			_, more := fetchCompressed(t, s, match[1])
@@ -114,6 +114,9 @@ func fetchCompressed(t *testing.T, s *blackbox.Server, path string) (string, int
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: got %d, want 200", path, response.StatusCode)
+	}
 	sent := blackbox.ReadAll(t, response.Body)
 	if response.Header.Get("Content-Encoding") != "gzip" {
 		return sent, len(sent)
