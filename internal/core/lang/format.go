@@ -2,7 +2,6 @@ package lang
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/text/number"
@@ -97,34 +96,4 @@ func (l Language) Euros(amount float64) string {
 		return text + nbsp + "€"
 	}
 	return "€" + text
-}
-
-// periods are the periods of prices in the catalog, which is in French.
-var periods = map[string]string{
-	"mois": "month", "an": "year", "année": "year", "semaine": "week", "jour": "day", "heure": "hour", "seconde": "second",
-	"utilisateur": "user", "utilisateur/mois": "user/month", "poste/mois": "seat/month", "requête": "request", "usage": "use", "image": "image", "crédit": "credit",
-}
-
-// Price formats a price of the catalog, which has the form "19 €/mois". Prices
-// in other words stay, and ok is false unless the language is French.
-func (l Language) Price(price string) (text string, ok bool) {
-	amount, period, isAmount := ParsePrice(price)
-	if !isAmount {
-		return price, l == French
-	}
-	if l == French {
-		return l.Euros(amount) + "/" + period, true
-	}
-	name, known := periods[period]
-	if !known {
-		return price, false
-	}
-	return l.Euros(amount) + "/" + name, true
-}
-
-// ParsePrice parses "<amount> €/<period>".
-func ParsePrice(price string) (amount float64, period string, ok bool) {
-	digits, period, found := strings.Cut(price, " €/")
-	amount, err := strconv.ParseFloat(strings.Replace(digits, ",", ".", 1), 64)
-	return amount, period, found && err == nil
 }

@@ -11,12 +11,20 @@ func merge(parts ...map[Message]string) map[Message]string {
 	all := map[Message]string{}
 	for _, part := range parts {
 		for m, text := range part {
-			all[m] = typeset.Replace(text)
+			all[m] = typesetFormat.Replace(text)
 		}
 	}
 	return all
 }
 
-// typeset puts no-break spaces where French has them, so that punctuation never
-// wraps alone. In the source they would look like other spaces.
-var typeset = strings.NewReplacer(" :", nbsp+":", " ;", nbsp+";", " ?", nbsp+"?", " !", nbsp+"!", " »", nbsp+"»", "« ", "«"+nbsp, " €", nbsp+"€", " %%", nbsp+"%%")
+// frenchSpaces are the places where French has no-break spaces, so that
+// punctuation never wraps alone. In the source they would look like other spaces.
+var frenchSpaces = []string{" :", nbsp + ":", " ;", nbsp + ";", " ?", nbsp + "?", " !", nbsp + "!", " »", nbsp + "»", "« ", "«" + nbsp, " €", nbsp + "€"}
+
+var (
+	typesetFormat = strings.NewReplacer(append(frenchSpaces, " %%", nbsp+"%%")...)
+	typeset       = strings.NewReplacer(append(frenchSpaces, " %", nbsp+"%", "'", "’")...)
+)
+
+// Typeset prepares a sentence in French, such as one of the catalog, for display.
+func Typeset(text string) string { return typeset.Replace(text) }

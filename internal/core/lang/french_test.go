@@ -254,3 +254,10 @@ func arguments(format string) (all []string) {
 	slices.Sort(all)
 	return all
 }
+
+// A line break never separates French punctuation from its word.
+func TestTypeset(t *testing.T) {
+	if got, want := Typeset("L'atelier : « oui » ?"), "L’atelier\u00a0: «\u00a0oui\u00a0»\u00a0?"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"html/template"
-	"slices"
 	"strings"
 
 	"golang.org/x/text/feature/plural"
@@ -92,13 +91,14 @@ func (l Language) Text(m Message, args ...any) string {
 	if len(args) == 0 {
 		return text
 	}
+	formatted := make([]any, len(args))
 	for i, arg := range args {
+		formatted[i] = arg
 		if phrase, ok := arg.(Phrase); ok {
-			args = slices.Clone(args)
-			args[i] = l.Text(phrase.Message, phrase.Args...)
+			formatted[i] = l.Text(phrase.Message, phrase.Args...)
 		}
 	}
-	return l.printer().Sprintf(text, args...)
+	return l.printer().Sprintf(text, formatted...)
 }
 
 // Phrase is a message within another. As an argument of Text it is in the same
@@ -117,7 +117,7 @@ func (p Phrase) String() string { return fmt.Sprintf(string(p.Message), p.Args..
 // first argument, which a form need not mention.
 func (l Language) Plural(count int, m Message, args ...any) string {
 	one, other, _ := strings.Cut(l.translate(m), "|")
-	if plural.Cardinal.MatchPlural(l.tag(), count, 0, 0, 0, 0) == plural.One {
+	if plural.Cardinal.MatchPlural(tags[Parse(string(l))], count, 0, 0, 0, 0) == plural.One {
 		other = one
 	}
 	if !strings.Contains(other, "%") {
@@ -141,19 +141,7 @@ func (l Language) HTML(m Message, args ...any) template.HTML {
 	return template.HTML(l.Text(m, escaped...)) //nolint:gosec // the message is ours, the arguments are escaped
 }
 
-func (l Language) tag() language.Tag {
-	if tag, ok := tags[l]; ok {
-		return tag
-	}
-	return tags[English]
-}
-
-func (l Language) printer() *message.Printer {
-	if p, ok := printers[l]; ok {
-		return p
-	}
-	return printers[English]
-}
+func (l Language) printer() *message.Printer { return printers[Parse(string(l))] }
 
 // Path returns the path of a page in the language.
 func (l Language) Path(path string) string { return "/" + string(Parse(string(l))) + path }

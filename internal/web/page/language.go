@@ -60,10 +60,10 @@ func splitPrefix(path string) (l lang.Language, rest string) {
 func LocalPath(l lang.Language, target string) string {
 	path, _, _ := strings.Cut(target, "?")
 	path, _, _ = strings.Cut(path, "#")
-	if !isPage(path) || strings.HasPrefix(target, "//") {
+	if !isPage(path) {
 		return target
 	}
-	return "/" + string(l) + target
+	return l.Path(target)
 }
 
 // Redirect sends the visitor to another page in the same language.

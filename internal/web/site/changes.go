@@ -2,6 +2,7 @@ package site
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"html/template"
 	"slices"
@@ -134,7 +135,7 @@ func (v *changesView) prepare(r *request) error {
 		})
 	}
 	if v.Changes.PageInfo.HasNextPage {
-		v.Older = r.after(v.Changes.PageInfo.EndCursor)
+		v.Older = r.With("after", v.Changes.PageInfo.EndCursor)
 	}
 	filtered := r.Param("type") != "" || r.Param("category") != "" || r.Param("tool") != ""
 	if nodes := v.Oldest.Nodes; !filtered && v.Older == "" && len(nodes) > 0 && nodes[0].Number == 1 {
@@ -198,30 +199,6 @@ func labelOf(categories []category, slug string) string {
 // dayOf returns the day of a time.
 func dayOf(at string) string { return at[:min(len(at), len(time.DateOnly))] }
 
-// after returns the address of the page that continues after a cursor.
-func (r *request) after(cursor string) string { return r.with("after", cursor) }
-
-// with returns the address of the page with another value of a parameter.
-func (r *request) with(name, value string) string {
-	query := r.asOfQuery()
-	for other := range r.query {
-		query.Set(other, r.query.Get(other))
-	}
-	query.Set(name, value)
-	return withQuery(r.path, query)
-}
-
-// Without returns the address of the page without some parameters.
-func (r *request) Without(names ...string) string {
-	query := r.asOfQuery()
-	for other := range r.query {
-		if !slices.Contains(names, other) {
-			query.Set(other, r.query.Get(other))
-		}
-	}
-	return withQuery(r.path, query)
-}
-
 type pricesView struct {
 	Feed       feedInfo
 	Changes    eventList
@@ -260,8 +237,8 @@ const (
 
 // load counts the recent changes, and reads on until a page of changes in the
 // selected direction is full.
-func (v *pricesView) load(r *request, run execute) error {
-	if err := v.count(r, run); err != nil {
+func (v *pricesView) load(ctx context.Context, s *Site, r *request) error {
+	if err := v.count(ctx, s, r); err != nil {
 		return err
 	}
 	direction := r.Param("direction")
@@ -285,14 +262,14 @@ func (v *pricesView) load(r *request, run execute) error {
 			variables["category"] = category
 		}
 		var more struct{ Changes eventList }
-		if err := run("morePrices", variables, &more); err != nil {
+		if err := s.execute(ctx, r.asOf, "morePrices", variables, &more); err != nil {
 			return err
 		}
 		found = more.Changes
 	}
 }
 
-func (v *pricesView) count(r *request, run execute) error {
+func (v *pricesView) count(ctx context.Context, s *Site, r *request) error {
 	newest, err := time.Parse(time.DateOnly, v.Feed.UpdatedAt)
 	if err != nil {
 		return nil //nolint:nilerr // nothing has been published
@@ -304,7 +281,7 @@ func (v *pricesView) count(r *request, run execute) error {
 	}
 	type counts []struct{ Count int }
 	var result struct{ MonthUp, MonthDown, QuarterUp, QuarterDown counts }
-	if err := run("priceSummary", variables, &result); err != nil {
+	if err := s.execute(ctx, r.asOf, "priceSummary", variables, &result); err != nil {
 		return err
 	}
 	sum := func(all counts) (total int) {
@@ -348,7 +325,7 @@ func (v *pricesView) prepare(r *request) error {
 		last.Items = append(last.Items, item)
 	}
 	if v.Changes.PageInfo.HasNextPage {
-		v.Older = r.after(v.Changes.PageInfo.EndCursor)
+		v.Older = r.With("after", v.Changes.PageInfo.EndCursor)
 	}
 	return nil
 }

@@ -139,10 +139,18 @@ func TestShowJSON(t *testing.T) {
 	}
 }
 
-// A line break never separates French punctuation from its word.
-func TestTypeset(t *testing.T) {
-	if got, want := typeset("L'atelier : « oui » ?"), "L’atelier\u00a0: «\u00a0oui\u00a0»\u00a0?"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+// A price whose period has no English name stays in French, and is marked.
+func TestPrices(t *testing.T) {
+	for price, want := range map[string][2]string{
+		"19 €/mois":        {"€19/month", "19\u00a0€/mois"},
+		"7,50 €/an":        {"€7.50/year", "7,50\u00a0€/an"},
+		"0,02 €/image":     {"€0.02/image", "0,02\u00a0€/image"},
+		"9 €/lune <b>":     {`<span lang="fr">9 €/lune &lt;b&gt;</span>`, "9\u00a0€/lune &lt;b&gt;"},
+		"sur devis & plus": {`<span lang="fr">sur devis &amp; plus</span>`, "sur devis &amp; plus"},
+	} {
+		if got := [2]string{string(showPrice(lang.English, price)), string(showPrice(lang.French, price))}; got != want {
+			t.Errorf("%s: got %q, want %q", price, got, want)
+		}
 	}
 }
 

@@ -1,14 +1,13 @@
 package site
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"palmares/graph"
+	"palmares/internal/catalog/search"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -41,18 +40,9 @@ func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, route *route,
 		return busy
 	}
 	defer release()
-	response := s.Executor.Execute(ctx, graph.Request{Operation: req.operation, Variables: req.variables, AsOf: req.asOf})
-	if failed := response.Problem(); failed != nil {
-		return failed
-	}
-	view := req.view()
-	if err := json.Unmarshal(response.Data, view); err != nil {
-		return err
-	}
-	if v, ok := view.(preparer); ok {
-		if err := v.prepare(req); err != nil {
-			return err
-		}
+	view, response, loadErr := s.load(ctx, req)
+	if loadErr != nil {
+		return loadErr
 	}
 	for _, p := range route.params {
 		if value := text.Truncate(strings.TrimSpace(typed.Get(p.Name)), maxText); value != "" && p.Name != "page" {
@@ -98,7 +88,7 @@ func invalidText(l lang.Language, name, value string, p *problem.Problem) string
 	case "price_max":
 		return l.Text("The maximum price must be an amount in euros, such as 20 (got “%s”).", value)
 	case "q":
-		return l.Text("Search for at most %d words and %d characters.", 16, maxText)
+		return l.Text("Search for at most %d words and %d characters.", search.MaxWords, maxText)
 	}
 	return p.In(l)
 }

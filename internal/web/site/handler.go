@@ -61,8 +61,8 @@ var templates = page.MustTemplates(files, "templates", func(l lang.Language) tem
 		"price":       func(price string) template.HTML { return showPrice(l, price) },
 		"catalogLang": func() template.HTMLAttr { return catalogLang(l) },
 		"isCategory":  isCategory,
-		"band":        band, "ageBand": ageBand, "icon": icon, "typeset": typeset,
-		"euros": l.Euros, "priceText": func(price string) string { text, _ := l.Price(price); return text }, "section": func(id string) template.HTML { return sectionTitle(l, id) },
+		"band":        band, "ageBand": ageBand, "icon": icon, "typeset": lang.Typeset,
+		"euros": l.Euros, "priceText": func(price string) string { return priceText(l, price) }, "section": func(id string) template.HTML { return sectionTitle(l, id) },
 	}
 })
 
@@ -187,29 +187,9 @@ func (s *Site) render(req *request) cache.Execute {
 			return nil, 0, err
 		}
 		defer release()
-		response := s.Executor.Execute(ctx, graph.Request{Operation: req.operation, Variables: req.variables, AsOf: req.asOf})
-		if p := response.Problem(); p != nil {
-			if p.Code == problem.NotFound {
-				return nil, 0, releaseNotFound{p}
-			}
-			return nil, 0, p
-		}
-		view := req.view()
-		if err := json.Unmarshal(response.Data, view); err != nil {
-			return nil, 0, err
-		}
-		if v, ok := view.(loader); ok {
-			if err := v.load(req, s.execute(ctx, req.asOf)); err != nil {
-				return nil, response.Newest, err
-			}
-		}
-		if v, ok := view.(preparer); ok {
-			if err := v.prepare(req); err != nil {
-				return nil, response.Newest, err
-			}
-		}
-		if v, ok := view.(*searchView); ok && v.Count() == 0 {
-			v.Similar = s.similarTools(ctx, req.Param("q"))
+		view, response, err := s.load(ctx, req)
+		if err != nil {
+			return nil, response.Newest, err
 		}
 		caching := cacheControl
 		if response.Release == 0 {
@@ -227,24 +207,42 @@ func (s *Site) render(req *request) cache.Execute {
 	}
 }
 
-// execute returns a function that executes operations on one release.
-func (s *Site) execute(ctx context.Context, asOf graph.AsOf) execute {
-	return func(operation string, variables map[string]any, result any) error {
-		response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf})
-		if p := response.Problem(); p != nil {
-			return p
+// load executes the operation of a page and returns its view.
+func (s *Site) load(ctx context.Context, req *request) (any, *graph.Result, error) {
+	response := s.Executor.Execute(ctx, graph.Request{Operation: req.operation, Variables: req.variables, AsOf: req.asOf})
+	if p := response.Problem(); p != nil {
+		if p.Code == problem.NotFound {
+			return nil, response, releaseNotFound{p}
 		}
-		return json.Unmarshal(response.Data, result)
+		return nil, response, p
 	}
+	view := req.view()
+	err := json.Unmarshal(response.Data, view)
+	if v, ok := view.(loader); ok && err == nil {
+		err = v.load(ctx, s, req)
+	}
+	if v, ok := view.(preparer); ok && err == nil {
+		err = v.prepare(req)
+	}
+	return view, response, err
+}
+
+// execute executes an operation of queries/ on a release and decodes its result.
+func (s *Site) execute(ctx context.Context, asOf graph.AsOf, operation string, variables map[string]any, result any) error {
+	response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf})
+	if p := response.Problem(); p != nil {
+		return p
+	}
+	return json.Unmarshal(response.Data, result)
 }
 
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
 	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL()}
 	content := s.Content(req.lang, req.path, page.Head{}, data)
-	if v, ok := view.(interface{ canonicalPath() string }); ok {
+	if v, ok := view.(canonicalPage); ok {
 		content.Path = v.canonicalPath()
 	}
-	if v, ok := view.(interface{ structured(*request) any }); ok && req.AsOf() == "" {
+	if v, ok := view.(structuredPage); ok && req.AsOf() == "" {
 		data.Structured = v.structured(req)
 	}
 	content.Query, content.NoIndex = req.query.Encode(), req.name == "search"
@@ -253,7 +251,7 @@ func (s *Site) content(req *request, view any, response *graph.Result) page.Cont
 		data.Explorer = explorerURL("path", data.REST)
 		return content
 	}
-	content.AsOf = &page.AsOf{Release: response.Release, Date: response.UpdatedAt, Query: req.asOfQuery().Encode(), Current: req.currentURL()}
+	content.AsOf = &page.AsOf{Release: response.Release, Date: response.UpdatedAt, Query: req.asOfQuery().Encode(), Current: req.Without(asOfParam)}
 	return content
 }
 

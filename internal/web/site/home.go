@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"palmares/graph"
+	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
 )
 
@@ -140,15 +142,9 @@ func pricedTools(changes []priceChange, until string) (tools []pricedTool) {
 			continue
 		}
 		t := pricedTool{tool: *c.Tool, Before: c.Before.Price, After: c.After.Price, Day: cmp.Or(c.After.ChangedAt, c.PublishedAt[:len(time.DateOnly)])}
-		before, period, comparable := lang.ParsePrice(c.Before.Price)
-		after, nowPeriod, nowComparable := lang.ParsePrice(c.After.Price)
-		if comparable && nowComparable && period == nowPeriod {
-			t.Direction = "down"
-			if after > before {
-				t.Direction = "up"
-			}
-		}
-		t.Spark = newSparkline(pricesOf(c.Tool.History, nowPeriod), until)
+		direction, _ := graph.ComparePrices(c.Before.Price, c.After.Price)
+		_, period, _ := pricing.Parse(c.After.Price)
+		t.Direction, t.Spark = string(direction), newSparkline(pricesOf(c.Tool.History, period), until)
 		tools = append(tools, t)
 	}
 	return tools
@@ -175,12 +171,6 @@ func pricesOf(history []historyEntry, period string) (samples []sample) {
 	}
 	return samples
 }
-
-// frenchSpaces are where a line of French text must not break.
-var frenchSpaces = strings.NewReplacer(" :", "\u00a0:", " ;", "\u00a0;", " ?", "\u00a0?", " !", "\u00a0!", " »", "\u00a0»", "« ", "«\u00a0", " %", "\u00a0%", " €", "\u00a0€", "'", "’")
-
-// typeset prepares a sentence of the catalog, which is in French, for display.
-func typeset(text string) string { return frenchSpaces.Replace(text) }
 
 // jsonLine is a line of indented JSON with a name.
 var jsonLine = regexp.MustCompile(`(?m)^( *)(".*?"): (.*?)(,?)$`)

@@ -2,6 +2,7 @@ package site
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -162,6 +163,15 @@ func (r *request) With(name, value string) string {
 	return withQuery(r.path, query)
 }
 
+// Without returns the URL of the page without some parameters.
+func (r *request) Without(names ...string) string {
+	query := maps.Clone(r.query)
+	for _, name := range names {
+		query.Del(name)
+	}
+	return withQuery(r.path, query)
+}
+
 // AsOf returns the parameter that selects the release, or "" for the current
 // catalog.
 func (r *request) AsOf() string { return r.Param(asOfParam) }
@@ -183,13 +193,6 @@ func (r *request) notFound(now, then lang.Message) error {
 	return problem.New(problem.NotFound, string(now), r.slug())
 }
 
-// currentURL returns the path and query of the same page in the current catalog.
-func (r *request) currentURL() string {
-	query := maps.Clone(r.query)
-	query.Del(asOfParam)
-	return withQuery(r.path, query)
-}
-
 // Path returns the path of the page.
 func (r *request) Path() string { return r.path }
 
@@ -197,15 +200,7 @@ func (r *request) Path() string { return r.path }
 func (r *request) Param(name string) string { return r.query.Get(name) }
 
 // PageURL returns the URL of another page of the list.
-func (r *request) PageURL(page int) string {
-	query := url.Values{"page": {strconv.Itoa(page)}}
-	for name := range r.query {
-		if name != "page" {
-			query.Set(name, r.query.Get(name))
-		}
-	}
-	return withQuery(r.path, query)
-}
+func (r *request) PageURL(page int) string { return r.With("page", strconv.Itoa(page)) }
 
 // REST has these parameters under the same names, and pages of the same length.
 var (
@@ -325,13 +320,17 @@ func newView[V any]() any { return new(V) }
 // redirect.
 type preparer interface{ prepare(*request) error }
 
-// loader is a view that needs the results of more operations, which depend on
-// those of the first.
-type loader interface{ load(*request, execute) error }
+// loader is a view that needs more of the catalog, depending on the result of its
+// operation.
+type loader interface {
+	load(context.Context, *Site, *request) error
+}
 
-// execute executes an operation of queries/ on the release that the page shows,
-// and decodes its result.
-type execute func(operation string, variables map[string]any, result any) error
+// canonicalPage is a view that exists at several paths.
+type canonicalPage interface{ canonicalPath() string }
+
+// structuredPage is a view with structured data for search engines.
+type structuredPage interface{ structured(*request) any }
 
 // redirect sends the visitor to another path.
 type redirect string

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ type searchView struct {
 
 const maxFoundComparisons = 10
 
-func (v *searchView) prepare(r *request) error {
+func (v *searchView) load(ctx context.Context, s *Site, r *request) error {
 	words := text.Words(r.Param("q"))
 	if len(words) == 0 {
 		v.Tools, v.RetiredTools = listOf[tool]{}, listOf[tool]{}
@@ -40,6 +41,9 @@ func (v *searchView) prepare(r *request) error {
 				v.Comparisons = append(v.Comparisons, c)
 			}
 		}
+	}
+	if v.Count() == 0 {
+		v.Similar = s.similarTools(ctx, r.Param("q"))
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func (s *Site) writeItems(ctx context.Context, to *bytes.Buffer, list sitemapLis
 				Meta  struct{ Pages int }
 			}
 		}
-		if err := s.execute(ctx, graph.AsOf{})(list.operation, map[string]any{"page": number}, &result); err != nil {
+		if err := s.execute(ctx, graph.AsOf{}, list.operation, map[string]any{"page": number}, &result); err != nil {
 			return err
 		}
 		for _, item := range result.Pages.Items {

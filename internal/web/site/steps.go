@@ -77,7 +77,7 @@ func newPriceChart(l lang.Language, history []historyEntry, period, until string
 
 func comparablePrices(l lang.Language, history []historyEntry, period string) []datedValue {
 	return collect(history, func(e historyEntry) (amount float64, shown shownValue, ok bool) {
-		amount, per, ok := lang.ParsePrice(e.Price)
+		amount, per, ok := pricing.Parse(e.Price)
 		return amount, shownPrice(l, e.Price, amount), ok && per == period
 	})
 }
@@ -85,19 +85,15 @@ func comparablePrices(l lang.Language, history []historyEntry, period string) []
 // newMonthlyPriceChart compares the prices per month of several tools.
 func newMonthlyPriceChart(l lang.Language, tools []tool, until string) *stepChart {
 	return compareSteps(tools, 0, until, func(e historyEntry) (amount float64, shown shownValue, ok bool) {
-		amount, period, ok := lang.ParsePrice(e.Price)
+		amount, period, ok := pricing.Parse(e.Price)
 		amount = pricing.Monthly(amount, pricing.Period(period))
 		return amount, shownPrice(l, e.Price, amount), ok && !math.IsNaN(amount)
 	})
 }
 
-func shownPrice(l lang.Language, price string, amount float64) (shown shownValue) {
-	var translated bool
-	if shown.value, translated = l.Price(price); !translated {
-		shown.lang = catalogLang(l)
-	}
-	shown.text = l.Euros(amount)
-	return shown
+func shownPrice(l lang.Language, price string, amount float64) shownValue {
+	text, attribute := formatPrice(l, price)
+	return shownValue{text, l.Euros(amount), attribute}
 }
 
 const highestScore = 10

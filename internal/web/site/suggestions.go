@@ -2,7 +2,6 @@ package site
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"path"
@@ -118,8 +117,8 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 			}
 		}
 	}
-	response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations["lastVersion"], Variables: map[string]any{"slug": slug}})
-	if response.Problem() != nil || json.Unmarshal(response.Data, &result) != nil || len(result.ToolVersions.Versions) == 0 {
+	err = s.execute(ctx, graph.AsOf{}, "lastVersion", map[string]any{"slug": slug}, &result)
+	if err != nil || len(result.ToolVersions.Versions) == 0 {
 		return last
 	}
 	newest := result.ToolVersions.Versions[0]
@@ -241,12 +240,8 @@ func (x nameIndex) similar(slug string) (found []page.Suggestion) {
 
 // readNames reads all pages of a list.
 func (s *Site) readNames(ctx context.Context, operation, list string) (all []namedPage, err error) {
-	labels := map[string]string{} // shared by all tools of a category
+	labels := map[string]string{} // each in memory once, for up to maxNames tools
 	for number, pages := 1, 1; number <= pages && len(all) < maxNames; number++ {
-		response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: map[string]any{"page": number}})
-		if p := response.Problem(); p != nil {
-			return nil, p
-		}
 		type item struct {
 			Slug, Name string
 			Score      *float64
@@ -259,7 +254,7 @@ func (s *Site) readNames(ctx context.Context, operation, list string) (all []nam
 			}
 			Categories []item
 		}
-		if err := json.Unmarshal(response.Data, &result); err != nil {
+		if err := s.execute(ctx, graph.AsOf{}, operation, map[string]any{"page": number}, &result); err != nil {
 			return nil, err
 		}
 		for _, item := range append(result.Names.Items, result.Categories...) {

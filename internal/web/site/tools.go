@@ -1,7 +1,6 @@
 package site
 
 import (
-	"cmp"
 	"html/template"
 	"slices"
 	"strconv"
@@ -177,7 +176,7 @@ func sectionTitle(l lang.Language, id string) template.HTML {
 		return template.HTML(template.HTMLEscapeString(l.Text(title))) //nolint:gosec // escaped
 	}
 	name := template.HTMLEscapeString(strings.ReplaceAll(id, "-", " "))
-	return template.HTML(`<span ` + string(cmp.Or(catalogLang(l), `lang="fr"`)) + `>` + name + `</span>`) //nolint:gosec // escaped
+	return template.HTML(`<span ` + string(catalogLang(lang.English)) + `>` + name + `</span>`) //nolint:gosec // escaped
 }
 
 func (v *toolView) structured(r *request) any {

@@ -2,6 +2,7 @@ package site
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strconv"
 	"time"
@@ -98,14 +99,14 @@ type tableRow struct {
 const moversDays = 90
 
 // load reads which scores changed most in the last months.
-func (v *trendsView) load(_ *request, run execute) error {
+func (v *trendsView) load(ctx context.Context, s *Site, r *request) error {
 	newest, err := time.Parse(time.DateOnly, v.Feed.UpdatedAt)
 	if err != nil || len(v.Releases.Nodes) < 2 {
 		return nil //nolint:nilerr // nothing to compare with
 	}
 	v.From = newest.AddDate(0, 0, -moversDays).Format(time.DateOnly)
 	var movers struct{ Up, Down []scoreMover }
-	if err := run("scoreMovers", map[string]any{"from": v.From}, &movers); err != nil {
+	if err := s.execute(ctx, r.asOf, "scoreMovers", map[string]any{"from": v.From}, &movers); err != nil {
 		return err
 	}
 	v.Improved, v.Declined = movers.Up, movers.Down

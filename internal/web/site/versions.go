@@ -207,8 +207,7 @@ func fieldText(l lang.Language, field string, value any, categories []category) 
 				return categories[i].Label
 			}
 		case "price":
-			price, _ := l.Price(v)
-			return price
+			return priceText(l, v)
 		case "updated_at", "retired_at":
 			return l.ShortDayOf(v)
 		}
@@ -221,9 +220,12 @@ func fieldText(l lang.Language, field string, value any, categories []category) 
 var frenchFields = []string{"category", "tagline", "note"}
 
 func showField(l lang.Language, field, text string, value any) fieldValue {
-	_, translated := l.Price(fmt.Sprint(value))
-	if value != nil && (slices.Contains(frenchFields, field) || field == "price" && !translated) {
+	switch price, isText := value.(string); {
+	case value != nil && slices.Contains(frenchFields, field):
 		return fieldValue{text, catalogLang(l)}
+	case isText && field == "price":
+		_, attribute := formatPrice(l, price)
+		return fieldValue{text, attribute}
 	}
 	return fieldValue{Text: text}
 }

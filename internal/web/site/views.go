@@ -120,16 +120,6 @@ func catalogLang(l lang.Language) template.HTMLAttr {
 	return `lang="fr"`
 }
 
-// showPrice formats a price of the catalog.
-func showPrice(l lang.Language, price string) template.HTML {
-	text, translated := l.Price(price)
-	escaped := template.HTML(template.HTMLEscapeString(text))
-	if translated {
-		return escaped
-	}
-	return `<span lang="fr">` + escaped + `</span>`
-}
-
 var labels = map[string]lang.Message{
 	"gratuit": "free", "freemium": "freemium", "payant": "paid",
 	"vibe_coder": "vibe coders", "agentic_engineer": "agentic engineers", "mixte": "vibe coders and agentic engineers",

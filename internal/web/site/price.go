@@ -1,0 +1,44 @@
+package site
+
+import (
+	"html/template"
+
+	"palmares/internal/catalog/pricing"
+	"palmares/internal/core/lang"
+)
+
+// periods are the periods of prices in the catalog, which is in French.
+var periods = map[string]string{
+	"mois": "month", "an": "year", "année": "year", "semaine": "week", "jour": "day", "heure": "hour", "seconde": "second",
+	"utilisateur": "user", "utilisateur/mois": "user/month", "poste/mois": "seat/month", "requête": "request", "usage": "use", "image": "image", "crédit": "credit",
+}
+
+// formatPrice formats a price of the catalog, such as "19 €/mois". A price whose
+// period has no English name stays in French, which attribute marks on an English
+// page.
+func formatPrice(l lang.Language, price string) (text string, attribute template.HTMLAttr) {
+	amount, period, ok := pricing.Parse(price)
+	if l != lang.French {
+		period = periods[period]
+	}
+	if !ok || period == "" {
+		return price, catalogLang(l)
+	}
+	return l.Euros(amount) + "/" + period, ""
+}
+
+// priceText formats a price without marking its language.
+func priceText(l lang.Language, price string) string {
+	text, _ := formatPrice(l, price)
+	return text
+}
+
+// showPrice formats a price for a template.
+func showPrice(l lang.Language, price string) template.HTML {
+	text, attribute := formatPrice(l, price)
+	escaped := template.HTMLEscapeString(text)
+	if attribute != "" {
+		escaped = "<span " + string(attribute) + ">" + escaped + "</span>"
+	}
+	return template.HTML(escaped) //nolint:gosec // escaped
+}
