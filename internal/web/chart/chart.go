@@ -37,6 +37,7 @@ type Point struct {
 type Label struct {
 	X, Y float64
 	Text string
+	Side string // of a time: which part of the text is at X, "start", "middle" or "end"
 }
 
 // Series has one value for each time; nil where there is none.
@@ -89,10 +90,12 @@ func NewLines(times []string, all []Series, format func(float64) string) *Lines 
 	}
 	y := func(v float64) float64 { return Round(c.Base - share(v)*plotHeight) }
 	for _, v := range grid {
-		c.Axis = append(c.Axis, Label{axisWidth - 8, y(v), format(v)})
+		c.Axis = append(c.Axis, Label{X: axisWidth - 8, Y: y(v), Text: format(v)})
 	}
-	for _, i := range slices.Compact([]int{0, (len(times) - 1) / 2, len(times) - 1}) {
-		c.Times = append(c.Times, Label{x(i), c.Base + 18, times[i]})
+	last := len(times) - 1
+	c.Times = []Label{{x(0), c.Base + 18, times[0], "start"}, {x(last), c.Base + 18, times[last], "end"}}
+	if middle := last / 2; middle > 0 {
+		c.Times = slices.Insert(c.Times, 1, Label{x(middle), c.Base + 18, times[middle], "middle"})
 	}
 	c.Height = c.Base + timesHeight
 	for number, s := range all {
@@ -125,17 +128,6 @@ func (l Line) Dots() []Point { //nolint:gocritic // templates need a value
 		return l.Points[len(l.Points)-1:]
 	}
 	return l.Points
-}
-
-// Side returns how the label of a time is aligned with its place.
-func (c *Lines) Side(i int) string {
-	switch i {
-	case 0:
-		return "start"
-	case len(c.Times) - 1:
-		return "end"
-	}
-	return "middle"
 }
 
 // Columns draws counts as columns.

@@ -259,17 +259,6 @@ func (t *table) lines(l lang.Language, number, date int, keys []int) *chart {
 	return c
 }
 
-// Side returns how the label of a time is aligned with its place.
-func (c *chart) Side(i int) string {
-	switch i {
-	case 0:
-		return "start"
-	case len(c.Times) - 1:
-		return "end"
-	}
-	return "middle"
-}
-
 func (t *table) names(l lang.Language, columns []int) string {
 	var names []string
 	for _, i := range columns {

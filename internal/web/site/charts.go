@@ -3,15 +3,14 @@ package site
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"strings"
 	"time"
+
+	"palmares/internal/web/chart"
 )
 
-func roundToTenth(n float64) float64 { return math.Round(n*10) / 10 }
-
 // meterWidth returns the width of a score's bar in percent.
-func meterWidth(score *float64) float64 { return roundToTenth(*score * 10) }
+func meterWidth(score *float64) float64 { return chart.Round(*score * 10) }
 
 // The bands of scores, from which colors are derived.
 const (
@@ -84,7 +83,7 @@ func newHistogram(bins []bin) histogram {
 	}
 	var h histogram
 	for i, b := range bins {
-		height := roundToTenth(float64(b.Count) / float64(largest) * histogramHeight)
+		height := chart.Round(float64(b.Count) / float64(largest) * histogramHeight)
 		h.Bars = append(h.Bars, histogramBar{b, float64(i * (barWidth + barGap)), histogramTop + histogramHeight - height, height})
 		h.Any = h.Any || b.Count > 0
 	}
@@ -125,10 +124,10 @@ func newSparkline(samples []sample, until string) sparkline {
 	var line strings.Builder
 	var y float64
 	for i, s := range samples {
-		x := roundToTenth(float64(s.at.Sub(first)) / length * sparkWidth)
+		x := chart.Round(float64(s.at.Sub(first)) / length * sparkWidth)
 		y = sparkTop + sparkHeight/2
 		if highest > lowest {
-			y = roundToTenth(sparkTop + sparkHeight*(highest-s.value)/(highest-lowest))
+			y = chart.Round(sparkTop + sparkHeight*(highest-s.value)/(highest-lowest))
 		}
 		if i == 0 {
 			fmt.Fprintf(&line, "M0 %g", y)

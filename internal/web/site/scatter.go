@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/web/chart"
 )
 
 // scatterChart shows tools by their price per month and score.
@@ -65,16 +66,15 @@ func newScatterChart(l lang.Language, tools []tool, slug string) *scatterChart {
 	if lowest == highest {
 		lowest, highest = max(0, lowest-1), min(10, highest+1)
 	}
-	step := niceStep(dearest)
-	dearest = math.Ceil(dearest/step) * step
+	share, prices := chart.Scale([]float64{dearest}, true)
 	c := &scatterChart{Width: scatterWidth, Height: scatterTop + scatterHeight + scatterBottom, Right: scatterWidth - scatterMargin, Base: scatterTop + scatterHeight}
 	x := func(price float64) float64 {
-		return roundToTenth(scatterLeft + scatterMargin + price/dearest*(scatterWidth-scatterLeft-3*scatterMargin))
+		return chart.Round(scatterLeft + scatterMargin + share(price)*(scatterWidth-scatterLeft-3*scatterMargin))
 	}
 	y := func(score float64) float64 {
-		return roundToTenth(c.Base - scatterMargin - (score-lowest)/(highest-lowest)*(scatterHeight-2*scatterMargin))
+		return chart.Round(c.Base - scatterMargin - (score-lowest)/(highest-lowest)*(scatterHeight-2*scatterMargin))
 	}
-	for price := 0.0; price <= dearest; price += step {
+	for _, price := range prices {
 		c.Prices = append(c.Prices, tick{x(price), l.Euros(price)})
 	}
 	for score := lowest; score <= highest; score++ {
@@ -118,17 +118,6 @@ func (p *scatterPoint) placeLabel(taken []box) []box {
 		}
 	}
 	return taken
-}
-
-// niceStep returns a distance of ticks that divides an axis into at most five.
-func niceStep(highest float64) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(highest)))
-	for _, step := range []float64{0.2, 0.5, 1, 2} {
-		if highest/(step*power) <= 5 {
-			return step * power
-		}
-	}
-	return 5 * power
 }
 
 // boolOrder orders true before false.

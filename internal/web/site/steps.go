@@ -12,6 +12,7 @@ import (
 
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
+	"palmares/internal/web/chart"
 )
 
 // stepChart draws values that last until the next change, as one line for each
@@ -101,17 +102,17 @@ const highestScore = 10
 // newScoreChart draws the scores of a tool, or compares those of several. It
 // returns nil for scores that never changed.
 func newScoreChart(l lang.Language, tools []tool, until string) *stepChart {
-	chart := compareSteps(tools, highestScore, until, func(e historyEntry) (amount float64, shown shownValue, ok bool) {
+	c := compareSteps(tools, highestScore, until, func(e historyEntry) (amount float64, shown shownValue, ok bool) {
 		if e.Score == nil {
 			return 0, shown, false
 		}
 		text := formatScore(l, e.Score)
 		return *e.Score, shownValue{value: text, text: text}, true
 	})
-	if chart != nil {
-		chart.Highest = l.Number(highestScore)
+	if c != nil {
+		c.Highest = l.Number(highestScore)
 	}
-	return chart
+	return c
 }
 
 func compareSteps(tools []tool, highest float64, until string, read func(historyEntry) (amount float64, shown shownValue, ok bool)) *stepChart {
@@ -171,8 +172,8 @@ func newStepChart(all []stepSeries, highest float64, until string) *stepChart {
 		var path strings.Builder
 		for j, v := range s.values {
 			to := point{
-				X:  roundToTenth(float64(v.at.Sub(first)) / float64(end.Sub(first)) * stepWidth),
-				Y:  roundToTenth(c.Base - v.amount/highest*stepHeight),
+				X:  chart.Round(float64(v.at.Sub(first)) / float64(end.Sub(first)) * stepWidth),
+				Y:  chart.Round(c.Base - v.amount/highest*stepHeight),
 				At: v.day, Value: v.value, Text: v.text, Lang: v.lang,
 			}
 			if j == 0 {
