@@ -42,7 +42,7 @@ func (a *Accounts) Create(ctx context.Context, email string, plan Plan) (created
 		if err != nil {
 			return err
 		}
-		created, err = create.SetPlanByHand(plan != Developer).Save(ctx)
+		created, err = create.SetManualPlan(plan != Developer).Save(ctx)
 		return err
 	})
 	if ent.IsConstraintError(err) {
@@ -71,7 +71,7 @@ func (a *Accounts) List(ctx context.Context) ([]*ent.Account, error) {
 
 // SetPlan sets an account's plan manually, so that billing does not change it.
 func (a *Accounts) SetPlan(ctx context.Context, acc *ent.Account, plan Plan) error {
-	return a.store.Write.Account.UpdateOne(acc).SetPlan(account.Plan(plan)).SetPlanByHand(true).Exec(ctx)
+	return a.store.Write.Account.UpdateOne(acc).SetPlan(account.Plan(plan)).SetManualPlan(true).Exec(ctx)
 }
 
 // Languages are the languages of emails.

@@ -127,7 +127,7 @@ func TestSignInCreatesAccountOnce(t *testing.T) {
 		if _, err := a.SignIn(t.Context(), found, "", "en"); err != nil {
 			t.Fatal(err)
 		}
-		if acc := a.store.Write.Account.Query().OnlyX(t.Context()); acc.Email != "ana@example.com" || Plan(acc.Plan) != Developer || acc.PlanByHand {
+		if acc := a.store.Write.Account.Query().OnlyX(t.Context()); acc.Email != "ana@example.com" || Plan(acc.Plan) != Developer || acc.ManualPlan {
 			t.Errorf("got %v, want a Developer account for ana@example.com", acc)
 		}
 		_, err := a.SignIn(t.Context(), found, "", "en")

@@ -23,7 +23,7 @@ type Account struct {
 	// Plan holds the value of the "plan" field.
 	Plan account.Plan `json:"plan,omitempty"`
 	// An operator set the plan manually: billing does not change it.
-	PlanByHand bool `json:"plan_by_hand,omitempty"`
+	ManualPlan bool `json:"manual_plan,omitempty"`
 	// The account's part in the addresses of its saved queries, chosen once; null until then.
 	Handle *string `json:"handle,omitempty"`
 	// Language of emails.
@@ -142,7 +142,7 @@ func (*Account) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case account.FieldPlanByHand:
+		case account.FieldManualPlan:
 			values[i] = new(sql.NullBool)
 		case account.FieldID, account.FieldCarriedRequests:
 			values[i] = new(sql.NullInt64)
@@ -183,11 +183,11 @@ func (_m *Account) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Plan = account.Plan(value.String)
 			}
-		case account.FieldPlanByHand:
+		case account.FieldManualPlan:
 			if value, ok := values[i].(*sql.NullBool); !ok {
-				return fmt.Errorf("unexpected type %T for field plan_by_hand", values[i])
+				return fmt.Errorf("unexpected type %T for field manual_plan", values[i])
 			} else if value.Valid {
-				_m.PlanByHand = value.Bool
+				_m.ManualPlan = value.Bool
 			}
 		case account.FieldHandle:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -302,8 +302,8 @@ func (_m *Account) String() string {
 	builder.WriteString("plan=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Plan))
 	builder.WriteString(", ")
-	builder.WriteString("plan_by_hand=")
-	builder.WriteString(fmt.Sprintf("%v", _m.PlanByHand))
+	builder.WriteString("manual_plan=")
+	builder.WriteString(fmt.Sprintf("%v", _m.ManualPlan))
 	builder.WriteString(", ")
 	if v := _m.Handle; v != nil {
 		builder.WriteString("handle=")

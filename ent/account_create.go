@@ -42,16 +42,16 @@ func (_c *AccountCreate) SetPlan(v account.Plan) *AccountCreate {
 	return _c
 }
 
-// SetPlanByHand sets the "plan_by_hand" field.
-func (_c *AccountCreate) SetPlanByHand(v bool) *AccountCreate {
-	_c.mutation.SetPlanByHand(v)
+// SetManualPlan sets the "manual_plan" field.
+func (_c *AccountCreate) SetManualPlan(v bool) *AccountCreate {
+	_c.mutation.SetManualPlan(v)
 	return _c
 }
 
-// SetNillablePlanByHand sets the "plan_by_hand" field if the given value is not nil.
-func (_c *AccountCreate) SetNillablePlanByHand(v *bool) *AccountCreate {
+// SetNillableManualPlan sets the "manual_plan" field if the given value is not nil.
+func (_c *AccountCreate) SetNillableManualPlan(v *bool) *AccountCreate {
 	if v != nil {
-		_c.SetPlanByHand(*v)
+		_c.SetManualPlan(*v)
 	}
 	return _c
 }
@@ -285,9 +285,9 @@ func (_c *AccountCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *AccountCreate) defaults() {
-	if _, ok := _c.mutation.PlanByHand(); !ok {
-		v := account.DefaultPlanByHand
-		_c.mutation.SetPlanByHand(v)
+	if _, ok := _c.mutation.ManualPlan(); !ok {
+		v := account.DefaultManualPlan
+		_c.mutation.SetManualPlan(v)
 	}
 	if _, ok := _c.mutation.Language(); !ok {
 		v := account.DefaultLanguage
@@ -321,8 +321,8 @@ func (_c *AccountCreate) check() error {
 			return &ValidationError{Name: "plan", err: fmt.Errorf(`ent: validator failed for field "Account.plan": %w`, err)}
 		}
 	}
-	if _, ok := _c.mutation.PlanByHand(); !ok {
-		return &ValidationError{Name: "plan_by_hand", err: errors.New(`ent: missing required field "Account.plan_by_hand"`)}
+	if _, ok := _c.mutation.ManualPlan(); !ok {
+		return &ValidationError{Name: "manual_plan", err: errors.New(`ent: missing required field "Account.manual_plan"`)}
 	}
 	if _, ok := _c.mutation.Language(); !ok {
 		return &ValidationError{Name: "language", err: errors.New(`ent: missing required field "Account.language"`)}
@@ -373,9 +373,9 @@ func (_c *AccountCreate) createSpec() (*Account, *sqlgraph.CreateSpec) {
 		_spec.SetField(account.FieldPlan, field.TypeEnum, value)
 		_node.Plan = value
 	}
-	if value, ok := _c.mutation.PlanByHand(); ok {
-		_spec.SetField(account.FieldPlanByHand, field.TypeBool, value)
-		_node.PlanByHand = value
+	if value, ok := _c.mutation.ManualPlan(); ok {
+		_spec.SetField(account.FieldManualPlan, field.TypeBool, value)
+		_node.ManualPlan = value
 	}
 	if value, ok := _c.mutation.Handle(); ok {
 		_spec.SetField(account.FieldHandle, field.TypeString, value)
@@ -601,15 +601,15 @@ func (u *AccountUpsert) UpdatePlan() *AccountUpsert {
 	return u
 }
 
-// SetPlanByHand sets the "plan_by_hand" field.
-func (u *AccountUpsert) SetPlanByHand(v bool) *AccountUpsert {
-	u.Set(account.FieldPlanByHand, v)
+// SetManualPlan sets the "manual_plan" field.
+func (u *AccountUpsert) SetManualPlan(v bool) *AccountUpsert {
+	u.Set(account.FieldManualPlan, v)
 	return u
 }
 
-// UpdatePlanByHand sets the "plan_by_hand" field to the value that was provided on create.
-func (u *AccountUpsert) UpdatePlanByHand() *AccountUpsert {
-	u.SetExcluded(account.FieldPlanByHand)
+// UpdateManualPlan sets the "manual_plan" field to the value that was provided on create.
+func (u *AccountUpsert) UpdateManualPlan() *AccountUpsert {
+	u.SetExcluded(account.FieldManualPlan)
 	return u
 }
 
@@ -722,17 +722,17 @@ func (u *AccountUpsertOne) UpdatePlan() *AccountUpsertOne {
 	})
 }
 
-// SetPlanByHand sets the "plan_by_hand" field.
-func (u *AccountUpsertOne) SetPlanByHand(v bool) *AccountUpsertOne {
+// SetManualPlan sets the "manual_plan" field.
+func (u *AccountUpsertOne) SetManualPlan(v bool) *AccountUpsertOne {
 	return u.Update(func(s *AccountUpsert) {
-		s.SetPlanByHand(v)
+		s.SetManualPlan(v)
 	})
 }
 
-// UpdatePlanByHand sets the "plan_by_hand" field to the value that was provided on create.
-func (u *AccountUpsertOne) UpdatePlanByHand() *AccountUpsertOne {
+// UpdateManualPlan sets the "manual_plan" field to the value that was provided on create.
+func (u *AccountUpsertOne) UpdateManualPlan() *AccountUpsertOne {
 	return u.Update(func(s *AccountUpsert) {
-		s.UpdatePlanByHand()
+		s.UpdateManualPlan()
 	})
 }
 
@@ -1016,17 +1016,17 @@ func (u *AccountUpsertBulk) UpdatePlan() *AccountUpsertBulk {
 	})
 }
 
-// SetPlanByHand sets the "plan_by_hand" field.
-func (u *AccountUpsertBulk) SetPlanByHand(v bool) *AccountUpsertBulk {
+// SetManualPlan sets the "manual_plan" field.
+func (u *AccountUpsertBulk) SetManualPlan(v bool) *AccountUpsertBulk {
 	return u.Update(func(s *AccountUpsert) {
-		s.SetPlanByHand(v)
+		s.SetManualPlan(v)
 	})
 }
 
-// UpdatePlanByHand sets the "plan_by_hand" field to the value that was provided on create.
-func (u *AccountUpsertBulk) UpdatePlanByHand() *AccountUpsertBulk {
+// UpdateManualPlan sets the "manual_plan" field to the value that was provided on create.
+func (u *AccountUpsertBulk) UpdateManualPlan() *AccountUpsertBulk {
 	return u.Update(func(s *AccountUpsert) {
-		s.UpdatePlanByHand()
+		s.UpdateManualPlan()
 	})
 }
 

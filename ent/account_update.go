@@ -63,16 +63,16 @@ func (_u *AccountUpdate) SetNillablePlan(v *account.Plan) *AccountUpdate {
 	return _u
 }
 
-// SetPlanByHand sets the "plan_by_hand" field.
-func (_u *AccountUpdate) SetPlanByHand(v bool) *AccountUpdate {
-	_u.mutation.SetPlanByHand(v)
+// SetManualPlan sets the "manual_plan" field.
+func (_u *AccountUpdate) SetManualPlan(v bool) *AccountUpdate {
+	_u.mutation.SetManualPlan(v)
 	return _u
 }
 
-// SetNillablePlanByHand sets the "plan_by_hand" field if the given value is not nil.
-func (_u *AccountUpdate) SetNillablePlanByHand(v *bool) *AccountUpdate {
+// SetNillableManualPlan sets the "manual_plan" field if the given value is not nil.
+func (_u *AccountUpdate) SetNillableManualPlan(v *bool) *AccountUpdate {
 	if v != nil {
-		_u.SetPlanByHand(*v)
+		_u.SetManualPlan(*v)
 	}
 	return _u
 }
@@ -458,8 +458,8 @@ func (_u *AccountUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.Plan(); ok {
 		_spec.SetField(account.FieldPlan, field.TypeEnum, value)
 	}
-	if value, ok := _u.mutation.PlanByHand(); ok {
-		_spec.SetField(account.FieldPlanByHand, field.TypeBool, value)
+	if value, ok := _u.mutation.ManualPlan(); ok {
+		_spec.SetField(account.FieldManualPlan, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.Handle(); ok {
 		_spec.SetField(account.FieldHandle, field.TypeString, value)
@@ -865,16 +865,16 @@ func (_u *AccountUpdateOne) SetNillablePlan(v *account.Plan) *AccountUpdateOne {
 	return _u
 }
 
-// SetPlanByHand sets the "plan_by_hand" field.
-func (_u *AccountUpdateOne) SetPlanByHand(v bool) *AccountUpdateOne {
-	_u.mutation.SetPlanByHand(v)
+// SetManualPlan sets the "manual_plan" field.
+func (_u *AccountUpdateOne) SetManualPlan(v bool) *AccountUpdateOne {
+	_u.mutation.SetManualPlan(v)
 	return _u
 }
 
-// SetNillablePlanByHand sets the "plan_by_hand" field if the given value is not nil.
-func (_u *AccountUpdateOne) SetNillablePlanByHand(v *bool) *AccountUpdateOne {
+// SetNillableManualPlan sets the "manual_plan" field if the given value is not nil.
+func (_u *AccountUpdateOne) SetNillableManualPlan(v *bool) *AccountUpdateOne {
 	if v != nil {
-		_u.SetPlanByHand(*v)
+		_u.SetManualPlan(*v)
 	}
 	return _u
 }
@@ -1290,8 +1290,8 @@ func (_u *AccountUpdateOne) sqlSave(ctx context.Context) (_node *Account, err er
 	if value, ok := _u.mutation.Plan(); ok {
 		_spec.SetField(account.FieldPlan, field.TypeEnum, value)
 	}
-	if value, ok := _u.mutation.PlanByHand(); ok {
-		_spec.SetField(account.FieldPlanByHand, field.TypeBool, value)
+	if value, ok := _u.mutation.ManualPlan(); ok {
+		_spec.SetField(account.FieldManualPlan, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.Handle(); ok {
 		_spec.SetField(account.FieldHandle, field.TypeString, value)

@@ -791,7 +791,7 @@ type AccountMutation struct {
 	id                    *int
 	email                 *string
 	plan                  *account.Plan
-	plan_by_hand          *bool
+	manual_plan           *bool
 	handle                *string
 	language              *account.Language
 	created_at            *time.Time
@@ -997,40 +997,40 @@ func (m *AccountMutation) ResetPlan() {
 	m.plan = nil
 }
 
-// SetPlanByHand sets the "plan_by_hand" field.
-func (m *AccountMutation) SetPlanByHand(b bool) {
-	m.plan_by_hand = &b
+// SetManualPlan sets the "manual_plan" field.
+func (m *AccountMutation) SetManualPlan(b bool) {
+	m.manual_plan = &b
 }
 
-// PlanByHand returns the value of the "plan_by_hand" field in the mutation.
-func (m *AccountMutation) PlanByHand() (r bool, exists bool) {
-	v := m.plan_by_hand
+// ManualPlan returns the value of the "manual_plan" field in the mutation.
+func (m *AccountMutation) ManualPlan() (r bool, exists bool) {
+	v := m.manual_plan
 	if v == nil {
 		return
 	}
 	return *v, true
 }
 
-// OldPlanByHand returns the old "plan_by_hand" field's value of the Account entity.
+// OldManualPlan returns the old "manual_plan" field's value of the Account entity.
 // If the Account object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *AccountMutation) OldPlanByHand(ctx context.Context) (v bool, err error) {
+func (m *AccountMutation) OldManualPlan(ctx context.Context) (v bool, err error) {
 	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldPlanByHand is only allowed on UpdateOne operations")
+		return v, errors.New("OldManualPlan is only allowed on UpdateOne operations")
 	}
 	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldPlanByHand requires an ID field in the mutation")
+		return v, errors.New("OldManualPlan requires an ID field in the mutation")
 	}
 	oldValue, err := m.oldValue(ctx)
 	if err != nil {
-		return v, fmt.Errorf("querying old value for OldPlanByHand: %w", err)
+		return v, fmt.Errorf("querying old value for OldManualPlan: %w", err)
 	}
-	return oldValue.PlanByHand, nil
+	return oldValue.ManualPlan, nil
 }
 
-// ResetPlanByHand resets all changes to the "plan_by_hand" field.
-func (m *AccountMutation) ResetPlanByHand() {
-	m.plan_by_hand = nil
+// ResetManualPlan resets all changes to the "manual_plan" field.
+func (m *AccountMutation) ResetManualPlan() {
+	m.manual_plan = nil
 }
 
 // SetHandle sets the "handle" field.
@@ -1717,8 +1717,8 @@ func (m *AccountMutation) Fields() []string {
 	if m.plan != nil {
 		fields = append(fields, account.FieldPlan)
 	}
-	if m.plan_by_hand != nil {
-		fields = append(fields, account.FieldPlanByHand)
+	if m.manual_plan != nil {
+		fields = append(fields, account.FieldManualPlan)
 	}
 	if m.handle != nil {
 		fields = append(fields, account.FieldHandle)
@@ -1747,8 +1747,8 @@ func (m *AccountMutation) Field(name string) (ent.Value, bool) {
 		return m.Email()
 	case account.FieldPlan:
 		return m.Plan()
-	case account.FieldPlanByHand:
-		return m.PlanByHand()
+	case account.FieldManualPlan:
+		return m.ManualPlan()
 	case account.FieldHandle:
 		return m.Handle()
 	case account.FieldLanguage:
@@ -1772,8 +1772,8 @@ func (m *AccountMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldEmail(ctx)
 	case account.FieldPlan:
 		return m.OldPlan(ctx)
-	case account.FieldPlanByHand:
-		return m.OldPlanByHand(ctx)
+	case account.FieldManualPlan:
+		return m.OldManualPlan(ctx)
 	case account.FieldHandle:
 		return m.OldHandle(ctx)
 	case account.FieldLanguage:
@@ -1807,12 +1807,12 @@ func (m *AccountMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetPlan(v)
 		return nil
-	case account.FieldPlanByHand:
+	case account.FieldManualPlan:
 		v, ok := value.(bool)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
-		m.SetPlanByHand(v)
+		m.SetManualPlan(v)
 		return nil
 	case account.FieldHandle:
 		v, ok := value.(string)
@@ -1934,8 +1934,8 @@ func (m *AccountMutation) ResetField(name string) error {
 	case account.FieldPlan:
 		m.ResetPlan()
 		return nil
-	case account.FieldPlanByHand:
-		m.ResetPlanByHand()
+	case account.FieldManualPlan:
+		m.ResetManualPlan()
 		return nil
 	case account.FieldHandle:
 		m.ResetHandle()

@@ -53,10 +53,10 @@ func init() {
 	accountDescEmail := accountFields[0].Descriptor()
 	// account.EmailValidator is a validator for the "email" field. It is called by the builders before save.
 	account.EmailValidator = accountDescEmail.Validators[0].(func(string) error)
-	// accountDescPlanByHand is the schema descriptor for plan_by_hand field.
-	accountDescPlanByHand := accountFields[2].Descriptor()
-	// account.DefaultPlanByHand holds the default value on creation for the plan_by_hand field.
-	account.DefaultPlanByHand = accountDescPlanByHand.Default.(bool)
+	// accountDescManualPlan is the schema descriptor for manual_plan field.
+	accountDescManualPlan := accountFields[2].Descriptor()
+	// account.DefaultManualPlan holds the default value on creation for the manual_plan field.
+	account.DefaultManualPlan = accountDescManualPlan.Default.(bool)
 	// accountDescCreatedAt is the schema descriptor for created_at field.
 	accountDescCreatedAt := accountFields[5].Descriptor()
 	// account.DefaultCreatedAt holds the default value on creation for the created_at field.

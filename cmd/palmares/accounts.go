@@ -83,7 +83,7 @@ func (c *accountsShowCommand) Run(ctx context.Context, accounts *auth.Accounts, 
 		today += days[0].Requests
 	}
 	source := ""
-	if account.PlanByHand {
+	if account.ManualPlan {
 		source = " (set manually)"
 	}
 	fmt.Fprintf(term.out, "%s\nplan      %s%s\ncreated   %s\nkeys      %d of %d\nrequests  %d today (daily quota: %s)\n\n",

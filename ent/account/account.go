@@ -19,8 +19,8 @@ const (
 	FieldEmail = "email"
 	// FieldPlan holds the string denoting the plan field in the database.
 	FieldPlan = "plan"
-	// FieldPlanByHand holds the string denoting the plan_by_hand field in the database.
-	FieldPlanByHand = "plan_by_hand"
+	// FieldManualPlan holds the string denoting the manual_plan field in the database.
+	FieldManualPlan = "plan_by_hand"
 	// FieldHandle holds the string denoting the handle field in the database.
 	FieldHandle = "handle"
 	// FieldLanguage holds the string denoting the language field in the database.
@@ -112,7 +112,7 @@ var Columns = []string{
 	FieldID,
 	FieldEmail,
 	FieldPlan,
-	FieldPlanByHand,
+	FieldManualPlan,
 	FieldHandle,
 	FieldLanguage,
 	FieldCreatedAt,
@@ -133,8 +133,8 @@ func ValidColumn(column string) bool {
 var (
 	// EmailValidator is a validator for the "email" field. It is called by the builders before save.
 	EmailValidator func(string) error
-	// DefaultPlanByHand holds the default value on creation for the "plan_by_hand" field.
-	DefaultPlanByHand bool
+	// DefaultManualPlan holds the default value on creation for the "manual_plan" field.
+	DefaultManualPlan bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 	// DefaultCarriedRequests holds the default value on creation for the "carried_requests" field.
@@ -208,9 +208,9 @@ func ByPlan(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPlan, opts...).ToFunc()
 }
 
-// ByPlanByHand orders the results by the plan_by_hand field.
-func ByPlanByHand(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldPlanByHand, opts...).ToFunc()
+// ByManualPlan orders the results by the manual_plan field.
+func ByManualPlan(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldManualPlan, opts...).ToFunc()
 }
 
 // ByHandle orders the results by the handle field.

@@ -60,9 +60,9 @@ func Email(v string) predicate.Account {
 	return predicate.Account(sql.FieldEQ(FieldEmail, v))
 }
 
-// PlanByHand applies equality check predicate on the "plan_by_hand" field. It's identical to PlanByHandEQ.
-func PlanByHand(v bool) predicate.Account {
-	return predicate.Account(sql.FieldEQ(FieldPlanByHand, v))
+// ManualPlan applies equality check predicate on the "manual_plan" field. It's identical to ManualPlanEQ.
+func ManualPlan(v bool) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldManualPlan, v))
 }
 
 // Handle applies equality check predicate on the "handle" field. It's identical to HandleEQ.
@@ -170,14 +170,14 @@ func PlanNotIn(vs ...Plan) predicate.Account {
 	return predicate.Account(sql.FieldNotIn(FieldPlan, vs...))
 }
 
-// PlanByHandEQ applies the EQ predicate on the "plan_by_hand" field.
-func PlanByHandEQ(v bool) predicate.Account {
-	return predicate.Account(sql.FieldEQ(FieldPlanByHand, v))
+// ManualPlanEQ applies the EQ predicate on the "manual_plan" field.
+func ManualPlanEQ(v bool) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldManualPlan, v))
 }
 
-// PlanByHandNEQ applies the NEQ predicate on the "plan_by_hand" field.
-func PlanByHandNEQ(v bool) predicate.Account {
-	return predicate.Account(sql.FieldNEQ(FieldPlanByHand, v))
+// ManualPlanNEQ applies the NEQ predicate on the "manual_plan" field.
+func ManualPlanNEQ(v bool) predicate.Account {
+	return predicate.Account(sql.FieldNEQ(FieldManualPlan, v))
 }
 
 // HandleEQ applies the EQ predicate on the "handle" field.

@@ -74,7 +74,7 @@ func (b *Billing) warn(ctx context.Context, failure string, err error) {
 func graceEnded(now time.Time) predicate.Customer {
 	return customer.And(
 		customer.Status(StatusPastDue), customer.PastDueSinceLTE(now.Add(-Grace)),
-		customer.HasAccountWith(account.PlanEQ(account.PlanPro), account.PlanByHand(false)),
+		customer.HasAccountWith(account.PlanEQ(account.PlanPro), account.ManualPlan(false)),
 	)
 }
 
@@ -95,7 +95,7 @@ func overdue(now time.Time) predicate.Customer {
 var (
 	// notNotified matches customers who were not notified of a failed payment that
 	// their plan depends on.
-	notNotified = customer.And(customer.Status(StatusPastDue), customer.NoticedAtIsNil(), customer.HasAccountWith(account.PlanByHand(false)))
+	notNotified = customer.And(customer.Status(StatusPastDue), customer.NoticedAtIsNil(), customer.HasAccountWith(account.ManualPlan(false)))
 	// orphaned matches customers who pay for a deleted account.
 	orphaned = customer.And(customer.AccountIDIsNil(), customer.StatusNotIn(endedStatuses...))
 	// emailChanged matches customers whose address at Stripe is outdated.

@@ -192,13 +192,13 @@ func (b *Billing) save(ctx context.Context, row, current *ent.Customer, event *s
 // setPlan does not change a manual plan. It returns an account that has lost Pro.
 func setPlan(ctx context.Context, tx *ent.Tx, id int, plan auth.Plan) (demoted *ent.Account, err error) {
 	acc, err := tx.Account.Get(ctx, id)
-	if ent.IsNotFound(err) || err == nil && (acc.PlanByHand || auth.Plan(acc.Plan) == plan) {
+	if ent.IsNotFound(err) || err == nil && (acc.ManualPlan || auth.Plan(acc.Plan) == plan) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	updated, err := tx.Account.Update().Where(account.ID(id), account.PlanByHand(false)).SetPlan(account.Plan(plan)).Save(ctx)
+	updated, err := tx.Account.Update().Where(account.ID(id), account.ManualPlan(false)).SetPlan(account.Plan(plan)).Save(ctx)
 	if err != nil || updated == 0 || plan == auth.Pro {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func ClearManualPlan(ctx context.Context, s *store.Store, acc *ent.Account) (pla
 			return err
 		}
 		plan = PlanOf(row, time.Now())
-		return tx.Account.UpdateOneID(acc.ID).SetPlanByHand(false).SetPlan(account.Plan(plan)).Exec(ctx)
+		return tx.Account.UpdateOneID(acc.ID).SetManualPlan(false).SetPlan(account.Plan(plan)).Exec(ctx)
 	})
 	return plan, err
 }

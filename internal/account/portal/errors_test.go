@@ -162,7 +162,7 @@ func TestPagesDuringAWrite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		writing.Account.Update().SetPlanByHand(false).ExecX(t.Context())
+		writing.Account.Update().SetManualPlan(false).ExecX(t.Context())
 		shown := make(chan struct{})
 		go func() {
 			defer close(shown)

@@ -124,7 +124,7 @@ func TestNoEnglishOnFrenchPages(t *testing.T) {
 	customer.ExecX(t.Context())
 	for _, manual := range []bool{false, true} {
 		for _, plan := range []string{"developer", "pro"} {
-			s.db.Write.Account.UpdateOne(ana).SetPlan(planOf(plan)).SetPlanByHand(manual).ExecX(t.Context())
+			s.db.Write.Account.UpdateOne(ana).SetPlan(planOf(plan)).SetManualPlan(manual).ExecX(t.Context())
 			for _, status := range []string{"active", "past_due", "unpaid", "incomplete", "canceled"} {
 				for _, cancels := range []bool{false, true} {
 					s.db.Write.Customer.Update().SetStatus(status).SetCancels(cancels).ExecX(t.Context())

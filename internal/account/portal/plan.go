@@ -39,7 +39,7 @@ func (p *Portal) showPlan(v *visit) error {
 		return err
 	}
 	data := planPage{
-		Pro: auth.Plan(v.account.Plan) == auth.Pro, Manual: v.account.PlanByHand, Open: p.Billing.Enabled(), Contact: p.Contact, Euros: billing.MonthlyEuros,
+		Pro: auth.Plan(v.account.Plan) == auth.Pro, Manual: v.account.ManualPlan, Open: p.Billing.Enabled(), Contact: p.Contact, Euros: billing.MonthlyEuros,
 		Developer: auth.Developer.Terms(), ProTerms: auth.Pro.Terms(),
 	}
 	if customer != nil {
@@ -61,7 +61,7 @@ func (p *Portal) showPlan(v *visit) error {
 
 // paymentDue returns when Pro ends because a payment failed, or nil.
 func paymentDue(acc *ent.Account, customer *ent.Customer, now time.Time) *time.Time {
-	if customer == nil || acc.PlanByHand || customer.Status != billing.StatusPastDue || customer.PastDueSince == nil || billing.PlanOf(customer, now) != auth.Pro {
+	if customer == nil || acc.ManualPlan || customer.Status != billing.StatusPastDue || customer.PastDueSince == nil || billing.PlanOf(customer, now) != auth.Pro {
 		return nil
 	}
 	return new(customer.PastDueSince.Add(billing.Grace))
@@ -69,9 +69,9 @@ func paymentDue(acc *ent.Account, customer *ent.Customer, now time.Time) *time.T
 
 func (p *Portal) subscribe(v *visit) error {
 	switch {
-	case v.account.PlanByHand && auth.Plan(v.account.Plan) == auth.Pro:
+	case v.account.ManualPlan && auth.Plan(v.account.Plan) == auth.Pro:
 		return v.reject(problem.New(problem.BadInput, "We set your plan manually, so there is nothing to pay."), p.showPlan)
-	case v.account.PlanByHand:
+	case v.account.ManualPlan:
 		return v.reject(problem.New(problem.BadInput, "We set your plan manually, so a subscription would not change it. Contact us to upgrade."), p.showPlan)
 	}
 	return p.redirectToStripe(v, p.Billing.Subscribe)

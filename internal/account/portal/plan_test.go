@@ -80,7 +80,7 @@ func TestManualPlan(t *testing.T) {
 		"Developer with a first payment": {"developer", "incomplete", []string{"Contact us"}, []string{"Pro starts as soon as it is"}, "Contact us"},
 	} {
 		s.db.Write.Customer.Update().SetStatus(c.status).SetPastDueSince(noon.Add(-time.Hour)).ExecX(t.Context())
-		s.db.Write.Account.UpdateOne(ana).SetPlan(planOf(c.plan)).SetPlanByHand(true).ExecX(t.Context())
+		s.db.Write.Account.UpdateOne(ana).SetPlan(planOf(c.plan)).SetManualPlan(true).ExecX(t.Context())
 		t.Run(name, func(t *testing.T) {
 			page := b.get("/account/plan")
 			wantPage(t, page, 200, c.texts...)
@@ -215,7 +215,7 @@ func TestContactOnPlanPage(t *testing.T) {
 	s := newSQLiteSite(t, func(cfg *Config) { cfg.Contact = "hello@palmares.example" })
 	b := s.signIn("ana@example.com")
 	wantPage(t, b.get("/account/plan"), 200, "To get Pro, write to "+link)
-	s.db.Write.Account.Update().SetPlanByHand(true).ExecX(t.Context())
+	s.db.Write.Account.Update().SetManualPlan(true).ExecX(t.Context())
 	wantPage(t, b.get("/account/plan"), 200, link+"Contact us</a> to upgrade to Pro.")
 
 	wantNoText(t, newSQLiteSite(t).signIn("ana@example.com").get("/account/plan"), "mailto:", "write to")
