@@ -63,10 +63,13 @@ uses_services = $(shell $(GO) list -f '{{.TestImports}} {{.XTestImports}}' $(1) 
 with_services = $(if $(call uses_services,$(1)),$(WITH_POSTGRES) -tools)
 
 # Tests wait for processes and browsers more than they compute, so more of them
-# run in parallel than there are processors.
+# run in parallel than there are processors. The chaos test follows alone: it
+# breaks services under load, and a busy machine would break them too.
+GO_TEST := CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -parallel 4
+CHAOS   := '^TestChaos$$$$'
 .PHONY: test
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL (PKG=./rest RUN=TestX for some)
-	$(call with_services,$(or $(PKG),./...)) sh -c "$(MAKE) -s assets && CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -parallel 4 $(or $(PKG),./...) $(if $(RUN),-run '$(RUN)')"
+	$(call with_services,$(or $(PKG),./...)) sh -c "$(MAKE) -s assets && $(if $(PKG)$(RUN),$(GO_TEST) $(or $(PKG),./...) $(if $(RUN),-run '$(RUN)'),$(GO_TEST) -skip $(CHAOS) ./... && $(GO_TEST) -run $(CHAOS) ./internal/dev/chaos)"
 
 # Needs a quiet machine: performance scores depend on it.
 LIGHTHOUSE := internal/dev/lighthouse
