@@ -9,6 +9,7 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -47,28 +48,40 @@ func (v *viewer) requestLink(email string) *browser.Page {
 
 func (v *viewer) check(p *browser.Page, name string) {
 	v.Helper()
-	p.Axe()
-	p.Screenshot(name)
-	var wider bool
-	if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
-		v.Errorf("%s: got a page wider than its window, want it to fit", name)
-	}
+	checkPage(v.T, p, name)
 }
 
-// looks covers both widths and both color schemes. Two of the four combinations
-// are enough, because colors do not depend on the width.
-var looks = []browser.Look{{}, {Width: 360, Dark: true}}
+// view is how a visitor sees a page.
+type view struct {
+	lang.Language
+	browser.Look
+}
 
-// inEachLook checks a page in each look, after some optional actions.
-func (v *viewer) inEachLook(visitor *browser.Page, name, path string, then ...func(*browser.Page)) {
+// views covers both languages and both color schemes. Two of the four
+// combinations are enough, because colors do not depend on the language.
+var views = []view{{lang.English, browser.Look{}}, {lang.French, browser.Look{Dark: true, Width: 390}}}
+
+// widths are those of a desktop, a tablet and a phone.
+var widths = []int{1280, 768, 390}
+
+func (v view) String() string { return string(v.Language) + "-" + lookName(v.Look) }
+
+// inEachView checks a page in each view and width, after some optional actions.
+func (v *viewer) inEachView(visitor *browser.Page, name, path string, then ...func(*browser.Page)) {
 	v.Helper()
-	for _, look := range looks {
-		p := visitor.OpenTab(v, look)
-		p.Go(v.base + path)
+	path = strings.TrimPrefix(path, lang.English.Path(""))
+	for _, view := range views {
+		p := visitor.OpenTab(v, view.Look)
+		p.Go(v.base + view.Path(path))
 		for _, act := range then {
 			act(p)
 		}
-		v.check(p, fmt.Sprintf("%s-%s", name, lookName(look)))
+		p.Axe()
+		for _, view.Width = range widths {
+			p.Change(view.Look)
+			p.Screenshot(fmt.Sprintf("%s-%s", name, view))
+			checkFit(v.T, p, fmt.Sprintf("%s in %s at %d px", path, view.Language, view.Width))
+		}
 	}
 }
 
@@ -91,48 +104,45 @@ func TestPortalIsAccessible(t *testing.T) {
 	notSelling := "http://" + blackbox.Serve(t, cfg, "--contact-email", "hello@palmares.example").Address // on the same database, so sessions are valid on both
 
 	visitor := v.chrome.Open(t, browser.Look{}, base+"/login")
-	v.inEachLook(visitor, "login", "/login")
-	v.inEachLook(visitor, "login-fr", "/fr/login")
-	v.inEachLook(visitor, "link-unknown", "/login/confirm?token=nobodyhasit")
+	v.inEachView(visitor, "login", "/login")
+	v.inEachView(visitor, "link-unknown", "/login/confirm?token=nobodyhasit")
 	visitor.Fill("#email", "ola@example.com")
 	visitor.Follow("main button")
-	v.inEachLook(visitor, "code", "/login/code")
-	v.inEachLook(visitor, "code-fr", "/fr/login/code")
+	v.inEachView(visitor, "code", "/login/code")
 	visitor.Fill("#code", "000 000")
 	visitor.Follow("main button")
 	v.check(visitor, "code-wrong")
 	link, _ := s.WaitForEmail(t, "ola@example.com", 0)
-	v.inEachLook(visitor, "link", strings.TrimPrefix(link, base))
+	v.inEachView(visitor, "link", strings.TrimPrefix(link, base))
 	visitor.Go(link)
 	visitor.Follow("main button")
-	v.inEachLook(visitor, "link-used", strings.TrimPrefix(link, base))
+	v.inEachView(visitor, "link-used", strings.TrimPrefix(link, base))
 
 	ola := visitor
-	v.inEachLook(ola, "keys-none", "/account")
-	v.inEachLook(ola, "key-new", "/account", func(p *browser.Page) {
+	v.inEachView(ola, "keys-none", "/account")
+	v.inEachView(ola, "key-new", "/account", func(p *browser.Page) {
 		p.Fill("#name", "<b>machine</b>")
 		p.Follow("main form button")
 	})
 	ola.Go(base + "/account")
 	ola.Fill("#name", "<i>the last</i>")
 	ola.Follow("main form button")
-	v.inEachLook(ola, "keys-limit", "/account")
+	v.inEachView(ola, "keys-limit", "/account")
 	ola.Go(base + "/account")
 	ola.Follow("tbody a.button")
-	v.inEachLook(ola, "key-revoke", strings.TrimPrefix(ola.URL(), base))
-	v.inEachLook(ola, "usage-one", "/account/usage")
-	v.inEachLook(ola, "plan-developer", "/account/plan")
+	v.inEachView(ola, "key-revoke", strings.TrimPrefix(ola.URL(), base))
+	v.inEachView(ola, "usage-one", "/account/usage")
+	v.inEachView(ola, "plan-developer", "/account/plan")
 	v.base = notSelling
-	v.inEachLook(ola, "plan-closed", "/account/plan")
+	v.inEachView(ola, "plan-closed", "/account/plan")
 	v.base = base
-	v.inEachLook(ola, "settings", "/account/settings")
-	v.inEachLook(ola, "settings-fr", "/fr/account/settings")
-	v.inEachLook(ola, "delete", "/account/delete")
-	v.inEachLook(ola, "delete-refused", "/account/delete", func(p *browser.Page) {
+	v.inEachView(ola, "settings", "/account/settings")
+	v.inEachView(ola, "delete", "/account/delete")
+	v.inEachView(ola, "delete-refused", "/account/delete", func(p *browser.Page) {
 		p.Fill("#email", "somebody@example.com")
 		p.Follow("main button")
 	})
-	v.inEachLook(ola, "not-found", "/account/nothing")
+	v.inEachView(ola, "not-found", "/account/nothing")
 	v.emailChange(ola)
 	v.invalidMessages()
 	v.suspendedKeys()
@@ -156,10 +166,8 @@ func TestPortalIsAccessible(t *testing.T) {
 		calls.Add(quota.Call{Day: today, Account: account, Key: []string{parsed.ID, "", saved.TokenKey}[i%3], Endpoint: endpoint}, 1+i*i*1234)
 	}
 	calls.Write(t.Context())
-	v.inEachLook(busy, "usage-spent", "/account/usage")
-	v.inEachLook(busy, "keys-spent", "/account")
-	v.inEachLook(busy, "usage-spent-fr", "/fr/account/usage")
-	v.inEachLook(busy, "keys-spent-fr", "/fr/account")
+	v.inEachView(busy, "usage-spent", "/account/usage")
+	v.inEachView(busy, "keys-spent", "/account")
 
 	for _, customer := range []struct {
 		name, status string
@@ -187,12 +195,12 @@ func TestPortalIsAccessible(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		v.inEachLook(p, "plan-"+customer.name, "/account/plan")
-		v.inEachLook(p, "keys-"+customer.name, "/account")
+		v.inEachView(p, "plan-"+customer.name, "/account/plan")
+		v.inEachView(p, "keys-"+customer.name, "/account")
 		if customer.name != "pays" {
 			continue
 		}
-		v.inEachLook(p, "webhooks-none", "/account/webhooks")
+		v.inEachView(p, "webhooks-none", "/account/webhooks")
 		p.Go(base + "/account/webhooks")
 		p.Fill("#url", "http://"+s.Address+"/nobody-is-here")
 		p.Follow("main section button")
@@ -201,18 +209,15 @@ func TestPortalIsAccessible(t *testing.T) {
 		p.Follow("main form button") // a test event, which is not delivered
 		v.check(p, "webhook-tested")
 		webhook, _, _ := strings.Cut(strings.TrimPrefix(p.URL(), base), "?")
-		v.inEachLook(p, "webhook", webhook)
-		v.inEachLook(p, "webhook-fr", strings.Replace(webhook, "/en/", "/fr/", 1))
+		v.inEachView(p, "webhook", webhook)
 		p.Go(base + webhook)
 		p.Follow("tbody a")
-		v.inEachLook(p, "webhook-attempt", strings.TrimPrefix(p.URL(), base))
-		v.inEachLook(p, "webhook-rotate", webhook+"/rotate")
-		v.inEachLook(p, "webhook-remove", webhook+"/remove")
-		v.inEachLook(p, "queries-none", "/account/queries")
-		v.inEachLook(p, "query-new", "/account/queries/new")
-		v.inEachLook(p, "webhooks", "/account/webhooks")
-		v.inEachLook(p, "webhooks-fr", "/fr/account/webhooks")
-		v.inEachLook(p, "plan-fr", "/fr/account/plan")
+		v.inEachView(p, "webhook-attempt", strings.TrimPrefix(p.URL(), base))
+		v.inEachView(p, "webhook-rotate", webhook+"/rotate")
+		v.inEachView(p, "webhook-remove", webhook+"/remove")
+		v.inEachView(p, "queries-none", "/account/queries")
+		v.inEachView(p, "query-new", "/account/queries/new")
+		v.inEachView(p, "webhooks", "/account/webhooks")
 	}
 }
 
@@ -221,9 +226,9 @@ func (v *viewer) emailChange(p *browser.Page) {
 	p.Go(v.base + "/account/settings")
 	p.Fill("#email", "olga@example.com")
 	p.Follow("main form button")
-	v.inEachLook(p, "address-code", "/account/email/code")
+	v.inEachView(p, "address-code", "/account/email/code")
 	link, _ := v.server.WaitForEmail(v, "olga@example.com", 0)
-	v.inEachLook(p, "address-link", strings.TrimPrefix(link, v.base))
+	v.inEachView(p, "address-link", strings.TrimPrefix(link, v.base))
 }
 
 // invalidMessages opens sign-in messages that are locked or expired.
@@ -231,10 +236,10 @@ func (v *viewer) invalidMessages() {
 	p := v.requestLink("late@example.com")
 	link, _ := v.server.WaitForEmail(v, "late@example.com", 0)
 	v.must(v.db.Write.Confirmation.Update().SetTries(5).Exec(v.Context()))
-	v.inEachLook(p, "code-locked", "/login/code")
+	v.inEachView(p, "code-locked", "/login/code")
 	_, err := v.db.Write.ExecContext(v.Context(), "UPDATE confirmations SET expires_at = $1", time.Now().UTC().Add(-time.Second))
 	v.must(err)
-	v.inEachLook(p, "link-expired", strings.TrimPrefix(link, v.base))
+	v.inEachView(p, "link-expired", strings.TrimPrefix(link, v.base))
 }
 
 // suspendedKeys opens the keys of an account that no longer has Pro.
@@ -249,7 +254,7 @@ func (v *viewer) suspendedKeys() {
 		v.must(err)
 	}
 	v.must(v.db.Write.Account.UpdateOne(former).SetPlan("developer").Exec(v.Context()))
-	v.inEachLook(p, "keys-suspended", "/account")
+	v.inEachView(p, "keys-suspended", "/account")
 	p.Go(v.base + "/account")
 	if n := strings.Count(p.Text("tbody"), "suspended"); n != 2 {
 		v.Errorf("got %d suspended keys, want 2", n)
@@ -260,7 +265,7 @@ func (v *viewer) suspendedKeys() {
 func (v *viewer) justPaid() {
 	p := v.signIn("paid@example.com")
 	v.must(v.db.Write.Customer.Create().SetID("cus_paid").SetAccountID(accountID(v, v.db, "paid@example.com")).SetEmail("paid@example.com").Exec(v.Context()))
-	v.inEachLook(p, "plan-confirming", "/account/plan?done=paying")
+	v.inEachView(p, "plan-confirming", "/account/plan?done=paying")
 }
 
 // closedSignUp opens the sign-in page of a server without a mail server.
@@ -268,7 +273,7 @@ func (v *viewer) closedSignUp() {
 	selling := v.base
 	defer func() { v.base = selling }()
 	v.base = "http://" + blackbox.ServeClosed(v.T).Address
-	v.inEachLook(v.chrome.Open(v, browser.Look{}, v.base+"/login"), "login-closed", "/login")
+	v.inEachView(v.chrome.Open(v, browser.Look{}, v.base+"/login"), "login-closed", "/login")
 }
 
 func lookName(look browser.Look) string {

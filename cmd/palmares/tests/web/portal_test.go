@@ -121,46 +121,49 @@ func TestNewUser(t *testing.T) {
 func TestPortalByKeyboard(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
-	base := "http://" + s.Address
-	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/en/login")
-	tabTo := func(what string) {
-		t.Helper()
-		for range 30 {
-			if strings.Contains(p.Focused(), what) {
-				return
+	chrome := browser.Start(t)
+	inLanguages(t, func(t *testing.T, l lang.Language) {
+		p := chrome.Open(t, browser.Look{NoScript: true, Width: 360}, "http://"+s.Address+l.Path("/login"))
+		tabTo := func(what string) {
+			t.Helper()
+			for range 30 {
+				if strings.Contains(p.Focused(), what) {
+					return
+				}
+				p.Press(kb.Tab)
 			}
-			p.Press(kb.Tab)
+			t.Fatalf("got focus on %s, want %s after pressing Tab", p.Focused(), what)
 		}
-		t.Fatalf("got focus on %s, want %s after pressing Tab", p.Focused(), what)
-	}
-	write := func(text string) {
-		for _, r := range text {
-			p.Press(string(r))
+		write := func(text string) {
+			for _, r := range text {
+				p.Press(string(r))
+			}
 		}
-	}
-	tabTo("input#email")
-	write("kim@example.com")
-	p.FollowKey(kb.Enter)
-	_, code := s.WaitForEmail(t, "kim@example.com", 0)
-	tabTo("input#code")
-	write(code)
-	p.FollowKey(kb.Enter)
-	tabTo("input#name")
-	write("keyboard")
-	p.Press(kb.Tab)
-	p.FollowKey(" ")
-	if key := p.Text("#key"); !strings.HasPrefix(key, "pal_") {
-		t.Fatalf("got key %q, want one that starts with pal_", key)
-	}
-	tabTo("I have saved the key")
-	p.FollowKey(kb.Enter)
-	tabTo(`a "Revoke`)
-	p.FollowKey(kb.Enter)
-	tabTo("Revoke key")
-	p.FollowKey(kb.Enter)
-	if !strings.Contains(p.Text("main"), "The key was revoked") {
-		t.Errorf("after revoking: got %s, want a confirmation", p.Text("main"))
-	}
+		email := string(l) + "@example.com"
+		tabTo("input#email")
+		write(email)
+		p.FollowKey(kb.Enter)
+		_, code := s.WaitForEmail(t, email, 0)
+		tabTo("input#code")
+		write(code)
+		p.FollowKey(kb.Enter)
+		tabTo("input#name")
+		write("keyboard")
+		p.Press(kb.Tab)
+		p.FollowKey(" ")
+		if key := p.Text("#key"); !strings.HasPrefix(key, "pal_") {
+			t.Fatalf("got key %q, want one that starts with pal_", key)
+		}
+		tabTo(l.Text("I have saved the key"))
+		p.FollowKey(kb.Enter)
+		tabTo(`a "` + l.Text("Revoke"))
+		p.FollowKey(kb.Enter)
+		tabTo(l.Text("Revoke key"))
+		p.FollowKey(kb.Enter)
+		if !contains(p.Text("main"), l, "The key was revoked.") {
+			t.Errorf("after revoking: got %s, want a confirmation", p.Text("main"))
+		}
+	})
 }
 
 // An account of a Stripe customer has Pro and can open the customer portal, and

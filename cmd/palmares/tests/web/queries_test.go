@@ -8,15 +8,16 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
 )
 
 // signIn signs a browser in.
-func signIn(t *testing.T, s *blackbox.Server, p *browser.Page, email string) {
+func signIn(t *testing.T, s *blackbox.Server, p *browser.Page, l lang.Language, email string) {
 	t.Helper()
-	p.Go("http://" + s.Address + "/login")
+	p.Go("http://" + s.Address + l.Path("/login"))
 	p.Fill("#email", email)
 	p.Follow("main button")
 	link, _ := s.WaitForEmail(t, email, 0)
@@ -29,38 +30,44 @@ func signIn(t *testing.T, s *blackbox.Server, p *browser.Page, email string) {
 func TestQueryBecomesEndpoint(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
-	base := "http://" + s.Address
-	p := browser.Start(t).Open(t, browser.Look{}, base+"/")
-	signIn(t, s, p, "kay@example.com")
+	chrome := browser.Start(t)
+	inLanguages(t, func(t *testing.T, l lang.Language) { saveQuery(t, s, chrome, l) })
+}
+
+func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang.Language) {
+	base, handle := "http://"+s.Address, "kay-"+string(l)
+	pages := base + l.Path("")
+	p := chrome.Open(t, browser.Look{}, pages+"/")
+	signIn(t, s, p, l, handle+"@example.com")
 	const query = "query ByCategory($most: Float) {\n  tools(limit: 5, filter: {monthlyPriceMax: $most}) {\n    items { name category { label } score }\n  }\n}\n"
-	p.Go(base + "/explorer?query=" + url.QueryEscape(query))
-	p.WaitForText("#cost", "Cost: ")
+	p.Go(pages + "/explorer?query=" + url.QueryEscape(query))
+	p.WaitForText("#cost", map[lang.Language]string{lang.English: "Cost: ", lang.French: "Coût"}[l])
 	p.Click("#plain .row button")
 	p.WaitForText("#result", `"score"`)
 	p.Follow("#save button")
-	p.WaitForText("h1", "Save a query as an endpoint")
+	p.WaitForText("h1", l.Text("Save a query as an endpoint"))
 	var text string
 	if p.Eval("document.getElementById('query').value", &text); text != query {
 		t.Errorf("got query %q, want what the explorer had, %q", text, query)
 	}
 	p.Fill("#name", "new")
-	p.Fill("#handle", "kay")
+	p.Fill("#handle", handle)
 	p.Fill("#description", "Five <b>good</b> tools")
 	p.Follow("form.wide-form button")
-	p.WaitForText("#wrong", "reserved")
-	if p.Eval("document.getElementById('handle').value", &text); text != "kay" {
+	p.WaitForText("#wrong", l.Text("The name %q is reserved or looks like a hash; choose another.", "new"))
+	if p.Eval("document.getElementById('handle').value", &text); text != handle {
 		t.Errorf("got handle %q after an error, want what was typed", text)
 	}
 	p.Axe()
 	p.Fill("#name", "good-tools")
 	p.Follow("form.wide-form button")
-	p.WaitForText(".notice", "The query was saved.")
+	p.WaitForText(".notice", l.Text("The query was saved."))
 	p.Axe()
-	p.Screenshot("query-saved")
+	p.Screenshot("query-saved-" + string(l))
 	var first string
 	p.Eval("document.querySelector('main li:nth-of-type(2) a').href", &first)
 
-	p.Go(base + "/q/kay/good-tools")
+	p.Go(base + "/q/" + handle+"/good-tools")
 	p.WaitForText("figcaption", "score by name")
 	p.WaitForText("table", "Bosco & Matelots")
 	p.WaitForText(".description", "Five <b>good</b> tools")
@@ -68,7 +75,7 @@ func TestQueryBecomesEndpoint(t *testing.T) {
 		t.Error("got no chart, or HTML of the description, want a chart and text")
 	}
 	p.Axe()
-	p.Screenshot("query-page")
+	p.Screenshot("query-page-" + string(l))
 	p.Fill("[name=most]", "15")
 	p.Follow("form.filters button")
 	p.WaitForText("table", "row")
@@ -76,17 +83,17 @@ func TestQueryBecomesEndpoint(t *testing.T) {
 		t.Errorf("got %s, want only tools up to 15 €", text)
 	}
 
-	response := s.Call(t, http.MethodGet, "/q/kay/good-tools.csv?most=100", "")
+	response := s.Call(t, http.MethodGet, "/q/"+handle+"/good-tools.csv?most=100", "")
 	rows, err := csv.NewReader(response.Body).ReadAll()
 	if err != nil || len(rows) != 6 || strings.Join(rows[0], " ") != "name category.label score" {
 		t.Errorf("CSV: got %v %v, want a header and five rows", rows, err)
 	}
 
-	p.Go(base + "/account/queries/good-tools/edit")
+	p.Go(pages + "/account/queries/good-tools/edit")
 	p.Eval(`(document.getElementById("query").value = "{ categories { slug toolCount } }", document.querySelector("[name=private]").checked = true)`, nil)
 	p.Follow("form.wide-form button")
 	p.WaitForText("pre", "toolCount")
-	if got := s.Call(t, http.MethodGet, "/q/kay/good-tools", ""); got.StatusCode != 404 {
+	if got := s.Call(t, http.MethodGet, "/q/"+handle+"/good-tools", ""); got.StatusCode != 404 {
 		t.Errorf("private query: got %d without a key, want 404", got.StatusCode)
 	}
 	if got := s.Call(t, http.MethodGet, strings.TrimPrefix(first, base), ""); got.StatusCode != 200 || !strings.Contains(blackbox.ReadAll(t, got.Body), "Bosco") {
@@ -94,26 +101,26 @@ func TestQueryBecomesEndpoint(t *testing.T) {
 	}
 	p.Follow("form[action$='/token'] button")
 	address := p.Text("#token")
-	if !regexp.MustCompile(`^` + regexp.QuoteMeta(base) + `/q/kay/good-tools\.csv\?token=qt_\w+$`).MatchString(address) {
+	if !regexp.MustCompile(`^` + regexp.QuoteMeta(base) + `/q/` + handle + `/good-tools\.csv\?token=qt_\w+$`).MatchString(address) {
 		t.Errorf("got %s, want an address with a token", address)
 	}
 	if got := s.Call(t, http.MethodGet, strings.TrimPrefix(address, base), ""); got.StatusCode != 200 {
 		t.Errorf("token: got %d, want 200", got.StatusCode)
 	}
-	p.Go(base + "/account/queries/good-tools")
+	p.Go(pages + "/account/queries/good-tools")
 	p.Follow("form[action$='/revoke-token'] button")
-	p.WaitForText(".notice", "The token was revoked.")
+	p.WaitForText(".notice", l.Text("The token was revoked."))
 	if got := s.Call(t, http.MethodGet, strings.TrimPrefix(address, base), ""); got.StatusCode != 404 {
 		t.Errorf("revoked token: got %d, want 404", got.StatusCode)
 	}
-	p.Go(base + "/account/queries")
-	p.WaitForText("table", "private")
+	p.Go(pages + "/account/queries")
+	p.WaitForText("table", l.Text("private"))
 	p.Axe()
-	p.Screenshot("queries")
-	p.Go(base + "/account/queries/good-tools/delete")
+	p.Screenshot("queries-" + string(l))
+	p.Go(pages + "/account/queries/good-tools/delete")
 	p.Axe()
 	p.Follow("main form button")
-	p.WaitForText(".notice", "The query was deleted.")
+	p.WaitForText(".notice", l.Text("The query was deleted."))
 }
 
 // The gallery has the fifteen panels from the start, and each has a chart.
@@ -121,22 +128,22 @@ func TestGallery(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, testkit.SQLite(t), "--demo") // with all editions: two panels compare them
 	base := "http://" + s.Address
-	for _, look := range looks {
-		p := browser.Start(t).Open(t, look, base+"/q")
+	for _, view := range views {
+		p := browser.Start(t).Open(t, view.Look, base+view.Path("/q"))
 		var addresses []string
 		p.Eval("[...document.querySelectorAll('.queries a')].map(a => a.href)", &addresses)
 		if len(addresses) != 15 {
 			t.Errorf("got %d queries, want the fifteen panels", len(addresses))
 		}
-		checkPage(t, p, "gallery-"+lookName(look))
+		checkPage(t, p, "gallery-"+view.String())
 		for _, address := range addresses {
 			p.Go(address)
 			if !p.Exists("svg.chart :is(rect, path)") || !p.Exists("main table") {
 				t.Errorf("%s: got no chart or table, want both", address)
 			}
-			checkPage(t, p, "q-"+address[strings.LastIndexByte(address, '/')+1:]+"-"+lookName(look))
+			checkPage(t, p, "q-"+address[strings.LastIndexByte(address, '/')+1:]+"-"+view.String())
 		}
-		p.Go(base + "/q?search=price")
+		p.Go(base + view.Path("/q?search=price"))
 		p.WaitForText(".queries", "price-drops")
 		if text := p.Text(".queries"); strings.Contains(text, "win-rates") {
 			t.Errorf("got %s, want only matches", text)

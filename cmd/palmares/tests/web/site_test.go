@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/lang"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
@@ -22,19 +23,19 @@ import (
 	"palmares/internal/web/guide"
 )
 
-// checkPage checks that a page is accessible, fits its window and does not cut off
-// its tables. The browser package itself checks the console and requests to other
-// hosts.
+// checkPage checks that a page is accessible and fits its window. The browser
+// package itself checks the console and requests to other hosts.
 func checkPage(t *testing.T, p *browser.Page, name string) {
 	t.Helper()
 	p.Axe()
 	p.Screenshot(name)
-	var wider bool
-	if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
-		t.Errorf("%s: got a page wider than its window, want it to fit", name)
-	}
-	if p.Eval(`[...document.querySelectorAll(".scroll:has(> table.list)")].some(box => box.scrollWidth > box.clientWidth)`, &wider); wider {
-		t.Errorf("%s: got a table that is cut off, want it to fit", name)
+	checkFit(t, p, name)
+}
+
+// inLanguages runs a test in each language.
+func inLanguages(t *testing.T, test func(t *testing.T, l lang.Language)) {
+	for _, l := range lang.All {
+		t.Run(string(l), func(t *testing.T) { test(t, l) })
 	}
 }
 
@@ -45,40 +46,43 @@ func TestSiteByKeyboard(t *testing.T) {
 	cfg := testkit.SQLite(t)
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
 	s := blackbox.Serve(t, cfg)
-	base := "http://" + s.Address
-	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/en/tools")
-	to := func(id string) {
-		t.Helper()
-		for range 120 { // fifty tools are between the form and the link to the next page
-			if strings.Contains(p.Focused(), id) {
-				return
+	chrome, base := browser.Start(t), "http://"+s.Address
+	inLanguages(t, func(t *testing.T, l lang.Language) {
+		list := base + l.Path("/tools")
+		p := chrome.Open(t, browser.Look{NoScript: true, Width: 360}, list)
+		to := func(id string) {
+			t.Helper()
+			for range 120 { // fifty tools are between the form and the link to the next page
+				if strings.Contains(p.Focused(), id) {
+					return
+				}
+				p.Press(kb.Tab)
 			}
-			p.Press(kb.Tab)
+			t.Fatalf("got focus on %s, want %s after pressing Tab", p.Focused(), id)
 		}
-		t.Fatalf("got focus on %s, want %s after pressing Tab", p.Focused(), id)
-	}
-	to("score_min")
-	p.Press("5")
-	to("sort")
-	p.Press(kb.ArrowDown)
-	p.Press(kb.ArrowDown)
-	to("Find tools")
-	p.FollowKey(kb.Enter)
-	if got := p.URL(); !strings.HasPrefix(got, base+"/en/tools?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
-		t.Fatalf("got URL %s, want score_min=5 and sort=name_asc", got)
-	}
-	if text := p.Text("[role=status]"); !strings.HasPrefix(text, "1–50 of ") {
-		t.Fatalf("got status %s, want 1–50", text)
-	}
-	first := p.Text("tbody th a")
-	to("Next")
-	p.FollowKey(kb.Enter)
-	if text := p.Text("[role=status]"); !strings.HasPrefix(text, "51–100 of ") {
-		t.Errorf("next page: got %s at %s, want 51–100", text, p.URL())
-	}
-	if second := p.Text("tbody th a"); strings.ToLower(second) <= strings.ToLower(first) {
-		t.Errorf("got %s after %s, want the tools in order", second, first)
-	}
+		to("score_min")
+		p.Press("5")
+		to("sort")
+		p.Press(kb.ArrowDown)
+		p.Press(kb.ArrowDown)
+		to(l.Text("Find tools"))
+		p.FollowKey(kb.Enter)
+		if got := p.URL(); !strings.HasPrefix(got, list+"?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
+			t.Fatalf("got URL %s, want score_min=5 and sort=name_asc", got)
+		}
+		if text := p.Text("[role=status]"); !strings.HasPrefix(text, "1–50 ") {
+			t.Fatalf("got status %s, want 1–50", text)
+		}
+		first := p.Text("tbody th a")
+		to(l.Text("Next"))
+		p.FollowKey(kb.Enter)
+		if text := p.Text("[role=status]"); !strings.HasPrefix(text, "51–100 ") {
+			t.Errorf("next page: got %s at %s, want 51–100", text, p.URL())
+		}
+		if second := p.Text("tbody th a"); strings.ToLower(second) <= strings.ToLower(first) {
+			t.Errorf("got %s after %s, want the tools in order", second, first)
+		}
+	})
 }
 
 var inPage = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
@@ -226,30 +230,33 @@ func TestExampleRequest(t *testing.T) {
 func TestEarlierReleaseByLinks(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
-	base := "http://" + s.Address
-	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/tools/plume")
-	steps := []struct{ follow, url, text string }{
-		{"footer a[href='/en/releases']", "/en/releases", "Releases"},
-		{"main a[href='/en/tools?as_of=5']", "/en/tools?as_of=5", "You are viewing the catalog as of release 5, 7\u00a0July\u00a02026."},
-		{".filter button", "/en/tools?as_of=5&q=&category=&pricing=&icp=&score_min=&price_max=&sort=score_desc", "1–43 of 43"},
-		{"tbody th a[href='/en/tools/plume?as_of=5']", "/en/tools/plume?as_of=5", "€24.90/month"},
-		{"footer a[href='/en/cimetiere?as_of=5']", "/en/cimetiere?as_of=5", "as of release 5"},
-		{".entries a", "", "as of release 5"},
-		{".trail a", "/en/cimetiere?as_of=5", "as of release 5"},
-		{"main .warning a", "/en/cimetiere", "Graveyard"},
-	}
-	for _, step := range steps {
-		p.Follow(step.follow)
-		if got := p.URL(); step.url != "" && got != base+step.url {
-			t.Fatalf("%s: got %s, want %s", step.follow, got, step.url)
+	chrome, base := browser.Start(t), "http://"+s.Address
+	inLanguages(t, func(t *testing.T, l lang.Language) {
+		p := chrome.Open(t, browser.Look{NoScript: true, Width: 360}, base+l.Path("/tools/plume"))
+		viewing := l.DayOf("2026-07-07") // the day of release 5
+		steps := []struct{ follow, path, text string }{
+			{"footer a[href='%s/releases']", "/releases", l.Text("Releases")},
+			{"main a[href='%s/tools?as_of=5']", "/tools?as_of=5", viewing},
+			{".filter button", "/tools?as_of=5&q=&category=&pricing=&icp=&score_min=&price_max=&sort=score_desc", "1–43 "},
+			{"tbody th a[href='%s/tools/plume?as_of=5']", "/tools/plume?as_of=5", l.Euros(24.9)},
+			{"footer a[href='%s/cimetiere?as_of=5']", "/cimetiere?as_of=5", viewing},
+			{".entries a", "", viewing},
+			{".trail a", "/cimetiere?as_of=5", viewing},
+			{"main .warning a", "/cimetiere", l.Text("Graveyard of AI tools")},
 		}
-		if text := p.Text("main"); !strings.Contains(text, step.text) {
-			t.Errorf("%s: got %s, want %q", step.follow, text, step.text)
+		for _, step := range steps {
+			p.Follow(strings.ReplaceAll(step.follow, "%s", l.Path("")))
+			if got := p.URL(); step.path != "" && got != base+l.Path(step.path) {
+				t.Fatalf("%s: got %s, want %s", step.follow, got, step.path)
+			}
+			if text := p.Text("main"); !strings.Contains(text, step.text) {
+				t.Errorf("%s: got %s, want %q", step.follow, text, step.text)
+			}
 		}
-	}
-	if text := p.Text("main"); strings.Contains(text, "You are viewing") {
-		t.Error("got an earlier release, want the current catalog")
-	}
+		if p.Exists("main .warning") {
+			t.Error("got an earlier release, want the current catalog")
+		}
+	})
 }
 
 // The page of a tool is the same without scripts.
@@ -274,12 +281,13 @@ func TestGuidesAreAccessible(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	chrome := browser.Start(t)
-	for _, look := range looks {
-		p := chrome.Open(t, look, "http://"+s.Address+"/guides")
-		checkPage(t, p, "guides-"+lookName(look))
+	for _, view := range views {
+		list := "http://" + s.Address + view.Path("/guides")
+		p := chrome.Open(t, view.Look, list)
+		checkPage(t, p, "guides-"+view.String())
 		for _, name := range append(guide.Names(), "quota") { // there is no guide named quota
-			p.Go("http://" + s.Address + "/guides/" + name)
-			checkPage(t, p, "guide-"+name+"-"+lookName(look))
+			p.Go(list + "/" + name)
+			checkPage(t, p, "guide-"+name+"-"+view.String())
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -232,7 +233,7 @@ func TestReferenceUsesAccountKey(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/")
-	signIn(t, s, p, "kay@example.com")
+	signIn(t, s, p, lang.English, "kay@example.com")
 	p.Go("http://" + s.Address + "/docs")
 	openReference(p)
 	p.WaitForText("#reference", "Test Request")

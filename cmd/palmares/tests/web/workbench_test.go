@@ -358,31 +358,31 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	chrome := browser.Start(t)
-	for _, look := range looks {
-		t.Run(lookName(look), func(t *testing.T) {
-			p := chrome.Open(t, look, "http://"+s.Address+explorerOf("/api/v1/tools?category=code"))
+	for _, view := range views {
+		t.Run(view.String(), func(t *testing.T) {
+			p := chrome.Open(t, view.Look, "http://"+s.Address+view.Path(explorerOf("/api/v1/tools?category=code")))
 			p.WaitForText("#same-call", "GET /api/v1/tools?category=code")
-			checkPage(t, p, "explorer-plain-"+lookName(look))
+			checkPage(t, p, "explorer-plain-"+view.String())
 			openEditor(p)
 			runQuery(p)
 			p.WaitForText(inResponse, `"slug"`)
-			checkPage(t, p, "explorer-"+lookName(look))
+			checkPage(t, p, "explorer-"+view.String())
 			for _, label := range []string{"Show Documentation Explorer", "Show History", "Show Build a query", "Open short keys dialog", "Open settings dialog"} {
 				p.Click(fmt.Sprintf("button[aria-label=%q]", label))
 				p.Axe()
-				p.Screenshot("explorer-" + strings.ReplaceAll(strings.ToLower(label), " ", "-") + "-" + lookName(look))
+				p.Screenshot("explorer-" + strings.ReplaceAll(strings.ToLower(label), " ", "-") + "-" + view.String())
 				if strings.HasSuffix(label, "dialog") {
 					p.Press(kb.Escape)
 				}
 			}
-			p.Go("http://" + s.Address + "/docs")
+			p.Go("http://" + s.Address + view.Path("/docs"))
 			p.WaitForText("#operations", "/api/v1/tools/{slug}")
-			checkPage(t, p, "docs-plain-"+lookName(look))
+			checkPage(t, p, "docs-plain-"+view.String())
 			openReference(p)
 			p.WaitForText("#reference", "/api/v1/tools/{slug}")
 			p.WaitForText("#reference", "Test Request")
 			p.WaitForText("#reference", "Free to reuse") // the last element to appear
-			checkPage(t, p, "docs-"+lookName(look))
+			checkPage(t, p, "docs-"+view.String())
 		})
 	}
 }
