@@ -253,8 +253,9 @@ func (a *Accounts) attemptsLeft(ctx context.Context, client *ent.ConfirmationCli
 }
 
 // SignIn uses a confirmation, creates the account if the address is new, and
-// returns the token of a new session. The user agent tells sessions apart. A new
-// account gets emails in the language of the page; others keep theirs.
+// returns the token of a new session. The user agent is stored so that users
+// recognize their sessions. A new account gets emails in the language of the page;
+// others keep theirs.
 func (a *Accounts) SignIn(ctx context.Context, found *ent.Confirmation, userAgent string, l lang.Language) (token string, err error) {
 	if found.Purpose != confirmation.PurposeSignIn {
 		return "", ErrUnknownLink

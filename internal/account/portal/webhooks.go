@@ -101,7 +101,7 @@ func withEndpoint(handle func(*Portal, *visit, *ent.Endpoint) error) handler {
 	return func(p *Portal, v *visit) error {
 		id, err := strconv.Atoi(v.PathValue("id"))
 		if err != nil {
-			return problem.New(problem.NotFound, "This endpoint does not exist.")
+			return problem.New(problem.NotFound, "There is no such endpoint.")
 		}
 		endpoint, err := p.Webhooks.Find(v.Context(), v.account, id)
 		if err != nil {

@@ -18,10 +18,10 @@ var frenchInformation = map[Message]string{
 	"%d%%":                          "%d %%",
 
 	// Texts.
-	"whoever runs this server": "l’exploitant de ce serveur",
-	"View as Markdown":         "Voir en Markdown",
-	"Link to: %s":              "Lien vers : %s",
-	"Copy":                     "Copier",
-	"Text":                     "Texte",
-	"%s, table %d":             "%s, tableau %d",
+	"the operator of this server": "l’exploitant de ce serveur",
+	"View as Markdown":            "Voir en Markdown",
+	"Link to: %s":                 "Lien vers : %s",
+	"Copy":                        "Copier",
+	"Text":                        "Texte",
+	"%s, table %d":                "%s, tableau %d",
 }

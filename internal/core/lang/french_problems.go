@@ -108,7 +108,6 @@ var frenchProblems = map[Message]string{
 	"There is no category %q. The categories are %s.":                                            "La catégorie %q n’existe pas. Catégories possibles : %s.",
 	"There is no event or batch %.60s.":                                                          "Il n’y a ni événement ni lot %.60s.",
 	"There is no such endpoint.":                                                                 "Ce point de réception n’existe pas.",
-	"This endpoint does not exist.":                                                              "Ce point de réception n’existe pas.",
 	"This endpoint is paused. Resume it before you replay events.":                               "Ce point de réception est en pause. Réactivez-le avant de renvoyer des événements.",
 	"This endpoint is disabled. Resume it before you replay events.":                             "Ce point de réception est désactivé. Réactivez-le avant de renvoyer des événements.",
 	"Unknown event type %.40q. The event types are %s.":                                          "Type d’événement inconnu : %.40q. Types possibles : %s.",

@@ -10,7 +10,7 @@ var frenchTools = map[Message]string{
 	"Category":                    "Catégorie",
 	"Pricing":                     "Tarification",
 	"Made for":                    "Pour qui",
-	"Anyone":                      "Tous les publics",
+	"All audiences":               "Tous les publics",
 	"Minimum score":               "Note minimale",
 	"Maximum price per month (€)": "Prix maximal par mois (€)",
 	"Sort by":                     "Trier par",
@@ -54,8 +54,8 @@ var frenchTools = map[Message]string{
 
 	// A tool.
 	"%s: review, score and price": "%s : avis, note et prix",
-	"%s scores %s out of 10 and costs %s. Verdict, price history, alternatives and comparisons.": "%s obtient %s sur 10. Prix : %s. Verdict, historique du prix, alternatives et comparatifs.",
-	"%s has no score yet and costs %s. Price history, alternatives and comparisons.":             "%s n’a pas encore de note. Prix : %s. Historique du prix, alternatives et comparatifs.",
+	"%s scores %s out of 10. Price: %s. Verdict, price history, alternatives and comparisons.": "%s obtient %s sur 10. Prix : %s. Verdict, historique du prix, alternatives et comparatifs.",
+	"%s has no score yet. Price: %s. Price history, alternatives and comparisons.":             "%s n’a pas encore de note. Prix : %s. Historique du prix, alternatives et comparatifs.",
 	"Breadcrumb":              "Fil d’Ariane",
 	"score":                   "note",
 	"verifiability":           "vérifiabilité",

@@ -110,9 +110,9 @@ func NewLines(times []string, all []Series, format func(float64) string) *Lines 
 				command = "M"
 			}
 			fmt.Fprintf(&path, "%s%g %g", command, x(i), y(v.Number))
-			title := times[i] + ": " + v.Text
+			title := times[i] + " · " + v.Text // a colon would need a space before it in French
 			if s.Name != "" {
-				title = s.Name + ", " + title
+				title = s.Name + " · " + title
 			}
 			line.Points = append(line.Points, Point{x(i), y(v.Number), title})
 		}

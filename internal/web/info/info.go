@@ -259,7 +259,7 @@ func percent(l lang.Language, n int) string { return l.Text("%d%%", n) }
 func (p *Pages) contact(l lang.Language) string {
 	switch {
 	case p.Contact == "":
-		return l.Text("whoever runs this server")
+		return l.Text("the operator of this server")
 	case strings.Contains(p.Contact, "://"):
 		return fmt.Sprintf("[%s](%s)", p.Contact, p.Contact)
 	}

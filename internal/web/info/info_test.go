@@ -102,7 +102,7 @@ func TestFigures(t *testing.T) {
 	}
 	cfg := config("")
 	cfg.Contact = ""
-	if body, _ := get(t, serve(t, cfg), "/en/contact", "text/html"); !strings.Contains(body, "Write to whoever runs this server.") {
+	if body, _ := get(t, serve(t, cfg), "/en/contact", "text/html"); !strings.Contains(body, "Write to the operator of this server.") {
 		t.Error("got no words for a missing address, want some")
 	}
 	cfg.Contact = "https://help.example/form"

@@ -47,7 +47,7 @@ func TestToolPage(t *testing.T) {
 	handler := inLanguage(onSQLite(t))
 	body := get(t, handler, "/en/tools/plume", 200, `<h2>Verdict</h2>`, "quatre rédacteurs", "<li>Limitations</li>", `href="/en/method"`, "8.1 out of 10",
 		`<option value="ecritoire-cie">Écritoire &amp; Cie (8.7)</option>`, `<text class="name here"`, `href="/en/compare?a=plume"`, `href="/en/account"`,
-		`<meta name="description" content="Plume scores 8.1 out of 10 and costs €19.90/month.`, "<h2>Price over time</h2>", "<h2>Score over time</h2>")
+		`<meta name="description" content="Plume scores 8.1 out of 10. Price: €19.90/month.`, "<h2>Price over time</h2>", "<h2>Score over time</h2>")
 	get(t, handler, "/fr/tools/plume", 200, `<h2>Verdict</h2>`, "<li>Limites</li>", "8,1 sur 10", "19,90\u00a0€/mois", "<h2>Évolution de la note</h2>", `<html lang="fr">`)
 	if strings.Contains(body, "ne ment jamais") { // a section that requires a key
 		t.Error("got the text of another section, want its title only")
