@@ -29,7 +29,7 @@ func checkText(name, value string, longest int) error {
 	case strings.ContainsRune(value, 0):
 		return problem.New(problem.BadInput, "%s must not contain NUL characters.", name)
 	case utf8.RuneCountInString(value) > longest:
-		return problem.New(problem.BadInput, "%s must have at most %d characters.", name, longest)
+		return problem.New(problem.BadInput, string(tooLong), name, longest)
 	}
 	return nil
 }

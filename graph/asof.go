@@ -16,6 +16,7 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
@@ -29,6 +30,18 @@ type AsOf struct {
 
 func (a AsOf) isNewest() bool { return a == AsOf{} }
 
+// These errors are shown on pages too, so they are translated.
+const (
+	badAsOf        lang.Message = "as_of must be the number of a release, from 1, or a day, YYYY-MM-DD (got %q)."
+	noRelease      lang.Message = "There is no release yet."
+	nothingSoEarly lang.Message = "No release of %s or earlier can be read; releases %d (%s) to %d (%s) can."
+	releaseMissing lang.Message = "Release %d cannot be read; releases %d (%s) to %d (%s) can."
+	releaseGone    lang.Message = "Release %s can no longer be read."
+	badCursor      lang.Message = "%s must be a cursor of this list in the same order."
+	tooManyWords   lang.Message = "The search must have at most %d different words."
+	tooLong        lang.Message = "%s must have at most %d characters."
+)
+
 // ParseAsOf reads a release number or a day.
 func ParseAsOf(text string) (AsOf, error) {
 	number, err := strconv.Atoi(text)
@@ -38,7 +51,7 @@ func ParseAsOf(text string) (AsOf, error) {
 	case isDay(text):
 		return AsOf{Date: text}, nil
 	}
-	return AsOf{}, problem.New(problem.BadInput, "as_of must be the number of a release, from 1, or a day, YYYY-MM-DD (got %q).", params.Truncate(text))
+	return AsOf{}, problem.New(problem.BadInput, string(badAsOf), params.Truncate(text))
 }
 
 var releaseNumber = regexp.MustCompile(`^[1-9][0-9]{0,8}$`)
@@ -85,7 +98,7 @@ func (x *catalogIndex) resolve(asOf AsOf) (*ent.Release, error) {
 		return x.release, nil
 	}
 	if x.release == nil {
-		return nil, problem.New(problem.NotFound, "There is no release yet.")
+		return nil, problem.New(problem.NotFound, string(noRelease))
 	}
 	for _, release := range x.releases { // newest first
 		if release.ID < x.release.HistoryFrom {
@@ -96,12 +109,11 @@ func (x *catalogIndex) resolve(asOf AsOf) (*ent.Release, error) {
 		}
 	}
 	oldest := x.releases[min(len(x.releases)-1, x.release.ID-x.release.HistoryFrom)]
-	missing := "Release " + asOf.String() + " cannot be read"
+	readable := []any{oldest.ID, lang.Date(oldest.FeedDate), x.release.ID, lang.Date(x.release.FeedDate)}
 	if asOf.Date != "" {
-		missing = "No release of " + asOf.Date + " or earlier can be read"
+		return nil, problem.New(problem.NotFound, string(nothingSoEarly), append([]any{lang.Date(asOf.Date)}, readable...)...)
 	}
-	return nil, problem.New(problem.NotFound, "%s; releases %d (%s) to %d (%s) can.",
-		missing, oldest.ID, oldest.FeedDate, x.release.ID, x.release.FeedDate)
+	return nil, problem.New(problem.NotFound, string(releaseMissing), append([]any{asOf.Release}, readable...)...)
 }
 
 // Releases lists the releases up to the one that is read.

@@ -59,7 +59,7 @@ func (e *Executor) timeoutProblem(cause error) *problem.Problem {
 
 // errorList returns a problem as GraphQL reports it.
 func errorList(p *problem.Problem) gqlerror.List {
-	return gqlerror.List{{Message: p.Message, Extensions: map[string]any{"code": string(p.Code)}}}
+	return gqlerror.List{{Err: p, Message: p.Message, Extensions: map[string]any{"code": string(p.Code)}}}
 }
 
 // withCode adds a code to errors of the parser or validator and truncates them.

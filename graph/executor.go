@@ -116,7 +116,12 @@ func (a *Result) Problem() *problem.Problem {
 	if len(a.Errors) == 0 {
 		return nil
 	}
-	return &problem.Problem{Code: problem.Code(firstCode(a.Errors)), Message: a.Errors[0].Message, Cause: a.Cause}
+	p := problem.Problem{Message: a.Errors[0].Message}
+	if known, ok := a.Errors[0].Err.(*problem.Problem); ok { //nolint:errorlint // errorList sets it
+		p = *known // pages translate it
+	}
+	p.Code, p.Cause = problem.Code(firstCode(a.Errors)), a.Cause
+	return &p
 }
 
 // defaultCacheSize is the size of the cache of an executor without a shared one.
@@ -319,7 +324,7 @@ func (e *Executor) withIndex(ctx context.Context, asOf AsOf, newest *int, read f
 		err = e.tryIndex(ctx, asOf, newest, read)
 	}
 	if errors.Is(err, store.ErrNoRelease) {
-		return problem.New(problem.NotFound, "Release %s can no longer be read.", asOf)
+		return problem.New(problem.NotFound, string(releaseGone), asOf)
 	}
 	return err
 }

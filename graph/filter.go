@@ -108,7 +108,7 @@ func toolCondition(filter *model.ToolFilter) func(*indexedTool) bool {
 	}
 }
 
-var errTooManyWords = problem.New(problem.BadInput, "The search must have at most %d different words.", search.MaxWords)
+var errTooManyWords = problem.New(problem.BadInput, string(tooManyWords), search.MaxWords)
 
 func isSearch(filter *model.ToolFilter) bool {
 	return filter != nil && filter.Search != nil && strings.TrimSpace(*filter.Search) != ""

@@ -316,7 +316,7 @@ func (l *list[Item, Node]) seek(argument, text string, bound int) (int, error) {
 		compare, valid = l.cursors.compare(position)
 	}
 	if !valid {
-		return 0, problem.New(problem.BadInput, "%s must be a cursor of this list in the same order.", argument)
+		return 0, problem.New(problem.BadInput, string(badCursor), argument)
 	}
 	return sort.Search(len(l.items), func(i int) bool { return compare(l.items[i]) >= bound }), nil
 }

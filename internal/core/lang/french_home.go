@@ -31,7 +31,7 @@ var frenchHome = map[Message]string{
 	"Show %d tool|Show all %d tools": "Voir le seul outil|Voir les %d outils",
 	"Biggest movers":                 "Les notes qui bougent",
 	"to":                             "à",
-	"All price changes":              "Tous les changements",
+	"All price changes":              "Tout voir",
 
 	"The editors of %s use each tool before giving it a score from 0 to 10, and rate how well its claims can be verified and how outdated it is.": "La rédaction de %s utilise chaque outil avant de lui donner une note de 0 à 10 ; elle évalue aussi la vérifiabilité de ses promesses et son obsolescence.",
 	"Scores are revised when a tool changes, and every change stays in the history.":                                                              "Les notes sont revues quand l’outil évolue, et chaque changement reste dans l’historique.",

@@ -17,7 +17,7 @@ var frenchLayout = map[Message]string{
 	"API":               "API",
 	"Explorer":          "Explorateur",
 	"Search for a tool": "Chercher un outil",
-	"Search":            "Chercher",
+	"Search":            "Rechercher",
 	"Account":           "Compte",
 
 	"Your account": "Votre compte",
@@ -55,10 +55,10 @@ var frenchLayout = map[Message]string{
 	"Light theme":      "Thème clair",
 	"Dark theme":       "Thème sombre",
 
-	"Did you mean": "Vouliez-vous dire",
-	"Try again":    "Réessayer",
-	"All tools":    "Tous les outils",
-	"Home page":    "Page d’accueil",
+	"Did you mean…?": "Vouliez-vous dire… ?",
+	"Try again":      "Réessayer",
+	"All tools":      "Tous les outils",
+	"Home page":      "Page d’accueil",
 	"If you contact us about this error, include the request ID <code>%s</code>.": "Si vous nous écrivez à propos de cette erreur, indiquez l’identifiant de requête <code>%s</code>.",
 	"Something went wrong": "Une erreur s’est produite",
 }

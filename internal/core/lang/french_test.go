@@ -133,7 +133,7 @@ func fromGo(t *testing.T, used map[Message]string) {
 	all, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
 		Dir:  filepath.Join("..", "..", ".."),
-	}, "./auth", "./cmd/...", "./internal/account/...", "./internal/core/...", "./internal/notify/...", "./internal/transport/...", "./internal/web/...")
+	}, "./auth", "./cmd/...", "./graph", "./internal/account/...", "./internal/core/...", "./internal/notify/...", "./internal/transport/...", "./internal/web/...")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,9 +93,13 @@ func (l Language) Text(m Message, args ...any) string {
 	}
 	formatted := make([]any, len(args))
 	for i, arg := range args {
-		formatted[i] = arg
-		if phrase, ok := arg.(Phrase); ok {
-			formatted[i] = l.Text(phrase.Message, phrase.Args...)
+		switch value := arg.(type) {
+		case Phrase:
+			formatted[i] = l.Text(value.Message, value.Args...)
+		case Date:
+			formatted[i] = l.DayOf(string(value))
+		default:
+			formatted[i] = arg
 		}
 	}
 	return l.printer().Sprintf(text, formatted...)
@@ -112,6 +116,10 @@ type Phrase struct {
 func NewPhrase(m Message, args ...any) Phrase { return Phrase{m, args} }
 
 func (p Phrase) String() string { return fmt.Sprintf(string(p.Message), p.Args...) }
+
+// Date is a date like "2026-07-07". Text formats it as DayOf does, and programs
+// get it as it is.
+type Date string
 
 // Plural returns a message that has a singular and a plural. The count is its
 // first argument, which a form need not mention.

@@ -96,7 +96,7 @@ func TestAsOfValues(t *testing.T) {
 		}
 	}
 	for _, value := range []string{"9", "2026-03-02"} {
-		get(t, handler, "/tools/plume?as_of="+value, 404, "Release not found", "releases 1 (2026-03-03) to 8 (2026-11-10) can.", `<a class="button" href="/releases">View all releases</a>`)
+		get(t, handler, "/tools/plume?as_of="+value, 404, "Release not found", "releases 1 (3\u00a0March\u00a02026) to 8 (10\u00a0November\u00a02026) can.", `<a class="button" href="/releases">View all releases</a>`)
 	}
 	get(t, handler, "/tools/plmue?as_of=5", 404, "There was no tool “plmue” in this release.")
 	get(t, handler, "/tools/plmue?as_of=2026-08-01", 404, "There was no tool “plmue” in this release.")
@@ -252,8 +252,8 @@ func TestVersionHistory(t *testing.T) {
 		want := []string{
 			"7 Nov 2026 Updated · release 7 Tagline: from …assez longue. Une phrase assez longue. Fin. →to …assez longue. Une phrase assez longue. Suite.;",
 			"6 Nov 2026 Added again · release 6 Pricing: paid; Price: €20/month; Score: 8.0;",
-			"5 Nov 2026 Updated · release 5 What happened: from shut down →to acquired; Note: from Fini. →to Vendu.;",
-			"4 Nov 2026 Retired · release 4 What happened: shut down; Retired: 4 Nov 2026; Note: Fini.;",
+			"5 Nov 2026 Updated · release 5 Reason: from shut down →to acquired; Note: from Fini. →to Vendu.;",
+			"4 Nov 2026 Retired · release 4 Reason: shut down; Retired: 4 Nov 2026; Note: Fini.;",
 			"3 Nov 2026 Updated · release 3 Name: from Outil one →to <b>One; Category: from Code →to Voix; Made for: from vibe coders and agentic engineers →to vibe coders; " +
 				"Pricing: from paid →to freemium; Tagline: from Un outil. →to " + strings.Repeat("Une phrase assez longue. ", 5) + "Une phrase…;",
 			"2 Nov 2026 Updated · release 2 Price: from €20/month →to €30/month; Score: from not tested →to 8.0;",
@@ -317,7 +317,9 @@ func TestReleases(t *testing.T) {
 		if strings.Contains(body, "as_of=3") {
 			t.Error("got a link to a pruned release, want none")
 		}
-		get(t, handler, "/en/tools?as_of=3", 404, "Release not found", "releases 4 (2026-06-09) to 8 (2026-11-10) can.")
+		get(t, handler, "/en/tools?as_of=3", 404, "Release not found", "releases 4 (9\u00a0June\u00a02026) to 8 (10\u00a0November\u00a02026) can.")
+		get(t, handler, "/fr/tools?as_of=3", 404, "L’édition 3 n’est pas consultable\u00a0; les éditions 4 (9\u00a0juin\u00a02026) à 8 (10\u00a0novembre\u00a02026) le sont.")
+		get(t, handler, "/fr/tools?as_of=2020-01-01", 404, "Aucune édition du 1er\u00a0janvier\u00a02020 ou antérieure n’est consultable")
 		// Versions from pruned releases are still listed, without a link.
 		body = get(t, handler, "/en/tools/plume", 200, `<a href="/en/tools/plume?as_of=4" rel="nofollow">release 4</a>`, "<strong>Added</strong> · release 1\n")
 		if strings.Contains(body, "as_of=1") {

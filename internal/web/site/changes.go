@@ -5,9 +5,13 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"palmares/graph"
 	"palmares/graph/model"
@@ -193,7 +197,18 @@ func labelOf(categories []category, slug string) string {
 	if i := slices.IndexFunc(categories, func(c category) bool { return c.Slug == slug }); i >= 0 {
 		return categories[i].Label
 	}
-	return slug
+	return sentence(slug) // of a category that no longer exists
+}
+
+// sentence writes a slug or the name of a field as people would.
+func sentence(name string) string {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' })
+	if len(words) == 0 {
+		return name
+	}
+	first, size := utf8.DecodeRuneInString(words[0])
+	words[0] = string(unicode.ToUpper(first)) + words[0][size:]
+	return strings.Join(words, " ")
 }
 
 // dayOf returns the day of a time.
@@ -216,11 +231,10 @@ type releasePrices struct {
 
 // priceItem is a tool with a new price.
 type priceItem struct {
-	Slug, Name, Category                   string
+	Name, URL, Category                    string
 	Before, After                          string // prices
 	BeforePricing, AfterPricing, ChangedAt string
 	Direction, Percent                     string // "" if the prices cannot be compared
-	CategorySlug                           string
 }
 
 // pricesOfPeriod is how many prices rose and fell.
@@ -307,8 +321,11 @@ func (v *pricesView) prepare(r *request) error {
 	}
 	for _, e := range v.Changes.Nodes {
 		item := priceItem{
-			Slug: e.Slug, Name: e.name(), CategorySlug: e.Category, Category: labelOf(v.Categories, e.Category),
+			Name: e.name(), URL: r.Link("/tools/", e.Slug), Category: labelOf(v.Categories, e.Category),
 			Before: text(e.Before, "price"), After: text(e.After, "price"), ChangedAt: text(e.After, "changed_at"),
+		}
+		if e.Tool.Name == "" { // it is retired or removed
+			item.URL = withQuery("/tools/"+e.Slug, url.Values{asOfParam: {strconv.Itoa(e.Release)}})
 		}
 		if before, after := text(e.Before, "pricing"), text(e.After, "pricing"); before != after {
 			item.BeforePricing, item.AfterPricing = before, after

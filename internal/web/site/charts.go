@@ -15,7 +15,7 @@ func meterWidth(score *float64) float64 { return chart.Round(*score * 10) }
 // The bands of scores, from which colors are derived.
 const (
 	excellentScore = 8
-	goodScore      = 6.5
+	goodScore      = 7
 	fairScore      = 5
 )
 

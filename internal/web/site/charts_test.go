@@ -2,6 +2,7 @@ package site
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,8 +79,8 @@ func TestPriceLabelsDoNotOverlap(t *testing.T) {
 
 func TestBands(t *testing.T) {
 	for score, want := range map[float64][2]string{ // as a score, and as an obsolescence
-		10: {"excellent", "poor"}, 8: {"excellent", "poor"}, 7.9: {"good", "poor"}, 6.5: {"good", "poor"}, 6.4: {"fair", "poor"},
-		5: {"fair", "fair"}, 4.9: {"poor", "fair"}, 3.5: {"poor", "good"}, 2: {"poor", "excellent"}, 0: {"poor", "excellent"},
+		10: {"excellent", "poor"}, 8: {"excellent", "poor"}, 7.9: {"good", "poor"}, 7: {"good", "poor"}, 6.9: {"fair", "poor"},
+		5: {"fair", "fair"}, 4.9: {"poor", "fair"}, 3: {"poor", "good"}, 2: {"poor", "excellent"}, 0: {"poor", "excellent"},
 	} {
 		if got := [2]string{band(&score), ageBand(&score)}; got != want {
 			t.Errorf("%v: got %v, want %v", score, got, want)
@@ -212,5 +213,29 @@ func TestScatterChart(t *testing.T) {
 	}
 	if newScatterChart(lang.English, tools[:3], "c") != nil {
 		t.Error("one tool: got a chart, want none")
+	}
+}
+
+// The newest price changes are first, also within a release.
+func TestPricesInOrder(t *testing.T) {
+	change := func(slug, day string) priceChange {
+		c := priceChange{Slug: slug, PublishedAt: "2026-07-07T10:00:00Z", Tool: &tool{Slug: slug}}
+		c.Before.Price, c.After.Price, c.After.ChangedAt = "10 €/mois", "12 €/mois", day
+		return c
+	}
+	var slugs []string
+	for _, priced := range pricedTools([]priceChange{change("a", "2026-06-15"), change("b", "2026-07-01"), change("c", ""), change("d", "2026-05-01")}, "2026-07-07") {
+		slugs = append(slugs, priced.Slug+" "+priced.Direction)
+	}
+	if got, want := strings.Join(slugs, ", "), "c up, b up, a up, d up"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestSentence(t *testing.T) {
+	for name, want := range map[string]string{"écran-de_veille": "Écran de veille", "a": "A", "": "", "-": "-"} {
+		if got := sentence(name); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
 	}
 }

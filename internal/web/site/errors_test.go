@@ -22,7 +22,7 @@ func TestUnknownPages(t *testing.T) {
 		get(t, handler, "/tools/ecritoire-ci", 404, `<a href="/tools/ecritoire-cie" lang="fr">`)
 		get(t, handler, "/comparatifs/plume-vs-ecritoire", 404, `<a href="/comparatifs/plume-vs-ecritoire-cie" lang="fr">`)
 		get(t, handler, "/cimetiere/plmue", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
-		get(t, handler, "/toosl", 404, `<a href="/tools">/tools</a>`)
+		get(t, handler, "/toosl", 404, `<a href="/tools">Tools</a>`)
 		get(t, handler, "/explore", 404, `<a href="/explorer">/explorer</a>`)
 		get(t, handler, "/tools/"+strings.Repeat("x", 300), 400)
 		get(t, handler, "/tools/"+strings.Repeat("é", 150), 404)
@@ -32,8 +32,8 @@ func TestUnknownPages(t *testing.T) {
 		get(t, handler, "/tools/PLUME", 404, `<a href="/tools/plume" lang="fr">`)
 		get(t, handler, "/a/b/c", 404)
 		// Names from the menu, and pages above a path.
-		get(t, handler, "/comparisons", 404, `<a href="/comparatifs">/comparatifs</a>`)
-		get(t, handler, "/graveyard", 404, `<a href="/cimetiere">/cimetiere</a>`)
+		get(t, handler, "/comparisons", 404, `<a href="/comparatifs">Comparisons</a>`)
+		get(t, handler, "/graveyard", 404, `<a href="/cimetiere">Graveyard</a>`)
 		get(t, handler, "/tools/plume/x", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
 		get(t, handler, "/tools/plmue/x/y", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
 		get(t, handler, "/categories/coed", 404, `<a href="/categories/code" lang="fr">Code</a>`)
@@ -55,13 +55,13 @@ func TestDeepPathsAreCheap(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	handler := onSQLite(t)
 	for target, want := range map[string]string{
-		"/tools?sort=best":                             "sort must be one of score_desc, score_asc",
+		"/tools?sort=best":                             "“best” is not in the list. Choose one of the values offered.",
 		"/tools?page=0":                                "page must be an integer from 1 to 1,000,000 (got &#34;0&#34;).",
 		"/tools?page=1e3":                              "page must be an integer",
 		"/tools?page=%2B1":                             "page must be an integer",
 		"/tools?score_min=0x1p3":                       "The minimum score must be a number from 0 to 10, such as 7.5 (got “0x1p3”).",
 		"/tools?score_min=NaN":                         "The minimum score must be a number from 0 to 10",
-		"/tools?pricing=cheap":                         "pricing must be one of gratuit, freemium, payant (got &#34;cheap&#34;).",
+		"/tools?pricing=cheap":                         "“cheap” is not in the list.",
 		"/tools?q=" + strings.Repeat("x", 300):         "Search for at most 16 words and 200 characters.",
 		"/tools?q=%ff":                                 "invalid UTF-8",
 		"/tools?q=%zz":                                 "invalid escape",

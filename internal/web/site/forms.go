@@ -33,7 +33,7 @@ func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, route *route,
 	if parseErr != nil {
 		return err
 	}
-	req.service, req.invalid = s.Service, map[string]string{name: invalidText(req.lang, name, typed.Get(name), p)}
+	req.service, req.invalid = s.Service, map[string]string{name: invalidText(req.lang, name, typed.Get(name))}
 	ctx := s.withVisitor(r)
 	release, busy := s.limiter.acquire(ctx)
 	if busy != nil {
@@ -80,7 +80,7 @@ func (rt *route) invalidParam(typed url.Values, p *problem.Problem) string {
 }
 
 // invalidText says what a field accepts, in the words of the form.
-func invalidText(l lang.Language, name, value string, p *problem.Problem) string {
+func invalidText(l lang.Language, name, value string) string {
 	value = params.Truncate(value)
 	switch name {
 	case "score_min":
@@ -90,7 +90,7 @@ func invalidText(l lang.Language, name, value string, p *problem.Problem) string
 	case "q":
 		return l.Text("Search for at most %d words and %d characters.", search.MaxWords, maxText)
 	}
-	return p.In(l)
+	return l.Text("“%s” is not in the list. Choose one of the values offered.", value)
 }
 
 // Invalid returns the error of a field of the form, or "".

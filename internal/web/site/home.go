@@ -138,7 +138,7 @@ type pricedTool struct {
 
 func pricedTools(changes []priceChange, until string) (tools []pricedTool) {
 	for _, c := range changes {
-		if c.Tool == nil || len(tools) == maxPriceChanges || c.Before.Price == c.After.Price {
+		if c.Tool == nil || c.Before.Price == c.After.Price {
 			continue
 		}
 		t := pricedTool{tool: *c.Tool, Before: c.Before.Price, After: c.After.Price, Day: cmp.Or(c.After.ChangedAt, c.PublishedAt[:len(time.DateOnly)])}
@@ -147,7 +147,9 @@ func pricedTools(changes []priceChange, until string) (tools []pricedTool) {
 		t.Direction, t.Spark = string(direction), newSparkline(pricesOf(c.Tool.History, period), until)
 		tools = append(tools, t)
 	}
-	return tools
+	// A release may have changes of several days.
+	slices.SortStableFunc(tools, func(a, b pricedTool) int { return strings.Compare(b.Day, a.Day) })
+	return tools[:min(len(tools), maxPriceChanges)]
 }
 
 // sample is a value from a day on.

@@ -29,7 +29,7 @@ func TestPages(t *testing.T) {
 		get(t, handler, "/tools", 200, "1–48 of 48", "Écritoire &amp; Cie", "€29/month")
 		get(t, handler, "/tools/plume", 200, "<h1>Plume</h1>", `<span class="score good">7.0</span>`, "€19.90/month", "€24.90/month", `<path d="M0 `, "Écritoire &amp; Cie",
 			`href="/api/v1/tools/plume"`, `href="/api/v1/pricing/plume"`, `href="/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume"`, `Alternatives in <span lang="fr">Rédaction</span>`)
-		get(t, handler, "/comparatifs", 200, "1–13 of 13", "Plume ou Écritoire &amp; Cie ?")
+		get(t, handler, "/comparatifs", 200, "1–13 of 13", "Plume ou Écritoire &amp; Cie\u00a0?")
 		get(t, handler, "/comparatifs/plume-vs-ecritoire-cie", 200, "<strong>Écritoire &amp; Cie</strong> wins", `class="winner"`, `href="/tools/plume"`)
 		get(t, handler, "/categories", 200, "Rédaction", `href="/categories/redaction"`)
 		get(t, handler, "/cimetiere", 200, "1–10 of 10", "acquired")
@@ -310,7 +310,7 @@ func TestCategoryBars(t *testing.T) {
 // Each price is labeled at its step, and the axis starts at 0.
 func TestPriceChartOfDemo(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
-		get(t, handler, "/tools/plume", 200, `<circle cx="0" cy="98.3" r="4"><title >7 Apr 2025: €14.90/month</title></circle>`, `<text x="0" y="88.3">€14.90</text>`,
+		get(t, handler, "/tools/plume", 200, `<circle cx="0" cy="98.3" r="4"><title >7 Apr 2025 · €14.90/month</title></circle>`, `<text x="0" y="88.3">€14.90</text>`,
 			`<text x="337" y="24">€24.90</text>`,
 			`<text class="end" x="640" y="96.1">€19.90</text>`, // below the step
 			`<text class="end" x="-10" y="194" dy="4">0</text>`)

@@ -48,7 +48,7 @@ func (s *Site) suggest(ctx context.Context, r *http.Request, route *route) []pag
 			return []page.Suggestion{{Path: above, Name: above}}
 		}
 	}
-	return s.suggestPages(path.Base(r.URL.Path))
+	return s.suggestPages(lang.Of(r.Context()), path.Base(r.URL.Path))
 }
 
 func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Suggestion {
@@ -128,14 +128,22 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 	return page.Suggestion{Path: newest.pageAsOf(slug, newest.LastRelease), Name: lang.Of(r.Context()).Text("View it as of release %d", newest.LastRelease)}
 }
 
+// pageNames are the pages of the catalog that may be suggested.
+var pageNames = map[string]lang.Message{
+	"/tools": "Tools", "/comparatifs": "Comparisons", "/compare": "Compare tools", "/categories": "Categories", "/cimetiere": "Graveyard", releasesPath: "Releases",
+}
+
 // suggestPages also compares the names that pages have in the menu.
-func (s *Site) suggestPages(name string) (found []page.Suggestion) {
+func (s *Site) suggestPages(l lang.Language, name string) (found []page.Suggestion) {
 	paths := map[string]string{"comparisons": "/comparatifs", "graveyard": "/cimetiere", "api": "/docs"}
-	for _, path := range append([]string{"/tools", "/comparatifs", "/compare", "/categories", "/cimetiere", releasesPath}, s.OtherPages...) {
+	for _, path := range slices.Concat(slices.Collect(maps.Keys(pageNames)), s.OtherPages) {
 		paths[strings.Trim(path, "/")] = path
 	}
 	for _, name := range text.Similar(name, slices.Sorted(maps.Keys(paths)), maxSuggestions) {
 		suggestion := page.Suggestion{Path: paths[name], Name: paths[name]}
+		if title, ok := pageNames[paths[name]]; ok {
+			suggestion.Name = l.Text(title)
+		}
 		if !slices.Contains(found, suggestion) {
 			found = append(found, suggestion)
 		}

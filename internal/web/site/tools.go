@@ -56,10 +56,7 @@ func newChips(r *request, categories []category) (chips []chip) {
 	l := r.lang
 	add("q", "", func(value string) string { return l.Text("“%s”", value) })
 	add("category", catalogLang(l), func(value string) string {
-		if i := slices.IndexFunc(categories, func(c category) bool { return c.Slug == value }); i >= 0 {
-			return categories[i].Label
-		}
-		return value
+		return labelOf(categories, value)
 	})
 	add("pricing", "", func(value string) string { return label(l, value) })
 	add("icp", "", func(value string) string { return l.Text("For %s", label(l, value)) })

@@ -121,27 +121,28 @@ func (v *trendsView) prepare(r *request) error {
 		rows = append(rows, tableRow{Name: l.ShortDayOf(n.Date), Date: n.Date})
 	}
 	whole := func(n float64) string { return l.Decimal(n, 0, 2) }
-	add := func(id string, title lang.Message, value func(i int) *chart.Value) {
+	average := func(n float64) string { return l.Decimal(n, 2, 2) }
+	add := func(id string, title lang.Message, format func(float64) string, value func(i int) *chart.Value) {
 		one := chart.Series{}
 		for i := range v.Releases.Nodes {
 			one.Values = append(one.Values, value(i))
 		}
-		if c := newLineChart(id, l.Text(title), l.Text("Release"), rows, []chart.Series{one}, whole); c != nil {
+		if c := newLineChart(id, l.Text(title), l.Text("Release"), rows, []chart.Series{one}, format); c != nil {
 			c.Columns = []tableColumn{{Name: l.Text(title)}}
 			v.Catalog = append(v.Catalog, *c)
 		}
 	}
 	count := func(n int) *chart.Value { return &chart.Value{Number: float64(n), Text: l.Number(n)} }
-	add("tools", "Active tools", func(i int) *chart.Value { return count(v.Releases.Nodes[i].Stats.ToolsTotal) })
-	add("scores", "Average score", func(i int) *chart.Value {
+	add("tools", "Active tools", whole, func(i int) *chart.Value { return count(v.Releases.Nodes[i].Stats.ToolsTotal) })
+	add("scores", "Average score", average, func(i int) *chart.Value {
 		if score := v.Releases.Nodes[i].Stats.ToolsAvgScore; score != nil {
 			return &chart.Value{Number: *score, Text: formatAverage(l, score)}
 		}
 		return nil
 	})
-	add("comparisons", "Comparisons", func(i int) *chart.Value { return count(v.Releases.Nodes[i].Stats.ComparisonsTotal) })
-	add("retired", "Retired tools", func(i int) *chart.Value { return count(v.Releases.Nodes[i].Stats.ToolsRetired) })
-	v.addCategories(l, "category-scores", "Average score by category", "mean_score", func(n float64) string { return l.Decimal(n, 2, 2) })
+	add("comparisons", "Comparisons", whole, func(i int) *chart.Value { return count(v.Releases.Nodes[i].Stats.ComparisonsTotal) })
+	add("retired", "Retired tools", whole, func(i int) *chart.Value { return count(v.Releases.Nodes[i].Stats.ToolsRetired) })
+	v.addCategories(l, "category-scores", "Average score by category", "mean_score", average)
 	v.addCategories(l, "category-prices", "Average price per month by category", "mean_monthly_price", l.Euros)
 	return nil
 }

@@ -172,7 +172,7 @@ var fieldNames = map[string]lang.Message{
 	"name": "Name", "slug": "Slug", "tagline": "Tagline", "category": "Category", "pricing": "Pricing", "price": "Price", "score": "Score",
 	"verifiability": "Verifiability", "obsolescence": "Obsolescence", "tier": "Tier", "note": "Note",
 	"domain": "Website", "icp": "Made for", "canonical_url": "Overview", "avis_url": "Full review", "alternatives_url": "Alternatives",
-	"updated_at": "Updated", "reason": "What happened", "retired_at": "Retired",
+	"updated_at": "Review date", "reason": "Reason", "retired_at": "Retired", "title": "Title", "winner": "Winner",
 }
 
 // fieldName returns the name of a field. One that is not listed is shown as the
@@ -181,8 +181,7 @@ func fieldName(l lang.Language, field string) string {
 	if name, ok := fieldNames[field]; ok {
 		return l.Text(name)
 	}
-	name := strings.ReplaceAll(field, "_", " ")
-	return strings.ToUpper(name[:1]) + name[1:]
+	return sentence(field)
 }
 
 // fieldText formats a value as the rest of the page does.
@@ -203,9 +202,7 @@ func fieldText(l lang.Language, field string, value any, categories []category) 
 		case "pricing", "icp", "reason":
 			return label(l, strings.ReplaceAll(v, "-", "_"))
 		case "category":
-			if i := slices.IndexFunc(categories, func(c category) bool { return c.Slug == v }); i >= 0 {
-				return categories[i].Label
-			}
+			return labelOf(categories, v)
 		case "price":
 			return priceText(l, v)
 		case "updated_at", "retired_at":
@@ -222,7 +219,7 @@ var frenchFields = []string{"category", "tagline", "note"}
 func showField(l lang.Language, field, text string, value any) fieldValue {
 	switch price, isText := value.(string); {
 	case value != nil && slices.Contains(frenchFields, field):
-		return fieldValue{text, catalogLang(l)}
+		return fieldValue{lang.Typeset(text), catalogLang(l)}
 	case isText && field == "price":
 		_, attribute := formatPrice(l, price)
 		return fieldValue{text, attribute}

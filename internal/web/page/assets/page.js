@@ -21,7 +21,8 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 }
 
 for (const button of document.querySelectorAll("[data-theme-switch]")) {
-  const isDark = () => (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
   const show = () => { button.textContent = isDark() ? button.dataset.light : button.dataset.dark; };
   button.hidden = false;
   button.addEventListener("click", () => {
@@ -29,6 +30,7 @@ for (const button of document.querySelectorAll("[data-theme-switch]")) {
     try { localStorage.setItem("theme", root.dataset.theme); } catch { /* storage is blocked: the choice ends with the page */ }
     show();
   });
+  system.addEventListener("change", show);
   show();
 }
 
