@@ -242,7 +242,7 @@ func TestEarlierReleaseByLinks(t *testing.T) {
 			{"footer a[href='%s/cimetiere?as_of=5']", "/cimetiere?as_of=5", viewing},
 			{".entries a", "", viewing},
 			{".trail a", "/cimetiere?as_of=5", viewing},
-			{"main .warning a", "/cimetiere", l.Text("Graveyard of AI tools")},
+			{"main .warning a", "/cimetiere", l.Text("Graveyard")},
 		}
 		for _, step := range steps {
 			p.Follow(strings.ReplaceAll(step.follow, "%s", l.Path("")))

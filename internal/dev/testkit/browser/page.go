@@ -138,7 +138,7 @@ func (p *Page) WaitForText(selector, want string) {
 	p.t.Helper()
 	p.element("read "+quote(want)+" in", selector, `(() => {
 		const text = element.innerText.replaceAll("\u00a0", " ");
-		if (!text.includes(`+quote(want)+`)) throw new Error("got " + JSON.stringify(text.slice(0, 2000)));
+		if (!text.includes(`+quote(strings.ReplaceAll(want, "\u00a0", " "))+`)) throw new Error("got " + JSON.stringify(text.slice(0, 2000)));
 	})()`, nil)
 }
 
