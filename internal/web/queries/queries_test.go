@@ -2,10 +2,12 @@ package queries
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/core/params"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
 )
@@ -126,6 +128,30 @@ func TestChartNote(t *testing.T) {
 	} {
 		if got := newChart(lang.English, tableOf(t, body)).Note; got != want {
 			t.Errorf("%.40s: got note %q, want %q", body, got, want)
+		}
+	}
+}
+
+// Browsers show no placeholder in date fields, so these have the default as value.
+func TestFieldOf(t *testing.T) {
+	from := params.Param{Name: "from", Kind: "Date", Default: "2026-06-01"}
+	limit := params.Param{Name: "limit", Kind: "Int", Default: int64(20)}
+	for _, c := range []struct {
+		parameter    params.Param
+		given        string
+		value, shown string
+	}{
+		{from, "", "2026-06-01", "2026-06-01"},
+		{from, "from=2026-10-01", "2026-10-01", "2026-06-01"},
+		{params.Param{Name: "from", Kind: "Date"}, "", "", ""},
+		{limit, "", "", "20"},
+	} {
+		given, err := url.ParseQuery(c.given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fieldOf(c.parameter, given); got.Value != c.value || got.Preset != c.shown {
+			t.Errorf("%s with %q: got value %q and default %q, want %q and %q", c.parameter.Name, c.given, got.Value, got.Preset, c.value, c.shown)
 		}
 	}
 }
