@@ -44,7 +44,7 @@ const (
 
 	maxBars = 40
 
-	negativeSeries = 1
+	negativeSeries = 1 // color of negative bars among positive ones
 )
 
 var period = regexp.MustCompile(`^[0-9]{4}(-([0-9]{2}(-[0-9]{2}(T.*)?)?|Q[1-4]|W[0-9]{2}))?$`)
@@ -229,7 +229,7 @@ func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 		case len(keys) == 2:
 			b.Label = shorten(r[keys[0]].Text+" · "+r[keys[1]].Text, 26)
 			b.Series = indexOf(&series, r[keys[1]].Text) % draw.MaxSeries
-		case b.IsNegative:
+		case b.IsNegative && slices.Max(values) > 0:
 			b.Series = negativeSeries
 		}
 		c.Bars = append(c.Bars, b)
