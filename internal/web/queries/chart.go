@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"palmares/internal/core/lang"
 	draw "palmares/internal/web/chart"
@@ -19,6 +20,7 @@ type chart struct {
 	Axis          []draw.Label // of the values, at grid lines
 	Times         []draw.Label // below lines
 	Left          float64      // x where the plot starts
+	Keys          float64      // x where the keys beside bars end
 }
 
 type bar struct {
@@ -37,8 +39,8 @@ type line struct {
 // Dimensions in SVG units.
 const (
 	chartWidth = draw.Width
-	labelWidth = 190.0 // of the keys beside bars
-	valueWidth = 70.0  // of the numbers at the ends of bars
+	letter     = 7.0 // of the keys beside bars and the numbers at their ends
+	gap        = 8.0 // between these and the bars
 	barSpace   = 26.0
 	legendLine = 20.0
 
@@ -195,8 +197,11 @@ func (t *table) kindOf(column int) int {
 
 func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 	var values []float64
+	longestKey, longestValue := 0, 0
 	rows := t.Rows[:min(len(t.Rows), maxBars)]
 	for _, r := range rows {
+		longestKey = max(longestKey, utf8.RuneCountInString(barLabel(r, keys)))
+		longestValue = max(longestValue, len(r[number].Text))
 		if r[number].Text != "" {
 			values = append(values, r[number].Number)
 		}
@@ -205,7 +210,9 @@ func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 		return nil
 	}
 	share, _ := draw.Scale(values, true)
-	c := &chart{Title: l.Text("%s by %s", t.Columns[number], t.names(l, keys)), Width: chartWidth, Left: labelWidth, Height: barSpace * float64(len(rows))}
+	c := &chart{Title: l.Text("%s by %s", t.Columns[number], t.names(l, keys)), Width: chartWidth, Height: barSpace * float64(len(rows)), Keys: letter * float64(longestKey)}
+	c.Left = c.Keys + gap
+	valueWidth := letter*float64(longestValue) + gap
 	if slices.Min(values) < 0 {
 		c.Left += valueWidth // the numbers of bars to the left
 	}
@@ -219,7 +226,7 @@ func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 		value := r[number]
 		from, to := min(zero, share(value.Number)), max(zero, share(value.Number))
 		b := bar{
-			Label: shorten(r[keys[0]].Text, 26), Value: withMinus(value.Text), IsNegative: value.Number < 0,
+			Label: barLabel(r, keys), Value: withMinus(value.Text), IsNegative: value.Number < 0,
 			X: draw.Round(c.Left + from*room), W: draw.Round(max((to-from)*room, 1)), Y: barSpace*float64(i) + 4, Middle: barSpace*float64(i) + barSpace/2 + 4,
 		}
 		if value.Text == "" { // null has a place, but no bar
@@ -227,7 +234,6 @@ func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 		}
 		switch {
 		case len(keys) == 2:
-			b.Label = shorten(r[keys[0]].Text+" · "+r[keys[1]].Text, 26)
 			b.Series = indexOf(&series, r[keys[1]].Text) % draw.MaxSeries
 		case b.IsNegative && slices.Max(values) > 0:
 			b.Series = negativeSeries
@@ -240,9 +246,17 @@ func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 // End returns the x coordinate of the number at the end of a bar.
 func (b bar) End() float64 {
 	if b.IsNegative {
-		return draw.Round(b.X - 6)
+		return draw.Round(b.X - gap)
 	}
-	return draw.Round(b.X + b.W + 6)
+	return draw.Round(b.X + b.W + gap)
+}
+
+func barLabel(r []cell, keys []int) string {
+	label := r[keys[0]].Text
+	if len(keys) == 2 {
+		label += " · " + r[keys[1]].Text
+	}
+	return shorten(label, 26)
 }
 
 // withMinus returns a number with a minus sign, for which JSON has a hyphen.
