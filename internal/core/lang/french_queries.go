@@ -2,9 +2,10 @@ package lang
 
 // Pages of saved queries, and guides.
 var frenchQueries = map[Message]string{
-	"Public GraphQL queries saved as endpoints: each returns JSON, CSV or NDJSON and has a page with a table and a chart.":                                                                                                                                          "Des requêtes GraphQL publiques, chacune avec sa propre adresse qui renvoie du JSON, du CSV ou du NDJSON, et une page avec tableau et graphique.",
-	`Public queries that people saved as endpoints. Each has an address that returns JSON, CSV or NDJSON, and a page with a table and a chart. Write your own in the <a href="/explorer">explorer</a>, and save it in <a href="/account/queries">your account</a>.`: `Les requêtes que leurs auteurs ont rendues publiques. Chacune a une adresse qui renvoie du JSON, du CSV ou du NDJSON, et une page avec un tableau et un graphique. Écrivez la vôtre dans l’<a href="/explorer">explorateur</a> et enregistrez-la dans <a href="/account/queries">votre compte</a>.`,
-	"Find queries":             "Chercher des requêtes",
+	"Public GraphQL queries saved as endpoints: each returns JSON or NDJSON, most also CSV, and has a page with a table and a chart.":                                                                                                                                                                      "Des requêtes GraphQL publiques, chacune avec sa propre adresse qui renvoie du JSON ou du NDJSON, souvent aussi du CSV, et une page avec tableau et graphique.",
+	`Public queries that people saved as endpoints. Each has an address that returns JSON or NDJSON (and CSV, unless its result contains lists), and a page with a table and a chart. Write your own in the <a href="/explorer">explorer</a>, and save it in <a href="/account/queries">your account</a>.`: `Les requêtes que leurs auteurs ont rendues publiques. Chacune a une adresse qui renvoie du JSON ou du NDJSON (et du CSV, sauf si le résultat contient des listes), et une page avec un tableau et un graphique. Écrivez la vôtre dans l’<a href="/explorer">explorateur</a> et enregistrez-la dans <a href="/account/queries">votre compte</a>.`,
+	"Keywords":                 "Mots-clés",
+	"Find queries":             "Rechercher",
 	"No public query matches.": "Aucune requête publique ne correspond à votre recherche.",
 	"Show all":                 "Tout afficher",
 	"Pages":                    "Pages",
@@ -21,6 +22,9 @@ var frenchQueries = map[Message]string{
 	"Run query":    "Exécuter la requête",
 	`release %d of <time datetime="%s">%s</time>`: `édition %d du <time datetime="%s">%s</time>`,
 	"%s; the table has the same numbers":          "%s ; le tableau contient les mêmes valeurs",
+	"Chart":                                       "Graphique",
+	"The chart shows %d of %d series.":            "Le graphique montre %d séries sur %d.",
+	"The chart shows %d of %d rows.":              "Le graphique montre %d lignes sur %d.",
 	"Result":                                      "Résultat",
 	"The first %d of %d rows":                     "Les %d premières lignes sur %d",
 	"%d row|%d rows":                              "%d ligne|%d lignes",
@@ -39,7 +43,7 @@ var frenchQueries = map[Message]string{
 	"Previous and next guide": "Guides précédent et suivant",
 	"View as Markdown":        "Voir en Markdown",
 	"Short, practical guides to the API. Every code sample is tested against a running server.": "Des guides courts et pratiques sur l’API. Chaque exemple de code est testé sur un serveur réel.",
-	"They are in English.": "Ils sont en anglais.",
+	"They are in English.": "Les guides sont en anglais.",
 	`Also available as Markdown: <a href="/guides.md">this list</a>, each guide at its URL with <code>.md</code> appended, and <a href="/llms-full.txt">all guides in one file</a>.`: `Également disponibles en Markdown : <a href="/guides.md">cette liste</a>, chaque guide à son adresse suivie de <code>.md</code>, et <a href="/llms-full.txt">tous les guides en un seul fichier</a>.`,
 	"Guide not found": "Guide introuvable",
 }

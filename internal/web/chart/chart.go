@@ -169,16 +169,20 @@ func NewColumns(labels, titles []string, counts []int) *Columns {
 
 // Scale returns a function from values to a share of the plot, and the values of
 // grid lines. Bars start at zero, and so do lines unless they stay far above it.
+// Whole numbers have whole grid lines.
 func Scale(values []float64, fromZero bool) (share func(float64) float64, grid []float64) {
 	low, high := slices.Min(values), slices.Max(values)
-	if fromZero || low > 0 && low < high/2 {
+	if fromZero || low == high || low <= high/2 {
 		low = min(low, 0)
 	}
-	high = max(high, 0, low+1e-9)
+	high = max(high, 0)
 	if high == low {
 		high = low + 1
 	}
 	step := niceStep((high - low) / gridLines)
+	if !slices.ContainsFunc(values, func(v float64) bool { return v != math.Trunc(v) }) {
+		step = max(step, 1)
+	}
 	low, high = math.Floor(low/step)*step, math.Ceil(high/step)*step
 	for v := low; v <= high+step/2; v += step {
 		grid = append(grid, v)

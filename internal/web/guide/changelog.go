@@ -26,12 +26,9 @@ const (
 var changelogText string
 
 func (g *Guides) addChangelog(text string) error {
-	content, err := Render(lang.English, text)
+	err := g.add(changelog, "changelog", text, func(l lang.Language) (any, error) { return Render(l, text) })
 	if err != nil {
 		return fmt.Errorf("changelog: %w", err)
-	}
-	if err := g.add(changelog, "changelog", content, text); err != nil {
-		return err
 	}
 	feed, err := g.changelogAtom(text)
 	g.documents[lang.English][changelogFeed] = document{text: feed}

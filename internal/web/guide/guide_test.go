@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/web/page"
 )
 
@@ -138,6 +139,19 @@ func duplicates(found [][]string) (twice []string) {
 		seen[match[1]] = true
 	}
 	return twice
+}
+
+// Guides are in English, but their buttons are in the language of the page.
+func TestButtonsAreTranslated(t *testing.T) {
+	handler := newHandler(t)
+	for l, want := range map[lang.Language]string{lang.English: ">Copy</button>", lang.French: ">Copier</button>"} {
+		request := httptest.NewRequestWithContext(lang.With(t.Context(), l), "GET", "/guides/quick-start", nil)
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+		if page := recorder.Body.String(); !strings.Contains(page, `<button type="button" lang="`+string(l)+`"`) || !strings.Contains(page, want) {
+			t.Errorf("%s: got no %s, want it", l, want)
+		}
+	}
 }
 
 func TestMarkdown(t *testing.T) {

@@ -70,22 +70,23 @@ func New(cfg Config) (*Guides, error) {
 	for _, l := range lang.All {
 		g.documents[l] = map[string]document{}
 	}
-	if err := g.add(root, "index", indexPage{lead, all}, g.text("index", nil)); err != nil {
+	if err := g.add(root, "index", g.text("index", nil), func(lang.Language) (any, error) { return indexPage{lead, all}, nil }); err != nil {
 		return nil, err
 	}
 	for i, one := range all {
 		data := guidePage{Guide: one, Guides: all}
-		if data.Content, err = Render(lang.English, one.Text); err != nil {
-			return nil, fmt.Errorf("guide %s: %w", one.Name, err)
-		}
 		if i > 0 {
 			data.Previous = all[i-1]
 		}
 		if i+1 < len(all) {
 			data.Next = all[i+1]
 		}
-		if err := g.add(one.Path(), "guide", data, one.Markdown); err != nil {
-			return nil, err
+		err := g.add(one.Path(), "guide", one.Markdown, func(l lang.Language) (_ any, err error) {
+			data.Content, err = Render(l, one.Text)
+			return data, err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("guide %s: %w", one.Name, err)
 		}
 	}
 	if err := g.addChangelog(changelogText); err != nil {
@@ -94,10 +95,15 @@ func New(cfg Config) (*Guides, error) {
 	return g, nil
 }
 
-// add adds a page, and its Markdown version at the same path and with .md.
-func (g *Guides) add(path, template string, data any, text string) error {
+// add adds a page in all languages, and its Markdown version at the same path and
+// with .md.
+func (g *Guides) add(path, template, text string, dataOf func(lang.Language) (any, error)) error {
 	entry := textEntry(text, markdown)
 	for _, l := range lang.All {
+		data, err := dataOf(l)
+		if err != nil {
+			return err
+		}
 		content := g.content(l, path, data)
 		content.Markdown = path + ".md"
 		html, err := templates.Entry(template, content, caching, vary)

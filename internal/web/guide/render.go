@@ -18,8 +18,8 @@ import (
 	"palmares/internal/core/lang"
 )
 
-// Render converts Markdown to HTML, with the texts of buttons in a language. Raw
-// HTML in the Markdown is left out.
+// Render converts Markdown to HTML, with the texts of buttons in a language, which
+// may differ from that of the Markdown. Raw HTML in the Markdown is left out.
 func Render(l lang.Language, text string) (template.HTML, error) {
 	markdown := goldmark.New(
 		goldmark.WithExtensions(extension.Table),
@@ -58,7 +58,7 @@ func (r *nodeRenderer) heading(w util.BufWriter, source []byte, node ast.Node, e
 		return ast.WalkContinue, nil
 	}
 	if n.Level > 1 {
-		fmt.Fprintf(w, ` <a class="anchor" href="#%s" aria-label="%s">#</a>`, id, template.HTMLEscapeString(r.lang.Text("Link to: %s", r.section)))
+		fmt.Fprintf(w, ` <a class="anchor" lang="%s" href="#%s" aria-label="%s">#</a>`, r.lang, id, template.HTMLEscapeString(r.lang.Text("Link to: %s", r.section)))
 	}
 	fmt.Fprintf(w, "</h%d>\n", n.Level)
 	return ast.WalkContinue, nil
@@ -90,7 +90,7 @@ func (r *nodeRenderer) code(w util.BufWriter, source []byte, node ast.Node, ente
 	r.codes++
 	fmt.Fprintf(w, `<figure class="code %s"><figcaption><span id="label-%d">%s</span>`, info.Language, r.codes, template.HTMLEscapeString(label))
 	if info.Runs() || info.IsFile() {
-		fmt.Fprintf(w, `<button type="button" class="quiet" data-copy="code-%d" aria-describedby="label-%d" hidden>%s</button>`, r.codes, r.codes, r.lang.Text("Copy"))
+		fmt.Fprintf(w, `<button type="button" lang="%s" class="quiet" data-copy="code-%d" aria-describedby="label-%d" hidden>%s</button>`, r.lang, r.codes, r.codes, r.lang.Text("Copy"))
 	}
 	fmt.Fprintf(w, `</figcaption><pre tabindex="0" role="group" aria-labelledby="label-%d"><code id="code-%d">`, r.codes, r.codes)
 	for i := range n.Lines().Len() {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"palmares/internal/core/lang"
 	draw "palmares/internal/web/chart"
@@ -12,18 +13,21 @@ import (
 // chart draws one number by one or two keys as bars, or over time as lines.
 type chart struct {
 	Title         string // what it shows
+	Note          string // what it leaves out, or ""
 	Width, Height float64
 	Bars          []bar
 	Lines         []line
 	Axis          []draw.Label // of the values, at grid lines
 	Times         []draw.Label // below lines
 	Left          float64      // x where the plot starts
+	Keys          float64      // x where the keys beside bars end
 }
 
 type bar struct {
 	Label, Value    string
 	X, Y, W, Middle float64
-	Series          int // color, by the second key
+	Series          int  // color, by the second key
+	IsNegative      bool // left of zero
 }
 
 // line is a line with its place in the legend.
@@ -35,12 +39,14 @@ type line struct {
 // Dimensions in SVG units.
 const (
 	chartWidth = draw.Width
-	labelWidth = 190.0 // of the keys beside bars
-	valueWidth = 70.0  // of the numbers after bars
+	letter     = 7.0 // of the keys beside bars and the numbers at their ends
+	gap        = 8.0 // between these and the bars
 	barSpace   = 26.0
 	legendLine = 20.0
 
 	maxBars = 40
+
+	negativeSeries = 1 // color of negative bars among positive ones
 )
 
 var period = regexp.MustCompile(`^[0-9]{4}(-([0-9]{2}(-[0-9]{2}(T.*)?)?|Q[1-4]|W[0-9]{2}))?$`)
@@ -67,7 +73,7 @@ func newChart(l lang.Language, t *table) *chart {
 	keys = t.withoutIdentifiers(keys)
 	for _, by := range singles(keys) {
 		if t.identifies(by) {
-			return t.bars(l, number, by)
+			return t.bars(l, t.numberFor(by[0], values), by)
 		}
 	}
 	for _, date := range days {
@@ -84,6 +90,18 @@ func newChart(l lang.Language, t *table) *chart {
 		}
 	}
 	return nil
+}
+
+// numberFor returns the last number of the key's object, or of one around or inside
+// it. The score of another tool says nothing about the one that the key names.
+func (t *table) numberFor(key int, values []int) int {
+	parent := func(column int) string { return t.Columns[column][:strings.LastIndexByte(t.Columns[column], '.')+1] }
+	for _, number := range slices.Backward(values) {
+		if a, b := parent(key), parent(number); strings.HasPrefix(a, b) || strings.HasPrefix(b, a) {
+			return number
+		}
+	}
+	return values[len(values)-1]
 }
 
 // withoutIdentifiers drops slugs and ids if there is something better to read, and
@@ -179,39 +197,75 @@ func (t *table) kindOf(column int) int {
 
 func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 	var values []float64
-	for _, r := range t.Rows {
-		values = append(values, r[number].Number)
+	longestKey, longestValue := 0, 0
+	rows := t.Rows[:min(len(t.Rows), maxBars)]
+	for _, r := range rows {
+		longestKey = max(longestKey, utf8.RuneCountInString(barLabel(r, keys)))
+		longestValue = max(longestValue, len(r[number].Text))
+		if r[number].Text != "" {
+			values = append(values, r[number].Number)
+		}
+	}
+	if len(values) < 2 {
+		return nil
 	}
 	share, _ := draw.Scale(values, true)
-	c := &chart{Title: l.Text("%s by %s", t.Columns[number], t.names(l, keys)), Width: chartWidth, Left: labelWidth}
-	room := chartWidth - labelWidth - valueWidth
+	c := &chart{Title: l.Text("%s by %s", t.Columns[number], t.names(l, keys)), Width: chartWidth, Height: barSpace * float64(len(rows)), Keys: letter * float64(longestKey)}
+	c.Left = c.Keys + gap
+	valueWidth := letter*float64(longestValue) + gap
+	if slices.Min(values) < 0 {
+		c.Left += valueWidth // the numbers of bars to the left
+	}
+	if len(rows) < len(t.Rows) {
+		c.Note = l.Text("The chart shows %d of %d rows.", len(rows), t.Total)
+	}
+	room := chartWidth - c.Left - valueWidth
 	zero := share(0)
 	var series []string
-	for _, r := range t.Rows {
-		if r[number].Text == "" || len(c.Bars) == maxBars {
-			continue // null, or more than fit
-		}
-		i := len(c.Bars)
-		from, to := min(zero, share(r[number].Number)), max(zero, share(r[number].Number))
+	for i, r := range rows {
+		value := r[number]
+		from, to := min(zero, share(value.Number)), max(zero, share(value.Number))
 		b := bar{
-			Label: shorten(r[keys[0]].Text, 26), Value: r[number].Text,
-			X: draw.Round(labelWidth + from*room), W: draw.Round(max((to-from)*room, 1)), Y: barSpace*float64(i) + 4, Middle: barSpace*float64(i) + barSpace/2 + 4,
+			Label: barLabel(r, keys), Value: withMinus(value.Text), IsNegative: value.Number < 0,
+			X: draw.Round(c.Left + from*room), W: draw.Round(max((to-from)*room, 1)), Y: barSpace*float64(i) + 4, Middle: barSpace*float64(i) + barSpace/2 + 4,
 		}
-		if len(keys) == 2 {
-			b.Label = shorten(r[keys[0]].Text+" · "+r[keys[1]].Text, 26)
+		if value.Text == "" { // null has a place, but no bar
+			b.Value, b.W = "–", 0
+		}
+		switch {
+		case len(keys) == 2:
 			b.Series = indexOf(&series, r[keys[1]].Text) % draw.MaxSeries
+		case b.IsNegative && slices.Max(values) > 0:
+			b.Series = negativeSeries
 		}
 		c.Bars = append(c.Bars, b)
 	}
-	if len(c.Bars) < 2 {
-		return nil
-	}
-	c.Height = barSpace * float64(len(c.Bars))
 	return c
 }
 
-// End returns the x coordinate after a bar.
-func (b bar) End() float64 { return draw.Round(b.X + b.W + 6) }
+// End returns the x coordinate of the number at the end of a bar.
+func (b bar) End() float64 {
+	if b.IsNegative {
+		return draw.Round(b.X - gap)
+	}
+	return draw.Round(b.X + b.W + gap)
+}
+
+func barLabel(r []cell, keys []int) string {
+	label := r[keys[0]].Text
+	if len(keys) == 2 {
+		label += " · " + r[keys[1]].Text
+	}
+	return shorten(label, 26)
+}
+
+// withMinus returns a number with a minus sign, for which JSON has a hyphen.
+func withMinus(number string) string {
+	if rest, isNegative := strings.CutPrefix(number, "-"); isNegative {
+		return "−" + rest
+	}
+	return number
+}
 
 func (t *table) lines(l lang.Language, number, date int, keys []int) *chart {
 	var times, names []string
@@ -231,7 +285,7 @@ func (t *table) lines(l lang.Language, number, date int, keys []int) *chart {
 		if byLine[at] == nil {
 			byLine[at] = map[string]*draw.Value{}
 		}
-		byLine[at][r[date].Text] = &draw.Value{Number: r[number].Number, Text: r[number].Text}
+		byLine[at][r[date].Text] = &draw.Value{Number: r[number].Number, Text: withMinus(r[number].Text)}
 		indexOf(&times, r[date].Text)
 	}
 	slices.Sort(times)
@@ -243,7 +297,7 @@ func (t *table) lines(l lang.Language, number, date int, keys []int) *chart {
 		}
 		all = append(all, series)
 	}
-	drawn := draw.NewLines(times, all, draw.Plain)
+	drawn := draw.NewLines(times, all, func(n float64) string { return withMinus(draw.Plain(n)) })
 	if drawn == nil {
 		return nil
 	}
@@ -251,6 +305,9 @@ func (t *table) lines(l lang.Language, number, date int, keys []int) *chart {
 	if len(keys) == 1 {
 		c.Title = l.Text("%s over time by %s", t.Columns[number], t.Columns[keys[0]])
 		c.Height += legendLine*float64((len(all)+1)/2) + 10
+	}
+	if len(all) < len(names) {
+		c.Note = l.Text("The chart shows %d of %d series.", len(all), len(names))
 	}
 	for i, l := range drawn.Lines {
 		l.Name = shorten(l.Name, 30)

@@ -168,6 +168,9 @@ func fieldOf(p params.Param, given url.Values) field {
 	if p.Repeats {
 		f.Value = strings.Join(given[p.Name], " ")
 	}
+	if f.Type == "date" && f.Value == "" {
+		f.Value = f.Preset // browsers show no placeholder in a date field
+	}
 	return f
 }
 

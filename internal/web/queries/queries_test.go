@@ -2,10 +2,13 @@ package queries
 
 import (
 	"fmt"
+	"math"
+	"net/url"
 	"strings"
 	"testing"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/core/params"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
 )
@@ -56,16 +59,20 @@ func TestTable(t *testing.T) {
 
 func TestChart(t *testing.T) {
 	for body, want := range map[string]string{
-		`[{"k":"a","n":1},{"k":"b","n":2}]`:                                                              "n by k: 2 bars",
-		`[{"slug":"a","name":"A","n":1,"m":3},{"slug":"b","name":"B","n":2,"m":4}]`:                      "m by name: 2 bars",
-		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":-2}]`:                                             "n by l: 2 bars",
-		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":2},{"k":"b","l":"x","n":2}]`:                      "n by k and l: 3 bars",
-		`[{"at":"2026-01","n":1},{"at":"2026-02","n":null},{"at":"2026-03","n":3}]`:                      "n over time: 1 lines of 2 points",
-		`[{"k":"a","at":"2026-Q1","n":1},{"k":"b","at":"2026-Q1","n":2},{"k":"a","at":"2026-Q2","n":2}]`: "n over time by k: 2 lines of 2 points",
-		`[{"k":"a","n":1}]`:                 "none", // one bar says nothing
-		`[{"k":"a"},{"k":"b"}]`:             "none",
-		`[{"k":"a","n":1},{"k":"a","n":2}]`: "none", // nothing identifies the rows
-		`[]`:                                "none", `42`: "none", `[{"n":5,"k":"a"},{"n":5,"k":"b"}]`: "n by k: 2 bars",
+		`[{"k":"a","n":1},{"k":"b","n":2}]`:                                                                 "n by k: 2 bars",
+		`[{"slug":"a","name":"A","n":1,"m":3},{"slug":"b","name":"B","n":2,"m":4}]`:                         "m by name: 2 bars",
+		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":-2}]`:                                                "n by l: 2 bars",
+		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":2},{"k":"b","l":"x","n":2}]`:                         "n by k and l: 3 bars",
+		`[{"at":"2026-01","n":1},{"at":"2026-02","n":null},{"at":"2026-03","n":3}]`:                         "n over time: 1 lines of 2 points",
+		`[{"k":"a","at":"2026-Q1","n":1},{"k":"b","at":"2026-Q1","n":2},{"k":"a","at":"2026-Q2","n":2}]`:    "n over time by k: 2 lines of 2 points",
+		`[{"a":{"name":"A","n":1},"b":{"name":"C","n":3}},{"a":{"name":"B","n":2},"b":{"name":"C","n":3}}]`: "a.n by a.name: 2 bars", // not the number of b
+		`[{"a":{"name":"A","n":1},"m":3},{"a":{"name":"B","n":2},"m":4}]`:                                   "m by a.name: 2 bars",
+		`[{"k":"a","n":1},{"k":"b","n":null},{"k":"c","n":3}]`:                                              "n by k: 3 bars", // null has a label
+		`[{"k":"a","n":1},{"k":"b","n":null}]`:                                                              "none",
+		`[{"k":"a","n":1}]`:                                                                                 "none", // one bar says nothing
+		`[{"k":"a"},{"k":"b"}]`:                                                                             "none",
+		`[{"k":"a","n":1},{"k":"a","n":2}]`:                                                                 "none", // nothing identifies the rows
+		`[]`:                                                                                                "none", `42`: "none", `[{"n":5,"k":"a"},{"n":5,"k":"b"}]`: "n by k: 2 bars",
 	} {
 		got := "none"
 		if c := newChart(lang.English, tableOf(t, body)); c != nil {
@@ -74,7 +81,7 @@ func TestChart(t *testing.T) {
 				got = fmt.Sprintf("%s: %d lines of %d points", c.Title, len(c.Lines), len(c.Lines[0].Points))
 			}
 			for _, b := range c.Bars {
-				if b.X < 0 || b.W <= 0 || b.X+b.W > c.Width || b.Y+18 > c.Height {
+				if b.X < c.Left || b.W < 0 || b.W == 0 && b.Value != "–" || b.End() <= c.Keys || b.X+b.W > c.Width || b.Y+18 > c.Height {
 					t.Errorf("%s: got bar %+v outside the chart, want it inside", body, b)
 				}
 			}
@@ -88,6 +95,64 @@ func TestChart(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: got %s, want %s", body, got, want)
+		}
+	}
+}
+
+// Numbers are at the ends of bars, on their side of zero.
+func TestNegativeBars(t *testing.T) {
+	bars := newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":5},{"k":"c","n":null}]`)).Bars
+	down, up, none := bars[0], bars[1], bars[2]
+	if down.Value != "−20.5" || !down.IsNegative || down.End() >= down.X || down.Series == up.Series {
+		t.Errorf("got %+v, want a bar of another color to the left, with a minus sign before its start", down)
+	}
+	if up.Value != "5" || up.IsNegative || up.End() <= up.X+up.W || math.Abs(up.X-down.X-down.W) > 0.2 {
+		t.Errorf("got %+v, want a bar from zero to the right, with its number after it", up)
+	}
+	if none.Value != "–" || none.W != 0 || none.X != up.X {
+		t.Errorf("got %+v, want a dash at zero for null", none)
+	}
+}
+
+// A chart says what it leaves out.
+func TestChartNote(t *testing.T) {
+	rows := func(count int, format string) string {
+		var all []string
+		for i := range count {
+			all = append(all, fmt.Sprintf(format, i))
+		}
+		return "[" + strings.Join(all, ",") + "]"
+	}
+	const series, bars = `{"k":"k%[1]d","at":"2026-01","n":1},{"k":"k%[1]d","at":"2026-02","n":2}`, `{"k":"k%d","n":1}`
+	for body, want := range map[string]string{
+		rows(8, series): "", rows(9, series): "The chart shows 8 of 9 series.", rows(40, bars): "", rows(601, bars): "The chart shows 40 of 601 rows.",
+	} {
+		if got := newChart(lang.English, tableOf(t, body)).Note; got != want {
+			t.Errorf("%.40s: got note %q, want %q", body, got, want)
+		}
+	}
+}
+
+// Browsers show no placeholder in date fields, so these have the default as value.
+func TestFieldOf(t *testing.T) {
+	from := params.Param{Name: "from", Kind: "Date", Default: "2026-06-01"}
+	limit := params.Param{Name: "limit", Kind: "Int", Default: int64(20)}
+	for _, c := range []struct {
+		parameter    params.Param
+		given        string
+		value, shown string
+	}{
+		{from, "", "2026-06-01", "2026-06-01"},
+		{from, "from=2026-10-01", "2026-10-01", "2026-06-01"},
+		{params.Param{Name: "from", Kind: "Date"}, "", "", ""},
+		{limit, "", "", "20"},
+	} {
+		given, err := url.ParseQuery(c.given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fieldOf(c.parameter, given); got.Value != c.value || got.Preset != c.shown {
+			t.Errorf("%s with %q: got value %q and default %q, want %q and %q", c.parameter.Name, c.given, got.Value, got.Preset, c.value, c.shown)
 		}
 	}
 }

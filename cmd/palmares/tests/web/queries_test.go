@@ -67,7 +67,7 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	var first string
 	p.Eval("document.querySelector('main li:nth-of-type(2) a').href", &first)
 
-	p.Go(base + "/q/" + handle+"/good-tools")
+	p.Go(base + "/q/" + handle + "/good-tools")
 	p.WaitForText("figcaption", "score by name")
 	p.WaitForText("table", "Bosco & Matelots")
 	p.WaitForText(".description", "Five <b>good</b> tools")
@@ -123,6 +123,15 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	p.WaitForText(".notice", l.Text("The query was deleted."))
 }
 
+// panelCharts are what the panels draw, which is what their descriptions are about.
+var panelCharts = map[string]string{
+	"score-movers": "change by tool.name", "price-drops": "percent by tool.name", "scores-by-category-and-month": "points.value over time by key",
+	"scores-by-pricing": "count by list and from", "retirements": "count over time by reason", "good-and-affordable": "items.score by items.name",
+	"compared-with": "items.toolB.score by items.toolB.name", "win-rates": "winRate by key", "newest-tools": "tool.score by tool.name",
+	"price-increases": "count over time by category", "key-figures": "points.value over time by metric", "category-by-pricing": "count by key and thenKey",
+	"not-updated": "items.score by items.name", "monthly-prices": "avgMonthlyPrice by key", "growth": "points.value over time by metric",
+}
+
 // The gallery has the fifteen panels from the start, and each has a chart.
 func TestGallery(t *testing.T) {
 	t.Parallel()
@@ -141,7 +150,11 @@ func TestGallery(t *testing.T) {
 			if !p.Exists("svg.chart :is(rect, path)") || !p.Exists("main table") {
 				t.Errorf("%s: got no chart or table, want both", address)
 			}
-			checkPage(t, p, "q-"+address[strings.LastIndexByte(address, '/')+1:]+"-"+view.String())
+			name := address[strings.LastIndexByte(address, '/')+1:]
+			if got, want := p.Text("figcaption"), panelCharts[name]+", "; !strings.HasPrefix(got, want) {
+				t.Errorf("%s: got a chart of %q, want %q", name, got, want)
+			}
+			checkPage(t, p, "q-"+name+"-"+view.String())
 		}
 		p.Go(base + view.Path("/q?search=price"))
 		p.WaitForText(".queries", "price-drops")
