@@ -170,7 +170,7 @@ func TestSuspendedKeys(t *testing.T) {
 	wantNoText(t, b.get(home), "suspended")
 	s.db.Write.Account.Update().SetPlan("developer").ExecX(t.Context())
 	page := b.get(home)
-	wantPage(t, page, 200, "5 of 3 keys", "only the 3 oldest are active", "upgrade to Pro")
+	wantPage(t, page, 200, "5 of 3 keys", "only the 3 oldest are active", "upgrade to Pro", "You have 5 keys, and your plan includes 3.")
 	if n := strings.Count(page.text, ">suspended<"); n != 2 {
 		t.Errorf("got %d keys shown as suspended, want 2", n)
 	}
@@ -210,7 +210,7 @@ func TestUsageByEndpoint(t *testing.T) {
 		b := s.signIn("ana@example.com")
 		wantNoText(t, b.get(home), "Usage by endpoint")
 		laptop, server := idOf(t, b.makeKey("laptop")), idOf(t, b.makeKey(""))
-		wantPage(t, b.get(home), 200, `<td class="number">no requests</td>`)
+		wantPage(t, b.get(home), 200, `<td class="number wide-only">no requests</td>`)
 		ana, ben := s.account("ana@example.com").ID, s.signIn("ben@example.com")
 		calls := quota.NewBreakdown(db, s.Log)
 		today := quota.DayOf(time.Now())
@@ -232,7 +232,7 @@ func TestUsageByEndpoint(t *testing.T) {
 		}
 		calls.Write(t.Context())
 		page := b.get(home)
-		wantPage(t, page, 200, `<td class="number">1,235 requests</td>`, `<td class="number">1 request</td>`)
+		wantPage(t, page, 200, `<td class="number wide-only">1,235 requests</td>`, `<td class="number wide-only">1 request</td>`)
 		wantNoText(t, page, "long-ago", "foreign", "1 requests")
 		var got []string
 		for _, row := range usageRow.FindAllStringSubmatch(page.text, -1) {

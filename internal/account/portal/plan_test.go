@@ -108,7 +108,6 @@ func TestReturnFromCheckoutWhileStripeFails(t *testing.T) {
 	back := b.get("/account/plan/done")
 	wantRedirect(t, back, "/account/plan")
 	page := b.get(back.to())
-	wantPage(t, page, 200, "Your payment may take a minute to show here.")
 	wantPage(t, page, 200, "Your payment is being confirmed")
 	wantNoText(t, page, "Nothing was changed", "Subscribe to Pro")
 	wantPage(t, b.get("/account/plan"), 200, "Subscribe to Pro") // nothing was paid

@@ -286,7 +286,6 @@ var notices = map[string]lang.Message{
 	"querydeleted": "The query was deleted.",
 	"tokenrevoked": "The token was revoked.",
 	"everyone":     "You are signed out of all browsers.",
-	paying:         "Your payment may take a minute to show here.",
 }
 
 // formPages are the pages of forms that are sent elsewhere than to their page or
@@ -341,6 +340,13 @@ var errorTitles = map[*problem.Problem]lang.Message{
 	auth.ErrSameAddress:  "This is already your email address",
 }
 
+func titleOf(code problem.Code) lang.Message {
+	if code == problem.NotFound {
+		return "Page not found"
+	}
+	return "Something went wrong"
+}
+
 // fail logs a server error and writes an error page, which never shows the cause.
 func (p *Portal) fail(v *visit, err error) {
 	if fault, found := errors.AsType[*store.Fault](err); found {
@@ -366,7 +372,7 @@ func (p *Portal) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (p *Portal) showError(v *visit, err error) {
 	reason := problem.Of(err)
 	l, status := lang.Of(v.Context()), reason.Code.Status()
-	data := page.ErrorPage{Title: l.Text(cmp.Or(errorTitles[reason], "Something went wrong")), Text: reason.In(l)}
+	data := page.ErrorPage{Title: l.Text(cmp.Or(errorTitles[reason], titleOf(reason.Code))), Text: reason.In(l)}
 	if reason.Code == problem.Gone { // a new email helps
 		data.Retry = "/login"
 	}

@@ -29,14 +29,23 @@ const base = await new Promise((resolve, reject) => {
   });
   server.on("exit", (code) => reject(new Error(`the server ended with ${code}`)));
 });
-const chrome = await chromeLauncher.launch({ chromePath: process.env.CHROMIUM ?? "/usr/bin/chromium", chromeFlags: ["--headless=new", "--no-sandbox"] });
+
+// audit starts a new browser for each page: after fifty pages, one hangs.
+async function audit(url) {
+  const chrome = await chromeLauncher.launch({ chromePath: process.env.CHROMIUM ?? "/usr/bin/chromium", chromeFlags: ["--headless=new", "--no-sandbox"] });
+  try {
+    return await lighthouse(url, { port: chrome.port, logLevel: "silent" });
+  } finally {
+    await chrome.kill();
+  }
+}
 
 let below = 0;
 try {
   console.log("page".padEnd(44), "perf  a11y  best  SEO");
   for (const page of chosen.length > 0 ? chosen : pages) {
     for (const language of ["en", "fr"]) {
-      const result = await lighthouse(`${base}/${language}/${page}`, { port: chrome.port, logLevel: "silent" });
+      const result = await audit(`${base}/${language}/${page}`);
       const scores = ["performance", "accessibility", "best-practices", "seo"].map((name) => Math.round(100 * result.lhr.categories[name].score));
       const goals = [apps.includes(page) ? 80 : 95, 95, 95, noIndex.includes(page) ? 0 : 95];
       const failed = scores.some((score, i) => score < goals[i]);
@@ -50,7 +59,6 @@ try {
     }
   }
 } finally {
-  await chrome.kill();
   server.removeAllListeners("exit");
   server.kill();
   await rm(data, { recursive: true, force: true });
