@@ -17,7 +17,8 @@ func (Account) Fields() []ent.Field {
 		field.String("email").NotEmpty().Unique().
 			Comment("In lower case: there is one account for each address."),
 		field.Enum("plan").Values("developer", "pro"),
-		field.Bool("manual_plan").Default(false).StorageKey("plan_by_hand"). // renaming the column would break the previous version during an upgrade
+		// Renaming the column would break the previous version during an upgrade.
+		field.Bool("manual_plan").Default(false).StorageKey("plan_by_hand").
 			Comment("An operator set the plan manually: billing does not change it."),
 		field.String("handle").Optional().Nillable().Unique().
 			Comment("The account's part in the addresses of its saved queries, chosen once; null until then."),
