@@ -108,7 +108,10 @@ func toolCondition(filter *model.ToolFilter) func(*indexedTool) bool {
 	}
 }
 
-var errTooManyWords = problem.New(problem.BadInput, string(tooManyWords), search.MaxWords)
+// MaxSearchWords is how many different words a search may have.
+const MaxSearchWords = search.MaxWords
+
+var errTooManyWords = problem.New(problem.BadInput, string(tooManyWords), MaxSearchWords)
 
 func isSearch(filter *model.ToolFilter) bool {
 	return filter != nil && filter.Search != nil && strings.TrimSpace(*filter.Search) != ""

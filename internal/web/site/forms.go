@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"palmares/internal/catalog/search"
+	"palmares/graph"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -88,7 +88,7 @@ func invalidText(l lang.Language, name, value string) string {
 	case "price_max":
 		return l.Text("The maximum price must be an amount in euros, such as 20 (got “%s”).", value)
 	case "q":
-		return l.Text("Search for at most %d words and %d characters.", search.MaxWords, maxText)
+		return l.Text("Search for at most %d words and %d characters.", graph.MaxSearchWords, maxText)
 	}
 	return l.Text("“%s” is not in the list. Choose one of the values offered.", value)
 }
