@@ -47,7 +47,7 @@ func TestPage(t *testing.T) {
 		s.Write.Minute.Create().SetID(minuteOf(at.Time) - 1).SetRequests(10).SetFailed(9).ExecX(t.Context())
 		at.Time = at.Add(freshFor)
 		body := get().Body.String()
-		for _, text := range []string{"<strong>50.00%</strong>", `class="bad"`, "15\u00a0Nov\u00a02026: 50.00%", "The target is 99%"} {
+		for _, text := range []string{"<strong>50.00%</strong>", `class="bad"`, "15\u00a0Nov\u00a02026 · 50.00%", "The target is 99%"} {
 			if !strings.Contains(body, text) {
 				t.Errorf("got %s, want %q", body, text)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -367,7 +368,8 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 			runQuery(p)
 			p.WaitForText(inResponse, `"slug"`)
 			checkPage(t, p, "explorer-"+view.String())
-			for _, label := range []string{"Show Documentation Explorer", "Show History", "Show Build a query", "Open short keys dialog", "Open settings dialog"} {
+			build := map[lang.Language]string{lang.English: "Show Build a query", lang.French: "Show Construire une requête"}[view.Language]
+			for _, label := range []string{"Show Documentation Explorer", "Show History", build, "Open short keys dialog", "Open settings dialog"} {
 				p.Click(fmt.Sprintf("button[aria-label=%q]", label))
 				p.Axe()
 				p.Screenshot("explorer-" + strings.ReplaceAll(strings.ToLower(label), " ", "-") + "-" + view.String())
