@@ -8,7 +8,7 @@ import (
 
 // KeyUsage is the number of requests that a key sent to an endpoint of the API on
 // a day. It has no edge to its account: servers write many rows in one statement,
-// which a deleted account must not fail.
+// and a deleted account must not make it fail.
 type KeyUsage struct{ ent.Schema }
 
 func (KeyUsage) Fields() []ent.Field {

@@ -75,8 +75,8 @@ func (s *Store) poll(ctx context.Context) (*ent.Release, error) {
 	return s.CurrentRelease(ctx)
 }
 
-// listen subscribes to the notifications of Announce. SQLite has none, so it is
-// only polled.
+// listen subscribes to the notifications that NotifyRelease sends. SQLite has
+// none, so Watch only polls it.
 func (s *Store) listen() (<-chan *pq.Notification, func()) {
 	if s.dialect != dialect.Postgres {
 		return nil, func() {}
