@@ -34,10 +34,14 @@ type dayCounts struct {
 	counts map[Subject]tally
 }
 
-// tally is the count of a subject on a day.
-type tally struct {
-	count int32
-	epoch int32 // identifies the count in Redis; see countScript
+// tally is what a subject was granted on a day, and how much of it was refunded.
+type tally struct{ granted, refunded int32 }
+
+func (t tally) count() int { return int(t.granted - t.refunded) }
+
+// plus returns the tally after more grants, or after refunds if n is negative.
+func (t tally) plus(n int) tally {
+	return tally{t.granted + int32(max(n, 0)), t.refunded - int32(min(n, 0))}
 }
 
 // key identifies a tally.
@@ -102,7 +106,7 @@ func (d *dayCounts) evict() {
 	var lowest Subject
 	compared := 0
 	for subject, t := range d.counts { // in random order
-		if compared == 0 || t.count < d.counts[lowest].count {
+		if compared == 0 || t.count() < d.counts[lowest].count() {
 			lowest = subject
 		}
 		if compared++; compared == evictionSample {
@@ -147,15 +151,15 @@ func (c *Counter) GiveBack(_ context.Context, subject Subject, day Day) {
 // add changes a count unless the limit is reached, and returns it with the
 // change that it made.
 func (c *Counter) add(k key, change, limit int) (count, changed int) {
-	if change < 0 && c.get(k).count == 0 {
+	if change < 0 && c.get(k).count() == 0 {
 		return 0, 0 // without making room for the day
 	}
 	c.update(k, func(t tally) (tally, int) {
-		if granted(limit, int(t.count)+change) {
-			changed = max(change, -int(t.count))
+		if granted(limit, t.count()+change) {
+			changed = max(change, -t.count())
 		}
-		t.count += int32(changed)
-		count = int(t.count)
+		t = t.plus(changed)
+		count = t.count()
 		return t, changed
 	})
 	return count, changed
@@ -163,10 +167,7 @@ func (c *Counter) add(k key, change, limit int) (count, changed int) {
 
 // restore adds requests that are already in the database.
 func (c *Counter) restore(k key, n int) {
-	c.update(k, func(t tally) (tally, int) {
-		t.count = max(0, t.count+int32(n))
-		return t, 0
-	})
+	c.update(k, func(t tally) (tally, int) { return t.plus(max(n, -t.count())), 0 })
 }
 
 // changes collects what was counted since the last call, by day.

@@ -105,10 +105,10 @@ func TestMidnightUnderLoad(t *testing.T) {
 // fill gives one subject a count of 90 on a day, and many others a count of 1.
 func fill(s *shard, day Day, subjects int) {
 	on := s.on(day)
-	on.counts[Account(7)] = tally{count: 90}
+	on.counts[Account(7)] = tally{granted: 90}
 	for i := range Subject(subjects) {
 		s.makeRoom(on)
-		on.counts[i<<32+1<<40] = tally{count: 1}
+		on.counts[i<<32+1<<40] = tally{granted: 1}
 	}
 }
 
@@ -119,7 +119,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if got := len(on.counts); got > maxSubjects/shardCount {
 		t.Errorf("got %d subjects in memory, want at most %d", got, maxSubjects/shardCount)
 	}
-	if got := on.counts[Account(7)].count; got != 90 {
+	if got := on.counts[Account(7)].count(); got != 90 {
 		t.Errorf("got count %d for the largest count, want 90", got)
 	}
 }
@@ -148,7 +148,7 @@ func TestClockJumpsBackAndForth(t *testing.T) {
 		wantCount(t, c, someDay-Day(1000+i), 1)
 	}
 	c.GiveBack(t.Context(), somebody, someDay+50)
-	if got := c.get(key{someDay + 51, somebody}).count; got != 0 {
+	if got := c.get(key{someDay + 51, somebody}).count(); got != 0 {
 		t.Errorf("got count %d on a day without requests, want 0", got)
 	}
 	wantCount(t, c, someDay, 101)
@@ -166,10 +166,10 @@ func TestMemoryOfAllDaysIsBounded(t *testing.T) {
 		if total > 2*most {
 			t.Errorf("got %d subjects in memory, want at most %d", total, 2*most)
 		}
-		if got := s.peek(Account(7), day).count; got != 90 {
+		if got := s.peek(Account(7), day).count(); got != 90 {
 			t.Errorf("largest count: got %d, want 90", got)
 		}
-		if got := s.peek(Account(7), day-1).count; day > someDay && got != 90 {
+		if got := s.peek(Account(7), day-1).count(); day > someDay && got != 90 {
 			t.Errorf("largest count of the day before: got %d, want 90", got)
 		}
 	}

@@ -82,10 +82,10 @@ func TestCountsSurviveRestart(t *testing.T) {
 
 		for restart := range 3 { // each merges the batches left by the previous one
 			_, counter = ledgerOn(t, s, someDay)
-			if n := counter.get(key{someDay, somebody}).count; n != 42 {
+			if n := counter.get(key{someDay, somebody}).count(); n != 42 {
 				t.Errorf("restart %d: got %d requests of the address, want 42", restart, n)
 			}
-			if n := counter.get(key{someDay, Account(account.ID)}).count; n != 6 {
+			if n := counter.get(key{someDay, Account(account.ID)}).count(); n != 6 {
 				t.Errorf("restart %d: got %d requests of the account, want 6", restart, n)
 			}
 		}
@@ -116,7 +116,7 @@ func TestBatchCountsOnce(t *testing.T) {
 			}
 		}
 		_, counter := ledgerOn(t, s, someDay)
-		if a, b := counter.get(key{someDay, somebody}).count, counter.get(key{someDay, Account(account.ID)}).count; a != 5 || b != 5 {
+		if a, b := counter.get(key{someDay, somebody}).count(), counter.get(key{someDay, Account(account.ID)}).count(); a != 5 || b != 5 {
 			t.Errorf("got %d and %d requests, want 5 each", a, b)
 		}
 		if want := fmt.Sprint(99_999, someDay.String(), 1); len(former) != 1 || former[0] != want {
@@ -148,7 +148,7 @@ func TestCountsSurviveAnOutage(t *testing.T) {
 		rename("elsewhere", "count_batches")
 		ledger.Write(t.Context())
 		_, counter = ledgerOn(t, s, someDay)
-		if got := counter.get(key{someDay, somebody}).count; got != writes {
+		if got := counter.get(key{someDay, somebody}).count(); got != writes {
 			t.Errorf("got %d requests, want %d", got, writes)
 		}
 		for _, line := range []string{"writing quota counts failed, will retry", "quota counts written again"} {
@@ -174,10 +174,10 @@ func TestCountsSurviveAWrongClock(t *testing.T) {
 				}
 				want := func(c *Counter, when string, day Day, n int) {
 					t.Helper()
-					if got := int(c.get(key{day, somebody}).count); got != n {
+					if got := int(c.get(key{day, somebody}).count()); got != n {
 						t.Errorf("%s: got %d requests of the address, want %d", when, got, n)
 					}
-					if got := int(c.get(key{day, Account(acc.ID)}).count); got != n {
+					if got := int(c.get(key{day, Account(acc.ID)}).count()); got != n {
 						t.Errorf("%s: got %d requests of the account, want %d", when, got, n)
 					}
 				}

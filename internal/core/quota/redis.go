@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,15 +28,16 @@ const (
 
 // Redis counts for several servers. While it responds, all of them together
 // grant exactly the limit. While it does not, each server counts alone from its
-// last known count, so several may together grant more. When Redis responds
-// again, one rule applies to each count that a server changed in the meantime:
-// it is raised to the server's last known count, and the requests that the server
-// counted alone are added. That is exact for one server. With several, requests
-// that were in flight when Redis stopped responding may be missing, and refunds
-// that other servers made in the meantime may be lost.
+// last known tally, so several may together grant more.
+//
+// One rule lets Redis catch up after an outage or a loss of its data: with each
+// request, a server sends the tally that it knows and what it counted alone, and
+// Redis raises its tally to the known one and adds the rest. That is exact for
+// one server. With several, requests that were in flight when Redis stopped
+// responding may be missing.
 type Redis struct {
 	client  *redis.Client
-	local   *Counter // the last known counts, and what was counted since
+	local   *Counter // the last known tallies, and what was counted since
 	log     *slog.Logger
 	timeout time.Duration
 	queue   chan *request
@@ -47,7 +47,7 @@ type Redis struct {
 	unavailable bool
 	// alone is what was counted while Redis was unavailable. Requests that Redis
 	// may have counted only add the key.
-	alone map[key]int
+	alone map[key]tally
 
 	Fallbacks atomic.Int64 // requests that were decided without Redis
 }
@@ -61,32 +61,25 @@ type request struct {
 	count  chan int  // receives the count with the change, even if the limit prevented that
 }
 
-// countScript adds what the server counted alone, and changes a count unless the
-// limit is reached. It returns the count, the change and the epoch.
-//
-// Redis stores a count as "count:epoch", where the epoch is a random number drawn
-// when the count starts. If the epoch differs from the server's, Redis lost the
-// count and started again, so it is raised to the server's count. A missing count
-// starts from the server's count.
+// countScript applies the rule of Redis and changes a count unless the limit is
+// reached. It returns the tally and the change. Both parts of a tally only grow,
+// so the higher value is always the newer one.
 var countScript = redis.NewScript(`
-local known, knownEpoch, newEpoch, alone, change, limit, retention = unpack(ARGV)
-local count, epoch = string.match(redis.call('GET', KEYS[1]) or known .. ':' .. newEpoch, '^(%d+):?(%d*)$')
-count = tonumber(count)
-if knownEpoch ~= '0' and knownEpoch ~= epoch then
-	count = math.max(count, tonumber(known))
-end
-count = math.max(0, count + tonumber(alone))
-if tonumber(limit) > 0 and count >= tonumber(limit) then
+local granted, refunded, aloneGranted, aloneRefunded, change, limit, retention = unpack(ARGV)
+local stored = redis.call('HMGET', KEYS[1], 'granted', 'refunded')
+granted = math.max(granted, tonumber(stored[1] or 0)) + aloneGranted
+refunded = math.max(refunded, tonumber(stored[2] or 0)) + aloneRefunded
+if tonumber(limit) > 0 and granted - refunded >= tonumber(limit) then
 	change = 0
 end
-change = math.max(tonumber(change), -count)
-redis.call('SET', KEYS[1], count + change .. ':' .. epoch, 'EX', retention)
-return {count + change, change, tonumber(epoch) or 0}`)
+change = math.max(change, refunded - granted)
+granted = granted + math.max(change, 0)
+refunded = refunded - math.min(change, 0)
+redis.call('HSET', KEYS[1], 'granted', granted, 'refunded', refunded)
+redis.call('EXPIRE', KEYS[1], retention)
+return {granted, refunded, change}`)
 
-// otherEpoch differs from every epoch in Redis.
-const otherEpoch = -1
-
-func redisKey(k key) string { return fmt.Sprintf("palmares:quota:%s:%x", k.day, uint64(k.subject)) }
+func redisKey(k key) string { return fmt.Sprintf("palmares:tally:%s:%x", k.day, uint64(k.subject)) }
 
 // NewRedis counts in the Redis server at a URL.
 func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
@@ -106,7 +99,7 @@ func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
 }
 
 func newRedis(local *Counter, log *slog.Logger) *Redis {
-	return &Redis{local: local, log: log, timeout: redisTimeout, alone: map[key]int{}, queue: make(chan *request, queueLength)}
+	return &Redis{local: local, log: log, timeout: redisTimeout, alone: map[key]tally{}, queue: make(chan *request, queueLength)}
 }
 
 // RedisOptions returns the options for the Redis at a URL.
@@ -171,13 +164,11 @@ func (r *Redis) countAlone(cause error, sent bool, batch ...*request) bool {
 	}
 	for _, req := range batch {
 		count, changed := r.local.add(req.key, req.change, req.limit)
-		switch {
-		case sent:
-			r.local.update(req.key, func(t tally) (tally, int) { return tally{t.count, otherEpoch}, 0 })
-			r.alone[req.key] += 0
-		case changed != 0:
-			r.alone[req.key] += changed
+		alone := changed
+		if sent {
+			alone = 0 // if Redis did not count it, the known tally does
 		}
+		r.alone[req.key] = r.alone[req.key].plus(alone)
 		if req.change > 0 {
 			r.Fallbacks.Add(1)
 		}
@@ -217,8 +208,8 @@ func (r *Redis) send(batch []*request) {
 	_, _ = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each result has its error
 		for i, req := range batch {
 			known, alone := r.local.get(req.key), r.takeAlone(req.key)
-			results[i] = countScript.Eval(ctx, pipe, []string{redisKey(req.key)}, max(0, int(known.count)-alone), known.epoch,
-				1+rand.Int32N(1<<31-1), alone, req.change, req.limit, int(retention/time.Second))
+			results[i] = countScript.Eval(ctx, pipe, []string{redisKey(req.key)}, known.granted-alone.granted, known.refunded-alone.refunded,
+				alone.granted, alone.refunded, req.change, req.limit, int(retention/time.Second))
 		}
 		return nil
 	})
@@ -234,20 +225,20 @@ func (r *Redis) decide(batch []*request, results []*redis.Cmd) {
 			r.countAlone(err, true, batch[i:]...)
 			return
 		}
-		count, change, epoch := int(reply[0]), int(reply[1]), int32(reply[2]) // see countScript
-		r.local.update(req.key, func(tally) (tally, int) { return tally{int32(count), epoch}, change })
-		req.count <- count + req.change - change
+		t, change := tally{int32(reply[0]), int32(reply[1])}, int(reply[2]) // see countScript
+		r.local.update(req.key, func(tally) (tally, int) { return t, change })
+		req.count <- t.count() + req.change - change
 	}
 }
 
 // takeAlone returns and resets what was counted alone. It is sent to Redis only
 // once, because Redis may have added it even if there is no reply.
-func (r *Redis) takeAlone(k key) int {
+func (r *Redis) takeAlone(k key) tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := r.alone[k]
+	alone := r.alone[k]
 	delete(r.alone, k)
-	return n
+	return alone
 }
 
 // probe lets Redis catch up if it responds again, by a request for each count

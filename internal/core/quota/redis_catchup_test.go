@@ -2,7 +2,6 @@ package quota
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -17,16 +16,13 @@ var (
 	errLost = errors.New("connection lost")
 )
 
-// knownEpoch is the epoch of the counts in the servers' memory in these tests.
-const knownEpoch = 7
-
 // serverWithCount returns a server with a count in memory, which probes Redis
 // only on demand. The URL may be empty if the test sends nothing.
 func serverWithCount(t *testing.T, url string, count int) *Redis {
 	t.Helper()
 	r := newRedis(NewCounter(), slog.New(slog.DiscardHandler))
 	r.timeout = patientTimeout
-	r.local.update(someKey, func(tally) (tally, int) { return tally{int32(count), knownEpoch}, 0 })
+	r.local.update(someKey, func(tally) (tally, int) { return tally{granted: int32(count)}, 0 })
 	if url == "" {
 		return r
 	}
@@ -40,7 +36,7 @@ func serverWithCount(t *testing.T, url string, count int) *Redis {
 	return r
 }
 
-func (r *Redis) known() int { return int(r.local.get(someKey).count) }
+func (r *Redis) known() int { return r.local.get(someKey).count() }
 
 // takes returns requests that can be decided in one batch.
 func takes(n, limit int) (batch []*request) {
@@ -54,33 +50,37 @@ func takes(n, limit int) (batch []*request) {
 func result(t *testing.T, count, change int, err error) *redis.Cmd {
 	t.Helper()
 	cmd := redis.NewCmd(t.Context())
-	cmd.SetVal([]any{int64(count), int64(change), int64(knownEpoch)})
+	cmd.SetVal([]any{int64(count), int64(0), int64(change)})
 	cmd.SetErr(err)
 	return cmd
 }
 
-// storeCount sets the count in Redis; an epoch of 0 deletes it.
-func storeCount(t *testing.T, r *Redis, count, epoch int) {
+// store sets the tally in Redis.
+func (r *Redis) store(t *testing.T, stored tally) {
 	t.Helper()
-	err := r.client.Del(t.Context(), redisKey(someKey)).Err()
-	if epoch != 0 {
-		err = r.client.Set(t.Context(), redisKey(someKey), fmt.Sprintf("%d:%d", count, epoch), 0).Err()
-	}
-	if err != nil {
+	if err := r.client.HSet(t.Context(), redisKey(someKey), "granted", stored.granted, "refunded", stored.refunded).Err(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func storedCount(t *testing.T, r *Redis) (count int) {
+// clear deletes the tally in Redis.
+func (r *Redis) clear(t *testing.T) {
 	t.Helper()
-	text, err := r.client.Get(t.Context(), redisKey(someKey)).Result()
-	if err == nil {
-		_, err = fmt.Sscanf(text, "%d:", &count)
-	}
-	if err != nil {
+	if err := r.client.Del(t.Context(), redisKey(someKey)).Err(); err != nil {
 		t.Fatal(err)
 	}
-	return count
+}
+
+func (r *Redis) stored(t *testing.T) int {
+	t.Helper()
+	var stored struct {
+		Granted  int32 `redis:"granted"`
+		Refunded int32 `redis:"refunded"`
+	}
+	if err := r.client.HGetAll(t.Context(), redisKey(someKey)).Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	return tally{stored.Granted, stored.Refunded}.count()
 }
 
 func catchUp(t *testing.T, r *Redis) {
@@ -140,27 +140,28 @@ func TestLimitReachedElsewhere(t *testing.T) {
 }
 
 func TestCatchUp(t *testing.T) {
-	type stored struct{ count, epoch int }
 	url := testkit.StartRedis(t).URL
 	for name, c := range map[string]struct {
 		inFlight, alone, refunds int
-		redis                    stored // when it is available again
+		redis                    tally // when it is available again
 		want                     int
 	}{
-		"nothing happened":           {0, 0, 0, stored{30, 7}, 30},
-		"in flight, counted":         {5, 0, 0, stored{35, 7}, 35},
-		"in flight, not counted":     {5, 0, 0, stored{30, 7}, 35},
-		"granted alone":              {0, 20, 0, stored{30, 7}, 50},
-		"both":                       {5, 20, 0, stored{35, 7}, 55},
-		"other servers counted":      {5, 20, 0, stored{75, 7}, 95},
-		"refunded":                   {0, 20, 3, stored{30, 7}, 47},
-		"more refunded than granted": {0, 0, 3, stored{30, 7}, 27},
-		"Redis is empty":             {5, 20, 0, stored{}, 55},
-		"Redis lost its counts":      {0, 20, 0, stored{50, 8}, 70},
+		"nothing happened":           {0, 0, 0, tally{30, 0}, 30},
+		"in flight, counted":         {5, 0, 0, tally{35, 0}, 35},
+		"in flight, not counted":     {5, 0, 0, tally{30, 0}, 35},
+		"granted alone":              {0, 20, 0, tally{30, 0}, 50},
+		"both":                       {5, 20, 0, tally{35, 0}, 55},
+		"other servers counted":      {5, 20, 0, tally{75, 0}, 95},
+		"other servers refunded":     {0, 20, 3, tally{30, 10}, 37},
+		"refunded":                   {0, 20, 3, tally{30, 0}, 47},
+		"more refunded than granted": {0, 0, 3, tally{30, 0}, 27},
+		"Redis is empty":             {5, 20, 0, tally{}, 55},
+		"Redis lost counts":          {0, 20, 0, tally{10, 0}, 50},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := serverWithCount(t, url, 30)
-			storeCount(t, r, c.redis.count, c.redis.epoch)
+			r.clear(t)
+			r.store(t, c.redis)
 			r.countAlone(errLost, true, takes(c.inFlight, 0)...)
 			for range c.alone {
 				r.Take(t.Context(), somebody, someDay, 0)
@@ -172,7 +173,7 @@ func TestCatchUp(t *testing.T) {
 				t.Errorf("got known count %d during the outage, want %d", r.known(), want)
 			}
 			catchUp(t, r)
-			if got := storedCount(t, r); got != c.want {
+			if got := r.stored(t); got != c.want {
 				t.Errorf("got count %d, want %d", got, c.want)
 			}
 			if changed := c.inFlight + c.alone + c.refunds; changed > 0 && r.known() != c.want {
@@ -190,10 +191,10 @@ func TestCatchUp(t *testing.T) {
 // counted more in the meantime.
 func TestUnsentRequests(t *testing.T) {
 	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
-	storeCount(t, r, 80, knownEpoch)
+	r.store(t, tally{granted: 80})
 	r.countAlone(errLost, false, takes(2, 31)...) // the second is rejected
 	catchUp(t, r)
-	if got := storedCount(t, r); got != 81 {
+	if got := r.stored(t); got != 81 {
 		t.Errorf("got count %d, want 81", got)
 	}
 }
@@ -209,9 +210,10 @@ func TestCatchUpFails(t *testing.T) {
 	if r.probe(); !r.Unavailable() {
 		t.Error("got an available Redis, want it unavailable")
 	}
-	storeCount(t, r, 50, knownEpoch) // they were added, but the reply was lost
+	r.clear(t)
+	r.store(t, tally{granted: 50}) // they were added, but the reply was lost
 	catchUp(t, r)
-	if got := storedCount(t, r); got != 50 {
+	if got := r.stored(t); got != 50 {
 		t.Errorf("got count %d, want 50", got)
 	}
 }
@@ -220,7 +222,7 @@ func TestCatchUpFails(t *testing.T) {
 // counted alone.
 func TestRequestsBeforeCatchUp(t *testing.T) {
 	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
-	storeCount(t, r, 80, knownEpoch)
+	r.store(t, tally{granted: 80})
 	r.countAlone(errLost, false, takes(20, 0)...)
 	r.unavailable = false
 	for _, want := range []int{101, 101} { // both are rejected
@@ -230,38 +232,38 @@ func TestRequestsBeforeCatchUp(t *testing.T) {
 	}
 	r.unavailable = true
 	catchUp(t, r)
-	if got := storedCount(t, r); got != 100 || len(r.alone) != 0 {
+	if got := r.stored(t); got != 100 || len(r.alone) != 0 {
 		t.Errorf("got count %d in Redis and %v still to add, want 100 and none", got, r.alone)
 	}
 }
 
-// If Redis has a lower count than the server, other servers refunded requests,
-// or the count was lost if its epoch differs.
+// A lower count in Redis is a loss, unless other servers refunded requests.
 func TestCountsOfOtherServers(t *testing.T) {
 	url := testkit.StartRedis(t).URL
 	for name, c := range map[string]struct {
-		known, stored, epoch int
-		want                 int
+		known  int
+		stored tally
+		want   int
 	}{
-		"next":                    {50, 50, 7, 51},
-		"other servers count":     {50, 69, 7, 70},
-		"refunded elsewhere":      {50, 2, 7, 3},
-		"lost":                    {50, 0, 0, 51},
-		"lost, higher here":       {50, 2, 8, 51},
-		"lost, higher in Redis":   {50, 59, 8, 60},
-		"limit reached":           {100, 100, 7, 101},
-		"limit reached elsewhere": {4, 100, 7, 101},
+		"next":                    {50, tally{50, 0}, 51},
+		"other servers count":     {50, tally{69, 0}, 70},
+		"refunded elsewhere":      {50, tally{50, 48}, 3},
+		"lost":                    {50, tally{}, 51},
+		"lost, higher here":       {50, tally{2, 0}, 51},
+		"limit reached":           {100, tally{100, 0}, 101},
+		"limit reached elsewhere": {4, tally{120, 20}, 101},
 	} {
 		r := serverWithCount(t, url, c.known)
-		storeCount(t, r, c.stored, c.epoch)
+		r.clear(t)
+		r.store(t, c.stored)
 		batch := takes(1, 100)
 		batch[0].due = time.Now().Add(patientTimeout)
 		r.send(batch)
 		if got := <-batch[0].count; got != c.want {
 			t.Errorf("%s: got count %d, want %d", name, got, c.want)
 		}
-		if want := min(c.want, 100); r.known() != want || storedCount(t, r) != want {
-			t.Errorf("%s: got known count %d and %d in Redis, want %d", name, r.known(), storedCount(t, r), want)
+		if want := min(c.want, 100); r.known() != want || r.stored(t) != want {
+			t.Errorf("%s: got known count %d and %d in Redis, want %d", name, r.known(), r.stored(t), want)
 		}
 	}
 }

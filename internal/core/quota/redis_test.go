@@ -210,18 +210,6 @@ func TestRefundsByOtherServers(t *testing.T) {
 	}
 }
 
-// Counts that an older version stored without an epoch are continued.
-func TestCountWithoutEpoch(t *testing.T) {
-	stores, _ := replicas(t, testkit.StartRedis(t), 1, time.Minute)
-	client := stores[0].(*Redis).client
-	if err := client.Set(t.Context(), redisKey(key{someDay, somebody}), 41, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if got := take(t, stores[0], somebody, 2, 1000); got != 43 {
-		t.Errorf("got count %d, want 43", got)
-	}
-}
-
 // A burst on cold connections is counted exactly.
 func TestColdBurst(t *testing.T) {
 	for range 5 {
@@ -285,7 +273,7 @@ func TestQueuedForTooLong(t *testing.T) {
 	if !r.Unavailable() || r.Fallbacks.Load() != 3 {
 		t.Errorf("got unavailable %t after %d failed requests, want true after 3", r.Unavailable(), r.Fallbacks.Load())
 	}
-	if got := r.alone[someKey]; got != 2 {
+	if got := r.alone[someKey].count(); got != 2 {
 		t.Errorf("got %d granted requests still to add to Redis, want 2", got)
 	}
 }

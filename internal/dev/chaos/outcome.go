@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -104,15 +103,15 @@ func (s *system) counts() (c counts) {
 	client := redis.NewClient(options)
 	defer client.Close()
 	const account = 1
-	keys, err := client.Keys(s.t.Context(), fmt.Sprintf("palmares:quota:*:%x", uint64(quota.Account(account)))).Result()
+	keys, err := client.Keys(s.t.Context(), fmt.Sprintf("palmares:tally:*:%x", uint64(quota.Account(account)))).Result()
 	testkit.Check(s.t, err)
 	for _, key := range keys { // one for each day
-		value, err := client.Get(s.t.Context(), key).Result() // count:epoch
-		testkit.Check(s.t, err)
-		text, _, _ := strings.Cut(value, ":")
-		n, err := strconv.Atoi(text)
-		testkit.Check(s.t, err)
-		c.redis += n
+		var tally struct {
+			Granted  int `redis:"granted"`
+			Refunded int `redis:"refunded"`
+		}
+		testkit.Check(s.t, client.HGetAll(s.t.Context(), key).Scan(&tally))
+		c.redis += tally.Granted - tally.Refunded
 	}
 	return c
 }
