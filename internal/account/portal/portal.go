@@ -258,7 +258,7 @@ func allowOnly(methods string) handler {
 //go:embed templates
 var templateFiles embed.FS
 
-var pages = page.MustTemplates(templateFiles, "templates", func(l lang.Language) template.FuncMap {
+var pages = page.NewTemplates(templateFiles, "templates", func(l lang.Language) template.FuncMap {
 	return template.FuncMap{
 		"day":       l.Day,
 		"iso":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },

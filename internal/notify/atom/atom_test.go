@@ -344,7 +344,7 @@ func TestFeedsOfLongTexts(t *testing.T) {
 
 // Every page links to every feed.
 func TestPagesLinkToTheFeeds(t *testing.T) {
-	pages := page.MustTemplates(fstest.MapFS{"pages/any.html": {Data: []byte(`{{define "main"}}{{end}}`)}}, "pages", nil)
+	pages := page.NewTemplates(fstest.MapFS{"pages/any.html": {Data: []byte(`{{define "main"}}{{end}}`)}}, "pages", nil)
 	html, err := pages.Render("any", page.Content{Service: "palmarès"})
 	if err != nil {
 		t.Fatal(err)

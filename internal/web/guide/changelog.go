@@ -2,7 +2,6 @@ package guide
 
 import (
 	_ "embed"
-	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -26,10 +25,7 @@ const (
 var changelogText string
 
 func (g *Guides) addChangelog(text string) error {
-	err := g.add(changelog, "changelog", text, func(l lang.Language) (any, error) { return Render(l, text) })
-	if err != nil {
-		return fmt.Errorf("changelog: %w", err)
-	}
+	g.add(changelog, "changelog", text, func(l lang.Language) (any, error) { return Render(l, text) })
 	feed, err := g.changelogAtom(text)
 	g.documents[lang.English][changelogFeed] = document{text: feed}
 	return err

@@ -2,13 +2,13 @@ package guide
 
 import (
 	"embed"
-	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
@@ -30,22 +30,26 @@ const (
 //go:embed templates
 var files embed.FS
 
-var templates = page.MustTemplates(files, "templates", nil)
+var templates = page.NewTemplates(files, "templates", nil)
 
 // Config configures the guides.
 type Config struct {
 	page.Service
 }
 
-// Guides serves all guides, rendered once.
+// Guides serves all guides.
 type Guides struct {
 	cfg       Config
 	all       []*Guide
 	documents map[lang.Language]map[string]document // by path
 }
 
-// document has a page, text, or both. They are chosen by the Accept header.
-type document struct{ page, text *cache.Entry }
+// document has a page, text, or both. They are chosen by the Accept header. The
+// page is rendered when it is first requested.
+type document struct {
+	page func() (*cache.Entry, error)
+	text *cache.Entry
+}
 
 type guidePage struct {
 	Guide, Previous, Next *Guide // Previous and Next may be nil
@@ -60,7 +64,7 @@ type indexPage struct {
 
 type notFoundPage struct{ Similar, Guides []*Guide }
 
-// New reads and renders the guides.
+// New reads the guides.
 func New(cfg Config) (*Guides, error) {
 	all, err := Read(cfg)
 	if err != nil {
@@ -70,9 +74,7 @@ func New(cfg Config) (*Guides, error) {
 	for _, l := range lang.All {
 		g.documents[l] = map[string]document{}
 	}
-	if err := g.add(root, "index", g.text("index", nil), func(lang.Language) (any, error) { return indexPage{lead, all}, nil }); err != nil {
-		return nil, err
-	}
+	g.add(root, "index", g.text("index", nil), func(lang.Language) (any, error) { return indexPage{lead, all}, nil })
 	for i, one := range all {
 		data := guidePage{Guide: one, Guides: all}
 		if i > 0 {
@@ -81,13 +83,12 @@ func New(cfg Config) (*Guides, error) {
 		if i+1 < len(all) {
 			data.Next = all[i+1]
 		}
-		err := g.add(one.Path(), "guide", one.Markdown, func(l lang.Language) (_ any, err error) {
-			data.Content, err = Render(l, one.Text)
-			return data, err
+		g.add(one.Path(), "guide", one.Markdown, func(l lang.Language) (any, error) {
+			localized := data
+			var err error
+			localized.Content, err = Render(l, one.Text)
+			return localized, err
 		})
-		if err != nil {
-			return nil, fmt.Errorf("guide %s: %w", one.Name, err)
-		}
 	}
 	if err := g.addChangelog(changelogText); err != nil {
 		return nil, err
@@ -97,23 +98,21 @@ func New(cfg Config) (*Guides, error) {
 
 // add adds a page in all languages, and its Markdown version at the same path and
 // with .md.
-func (g *Guides) add(path, template, text string, dataOf func(lang.Language) (any, error)) error {
+func (g *Guides) add(path, template, text string, dataOf func(lang.Language) (any, error)) {
 	entry := textEntry(text, markdown)
 	for _, l := range lang.All {
-		data, err := dataOf(l)
-		if err != nil {
-			return err
-		}
-		content := g.content(l, path, data)
-		content.Markdown = path + ".md"
-		html, err := templates.Entry(template, content, caching, vary)
-		if err != nil {
-			return err
-		}
+		html := sync.OnceValues(func() (*cache.Entry, error) {
+			data, err := dataOf(l)
+			if err != nil {
+				return nil, err
+			}
+			content := g.content(l, path, data)
+			content.Markdown = path + ".md"
+			return templates.Entry(template, content, caching, vary)
+		})
 		g.documents[l][path] = document{html, entry}
 		g.documents[l][path+".md"] = document{text: entry}
 	}
-	return nil
 }
 
 func (g *Guides) content(l lang.Language, path string, data any) page.Content {
@@ -159,8 +158,12 @@ func (g *Guides) serve(w http.ResponseWriter, r *http.Request) error {
 	case found.page == nil || page.WantsMarkdown(r.Header["Accept"]):
 		return found.text.Write(w, r)
 	}
+	html, err := found.page()
+	if err != nil {
+		return err
+	}
 	g.cfg.SetSecurityHeaders(w.Header(), page.FormPolicy)
-	return found.page.Write(w, r)
+	return html.Write(w, r)
 }
 
 // notFound suggests guides with a similar name.

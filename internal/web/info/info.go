@@ -32,7 +32,7 @@ var defaults embed.FS
 //go:embed templates
 var files embed.FS
 
-var templates = page.MustTemplates(files, "templates", nil)
+var templates = page.NewTemplates(files, "templates", nil)
 
 var head = page.Head{}
 

@@ -84,7 +84,7 @@ func TestLinksHaveTheLanguage(t *testing.T) {
 
 func TestLayoutNamesTheOtherLanguage(t *testing.T) {
 	service := Service{PublicURL: "https://palmares.example", ServiceName: "palmares"}
-	templates := MustTemplates(files, "templates", nil)
+	templates := NewTemplates(files, "templates", nil)
 	body, err := templates.Render("error", service.Content(lang.French, "/tools", Head{}, ErrorPage{Title: "Outils"}))
 	if err != nil {
 		t.Fatal(err)

@@ -3,14 +3,11 @@
 package page
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"html/template"
 	"io/fs"
-	"log/slog"
-	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -140,112 +137,6 @@ type ErrorPage struct {
 type Suggestion struct {
 	Path, Name string
 	Lang       template.HTMLAttr // language of Name if it is not English
-}
-
-// Templates are pages by language and name, each within the layout. "error" is
-// always there.
-type Templates map[lang.Language]map[string]*template.Template
-
-// MustTemplates parses every page in folder, along with the templates in its
-// subfolder "parts", which all pages can use. The functions that depend on the
-// language are there for each.
-func MustTemplates(from fs.FS, folder string, funcs func(lang.Language) template.FuncMap) Templates {
-	all := Templates{}
-	for _, l := range lang.All {
-		all[l] = mustTemplates(from, folder, l, funcs)
-	}
-	return all
-}
-
-func mustTemplates(from fs.FS, folder string, l lang.Language, funcs func(lang.Language) template.FuncMap) map[string]*template.Template {
-	all := Functions(l)
-	if funcs != nil {
-		maps.Copy(all, funcs(l))
-	}
-	layout := template.Must(template.New("layout.html").Funcs(all).ParseFS(files, "templates/layout.html"))
-	if parts, _ := fs.Glob(from, path.Join(folder, "parts", "*.html")); parts != nil {
-		template.Must(layout.ParseFS(from, parts...))
-	}
-	paths, err := fs.Glob(from, path.Join(folder, "*.html"))
-	if err != nil {
-		panic(err)
-	}
-	pages := map[string]*template.Template{"error": template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/error.html"))}
-	for _, file := range paths {
-		name := strings.TrimSuffix(path.Base(file), ".html")
-		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(from, file))
-	}
-	return pages
-}
-
-// Functions are what every template can call in a language: t translates a
-// message, plural one with a count, and markup one with HTML.
-func Functions(l lang.Language) template.FuncMap {
-	return template.FuncMap{
-		"asset": SharedAssets.Path,
-		"t":     func(m string, args ...any) string { return l.Text(lang.Message(m), args...) },
-		"plural": func(count int, m string, args ...any) string {
-			return l.Plural(count, lang.Message(m), args...)
-		},
-		"markup":   func(m string, args ...any) template.HTML { return l.HTML(lang.Message(m), args...) },
-		"count":    l.Number,
-		"day":      l.DayOf,
-		"shortDay": l.ShortDayOf,
-		"dict":     dict,
-		"list":     func(values ...string) []string { return values },
-	}
-}
-
-// dict builds the data of a nested template from keys and values.
-func dict(pairs ...any) map[string]any {
-	data := map[string]any{}
-	for i := 0; i < len(pairs); i += 2 {
-		data[pairs[i].(string)] = pairs[i+1]
-	}
-	return data
-}
-
-// Render renders a page into memory, so that a failure never leaves half a page,
-// and adds the language to its links.
-func (t Templates) Render(name string, content Content) ([]byte, error) {
-	var body bytes.Buffer
-	content.Language = lang.Parse(string(content.Language))
-	err := t[content.Language][name].ExecuteTemplate(&body, "layout.html", content)
-	return localizeLinks(body.Bytes(), content.Language), err
-}
-
-// Entry renders a page that is the same for all visitors.
-func (t Templates) Entry(name string, content Content, cacheControl, vary string) (*cache.Entry, error) {
-	body, err := t.Render(name, content)
-	return NewEntry(body, cacheControl, vary), err
-}
-
-// NewEntry returns a response with a rendered page.
-func NewEntry(body []byte, cacheControl, vary string) *cache.Entry {
-	return cache.NewEntry(body, http.Header{"Content-Type": {HTML}, "Cache-Control": {cacheControl}, "Vary": {vary}})
-}
-
-// Write renders a page and sends it.
-func (t Templates) Write(w http.ResponseWriter, status int, name string, content Content) error {
-	body, err := t.Render(name, content)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", HTML)
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // fails only if the client has disconnected
-	return nil
-}
-
-// WriteError sends the "error" page of a problem, or JSON if that cannot be
-// rendered.
-func (t Templates) WriteError(w http.ResponseWriter, r *http.Request, log *slog.Logger, p *problem.Problem, content Content) {
-	w.Header().Set("Cache-Control", "no-store")
-	content.NoIndex = true
-	if err := t.Write(w, p.Code.Status(), "error", content); err != nil {
-		log.ErrorContext(r.Context(), "rendering error page failed", "cause", err, "request_id", problem.RequestID(r.Context()))
-		problem.Write(w, p)
-	}
 }
 
 // HTML is the Content-Type of pages.

@@ -28,7 +28,7 @@ const GalleryPath = "/q"
 //go:embed templates
 var files embed.FS
 
-var templates = page.MustTemplates(files, "templates", func(lang.Language) template.FuncMap { return template.FuncMap{"text": params.Format} })
+var templates = page.NewTemplates(files, "templates", func(lang.Language) template.FuncMap { return template.FuncMap{"text": params.Format} })
 
 // Pages serves the pages.
 type Pages struct {

@@ -54,7 +54,7 @@ var queries embed.FS
 //go:embed templates
 var files embed.FS
 
-var templates = page.MustTemplates(files, "templates", func(l lang.Language) template.FuncMap {
+var templates = page.NewTemplates(files, "templates", func(l lang.Language) template.FuncMap {
 	return template.FuncMap{
 		"score": func(score *float64) string { return formatScore(l, score) }, "average": func(average *float64) string { return formatAverage(l, average) },
 		"meterWidth": meterWidth, "label": func(code string) string { return label(l, code) },

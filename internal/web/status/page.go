@@ -79,7 +79,7 @@ type bar struct {
 //go:embed templates
 var files embed.FS
 
-var templates = page.MustTemplates(files, "templates", func(l lang.Language) template.FuncMap {
+var templates = page.NewTemplates(files, "templates", func(l lang.Language) template.FuncMap {
 	return template.FuncMap{
 		"date": func(t time.Time) string { return t.Format(time.DateOnly) }, "shortDay": l.ShortDay, "minute": l.Time,
 		"feed": func() string { return FeedPath }, "down": func(i Incident) string { return i.downtime(l) },

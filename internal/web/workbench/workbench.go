@@ -47,7 +47,7 @@ var Assets = page.MustAssets(files, "assets")
 
 var style = []string{Assets.Path("workbench.css")}
 
-var templates = page.MustTemplates(files, "templates", nil)
+var templates = page.NewTemplates(files, "templates", nil)
 
 // Config configures the workbench.
 type Config struct {

@@ -1,0 +1,147 @@
+package page
+
+import (
+	"bytes"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net/http"
+	"path"
+	"sync"
+
+	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
+	"palmares/internal/core/problem"
+)
+
+// Templates are the pages of a package by language.
+type Templates map[lang.Language]*pages
+
+// pages are the pages of one language, each within the layout. A page is parsed
+// when it is first rendered, because parsing all of them takes most of the time
+// of a short command.
+type pages struct {
+	files  fs.FS
+	folder string
+	layout func() *template.Template
+
+	mu     sync.Mutex
+	parsed map[string]*template.Template
+}
+
+// NewTemplates returns the pages in folder, and a page "error" unless there is
+// one. All of them can use the templates in the subfolder "parts", and the
+// functions, which may depend on the language.
+func NewTemplates(from fs.FS, folder string, funcs func(lang.Language) template.FuncMap) Templates {
+	all := Templates{}
+	for _, l := range lang.All {
+		all[l] = &pages{
+			files: from, folder: folder, parsed: map[string]*template.Template{},
+			layout: sync.OnceValue(func() *template.Template { return mustParseLayout(from, folder, l, funcs) }),
+		}
+	}
+	return all
+}
+
+func mustParseLayout(from fs.FS, folder string, l lang.Language, funcs func(lang.Language) template.FuncMap) *template.Template {
+	all := Functions(l)
+	if funcs != nil {
+		maps.Copy(all, funcs(l))
+	}
+	layout := template.Must(template.New("layout.html").Funcs(all).ParseFS(files, "templates/layout.html"))
+	if parts, _ := fs.Glob(from, path.Join(folder, "parts", "*.html")); parts != nil {
+		template.Must(layout.ParseFS(from, parts...))
+	}
+	return layout
+}
+
+func (p *pages) page(name string) (*template.Template, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if page := p.parsed[name]; page != nil {
+		return page, nil
+	}
+	from, file := p.files, path.Join(p.folder, name+".html")
+	if _, err := fs.Stat(from, file); err != nil && name == "error" {
+		from, file = files, "templates/error.html"
+	}
+	page, err := template.Must(p.layout().Clone()).ParseFS(from, file)
+	if err == nil {
+		p.parsed[name] = page
+	}
+	return page, err
+}
+
+// Functions are what every template can call in a language: t translates a
+// message, plural one with a count, and markup one with HTML.
+func Functions(l lang.Language) template.FuncMap {
+	return template.FuncMap{
+		"asset": SharedAssets.Path,
+		"t":     func(m string, args ...any) string { return l.Text(lang.Message(m), args...) },
+		"plural": func(count int, m string, args ...any) string {
+			return l.Plural(count, lang.Message(m), args...)
+		},
+		"markup":   func(m string, args ...any) template.HTML { return l.HTML(lang.Message(m), args...) },
+		"count":    l.Number,
+		"day":      l.DayOf,
+		"shortDay": l.ShortDayOf,
+		"dict":     dict,
+		"list":     func(values ...string) []string { return values },
+	}
+}
+
+// dict builds the data of a nested template from keys and values.
+func dict(pairs ...any) map[string]any {
+	data := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		data[pairs[i].(string)] = pairs[i+1]
+	}
+	return data
+}
+
+// Render renders a page into memory, so that a failure never leaves half a page,
+// and adds the language to its links.
+func (t Templates) Render(name string, content Content) ([]byte, error) {
+	var body bytes.Buffer
+	content.Language = lang.Parse(string(content.Language))
+	page, err := t[content.Language].page(name)
+	if err == nil {
+		err = page.ExecuteTemplate(&body, "layout.html", content)
+	}
+	return localizeLinks(body.Bytes(), content.Language), err
+}
+
+// Entry renders a page that is the same for all visitors.
+func (t Templates) Entry(name string, content Content, cacheControl, vary string) (*cache.Entry, error) {
+	body, err := t.Render(name, content)
+	return NewEntry(body, cacheControl, vary), err
+}
+
+// NewEntry returns a response with a rendered page.
+func NewEntry(body []byte, cacheControl, vary string) *cache.Entry {
+	return cache.NewEntry(body, http.Header{"Content-Type": {HTML}, "Cache-Control": {cacheControl}, "Vary": {vary}})
+}
+
+// Write renders a page and sends it.
+func (t Templates) Write(w http.ResponseWriter, status int, name string, content Content) error {
+	body, err := t.Render(name, content)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", HTML)
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // fails only if the client has disconnected
+	return nil
+}
+
+// WriteError sends the "error" page of a problem, or JSON if that cannot be
+// rendered.
+func (t Templates) WriteError(w http.ResponseWriter, r *http.Request, log *slog.Logger, p *problem.Problem, content Content) {
+	w.Header().Set("Cache-Control", "no-store")
+	content.NoIndex = true
+	if err := t.Write(w, p.Code.Status(), "error", content); err != nil {
+		log.ErrorContext(r.Context(), "rendering error page failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+		problem.Write(w, p)
+	}
+}
