@@ -55,7 +55,7 @@ func run(t testing.TB) {
 		}
 		t.Fatal(usage)
 	}
-	switch args[0] { // processes of our own
+	switch args[0] { // subprocesses
 	case "generate-load":
 		generateLoad(t)
 		return
@@ -147,7 +147,7 @@ func imports(t testing.TB) {
 		table.Add("serve until ready, 100,000 tools", kind, time.Since(start).Round(time.Millisecond), 300*time.Millisecond)
 		server.Kill()
 		if !strings.Contains(string(body), `"release":`) {
-			t.Fatalf("the server is not ready: %s", body)
+			t.Fatalf("got %s, want a ready server", body)
 		}
 	}
 	table.Print(os.Stdout)
