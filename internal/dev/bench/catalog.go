@@ -21,8 +21,8 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// coldQueries are sent with several limits, so that each is new. A query in
-// braces is GraphQL.
+// coldQueries are sent with several limits, so that no response is cached. A query
+// in braces is GraphQL.
 var coldQueries = []struct{ name, query string }{
 	{"first page", "/api/v1/tools?limit={limit}"},
 	{"middle page", "/api/v1/tools?limit={limit}&page={middle}"},
@@ -81,7 +81,7 @@ func median(t testing.TB, query, address, key string, tools int) time.Duration {
 		response, got, err := load.Do(t.Context(), http.DefaultClient, "http://"+address+path, body, "Authorization", "Bearer "+key)
 		testkit.Check(t, err)
 		if response.StatusCode != http.StatusOK || strings.Contains(string(got), `"errors"`) {
-			t.Fatalf("%s: got %d %.200s", query, response.StatusCode, got)
+			t.Fatalf("%s: got %d %.200s, want 200 without errors", query, response.StatusCode, got)
 		}
 		times = append(times, time.Since(start))
 	}
@@ -131,9 +131,9 @@ func importWithEndpoints(t testing.TB, kind, receiver string) (with store.Config
 	}
 	before := countEvents(t, with)
 	var times [2]time.Duration
-	for turn := range 3 {
+	for round := range 3 {
 		for i, cfg := range configs {
-			took, _ := importFeed(t, cfg, "--force", feed(t, 5_000, uint64(1+(turn+1)%2)))
+			took, _ := importFeed(t, cfg, "--force", feed(t, 5_000, uint64(1+(round+1)%2)))
 			times[i] += took
 		}
 	}

@@ -30,7 +30,7 @@ const toolFields = `slug name domain categorySlug icpCode pricing price score ve
 const linkedQuery = `query ($page: Int!, $score: Float!) {tools(page: $page, filter: {scoreMin: $score}) {meta {total} items {` + toolFields + `
 	category {slug label} comparisons {slug title updatedAt toolA {slug name score} toolB {slug name score}}}}}`
 
-// toolRow is what a program without GraphQL would encode.
+// toolRow is a tool as the baseline encodes it.
 type toolRow struct {
 	Slug            string          `json:"slug"`
 	Name            string          `json:"name"`
@@ -70,20 +70,20 @@ type toolList struct {
 	} `json:"meta"`
 }
 
-// byHand reads the catalog as a good programmer would without GraphQL: with
-// prepared statements, indexes for them and as many connections as palmares uses.
-type byHand struct {
+// baseline is a hand-written reader of the catalog without GraphQL. It has
+// prepared statements, indexes for them and as many connections as palmares.
+type baseline struct {
 	db                                                          *sql.DB
 	tool, list, listOf, count, countOf, linked, comparisonsOf50 *sql.Stmt
 }
 
 const (
-	handColumns = `t.slug, t.name, t.domain, t.category_slug, t.icp, t.pricing, t.price, t.score, t.verifiability, t.tagline, t.canonical_url, t.avis_url, t.alternatives_url, t.updated_at`
-	handActive  = ` WHERE t.retired_at IS NULL AND t.untested = false AND t.score >= $1`
-	handOrder   = ` ORDER BY t.untested, t.score DESC, t.slug LIMIT 50 OFFSET $2`
+	baselineColumns = `t.slug, t.name, t.domain, t.category_slug, t.icp, t.pricing, t.price, t.score, t.verifiability, t.tagline, t.canonical_url, t.avis_url, t.alternatives_url, t.updated_at`
+	baselineActive  = ` WHERE t.retired_at IS NULL AND t.untested = false AND t.score >= $1`
+	baselineOrder   = ` ORDER BY t.untested, t.score DESC, t.slug LIMIT 50 OFFSET $2`
 )
 
-func openByHand(cfg store.Config) (*byHand, error) {
+func openBaseline(cfg store.Config) (*baseline, error) {
 	driver, dsn := "sqlite", "file:"+store.File(cfg.DataDir)+"?_pragma=busy_timeout(5000)"
 	if cfg.DatabaseURL != "" {
 		driver, dsn = "postgres", cfg.DatabaseURL+"&sslmode=disable&binary_parameters=yes"
@@ -95,26 +95,26 @@ func openByHand(cfg store.Config) (*byHand, error) {
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
 	for _, statement := range []string{
-		"CREATE INDEX IF NOT EXISTS by_hand_score ON tools (untested, score DESC, slug) WHERE retired_at IS NULL",
-		"CREATE INDEX IF NOT EXISTS by_hand_category ON tools (category_slug, untested, score DESC, slug) WHERE retired_at IS NULL",
+		"CREATE INDEX IF NOT EXISTS baseline_score ON tools (untested, score DESC, slug) WHERE retired_at IS NULL",
+		"CREATE INDEX IF NOT EXISTS baseline_category ON tools (category_slug, untested, score DESC, slug) WHERE retired_at IS NULL",
 		"ANALYZE tools",
 	} {
 		if _, err := db.Exec(statement); err != nil {
 			return nil, err
 		}
 	}
-	h := &byHand{db: db}
+	h := &baseline{db: db}
 	in := make([]string, 50)
 	for i := range in {
 		in[i] = fmt.Sprintf("$%d", i+1)
 	}
 	for target, text := range map[**sql.Stmt]string{
-		&h.tool:    "SELECT " + handColumns + " FROM tools t WHERE t.retired_at IS NULL AND t.slug = $1",
-		&h.list:    "SELECT " + handColumns + " FROM tools t" + handActive + handOrder,
-		&h.listOf:  "SELECT " + handColumns + " FROM tools t" + handActive + " AND t.category_slug = $3" + handOrder,
-		&h.count:   "SELECT count(*) FROM tools t" + handActive,
-		&h.countOf: "SELECT count(*) FROM tools t" + handActive + " AND t.category_slug = $2",
-		&h.linked:  "SELECT " + handColumns + ", c.label FROM tools t JOIN categories c ON c.slug = t.category_slug" + handActive + handOrder,
+		&h.tool:    "SELECT " + baselineColumns + " FROM tools t WHERE t.retired_at IS NULL AND t.slug = $1",
+		&h.list:    "SELECT " + baselineColumns + " FROM tools t" + baselineActive + baselineOrder,
+		&h.listOf:  "SELECT " + baselineColumns + " FROM tools t" + baselineActive + " AND t.category_slug = $3" + baselineOrder,
+		&h.count:   "SELECT count(*) FROM tools t" + baselineActive,
+		&h.countOf: "SELECT count(*) FROM tools t" + baselineActive + " AND t.category_slug = $2",
+		&h.linked:  "SELECT " + baselineColumns + ", c.label FROM tools t JOIN categories c ON c.slug = t.category_slug" + baselineActive + baselineOrder,
 		&h.comparisonsOf50: `SELECT c.slug, c.title, c.updated_at, a.slug, a.name, a.score, b.slug, b.name, b.score FROM comparisons c
 			JOIN tools a ON a.slug = c.tool_a_slug JOIN tools b ON b.slug = c.tool_b_slug
 			WHERE c.published AND (c.tool_a_slug IN (` + strings.Join(in, ", ") + `) OR c.tool_b_slug IN (` + strings.Join(in, ", ") + `)) ORDER BY c.updated_at DESC, c.slug`,
@@ -149,7 +149,7 @@ func readTools(ctx context.Context, statement *sql.Stmt, labels bool, args ...an
 }
 
 // readList reads a page of tools with a minimum score, optionally of a category.
-func (h *byHand) readList(ctx context.Context, page int, score float64, category string) (list toolList, err error) {
+func (h *baseline) readList(ctx context.Context, page int, score float64, category string) (list toolList, err error) {
 	count, rows, countArgs, rowArgs := h.count, h.list, []any{score}, []any{score, (page - 1) * 50}
 	if category != "" {
 		count, rows, countArgs, rowArgs = h.countOf, h.listOf, append(countArgs, category), append(rowArgs, category)
@@ -163,7 +163,7 @@ func (h *byHand) readList(ctx context.Context, page int, score float64, category
 }
 
 // readLinked reads a page of tools with their categories and comparisons.
-func (h *byHand) readLinked(ctx context.Context, page int, score float64) (list toolList, err error) {
+func (h *baseline) readLinked(ctx context.Context, page int, score float64) (list toolList, err error) {
 	if err := h.count.QueryRowContext(ctx, score).Scan(&list.Meta.Total); err != nil {
 		return list, err
 	}
@@ -195,8 +195,8 @@ func (h *byHand) readLinked(ctx context.Context, page int, score float64) (list 
 	return list, rows.Err()
 }
 
-// handle adds the hand-written paths to a bare server.
-func (h *byHand) handle(mux *http.ServeMux, write func(w http.ResponseWriter, body []byte)) {
+// handle adds the paths of the baseline to a bare server.
+func (h *baseline) handle(mux *http.ServeMux, write func(w http.ResponseWriter, body []byte)) {
 	add := func(pattern string, read func(r *http.Request, query url.Values) (any, error)) {
 		mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) {
 			value, err := read(r, r.URL.Query())
@@ -226,25 +226,25 @@ func (h *byHand) handle(mux *http.ServeMux, write func(w http.ResponseWriter, bo
 
 // cold compares uncached requests with hand-written SQL.
 func cold(t testing.TB) {
-	table := load.NewTable("uncached, over HTTP, 16 connections, 5,000 tools", "database", "ours per second", "by hand", "ratio", "goal", "p50", "p99", "allocations", "by hand")
+	table := load.NewTable("uncached, over HTTP, 16 connections, 5,000 tools", "database", "palmares, req/s", "baseline", "ratio", "goal", "p50", "p99", "allocations", "baseline")
 	for _, kind := range kinds {
-		progress("%s, uncached against SQL by hand", kind)
+		progress("%s, uncached requests against hand-written SQL", kind)
 		cfg, server, key := serveCatalog(t, kind, 5_000)
 		other, _ := startBare(t, server, key, cfg)
 		categories, slugs := fetchSlugs(t, server.Address, "/api/v1/categories?"), fetchSlugs(t, server.Address, "/api/v1/pricing?limit=200&")
 		random := rand.New(rand.NewPCG(1, 2))
-		var lists, listsByHand, linked, linkedByHand, tools, toolsByHand []string
+		var lists, baselineLists, linked, baselineLinked, tools, baselineTools []string
 		for range 5_000 {
 			query := fmt.Sprintf("?page=%d&score_min=%.6f", 1+random.IntN(5), random.Float64()*4)
 			linked = append(linked, postText("/graphql", fmt.Sprintf(`{"query":%q,"variables":{"page":%d,"score":%.6f}}`, strings.Join(strings.Fields(linkedQuery), " "), 1+random.IntN(5), random.Float64()*4), bearer(key)))
-			linkedByHand = append(linkedByHand, getText("/linked"+query, ""))
+			baselineLinked = append(baselineLinked, getText("/linked"+query, ""))
 			if random.IntN(2) == 0 {
 				query += "&category=" + categories[random.IntN(len(categories))]
 			}
-			lists, listsByHand = append(lists, getText("/api/v1/tools"+query, bearer(key))), append(listsByHand, getText("/list"+query, ""))
+			lists, baselineLists = append(lists, getText("/api/v1/tools"+query, bearer(key))), append(baselineLists, getText("/list"+query, ""))
 		}
 		for _, slug := range slugs {
-			tools, toolsByHand = append(tools, getText("/api/v1/tools/"+slug, bearer(key))), append(toolsByHand, getText("/tools/"+slug, ""))
+			tools, baselineTools = append(tools, getText("/api/v1/tools/"+slug, bearer(key))), append(baselineTools, getText("/tools/"+slug, ""))
 		}
 		server.Kill()
 		allocations := countAllocations(t, cfg, slugs)
@@ -253,9 +253,9 @@ func cold(t testing.TB) {
 			ours, theirs []string
 			goal         float64
 		}{
-			{"list of 50, random page and filter", lists, listsByHand, 2},
-			{"one tool", tools, toolsByHand, 1.3},
-			{"GraphQL: 50 tools, categories, comparisons, their tools", linked, linkedByHand, 1.5},
+			{"list of 50, random page and filter", lists, baselineLists, 2},
+			{"one tool", tools, baselineTools, 1.3},
+			{"GraphQL: 50 tools, categories, comparisons, their tools", linked, baselineLinked, 1.5},
 		} {
 			ours, theirs := requests{Texts: c.ours, Count: len(c.ours)}, requests{Texts: c.theirs, Count: len(c.theirs)}
 			contest{c.name, ours, theirs, c.goal}.runCold(t, table, kind, cfg, key, other, allocations[i])
@@ -265,8 +265,8 @@ func cold(t testing.TB) {
 	coldLarge(t)
 }
 
-// runCold lets both sides take turns and adds a row. Each turn has a new server of
-// ours and sends each request once, so that none is cached.
+// runCold measures both sides alternately and adds a row. Each round starts a new
+// palmares server and sends each request once, so that none is cached.
 func (c contest) runCold(t testing.TB, table *load.Table, kind string, cfg store.Config, key, other string, allocations [2]uint64) {
 	progress("  %s", c.name)
 	var totals [2]results
@@ -286,7 +286,7 @@ func (c contest) runCold(t testing.TB, table *load.Table, kind string, cfg store
 }
 
 // countAllocations returns the allocations of each operation in this process,
-// ours and by hand, without HTTP.
+// by palmares and by the baseline, without HTTP.
 func countAllocations(t testing.TB, cfg store.Config, slugs []string) (counts [3][2]uint64) {
 	ctx := t.Context()
 	s := testkit.Open(t, cfg)
@@ -298,7 +298,7 @@ func countAllocations(t testing.TB, cfg store.Config, slugs []string) (counts [3
 	wait.Until(t, "the release is known", func() bool { return s.Newest() != nil })
 	tool, err := graph.NewOperation(`query ($slug: String!) {tool(slug: $slug) {` + toolFields + `}}`)
 	testkit.Check(t, err)
-	h, err := openByHand(cfg)
+	h, err := openBaseline(cfg)
 	testkit.Check(t, err)
 	defer h.db.Close()
 	execute := func(query string, variables map[string]any) {
@@ -318,7 +318,7 @@ func countAllocations(t testing.TB, cfg store.Config, slugs []string) (counts [3
 		}, func() { list, err := h.readList(ctx, 2, 1.5, ""); encode(list, err) }},
 		{func() {
 			if e.FromMemory(ctx, graph.Request{Operation: tool, Variables: map[string]any{"slug": slugs[7]}}) == nil {
-				t.Fatal("the tool is not in memory")
+				t.Fatal("got no tool from memory, want one")
 			}
 		}, func() { tools, err := readTools(ctx, h.tool, false, slugs[7]); encode(tools, err) }},
 		{func() { execute(linkedQuery, page) }, func() { list, err := h.readLinked(ctx, 2, 1.5); encode(list, err) }},
@@ -345,7 +345,7 @@ func coldLarge(t testing.TB) {
 		progress("%s, 100,000 tools", kind)
 		_, server, key := serveCatalog(t, kind, 100_000)
 		time.Sleep(5 * time.Second)                 // until as much as possible is in memory
-		median := func(path string) time.Duration { // {number} makes each request another one
+		median := func(path string) time.Duration { // {number} makes each request unique
 			r := requests{Address: server.Address, Connections: 1, Count: 100, Texts: []string{getText(path, bearer(key))}}
 			return r.sendAll(t).P50
 		}

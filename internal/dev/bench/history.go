@@ -29,7 +29,7 @@ var (
 // history measures earlier releases of a catalog of 100,000 tools. Each of 50
 // releases changes the score and the review of one tool in a hundred.
 func history(t testing.TB) {
-	table := load.NewTable("100,000 tools, 50 releases that each change 1 %", "database", "measured", "goal")
+	table := load.NewTable("100,000 tools, 50 releases that each change 1%", "database", "measured", "goal")
 	base, err := os.ReadFile(feed(t, 100_000, 1))
 	testkit.Check(t, err)
 	lines := bytes.Split(base, []byte("\n"))
@@ -43,7 +43,7 @@ func history(t testing.TB) {
 			times = append(times, took)
 		}
 		slices.Sort(times)
-		table.Add("import that changes 1 %, median", kind, times[len(times)/2].Round(time.Millisecond), "")
+		table.Add("import that changes 1%, median", kind, times[len(times)/2].Round(time.Millisecond), "")
 		table.Add("size of the database, before and after", kind, inMB(before)+" and "+inMB(databaseSize(t, cfg)), "")
 
 		key := blackbox.CreateKey(t, cfg, load.Owner, "pro")
@@ -63,8 +63,7 @@ func history(t testing.TB) {
 	table.Print(os.Stdout)
 }
 
-// edited writes a feed in which one tool in a hundred has another score and
-// review.
+// edited writes a feed in which one tool in a hundred has a new score and review.
 func edited(t testing.TB, lines [][]byte, release int) string {
 	changed := slices.Clone(lines)
 	changed[0] = dateIn.ReplaceAll(changed[0], []byte(fmt.Sprintf(`"updated_at":"2027-%02d-%02d"`, 1+release/28, 1+release%28)))

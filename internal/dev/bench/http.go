@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/lib/pq" // for the hand-written queries
+	_ "github.com/lib/pq" // for the baseline
 
 	"palmares/internal/core/store"
 	"palmares/internal/dev/load"
@@ -26,7 +26,7 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// contest compares a palmares server with another one.
+// contest compares a palmares server with another server.
 type contest struct {
 	name         string
 	ours, theirs requests
@@ -36,7 +36,7 @@ type contest struct {
 // overHTTP compares a server with a bare one that writes the same bytes. They are
 // measured alternately, so that a noisy machine affects both alike.
 func overHTTP(t testing.TB) {
-	table := load.NewTable("over HTTP, 16 connections", "database", "ours per second", "by hand", "ratio", "goal", "p50", "p99")
+	table := load.NewTable("over HTTP, 16 connections", "database", "palmares, req/s", "baseline", "ratio", "goal", "p50", "p99")
 	var memory []string
 	for _, kind := range kinds {
 		progress("%s, HTTP against a bare server", kind)
@@ -69,7 +69,7 @@ func overHTTP(t testing.TB) {
 // overMCP compares cached calls of an MCP tool with cached REST responses of the
 // same server, about the same ten tools.
 func overMCP(t testing.TB) {
-	table := load.NewTable("over MCP, 16 connections", "database", "MCP per second", "REST per second", "ratio", "goal", "p50", "p99")
+	table := load.NewTable("over MCP, 16 connections", "database", "MCP, req/s", "REST, req/s", "ratio", "goal", "p50", "p99")
 	call := `{"jsonrpc":"2.0","id":1` + number + `,"method":"tools/call","params":{"name":"search_tools","arguments":{}}}`
 	for _, kind := range kinds {
 		progress("%s, MCP against REST", kind)
@@ -84,7 +84,7 @@ func overMCP(t testing.TB) {
 
 // saved compares cached responses of saved queries with that of a REST path.
 func saved(t testing.TB) {
-	table := load.NewTable("saved queries, 16 connections", "database", "ours per second", "REST hit", "ratio", "goal", "p50", "p99")
+	table := load.NewTable("saved queries, 16 connections", "database", "req/s", "REST, req/s", "ratio", "goal", "p50", "p99")
 	for _, kind := range kinds {
 		cfg, server, key := serveCatalog(t, kind, 5_000)
 		defer server.Kill()
@@ -112,10 +112,10 @@ func (c contest) run(t testing.TB, table *load.Table, kind, ours, theirs string)
 	c.ours.Address = ours
 	c.theirs.Address = cmp.Or(c.theirs.Address, theirs)
 	var totals [2]results
-	for turn := range 5 {
+	for round := range 5 {
 		for side, r := range []requests{c.ours, c.theirs} {
 			r.Duration = 1500 * time.Millisecond
-			if got := r.sendAll(t); turn > 0 { // the first is a warm-up
+			if got := r.sendAll(t); round > 0 { // the first is a warm-up
 				totals[side].add(got)
 			}
 		}
@@ -143,11 +143,11 @@ func fetchSlugs(t testing.TB, address, path string) (slugs []string) {
 	return slugs
 }
 
-// bare is a server that a good programmer would write for a single response,
-// without everything else that palmares does. It is a separate process.
+// bare is a minimal net/http server for a single response, without anything else
+// that palmares does. It is a separate process.
 type bare struct {
 	Body, Gzipped []byte
-	Header        http.Header // of our response
+	Header        http.Header // of the palmares response
 	DataDir       string
 	DatabaseURL   string
 }
@@ -200,9 +200,9 @@ func serveBare(t testing.TB) {
 	handle("GET /gzip", gzipped, 200, b.Gzipped)
 	handle("GET /304", notModified, 304, nil)
 	handle("POST /post", b.Header, 200, b.Body)
-	hand, err := openByHand(store.Config{DataDir: b.DataDir, DatabaseURL: b.DatabaseURL})
+	baseline, err := openBaseline(store.Config{DataDir: b.DataDir, DatabaseURL: b.DatabaseURL})
 	testkit.Check(t, err)
-	hand.handle(mux, func(w http.ResponseWriter, body []byte) { write(w, plain, 200, body) })
+	baseline.handle(mux, func(w http.ResponseWriter, body []byte) { write(w, plain, 200, body) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Check(t, err)
 	fmt.Println(listener.Addr())

@@ -31,22 +31,22 @@ type requests struct {
 	Count       int           // the number of requests
 	Texts       []string      // sent in turn
 	Status      int           // expected
-	Addresses   bool          // each request is from another client address
+	Addresses   bool          // each request comes from a different client address
 }
 
 // results are the results of requests.
 type results struct {
 	Requests   int
-	Unexpected int // responses with another status
+	Unexpected int // responses with an unexpected status
 	Took       time.Duration
 	P50, P99   time.Duration
 }
 
-// add adds the results of another turn, with the worse percentiles.
-func (r *results) add(turn results) {
-	r.Requests += turn.Requests
-	r.Took += turn.Took
-	r.P50, r.P99 = max(r.P50, turn.P50), max(r.P99, turn.P99)
+// add adds the results of another round, and keeps the worse percentiles.
+func (r *results) add(round results) {
+	r.Requests += round.Requests
+	r.Took += round.Took
+	r.P50, r.P99 = max(r.P50, round.P50), max(r.P99, round.P99)
 }
 
 func (r results) perSecond() float64 { return float64(r.Requests) / r.Took.Seconds() }
@@ -80,11 +80,11 @@ func (r requests) send(t testing.TB) (got results) {
 	return got
 }
 
-// sendAll is send, and fails if a response has another status.
+// sendAll is like send, but fails if a response has an unexpected status.
 func (r requests) sendAll(t testing.TB) results {
 	got := r.send(t)
 	if got.Unexpected > 0 {
-		t.Fatalf("%d of %d responses have an unexpected status", got.Unexpected, got.Requests)
+		t.Fatalf("got %d of %d responses with an unexpected status, want 0", got.Unexpected, got.Requests)
 	}
 	return got
 }

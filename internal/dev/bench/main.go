@@ -55,7 +55,7 @@ func run(t testing.TB) {
 		}
 		t.Fatal(usage)
 	}
-	switch args[0] { // processes of our own
+	switch args[0] { // subprocesses
 	case "generate-load":
 		generateLoad(t)
 		return
@@ -132,7 +132,7 @@ func imports(t testing.TB) {
 		}{
 			{"import of 5,000 tools", 5_000, false, 3 * time.Second, 0},
 			{"import of 100,000 tools", 100_000, false, time.Minute, 400 * megabyte},
-			{"the same again, unchanged", 100_000, true, 20 * time.Second, 0},
+			{"the same feed again, unchanged", 100_000, true, 20 * time.Second, 0},
 		} {
 			progress("%s, %s", kind, step.name)
 			if !step.again {
@@ -144,10 +144,10 @@ func imports(t testing.TB) {
 		start := time.Now()
 		server := load.Serve(t, cfg)
 		body := fetch(t, "http://"+server.Address+"/readyz")
-		table.Add("serve until ready, 100,000 tools", kind, time.Since(start).Round(time.Millisecond), 300*time.Millisecond)
+		table.Add("start until ready, 100,000 tools", kind, time.Since(start).Round(time.Millisecond), 300*time.Millisecond)
 		server.Kill()
 		if !strings.Contains(string(body), `"release":`) {
-			t.Fatalf("the server is not ready: %s", body)
+			t.Fatalf("got %s, want a ready server", body)
 		}
 	}
 	table.Print(os.Stdout)

@@ -52,12 +52,12 @@ func (q measuredQuery) perUnit() time.Duration { return q.cpu / time.Duration(ma
 
 // prices measures the CPU time of thousands of generated queries, uncached, in
 // relation to their cost. BENCH_QUERIES is their number for each catalog (3000),
-// BENCH_SEED selects others (1), and BENCH_TOOLS limits it to one catalog size.
+// BENCH_SEED (1) selects different ones, and BENCH_TOOLS selects one catalog size.
 func prices(t testing.TB) {
 	setting := func(name, value string) int {
 		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), value))
 		if err != nil {
-			t.Fatalf("%s must be an integer", name)
+			t.Fatalf("%s must be an integer (got %q)", name, os.Getenv(name))
 		}
 		return n
 	}
@@ -156,9 +156,8 @@ func (m *meter) backendTime(ctx context.Context) (sum time.Duration) {
 	return sum
 }
 
-// openPostgres turns off parallel workers, which have ended before their CPU
-// time can be read, and JIT compilation. It also vacuums, as autovacuum does
-// sooner or later.
+// openPostgres turns off JIT compilation, and parallel workers, which exit before
+// their CPU time can be read. It also vacuums, as autovacuum would eventually.
 func openPostgres(t testing.TB, url string) *sql.DB {
 	db, err := sql.Open("postgres", url)
 	testkit.Check(t, err)

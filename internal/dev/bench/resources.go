@@ -117,7 +117,7 @@ func profile(t testing.TB) {
 	fmt.Printf("go tool pprof -http : %s\n", name)
 }
 
-// soak sends mixed load for a time (SOAK), with an import every 20 seconds. It
+// soak sends mixed load for a duration (SOAK), with an import every 20 seconds. It
 // fails if the server's memory or number of goroutines grows.
 func soak(t testing.TB) {
 	duration, err := time.ParseDuration(cmp.Or(os.Getenv("SOAK"), "10m"))
@@ -141,7 +141,7 @@ func soak(t testing.TB) {
 			first = now // warmed up
 		}
 		if round > 2 && (now.goroutines > first.goroutines+50 || now.heap > first.heap*1.5+10*megabyte) {
-			t.Fatal("the server grows")
+			t.Fatalf("the server keeps growing: got %+v, want about %+v", now, first)
 		}
 	}
 	loading.Wait()

@@ -79,14 +79,14 @@ func TestGoals(t *testing.T) {
 		spoil(bad)
 		var out strings.Builder
 		if printGoals(&out, []*outcome{good(), bad}, true) {
-			t.Errorf("%s: got all goals met", name)
+			t.Errorf("%s: got all goals met, want one missed", name)
 		}
 		if timing := bad.delivered > maxRecovery; printGoals(io.Discard, []*outcome{good(), bad}, false) != timing {
 			t.Errorf("%s: got %v without timing, want %v", name, !timing, timing)
 		}
 		for line := range strings.Lines(out.String()) {
 			if strings.Contains(line, name) != strings.Contains(line, "MISSED; a fault: ") {
-				t.Errorf("%s: got %s", name, line)
+				t.Errorf("%s: got %s, want only this goal missed", name, line)
 			}
 		}
 	}

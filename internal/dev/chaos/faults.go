@@ -24,7 +24,7 @@ import (
 // fault is a failure that is injected and then repaired.
 type fault struct {
 	name          string
-	long, short   time.Duration // how long it lasts; without a short one, it is left out of the short form
+	long, short   time.Duration // how long it lasts; if short is 0, a short run skips it
 	inject, clear func(*system)
 	noFailure     bool // not even an uncached read may fail
 	days          int  // on which the quota was tested, if not one
@@ -206,8 +206,8 @@ func fillDisk(s *system) {
 
 const midnightFault = "midnight, three quota gates in one process"
 
-// midnight tests the quota across midnight. The clock of a process cannot be
-// set, so three gates run in this process, with a real Redis and over HTTP. If
+// midnight tests the quota across midnight. A process cannot set its own clock, so
+// three gates run in this process, with a real Redis and over HTTP. If
 // the machine is too busy for Redis to respond in time, it tries again.
 func midnight(t testing.TB, o options) []*outcome {
 	if !o.wants(midnightFault) {

@@ -31,8 +31,8 @@ type options struct {
 
 func main() {
 	var o options
-	flag.BoolVar(&o.short, "short", false, "faults of two or three seconds, as in the tests")
-	flag.StringVar(&o.only, "only", "", "only faults whose name contains one of these words, separated by commas")
+	flag.BoolVar(&o.short, "short", false, "run faults of two or three seconds, as in the tests")
+	flag.StringVar(&o.only, "only", "", "run only faults whose name contains one of these words, separated by commas")
 	flag.StringVar(&o.logs, "logs", "", "directory for the servers' logs")
 	flag.Parse()
 	testkit.Main("chaos", func(t testing.TB) {
@@ -92,7 +92,7 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds())
 // maxRecovery is how soon everything must work again.
 const maxRecovery = 5 * time.Second
 
-// goals must be met during all faults. Missed returns how a goal is missed, or "".
+// goals must be met during all faults; missed returns how a goal is missed, or "".
 var goals = []struct {
 	name   string
 	missed func(*outcome) string
@@ -122,7 +122,7 @@ var goals = []struct {
 		}
 		return ""
 	}, false},
-	{"every event is delivered, with a stable id", func(o *outcome) string { return count(o.lost+o.wrongIDs, "lost or with a wrong id") }, false},
+	{"every event is delivered, with a stable ID", func(o *outcome) string { return count(o.lost+o.wrongIDs, "lost or with a wrong ID") }, false},
 	{"everything recovers within 5 s, without a restart", func(o *outcome) string {
 		switch {
 		case o.recovered > maxRecovery:

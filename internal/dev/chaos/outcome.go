@@ -227,11 +227,11 @@ func exceedQuota(urls []string, more func(sent int) bool, headers ...string) *ou
 	return &outcome{granted: int(granted.Load()), cached: figures{requests: int(sent.Load()), failed: int(failed.Load())}}
 }
 
-// inbox is a webhook receiver that takes a moment for each event.
+// inbox is a webhook receiver that spends a moment on each event.
 type inbox struct {
 	mu       sync.Mutex
 	bodies   map[string]string // by webhook-id
-	times    map[string]int    // how often an id arrived
+	times    map[string]int    // how often an ID arrived
 	ids      map[subject]string
 	wrongIDs int
 	sender   string // address of the last connection
@@ -275,7 +275,7 @@ func (in *inbox) received() (n int, sender string) {
 }
 
 // compare records in an outcome how many of the events are lost or duplicated,
-// and how many ids were not unique.
+// and how many IDs were not unique.
 func (in *inbox) compare(ids []string, o *outcome) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

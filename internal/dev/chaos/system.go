@@ -40,7 +40,7 @@ type system struct {
 	redis    *testkit.RedisServer // nil for a single server
 	proxy    *testkit.Proxy       // between the last server and PostgreSQL
 	edition  int                  // the last one published
-	event    *string              // id of the last event seen in the journal
+	event    *string              // ID of the last event seen in the journal
 	killed   kill
 
 	mu    sync.Mutex
@@ -118,7 +118,7 @@ func (s *system) addShown(server string, edition int) {
 	s.shown[server] = max(s.shown[server], edition)
 }
 
-// newEvents returns the ids of the journal's events since the last call.
+// newEvents returns the IDs of the journal's events since the last call.
 func (s *system) newEvents() (ids []string) {
 	for {
 		query, err := json.Marshal(map[string]any{
@@ -133,7 +133,7 @@ func (s *system) newEvents() (ids []string) {
 			}
 		}
 		if err := json.Unmarshal(body, &found); err != nil || code != http.StatusOK {
-			s.t.Fatalf("read the journal: got %d %.200s", code, body)
+			s.t.Fatalf("read the journal: got %d %.200s, want 200", code, body)
 		}
 		nodes := found.Data.Changes.Nodes
 		for _, node := range nodes {
@@ -170,7 +170,7 @@ func (s *system) start(server *server) {
 	}
 	waitFor(20*time.Second, func() bool { return server.edition() > notReady })
 	if server.edition() == notReady {
-		s.t.Fatalf("a server is not ready\n%s", log)
+		s.t.Fatalf("got a server that is not ready, want a ready one\n%s", log)
 	}
 }
 
@@ -207,10 +207,10 @@ func status(url, body string, headers ...string) (int, []byte) {
 // responded.
 const servedBy = "X-Served-By"
 
-// nginxConfig is a load balancer. A request without a response goes to
-// the next one, including GraphQL queries, which change nothing. Responses with
-// 503 are passed on: retrying them would count the request several times. With
-// max_fails=0, servers that restart one after the other are not taken out.
+// nginxConfig configures a load balancer. A request without a response is retried
+// on the next server, including GraphQL queries, which change nothing. Responses
+// with 503 are passed on: retrying them would count the request several times. With
+// max_fails=0, servers that restart one after the other stay in rotation.
 const nginxConfig = `
 daemon off; master_process off; pid %[1]s/nginx.pid; error_log %[1]s/nginx.log; worker_rlimit_nofile 4096;
 events { worker_connections 2048; }

@@ -33,7 +33,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// The program has only allowed licences, and a complete bill of materials that
+// The program has only allowed licenses, and a complete bill of materials that
 // is the same each time.
 func TestProgram(t *testing.T) {
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func TestProgram(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(sboms[0], sboms[1]) {
-		t.Error("the second bill of materials differs from the first")
+		t.Error("got two different bills of materials, want equal ones")
 	}
 	var sbom struct {
 		BOMFormat  string
@@ -69,18 +69,18 @@ func TestProgram(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal(sboms[0], &sbom); err != nil || sbom.BOMFormat != "CycloneDX" || sbom.Metadata.Component.Name != "palmares" {
-		t.Fatalf("got %+v, %v", sbom.Metadata, err)
+		t.Fatalf("got %+v, %v, want a CycloneDX document about palmares", sbom.Metadata, err)
 	}
 	seen := map[string]bool{}
 	for _, c := range sbom.Components {
 		if len(c.Licenses) != 1 || c.Licenses[0].Expression == "" || c.Version == "" || seen[c.Ref] {
-			t.Errorf("got component %+v, want a version, one licence and a unique reference", c)
+			t.Errorf("got component %+v, want a version, one license and a unique reference", c)
 		}
 		seen[c.Ref] = true
 	}
 	for _, want := range []string{"pkg:golang/std@", "pkg:golang/github.com/lib/pq@", "pkg:golang/modernc.org/sqlite@", "pkg:npm/graphiql@"} {
 		if !strings.Contains(string(sboms[0]), `"purl": "`+want) {
-			t.Errorf("the bill of materials lacks %s", want)
+			t.Errorf("got no %s in the bill of materials, want it", want)
 		}
 	}
 }

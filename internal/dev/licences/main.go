@@ -1,5 +1,5 @@
 // Licences lists every Go module and npm package in the program with its
-// licence, fails on a licence that is not allowed, and writes a bill of
+// license, fails on a license that is not allowed, and writes a bill of
 // materials (CycloneDX JSON). `make audit` runs it.
 package main
 
@@ -22,10 +22,10 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// permissive licences require only that their text is included.
+// permissive licenses require only that their text is included.
 var permissive = []string{"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BlueOak-1.0.0", "CC0-1.0", "ISC", "MIT", "MIT-0", "PSF-2.0", "Python-2.0", "Unicode-DFS-2016", "Unlicense", "Zlib"}
 
-// reviewed are modules under a licence that requires changes to their own
+// reviewed are modules under a license that requires changes to their own
 // files to be published. We change none of these; review others before use.
 var reviewed = map[string][]string{
 	"MPL-2.0": {"github.com/hashicorp/golang-lru/v2", "github.com/hashicorp/hcl/v2"},
@@ -69,14 +69,14 @@ func run(t testing.TB, w io.Writer, program, lock, sbom string) error {
 	return check(w, components)
 }
 
-// check fails if a component's licence is not allowed.
+// check fails if a component's license is not allowed.
 func check(w io.Writer, components []component) error {
 	rejected := slices.DeleteFunc(slices.Clone(components), allowed)
 	for _, c := range rejected {
 		fmt.Fprintf(w, "not allowed: %s %s: %q\n", c.name, c.version, c.licence)
 	}
 	if len(rejected) > 0 {
-		return fmt.Errorf("%d of %d components have a licence that is not allowed: see internal/dev/licences/main.go", len(rejected), len(components))
+		return fmt.Errorf("%d of %d components have a license that is not allowed: see internal/dev/licences/main.go", len(rejected), len(components))
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func goModules(t testing.TB, build *debug.BuildInfo) []component {
 		}
 		modules = append(modules, component{ecosystem: "golang", name: m.Path, version: m.Version, hash: m.Sum})
 	}
-	// A library is a module or a directory in one with a licence of its own.
+	// A library is a module or a directory in one with a license of its own.
 	for _, l := range goLibraries(t) {
 		var module *component
 		for i, m := range modules {
@@ -120,7 +120,7 @@ func goModules(t testing.TB, build *debug.BuildInfo) []component {
 	return modules
 }
 
-// goLibraries runs go-licenses, which identifies licences by their text.
+// goLibraries runs go-licenses, which identifies licenses by their text.
 func goLibraries(t testing.TB) []component {
 	var warnings bytes.Buffer // mostly about URLs that it cannot look up
 	report := exec.Command("go", "tool", "go-licenses", "report", "palmares/cmd/palmares", "--ignore", "palmares")
@@ -131,7 +131,7 @@ func goLibraries(t testing.TB) []component {
 	}
 	var libraries []component
 	for line := range strings.Lines(string(out)) {
-		fields := strings.Split(strings.TrimSpace(line), ",") // name, URL and licence
+		fields := strings.Split(strings.TrimSpace(line), ",") // name, URL and license
 		libraries = append(libraries, component{name: fields[0], licence: fields[len(fields)-1]})
 	}
 	slices.SortFunc(libraries, func(a, b component) int { return strings.Compare(a.name+a.licence, b.name+b.licence) })

@@ -27,10 +27,10 @@ const base = await new Promise((resolve, reject) => {
     const found = text.match(/(http:\/\/\S+?)\/ +website/);
     if (found) resolve(found[1]);
   });
-  server.on("exit", (code) => reject(new Error(`the server ended with ${code}`)));
+  server.on("exit", (code) => reject(new Error(`the server exited with code ${code}`)));
 });
 
-// audit starts a new browser for each page: after fifty pages, one hangs.
+// audit starts a new browser for each page, because one hangs after about fifty pages.
 async function audit(url) {
   const chrome = await chromeLauncher.launch({ chromePath: process.env.CHROMIUM ?? "/usr/bin/chromium", chromeFlags: ["--headless=new", "--no-sandbox"] });
   try {

@@ -116,7 +116,7 @@ func (s step) edit(t testing.TB, tree string) {
 		lines := strings.Split(string(data), "\n")
 		i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, s.after) })
 		if i < 0 {
-			t.Fatalf("%s: got no line with %q", s.file, s.after)
+			t.Fatalf("%s: got no line with %q, want one", s.file, s.after)
 		}
 		text = strings.Join(slices.Insert(lines, i+1, s.insert), "\n")
 	}
@@ -160,7 +160,7 @@ func checkServer(t testing.TB, tree string) {
 			object, _ := got.(map[string]any)
 			value, exists := object[key]
 			if !exists {
-				t.Fatalf("%s: got no %q in %d %v", check.name, key, status, body)
+				t.Fatalf("%s: got no %q in %d %v, want it", check.name, key, status, body)
 			}
 			got = value
 		}
@@ -168,7 +168,7 @@ func checkServer(t testing.TB, tree string) {
 		case status != http.StatusOK:
 			t.Fatalf("%s: got %d %v, want 200", check.name, status, body)
 		case check.keys == nil && !strings.Contains(fmt.Sprint(got), "license"):
-			t.Fatalf("%s: got no license in %v", check.name, got)
+			t.Fatalf("%s: got no license in %v, want it", check.name, got)
 		case check.keys != nil && got != check.want:
 			t.Fatalf("%s: got %v, want %v", check.name, got, check.want)
 		}

@@ -52,7 +52,7 @@ func (s *RedisServer) Thaw() { _ = s.process.Cmd.Process.Signal(syscall.SIGCONT)
 
 var stripeMockListening = regexp.MustCompile(`(?m)^Listening for HTTP at address: (\S+)`)
 
-// StartStripeMock starts Stripe's mock of its API for the length of a test, and
+// StartStripeMock starts Stripe's mock of its API for the duration of a test, and
 // returns its URL.
 func StartStripeMock(t testing.TB) string {
 	t.Helper()

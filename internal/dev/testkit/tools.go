@@ -226,7 +226,7 @@ func CollectNotes(t testing.TB) {
 	})
 }
 
-// SmallDisk mounts a file system of a limited size for the length of a test.
+// SmallDisk mounts a file system of a limited size for the duration of a test.
 func SmallDisk(t testing.TB, size int) string {
 	t.Helper()
 	dir, err := MountSmallDisk(t, size)

@@ -28,8 +28,8 @@ type Guide struct {
 	Summary string // first paragraph
 	Text    string // Markdown
 
-	Markdown string // the text with links that work outside of this server
-	URL      string // of that
+	Markdown string // the text with absolute links
+	URL      string // of the Markdown
 }
 
 // Path returns the path of the guide's page.

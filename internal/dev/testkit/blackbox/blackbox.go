@@ -33,8 +33,8 @@ import (
 // Limit is much longer than any process runs in a test.
 var Limit = 30 * time.Minute
 
-// instead is the program set by UseProgram.
-var instead struct {
+// override is the program set by UseProgram.
+var override struct {
 	path string
 	env  []string
 }
@@ -42,8 +42,8 @@ var instead struct {
 // UseProgram makes commands run another program with additional environment
 // variables, such as a test binary that behaves like palmares.
 func UseProgram(path string, env ...string) {
-	instead.path, _ = filepath.Abs(path)
-	instead.env = env
+	override.path, _ = filepath.Abs(path)
+	override.env = env
 }
 
 var releaseOnly bool
@@ -56,8 +56,8 @@ func UseReleaseBuild() { releaseOnly = true }
 // race detector if the tests are.
 func Path(t testing.TB) string {
 	t.Helper()
-	if instead.path != "" {
-		return instead.path
+	if override.path != "" {
+		return override.path
 	}
 	info, _ := debug.ReadBuildInfo()
 	underRace := slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
@@ -91,8 +91,8 @@ func command(t testing.TB, path string, cfg store.Config, args ...string) *exec.
 	cmd := exec.CommandContext(ctx, path, args...)
 	// By default, the race detector delays the exit by a second.
 	cmd.Env = append(testkit.CleanEnv(), "GORACE=atexit_sleep_ms=0", "DATABASE_URL="+cfg.DatabaseURL, "PALMARES_DATA_DIR="+cfg.DataDir)
-	if path == instead.path {
-		cmd.Env = append(cmd.Env, instead.env...)
+	if path == override.path {
+		cmd.Env = append(cmd.Env, override.env...)
 	}
 	cmd.Dir = t.TempDir()
 	return cmd

@@ -1,5 +1,5 @@
-// Package browser shows pages to tests in a headless Chromium, and fails the
-// tests if the browser's console would complain.
+// Package browser opens pages in a headless Chromium for tests, and fails the tests
+// if the browser's console shows anything.
 package browser
 
 import (
@@ -41,14 +41,14 @@ func Start(t testing.TB) *Browser {
 	t.Cleanup(free)
 	ctx, end := chromedp.NewContext(allocator)
 	t.Cleanup(func() {
-		// A graceful end also ends its child processes.
+		// A graceful shutdown also ends its child processes.
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		if err := chromedp.Cancel(ctx); err != nil {
 			t.Errorf("end Chromium: %v", err)
 		}
 	})
-	timer := time.AfterFunc(limit, end) // a context with a deadline would limit its life, too
+	timer := time.AfterFunc(limit, end) // a context with a deadline would limit its lifetime, too
 	defer timer.Stop()
 	if _, err := chromedp.CallBrowser(ctx, protocol.GetVersion, cdp.Empty{}); err != nil {
 		t.Fatalf("start Chromium: %v", err)

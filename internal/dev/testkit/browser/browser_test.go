@@ -249,7 +249,7 @@ func TestFailedActions(t *testing.T) {
 		"not visible":       func(p *browser.Page) { p.Click("button") },
 		"is disabled":       func(p *browser.Page) { p.Click("#off") },
 		`got "Test`:         func(p *browser.Page) { p.WaitForText("h1", "Best") },
-		"not there":         func(p *browser.Page) { p.Text("#nothing") },
+		"not found":         func(p *browser.Page) { p.Text("#nothing") },
 		"cannot be changed": func(p *browser.Page) { p.Fill("input", "x") },
 		"SyntaxError":       func(p *browser.Page) { p.Text("[") },
 		"ERR_UNSAFE_PORT":   func(p *browser.Page) { p.Go("http://127.0.0.1:1/") },

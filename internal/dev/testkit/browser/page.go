@@ -68,7 +68,7 @@ func (p *Page) OpenTab(t testing.TB, look Look) *Page {
 	return newPage(t, ctx, end, look)
 }
 
-// Change gives the visitor's browser another Look, without loading the page again.
+// Change gives the visitor's browser another Look, without reloading the page.
 func (p *Page) Change(look Look) {
 	p.t.Helper()
 	for _, step := range look.steps() {
@@ -77,7 +77,7 @@ func (p *Page) Change(look Look) {
 	p.look = look
 }
 
-// Go navigates to an address and waits until the page is loaded.
+// Go navigates to a URL and waits until the page is loaded.
 func (p *Page) Go(address string) {
 	p.t.Helper()
 	p.load("go to "+address, chromedp.NavigateResponse(address))
@@ -115,7 +115,7 @@ func (p *Page) load(what string, open chromedp.Action[*network.Response]) {
 	}
 }
 
-// URL returns the address of the current document.
+// URL returns the URL of the current document.
 func (p *Page) URL() (address string) {
 	p.t.Helper()
 	p.Eval("location.href", &address)
@@ -170,13 +170,13 @@ func (p *Page) Fill(selector, text string) {
 	p.element("fill", selector, `(() => {
 		if (element.disabled || element.readOnly) throw new Error("the field cannot be changed");
 		element.focus();
-		if (document.activeElement !== element) throw new Error("the field does not take the focus");
+		if (document.activeElement !== element) throw new Error("the field does not accept the focus");
 		if (element.matches("textarea, input:is([type=text], [type=email], [type=password], [type=search], [type=tel], [type=url], [type=number], :not([type]))")) {
 			element.select();
 			return true;
 		}
 		element.value = `+quote(text)+`;
-		if (element.value !== `+quote(text)+`) throw new Error("the field does not take " + `+quote(text)+`);
+		if (element.value !== `+quote(text)+`) throw new Error("the field does not accept " + `+quote(text)+`);
 		element.dispatchEvent(new Event("input", {bubbles: true}));
 		element.dispatchEvent(new Event("change", {bubbles: true}));
 		return false;
@@ -257,7 +257,7 @@ func (p *Page) element(verb, selector, expression string, into any) {
 			}
 			return
 		case !errors.As(err, &exception):
-			err = errors.New("not there") // or between two documents
+			err = errors.New("not found") // or between two documents
 		case strings.HasPrefix(messageOf(exception), "SyntaxError"): // waiting does not help
 			p.fatal(what, err)
 		}
@@ -287,7 +287,7 @@ func try[R any](p *Page, action chromedp.Action[R]) (R, error) {
 	return chromedp.Run(ctx, action)
 }
 
-// fatal ends the test with the failed action and the page's address.
+// fatal ends the test with the failed action and the page's URL.
 func (p *Page) fatal(what string, err error) {
 	p.t.Helper()
 	address, other := try(p, chromedp.Location())
