@@ -64,8 +64,9 @@ with_services = $(if $(call uses_services,$(1)),$(WITH_POSTGRES) -tools)
 
 # Tests wait for processes and browsers more than they compute, so more of them
 # run in parallel than there are processors. The chaos test follows alone: it
-# breaks services under load, and a busy machine would break them too.
-GO_TEST := CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -parallel 4
+# breaks services under load, and a busy machine would break them too. Without
+# debugging information, tests link in half the time; make lint runs vet.
+GO_TEST := CGO_ENABLED=1 $(GO) test $(RACE) -ldflags '-s -w' -vet=off -timeout 60m -parallel 4
 CHAOS   := '^TestChaos$$$$'
 .PHONY: test
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL (PKG=./rest RUN=TestX to select)

@@ -35,6 +35,8 @@ type step struct {
 	commands            []string
 }
 
+const updateGolden = "go test ./rest -run 'Golden|OpenAPI' -update"
+
 var recipes = []recipe{
 	{
 		name:     "Add a field to tools",
@@ -45,7 +47,7 @@ var recipes = []recipe{
 			{"internal/catalog/record/record.go", `json:"alternatives_url"`, "	License *string `json:\"license,omitzero\" rule:\"text\" event:\"The license; null if unknown.\"`", nil},
 			{"graph/schema/tool.graphql", `  alternativesUrl:`, "  \"The license, such as `MIT`; null if unknown.\"\n  license: String", []string{"make generate"}},
 			{"graph/tool_fields.go", `{"alternativesUrl"`, `	{"license", func(t *model.Tool, row *ent.Tool) { t.License = row.License }},`, nil},
-			{"rest/queries/fragments.graphql", `alternatives_url: alternativesUrl`, `  license`, []string{"go test ./rest -update"}},
+			{"rest/queries/fragments.graphql", `alternatives_url: alternativesUrl`, `  license`, []string{updateGolden}},
 		},
 	},
 	{
@@ -54,7 +56,7 @@ var recipes = []recipe{
 		steps: []step{
 			{"rest/routes.go", `var routes = []route{`, `	{path: "/api/v1/totals", query: "totals", id: "getTotals", summary: "Totals", details: "The number of active and retired tools."},`, nil},
 			{"rest/queries/totals.graphql", "", "query totals {\n  body: stats {\n    ...Totals\n  }\n}\n\nfragment Totals on Statistics {\n  active: toolsTotal\n  retired: toolsRetired\n}\n",
-				[]string{"go test ./rest -update"}},
+				[]string{updateGolden}},
 		},
 	},
 }
@@ -66,6 +68,7 @@ func main() {
 		for _, r := range recipes {
 			r.follow(t, tree)
 		}
+		command(t, tree, "go test ./rest")
 		command(t, tree, "go build -o bin/palmares ./cmd/palmares")
 		checkServer(t, tree)
 	})
@@ -126,8 +129,7 @@ func (s step) edit(t testing.TB, tree string) {
 // command runs a command in the tree, and prints its output only if it fails.
 func command(t testing.TB, tree, line string) {
 	fmt.Println("$ " + line)
-	words := strings.Fields(line)
-	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Dir = tree
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", line, err, out)
