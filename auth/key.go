@@ -213,7 +213,7 @@ func (a *Accounts) Revoke(ctx context.Context, id string) error {
 func (a *Accounts) revoke(ctx context.Context, where ...predicate.APIKey) error {
 	n, err := a.store.Write.APIKey.Update().Where(where...).Where(apikey.RevokedAtIsNil()).SetRevokedAt(a.now().UTC()).Save(ctx)
 	if err == nil && n == 0 {
-		return problem.New(problem.NotFound, "There is no active key with this id.")
+		return problem.New(problem.NotFound, "This key does not exist or was already revoked.")
 	}
 	return err
 }

@@ -34,9 +34,9 @@ const (
 )
 
 var (
-	errUnknown   = problem.New(problem.Unauthenticated, "The API key is unknown.")
-	errRevoked   = problem.New(problem.Unauthenticated, "The API key was revoked.")
-	errSuspended = problem.New(problem.Unauthenticated, "The API key is suspended: the account has more keys than its plan includes, and only the oldest remain active.")
+	errUnknown   = problem.New(problem.Unauthenticated, "This API key does not exist. Check the key, or create a new one in your account.")
+	errRevoked   = problem.New(problem.Unauthenticated, "This API key was revoked. Create a new one in your account.")
+	errSuspended = problem.New(problem.Unauthenticated, "This API key is suspended: the account has more keys than its plan includes, and only the oldest remain active.")
 )
 
 // Keyring identifies callers by their API keys, which it caches.

@@ -226,7 +226,7 @@ func TestAccountDeletedDuringLookup(t *testing.T) {
 				return next.Query(ctx, q)
 			})
 		}))
-		if response := tryKey(newKeyring(s), keys[0]); !strings.Contains(response, "The API key is unknown.") {
+		if response := tryKey(newKeyring(s), keys[0]); !strings.Contains(response, "This API key does not exist. Check the key, or create a new one in your account.") {
 			t.Errorf("got %q, want an unknown key", response)
 		}
 	})
@@ -296,7 +296,7 @@ func TestUnknownKeyIsLookedUpOncePerSecond(t *testing.T) {
 			t.Helper()
 			count.Store(0)
 			for range times {
-				if got := tryKey(keyring, key.Text()); !strings.Contains(got, "The API key is unknown.") {
+				if got := tryKey(keyring, key.Text()); !strings.Contains(got, "This API key does not exist. Check the key, or create a new one in your account.") {
 					t.Fatalf("got %q, want an unknown key", got)
 				}
 			}

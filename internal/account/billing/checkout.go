@@ -164,7 +164,7 @@ func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (address string,
 		return "", problem.New(problem.BadInput, "The payment service no longer has your subscription. You can subscribe again.")
 	case reported(err).HTTPStatusCode == http.StatusBadRequest && config == PortalConfigs{}:
 		b.Log.Error("Stripe has no billing portal: run palmares billing setup", "cause", err)
-		return "", problem.New(problem.Unavailable, "Cards and invoices are not available at the moment. Nothing was changed.")
+		return "", problem.New(problem.Unavailable, "The billing portal is not available at the moment. Nothing was changed.")
 	case err != nil:
 		return "", explain(err)
 	}

@@ -308,9 +308,9 @@ func (p *Pages) plans(l lang.Language) string {
 	row(l.Text("Review texts for embeddings"), func(plan Plan) string { return included(plan.Embeddings) })
 	row(l.Text("CSV and NDJSON downloads"), func(plan Plan) string { return included(plan.Downloads) })
 	row(l.Text("Saved queries"), func(plan Plan) string { return number(plan.SavedQueries) })
-	row(l.Text("Live streams at the same time"), func(plan Plan) string { return number(plan.Streams) })
+	row(l.Text("Concurrent live streams"), func(plan Plan) string { return number(plan.Streams) })
 	row(l.Text("Webhooks"), func(plan Plan) string { return included(plan.Webhooks) })
-	row(l.Text("Uptime"), func(plan Plan) string {
+	row(l.Text("Uptime target"), func(plan Plan) string {
 		if plan.Uptime == 0 {
 			return none
 		}

@@ -223,7 +223,7 @@ func TestHistoryOfEmptyCatalog(t *testing.T) {
 	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
 	get(t, handler, "/en/changes", 200, "The catalog was published with 1 tool.")
 	get(t, handler, "/en/prices", 200, "No price has changed since the first release.")
-	get(t, handler, "/en/trends", 200, "Trends appear with the second release.")
+	get(t, handler, "/en/trends", 200, "Trends appear once a second release is published.")
 }
 
 func TestHistoryIsEscaped(t *testing.T) {

@@ -148,7 +148,7 @@ func TestInvalidFilterKeepsForm(t *testing.T) {
 		t.Error("got unescaped text or a list, want only the form")
 	}
 	get(t, handler, "/fr/tools?price_max=cher&score_min=8&as_of=1", 400, "Le prix maximal doit être", `value="8"`, `<input type="hidden" name="as_of" value="1">`)
-	get(t, handler, "/en/tools?sort=best", 400, "“best” is not in the list.", `<form class="filter" action="/en/tools"`)
+	get(t, handler, "/en/tools?sort=best", 400, "“best” is not a valid option.", `<form class="filter" action="/en/tools"`)
 	get(t, handler, "/en/tools?q="+strings.Repeat("x", 300), 400, "Search for at most 16 words and 200 characters.")
 	if got := visit(handler, http.MethodGet, "/en/tools?score_min=abc").Header().Get("Cache-Control"); got != "no-store" {
 		t.Errorf("got Cache-Control %q, want no-store", got)

@@ -93,7 +93,7 @@ func NewPage(cfg Config) *Page { return &Page{Config: cfg, now: time.Now} }
 
 const (
 	shownDays = 90
-	// target is the availability that the Pro plan promises, in percent.
+	// target is the availability that the Pro plan aims for, in percent.
 	target = 99.0
 	// freshFor is how long a snapshot is shown before it is read again.
 	freshFor = 30 * time.Second

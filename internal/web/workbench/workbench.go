@@ -163,7 +163,7 @@ func (w *Workbench) showCost(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Content-Type", "application/json")
 	if !w.costs.Allow() {
 		rw.Header().Set("Retry-After", "1")
-		problem.Write(rw, problem.New(problem.TooMany, "Too many requests for the cost of queries. Try again in a second."))
+		problem.Write(rw, problem.New(problem.TooMany, "Too many cost estimates. Try again in a second."))
 		return
 	}
 	var request struct {
@@ -173,7 +173,7 @@ func (w *Workbench) showCost(rw http.ResponseWriter, r *http.Request) {
 	decoder := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxCostBody))
 	decoder.UseNumber()
 	if err := decoder.Decode(&request); err != nil {
-		problem.Write(rw, problem.New(problem.BadInput, "The body must be JSON with a query and variables, of at most %d bytes.", maxCostBody))
+		problem.Write(rw, problem.New(problem.BadInput, "The body must be a JSON object with a query and its variables, of at most %d bytes.", maxCostBody))
 		return
 	}
 	var response struct {
