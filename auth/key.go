@@ -149,9 +149,9 @@ func (a *Accounts) CreateKey(ctx context.Context, acc *ent.Account, name string)
 	return a.CreateKeyOnce(ctx, acc, name, math.MaxInt64)
 }
 
-// CreateKeyOnce fails if a key was created after newest, see NewestKey. A form
-// contains it, so that submitting the form twice creates one key: browsers show
-// only the last response, and a key is shown once.
+// CreateKeyOnce creates a key, unless one was created after newest (see NewestKey).
+// The form sends newest back, so that submitting it twice creates only one key:
+// browsers show only the last response, and a key is shown only once.
 func (a *Accounts) CreateKeyOnce(
 	ctx context.Context, acc *ent.Account, name string, newest int64,
 ) (text string, created *ent.APIKey, err error) {

@@ -253,7 +253,7 @@ func descending(from, to, step int) (all []int) {
 	return all
 }
 
-// The page shows until when the receiver wants no events.
+// The page shows until when the receiver requested a pause.
 func TestRetryAfterIsShown(t *testing.T) {
 	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")
@@ -359,7 +359,7 @@ func TestAttemptPage(t *testing.T) {
 	})
 }
 
-// The time since when nothing has arrived is that of the last delivery.
+// The page shows the time of the last delivery if later ones failed.
 func TestNothingHasArrivedSince(t *testing.T) {
 	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")

@@ -1,5 +1,5 @@
 // Package info serves the pages about the service itself: how tools are tested,
-// plans, terms, privacy, licence and contact. Their texts are Markdown, which an
+// plans, terms, privacy, license and contact. Their texts are Markdown, which an
 // operator can replace.
 package info
 
@@ -42,7 +42,7 @@ var Names = []string{"method", "pricing", "terms", "privacy", "licence", "contac
 // Config configures the pages.
 type Config struct {
 	page.Service
-	ServiceURL                string // address in the credit line
+	ServiceURL                string // in the credit line
 	Folder                    string // has files that replace texts, or ""
 	Anonymous, Developer, Pro Plan
 }
@@ -55,7 +55,7 @@ type Plan struct {
 	Streams              int // at the same time
 	Downloads            bool
 	Embeddings, Webhooks bool
-	Uptime               int // in percent; 0 means that there is no promise
+	Uptime               int // target in percent; 0 means that there is none
 }
 
 // Pages serves all pages, rendered once.

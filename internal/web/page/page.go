@@ -47,7 +47,7 @@ type Content struct {
 	Service, Credit string
 	Email           string // email address of the signed-in user, or ""
 	Path            string // path of the page, without a language prefix
-	Query           string // parameters that belong to the page's address, or ""
+	Query           string // parameters that belong to the page's URL, or ""
 	Notice          string // confirms the previous action
 	FormError       string // error in the submitted form
 	Markdown        string // path of the Markdown version, or ""
@@ -83,7 +83,7 @@ func (c Content) Canonical() string {
 // Localized reports whether the page exists in all languages.
 func (c Content) Localized() bool { return isPage(c.Path) }
 
-// Default returns the address for readers of any other language.
+// Default returns the path and query for readers of any other language.
 func (c Content) Default() string {
 	if c.Path == "/" {
 		return "/" // chooses by the browser's preference
@@ -91,7 +91,7 @@ func (c Content) Default() string {
 	return c.Address(lang.English)
 }
 
-// Locale returns the language with its territory, as Open Graph has it.
+// Locale returns the language with its territory, in the format of Open Graph.
 func (c Content) Locale() string {
 	if c.Language == lang.French {
 		return "fr_FR"
@@ -142,13 +142,13 @@ type Suggestion struct {
 	Lang       template.HTMLAttr // language of Name if it is not English
 }
 
-// Templates are pages by language and name, each within the layout. "error" is
-// always there.
+// Templates are pages by language and name, each within the layout. They always
+// include "error".
 type Templates map[lang.Language]map[string]*template.Template
 
 // MustTemplates parses every page in folder, along with the templates in its
-// subfolder "parts", which all pages can use. The functions that depend on the
-// language are there for each.
+// subfolder "parts", which all pages can use. funcs returns more functions for a
+// language; it may be nil.
 func MustTemplates(from fs.FS, folder string, funcs func(lang.Language) template.FuncMap) Templates {
 	all := Templates{}
 	for _, l := range lang.All {

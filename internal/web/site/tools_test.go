@@ -73,7 +73,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("got %d best values, want 4", got)
 	}
 	if !strings.Contains(get(t, handler, "/en/compare/ecritoire-cie/plume", 200), `<link rel="canonical" href="https://palmares.example/en/compare/ecritoire-cie/plume">`) {
-		t.Error("other order: got another canonical address, want the same")
+		t.Error("other order: got another canonical URL, want the same")
 	}
 	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp", 200, "meilleur", `href="/fr/compare/plume/relire-svp">Retirer</a>`, `name="d"`)
 	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp/brouillon-zero", 200, "<h1>Plume / Écritoire")

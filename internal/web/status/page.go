@@ -29,8 +29,8 @@ type Config struct {
 	Store   *store.Store
 	Log     *slog.Logger
 	Healthy func() bool // reports whether the database is available
-	// DownSince returns since when it is not, or zero. If nil, incidents are
-	// shown only once they are over.
+	// DownSince returns when it became unavailable, or zero. If DownSince is nil,
+	// incidents are shown only once they are over.
 	DownSince func() time.Time
 }
 
