@@ -62,7 +62,7 @@ func bearerKey(r *http.Request) (key Key, sent bool, err error) {
 	default:
 		var ok bool
 		if key, ok = ParseKey(token); !ok {
-			err = problem.New(problem.Unauthenticated, "The API key is malformed. Check that it was copied completely.")
+			err = problem.New(problem.Unauthenticated, "This API key is malformed. Check that you copied all of it.")
 		}
 	}
 	return key, true, err

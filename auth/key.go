@@ -149,9 +149,9 @@ func (a *Accounts) CreateKey(ctx context.Context, acc *ent.Account, name string)
 	return a.CreateKeyOnce(ctx, acc, name, math.MaxInt64)
 }
 
-// CreateKeyOnce fails if a key was created after newest, see NewestKey. A form
-// contains it, so that submitting the form twice creates one key: browsers show
-// only the last response, and a key is shown once.
+// CreateKeyOnce creates a key, unless one was created after newest (see NewestKey).
+// The form sends newest back, so that submitting it twice creates only one key:
+// browsers show only the last response, and a key is shown only once.
 func (a *Accounts) CreateKeyOnce(
 	ctx context.Context, acc *ent.Account, name string, newest int64,
 ) (text string, created *ent.APIKey, err error) {
@@ -213,7 +213,7 @@ func (a *Accounts) Revoke(ctx context.Context, id string) error {
 func (a *Accounts) revoke(ctx context.Context, where ...predicate.APIKey) error {
 	n, err := a.store.Write.APIKey.Update().Where(where...).Where(apikey.RevokedAtIsNil()).SetRevokedAt(a.now().UTC()).Save(ctx)
 	if err == nil && n == 0 {
-		return problem.New(problem.NotFound, "There is no active key with this id.")
+		return problem.New(problem.NotFound, "This key does not exist or was already revoked.")
 	}
 	return err
 }

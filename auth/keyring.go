@@ -27,16 +27,16 @@ const (
 	freshFor      = time.Second
 	staleFor      = 1900 * time.Millisecond
 	lookupTimeout = 800 * time.Millisecond // after which cached keys remain valid
-	firstLookup   = 3                      // times as long for a key that is not cached
+	firstFactor   = 3                      // multiplies the timeout for a key that is not cached
 	maxKeys       = 10_000
 	maxUnknown    = 10_000 // ids without a key, cached separately so that they evict no key
 	lastUsedEvery = time.Minute
 )
 
 var (
-	errUnknown   = problem.New(problem.Unauthenticated, "The API key is unknown.")
-	errRevoked   = problem.New(problem.Unauthenticated, "The API key was revoked.")
-	errSuspended = problem.New(problem.Unauthenticated, "The API key is suspended: the account has more keys than its plan includes, and only the oldest remain active.")
+	errUnknown   = problem.New(problem.Unauthenticated, "This API key does not exist. Check the key, or create a new one in your account.")
+	errRevoked   = problem.New(problem.Unauthenticated, "This API key was revoked. Create a new one in your account.")
+	errSuspended = problem.New(problem.Unauthenticated, "This API key is suspended: the account has more keys than its plan includes, and only the oldest remain active.")
 )
 
 // Keyring identifies callers by their API keys, which it caches.
@@ -119,7 +119,7 @@ func (k *Keyring) Recheck(ctx context.Context, caller Caller) (Caller, error) {
 }
 
 // ForgetAccount drops an account's keys from the cache, so that a change takes
-// effect on this server at once. Other servers notice it within a second.
+// effect on this server immediately. Other servers notice it within 2 seconds.
 func (k *Keyring) ForgetAccount(id int) {
 	for _, key := range k.keys.Keys() {
 		if cached, ok := k.keys.Peek(key); ok && cached.caller.Account == id {
@@ -134,13 +134,13 @@ func (k *Keyring) ForgetAccount(id int) {
 func (k *Keyring) find(ctx context.Context, id string, background bool) (*cachedKey, error) {
 	cached, ok := k.keys.Get(id)
 	if !ok {
-		// Peek keeps the order of arrival: repeating an id does not keep it cached.
+		// Peek does not refresh the entry, so repeating an id does not keep it cached.
 		if checked, ok := k.unknown.Peek(id); ok && k.age(checked) < freshFor {
 			return &cachedKey{refusal: errUnknown}, nil
 		}
 		// Without a cached key, waiting is better than an error: on a busy machine, a
 		// server that has just started needs longer.
-		found, err := k.lookUp(ctx, id, firstLookup*k.timeout)
+		found, err := k.lookUp(ctx, id, firstFactor*k.timeout)
 		if err != nil {
 			k.log.ErrorContext(ctx, "key lookup failed", "cause", err, "request_id", problem.RequestID(ctx))
 			return nil, problem.New(problem.Unavailable, "API keys cannot be verified at the moment. Try again in a minute.")

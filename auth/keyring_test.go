@@ -147,8 +147,8 @@ func TestDeletedAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, key := range keys {
-			if response := tryKey(keyring, key); !strings.Contains(response, "unknown") {
-				t.Errorf("key of the deleted account: got %q, want it unknown", response)
+			if response := tryKey(keyring, key); !strings.Contains(response, "does not exist") {
+				t.Errorf("key of the deleted account: got %q, want that it does not exist", response)
 			}
 		}
 		if a.emailOf(session) != "" {
@@ -226,7 +226,7 @@ func TestAccountDeletedDuringLookup(t *testing.T) {
 				return next.Query(ctx, q)
 			})
 		}))
-		if response := tryKey(newKeyring(s), keys[0]); !strings.Contains(response, "The API key is unknown.") {
+		if response := tryKey(newKeyring(s), keys[0]); !strings.Contains(response, "This API key does not exist. Check the key, or create a new one in your account.") {
 			t.Errorf("got %q, want an unknown key", response)
 		}
 	})
@@ -296,7 +296,7 @@ func TestUnknownKeyIsLookedUpOncePerSecond(t *testing.T) {
 			t.Helper()
 			count.Store(0)
 			for range times {
-				if got := tryKey(keyring, key.Text()); !strings.Contains(got, "The API key is unknown.") {
+				if got := tryKey(keyring, key.Text()); !strings.Contains(got, "This API key does not exist. Check the key, or create a new one in your account.") {
 					t.Fatalf("got %q, want an unknown key", got)
 				}
 			}
@@ -372,7 +372,7 @@ func TestRecheck(t *testing.T) {
 			}
 			var p *problem.Problem
 			if rejection != "" && (!errors.As(err, &p) || p.Code != problem.Unauthenticated || !strings.Contains(p.Message, rejection)) {
-				t.Errorf("got %+v, %v, want the key rejected as %s", got, err, rejection)
+				t.Errorf("got %+v, %v, want an error that contains %q", got, err, rejection)
 			}
 		}
 		check(0, Pro, "")
@@ -396,7 +396,7 @@ func TestRecheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		at.pass(freshFor)
-		check(1, "", "unknown")
+		check(1, "", "does not exist")
 
 		anonymous := Caller{Plan: Anonymous}
 		if got, err := keyring.Recheck(t.Context(), anonymous); err != nil || got != anonymous {

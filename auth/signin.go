@@ -63,11 +63,11 @@ var (
 	ErrSameAddress  = problem.New(problem.BadInput, "This is already the email address of your account.")
 )
 
-// A confirmation is an email with which people prove that an address is theirs.
-// Sending one never depends on whether the address has an account.
+// A confirmation is an email with which people prove that they control an address.
+// Whether one is sent never depends on whether the address has an account.
 
-// Sender is the network that an email was requested from, and the network
-// around it: many people with an IPv6 address have several networks.
+// Sender is the network that an email was requested from, and the larger network
+// around it, because many IPv6 users have several networks.
 type Sender struct{ Network, Wider string }
 
 // Challenge is an email to be sent. Only hashes of its secrets are stored.

@@ -306,7 +306,7 @@ func TestAccountCommands(t *testing.T) {
 			{1, "accounts create ana", "palmares: Enter a valid email address."},
 			{2, "accounts create bo@example.com --plan gold", "--plan"},
 			{1, "keys create nobody@example.com", "palmares: There is no account for nobody@example.com."},
-			{1, "keys revoke nothing", "palmares: There is no active key with this id."},
+			{1, "keys revoke nothing", "palmares: This key does not exist or was already revoked."},
 			{0, "accounts plan ana@example.com pro", "ana@example.com has the pro plan."},
 			{0, "accounts show ana@example.com", "0 today (daily quota: unlimited)"},
 		} {

@@ -99,7 +99,7 @@ func explain(err error) error {
 	}
 	explained := problem.New(problem.Unavailable, "The payment service is unavailable. Nothing was changed. Try again in a minute.")
 	if rejected(err) {
-		explained = problem.New(problem.Internal, "The payment service rejected our request. Nothing was changed. Trying again will not help: we have to fix this.")
+		explained = problem.New(problem.Internal, "The payment service rejected our request. Nothing was changed. The problem is on our side, so trying again will not help.")
 	}
 	explained.Cause = err
 	return explained

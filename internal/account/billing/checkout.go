@@ -16,8 +16,8 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// Subscribe returns the address of the checkout at which the account's owner pays.
-func (b *Billing) Subscribe(ctx context.Context, acc *ent.Account) (address string, err error) {
+// Subscribe returns the URL of the checkout at which the account's owner pays.
+func (b *Billing) Subscribe(ctx context.Context, acc *ent.Account) (checkoutURL string, err error) {
 	if !b.Enabled() {
 		return "", errDisabled
 	}
@@ -29,9 +29,9 @@ func (b *Billing) Subscribe(ctx context.Context, acc *ent.Account) (address stri
 		if err != nil {
 			return "", err
 		}
-		address, err = b.openCheckout(ctx, row, acc)
+		checkoutURL, err = b.openCheckout(ctx, row, acc)
 		if !missing(err, customerParam) {
-			return address, explain(err)
+			return checkoutURL, explain(err)
 		}
 		// The customer was deleted at Stripe: try again with a new one.
 		if err := b.unlinkDeleted(ctx, row.ID); err != nil {
@@ -66,8 +66,8 @@ func (b *Billing) ensureCustomer(ctx context.Context, acc *ent.Account) (*ent.Cu
 	return row, readErr
 }
 
-// openCheckout returns the address of the customer's open checkout or of a new one.
-func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.Account) (address string, err error) {
+// openCheckout returns the URL of the customer's open checkout, or of a new one.
+func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.Account) (checkoutURL string, err error) {
 	all, err := b.subscriptions(ctx, row.ID)
 	if err != nil {
 		return "", err
@@ -132,8 +132,8 @@ func (b *Billing) checkoutParams(l lang.Language, customer, price string, acc *e
 	}
 }
 
-// Manage returns the address of Stripe's portal for cards, invoices and canceling.
-func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (address string, err error) {
+// Manage returns the URL of Stripe's portal for cards, invoices and canceling.
+func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (portalURL string, err error) {
 	if !b.Enabled() {
 		return "", errDisabled
 	}
@@ -163,8 +163,8 @@ func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (address string,
 		}
 		return "", problem.New(problem.BadInput, "The payment service no longer has your subscription. You can subscribe again.")
 	case reported(err).HTTPStatusCode == http.StatusBadRequest && config == PortalConfigs{}:
-		b.Log.Error("Stripe has no billing portal: run palmares billing setup", "cause", err)
-		return "", problem.New(problem.Unavailable, "Cards and invoices are not available at the moment. Nothing was changed.")
+		b.Log.Error("billing portal at Stripe is not configured", "cause", err, "advice", "run palmares billing setup")
+		return "", problem.New(problem.Unavailable, "The billing portal is not available at the moment. Nothing was changed.")
 	case err != nil:
 		return "", explain(err)
 	}

@@ -68,7 +68,7 @@ func TestFailedCalls(t *testing.T) {
 		}{
 			"failing":   {internalError, problem.Unavailable, "Try again in a minute"},
 			"busy":      {tooMany, problem.Unavailable, "Try again in a minute"},
-			"rejecting": {reject, problem.Internal, "Trying again will not help"},
+			"rejecting": {reject, problem.Internal, "trying again will not help"},
 		} {
 			s.fake.failWith(c.how)
 			for what, do := range map[string]func() error{

@@ -42,7 +42,8 @@ func (b *Billing) Run(ctx context.Context) {
 	}
 }
 
-// reconcile continues after a failure, which is retried the next time.
+// reconcile runs all tasks. A task that fails does not stop the others and is
+// retried the next time.
 func (b *Billing) reconcile(ctx context.Context) {
 	now := b.now().UTC()
 	for _, task := range []struct {
@@ -52,9 +53,9 @@ func (b *Billing) reconcile(ctx context.Context) {
 	}{
 		{"ending a grace period failed", graceEnded(now), b.reread},
 		{"reading an overdue subscription failed", overdue(now), b.reread},
-		{"notifying of a failed payment failed", notNotified, b.notifyPaymentFailed},
+		{"sending a payment failure email failed", notNotified, b.notifyPaymentFailed},
 		{"canceling the subscription of a deleted account failed", orphaned, b.cancelOrphaned},
-		{"sending a new email address to Stripe failed", emailChanged, b.updateEmail},
+		{"updating an email address at Stripe failed", emailChanged, b.updateEmail},
 	} {
 		rows, err := b.Store.Current().Customer.Query().Where(task.where).WithAccount().All(ctx)
 		b.warn(ctx, task.failure, err)

@@ -364,7 +364,7 @@ func TestRejectedNotice(t *testing.T) {
 		if attempts != 1 || s.row().NoticedAt == nil {
 			t.Errorf("got %d attempts, want 1 that marks the customer as notified", attempts)
 		}
-		if n := strings.Count(s.log.String(), "notifying of a failed payment failed"); n != 1 {
+		if n := strings.Count(s.log.String(), "sending a payment failure email failed"); n != 1 {
 			t.Errorf("got %d log lines, want 1: %s", n, s.log)
 		}
 	})

@@ -19,7 +19,7 @@ const (
 	markValue = "palmares billing setup"
 )
 
-// errNoPrice is for users; the log has the reason.
+// errNoPrice is what users see. The reason is logged.
 var errNoPrice = problem.New(problem.Unavailable, "Subscriptions are not available at the moment.")
 
 // findPrice returns the configured price, or looks it up.
@@ -35,24 +35,25 @@ func (b *Billing) findPrice(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", explain(err)
 	case found == nil:
-		b.Log.Error("Stripe has no price for Pro: run palmares billing setup")
+		b.Log.Error("no price for Pro found at Stripe", "lookup_key", lookupKey, "advice", "run palmares billing setup")
 		return "", errNoPrice
 	case !asAdvertised(found):
-		b.Log.Error("the price at Stripe differs from the advertised one: archive it and run palmares billing setup", "price", found.ID, "lookup_key", lookupKey)
+		b.Log.Error("price at Stripe differs from the advertised price", "price", found.ID, "lookup_key", lookupKey, "advice", "archive it and run palmares billing setup")
 		return "", errNoPrice
 	}
 	b.foundPrice.Store(&found.ID)
 	return found.ID, nil
 }
 
-// forgetPrice lets a rejected price be looked up again, unless it is configured.
+// forgetPrice makes the next checkout look the price up again, unless it is
+// configured. It returns the error for users.
 func (b *Billing) forgetPrice(id string) error {
 	if b.Price != "" {
-		b.Log.Error("Stripe rejects the price in STRIPE_PRICE: set another, or remove it and run palmares billing setup", "price", id)
+		b.Log.Error("price rejected by Stripe", "price", id, "advice", "change STRIPE_PRICE, or unset it and run palmares billing setup")
 		return errNoPrice
 	}
 	b.foundPrice.Store(nil)
-	b.Log.Error("Stripe rejects the price that was found: run palmares billing setup", "price", id)
+	b.Log.Error("price rejected by Stripe", "price", id, "advice", "run palmares billing setup")
 	return errNoPrice
 }
 

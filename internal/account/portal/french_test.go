@@ -64,7 +64,7 @@ func TestKeysInFrench(t *testing.T) {
 	b := s.signInAt(lang.French, "ana@example.com")
 	key := b.makeKey("portable")
 	id := idOf(t, key)
-	wantPage(t, b.get(home), 200, "Clés : 1 sur 3", "jamais", "Aujourd’hui : 0 requête sur 1 000.")
+	wantPage(t, b.get(home), 200, "Clés : 1 sur 3", "jamais", "Requêtes utilisées aujourd’hui : 0 sur 1 000.")
 	wantPage(t, b.get("/account/keys/"+id+"/revoke"), 200, "Révoquer cette clé ?", "jamais utilisée")
 	revoked := b.post("/account/keys/" + id + "/revoke")
 	if location := revoked.Header().Get("Location"); location != "/fr/account?done=revoked" {
@@ -177,7 +177,7 @@ func TestWebhooksInFrench(t *testing.T) {
 
 	s.db.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(7).SetNextAt(noon).ExecX(t.Context())
 	s.db.Write.Endpoint.UpdateOne(e).SetFailures(3).SetFailingSince(noon).ExecX(t.Context())
-	wantPage(t, b.get(path), 200, "Rien n’est encore arrivé. 1 événement attend d’être renvoyé.")
+	wantPage(t, b.get(path), 200, "Aucun événement n’a encore été reçu. 1 événement attend d’être renvoyé.")
 	compareLanguages(t, b, path, "/account/webhooks", path+"?failed=1", path+"?before=1")
 	for _, state := range []string{"paused", "disabled"} {
 		s.db.Write.Endpoint.UpdateOne(e).SetState(endpoint.State(state)).SetDisabledReason("every delivery failed for 5 days").ExecX(t.Context())

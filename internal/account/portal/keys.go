@@ -31,7 +31,7 @@ type keysPage struct {
 	Usage          []endpointUsage
 	UsageDays      int
 	Newest         int64  // see auth.CreateKeyOnce
-	Agents         string // address of the MCP server
+	Agents         string // URL of the MCP server
 }
 
 // usageDays is the period of the usage by key and endpoint, including today.
@@ -138,6 +138,6 @@ func (p *Portal) revokeKey(v *visit, key *ent.APIKey) error {
 	if err := p.accounts.RevokeOwned(v.Context(), v.account, key.ID); err != nil {
 		return err
 	}
-	p.Keyring.ForgetAccount(v.account.ID) // another key may not be suspended any more
+	p.Keyring.ForgetAccount(v.account.ID) // another key may no longer be suspended
 	return p.redirect(v, "/account?done=revoked")
 }

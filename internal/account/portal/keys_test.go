@@ -50,7 +50,7 @@ func TestKeyPages(t *testing.T) {
 
 		b.makeKey("")
 		b.makeKey("server")
-		wantPage(t, b.get(home), 200, "3 of 3 keys", "Unnamed key", "You have used all 3 keys of your plan")
+		wantPage(t, b.get(home), 200, "3 of 3 keys", "Unnamed key", "You have reached the limit of 3 keys")
 		wantPage(t, b.post("/account/keys", "name", "fourth"), 400, "Revoke one first")
 
 		wantPage(t, b.get("/account/keys/"+id+"/revoke"), 200, "Revoke this key?", "laptop", "last used on")
@@ -170,7 +170,7 @@ func TestSuspendedKeys(t *testing.T) {
 	wantNoText(t, b.get(home), "suspended")
 	s.db.Write.Account.Update().SetPlan("developer").ExecX(t.Context())
 	page := b.get(home)
-	wantPage(t, page, 200, "5 of 3 keys", "only the 3 oldest are active", "upgrade to Pro", "You have 5 keys, and your plan includes 3.")
+	wantPage(t, page, 200, "5 of 3 keys", "only the 3 oldest are active", "upgrade to Pro", "You have 5 keys, but your plan includes only 3.")
 	if n := strings.Count(page.text, ">suspended<"); n != 2 {
 		t.Errorf("got %d keys shown as suspended, want 2", n)
 	}

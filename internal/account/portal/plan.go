@@ -80,9 +80,9 @@ func (p *Portal) subscribe(v *visit) error {
 func (p *Portal) manageBilling(v *visit) error { return p.redirectToStripe(v, p.Billing.Manage) }
 
 func (p *Portal) redirectToStripe(v *visit, open func(context.Context, *ent.Account) (string, error)) error {
-	address, err := open(v.Context(), v.account)
+	stripeURL, err := open(v.Context(), v.account)
 	if err == nil {
-		return p.redirect(v, address)
+		return p.redirect(v, stripeURL)
 	}
 	// The call may have found that the plan has changed.
 	if account, err := p.accounts.SessionAccount(v.Context(), p.cookie(v.Request, sessionCookie)); err == nil && account != nil {

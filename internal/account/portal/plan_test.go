@@ -207,7 +207,7 @@ func TestManageDeletedCustomer(t *testing.T) {
 	wantNoText(t, got, "Manage billing")
 }
 
-// Where Pro is not for sale, the page says whom to ask for it.
+// If Pro is not for sale, the page says whom to contact.
 func TestContactOnPlanPage(t *testing.T) {
 	t.Parallel()
 	const link = `<a href="mailto:hello@palmares.example">`

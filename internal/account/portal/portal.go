@@ -288,8 +288,8 @@ var notices = map[string]lang.Message{
 	"everyone":     "You are signed out of all browsers.",
 }
 
-// formPages are the pages of forms that are sent elsewhere than to their page or
-// below it.
+// formPages maps paths that forms are posted to, to the page with the form, if
+// that is neither the same path nor the one above it.
 var formPages = map[string]string{"/account/keys": home, "/account/email": "/account/settings", "/account/language": "/account/settings"}
 
 // pagePath returns the path that shows the page of a request, also in another

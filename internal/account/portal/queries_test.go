@@ -64,5 +64,8 @@ func TestQueries(t *testing.T) {
 		if page := ana.post("/account/queries/best/delete"); page.Code != 303 || ana.get("/account/queries/best").Code != 404 {
 			t.Errorf("deleting: got status %d, want 303 and no query", page.Code)
 		}
+		// The versions of a deleted query still have permanent URLs.
+		wantPage(t, ana.get("/account/delete"), 200, "including the permanent ones")
+		wantNoText(t, ben.get("/account/delete"), "saved queries")
 	})
 }

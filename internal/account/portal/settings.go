@@ -83,6 +83,7 @@ func (p *Portal) signOutEverywhere(v *visit) error {
 type deletePage struct {
 	Typed           string // the email address in a rejected form
 	Keys, Endpoints int
+	HasQueries      bool // whether the account has ever saved a query
 	Subscribed      bool
 	HasInvoices     bool
 }
@@ -96,7 +97,7 @@ func (p *Portal) confirmDelete(v *visit) error {
 	}
 	return p.show(v, "delete", deletePage{
 		Typed: v.PostFormValue("email"),
-		Keys:  len(auth.Unrevoked(keys)), Endpoints: len(endpoints), HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
+		Keys:  len(auth.Unrevoked(keys)), Endpoints: len(endpoints), HasQueries: v.account.Handle != nil, HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
 	})
 }
 

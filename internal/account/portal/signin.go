@@ -46,7 +46,7 @@ type signInPage struct {
 	Code               string // as typed in a rejected form
 	Action, StartPath  string
 	Closed             bool
-	Printed            bool // the email is in the server's log
+	Logged             bool // the email is in the server's log
 	Locked             bool // no more codes are accepted
 	ChangesEmail       bool // otherwise it signs in
 }
@@ -88,7 +88,7 @@ func (f flow) showCode(p *Portal, v *visit) error {
 		v.invalid = auth.ErrLocked
 	}
 	return p.show(v, "code", signInPage{
-		Email: pending.Email, Next: nextPath(v), Action: f.codePath, StartPath: f.startPath, Printed: p.Mail.LogsOnly(), Locked: locked,
+		Email: pending.Email, Next: nextPath(v), Action: f.codePath, StartPath: f.startPath, Logged: p.Mail.LogsOnly(), Locked: locked,
 		Code: v.PostFormValue("code"),
 	})
 }

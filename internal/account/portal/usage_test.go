@@ -29,19 +29,19 @@ func TestUsagePage(t *testing.T) {
 	}
 	page := b.get("/account/usage")
 	wantPage(t, page, 200, `Requests today: <strong id="today">999</strong>. 1 of 1,000 left`, "Last 30 days: 13,345 requests", "12,345", "14 March 2026: 1 request<", "15 March 2026: 999 requests<")
-	wantNoText(t, page, "777", "You have used today’s quota")
+	wantNoText(t, page, "777", "You have reached your daily quota")
 	if n := strings.Count(page.text, "<rect x"); n != 3 {
 		t.Errorf("got %d bars, want 3", n)
 	}
-	wantPage(t, b.get(home), 200, "Today: 999 requests of 1,000")
+	wantPage(t, b.get(home), 200, "999 of 1,000 requests used today")
 
 	s.db.Write.Usage.Update().SetRequests(1003).ExecX(t.Context())
-	wantPage(t, b.get("/account/usage"), 200, "You have used today’s quota", "0 of 1,000 left", "midnight UTC", "2026-03-16T00:00:00Z")
-	wantPage(t, b.get(home), 200, "You have used today’s quota")
+	wantPage(t, b.get("/account/usage"), 200, "You have reached your daily quota", "0 of 1,000 left", "midnight UTC", "2026-03-16T00:00:00Z")
+	wantPage(t, b.get(home), 200, "You have reached your daily quota")
 	s.db.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
 	wantPage(t, b.get("/account/usage"), 200, "(unlimited)")
-	wantNoText(t, b.get("/account/usage"), "You have used today’s quota", "quota:", "<path fill", "line at the quota")
-	wantNoText(t, b.get(home), "You have used today’s quota")
+	wantNoText(t, b.get("/account/usage"), "You have reached your daily quota", "quota:", "<path fill", "line at the quota")
+	wantNoText(t, b.get(home), "You have reached your daily quota")
 }
 
 // The pages show the same numbers as the API.
@@ -54,7 +54,7 @@ func TestUsageCarriedFromADeletedAccount(t *testing.T) {
 	b := s.signIn("ana@example.com")
 	wantPage(t, b.get("/account/usage"), 200, `Requests today: <strong id="today">750</strong>. 250 of 1,000 left`,
 		"This includes 600 requests made today by a deleted account with your email address.", "Last 30 days: 150 requests")
-	wantPage(t, b.get(home), 200, "Today: 750 requests of 1,000")
+	wantPage(t, b.get(home), 200, "750 of 1,000 requests used today")
 
 	s.now = func() time.Time { return noon.AddDate(0, 0, 1) }
 	page := b.get("/account/usage")

@@ -235,7 +235,7 @@ func (p *Portal) replayEvents(v *visit, e *ent.Endpoint) (err error) {
 	if id := strings.TrimSpace(v.PostFormValue("event")); id != "" {
 		err = p.Webhooks.Replay(v.Context(), e, id)
 	} else if since, invalid := time.Parse(localTime, v.PostFormValue("since")); invalid != nil {
-		err = problem.New(problem.BadInput, "Enter an event id or a time such as 2026-11-15T08:00.")
+		err = problem.New(problem.BadInput, "Enter an event ID or a time such as 2026-11-15T08:00.")
 	} else {
 		err = p.Webhooks.ReplaySince(v.Context(), e, since)
 	}

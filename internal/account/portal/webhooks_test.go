@@ -253,7 +253,7 @@ func descending(from, to, step int) (all []int) {
 	return all
 }
 
-// The page shows until when the receiver wants no events.
+// The page shows until when the receiver requested a pause.
 func TestRetryAfterIsShown(t *testing.T) {
 	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")
@@ -359,17 +359,17 @@ func TestAttemptPage(t *testing.T) {
 	})
 }
 
-// The time since when nothing has arrived is that of the last delivery.
+// The page shows the time of the last delivery if later ones failed.
 func TestNothingHasArrivedSince(t *testing.T) {
 	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")
 	ana.post("/account/webhooks", "url", "https://example.com/hook")
 	e := s.db.Current().Endpoint.Query().OnlyX(t.Context())
 	failing := s.db.Write.Endpoint.UpdateOne(e).SetFailures(3).SetFailingSince(noon.Add(time.Hour)).SaveX(t.Context())
-	wantPage(t, ana.get(endpointPath(e)), 200, "Nothing has arrived yet.", "0 events are waiting")
+	wantPage(t, ana.get(endpointPath(e)), 200, "No event has been delivered yet.", "0 events are waiting")
 	s.db.Write.Endpoint.UpdateOne(failing).SetDeliveredAt(noon).ExecX(t.Context())
 	s.db.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(7).SetNextAt(noon).ExecX(t.Context())
 	page := ana.get(endpointPath(e))
-	wantPage(t, page, 200, `Nothing has arrived since <time datetime="2026-03-15T12:00:00Z">15 March 2026, 12:00 UTC</time>. 1 event is waiting`)
+	wantPage(t, page, 200, `No event has been delivered since <time datetime="2026-03-15T12:00:00Z">15 March 2026, 12:00 UTC</time>. 1 event is waiting`)
 	wantNoText(t, page, "13:00")
 }

@@ -16,7 +16,7 @@ var frenchLayout = map[Message]string{
 	"Guides":            "Guides",
 	"API":               "API",
 	"Explorer":          "Explorateur",
-	"Search for a tool": "Chercher un outil",
+	"Search for a tool": "Rechercher un outil",
 	"Search":            "Rechercher",
 	"Account":           "Compte",
 
@@ -46,7 +46,7 @@ var frenchLayout = map[Message]string{
 	"About":            "À propos",
 	"How we test":      "Comment nous testons",
 	"Plans":            "Formules",
-	"Licence":          "Licence",
+	"License":          "Licence",
 	"Terms":            "Conditions",
 	"Privacy":          "Confidentialité",
 	"Contact":          "Contact",

@@ -19,8 +19,8 @@ var frenchMail = map[Message]string{
 	"Confirm email address": "Confirmer l’adresse e-mail",
 	"To confirm this email address for your %s account, enter this code:": "Pour confirmer cette adresse e-mail pour votre compte %s, saisissez ce code :",
 	"Or open this link:": "Ou ouvrez ce lien :",
-	"The code and the link can be used once and expire after 15 minutes. Do not share them with anyone.":  "Le code et le lien ne servent qu’une fois et expirent au bout de 15 minutes. Ne les communiquez à personne.",
-	"If you did not request this, you can ignore this email. The address of the account will not change.": "Si vous n’avez rien demandé, ignorez cet e-mail : l’adresse du compte ne changera pas.",
+	"The code and the link can be used once and expire after 15 minutes. Do not share them with anyone.":         "Le code et le lien ne servent qu’une fois et expirent au bout de 15 minutes. Ne les communiquez à personne.",
+	"If you did not request this, you can ignore this email. The email address of your account will not change.": "Si vous n’avez rien demandé, ignorez cet e-mail : l’adresse e-mail de votre compte ne changera pas.",
 
 	"The email address of your %s account was changed to %s. From now on, we send emails there, and you can no longer sign in with this address.": "L’adresse e-mail de votre compte %s est désormais %s. Nous y enverrons nos e-mails, et vous ne pouvez plus vous connecter avec l’ancienne adresse.",
 	"If you did not change it, reply to this email right away.":                                                                                   "Si vous n’en êtes pas à l’origine, répondez à cet e-mail sans attendre.",
@@ -38,7 +38,7 @@ var frenchMail = map[Message]string{
 
 	"Open your account": "Accéder à votre compte",
 	"Your saved query %s on %s is no longer valid, because the API has changed. Reason: %s": "Votre requête enregistrée %s sur %s n’est plus valide, car l’API a changé. Raison : %s",
-	"Its address responds with 410 until you save a corrected query under the same name.":   "Son adresse renvoie le statut 410 jusqu’à ce que vous enregistriez une requête corrigée sous le même nom.",
+	"Its URL returns status 410 until you save a corrected query under the same name.":      "Son URL renvoie le statut 410 jusqu’à ce que vous enregistriez une requête corrigée sous le même nom.",
 
 	"Sign in":                      "Se connecter",
 	"Your sign-in code for %s is:": "Votre code de connexion à %s :",

@@ -21,9 +21,10 @@ var frenchWorkbench = map[Message]string{
 	"This server was built without the interactive reference. To include it, run <code>make assets</code> and <code>make build</code>, which require Node.js and npm.": "Ce serveur a été compilé sans la référence interactive. Pour l’inclure, lancez <code>make assets</code> et <code>make build</code>, qui nécessitent Node.js et npm.",
 	"The reference is in English, like the API itself.": "La référence est en anglais, comme l’API elle-même.",
 	"GraphQL schema": "Schéma GraphQL",
+	"The GraphQL schema of the catalog, with the description of every type, field and argument.":                                                          "Le schéma GraphQL du catalogue, avec la description de chaque type, champ et argument.",
 	`The schema of <code>/graphql</code>. You can also <a href="%s">view it as a file</a>.`:                                                               `Le schéma de <code>/graphql</code>. Vous pouvez aussi <a href="%s">le consulter sous forme de fichier</a>.`,
 	"This server was built without the explorer. To include it, run <code>make assets</code> and <code>make build</code>, which require Node.js and npm.": "Ce serveur a été compilé sans l’explorateur. Pour l’inclure, lancez <code>make assets</code> et <code>make build</code>, qui nécessitent Node.js et npm.",
-	"This path cannot be opened in the explorer.":  "Cette adresse ne peut pas être ouverte dans l’explorateur.",
+	"This path cannot be opened in the explorer.":                                                                                                         "Cette adresse ne peut pas être ouverte dans l’explorateur.",
 	"This path is deprecated.":                     "Cette adresse est obsolète.",
 	"The variables in the URL are not valid JSON.": "Les variables de l’URL ne sont pas du JSON valide.",
 }

@@ -144,7 +144,7 @@ func (m *Mailer) compose(msg Message) (*email, error) {
 		return nil, &problem.Problem{Code: problem.BadInput, Message: "The email address is not valid.", Cause: err}
 	}
 	if m.LogsOnly() {
-		m.print(msg)
+		m.logMessage(msg)
 		return nil, nil
 	}
 	out := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
@@ -170,7 +170,7 @@ func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 }
 
-func (m *Mailer) print(msg Message) {
+func (m *Mailer) logMessage(msg Message) {
 	attributes := []any{"to", msg.To, "subject", msg.Subject}
 	if msg.Link != "" {
 		attributes = append(attributes, "link", msg.Link)

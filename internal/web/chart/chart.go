@@ -37,10 +37,10 @@ type Point struct {
 type Label struct {
 	X, Y float64
 	Text string
-	Side string // of a time: which part of the text is at X, "start", "middle" or "end"
+	Side string // text-anchor of a time: "start", "middle" or "end"
 }
 
-// Series has one value for each time; nil where there is none.
+// Series has one value for each time; nil if there is none.
 type Series struct {
 	Name   string
 	Values []*Value
@@ -136,7 +136,7 @@ type Columns struct {
 	Columns             []Column
 }
 
-// Column is one count. Its label may be empty, where there is no room.
+// Column is one count. Its label is empty if there is no room for it.
 type Column struct {
 	Label, Title       string
 	Count              int
@@ -149,7 +149,7 @@ func NewColumns(labels, titles []string, counts []int) *Columns {
 	if len(counts) == 0 {
 		return nil
 	}
-	const top, height, widest, letter = 20.0, 120.0, 72.0, 9.0
+	const top, height, widest, charWidth = 20.0, 120.0, 72.0, 9.0
 	c := &Columns{Width: Width, Base: top + height, Height: top + height + timesHeight}
 	space := min(Width/float64(len(counts)), widest)
 	largest := max(slices.Max(counts), 1)
@@ -159,8 +159,8 @@ func NewColumns(labels, titles []string, counts []int) *Columns {
 		column := Column{
 			Title: titles[i], Count: count, X: Round(float64(i)*space + space*0.1), W: Round(space * 0.8), H: h, Y: Round(c.Base - h), Middle: Round((float64(i) + 0.5) * space),
 		}
-		if half := letter * float64(len([]rune(labels[i]))) / 2; column.Middle-half >= free {
-			column.Label, free = labels[i], column.Middle+half+letter
+		if half := charWidth * float64(len([]rune(labels[i]))) / 2; column.Middle-half >= free {
+			column.Label, free = labels[i], column.Middle+half+charWidth
 		}
 		c.Columns = append(c.Columns, column)
 	}
@@ -201,7 +201,7 @@ func niceStep(rough float64) float64 {
 	return 10 * power
 }
 
-// Plain formats a number of an axis for programs and English.
+// Plain formats a number of an axis with a decimal point.
 func Plain(n float64) string { return strconv.FormatFloat(math.Round(n*100)/100, 'g', 6, 64) }
 
 // Round rounds a coordinate.

@@ -1,5 +1,5 @@
 // Package info serves the pages about the service itself: how tools are tested,
-// plans, terms, privacy, licence and contact. Their texts are Markdown, which an
+// plans, terms, privacy, license and contact. Their texts are Markdown, which an
 // operator can replace.
 package info
 
@@ -42,7 +42,7 @@ var Names = []string{"method", "pricing", "terms", "privacy", "licence", "contac
 // Config configures the pages.
 type Config struct {
 	page.Service
-	ServiceURL                string // address in the credit line
+	ServiceURL                string // in the credit line
 	Folder                    string // has files that replace texts, or ""
 	Anonymous, Developer, Pro Plan
 }
@@ -55,7 +55,7 @@ type Plan struct {
 	Streams              int // at the same time
 	Downloads            bool
 	Embeddings, Webhooks bool
-	Uptime               int // in percent; 0 means that there is no promise
+	Uptime               int // target in percent; 0 means that there is none
 }
 
 // Pages serves all pages, rendered once.
@@ -308,9 +308,9 @@ func (p *Pages) plans(l lang.Language) string {
 	row(l.Text("Review texts for embeddings"), func(plan Plan) string { return included(plan.Embeddings) })
 	row(l.Text("CSV and NDJSON downloads"), func(plan Plan) string { return included(plan.Downloads) })
 	row(l.Text("Saved queries"), func(plan Plan) string { return number(plan.SavedQueries) })
-	row(l.Text("Live streams at the same time"), func(plan Plan) string { return number(plan.Streams) })
+	row(l.Text("Concurrent live streams"), func(plan Plan) string { return number(plan.Streams) })
 	row(l.Text("Webhooks"), func(plan Plan) string { return included(plan.Webhooks) })
-	row(l.Text("Uptime"), func(plan Plan) string {
+	row(l.Text("Uptime target"), func(plan Plan) string {
 		if plan.Uptime == 0 {
 			return none
 		}

@@ -139,7 +139,7 @@ func TestOwnTexts(t *testing.T) {
 		"terms.de.md":   {"# Bedingungen\n\nText.", "no page has this name; use one of method.en.md"},
 		"contact.en.md": {"Contact\n\nText.", "the first line must be a title"},
 		"privacy.en.md": {"# Privacy\n", "a paragraph must follow the title"},
-		"licence.en.md": {"# Licence\n\nBy {{nobody}}.", "the placeholder {{nobody}} is unknown"},
+		"licence.en.md": {"# License\n\nBy {{nobody}}.", "the placeholder {{nobody}} is unknown"},
 		"method.en.md":  {"# Method\n\n\xff", "not valid UTF-8"},
 		"pricing.en.md": {"# Plans\n\nText.\n\n```\ncode\n```\n", "a code block has no language"},
 	} {

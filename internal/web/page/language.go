@@ -14,8 +14,7 @@ import (
 
 // Every page is at /en/… and /fr/…, with the same path after the prefix. The
 // handlers and templates do not mention it: Localize removes it from the path of
-// a request, Render adds it to the links of a page, and Redirect to where it
-// leads.
+// a request, and Render and Redirect add it to links and redirects.
 
 // sections are the first parts of the paths of all pages.
 var sections = []string{
@@ -24,8 +23,8 @@ var sections = []string{
 	"method", "pricing", "terms", "privacy", "licence", "contact",
 }
 
-// programs are paths within a section that are not pages.
-var programs = []string{"/docs.md", "/explorer/schema.graphql", "/explorer/cost", "/search/suggestions"}
+// nonPages are paths within a section that are not pages.
+var nonPages = []string{"/docs.md", "/explorer/schema.graphql", "/explorer/cost", "/search/suggestions"}
 
 // isPage reports whether there may be a page at a path without a prefix. Unclean
 // paths keep their prefix until the mux has redirected to the clean one.
@@ -35,7 +34,7 @@ func isPage(path string) bool {
 	}
 	section, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return strings.HasPrefix(path, "/") && slices.Contains(sections, strings.TrimSuffix(section, MarkdownSuffix)) &&
-		!slices.Contains(programs, path) && !strings.HasPrefix(path, "/q/") // saved queries, for programs and people
+		!slices.Contains(nonPages, path) && !strings.HasPrefix(path, "/q/") // saved queries, for programs and people
 }
 
 // SplitLanguage splits the path of a page into its language and the rest. ok is
@@ -71,9 +70,9 @@ func Redirect(w http.ResponseWriter, r *http.Request, target string, status int)
 	http.Redirect(w, r, LocalPath(lang.Of(r.Context()), target), status)
 }
 
-// Localize takes the language of a page from its path. It redirects addresses
-// without one, which pages once had, and sends visitors of the root to the
-// language that their browser prefers.
+// Localize takes the language of a page from its path. It redirects old URLs
+// without a language, and visitors of the root to the language that their browser
+// prefers.
 func Localize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l, rest := splitPrefix(r.URL.Path)
@@ -120,7 +119,7 @@ func redirectPermanently(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	w.Header().Set("Cache-Control", "public, max-age=86400")
 	if strings.HasPrefix(r.URL.Path, "/login") || strings.HasPrefix(r.URL.Path, "/account") {
-		w.Header().Set("Cache-Control", "no-store") // the address may contain a token
+		w.Header().Set("Cache-Control", "no-store") // the URL may contain a token
 	}
 	http.Redirect(w, r, (&url.URL{Opaque: path, RawQuery: r.URL.RawQuery}).String(), status)
 }

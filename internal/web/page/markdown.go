@@ -76,16 +76,16 @@ func find(n *html.Node, is func(*html.Node) bool) *html.Node {
 	return nil
 }
 
-// interactive are the elements that a text cannot have. What charts show is in a
-// table beside them.
+// interactive are the elements that Markdown cannot contain. The data of charts is
+// in a table beside them.
 var interactive = []atom.Atom{atom.Form, atom.Svg, atom.Button, atom.Script, atom.Template, atom.Caption, atom.Summary}
 
 // repeating are the classes of elements that repeat what others show.
 var repeating = []string{"visually-hidden", "narrow-only"}
 
-// simplify removes what only a page needs, and links to the explorer, whose
-// addresses contain whole queries. It makes lists of definition lists, and one
-// line of each cell of a table.
+// simplify removes what only a page needs, and links to the explorer, whose URLs
+// contain whole queries. It turns definition lists into lists, and joins the
+// paragraphs in a table cell.
 func simplify(n *html.Node) {
 	for _, child := range slices.Collect(n.ChildNodes()) {
 		switch {

@@ -44,7 +44,7 @@ type Content struct {
 	Service, Credit string
 	Email           string // email address of the signed-in user, or ""
 	Path            string // path of the page, without a language prefix
-	Query           string // parameters that belong to the page's address, or ""
+	Query           string // parameters that belong to the page's URL, or ""
 	Notice          string // confirms the previous action
 	FormError       string // error in the submitted form
 	Markdown        string // path of the Markdown version, or ""
@@ -80,7 +80,7 @@ func (c Content) Canonical() string {
 // Localized reports whether the page exists in all languages.
 func (c Content) Localized() bool { return isPage(c.Path) }
 
-// Default returns the address for readers of any other language.
+// Default returns the path and query for readers of any other language.
 func (c Content) Default() string {
 	if c.Path == "/" {
 		return "/" // chooses by the browser's preference
@@ -88,7 +88,7 @@ func (c Content) Default() string {
 	return c.Address(lang.English)
 }
 
-// Locale returns the language with its territory, as Open Graph has it.
+// Locale returns the language with its territory, in the format of Open Graph.
 func (c Content) Locale() string {
 	if c.Language == lang.French {
 		return "fr_FR"

@@ -20,7 +20,7 @@ type chart struct {
 	Axis          []draw.Label // of the values, at grid lines
 	Times         []draw.Label // below lines
 	Left          float64      // x where the plot starts
-	Keys          float64      // x where the keys beside bars end
+	LabelEnd      float64      // x where the labels of bars end
 }
 
 type bar struct {
@@ -39,7 +39,7 @@ type line struct {
 // Dimensions in SVG units.
 const (
 	chartWidth = draw.Width
-	letter     = 7.0 // of the keys beside bars and the numbers at their ends
+	charWidth  = 7.0 // of the labels and values of bars
 	gap        = 8.0 // between these and the bars
 	barSpace   = 26.0
 	legendLine = 20.0
@@ -51,9 +51,9 @@ const (
 
 var period = regexp.MustCompile(`^[0-9]{4}(-([0-9]{2}(-[0-9]{2}(T.*)?)?|Q[1-4]|W[0-9]{2}))?$`)
 
-// newChart returns the chart of a table, or nil if none suits it. It shows the
-// last number, because queries select what they are about last: by a key that
-// identifies the rows, over time, or by two columns.
+// newChart returns the chart of a table, or nil if none suits it. It shows the last
+// column with numbers, since queries usually select the value they are about last:
+// by a key that identifies the rows, over time, or by two columns.
 func newChart(l lang.Language, t *table) *chart {
 	var values, keys, days []int
 	for i := range t.Columns {
@@ -77,7 +77,7 @@ func newChart(l lang.Language, t *table) *chart {
 		}
 	}
 	for _, date := range days {
-		others := slices.DeleteFunc(slices.Clone(keys), func(key int) bool { return t.sameAs(key, date) })
+		others := slices.DeleteFunc(slices.Clone(keys), func(key int) bool { return t.equivalent(key, date) })
 		for _, by := range append([][]int{nil}, singles(others)...) {
 			if t.identifies(append([]int{date}, by...)) {
 				return t.lines(l, number, date, by)
@@ -130,8 +130,9 @@ func (t *table) withoutIdentifiers(keys []int) []int {
 // identifies reports whether no two rows have the same values in some columns.
 func (t *table) identifies(columns []int) bool { return t.distinct(columns) == len(t.Rows) }
 
-// sameAs reports whether a column has another value exactly where the other has.
-func (t *table) sameAs(a, b int) bool {
+// equivalent reports whether two rows have the same value in one column exactly if
+// they have the same value in the other.
+func (t *table) equivalent(a, b int) bool {
 	both := t.distinct([]int{a, b})
 	return both == t.distinct([]int{a}) && both == t.distinct([]int{b})
 }
@@ -210,9 +211,9 @@ func (t *table) bars(l lang.Language, number int, keys []int) *chart {
 		return nil
 	}
 	share, _ := draw.Scale(values, true)
-	c := &chart{Title: l.Text("%s by %s", t.Columns[number], t.names(l, keys)), Width: chartWidth, Height: barSpace * float64(len(rows)), Keys: letter * float64(longestKey)}
-	c.Left = c.Keys + gap
-	valueWidth := letter*float64(longestValue) + gap
+	c := &chart{Title: l.Text("%s by %s", t.Columns[number], t.names(l, keys)), Width: chartWidth, Height: barSpace * float64(len(rows)), LabelEnd: charWidth * float64(longestKey)}
+	c.Left = c.LabelEnd + gap
+	valueWidth := charWidth*float64(longestValue) + gap
 	if slices.Min(values) < 0 {
 		c.Left += valueWidth // the numbers of bars to the left
 	}
@@ -259,7 +260,7 @@ func barLabel(r []cell, keys []int) string {
 	return shorten(label, 26)
 }
 
-// withMinus returns a number with a minus sign, for which JSON has a hyphen.
+// withMinus replaces the hyphen of a negative number by a minus sign.
 func withMinus(number string) string {
 	if rest, isNegative := strings.CutPrefix(number, "-"); isNegative {
 		return "−" + rest
@@ -334,10 +335,10 @@ func indexOf(texts *[]string, text string) int {
 	return at
 }
 
-// shorten cuts a text that is too long for its place.
-func shorten(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+// shorten truncates a text to a number of characters.
+func shorten(text string, limit int) string {
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
 	}
 	return text
 }

@@ -40,7 +40,7 @@ type Pages struct {
 // queryPage is the data of the page of a query.
 type queryPage struct {
 	*saved.View
-	Owner     string // handle, or "" at the address of a version
+	Owner     string // handle, or "" at the URL of a version
 	Fields    []field
 	Table     *table
 	Chart     *chart
@@ -62,7 +62,7 @@ type field struct {
 
 type link struct{ Name, Address string }
 
-// ServeQuery serves the page at the address of a saved query.
+// ServeQuery serves the page at the URL of a saved query.
 func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
 	if target := withoutEmpty(r.URL); target != "" {
@@ -107,7 +107,7 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 	p.write(w, r, status, "query", p.Content(languageOf(r), view.Address, page.Head{}, data))
 }
 
-// languageOf returns the language of a page. Addresses of saved queries have no
+// languageOf returns the language of a page. URLs of saved queries have no
 // prefix, because programs use them too, so the browser's preference decides.
 func languageOf(r *http.Request) lang.Language {
 	if strings.HasPrefix(r.URL.Path, saved.Path) {
@@ -136,7 +136,7 @@ func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, name s
 	_, _ = w.Write(body) // fails only if the client has disconnected
 }
 
-// withoutEmpty returns the address without the empty fields of a form, or "" if it
+// withoutEmpty returns the URL without the empty fields of a form, or "" if it
 // has none.
 func withoutEmpty(u *url.URL) string {
 	query := u.Query()
@@ -196,7 +196,7 @@ func explorerURL(view *saved.View) string {
 type galleryPage struct {
 	Search   string
 	Queries  []galleryItem
-	Previous string // addresses of other pages, or ""
+	Previous string // URLs of other pages, or ""
 	Next     string
 }
 

@@ -81,7 +81,7 @@ func TestChart(t *testing.T) {
 				got = fmt.Sprintf("%s: %d lines of %d points", c.Title, len(c.Lines), len(c.Lines[0].Points))
 			}
 			for _, b := range c.Bars {
-				if b.X < c.Left || b.W < 0 || b.W == 0 && b.Value != "–" || b.End() <= c.Keys || b.X+b.W > c.Width || b.Y+18 > c.Height {
+				if b.X < c.Left || b.W < 0 || b.W == 0 && b.Value != "–" || b.End() <= c.LabelEnd || b.X+b.W > c.Width || b.Y+18 > c.Height {
 					t.Errorf("%s: got bar %+v outside the chart, want it inside", body, b)
 				}
 			}

@@ -64,7 +64,7 @@ func elements(array jsontext.Value, use func(jsontext.Value) error) error {
 	return nil
 }
 
-// add adds a row, and the columns that it has first.
+// add adds a row, and a column for each name that is new.
 func (t *table) add(r row) {
 	if t.Total++; t.Total > maxRows {
 		return
@@ -138,7 +138,7 @@ func unnest(item jsontext.Value) ([]row, error) {
 	return rows, nil
 }
 
-// showLists makes cells of lists.
+// showLists turns lists into cells with JSON.
 func (r *row) showLists() {
 	for _, l := range r.lists {
 		r.set(l.name, cell{Text: string(l.value)})

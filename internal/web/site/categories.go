@@ -9,15 +9,16 @@ func (v *categoriesView) structured(r *request) any {
 }
 
 type categoryView struct {
-	Category          *category
-	Best              struct{ Items []tool }
-	Cheapest, Dearest struct{ Items []tool }
-	Charted           struct{ Items []tool }
-	Tools             listOf[tool]
-	RetiredTools      listOf[tool]
-	Comparisons       listOf[comparison]
-	Market            *scatterChart `json:"-"`
-	PriceRange        string        `json:"-"` // per month, or ""
+	Category      *category
+	Best          struct{ Items []tool }
+	Cheapest      struct{ Items []tool }
+	MostExpensive struct{ Items []tool }
+	Charted       struct{ Items []tool }
+	Tools         listOf[tool]
+	RetiredTools  listOf[tool]
+	Comparisons   listOf[comparison]
+	Market        *scatterChart `json:"-"`
+	PriceRange    string        `json:"-"` // per month, or ""
 }
 
 func (v *categoryView) prepare(r *request) error {
@@ -25,17 +26,17 @@ func (v *categoryView) prepare(r *request) error {
 		return r.notFound("There is no category “%s”.", "There was no category “%s” in this release.")
 	}
 	v.Market = newScatterChart(r.lang, v.Charted.Items, "")
-	v.PriceRange = priceRange(r.lang, v.Cheapest.Items, v.Dearest.Items)
+	v.PriceRange = priceRange(r.lang, v.Cheapest.Items, v.MostExpensive.Items)
 	return nil
 }
 
-// priceRange describes the prices per month from the cheapest tool to the
-// dearest.
-func priceRange(l lang.Language, cheapest, dearest []tool) string {
-	if len(cheapest) == 0 || len(dearest) == 0 || cheapest[0].MonthlyPrice == nil || dearest[0].MonthlyPrice == nil {
+// priceRange describes the prices per month, from the cheapest tool to the most
+// expensive.
+func priceRange(l lang.Language, cheapest, mostExpensive []tool) string {
+	if len(cheapest) == 0 || len(mostExpensive) == 0 || cheapest[0].MonthlyPrice == nil || mostExpensive[0].MonthlyPrice == nil {
 		return ""
 	}
-	from, to := *cheapest[0].MonthlyPrice, *dearest[0].MonthlyPrice
+	from, to := *cheapest[0].MonthlyPrice, *mostExpensive[0].MonthlyPrice
 	if from == to {
 		return l.Euros(from)
 	}

@@ -92,7 +92,7 @@ type changesView struct {
 	Releases   []releaseChanges `json:"-"`
 	First      *release         `json:"-"` // the first release, if the page shows it
 	ToolName   string           `json:"-"` // of the tool that the page is limited to
-	Older      string           `json:"-"` // address of the next page, or ""
+	Older      string           `json:"-"` // URL of the next page, or ""
 }
 
 // choice is an option of a filter.
@@ -185,7 +185,7 @@ func (e *event) changes(l lang.Language, categories []category) []fieldChange {
 	case "price_changed":
 		v.Fields = []string{"pricing", "price"}
 	case "tool_updated", "comparatif_updated":
-		v.Fields = slices.DeleteFunc(slices.Clone(e.Fields), func(field string) bool { return field == "updated_at" }) // goes without saying
+		v.Fields = slices.DeleteFunc(slices.Clone(e.Fields), func(field string) bool { return field == "updated_at" }) // changes with every update
 	case toolCreated, toolRetired:
 	default:
 		return nil
@@ -200,7 +200,7 @@ func labelOf(categories []category, slug string) string {
 	return sentence(slug) // of a category that no longer exists
 }
 
-// sentence writes a slug or the name of a field as people would.
+// sentence turns a slug or the name of a field into words.
 func sentence(name string) string {
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' })
 	if len(words) == 0 {

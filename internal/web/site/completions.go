@@ -37,7 +37,7 @@ type completions struct {
 
 type completedPage struct {
 	namedPage
-	kind int // its position in the lists, best first
+	kind int // position of its list
 }
 
 type completion struct {
@@ -46,7 +46,7 @@ type completion struct {
 	start bool  // the key is the whole name
 }
 
-// newCompletions takes lists of pages, the most wanted kind first.
+// newCompletions indexes lists of pages, the most important kind first.
 func newCompletions(lists ...[]namedPage) (c completions) {
 	for kind, list := range lists {
 		for _, p := range list {
@@ -103,7 +103,7 @@ func compareScores(a, b *float64) int {
 	}
 }
 
-// suggestion is an element of the response of the suggestions.
+// suggestion is an element of the suggestions response.
 type suggestion struct {
 	Name string `json:"name"`
 	Path string `json:"path"`
@@ -163,7 +163,7 @@ func (s *Site) complete(ctx context.Context, typed string) []completedPage {
 	return found
 }
 
-// similarTools returns the pages of tools with a name like what was searched.
+// similarTools returns the pages of tools with a name similar to the search text.
 func (s *Site) similarTools(ctx context.Context, typed string) []page.Suggestion {
 	names := s.names.get(ctx, s.Cache.Newest())
 	if names == nil || typed == "" {

@@ -55,13 +55,13 @@ func TestDeepPathsAreCheap(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	handler := onSQLite(t)
 	for target, want := range map[string]string{
-		"/tools?sort=best":                             "“best” is not in the list. Choose one of the values offered.",
+		"/tools?sort=best":                             "“best” is not a valid option. Choose one from the list.",
 		"/tools?page=0":                                "page must be an integer from 1 to 1,000,000 (got &#34;0&#34;).",
 		"/tools?page=1e3":                              "page must be an integer",
 		"/tools?page=%2B1":                             "page must be an integer",
 		"/tools?score_min=0x1p3":                       "The minimum score must be a number from 0 to 10, such as 7.5 (got “0x1p3”).",
 		"/tools?score_min=NaN":                         "The minimum score must be a number from 0 to 10",
-		"/tools?pricing=cheap":                         "“cheap” is not in the list.",
+		"/tools?pricing=cheap":                         "“cheap” is not a valid option.",
 		"/tools?q=" + strings.Repeat("x", 300):         "Search for at most 16 words and 200 characters.",
 		"/tools?q=%ff":                                 "invalid UTF-8",
 		"/tools?q=%zz":                                 "invalid escape",

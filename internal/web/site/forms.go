@@ -90,7 +90,7 @@ func invalidText(l lang.Language, name, value string) string {
 	case "q":
 		return l.Text("Search for at most %d words and %d characters.", graph.MaxSearchWords, maxText)
 	}
-	return l.Text("“%s” is not in the list. Choose one of the values offered.", value)
+	return l.Text("“%s” is not a valid option. Choose one from the list.", value)
 }
 
 // Invalid returns the error of a field of the form, or "".

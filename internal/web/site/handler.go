@@ -255,7 +255,7 @@ func (s *Site) content(req *request, view any, response *graph.Result) page.Cont
 	return content
 }
 
-// releaseNotFound reports that the release that was selected cannot be read.
+// releaseNotFound reports that the selected release cannot be read.
 type releaseNotFound struct{ *problem.Problem }
 
 func (e releaseNotFound) Unwrap() error { return e.Problem }
@@ -268,8 +268,8 @@ var errorTitles = map[problem.Code]lang.Message{
 	problem.Timeout:     "The catalog is unavailable",
 }
 
-// fail responds with an error page. Clients that do not accept HTML get JSON for
-// paths that do not exist, where route is nil.
+// fail responds with an error page. If route is nil, the path does not exist, and
+// clients that do not accept HTML get JSON.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err error) {
 	var to redirect
 	if errors.As(err, &to) {

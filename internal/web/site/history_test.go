@@ -223,7 +223,7 @@ func TestHistoryOfEmptyCatalog(t *testing.T) {
 	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
 	get(t, handler, "/en/changes", 200, "The catalog was published with 1 tool.")
 	get(t, handler, "/en/prices", 200, "No price has changed since the first release.")
-	get(t, handler, "/en/trends", 200, "Trends appear with the second release.")
+	get(t, handler, "/en/trends", 200, "Trends appear once a second release is published.")
 }
 
 func TestHistoryIsEscaped(t *testing.T) {
@@ -292,7 +292,7 @@ func TestSitemap(t *testing.T) {
 		}
 		// 48 tools, 13 comparisons, 10 retired tools in two languages, and the rest.
 		if len(days) < 2*(48+13+10+10) || days["/fr/tools/plume"] == "" || days["/fr/tools/plume"] == days["/fr/tools"] || days["/en/cimetiere/buvard"] == "" {
-			t.Errorf("got %d addresses, Plume of %q, want all pages with the day of the tool", len(days), days["/fr/tools/plume"])
+			t.Errorf("got %d URLs, Plume of %q, want all pages with the day of the tool", len(days), days["/fr/tools/plume"])
 		}
 		for _, name := range []string{"tools-2.xml", "tools-0.xml", "tools-01.xml", "tools-x.xml", "x.xml", "tools-1"} {
 			if got := visit(handler, http.MethodGet, "/sitemaps/"+name); got.Code != 404 {
@@ -326,10 +326,10 @@ func TestSitemapParts(t *testing.T) {
 			seen[match[1]] = true
 		}
 		if len(found) != want {
-			t.Errorf("part %d: got %d addresses, want %d", part+1, len(found), want)
+			t.Errorf("part %d: got %d URLs, want %d", part+1, len(found), want)
 		}
 	}
 	if len(seen) != 2*count {
-		t.Errorf("got %d different addresses, want %d", len(seen), 2*count)
+		t.Errorf("got %d different URLs, want %d", len(seen), 2*count)
 	}
 }

@@ -84,7 +84,7 @@ type scoreChange struct {
 	Tool          *tool
 }
 
-// mover is a tool whose score changed by much.
+// mover is a tool whose score changed a lot.
 type mover struct {
 	tool
 	Before, After *float64
@@ -93,8 +93,8 @@ type mover struct {
 	Spark         sparkline
 }
 
-// biggestMovers returns the largest of the given changes, at most one of each
-// tool. Changes are given from the newest.
+// biggestMovers returns the largest changes, at most one per tool. The changes must
+// be sorted, newest first.
 func biggestMovers(l lang.Language, changes []scoreChange, until string) (movers []mover) {
 	size := func(c scoreChange) float64 { return math.Abs(*c.After.Score - *c.Before.Score) }
 	var recent []scoreChange
@@ -147,7 +147,7 @@ func pricedTools(changes []priceChange, until string) (tools []pricedTool) {
 		t.Direction, t.Spark = string(direction), newSparkline(pricesOf(c.Tool.History, period), until)
 		tools = append(tools, t)
 	}
-	// A release may have changes of several days.
+	// A release may contain changes of several days.
 	slices.SortStableFunc(tools, func(a, b pricedTool) int { return strings.Compare(b.Day, a.Day) })
 	return tools[:min(len(tools), maxPriceChanges)]
 }

@@ -36,8 +36,7 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// The link to the explorer has a valid operation and its variables.
-// Every page has a Markdown version, at the address that it links to and by
+// Every page has a Markdown version, at the URL that it links to and by
 // negotiation.
 func TestMarkdownVersions(t *testing.T) {
 	link := regexp.MustCompile(`<link rel="alternate" type="text/markdown" href="([^"]+)">`)
@@ -77,6 +76,7 @@ func TestMarkdownVersions(t *testing.T) {
 	})
 }
 
+// The link to the explorer has a valid operation and its variables.
 func TestExplorerLink(t *testing.T) {
 	body := get(t, onSQLite(t), "/tools/plume", 200)
 	_, rest, _ := strings.Cut(body, `href="/explorer?query=`)

@@ -149,7 +149,7 @@ func (r *request) Query(path, name, value string) string {
 // Category returns the URL of a category, as of the release that is viewed.
 func (r *request) Category(slug string) string { return r.Link("/categories/", slug) }
 
-// URL returns the full address of a path in the language of the page.
+// URL returns the absolute URL of a path in the language of the page.
 func (r *request) URL(path string) string { return r.service.PublicURL + page.LocalPath(r.lang, path) }
 
 // With returns the URL of the list with another value of a parameter, or without

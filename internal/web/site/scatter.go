@@ -59,14 +59,14 @@ func newScatterChart(l lang.Language, tools []tool, slug string) *scatterChart {
 	slices.SortStableFunc(tools, func(a, b tool) int {
 		return cmp.Or(boolOrder(a.Slug == slug, b.Slug == slug), cmp.Compare(*b.Score, *a.Score))
 	})
-	lowest, highest, dearest := 10.0, 0.0, 1.0
+	lowest, highest, maxPrice := 10.0, 0.0, 1.0
 	for _, t := range tools {
-		lowest, highest, dearest = min(lowest, math.Floor(*t.Score)), max(highest, math.Ceil(*t.Score)), max(dearest, *t.MonthlyPrice)
+		lowest, highest, maxPrice = min(lowest, math.Floor(*t.Score)), max(highest, math.Ceil(*t.Score)), max(maxPrice, *t.MonthlyPrice)
 	}
 	if lowest == highest {
 		lowest, highest = max(0, lowest-1), min(10, highest+1)
 	}
-	share, prices := chart.Scale([]float64{dearest}, true)
+	share, prices := chart.Scale([]float64{maxPrice}, true)
 	c := &scatterChart{Width: scatterWidth, Height: scatterTop + scatterHeight + scatterBottom, Right: scatterWidth - scatterMargin, Base: scatterTop + scatterHeight}
 	x := func(price float64) float64 {
 		return chart.Round(scatterLeft + scatterMargin + share(price)*(scatterWidth-scatterLeft-3*scatterMargin))

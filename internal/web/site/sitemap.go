@@ -24,7 +24,7 @@ const (
 	sitemapsPath = "/sitemaps/"
 
 	// sitemapItems is how many items a sitemap has, each with a page in both
-	// languages: 10,000 addresses.
+	// languages: 10,000 URLs.
 	sitemapItems = 5_000
 	// itemsPerRead is the limit in the operations.
 	itemsPerRead = 200
@@ -192,8 +192,8 @@ func openSitemap(to *bytes.Buffer) {
 	to.WriteString("<urlset " + sitemapNamespace + ` xmlns:xhtml="http://www.w3.org/1999/xhtml">` + "\n")
 }
 
-// writePage writes the addresses of a page in all languages. Each refers to all
-// of them.
+// writePage writes the URLs of a page in all languages. Each refers to all of
+// them.
 func (s *Site) writePage(to *bytes.Buffer, path, changed string) {
 	fallback := page.LocalPath(lang.All[0], path)
 	if path == "/" {

@@ -60,7 +60,7 @@ func newChips(r *request, categories []category) (chips []chip) {
 	})
 	add("pricing", "", func(value string) string { return label(l, value) })
 	add("icp", "", func(value string) string { return l.Text("For %s", label(l, value)) })
-	add("score_min", "", func(string) string { return l.Text("Score from %s", l.Decimal(r.number("score_min"), 0, 6)) })
+	add("score_min", "", func(string) string { return l.Text("Score of at least %s", l.Decimal(r.number("score_min"), 0, 6)) })
 	add("price_max", "", func(string) string {
 		if r.number("price_max") == 0 {
 			return l.Text("Free")

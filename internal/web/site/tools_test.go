@@ -73,7 +73,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("got %d best values, want 4", got)
 	}
 	if !strings.Contains(get(t, handler, "/en/compare/ecritoire-cie/plume", 200), `<link rel="canonical" href="https://palmares.example/en/compare/ecritoire-cie/plume">`) {
-		t.Error("other order: got another canonical address, want the same")
+		t.Error("other order: got another canonical URL, want the same")
 	}
 	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp", 200, "meilleur", `href="/fr/compare/plume/relire-svp">Retirer</a>`, `name="d"`)
 	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp/brouillon-zero", 200, "<h1>Plume / Écritoire")
@@ -148,7 +148,7 @@ func TestInvalidFilterKeepsForm(t *testing.T) {
 		t.Error("got unescaped text or a list, want only the form")
 	}
 	get(t, handler, "/fr/tools?price_max=cher&score_min=8&as_of=1", 400, "Le prix maximal doit être", `value="8"`, `<input type="hidden" name="as_of" value="1">`)
-	get(t, handler, "/en/tools?sort=best", 400, "“best” is not in the list.", `<form class="filter" action="/en/tools"`)
+	get(t, handler, "/en/tools?sort=best", 400, "“best” is not a valid option.", `<form class="filter" action="/en/tools"`)
 	get(t, handler, "/en/tools?q="+strings.Repeat("x", 300), 400, "Search for at most 16 words and 200 characters.")
 	if got := visit(handler, http.MethodGet, "/en/tools?score_min=abc").Header().Get("Cache-Control"); got != "no-store" {
 		t.Errorf("got Cache-Control %q, want no-store", got)

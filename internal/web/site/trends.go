@@ -36,7 +36,7 @@ type trendsView struct {
 	Declined   []scoreMover `json:"-"`
 }
 
-// categorySeries is how one metric of one category developed.
+// categorySeries has the values of one metric of one category over time.
 type categorySeries struct {
 	Metric, Key string
 	Points      []seriesPoint

@@ -29,8 +29,8 @@ type Config struct {
 	Store   *store.Store
 	Log     *slog.Logger
 	Healthy func() bool // reports whether the database is available
-	// DownSince returns since when it is not, or zero. If nil, incidents are
-	// shown only once they are over.
+	// DownSince returns when it became unavailable, or zero. If DownSince is nil,
+	// incidents are shown only once they are over.
 	DownSince func() time.Time
 }
 
@@ -93,7 +93,7 @@ func NewPage(cfg Config) *Page { return &Page{Config: cfg, now: time.Now} }
 
 const (
 	shownDays = 90
-	// target is the availability that the Pro plan promises, in percent.
+	// target is the availability that the Pro plan aims for, in percent.
 	target = 99.0
 	// freshFor is how long a snapshot is shown before it is read again.
 	freshFor = 30 * time.Second

@@ -89,9 +89,8 @@ func NewRecorder(s *store.Store, log *slog.Logger) *Recorder {
 // Healthy reports whether the last check succeeded.
 func (r *Recorder) Healthy() bool { return !r.unhealthy.Load() }
 
-// DownSince returns since when checks have been failing without a minute in
-// between that was up, or zero if the last check succeeded. These minutes are not
-// in the database yet, because it is unavailable.
+// DownSince returns when the current outage started, or zero if the last check
+// succeeded. Its minutes are not in the database yet, because it is unavailable.
 func (r *Recorder) DownSince() time.Time {
 	if r.Healthy() {
 		return time.Time{}

@@ -39,7 +39,7 @@ func (w *Workbench) referencePage(l lang.Language, operations []params.Operation
 // Anchor returns the id of an operation, which is also its fragment in Scalar.
 func (reference) Anchor(o params.Operation) string { return "tag/" + o.Tag + "/GET" + o.Path }
 
-// Link returns a link to an operation, with slashes that stay as they are.
+// Link returns a link to an operation, without escaping its slashes.
 func (r reference) Link(o params.Operation) template.URL { return template.URL("#" + r.Anchor(o)) }
 
 // Markup marks the code in a text. Names of objects are links.

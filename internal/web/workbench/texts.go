@@ -45,7 +45,7 @@ var workedFiles embed.FS
 // worked are the queries that the texts show with their results.
 var worked = readExamples(workedFiles, "worked")
 
-// textData is the data of the texts.
+// textData is the data of the text templates.
 type textData struct {
 	Config
 	Categories []string

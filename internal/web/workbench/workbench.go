@@ -80,7 +80,7 @@ type Config struct {
 type Workbench struct {
 	Config
 	assets *page.Assets
-	built  map[string]string // URLs of built files by name; empty without `make assets`
+	built  map[string]string // URLs of built files by name; empty if `make assets` was not run
 	schema *cache.Entry
 	costs  *rate.Limiter
 }
@@ -150,20 +150,20 @@ func (w *Workbench) handle(serve func(http.ResponseWriter, *http.Request) error)
 const appPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; worker-src 'self'; font-src 'self'; manifest-src 'self'; img-src 'self' data:; " +
 	"style-src 'self' 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Requests for costs are free, so that the explorer can show them while someone
-// types. These limits bound the CPU time that they take.
+// Cost estimates are free, so that the explorer can show them while someone types.
+// These limits bound the CPU time that they take.
 const (
 	costsPerSecond = 20
 	maxCostBody    = 100_000
 )
 
-// showCost returns the cost of a query that is not run.
+// showCost returns the cost of a query without running it.
 func (w *Workbench) showCost(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Cache-Control", "no-store")
 	rw.Header().Set("Content-Type", "application/json")
 	if !w.costs.Allow() {
 		rw.Header().Set("Retry-After", "1")
-		problem.Write(rw, problem.New(problem.TooMany, "Too many requests for the cost of queries. Try again in a second."))
+		problem.Write(rw, problem.New(problem.TooMany, "Too many cost estimates. Try again in a second."))
 		return
 	}
 	var request struct {
@@ -173,7 +173,7 @@ func (w *Workbench) showCost(rw http.ResponseWriter, r *http.Request) {
 	decoder := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxCostBody))
 	decoder.UseNumber()
 	if err := decoder.Decode(&request); err != nil {
-		problem.Write(rw, problem.New(problem.BadInput, "The body must be JSON with a query and variables, of at most %d bytes.", maxCostBody))
+		problem.Write(rw, problem.New(problem.BadInput, "The body must be a JSON object with a query and its variables, of at most %d bytes.", maxCostBody))
 		return
 	}
 	var response struct {

@@ -405,7 +405,7 @@ func TestReferenceAsMarkdown(t *testing.T) {
 			t.Errorf("%s: got %d, %s, want Markdown", c.path, got.Code, got.Header().Get("Content-Type"))
 		}
 		for _, text := range []string{"# palmares API reference", "## GET /api/v1/tools/{slug}", "- `slug` (text, required):", "Response: `ToolItem`", "### ToolItem", "- `score` (number or null): From 0 to 10.", "- 404: Nothing has this slug.",
-			"```graphql\n# Find tools by words", "\"answer\": 42", "type Query {", "a cost of 20000", "Source : palmares (https://palmares.example)", "Example: https://palmares.example/api/v1/tools/bosco\n"} {
+			"```graphql\n# Search for tools", "\"answer\": 42", "type Query {", "a cost of 20000", "Source : palmares (https://palmares.example)", "Example: https://palmares.example/api/v1/tools/bosco\n"} {
 			if !strings.Contains(got.Body.String(), text) {
 				t.Errorf("%s: got %s, want %q", c.path, got.Body, text)
 			}

@@ -69,7 +69,7 @@ var panels = map[string]struct {
 		}
 		return object{"tools": object{"meta": object{"total": len(slugs)}, "items": firstOf(items, 20)}}
 	}},
-	"the tools that one was compared": {object{"tool": "t03"}, func(w *world) any {
+	"the tools that a tool was compared": {object{"tool": "t03"}, func(w *world) any {
 		var items list
 		for _, slug := range w.duelSlugs(func(d duel) bool { return d.a == "t03" || d.b == "t03" }) {
 			d := w.newest().duels[slug]
@@ -135,7 +135,7 @@ var panels = map[string]struct {
 			return object{"key": k[0], "thenKey": k[1], "count": len(tools), "avgScore": mean(scores(tools))}
 		})}
 	}},
-	"tools that were not updated": {object{"before": "2026-07-01"}, func(w *world) any {
+	"tools not updated": {object{"before": "2026-07-01"}, func(w *world) any {
 		slugs := w.slugs(func(t tool) bool { return t.updatedAt < "2026-07-01" })
 		slices.SortStableFunc(slugs, func(a, b string) int {
 			return strings.Compare(w.newest().tools[a].updatedAt, w.newest().tools[b].updatedAt)

@@ -79,7 +79,7 @@ function suggest(input) {
     }));
     open(pages.length > 0);
   };
-  const look = async () => {
+  const fetchSuggestions = async () => {
     request = new AbortController();
     const { signal } = request;
     try {
@@ -95,7 +95,7 @@ function suggest(input) {
   input.addEventListener("input", () => {
     cancel();
     if (input.value.trim().length < 2) return open(false);
-    timer = setTimeout(look, 150);
+    timer = setTimeout(fetchSuggestions, 150);
   });
   input.addEventListener("keydown", event => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

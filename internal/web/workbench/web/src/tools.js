@@ -52,7 +52,7 @@ export function queryTools({ base, costPath, headers }) {
   });
 
   return {
-    // show takes over what the editors contain.
+    // show sets the query and variables that the controls use.
     show(query = "", variables = "") {
       if (query === current.query && variables === current.variables) return;
       current = { query, variables };
