@@ -61,7 +61,7 @@ func TestInvalidParameters(t *testing.T) {
 			"tools?unknown=%ff":                      "The query string contains an invalid escape, a NUL character or invalid UTF-8.",
 			"changes?limit=0":                        limits + ` (got "0").`,
 			"changes?limit=201":                      limits + ` (got "201").`,
-			"changes?after=42":                       `after must be the id of an event, such as evt_42 (got "42").`,
+			"changes?after=42":                       `after must be an event ID, such as evt_42 (got "42").`,
 			"changes?after=":                         "after must not be empty.",
 			"changes?since=2026-02-30":               `since must be an existing day, YYYY-MM-DD (got "2026-02-30").`,
 			"changes?types=tool_created":             eventTypes + ` (got "tool_created").`,
