@@ -311,9 +311,9 @@ func TestChangesAreCachedPerRelease(t *testing.T) {
 	})
 }
 
-// Long texts make pages shorter, not responses longer, and a client that follows
-// the cursors still sees every event.
-func TestChangesWithLongTexts(t *testing.T) {
+// Long reviews lead to shorter pages, not to larger responses, and a client that
+// follows the cursors still sees every event.
+func TestChangesWithLongReviews(t *testing.T) {
 	const long, most = 700_000, 2_500_000
 	catalog := func(date, letter string) []byte {
 		var tools []any

@@ -60,9 +60,9 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// Even if the price history contradicts the price, the last entry is the present
+// Even if the price history contradicts the price, the last entry is the current
 // state.
-func TestHistoryEndsWithPresentState(t *testing.T) {
+func TestHistoryEndsWithCurrentState(t *testing.T) {
 	odd := feed.PriceChange{ChangedAt: "2026-12-24", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois"}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{odd} })))

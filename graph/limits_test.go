@@ -61,7 +61,7 @@ func TestResponseLimit(t *testing.T) {
 	})
 }
 
-// Fields that are still waiting read nothing once the response is too large.
+// Pending fields read nothing once the response is too large.
 func TestResponseLimitStopsReading(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {

@@ -72,11 +72,11 @@ func TestResponsesOfSafeMethodsCanBeCached(t *testing.T) {
 				tag := got.Header().Get("ETag")
 				responses := []*httptest.ResponseRecorder{got}
 				if control == "no-store" {
-					expect(t, name+": tag", tag, "")
+					expect(t, name+": ETag", tag, "")
 				} else {
 					unchanged := send("If-None-Match", tag)
 					expect(t, name+": status", []int{got.Code, unchanged.Code, unchanged.Body.Len()}, []int{200, 304, 0})
-					expect(t, name+": status with another tag", send("If-None-Match", `"another"`).Code, 200)
+					expect(t, name+": status with another ETag", send("If-None-Match", `"another"`).Code, 200)
 					responses = append(responses, unchanged)
 				}
 				for _, response := range responses {
@@ -130,9 +130,9 @@ func TestQueryMethod(t *testing.T) {
 
 	tag := first.Header().Get("ETag")
 	other := strings.Replace(document, `"n":1`, `"n":2`, 1)
-	expect(t, "the tag of another body", serve(mux, query(other, "If-None-Match", tag)).Code, 200)
+	expect(t, "the ETag of another body", serve(mux, query(other, "If-None-Match", tag)).Code, 200)
 	if serve(mux, query(other)).Header().Get("ETag") == tag {
-		t.Error("got the same tag for another body")
+		t.Error("got the same ETag for another body, want a different one")
 	}
 
 	for name, c := range map[string]struct {

@@ -20,9 +20,9 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// expected has all items of connections, worked out from the tables.
+// expected has all items of connections, derived from the tables.
 type expected struct {
-	comparisons, changes, tools map[string][]string // ids by slug of the tool or category
+	comparisons, changes, tools map[string][]string // IDs by slug of the tool or category
 }
 
 func expectedConnections(t *testing.T, s *store.Store, release int) expected {
@@ -124,8 +124,8 @@ func unpinned(text string) string {
 	return text
 }
 
-// checkEvents is check for cursors that are events of another tool: they stand
-// for a time.
+// checkEvents is check for cursors that are events of another tool, which represent
+// a point in time.
 func checkEvents(t *testing.T, c connectionOf, what string, all []string, p relay) {
 	t.Helper()
 	older := func(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
@@ -191,7 +191,7 @@ func TestInvalidNestedArguments(t *testing.T) {
 }
 
 // The types of a tool's changes can be selected, and a comparison with the same
-// slug has changes of its own.
+// slug has its own changes.
 func TestTypesOfToolChanges(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
@@ -243,8 +243,8 @@ func TestNestedConnectionsAreReadTogether(t *testing.T) {
 	})
 }
 
-// Long texts make nested connections shorter, and no change is lost.
-func TestToolChangesWithLongTexts(t *testing.T) {
+// Long reviews lead to shorter nested connections, and no change is lost.
+func TestToolChangesWithLongReviews(t *testing.T) {
 	const tools, releases, long = 4, 5, 900_000
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for release := range releases {

@@ -69,7 +69,7 @@ func TestSeriesIsLimited(t *testing.T) {
 	})
 }
 
-// Without a release, and after older releases were removed, nothing is invented.
+// Series have no points without a release, and none for releases that were pruned.
 func TestSeriesStartWithTheHistory(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)

@@ -27,7 +27,7 @@ type accountServer struct {
 	*streamServer
 	accounts *auth.Accounts
 	checks   atomic.Int64
-	upgrades atomic.Int64 // larger plans that checks have seen
+	upgrades atomic.Int64 // upgrades that checks have found
 }
 
 func newAccountServer(t *testing.T, s *store.Store, config graph.StreamConfig) *accountServer {

@@ -87,7 +87,7 @@ func wantError(t *testing.T, what string, got *httptest.ResponseRecorder, status
 	}
 	header := got.Header()
 	if header.Get("Cache-Control") != "no-store" || header.Get("Content-Type") != "application/json" || header.Get("ETag") != "" {
-		t.Errorf("%s: got headers %v, want uncached JSON without a tag", what, header)
+		t.Errorf("%s: got headers %v, want uncached JSON without an ETag", what, header)
 	}
 }
 
@@ -185,8 +185,8 @@ func TestHTTP10(t *testing.T) {
 	}
 }
 
-// A cancelled request receives no response and does not affect others.
-func TestCancelledRequest(t *testing.T) {
+// A canceled request receives no response and does not affect others.
+func TestCanceledRequest(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		r := request(http.MethodGet, "/api/v1/tools")
 		ctx, cancel := context.WithCancel(r.Context())

@@ -195,7 +195,7 @@ func canonical(t *testing.T, document string) string {
 	return string(encoded)
 }
 
-// reasonOf finds out from other paths why a document is not in a set.
+// reasonOf derives from other paths why a document is not in a set.
 func reasonOf(handler http.Handler, slug, category string) string {
 	if one := get(handler, "/api/embeddings/"+slug); one.Code == 200 {
 		if !strings.Contains(one.Body.String(), `"category":"`+category+`"`) {

@@ -14,8 +14,8 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// The official Go client goes through a whole conversation, with the newest
-// revision and an older one, and over standard streams.
+// The official Go client runs a whole conversation with the newest and an older
+// protocol version, over HTTP and over standard streams.
 func TestGoClient(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		c := newCatalog(t, s)

@@ -14,7 +14,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// A repeated call has the same reply with its own id, until the next release.
+// A repeated call gets the same reply with its own ID until the next release.
 func TestRepeatedCalls(t *testing.T) {
 	c := onSQLite(t)
 	call := func(id string) string {
@@ -31,7 +31,7 @@ func TestRepeatedCalls(t *testing.T) {
 		}
 	}
 	if key := readMessage([]byte(`{"id":5,"method":"tools/call"}`)); string(key.id) != "5" || key.start != 6 || key.end != 7 {
-		t.Errorf("got the id %s from %d to %d, want 5 from 6 to 7", key.id, key.start, key.end)
+		t.Errorf("got the ID %s from %d to %d, want 5 from 6 to 7", key.id, key.start, key.end)
 	}
 	editions, err := demo.Editions()
 	testkit.Check(t, err)
@@ -71,7 +71,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// Bad requests get an error of the protocol.
+// Bad requests get a JSON-RPC error.
 func TestBadRequests(t *testing.T) {
 	c := onSQLite(t)
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"catalog_stats","arguments":{}}}`
@@ -114,7 +114,7 @@ func TestBadRequests(t *testing.T) {
 		}
 	}
 	if w := c.post(call, "Mcp-Session-Id", "never-issued"); w.Code != http.StatusOK {
-		t.Errorf("with a session id: got %d, want it ignored", w.Code)
+		t.Errorf("with a session ID: got %d, want it ignored", w.Code)
 	}
 	r := httptest.NewRequest(http.MethodGet, Path, nil)
 	w := httptest.NewRecorder()

@@ -109,7 +109,7 @@ func (c called) text() string {
 	return c.Content[0].Text
 }
 
-// call calls a tool over HTTP.
+// tool calls a tool over HTTP.
 func (c *catalog) tool(t testing.TB, name, arguments string, headers ...string) called {
 	t.Helper()
 	w := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, name, arguments), headers...)
@@ -178,7 +178,7 @@ func TestEveryTool(t *testing.T) {
 }
 
 // validate checks JSON against a schema. If it is lenient, a mismatch is allowed:
-// models write values that schemas do not allow, and tools accept them.
+// models send values that schemas do not allow, and tools accept them.
 func validate(t *testing.T, name string, schema any, text string, lenient bool) {
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
@@ -192,8 +192,8 @@ func validate(t *testing.T, name string, schema any, text string, lenient bool) 
 	}
 }
 
-// The list of tools is in the context of every conversation, so changes of its
-// size must be seen.
+// The list of tools is in the context of every conversation, so changes to its
+// size must be visible.
 func TestToolList(t *testing.T) {
 	c := onSQLite(t)
 	var got bytes.Buffer
@@ -204,7 +204,7 @@ func TestToolList(t *testing.T) {
 	want, err := os.ReadFile("testdata/tools.json")
 	testkit.Check(t, err)
 	if got.String() != string(want) {
-		t.Errorf("got another list of tools than testdata/tools.json; run go test -update ./internal/transport/mcp")
+		t.Errorf("got a list of tools that differs from testdata/tools.json; to update it, run go test -update ./internal/transport/mcp")
 	}
 }
 
@@ -238,7 +238,7 @@ func TestErrorsHelp(t *testing.T) {
 			{"graphql_query", `{"query":"{tols {slug}}"}`, `Did you mean "tools"`},
 			{"graphql_query", `{"query":"{feed {release}}","variables":[]}`, `variables must be a JSON object (got "[]").`},
 			{"graphql_query", `{"query":"{tool(slug: \"plume\") {embeddings {hash}}}"}`, `Embeddings require an API key.`},
-			{"graphql_query", `{"query":"{tools(limit: 200) {items {comparisons(limit: 200) {title toolA {comparisons(limit: 200) {title}}}}}}"}`, `more than the limit of 20000`},
+			{"graphql_query", `{"query":"{tools(limit: 200) {items {comparisons(limit: 200) {title toolA {comparisons(limit: 200) {title}}}}}}"}`, `which exceeds the limit of 20000`},
 			{"graphql_query", `{"query":"subscription {catalogPublished {release}}"}`, `stream`},
 		} {
 			if got := c.tool(t, e.name, e.arguments); !got.IsError || !strings.Contains(got.text(), e.want) {
@@ -313,7 +313,7 @@ func TestReviewsNeedAKey(t *testing.T) {
 
 func TestLargeResultsSayWhatToLower(t *testing.T) {
 	c := onSQLite(t)
-	if got := c.tool(t, "search_tools", `{"limit":48}`).text(); !strings.HasPrefix(got, "This result has ") || !strings.Contains(got[:100], "lower limit") {
+	if got := c.tool(t, "search_tools", `{"limit":48}`).text(); !strings.HasPrefix(got, "This result is ") || !strings.Contains(got[:100], "lower limit") {
 		t.Errorf("got %.100s, want how to make it smaller", got)
 	}
 	if got := c.tool(t, "search_tools", `{}`); strings.HasPrefix(got.text(), "This result") || strings.Count(got.text(), "https://palmares.example/outils/") != 10 {

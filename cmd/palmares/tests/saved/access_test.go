@@ -15,7 +15,7 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// Nobody but its account finds out anything about a private query.
+// A private query is invisible to everyone except its account.
 func TestPrivateQueries(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
@@ -31,7 +31,7 @@ func TestPrivateQueries(t *testing.T) {
 				}
 			}
 			if got.StatusCode != 404 || got.body != want.body || fmt.Sprint(got.Header) != fmt.Sprint(want.Header) {
-				t.Errorf("%s: got %d %s %v, want the same as for an unknown address: %d %s %v", name, got.StatusCode, got.body, got.Header, want.StatusCode, want.body, want.Header)
+				t.Errorf("%s: got %d %s %v, want the same as for an unknown URL: %d %s %v", name, got.StatusCode, got.body, got.Header, want.StatusCode, want.body, want.Header)
 			}
 		}
 		for range 2 { // before and after the response is cached
@@ -50,7 +50,7 @@ func TestPrivateQueries(t *testing.T) {
 			s.get(t, named, "If-None-Match", s.get(t, named, s.as(ana)...).Header.Get("Etag")).want(t, 404, "")
 		}
 
-		// The same text of another account is another query.
+		// The same text saved by another account is another query.
 		other, same := s.save(t, bea, "mine", best)
 		if same != permanent {
 			t.Errorf("got hash %s, want %s for the same text", same, permanent)
@@ -142,12 +142,12 @@ func TestTokenQuota(t *testing.T) {
 			t.Errorf("got %v, want when to retry", r.Header)
 		}
 		s.get(t, named+".csv"+token, "If-None-Match", etag).want(t, 304, "")
-		s.get(t, named).want(t, 404, "") // anonymous callers have a quota of their own
+		s.get(t, named).want(t, 404, "") // anonymous callers have their own quota
 		s.get(t, "/q/ana/openapi.json", s.as(ana)...).want(t, 200, `"/q/ana/sheet"`)
 	})
 }
 
-// A downgrade suspends the newest queries; only their owner learns why.
+// A downgrade suspends the newest queries; only their owner sees the reason.
 func TestSuspendedQueries(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
@@ -175,7 +175,7 @@ func TestSuspendedQueries(t *testing.T) {
 		}
 		file := blackbox.WriteFile(t, "query.graphql", []byte(best))
 		if got := s.command(t, "queries", "save", ana, "q6", file); got.Code != 1 || !strings.Contains(got.Err, "plan includes 5 saved queries") {
-			t.Errorf("got %d %s, want a refusal", got.Code, got.Err)
+			t.Errorf("got %d %s, want an error", got.Code, got.Err)
 		}
 		plan("pro")
 		wait.Until(t, "the newest is active again", func() bool { return s.get(t, "/q/ana/q5").StatusCode == 200 })

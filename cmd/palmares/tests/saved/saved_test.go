@@ -59,7 +59,7 @@ func (s *service) command(t testing.TB, args ...string) blackbox.Result {
 	return blackbox.Run(t, blackbox.Command(t, s.cfg, append([]string{"--listen", s.Address}, args...)...))
 }
 
-// save saves a query and returns the paths of both addresses.
+// save saves a query and returns the paths of both URLs.
 func (s *service) save(t testing.TB, email, name, text string, flags ...string) (named, permanent string) {
 	t.Helper()
 	file := blackbox.WriteFile(t, "query.graphql", []byte(text))
@@ -80,8 +80,8 @@ type got struct {
 
 var clients atomic.Int64
 
-// get sends a request from an address of its own, because anonymous callers have
-// a quota.
+// get sends a request from its own IP address, because anonymous callers have a
+// quota.
 func (s *service) get(t testing.TB, path string, headers ...string) got {
 	t.Helper()
 	headers = append([]string{"X-Forwarded-For", fmt.Sprintf("2001:db8:0:%x::1", clients.Add(1))}, headers...)
@@ -108,7 +108,7 @@ func TestSavedQueries(t *testing.T) {
 		s := start(t, cfg)
 		named, permanent := s.save(t, ana, "best", best, "--description", "Best <b>tools</b>")
 		if named != "/q/ana/best" || !regexp.MustCompile(`^/q/[0-9a-f]{32}$`).MatchString(permanent) {
-			t.Fatalf("got %s and %s, want the addresses by name and by hash", named, permanent)
+			t.Fatalf("got %s and %s, want the URLs by name and by hash", named, permanent)
 		}
 
 		t.Run("formats", func(t *testing.T) {
@@ -194,12 +194,12 @@ func TestSavedQueries(t *testing.T) {
 		t.Run("caching", func(t *testing.T) {
 			first, again := s.get(t, named+".json?limit=7"), s.get(t, named+".json?unknown=1&limit=7")
 			if first.Header.Get("Cache-Status") != "palmares; fwd=miss" || again.Header.Get("Cache-Status") != "palmares; hit" || first.Header.Get("Etag") != again.Header.Get("Etag") {
-				t.Errorf("got %v and %v, want a miss and a hit with the same tag", first.Header, again.Header)
+				t.Errorf("got %v and %v, want a miss and a hit with the same ETag", first.Header, again.Header)
 			}
 			stats := s.get(t, "/api/v1/stats")
 			for _, name := range []string{"Cache-Control", "X-Service-Release", "X-Service-Updated-At", "Access-Control-Allow-Origin", "X-Content-Type-Options"} {
 				if first.Header.Get(name) != stats.Header.Get(name) || first.Header.Get(name) == "" {
-					t.Errorf("%s: got %q, want %q as on REST", name, first.Header.Get(name), stats.Header.Get(name))
+					t.Errorf("%s: got %q, want %q as in the REST API", name, first.Header.Get(name), stats.Header.Get(name))
 				}
 			}
 			s.get(t, named+".json?limit=7", "If-None-Match", first.Header.Get("Etag")).want(t, 304, "")
@@ -213,7 +213,7 @@ func TestSavedQueries(t *testing.T) {
 
 		t.Run("as_of", func(t *testing.T) {
 			pinned := s.get(t, named+".csv?limit=3&as_of=1").want(t, 200, "slug,")
-			// Not for ever: the name may get another text, and the query may become private.
+			// Not forever: the name may get another text, and the query may become private.
 			if pinned.Header.Get("Cache-Control") != "s-maxage=3600, stale-while-revalidate=86400" || pinned.Header.Get("X-Service-Release") != "1" || pinned.Header.Get("Memento-Datetime") == "" ||
 				pinned.Header.Get("Link") != `<http://`+s.Address+named+`.csv?limit=3>; rel="original"` {
 				t.Errorf("got %v, want the headers of release 1", pinned.Header)
@@ -263,12 +263,12 @@ func TestBrokenQueries(t *testing.T) {
 		named, _ := s.save(t, ana, "old", best)
 		valid, _ := s.save(t, ana, "valid", best+"#")
 		if got := s.command(t, "queries", "check"); got.Code != 0 || !strings.Contains(got.Out, "All saved queries are valid.") {
-			t.Errorf("got %d %s %s, want that all are valid", got.Code, got.Out, got.Err)
+			t.Errorf("got %d %s %s, want only valid queries", got.Code, got.Out, got.Err)
 		}
 		s.get(t, named).want(t, 200, "[")
 		s.Kill()
 
-		// What an earlier version allowed.
+		// A query that an earlier version allowed.
 		const text, hash = "{tools {items {oldField}}}", "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
 		db := testkit.Open(t, cfg)
 		row, err := db.Current().SavedQuery.Query().Where(savedquery.Name("old")).Only(t.Context())
@@ -325,12 +325,12 @@ func TestPanels(t *testing.T) {
 		}
 		file := blackbox.WriteFile(t, "query.graphql", []byte(best))
 		if got := s.command(t, "queries", "save", ana, "x", file, "--handle", "palmares"); got.Code != 1 || !strings.Contains(got.Err, "reserved") {
-			t.Errorf("got %d %s, want a refusal", got.Code, got.Err)
+			t.Errorf("got %d %s, want an error", got.Code, got.Err)
 		}
 	})
 }
 
-// A description with HTML is text everywhere.
+// A description with HTML is shown as plain text everywhere.
 func TestDescriptions(t *testing.T) {
 	t.Parallel()
 	s := start(t, blackbox.Demo(t))
@@ -340,6 +340,6 @@ func TestDescriptions(t *testing.T) {
 		t.Errorf("got %v %s, want escaped JSON", r.Header, r.body)
 	}
 	for _, path := range []string{"/q/", "/q/ana", "/q/ana/", "/q/ana/best/", "/q/ana/best.xml", "/q/ana/best.json.csv", "/q//best", "/q/Ana/best", "/q/ana/Best", "/q/ana/be%73t/x", "/q/ana/..%2fbest", "/q/x/openapi.json"} {
-		s.get(t, path).want(t, 404, `{"error":"There is no saved query at this address`)
+		s.get(t, path).want(t, 404, `{"error":"There is no saved query at this URL`)
 	}
 }
