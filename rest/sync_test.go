@@ -281,6 +281,6 @@ func TestSyncTokens(t *testing.T) {
 		_, err = feed.Prune(t.Context(), s, 3)
 		testkit.Check(t, err)
 		handler = serving(t, s)
-		check("sync="+first, 410, "release 1, which can no longer be read; releases from 3 can", "without sync")
+		check("sync="+first, 410, "release 1, which is no longer available. The oldest available release is 3.", "without sync")
 	})
 }

@@ -225,7 +225,7 @@ func TestSavedQueries(t *testing.T) {
 			if want := "http://" + s.Address + named + ".json?limit=3&as_of="; !strings.HasPrefix(day.Header.Get("Content-Location"), want) {
 				t.Errorf("got Content-Location %q, want %s…", day.Header.Get("Content-Location"), want)
 			}
-			s.get(t, named+"?as_of=999").want(t, 404, "Release 999 cannot be read")
+			s.get(t, named+"?as_of=999").want(t, 404, "Release 999 is not available")
 		})
 
 		t.Run("versions", func(t *testing.T) {
