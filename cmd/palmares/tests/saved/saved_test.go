@@ -172,7 +172,7 @@ func TestSavedQueries(t *testing.T) {
 				"?score=NaN":                          `score must be a decimal number`,
 				"?icps=nobody":                        `icps must be one of`,
 				"?search=" + strings.Repeat("x", 201): `must have at most 200 characters`,
-				"?as_of=yesterday":                    `as_of must be the number of a release`,
+				"?as_of=yesterday":                    `as_of must be a release number`,
 				"?format=xml":                         `format must be one of json, csv, ndjson`,
 				"?dialect=excel-fr":                   `dialect requires CSV (the extension .csv or format=csv)`,
 				"?limit=%zz":                          `invalid escape`,
