@@ -18,13 +18,13 @@ type Account struct {
 	config `json:"-"`
 	// ID of the ent.
 	ID int `json:"id,omitempty"`
-	// In lower case: there is one account for each address.
+	// In lower case; there is one account per address.
 	Email string `json:"email,omitempty"`
 	// Plan holds the value of the "plan" field.
 	Plan account.Plan `json:"plan,omitempty"`
-	// An operator set the plan manually: billing does not change it.
+	// An operator set the plan manually, so billing does not change it.
 	ManualPlan bool `json:"manual_plan,omitempty"`
-	// The account's part in the addresses of its saved queries, chosen once; null until then.
+	// The first part of the URLs of the account's saved queries, chosen once; null until then.
 	Handle *string `json:"handle,omitempty"`
 	// Language of emails.
 	Language account.Language `json:"language,omitempty"`

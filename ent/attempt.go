@@ -23,20 +23,20 @@ type Attempt struct {
 	EndpointID int `json:"endpoint_id,omitempty"`
 	// The event's number in the journal; 0 for a test event.
 	Event int `json:"event,omitempty"`
-	// The numbers of all events of a batch, of which event is the first.
+	// The numbers of all events in a batch; event is the first.
 	Events []int `json:"events,omitempty"`
 	// Type holds the value of the "type" field.
 	Type string `json:"type,omitempty"`
-	// 1 for the first.
+	// 1 for the first attempt.
 	Number int `json:"number,omitempty"`
 	// At holds the value of the "at" field.
 	At time.Time `json:"at,omitempty"`
-	// Status of the response; 0 if there was none.
+	// HTTP status of the response; 0 if there was none.
 	Status int `json:"status,omitempty"`
 	// TookMs holds the value of the "took_ms" field.
 	TookMs int `json:"took_ms,omitempty"`
 	// The first bytes of the response, or why there is none.
-	Answer string `json:"answer,omitempty"`
+	Response string `json:"response,omitempty"`
 	// Delivered holds the value of the "delivered" field.
 	Delivered bool `json:"delivered,omitempty"`
 	// The body of a test event, which is not in the journal.
@@ -78,7 +78,7 @@ func (*Attempt) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case attempt.FieldID, attempt.FieldEndpointID, attempt.FieldEvent, attempt.FieldNumber, attempt.FieldStatus, attempt.FieldTookMs:
 			values[i] = new(sql.NullInt64)
-		case attempt.FieldType, attempt.FieldAnswer, attempt.FieldTestBody:
+		case attempt.FieldType, attempt.FieldResponse, attempt.FieldTestBody:
 			values[i] = new(sql.NullString)
 		case attempt.FieldAt:
 			values[i] = new(sql.NullTime)
@@ -153,11 +153,11 @@ func (_m *Attempt) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.TookMs = int(value.Int64)
 			}
-		case attempt.FieldAnswer:
+		case attempt.FieldResponse:
 			if value, ok := values[i].(*sql.NullString); !ok {
-				return fmt.Errorf("unexpected type %T for field answer", values[i])
+				return fmt.Errorf("unexpected type %T for field response", values[i])
 			} else if value.Valid {
-				_m.Answer = value.String
+				_m.Response = value.String
 			}
 		case attempt.FieldDelivered:
 			if value, ok := values[i].(*sql.NullBool); !ok {
@@ -236,8 +236,8 @@ func (_m *Attempt) String() string {
 	builder.WriteString("took_ms=")
 	builder.WriteString(fmt.Sprintf("%v", _m.TookMs))
 	builder.WriteString(", ")
-	builder.WriteString("answer=")
-	builder.WriteString(_m.Answer)
+	builder.WriteString("response=")
+	builder.WriteString(_m.Response)
 	builder.WriteString(", ")
 	builder.WriteString("delivered=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Delivered))

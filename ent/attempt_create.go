@@ -79,9 +79,9 @@ func (_c *AttemptCreate) SetTookMs(v int) *AttemptCreate {
 	return _c
 }
 
-// SetAnswer sets the "answer" field.
-func (_c *AttemptCreate) SetAnswer(v string) *AttemptCreate {
-	_c.mutation.SetAnswer(v)
+// SetResponse sets the "response" field.
+func (_c *AttemptCreate) SetResponse(v string) *AttemptCreate {
+	_c.mutation.SetResponse(v)
 	return _c
 }
 
@@ -178,8 +178,8 @@ func (_c *AttemptCreate) check() error {
 	if _, ok := _c.mutation.TookMs(); !ok {
 		return &ValidationError{Name: "took_ms", err: errors.New(`ent: missing required field "Attempt.took_ms"`)}
 	}
-	if _, ok := _c.mutation.Answer(); !ok {
-		return &ValidationError{Name: "answer", err: errors.New(`ent: missing required field "Attempt.answer"`)}
+	if _, ok := _c.mutation.Response(); !ok {
+		return &ValidationError{Name: "response", err: errors.New(`ent: missing required field "Attempt.response"`)}
 	}
 	if _, ok := _c.mutation.Delivered(); !ok {
 		return &ValidationError{Name: "delivered", err: errors.New(`ent: missing required field "Attempt.delivered"`)}
@@ -245,9 +245,9 @@ func (_c *AttemptCreate) createSpec() (*Attempt, *sqlgraph.CreateSpec) {
 		_spec.SetField(attempt.FieldTookMs, field.TypeInt, value)
 		_node.TookMs = value
 	}
-	if value, ok := _c.mutation.Answer(); ok {
-		_spec.SetField(attempt.FieldAnswer, field.TypeString, value)
-		_node.Answer = value
+	if value, ok := _c.mutation.Response(); ok {
+		_spec.SetField(attempt.FieldResponse, field.TypeString, value)
+		_node.Response = value
 	}
 	if value, ok := _c.mutation.Delivered(); ok {
 		_spec.SetField(attempt.FieldDelivered, field.TypeBool, value)
@@ -361,8 +361,8 @@ func (u *AttemptUpsertOne) UpdateNewValues() *AttemptUpsertOne {
 		if _, exists := u.create.mutation.TookMs(); exists {
 			s.SetIgnore(attempt.FieldTookMs)
 		}
-		if _, exists := u.create.mutation.Answer(); exists {
-			s.SetIgnore(attempt.FieldAnswer)
+		if _, exists := u.create.mutation.Response(); exists {
+			s.SetIgnore(attempt.FieldResponse)
 		}
 		if _, exists := u.create.mutation.Delivered(); exists {
 			s.SetIgnore(attempt.FieldDelivered)
@@ -601,8 +601,8 @@ func (u *AttemptUpsertBulk) UpdateNewValues() *AttemptUpsertBulk {
 			if _, exists := b.mutation.TookMs(); exists {
 				s.SetIgnore(attempt.FieldTookMs)
 			}
-			if _, exists := b.mutation.Answer(); exists {
-				s.SetIgnore(attempt.FieldAnswer)
+			if _, exists := b.mutation.Response(); exists {
+				s.SetIgnore(attempt.FieldResponse)
 			}
 			if _, exists := b.mutation.Delivered(); exists {
 				s.SetIgnore(attempt.FieldDelivered)

@@ -22,7 +22,7 @@ type Confirmation struct {
 	Purpose confirmation.Purpose `json:"purpose,omitempty"`
 	// Email holds the value of the "email" field.
 	Email string `json:"email,omitempty"`
-	// The address without its +tag: where the email arrives.
+	// The address without its +tag: the mailbox that receives the email.
 	Mailbox string `json:"mailbox,omitempty"`
 	// The network that requested it.
 	Sender string `json:"sender,omitempty"`
@@ -36,7 +36,7 @@ type Confirmation struct {
 	BrowserHash string `json:"-"`
 	// Keyed with a secret of the browser: a hash of six digits alone is easy to guess.
 	CodeHash string `json:"-"`
-	// How many codes were tried.
+	// How many codes were entered.
 	Tries int `json:"tries,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`

@@ -34,10 +34,10 @@ type Customer struct {
 	// PastDueSince holds the value of the "past_due_since" field.
 	PastDueSince *time.Time `json:"past_due_since,omitempty"`
 	// When the owner was notified of a failed payment.
-	NoticedAt *time.Time `json:"noticed_at,omitempty"`
+	NotifiedAt *time.Time `json:"notified_at,omitempty"`
 	// When a checkout page was last opened.
 	CheckoutAt *time.Time `json:"checkout_at,omitempty"`
-	// Increases with each change, so that nothing older overwrites it.
+	// Increases with each change, so that stale data cannot overwrite newer data.
 	Revision int `json:"revision,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
@@ -80,7 +80,7 @@ func (*Customer) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case customer.FieldID, customer.FieldEmail, customer.FieldSubscription, customer.FieldStatus:
 			values[i] = new(sql.NullString)
-		case customer.FieldPeriodEnd, customer.FieldPastDueSince, customer.FieldNoticedAt, customer.FieldCheckoutAt, customer.FieldCreatedAt, customer.FieldReadAt:
+		case customer.FieldPeriodEnd, customer.FieldPastDueSince, customer.FieldNotifiedAt, customer.FieldCheckoutAt, customer.FieldCreatedAt, customer.FieldReadAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -148,12 +148,12 @@ func (_m *Customer) assignValues(columns []string, values []any) error {
 				_m.PastDueSince = new(time.Time)
 				*_m.PastDueSince = value.Time
 			}
-		case customer.FieldNoticedAt:
+		case customer.FieldNotifiedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
-				return fmt.Errorf("unexpected type %T for field noticed_at", values[i])
+				return fmt.Errorf("unexpected type %T for field notified_at", values[i])
 			} else if value.Valid {
-				_m.NoticedAt = new(time.Time)
-				*_m.NoticedAt = value.Time
+				_m.NotifiedAt = new(time.Time)
+				*_m.NotifiedAt = value.Time
 			}
 		case customer.FieldCheckoutAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -249,8 +249,8 @@ func (_m *Customer) String() string {
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")
-	if v := _m.NoticedAt; v != nil {
-		builder.WriteString("noticed_at=")
+	if v := _m.NotifiedAt; v != nil {
+		builder.WriteString("notified_at=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")

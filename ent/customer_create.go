@@ -122,16 +122,16 @@ func (_c *CustomerCreate) SetNillablePastDueSince(v *time.Time) *CustomerCreate 
 	return _c
 }
 
-// SetNoticedAt sets the "noticed_at" field.
-func (_c *CustomerCreate) SetNoticedAt(v time.Time) *CustomerCreate {
-	_c.mutation.SetNoticedAt(v)
+// SetNotifiedAt sets the "notified_at" field.
+func (_c *CustomerCreate) SetNotifiedAt(v time.Time) *CustomerCreate {
+	_c.mutation.SetNotifiedAt(v)
 	return _c
 }
 
-// SetNillableNoticedAt sets the "noticed_at" field if the given value is not nil.
-func (_c *CustomerCreate) SetNillableNoticedAt(v *time.Time) *CustomerCreate {
+// SetNillableNotifiedAt sets the "notified_at" field if the given value is not nil.
+func (_c *CustomerCreate) SetNillableNotifiedAt(v *time.Time) *CustomerCreate {
 	if v != nil {
-		_c.SetNoticedAt(*v)
+		_c.SetNotifiedAt(*v)
 	}
 	return _c
 }
@@ -349,9 +349,9 @@ func (_c *CustomerCreate) createSpec() (*Customer, *sqlgraph.CreateSpec) {
 		_spec.SetField(customer.FieldPastDueSince, field.TypeTime, value)
 		_node.PastDueSince = &value
 	}
-	if value, ok := _c.mutation.NoticedAt(); ok {
-		_spec.SetField(customer.FieldNoticedAt, field.TypeTime, value)
-		_node.NoticedAt = &value
+	if value, ok := _c.mutation.NotifiedAt(); ok {
+		_spec.SetField(customer.FieldNotifiedAt, field.TypeTime, value)
+		_node.NotifiedAt = &value
 	}
 	if value, ok := _c.mutation.CheckoutAt(); ok {
 		_spec.SetField(customer.FieldCheckoutAt, field.TypeTime, value)
@@ -540,21 +540,21 @@ func (u *CustomerUpsert) ClearPastDueSince() *CustomerUpsert {
 	return u
 }
 
-// SetNoticedAt sets the "noticed_at" field.
-func (u *CustomerUpsert) SetNoticedAt(v time.Time) *CustomerUpsert {
-	u.Set(customer.FieldNoticedAt, v)
+// SetNotifiedAt sets the "notified_at" field.
+func (u *CustomerUpsert) SetNotifiedAt(v time.Time) *CustomerUpsert {
+	u.Set(customer.FieldNotifiedAt, v)
 	return u
 }
 
-// UpdateNoticedAt sets the "noticed_at" field to the value that was provided on create.
-func (u *CustomerUpsert) UpdateNoticedAt() *CustomerUpsert {
-	u.SetExcluded(customer.FieldNoticedAt)
+// UpdateNotifiedAt sets the "notified_at" field to the value that was provided on create.
+func (u *CustomerUpsert) UpdateNotifiedAt() *CustomerUpsert {
+	u.SetExcluded(customer.FieldNotifiedAt)
 	return u
 }
 
-// ClearNoticedAt clears the value of the "noticed_at" field.
-func (u *CustomerUpsert) ClearNoticedAt() *CustomerUpsert {
-	u.SetNull(customer.FieldNoticedAt)
+// ClearNotifiedAt clears the value of the "notified_at" field.
+func (u *CustomerUpsert) ClearNotifiedAt() *CustomerUpsert {
+	u.SetNull(customer.FieldNotifiedAt)
 	return u
 }
 
@@ -782,24 +782,24 @@ func (u *CustomerUpsertOne) ClearPastDueSince() *CustomerUpsertOne {
 	})
 }
 
-// SetNoticedAt sets the "noticed_at" field.
-func (u *CustomerUpsertOne) SetNoticedAt(v time.Time) *CustomerUpsertOne {
+// SetNotifiedAt sets the "notified_at" field.
+func (u *CustomerUpsertOne) SetNotifiedAt(v time.Time) *CustomerUpsertOne {
 	return u.Update(func(s *CustomerUpsert) {
-		s.SetNoticedAt(v)
+		s.SetNotifiedAt(v)
 	})
 }
 
-// UpdateNoticedAt sets the "noticed_at" field to the value that was provided on create.
-func (u *CustomerUpsertOne) UpdateNoticedAt() *CustomerUpsertOne {
+// UpdateNotifiedAt sets the "notified_at" field to the value that was provided on create.
+func (u *CustomerUpsertOne) UpdateNotifiedAt() *CustomerUpsertOne {
 	return u.Update(func(s *CustomerUpsert) {
-		s.UpdateNoticedAt()
+		s.UpdateNotifiedAt()
 	})
 }
 
-// ClearNoticedAt clears the value of the "noticed_at" field.
-func (u *CustomerUpsertOne) ClearNoticedAt() *CustomerUpsertOne {
+// ClearNotifiedAt clears the value of the "notified_at" field.
+func (u *CustomerUpsertOne) ClearNotifiedAt() *CustomerUpsertOne {
 	return u.Update(func(s *CustomerUpsert) {
-		s.ClearNoticedAt()
+		s.ClearNotifiedAt()
 	})
 }
 
@@ -1203,24 +1203,24 @@ func (u *CustomerUpsertBulk) ClearPastDueSince() *CustomerUpsertBulk {
 	})
 }
 
-// SetNoticedAt sets the "noticed_at" field.
-func (u *CustomerUpsertBulk) SetNoticedAt(v time.Time) *CustomerUpsertBulk {
+// SetNotifiedAt sets the "notified_at" field.
+func (u *CustomerUpsertBulk) SetNotifiedAt(v time.Time) *CustomerUpsertBulk {
 	return u.Update(func(s *CustomerUpsert) {
-		s.SetNoticedAt(v)
+		s.SetNotifiedAt(v)
 	})
 }
 
-// UpdateNoticedAt sets the "noticed_at" field to the value that was provided on create.
-func (u *CustomerUpsertBulk) UpdateNoticedAt() *CustomerUpsertBulk {
+// UpdateNotifiedAt sets the "notified_at" field to the value that was provided on create.
+func (u *CustomerUpsertBulk) UpdateNotifiedAt() *CustomerUpsertBulk {
 	return u.Update(func(s *CustomerUpsert) {
-		s.UpdateNoticedAt()
+		s.UpdateNotifiedAt()
 	})
 }
 
-// ClearNoticedAt clears the value of the "noticed_at" field.
-func (u *CustomerUpsertBulk) ClearNoticedAt() *CustomerUpsertBulk {
+// ClearNotifiedAt clears the value of the "notified_at" field.
+func (u *CustomerUpsertBulk) ClearNotifiedAt() *CustomerUpsertBulk {
 	return u.Update(func(s *CustomerUpsert) {
-		s.ClearNoticedAt()
+		s.ClearNotifiedAt()
 	})
 }
 

@@ -145,23 +145,23 @@ func (_u *CustomerUpdate) ClearPastDueSince() *CustomerUpdate {
 	return _u
 }
 
-// SetNoticedAt sets the "noticed_at" field.
-func (_u *CustomerUpdate) SetNoticedAt(v time.Time) *CustomerUpdate {
-	_u.mutation.SetNoticedAt(v)
+// SetNotifiedAt sets the "notified_at" field.
+func (_u *CustomerUpdate) SetNotifiedAt(v time.Time) *CustomerUpdate {
+	_u.mutation.SetNotifiedAt(v)
 	return _u
 }
 
-// SetNillableNoticedAt sets the "noticed_at" field if the given value is not nil.
-func (_u *CustomerUpdate) SetNillableNoticedAt(v *time.Time) *CustomerUpdate {
+// SetNillableNotifiedAt sets the "notified_at" field if the given value is not nil.
+func (_u *CustomerUpdate) SetNillableNotifiedAt(v *time.Time) *CustomerUpdate {
 	if v != nil {
-		_u.SetNoticedAt(*v)
+		_u.SetNotifiedAt(*v)
 	}
 	return _u
 }
 
-// ClearNoticedAt clears the value of the "noticed_at" field.
-func (_u *CustomerUpdate) ClearNoticedAt() *CustomerUpdate {
-	_u.mutation.ClearNoticedAt()
+// ClearNotifiedAt clears the value of the "notified_at" field.
+func (_u *CustomerUpdate) ClearNotifiedAt() *CustomerUpdate {
+	_u.mutation.ClearNotifiedAt()
 	return _u
 }
 
@@ -302,11 +302,11 @@ func (_u *CustomerUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.PastDueSinceCleared() {
 		_spec.ClearField(customer.FieldPastDueSince, field.TypeTime)
 	}
-	if value, ok := _u.mutation.NoticedAt(); ok {
-		_spec.SetField(customer.FieldNoticedAt, field.TypeTime, value)
+	if value, ok := _u.mutation.NotifiedAt(); ok {
+		_spec.SetField(customer.FieldNotifiedAt, field.TypeTime, value)
 	}
-	if _u.mutation.NoticedAtCleared() {
-		_spec.ClearField(customer.FieldNoticedAt, field.TypeTime)
+	if _u.mutation.NotifiedAtCleared() {
+		_spec.ClearField(customer.FieldNotifiedAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.CheckoutAt(); ok {
 		_spec.SetField(customer.FieldCheckoutAt, field.TypeTime, value)
@@ -491,23 +491,23 @@ func (_u *CustomerUpdateOne) ClearPastDueSince() *CustomerUpdateOne {
 	return _u
 }
 
-// SetNoticedAt sets the "noticed_at" field.
-func (_u *CustomerUpdateOne) SetNoticedAt(v time.Time) *CustomerUpdateOne {
-	_u.mutation.SetNoticedAt(v)
+// SetNotifiedAt sets the "notified_at" field.
+func (_u *CustomerUpdateOne) SetNotifiedAt(v time.Time) *CustomerUpdateOne {
+	_u.mutation.SetNotifiedAt(v)
 	return _u
 }
 
-// SetNillableNoticedAt sets the "noticed_at" field if the given value is not nil.
-func (_u *CustomerUpdateOne) SetNillableNoticedAt(v *time.Time) *CustomerUpdateOne {
+// SetNillableNotifiedAt sets the "notified_at" field if the given value is not nil.
+func (_u *CustomerUpdateOne) SetNillableNotifiedAt(v *time.Time) *CustomerUpdateOne {
 	if v != nil {
-		_u.SetNoticedAt(*v)
+		_u.SetNotifiedAt(*v)
 	}
 	return _u
 }
 
-// ClearNoticedAt clears the value of the "noticed_at" field.
-func (_u *CustomerUpdateOne) ClearNoticedAt() *CustomerUpdateOne {
-	_u.mutation.ClearNoticedAt()
+// ClearNotifiedAt clears the value of the "notified_at" field.
+func (_u *CustomerUpdateOne) ClearNotifiedAt() *CustomerUpdateOne {
+	_u.mutation.ClearNotifiedAt()
 	return _u
 }
 
@@ -678,11 +678,11 @@ func (_u *CustomerUpdateOne) sqlSave(ctx context.Context) (_node *Customer, err 
 	if _u.mutation.PastDueSinceCleared() {
 		_spec.ClearField(customer.FieldPastDueSince, field.TypeTime)
 	}
-	if value, ok := _u.mutation.NoticedAt(); ok {
-		_spec.SetField(customer.FieldNoticedAt, field.TypeTime, value)
+	if value, ok := _u.mutation.NotifiedAt(); ok {
+		_spec.SetField(customer.FieldNotifiedAt, field.TypeTime, value)
 	}
-	if _u.mutation.NoticedAtCleared() {
-		_spec.ClearField(customer.FieldNoticedAt, field.TypeTime)
+	if _u.mutation.NotifiedAtCleared() {
+		_spec.ClearField(customer.FieldNotifiedAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.CheckoutAt(); ok {
 		_spec.SetField(customer.FieldCheckoutAt, field.TypeTime, value)

@@ -26,9 +26,9 @@ type Delivery struct {
 	Attempts int `json:"attempts,omitempty"`
 	// NextAt holds the value of the "next_at" field.
 	NextAt time.Time `json:"next_at,omitempty"`
-	// Groups the events that were sent in one request: the number of the first. 0 if the event was not sent yet.
+	// The number of the first event that was sent in the same request; 0 if the event has not been sent yet.
 	Batch int `json:"batch,omitempty"`
-	// Waits for earlier events. Then next_at is when the last of them is sent again.
+	// Waits for earlier events; next_at is then when the last of them is retried.
 	Held bool `json:"held,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the DeliveryQuery when eager-loading is set.

@@ -25,11 +25,11 @@ type Endpoint struct {
 	URL string `json:"url,omitempty"`
 	// Event types to send; all if empty.
 	Types []string `json:"types,omitempty"`
-	// Categories to send events of; all if empty.
+	// Categories to send events about; all if empty.
 	Categories []string `json:"categories,omitempty"`
 	// Send several events in one request.
 	Batches bool `json:"batches,omitempty"`
-	// Key that signs events. Signing needs the key itself, so it cannot be stored as a hash.
+	// Key that signs events. Signing requires the key itself, so it cannot be stored as a hash.
 	Secret string `json:"-"`
 	// FormerSecret holds the value of the "former_secret" field.
 	FormerSecret string `json:"-"`
@@ -47,9 +47,9 @@ type Endpoint struct {
 	FailingSince *time.Time `json:"failing_since,omitempty"`
 	// Time of the last successful attempt.
 	DeliveredAt *time.Time `json:"delivered_at,omitempty"`
-	// Earliest time of the next attempt, as the receiver requested.
+	// Earliest time of the next attempt, as requested by the receiver.
 	NotBefore *time.Time `json:"not_before,omitempty"`
-	// The email about the disabled endpoint is still to be sent.
+	// The email about the disabled endpoint is pending.
 	NotifyOwner bool `json:"notify_owner,omitempty"`
 	// Server that is delivering to the endpoint; empty if none.
 	LeasedBy string `json:"leased_by,omitempty"`

@@ -1,5 +1,5 @@
-// Package ent is the generated data access of palmares; see schema for what
-// is written by hand.
+// Package ent is the generated data access code of palmares. The hand-written
+// schema is in package schema.
 package ent
 
 //go:generate go tool ent generate --feature sql/upsert,sql/execquery ./schema

@@ -16,7 +16,7 @@ import (
 type JournalEntry struct {
 	config `json:"-"`
 	// ID of the ent.
-	// Set by the import and never reused: see internal/catalog/journal.
+	// Set by the import and never reused; see internal/catalog/journal.
 	ID int `json:"id,omitempty"`
 	// ReleaseNumber holds the value of the "release_number" field.
 	ReleaseNumber int `json:"release_number,omitempty"`
@@ -24,11 +24,11 @@ type JournalEntry struct {
 	Kind string `json:"kind,omitempty"`
 	// Slug of the record that changed.
 	Slug string `json:"slug,omitempty"`
-	// Type of the event, as in internal/catalog/journal; null if readers do not notice the change.
+	// Type of the event, as in internal/catalog/journal; null if the change is not visible to readers.
 	Event *string `json:"event,omitempty"`
 	// Category of the tool that changed.
 	Category string `json:"category,omitempty"`
-	// Category of the second tool of a comparison, or the former category of a tool.
+	// Category of the second tool of a comparison, or the previous category of a tool.
 	OtherCategory string `json:"other_category,omitempty"`
 	// JSON; null if the record is new.
 	Before *string `json:"before,omitempty"`

@@ -22,7 +22,7 @@ type KeyUsage struct {
 	Day string `json:"day,omitempty"`
 	// The public part of the key; empty for signed-in browsers, and "token" for tokens of saved queries.
 	Key string `json:"key,omitempty"`
-	// The path of the API, with names in place of its parameters.
+	// The path template, such as /api/v1/tools/{slug}.
 	Endpoint string `json:"endpoint,omitempty"`
 	// Requests holds the value of the "requests" field.
 	Requests     int `json:"requests,omitempty"`

@@ -17,9 +17,9 @@ type Minute struct {
 	// ID of the ent.
 	// Minutes since 1970.
 	ID int `json:"id,omitempty"`
-	// Requests that all servers handled.
+	// Database checks by all servers. The column name predates them.
 	Requests int `json:"requests,omitempty"`
-	// Requests that failed with a server error.
+	// Failed database checks.
 	Failed       int `json:"failed,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -2232,7 +2232,7 @@ type AttemptMutation struct {
 	addstatus       *int
 	took_ms         *int
 	addtook_ms      *int
-	answer          *string
+	response        *string
 	delivered       *bool
 	test_body       *string
 	clearedFields   map[string]struct{}
@@ -2738,40 +2738,40 @@ func (m *AttemptMutation) ResetTookMs() {
 	m.addtook_ms = nil
 }
 
-// SetAnswer sets the "answer" field.
-func (m *AttemptMutation) SetAnswer(s string) {
-	m.answer = &s
+// SetResponse sets the "response" field.
+func (m *AttemptMutation) SetResponse(s string) {
+	m.response = &s
 }
 
-// Answer returns the value of the "answer" field in the mutation.
-func (m *AttemptMutation) Answer() (r string, exists bool) {
-	v := m.answer
+// Response returns the value of the "response" field in the mutation.
+func (m *AttemptMutation) Response() (r string, exists bool) {
+	v := m.response
 	if v == nil {
 		return
 	}
 	return *v, true
 }
 
-// OldAnswer returns the old "answer" field's value of the Attempt entity.
+// OldResponse returns the old "response" field's value of the Attempt entity.
 // If the Attempt object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *AttemptMutation) OldAnswer(ctx context.Context) (v string, err error) {
+func (m *AttemptMutation) OldResponse(ctx context.Context) (v string, err error) {
 	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldAnswer is only allowed on UpdateOne operations")
+		return v, errors.New("OldResponse is only allowed on UpdateOne operations")
 	}
 	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldAnswer requires an ID field in the mutation")
+		return v, errors.New("OldResponse requires an ID field in the mutation")
 	}
 	oldValue, err := m.oldValue(ctx)
 	if err != nil {
-		return v, fmt.Errorf("querying old value for OldAnswer: %w", err)
+		return v, fmt.Errorf("querying old value for OldResponse: %w", err)
 	}
-	return oldValue.Answer, nil
+	return oldValue.Response, nil
 }
 
-// ResetAnswer resets all changes to the "answer" field.
-func (m *AttemptMutation) ResetAnswer() {
-	m.answer = nil
+// ResetResponse resets all changes to the "response" field.
+func (m *AttemptMutation) ResetResponse() {
+	m.response = nil
 }
 
 // SetDelivered sets the "delivered" field.
@@ -2932,8 +2932,8 @@ func (m *AttemptMutation) Fields() []string {
 	if m.took_ms != nil {
 		fields = append(fields, attempt.FieldTookMs)
 	}
-	if m.answer != nil {
-		fields = append(fields, attempt.FieldAnswer)
+	if m.response != nil {
+		fields = append(fields, attempt.FieldResponse)
 	}
 	if m.delivered != nil {
 		fields = append(fields, attempt.FieldDelivered)
@@ -2965,8 +2965,8 @@ func (m *AttemptMutation) Field(name string) (ent.Value, bool) {
 		return m.Status()
 	case attempt.FieldTookMs:
 		return m.TookMs()
-	case attempt.FieldAnswer:
-		return m.Answer()
+	case attempt.FieldResponse:
+		return m.Response()
 	case attempt.FieldDelivered:
 		return m.Delivered()
 	case attempt.FieldTestBody:
@@ -2996,8 +2996,8 @@ func (m *AttemptMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldStatus(ctx)
 	case attempt.FieldTookMs:
 		return m.OldTookMs(ctx)
-	case attempt.FieldAnswer:
-		return m.OldAnswer(ctx)
+	case attempt.FieldResponse:
+		return m.OldResponse(ctx)
 	case attempt.FieldDelivered:
 		return m.OldDelivered(ctx)
 	case attempt.FieldTestBody:
@@ -3067,12 +3067,12 @@ func (m *AttemptMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetTookMs(v)
 		return nil
-	case attempt.FieldAnswer:
+	case attempt.FieldResponse:
 		v, ok := value.(string)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
-		m.SetAnswer(v)
+		m.SetResponse(v)
 		return nil
 	case attempt.FieldDelivered:
 		v, ok := value.(bool)
@@ -3221,8 +3221,8 @@ func (m *AttemptMutation) ResetField(name string) error {
 	case attempt.FieldTookMs:
 		m.ResetTookMs()
 		return nil
-	case attempt.FieldAnswer:
-		m.ResetAnswer()
+	case attempt.FieldResponse:
+		m.ResetResponse()
 		return nil
 	case attempt.FieldDelivered:
 		m.ResetDelivered()
@@ -8811,7 +8811,7 @@ type CustomerMutation struct {
 	period_end     *time.Time
 	cancels        *bool
 	past_due_since *time.Time
-	noticed_at     *time.Time
+	notified_at    *time.Time
 	checkout_at    *time.Time
 	revision       *int
 	addrevision    *int
@@ -9220,53 +9220,53 @@ func (m *CustomerMutation) ResetPastDueSince() {
 	delete(m.clearedFields, customer.FieldPastDueSince)
 }
 
-// SetNoticedAt sets the "noticed_at" field.
-func (m *CustomerMutation) SetNoticedAt(t time.Time) {
-	m.noticed_at = &t
+// SetNotifiedAt sets the "notified_at" field.
+func (m *CustomerMutation) SetNotifiedAt(t time.Time) {
+	m.notified_at = &t
 }
 
-// NoticedAt returns the value of the "noticed_at" field in the mutation.
-func (m *CustomerMutation) NoticedAt() (r time.Time, exists bool) {
-	v := m.noticed_at
+// NotifiedAt returns the value of the "notified_at" field in the mutation.
+func (m *CustomerMutation) NotifiedAt() (r time.Time, exists bool) {
+	v := m.notified_at
 	if v == nil {
 		return
 	}
 	return *v, true
 }
 
-// OldNoticedAt returns the old "noticed_at" field's value of the Customer entity.
+// OldNotifiedAt returns the old "notified_at" field's value of the Customer entity.
 // If the Customer object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *CustomerMutation) OldNoticedAt(ctx context.Context) (v *time.Time, err error) {
+func (m *CustomerMutation) OldNotifiedAt(ctx context.Context) (v *time.Time, err error) {
 	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldNoticedAt is only allowed on UpdateOne operations")
+		return v, errors.New("OldNotifiedAt is only allowed on UpdateOne operations")
 	}
 	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldNoticedAt requires an ID field in the mutation")
+		return v, errors.New("OldNotifiedAt requires an ID field in the mutation")
 	}
 	oldValue, err := m.oldValue(ctx)
 	if err != nil {
-		return v, fmt.Errorf("querying old value for OldNoticedAt: %w", err)
+		return v, fmt.Errorf("querying old value for OldNotifiedAt: %w", err)
 	}
-	return oldValue.NoticedAt, nil
+	return oldValue.NotifiedAt, nil
 }
 
-// ClearNoticedAt clears the value of the "noticed_at" field.
-func (m *CustomerMutation) ClearNoticedAt() {
-	m.noticed_at = nil
-	m.clearedFields[customer.FieldNoticedAt] = struct{}{}
+// ClearNotifiedAt clears the value of the "notified_at" field.
+func (m *CustomerMutation) ClearNotifiedAt() {
+	m.notified_at = nil
+	m.clearedFields[customer.FieldNotifiedAt] = struct{}{}
 }
 
-// NoticedAtCleared returns if the "noticed_at" field was cleared in this mutation.
-func (m *CustomerMutation) NoticedAtCleared() bool {
-	_, ok := m.clearedFields[customer.FieldNoticedAt]
+// NotifiedAtCleared returns if the "notified_at" field was cleared in this mutation.
+func (m *CustomerMutation) NotifiedAtCleared() bool {
+	_, ok := m.clearedFields[customer.FieldNotifiedAt]
 	return ok
 }
 
-// ResetNoticedAt resets all changes to the "noticed_at" field.
-func (m *CustomerMutation) ResetNoticedAt() {
-	m.noticed_at = nil
-	delete(m.clearedFields, customer.FieldNoticedAt)
+// ResetNotifiedAt resets all changes to the "notified_at" field.
+func (m *CustomerMutation) ResetNotifiedAt() {
+	m.notified_at = nil
+	delete(m.clearedFields, customer.FieldNotifiedAt)
 }
 
 // SetCheckoutAt sets the "checkout_at" field.
@@ -9542,8 +9542,8 @@ func (m *CustomerMutation) Fields() []string {
 	if m.past_due_since != nil {
 		fields = append(fields, customer.FieldPastDueSince)
 	}
-	if m.noticed_at != nil {
-		fields = append(fields, customer.FieldNoticedAt)
+	if m.notified_at != nil {
+		fields = append(fields, customer.FieldNotifiedAt)
 	}
 	if m.checkout_at != nil {
 		fields = append(fields, customer.FieldCheckoutAt)
@@ -9579,8 +9579,8 @@ func (m *CustomerMutation) Field(name string) (ent.Value, bool) {
 		return m.Cancels()
 	case customer.FieldPastDueSince:
 		return m.PastDueSince()
-	case customer.FieldNoticedAt:
-		return m.NoticedAt()
+	case customer.FieldNotifiedAt:
+		return m.NotifiedAt()
 	case customer.FieldCheckoutAt:
 		return m.CheckoutAt()
 	case customer.FieldRevision:
@@ -9612,8 +9612,8 @@ func (m *CustomerMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldCancels(ctx)
 	case customer.FieldPastDueSince:
 		return m.OldPastDueSince(ctx)
-	case customer.FieldNoticedAt:
-		return m.OldNoticedAt(ctx)
+	case customer.FieldNotifiedAt:
+		return m.OldNotifiedAt(ctx)
 	case customer.FieldCheckoutAt:
 		return m.OldCheckoutAt(ctx)
 	case customer.FieldRevision:
@@ -9680,12 +9680,12 @@ func (m *CustomerMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetPastDueSince(v)
 		return nil
-	case customer.FieldNoticedAt:
+	case customer.FieldNotifiedAt:
 		v, ok := value.(time.Time)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
-		m.SetNoticedAt(v)
+		m.SetNotifiedAt(v)
 		return nil
 	case customer.FieldCheckoutAt:
 		v, ok := value.(time.Time)
@@ -9769,8 +9769,8 @@ func (m *CustomerMutation) ClearedFields() []string {
 	if m.FieldCleared(customer.FieldPastDueSince) {
 		fields = append(fields, customer.FieldPastDueSince)
 	}
-	if m.FieldCleared(customer.FieldNoticedAt) {
-		fields = append(fields, customer.FieldNoticedAt)
+	if m.FieldCleared(customer.FieldNotifiedAt) {
+		fields = append(fields, customer.FieldNotifiedAt)
 	}
 	if m.FieldCleared(customer.FieldCheckoutAt) {
 		fields = append(fields, customer.FieldCheckoutAt)
@@ -9801,8 +9801,8 @@ func (m *CustomerMutation) ClearField(name string) error {
 	case customer.FieldPastDueSince:
 		m.ClearPastDueSince()
 		return nil
-	case customer.FieldNoticedAt:
-		m.ClearNoticedAt()
+	case customer.FieldNotifiedAt:
+		m.ClearNotifiedAt()
 		return nil
 	case customer.FieldCheckoutAt:
 		m.ClearCheckoutAt()
@@ -9839,8 +9839,8 @@ func (m *CustomerMutation) ResetField(name string) error {
 	case customer.FieldPastDueSince:
 		m.ResetPastDueSince()
 		return nil
-	case customer.FieldNoticedAt:
-		m.ResetNoticedAt()
+	case customer.FieldNotifiedAt:
+		m.ResetNotifiedAt()
 		return nil
 	case customer.FieldCheckoutAt:
 		m.ResetCheckoutAt()

@@ -22,7 +22,7 @@ type SavedQuery struct {
 	AccountID int `json:"account_id,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
-	// Hash of its current text: see QueryVersion.
+	// Hash of the current text; see QueryVersion.
 	Hash string `json:"hash,omitempty"`
 	// Description holds the value of the "description" field.
 	Description string `json:"description,omitempty"`
@@ -32,7 +32,7 @@ type SavedQuery struct {
 	TokenHash *string `json:"-"`
 	// Why the text is not valid in the current version of the program; empty if it is.
 	BrokenReason string `json:"broken_reason,omitempty"`
-	// The email about it is still to be sent.
+	// The email about it is pending.
 	NotifyOwner bool `json:"notify_owner,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`

@@ -22,13 +22,13 @@ type ToolVersion struct {
 	Slug string `json:"slug,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
-	// The name in lower case without accents, shortened for the index: orders by name use it.
+	// The name in lower case without accents, shortened for the index; lists are sorted by it.
 	NameKey string `json:"name_key,omitempty"`
 	// CategorySlug holds the value of the "category_slug" field.
 	CategorySlug string `json:"category_slug,omitempty"`
 	// Score holds the value of the "score" field.
 	Score *float64 `json:"score,omitempty"`
-	// True without a score: both orders by score sort these tools last.
+	// True if there is no score: both orders by score sort these tools last.
 	Untested bool `json:"untested,omitempty"`
 	// Domain holds the value of the "domain" field.
 	Domain string `json:"domain,omitempty"`

@@ -35,7 +35,7 @@ func (r *reader) matchingTools(ctx context.Context, filter *model.ToolFilter) (t
 
 func (queryResolver) ToolGroups(ctx context.Context, by model.ToolGroupKey, thenBy *model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error) {
 	if thenBy != nil && *thenBy == by {
-		return nil, problem.New(problem.BadInput, "by and thenBy must be different.")
+		return nil, problem.New(problem.BadInput, "by and thenBy must be different (got %s for both).", by)
 	}
 	tools, err := readerFrom(ctx).matchingTools(ctx, filter)
 	if err != nil {
@@ -121,7 +121,7 @@ func (queryResolver) ComparisonGroups(ctx context.Context, by model.ComparisonGr
 	return groups[:min(limit, len(groups))], nil
 }
 
-// comparisonRanks returns what orders groups of comparisons, highest first.
+// comparisonRanks are the sort keys of groups of comparisons, highest first.
 var comparisonRanks = map[model.ComparisonGroupSort]func(*model.ComparisonGroup) float64{
 	model.ComparisonGroupSortKeyAsc:      func(*model.ComparisonGroup) float64 { return 0 },
 	model.ComparisonGroupSortCountDesc:   func(g *model.ComparisonGroup) float64 { return float64(g.Count) },
@@ -131,7 +131,7 @@ var comparisonRanks = map[model.ComparisonGroupSort]func(*model.ComparisonGroup)
 
 func (queryResolver) RetirementGroups(ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince, retiredBefore *string) ([]*model.RetirementGroup, error) {
 	if len(by) > 2 || len(by) == 2 && by[0] == by[1] {
-		return nil, problem.New(problem.BadInput, "by must have reason, category or both, each once.")
+		return nil, problem.New(problem.BadInput, "by must be reason, category or both, without duplicates (got %s).", strings.Join(mapSlice(by, model.RetirementGroupKey.String), ", "))
 	}
 	r := readerFrom(ctx)
 	found, err := retiredFilter{retiredSince: retiredSince, retiredBefore: retiredBefore}.find(ctx, r)
@@ -165,7 +165,7 @@ func (queryResolver) RetirementGroups(ctx context.Context, by []model.Retirement
 	}), nil
 }
 
-// scoreBins is the number of bins of the histogram: 0 to 1, …, 9 to 10.
+// scoreBins is the number of bins in the histogram: 0 to 1, …, 9 to 10.
 const scoreBins = 10
 
 func (queryResolver) ScoreHistogram(ctx context.Context, filter *model.ToolFilter) ([]*model.ScoreBin, error) {
@@ -220,8 +220,8 @@ type indexedPriceChange struct {
 	direction model.PriceDirection // empty if the prices cannot be compared
 }
 
-// allPriceChanges returns the price changes of all tools, which are read when
-// they are first needed. Those of an earlier release are derived from the newest.
+// allPriceChanges returns the price changes of all tools and reads them on first
+// use. Those of an earlier release are derived from the newest release.
 func (x *catalogIndex) allPriceChanges(ctx context.Context, catalog Catalog, newest *catalogIndex) ([]indexedPriceChange, error) {
 	if known := x.priceChanges.Load(); known != nil || x.release == nil {
 		return *cmp.Or(known, new([]indexedPriceChange)), nil
@@ -248,7 +248,7 @@ func (x *catalogIndex) allPriceChanges(ctx context.Context, catalog Catalog, new
 	} else if changes, err = x.readPriceChanges(ctx, catalog, "price_changes"); err != nil {
 		return nil, err
 	}
-	changes = slices.Clone(changes) // without the room to grow
+	changes = slices.Clone(changes) // trims the capacity
 	if x.priceChanges.CompareAndSwap(nil, &changes) {
 		x.added.Add(int64(cap(changes)) * int64(unsafe.Sizeof(indexedPriceChange{})))
 	}

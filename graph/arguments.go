@@ -21,26 +21,26 @@ const (
 	maxSlugText    = 500 // characters, far more than any slug has
 )
 
-// checkText rejects text that a database could not compare.
-func checkText(name, value string, longest int) error {
+// checkText rejects strings that are too long or that a database cannot compare.
+func checkText(name, value string, maxLength int) error {
 	switch {
 	case !utf8.ValidString(value):
 		return problem.New(problem.BadInput, "%s must be valid UTF-8.", name)
 	case strings.ContainsRune(value, 0):
 		return problem.New(problem.BadInput, "%s must not contain NUL characters.", name)
-	case utf8.RuneCountInString(value) > longest:
-		return problem.New(problem.BadInput, string(tooLong), name, longest)
+	case utf8.RuneCountInString(value) > maxLength:
+		return problem.New(problem.BadInput, string(tooLong), name, maxLength)
 	}
 	return nil
 }
 
-// argument is an optional text of an argument.
+// argument is an optional string argument.
 type argument struct {
 	name  string
 	value *string
 }
 
-// checkSlugs rejects slugs that cannot be any.
+// checkSlugs rejects strings that cannot be slugs.
 func checkSlugs(arguments ...argument) error {
 	for _, a := range arguments {
 		if a.value == nil {
@@ -53,13 +53,13 @@ func checkSlugs(arguments ...argument) error {
 	return nil
 }
 
-// wholeNumber converts an integer however it was decoded.
+// wholeNumber converts an integer of any decoded type.
 func wholeNumber(value any) (int, bool) {
 	n, ok := number(value)
 	return int(min(max(n, math.MinInt32), math.MaxInt32)), ok && n == math.Trunc(n)
 }
 
-// number converts a number however it was decoded.
+// number converts a number of any decoded type.
 func number(value any) (float64, bool) {
 	switch v := value.(type) {
 	case json.Number:
@@ -87,7 +87,7 @@ func readVariables(schema *ast.Schema, op *ast.OperationDefinition, given map[st
 		value, exists := given[name]
 		switch {
 		case exists && hasLongList(value):
-			return nil, problem.New(problem.BadInput, "$%s has a list of more than %d values.", name, maxListItems)
+			return nil, problem.New(problem.BadInput, "$%s must not contain a list of more than %d values.", name, maxListItems)
 		case exists:
 			converted, ok := convert(schema, definition.Type, value)
 			if !ok {

@@ -21,8 +21,8 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// AsOf selects the release that an operation reads: the newest, one with a
-// number, or the newest of a day.
+// AsOf selects the release that an operation reads: the newest, the one with a
+// number, or the newest as of a day.
 type AsOf struct {
 	Release int
 	Date    string
@@ -32,14 +32,14 @@ func (a AsOf) isNewest() bool { return a == AsOf{} }
 
 // These errors are shown on pages too, so they are translated.
 const (
-	badAsOf        lang.Message = "as_of must be the number of a release, from 1, or a day, YYYY-MM-DD (got %q)."
-	noRelease      lang.Message = "There is no release yet."
-	nothingSoEarly lang.Message = "No release of %s or earlier can be read; releases %d (%s) to %d (%s) can."
-	releaseMissing lang.Message = "Release %d cannot be read; releases %d (%s) to %d (%s) can."
-	releaseGone    lang.Message = "Release %s can no longer be read."
-	badCursor      lang.Message = "%s must be a cursor of this list in the same order."
-	tooManyWords   lang.Message = "The search must have at most %d different words."
-	tooLong        lang.Message = "%s must have at most %d characters."
+	badAsOf            lang.Message = "as_of must be a release number (1 or higher) or a day in the form YYYY-MM-DD (got %q)."
+	noRelease          lang.Message = "No release has been published yet."
+	noReleaseBefore    lang.Message = "No release dated %s or earlier is available. Available releases: %d (%s) to %d (%s)."
+	releaseUnavailable lang.Message = "Release %d is not available. Available releases: %d (%s) to %d (%s)."
+	releasePruned      lang.Message = "Release %s is no longer available."
+	badCursor          lang.Message = "%s must be a cursor from this list in the same sort order."
+	tooManyWords       lang.Message = "The search must have at most %d different words."
+	tooLong            lang.Message = "%s must have at most %d characters."
 )
 
 // ParseAsOf reads a release number or a day.
@@ -66,33 +66,33 @@ func isDay(text string) bool {
 
 const asOfDirective = "asOf"
 
-// asOfOperation returns what the @asOf directive of an operation selects, or
-// what was requested for an operation without one.
+// asOfOperation returns the release that the @asOf directive of an operation
+// selects or, without the directive, the requested one.
 func asOfOperation(op *ast.OperationDefinition, variables map[string]any, requested AsOf) (asOf AsOf, err error) {
 	directive := op.Directives.ForName(asOfDirective)
 	if directive == nil {
 		return requested, nil
 	}
 	if !requested.isNewest() {
-		return asOf, problem.New(problem.BadInput, "as_of cannot be used here: the query selects its release with @asOf.")
+		return asOf, problem.New(problem.BadInput, "as_of cannot be used with this query, which selects its release with @asOf.")
 	}
 	arguments := directive.ArgumentMap(variables)
 	release, hasRelease := wholeNumber(arguments["release"])
 	date, hasDate := arguments["date"].(string)
 	switch {
 	case hasRelease == hasDate:
-		return asOf, problem.New(problem.BadInput, "@asOf requires either release or date.")
+		return asOf, problem.New(problem.BadInput, "@asOf requires exactly one of release and date.")
 	case hasRelease && release < 1:
 		return asOf, problem.New(problem.BadInput, "@asOf(release:) must be at least 1 (got %d).", release)
 	case hasRelease:
 		return AsOf{Release: release}, nil
 	case !isDay(date):
-		return asOf, problem.New(problem.BadInput, "@asOf(date:) must be a day, YYYY-MM-DD.")
+		return asOf, problem.New(problem.BadInput, "@asOf(date:) must be a day in the form YYYY-MM-DD (got %q).", params.Truncate(date))
 	}
 	return AsOf{Date: date}, nil
 }
 
-// resolve returns the selected release, which is that of the index or earlier.
+// resolve returns the selected release: that of the index or an earlier one.
 func (x *catalogIndex) resolve(asOf AsOf) (*ent.Release, error) {
 	if asOf.isNewest() {
 		return x.release, nil
@@ -109,14 +109,14 @@ func (x *catalogIndex) resolve(asOf AsOf) (*ent.Release, error) {
 		}
 	}
 	oldest := x.releases[min(len(x.releases)-1, x.release.ID-x.release.HistoryFrom)]
-	readable := []any{oldest.ID, lang.Date(oldest.FeedDate), x.release.ID, lang.Date(x.release.FeedDate)}
+	available := []any{oldest.ID, lang.Date(oldest.FeedDate), x.release.ID, lang.Date(x.release.FeedDate)}
 	if asOf.Date != "" {
-		return nil, problem.New(problem.NotFound, string(nothingSoEarly), append([]any{lang.Date(asOf.Date)}, readable...)...)
+		return nil, problem.New(problem.NotFound, string(noReleaseBefore), append([]any{lang.Date(asOf.Date)}, available...)...)
 	}
-	return nil, problem.New(problem.NotFound, string(releaseMissing), append([]any{asOf.Release}, readable...)...)
+	return nil, problem.New(problem.NotFound, string(releaseUnavailable), append([]any{asOf.Release}, available...)...)
 }
 
-// Releases lists the releases up to the one that is read.
+// Releases lists the releases up to the one being read.
 func (queryResolver) Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error) {
 	r := readerFrom(ctx)
 	releases := &list[*ent.Release, *model.Release]{
@@ -134,7 +134,6 @@ func (queryResolver) Releases(ctx context.Context, first *int, after *string, la
 	return &model.ReleaseConnection{Edges: edgesOf[model.ReleaseEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
 }
 
-// fillReleases converts releases.
 func (r *reader) fillReleases(_ context.Context, releases []*ent.Release, _ selection) ([]*model.Release, error) {
 	historyFrom := r.historyFrom()
 	return mapSlice(releases, func(release *ent.Release) *model.Release {
@@ -156,19 +155,19 @@ func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (
 	return &model.ToolVersions{Slug: slug, Versions: found[slug]}, nil
 }
 
-// Versions returns the start of the list, which was read with the largest limit
-// of the operation.
+// Versions returns the first items of the list, which was read with the largest
+// limit in the operation.
 func (toolResolver) Versions(_ context.Context, t *model.Tool, limit int) ([]*model.ToolVersion, error) {
 	return t.Versions[:min(limit, len(t.Versions))], nil
 }
 
-// Versions returns the start of the list, as for an active tool.
+// Versions does the same for a retired tool.
 func (retiredToolResolver) Versions(_ context.Context, t *model.RetiredTool, limit int) ([]*model.ToolVersion, error) {
 	return t.Versions[:min(limit, len(t.Versions))], nil
 }
 
-// versions returns the newest versions of each tool, up to the release that is
-// read, from the journal.
+// versions returns the newest versions of each tool from the journal, up to the
+// release being read.
 func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[string][]*model.ToolVersion, error) {
 	versions := map[string][]*model.ToolVersion{}
 	if r.release == nil || len(slugs) == 0 {
@@ -197,8 +196,8 @@ func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[s
 	return versions, nil
 }
 
-// versionEvents returns the numbers of the newest events that made a new version
-// of a tool, or ended the last one, for each tool.
+// versionEvents returns, for each tool, the numbers of the newest events that
+// started a version or ended the last one.
 func (r *reader) versionEvents(ctx context.Context, slugs []string, limit int) (numbers []int, err error) {
 	events := []string{journal.EventToolCreated, journal.EventToolUpdated, journal.EventToolRetired, journal.EventToolRemoved}
 	newest := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID).From(entsql.Table(journalentry.Table)).

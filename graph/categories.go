@@ -30,12 +30,12 @@ func (queryResolver) Category(ctx context.Context, slug string) (*model.Category
 	return first(r.fillCategories(ctx, []*model.Category{c}, selected(ctx)))
 }
 
-// Tools returns the list that was read for this place in the operation.
+// Tools returns the list that was read for this field of the operation.
 func (categoryResolver) Tools(ctx context.Context, c *model.Category, _ model.ToolSort, _ int) ([]*model.Tool, error) {
 	return nestedOf[[]*model.Tool](ctx, categoryID(c.Slug))
 }
 
-// ToolConnection returns the connection that was read for this place.
+// ToolConnection returns the connection that was read for this field.
 func (categoryResolver) ToolConnection(ctx context.Context, c *model.Category, _ model.ToolSort, _ *int, _ *string, _ *int, _ *string) (*model.ToolConnection, error) {
 	return nestedOf[*model.ToolConnection](ctx, categoryID(c.Slug))
 }
@@ -68,7 +68,7 @@ func (r *reader) categoriesOf(ctx context.Context, positions []int, s selection)
 
 var categoryTypes = []string{"Category", "Node"}
 
-// fillCategories returns categories after it has read their selected tools.
+// fillCategories reads the selected tools of categories and returns the categories.
 func (r *reader) fillCategories(ctx context.Context, categories []*model.Category, s selection) ([]*model.Category, error) {
 	s = s.as(categoryTypes)
 	if len(categories) == 0 {
@@ -77,7 +77,7 @@ func (r *reader) fillCategories(ctx context.Context, categories []*model.Categor
 	for _, field := range s.named("tools", "toolConnection") {
 		sort := model.ToolSort(fmt.Sprint(field.ArgumentMap(s.op.Variables)["sort"]))
 		if sort == model.ToolSortRelevance {
-			return nil, problem.New(problem.BadInput, "sort: relevance requires a search, which a category does not have.")
+			return nil, problem.New(problem.BadInput, "sort: relevance requires a search, which the tools of a category do not support.")
 		}
 		read := r.readCategoryTools
 		if field.Name == "toolConnection" {
@@ -97,7 +97,7 @@ func (r *reader) fillCategories(ctx context.Context, categories []*model.Categor
 	}), nil
 }
 
-// readCategoryTools reads the first tools of categories for one place.
+// readCategoryTools reads the first tools of categories for one field.
 func (r *reader) readCategoryTools(ctx context.Context, categories []*model.Category, sort model.ToolSort, field graphql.CollectedField, within selection) error {
 	limit, _ := wholeNumber(field.ArgumentMap(within.op.Variables)["limit"])
 	if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
@@ -118,7 +118,7 @@ func (r *reader) readCategoryTools(ctx context.Context, categories []*model.Cate
 }
 
 // readCategoryConnections reads a part of the tools of each category for one
-// place.
+// field.
 func (r *reader) readCategoryConnections(ctx context.Context, categories []*model.Category, sort model.ToolSort, field graphql.CollectedField, within selection) error {
 	name, cursors := toolListName(sort), r.index.toolCursors(toolOrders[sort])
 	lists := make([]*list[int, *model.Tool], len(categories))
@@ -141,7 +141,7 @@ func (r *reader) readCategoryConnections(ctx context.Context, categories []*mode
 
 // firstTools returns the positions of the first tools of each category.
 func (x *catalogIndex) firstTools(categories []*model.Category, sort model.ToolSort, limit int) (first []int) {
-	wanted := make(map[string]int, len(categories)) // how many more, by category
+	wanted := make(map[string]int, len(categories)) // number of missing tools by category
 	missing := 0
 	for _, c := range categories {
 		wanted[c.Slug] = min(limit, c.ToolCount)

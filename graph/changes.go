@@ -35,7 +35,7 @@ func (queryResolver) Changes(ctx context.Context, first *int, after *string, las
 			return nil, err
 		}
 	}
-	// The journal has "" for releases, and takes empty lists for no condition.
+	// The journal stores "" for releases and ignores empty lists.
 	matchesNothing := isEmpty(types) || isEmpty(fields) || category != nil && *category == "" || slug != nil && *slug == ""
 	if category != nil {
 		query.Categories = []string{*category}
@@ -57,8 +57,8 @@ func (queryResolver) Changes(ctx context.Context, first *int, after *string, las
 	return found[0], nil
 }
 
-// changeConnections returns connections of the events with some numbers, after
-// the same cursor.
+// changeConnections returns connections of the events with the given numbers. All
+// of them start after the same cursor.
 func (r *reader) changeConnections(ctx context.Context, infos []*model.PageInfo, parts [][]int, after *string, s selection) ([]*model.ChangeConnection, error) {
 	c := mapSlice(infos, func(info *model.PageInfo) connection[*model.Change] { return connection[*model.Change]{info: info} })
 	if err := fillConnections(ctx, c, parts, journal.ID, r.changesAt, s); err != nil {
@@ -115,8 +115,8 @@ func (r *reader) delivered(ctx context.Context, numbers []int) (map[int]json.Raw
 	return all, nil
 }
 
-// newestEvent returns the id of the last event of the release that is read; nil
-// before the first.
+// newestEvent returns the ID of the last event of the release being read; nil before
+// the first.
 func (r *reader) newestEvent(ctx context.Context) (*string, error) {
 	query := journal.Query{Types: []string{journal.EventCatalogPublished}, NewestFirst: true, Limit: 1}
 	if !r.limitReleases(&query, nil, nil, nil, nil) {
@@ -133,7 +133,7 @@ func (r *reader) newestEvent(ctx context.Context) (*string, error) {
 // isEmpty reports whether a list is given and empty.
 func isEmpty[V any](list []V) bool { return list != nil && len(list) == 0 }
 
-// events returns the numbers of the events that a part is between, or 0, and the
+// events returns the numbers of the events before and after a part, or 0, and the
 // maximum number of events.
 func (p *paging) events() (after, before, limit int, err error) {
 	if limit, err = p.check(); err != nil {
@@ -145,7 +145,7 @@ func (p *paging) events() (after, before, limit int, err error) {
 		}
 		number, ok := journal.ParseID(*id)
 		if !ok {
-			err = problem.New(problem.BadInput, "%s must be the id of an event, such as evt_42.", name)
+			err = problem.New(problem.BadInput, "%s must be an event ID, such as evt_42.", name)
 		}
 		return number
 	}
@@ -160,14 +160,14 @@ func checkChangedFields(fields []string) error {
 	}
 	for _, name := range fields {
 		if !slices.Contains(journal.FieldNames, name) {
-			return problem.New(problem.BadInput, "fields: there is no field %q. Fields are %s.", params.Truncate(name), strings.Join(journal.FieldNames, ", "))
+			return problem.New(problem.BadInput, "fields: there is no field %q. The fields are: %s.", params.Truncate(name), strings.Join(journal.FieldNames, ", "))
 		}
 	}
 	return nil
 }
 
-// limitReleases limits a query to the releases of some days, and never reads the
-// future of the release that is read. It returns false if there are none.
+// limitReleases limits a query to the given releases and days, up to the release
+// being read. It returns false if no release matches.
 func (r *reader) limitReleases(query *journal.Query, since, until *string, release, afterRelease *int) bool {
 	if r.release == nil {
 		return false
@@ -204,8 +204,8 @@ func changeType(event string) model.ChangeType {
 	return model.ChangeType(strings.ReplaceAll(event, ".", "_"))
 }
 
-// events returns events by their numbers, oldest first: with their states only if
-// these are selected.
+// events returns the events with the given numbers, oldest first. Their states are
+// read only if they are selected.
 func (r *reader) events(ctx context.Context, numbers []int, s selection) ([]*journal.Event, error) {
 	if len(numbers) == 0 {
 		return nil, nil
@@ -221,7 +221,7 @@ var (
 	statesOfChange = []string{"fields", "before", "after"}
 )
 
-// changesAt returns the changes with some numbers, in the same order.
+// changesAt returns the changes with the given numbers, in the same order.
 func (r *reader) changesAt(ctx context.Context, numbers []int, s selection) ([]*model.Change, error) {
 	events, err := r.events(ctx, numbers, s)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// Events are those that webhooks deliver, below tools too, and every connection
-// has a cursor to continue from.
+// Events are the same that webhooks deliver, also those of tools, and every
+// connection has a cursor to continue from.
 func TestDeliveredEvents(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
@@ -65,7 +65,7 @@ func TestDeliveredEvents(t *testing.T) {
 	})
 }
 
-// journalID returns the id of an event in JSON.
+// journalID returns the ID of an event in JSON.
 func journalID(event string) string {
 	id, _, _ := strings.Cut(strings.TrimPrefix(event, `{"id":"`), `"`)
 	return id

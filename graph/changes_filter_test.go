@@ -124,7 +124,7 @@ func TestChangesThatCannotMatch(t *testing.T) {
 	})
 }
 
-// Some clients send an empty cursor for none.
+// Some clients send an empty cursor instead of none.
 func TestEmptyCursors(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
 		for _, list := range []string{

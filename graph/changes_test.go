@@ -149,16 +149,16 @@ func TestChangeTypesMatchEvents(t *testing.T) {
 
 func TestInvalidChangesArguments(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
-		const notACursor = "after must be the id of an event, such as evt_42."
+		const notACursor = "after must be an event ID, such as evt_42."
 		for arguments, message := range map[string]string{
 			`first: 201`:        "first must be an integer from 0 to 200 (got 201).",
 			`first: -1`:         "first must be an integer from 0 to 200 (got -1).",
 			`last: 201`:         "last must be an integer from 0 to 200 (got 201).",
 			`first: 1, last: 1`: "first and last cannot be used together.",
-			`before: "42"`:      "before must be the id of an event, such as evt_42.",
+			`before: "42"`:      "before must be an event ID, such as evt_42.",
 			`release: 0`:        "release must be at least 1 (got 0).",
 			`slug: "a\u0000"`:   "slug must not contain NUL characters.",
-			`fields: ["prix"]`: `fields: there is no field "prix". Fields are slug, name, domain, category, icp, pricing, price, score, verifiability, tagline, ` +
+			`fields: ["prix"]`: `fields: there is no field "prix". The fields are: slug, name, domain, category, icp, pricing, price, score, verifiability, tagline, ` +
 				`canonical_url, avis_url, alternatives_url, updated_at, reason, retired_at, note, title, winner, chunks, metadata.`,
 			`fields: [` + strings.Repeat(`"price" `, 21) + `]`: "fields must have at most 20 names (got 21).",
 			`after: "42"`:                       notACursor,
@@ -171,7 +171,7 @@ func TestInvalidChangesArguments(t *testing.T) {
 			`after: "evt_99999999999999999999"`: notACursor,
 			`after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `"`: notACursor,
 			`category: "a\u0000"`: "category must not contain NUL characters.",
-			`types: [` + strings.Repeat("tool_created ", 201) + `]`: "The document has a list of more than 200 values.",
+			`types: [` + strings.Repeat("tool_created ", 201) + `]`: "The document must not contain a list of more than 200 values.",
 		} {
 			wantRejected(t, execute(t, e, auth.Developer, `{changes(`+arguments+`) {nodes {id}}}`), "BAD_USER_INPUT", message)
 		}
@@ -311,9 +311,9 @@ func TestChangesAreCachedPerRelease(t *testing.T) {
 	})
 }
 
-// Long texts make pages shorter, not responses longer, and a client that follows
-// the cursors still sees every event.
-func TestChangesWithLongTexts(t *testing.T) {
+// Long reviews lead to shorter pages, not to larger responses, and a client that
+// follows the cursors still sees every event.
+func TestChangesWithLongReviews(t *testing.T) {
 	const long, most = 700_000, 2_500_000
 	catalog := func(date, letter string) []byte {
 		var tools []any

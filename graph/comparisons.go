@@ -19,7 +19,7 @@ func (queryResolver) Comparison(ctx context.Context, slug string) (*model.Compar
 	return first(r.fillComparisons(ctx, r.index.findComparisons(slug), selected(ctx)))
 }
 
-// findComparisons returns the positions of those that exist.
+// findComparisons returns the positions of the comparisons that exist.
 func (x *catalogIndex) findComparisons(slugs ...string) (found []int) {
 	wanted := make(map[string]bool, len(slugs))
 	for _, slug := range slugs {
@@ -76,7 +76,7 @@ func (r *reader) comparisonList(ctx context.Context, filter comparisonFilter) *l
 	return comparisons
 }
 
-// comparisonsAt lists the comparisons at some positions, which are in order.
+// comparisonsAt lists the comparisons at the given positions, which are in order.
 func (r *reader) comparisonsAt(positions []int) *list[int, *model.Comparison] {
 	all := r.index.comparisons
 	return &list[int, *model.Comparison]{name: "comparisons", items: positions, nodes: r.fillComparisons, cursors: cursors[int]{
@@ -177,7 +177,7 @@ func (r *reader) comparisonsOf(ctx context.Context, tools []int, s selection) ([
 }
 
 // readComparisonConnections reads a part of the comparisons of each tool for one
-// place.
+// field.
 func (r *reader) readComparisonConnections(ctx context.Context, tools []int, field graphql.CollectedField, within selection) error {
 	lists := mapSlice(tools, func(i int) *list[int, *model.Comparison] { return r.comparisonsAt(r.index.citing[i]) })
 	found, err := connections(ctx, lists, pagingOf(field.ArgumentMap(within.op.Variables)), within)

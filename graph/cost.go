@@ -15,8 +15,7 @@ import (
 // around it: roughly the number of fields in the response. Added to that is the
 // work of finding them, which does not depend on the number of items:
 // statements, filters, searches and groups. A unit stands for at most 100 µs of
-// CPU time, whatever the size of the catalog; `make bench PARTS=prices` measures
-// it.
+// CPU time, whatever the size of the catalog, as measured by `make bench PARTS=prices`.
 
 // listSizes are the expected lengths of lists without a limit argument.
 var listSizes = map[string]int{
@@ -34,23 +33,23 @@ const eventFields = 8
 // defaultPageSize is the length of a connection without first or last.
 const defaultPageSize = 50
 
-// pricer calculates the cost of one operation. A fragment is priced once for
-// each size of the page or connection around it.
-type pricer struct {
+// costCalculator calculates the cost of one operation. The cost of a fragment is
+// calculated once for each size of the page or connection around it.
+type costCalculator struct {
 	catalog      catalogSize
 	vars         map[string]any
-	fragments    map[pricedFragment]cost
+	fragments    map[fragmentKey]cost
 	needsKey     bool   // the operation selects embeddings
-	nullArgument string // an argument that is null and must not be
+	nullArgument string // a non-null argument that is null
 }
 
-// catalogSize is what costs depend on.
+// catalogSize has the properties of the catalog that costs depend on.
 type catalogSize struct {
 	tools    int
-	releases []*ent.Release // that can be read, newest first
+	releases []*ent.Release // the available ones, newest first
 }
 
-type pricedFragment struct {
+type fragmentKey struct {
 	name string
 	size int
 }
@@ -63,30 +62,32 @@ func (c cost) plus(other cost) cost {
 	return cost{addCapped(c.fields, other.fields), addCapped(c.work, other.work)}
 }
 
-// price returns the cost of an operation, and the pricer with what it found.
-func price(op *ast.OperationDefinition, vars map[string]any, catalog catalogSize, asOf AsOf) (int, *pricer) {
-	p := &pricer{catalog: catalog, vars: vars, fragments: map[pricedFragment]cost{}}
-	total := p.selections(op.SelectionSet, 1)
+// calculateCost returns the cost of an operation, and the calculator with what it found
+// out about the operation.
+func calculateCost(op *ast.OperationDefinition, vars map[string]any, catalog catalogSize, asOf AsOf) (int, *costCalculator) {
+	c := &costCalculator{catalog: catalog, vars: vars, fragments: map[fragmentKey]cost{}}
+	total := c.selections(op.SelectionSet, 1)
 	if !asOf.isNewest() {
-		total.work = addCapped(total.work, p.scaled(earlierWork))
+		total.work = addCapped(total.work, c.scaled(earlierWork))
 	}
-	return addCapped(total.fields, total.work), p
+	return addCapped(total.fields, total.work), c
 }
 
-// selections prices the content of a page or connection of a given size.
-func (p *pricer) selections(set ast.SelectionSet, size int) (total cost) {
+// selections returns the cost of the content of a page or connection of a given
+// size.
+func (c *costCalculator) selections(set ast.SelectionSet, size int) (total cost) {
 	for _, selection := range set {
 		switch s := selection.(type) {
 		case *ast.Field:
-			total = total.plus(p.field(s, size))
+			total = total.plus(c.field(s, size))
 		case *ast.InlineFragment:
-			total = total.plus(p.selections(s.SelectionSet, size))
+			total = total.plus(c.selections(s.SelectionSet, size))
 		case *ast.FragmentSpread:
-			key := pricedFragment{s.Name, size}
-			inner, priced := p.fragments[key]
-			if !priced && s.Definition != nil {
-				inner = p.selections(s.Definition.SelectionSet, size)
-				p.fragments[key] = inner
+			key := fragmentKey{s.Name, size}
+			inner, known := c.fragments[key]
+			if !known && s.Definition != nil {
+				inner = c.selections(s.Definition.SelectionSet, size)
+				c.fragments[key] = inner
 			}
 			total = total.plus(inner)
 		}
@@ -94,11 +95,11 @@ func (p *pricer) selections(set ast.SelectionSet, size int) (total cost) {
 	return total
 }
 
-func (p *pricer) field(f *ast.Field, size int) cost {
+func (c *costCalculator) field(f *ast.Field, size int) cost {
 	if f.Definition == nil {
 		return cost{fields: 1}
 	}
-	p.checkNulls(f)
+	c.checkNulls(f)
 	if f.ObjectDefinition != nil && f.ObjectDefinition.Name == "ChangeConnection" {
 		switch f.Name {
 		case "events":
@@ -114,14 +115,14 @@ func (p *pricer) field(f *ast.Field, size int) cost {
 		return cost{fields: 1}
 	}
 	if strings.HasPrefix(f.Definition.Type.Name(), "Embeddings") {
-		p.needsKey = true
+		c.needsKey = true
 	}
 	times := 1
 	if f.Definition.Type.NamedType == "" {
-		times = p.length(f, size)
+		times = c.length(f, size)
 	}
-	inner := p.selections(f.SelectionSet, p.sizeOf(f))
-	return cost{min(1+parentWork(f)+times*inner.fields, maxCount), addCapped(p.work(f), inner.work)}
+	inner := c.selections(f.SelectionSet, c.sizeOf(f))
+	return cost{min(1+parentWork(f)+times*inner.fields, maxCount), addCapped(c.work(f), inner.work)}
 }
 
 // parentWork returns the work of a field for each of its parents.
@@ -132,19 +133,19 @@ func parentWork(f *ast.Field) int {
 	return 0
 }
 
-// isRoot reports whether a field is one of Query, where some names mean something
-// else than in other types.
+// isRoot reports whether a field belongs to Query, where some names have another
+// meaning than in other types.
 func isRoot(f *ast.Field) bool {
 	return f.ObjectDefinition != nil && f.ObjectDefinition.Name == "Query"
 }
 
-// The work of a field, in units of cost, whatever the size of the catalog.
+// The work of a field, in units of cost, regardless of the size of the catalog.
 const (
 	statementWork = 5     // reading a few rows by key
 	typeWork      = 1_000 // events of one type, which may all be old
-	journalWork   = 1_500 // events by category, of which there may be none
-	fieldsWork    = 5_000 // comparing the states of updates, of which none may match
-	// toolChangesWork is that of numbering all events of a tool.
+	journalWork   = 1_500 // events by category, possibly without a match
+	fieldsWork    = 5_000 // comparing the states before and after updates, possibly without a match
+	// toolChangesWork is the work of numbering all events of a tool.
 	toolChangesWork = 20
 )
 
@@ -157,7 +158,7 @@ const (
 	groupWork      = 200    // grouping all tools
 	figuresWork    = 500    // grouping all tools, with averages and medians
 	versionsWork   = 1_000  // comparing all versions of all tools
-	searchWork     = 1_500  // finding words in the texts of all tools
+	searchWork     = 1_500  // finding words in the text of all tools
 	pricesWork     = 1_000  // grouping all price changes
 	earlierWork    = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
 )
@@ -168,58 +169,60 @@ var readWithParent = map[string]bool{
 	"chunks": true, "metadata": true, "events": true, "feed": true, "stats": true, "__schema": true, "__type": true,
 }
 
-// conditions are the arguments that are compared with all items of a list.
+// conditions are arguments whose value is compared with all items of a list.
 var conditions = map[string]bool{
 	"category": true, "tool": true, "otherTool": true, "winner": true, "reason": true,
 	"updatedSince": true, "updatedBefore": true, "retiredSince": true, "retiredBefore": true,
 }
 
-// work returns the work of a field besides writing it.
-func (p *pricer) work(f *ast.Field) int {
+// work returns the work of finding the data of a field.
+func (c *costCalculator) work(f *ast.Field) int {
 	if readWithParent[f.Name] && !(isRoot(f) && (f.Name == "node" || f.Name == "nodes")) || f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
 		return 0
 	}
-	work := statementWork + p.scaled(p.scanWork(f))
+	work := statementWork + c.scaled(c.scanWork(f))
 	switch {
 	case f.Name == "changes" && isRoot(f):
-		work += p.journalWork(f)
+		work += c.journalWork(f)
 	case f.Name == "toolVersions" || f.Name == "versions": // found with a window, then read with their releases
 		work += 2 * statementWork
 	}
 	return work
 }
 
-// scaled returns the work for the actual catalog, given that for referenceTools.
-func (p *pricer) scaled(work int) int { return work * max(p.catalog.tools, minTools) / referenceTools }
+// scaled scales the work for referenceTools to the size of the actual catalog.
+func (c *costCalculator) scaled(work int) int {
+	return work * max(c.catalog.tools, minTools) / referenceTools
+}
 
 // journalWork returns the work of finding events in the whole journal.
-func (p *pricer) journalWork(f *ast.Field) (work int) {
-	if p.given(f, "slug") { // the events of one tool or comparison are few
-		return p.distinct(f, "types") * statementWork
+func (c *costCalculator) journalWork(f *ast.Field) (work int) {
+	if c.given(f, "slug") { // the events of one tool or comparison are few
+		return c.distinct(f, "types") * statementWork
 	}
-	work = p.distinct(f, "types") * typeWork
+	work = c.distinct(f, "types") * typeWork
 	if f.Arguments.ForName("category") != nil {
 		work += journalWork
 	}
-	if p.given(f, "fields") {
+	if c.given(f, "fields") {
 		work += fieldsWork
 	}
 	return work
 }
 
 // given reports whether an argument is given and not null.
-func (p *pricer) given(f *ast.Field, name string) bool {
-	return p.argument(f, name) != nil
+func (c *costCalculator) given(f *ast.Field, name string) bool {
+	return c.argument(f, name) != nil
 }
 
 // scanWork returns the work of scanning a catalog of referenceTools for a field.
-func (p *pricer) scanWork(f *ast.Field) (work int) {
+func (c *costCalculator) scanWork(f *ast.Field) (work int) {
 	switch f.Name {
 	case "toolGroups":
 		work = figuresWork
 	case "embeddingsSync":
 		work = filterWork
-		if p.given(f, "sync") { // reads the set of an earlier release
+		if c.given(f, "sync") { // reads the set of an earlier release
 			work += groupWork
 		}
 	case "scoreHistogram", "comparisonGroups", "retirementGroups":
@@ -240,7 +243,7 @@ func (p *pricer) scanWork(f *ast.Field) (work int) {
 		work += searchWork
 	}
 	if argument := f.Arguments.ForName("filter"); argument != nil {
-		value, _ := argument.Value.Value(p.vars)
+		value, _ := argument.Value.Value(c.vars)
 		given, _ := value.(map[string]any)
 		for _, condition := range given {
 			if condition != nil {
@@ -255,46 +258,47 @@ func (p *pricer) scanWork(f *ast.Field) (work int) {
 	return work
 }
 
-// points returns the number of points of a series; of one that is refused, any.
-func (p *pricer) points(f *ast.Field) int {
+// points returns the number of points of a series, at least 1. Errors do not
+// matter here: the resolver rejects the series.
+func (c *costCalculator) points(f *ast.Field) int {
 	day := func(name string) *string {
-		if text, ok := p.argument(f, name).(string); ok {
+		if text, ok := c.argument(f, name).(string); ok {
 			return &text
 		}
 		return nil
 	}
-	every, _ := p.argument(f, "every").(string)
+	every, _ := c.argument(f, "every").(string)
 	if every == "" {
 		every = string(model.SeriesIntervalMonth)
 	}
-	points, _ := pointsOf(p.catalog.releases, model.SeriesInterval(every), day("from"), day("to"))
+	points, _ := pointsOf(c.catalog.releases, model.SeriesInterval(every), day("from"), day("to"))
 	return max(1, len(points))
 }
 
 // argument returns the value of an argument; nil if it is not given.
-func (p *pricer) argument(f *ast.Field, name string) any {
+func (c *costCalculator) argument(f *ast.Field, name string) any {
 	argument := f.Arguments.ForName(name)
 	if argument == nil {
 		return nil
 	}
-	value, _ := argument.Value.Value(p.vars)
+	value, _ := argument.Value.Value(c.vars)
 	return value
 }
 
 // values returns the values of an argument that is a list.
-func (p *pricer) values(f *ast.Field, name string) []any {
-	value := p.argument(f, name)
+func (c *costCalculator) values(f *ast.Field, name string) []any {
+	value := c.argument(f, name)
 	values, isList := value.([]any)
 	if !isList && value != nil {
-		return []any{value} // it stands for a list of one
+		return []any{value} // a single value stands for a list of one
 	}
 	return values
 }
 
 // distinct returns the number of different values of an argument.
-func (p *pricer) distinct(f *ast.Field, name string) int {
+func (c *costCalculator) distinct(f *ast.Field, name string) int {
 	unique := map[any]bool{}
-	for _, v := range p.values(f, name) {
+	for _, v := range c.values(f, name) {
 		unique[v] = true
 	}
 	return len(unique)
@@ -302,41 +306,41 @@ func (p *pricer) distinct(f *ast.Field, name string) int {
 
 // checkNulls finds a null variable in a non-null argument, which the
 // specification leaves to execution.
-func (p *pricer) checkNulls(f *ast.Field) {
+func (c *costCalculator) checkNulls(f *ast.Field) {
 	for _, argument := range f.Arguments {
 		definition := f.Definition.Arguments.ForName(argument.Name)
 		if definition == nil || !definition.Type.NonNull || argument.Value.Kind != ast.Variable {
 			continue
 		}
-		if value, given := p.vars[argument.Value.Raw]; given && value == nil {
-			p.nullArgument = argument.Name
+		if value, given := c.vars[argument.Value.Raw]; given && value == nil {
+			c.nullArgument = argument.Name
 		}
 	}
 }
 
 // length returns the maximum number of items in a list.
-func (p *pricer) length(f *ast.Field, size int) int {
+func (c *costCalculator) length(f *ast.Field, size int) int {
 	switch f.Name {
 	case "points":
 		return size
 	case "items", "edges", "nodes":
 		if isRoot(f) {
-			return len(p.values(f, "ids"))
+			return len(c.values(f, "ids"))
 		}
 		return size
 	case "series":
 		groups := groupLength
-		if by := p.argument(f, "by"); by == nil || by == string(model.SeriesKeyNone) {
+		if by := c.argument(f, "by"); by == nil || by == string(model.SeriesKeyNone) {
 			groups = 1
 		}
-		return groups * max(1, p.distinct(f, "metrics"))
+		return groups * max(1, c.distinct(f, "metrics"))
 	case "toolGroups":
-		if p.argument(f, "thenBy") != nil {
+		if c.argument(f, "thenBy") != nil {
 			return groupLength * 3 // one of the two properties has three values
 		}
 	}
 	for _, name := range []string{"limit", "first"} {
-		if limit, ok := p.intArgument(f, name, maxPageSize); ok {
+		if limit, ok := c.intArgument(f, name, maxPageSize); ok {
 			return limit
 		}
 	}
@@ -348,20 +352,20 @@ func (p *pricer) length(f *ast.Field, size int) int {
 
 // sizeOf returns the maximum number of items in a field's page or connection, or
 // of points in its series.
-func (p *pricer) sizeOf(f *ast.Field) int {
+func (c *costCalculator) sizeOf(f *ast.Field) int {
 	if f.Name == "series" {
-		return p.points(f)
+		return c.points(f)
 	}
 	for _, name := range []string{"limit", "first", "last"} {
-		if n, ok := p.intArgument(f, name, maxPageSize); ok {
+		if n, ok := c.intArgument(f, name, maxPageSize); ok {
 			return n
 		}
 	}
 	return defaultPageSize
 }
 
-// intArgument returns an integer argument, limited to 0 to most.
-func (p *pricer) intArgument(f *ast.Field, name string, most int) (int, bool) {
+// intArgument returns an integer argument, clamped to the range from 0 to most.
+func (c *costCalculator) intArgument(f *ast.Field, name string, most int) (int, bool) {
 	definition := f.Definition.Arguments.ForName(name)
 	if definition == nil {
 		return 0, false
@@ -373,7 +377,7 @@ func (p *pricer) intArgument(f *ast.Field, name string, most int) (int, bool) {
 	if value == nil {
 		return 0, false
 	}
-	raw, err := value.Value(p.vars)
+	raw, err := value.Value(c.vars)
 	if raw == nil && definition.DefaultValue != nil { // an omitted variable
 		raw, err = definition.DefaultValue.Value(nil)
 	}

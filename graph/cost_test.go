@@ -56,7 +56,7 @@ func TestCosts(t *testing.T) {
 		"{categories {toolConnection(first: 2) {nodes {slug}}}}":                                              1 + 20*(1+1+2) + 5 + 5 + 100,
 		`{category(slug: "a") {toolConnection(first: 2) {nodes {changes(first: 2) {nodes {tool {slug}}}}}}}`:  1 + 1 + 1 + 2*(1+20+1+2*2) + 5 + 5 + 100 + 5 + 5,
 		"{tools(limit: 200) {items {changes(first: 200) {nodes {tool {changes(first: 200) {nodes {id}}}}}}}}": 1_000_000,
-		// An earlier release may have to be loaded, whatever is read of it.
+		// An earlier release may have to be loaded, regardless of what is read.
 		"query @asOf(release: 1) {feed {release}}":                                        2 + 10_000,
 		`query @asOf(date: "2099-01-01") {a: feed {release} b: feed {release}}`:           4 + 10_000,
 		`query @asOf(release: 1) {tools(limit: 3, filter: {search: "a"}) {items {slug}}}`: 1 + 1 + 3 + 5 + 100 + 1500 + 10_000,

@@ -10,15 +10,15 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// Deprecation says since when something is deprecated, and when it will be
-// removed. A nil one is of something that is not.
+// Deprecation is since when something is deprecated and when it will be removed.
+// It is nil for anything that is not deprecated.
 type Deprecation struct {
 	Since  time.Time
-	Sunset time.Time // zero if that is not decided
+	Sunset time.Time // zero if undecided
 }
 
-// ParseDeprecation reads two dates, YYYY-MM-DD. Without the first, nothing is
-// deprecated; the second may be empty.
+// ParseDeprecation parses two dates in the form YYYY-MM-DD. It returns nil if both
+// are empty; only the second may be empty otherwise.
 func ParseDeprecation(since, sunset string) (*Deprecation, error) {
 	if since == "" && sunset == "" {
 		return nil, nil
@@ -86,7 +86,7 @@ var reasonDates = regexp.MustCompile(`Deprecated since ([0-9-]+)(?:, removed on 
 
 // DeprecationOf returns the deprecation of a field: the dates at the end of the
 // reason in @deprecated, as in "Use `b`. Deprecated since 2026-11-16, removed on
-// 2027-06-30." It is nil without dates. A test checks those of the schema.
+// 2027-06-30." It returns nil without dates. A test checks the dates in the schema.
 func DeprecationOf(field *ast.FieldDefinition) *Deprecation {
 	directive := field.Directives.ForName("deprecated")
 	if directive == nil {
@@ -107,13 +107,14 @@ func DeprecationOf(field *ast.FieldDefinition) *Deprecation {
 	return d
 }
 
-// Deprecation returns that of the fields that the operation selects.
+// Deprecation returns the earliest deprecation of the fields that the operation
+// selects.
 func (o *Operation) Deprecation() *Deprecation { return deprecationOf(o.Definition()) }
 
-// deprecationOf returns the earliest dates of the fields that a valid operation
-// selects.
+// deprecationOf returns the earliest deprecation of the fields that a valid
+// operation selects.
 func deprecationOf(op *ast.OperationDefinition) (found *Deprecation) {
-	seen := map[*ast.FragmentDefinition]bool{} // spreading a fragment often must not cost more
+	seen := map[*ast.FragmentDefinition]bool{} // each fragment is visited only once
 	var walk func(ast.SelectionSet)
 	walk = func(set ast.SelectionSet) {
 		for _, selection := range set {

@@ -13,7 +13,7 @@ import (
 	"palmares/graph"
 )
 
-// Dates that cannot be read would be ignored.
+// Malformed dates would be ignored.
 func TestDatesOfDeprecatedFields(t *testing.T) {
 	for _, definition := range graph.Schema().Types {
 		for _, field := range definition.Fields {

@@ -4,7 +4,7 @@
 // authenticate.
 //
 // A document is parsed, measured and validated once, and cached (documents.go,
-// limits.go). Each operation is priced with its variables (cost.go). Then each
+// limits.go). The cost of each operation is calculated with its variables (cost.go). Then each
 // root field reads what its selection needs (reader.go, and one file for each
 // noun): level by level, with one statement for all items of a level. Fields
 // below the root are plain struct fields or lists that were read with their

@@ -33,14 +33,14 @@ var Schema = sync.OnceValue(func() *ast.Schema {
 	return &schema
 })
 
-// Operation is an operation that is validated once: one of the server's own,
-// such as that of a REST route, or a query that a caller saved.
+// Operation is an operation that is validated only once: one of the server's
+// own, such as that of a REST route, or a saved query.
 type Operation struct {
 	Text     string
 	document document
 	needsKey bool
 	limited  bool    // the limits for callers apply
-	lookup   *lookup // nil if it is not one
+	lookup   *lookup // nil if it is not a lookup
 }
 
 // NewOperation validates a document with one operation.
@@ -55,13 +55,13 @@ func NewOperation(text string) (*Operation, error) {
 	if errs := validator.ValidateWithRules(Schema(), doc, allRules); len(errs) > 0 {
 		return nil, errs
 	}
-	_, found := price(doc.Operations[0], nil, catalogSize{}, AsOf{})
+	_, found := calculateCost(doc.Operations[0], nil, catalogSize{}, AsOf{})
 	valid := newDocument(doc, text)
 	return &Operation{Text: text, document: *valid, needsKey: found.needsKey, lookup: newLookup(valid)}, nil
 }
 
-// NewQuery validates a caller's document with one query, which reads the
-// catalog, within the limits for callers.
+// NewQuery validates a caller's document, which must consist of one query that
+// reads the catalog, within the limits for callers.
 func (e *Executor) NewQuery(text string) (*Operation, error) {
 	doc, errs := e.documents.get(text)
 	if len(errs) > 0 {
@@ -74,13 +74,13 @@ func (e *Executor) NewQuery(text string) (*Operation, error) {
 	op := doc.Operations[0]
 	switch {
 	case len(doc.Operations) > 1:
-		return nil, problem.New(problem.BadInput, "The document has %d operations; it must have one.", len(doc.Operations))
+		return nil, problem.New(problem.BadInput, "The document must have exactly one operation (got %d).", len(doc.Operations))
 	case op.Operation != ast.Query:
 		return nil, problem.New(problem.BadInput, "The document must contain a query (got a %s).", op.Operation)
 	case !readsCatalog(op):
-		return nil, problem.New(problem.BadInput, "The query reads only the schema; it must read the catalog.")
+		return nil, problem.New(problem.BadInput, "The query must read the catalog (got only introspection fields).")
 	}
-	_, found := price(op, nil, catalogSize{}, AsOf{})
+	_, found := calculateCost(op, nil, catalogSize{}, AsOf{})
 	return &Operation{Text: text, document: *doc, needsKey: found.needsKey, limited: true}, nil
 }
 
@@ -168,7 +168,7 @@ func newDocument(doc *ast.QueryDocument, text string) *document {
 	return d
 }
 
-// get returns the document of a text, or why it is invalid.
+// get returns the document with a text, or why the text is invalid.
 func (d *documents) get(query string) (*document, gqlerror.List) {
 	id, tokens, p := d.scan(query)
 	if p != nil {
@@ -261,7 +261,7 @@ func (d *documents) scan(query string) (id string, count int, p *problem.Problem
 		canonical = binary.AppendUvarint(canonical, uint64(len(token.Value)))
 		canonical = append(canonical, token.Value...)
 		if open = countItem(open, token.Kind); len(open) > 0 && open[len(open)-1] > maxListItems {
-			return "", count, problem.New(problem.BadInput, "The document has a list of more than %d values.", maxListItems)
+			return "", count, problem.New(problem.BadInput, "The document must not contain a list of more than %d values.", maxListItems)
 		}
 	}
 	return "", count, nil

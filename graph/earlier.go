@@ -12,8 +12,8 @@ import (
 	"palmares/internal/core/store"
 )
 
-// earlierShare is how much of the memory budget, as a fraction, the indexes of
-// earlier releases may take together.
+// earlierShare limits the indexes of earlier releases to this fraction of the
+// memory budget: a quarter.
 const earlierShare = 4
 
 // earlierIndexes holds the indexes of earlier releases. When they take more than
@@ -27,7 +27,7 @@ type earlierIndexes struct {
 	used    lru.List             // the most recently used first
 }
 
-// earlierEntry is an index and how many bytes of the total are its own.
+// earlierEntry is an index with its part of the total, in bytes.
 type earlierEntry struct {
 	*catalogIndex
 	charged int64
@@ -49,7 +49,7 @@ func (s *earlierIndexes) get(release *ent.Release) *catalogIndex {
 	return found.Value.(*earlierEntry).catalogIndex
 }
 
-// put adds an index, in place of another one of that number.
+// put adds an index and replaces any other with the same release number.
 func (s *earlierIndexes) put(x *catalogIndex) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *earlierIndexes) charge(element *lru.Element) bool {
 	return grown != 0
 }
 
-// trim drops the least recently used indexes that are over the limit.
+// trim drops the least recently used indexes until the rest fit the limit.
 func (s *earlierIndexes) trim() {
 	for s.total > s.limit && s.used.Len() > 0 {
 		s.drop(s.used.Back())
@@ -84,7 +84,8 @@ func (s *earlierIndexes) drop(element *lru.Element) {
 	delete(s.entries, entry.release.ID)
 }
 
-// rebase counts what the indexes no longer share with the newest release.
+// rebase recalculates the sizes of the indexes after a change of the newest release,
+// with which they share tools.
 func (s *earlierIndexes) rebase(newest *catalogIndex) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,14 +97,14 @@ func (s *earlierIndexes) rebase(newest *catalogIndex) {
 	s.trim()
 }
 
-// weight returns how many bytes the indexes take.
+// weight returns the memory that the indexes take, in bytes.
 func (s *earlierIndexes) weight() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.total
 }
 
-// chargeEarlier counts what an operation has added to an index.
+// chargeEarlier charges what an operation has added to an index.
 func (e *Executor) chargeEarlier(x *catalogIndex) {
 	e.earlier.mu.Lock()
 	element := e.earlier.entries[x.release.ID]
@@ -143,9 +144,9 @@ func (e *Executor) earlierIndex(ctx context.Context, release *ent.Release) (*cat
 	return x, nil
 }
 
-// deriveIndex makes the index of an earlier release from the newest one and the
-// rows that differ. If an import or a replica that lags has made the database
-// another than the index, the release is read as a whole.
+// deriveIndex builds the index of an earlier release from the newest index and the
+// rows that differ. If the database no longer matches the newest index, because of
+// an import or a lagging replica, it reads the whole release.
 func (e *Executor) deriveIndex(ctx context.Context, release *ent.Release, newest *catalogIndex) (*catalogIndex, error) {
 	catalog := e.config.Catalog
 	x := &catalogIndex{release: release, share: e.earlier.limit}
@@ -172,11 +173,11 @@ func (e *Executor) deriveIndex(ctx context.Context, release *ent.Release, newest
 	return x, nil
 }
 
-// ofRelease selects the rows of the history that a release had.
+// ofRelease selects the rows of the history that belong to a release.
 const ofRelease = "since_release <= $1 AND until_release > $1"
 
-// derivesFrom reports whether this is an index of an earlier release of the same
-// database that the newest index was read from.
+// derivesFrom reports whether the index can be derived from the newest one: its
+// release is earlier, and the newest index still matches the database.
 func (x *catalogIndex) derivesFrom(ctx context.Context, catalog Catalog, newest *catalogIndex) (bool, error) {
 	if x == newest || newest.release == nil {
 		return false, nil
@@ -227,8 +228,8 @@ func (x *catalogIndex) deriveComparisons(newest *catalogIndex, replaced []indexe
 	x.linkComparisons()
 }
 
-// positionsIn returns where this index has each tool of another one, by slug, or
-// -1; and which of its own tools both share.
+// positionsIn returns the position in this index of each tool of another one, or
+// -1, and which of its own tools the indexes share.
 func (x *catalogIndex) positionsIn(other *catalogIndex) (positions []int, shared []bool) {
 	positions, shared = make([]int, len(other.tools)), make([]bool, len(x.tools))
 	i := 0
@@ -245,7 +246,7 @@ func (x *catalogIndex) positionsIn(other *catalogIndex) (positions []int, shared
 	return positions, shared
 }
 
-// unshared estimates how many bytes this index takes beside the newest one.
+// unshared estimates how many bytes this index takes in addition to the newest one.
 func (x *catalogIndex) unshared(newest *catalogIndex) int64 {
 	_, shared := x.positionsIn(newest)
 	size := int64(len(x.tools)) * int64(unsafe.Sizeof(x.tools[0]))
@@ -275,9 +276,8 @@ func (x *catalogIndex) unshared(newest *catalogIndex) int64 {
 	return size
 }
 
-// sortWhenUsed makes each order available, which is sorted when it is first used.
-// An index that shares most of its tools with another one takes their order from
-// there.
+// sortWhenUsed prepares the orders, each of which is sorted on first use. An index
+// that shares most of its tools with another one reuses their order.
 func (x *catalogIndex) sortWhenUsed(other func() *catalogIndex) {
 	once := func(o order, active bool, of func(*catalogIndex) []int) func() []int {
 		return sync.OnceValue(func() []int {
@@ -298,22 +298,22 @@ func (x *catalogIndex) sortWhenUsed(other func() *catalogIndex) {
 	x.retired = once(retiredOrder, false, func(other *catalogIndex) []int { return other.retired() })
 }
 
-// sorted returns the positions of active or retired tools in an order, except
-// for some.
+// sorted returns the positions of active or retired tools in an order, without
+// those to except.
 func (x *catalogIndex) sorted(o order, active bool, except []bool) (positions []int) {
 	for i, t := range x.tools {
 		if t.active() == active && !except[i] {
 			positions = append(positions, i)
 		}
 	}
-	positions = slices.Clone(positions) // without the room to grow
+	positions = slices.Clone(positions) // trims the capacity
 	compare := o.comparison()
 	slices.SortFunc(positions, func(a, b int) int { return compare(x.tools[a], x.tools[b]) })
 	return positions
 }
 
-// sortedLike returns the same as sorted, for all tools. Those that another index
-// shares are taken from its order, and only the others are sorted.
+// sortedLike returns the same as sorted for all tools. It takes the order of shared
+// tools from another index and sorts only the others.
 func (x *catalogIndex) sortedLike(other *catalogIndex, of func(*catalogIndex) []int, o order, active bool) []int {
 	positions, shared := x.positionsIn(other)
 	own := x.sorted(o, active, shared)
@@ -338,7 +338,7 @@ func (x *catalogIndex) sortedLike(other *catalogIndex, of func(*catalogIndex) []
 	return append(all, own...)
 }
 
-// holder returns the index that an entity of a tool is charged to: the newest one
+// holder returns the index that the entity of a tool counts against: the newest one
 // if it shares the tool.
 func (e *Executor) holder(x *catalogIndex, t *indexedTool) *catalogIndex {
 	newest := e.index.Load()

@@ -66,8 +66,8 @@ func readEarlier(t testing.TB, e *graph.Executor, release int) string {
 	return all.String()
 }
 
-// The index of an earlier release is made from that of the newest, and shares
-// the tools that have not changed.
+// The index of an earlier release is derived from the newest one and shares the
+// tools that have not changed.
 func TestEarlierReleasesShareTools(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		const releases = 4
@@ -108,8 +108,8 @@ func TestEarlierReleasesShareTools(t *testing.T) {
 }
 
 // A release is published between choosing an earlier one and reading it: then the
-// newest index does not fit to the database. Meanwhile, indexes of other releases
-// are dropped, because there is memory for a few only.
+// newest index no longer matches the database. Meanwhile, indexes of other releases
+// are dropped, because the memory suffices only for a few.
 func TestEarlierReleaseWhileAnotherIsPublished(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		catalog := &spyingCatalog{Store: s}

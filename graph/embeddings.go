@@ -54,11 +54,11 @@ func (r *reader) fillEmbeddings(ctx context.Context, tools []*model.Tool, entiti
 	return err
 }
 
-// verdictSection is the section of a review that everyone may read.
+// verdictSection is the section of a review that requires no API key.
 const verdictSection = "verdict"
 
 // fillReviews reads the selected parts of the tools' reviews: one statement for
-// the verdicts, and one for the sections without their texts.
+// the verdicts, and one for the sections without their text.
 func (r *reader) fillReviews(ctx context.Context, tools []*model.Tool, s selection) error {
 	verdicts, sections := map[string]string{}, map[string][]string{}
 	for slugs := range slices.Chunk(distinct(mapSlice(tools, func(t *model.Tool) string { return t.Slug })), maxParameters) {

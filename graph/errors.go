@@ -18,7 +18,7 @@ const (
 	codeValidationFailed = "GRAPHQL_VALIDATION_FAILED"
 )
 
-// A document never causes a response that is much larger than itself.
+// These limits keep error responses from being much larger than the document.
 const (
 	maxErrors        = 10
 	maxMessageLength = 300
@@ -27,15 +27,15 @@ const (
 const catalogUnavailable = "The catalog cannot be read at the moment."
 
 // presentError turns a resolver's error into what the caller may see: a message,
-// a code and the request's id. The cause is logged.
+// a code and the request ID. The cause is logged.
 func presentError(ctx context.Context, log *slog.Logger, err error) *gqlerror.Error {
 	var existing *gqlerror.Error
 	if errors.As(err, &existing) && existing.Err == nil {
 		return withRequestID(ctx, existing)
 	}
 	p := problem.Of(err)
-	// An operation that runs out of time fails as a whole and is logged then; one
-	// that needs a transaction is run again.
+	// An operation that times out fails as a whole and is logged later; one that
+	// needs a transaction is retried.
 	logged := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrNeedsTransaction)
 	if p.Cause != nil && !logged {
 		log.ErrorContext(ctx, "field failed", "code", p.Code, "cause", p.Cause, "request_id", problem.RequestID(ctx))
@@ -47,17 +47,17 @@ func presentError(ctx context.Context, log *slog.Logger, err error) *gqlerror.Er
 	return withRequestID(ctx, presented)
 }
 
-// timeoutProblem blames a slow query on the caller, unless the database is
-// unavailable.
+// timeoutProblem returns the error for a slow query, which blames the caller unless
+// the database is unavailable.
 func (e *Executor) timeoutProblem(cause error) *problem.Problem {
 	if e.config.Healthy != nil && !e.config.Healthy() {
 		return &problem.Problem{Code: problem.Unavailable, Message: catalogUnavailable, Cause: cause}
 	}
 	return &problem.Problem{Code: problem.QueryTimeout, Cause: cause,
-		Message: fmt.Sprintf("The query took longer than %s: request fewer items or use simpler filters.", e.config.Limits.Time)}
+		Message: fmt.Sprintf("The query took longer than %s. Request fewer items or use simpler filters.", e.config.Limits.Time)}
 }
 
-// errorList returns a problem as GraphQL reports it.
+// errorList converts a problem to GraphQL errors.
 func errorList(p *problem.Problem) gqlerror.List {
 	return gqlerror.List{{Err: p, Message: p.Message, Extensions: map[string]any{"code": string(p.Code)}}}
 }
@@ -89,7 +89,7 @@ func setExtension(err *gqlerror.Error, name, value string) {
 	err.Extensions[name] = value
 }
 
-// firstCode returns the code of the first error, which decides the HTTP status.
+// firstCode returns the code of the first error, which determines the HTTP status.
 func firstCode(errs gqlerror.List) string {
 	if len(errs) == 0 {
 		return ""

@@ -27,8 +27,8 @@ import (
 
 // Catalog is the database that operations read.
 type Catalog interface {
-	// WithRelease calls read with one release, and calls it again if the release was
-	// replaced meanwhile. Everything read with its context is of that release.
+	// WithRelease calls read with one release, and calls it again if the release is
+	// replaced in the meantime. Everything read with its context is from that release.
 	WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error
 	// WithEarlierRelease does the same for a release that is not the newest.
 	WithEarlierRelease(ctx context.Context, earlier *ent.Release, read func(context.Context) error) error
@@ -42,16 +42,16 @@ type Catalog interface {
 // Config configures an Executor.
 type Config struct {
 	Catalog Catalog
-	Credit  string // the line that reuse of the data must show
+	Credit  string // the line to display wherever the data is reused
 	Limits  Limits
 	Log     *slog.Logger
 	// Cache stores parsed documents and counts; by default, a small one of its own.
 	Cache *cache.Cache
-	// Tools returns the number of tools in the catalog, which decides the cost of
-	// some fields; by default, that of a large catalog.
+	// Tools returns the number of tools in the catalog, which determines the cost
+	// of some fields; by default, that of a large catalog.
 	Tools func() int
-	// Trace is called at the start of an operation with the name of one of the
-	// server's own operations, or "graphql". It returns a function that is called
+	// Trace is called at the start of an operation with the name of the server's own
+	// operation, or "graphql" for callers' operations. It returns a function that is called
 	// at the end with the code of a server error, or "". It may be nil.
 	Trace func(ctx context.Context, name string) (context.Context, func(failure string))
 	// Healthy reports whether the database is available, so that callers are not
@@ -91,15 +91,15 @@ type Result struct {
 	Data   json.RawMessage // nil if the request was rejected before execution
 	Errors gqlerror.List
 	Cost   int
-	// Release, UpdatedAt and PublishedAt identify the data; zero before the first
-	// import and without data. Newest is the newest release at that time.
+	// Release, UpdatedAt and PublishedAt identify the data. They are zero before the
+	// first import and without data. Newest is the newest release at that time.
 	Release, Newest int
 	UpdatedAt       string
 	PublishedAt     time.Time
 	AsOf            AsOf // how the release was selected
 	SchemaOnly      bool // it only describes the schema
-	// Cause is the internal reason of a server error. It is already logged and
-	// never shown to callers.
+	// Cause is the internal cause of a server error. It has been logged and is never
+	// shown to callers.
 	Cause error
 }
 
@@ -155,7 +155,7 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Result {
 	if e.config.Trace == nil {
 		return e.execute(ctx, req)
 	}
-	name := "graphql" // callers' names are unbounded
+	name := "graphql" // the names that callers choose are unbounded
 	if !req.fromCaller() {
 		name = req.Operation.Definition().Name
 	}
@@ -163,15 +163,15 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Result {
 	result := e.execute(ctx, req)
 	code := problem.Code(firstCode(result.Errors))
 	if code != problem.Internal && code != problem.Unavailable && code != problem.Timeout {
-		code = "" // not the server's fault
+		code = "" // caused by the caller
 	}
 	end(string(code))
 	return result
 }
 
-// Price returns the cost of a caller's operation, and its limit, without running
+// Cost returns the cost of a caller's operation, and its limit, without executing
 // it.
-func (e *Executor) Price(ctx context.Context, req Request) (cost, limit int, err error) {
+func (e *Executor) Cost(ctx context.Context, req Request) (cost, limit int, err error) {
 	op, rejection := e.prepare(ctx, req)
 	if rejection != nil {
 		return rejection.Cost, e.config.Limits.Cost, problem.New(problem.BadInput, "%s", rejection.Errors[0].Message)
@@ -229,15 +229,15 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 		if asOf, err = asOfOperation(op, withDefaults, req.AsOf); err != nil {
 			return nil, e.reject(ctx, errorList(problem.Of(err)))
 		}
-		var found *pricer
-		cost, found = price(op, withDefaults, catalogSize{e.config.Tools(), e.index.Load().readable()}, asOf)
+		var found *costCalculator
+		cost, found = calculateCost(op, withDefaults, catalogSize{e.config.Tools(), e.index.Load().readable()}, asOf)
 		switch limit := e.config.Limits.Cost; {
 		case found.nullArgument != "":
 			p = problem.New(problem.BadInput, "%s must not be null.", found.nullArgument)
 		case found.needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings():
 			p = problem.New(problem.Unauthenticated, "Embeddings require an API key.")
 		case cost > limit:
-			p = problem.New(problem.TooComplex, "The operation costs %d, more than the limit of %d: request fewer items, fields or filtered lists at once.", cost, limit)
+			p = problem.New(problem.TooComplex, "The operation costs %d, which exceeds the limit of %d. Request fewer items, fields or filtered lists at once.", cost, limit)
 		}
 	} else if req.Operation.needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings() {
 		p = problem.New(problem.Unauthenticated, "Embeddings require an API key.")
@@ -314,17 +314,17 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 	return e.fail(ctx, err, fromCaller, op.cost)
 }
 
-// withIndex calls read with the index of the selected release. newest becomes the
-// newest release at that time.
+// withIndex calls read with the index of the selected release and sets newest to
+// the newest release at that time.
 func (e *Executor) withIndex(ctx context.Context, asOf AsOf, newest *int, read func(context.Context, *catalogIndex) error) error {
 	err := e.tryIndex(ctx, asOf, newest, read)
 	if errors.Is(err, store.ErrNoRelease) {
-		// It was pruned, or replaced by a backup, a moment ago. By now the catalog has
-		// noticed, and knows which releases can be read.
+		// It has just been pruned or replaced by a backup. The catalog now knows which
+		// releases are available.
 		err = e.tryIndex(ctx, asOf, newest, read)
 	}
 	if errors.Is(err, store.ErrNoRelease) {
-		return problem.New(problem.NotFound, string(releaseGone), asOf)
+		return problem.New(problem.NotFound, string(releasePruned), asOf)
 	}
 	return err
 }
@@ -343,7 +343,7 @@ func (e *Executor) tryIndex(ctx context.Context, asOf AsOf, newest *int, read fu
 		if selected != index.release && selected.ID != index.release.ID {
 			return nil
 		}
-		selected = nil // this is the one
+		selected = nil // it is the newest
 		return read(ctx, index)
 	})
 	if err != nil || selected == nil {
@@ -394,7 +394,7 @@ func (e *Executor) findOperation(ctx context.Context, req Request) (doc *documen
 		}
 	}
 	if req.OperationName == "" && len(doc.Operations) > 1 {
-		return nil, nil, errorList(problem.New(problem.BadInput, "The document has several operations: select one with operationName."))
+		return nil, nil, errorList(problem.New(problem.BadInput, "The document has several operations. Select one with operationName."))
 	}
 	if op = doc.Operations.ForName(req.OperationName); op == nil {
 		return nil, nil, errorList(problem.New(problem.BadInput, "The document has no operation with the name in operationName."))

@@ -26,11 +26,11 @@ func (f *figures) add(t *indexedTool, difference int) {
 }
 
 // values is a set of numbers that may repeat. Numbers are counted instead of
-// summed up, so that removing one leaves no rounding error behind.
+// added up, so that removing one leaves no rounding error.
 type values struct {
 	count  int
 	counts map[float64]int
-	sorted []float64 // the distinct numbers; nil if that has to be found out
+	sorted []float64 // the distinct numbers; nil if out of date
 }
 
 func (v *values) add(number float64, difference int) {
@@ -77,8 +77,7 @@ func (v *values) mean() *float64 {
 	return text.Mean(sum, v.count)
 }
 
-// median returns the number in the middle or, of an even number of them, the
-// mean of both.
+// median returns the middle number or, if there are two, their mean.
 func (v *values) median() *float64 {
 	if v.count == 0 {
 		return nil

@@ -44,7 +44,7 @@ func (r *reader) toolFilter(ctx context.Context, filter *model.ToolFilter) (matc
 // checkFilter rejects values that no tool can have.
 func checkFilter(filter *model.ToolFilter) error {
 	if len(filter.Categories) > maxFilterCategories {
-		return problem.New(problem.BadInput, "filter.categories must have at most %d values.", maxFilterCategories)
+		return problem.New(problem.BadInput, "filter.categories must have at most %d values (got %d).", maxFilterCategories, len(filter.Categories))
 	}
 	for _, slug := range filter.Categories {
 		if err := checkText("filter.categories", slug, maxSlugText); err != nil {
@@ -60,7 +60,7 @@ func checkFilter(filter *model.ToolFilter) error {
 			return err
 		}
 		if slugs[slug] {
-			return problem.New(problem.BadInput, "filter.slugs must not have a value twice (got %q).", slug)
+			return problem.New(problem.BadInput, "filter.slugs must not contain duplicates (got %q more than once).", slug)
 		}
 		slugs[slug] = true
 	}
@@ -108,7 +108,7 @@ func toolCondition(filter *model.ToolFilter) func(*indexedTool) bool {
 	}
 }
 
-// MaxSearchWords is how many different words a search may have.
+// MaxSearchWords is the maximum number of different words in a search.
 const MaxSearchWords = search.MaxWords
 
 var errTooManyWords = problem.New(problem.BadInput, string(tooManyWords), MaxSearchWords)
@@ -145,7 +145,7 @@ func (r *reader) search(ctx context.Context, query string) (map[int]int, error) 
 	return ranks, nil
 }
 
-// searchIndex returns the search index, which is read for the first search of a
+// searchIndex returns the search index, which is built on the first search of a
 // release. It shares the vocabulary of the newest release.
 func (x *catalogIndex) searchIndex(ctx context.Context, catalog Catalog, newest *catalogIndex) (*search.Index, error) {
 	if known := x.searching.Load(); known != nil {

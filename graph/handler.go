@@ -35,12 +35,12 @@ type Handler struct {
 	MaxStreams int
 }
 
-// preparedRequest is a request that was parsed, validated and priced.
+// preparedRequest is a parsed and validated request whose cost is known.
 type preparedRequest struct {
-	request  Request
-	question cache.Key // without the media type and the caller's permissions
-	stream   bool      // it is a subscription
-	// deprecation is that of the selected fields, or nil.
+	request     Request
+	responseKey cache.Key // without the media type and the caller's permissions
+	stream      bool      // it is a subscription
+	// deprecation is the earliest one of the selected fields, or nil.
 	deprecation *Deprecation
 
 	hash     string    // of its document, for a persisted query
@@ -73,12 +73,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	media, streaming := negotiateMedia(r.Header["Accept"])
-	notAcceptable := httpError(http.StatusNotAcceptable, problem.BadInput, "Only %s and %s are served.", mediaResponse, mediaJSON)
+	notAcceptable := httpError(http.StatusNotAcceptable, problem.BadInput, "Accept must allow %s or %s.", mediaResponse, mediaJSON)
 	if media == "" && !streaming {
 		h.fail(w, r, mediaJSON, notAcceptable)
 		return
 	}
-	errorMedia := cmp.Or(media, mediaResponse) // also for errors before a stream starts
+	errorMedia := cmp.Or(media, mediaResponse) // also of errors before a stream starts
 	text, p := readRequest(w, r, h.executor.config.Limits.Body)
 	if p != nil {
 		h.fail(w, r, errorMedia, p)
@@ -138,10 +138,10 @@ func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *Resu
 		return nil, nil, badRequest("The variables do not match the operation.")
 	}
 	prepared := &preparedRequest{
-		request:  req.Request,
-		question: cache.Key{Operation: req.OperationName + "\n" + op.document.id, Variables: string(variables)},
-		stream:   op.Operation.Operation == ast.Subscription,
-		hash:     hash, key: key, document: op.document,
+		request:     req.Request,
+		responseKey: cache.Key{Operation: req.OperationName + "\n" + op.document.id, Variables: string(variables)},
+		stream:      op.Operation.Operation == ast.Subscription,
+		hash:        hash, key: key, document: op.document,
 		deprecation: deprecationOf(op.Operation),
 	}
 	if prepared.stream {
@@ -166,14 +166,14 @@ func (h *Handler) cacheRequest(request *preparedRequest) {
 // respond sends the cached response, or executes the request. Responses with
 // errors are not cached.
 func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *preparedRequest, media string) {
-	question := prepared.question
-	question.Operation = media + question.Operation
-	question.Keyed = auth.CallerFrom(r.Context()).MayReadEmbeddings()
+	key := prepared.responseKey
+	key.Operation = media + key.Operation
+	key.Keyed = auth.CallerFrom(r.Context()).MayReadEmbeddings()
 	ctx, request := r.Context(), prepared.request // the cache must not hold on to the document
 	if prepared.document != nil {
 		ctx = withDocument(ctx, prepared.document)
 	}
-	response, err := h.responses.Get(ctx, question, func(ctx context.Context) (*cache.Entry, int, error) {
+	response, err := h.responses.Get(ctx, key, func(ctx context.Context) (*cache.Entry, int, error) {
 		result := h.executor.Execute(ctx, request)
 		if len(result.Errors) > 0 {
 			return nil, result.Newest, &failure{result}
@@ -182,7 +182,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 		if result.SchemaOnly {
 			release = h.responses.Newest()
 		}
-		return cache.NewEntry(encode(result), headersOf(result, media, question.Keyed)).Holding(request.weight()), release, nil
+		return cache.NewEntry(encode(result), headersOf(result, media, key.Keyed)).Holding(request.weight()), release, nil
 	})
 	if err == nil {
 		h.cacheRequest(prepared)
@@ -205,10 +205,10 @@ type failure struct{ result *Result }
 
 func (*failure) Error() string { return "the result has errors" }
 
-// Unwrap returns the problem for other callers that waited for the same response.
+// Unwrap returns the problem for callers that waited for the same response.
 func (f *failure) Unwrap() error { return f.result.Problem() }
 
-// withRequestID copies a result that several callers share, with the request id
+// withRequestID copies a result that several callers share, with the request ID
 // of one of them.
 func (a *Result) withRequestID(ctx context.Context) *Result {
 	own := *a
@@ -220,7 +220,7 @@ func (a *Result) withRequestID(ctx context.Context) *Result {
 	return &own
 }
 
-// fail responds to a request that is not a valid GraphQL request.
+// fail responds to an invalid GraphQL request.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, media string, p *httpProblem) {
 	h.write(w, media, p.status, h.executor.reject(r.Context(), errorList(p.problem)))
 }

@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// CacheControl is how responses from the newest release may be cached.
+// CacheControl is the Cache-Control header of responses from the newest release.
 const CacheControl = "s-maxage=3600, stale-while-revalidate=86400"
 
 // Header returns the headers that every interface sends with a result. A
-// response from a release with a number never changes; one to a caller with a
-// key is only for that caller.
+// response from a release selected by number never changes; a response to a caller
+// with a key is private.
 func (a *Result) Header(contentType string, keyed bool) http.Header {
 	caching := CacheControl
 	switch {
@@ -18,7 +18,7 @@ func (a *Result) Header(contentType string, keyed bool) http.Header {
 		caching = "no-store"
 	case a.SchemaOnly: // a new version of the program may change it
 	case a.Release == 0:
-		caching = "no-store" // the first release may follow at any time
+		caching = "no-store" // the first release may be published at any time
 	case a.AsOf.Release > 0 && keyed:
 		caching = "private, max-age=31536000, immutable"
 	case a.AsOf.Release > 0:

@@ -14,7 +14,7 @@ import (
 	"palmares/internal/catalog/journal"
 )
 
-// historyChange is a change of a tool's price or score.
+// historyChange is a change to a tool's price or score.
 type historyChange struct {
 	at             string
 	pricing, price string // empty if they did not change
@@ -22,11 +22,11 @@ type historyChange struct {
 	score          *float64
 }
 
-// maxHistory is the number of entries in a history.
+// maxHistory is the maximum number of entries in a history.
 const maxHistory = maxPageSize
 
 // fillHistory combines two sources: the price history, which also has changes
-// before the first import, and the journal, which alone has scores.
+// before the first import, and the journal, which has the scores.
 func (r *reader) fillHistory(ctx context.Context, tools []*model.Tool) error {
 	changes, err := r.journalChanges(ctx, tools)
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *reader) fillHistory(ctx context.Context, tools []*model.Tool) error {
 }
 
 // historyOf returns one entry for each day with a change. The last entry is
-// always the tool's present state.
+// always the tool's current state.
 func historyOf(t *model.Tool, changes []historyChange) []*model.ToolMoment {
 	// The sort is stable: on the same day, price changes follow the journal.
 	slices.SortStableFunc(changes, func(a, b historyChange) int { return cmp.Compare(a.at, b.at) })
@@ -82,14 +82,15 @@ func addMoment(history []*model.ToolMoment, next model.ToolMoment) []*model.Tool
 
 // journalChanges returns how tools were created and how their scores changed, by
 // slug. The database extracts the values from the journal's JSON, because a year
-// of daily updates of 200 tools would be too much to load.
+// of daily updates to 200 tools would be too much to load.
 func (r *reader) journalChanges(ctx context.Context, tools []*model.Tool) (map[string][]historyChange, error) {
 	before, after := journalentry.FieldBefore, journalentry.FieldAfter
 	if r.catalog.Dialect() == dialect.Postgres {
 		before, after = "CAST("+before+" AS jsonb)", "CAST("+after+" AS jsonb)"
 	}
 	s := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldSlug, journalentry.FieldKind).From(entsql.Table(journalentry.Table))
-	// A record whose date did not change was changed on the date of its feed.
+	// A record that was changed without a new date counts as changed on the date of
+	// its feed.
 	s.AppendSelectExprAs(entsql.Raw("CASE WHEN "+before+" ->> 'updated_at' IS DISTINCT FROM "+after+" ->> 'updated_at' THEN "+after+" ->> 'updated_at' "+
 		"ELSE (SELECT feed_date FROM releases WHERE number = release_number) END"), "day")
 	for _, name := range []string{"pricing", "price", "score"} {

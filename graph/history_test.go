@@ -60,9 +60,9 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// Even if the price history contradicts the price, the last entry is the present
+// Even if the price history contradicts the price, the last entry is the current
 // state.
-func TestHistoryEndsWithPresentState(t *testing.T) {
+func TestHistoryEndsWithCurrentState(t *testing.T) {
 	odd := feed.PriceChange{ChangedAt: "2026-12-24", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois"}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{odd} })))
@@ -95,6 +95,6 @@ func TestHistoryOfManyTools(t *testing.T) {
 			t.Errorf("got %v statements for 10 and 200 tools, want equal numbers of at most 14", counts)
 		}
 		wantRejected(t, execute(t, newExecutor(s), auth.Developer, `{tools(limit: 200) {items {a: history {at} b: history {at score} history {at pricing price score} comparisons {toolA {slug ... on Tool {history {at}}}}}}}`),
-			"QUERY_TOO_COMPLEX", "The operation costs 47637, more than the limit of 20000: request fewer items, fields or filtered lists at once.")
+			"QUERY_TOO_COMPLEX", "The operation costs 47637, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once.")
 	})
 }

@@ -34,9 +34,9 @@ type catalogIndex struct {
 	comparisons []indexedComparison // most recently updated first, then by slug
 	citing      map[int][]int       // the comparisons of each tool
 
-	share int64        // how many bytes it may hold
-	bytes atomic.Int64 // how many its tools and comparisons take, approximately
-	added atomic.Int64 // how many the orders and indexes take that were added since
+	share int64        // the maximum size, in bytes
+	bytes atomic.Int64 // the approximate size of its tools and comparisons
+	added atomic.Int64 // the size of the orders and indexes that were added later
 
 	orders       map[model.ToolSort]func() []int // of active tools
 	retired      func() []int                    // in retiredOrder
@@ -102,8 +102,8 @@ func (x *catalogIndex) find(slug string) (position int, ok bool) {
 	return slices.BinarySearchFunc(x.tools, slug, func(t *indexedTool, slug string) int { return strings.Compare(t.slug, slug) })
 }
 
-// indexFor returns the index of a release. If it is not in memory, it is read,
-// which needs a transaction: without one, it could mix two releases.
+// indexFor returns the index of a release. Reading one that is not in memory
+// requires a transaction: without it, the index could mix two releases.
 func (e *Executor) indexFor(ctx context.Context, release *ent.Release) (*catalogIndex, error) {
 	current := e.index.Load()
 	if current.isOf(release) {
@@ -131,12 +131,12 @@ func (e *Executor) indexFor(ctx context.Context, release *ent.Release) (*catalog
 	return x, nil
 }
 
-// reserve makes the cache leave room for the indexes.
+// reserve makes the cache leave memory for the indexes.
 func (e *Executor) reserve() {
 	e.config.Cache.Reserve(e.index.Load().bytes.Load() + e.earlier.weight())
 }
 
-// semaphore lets one index be read at a time. It is full meanwhile.
+// semaphore lets one index be read at a time.
 type semaphore chan struct{}
 
 // lock waits until no other index is being read, or ctx ends: a frozen database
@@ -154,12 +154,12 @@ func (x *catalogIndex) isOf(release *ent.Release) bool {
 	if x == nil || x.release == nil || release == nil {
 		return x != nil && x.release == release
 	}
-	// A restored backup may use a number again.
+	// A restored backup may reuse a number.
 	return x.release.ID == release.ID && x.release.ImportedAt.Equal(release.ImportedAt) && x.release.HistoryFrom == release.HistoryFrom
 }
 
-// readIndex reads the index of a release. It shares the tools that did not
-// change with another one.
+// readIndex reads the index of a release. It shares unchanged tools with another
+// index.
 func readIndex(ctx context.Context, catalog Catalog, release *ent.Release, other *catalogIndex, share int64) (*catalogIndex, error) {
 	x := &catalogIndex{release: release, share: share}
 	if release == nil {
@@ -198,7 +198,7 @@ func (x *catalogIndex) readCategories(ctx context.Context, catalog Catalog) erro
 	return err
 }
 
-// readComparisons reads comparisons. Those that another index has are shared.
+// readComparisons reads comparisons and shares unchanged ones with another index.
 func readComparisons(ctx context.Context, catalog Catalog, other *catalogIndex, find func(string) (int, bool), from string, args ...any) (comparisons []indexedComparison, err error) {
 	rows, err := catalog.Select(ctx, `SELECT slug, title, winner_note, updated_at, canonical_url, tool_a_slug, tool_b_slug, winner_slug, since_release FROM `+from, args...)
 	if err != nil {
@@ -223,7 +223,7 @@ func readComparisons(ctx context.Context, catalog Catalog, other *catalogIndex, 
 	return comparisons, rows.Err()
 }
 
-// comparison returns a comparison of the same slug and day; nil if there is none.
+// comparison returns the comparison with the same slug and date, or nil.
 func (x *catalogIndex) comparison(c indexedComparison) *model.Comparison {
 	if x == nil {
 		return nil
@@ -239,7 +239,7 @@ func compareComparisons(a, b indexedComparison) int {
 	return cmp.Or(strings.Compare(b.UpdatedAt, a.UpdatedAt), strings.Compare(a.Slug, b.Slug))
 }
 
-// linkComparisons sorts the comparisons and finds those of each tool.
+// linkComparisons sorts the comparisons and lists those of each tool.
 func (x *catalogIndex) linkComparisons() {
 	slices.SortFunc(x.comparisons, compareComparisons)
 	x.citing = map[int][]int{}
@@ -251,13 +251,13 @@ func (x *catalogIndex) linkComparisons() {
 	}
 }
 
-// full reports whether hardly any entity has room.
+// full reports whether most entities would exceed the share.
 func (x *catalogIndex) full() bool { return x.bytes.Load()+entitySize > x.share }
 
-// entitySize is more than most entities take.
+// entitySize is larger than most entities, in bytes.
 const entitySize = 2 << 10
 
-// hold adds an entity to a tool of the index, if there is room for it.
+// hold adds an entity to a tool of the index if it fits the share.
 func (x *catalogIndex) hold(t *indexedTool, e *entity) {
 	if e.version != t.version { // it was read from a newer release
 		return
@@ -289,9 +289,8 @@ func (e *entity) size() int64 {
 // maxParameters is below the number of parameters that either database accepts.
 const maxParameters = 10_000
 
-// entities returns the entities of tools, from memory or else from the
-// database. Those that are read only for this operation have no prices, unless
-// it needs them.
+// entities returns the entities of tools, from memory or from the database. Those
+// that are read only for this operation have no prices unless it needs them.
 func (r *reader) entities(ctx context.Context, positions []int, prices bool) ([]*entity, error) {
 	found := make([]*entity, len(positions))
 	var missing []string
@@ -373,8 +372,8 @@ func (e *Executor) Run(ctx context.Context) {
 	}
 }
 
-// Preload reads the index of the newest release and as many entities as it may
-// hold, so that most operations need no database.
+// Preload reads the index of the newest release and as many entities as fit, so that
+// most operations do not need the database.
 func (e *Executor) Preload(ctx context.Context) error {
 	var x *catalogIndex
 	err := e.config.Catalog.WithRelease(ctx, func(ctx context.Context, release *ent.Release) (err error) {

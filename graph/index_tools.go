@@ -17,19 +17,19 @@ import (
 	"palmares/internal/catalog/search"
 )
 
-// toolColumns are the columns that the index holds. A driver takes longer for a
-// column than a database for joining two, so most of them are joined: by tabs,
-// which none of them has.
+// toolColumns are the columns that the index holds. Most of them are joined with
+// tabs, which none of them contains, because the driver's overhead for each column
+// is larger than the database's for joining them.
 const toolColumns = `slug, name_key, score, verifiability, obsolescence, price_amount, coalesce(price_period, ''),
 	category_slug || '	' || coalesce(updated_at, '') || '	' || coalesce(retired_at, '') || '	' || coalesce(pricing, '') || '	' ||
 	coalesce(icp, '') || '	' || coalesce(retired_reason, '') || '	' || CAST(coalesce(tier, 0) AS text) || '	' || CAST(since_release AS text) || '	' ||
 	fingerprint || ' ' || coalesce(sections_hash, '') || ' ' || coalesce(history_hash, '') || CASE WHEN in_embeddings THEN '` + embeddingsMark + `' ELSE '' END`
 
-// embeddingsMark ends the versions of tools that have an embeddings document.
+// embeddingsMark ends the version strings of tools with an embeddings document.
 const embeddingsMark = " embeddings"
 
-// readTools reads what the index holds of tools, by slug. Those that another
-// index has are shared.
+// readTools reads tools, ordered by slug, and shares unchanged ones with another
+// index.
 func readTools(ctx context.Context, catalog Catalog, other *catalogIndex, from string, args ...any) (tools []*indexedTool, err error) {
 	rows, err := catalog.Select(ctx, "SELECT "+toolColumns+" FROM "+from, args...)
 	if err != nil {
@@ -75,8 +75,8 @@ func scanTools(rows entsql.ColumnScanner, more []any, add func(*indexedTool)) er
 	return rows.Err()
 }
 
-// share replaces tools by those of another index that are the same, and names
-// by those that are equal. Both have the same order.
+// share replaces unchanged tools with those of another index, and equal names with
+// one copy. Both are ordered by slug.
 func share(tools []*indexedTool, other *catalogIndex) {
 	var known []*indexedTool
 	if other != nil {
@@ -104,8 +104,8 @@ func share(tools []*indexedTool, other *catalogIndex) {
 
 var versionSeed = maphash.MakeSeed()
 
-// versionOf identifies the content of an entity within this process, as readTools
-// does.
+// versionOf identifies the content of an entity within this process, in the same
+// way as readTools.
 func versionOf(fingerprint, sectionsHash, historyHash string, inEmbeddings bool) uint64 {
 	text := fingerprint + " " + sectionsHash + " " + historyHash
 	if inEmbeddings {
@@ -114,7 +114,7 @@ func versionOf(fingerprint, sectionsHash, historyHash string, inEmbeddings bool)
 	return maphash.String(versionSeed, text)
 }
 
-// interner shares texts of which there are few different ones.
+// interner shares strings that repeat often.
 type interner map[string]string
 
 func (n interner) share(text []byte) string {

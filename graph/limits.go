@@ -14,7 +14,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// Limits bound what one request may contain and return.
+// Limits limit the size and complexity of a request and its response.
 type Limits struct {
 	Body       int64         // bytes of a request's body
 	Tokens     int           // lexical tokens of a document
@@ -210,8 +210,8 @@ func (s *sizer) checkRepeats(doc *ast.QueryDocument) *problem.Problem {
 }
 
 // responseSize adds up the bytes that an operation writes. It cancels the
-// operation as soon as there are too many, so that fields that still wait for
-// the database read nothing.
+// operation as soon as there are too many, so that pending fields do not read the
+// database.
 type responseSize struct {
 	limit  int64
 	bytes  atomic.Int64
@@ -225,13 +225,13 @@ func (s *responseSize) add(n int) bool {
 	total := s.bytes.Add(int64(n))
 	if total > s.limit && total-int64(n) <= s.limit {
 		s.cancel(problem.New(problem.ResponseTooLarge,
-			"The response has more than %d bytes: request fewer items or fields, and read the rest page by page.", s.limit))
+			"The response is larger than %d bytes. Request fewer items or fields, and read the rest page by page.", s.limit))
 	}
 	return total <= s.limit
 }
 
-// limitResponse encodes each root field as soon as it is resolved, so that the
-// size is known while others still wait.
+// limitResponse encodes each root field as soon as it is resolved, so that its size
+// is known while others are pending.
 func limitResponse(ctx context.Context, next graphql.RootResolver) graphql.Marshaler {
 	size, _ := ctx.Value(responseSizeKey{}).(*responseSize)
 	if size == nil {
@@ -262,7 +262,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// WriteString saves io.WriteString a copy.
+// WriteString avoids a copy in io.WriteString.
 func (b *limitedBuffer) WriteString(s string) (int, error) {
 	if b.size.add(len(s)) {
 		return b.buffer.WriteString(s)

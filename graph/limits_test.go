@@ -36,7 +36,7 @@ func limitedTo(c graph.Catalog, bytes int64) *graph.Executor {
 	return graph.NewExecutor(graph.Config{Catalog: c, Credit: credit, Limits: limits, Log: slog.New(slog.DiscardHandler)})
 }
 
-const tooLarge = "The response has more than %d bytes: request fewer items or fields, and read the rest page by page."
+const tooLarge = "The response is larger than %d bytes. Request fewer items or fields, and read the rest page by page."
 
 func TestResponseLimit(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
@@ -61,7 +61,7 @@ func TestResponseLimit(t *testing.T) {
 	})
 }
 
-// Fields that are still waiting read nothing once the response is too large.
+// Pending fields read nothing once the response is too large.
 func TestResponseLimitStopsReading(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -136,7 +136,7 @@ func TestQueryTimeout(t *testing.T) {
 		for _, media := range []string{"application/json", "application/graphql-response+json"} {
 			got := serve(h, post(`{"query":"`+query+`"}`, media))
 			if body := got.Body.String(); got.Code != http.StatusUnprocessableEntity || !strings.Contains(body, `"code":"QUERY_TIMEOUT"`) ||
-				!strings.Contains(body, "The query took longer than 1ns: request fewer items or use simpler filters.") || got.Header().Get("Cache-Control") != "no-store" {
+				!strings.Contains(body, "The query took longer than 1ns. Request fewer items or use simpler filters.") || got.Header().Get("Cache-Control") != "no-store" {
 				t.Errorf("%s: got %d %s, want 422 QUERY_TIMEOUT", media, got.Code, body)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 // lookup is an operation that reads one tool by its slug, and only fields that
 // are stored with it: {name: tool(slug: $variable) {...}}. It needs neither
-// gqlgen nor, mostly, the database.
+// gqlgen nor, usually, the database.
 type lookup struct {
 	start    string // of the result, up to the tool
 	variable string
@@ -38,9 +38,9 @@ func newLookup(doc *document) *lookup {
 	return &lookup{start: `{"` + root.Alias + `":`, variable: slug.Raw, fields: selected}
 }
 
-// FromMemory executes one of the server's own operations without waiting for
-// anything. It returns nil unless all that the operation reads is in memory:
-// then Execute has to execute it.
+// FromMemory executes one of the server's own operations without blocking. It
+// returns nil if not everything that the operation reads is in memory; use Execute
+// then.
 func (e *Executor) FromMemory(ctx context.Context, req Request) *Result {
 	wanted, release, index := req.Operation.lookup, e.config.Catalog.Newest(), e.index.Load()
 	if wanted == nil || !req.AsOf.isNewest() || release == nil || !index.isOf(release) {

@@ -35,7 +35,7 @@ func watched(t testing.TB, s *store.Store) *graph.Executor {
 	return e
 }
 
-// What is read from memory is the same as what gqlgen returns.
+// Results from memory are the same as those of gqlgen.
 func TestFromMemory(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, syntheticFeed(t, synth.Options{Tools: 100, Seed: 5}))
@@ -67,7 +67,7 @@ func TestFromMemory(t *testing.T) {
 	})
 }
 
-// Everything else has to be executed.
+// All other operations have to be executed.
 func TestNotFromMemory(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, syntheticFeed(t, synth.Options{Tools: 100, Seed: 5}))
@@ -105,7 +105,7 @@ func TestNotFromMemory(t *testing.T) {
 	}
 }
 
-// What is read from memory is traced like all operations.
+// Operations executed from memory are traced like all others.
 func TestFromMemoryIsTraced(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, syntheticFeed(t, synth.Options{Tools: 20, Seed: 5}))

@@ -72,11 +72,11 @@ func TestResponsesOfSafeMethodsCanBeCached(t *testing.T) {
 				tag := got.Header().Get("ETag")
 				responses := []*httptest.ResponseRecorder{got}
 				if control == "no-store" {
-					expect(t, name+": tag", tag, "")
+					expect(t, name+": ETag", tag, "")
 				} else {
 					unchanged := send("If-None-Match", tag)
 					expect(t, name+": status", []int{got.Code, unchanged.Code, unchanged.Body.Len()}, []int{200, 304, 0})
-					expect(t, name+": status with another tag", send("If-None-Match", `"another"`).Code, 200)
+					expect(t, name+": status with another ETag", send("If-None-Match", `"another"`).Code, 200)
 					responses = append(responses, unchanged)
 				}
 				for _, response := range responses {
@@ -130,9 +130,9 @@ func TestQueryMethod(t *testing.T) {
 
 	tag := first.Header().Get("ETag")
 	other := strings.Replace(document, `"n":1`, `"n":2`, 1)
-	expect(t, "the tag of another body", serve(mux, query(other, "If-None-Match", tag)).Code, 200)
+	expect(t, "the ETag of another body", serve(mux, query(other, "If-None-Match", tag)).Code, 200)
 	if serve(mux, query(other)).Header().Get("ETag") == tag {
-		t.Error("got the same tag for another body")
+		t.Error("got the same ETag for another body, want a different one")
 	}
 
 	for name, c := range map[string]struct {
@@ -141,13 +141,13 @@ func TestQueryMethod(t *testing.T) {
 		message string
 	}{
 		"no body":           {query(""), 400, "The body is empty."},
-		"a batch":           {query("[" + document + "]"), 400, "The body must be one JSON object: batches are not supported."},
+		"a batch":           {query("[" + document + "]"), 400, "The body must be a single JSON object. Batches are not supported."},
 		"no content type":   {query(document, "Content-Type", ""), 415, "The body must be application/json in UTF-8."},
 		"a form":            {query(document, "Content-Type", "application/x-www-form-urlencoded"), 415, "The body must be application/json in UTF-8."},
 		"a GraphQL text":    {query("{__typename}", "Content-Type", "application/graphql"), 415, "The body must be application/json in UTF-8."},
 		"a compressed body": {query(document, "Content-Encoding", "gzip"), 415, "The body must not be compressed."},
 		"a large body":      {query(`{"query":"` + strings.Repeat(" ", 200_000) + `"}`), 413, "The request body is larger than 100000 bytes."},
-		"an HTML page":      {query(document, "Accept", "text/html"), 406, "Only application/graphql-response+json and application/json are served."},
+		"an HTML page":      {query(document, "Accept", "text/html"), 406, "Accept must allow application/graphql-response+json or application/json."},
 		"a subscription":    {query(`{"query":"subscription {catalogPublished {release}}"}`), 406, "Subscriptions"},
 	} {
 		got := serve(mux, c.request)

@@ -17,7 +17,7 @@ func (queryResolver) Movers(ctx context.Context, metric model.MoverMetric, from 
 	if err := cmp.Or(params.CheckRange("first", first, 1, maxPageSize), checkDays(from, orZero(to))); err != nil {
 		return nil, err
 	}
-	condition, err := conditionThen(filter)
+	condition, err := conditionOverTime(filter)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (queryResolver) Movers(ctx context.Context, metric model.MoverMetric, from 
 			return
 		}
 		before, after := value(then.indexedTool), value(now.indexedTool)
-		change := text.Round(after - before) // NaN without both
+		change := text.Round(after - before) // NaN unless both are known
 		if math.IsNaN(change) || before == after ||
 			direction != nil && (*direction == model.MoverDirectionUp) != (after > before) {
 			return
@@ -56,7 +56,8 @@ func (queryResolver) Movers(ctx context.Context, metric model.MoverMetric, from 
 	return movers, r.fillMovers(ctx, movers, selected(ctx))
 }
 
-// between returns which of some releases, newest first, to compare; 0 for none.
+// between returns the numbers of the releases to compare, or 0 if there are none.
+// The releases are newest first.
 func between(releases []*ent.Release, from string, to *string) (start, end int) {
 	if len(releases) == 0 {
 		return 0, 0

@@ -20,9 +20,9 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// expected has all items of connections, worked out from the tables.
+// expected has all items of connections, derived from the tables.
 type expected struct {
-	comparisons, changes, tools map[string][]string // ids by slug of the tool or category
+	comparisons, changes, tools map[string][]string // IDs by slug of the tool or category
 }
 
 func expectedConnections(t *testing.T, s *store.Store, release int) expected {
@@ -124,8 +124,8 @@ func unpinned(text string) string {
 	return text
 }
 
-// checkEvents is check for cursors that are events of another tool: they stand
-// for a time.
+// checkEvents is check for cursors that are events of another tool, which represent
+// a point in time.
 func checkEvents(t *testing.T, c connectionOf, what string, all []string, p relay) {
 	t.Helper()
 	older := func(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
@@ -169,21 +169,21 @@ func TestNestedCursors(t *testing.T) {
 
 func TestInvalidNestedArguments(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
-		const notThisList = "after must be a cursor of this list in the same order."
+		const notThisList = "after must be a cursor from this list in the same sort order."
 		for selection, message := range map[string]string{
-			`category(slug: "voix") {toolConnection(sort: relevance) {totalCount}}`:                                        "sort: relevance requires a search, which a category does not have.",
+			`category(slug: "voix") {toolConnection(sort: relevance) {totalCount}}`:                                        "sort: relevance requires a search, which the tools of a category do not support.",
 			`category(slug: "voix") {toolConnection(first: 201) {totalCount}}`:                                             "first must be an integer from 0 to 200 (got 201).",
 			`category(slug: "voix") {toolConnection(first: 1, last: 1) {totalCount}}`:                                      "first and last cannot be used together.",
 			`tool(slug: "plume") {comparisonConnection(last: -1) {totalCount}}`:                                            "last must be an integer from 0 to 200 (got -1).",
 			`tool(slug: "plume") {comparisonConnection(after: "x") {totalCount}}`:                                          notThisList,
-			`tool(slug: "plume") {changes(before: "x") {nodes {id}}}`:                                                      "before must be the id of an event, such as evt_42.",
+			`tool(slug: "plume") {changes(before: "x") {nodes {id}}}`:                                                      "before must be an event ID, such as evt_42.",
 			`tool(slug: "plume") {changes(first: 201) {nodes {id}}}`:                                                       "first must be an integer from 0 to 200 (got 201).",
 			`retiredTools {items {changes(first: 1, last: 2) {nodes {id}}}}`:                                               "first and last cannot be used together.",
 			`comparisons {items {toolA {comparisonConnection(after: "x") {totalCount}}}}`:                                  notThisList,
-			`tools {items {category {toolConnection(sort: relevance) {totalCount}}}}`:                                      "sort: relevance requires a search, which a category does not have.",
+			`tools {items {category {toolConnection(sort: relevance) {totalCount}}}}`:                                      "sort: relevance requires a search, which the tools of a category do not support.",
 			`tool(slug: "plume") {category {toolConnection(after: "x") {nodes {slug}}}}`:                                   notThisList,
 			`nodes(ids: ["category/voix"]) {... on Category {tools(limit: 51) {slug}}}`:                                    "limit must be an integer from 1 to 50 (got 51).",
-			`tool(slug: "plume") {comparisonConnection(before: "` + cursorOf(`{"l":"tools","p":[1]}`) + `") {totalCount}}`: "before must be a cursor of this list in the same order.",
+			`tool(slug: "plume") {comparisonConnection(before: "` + cursorOf(`{"l":"tools","p":[1]}`) + `") {totalCount}}`: "before must be a cursor from this list in the same sort order.",
 		} {
 			wantRejected(t, execute(t, e, auth.Developer, "{"+selection+"}"), "BAD_USER_INPUT", message)
 		}
@@ -191,7 +191,7 @@ func TestInvalidNestedArguments(t *testing.T) {
 }
 
 // The types of a tool's changes can be selected, and a comparison with the same
-// slug has changes of its own.
+// slug has its own changes.
 func TestTypesOfToolChanges(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
@@ -243,8 +243,8 @@ func TestNestedConnectionsAreReadTogether(t *testing.T) {
 	})
 }
 
-// Long texts make nested connections shorter, and no change is lost.
-func TestToolChangesWithLongTexts(t *testing.T) {
+// Long reviews lead to shorter nested connections, and no change is lost.
+func TestToolChangesWithLongReviews(t *testing.T) {
 	const tools, releases, long = 4, 5, 900_000
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for release := range releases {

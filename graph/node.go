@@ -16,7 +16,7 @@ import (
 
 // Global identifiers are readable: a type, a slash and the slug or number. In an
 // operation with @asOf, they also name the release, as in tool/plume@41, so that
-// a client's cache keeps the releases apart. Those of events never change.
+// client caches keep releases apart. The identifiers of events never change.
 const (
 	toolPrefix       = "tool/"
 	categoryPrefix   = "category/"
@@ -30,7 +30,7 @@ func categoryID(slug string) string   { return categoryPrefix + slug }
 func comparisonID(slug string) string { return comparisonPrefix + slug }
 func releaseID(number int) string     { return releasePrefix + strconv.Itoa(number) }
 
-// pin returns an identifier as the operation shows it.
+// pin adds the release to an identifier if the operation uses @asOf.
 func (r *reader) pin(id string) string {
 	if !r.pinned {
 		return id
@@ -55,16 +55,16 @@ func (queryResolver) Nodes(ctx context.Context, ids []string) ([]model.Node, err
 	return readerFrom(ctx).readNodes(ctx, "ids", ids, selected(ctx))
 }
 
-// nodesByType has what identifiers stand for in the release that is read.
+// nodesByType has the objects behind identifiers in the release being read.
 type nodesByType struct {
 	tools, events []int
-	comparisons   []string // their slugs, whether they exist or not
+	comparisons   []string // slugs, which may not exist
 	categories    []*model.Category
 	releases      []*ent.Release
 }
 
-// readNodes returns the objects with some identifiers, or nil for those that do
-// not exist. It reads all objects of a type at once.
+// readNodes returns the objects with the given identifiers, or nil for those that
+// do not exist. It reads all objects of a type at once.
 func (r *reader) readNodes(ctx context.Context, argument string, ids []string, s selection) ([]model.Node, error) {
 	var of nodesByType
 	plain := make([]string, len(ids))
@@ -74,7 +74,7 @@ func (r *reader) readNodes(ctx context.Context, argument string, ids []string, s
 			return nil, err
 		}
 		if !slices.Contains(plain[:i], plain[i]) && !r.findNode(plain[i], &of) {
-			return nil, problem.New(problem.BadInput, "%s: %q is not an identifier. Identifiers are tool/<slug>, category/<slug>, comparison/<slug>, release/<number> and evt_<number>.",
+			return nil, problem.New(problem.BadInput, "%s: %q is not an identifier. Valid identifiers are tool/<slug>, category/<slug>, comparison/<slug>, release/<number> and evt_<number>.",
 				argument, params.Truncate(id))
 		}
 	}
@@ -87,7 +87,7 @@ func (r *reader) readNodes(ctx context.Context, argument string, ids []string, s
 	return mapSlice(plain, func(id string) model.Node { return found[id] }), err
 }
 
-// unpin returns an identifier without its release, which must be the one that is
+// unpin returns an identifier without its release, which must be the one being
 // read.
 func (r *reader) unpin(argument, id string) (string, error) {
 	if err := checkText(argument, id, maxSlugText); err != nil {
@@ -98,14 +98,14 @@ func (r *reader) unpin(argument, id string) (string, error) {
 	case !isPinned || strings.HasPrefix(id, journal.IDPrefix) || !releaseNumber.MatchString(release):
 		return id, nil // findNode rejects what it does not know
 	case !r.pinned || release != strconv.Itoa(r.release.ID):
-		return "", problem.New(problem.BadInput, "%s: %q is an object of release %s: add @asOf(release: %[3]s) to the operation to read it, or omit @%[3]s.",
+		return "", problem.New(problem.BadInput, "%s: %q is an object of release %s. Add @asOf(release: %[3]s) to the operation, or remove @%[3]s from the identifier.",
 			argument, params.Truncate(id), release)
 	}
 	return plain, nil
 }
 
-// findNode adds the object with an identifier, if the release has it. It returns
-// false if there can be no such identifier.
+// findNode adds the object with an identifier if the release has it. It returns
+// false if the identifier is malformed.
 func (r *reader) findNode(id string, to *nodesByType) bool {
 	if number, ok := journal.ParseID(id); ok {
 		to.events = append(to.events, number)
@@ -159,7 +159,7 @@ func (r *reader) readTools(ctx context.Context, positions []int, s selection, fo
 	return err
 }
 
-// readEvents adds events, except for those after the release that is read.
+// readEvents adds events up to the release being read.
 func (r *reader) readEvents(ctx context.Context, numbers []int, s selection, found map[string]model.Node) error {
 	if r.release == nil {
 		return nil

@@ -134,12 +134,12 @@ func TestInvalidIdentifiers(t *testing.T) {
 	onTwoReleases(t, func(t *testing.T, e *graph.Executor) {
 		for _, id := range []string{"", "plume", "tool", "tool/", "Tool/plume", "tools/plume", "/plume", "tool/plume@", "tool/plume@x", "tool/plume@01", "tool/plume@1@1", "release/x", "release/0",
 			"release/01", "release/-1", "evt_", "evt_0", "evt_x", "evt_42@1", "VG9vbDpwbHVtZQ=="} {
-			message := fmt.Sprintf("id: %q is not an identifier. Identifiers are tool/<slug>, category/<slug>, comparison/<slug>, release/<number> and evt_<number>.", id)
+			message := fmt.Sprintf("id: %q is not an identifier. Valid identifiers are tool/<slug>, category/<slug>, comparison/<slug>, release/<number> and evt_<number>.", id)
 			wantRejected(t, execute(t, e, "", `query ($id: ID!) {node(id: $id) {id}}`, map[string]any{"id": id}), "BAD_USER_INPUT", message)
 			wantRejected(t, execute(t, e, "", `query ($id: ID!) {nodes(ids: ["tool/plume", $id]) {id}}`, map[string]any{"id": id}), "BAD_USER_INPUT", "ids"+message[2:])
 		}
 		pinned := func(id, release string) string {
-			return fmt.Sprintf("id: %q is an object of release %s: add @asOf(release: %[2]s) to the operation to read it, or omit @%[2]s.", id, release)
+			return fmt.Sprintf("id: %q is an object of release %s. Add @asOf(release: %[2]s) to the operation, or remove @%[2]s from the identifier.", id, release)
 		}
 		for query, message := range map[string]string{
 			`{node(id: "tool/plume@1") {id}}`:                               pinned("tool/plume@1", "1"),

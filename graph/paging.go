@@ -76,7 +76,7 @@ var orderColumns = map[string]orderColumn{
 	noMonthlyPrice:        missingColumn(func(t *indexedTool) float64 { return t.monthlyPrice }),
 }
 
-// Columns that no table has.
+// Virtual columns, which no table has.
 const (
 	monthlyPrice   = "monthly_price"
 	noMonthlyPrice = "no_monthly_price"
@@ -95,11 +95,11 @@ func missingColumn(number func(*indexedTool) float64) orderColumn {
 			return 1
 		},
 		value: func(t *indexedTool) any { return math.IsNaN(number(t)) },
-		set:   func(_ *indexedTool, value any) bool { _, ok := value.(bool); return ok }, // the number says the same
+		set:   func(_ *indexedTool, value any) bool { _, ok := value.(bool); return ok }, // the number column implies it
 	}
 }
 
-// comparison returns a function that returns which of two tools comes first.
+// comparison returns a function that compares two tools.
 func (o order) comparison() func(a, b *indexedTool) int {
 	columns := mapSlice(o, func(key orderKey) orderColumn { return orderColumns[key.column] })
 	return func(a, b *indexedTool) int {
@@ -114,7 +114,7 @@ func (o order) comparison() func(a, b *indexedTool) int {
 	}
 }
 
-// toolCursors returns how the cursors of an order are written and compared.
+// toolCursors returns the cursors of an order.
 func (x *catalogIndex) toolCursors(o order) cursors[int] {
 	return cursors[int]{
 		position: func(i int) []any {
@@ -143,8 +143,8 @@ type list[Item comparable, Node any] struct {
 	nodes   func(ctx context.Context, items []Item, nodes selection) ([]Node, error)
 }
 
-// cursors translates between the items of a list and their positions, which
-// remain valid when the item is removed.
+// cursors converts between the items of a list and their positions, which remain
+// valid when the item is removed.
 type cursors[Item any] struct {
 	length   int // of a position
 	position func(Item) []any
@@ -235,7 +235,7 @@ type paging struct {
 	before *string
 }
 
-// pagingOf returns the arguments of a connection below the root.
+// pagingOf returns the paging arguments of a connection below the root.
 func pagingOf(arguments map[string]any) (p paging) {
 	if n, ok := wholeNumber(arguments["first"]); ok {
 		p.first = &n
@@ -252,8 +252,8 @@ func pagingOf(arguments map[string]any) (p paging) {
 	return p
 }
 
-// check returns the maximum number of items. An empty cursor is none, because
-// some clients cannot omit it.
+// check returns the maximum number of items. It ignores empty cursors, because some
+// clients cannot omit them.
 func (p *paging) check() (limit int, err error) {
 	if p.after != nil && *p.after == "" {
 		p.after = nil

@@ -7,7 +7,7 @@ import (
 	"palmares/graph/model"
 )
 
-// period is a week, month or quarter. Its days are dates as text.
+// period is a week, month or quarter. Days have the form YYYY-MM-DD.
 type period struct {
 	name       string
 	start, end string // the first and the last day

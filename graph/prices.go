@@ -25,8 +25,8 @@ func priceChange(row *ent.PriceChange) *model.PriceChange {
 	return change
 }
 
-// ComparePrices returns how a price changed, as PriceChange has it: "" if the
-// prices cannot be compared.
+// ComparePrices returns the direction and percentage of a price change, as in
+// PriceChange. The direction is "" if the prices cannot be compared.
 func ComparePrices(from, to string) (direction model.PriceDirection, change *float64) {
 	before, after, ok := readPrice(from).comparable(readPrice(to))
 	if !ok {
@@ -35,20 +35,20 @@ func ComparePrices(from, to string) (direction model.PriceDirection, change *flo
 	return directionOf(before, after), percent(before, after)
 }
 
-// parsedPrice is a price as numbers. monthly is NaN if there is none.
+// parsedPrice is a parsed price. monthly is NaN if there is no monthly price.
 type parsedPrice struct {
 	amount, monthly float64
-	unit            string // as the price spells its period
+	unit            string // the period as the price spells it
 	period          model.BillingPeriod
 }
 
 func readPrice(text string) parsedPrice {
-	amount, unit, _ := pricing.Parse(text) // it was checked when it was imported
+	amount, unit, _ := pricing.Parse(text) // the import checked it
 	billing := pricing.Period(unit)
 	return parsedPrice{amount, pricing.Monthly(amount, billing), unit, model.BillingPeriod(billing)}
 }
 
-// comparable returns two prices for the same period, if there is one.
+// comparable returns both prices for the same period, if they have one.
 func (p parsedPrice) comparable(other parsedPrice) (from, to float64, ok bool) {
 	switch {
 	case !math.IsNaN(p.monthly) && !math.IsNaN(other.monthly):
@@ -69,8 +69,8 @@ func directionOf(from, to float64) model.PriceDirection {
 	return model.PriceDirectionSame
 }
 
-// percent returns a difference in percent of the first value, or nil if that
-// is 0.
+// percent returns the difference as a percentage of the first value, or nil if that
+// value is 0.
 func percent(from, to float64) *float64 {
 	if from == 0 {
 		return nil

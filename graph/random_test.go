@@ -20,8 +20,8 @@ const randomReleases = 12
 
 func dayOf(release int) string { return fmt.Sprintf("2026-03-%02d", 1+release/2*2) }
 
-// publishRandom publishes releases in which tools and comparisons come, change,
-// move, retire, return and go. after is called after each.
+// publishRandom publishes releases in which tools and comparisons are added, changed,
+// moved, retired, restored and removed. after is called after each.
 func publishRandom(t *testing.T, s *store.Store, seed uint64, after func(release int)) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -159,7 +159,7 @@ type connectionOf struct {
 
 const partFields = `{nodes {id slug} edges {cursor node {id slug}} pageInfo {hasNextPage hasPreviousPage startCursor endCursor}`
 
-// check compares a connection with a part of all its items, which are ids.
+// check compares a connection with a part of all its items, which are IDs.
 func (c connectionOf) check(t *testing.T, what string, all []string, p relay) {
 	t.Helper()
 	want, previous, next := p.apply(all)

@@ -40,7 +40,7 @@ func (Resolver) Category() generated.CategoryResolver         { return categoryR
 // reader reads one release for one operation.
 type reader struct {
 	mu      sync.Mutex   // held by one resolver at a time
-	failed  error        // the first error that is not the caller's fault
+	failed  error        // the first error that the caller did not cause
 	release *ent.Release // nil before the first import
 
 	executor *Executor
@@ -48,7 +48,7 @@ type reader struct {
 	client   *ent.Client
 
 	index  *catalogIndex
-	pinned bool // the operation names its release, and so do its identifiers
+	pinned bool // the operation selects its release, and identifiers include it
 	scan   *Scan
 
 	searches map[string]map[int]int // ranks of tools by search text
@@ -69,14 +69,14 @@ func newReader(e *Executor, index *catalogIndex, asOf AsOf, scan *Scan) *reader 
 
 type readerKey struct{}
 
-// readerFrom returns the reader of the operation that is being executed.
+// readerFrom returns the reader of the operation being executed.
 func readerFrom(ctx context.Context) *reader {
 	r, _ := ctx.Value(readerKey{}).(*reader)
 	return r
 }
 
-// lockReader runs the resolvers of an operation one at a time: gqlgen starts
-// those of root fields concurrently, but a reader is not safe for that.
+// lockReader runs the resolvers of an operation one at a time. gqlgen runs those of
+// root fields concurrently, for which a reader is not safe.
 func lockReader(ctx context.Context, next graphql.Resolver) (any, error) {
 	r := readerFrom(ctx)
 	if r == nil {
@@ -92,7 +92,7 @@ func lockReader(ctx context.Context, next graphql.Resolver) (any, error) {
 	return value, err
 }
 
-// selection is what an operation selects of some objects, which decides what is
+// selection is what an operation selects of some objects, which determines what is
 // read. The same objects may be selected in several places with different fields
 // and arguments, so the sets are never merged.
 type selection struct {
@@ -101,19 +101,19 @@ type selection struct {
 	types []string // the types that the objects satisfy; empty for any
 }
 
-// selected returns the selection of the field that is being resolved.
+// selected returns the selection of the field being resolved.
 func selected(ctx context.Context) selection {
 	return selection{op: graphql.GetOperationContext(ctx), sets: []ast.SelectionSet{graphql.GetFieldContext(ctx).Field.Selections}}
 }
 
-// with adds the selection of another place.
+// with adds another selection.
 func (s selection) with(other selection) selection {
 	s.sets = slices.Concat(s.sets, other.sets)
 	return s
 }
 
-// as narrows a selection to the types of some objects: their own and its
-// interfaces, in the order of the schema.
+// as narrows a selection to objects of a type, given with its interfaces in the
+// order of the schema.
 func (s selection) as(types []string) selection {
 	s.types = types
 	return s
@@ -136,7 +136,7 @@ func (s selection) has(names ...string) bool {
 	return slices.ContainsFunc(s.fields(), func(field graphql.CollectedField) bool { return slices.Contains(names, field.Name) })
 }
 
-// named returns the selected fields with some names: one for each place, unless
+// named returns the selected fields with the given names: one for each place, unless
 // two places spread the same fragment.
 func (s selection) named(names ...string) (found []graphql.CollectedField) {
 	for _, field := range s.fields() {
@@ -148,8 +148,8 @@ func (s selection) named(names ...string) (found []graphql.CollectedField) {
 }
 
 // sameField reports whether two fields have the same arguments and selections. A
-// field of a fragment may have others added to its own, so that the field alone
-// does not identify what is selected.
+// field in a fragment may be merged with others, so the field alone does not
+// identify what is selected.
 func sameField(a, b graphql.CollectedField) bool {
 	return a.Field == b.Field && slices.Equal(a.Selections, b.Selections)
 }
@@ -170,7 +170,7 @@ type nestedKey struct {
 	parent string
 }
 
-// nestedList is what was read for one place.
+// nestedList is a list that was read for one place in the operation.
 type nestedList struct {
 	place graphql.CollectedField
 	list  any
@@ -182,7 +182,7 @@ func (r *reader) setNested(place graphql.CollectedField, parent string, list any
 	r.nested[key] = append(r.nested[key], nestedList{place, list})
 }
 
-// nestedOf returns the list that was read for the field that is being resolved.
+// nestedOf returns the list that was read for the field being resolved.
 func nestedOf[List any](ctx context.Context, parent string) (none List, err error) {
 	place := graphql.GetFieldContext(ctx).Field
 	for _, known := range readerFrom(ctx).nested[nestedKey{place.Field, parent}] {

@@ -18,6 +18,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/negotiate"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -34,16 +35,16 @@ func negotiateMedia(accept []string) (media string, streaming bool) {
 	if negotiate.Named(accept, mediaResponse) > 0 {
 		return negotiate.Accepts(accept, mediaResponse, mediaJSON), streaming
 	}
-	return negotiate.Accepts(accept, mediaJSON, mediaResponse), streaming // the default of old clients
+	return negotiate.Accepts(accept, mediaJSON, mediaResponse), streaming // old clients expect JSON by default
 }
 
-// httpRequest is a GraphQL request as HTTP carries it.
+// httpRequest is a GraphQL request over HTTP.
 type httpRequest struct {
 	Request
 	Extensions map[string]any
 }
 
-// httpProblem is the response to a request that is not a valid GraphQL request.
+// httpProblem is the error response to an invalid GraphQL request.
 type httpProblem struct {
 	status  int
 	problem *problem.Problem
@@ -65,13 +66,13 @@ func readRequest(w http.ResponseWriter, r *http.Request, limit int64) (string, *
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		if len(r.URL.RawQuery) > maxQueryString {
-			return "", httpError(http.StatusRequestURITooLong, problem.TooLarge, "The URL is too long: use POST.")
+			return "", httpError(http.StatusRequestURITooLong, problem.TooLarge, "The URL is too long. Use POST instead.")
 		}
 		return r.URL.RawQuery, nil
 	case http.MethodPost, middleware.MethodQuery:
 	default:
 		w.Header().Set("Allow", allowedMethods)
-		return "", httpError(http.StatusMethodNotAllowed, problem.BadInput, "The method is not allowed: use GET, POST or QUERY.")
+		return "", httpError(http.StatusMethodNotAllowed, problem.BadInput, "The method %s is not allowed; use GET, POST or QUERY.", params.Truncate(r.Method))
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return "", httpError(http.StatusUnsupportedMediaType, problem.BadInput, "The body must not be compressed.")
@@ -81,7 +82,7 @@ func readRequest(w http.ResponseWriter, r *http.Request, limit int64) (string, *
 	}
 	tooLarge := httpError(http.StatusRequestEntityTooLarge, problem.TooLarge, "The request body is larger than %d bytes.", limit)
 	if r.ContentLength > limit {
-		return "", tooLarge // before reading, which makes net/http send "100 Continue"
+		return "", tooLarge // reading would make net/http send "100 Continue"
 	}
 	var body strings.Builder
 	body.Grow(int(max(r.ContentLength, 0)))
@@ -142,7 +143,7 @@ func parseBody(body string) (*httpRequest, *httpProblem) {
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(body), &object) != nil || object == nil {
-		return nil, badRequest("The body must be one JSON object: batches are not supported.")
+		return nil, badRequest("The body must be a single JSON object. Batches are not supported.")
 	}
 	return parseObject(object)
 }
@@ -155,7 +156,7 @@ func checkJSON(text string) *httpProblem {
 		return badRequest("The body is not valid JSON.")
 	}
 	if _, err := dec.ReadToken(); err != io.EOF {
-		return badRequest("The body has more after its JSON value.")
+		return badRequest("The body must end after its JSON value.")
 	}
 	return nil
 }
@@ -190,9 +191,9 @@ func parseObject(object map[string]json.RawMessage) (*httpRequest, *httpProblem)
 
 const codeNotPersisted problem.Code = "PERSISTED_QUERY_NOT_FOUND"
 
-// findPersisted adds the document of a persisted query that a request names by
-// its hash, or checks the hash of one that the request contains. It returns "" for
-// other requests.
+// findPersisted adds the document of a persisted query to a request that has only
+// its hash, or checks the hash of a document in the request. It returns "" for other
+// requests.
 func (h *Handler) findPersisted(req *httpRequest) (hash string, p *httpProblem) {
 	extension := req.Extensions["persistedQuery"]
 	if extension == nil {
@@ -206,7 +207,7 @@ func (h *Handler) findPersisted(req *httpRequest) (hash string, p *httpProblem) 
 	}
 	if req.Query != "" {
 		if sum := sha256.Sum256([]byte(req.Query)); hash != hex.EncodeToString(sum[:]) {
-			return "", badRequest("persistedQuery.sha256Hash must be the hash of the query.")
+			return "", badRequest("persistedQuery.sha256Hash must be the SHA-256 hash of the query.")
 		}
 		return hash, nil
 	}
@@ -219,10 +220,10 @@ func (h *Handler) findPersisted(req *httpRequest) (hash string, p *httpProblem) 
 	return hash, nil
 }
 
-// weight returns the memory that a request takes.
+// weight returns the memory that a request takes, in bytes.
 func (r Request) weight() int { return len(r.Query) + len(r.OperationName) + weightOf(r.Variables) }
 
-// weightOf returns the memory that a decoded JSON value takes.
+// weightOf returns the memory that a decoded JSON value takes, in bytes.
 func weightOf(value any) int {
 	const header, perItem, perObject = 32, 16, 300
 	weight := header

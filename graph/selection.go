@@ -6,15 +6,15 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// Field is a selected field. Optional ones may be missing from the response: they
-// belong to some types only, or have a condition.
+// Field is a selected field. Optional fields may be missing from the response:
+// they belong to only some types, or have a condition.
 type Field struct {
 	*ast.Field
 	Optional bool
 }
 
 // Fields returns the fields of a selection within a type, with fragments
-// expanded: each response name once, with everything that is selected in it.
+// expanded: each response name once, with all of its selections.
 func Fields(set ast.SelectionSet, typeName string) []Field {
 	var fields []Field
 	var expand func(set ast.SelectionSet, optional bool)

@@ -20,10 +20,15 @@ const (
 )
 
 func (queryResolver) Series(ctx context.Context, metrics []model.SeriesMetric, by model.SeriesKey, every model.SeriesInterval, from, to *string, filter *model.ToolFilter) ([]*model.Series, error) {
-	if len(metrics) == 0 || len(distinct(slices.Clone(metrics))) < len(metrics) {
-		return nil, problem.New(problem.BadInput, "metrics must have at least one metric, and none twice.")
+	if len(metrics) == 0 {
+		return nil, problem.New(problem.BadInput, "metrics must not be empty.")
 	}
-	condition, err := conditionThen(filter)
+	for i, metric := range metrics {
+		if slices.Contains(metrics[:i], metric) {
+			return nil, problem.New(problem.BadInput, "metrics must not contain duplicates (got %s more than once).", metric)
+		}
+	}
+	condition, err := conditionOverTime(filter)
 	if err != nil {
 		return nil, err
 	}
@@ -57,23 +62,23 @@ func (queryResolver) Series(ctx context.Context, metrics []model.SeriesMetric, b
 	return series, nil
 }
 
-// conditionThen converts a filter to a condition on tools of earlier releases.
-// Their texts are not in memory, so they cannot be searched.
-func conditionThen(filter *model.ToolFilter) (func(*indexedTool) bool, error) {
+// conditionOverTime converts a filter to a condition on tools of earlier releases.
+// Their text is not in memory, so it cannot be searched.
+func conditionOverTime(filter *model.ToolFilter) (func(*indexedTool) bool, error) {
 	if filter == nil {
 		return func(*indexedTool) bool { return true }, nil
 	}
 	if filter.Search != nil {
-		return nil, problem.New(problem.BadInput, "filter.search cannot be used here: search with @asOf instead.")
+		return nil, problem.New(problem.BadInput, "filter.search is not supported here. Search a release with @asOf instead.")
 	}
 	return toolCondition(filter), checkFilter(filter)
 }
 
-// point is a period of a series, and the release that shows it.
+// point is a period of a series, and the release that its values come from.
 type point struct {
 	name, start string
 	release     int
-	before      int // the release of the period before; 0 if there is none
+	before      int // the release of the previous period; 0 if there is none
 }
 
 // pointsOf returns the points of a series over some releases, oldest first. The
@@ -118,7 +123,7 @@ func pointsOf(releases []*ent.Release, every model.SeriesInterval, from, to *str
 
 func checkPoints(count int) error {
 	if count > maxPoints {
-		return problem.New(problem.BadInput, "The series would have more than %d points: use longer periods, or from and to.", maxPoints)
+		return problem.New(problem.BadInput, "The series would have more than %d points. Use a longer interval, or limit it with from and to.", maxPoints)
 	}
 	return nil
 }
@@ -128,7 +133,7 @@ func checkPoints(count int) error {
 func checkDays(from, to string) error {
 	for _, day := range []string{from, to} {
 		if day != "" && !isDay(day) {
-			return problem.New(problem.BadInput, "from and to must be days, YYYY-MM-DD (got %q).", params.Truncate(day))
+			return problem.New(problem.BadInput, "from and to must be days in the form YYYY-MM-DD (got %q).", params.Truncate(day))
 		}
 	}
 	if from == "" || to == "" {
@@ -137,9 +142,9 @@ func checkDays(from, to string) error {
 	start, _ := time.Parse(time.DateOnly, from)
 	switch {
 	case from >= to:
-		return problem.New(problem.BadInput, "from must be before to.")
+		return problem.New(problem.BadInput, "from must be before to (got %s and %s).", from, to)
 	case start.AddDate(maxYears, 0, 0).Format(time.DateOnly) < to:
-		return problem.New(problem.BadInput, "from and to must be at most %d years apart.", maxYears)
+		return problem.New(problem.BadInput, "from and to must be at most %d years apart (got %s and %s).", maxYears, from, to)
 	}
 	return nil
 }
@@ -149,7 +154,7 @@ func dayBefore(day string) string {
 	return date.AddDate(0, 0, -1).Format(time.DateOnly)
 }
 
-// groupState is what a group of tools is at one point.
+// groupState has the figures of a group of tools at one point.
 type groupState struct {
 	count, tested, additions, retirements              int
 	meanScore, medianScore, meanMonthly, medianMonthly *float64
@@ -179,8 +184,8 @@ func (s groupState) metric(metric model.SeriesMetric) *float64 {
 }
 
 // develop returns the state of each group at each point. Each version is added to
-// its group at the first point that has it and removed after the last, so that
-// the time does not grow with the number of points a version is part of.
+// its group at its first point and removed after its last, so that the time does
+// not depend on the number of points in between.
 func (l *timeline) develop(points []point, keyOf func(*indexedTool) string, matches func(*indexedTool) bool) map[string][]groupState {
 	groups := map[string][]groupState{}
 	group := func(key string) []groupState {

@@ -20,27 +20,27 @@ func TestInvalidDashboardArguments(t *testing.T) {
 	}
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
 		for query, want := range map[string]string{
-			`{series(metrics: [count], from: "2026-03-02", to: "2026-03-01") {key}}`:                 "from must be before to.",
-			`{series(metrics: [count], from: "2026-03-02", to: "2026-03-02") {key}}`:                 "from must be before to.",
-			`{series(metrics: [count], from: "1700-01-01", to: "2200-01-01") {key}}`:                 "from and to must be at most 100 years apart.",
-			`{series(metrics: []) {key}}`:                                                            "metrics must have at least one metric, and none twice.",
-			`{series(metrics: [count, count]) {key}}`:                                                "metrics must have at least one metric, and none twice.",
-			`{series(metrics: [count], filter: {search: "a"}) {key}}`:                                "filter.search cannot be used here: search with @asOf instead.",
+			`{series(metrics: [count], from: "2026-03-02", to: "2026-03-01") {key}}`:                 "from must be before to (got 2026-03-02 and 2026-03-01).",
+			`{series(metrics: [count], from: "2026-03-02", to: "2026-03-02") {key}}`:                 "from must be before to (got 2026-03-02 and 2026-03-02).",
+			`{series(metrics: [count], from: "1700-01-01", to: "2200-01-01") {key}}`:                 "from and to must be at most 100 years apart (got 1700-01-01 and 2200-01-01).",
+			`{series(metrics: []) {key}}`:                                                            "metrics must not be empty.",
+			`{series(metrics: [count, count]) {key}}`:                                                "metrics must not contain duplicates (got count more than once).",
+			`{series(metrics: [count], filter: {search: "a"}) {key}}`:                                "filter.search is not supported here. Search a release with @asOf instead.",
 			`{series(metrics: [count], filter: {tiers: [4]}) {key}}`:                                 "filter.tiers must be an integer from 1 to 3",
-			`{movers(metric: score, from: "2026-03-02", to: "2026-03-01") {slug}}`:                   "from must be before to.",
-			`{movers(metric: score, from: "2026-03-02", to: "2026-03-02") {slug}}`:                   "from must be before to.",
-			`{movers(metric: price, from: "1500-03-02", to: "2026-03-02") {slug}}`:                   "from and to must be at most 100 years apart.",
+			`{movers(metric: score, from: "2026-03-02", to: "2026-03-01") {slug}}`:                   "from must be before to (got 2026-03-02 and 2026-03-01).",
+			`{movers(metric: score, from: "2026-03-02", to: "2026-03-02") {slug}}`:                   "from must be before to (got 2026-03-02 and 2026-03-02).",
+			`{movers(metric: price, from: "1500-03-02", to: "2026-03-02") {slug}}`:                   "from and to must be at most 100 years apart (got 1500-03-02 and 2026-03-02).",
 			`{movers(metric: price, from: "2026-03-02", first: 0) {slug}}`:                           "first must be an integer from 1 to 200",
 			`{movers(metric: price, from: "2026-03-02", first: 201) {slug}}`:                         "first must be an integer from 1 to 200",
-			`{toolGroups(by: tier, thenBy: tier) {key}}`:                                             "by and thenBy must be different.",
-			`{retirementGroups(by: [reason, category, reason]) {count}}`:                             "by must have reason, category or both, each once.",
-			`{retirementGroups(by: [reason, reason]) {count}}`:                                       "by must have reason, category or both, each once.",
+			`{toolGroups(by: tier, thenBy: tier) {key}}`:                                             "by and thenBy must be different (got tier for both).",
+			`{retirementGroups(by: [reason, category, reason]) {count}}`:                             "by must be reason, category or both, without duplicates (got reason, category, reason).",
+			`{retirementGroups(by: [reason, reason]) {count}}`:                                       "by must be reason, category or both, without duplicates (got reason, reason).",
 			`{comparisonGroups(by: tool, limit: 201) {key}}`:                                         "limit must be an integer from 1 to 200",
 			`{comparisonGroups(by: tool, tool: "\u0000") {key}}`:                                     "tool must not contain NUL characters.",
 			`{tools(filter: {slugs: []}) {meta {total}}}`:                                            "filter.slugs must have 1 to 200 values (got 0).",
-			`{tools(filter: {slugs: ["plume", "plume"]}) {meta {total}}}`:                            `filter.slugs must not have a value twice (got "plume").`,
-			`{tools(filter: {slugs: [` + strings.Join(slugs, " ") + `]}) {meta {total}}}`:            "The document has a list of more than 200 values.",
-			`{tools(filter: {categories: [` + strings.Join(slugs[:101], " ") + `]}) {meta {total}}}`: "filter.categories must have at most 100 values.",
+			`{tools(filter: {slugs: ["plume", "plume"]}) {meta {total}}}`:                            `filter.slugs must not contain duplicates (got "plume" more than once).`,
+			`{tools(filter: {slugs: [` + strings.Join(slugs, " ") + `]}) {meta {total}}}`:            "The document must not contain a list of more than 200 values.",
+			`{tools(filter: {categories: [` + strings.Join(slugs[:101], " ") + `]}) {meta {total}}}`: "filter.categories must have at most 100 values (got 101).",
 			`{retiredTools(search: "a b c d e f g h i j k l m n o p q") {meta {total}}}`:             "The search must have at most 16 different words.",
 		} {
 			got := execute(t, e, "", query)
@@ -69,7 +69,7 @@ func TestSeriesIsLimited(t *testing.T) {
 	})
 }
 
-// Without a release, and after older releases were removed, nothing is invented.
+// Series have no points without a release, and none for releases that were pruned.
 func TestSeriesStartWithTheHistory(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)

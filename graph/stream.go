@@ -119,7 +119,7 @@ func (h *Handler) OpenStreams() int {
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req Request, media string) {
 	if r.Method == http.MethodHead {
 		w.Header().Set("Allow", "GET, POST, QUERY")
-		h.fail(w, r, media, httpError(http.StatusMethodNotAllowed, problem.BadInput, "Streams do not support HEAD: use GET, POST or QUERY."))
+		h.fail(w, r, media, httpError(http.StatusMethodNotAllowed, problem.BadInput, "Streams do not support HEAD; use GET, POST or QUERY."))
 		return
 	}
 	s, rejection := h.executor.subscribe(r.Context(), req)
@@ -134,8 +134,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req Request, me
 		return
 	}
 	defer release()
-	// Taken before the first position is read, so that a new epoch from here on
-	// ends the stream.
+	// Taken before the first position is read, so that any later epoch ends the
+	// stream.
 	_, epoch := h.executor.releases.wait()
 	last, p := h.startPosition(r)
 	if p != nil {
@@ -156,16 +156,16 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req Request, me
 		defer close(supervised)
 		if h.mustEnd(ctx, caller, epoch) {
 			end()
-			out.shortenDeadline() // a client that does not read must not delay the end
+			out.shortenDeadline() // a client that does not read must not delay the shutdown
 		}
 	}()
 	h.sendReleases(ctx, s, out, last)
 	end()
-	<-supervised // which must not use the connection after the handler returns
+	<-supervised // it must not use the connection after the handler returns
 }
 
-// streamOwner returns the account, with all of its keys, or the anonymous network
-// that a stream counts against.
+// streamOwner returns who a stream counts against: an account, with all of its
+// keys, or a network of anonymous callers.
 func (h *Handler) streamOwner(r *http.Request, caller auth.Caller) string {
 	if caller.Key != "" {
 		return "account " + strconv.Itoa(caller.Account)
@@ -180,15 +180,14 @@ func (h *Handler) streamOwner(r *http.Request, caller auth.Caller) string {
 	return "network " + host
 }
 
-// rejectStream responds with 429 if no stream can be opened, whatever the reason:
-// the client has to wait.
+// rejectStream responds with 429 whatever the reason: the client has to wait.
 func (h *Handler) rejectStream(w http.ResponseWriter, r *http.Request, media string, plan auth.Plan, cause error) {
 	message, after := "", ""
 	switch limit := plan.Terms().Streams; {
 	case errors.Is(cause, errCallerLimit) && plan == auth.Anonymous:
-		message, after = fmt.Sprintf("Too many streams: without an API key, %d may be open at the same time from one network. Close one, or send an API key.", limit), "60"
+		message, after = fmt.Sprintf("Too many streams: without an API key, at most %d may be open at the same time from one network. Close one, or send an API key.", limit), "60"
 	case errors.Is(cause, errCallerLimit):
-		message, after = fmt.Sprintf("Too many streams: your plan allows %d at the same time. Close one before you open another.", limit), "60"
+		message, after = fmt.Sprintf("Too many streams: your plan allows at most %d at the same time. Close one before you open another.", limit), "60"
 	case errors.Is(cause, errServerLimit):
 		h.executor.config.Log.WarnContext(r.Context(), "stream rejected", "cause", cause, "open", h.MaxStreams, "request_id", problem.RequestID(r.Context()))
 		message, after = "The server has too many open streams at the moment. Try again later.", "30"
@@ -199,8 +198,9 @@ func (h *Handler) rejectStream(w http.ResponseWriter, r *http.Request, media str
 	h.fail(w, r, media, httpError(http.StatusTooManyRequests, problem.TooMany, "%s", message))
 }
 
-// mustEnd waits until the server closes, release numbers start again, the stream's
-// time is up or its caller loses access. It returns false if ctx ends first.
+// mustEnd waits until the server shuts down, release numbers start over, the stream
+// reaches its maximum duration or its caller loses access. It returns false if ctx
+// ends first.
 func (h *Handler) mustEnd(ctx context.Context, caller auth.Caller, epoch <-chan struct{}) bool {
 	// The jitter keeps streams that opened together from reconnecting together.
 	longest := cmp.Or(h.streams.config.MaxDuration, defaultStreamTime)
@@ -226,8 +226,8 @@ func (h *Handler) mustEnd(ctx context.Context, caller auth.Caller, epoch <-chan 
 	}
 }
 
-// losesAccess reports whether a caller's streams must end. After a change to a
-// smaller plan all of them end, and as many reconnect as the plan allows.
+// losesAccess reports whether a caller's streams must end. After a downgrade,
+// all of them end, and as many can reconnect as the new plan allows.
 func (h *Handler) losesAccess(ctx context.Context, caller auth.Caller) bool {
 	if h.streams.config.Recheck == nil || caller.Key == "" {
 		return false
@@ -242,7 +242,7 @@ func (h *Handler) startPosition(r *http.Request) (int, *problem.Problem) {
 	received := r.Header.Get("Last-Event-ID")
 	number, ok := journal.ParseID(received)
 	if received != "" && !ok {
-		return 0, problem.New(problem.BadInput, "Last-Event-ID must be the id of an event, such as evt_42.")
+		return 0, problem.New(problem.BadInput, "Last-Event-ID must be an event ID, such as evt_42.")
 	}
 	events, err := h.executor.readPublications(r.Context(), journal.Query{NewestFirst: true, Limit: 1})
 	switch {
@@ -251,7 +251,7 @@ func (h *Handler) startPosition(r *http.Request) (int, *problem.Problem) {
 		return 0, problem.New(problem.Unavailable, catalogUnavailable)
 	case len(events) == 0:
 		return 0, nil
-	case ok && number < events[0].Number: // a larger number is from before a backup was restored
+	case ok && number < events[0].Number: // a larger number is from before the restore of a backup
 		return number, nil
 	}
 	return events[0].Number, nil
@@ -264,7 +264,7 @@ func (h *Handler) sendReleases(ctx context.Context, s *subscription, out *eventW
 	for ctx.Err() == nil {
 		next, _ := h.executor.releases.wait()
 		events, err := h.executor.readPublications(ctx, journal.Query{After: last, Limit: publicationBatch})
-		if err != nil && ctx.Err() == nil { // the heartbeat tries again
+		if err != nil && ctx.Err() == nil { // retried at the next heartbeat
 			h.executor.config.Log.WarnContext(ctx, "reading new releases for a stream failed", "cause", err, "request_id", problem.RequestID(ctx))
 		}
 		for _, event := range events {
@@ -299,7 +299,7 @@ func (h *Handler) sendReleases(ctx context.Context, s *subscription, out *eventW
 	_ = out.send(retryField + ": reconnect to continue\n\n")
 }
 
-// endEarly ends a stream that cannot continue with "complete", so that the client
+// endEarly sends "complete" to end a stream that cannot continue, so that the client
 // does not reconnect.
 func (h *Handler) endEarly(ctx context.Context, out *eventWriter, err error) {
 	if ctx.Err() == nil {
@@ -327,8 +327,7 @@ func newEventWriter(w http.ResponseWriter, cost int) *eventWriter {
 	return &eventWriter{w: w, conn: http.NewResponseController(w)}
 }
 
-// shortenDeadline limits all sending, including what is being sent, to one more
-// second.
+// shortenDeadline limits all sends, including the current one, to one more second.
 func (e *eventWriter) shortenDeadline() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

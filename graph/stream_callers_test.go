@@ -27,7 +27,7 @@ type accountServer struct {
 	*streamServer
 	accounts *auth.Accounts
 	checks   atomic.Int64
-	upgrades atomic.Int64 // larger plans that checks have seen
+	upgrades atomic.Int64 // upgrades that checks have found
 }
 
 func newAccountServer(t *testing.T, s *store.Store, config graph.StreamConfig) *accountServer {
@@ -102,10 +102,10 @@ func TestStreamsPerCaller(t *testing.T) {
 			other   string
 			message string
 		}{
-			{"anonymous", []string{"192.0.2.1"}, 5, "192.0.2.2", "without an API key, 5 may be open"},
-			{"IPv6", []string{"2001:db8::1", "2001:db8::2:0:0:3"}, 5, "2001:db8:0:1::1", "without an API key, 5 may be open"},
-			{"developer", developer, 20, another[0], "your plan allows 20"},
-			{"pro", pro, 100, another[1], "your plan allows 100"},
+			{"anonymous", []string{"192.0.2.1"}, 5, "192.0.2.2", "without an API key, at most 5 may be open"},
+			{"IPv6", []string{"2001:db8::1", "2001:db8::2:0:0:3"}, 5, "2001:db8:0:1::1", "without an API key, at most 5 may be open"},
+			{"developer", developer, 20, another[0], "your plan allows at most 20"},
+			{"pro", pro, 100, another[1], "your plan allows at most 100"},
 		} {
 			var first *stream
 			for i := range c.limit {
@@ -175,7 +175,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 		for range auth.Developer.Terms().Streams {
 			expect(t, "under the new plan", l.openAs(t, ended[0]).StatusCode, 200)
 		}
-		wantStreamRejected(t, l.openAs(t, ended[0]), "60", "your plan allows 20")
+		wantStreamRejected(t, l.openAs(t, ended[0]), "60", "your plan allows at most 20")
 
 		// A larger plan ends no stream.
 		testkit.Check(t, l.accounts.SetPlan(t.Context(), find("upgraded@example.com"), auth.Pro))

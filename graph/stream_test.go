@@ -101,7 +101,7 @@ func TestStreamResumes(t *testing.T) {
 		for line := range invalid.lines {
 			body += line
 		}
-		if invalid.StatusCode != 400 || !strings.Contains(body, "Last-Event-ID must be the id of an event, such as evt_42.") {
+		if invalid.StatusCode != 400 || !strings.Contains(body, "Last-Event-ID must be an event ID, such as evt_42.") {
 			t.Errorf("got %d %s, want 400", invalid.StatusCode, body)
 		}
 	})
@@ -232,11 +232,11 @@ func TestInvalidStreams(t *testing.T) {
 		status        int
 		want          string
 	}{
-		{subscribe, plain, 406, "Subscriptions are served as server-sent events: send Accept: text/event-stream."},
+		{subscribe, plain, 406, "Subscriptions are served as server-sent events. Send Accept: text/event-stream."},
 		{subscribe, "", 406, "Subscriptions are served as server-sent events"},
 		{subscribe, "*/*", 406, "Subscriptions are served as server-sent events"},
 		{subscribe, stream + ";q=0, */*", 406, "Subscriptions are served as server-sent events"},
-		{`{feed {release}}`, stream, 406, "Only application/graphql-response+json and application/json are served."},
+		{`{feed {release}}`, stream, 406, "Accept must allow application/graphql-response+json or application/json."},
 		{`{feed {release}}`, stream + ", " + plain, 200, `{"data":{"feed":{"release":1}}}`},
 		{`subscription {catalogPublished {bogus}}`, stream, 400, "GRAPHQL_VALIDATION_FAILED"},
 		{`subscription {a: catalogPublished {release} b: catalogPublished {release}}`, stream, 400, "A subscription must select exactly one field"},
@@ -254,7 +254,7 @@ func TestInvalidStreams(t *testing.T) {
 	r.Header.Set("Accept", stream)
 	expect(t, "HEAD", serve(h, r).Code, 405)
 	wantRejected(t, execute(t, newExecutor(testkit.Open(t, testkit.SQLite(t))), "", subscribe), "NOT_ACCEPTABLE",
-		"Subscriptions are served as server-sent events: send Accept: text/event-stream.")
+		"Subscriptions are served as server-sent events. Send Accept: text/event-stream.")
 }
 
 // Without a database, new streams fail, and open ones continue once it is

@@ -18,7 +18,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-var errNotAStream = problem.New(problem.NotAcceptable, "Subscriptions are served as server-sent events: send Accept: %s.", mediaStream)
+var errNotAStream = problem.New(problem.NotAcceptable, "Subscriptions are served as server-sent events. Send Accept: %s.", mediaStream)
 
 // subscription is a valid subscription operation.
 type subscription struct {
@@ -35,7 +35,7 @@ func (subscriptionResolver) CatalogPublished(ctx context.Context) (<-chan *model
 	return ctx.Value(publicationsKey{}).(chan *model.Publication), nil
 }
 
-// subscribe validates a subscription, or returns why it is rejected.
+// subscribe validates a subscription, or returns the result that rejects it.
 func (e *Executor) subscribe(ctx context.Context, req Request) (*subscription, *Result) {
 	op, rejection := e.prepare(ctx, req)
 	if rejection != nil {
@@ -97,11 +97,11 @@ type releaseSignal struct {
 	mu    sync.Mutex
 	count int           // of announcements
 	next  chan struct{} // closed by the next announcement
-	epoch chan struct{} // closed when release numbers start again
+	epoch chan struct{} // closed when release numbers start over
 	reads singleflight.Group
 }
 
-// AnnounceRelease wakes streams after a release. It never blocks.
+// AnnounceRelease wakes streams after a new release. It never blocks.
 func (e *Executor) AnnounceRelease() {
 	s := &e.releases
 	s.mu.Lock()
@@ -111,8 +111,8 @@ func (e *Executor) AnnounceRelease() {
 	s.next = make(chan struct{})
 }
 
-// EndStreams ends all streams because release numbers start again: their
-// positions no longer exist, and their clients reconnect.
+// EndStreams ends all streams because release numbers start over: their positions
+// no longer exist. Their clients reconnect.
 func (e *Executor) EndStreams() {
 	s := &e.releases
 	s.mu.Lock()
@@ -136,7 +136,7 @@ func (s *releaseSignal) announcements() int {
 }
 
 const (
-	publicationBatch = 100 // missed releases that are read at once
+	publicationBatch = 100 // maximum number of missed releases per query
 	journalTimeout   = 5 * time.Second
 )
 
@@ -145,15 +145,15 @@ const (
 // is frozen and ignores deadlines.
 func (e *Executor) readPublications(ctx context.Context, q journal.Query) ([]*journal.Event, error) {
 	q.Types = []string{journal.EventCatalogPublished}
-	// The key has the number of announcements, so that a query that started
-	// before an announcement does not serve streams that it woke.
+	// The key has the number of announcements, so that a query that started before
+	// an announcement is not used by the streams that the announcement woke.
 	shared := e.releases.reads.DoChan(fmt.Sprint(q, e.releases.announcements()), func() (_ any, err error) {
 		defer func() {
-			if recovered := recover(); recovered != nil { // would end the process: no caller can recover it
+			if recovered := recover(); recovered != nil { // singleflight would end the process
 				err = fmt.Errorf("panic: %v", recovered)
 			}
 		}()
-		ctx, cancel := context.WithTimeout(context.Background(), journalTimeout) // other callers share it
+		ctx, cancel := context.WithTimeout(context.Background(), journalTimeout) // shared with other callers
 		defer cancel()
 		var events []*journal.Event
 		err = e.config.Catalog.WithRelease(ctx, func(ctx context.Context, release *ent.Release) (err error) {

@@ -21,9 +21,9 @@ import (
 // maxSyncPage is lower than the limit of other lists because documents are long.
 const maxSyncPage = 100
 
-// EmbeddingsSync lists the documents of the embeddings set, or what changed in it
-// since the release of a token: the difference between that release and the one
-// that is read, so that a client ends up with the same set however long it waited.
+// EmbeddingsSync lists the documents of the embeddings set, or the differences
+// between the release of a token and the one being read, so that a client ends up
+// with the same set however long it waited.
 func (queryResolver) EmbeddingsSync(ctx context.Context, category, sync *string, page, limit int) (*model.EmbeddingsSyncPage, error) {
 	r := readerFrom(ctx)
 	if err := cmp.Or(params.CheckRange("limit", limit, 1, maxSyncPage), checkSlugs(argument{"category", category})); err != nil {
@@ -46,8 +46,8 @@ func (queryResolver) EmbeddingsSync(ctx context.Context, category, sync *string,
 	return found, nil
 }
 
-// syncRequest selects documents: those of a category, or all, and only what
-// changed since a token, if there is one.
+// syncRequest selects all documents or those of a category and, with a token, only
+// what changed since then.
 type syncRequest struct{ category, token string }
 
 // documentChange is a tool whose document is to be stored, or deleted for a
@@ -70,7 +70,7 @@ func (r *reader) documentChanges(ctx context.Context, req syncRequest) ([]docume
 			return nil, err
 		}
 		if since = token.release; since < r.release.ID {
-			if former, err = r.formerDocuments(ctx, since); err != nil {
+			if former, err = r.previousDocuments(ctx, since); err != nil {
 				return nil, err
 			}
 		}
@@ -103,17 +103,18 @@ func (r *reader) documentChanges(ctx context.Context, req syncRequest) ([]docume
 	return changes, nil
 }
 
-// formerDocuments returns the tools that had a document in an earlier release, by
+// previousDocuments returns the tools that had a document in an earlier release, by
 // slug.
-func (r *reader) formerDocuments(ctx context.Context, release int) (map[string]*ent.Tool, error) {
+func (r *reader) previousDocuments(ctx context.Context, release int) (map[string]*ent.Tool, error) {
 	earlier := store.WithEarlier(ctx, release)
 	newest, err := store.NewestRelease(earlier, r.client.Release)
 	if err != nil {
 		return nil, err
 	}
-	// In the same transaction: without its deletions, a client's set would stay wrong.
+	// In the same transaction: if deletions were missed, a client's set would stay
+	// wrong.
 	if release < newest.HistoryFrom {
-		return nil, problem.New(problem.Gone, "sync is from release %d, which can no longer be read; releases from %d can. %s", release, newest.HistoryFrom, startOver)
+		return nil, problem.New(problem.Gone, "sync is from release %d, which is no longer available. The oldest available release is %d. %s", release, newest.HistoryFrom, startOver)
 	}
 	rows, err := r.client.Tool.Query().Where(tool.InEmbeddings(true)).All(earlier)
 	former := map[string]*ent.Tool{}
@@ -187,8 +188,8 @@ type syncToken struct {
 	category    string
 }
 
-// String returns the token with a checksum, so that one that was cut off or
-// mistyped is not taken for another.
+// String returns the token with a checksum, so that a truncated or mistyped token is
+// not mistaken for another.
 func (t syncToken) String() string {
 	text := strconv.Itoa(t.release) + " " + strconv.FormatInt(t.publishedAt, 10) + " " + t.category
 	sum := sha256.Sum256([]byte(text))
@@ -197,7 +198,7 @@ func (t syncToken) String() string {
 
 const maxSyncToken = 2 * maxSlugText
 
-// parseSyncToken returns the token in a text, and reports whether it is valid.
+// parseSyncToken parses a token and reports whether it is valid.
 func parseSyncToken(text string) (t syncToken, ok bool) {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(text) > maxSyncToken || len(data) < 6 {
@@ -213,16 +214,16 @@ func parseSyncToken(text string) (t syncToken, ok bool) {
 	return t, cmp.Or(err1, err2) == nil && t.release > 0 && t.String() == text
 }
 
-const startOver = "Read the whole set again, without sync."
+const startOver = "Read the whole set again without sync."
 
-// checkToken returns the token of a request if what changed since can be read.
+// checkToken returns the token of a request if the changes since then are available.
 func (r *reader) checkToken(ctx context.Context, req syncRequest) (syncToken, error) {
 	token, ok := parseSyncToken(req.token)
 	switch {
 	case !ok:
 		return token, problem.New(problem.BadInput, "sync must be the token of an earlier response, complete and unchanged (got %q). If you have none, read the whole set without sync.", params.Truncate(req.token))
 	case token.category != req.category:
-		return token, problem.New(problem.BadInput, "sync was issued for %s (got %s). Send the same category as before, or read the whole set without sync.",
+		return token, problem.New(problem.BadInput, "sync was issued for %s (got %s). Send the same category again, or read the whole set without sync.",
 			describeCategory(token.category), describeCategory(req.category))
 	}
 	if r.release == nil {
@@ -232,7 +233,7 @@ func (r *reader) checkToken(ctx context.Context, req syncRequest) (syncToken, er
 		if r.pinned {
 			return token, problem.New(problem.BadInput, "sync is from release %d, which is newer than release %d. Read the newest release instead.", token.release, r.release.ID)
 		}
-		if !store.InTransaction(ctx) { // another server may have published it a moment ago
+		if !store.InTransaction(ctx) { // another server may have just published it
 			return token, store.ErrNeedsTransaction
 		}
 		return token, problem.New(problem.Gone, "sync is from release %d, which this catalog does not have. %s", token.release, startOver)

@@ -13,10 +13,10 @@ import (
 	"palmares/internal/core/store"
 )
 
-// timeline has the versions of all tools, from the first release that can be
-// read on. That of the newest release serves all earlier ones as well.
+// timeline has all versions of all tools since the oldest available release. The
+// timeline of the newest release serves earlier releases too.
 type timeline struct {
-	from     int           // the first release that can be read
+	from     int           // the oldest available release
 	versions []toolVersion // by slug, then by release
 }
 
@@ -27,11 +27,11 @@ type toolVersion struct {
 	until int
 }
 
-// forever is the end of a version that nothing has replaced.
+// forever is the end of a version that has not been replaced.
 const forever = math.MaxInt
 
-// timeline returns the versions of tools up to the release that is read, and
-// perhaps newer ones.
+// timeline returns the versions of tools up to the release being read, and possibly
+// newer ones.
 func (r *reader) timeline(ctx context.Context) (*timeline, error) {
 	for _, x := range []*catalogIndex{r.executor.index.Load(), r.index} {
 		if known := x.versions.Load(); known != nil && x.number() >= r.index.number() {
@@ -44,7 +44,7 @@ func (r *reader) timeline(ctx context.Context) (*timeline, error) {
 	return r.index.readTimeline(ctx, r.catalog, r.historyFrom())
 }
 
-// historyFrom returns the first release that can be read.
+// historyFrom returns the oldest available release.
 func (r *reader) historyFrom() int {
 	if newest := r.executor.index.Load().release; newest != nil {
 		return newest.HistoryFrom
@@ -96,7 +96,7 @@ func (l *timeline) tools(visit func(versions []toolVersion)) {
 	}
 }
 
-// at returns the version of a tool in a release, if it was active then.
+// at returns the version of a tool in a release, if the tool was active then.
 func at(versions []toolVersion, release int) (v toolVersion, ok bool) {
 	i := sort.Search(len(versions), func(i int) bool { return versions[i].since > release }) - 1
 	if i < 0 || versions[i].until <= release || !versions[i].active() {
@@ -105,9 +105,9 @@ func at(versions []toolVersion, release int) (v toolVersion, ok bool) {
 	return versions[i], true
 }
 
-// added reports whether a version began with the release that added the tool, or
-// that made it active again. Which tools the first release that can be read
-// added is only known of the very first one.
+// added reports whether a version started because the tool was added or became
+// active again. For the oldest available release, this is only known if it is
+// release 1.
 func (l *timeline) added(versions []toolVersion, i int) bool {
 	v := versions[i]
 	if !v.active() || v.since <= l.from && l.from > 1 {
@@ -121,11 +121,10 @@ func retired(versions []toolVersion, i int) bool {
 	return versions[i].active() && i+1 < len(versions) && !versions[i+1].active() && versions[i+1].since == versions[i].until
 }
 
-// readable returns the releases up to the one that is read that can be read,
-// newest first.
+// readable returns the available releases up to the one being read, newest first.
 func (r *reader) readable() []*ent.Release { return since(r.index.releases, r.historyFrom()) }
 
-// readable returns the releases that can be read, newest first.
+// readable returns the available releases, newest first.
 func (x *catalogIndex) readable() []*ent.Release {
 	if x == nil || x.release == nil {
 		return nil
@@ -133,7 +132,7 @@ func (x *catalogIndex) readable() []*ent.Release {
 	return since(x.releases, x.release.HistoryFrom)
 }
 
-// since returns the releases, newest first, from a number on.
+// since returns the releases with at least a given number. They are newest first.
 func since(releases []*ent.Release, from int) []*ent.Release {
 	end := slices.IndexFunc(releases, func(release *ent.Release) bool { return release.ID < from })
 	if end < 0 {
@@ -142,8 +141,8 @@ func since(releases []*ent.Release, from int) []*ent.Release {
 	return releases[:end]
 }
 
-// lastDated returns the last of some releases, newest first, that is dated on or
-// before a day; nil if there is none.
+// lastDated returns the newest release that is dated on or before a day, or nil.
+// The releases are newest first.
 func lastDated(releases []*ent.Release, day string) *ent.Release {
 	for _, release := range releases {
 		if release.FeedDate <= day {

@@ -13,21 +13,21 @@ import (
 	"palmares/internal/catalog/journal"
 )
 
-// Changes returns the connection that was read for this place.
+// Changes returns the connection that was read for this field.
 func (toolResolver) Changes(ctx context.Context, t *model.Tool, _ []model.ChangeType, _ *int, _ *string, _ *int, _ *string) (*model.ChangeConnection, error) {
 	return nestedOf[*model.ChangeConnection](ctx, toolID(t.Slug))
 }
 
-// Changes returns the connection that was read for this place.
+// Changes returns the connection that was read for this field.
 func (retiredToolResolver) Changes(ctx context.Context, t *model.RetiredTool, _ []model.ChangeType, _ *int, _ *string, _ *int, _ *string) (*model.ChangeConnection, error) {
 	return nestedOf[*model.ChangeConnection](ctx, toolID(t.Slug))
 }
 
-// toolChangesBytes is about how much text the changes of all tools in one place
-// hold, because texts may be long. Each tool has at least one change.
+// toolChangesBytes limits the size of the changes of all tools in one place, because
+// reviews may be long. Each tool gets at least one change.
 const toolChangesBytes = 8 << 20
 
-// readToolChanges reads a part of the changes of each tool for one place.
+// readToolChanges reads a part of the changes to each tool for one field.
 func (r *reader) readToolChanges(ctx context.Context, tools []int, field graphql.CollectedField, within selection) error {
 	arguments := field.ArgumentMap(within.op.Variables)
 	p := pagingOf(arguments)
@@ -54,8 +54,7 @@ func (r *reader) readToolChanges(ctx context.Context, tools []int, field graphql
 	return nil
 }
 
-// toolEventTypes returns the types of events that an argument selects, of those
-// about tools.
+// toolEventTypes returns the types of tool events that an argument selects.
 func toolEventTypes(argument any) []string {
 	switch given := argument.(type) {
 	case nil:
@@ -111,14 +110,15 @@ func (q toolEvents) read(ctx context.Context, r *reader) (numbers map[string][]i
 	return numbers, more, rows.Err()
 }
 
-// ofTypes selects events of some types, which must be of our own. The expression
-// hides the column from SQLite's planner, which would read all events of these
-// types instead of those of a few tools.
+// ofTypes selects events of the given types, which must not come from a caller. The
+// expression hides the column from SQLite's planner, which would otherwise read all
+// events of these types instead of those of a few tools.
 func ofTypes(types []string) *entsql.Predicate {
 	return entsql.ExprP("coalesce(" + journalentry.FieldEvent + ", '') IN ('" + strings.Join(types, "', '") + "')")
 }
 
-// statement numbers the events of each tool, and selects one more than the limit.
+// statement returns the SQL that numbers the events of each tool and selects one
+// more than the limit.
 func (q toolEvents) statement(r *reader) (string, []any) {
 	condition := entsql.And(
 		entsql.In(journalentry.FieldSlug, mapSlice(q.slugs, func(slug string) any { return slug })...),

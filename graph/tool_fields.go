@@ -47,7 +47,7 @@ var toolFields = fieldTable[model.Tool]{"Tool", []toolField[model.Tool]{
 }}
 
 // storedElsewhere are the fields of Tool without subfields that are not stored
-// with the tool, because they are long or seldom selected.
+// with the tool, because they are long or rarely selected.
 var storedElsewhere = []string{"verdict", "reviewSections"}
 
 // retiredFields declares the fields of RetiredTool.

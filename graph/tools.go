@@ -60,13 +60,13 @@ func toolConnection(c connection[*model.Tool]) *model.ToolConnection {
 // in all of them.
 func toolListName(sort model.ToolSort) string { return "tools " + string(sort) }
 
-// Comparisons returns the start of the list, which was read with the largest
-// limit of the operation.
+// Comparisons returns the first items of the list, which was read with the largest
+// limit in the operation.
 func (toolResolver) Comparisons(_ context.Context, t *model.Tool, limit int) ([]*model.Comparison, error) {
 	return t.Comparisons[:min(limit, len(t.Comparisons))], nil
 }
 
-// ComparisonConnection returns the connection that was read for this place.
+// ComparisonConnection returns the connection that was read for this field.
 func (toolResolver) ComparisonConnection(ctx context.Context, t *model.Tool, _ *int, _ *string, _ *int, _ *string) (*model.ComparisonConnection, error) {
 	return nestedOf[*model.ComparisonConnection](ctx, toolID(t.Slug))
 }
@@ -113,8 +113,7 @@ func (r *reader) byRelevance(search string, matches func(int) bool) []int {
 	return found
 }
 
-// relevanceCursors returns how the cursors of byRelevance are written and
-// compared.
+// relevanceCursors returns the cursors of byRelevance.
 func (r *reader) relevanceCursors(search string) cursors[int] {
 	scores := r.index.toolCursors(toolOrders[model.ToolSortScoreDesc])
 	rank := func(i int) int { return r.searches[search][i] }
@@ -135,8 +134,8 @@ var (
 	retiredTypes = []string{"RetiredTool", "ComparedTool", "Node"}
 )
 
-// filtered returns the positions of the tools that satisfy a condition; all of
-// them without one.
+// filtered returns the positions of the tools that satisfy a condition, or all of
+// them without a condition.
 func filtered(positions []int, matches func(int) bool) (found []int) {
 	if matches == nil {
 		return positions
@@ -230,13 +229,13 @@ func (queryResolver) RetiredToolConnection(ctx context.Context, reason *model.Re
 	return &model.RetiredToolConnection{Edges: edgesOf[model.RetiredToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
 }
 
-// Comparisons returns the start of the list, which was read with the largest
-// limit of the operation.
+// Comparisons returns the first items of the list, which was read with the largest
+// limit in the operation.
 func (retiredToolResolver) Comparisons(_ context.Context, t *model.RetiredTool, limit int) ([]*model.Comparison, error) {
 	return t.Comparisons[:min(limit, len(t.Comparisons))], nil
 }
 
-// ComparisonConnection returns the connection that was read for this place.
+// ComparisonConnection returns the connection that was read for this field.
 func (retiredToolResolver) ComparisonConnection(ctx context.Context, t *model.RetiredTool, _ *int, _ *string, _ *int, _ *string) (*model.ComparisonConnection, error) {
 	return nestedOf[*model.ComparisonConnection](ctx, toolID(t.Slug))
 }
@@ -265,8 +264,8 @@ func (f retiredFilter) find(ctx context.Context, r *reader) ([]int, error) {
 	return r.searchRetired(ctx, found, *f.search)
 }
 
-// searchRetired returns the tools with all words of a text, in the same order.
-// There are far fewer retired tools than active ones, so their texts need no
+// searchRetired returns the tools that contain all words of a query, in the same
+// order. There are far fewer retired tools than active ones, so they need no search
 // index.
 func (r *reader) searchRetired(ctx context.Context, positions []int, query string) (found []int, err error) {
 	if err := checkText("search", query, maxSearchText); err != nil {

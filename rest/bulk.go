@@ -31,13 +31,13 @@ const (
 
 	// bulkPage is the number of items that are read at a time.
 	bulkPage = 200
-	// defaultSendTime is how long a client may take to accept a chunk.
+	// defaultSendTime is how long a client may take to receive a chunk.
 	defaultSendTime = 30 * time.Second
-	// downloadRetry is when to try again after too many downloads, in seconds.
+	// downloadRetry is how long to wait after too many downloads, in seconds.
 	downloadRetry = "5"
 )
 
-// bulkParameters are those of lists that can be downloaded as a whole.
+// bulkParameters are the parameters of lists that can be downloaded as a whole.
 var bulkParameters = []parameter{
 	{name: formatName, Param: params.Param{Name: formatName, Kind: "String", Values: []string{formatCSV, formatNDJSON}},
 		description: "Returns the whole list in one response, as CSV (`text/csv`, RFC 4180) or with one JSON object per line (`application/x-ndjson`). Requires an API key. Cannot be combined with `page` and `limit`. At most 2 downloads may run at the same time."},
@@ -94,8 +94,8 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 	})
 }
 
-// describeList returns the headers of a whole list. The body is not sent: it
-// makes the tag depend on the release and the version of the program.
+// describeList returns the headers of a whole list. Its body is not sent: it makes
+// the ETag depend on the release and the version of the program.
 func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry, int, error) {
 	result := h.executor.Execute(ctx, req.part(1, 1, req.asOf, nil))
 	if p := result.Problem(); p != nil {
@@ -233,7 +233,7 @@ func (d *downloads) reserve(account, limit int) (end func(), err error) {
 	defer d.mu.Unlock()
 	if d.byAccount[account] >= limit {
 		return func() {}, &problem.Problem{Code: problem.TooMany, Cause: errTooManyDownloads,
-			Message: fmt.Sprintf("Too many downloads: %d may run at the same time. Try again when one has finished.", limit)}
+			Message: fmt.Sprintf("Too many downloads: at most %d may run at the same time. Try again when one has finished.", limit)}
 	}
 	if d.byAccount == nil {
 		d.byAccount = map[int]int{}

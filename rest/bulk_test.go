@@ -99,7 +99,7 @@ func checkCSV(t *testing.T, list, table string, excelFR bool, items []string) {
 					expected = strings.Replace(expected, ".", ",", 1)
 				}
 			case string:
-				expected = strings.ReplaceAll(value, "\r\n", "\n") // the reader does that
+				expected = strings.ReplaceAll(value, "\r\n", "\n") // the CSV reader does the same
 				if value != "" && strings.Contains("=+-@\t\r", value[:1]) {
 					expected = "'" + expected
 				}
@@ -160,19 +160,19 @@ func TestBulkHeaders(t *testing.T) {
 			}
 			tag := header.Get("ETag")
 			if other, taken := tags[tag]; taken || tag == "" {
-				t.Errorf("%s: got the tag %s of %s, want one of its own", target, tag, other)
+				t.Errorf("%s: got the ETag %s of %s, want a unique one", target, tag, other)
 			}
 			tags[tag] = target
 			for _, method := range []string{http.MethodGet, http.MethodHead} {
 				again := serve(handler, request(method, target, "If-None-Match", tag))
 				if again.Code != 304 || again.Body.Len() > 0 || again.Header().Get("ETag") != tag || again.Header().Get("X-Total-Count") == "" || again.Header().Get("Cache-Status") != "palmares; hit" {
-					t.Errorf("%s %s with its tag: got %d %v, want 304", method, target, again.Code, again.Header())
+					t.Errorf("%s %s with its ETag: got %d %v, want 304", method, target, again.Code, again.Header())
 				}
 			}
 			if head := serve(handler, request(http.MethodHead, target)); head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("ETag") != tag {
 				t.Errorf("HEAD %s: got %d and %d bytes, want the headers alone", target, head.Code, head.Body.Len())
 			}
-			// When the quota is used up, only a matching tag gets a response, and nothing is
+			// When the quota is used up, only a matching ETag gets a response, and nothing is
 			// read.
 			r := request(http.MethodGet, target, "If-None-Match", tag)
 			if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 304 {
@@ -180,17 +180,17 @@ func TestBulkHeaders(t *testing.T) {
 			}
 			r = request(http.MethodGet, target, "If-None-Match", `"other"`)
 			if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 404 {
-				t.Errorf("%s from the cache with another tag: got %d, want 404", target, got.Code)
+				t.Errorf("%s from the cache with another ETag: got %d, want 404", target, got.Code)
 			}
 		}
 		if got := get(handler, "/api/v1/tools?format=csv", "If-None-Match", get(handler, "/api/v1/tools").Header().Get("ETag")); got.Code != 200 {
-			t.Errorf("with the tag of another format: got %d, want 200", got.Code)
+			t.Errorf("with the ETag of another format: got %d, want 200", got.Code)
 		}
 	})
 }
 
-// The tag depends on the release and on the version of the program.
-func TestBulkTags(t *testing.T) {
+// The ETag depends on the release and on the version of the program.
+func TestBulkETags(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		var tags []string
@@ -207,7 +207,7 @@ func TestBulkTags(t *testing.T) {
 			tags = append(tags, get(other, "/api/v1/tools?format=csv").Header().Get("ETag"))
 		}
 		if tags[0] == tags[1] || tags[1] != tags[2] || tags[2] == tags[3] {
-			t.Errorf("got tags %v, want a new one for each release and version, and no other", tags)
+			t.Errorf("got ETags %v, want a new one for each release and version, and no other", tags)
 		}
 	})
 }
@@ -255,7 +255,7 @@ func TestBulkEncodings(t *testing.T) {
 		tags[got.Header().Get("ETag")] = true
 	}
 	if len(tags) != 3 {
-		t.Errorf("got tags %v, want one for each encoding", tags)
+		t.Errorf("got ETags %v, want one for each encoding", tags)
 	}
 }
 
@@ -362,7 +362,7 @@ func TestBulkConcurrency(t *testing.T) {
 			<-started
 		}
 		third := serve(handler, as(1, http.MethodGet))
-		wantError(t, "a third download", third, 429, "Too many downloads: 2 may run at the same time. Try again when one has finished.")
+		wantError(t, "a third download", third, 429, "Too many downloads: at most 2 may run at the same time. Try again when one has finished.")
 		for name, want := range map[string]string{
 			"Retry-After": "5", "RateLimit": `"downloads";r=0;t=5`, "RateLimit-Policy": `"downloads";q=2;qu="concurrent-requests"`, "Vary": "Authorization, Accept-Encoding",
 		} {
@@ -436,7 +436,7 @@ func TestBulkAbandoned(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatal("got a download that does not end, want it dropped")
 		}
-		for range 2 { // its place is free
+		for range 2 { // its slot is free again
 			if got := get(handler, "/api/v1/categories?format=csv"); got.Code != 200 {
 				t.Errorf("afterwards: got %d, want 200", got.Code)
 			}
@@ -444,8 +444,8 @@ func TestBulkAbandoned(t *testing.T) {
 	})
 }
 
-// Texts that would be formulas, or that contain separators, arrive unharmed.
-func TestBulkHostileTexts(t *testing.T) {
+// Strings that look like formulas or contain separators are not corrupted.
+func TestBulkHostileStrings(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		var tools []any

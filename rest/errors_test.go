@@ -61,7 +61,7 @@ func TestInvalidParameters(t *testing.T) {
 			"tools?unknown=%ff":                      "The query string contains an invalid escape, a NUL character or invalid UTF-8.",
 			"changes?limit=0":                        limits + ` (got "0").`,
 			"changes?limit=201":                      limits + ` (got "201").`,
-			"changes?after=42":                       `after must be the id of an event, such as evt_42 (got "42").`,
+			"changes?after=42":                       `after must be an event ID, such as evt_42 (got "42").`,
 			"changes?after=":                         "after must not be empty.",
 			"changes?since=2026-02-30":               `since must be an existing day, YYYY-MM-DD (got "2026-02-30").`,
 			"changes?types=tool_created":             eventTypes + ` (got "tool_created").`,
@@ -87,7 +87,7 @@ func wantError(t *testing.T, what string, got *httptest.ResponseRecorder, status
 	}
 	header := got.Header()
 	if header.Get("Cache-Control") != "no-store" || header.Get("Content-Type") != "application/json" || header.Get("ETag") != "" {
-		t.Errorf("%s: got headers %v, want uncached JSON without a tag", what, header)
+		t.Errorf("%s: got headers %v, want uncached JSON without an ETag", what, header)
 	}
 }
 
@@ -185,8 +185,8 @@ func TestHTTP10(t *testing.T) {
 	}
 }
 
-// A cancelled request receives no response and does not affect others.
-func TestCancelledRequest(t *testing.T) {
+// A canceled request receives no response and does not affect others.
+func TestCanceledRequest(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		r := request(http.MethodGet, "/api/v1/tools")
 		ctx, cancel := context.WithCancel(r.Context())

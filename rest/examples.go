@@ -15,7 +15,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// exampleSlugs are slugs for the documentation, by what a path needs.
+// exampleSlugs are slugs for the documentation, by the kind of slug a path needs.
 type exampleSlugs map[string]string
 
 const (
@@ -93,8 +93,7 @@ func (h *Handler) findExamples(ctx context.Context) (exampleSlugs, *graph.Result
 	return slugs, result, nil
 }
 
-// Explain returns the GraphQL operation and variables that a REST URL stands
-// for.
+// Explain returns the GraphQL operation and variables behind a REST URL.
 func (h *Handler) Explain(target string) (query string, variables map[string]any, err error) {
 	u, err := url.Parse(target)
 	if err != nil {
@@ -109,7 +108,7 @@ func (h *Handler) Explain(target string) (query string, variables map[string]any
 	case req.operation == nil:
 		return "", nil, problem.New(problem.NotFound, "The OpenAPI document has no GraphQL operation.")
 	}
-	// GraphQL accepts a single value for a list, but editors complain.
+	// GraphQL accepts a single value for a list, but editors report it.
 	variables = maps.Clone(req.arguments)
 	for name, value := range variables {
 		if _, isList := value.([]any); !isList && req.operation.Definition().VariableDefinitions.ForName(name).Type.Elem != nil {

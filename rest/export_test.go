@@ -19,5 +19,5 @@ func AddDeprecated(path, query, deprecated, sunset string) (remove func()) {
 	return func() { routes = before }
 }
 
-// SetSendTime limits how long a client may take to accept a chunk of a download.
+// SetSendTime limits how long a client may take to receive a chunk of a download.
 func (h *Handler) SetSendTime(limit time.Duration) { h.sendTime = limit }

@@ -1,6 +1,6 @@
 // Package rest serves the REST API. A path is a row in routes.go and a fixed
-// operation in queries/; the response body is a slice of what the executor
-// wrote. Nothing here reads the database.
+// operation in queries/; the response body is cut out of the executor's result.
+// Nothing here reads the database.
 package rest
 
 import (
@@ -25,7 +25,7 @@ import (
 type Config struct {
 	PublicURL               string
 	ServiceName, ServiceURL string
-	Credit                  string // the line that reuse of the data must show
+	Credit                  string // the line to display wherever the data is reused
 	Version                 string // of the program
 }
 
@@ -84,7 +84,7 @@ func NewHandler(cfg Config, executor *graph.Executor, responses *cache.Cache) (*
 // ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
-		w.Header().Set("Connection", "close") // no path takes a body: do not wait for one
+		w.Header().Set("Connection", "close") // no path accepts a body: do not wait for one
 	}
 	err := h.serve(w, r)
 	if err != nil && r.Context().Err() == nil {
@@ -149,14 +149,14 @@ type request struct {
 	cacheKey  cache.Key
 	lookUp    cache.Immediate
 	respond   cache.Execute
-	private   *request // the same for callers with a key, where the responses differ
+	private   *request // the same request for callers with a key, if the responses differ
 	err       error    // in the parameters
 }
 
-// requestSize approximates the memory of a parsed request without its texts.
+// requestSize approximates the memory of a parsed request without its strings.
 const requestSize = 1_000
 
-// parse reads a URL, or finds it among those parsed before.
+// parse parses a URL or returns the cached request.
 func (h *Handler) parse(u *url.URL) (*request, error) {
 	raw := cache.Key{Operation: u.EscapedPath(), Variables: u.RawQuery}
 	if known, ok := h.requests.Get(cache.Timeless, raw); ok {
@@ -252,21 +252,21 @@ func (h *Handler) newEntry(req *request, result *graph.Result, body []byte) *cac
 	return cache.NewEntry(body, header)
 }
 
-// addAsOf adds the headers of a response from an earlier release. One with a
-// number never changes; RFC 7089 calls it a memento.
+// addAsOf adds the headers of a response from an earlier release. A release selected
+// by number never changes; RFC 7089 calls it a memento.
 func (h *Handler) addAsOf(header http.Header, req *request, result *graph.Result) {
 	if req.asOf.Date != "" {
-		header["Content-Location"] = []string{req.address(h.cfg.PublicURL, strconv.Itoa(result.Release))}
+		header["Content-Location"] = []string{req.urlAsOf(h.cfg.PublicURL, strconv.Itoa(result.Release))}
 	}
 	if req.asOf.Release == 0 {
 		return
 	}
 	header["Memento-Datetime"] = []string{result.PublishedAt.UTC().Format(http.TimeFormat)}
-	header["Link"] = append(header["Link"], "<"+req.address(h.cfg.PublicURL, "")+`>; rel="original"`)
+	header["Link"] = append(header["Link"], "<"+req.urlAsOf(h.cfg.PublicURL, "")+`>; rel="original"`)
 }
 
-// address returns the URL of a request as of a release, or of the newest.
-func (r *request) address(publicURL, asOf string) string {
+// urlAsOf returns the URL of a request as of a release, or of the newest.
+func (r *request) urlAsOf(publicURL, asOf string) string {
 	variables := maps.Clone(r.variables)
 	if delete(variables, asOfName); asOf != "" {
 		variables[asOfName] = asOf
@@ -304,7 +304,7 @@ func bodyOf(data []byte) []byte {
 }
 
 // totalOf reads the last "total" in a result, which is the list's. Quotes in
-// texts are escaped, so a text cannot contain the key.
+// strings are escaped, so a string cannot contain the key.
 func totalOf(data []byte) int64 {
 	const key = `"total":`
 	_, digits, _ := bytes.Cut(data[max(0, bytes.LastIndex(data, []byte(key))):], []byte(key))
@@ -326,7 +326,7 @@ func nextOf(body []byte) string {
 	return string(next)
 }
 
-// nextLink returns the Link header of the events before a cursor.
+// nextLink returns the Link header to the events after a cursor.
 func (r *request) nextLink(publicURL, next string) []string {
 	if next == "" { // before the first release
 		return nil
@@ -336,7 +336,7 @@ func (r *request) nextLink(publicURL, next string) []string {
 	return []string{"<" + publicURL + r.path + "?" + canonicalQuery(r.parameters, others) + `>; rel="next"`}
 }
 
-// links returns the Link header of a page, with absolute URLs of the others.
+// links returns the Link header of a page, with absolute URLs of the other pages.
 func (e *endpoint) links(publicURL string, variables map[string]any, total int64) string {
 	page, limit := variables["page"].(int64), variables["limit"].(int64)
 	last := max(1, (total+limit-1)/limit)
@@ -359,7 +359,7 @@ func (e *endpoint) links(publicURL string, variables map[string]any, total int64
 	return strings.Join(append(links, link("last", last)), ", ")
 }
 
-// notFoundMessage explains why there is nothing at a slug.
+// notFoundMessage explains why nothing has a slug.
 type notFoundMessage func(slug string, status slugStatus) string
 
 // slugStatus says whether a slug is that of an active or a retired tool.
@@ -388,7 +388,7 @@ func embeddingsNotFound(slug string, status slugStatus) string {
 }
 
 // respondNotFound looks up the reason. If a new release was published since
-// the first query, it may contain the slug: then the request starts over.
+// the first query, it may contain the slug: then the request is retried.
 func (h *Handler) respondNotFound(ctx context.Context, req *request, release int) (*cache.Entry, int, error) {
 	slug := req.variables["slug"].(string)
 	result := h.executor.Execute(ctx, graph.Request{Operation: h.slugStatus, Variables: map[string]any{"slug": slug}, AsOf: req.asOf})
@@ -404,7 +404,7 @@ func (h *Handler) respondNotFound(ctx context.Context, req *request, release int
 	}))}
 }
 
-// missingSlug is the error for a slug that a release does not have.
+// missingSlug is the error for a slug that does not exist in a release.
 type missingSlug struct {
 	release int
 	error

@@ -16,8 +16,8 @@ import (
 //go:embed examples
 var embeddedExamples embed.FS
 
-// componentsFile holds the components that do not depend on the route table. The
-// errors in it are real messages. If-None-Match has no example, because API
+// componentsFile contains the components that do not depend on the route table. The
+// errors in it are actual messages. If-None-Match has no example, because API
 // consoles would send it.
 //
 //go:embed components.json
@@ -35,8 +35,8 @@ func Describe(cfg Config) ([]byte, error) {
 	return describe(endpoints, cfg, demoSlugs)
 }
 
-// Query is a query that is served at a path of its own, with its parameters and
-// the operation's variables of the same names.
+// Query is a query that is served at its own path. Its parameters have the names of
+// the operation's variables.
 type Query struct {
 	Path, ID, Summary, Details string
 	Parameters                 []Parameter
@@ -124,7 +124,7 @@ func introduction(cfg Config) string {
 	return strings.Join([]string{
 		"A read-only catalog of tested AI tools: scores, head-to-head comparisons, prices in euros with their history, retired tools, categories, statistics, and review texts ready for retrieval.",
 		"The data is free to reuse, provided that you show the credit line `" + cfg.Credit + "`.",
-		"Every path supports GET and HEAD, and CORS is open to all origins. Without an API key, each IP address may send 100 requests per day. A Developer key allows 1,000 requests per day; a Pro key is unlimited.",
+		"Every path supports GET and HEAD, and CORS is open to all origins. Without an API key, each IP address may send 100 requests per day. With a key, an account on the Developer plan may send 1,000 requests per day across all of its keys; the Pro plan is unlimited.",
 		"Every response comes from a single release of the catalog. It carries a strong `ETag`; send it back in `If-None-Match` to get a 304, which does not count against your quota.",
 		"`x-graphql` contains the GraphQL operation behind a path. Post it to `/graphql`, with more or fewer fields, to get exactly the data you need.",
 	}, "\n\n")
@@ -132,7 +132,7 @@ func introduction(cfg Config) string {
 
 var apiKey = object{{"apiKey", []string{}}}
 
-// tag groups paths by resource.
+// tag returns the OpenAPI tag, which groups paths by resource.
 func (e *endpoint) tag() string {
 	if e.segments[2] == "v1" {
 		return e.segments[3]
@@ -190,8 +190,8 @@ func (e *endpoint) describeResponses(body object) object {
 	headers = append(headers, "Link", "Memento-Datetime", "Content-Location")
 	described := headerRefs(headers)
 	if e.deprecation != nil { // a component that no path uses would be a mistake
-		described.add("Deprecation", object{{"description", "Since when the path, or a field of the response, is deprecated (RFC 9745)."}, {"schema", object{{"type", "string"}}}})
-		described.add("Sunset", object{{"description", "When it will be removed, if that is decided (RFC 8594)."}, {"schema", object{{"type", "string"}}}})
+		described.add("Deprecation", object{{"description", "The date since which the path, or a field of the response, is deprecated (RFC 9745)."}, {"schema", object{{"type", "string"}}}})
+		described.add("Sunset", object{{"description", "When it will be removed, if a date is set (RFC 8594)."}, {"schema", object{{"type", "string"}}}})
 	}
 	content := object{{"schema", body}}
 	if example, err := fs.ReadFile(examples, "examples/"+e.query+".json"); err == nil { // tests fail if it is missing
@@ -205,9 +205,9 @@ func (e *endpoint) describeResponses(body object) object {
 	}
 	if e.bulk {
 		contents.add("text/csv", object{{"schema", object{{"type", "string"},
-			{"description", "With `format=csv`: a header row and a row for each item. The columns are " + quoted(e.columns) + ". `null` is an empty cell. Text that a spreadsheet would run as a formula has an apostrophe before it."}}}})
+			{"description", "With `format=csv`: a header row and a row for each item. The columns are " + quoted(e.columns) + ". `null` is an empty cell. Strings that a spreadsheet would run as a formula start with an apostrophe."}}}})
 		contents.add("application/x-ndjson", object{{"schema", object{{"type", "string"},
-			{"description", "With `format=ndjson`: a line for each item, which has the same fields as in `data`."}}}})
+			{"description", "With `format=ndjson`: a line for each item, with the same fields as in `data`."}}}})
 	}
 	responses := object{
 		{"200", object{
@@ -216,7 +216,7 @@ func (e *endpoint) describeResponses(body object) object {
 			{"content", contents},
 		}},
 		{"304", object{
-			{"description", "The response named in `If-None-Match` is still current."},
+			{"description", "The response identified by `If-None-Match` is still current."},
 			{"headers", described},
 		}},
 	}
@@ -278,8 +278,8 @@ func (p parameter) describe(s *schemas, exampleSlug string) object {
 	return described
 }
 
-// errorResponses lists the errors of every path; a release may not be found on
-// any of them. 410 is only for paths that read changes since a release.
+// errorResponses lists the errors of every path. All of them may return 404 for a
+// release. Only paths that read changes since a release return 410.
 var errorResponses = []struct{ status, name string }{
 	{"400", "BadRequest"}, {"401", "Unauthorized"}, {"404", "NotFound"}, {"410", "Gone"}, {"406", "NotAcceptable"},
 	{"429", "TooManyRequests"}, {"500", "InternalError"}, {"503", "Unavailable"},

@@ -120,7 +120,7 @@ func TestOpenAPIDocumentIsServed(t *testing.T) {
 	})
 }
 
-// Generated clients have a method for each operation id, so these never change.
+// Generated clients have a method for each operation ID, so these never change.
 func TestOperationIDs(t *testing.T) {
 	paths := load(t, document(t)).Paths
 	for path, want := range map[string]string{
@@ -130,7 +130,7 @@ func TestOperationIDs(t *testing.T) {
 		"/api/v1/categories": "listCategories", "/api/v1/stats": "getStatistics", "/api/v1/changes": "listChanges", "/api/embeddings/{slug}": "getEmbeddings",
 	} {
 		if item := paths.Value(path); item == nil || item.Get.OperationID != want {
-			t.Errorf("%s: got %+v, want operation id %s", path, item, want)
+			t.Errorf("%s: got %+v, want operation ID %s", path, item, want)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestOpenAPIAsYAML(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(again, &got); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v and another document, want that of JSON", err)
+		t.Errorf("got %v and another document, want the same as in JSON", err)
 	}
 	for _, name := range []string{"Cache-Control", "Vary", "X-Service-Release", "X-Service-Updated-At"} {
 		if asYAML.Header().Get(name) != asJSON.Header().Get(name) {

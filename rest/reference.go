@@ -30,7 +30,7 @@ func (h *Handler) Operations() []params.Operation {
 	return operations
 }
 
-// allowed says which values a parameter takes.
+// allowed describes the values that a parameter accepts.
 func (p parameter) allowed() string {
 	switch {
 	case p.list:
@@ -46,9 +46,9 @@ func (p parameter) allowed() string {
 	case p.form != "":
 		return p.form
 	case p.pattern != "":
-		return "text that matches `" + p.pattern + "`"
+		return "string that matches `" + p.pattern + "`"
 	case p.max > 0:
-		return fmt.Sprintf("text of 1 to %d characters", p.max)
+		return fmt.Sprintf("string of 1 to %d characters", p.max)
 	}
 	return "text"
 }
@@ -127,7 +127,7 @@ func Errors() []params.Field {
 		} `json:"responses"`
 	}
 	if err := json.Unmarshal([]byte(componentsFile), &components); err != nil {
-		panic(err) // it is the program's own
+		panic(err) // the file is embedded
 	}
 	var all []params.Field
 	for _, r := range errorResponses {

@@ -77,7 +77,7 @@ var (
 
 // stable replaces what differs each time the demo catalog is imported: the
 // numbers of events, which keep their order, when they were published, tokens,
-// and the tag of such a response.
+// and the ETag of such a response.
 func stable(text []byte) []byte {
 	if tokens.Match(text) {
 		return eventTags.ReplaceAll(tokens.ReplaceAll(text, []byte(`"next_sync":$1"…"`)), []byte(`Etag: "…"`))
@@ -280,7 +280,7 @@ func TestSearchSortsByRelevance(t *testing.T) {
 		byScore := slugs("/api/v1/tools?search=voix&sort=score_desc")
 		byRelevance := slugs("/api/v1/tools?search=voix")
 		if len(byRelevance) < 3 || slices.Equal(byRelevance, byScore) {
-			t.Errorf("got %v for a search and %v by score, want other orders", byRelevance, byScore)
+			t.Errorf("got %v for a search and %v by score, want different orders", byRelevance, byScore)
 		}
 	})
 }

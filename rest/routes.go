@@ -29,7 +29,7 @@ var routes = []route{
 		parameters: []parameter{slug}, example: anyTool, notFound: toolNotFound},
 	{path: "/api/v1/tools/{slug}/versions", query: "versions", id: "listToolVersions",
 		summary:    "The versions of one tool, newest first",
-		details:    "Each version with its first and last release and the fields that changed, up to the newest 200. Also for tools that are retired by now.",
+		details:    "Each version with its first and last release and the fields that changed, up to the newest 200. Includes tools that have since been retired.",
 		parameters: []parameter{slug}, example: anyTool, notFound: versionsNotFound},
 	{path: "/api/v1/comparatifs", query: "comparatifs", id: "listComparisons", bulk: true,
 		summary:    "Published comparisons, newest first",
@@ -37,7 +37,7 @@ var routes = []route{
 		parameters: paging},
 	{path: "/api/v1/comparatifs/{slug}", query: "comparatif", id: "getComparison",
 		summary:    "One comparison, with the scores of both tools",
-		details:    "The scores of both tools, the winner, and why it wins. Either tool may be retired.",
+		details:    "The scores of both tools, the winner, and why it won. Either tool may be retired.",
 		parameters: []parameter{slug}, example: anyComparison, notFound: comparisonNotFound},
 	{path: "/api/v1/pricing", query: "prices", id: "listPrices", bulk: true,
 		summary:    "Current prices in euros, sorted by tool name",
@@ -58,12 +58,12 @@ var routes = []route{
 		summary: "Global statistics",
 		details: "Counts and averages over the whole catalog."},
 	{path: "/api/v1/changes", query: "changes", id: "listChanges",
-		summary:    "Changes of the catalog, oldest first",
-		details:    "The change journal: the same event objects as webhooks deliver, with JSON Schemas at `/schemas/events/<type>.json`. To follow the catalog, store `next` and pass it as `after`: no event is missed or returned twice. A page may be shorter than `limit` if events are long; you have read everything when `data` is empty.",
+		summary:    "Changes to the catalog, oldest first",
+		details:    "The change journal: the same event objects as webhooks deliver, with JSON Schemas at `/schemas/events/<type>.json`. To follow the catalog, store `next` and pass it as `after`: no event is missed or returned twice. A page may have fewer than `limit` events if they are large; you have read everything when `data` is empty.",
 		parameters: []parameter{after, types, changeCategory, changedSlug, since, pageSize}},
 	{path: "/api/embeddings", query: "embeddings_sync", id: "listEmbeddings",
 		summary:    "Reviews as text chunks, to fill a vector index and keep it in sync",
-		details:    "All embeddings documents, sorted by slug; with `sync`, only what changed since: documents to store in place of their former versions, and `{\"slug\", \"deleted\": true, \"reason\"}` for those to delete. `next_sync` is on the last page; store it, and pass it as `sync` next time. Follow `Link: rel=\"next\"` from page to page: the links read the same release, even if a new one is published in the meantime.",
+		details:    "All embeddings documents, sorted by slug; with `sync`, only what changed since: documents to store in place of their previous versions, and `{\"slug\", \"deleted\": true, \"reason\"}` for those to delete. `next_sync` is on the last page; store it, and pass it as `sync` next time. Follow `Link: rel=\"next\"` from page to page: the links read the same release, even if a new one is published in the meantime.",
 		parameters: []parameter{paging[0], syncPageSize, documentCategory, syncToken}, requiresKey: true, pinned: true},
 	{path: "/api/embeddings/{slug}", query: "embeddings", id: "getEmbeddings",
 		summary:    "One tool's review as text chunks for retrieval",
@@ -86,17 +86,17 @@ var (
 	sort            = parameter{name: "sort", description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug. With `search`, the best matches come first unless `sort` is given.",
 		values: []string{"score_desc", "score_asc", "name_asc", "name_desc"}, noDefaultWith: "search"}
 	asOf = parameter{name: asOfName, Param: params.Param{Name: asOfName, Kind: "String"}, pattern: `^([1-9][0-9]{0,8}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`,
-		description: "Reads an earlier release: its number, or a day (`YYYY-MM-DD`) for the newest release whose feed has that date or an earlier one."}
+		description: "Reads an earlier release: its number, or a day (`YYYY-MM-DD`) for the newest release whose feed is dated on or before it."}
 	reason = parameter{name: "reason", description: "Returns only tools retired for this reason."}
 
 	pageSize         = parameter{name: "limit", description: "Number of items per page.", min: 1, max: 200, noDefaultWith: formatName}
-	after            = parameter{name: "after", description: "Returns only events after this one: `next` of an earlier response, or the id of an event.", pattern: `^evt_[1-9][0-9]{0,17}$`, form: "the id of an event, such as evt_42"}
+	after            = parameter{name: "after", description: "Returns only events after this one: `next` of an earlier response, or an event ID.", pattern: `^evt_[1-9][0-9]{0,17}$`, form: "an event ID, such as evt_42"}
 	types            = parameter{name: "types", description: "Returns only events of these types, separated by commas. The parameter may also be repeated.", list: true, dotted: true}
 	changeCategory   = parameter{name: "category", description: "Slug of a category. Returns only events about its tools; a tool that moved matches both categories, and a comparison those of both tools."}
 	changedSlug      = parameter{name: "slug", description: "Returns only events about the tool or comparison with this slug."}
 	syncPageSize     = parameter{name: "limit", description: "Number of documents per page.", min: 1, max: 100}
 	documentCategory = parameter{name: "category", description: "Slug of a category. Returns only documents of its tools; an unknown category returns an empty list."}
-	syncToken        = parameter{name: "sync", description: "`next_sync` of an earlier response with the same `category`. Returns only what changed since then. If its release can no longer be read, the response is 410: read the whole set again.", pattern: `^[A-Za-z0-9_-]{24,600}$`}
+	syncToken        = parameter{name: "sync", description: "`next_sync` of an earlier response with the same `category`. Returns only what changed since then. If its release is no longer available, the response is 410: read the whole set again.", pattern: `^[A-Za-z0-9_-]{24,600}$`}
 	since            = parameter{name: "since", description: "Returns only events published on or after this day (UTC)."}
 )
 
@@ -108,11 +108,11 @@ type route struct {
 	summary     string
 	details     string
 	parameters  []parameter
-	example     string // which slug the documentation uses, a key of exampleSlugs
+	example     string // the slug that the documentation uses: a key of exampleSlugs
 	notFound    notFoundMessage
 	requiresKey bool
-	deprecated  string // day since when it is deprecated (YYYY-MM-DD), or ""
-	sunset      string // day when it will be removed, or ""
+	deprecated  string // day of the deprecation (YYYY-MM-DD), or ""
+	sunset      string // day of the removal, or ""
 	bulk        bool   // the whole list can be downloaded
 	pinned      bool   // its links to other pages select the release
 }
@@ -128,8 +128,9 @@ type endpoint struct {
 	paginated bool     // by page number
 	resumable bool     // by cursor
 	columns   []string // of a list that can be downloaded
-	saved     *Query   // what it serves, if that is not a route
-	// ownDeprecation is that of the path, deprecation also that of its fields.
+	saved     *Query   // the saved query that it serves; nil for a route
+	// ownDeprecation is the deprecation of the path itself; deprecation also takes the
+	// selected fields into account.
 	ownDeprecation, deprecation *graph.Deprecation
 }
 
@@ -162,7 +163,7 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 			e.resumable = e.resumable || p.name == "after"
 		}
 		if r.id == "" || slices.ContainsFunc(endpoints, func(other *endpoint) bool { return other.id == r.id }) {
-			return nil, nil, fmt.Errorf("%s: got operation id %q, want a unique one", r.path, r.id)
+			return nil, nil, fmt.Errorf("%s: got operation ID %q, want a unique one", r.path, r.id)
 		}
 		if e.ownDeprecation, err = graph.ParseDeprecation(r.deprecated, r.sunset); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", r.path, err)
@@ -190,8 +191,8 @@ func Paths() []string {
 	return paths
 }
 
-// find returns the endpoint of an escaped path and the slug in it. Segments
-// are unescaped one by one, so that a slug may contain an escaped slash.
+// find returns the endpoint of an escaped path and the slug in it. Segments are
+// unescaped separately, so that a slug may contain an escaped slash.
 func (h *Handler) find(path string) (*endpoint, string, error) {
 	segments := strings.Split(path, "/")
 	for i := range segments {
@@ -229,10 +230,10 @@ func (e *endpoint) match(segments []string) (slug string, ok bool) {
 type parameter struct {
 	name        string
 	description string
-	min, max    int      // of an integer; max also of the length of a text
+	min, max    int      // of an integer; max is also the maximum length of a string
 	values      []string // of an enum, if fewer are allowed than the type has
-	pattern     string   // of a text
-	form        string   // what the pattern means; without it, the pattern is only documented
+	pattern     string   // of a string
+	form        string   // describes the pattern in errors; without it, the pattern is only documented
 	inPath      bool
 	list        bool // takes several values
 	dotted      bool // its values have dots where those of the enum have underscores
@@ -242,7 +243,7 @@ type parameter struct {
 	params.Param
 }
 
-// typed adds what the operation's variable declares.
+// typed adds the type and default of the operation's variable.
 func (p parameter) typed(variable *ast.VariableDefinition) parameter {
 	p.Param = params.FromVariable(variable)
 	if p.max > 0 {
@@ -287,7 +288,7 @@ func (e *endpoint) arguments(values map[string]any) map[string]any {
 	return variables
 }
 
-// readParameters turns a query string into an operation's variables, including
+// readParameters converts a query string to an operation's variables, including
 // defaults.
 func readParameters(parameters []parameter, rawQuery string) (map[string]any, error) {
 	var inQuery []params.Param
@@ -311,7 +312,7 @@ func readParameters(parameters []parameter, rawQuery string) (map[string]any, er
 	return variables, nil
 }
 
-// defaultWith returns the default of a parameter beside others; nil for none.
+// defaultWith returns the default of a parameter, given the others; nil for none.
 func (p parameter) defaultWith(variables map[string]any) any {
 	if _, given := variables[p.noDefaultWith]; given {
 		return nil
@@ -320,7 +321,7 @@ func (p parameter) defaultWith(variables map[string]any) any {
 }
 
 // canonicalQuery writes variables as a query string, with the parameters in
-// the route's order and without defaults. Equal requests have equal ones.
+// the route's order and without defaults. Equal requests have equal query strings.
 func canonicalQuery(parameters []parameter, variables map[string]any) string {
 	var pairs []string
 	for _, p := range parameters {

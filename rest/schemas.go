@@ -30,9 +30,9 @@ var descriptions = map[string]string{
 	"CategoryList.data":     "The categories, sorted by slug.",
 	"Icp":                   "The audience that a tool is made for.",
 	"Price":                 "The price of a tool and its history.",
-	"Price.current_price":   "The current price as text, `<amount> €/<period>`, such as `20 €/mois`.",
-	"Price.price_history":   "All changes of the price or pricing model, newest first; empty if there was none.",
-	"PriceChange.price":     "The price after the change as text, `<amount> €/<period>`, such as `20 €/mois`.",
+	"Price.current_price":   "The current price as a string, `<amount> €/<period>`, such as `20 €/mois`.",
+	"Price.price_history":   "All changes to the price or pricing model, newest first; empty if there are none.",
+	"PriceChange.price":     "The price after the change as a string, `<amount> €/<period>`, such as `20 €/mois`.",
 	"PriceItem":             "The current price of a tool.",
 	"PriceList":             "A page of prices.",
 	"PriceList.data":        "The prices of this page; empty after the last page.",
@@ -47,7 +47,7 @@ var descriptions = map[string]string{
 func (s *schemas) add(name string, schema func() object) object {
 	if !s.components.has(name) {
 		i := len(s.components)
-		s.components.add(name, nil) // reserves its place before the components in it
+		s.components.add(name, nil) // reserves its place before nested components
 		s.components[i].value = describedAs(name, schema())
 	}
 	return object{{"$ref", "#/components/schemas/" + name}}
@@ -152,7 +152,7 @@ func (s *schemas) value(t *ast.Type, f *ast.Field) object {
 		return object{{"type", "string"}, {"format", "date"}}
 	case "URL":
 		return object{{"type", "string"}, {"format", "uri"}}
-	case "JSON": // our paths have objects only
+	case "JSON": // in our paths, always an object
 		return object{{"type", "object"}, {"additionalProperties", true}}
 	}
 	if definition := s.model.Types[t.NamedType]; definition.Kind == ast.Enum {
@@ -165,8 +165,8 @@ func (s *schemas) value(t *ast.Type, f *ast.Field) object {
 	return object{{"type", "string"}}
 }
 
-// enum returns a reference to an enum of the model, with the values that the API
-// has, spelled as it spells them.
+// enum returns a reference to an enum of the model, with the values and spelling of
+// the REST API.
 func (s *schemas) enum(name string, values []string, preset any) object {
 	return s.add(name, func() object {
 		definition := s.model.Types[name]
@@ -204,7 +204,7 @@ func (s *schemas) object(typeName string, set ast.SelectionSet) object {
 	var required []string
 	var properties object
 	for _, selection := range set {
-		f := selection.(*ast.Field) // our operations have no other kinds
+		f := selection.(*ast.Field) // our operations contain no other selections
 		required = append(required, f.Alias)
 		properties.add(f.Alias, s.field(f))
 	}
@@ -231,8 +231,8 @@ func (s *schemas) expanded(typeName string, set ast.SelectionSet) object {
 	return schema
 }
 
-// object is a JSON object that keeps its members in order, so that readers
-// find fields in the order of the API.
+// object is a JSON object whose members keep their order, so that the document lists
+// fields in the order of the API.
 type object []member
 
 type member struct {
@@ -252,7 +252,7 @@ func (o object) member(name string) any {
 	return nil
 }
 
-// text returns the value of a member that is a text, or "".
+// text returns the value of a string member, or "".
 func (o object) text(name string) string {
 	text, _ := o.member(name).(string)
 	return text

@@ -36,7 +36,7 @@ func openInLibreOffice(t *testing.T, table []byte, options string) (rows [][]cel
 	t.Helper()
 	program, dir := testkit.LibreOffice.Ensure(t), t.TempDir()
 	testkit.Check(t, os.WriteFile(filepath.Join(dir, "table.csv"), table, 0o600))
-	// A profile of its own: LibreOffice refuses to run twice with the same.
+	// A separate profile: LibreOffice cannot run twice with the same one.
 	cmd := exec.CommandContext(t.Context(), program, "-env:UserInstallation=file://"+filepath.Join(dir, "profile"),
 		"--headless", "--infilter=CSV:"+options, "--convert-to", "fods", "--outdir", dir, filepath.Join(dir, "table.csv"))
 	out, err := cmd.CombinedOutput()
@@ -116,8 +116,8 @@ func readFlatODS(t *testing.T, file io.Reader) (rows [][]cell) {
 	}
 }
 
-// LibreOffice shows the values that the API has: numbers are numbers, texts are
-// texts, and no text is run as a formula.
+// LibreOffice shows the same values as the API: numbers are numbers, strings are
+// strings, and no string is run as a formula.
 func TestSpreadsheet(t *testing.T) {
 	names := []string{
 		"=1+1", "+1+1", "-1+1", "@SUM(1;1)", "\t=1+1", `=HYPERLINK("https://example.org";"x")`, "a;b,c", `a "quoted" name`, "l’été à Noël, œuvre",

@@ -195,7 +195,7 @@ func canonical(t *testing.T, document string) string {
 	return string(encoded)
 }
 
-// reasonOf finds out from other paths why a document is not in a set.
+// reasonOf derives from other paths why a document is not in a set.
 func reasonOf(handler http.Handler, slug, category string) string {
 	if one := get(handler, "/api/embeddings/"+slug); one.Code == 200 {
 		if !strings.Contains(one.Body.String(), `"category":"`+category+`"`) {
@@ -281,6 +281,6 @@ func TestSyncTokens(t *testing.T) {
 		_, err = feed.Prune(t.Context(), s, 3)
 		testkit.Check(t, err)
 		handler = serving(t, s)
-		check("sync="+first, 410, "release 1, which can no longer be read; releases from 3 can", "without sync")
+		check("sync="+first, 410, "release 1, which is no longer available. The oldest available release is 3.", "without sync")
 	})
 }

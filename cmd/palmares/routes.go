@@ -215,7 +215,7 @@ func (p *program) runPublic(ctx context.Context, query string) ([]byte, error) {
 
 // price returns the cost of a query, including queries that require a key.
 func (p *program) price(ctx context.Context, query string, variables map[string]any) (cost, limit int, err error) {
-	return p.executor.Price(auth.WithCaller(ctx, auth.Caller{Plan: auth.Pro}), graph.Request{Query: query, Variables: variables})
+	return p.executor.Cost(auth.WithCaller(ctx, auth.Caller{Plan: auth.Pro}), graph.Request{Query: query, Variables: variables})
 }
 
 // schemaText returns the GraphQL schema with a blank line after each

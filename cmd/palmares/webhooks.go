@@ -109,9 +109,9 @@ func (c *webhooksTestCommand) Run(ctx context.Context, hooks *webhook.Webhooks, 
 
 func describeResponse(attempt *ent.Attempt) string {
 	if attempt.Status == 0 {
-		return attempt.Answer
+		return attempt.Response
 	}
-	return strings.TrimSpace(fmt.Sprintf("status %d %s", attempt.Status, attempt.Answer))
+	return strings.TrimSpace(fmt.Sprintf("status %d %s", attempt.Status, attempt.Response))
 }
 
 type webhooksReplayCommand struct {

@@ -30,8 +30,8 @@ const (
 	FieldStatus = "status"
 	// FieldTookMs holds the string denoting the took_ms field in the database.
 	FieldTookMs = "took_ms"
-	// FieldAnswer holds the string denoting the answer field in the database.
-	FieldAnswer = "answer"
+	// FieldResponse holds the string denoting the response field in the database.
+	FieldResponse = "answer"
 	// FieldDelivered holds the string denoting the delivered field in the database.
 	FieldDelivered = "delivered"
 	// FieldTestBody holds the string denoting the test_body field in the database.
@@ -60,7 +60,7 @@ var Columns = []string{
 	FieldAt,
 	FieldStatus,
 	FieldTookMs,
-	FieldAnswer,
+	FieldResponse,
 	FieldDelivered,
 	FieldTestBody,
 }
@@ -125,9 +125,9 @@ func ByTookMs(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldTookMs, opts...).ToFunc()
 }
 
-// ByAnswer orders the results by the answer field.
-func ByAnswer(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldAnswer, opts...).ToFunc()
+// ByResponse orders the results by the response field.
+func ByResponse(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldResponse, opts...).ToFunc()
 }
 
 // ByDelivered orders the results by the delivered field.

@@ -90,9 +90,9 @@ func TookMs(v int) predicate.Attempt {
 	return predicate.Attempt(sql.FieldEQ(FieldTookMs, v))
 }
 
-// Answer applies equality check predicate on the "answer" field. It's identical to AnswerEQ.
-func Answer(v string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldEQ(FieldAnswer, v))
+// Response applies equality check predicate on the "response" field. It's identical to ResponseEQ.
+func Response(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldEQ(FieldResponse, v))
 }
 
 // Delivered applies equality check predicate on the "delivered" field. It's identical to DeliveredEQ.
@@ -400,69 +400,69 @@ func TookMsLTE(v int) predicate.Attempt {
 	return predicate.Attempt(sql.FieldLTE(FieldTookMs, v))
 }
 
-// AnswerEQ applies the EQ predicate on the "answer" field.
-func AnswerEQ(v string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldEQ(FieldAnswer, v))
+// ResponseEQ applies the EQ predicate on the "response" field.
+func ResponseEQ(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldEQ(FieldResponse, v))
 }
 
-// AnswerNEQ applies the NEQ predicate on the "answer" field.
-func AnswerNEQ(v string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldNEQ(FieldAnswer, v))
+// ResponseNEQ applies the NEQ predicate on the "response" field.
+func ResponseNEQ(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldNEQ(FieldResponse, v))
 }
 
-// AnswerIn applies the In predicate on the "answer" field.
-func AnswerIn(vs ...string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldIn(FieldAnswer, vs...))
+// ResponseIn applies the In predicate on the "response" field.
+func ResponseIn(vs ...string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldIn(FieldResponse, vs...))
 }
 
-// AnswerNotIn applies the NotIn predicate on the "answer" field.
-func AnswerNotIn(vs ...string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldNotIn(FieldAnswer, vs...))
+// ResponseNotIn applies the NotIn predicate on the "response" field.
+func ResponseNotIn(vs ...string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldNotIn(FieldResponse, vs...))
 }
 
-// AnswerGT applies the GT predicate on the "answer" field.
-func AnswerGT(v string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldGT(FieldAnswer, v))
+// ResponseGT applies the GT predicate on the "response" field.
+func ResponseGT(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldGT(FieldResponse, v))
 }
 
-// AnswerGTE applies the GTE predicate on the "answer" field.
-func AnswerGTE(v string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldGTE(FieldAnswer, v))
+// ResponseGTE applies the GTE predicate on the "response" field.
+func ResponseGTE(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldGTE(FieldResponse, v))
 }
 
-// AnswerLT applies the LT predicate on the "answer" field.
-func AnswerLT(v string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldLT(FieldAnswer, v))
+// ResponseLT applies the LT predicate on the "response" field.
+func ResponseLT(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldLT(FieldResponse, v))
 }
 
-// AnswerLTE applies the LTE predicate on the "answer" field.
-func AnswerLTE(v string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldLTE(FieldAnswer, v))
+// ResponseLTE applies the LTE predicate on the "response" field.
+func ResponseLTE(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldLTE(FieldResponse, v))
 }
 
-// AnswerContains applies the Contains predicate on the "answer" field.
-func AnswerContains(v string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldContains(FieldAnswer, v))
+// ResponseContains applies the Contains predicate on the "response" field.
+func ResponseContains(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldContains(FieldResponse, v))
 }
 
-// AnswerHasPrefix applies the HasPrefix predicate on the "answer" field.
-func AnswerHasPrefix(v string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldHasPrefix(FieldAnswer, v))
+// ResponseHasPrefix applies the HasPrefix predicate on the "response" field.
+func ResponseHasPrefix(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldHasPrefix(FieldResponse, v))
 }
 
-// AnswerHasSuffix applies the HasSuffix predicate on the "answer" field.
-func AnswerHasSuffix(v string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldHasSuffix(FieldAnswer, v))
+// ResponseHasSuffix applies the HasSuffix predicate on the "response" field.
+func ResponseHasSuffix(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldHasSuffix(FieldResponse, v))
 }
 
-// AnswerEqualFold applies the EqualFold predicate on the "answer" field.
-func AnswerEqualFold(v string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldEqualFold(FieldAnswer, v))
+// ResponseEqualFold applies the EqualFold predicate on the "response" field.
+func ResponseEqualFold(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldEqualFold(FieldResponse, v))
 }
 
-// AnswerContainsFold applies the ContainsFold predicate on the "answer" field.
-func AnswerContainsFold(v string) predicate.Attempt {
-	return predicate.Attempt(sql.FieldContainsFold(FieldAnswer, v))
+// ResponseContainsFold applies the ContainsFold predicate on the "response" field.
+func ResponseContainsFold(v string) predicate.Attempt {
+	return predicate.Attempt(sql.FieldContainsFold(FieldResponse, v))
 }
 
 // DeliveredEQ applies the EQ predicate on the "delivered" field.

@@ -28,8 +28,8 @@ const (
 	FieldCancels = "cancels"
 	// FieldPastDueSince holds the string denoting the past_due_since field in the database.
 	FieldPastDueSince = "past_due_since"
-	// FieldNoticedAt holds the string denoting the noticed_at field in the database.
-	FieldNoticedAt = "noticed_at"
+	// FieldNotifiedAt holds the string denoting the notified_at field in the database.
+	FieldNotifiedAt = "noticed_at"
 	// FieldCheckoutAt holds the string denoting the checkout_at field in the database.
 	FieldCheckoutAt = "checkout_at"
 	// FieldRevision holds the string denoting the revision field in the database.
@@ -61,7 +61,7 @@ var Columns = []string{
 	FieldPeriodEnd,
 	FieldCancels,
 	FieldPastDueSince,
-	FieldNoticedAt,
+	FieldNotifiedAt,
 	FieldCheckoutAt,
 	FieldRevision,
 	FieldCreatedAt,
@@ -138,9 +138,9 @@ func ByPastDueSince(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPastDueSince, opts...).ToFunc()
 }
 
-// ByNoticedAt orders the results by the noticed_at field.
-func ByNoticedAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldNoticedAt, opts...).ToFunc()
+// ByNotifiedAt orders the results by the notified_at field.
+func ByNotifiedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldNotifiedAt, opts...).ToFunc()
 }
 
 // ByCheckoutAt orders the results by the checkout_at field.

@@ -100,9 +100,9 @@ func PastDueSince(v time.Time) predicate.Customer {
 	return predicate.Customer(sql.FieldEQ(FieldPastDueSince, v))
 }
 
-// NoticedAt applies equality check predicate on the "noticed_at" field. It's identical to NoticedAtEQ.
-func NoticedAt(v time.Time) predicate.Customer {
-	return predicate.Customer(sql.FieldEQ(FieldNoticedAt, v))
+// NotifiedAt applies equality check predicate on the "notified_at" field. It's identical to NotifiedAtEQ.
+func NotifiedAt(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldEQ(FieldNotifiedAt, v))
 }
 
 // CheckoutAt applies equality check predicate on the "checkout_at" field. It's identical to CheckoutAtEQ.
@@ -460,54 +460,54 @@ func PastDueSinceNotNil() predicate.Customer {
 	return predicate.Customer(sql.FieldNotNull(FieldPastDueSince))
 }
 
-// NoticedAtEQ applies the EQ predicate on the "noticed_at" field.
-func NoticedAtEQ(v time.Time) predicate.Customer {
-	return predicate.Customer(sql.FieldEQ(FieldNoticedAt, v))
+// NotifiedAtEQ applies the EQ predicate on the "notified_at" field.
+func NotifiedAtEQ(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldEQ(FieldNotifiedAt, v))
 }
 
-// NoticedAtNEQ applies the NEQ predicate on the "noticed_at" field.
-func NoticedAtNEQ(v time.Time) predicate.Customer {
-	return predicate.Customer(sql.FieldNEQ(FieldNoticedAt, v))
+// NotifiedAtNEQ applies the NEQ predicate on the "notified_at" field.
+func NotifiedAtNEQ(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldNEQ(FieldNotifiedAt, v))
 }
 
-// NoticedAtIn applies the In predicate on the "noticed_at" field.
-func NoticedAtIn(vs ...time.Time) predicate.Customer {
-	return predicate.Customer(sql.FieldIn(FieldNoticedAt, vs...))
+// NotifiedAtIn applies the In predicate on the "notified_at" field.
+func NotifiedAtIn(vs ...time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldIn(FieldNotifiedAt, vs...))
 }
 
-// NoticedAtNotIn applies the NotIn predicate on the "noticed_at" field.
-func NoticedAtNotIn(vs ...time.Time) predicate.Customer {
-	return predicate.Customer(sql.FieldNotIn(FieldNoticedAt, vs...))
+// NotifiedAtNotIn applies the NotIn predicate on the "notified_at" field.
+func NotifiedAtNotIn(vs ...time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldNotIn(FieldNotifiedAt, vs...))
 }
 
-// NoticedAtGT applies the GT predicate on the "noticed_at" field.
-func NoticedAtGT(v time.Time) predicate.Customer {
-	return predicate.Customer(sql.FieldGT(FieldNoticedAt, v))
+// NotifiedAtGT applies the GT predicate on the "notified_at" field.
+func NotifiedAtGT(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldGT(FieldNotifiedAt, v))
 }
 
-// NoticedAtGTE applies the GTE predicate on the "noticed_at" field.
-func NoticedAtGTE(v time.Time) predicate.Customer {
-	return predicate.Customer(sql.FieldGTE(FieldNoticedAt, v))
+// NotifiedAtGTE applies the GTE predicate on the "notified_at" field.
+func NotifiedAtGTE(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldGTE(FieldNotifiedAt, v))
 }
 
-// NoticedAtLT applies the LT predicate on the "noticed_at" field.
-func NoticedAtLT(v time.Time) predicate.Customer {
-	return predicate.Customer(sql.FieldLT(FieldNoticedAt, v))
+// NotifiedAtLT applies the LT predicate on the "notified_at" field.
+func NotifiedAtLT(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldLT(FieldNotifiedAt, v))
 }
 
-// NoticedAtLTE applies the LTE predicate on the "noticed_at" field.
-func NoticedAtLTE(v time.Time) predicate.Customer {
-	return predicate.Customer(sql.FieldLTE(FieldNoticedAt, v))
+// NotifiedAtLTE applies the LTE predicate on the "notified_at" field.
+func NotifiedAtLTE(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldLTE(FieldNotifiedAt, v))
 }
 
-// NoticedAtIsNil applies the IsNil predicate on the "noticed_at" field.
-func NoticedAtIsNil() predicate.Customer {
-	return predicate.Customer(sql.FieldIsNull(FieldNoticedAt))
+// NotifiedAtIsNil applies the IsNil predicate on the "notified_at" field.
+func NotifiedAtIsNil() predicate.Customer {
+	return predicate.Customer(sql.FieldIsNull(FieldNotifiedAt))
 }
 
-// NoticedAtNotNil applies the NotNil predicate on the "noticed_at" field.
-func NoticedAtNotNil() predicate.Customer {
-	return predicate.Customer(sql.FieldNotNull(FieldNoticedAt))
+// NotifiedAtNotNil applies the NotNil predicate on the "notified_at" field.
+func NotifiedAtNotNil() predicate.Customer {
+	return predicate.Customer(sql.FieldNotNull(FieldNotifiedAt))
 }
 
 // CheckoutAtEQ applies the EQ predicate on the "checkout_at" field.

@@ -15,13 +15,13 @@ type Account struct{ ent.Schema }
 func (Account) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("email").NotEmpty().Unique().
-			Comment("In lower case: there is one account for each address."),
+			Comment("In lower case; there is one account per address."),
 		field.Enum("plan").Values("developer", "pro"),
 		// Renaming the column would break the previous version during an upgrade.
 		field.Bool("manual_plan").Default(false).StorageKey("plan_by_hand").
-			Comment("An operator set the plan manually: billing does not change it."),
+			Comment("An operator set the plan manually, so billing does not change it."),
 		field.String("handle").Optional().Nillable().Unique().
-			Comment("The account's part in the addresses of its saved queries, chosen once; null until then."),
+			Comment("The first part of the URLs of the account's saved queries, chosen once; null until then."),
 		field.Enum("language").Values("en", "fr").Default("en").Comment("Language of emails."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.String("carried_day").Optional().Immutable().

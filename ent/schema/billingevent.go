@@ -8,8 +8,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// BillingEvent is an event of the payment provider that was processed, so that
-// it is not processed again.
+// BillingEvent records a processed event of the payment provider, so that it is
+// not processed again.
 type BillingEvent struct{ ent.Schema }
 
 func (BillingEvent) Fields() []ent.Field {

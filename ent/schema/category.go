@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/field"
 )
 
-// Category groups tools. Each import derives its figures.
+// Category groups tools. Each import recalculates its count and average.
 type Category struct{ ent.Schema }
 
 func (Category) Fields() []ent.Field {

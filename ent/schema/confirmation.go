@@ -9,8 +9,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Confirmation is an email that proves the ownership of an address: by its
-// link, or by its code in the browser that requested it.
+// Confirmation is an email that proves the ownership of an address, by its link
+// or by its code, which must be entered in the browser that requested it.
 type Confirmation struct{ ent.Schema }
 
 func (Confirmation) Fields() []ent.Field {
@@ -18,7 +18,7 @@ func (Confirmation) Fields() []ent.Field {
 		field.Enum("purpose").Values("sign_in", "change_email").Immutable(),
 		field.String("email").NotEmpty().Immutable(),
 		field.String("mailbox").NotEmpty().Immutable().
-			Comment("The address without its +tag: where the email arrives."),
+			Comment("The address without its +tag: the mailbox that receives the email."),
 		field.String("sender").Immutable().
 			Comment("The network that requested it."),
 		field.String("wider_sender").Default("").Immutable().
@@ -29,7 +29,7 @@ func (Confirmation) Fields() []ent.Field {
 		field.String("browser_hash").NotEmpty().Unique().Immutable().Sensitive(),
 		field.String("code_hash").NotEmpty().Immutable().Sensitive().
 			Comment("Keyed with a secret of the browser: a hash of six digits alone is easy to guess."),
-		field.Int("tries").Default(0).Comment("How many codes were tried."),
+		field.Int("tries").Default(0).Comment("How many codes were entered."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.Time("expires_at").Immutable(),
 		field.Time("used_at").Optional().Nillable(),

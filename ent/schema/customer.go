@@ -25,12 +25,13 @@ func (Customer) Fields() []ent.Field {
 		field.Time("period_end").Optional().Nillable(),
 		field.Bool("cancels").Default(false).Comment("The subscription ends with its period."),
 		field.Time("past_due_since").Optional().Nillable(),
-		field.Time("noticed_at").Optional().Nillable().
+		// Renaming the column would break the previous version during an upgrade.
+		field.Time("notified_at").StorageKey("noticed_at").Optional().Nillable().
 			Comment("When the owner was notified of a failed payment."),
 		field.Time("checkout_at").Optional().Nillable().
 			Comment("When a checkout page was last opened."),
 		field.Int("revision").Default(0).
-			Comment("Increases with each change, so that nothing older overwrites it."),
+			Comment("Increases with each change, so that stale data cannot overwrite newer data."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.Time("read_at").Optional().Nillable().Comment("When the subscription was last read from the provider."),
 	}

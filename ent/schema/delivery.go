@@ -7,8 +7,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Delivery is an event to send to an endpoint later, usually again. Events
-// that arrive at the first attempt never have one.
+// Delivery is a pending delivery of an event to an endpoint, usually a retry.
+// Events that are delivered on the first attempt have no row.
 type Delivery struct{ ent.Schema }
 
 func (Delivery) Fields() []ent.Field {
@@ -17,8 +17,8 @@ func (Delivery) Fields() []ent.Field {
 		field.Int("event").Immutable().Comment("Number of the event in the journal."),
 		field.Int("attempts").Default(0),
 		field.Time("next_at"),
-		field.Int("batch").Default(0).Comment("Groups the events that were sent in one request: the number of the first. 0 if the event was not sent yet."),
-		field.Bool("held").Default(false).Comment("Waits for earlier events. Then next_at is when the last of them is sent again."),
+		field.Int("batch").Default(0).Comment("The number of the first event that was sent in the same request; 0 if the event has not been sent yet."),
+		field.Bool("held").Default(false).Comment("Waits for earlier events; next_at is then when the last of them is retried."),
 	}
 }
 

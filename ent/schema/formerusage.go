@@ -7,7 +7,7 @@ import (
 )
 
 // FormerUsage is how many requests a deleted account made on the day of its
-// deletion. It lasts until midnight UTC, so that signing up again with the
+// deletion. It is stored until midnight UTC, so that signing up again with the
 // same email address does not reset the quota.
 type FormerUsage struct{ ent.Schema }
 

@@ -14,14 +14,14 @@ type JournalEntry struct{ ent.Schema }
 func (JournalEntry) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("id").Positive().Immutable().
-			Comment("Set by the import and never reused: see internal/catalog/journal."),
+			Comment("Set by the import and never reused; see internal/catalog/journal."),
 		field.Int("release_number"),
 		field.String("kind").NotEmpty().Comment("One of the kinds in internal/catalog/journal, for example tool.updated."),
 		field.String("slug").Comment("Slug of the record that changed."),
 		field.String("event").Optional().Nillable().
-			Comment("Type of the event, as in internal/catalog/journal; null if readers do not notice the change."),
+			Comment("Type of the event, as in internal/catalog/journal; null if the change is not visible to readers."),
 		field.String("category").Default("").Comment("Category of the tool that changed."),
-		field.String("other_category").Default("").Comment("Category of the second tool of a comparison, or the former category of a tool."),
+		field.String("other_category").Default("").Comment("Category of the second tool of a comparison, or the previous category of a tool."),
 		field.Text("before").Optional().Nillable().Comment("JSON; null if the record is new."),
 		field.Text("after").Optional().Nillable().Comment("JSON; null if the record was removed."),
 	}

@@ -8,7 +8,7 @@ import (
 
 // KeyUsage is the number of requests that a key sent to an endpoint of the API on
 // a day. It has no edge to its account: servers write many rows in one statement,
-// and a deleted account must not make it fail.
+// which must not fail if an account is deleted.
 type KeyUsage struct{ ent.Schema }
 
 func (KeyUsage) Fields() []ent.Field {
@@ -16,7 +16,7 @@ func (KeyUsage) Fields() []ent.Field {
 		field.Int("account_id").Immutable(),
 		field.String("day").Immutable().Comment("In UTC, YYYY-MM-DD."),
 		field.String("key").Immutable().Comment("The public part of the key; empty for signed-in browsers, and \"token\" for tokens of saved queries."),
-		field.String("endpoint").Immutable().Comment("The path of the API, with names in place of its parameters."),
+		field.String("endpoint").Immutable().Comment("The path template, such as /api/v1/tools/{slug}."),
 		field.Int("requests"),
 	}
 }

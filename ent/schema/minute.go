@@ -6,7 +6,8 @@ import (
 	"entgo.io/ent/schema/field"
 )
 
-// Minute is a minute in which a server was up; other minutes have no row.
+// Minute counts the database checks of one minute. Minutes without a running
+// server have no row.
 type Minute struct{ ent.Schema }
 
 func (Minute) Fields() []ent.Field {
@@ -14,7 +15,7 @@ func (Minute) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("id").Immutable().Annotations(entsql.Annotation{Incremental: &numbered}).
 			Comment("Minutes since 1970."),
-		field.Int("requests").Comment("Requests that all servers handled."),
-		field.Int("failed").Comment("Requests that failed with a server error."),
+		field.Int("requests").Comment("Database checks by all servers. The column name predates them."),
+		field.Int("failed").Comment("Failed database checks."),
 	}
 }

@@ -10,22 +10,22 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// SavedQuery is a name that an account gave to a GraphQL query, which is then
-// served at an address of its own.
+// SavedQuery is a GraphQL query that an account saved under a name. It is served
+// at its own URL.
 type SavedQuery struct{ ent.Schema }
 
 func (SavedQuery) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("account_id").Immutable(),
 		field.String("name").NotEmpty().Immutable(),
-		field.String("hash").NotEmpty().Comment("Hash of its current text: see QueryVersion."),
+		field.String("hash").NotEmpty().Comment("Hash of the current text; see QueryVersion."),
 		field.String("description").Default(""),
 		field.Bool("public"),
 		field.String("token_hash").Optional().Nillable().Unique().Sensitive().
 			Comment("SHA-256 of the token that gives access without a key, in hexadecimal; null if there is none."),
 		field.String("broken_reason").Default("").
 			Comment("Why the text is not valid in the current version of the program; empty if it is."),
-		field.Bool("notify_owner").Default(false).Comment("The email about it is still to be sent."),
+		field.Bool("notify_owner").Default(false).Comment("The email about it is pending."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.Time("updated_at").Default(time.Now),
 	}
@@ -42,8 +42,8 @@ func (SavedQuery) Indexes() []ent.Index {
 	}
 }
 
-// QueryVersion is a text that an account saved. It remains when its saved query
-// is changed or deleted, because its hash is a permanent address.
+// QueryVersion is a text that an account saved. It is retained when its saved
+// query is changed or deleted, because its hash is part of a permanent URL.
 type QueryVersion struct{ ent.Schema }
 
 func (QueryVersion) Fields() []ent.Field {

@@ -7,7 +7,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Section is one part of a tool's review; the embeddings document is made of them.
+// Section is one part of a tool's review. Embeddings documents consist of
+// sections.
 type Section struct{ ent.Schema }
 
 func (Section) Fields() []ent.Field {

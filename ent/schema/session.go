@@ -9,7 +9,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Session is a browser that is signed in. Only hashes are stored, so the
+// Session is a signed-in browser. Only hashes are stored, so the
 // database does not give access to a session.
 type Session struct{ ent.Schema }
 

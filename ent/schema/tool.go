@@ -17,11 +17,11 @@ func (Tool) Fields() []ent.Field {
 		slugID(),
 		field.String("name").NotEmpty(),
 		field.String("name_key").
-			Comment("The name in lower case without accents, shortened for the index: orders by name use it."),
+			Comment("The name in lower case without accents, shortened for the index; lists are sorted by it."),
 		field.String("category_slug"),
 		field.Float("score").Optional().Nillable(),
 		field.Bool("untested").
-			Comment("True without a score: both orders by score sort these tools last."),
+			Comment("True if there is no score: both orders by score sort these tools last."),
 
 		field.String("domain").Optional(),
 		field.Enum("icp").Values("vibe-coder", "agentic-engineer", "mixte").Optional(),

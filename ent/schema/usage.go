@@ -7,7 +7,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Usage is the number of requests of an account on a day.
+// Usage is the number of requests that an account made on a day.
 type Usage struct{ ent.Schema }
 
 func (Usage) Fields() []ent.Field {

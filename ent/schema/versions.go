@@ -10,7 +10,7 @@ import (
 
 // The history of the catalog: rows that a release replaced or removed. Each
 // import copies them here first, in its own transaction. The columns are those
-// of the table itself, so that a query can read its past; see
+// of the table itself, so that the same query can read earlier releases; see
 // docs/design/009-time-travel.md.
 
 // CategoryVersion is a category as earlier releases had it.
@@ -56,7 +56,7 @@ func (version[S]) Fields() []ent.Field {
 	return append(append(versions, fields...), field.Int("row").StorageKey("id"))
 }
 
-// Indexes find the versions of a row, and all that a release has.
+// Indexes serve lookups of the versions of a row and of all rows of a release.
 func (version[S]) Indexes() []ent.Index {
 	var schema S
 	key := "tool_slug"

@@ -59,7 +59,7 @@ func Collect(op *graphql.OperationContext, set ast.SelectionSet, types []string)
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if known, found := find(shared.sets[key], set); found {
-		return known // others hold on to it already
+		return known // others already use it
 	}
 	shared.sets[key] = append(shared.sets[key], collectedSet{set, fields})
 	return fields

@@ -93,7 +93,7 @@ type value struct {
 
 func newValue(ref *config.TypeReference, expression string) value { return value{ref, expression} }
 
-// kind returns how the template writes a type that is not null.
+// kind returns how the template writes a non-null type.
 func kind(ref *config.TypeReference) string {
 	object := ref.Definition.Kind == ast.Object && !strings.HasPrefix(ref.Definition.Name, "__")
 	switch goType := ref.GO.String(); {
@@ -129,7 +129,7 @@ func optionalValue(field *codegen.Field) string {
 	return expression
 }
 
-// forGqlgen returns the data without what executor.gotpl writes itself.
+// forGqlgen returns the data without the parts that executor.gotpl writes.
 func forGqlgen(data *codegen.Data) *codegen.Data {
 	rest := *data
 	rest.Objects = nil

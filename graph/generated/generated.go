@@ -293,7 +293,7 @@ type PriceChangeCount {
 
 "A category of tools. Every tool belongs to exactly one."
 type Category implements Node {
-  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; with ` + "`" + `@asOf` + "`" + `, it includes the number of the release."
   id: ID!
   "The unique identifier of the category, such as ` + "`" + `code` + "`" + `."
   slug: String!
@@ -329,14 +329,14 @@ type Category implements Node {
 `, BuiltIn: false},
 	{Name: "../schema/change.graphql", Input: `extend type Query {
   """
-  The changes of the catalog as a Relay connection, one event per change. To
-  follow the catalog, store the last cursor and pass it as ` + "`" + `after` + "`" + ` next time: no
-  event is missed or returned twice.
+  Changes to the catalog as a Relay connection, one event per change. To follow
+  the catalog, store the last cursor and pass it as ` + "`" + `after` + "`" + ` next time: no event
+  is missed or returned twice.
   """
   changes(
-    "Return the first events, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given. There may be fewer if their content is long: check ` + "`" + `pageInfo` + "`" + `."
+    "Return the first events, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given. Pages are shorter if the events are large: check ` + "`" + `pageInfo` + "`" + `."
     first: Int
-    "Only events after this one in the given order: an event id such as ` + "`" + `evt_42` + "`" + `."
+    "Only events after this one in the given order: an event ID such as ` + "`" + `evt_42` + "`" + `."
     after: String
     "Return the last events, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
     last: Int
@@ -356,14 +356,14 @@ type Category implements Node {
     release: Int
     "Only events of releases after this number, from 0 to 999,999,999."
     afterRelease: Int
-    "Only updates that changed any of these fields; see ` + "`" + `Change.fields` + "`" + `. At most 20."
+    "Only updates that changed at least one of these fields, at most 20; see ` + "`" + `Change.fields` + "`" + `."
     fields: [String!]
     "The order of the events."
     order: ChangeOrder! = oldest_first
   ): ChangeConnection!
 }
 
-"The orders of changes."
+"The order of changes."
 enum ChangeOrder {
   "Oldest event first."
   oldest_first
@@ -395,13 +395,13 @@ enum ChangeType {
   embeddings_changed
 }
 
-"A change of the catalog."
+"A change to the catalog."
 type Change implements Node {
-  "The unique and permanent id of the event, ` + "`" + `evt_<number>` + "`" + `. It is also its cursor."
+  "The unique and permanent ID of the event, ` + "`" + `evt_<number>` + "`" + `. It is also the event's cursor."
   id: ID!
   "What happened."
   type: ChangeType!
-  "The number of the release with this change."
+  "The number of the release that made this change."
   release: Int!
   "When the release was published."
   publishedAt: DateTime!
@@ -411,7 +411,7 @@ type Change implements Node {
   category: String
   "The slug of the category that a tool moved from or, for a comparison, of the second tool's category; otherwise null."
   otherCategory: String
-  "The names of the changed fields in the REST API; empty unless the event is an update. For ` + "`" + `embeddings_changed` + "`" + `: ` + "`" + `chunks` + "`" + `, ` + "`" + `metadata` + "`" + ` or both."
+  "The REST API names of the changed fields; empty unless the event is an update. For ` + "`" + `embeddings_changed` + "`" + `: ` + "`" + `chunks` + "`" + `, ` + "`" + `metadata` + "`" + ` or both."
   fields: [String!]!
   "The object before the change, as in the REST API; null if it did not exist."
   before: JSON
@@ -429,7 +429,7 @@ type ChangeConnection {
   nodes: [Change!]!
   "The events as webhooks deliver them and ` + "`" + `/api/v1/changes` + "`" + ` returns them. Their JSON Schemas are at ` + "`" + `/schemas/events/<type>.json` + "`" + `."
   events: [JSON!]!
-  "The cursor to pass as ` + "`" + `after` + "`" + ` to continue: that of the last event or, if there is none, the given ` + "`" + `after` + "`" + ` or the newest event of the catalog. Null before the first release."
+  "The cursor to pass as ` + "`" + `after` + "`" + ` to continue: that of the last event or, if there is none, the given ` + "`" + `after` + "`" + ` or that of the newest event. Null before the first release."
   nextCursor: String
   "Whether there are more events, and where to continue."
   pageInfo: PageInfo!
@@ -437,7 +437,7 @@ type ChangeConnection {
 
 "An event with its cursor."
 type ChangeEdge {
-  "The id of the event. It is valid in both orders and never expires."
+  "The ID of the event. It is valid in both orders and never expires."
   cursor: String!
   "The event."
   node: Change!
@@ -527,7 +527,7 @@ enum ComparisonGroupKey {
   month
 }
 
-"The orders of groups of comparisons."
+"The order of comparison groups."
 enum ComparisonGroupSort {
   "By key."
   key_asc
@@ -553,7 +553,7 @@ type ComparisonGroup {
 
 "A comparison of two tools with a winner."
 type Comparison implements Node {
-  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; with ` + "`" + `@asOf` + "`" + `, it includes the number of the release."
   id: ID!
   "The unique identifier of the comparison, such as ` + "`" + `plume-vs-ecritoire-cie` + "`" + `."
   slug: String!
@@ -613,16 +613,16 @@ type ComparisonEdge {
 
 extend type Query {
   """
-  Embeddings documents by page, sorted by slug, to fill a vector index and to keep
-  it in sync. Without ` + "`" + `sync` + "`" + `: all documents. With ` + "`" + `sync` + "`" + `: what changed since the
-  token was issued. Requires an API key.
+  Embeddings documents by page, sorted by slug, to fill a vector index and keep it
+  in sync. Without ` + "`" + `sync` + "`" + `, returns all documents; with ` + "`" + `sync` + "`" + `, only what changed
+  since the token was issued. Requires an API key.
   """
   embeddingsSync(
     "Only documents of tools in the category with this slug. A token is valid only with the category it was issued for."
     category: String
     "` + "`" + `nextSync` + "`" + ` of an earlier response: return only what changed since then."
     sync: String
-    "The number of the page, from 1 to 1,000,000. Read all pages from one release: see ` + "`" + `@asOf` + "`" + `."
+    "The number of the page, from 1 to 1,000,000. Use ` + "`" + `@asOf` + "`" + ` to read all pages from the same release."
     page: Int! = 1
     "The number of items per page, from 1 to 100."
     limit: Int! = 50
@@ -635,11 +635,11 @@ type EmbeddingsSyncPage {
   items: [EmbeddingsChange!]!
   "The position of the page."
   meta: PageInfoByNumber!
-  "The token to pass as ` + "`" + `sync` + "`" + ` next time; null before the last page. It is valid for as long as its release can be read."
+  "The token to pass as ` + "`" + `sync` + "`" + ` next time; null before the last page. It is valid for as long as its release is available."
   nextSync: String
 }
 
-"A document to store in place of its former version, or one to delete."
+"A document to store in place of its previous version, or a document to delete."
 union EmbeddingsChange = EmbeddingsDocument | EmbeddingsDeletion
 
 "A document to delete from a vector index."
@@ -652,15 +652,15 @@ type EmbeddingsDeletion {
   reason: EmbeddingsDeletionReason!
 }
 
-"The reason why a document must be deleted."
+"Why a document must be deleted."
 enum EmbeddingsDeletionReason {
   "The tool was retired."
   retired
   "The tool was removed from the catalog."
   removed
-  "The tool is no longer among those with a document."
+  "The tool no longer has a document."
   left_set
-  "The tool is no longer in the given category."
+  "The tool is no longer in the requested category."
   left_filter
 }
 
@@ -672,7 +672,7 @@ type EmbeddingsDocument {
   name: String!
   "The page of the review or, if there is none, of the tool."
   canonicalUrl: URL!
-  "A hash of all chunks, ` + "`" + `sha256-<digest>` + "`" + `: compute new vectors only if it changed."
+  "A hash of all chunks, ` + "`" + `sha256-<digest>` + "`" + `. Compute new vectors only if it has changed."
   hash: String!
   "The date of the tool's last update."
   updatedAt: Date!
@@ -685,14 +685,14 @@ type EmbeddingsDocument {
 "A section of a review."
 type Chunk {
   "The identifier of the section, such as ` + "`" + `verdict` + "`" + `; unique within the document."
-  id: String! @deprecated(reason: "It is not unique among all chunks, so client caches merge chunks by mistake. Use ` + "`" + `metadata.section` + "`" + `.")
+  id: String! @deprecated(reason: "It is not unique across documents, so client caches merge unrelated chunks. Use ` + "`" + `metadata.section` + "`" + `.")
   "The text of the section, in French."
   text: String!
   "Metadata to store with the vector."
   metadata: ChunkMetadata!
 }
 
-"The origin of a chunk."
+"The metadata of a chunk."
 type ChunkMetadata {
   "The slug of the tool."
   slug: String!
@@ -700,22 +700,22 @@ type ChunkMetadata {
   section: String!
   "The position of the chunk in the document, from 0."
   position: Int!
-  "The section on the page of the review."
+  "The URL of the section on the page of the review."
   canonicalUrl: URL!
   "The name of the tool."
   tool: String!
   "The slug of the tool's category."
   category: String!
-  "The score of the tool, from 0 to 10; null if it was not tested."
+  "The score of the tool, from 0 to 10; null if it has not been tested."
   score: Float
-  "The verifiability of the tool, from 0 to 10; null if it was not rated."
+  "The verifiability of the tool, from 0 to 10; null if it has not been rated."
   verifiability: Float
   "The date of the tool's last update."
   updatedAt: Date!
 }
 `, BuiltIn: false},
 	{Name: "../schema/history.graphql", Input: `extend type Query {
-  "The versions of the tool with this slug, active, retired or removed; null if no release had it."
+  "The versions of the tool with this slug, active, retired or removed; null if no release contains it."
   toolVersions(
     "The slug of the tool, such as ` + "`" + `plume` + "`" + `."
     slug: String!
@@ -738,13 +738,13 @@ type ToolVersion {
   firstRelease: Int!
   "The last release with this version; null if the newest release has it."
   lastRelease: Int
-  "The date of the first of these releases."
+  "The date of the first release with this version."
   date: Date!
-  "What made it a new version: ` + "`" + `tool_created` + "`" + `, ` + "`" + `tool_updated` + "`" + ` or ` + "`" + `tool_retired` + "`" + `."
+  "The change that created this version: ` + "`" + `tool_created` + "`" + `, ` + "`" + `tool_updated` + "`" + ` or ` + "`" + `tool_retired` + "`" + `."
   type: ChangeType!
-  "The names of the changed fields in the REST API; empty unless the tool was updated."
+  "The REST API names of the changed fields; empty unless the tool was updated."
   fields: [String!]!
-  "The tool before, as in the REST API; null for the first version."
+  "The tool before the change, as in the REST API; null for the first version."
   before: JSON
   "The tool in this version, as in the REST API."
   after: JSON!
@@ -756,9 +756,9 @@ type ToolMoment {
   at: Date!
   "The pricing model."
   pricing: Pricing!
-  "The price as text, such as ` + "`" + `20 €/mois` + "`" + `; see ` + "`" + `Tool.price` + "`" + `."
+  "The price as a string, such as ` + "`" + `20 €/mois` + "`" + `; see ` + "`" + `Tool.price` + "`" + `."
   price: String!
-  "The score, from 0 to 10; null if the tool was not tested or its score at that time is unknown."
+  "The score, from 0 to 10; null if the tool had not been tested or its score at that time is unknown."
   score: Float
 }
 `, BuiltIn: false},
@@ -778,7 +778,7 @@ type ToolMoment {
 
 "An object with a global identifier."
 interface Node {
-  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; with ` + "`" + `@asOf` + "`" + `, it includes the number of the release."
   id: ID!
 }
 `, BuiltIn: false},
@@ -806,7 +806,7 @@ type PageInfo {
   endCursor: String
 }
 `, BuiltIn: false},
-	{Name: "../schema/price.graphql", Input: `"A change of a tool's price or pricing model."
+	{Name: "../schema/price.graphql", Input: `"A change to a tool's price or pricing model."
 type PriceChange {
   "The date of the change."
   changedAt: Date!
@@ -830,19 +830,19 @@ type PriceChange {
   monthlyPrice: Float
   "The price per month before the change."
   previousMonthlyPrice: Float
-  "Whether the price rose or fell: per month or, without monthly prices, per period if it is the same; null if the prices cannot be compared."
+  "Whether the price rose or fell, comparing monthly prices or, if there are none, amounts for the same billing period; null if the prices cannot be compared."
   direction: PriceDirection
-  "The change in percent of the previous price, compared in the same way, rounded to two decimals; null if the prices cannot be compared or the previous one is 0."
+  "The change as a percentage of the previous price, rounded to two decimals; null if ` + "`" + `direction` + "`" + ` is null or the previous price is 0."
   percent: Float
 }
 
-"How a price changed."
+"The direction of a price change."
 enum PriceDirection {
   "It rose."
   up
   "It fell."
   down
-  "It did not change, only the pricing model or the form of the price."
+  "It did not change; only the pricing model or the notation of the price did."
   same
 }
 `, BuiltIn: false},
@@ -851,13 +851,13 @@ Events as server-sent events (` + "`" + `Accept: text/event-stream` + "`" + `). 
 reconnects with ` + "`" + `Last-Event-ID` + "`" + ` first receives the events that it missed.
 """
 type Subscription {
-  "Sends an event for each release, as soon as its data is served."
+  "Sends an event for each release as soon as it is available."
   catalogPublished: Publication!
 }
 
 "A published release of the catalog."
 type Publication {
-  "The id of the event, such as ` + "`" + `evt_42` + "`" + `. Pass it as ` + "`" + `after` + "`" + ` to ` + "`" + `Query.changes` + "`" + ` to read what follows."
+  "The ID of the event, such as ` + "`" + `evt_42` + "`" + `. Pass it as ` + "`" + `after` + "`" + ` to ` + "`" + `Query.changes` + "`" + ` to read the events that follow."
   id: String!
   "The number of the release."
   release: Int!
@@ -888,11 +888,11 @@ The catalog of tested AI tools. It is read-only, and all fields of an operation
 are from the same release.
 """
 type Query {
-  "The release that is read, and the credit that reuse of the data requires."
+  "The release being read, and the credit line to display wherever the data is reused."
   feed: Feed!
-  "Statistics of the whole catalog."
+  "Statistics about the whole catalog."
   stats: Statistics!
-  "All releases up to the one that is read, newest first."
+  "All releases up to the one being read, newest first."
   releases(
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
@@ -907,13 +907,13 @@ type Query {
 
 "One published state of the whole catalog."
 type Release implements Node {
-  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; with ` + "`" + `@asOf` + "`" + `, it includes the number of the release."
   id: ID!
   "The number of the release: 1 for the first, then increased by 1 for each."
   number: Int!
   "The date of the feed that the release was imported from."
   date: Date!
-  "The time of its publication."
+  "When the release was published."
   publishedAt: DateTime!
   "Whether it can be read with ` + "`" + `@asOf` + "`" + `."
   readable: Boolean!
@@ -921,11 +921,11 @@ type Release implements Node {
   stats: Statistics!
 }
 
-"Releases, newest first."
+"A Relay connection of releases, newest first."
 type ReleaseConnection {
   "The releases with their cursors."
   edges: [ReleaseEdge!]!
-  "The releases."
+  "The releases without cursors."
   nodes: [Release!]!
   "Whether there are more releases, and where to continue."
   pageInfo: PageInfo!
@@ -935,7 +935,7 @@ type ReleaseConnection {
 
 "A release with its cursor."
 type ReleaseEdge {
-  "The position in the list, for ` + "`" + `after` + "`" + ` and ` + "`" + `before` + "`" + `."
+  "The position of the release, for ` + "`" + `after` + "`" + ` and ` + "`" + `before` + "`" + `."
   cursor: String!
   "The release."
   node: Release!
@@ -954,13 +954,13 @@ scalar URL
 scalar JSON
 
 """
-Reads an earlier release of the catalog: all fields of the operation are as they
-were then. Give either ` + "`" + `release` + "`" + ` or ` + "`" + `date` + "`" + `.
+Reads an earlier release of the catalog: all fields of the operation have the
+values of that release. Specify either ` + "`" + `release` + "`" + ` or ` + "`" + `date` + "`" + `.
 """
 directive @asOf(
   "The number of a release."
   release: Int
-  "A day: the newest release whose feed has this date or an earlier one."
+  "A day, which selects the newest release whose feed is dated on or before it."
   date: Date
 ) on QUERY
 
@@ -1007,7 +1007,7 @@ type Statistics {
   retiredTools(
     "Only tools retired for this reason."
     reason: RetirementReason
-    "Only tools that were in the category with this slug."
+    "Only tools that belonged to the category with this slug."
     category: String
     "Only tools retired on or after this date."
     retiredSince: Date
@@ -1025,7 +1025,7 @@ type Statistics {
   retiredToolConnection(
     "Only tools retired for this reason."
     reason: RetirementReason
-    "Only tools that were in the category with this slug."
+    "Only tools that belonged to the category with this slug."
     category: String
     "Only tools retired on or after this date."
     retiredSince: Date
@@ -1080,17 +1080,17 @@ type RetirementGroup {
 
 "A tool that can no longer be used."
 type RetiredTool implements ComparedTool & Node {
-  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; with ` + "`" + `@asOf` + "`" + `, it includes the number of the release."
   id: ID!
   "The unique identifier of the tool, such as ` + "`" + `vieux-bot` + "`" + `."
   slug: String!
   "The name of the tool."
   name: String!
-  "The last score, from 0 to 10; null if the tool was not tested."
+  "The last score, from 0 to 10; null if the tool has not been tested."
   score: Float
-  "The slug of the category that the tool was in."
+  "The slug of the category that the tool belonged to."
   categorySlug: String!
-  "The category that the tool was in."
+  "The category that the tool belonged to."
   category: Category!
   "The reason for the retirement."
   reason: RetirementReason!
@@ -1114,7 +1114,7 @@ type RetiredTool implements ComparedTool & Node {
     "Only items before this cursor."
     before: String
   ): ComparisonConnection!
-  "The changes of the tool itself, newest first, since it was first in the catalog."
+  "The changes to the tool itself, newest first, since it was added to the catalog."
   changes(
     "Only events of these types; by default, of all types."
     types: [ChangeType!]
@@ -1127,7 +1127,7 @@ type RetiredTool implements ComparedTool & Node {
     "Only items before this cursor."
     before: String
   ): ChangeConnection!
-  "The versions of the tool, newest first, including those as an active or retired tool."
+  "The versions of the tool, both active and retired, newest first."
   versions(
     "The maximum number of versions, from 1 to 200."
     limit: Int! = 20
@@ -1178,24 +1178,23 @@ type RetiredToolEdge {
 `, BuiltIn: false},
 	{Name: "../schema/series.graphql", Input: `extend type Query {
   """
-  How the catalog developed: one series for each metric and group, with one point
-  for each period. A point is of the last release dated in or before its period,
-  and shows the catalog as it was then, including tools that were retired or
-  removed since. Points start with the first release that can be read and end
-  with the one that is read.
+  The catalog over time: one series for each metric and group, with one point for
+  each period. A point shows the last release dated in or before its period,
+  including tools that have been retired or removed since. Series start with the
+  oldest available release and end with the release being read.
   """
   series(
-    "What to show: 1 to 8 different metrics."
+    "The metrics to return: 1 to 8, without duplicates."
     metrics: [SeriesMetric!]!
     "The property of tools to group by."
     by: SeriesKey! = none
     "The length of a period."
     every: SeriesInterval! = month
-    "The first day; by default, the date of the first release that can be read."
+    "The first day; by default, the date of the oldest available release."
     from: Date
-    "The last day, after ` + "`" + `from` + "`" + `; by default, the date of the release that is read."
+    "The last day, after ` + "`" + `from` + "`" + `; by default, the date of the release being read."
     to: Date
-    "Only tools that matched this filter at that time; it cannot have ` + "`" + `search` + "`" + `."
+    "Only tools that matched this filter at that time. ` + "`" + `search` + "`" + ` is not supported."
     filter: ToolFilter
   ): [Series!]!
 
@@ -1203,13 +1202,13 @@ type RetiredToolEdge {
   movers(
     "What to compare."
     metric: MoverMetric!
-    "The first day: its values are those of the last release dated on or before it or, if there is none, of the first release that can be read."
+    "The first day: its values are those of the last release dated on or before it or, if there is none, of the oldest available release."
     from: Date!
-    "The last day, after ` + "`" + `from` + "`" + `; by default, the date of the release that is read."
+    "The last day, after ` + "`" + `from` + "`" + `; by default, the date of the release being read."
     to: Date
     "Only changes in this direction; by default, both."
     direction: MoverDirection
-    "Only tools that match this filter on the last day; it cannot have ` + "`" + `search` + "`" + `."
+    "Only tools that match this filter on the last day. ` + "`" + `search` + "`" + ` is not supported."
     filter: ToolFilter
     "The maximum number of tools, from 1 to 200."
     first: Int! = 10
@@ -1230,9 +1229,9 @@ enum SeriesMetric {
   mean_monthly_price
   "The median price per month, rounded to cents."
   median_monthly_price
-  "The number of tools that were added, or were active again, since the period before."
+  "The number of tools that were added, or were active again, since the previous period."
   additions
-  "The number of active tools that were retired since the period before."
+  "The number of active tools that were retired since the previous period."
   retirements
 }
 
@@ -1250,7 +1249,7 @@ enum SeriesKey {
   tier
 }
 
-"The lengths of a period."
+"The length of a period."
 enum Period {
   "A week from Monday to Sunday, such as ` + "`" + `2026-W46` + "`" + `."
   week
@@ -1260,7 +1259,7 @@ enum Period {
   quarter
 }
 
-"The lengths of a period of a series."
+"The interval between the points of a series."
 enum SeriesInterval {
   "A week from Monday to Sunday, such as ` + "`" + `2026-W46` + "`" + `."
   week
@@ -1272,7 +1271,7 @@ enum SeriesInterval {
   release
 }
 
-"How one metric of one group developed."
+"One metric of one group over time."
 type Series {
   "The metric."
   metric: SeriesMetric!
@@ -1288,13 +1287,13 @@ type SeriesPoint {
   period: String!
   "The first day of the period or, for ` + "`" + `every: release` + "`" + `, the date of the release."
   start: Date!
-  "The number of the release that the value is of."
+  "The number of the release that the value comes from."
   release: Int!
-  "The value; null for averages and medians without values."
+  "The value; null for the average or median of no values."
   value: Float
 }
 
-"The values that movers are compared by."
+"The values that can be compared."
 enum MoverMetric {
   "` + "`" + `Tool.score` + "`" + `."
   score
@@ -1302,7 +1301,7 @@ enum MoverMetric {
   price
 }
 
-"The directions of movers."
+"The direction of a change."
 enum MoverDirection {
   "Values that rose."
   up
@@ -1310,7 +1309,7 @@ enum MoverDirection {
   down
 }
 
-"A tool with a changed value."
+"A tool whose value changed."
 type Mover {
   "The slug of the tool."
   slug: String!
@@ -1320,9 +1319,9 @@ type Mover {
   after: Float!
   "The difference, rounded to two decimals; negative if the value fell."
   change: Float!
-  "The difference in percent of ` + "`" + `before` + "`" + `, rounded to two decimals; null if that is 0."
+  "The difference as a percentage of ` + "`" + `before` + "`" + `, rounded to two decimals; null if ` + "`" + `before` + "`" + ` is 0."
   percent: Float
-  "The tool in the release that is read, active or retired; null if it was removed."
+  "The tool in the release being read, active or retired; null if it was removed."
   tool: ComparedTool
 }
 `, BuiltIn: false},
@@ -1337,7 +1336,7 @@ type Mover {
   tools(
     "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-    "The order of the tools; by default ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
+    "The order of the tools; by default, ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
     sort: ToolSort
     "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
@@ -1349,7 +1348,7 @@ type Mover {
   toolConnection(
     "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-    "The order of the tools; by default ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
+    "The order of the tools; by default, ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
     sort: ToolSort
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
@@ -1364,13 +1363,13 @@ type Mover {
 
 "A tool in a comparison: an active ` + "`" + `Tool` + "`" + ` or a ` + "`" + `RetiredTool` + "`" + `."
 interface ComparedTool implements Node {
-  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; with ` + "`" + `@asOf` + "`" + `, it includes the number of the release."
   id: ID!
   "The unique identifier of the tool, such as ` + "`" + `plume` + "`" + `."
   slug: String!
   "The name of the tool."
   name: String!
-  "The score, from 0 (worst) to 10 (best); null if the tool was not tested."
+  "The score, from 0 (worst) to 10 (best); null if the tool has not been tested."
   score: Float
   "The slug of the category."
   categorySlug: String!
@@ -1392,7 +1391,7 @@ interface ComparedTool implements Node {
     "Only items before this cursor."
     before: String
   ): ComparisonConnection!
-  "The changes of the tool itself, newest first, since it was first in the catalog."
+  "The changes to the tool itself, newest first, since it was added to the catalog."
   changes(
     "Only events of these types; by default, of all types."
     types: [ChangeType!]
@@ -1409,7 +1408,7 @@ interface ComparedTool implements Node {
 
 "An active tool. Tools that can no longer be used are a ` + "`" + `RetiredTool` + "`" + `."
 type Tool implements ComparedTool & Node {
-  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; with ` + "`" + `@asOf` + "`" + `, it includes the number of the release."
   id: ID!
   "The unique identifier of the tool, such as ` + "`" + `plume` + "`" + `."
   slug: String!
@@ -1427,7 +1426,7 @@ type Tool implements ComparedTool & Node {
   icpCode: String! @spelled(as: ["vibe-coder", "agentic-engineer", "mixte"])
   "The pricing model."
   pricing: Pricing!
-  "The price as text, ` + "`" + `<amount> €/<period>` + "`" + `, such as ` + "`" + `19,90 €/mois` + "`" + `."
+  "The price as a string, ` + "`" + `<amount> €/<period>` + "`" + `, such as ` + "`" + `19,90 €/mois` + "`" + `."
   price: String!
   "The amount of ` + "`" + `price` + "`" + ` in euros, for one ` + "`" + `pricePeriod` + "`" + `."
   priceAmount: Float!
@@ -1435,13 +1434,13 @@ type Tool implements ComparedTool & Node {
   pricePeriod: String!
   "The period of ` + "`" + `price` + "`" + ` as an enum."
   billingPeriod: BillingPeriod!
-  "The price per month in euros, rounded to cents: that of a year is divided by 12, and that of a seat is for one seat; null for other periods."
+  "The price per month in euros, rounded to cents. Yearly prices are divided by 12, and prices per seat are for one seat. Null for other periods."
   monthlyPrice: Float
-  "The score, from 0 (worst) to 10 (best); null if the tool was not tested."
+  "The score, from 0 (worst) to 10 (best); null if the tool has not been tested."
   score: Float
-  "How well the tool's claims can be verified, from 0 to 10; null if this was not rated."
+  "How well the tool's claims can be verified, from 0 to 10; null if it has not been rated."
   verifiability: Float
-  "How outdated the tool is in the editors' judgement, from 0 (current) to 10 (obsolete); null if this was not rated."
+  "How outdated the editors consider the tool, from 0 (current) to 10 (obsolete); null if it has not been rated."
   obsolescence: Float
   "A one-sentence description, in French."
   tagline: String!
@@ -1473,7 +1472,7 @@ type Tool implements ComparedTool & Node {
     "Only items before this cursor."
     before: String
   ): ComparisonConnection!
-  "The changes of the tool itself, newest first, since it was first in the catalog."
+  "The changes to the tool itself, newest first, since it was added to the catalog."
   changes(
     "Only events of these types; by default, of all types."
     types: [ChangeType!]
@@ -1486,17 +1485,17 @@ type Tool implements ComparedTool & Node {
     "Only items before this cursor."
     before: String
   ): ChangeConnection!
-  "All changes of the price or pricing model, newest first. For the present price, see ` + "`" + `price` + "`" + `."
+  "All changes to the price or pricing model, newest first. For the current price, see ` + "`" + `price` + "`" + `."
   priceHistory: [PriceChange!]!
-  "The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the present state."
+  "The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the current state."
   history: [ToolMoment!]!
   "The verdict of the review as text, in French; null if the review has none."
   verdict: String
-  "The identifiers of the sections of the review, in their order, such as ` + "`" + `verdict` + "`" + `; empty if there is no review. For their texts, see ` + "`" + `embeddings` + "`" + `."
+  "The identifiers of the sections of the review, in their order, such as ` + "`" + `verdict` + "`" + `; empty if there is no review. For their text, see ` + "`" + `embeddings` + "`" + `."
   reviewSections: [String!]!
   "The review as text chunks; null if the tool has none. Requires an API key."
   embeddings: EmbeddingsDocument
-  "The versions of the tool, newest first, including those as an active or retired tool."
+  "The versions of the tool, both active and retired, newest first."
   versions(
     "The maximum number of versions, from 1 to 200."
     limit: Int! = 20
@@ -1523,7 +1522,7 @@ enum Pricing {
   payant
 }
 
-"The periods that a price is for."
+"The period that a price covers."
 enum BillingPeriod {
   "A month."
   month
@@ -1541,7 +1540,7 @@ enum BillingPeriod {
   other
 }
 
-"The orders of tools. Ties are ordered by slug."
+"The order of tools. Ties are ordered by slug."
 enum ToolSort {
   "Highest score first; tools without a score last."
   score_desc
@@ -1563,13 +1562,13 @@ enum ToolSort {
   monthly_price_asc
   "Highest ` + "`" + `monthlyPrice` + "`" + ` first; tools without one last."
   monthly_price_desc
-  "Best match of ` + "`" + `filter.search` + "`" + ` first: the exact name, names that start with the text, names with its words, then other matches; each by score. Requires a search."
+  "Best matches of ` + "`" + `filter.search` + "`" + ` first: exact names, names that start with the search text, names that contain its words, then other matches. Equally good matches are ordered by score. Requires ` + "`" + `filter.search` + "`" + `."
   relevance
 }
 
-"Conditions on tools. A tool must match all conditions that are given; an empty list matches no tool."
+"Conditions on tools. A tool must match all given conditions; an empty list matches no tool."
 input ToolFilter {
-  "The slugs of tools: 1 to 200 different ones. Unknown slugs match no tool."
+  "The slugs of tools: 1 to 200, without duplicates. Unknown slugs match no tool."
   slugs: [String!]
   "The slugs of categories: tools in any of them, at most 100. Unknown slugs match no tool."
   categories: [String!]

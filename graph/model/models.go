@@ -15,13 +15,13 @@ import (
 type ComparedTool interface {
 	IsNode()
 	IsComparedTool()
-	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 	GetID() string
 	// The unique identifier of the tool, such as `plume`.
 	GetSlug() string
 	// The name of the tool.
 	GetName() string
-	// The score, from 0 (worst) to 10 (best); null if the tool was not tested.
+	// The score, from 0 (worst) to 10 (best); null if the tool has not been tested.
 	GetScore() *float64
 	// The slug of the category.
 	GetCategorySlug() string
@@ -31,11 +31,11 @@ type ComparedTool interface {
 	GetComparisons() []*Comparison
 	// The published comparisons with this tool as a Relay connection, most recently updated first.
 	GetComparisonConnection() *ComparisonConnection
-	// The changes of the tool itself, newest first, since it was first in the catalog.
+	// The changes to the tool itself, newest first, since it was added to the catalog.
 	GetChanges() *ChangeConnection
 }
 
-// A document to store in place of its former version, or one to delete.
+// A document to store in place of its previous version, or a document to delete.
 type EmbeddingsChange interface {
 	IsEmbeddingsChange()
 }
@@ -43,13 +43,13 @@ type EmbeddingsChange interface {
 // An object with a global identifier.
 type Node interface {
 	IsNode()
-	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 	GetID() string
 }
 
 // A category of tools. Every tool belongs to exactly one.
 type Category struct {
-	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 	ID string `json:"id"`
 	// The unique identifier of the category, such as `code`.
 	Slug string `json:"slug"`
@@ -69,16 +69,16 @@ type Category struct {
 
 func (Category) IsNode() {}
 
-// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 func (this Category) GetID() string { return this.ID }
 
-// A change of the catalog.
+// A change to the catalog.
 type Change struct {
-	// The unique and permanent id of the event, `evt_<number>`. It is also its cursor.
+	// The unique and permanent ID of the event, `evt_<number>`. It is also the event's cursor.
 	ID string `json:"id"`
 	// What happened.
 	Type ChangeType `json:"type"`
-	// The number of the release with this change.
+	// The number of the release that made this change.
 	Release int `json:"release"`
 	// When the release was published.
 	PublishedAt time.Time `json:"publishedAt"`
@@ -88,7 +88,7 @@ type Change struct {
 	Category *string `json:"category,omitempty"`
 	// The slug of the category that a tool moved from or, for a comparison, of the second tool's category; otherwise null.
 	OtherCategory *string `json:"otherCategory,omitempty"`
-	// The names of the changed fields in the REST API; empty unless the event is an update. For `embeddings_changed`: `chunks`, `metadata` or both.
+	// The REST API names of the changed fields; empty unless the event is an update. For `embeddings_changed`: `chunks`, `metadata` or both.
 	Fields []string `json:"fields"`
 	// The object before the change, as in the REST API; null if it did not exist.
 	Before json.RawMessage `json:"before,omitempty"`
@@ -100,7 +100,7 @@ type Change struct {
 
 func (Change) IsNode() {}
 
-// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 func (this Change) GetID() string { return this.ID }
 
 // A Relay connection of changes.
@@ -111,7 +111,7 @@ type ChangeConnection struct {
 	Nodes []*Change `json:"nodes"`
 	// The events as webhooks deliver them and `/api/v1/changes` returns them. Their JSON Schemas are at `/schemas/events/<type>.json`.
 	Events []json.RawMessage `json:"events"`
-	// The cursor to pass as `after` to continue: that of the last event or, if there is none, the given `after` or the newest event of the catalog. Null before the first release.
+	// The cursor to pass as `after` to continue: that of the last event or, if there is none, the given `after` or that of the newest event. Null before the first release.
 	NextCursor *string `json:"nextCursor,omitempty"`
 	// Whether there are more events, and where to continue.
 	PageInfo *PageInfo `json:"pageInfo"`
@@ -127,7 +127,7 @@ type ChangeCount struct {
 
 // An event with its cursor.
 type ChangeEdge struct {
-	// The id of the event. It is valid in both orders and never expires.
+	// The ID of the event. It is valid in both orders and never expires.
 	Cursor string `json:"cursor"`
 	// The event.
 	Node *Change `json:"node"`
@@ -143,7 +143,7 @@ type Chunk struct {
 	Metadata *ChunkMetadata `json:"metadata"`
 }
 
-// The origin of a chunk.
+// The metadata of a chunk.
 type ChunkMetadata struct {
 	// The slug of the tool.
 	Slug string `json:"slug"`
@@ -151,15 +151,15 @@ type ChunkMetadata struct {
 	Section string `json:"section"`
 	// The position of the chunk in the document, from 0.
 	Position int `json:"position"`
-	// The section on the page of the review.
+	// The URL of the section on the page of the review.
 	CanonicalURL string `json:"canonicalUrl"`
 	// The name of the tool.
 	Tool string `json:"tool"`
 	// The slug of the tool's category.
 	Category string `json:"category"`
-	// The score of the tool, from 0 to 10; null if it was not tested.
+	// The score of the tool, from 0 to 10; null if it has not been tested.
 	Score *float64 `json:"score,omitempty"`
-	// The verifiability of the tool, from 0 to 10; null if it was not rated.
+	// The verifiability of the tool, from 0 to 10; null if it has not been rated.
 	Verifiability *float64 `json:"verifiability,omitempty"`
 	// The date of the tool's last update.
 	UpdatedAt string `json:"updatedAt"`
@@ -167,7 +167,7 @@ type ChunkMetadata struct {
 
 // A comparison of two tools with a winner.
 type Comparison struct {
-	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 	ID string `json:"id"`
 	// The unique identifier of the comparison, such as `plume-vs-ecritoire-cie`.
 	Slug string `json:"slug"`
@@ -191,7 +191,7 @@ type Comparison struct {
 
 func (Comparison) IsNode() {}
 
-// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 func (this Comparison) GetID() string { return this.ID }
 
 // A Relay connection of comparisons.
@@ -254,7 +254,7 @@ type EmbeddingsDocument struct {
 	Name string `json:"name"`
 	// The page of the review or, if there is none, of the tool.
 	CanonicalURL string `json:"canonicalUrl"`
-	// A hash of all chunks, `sha256-<digest>`: compute new vectors only if it changed.
+	// A hash of all chunks, `sha256-<digest>`. Compute new vectors only if it has changed.
 	Hash string `json:"hash"`
 	// The date of the tool's last update.
 	UpdatedAt string `json:"updatedAt"`
@@ -272,7 +272,7 @@ type EmbeddingsSyncPage struct {
 	Items []EmbeddingsChange `json:"items"`
 	// The position of the page.
 	Meta *PageInfoByNumber `json:"meta"`
-	// The token to pass as `sync` next time; null before the last page. It is valid for as long as its release can be read.
+	// The token to pass as `sync` next time; null before the last page. It is valid for as long as its release is available.
 	NextSync *string `json:"nextSync,omitempty"`
 }
 
@@ -286,7 +286,7 @@ type Feed struct {
 	Credit string `json:"credit"`
 }
 
-// A tool with a changed value.
+// A tool whose value changed.
 type Mover struct {
 	// The slug of the tool.
 	Slug string `json:"slug"`
@@ -296,9 +296,9 @@ type Mover struct {
 	After float64 `json:"after"`
 	// The difference, rounded to two decimals; negative if the value fell.
 	Change float64 `json:"change"`
-	// The difference in percent of `before`, rounded to two decimals; null if that is 0.
+	// The difference as a percentage of `before`, rounded to two decimals; null if `before` is 0.
 	Percent *float64 `json:"percent,omitempty"`
-	// The tool in the release that is read, active or retired; null if it was removed.
+	// The tool in the release being read, active or retired; null if it was removed.
 	Tool ComparedTool `json:"tool,omitempty"`
 }
 
@@ -326,7 +326,7 @@ type PageInfoByNumber struct {
 	Pages int `json:"pages"`
 }
 
-// A change of a tool's price or pricing model.
+// A change to a tool's price or pricing model.
 type PriceChange struct {
 	// The date of the change.
 	ChangedAt string `json:"changedAt"`
@@ -350,9 +350,9 @@ type PriceChange struct {
 	MonthlyPrice *float64 `json:"monthlyPrice,omitempty"`
 	// The price per month before the change.
 	PreviousMonthlyPrice *float64 `json:"previousMonthlyPrice,omitempty"`
-	// Whether the price rose or fell: per month or, without monthly prices, per period if it is the same; null if the prices cannot be compared.
+	// Whether the price rose or fell, comparing monthly prices or, if there are none, amounts for the same billing period; null if the prices cannot be compared.
 	Direction *PriceDirection `json:"direction,omitempty"`
-	// The change in percent of the previous price, compared in the same way, rounded to two decimals; null if the prices cannot be compared or the previous one is 0.
+	// The change as a percentage of the previous price, rounded to two decimals; null if `direction` is null or the previous price is 0.
 	Percent *float64 `json:"percent,omitempty"`
 }
 
@@ -368,7 +368,7 @@ type PriceChangeCount struct {
 
 // A published release of the catalog.
 type Publication struct {
-	// The id of the event, such as `evt_42`. Pass it as `after` to `Query.changes` to read what follows.
+	// The ID of the event, such as `evt_42`. Pass it as `after` to `Query.changes` to read the events that follow.
 	ID string `json:"id"`
 	// The number of the release.
 	Release int `json:"release"`
@@ -393,13 +393,13 @@ type Query struct {
 
 // One published state of the whole catalog.
 type Release struct {
-	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 	ID string `json:"id"`
 	// The number of the release: 1 for the first, then increased by 1 for each.
 	Number int `json:"number"`
 	// The date of the feed that the release was imported from.
 	Date string `json:"date"`
-	// The time of its publication.
+	// When the release was published.
 	PublishedAt time.Time `json:"publishedAt"`
 	// Whether it can be read with `@asOf`.
 	Readable bool `json:"readable"`
@@ -409,14 +409,14 @@ type Release struct {
 
 func (Release) IsNode() {}
 
-// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 func (this Release) GetID() string { return this.ID }
 
-// Releases, newest first.
+// A Relay connection of releases, newest first.
 type ReleaseConnection struct {
 	// The releases with their cursors.
 	Edges []*ReleaseEdge `json:"edges"`
-	// The releases.
+	// The releases without cursors.
 	Nodes []*Release `json:"nodes"`
 	// Whether there are more releases, and where to continue.
 	PageInfo *PageInfo `json:"pageInfo"`
@@ -426,7 +426,7 @@ type ReleaseConnection struct {
 
 // A release with its cursor.
 type ReleaseEdge struct {
-	// The position in the list, for `after` and `before`.
+	// The position of the release, for `after` and `before`.
 	Cursor string `json:"cursor"`
 	// The release.
 	Node *Release `json:"node"`
@@ -434,17 +434,17 @@ type ReleaseEdge struct {
 
 // A tool that can no longer be used.
 type RetiredTool struct {
-	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 	ID string `json:"id"`
 	// The unique identifier of the tool, such as `vieux-bot`.
 	Slug string `json:"slug"`
 	// The name of the tool.
 	Name string `json:"name"`
-	// The last score, from 0 to 10; null if the tool was not tested.
+	// The last score, from 0 to 10; null if the tool has not been tested.
 	Score *float64 `json:"score,omitempty"`
-	// The slug of the category that the tool was in.
+	// The slug of the category that the tool belonged to.
 	CategorySlug string `json:"categorySlug"`
-	// The category that the tool was in.
+	// The category that the tool belonged to.
 	Category *Category `json:"category"`
 	// The reason for the retirement.
 	Reason RetirementReason `json:"reason"`
@@ -456,15 +456,15 @@ type RetiredTool struct {
 	Comparisons []*Comparison `json:"comparisons"`
 	// The published comparisons with this tool as a Relay connection, most recently updated first.
 	ComparisonConnection *ComparisonConnection `json:"comparisonConnection"`
-	// The changes of the tool itself, newest first, since it was first in the catalog.
+	// The changes to the tool itself, newest first, since it was added to the catalog.
 	Changes *ChangeConnection `json:"changes"`
-	// The versions of the tool, newest first, including those as an active or retired tool.
+	// The versions of the tool, both active and retired, newest first.
 	Versions []*ToolVersion `json:"versions"`
 }
 
 func (RetiredTool) IsComparedTool() {}
 
-// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 func (this RetiredTool) GetID() string { return this.ID }
 
 // The unique identifier of the tool, such as `plume`.
@@ -473,7 +473,7 @@ func (this RetiredTool) GetSlug() string { return this.Slug }
 // The name of the tool.
 func (this RetiredTool) GetName() string { return this.Name }
 
-// The score, from 0 (worst) to 10 (best); null if the tool was not tested.
+// The score, from 0 (worst) to 10 (best); null if the tool has not been tested.
 func (this RetiredTool) GetScore() *float64 { return this.Score }
 
 // The slug of the category.
@@ -499,12 +499,12 @@ func (this RetiredTool) GetComparisonConnection() *ComparisonConnection {
 	return this.ComparisonConnection
 }
 
-// The changes of the tool itself, newest first, since it was first in the catalog.
+// The changes to the tool itself, newest first, since it was added to the catalog.
 func (this RetiredTool) GetChanges() *ChangeConnection { return this.Changes }
 
 func (RetiredTool) IsNode() {}
 
-// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 
 // A Relay connection of retired tools.
 type RetiredToolConnection struct {
@@ -556,7 +556,7 @@ type ScoreBin struct {
 	Count int `json:"count"`
 }
 
-// How one metric of one group developed.
+// One metric of one group over time.
 type Series struct {
 	// The metric.
 	Metric SeriesMetric `json:"metric"`
@@ -572,9 +572,9 @@ type SeriesPoint struct {
 	Period string `json:"period"`
 	// The first day of the period or, for `every: release`, the date of the release.
 	Start string `json:"start"`
-	// The number of the release that the value is of.
+	// The number of the release that the value comes from.
 	Release int `json:"release"`
-	// The value; null for averages and medians without values.
+	// The value; null for the average or median of no values.
 	Value *float64 `json:"value,omitempty"`
 }
 
@@ -601,7 +601,7 @@ type Subscription struct {
 
 // An active tool. Tools that can no longer be used are a `RetiredTool`.
 type Tool struct {
-	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 	ID string `json:"id"`
 	// The unique identifier of the tool, such as `plume`.
 	Slug string `json:"slug"`
@@ -619,7 +619,7 @@ type Tool struct {
 	IcpCode string `json:"icpCode"`
 	// The pricing model.
 	Pricing Pricing `json:"pricing"`
-	// The price as text, `<amount> €/<period>`, such as `19,90 €/mois`.
+	// The price as a string, `<amount> €/<period>`, such as `19,90 €/mois`.
 	Price string `json:"price"`
 	// The amount of `price` in euros, for one `pricePeriod`.
 	PriceAmount float64 `json:"priceAmount"`
@@ -627,13 +627,13 @@ type Tool struct {
 	PricePeriod string `json:"pricePeriod"`
 	// The period of `price` as an enum.
 	BillingPeriod BillingPeriod `json:"billingPeriod"`
-	// The price per month in euros, rounded to cents: that of a year is divided by 12, and that of a seat is for one seat; null for other periods.
+	// The price per month in euros, rounded to cents. Yearly prices are divided by 12, and prices per seat are for one seat. Null for other periods.
 	MonthlyPrice *float64 `json:"monthlyPrice,omitempty"`
-	// The score, from 0 (worst) to 10 (best); null if the tool was not tested.
+	// The score, from 0 (worst) to 10 (best); null if the tool has not been tested.
 	Score *float64 `json:"score,omitempty"`
-	// How well the tool's claims can be verified, from 0 to 10; null if this was not rated.
+	// How well the tool's claims can be verified, from 0 to 10; null if it has not been rated.
 	Verifiability *float64 `json:"verifiability,omitempty"`
-	// How outdated the tool is in the editors' judgement, from 0 (current) to 10 (obsolete); null if this was not rated.
+	// How outdated the editors consider the tool, from 0 (current) to 10 (obsolete); null if it has not been rated.
 	Obsolescence *float64 `json:"obsolescence,omitempty"`
 	// A one-sentence description, in French.
 	Tagline string `json:"tagline"`
@@ -653,25 +653,25 @@ type Tool struct {
 	Comparisons []*Comparison `json:"comparisons"`
 	// The published comparisons with this tool as a Relay connection, most recently updated first.
 	ComparisonConnection *ComparisonConnection `json:"comparisonConnection"`
-	// The changes of the tool itself, newest first, since it was first in the catalog.
+	// The changes to the tool itself, newest first, since it was added to the catalog.
 	Changes *ChangeConnection `json:"changes"`
-	// All changes of the price or pricing model, newest first. For the present price, see `price`.
+	// All changes to the price or pricing model, newest first. For the current price, see `price`.
 	PriceHistory []*PriceChange `json:"priceHistory"`
-	// The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the present state.
+	// The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the current state.
 	History []*ToolMoment `json:"history"`
 	// The verdict of the review as text, in French; null if the review has none.
 	Verdict *string `json:"verdict,omitempty"`
-	// The identifiers of the sections of the review, in their order, such as `verdict`; empty if there is no review. For their texts, see `embeddings`.
+	// The identifiers of the sections of the review, in their order, such as `verdict`; empty if there is no review. For their text, see `embeddings`.
 	ReviewSections []string `json:"reviewSections"`
 	// The review as text chunks; null if the tool has none. Requires an API key.
 	Embeddings *EmbeddingsDocument `json:"embeddings,omitempty"`
-	// The versions of the tool, newest first, including those as an active or retired tool.
+	// The versions of the tool, both active and retired, newest first.
 	Versions []*ToolVersion `json:"versions"`
 }
 
 func (Tool) IsComparedTool() {}
 
-// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 func (this Tool) GetID() string { return this.ID }
 
 // The unique identifier of the tool, such as `plume`.
@@ -680,7 +680,7 @@ func (this Tool) GetSlug() string { return this.Slug }
 // The name of the tool.
 func (this Tool) GetName() string { return this.Name }
 
-// The score, from 0 (worst) to 10 (best); null if the tool was not tested.
+// The score, from 0 (worst) to 10 (best); null if the tool has not been tested.
 func (this Tool) GetScore() *float64 { return this.Score }
 
 // The slug of the category.
@@ -704,12 +704,12 @@ func (this Tool) GetComparisons() []*Comparison {
 // The published comparisons with this tool as a Relay connection, most recently updated first.
 func (this Tool) GetComparisonConnection() *ComparisonConnection { return this.ComparisonConnection }
 
-// The changes of the tool itself, newest first, since it was first in the catalog.
+// The changes to the tool itself, newest first, since it was added to the catalog.
 func (this Tool) GetChanges() *ChangeConnection { return this.Changes }
 
 func (Tool) IsNode() {}
 
-// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 
 // A Relay connection of tools.
 type ToolConnection struct {
@@ -731,9 +731,9 @@ type ToolEdge struct {
 	Node *Tool `json:"node"`
 }
 
-// Conditions on tools. A tool must match all conditions that are given; an empty list matches no tool.
+// Conditions on tools. A tool must match all given conditions; an empty list matches no tool.
 type ToolFilter struct {
-	// The slugs of tools: 1 to 200 different ones. Unknown slugs match no tool.
+	// The slugs of tools: 1 to 200, without duplicates. Unknown slugs match no tool.
 	Slugs []string `json:"slugs,omitempty"`
 	// The slugs of categories: tools in any of them, at most 100. Unknown slugs match no tool.
 	Categories []string `json:"categories,omitempty"`
@@ -805,9 +805,9 @@ type ToolMoment struct {
 	At string `json:"at"`
 	// The pricing model.
 	Pricing Pricing `json:"pricing"`
-	// The price as text, such as `20 €/mois`; see `Tool.price`.
+	// The price as a string, such as `20 €/mois`; see `Tool.price`.
 	Price string `json:"price"`
-	// The score, from 0 to 10; null if the tool was not tested or its score at that time is unknown.
+	// The score, from 0 to 10; null if the tool had not been tested or its score at that time is unknown.
 	Score *float64 `json:"score,omitempty"`
 }
 
@@ -825,13 +825,13 @@ type ToolVersion struct {
 	FirstRelease int `json:"firstRelease"`
 	// The last release with this version; null if the newest release has it.
 	LastRelease *int `json:"lastRelease,omitempty"`
-	// The date of the first of these releases.
+	// The date of the first release with this version.
 	Date string `json:"date"`
-	// What made it a new version: `tool_created`, `tool_updated` or `tool_retired`.
+	// The change that created this version: `tool_created`, `tool_updated` or `tool_retired`.
 	Type ChangeType `json:"type"`
-	// The names of the changed fields in the REST API; empty unless the tool was updated.
+	// The REST API names of the changed fields; empty unless the tool was updated.
 	Fields []string `json:"fields"`
-	// The tool before, as in the REST API; null for the first version.
+	// The tool before the change, as in the REST API; null for the first version.
 	Before json.RawMessage `json:"before,omitempty"`
 	// The tool in this version, as in the REST API.
 	After json.RawMessage `json:"after"`
@@ -845,7 +845,7 @@ type ToolVersions struct {
 	Versions []*ToolVersion `json:"versions"`
 }
 
-// The periods that a price is for.
+// The period that a price covers.
 type BillingPeriod string
 
 const (
@@ -918,7 +918,7 @@ func (e BillingPeriod) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The orders of changes.
+// The order of changes.
 type ChangeOrder string
 
 const (
@@ -1119,7 +1119,7 @@ func (e ComparisonGroupKey) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The orders of groups of comparisons.
+// The order of comparison groups.
 type ComparisonGroupSort string
 
 const (
@@ -1183,7 +1183,7 @@ func (e ComparisonGroupSort) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The reason why a document must be deleted.
+// Why a document must be deleted.
 type EmbeddingsDeletionReason string
 
 const (
@@ -1191,9 +1191,9 @@ const (
 	EmbeddingsDeletionReasonRetired EmbeddingsDeletionReason = "retired"
 	// The tool was removed from the catalog.
 	EmbeddingsDeletionReasonRemoved EmbeddingsDeletionReason = "removed"
-	// The tool is no longer among those with a document.
+	// The tool no longer has a document.
 	EmbeddingsDeletionReasonLeftSet EmbeddingsDeletionReason = "left_set"
-	// The tool is no longer in the given category.
+	// The tool is no longer in the requested category.
 	EmbeddingsDeletionReasonLeftFilter EmbeddingsDeletionReason = "left_filter"
 )
 
@@ -1308,7 +1308,7 @@ func (e Icp) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The directions of movers.
+// The direction of a change.
 type MoverDirection string
 
 const (
@@ -1366,7 +1366,7 @@ func (e MoverDirection) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The values that movers are compared by.
+// The values that can be compared.
 type MoverMetric string
 
 const (
@@ -1424,7 +1424,7 @@ func (e MoverMetric) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The lengths of a period.
+// The length of a period.
 type Period string
 
 const (
@@ -1485,7 +1485,7 @@ func (e Period) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// How a price changed.
+// The direction of a price change.
 type PriceDirection string
 
 const (
@@ -1493,7 +1493,7 @@ const (
 	PriceDirectionUp PriceDirection = "up"
 	// It fell.
 	PriceDirectionDown PriceDirection = "down"
-	// It did not change, only the pricing model or the form of the price.
+	// It did not change; only the pricing model or the notation of the price did.
 	PriceDirectionSame PriceDirection = "same"
 )
 
@@ -1732,7 +1732,7 @@ func (e RetirementReason) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The lengths of a period of a series.
+// The interval between the points of a series.
 type SeriesInterval string
 
 const (
@@ -1879,9 +1879,9 @@ const (
 	SeriesMetricMeanMonthlyPrice SeriesMetric = "mean_monthly_price"
 	// The median price per month, rounded to cents.
 	SeriesMetricMedianMonthlyPrice SeriesMetric = "median_monthly_price"
-	// The number of tools that were added, or were active again, since the period before.
+	// The number of tools that were added, or were active again, since the previous period.
 	SeriesMetricAdditions SeriesMetric = "additions"
-	// The number of active tools that were retired since the period before.
+	// The number of active tools that were retired since the previous period.
 	SeriesMetricRetirements SeriesMetric = "retirements"
 )
 
@@ -2003,7 +2003,7 @@ func (e ToolGroupKey) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The orders of tools. Ties are ordered by slug.
+// The order of tools. Ties are ordered by slug.
 type ToolSort string
 
 const (
@@ -2027,7 +2027,7 @@ const (
 	ToolSortMonthlyPriceAsc ToolSort = "monthly_price_asc"
 	// Highest `monthlyPrice` first; tools without one last.
 	ToolSortMonthlyPriceDesc ToolSort = "monthly_price_desc"
-	// Best match of `filter.search` first: the exact name, names that start with the text, names with its words, then other matches; each by score. Requires a search.
+	// Best matches of `filter.search` first: exact names, names that start with the search text, names that contain its words, then other matches. Equally good matches are ordered by score. Requires `filter.search`.
 	ToolSortRelevance ToolSort = "relevance"
 )
 

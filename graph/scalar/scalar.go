@@ -14,7 +14,7 @@ import (
 // MarshalDate writes a date as it is stored.
 func MarshalDate(date string) graphql.Marshaler { return graphql.MarshalString(date) }
 
-// UnmarshalDate accepts existing dates only.
+// UnmarshalDate accepts only existing dates.
 func UnmarshalDate(value any) (string, error) {
 	date, _ := value.(string)
 	if _, err := time.Parse(time.DateOnly, date); err != nil {
@@ -45,5 +45,5 @@ func MarshalJSON(value json.RawMessage) graphql.Marshaler {
 
 // UnmarshalJSON is required by gqlgen; no argument is JSON.
 func UnmarshalJSON(any) (json.RawMessage, error) {
-	return nil, problem.New(problem.BadInput, "JSON is not accepted as an argument.")
+	return nil, problem.New(problem.BadInput, "Arguments cannot be JSON.")
 }

@@ -96,7 +96,7 @@ func overdue(now time.Time) predicate.Customer {
 var (
 	// notNotified matches customers who were not notified of a failed payment that
 	// their plan depends on.
-	notNotified = customer.And(customer.Status(StatusPastDue), customer.NoticedAtIsNil(), customer.HasAccountWith(account.ManualPlan(false)))
+	notNotified = customer.And(customer.Status(StatusPastDue), customer.NotifiedAtIsNil(), customer.HasAccountWith(account.ManualPlan(false)))
 	// orphaned matches customers who pay for a deleted account.
 	orphaned = customer.And(customer.AccountIDIsNil(), customer.StatusNotIn(endedStatuses...))
 	// emailChanged matches customers whose address at Stripe is outdated.
@@ -119,7 +119,7 @@ func (b *Billing) notifyPaymentFailed(ctx context.Context, row *ent.Customer) er
 	if row.Edges.Account == nil {
 		return nil // deleted concurrently
 	}
-	claimed, err := b.Store.Write.Customer.Update().Where(customer.ID(row.ID), notNotified).SetNoticedAt(b.now().UTC()).Save(ctx)
+	claimed, err := b.Store.Write.Customer.Update().Where(customer.ID(row.ID), notNotified).SetNotifiedAt(b.now().UTC()).Save(ctx)
 	if err != nil || claimed == 0 {
 		return err
 	}
@@ -136,7 +136,7 @@ func (b *Billing) notifyPaymentFailed(ctx context.Context, row *ent.Customer) er
 		return nil
 	}
 	if problem.Of(err).Code == problem.Unavailable {
-		_ = b.Store.Write.Customer.Update().Where(customer.ID(row.ID)).ClearNoticedAt().Exec(context.WithoutCancel(ctx))
+		_ = b.Store.Write.Customer.Update().Where(customer.ID(row.ID)).ClearNotifiedAt().Exec(context.WithoutCancel(ctx))
 	}
 	return errors.New(err.Error()) // without its cause, which may contain the address
 }

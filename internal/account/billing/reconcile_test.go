@@ -306,13 +306,13 @@ func TestNoticeIsRetried(t *testing.T) {
 		s.smtp.Stop()
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
-		if s.row().NoticedAt != nil {
+		if s.row().NotifiedAt != nil {
 			t.Error("got the customer marked as notified, want not")
 		}
 		s.smtp.Start(t)
 		s.reconcile(t.Context())
 		s.smtp.Wait(t, owner)
-		if s.row().NoticedAt == nil {
+		if s.row().NotifiedAt == nil {
 			t.Error("got the customer not marked as notified, want so")
 		}
 	})
@@ -361,7 +361,7 @@ func TestRejectedNotice(t *testing.T) {
 		for range 3 {
 			s.reconcile(t.Context())
 		}
-		if attempts != 1 || s.row().NoticedAt == nil {
+		if attempts != 1 || s.row().NotifiedAt == nil {
 			t.Errorf("got %d attempts, want 1 that marks the customer as notified", attempts)
 		}
 		if n := strings.Count(s.log.String(), "sending a payment failure email failed"); n != 1 {

@@ -168,7 +168,7 @@ func (b *Billing) save(ctx context.Context, row, current *ent.Customer, event *s
 			update.ClearPeriodEnd()
 		}
 		if current.PastDueSince == nil {
-			update.ClearPastDueSince().ClearNoticedAt() // the next failed payment causes another email
+			update.ClearPastDueSince().ClearNotifiedAt() // the next failed payment causes another email
 		}
 		updated, err := update.Save(ctx)
 		if err != nil {

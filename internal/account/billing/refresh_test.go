@@ -232,7 +232,7 @@ func (s *fixture) payInvoice(sub *subscription) {
 	sub.status = stripe.SubscriptionStatusActive
 	s.sendChange(stripe.EventTypeInvoicePaid, *sub)
 	s.wantPlan(auth.Pro)
-	if row := s.row(); row.PastDueSince != nil || row.NoticedAt != nil {
+	if row := s.row(); row.PastDueSince != nil || row.NotifiedAt != nil {
 		s.t.Errorf("got customer %v, want no failure", row)
 	}
 }

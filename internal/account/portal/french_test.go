@@ -170,7 +170,7 @@ func TestWebhooksInFrench(t *testing.T) {
 		compareLanguages(t, b, link)
 	}
 	s.db.Write.Attempt.Create().SetEndpointID(e.ID).SetEvent(7).SetEvents([]int{7, 9}).SetType("events.batch").SetNumber(1).
-		SetAt(s.now().UTC()).SetStatus(200).SetTookMs(1).SetAnswer("the connection failed").SetDelivered(true).ExecX(t.Context())
+		SetAt(s.now().UTC()).SetStatus(200).SetTookMs(1).SetResponse("the connection failed").SetDelivered(true).ExecX(t.Context())
 	b.language = lang.French
 	wantPage(t, b.get(path), 200, "(2 événements)", `<td class="answer">the connection failed</td>`) // what a receiver says is not ours
 	s.db.Write.Attempt.Delete().ExecX(t.Context())

@@ -200,7 +200,7 @@ func (p *Portal) exportEndpoints(v *visit) ([]object, error) {
 			"attempts": convert(attempts, func(a *ent.Attempt) object {
 				return object{
 					"event": webhook.MessageID(a), "type": a.Type, "number": a.Number, "at": a.At.UTC(), "status": a.Status, "took_ms": a.TookMs,
-					"answer": a.Answer, "delivered": a.Delivered,
+					"answer": a.Response, "delivered": a.Delivered,
 				}
 			}),
 		}

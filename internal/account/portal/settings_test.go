@@ -81,7 +81,7 @@ func TestExport(t *testing.T) {
 	b.startEmailChange("anna@example.com")
 	hook := s.db.Write.Endpoint.Create().SetAccountID(ana.ID).SetURL("https://hooks.example/ana").SetTypes([]string{"tool.created"}).SetCategories([]string{}).
 		SetSecret("whsec_new").SetFormerSecret("whsec_former").SetPosition(0).SaveX(t.Context())
-	s.db.Write.Attempt.Create().SetEndpointID(hook.ID).SetEvent(7).SetType("tool.created").SetNumber(2).SetStatus(500).SetTookMs(31).SetAnswer("oh no").SetDelivered(false).ExecX(t.Context())
+	s.db.Write.Attempt.Create().SetEndpointID(hook.ID).SetEvent(7).SetType("tool.created").SetNumber(2).SetStatus(500).SetTookMs(31).SetResponse("oh no").SetDelivered(false).ExecX(t.Context())
 	s.db.Write.Endpoint.Create().SetAccountID(s.account("ben@example.com").ID).SetURL("https://hooks.example/ben@").SetTypes([]string{}).SetCategories([]string{}).SetSecret("whsec_ben").SetPosition(0).ExecX(t.Context())
 
 	got := b.get("/account/export")

@@ -119,7 +119,7 @@ func TestWebhookPages(t *testing.T) {
 		}
 		e := db.Current().Endpoint.Query().OnlyX(t.Context())
 		batch := db.Write.Attempt.Create().SetEndpointID(e.ID).SetEvent(7).SetEvents([]int{7, 9}).SetType(journal.EventsBatch).SetNumber(1).
-			SetAt(s.now().UTC()).SetStatus(500).SetTookMs(1).SetAnswer("").SetDelivered(false).SaveX(t.Context())
+			SetAt(s.now().UTC()).SetStatus(500).SetTookMs(1).SetResponse("").SetDelivered(false).SaveX(t.Context())
 		if page, id := ana.get(path), webhook.MessageID(batch); !strings.Contains(page.text, id+" (2 events)") || ana.post(path+"/replay", "event", id).Code != 303 {
 			t.Errorf("batch %s: got page %s, want the batch, which can be sent again", id, page.text)
 		}
@@ -198,7 +198,7 @@ func TestOlderAttempts(t *testing.T) {
 		rows := make([]*ent.AttemptCreate, all)
 		for i := range rows { // two at a time; every other attempt failed
 			rows[i] = db.Write.Attempt.Create().SetEndpointID(e.ID).SetEvent(i + 1).SetType("tool.created").SetNumber(1).
-				SetAt(s.now().UTC().Add(time.Duration(i/2-all) * time.Second)).SetStatus(500 - 300*(i%2)).SetTookMs(1).SetAnswer("").SetDelivered(i%2 == 1)
+				SetAt(s.now().UTC().Add(time.Duration(i/2-all) * time.Second)).SetStatus(500 - 300*(i%2)).SetTookMs(1).SetResponse("").SetDelivered(i%2 == 1)
 		}
 		if err := db.Write.Attempt.CreateBulk(rows...).Exec(t.Context()); err != nil {
 			t.Fatal(err)
@@ -335,7 +335,7 @@ func TestAttemptPage(t *testing.T) {
 
 		attempt := func(number int) *ent.Attempt {
 			return db.Write.Attempt.Create().SetEndpointID(e.ID).SetEvent(7).SetType("tool.created").SetNumber(number).
-				SetAt(s.now().UTC().Add(time.Duration(number-10) * time.Hour)).SetStatus(500).SetTookMs(1).SetAnswer("").SetDelivered(false).SaveX(t.Context())
+				SetAt(s.now().UTC().Add(time.Duration(number-10) * time.Hour)).SetStatus(500).SetTookMs(1).SetResponse("").SetDelivered(false).SaveX(t.Context())
 		}
 		first := attempt(1)
 		path := fmt.Sprintf("%s/attempts/%d", endpointPath(e), first.ID)

@@ -10,8 +10,8 @@ import (
 
 // Accepts returns the offered media type that an Accept header prefers, or ""
 // if none is acceptable. Offers of equal quality are ranked by how specifically
-// the header names them, then by their order. Without a header, it is the first
-// offer.
+// the header matches them, then by their order. Without a header, it returns the
+// first offer.
 func Accepts(accept []string, offers ...string) string {
 	if strings.TrimSpace(strings.Join(accept, "")) == "" {
 		return offers[0]
@@ -26,8 +26,8 @@ func Accepts(accept []string, offers ...string) string {
 	return best
 }
 
-// Named returns the quality of a media type that an Accept header spells out,
-// and 0 if only a wildcard or nothing matches it.
+// Named returns the quality of a media type that an Accept header names explicitly,
+// and 0 if at most a wildcard matches it.
 func Named(accept []string, mediaType string) float64 {
 	q, m := quality(accept, mediaType)
 	if m != exactMatch {
@@ -46,7 +46,7 @@ const (
 	exactMatch
 )
 
-// quality returns the quality that the most specific matching range has.
+// quality returns the quality of the most specific matching range.
 func quality(accept []string, mediaType string) (q float64, best match) {
 	for item := range Items(accept) {
 		if m := item.match(mediaType); m != noMatch && m >= best {
@@ -56,7 +56,7 @@ func quality(accept []string, mediaType string) (q float64, best match) {
 	return q, best
 }
 
-// match ignores parameters, except for a charset that is not ours.
+// match ignores parameters, except for a charset other than UTF-8.
 func (i Item) match(mediaType string) match {
 	if charset, ok := i.param("charset"); ok && !strings.EqualFold(strings.Trim(charset, `"`), "utf-8") {
 		return noMatch
@@ -93,8 +93,8 @@ func Items(headers []string) iter.Seq[Item] {
 	}
 }
 
-// Quality returns the item's weight from 0 to 1, which is 1 by default, or the
-// given one if it is malformed.
+// Quality returns the item's weight from 0 to 1: by default 1, or the given value if
+// the weight is malformed.
 func (i Item) Quality(malformed float64) float64 {
 	text, ok := i.param("q")
 	if !ok {

@@ -23,15 +23,15 @@ import (
 // Param is a query parameter and the variable that it sets.
 type Param struct {
 	Name     string
-	Kind     string         // Int, Float, Boolean, Date, or anything else for text
+	Kind     string         // Int, Float, Boolean, Date, or anything else for a string
 	Values   []string       // the values of an enum; nil for other types
-	Min, Max int            // the range of an Int; Max is also the maximum length of a text
+	Min, Max int            // the range of an Int; Max is also the maximum length of a string
 	Default  any            // used if the parameter is absent; nil for none
 	Required bool           // the operation cannot be executed without it; Read does not check this
-	Pattern  *regexp.Regexp // of a text; nil for any
-	Form     string         // what the pattern means, for errors
-	List     bool           // it takes several of Values, repeated or separated by commas
-	Repeats  bool           // it takes several values, each in a parameter of its own
+	Pattern  *regexp.Regexp // of a string; nil for any
+	Form     string         // describes the pattern in error messages
+	List     bool           // accepts several of Values, repeated or separated by commas
+	Repeats  bool           // accepts several values, each in its own parameter
 }
 
 // Operation describes a REST path and the GraphQL operation that it runs.
@@ -40,7 +40,7 @@ type Operation struct {
 	Tag         string      `json:"-"`    // its resource
 	Summary     string      `json:"-"`
 	Details     string      `json:"-"`
-	Example     string      `json:"-"` // a path in the demo catalog
+	Example     string      `json:"-"` // a path with data of the demo catalog
 	Query       string      `json:"query"`
 	Parameters  []Parameter `json:"parameters"`
 	RequiresKey bool        `json:"keyed"`                // requires an API key
@@ -54,7 +54,7 @@ type Parameter struct {
 	Description string `json:"-"`
 	InPath      bool   `json:"inPath"`
 	Default     any    `json:"preset"` // nil if there is none
-	Allowed     string `json:"-"`      // which values, in words
+	Allowed     string `json:"-"`      // the allowed values, in words
 }
 
 // Object is an object or an enum of responses.
@@ -95,8 +95,8 @@ func Read(rawQuery string, params []Param) (map[string]any, error) {
 	return read(rawQuery, params, false)
 }
 
-// ReadForm is Read for HTML forms: it ignores fields that are left empty and
-// spaces around values, takes a decimal comma, and the first of several values.
+// ReadForm is Read for HTML forms: it ignores empty fields and spaces around values,
+// accepts decimal commas, and uses the first of several values.
 func ReadForm(rawQuery string, params []Param) (map[string]any, error) {
 	return read(rawQuery, params, true)
 }
@@ -148,7 +148,7 @@ func read(rawQuery string, params []Param, form bool) (map[string]any, error) {
 	return values, nil
 }
 
-// add adds the values in a text to a list, which has each value once, in the
+// add adds comma-separated values to a list, which contains each value once, in the
 // order of Values.
 func (p Param) add(list any, text string) (any, error) {
 	known, _ := list.([]string)
@@ -161,13 +161,13 @@ func (p Param) add(list any, text string) (any, error) {
 	return slices.DeleteFunc(slices.Clone(p.Values), func(value string) bool { return !slices.Contains(known, value) }), nil
 }
 
-// IsText reports whether a database can store a text.
+// IsText reports whether a database can store a string as text.
 func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// maxText is more characters than any stored name has.
+// maxText is longer than any stored name, in characters.
 const maxText = 200
 
-// A decimal is written as in JSON, but may have leading zeros.
+// decimal matches numbers as in JSON, but allows leading zeros.
 var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // Parse returns a parameter's value: an int64, a float64, a bool or a string.
@@ -204,10 +204,10 @@ func (p Param) Parse(value string) (any, error) {
 		return nil, p.invalid(lang.NewPhrase(lang.Message(p.Form)), value)
 	case p.Max > 0 && utf8.RuneCountInString(value) > p.Max:
 		return nil, problem.New(problem.BadInput, "%s must have at most %d characters.", p.Name, p.Max)
-	case p.Max > 0 && p.Max < math.MaxInt32: // it has a limit of its own
+	case p.Max > 0 && p.Max < math.MaxInt32: // it has its own limit
 		return value, nil
 	}
-	// A longer text matches nothing even when it is cut to one character more.
+	// A longer string matches nothing, even after it is cut to one character more.
 	return text.Truncate(value, maxText+1), nil
 }
 
@@ -215,7 +215,7 @@ func (p Param) invalid(want lang.Phrase, got string) error {
 	return problem.New(problem.BadInput, "%s must be %s (got %q).", p.Name, want, Truncate(got))
 }
 
-// Truncate shortens a caller's text for use in a message.
+// Truncate shortens a caller's value for use in a message.
 func Truncate(value string) string {
 	const maxQuoted = 64
 	if short := text.Truncate(value, maxQuoted); len(short) < len(value) {
@@ -236,7 +236,7 @@ func integerRange(least, most int) lang.Phrase {
 	return lang.NewPhrase("an integer from %d to %d", least, most)
 }
 
-// Format writes a value as it stands in a canonical query string.
+// Format formats a value for a canonical query string.
 func Format(value any) string {
 	if list, ok := value.([]string); ok {
 		return strings.Join(list, ",")

@@ -1,6 +1,6 @@
 // Package problem defines the errors that callers see: a few codes, each with
 // one HTTP status, and a public message that is separate from the cause, which
-// only the log shows. REST and GraphQL share it, so they cannot disagree.
+// is only logged. REST and GraphQL share them, so they cannot disagree.
 package problem
 
 import (
@@ -34,7 +34,7 @@ const (
 	TooComplex       Code = "QUERY_TOO_COMPLEX"
 	ResponseTooLarge Code = "RESPONSE_TOO_LARGE"
 	QueryTimeout     Code = "QUERY_TIMEOUT" // of a caller's own query
-	Timeout          Code = "TIMEOUT"       // of an operation of ours
+	Timeout          Code = "TIMEOUT"       // of one of the server's own operations
 	Unavailable      Code = "UNAVAILABLE"
 	Internal         Code = "INTERNAL_SERVER_ERROR"
 )
@@ -81,7 +81,7 @@ func New(code Code, format string, args ...any) *Problem {
 	return &Problem{Code: code, Message: fmt.Sprintf(format, args...), format: format, args: args}
 }
 
-// In returns the message in a language. Only pages use it: programs get English.
+// In returns the message in a language, for pages. API responses are in English.
 func (p *Problem) In(l lang.Language) string {
 	if p.format == "" {
 		return l.Text(lang.Message(p.Message))
@@ -89,8 +89,8 @@ func (p *Problem) In(l lang.Language) string {
 	return l.Text(lang.Message(p.format), p.args...)
 }
 
-// Of returns the problem in an error. Other errors are internal, and show
-// nothing of themselves.
+// Of returns the problem in an error. Other errors become internal errors, whose
+// details are not shown.
 func Of(err error) *Problem {
 	var p *Problem
 	switch {
@@ -104,30 +104,29 @@ func Of(err error) *Problem {
 
 type requestIDKey struct{}
 
-// WithRequestID returns a context with the id by which a request is found in the
-// log.
+// WithRequestID returns a context with the ID that identifies a request in the log.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
-// RequestID returns the request's id, or "".
+// RequestID returns the request ID, or "".
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }
 
-// retryAfter is when to try an unavailable service again, in seconds.
+// retryAfter is how long clients should wait for an unavailable service, in seconds.
 const retryAfter = "5"
 
-// Write sends an error as JSON, in the form of everything but GraphQL. It
+// Write sends an error as JSON, in the format of all interfaces except GraphQL. It
 // removes headers that belong to a successful response.
 func Write(w http.ResponseWriter, err error) {
 	p := Of(err)
 	write(w, p, map[string]any{"error": p.Message})
 }
 
-// Refuse sends an error for a request that does not reach its handler, so that
-// a GraphQL client finds it in the GraphQL form too.
+// Refuse sends an error for a request that does not reach its handler, for GraphQL
+// clients also in the GraphQL format.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.URL.Path != "/graphql" {
 		Write(w, err)
@@ -166,7 +165,7 @@ func write(w http.ResponseWriter, p *Problem, content map[string]any) {
 	}
 	header["Link"] = links
 	if (status == http.StatusUnauthorized || status == http.StatusTooManyRequests) && header.Get("Vary") == "" {
-		header.Set("Vary", "Authorization") // another caller gets another response
+		header.Set("Vary", "Authorization") // the response depends on the caller
 	}
 	switch status {
 	case http.StatusUnauthorized:

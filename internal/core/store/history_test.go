@@ -54,7 +54,7 @@ func TestMigrationToHistory(t *testing.T) {
 			response := server.Call(t, http.MethodGet, path, "")
 			return response.StatusCode, blackbox.ReadAll(t, response.Body)
 		}
-		const first = "Release 1 cannot be read; releases 2 (2026-11-01) to 2 (2026-11-01) can."
+		const first = "Release 1 is not available. Available releases: 2 (2026-11-01) to 2 (2026-11-01)."
 		if code, body := get("/api/v1/stats?as_of=1"); code != 404 || !strings.Contains(body, first) {
 			t.Errorf("release 1: got %d %s, want 404 and %q", code, body, first)
 		}
@@ -104,7 +104,7 @@ func TestMigrationToHistory(t *testing.T) {
 		if testkit.Check(t, feed.Export(t.Context(), s, &again, 2)); again.String() != export.String() {
 			t.Errorf("export of release 2: got\n%s\nwant\n%s", again.String(), export.String())
 		}
-		if code, body := get("/api/v1/stats?as_of=1"); code != 404 || !strings.Contains(body, "releases 2 (2026-11-01) to 3 (2026-11-20) can.") {
+		if code, body := get("/api/v1/stats?as_of=1"); code != 404 || !strings.Contains(body, "Available releases: 2 (2026-11-01) to 3 (2026-11-20).") {
 			t.Errorf("release 1: got %d %s, want 404 with the range", code, body)
 		}
 	})

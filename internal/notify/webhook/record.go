@@ -164,7 +164,7 @@ func (r *round) done() (done, held []*task, position int) {
 
 func (o outcome) row(create *ent.AttemptCreate, endpoint, event int, kind string, number int) *ent.AttemptCreate {
 	return create.SetEndpointID(endpoint).SetEvent(event).SetType(kind).SetNumber(number).SetAt(o.at.UTC()).
-		SetStatus(o.status).SetTookMs(int(o.took / time.Millisecond)).SetAnswer(o.response).SetDelivered(o.delivered())
+		SetStatus(o.status).SetTookMs(int(o.took / time.Millisecond)).SetResponse(o.response).SetDelivered(o.delivered())
 }
 
 // planRetries stores when each failed event is sent again, which is not before

@@ -79,8 +79,8 @@ func TestResponses(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if attempt.Delivered != test.delivered || attempt.Status != test.status || !strings.HasPrefix(attempt.Answer, test.response) || len(attempt.Answer) > shownBytes {
-				t.Errorf("%s: got %d %v %q, want %d %v %q", name, attempt.Status, attempt.Delivered, attempt.Answer, test.status, test.delivered, test.response)
+			if attempt.Delivered != test.delivered || attempt.Status != test.status || !strings.HasPrefix(attempt.Response, test.response) || len(attempt.Response) > shownBytes {
+				t.Errorf("%s: got %d %v %q, want %d %v %q", name, attempt.Status, attempt.Delivered, attempt.Response, test.status, test.delivered, test.response)
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func TestBadTLS(t *testing.T) {
 	for name, test := range map[string]struct {
 		config    *tls.Config
 		delivered bool
-		answer    string
+		response  string
 	}{
 		"good":        {&tls.Config{Certificates: []tls.Certificate{good}}, true, ""},
 		"expired":     {&tls.Config{Certificates: []tls.Certificate{expired}}, false, "the TLS certificate is not valid or the handshake failed"},
@@ -131,8 +131,8 @@ func TestBadTLS(t *testing.T) {
 		}
 		e := s.add(NewEndpoint{URL: "https://" + r.Listener.Addr().String()})
 		attempt, err := s.Test(t.Context(), e)
-		if err != nil || attempt.Delivered != test.delivered || attempt.Answer != test.answer {
-			t.Errorf("%s: got %+v, %v, want %q", name, attempt, err, test.answer)
+		if err != nil || attempt.Delivered != test.delivered || attempt.Response != test.response {
+			t.Errorf("%s: got %+v, %v, want %q", name, attempt, err, test.response)
 		}
 		_ = s.Remove(t.Context(), e)
 	}
@@ -163,7 +163,7 @@ func TestUnreachable(t *testing.T) {
 	closed.Close()
 	for address, want := range map[string]string{closed.URL: "the connection was refused", "https://nobody.invalid": "the host name could not be resolved"} {
 		attempt, err := s.Test(t.Context(), s.add(NewEndpoint{URL: address}))
-		if err != nil || attempt.Answer != want || attempt.Status != 0 || attempt.Delivered {
+		if err != nil || attempt.Response != want || attempt.Status != 0 || attempt.Delivered {
 			t.Errorf("%s: got %+v, %v, want %q", address, attempt, err, want)
 		}
 	}
@@ -259,8 +259,8 @@ func TestSecretsAreRemoved(t *testing.T) {
 			t.Errorf("got %s, want no secret", text)
 		}
 	}
-	if !strings.Contains(all[0].Answer, "SECRET=whsec_(secret) OLD=whsec_(secret)") {
-		t.Errorf("got %q, want the secrets replaced", all[0].Answer)
+	if !strings.Contains(all[0].Response, "SECRET=whsec_(secret) OLD=whsec_(secret)") {
+		t.Errorf("got %q, want the secrets replaced", all[0].Response)
 	}
 }
 

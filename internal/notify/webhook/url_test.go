@@ -124,7 +124,7 @@ func TestHostNamesOfThisMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if attempt.Delivered || attempt.Status != 0 || attempt.Answer != "blocked: the host name resolves to a private network address" {
+		if attempt.Delivered || attempt.Status != 0 || attempt.Response != "blocked: the host name resolves to a private network address" {
 			t.Errorf("%s: got %+v, want it blocked", host, attempt)
 		}
 		if err := s.Remove(t.Context(), e); err != nil {
@@ -140,7 +140,7 @@ func TestHostNamesOfThisMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if attempt.Delivered || attempt.Status != 0 || attempt.Answer != "blocked: the host name resolves to a private network address" && attempt.Answer != "the host name could not be resolved" {
+		if attempt.Delivered || attempt.Status != 0 || attempt.Response != "blocked: the host name resolves to a private network address" && attempt.Response != "the host name could not be resolved" {
 			t.Errorf("%s: got %+v, want it blocked", host, attempt)
 		}
 		if err := s.Remove(t.Context(), e); err != nil {
@@ -264,7 +264,7 @@ func TestDNSRebinding(t *testing.T) {
 	for _, test := range []struct {
 		to       string
 		loopback bool
-		answer   string
+		response string
 	}{
 		{"127.0.0.1", true, ""}, // to show that it could arrive
 		{"127.0.0.1", false, "blocked: the host name resolves to a private network address"},
@@ -281,8 +281,8 @@ func TestDNSRebinding(t *testing.T) {
 		s.Loopback = test.loopback
 		s.client.CloseIdleConnections()
 		attempt, err := s.Test(t.Context(), e)
-		if err != nil || attempt.Answer != test.answer || attempt.Delivered != (test.answer == "") {
-			t.Errorf("%s: got %+v, %v, want %q", test.to, attempt, err, test.answer)
+		if err != nil || attempt.Response != test.response || attempt.Delivered != (test.response == "") {
+			t.Errorf("%s: got %+v, %v, want %q", test.to, attempt, err, test.response)
 		}
 	}
 	if got := len(r.all()); got != 1 {

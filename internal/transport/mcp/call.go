@@ -27,8 +27,8 @@ type result struct {
 	text       string
 }
 
-// maxResult is the size in bytes above which a result says how to make it smaller:
-// many clients truncate or refuse larger ones.
+// maxResult is the size in bytes above which the text of a result explains how to
+// make it smaller: many clients truncate or reject larger results.
 const maxResult = 20_000
 
 // call runs the operation of a tool, or returns a cached result.
@@ -91,12 +91,12 @@ func (s *Server) newResult(structured json.RawMessage, lower string, pages []str
 		if lower == "" {
 			how = "select fewer items and fields with graphql_query"
 		}
-		words = fmt.Sprintf("This result has %d kB, which some clients truncate. To make it smaller, %s.\n\n%s", size/1000, how, words)
+		words = fmt.Sprintf("This result is %d kB, which some clients truncate. To make it smaller, %s.\n\n%s", size/1000, how, words)
 	}
 	return &result{structured, words + "\n" + release + s.cfg.Credit + "\n" + strings.Join(pages, "\n")}
 }
 
-// pages returns the addresses of the pages about a result.
+// pages returns the URLs of the pages about a result.
 func (s *Server) pages(t *tool, variables map[string]any) (pages []string) {
 	for path := range strings.FieldsSeq(t.page) {
 		for name := range t.slugs {
@@ -161,8 +161,8 @@ func (n *catalogNames) similar(slug string) (similar []string) {
 	return similar
 }
 
-// names returns the slugs of the newest release, which are read once. It is nil
-// if they cannot be read.
+// names returns the slugs of the newest release, which are cached. It returns nil if
+// they cannot be read.
 func (s *Server) names(ctx context.Context) *catalogNames {
 	edition, key := s.cfg.Cache.Edition(), cache.Key{}
 	if known, ok := s.known.Get(edition, key); ok {
@@ -206,7 +206,7 @@ func (s *Server) names(ctx context.Context) *catalogNames {
 const maxNames = 200_000 // further names are not suggested
 
 // checkCategories returns an error for a category that does not exist: an empty
-// result would look as if it had no tools.
+// result would suggest that it has no tools.
 func (s *Server) checkCategories(ctx context.Context, given any, asOf graph.AsOf) error {
 	if given == nil {
 		return nil
@@ -239,7 +239,7 @@ func (s *Server) checkCategories(ctx context.Context, given any, asOf graph.AsOf
 	return nil
 }
 
-// toolResult converts a result for the library.
+// toolResult converts a result to the library's type.
 func toolResult(r *result, err error) *sdk.CallToolResult {
 	if err != nil {
 		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: problem.Of(err).Message}}}

@@ -20,7 +20,7 @@ import (
 	"palmares/internal/core/text"
 )
 
-// addGraphQL adds the tools for everything that the other tools do not cover.
+// addGraphQL adds the GraphQL tools, for everything that the other tools do not cover.
 func (s *Server) addGraphQL() {
 	textSchema := func(description string) map[string]any {
 		return map[string]any{"type": "string", "description": description}
@@ -67,7 +67,7 @@ type definition struct{ name, sdl, folded string }
 var description = regexp.MustCompile(`"""\n\s*([^\n"]*)\n\s*"""`)
 
 // definitions returns all types of a schema, by name. Query has too many fields
-// to show at once, so each of them is a definition of its own.
+// to show at once, so each of them is a separate definition.
 func definitions(schema *ast.Schema) (all []definition) {
 	add := func(name string, d *ast.Definition) {
 		var sdl strings.Builder
@@ -91,11 +91,11 @@ func definitions(schema *ast.Schema) (all []definition) {
 	return all
 }
 
-// maxDefinitions is how many types a search of the schema returns.
+// maxDefinitions is the maximum number of types that a search of the schema returns.
 const maxDefinitions = 5
 
-// searchSchema returns the definitions that match all words: first those with
-// such a name, then fields of Query.
+// searchSchema returns the definitions that match all words: those with a matching
+// name first, then fields of Query.
 func (s *Server) searchSchema(_ context.Context, arguments json.RawMessage) (*result, error) {
 	given, err := object(arguments)
 	if err != nil {

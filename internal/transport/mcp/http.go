@@ -40,12 +40,12 @@ func (s *Server) newHandler() http.Handler {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, request: r, server: s}
 	if !s.origins.allow(r.Header["Origin"]) {
-		problem.Write(w, problem.New(problem.Forbidden, "Web pages of other origins cannot call this server. Call it without the Origin header, or from %s.", s.cfg.PublicURL))
+		problem.Write(w, problem.New(problem.Forbidden, "Requests from web pages of other origins are not allowed. Send requests without an Origin header, or from %s.", s.cfg.PublicURL))
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		x.fail(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("The request body has more than %d bytes.", s.cfg.MaxBody))
+		x.fail(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("The request body is larger than %d bytes.", s.cfg.MaxBody))
 		return
 	}
 	if err != nil {
@@ -74,12 +74,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// maxBatch limits the messages of a batch, because most methods are free and all
-// replies are in memory at once.
+// maxBatch limits the messages in a batch, because most methods do not count against
+// the quota and all replies are in memory at once.
 const maxBatch = 20
 
-// batchLength returns the number of messages in a batch, up to one more than are
-// allowed; 0 for a single message.
+// batchLength returns the number of messages in a batch, at most maxBatch+1; 0 for a
+// single message.
 func batchLength(body []byte) (n int) {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(body))
 	if decoder.PeekKind() != '[' {
@@ -95,7 +95,7 @@ func batchLength(body []byte) (n int) {
 // message is the part of a JSON-RPC message that identifies a repeated call.
 type message struct {
 	id         jsontext.Value
-	start, end int // of the id in the body
+	start, end int // of the ID in the body
 	method     string
 }
 
@@ -126,9 +126,8 @@ func readMessage(body []byte) (m message) {
 	return m
 }
 
-// repeatable reports whether the reply to a message depends on nothing but the
-// message and the catalog. Ids are written as they are, so unusual ones are left
-// to the library.
+// repeatable reports whether the reply to a message depends only on the message and
+// the catalog. IDs are written unchanged, so unusual ones are left to the library.
 func (m message) repeatable() bool {
 	return m.method == `"tools/call"` && len(m.id) > 0 && len(m.id) < 100 &&
 		!bytes.ContainsFunc(m.id, func(c rune) bool {
@@ -136,8 +135,8 @@ func (m message) repeatable() bool {
 		}) && (m.id[0] == '"' || m.id[0] >= '1' && m.id[0] <= '9' && len(m.id) < 16 || string(m.id) == "0")
 }
 
-// key identifies equal messages, whatever their id. It includes the headers that
-// the library checks.
+// key identifies equal messages, regardless of their ID. It includes the headers
+// that the library checks.
 func (m message) key(r *http.Request, body []byte) cache.Key {
 	h := r.Header
 	headers := r.Method + "\n" + r.Host
@@ -147,13 +146,13 @@ func (m message) key(r *http.Request, body []byte) cache.Key {
 	return cache.Key{Operation: headers, Variables: string(body[:m.start]) + "\n" + string(body[m.end:]), Keyed: auth.CallerFrom(r.Context()).MayReadEmbeddings()}
 }
 
-// reply is a reply to a call without its id.
+// reply is the reply to a call, without the ID of the call.
 type reply struct{ rest []byte }
 
 const replyStart = `{"jsonrpc":"2.0","id":`
 
-// newReply returns the reply of an exchange if it can be repeated: a result of a
-// call, not an error.
+// newReply returns the reply of an exchange if it can be repeated, which errors
+// cannot.
 func newReply(x *exchange, m message) (*reply, bool) {
 	if !m.repeatable() || x.status != http.StatusOK {
 		return nil, false
@@ -217,7 +216,7 @@ func (x *exchange) count() error {
 	defer x.counting.Unlock()
 	switch {
 	case x.finished:
-		return context.Canceled // nobody waits for the result
+		return context.Canceled // no one is waiting for the result
 	case x.taken:
 		x.taken = false
 		return x.outcome
@@ -280,15 +279,15 @@ func (x *exchange) fail(status int, code int64, words string) {
 	_, _ = x.ResponseWriter.Write(body)
 }
 
-// origins are those of the pages that may call the server. Without this check, a
-// page could reach a server on its reader's own machine by DNS rebinding.
+// origins are the origins of pages that may call the server. Without this check, a
+// page could use DNS rebinding to reach a server on the reader's own machine.
 type origins struct {
 	allowed []string
-	local   bool // the server is for this machine only, so its other pages may call it too
+	local   bool // the server is only for this machine, whose other pages may call it too
 }
 
-func newOrigins(addresses ...string) (o origins) {
-	for i, address := range addresses {
+func newOrigins(urls ...string) (o origins) {
+	for i, address := range urls {
 		if u, err := url.Parse(address); err == nil {
 			o.allowed = append(o.allowed, u.Scheme+"://"+u.Host)
 			o.local = o.local || i == 0 && isLoopback(u.Hostname())

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// render writes JSON as compact text: a line for each value, and a table for
-// each list of objects, whose names are not repeated.
+// render writes JSON as compact text: a line for each value, and a table for each
+// list of objects, so that names are not repeated.
 func render(data []byte) string {
 	var out strings.Builder
 	writeValue(&out, "", data)

@@ -23,7 +23,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// Path is where the server is served over HTTP.
+// Path is the path of the MCP server over HTTP.
 const Path = "/mcp"
 
 // Config configures a server.
@@ -33,14 +33,14 @@ type Config struct {
 	PublicURL   string
 	ServiceName string
 	ServiceURL  string
-	Credit      string // the line that reuse of the data must show
+	Credit      string // the line to display wherever the data is reused
 	Version     string // of the program
 	Schema      string // the GraphQL schema as text
 	Guides      []Guide
 	MaxBody     int64 // of an HTTP request, in bytes
 	Log         *slog.Logger
-	// Count counts a call of a request over HTTP. It returns an error if the
-	// caller's quota is used up, and sets the headers that report the quota.
+	// Count counts a call over HTTP. It returns an error if the caller's quota is
+	// used up, and sets the headers that report the quota.
 	Count func(http.ResponseWriter, *http.Request) error
 }
 
@@ -122,9 +122,9 @@ func (s *Server) addTool(name, title, description string, input, output map[stri
 	})
 }
 
-// guard counts calls before any work, so that over-quota calls cost nothing. It
-// recovers from panics, which would end the process: the library runs calls in
-// goroutines of its own.
+// guard counts calls first, so that calls over the quota cause no work. It recovers
+// from panics, which would otherwise end the process: the library runs calls in its
+// own goroutines.
 func (s *Server) guard(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, request sdk.Request) (result sdk.Result, err error) {
 		defer func() {
@@ -142,8 +142,8 @@ func (s *Server) guard(next sdk.MethodHandler) sdk.MethodHandler {
 			if err != nil {
 				return nil, &jsonrpc.Error{Code: codeQuota, Message: problem.Of(err).Message}
 			}
-		case "subscriptions/listen": // the lists that it could announce never change
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "This server has no subscriptions."}
+		case "subscriptions/listen": // the lists never change while the server runs
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "This server does not support subscriptions."}
 		}
 		return next(ctx, method, request)
 	}

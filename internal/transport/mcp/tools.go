@@ -18,8 +18,8 @@ import (
 	"palmares/internal/core/text"
 )
 
-// rows are the tools that run an operation of the server. The operation has the
-// name of the tool; its description is that of the tool, its variables are the
+// rows are the tools that run one of the server's operations, which has the same
+// name. The operation's description is that of the tool, its variables are the
 // arguments, and its selection is the result.
 var rows = []row{
 	{name: "search_tools", title: "Search tools", page: "/tools", lower: "limit"},
@@ -36,7 +36,7 @@ var rows = []row{
 type row struct {
 	name, title string
 	withKey     string              // the operation for callers who may read reviews
-	page        string              // paths of pages about the same, with arguments in braces
+	page        string              // paths of the pages about the result, with arguments in braces
 	lower       string              // the argument that makes a result smaller
 	slugs       map[string][]string // arguments that are slugs of tools, and the fields that are null if no tool has the slug
 }
@@ -118,8 +118,8 @@ func (t *tool) description() string {
 	return strings.Join(strings.Fields(t.operation.Definition().Description), " ")
 }
 
-// newArgument derives an argument from a variable, and from the argument or
-// input field of the GraphQL schema that it is the value of.
+// newArgument derives an argument from a variable and from the argument or input
+// field of the GraphQL schema that the variable is used for.
 func newArgument(variable *ast.VariableDefinition, set ast.SelectionSet) (argument, error) {
 	a := argument{Param: params.FromVariable(variable), required: variable.Type.NonNull && variable.DefaultValue == nil}
 	documented := usage(variable.Variable, set)
@@ -153,15 +153,15 @@ func newArgument(variable *ast.VariableDefinition, set ast.SelectionSet) (argume
 		a.schema["default"] = a.Default
 	}
 	if variable.Description != "" || a.Min == math.MinInt32 && a.Values == nil {
-		a.schema["description"] = description // otherwise, bounds or values are enough
+		a.schema["description"] = description // otherwise, the bounds or values are enough
 	}
 	return a, nil
 }
 
 var boundsPattern = regexp.MustCompile(`from (-?[0-9,]+) to ([0-9,]+)`)
 
-// bounds reads the range that the schema documents, which GraphQL has no other
-// place for.
+// bounds reads the range from a description, because GraphQL schemas cannot express
+// it otherwise.
 func bounds(description string) (least, most int) {
 	number := func(s string) int { n, _ := strconv.Atoi(strings.ReplaceAll(s, ",", "")); return n }
 	if found := boundsPattern.FindStringSubmatch(description); found != nil {
@@ -170,7 +170,8 @@ func bounds(description string) (least, most int) {
 	return math.MinInt32, math.MaxInt32
 }
 
-// usage returns the description of what a variable is the value of.
+// usage returns the description of the argument or input field that a variable is
+// used for.
 func usage(variable string, set ast.SelectionSet) (description string) {
 	for _, selection := range set {
 		field, ok := selection.(*ast.Field)
@@ -262,7 +263,7 @@ func (t *tool) read(arguments json.RawMessage) (variables map[string]any, asOf g
 	return variables, asOf, err
 }
 
-// object reads the arguments of a call, of which there may be none.
+// object reads the arguments of a call, which may be absent.
 func object(arguments json.RawMessage) (given map[string]json.RawMessage, err error) {
 	if len(arguments) > 0 && json.Unmarshal(arguments, &given) != nil {
 		return nil, problem.New(problem.BadInput, "arguments must be a JSON object.")
@@ -283,7 +284,7 @@ func (t *tool) unknownArgument(name string) error {
 }
 
 // parse returns the value of an argument. Numbers may be strings, and one value
-// may stand for a list, because models write both.
+// may stand for a list, because models send both.
 func (a argument) parse(raw json.RawMessage) (any, error) {
 	if !a.List {
 		return a.parseOne(raw)

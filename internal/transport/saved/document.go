@@ -32,7 +32,7 @@ func (s *Queries) serveDocument(w http.ResponseWriter, r *http.Request) error {
 	if isOwner {
 		caching = "private, no-cache"
 	}
-	// It is free of quota, so it must not cost much.
+	// It does not count against the quota, so it must be cheap.
 	response, err := s.Cache.Get(r.Context(), cache.Key{Operation: r.URL.Path, Variables: version, Keyed: isOwner}, func(ctx context.Context) (*cache.Entry, int, error) {
 		body, err := s.document(ctx, handle, names)
 		return cache.NewEntry(body, http.Header{
@@ -45,8 +45,8 @@ func (s *Queries) serveDocument(w http.ResponseWriter, r *http.Request) error {
 	return response.Write(w, r)
 }
 
-// listFor returns the names of the queries of a handle that the caller may see,
-// and what their description depends on.
+// listFor returns the names of the queries of a handle that the caller may see, and
+// a version string that changes with their description.
 func (s *Queries) listFor(ctx context.Context, handle string) (names []string, version string, isOwner bool, err error) {
 	if handle == Handle {
 		for _, b := range s.BuiltIn {
@@ -93,5 +93,5 @@ func (s *Queries) document(ctx context.Context, handle string, names []string) (
 		described = append(described, q)
 	}
 	return rest.DescribeQueries(s.Service, s.Service.ServiceName+": saved queries of "+handle,
-		"Queries that "+handle+" saved. Each has a fixed address, and returns JSON, CSV (`.csv`) or NDJSON (`.ndjson`). The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
+		"Queries that "+handle+" saved. Each has a fixed URL and returns JSON, CSV (`.csv`) or NDJSON (`.ndjson`). The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
 }

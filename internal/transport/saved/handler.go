@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// Path is the start of the addresses of saved queries.
+	// Path is the prefix of the paths of saved queries.
 	Path = "/q/"
 
 	documentName = "openapi"
 )
 
-// errNotFound is the same for addresses that do not exist and those that the
-// caller may not read, so that it does not reveal which private queries exist.
-var errNotFound = problem.New(problem.NotFound, "There is no saved query at this address. A private one requires an API key of its account, or its token.")
+// errNotFound is the same for queries that do not exist and queries that the caller
+// may not read, so that it does not reveal which private queries exist.
+var errNotFound = problem.New(problem.NotFound, "There is no saved query at this URL. A private query requires an API key of its account, or its token.")
 
 const mediaJSON, mediaCSV, mediaNDJSON = "application/json", "text/csv", "application/x-ndjson"
 
 var contentTypes = map[string]string{formatJSON: mediaJSON, formatCSV: mediaCSV + "; charset=utf-8; header=present", formatNDJSON: mediaNDJSON}
 
-// splitPath returns the address and the format in a path; "" for no format.
+// splitPath splits a path into the address of a query and the format, which may be "".
 func splitPath(path string) (address, format string, ok bool) {
 	address, format, hasFormat := strings.Cut(path, ".")
 	return address, format, !hasFormat || contentTypes[format] != ""
 }
 
-// IsDocument reports whether a path is that of an OpenAPI document.
+// IsDocument reports whether a path belongs to an OpenAPI document.
 func IsDocument(path string) bool {
 	return strings.HasPrefix(path, Path) && strings.HasSuffix(path, "/"+documentName+".json")
 }
@@ -59,10 +59,10 @@ type request struct {
 	err       error // in the parameters
 }
 
-// requestSize approximates the memory of a parsed request without its texts.
+// requestSize approximates the memory of a parsed request without its strings.
 const requestSize = 1_000
 
-// ServeHTTP serves the addresses of saved queries and their documents.
+// ServeHTTP serves saved queries and their OpenAPI documents.
 func (s *Queries) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := s.serve(w, r)
 	if err == nil || r.Context().Err() != nil {
@@ -120,8 +120,8 @@ func (s *Queries) wantsPage(r *http.Request) bool {
 	return s.Page != nil && format == "" && (negotiate.Named(accept, "text/html") > 0 || negotiate.Named(accept, "text/markdown") > 0)
 }
 
-// servePage serves a page, which executes its query: never for a caller without
-// a quota.
+// servePage serves a page, which executes its query, so callers whose quota is used
+// up are rejected.
 func (s *Queries) servePage(w http.ResponseWriter, r *http.Request) error {
 	if cache.CachedOnly(r.Context()) {
 		return problem.New(problem.NotFound, "The response is not cached.")
@@ -130,7 +130,7 @@ func (s *Queries) servePage(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// prepare returns the request to an address that the caller may read.
+// prepare returns the parsed request if the caller may read the query.
 func (s *Queries) prepare(r *http.Request) (*request, error) {
 	path, caller := r.URL.Path, auth.CallerFrom(r.Context())
 	address, format, ok := splitPath(path)
@@ -154,7 +154,7 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 		key.Operation += "\n" + negotiated
 	}
 	accountID := 0
-	if hashPattern.MatchString(strings.TrimPrefix(address, Path)) { // accounts may have saved the same text
+	if hashPattern.MatchString(strings.TrimPrefix(address, Path)) { // several accounts may have saved the same text
 		accountID = caller.Account
 		key.Operation += "\n" + strconv.Itoa(accountID)
 	}
@@ -189,7 +189,7 @@ func (s *Queries) parse(r *http.Request, from *cachedValue[*record], format, neg
 	switch {
 	case req.err != nil:
 	case given && format != "" && wanted != format:
-		req.err = problem.New(problem.BadInput, "format must be %s, the extension of the address (got %q).", format, wanted)
+		req.err = problem.New(problem.BadInput, "format must be %s, like the extension in the URL (got %q).", format, wanted)
 	case given:
 		format, req.vary = wanted, varyWith(false)
 	case format == "":
@@ -235,8 +235,8 @@ func (s *Queries) respond(ctx context.Context, req *request) (*cache.Entry, int,
 	return cache.NewEntry(body, s.header(req, result)).Holding(query.operation.Weight()), result.Newest, nil
 }
 
-// header returns the headers of a successful response, as on REST. Shared caches
-// must not store those of a private query, whose token may be revoked.
+// header returns the headers of a successful response, as in the REST API. Shared
+// caches must not store responses of private queries, whose token may be revoked.
 func (s *Queries) header(req *request, result *graph.Result) http.Header {
 	rec := req.from.value
 	header := result.Header(contentTypes[req.format], req.keyed)
@@ -244,25 +244,25 @@ func (s *Queries) header(req *request, result *graph.Result) http.Header {
 	switch {
 	case !rec.public && result.Release > 0:
 		header["Cache-Control"] = []string{"private, no-cache"}
-	case rec.account != 0 && result.AsOf.Release > 0: // not for ever, because its owner may change it or make it private
+	case rec.account != 0 && result.AsOf.Release > 0: // not forever, because its owner may change it or make it private
 		header["Cache-Control"] = []string{graph.CacheControl}
 	}
 	if req.format == formatCSV {
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, cmp.Or(rec.name, rec.hash), result.Release)}
 	}
 	if req.asOf.Date != "" {
-		header["Content-Location"] = []string{s.address(req, strconv.Itoa(result.Release))}
+		header["Content-Location"] = []string{s.urlAsOf(req, strconv.Itoa(result.Release))}
 	}
 	if req.asOf.Release > 0 {
 		header["Memento-Datetime"] = []string{result.PublishedAt.UTC().Format(http.TimeFormat)}
-		header["Link"] = []string{"<" + s.address(req, "") + `>; rel="original"`}
+		header["Link"] = []string{"<" + s.urlAsOf(req, "") + `>; rel="original"`}
 	}
 	rec.query.operation.Deprecation().AddTo(header)
 	return header
 }
 
-// address returns the URL of a request as of a release, or of the newest.
-func (s *Queries) address(req *request, asOf string) string {
+// urlAsOf returns the URL of a request as of a release, or of the newest.
+func (s *Queries) urlAsOf(req *request, asOf string) string {
 	rec := req.from.value
 	pairs := []string{rec.query.canonical(req.variables)}
 	if dialect, given := req.others[dialectName].(string); given {
@@ -284,7 +284,7 @@ type View struct {
 	Address, Name, Description, Hash, Text string
 	Public                                 bool
 	Parameters                             []params.Param
-	Values                                 map[string]any // of parameters that are given
+	Values                                 map[string]any // of the given parameters
 	Columns                                []string
 	Nested                                 string // a field that CSV cannot contain, or ""
 	Body                                   json.RawMessage
@@ -292,7 +292,7 @@ type View struct {
 	Err                                    error         // what is wrong with the parameters
 }
 
-// View executes the query at the address of a request for a page.
+// View executes the query that a request for a page selects.
 func (s *Queries) View(r *http.Request) (*View, error) {
 	req, err := s.prepare(r)
 	if err != nil {

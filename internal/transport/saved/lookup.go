@@ -15,14 +15,14 @@ import (
 const (
 	// freshFor is how long another server's change may go unnoticed.
 	freshFor = time.Second
-	// lookupTimeout is short, because cached values remain valid after it.
+	// lookupTimeout is short, because cached values are used after it.
 	lookupTimeout = 800 * time.Millisecond
 )
 
-// lookups reads values from the database when they are needed, and caches them.
+// lookups reads values from the database on demand and caches them.
 type lookups[V comparable] struct {
 	table   *cache.Table[*cachedValue[V]]
-	changes *atomic.Int64 // made by this server
+	changes *atomic.Int64 // made through this server
 	pending singleflight.Group
 }
 
@@ -30,7 +30,7 @@ type lookups[V comparable] struct {
 type cachedValue[V comparable] struct {
 	value   V
 	checked atomic.Int64 // when, in nanoseconds
-	changes atomic.Int64 // those that had been made by then
+	changes atomic.Int64 // the number of changes made by then
 }
 
 func (l *lookups[V]) isFresh(found *cachedValue[V]) bool {
@@ -38,9 +38,9 @@ func (l *lookups[V]) isFresh(found *cachedValue[V]) bool {
 	return age >= 0 && age < int64(freshFor) && found.changes.Load() == l.changes.Load()
 }
 
-// get returns a fresh value. read gets the last known value, and returns it if
-// nothing has changed; if there is no such value, its error is a problem. While the
-// database is down, the last known value remains valid.
+// get returns a fresh value. read receives the last known value and returns it if
+// nothing has changed; if the value does not exist, its error is a problem. While
+// the database is down, the last known value remains in use.
 func (l *lookups[V]) get(ctx context.Context, key cache.Key, read func(ctx context.Context, last V) (V, int, error)) (*cachedValue[V], error) {
 	last, known := l.table.Get(cache.Timeless, key)
 	switch {
@@ -52,7 +52,7 @@ func (l *lookups[V]) get(ctx context.Context, key cache.Key, read func(ctx conte
 		last = &cachedValue[V]{}
 	}
 	lookup := l.pending.DoChan(key.Operation+"\n"+key.Variables, func() (_ any, err error) {
-		defer func() { // singleflight would end the program
+		defer func() { // singleflight would end the process
 			if panicked := recover(); panicked != nil {
 				err = fmt.Errorf("lookup panicked: %v", panicked)
 			}
@@ -90,7 +90,7 @@ func (l *lookups[V]) get(ctx context.Context, key cache.Key, read func(ctx conte
 	case p.Code != problem.Internal && p.Code != problem.Timeout:
 		return nil, err
 	case known:
-		last.checked.Store(time.Now().UnixNano()) // try again in a second, not with every request
+		last.checked.Store(time.Now().UnixNano()) // retry in a second, not on every request
 		return last, nil
 	}
 	return nil, &problem.Problem{Code: problem.Unavailable, Message: "Saved queries cannot be read at the moment. Try again in a minute.", Cause: err}

@@ -45,7 +45,7 @@ var common = []params.Param{
 	{Name: dialectName, Kind: "String", Values: []string{dialectExcelFR}},
 }
 
-// hashOf returns the hash that identifies a text.
+// hashOf returns the hash of a text.
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])[:hashLength]
@@ -66,7 +66,7 @@ type query struct {
 // newQuery validates a text and derives the rest from it.
 func newQuery(e *graph.Executor, text string) (*query, error) {
 	if len(text) > MaxDocument {
-		return nil, problem.New(problem.BadInput, "The document has more than %d bytes.", MaxDocument)
+		return nil, problem.New(problem.BadInput, "The document is larger than %d bytes.", MaxDocument)
 	}
 	operation, err := e.NewQuery(text)
 	if err != nil {
@@ -92,7 +92,7 @@ func parameterOf(v *ast.VariableDefinition) (params.Param, error) {
 		t = t.Elem
 	}
 	if slices.ContainsFunc(common, func(c params.Param) bool { return c.Name == v.Variable }) || v.Variable == tokenName {
-		return p, problem.New(problem.BadInput, "$%s has the name of a parameter that every saved query has; choose another.", v.Variable)
+		return p, problem.New(problem.BadInput, "$%s is the name of a parameter of every saved query; choose another.", v.Variable)
 	}
 	if t.Elem != nil || v.Definition.Kind == ast.InputObject || t.NamedType == "JSON" {
 		return p, problem.New(problem.BadInput, "$%s has the type %s, which a query parameter cannot express; use scalars, enums and lists of them.", v.Variable, v.Type)
@@ -162,7 +162,7 @@ func (q *query) addColumn(name string, t *ast.Type) {
 	q.columns = append(q.columns, name)
 }
 
-// checkTable returns an error if the query cannot be a table.
+// checkTable returns an error if the result does not fit a table.
 func (q *query) checkTable() error {
 	if q.nested == "" {
 		return nil
@@ -170,8 +170,7 @@ func (q *query) checkTable() error {
 	return problem.New(problem.BadInput, "This query cannot be read as CSV: %s is nested data, which a table cannot contain. Use JSON or NDJSON, or remove the field.", q.nested)
 }
 
-// samples returns variables to try a query with: values for those without a
-// default.
+// samples returns values for the variables without a default, to try a query with.
 func (q *query) samples() map[string]any {
 	values := map[string]any{}
 	for _, p := range q.parameters {
@@ -198,7 +197,8 @@ func (q *query) samples() map[string]any {
 	return values
 }
 
-// read returns the values of a query string: those of variables, and others.
+// read returns the values in a query string: those of variables and those of other
+// parameters.
 func (q *query) read(rawQuery string) (variables, others map[string]any, err error) {
 	values, err := params.Read(rawQuery, slices.Concat(q.parameters, common))
 	if err != nil {
@@ -256,7 +256,7 @@ func (q *query) bodyOf(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// unwrapEach replaces each object of a list by its only field.
+// unwrapEach replaces each object in a list with its only field.
 func unwrapEach(list []byte, name string) ([]byte, error) {
 	out := append(make([]byte, 0, len(list)), '[')
 	err := eachItem(list, func(item jsontext.Value) error {
@@ -334,7 +334,7 @@ func (q *query) describe() rest.Query {
 		described.Parameters = append(described.Parameters, rest.Parameter{Param: p, Description: "Sets `$" + p.Name + "`."})
 	}
 	for _, p := range common[1:] { // rest adds as_of
-		description := "The format, if the address has no extension."
+		description := "The format, if the URL has no extension."
 		if p.Name == dialectName {
 			description = "Only with CSV. `excel-fr` is for spreadsheets in French: semicolons, decimal commas and a byte order mark."
 		}

@@ -15,7 +15,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// record is what is served at an address. It never changes.
+// record is the query at an address. It never changes.
 type record struct {
 	state
 	text   string
@@ -23,7 +23,7 @@ type record struct {
 	broken error // why there is no query
 }
 
-// state is what the database has about an address.
+// state is what the database stores about an address.
 type state struct {
 	address           string // without an extension
 	name, description string // empty for a hash
@@ -32,8 +32,8 @@ type state struct {
 	public, suspended bool
 }
 
-// find returns what is served at an address. If several accounts saved the same
-// text, the caller gets a public version or that of their own account.
+// find returns the query at an address. If several accounts saved the same text,
+// the caller gets a public version or that of their own account.
 func (s *Queries) find(ctx context.Context, address string, accountID int) (*cachedValue[*record], error) {
 	if found, ok := s.builtIn[address]; ok {
 		builtIn := &cachedValue[*record]{value: found}
@@ -104,7 +104,7 @@ func (r *record) check(caller auth.Caller, invalidToken bool) error {
 	case r.suspended:
 		return problem.New(problem.Forbidden, "This saved query is suspended: the account has more than its plan includes, and only the oldest remain active. Delete others or upgrade.")
 	case invalidToken:
-		return problem.New(problem.Unauthenticated, "The token is not valid for this address, or was revoked. The query is public: it can be read without one.")
+		return problem.New(problem.Unauthenticated, "The token is not valid for this URL or was revoked. The query is public and can be read without a token.")
 	case r.broken != nil:
 		return problem.New(problem.Gone, "This saved query is no longer valid, because the API has changed. Its owner has to save it again. %s", r.broken)
 	case r.query.operation.RequiresKey() && !caller.MayReadEmbeddings():
@@ -116,14 +116,14 @@ func (r *record) check(caller auth.Caller, invalidToken bool) error {
 // TokenKey takes the place of a key in callers that were identified by a token.
 const TokenKey = "token"
 
-// tokenOwner is the account of a token, and the addresses that it is for.
+// tokenOwner is the account of a token, and the addresses that it gives access to.
 type tokenOwner struct {
 	caller           auth.Caller
 	named, permanent string
 }
 
-// IdentifyToken is the middleware that makes the owner of a valid token the
-// caller of a request without a key.
+// IdentifyToken is middleware that makes the owner of a valid token the caller of a
+// request without a key.
 func (s *Queries) IdentifyToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if token := tokenOf(r); token != "" && auth.CallerFrom(r.Context()).Key == "" {
@@ -135,7 +135,7 @@ func (s *Queries) IdentifyToken(next http.Handler) http.Handler {
 				problem.Refuse(w, r, err)
 				return
 			case err == nil && (address == found.named || address == found.permanent):
-				w.Header()["Cdn-Cache-Control"] = []string{"private, no-store"} // the response is this caller's own
+				w.Header()["Cdn-Cache-Control"] = []string{"private, no-store"} // the response is only for this caller
 				r = r.WithContext(auth.WithCaller(r.Context(), found.caller))
 			}
 		}
@@ -149,7 +149,7 @@ func tokenOf(r *http.Request) string {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
 		if token, found := strings.CutPrefix(pair, tokenName+"="); found {
-			return token // those that we issue need no escapes
+			return token // valid tokens need no escaping
 		}
 	}
 	return ""

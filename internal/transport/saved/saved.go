@@ -1,5 +1,5 @@
-// Package saved serves GraphQL queries that account holders saved, each at a GET
-// address of its own, as JSON, CSV or NDJSON.
+// Package saved serves saved GraphQL queries, each at its own URL, as JSON, CSV or
+// NDJSON. The address of a query is the path of its URL without an extension.
 package saved
 
 import (
@@ -36,7 +36,7 @@ import (
 	"palmares/rest"
 )
 
-// Config describes what saved queries need.
+// Config configures saved queries.
 type Config struct {
 	Service  rest.Config
 	Store    *store.Store
@@ -49,7 +49,7 @@ type Config struct {
 	Page http.Handler
 }
 
-// BuiltIn is a public query of the service itself.
+// BuiltIn is a public query that belongs to the service itself.
 type BuiltIn struct{ Name, Description, Text string }
 
 // Handle is the handle of the service's own queries.
@@ -89,7 +89,7 @@ func hashAddress(hash string) string          { return Path + hash }
 const tokenPrefix = "qt_"
 
 // Names and handles are in lower case, so that none differ only in case, and in
-// ASCII, so that none look the same.
+// ASCII, so that no two look the same.
 var (
 	namePattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
 	handlePattern = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,30}[a-z0-9])$`)
@@ -148,7 +148,7 @@ type NewQuery struct {
 type Query struct {
 	*ent.SavedQuery
 	Suspended        bool
-	Named, Permanent string // both addresses
+	Named, Permanent string // URLs of the query and of its current version
 }
 
 // Save validates a query, executes it once and stores it. An existing query of the
@@ -186,8 +186,8 @@ func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Qu
 	return s.Find(ctx, owner, row.Name)
 }
 
-// try validates a query, and executes or checks it with values for variables that
-// have no default.
+// try validates a query, and executes or checks it with sample values for variables
+// without a default.
 func (s *Queries) try(ctx context.Context, text string, plan auth.Plan, with func(context.Context, graph.Request) *problem.Problem) error {
 	q, err := newQuery(s.Executor, text)
 	if err != nil {
@@ -209,7 +209,7 @@ func chooseHandle(ctx context.Context, tx *ent.Tx, owner *ent.Account, handle st
 	case owner.Handle != nil:
 		return problem.New(problem.BadInput, "The account already has the handle %q, which cannot be changed.", *owner.Handle)
 	case handle == "":
-		return problem.New(problem.BadInput, "The account has no handle yet. Choose one: it becomes part of the addresses of its saved queries and cannot be changed later.")
+		return problem.New(problem.BadInput, "The account has no handle yet. Choose one: it becomes part of the URLs of its saved queries and cannot be changed later.")
 	}
 	if err := checkHandle(handle); err != nil {
 		return err
@@ -330,7 +330,7 @@ func (s *Queries) Text(ctx context.Context, q *Query) (string, error) {
 	return row.Text, nil
 }
 
-// Delete deletes a saved query. Its versions remain at their hashes.
+// Delete deletes a saved query. Its versions remain available by their hashes.
 func (s *Queries) Delete(ctx context.Context, owner *ent.Account, name string) error {
 	n, err := s.Store.Write.SavedQuery.Delete().Where(savedquery.AccountID(owner.ID), savedquery.Name(name)).Exec(ctx)
 	s.changes.Add(1)
@@ -340,8 +340,8 @@ func (s *Queries) Delete(ctx context.Context, owner *ent.Account, name string) e
 	return err
 }
 
-// SetToken gives a saved query a new token, which replaces any former one, and
-// returns it. Only its hash is stored, so it cannot be shown again.
+// SetToken creates a new token for a saved query, which replaces any previous one,
+// and returns it. Only its hash is stored, so it cannot be shown again.
 func (s *Queries) SetToken(ctx context.Context, owner *ent.Account, name string) (string, error) {
 	token := tokenPrefix + rand.Text()
 	hash := tokenHash(token)
@@ -371,12 +371,12 @@ func tokenHash(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkBatch is how many saved queries are in memory at a time.
+// checkBatch is how many saved queries are read at a time.
 const checkBatch = 100
 
 // Check calls a function with each saved query that this version of the program
-// would refuse, with its account, and the reason. It does not read the catalog,
-// which may still have to be migrated.
+// would reject, with its account and the reason. It does not read the catalog, which
+// may not have been migrated yet.
 func (s *Queries) Check(ctx context.Context, found func(row *ent.SavedQuery, reason error) error) error {
 	return s.each(ctx, func(row *ent.SavedQuery, text string) error {
 		if reason := s.try(ctx, text, auth.Plan(row.Edges.Account.Plan), s.Executor.Check); reason != nil {
@@ -396,7 +396,7 @@ func (s *Queries) each(ctx context.Context, use func(row *ent.SavedQuery, text s
 			last = row.ID
 			text, err := s.Text(ctx, &Query{SavedQuery: row})
 			if ent.IsNotFound(err) || row.Edges.Account == nil {
-				continue // its account was deleted a moment ago
+				continue // its account has just been deleted
 			}
 			if err == nil {
 				err = use(row, text)
@@ -444,11 +444,11 @@ func (s *Queries) Run(ctx context.Context) {
 	}
 }
 
-// notifyOwners sends pending emails, and returns how many could not be sent yet.
+// notifyOwners sends pending emails and returns how many failed.
 func (s *Queries) notifyOwners(ctx context.Context) (failed int, err error) {
 	rows, err := s.Store.Current().SavedQuery.Query().Where(savedquery.NotifyOwner(true)).WithAccount().All(ctx)
 	for _, row := range rows {
-		// The first of several servers to clear the mark sends the email.
+		// Of several servers, the first to clear the flag sends the email.
 		n, err := s.Store.Write.SavedQuery.Update().Where(savedquery.ID(row.ID), savedquery.NotifyOwner(true)).SetNotifyOwner(false).Save(ctx)
 		if err != nil {
 			return failed, err

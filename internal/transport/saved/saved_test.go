@@ -88,7 +88,7 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-func TestSaveRefuses(t *testing.T) {
+func TestSaveRejects(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner := newAccount(t, s, auth.Pro)
 		for name, want := range map[string]string{
@@ -114,17 +114,17 @@ func TestSaveRefuses(t *testing.T) {
 			"{tools {items {slag}}}": `Cannot query field "slag"`,
 			"subscription {catalogPublished {release}}":                                       "must contain a query (got a subscription)",
 			"mutation {tools {items {slug}}}":                                                 "",
-			"query A {stats {toolsTotal}} query B {stats {toolsTotal}}":                       "The document has 2 operations",
-			"{__schema {types {name}}}":                                                       "reads only the schema",
-			"{__typename}":                                                                    "reads only the schema",
+			"query A {stats {toolsTotal}} query B {stats {toolsTotal}}":                       "exactly one operation (got 2)",
+			"{__schema {types {name}}}":                                                       "must read the catalog",
+			"{__typename}":                                                                    "must read the catalog",
 			"query($f: ToolFilter) {tools(filter: $f) {items {slug}}}":                        "$f has the type ToolFilter",
-			"query($as_of: String!) {tool(slug: $as_of) {slug}}":                              "$as_of has the name of a parameter",
-			"query($format: String!) {tool(slug: $format) {slug}}":                            "$format has the name of a parameter",
-			"query($token: String!) {tool(slug: $token) {slug}}":                              "$token has the name of a parameter",
-			"query($dialect: String!) {tool(slug: $dialect) {slug}}":                          "$dialect has the name of a parameter",
-			"{" + aliased("changes(fields: [\"price\"], first: 200) {nodes {slug}}", 8) + "}": "more than the limit of 20000",
+			"query($as_of: String!) {tool(slug: $as_of) {slug}}":                              "$as_of is the name of a parameter",
+			"query($format: String!) {tool(slug: $format) {slug}}":                            "$format is the name of a parameter",
+			"query($token: String!) {tool(slug: $token) {slug}}":                              "$token is the name of a parameter",
+			"query($dialect: String!) {tool(slug: $dialect) {slug}}":                          "$dialect is the name of a parameter",
+			"{" + aliased("changes(fields: [\"price\"], first: 200) {nodes {slug}}", 8) + "}": "which exceeds the limit of 20000",
 			"{tools(limit: 201) {items {slug}}}":                                              "limit must be an integer from 1 to 200",
-			"{stats {toolsTotal}} #" + strings.Repeat("x", MaxDocument):                       "more than 100000 bytes",
+			"{stats {toolsTotal}} #" + strings.Repeat("x", MaxDocument):                       "larger than 100000 bytes",
 			"{stats {toolsTotal}} #\xff":                                                      "not valid UTF-8",
 		} {
 			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: text})
@@ -147,7 +147,7 @@ func TestSaveRefuses(t *testing.T) {
 		first, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})
 		testkit.Check(t, err)
 		if first.Named != "https://palmares.example/q/ana/x" || first.Permanent != "https://palmares.example/q/"+hashOf(names) {
-			t.Errorf("got %s and %s, want both addresses", first.Named, first.Permanent)
+			t.Errorf("got %s and %s, want both URLs", first.Named, first.Permanent)
 		}
 		for handle, want := range map[string]string{"bea": `already has the handle "ana"`, "ana": "", "": ""} {
 			if _, err := q.Save(t.Context(), owner, NewQuery{Name: "y", Handle: handle, Text: names}); !strings.Contains(messageOf(err), want) || want == "" && err != nil {
@@ -262,7 +262,7 @@ func TestSuspension(t *testing.T) {
 	})
 }
 
-// An account cannot fill the database with texts, which are not deleted.
+// An account cannot fill the database with texts, because these are not deleted.
 func TestVersionsPerDay(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner := newAccount(t, s, auth.Developer)
@@ -299,7 +299,7 @@ func TestDeletedAccount(t *testing.T) {
 	})
 }
 
-// breakQuery replaces a saved text by one that an earlier schema allowed.
+// breakQuery replaces a saved text with one that an earlier schema allowed.
 func breakQuery(t testing.TB, s *store.Store, row *ent.SavedQuery) string {
 	t.Helper()
 	const text = "{tools {items {oldField}}}"
@@ -353,7 +353,7 @@ func TestBrokenQueries(t *testing.T) {
 	})
 }
 
-// While the database is down, known addresses still work.
+// While the database is down, known queries still work.
 func TestLookupsSurviveDatabaseFailures(t *testing.T) {
 	var changes atomic.Int64
 	l := lookups[*record]{table: cache.NewTable[*cachedValue[*record]](cache.New(1<<20, nil, slog.New(slog.DiscardHandler)), "x"), changes: &changes}

@@ -87,7 +87,7 @@ func TestAsOfValues(t *testing.T) {
 		t.Error("empty as_of: got an earlier release, want the current catalog")
 	}
 	for value, want := range map[string]string{
-		"0": "as_of must be the number of a release, from 1, or a day, YYYY-MM-DD (got &#34;0&#34;).", "-1": "as_of must be",
+		"0": "as_of must be a release number (1 or higher) or a day in the form YYYY-MM-DD (got &#34;0&#34;).", "-1": "as_of must be",
 		"1e9": "as_of must be", "2026-02-30": "as_of must be", "2026-07-07T00:00:00Z": "as_of must be",
 		"05": "as_of must be", "%3Cb%3E": "as_of must be", "%ff": "invalid UTF-8",
 	} {
@@ -96,7 +96,7 @@ func TestAsOfValues(t *testing.T) {
 		}
 	}
 	for _, value := range []string{"9", "2026-03-02"} {
-		get(t, handler, "/tools/plume?as_of="+value, 404, "Release not found", "releases 1 (3\u00a0March\u00a02026) to 8 (10\u00a0November\u00a02026) can.", `<a class="button" href="/releases">View all releases</a>`)
+		get(t, handler, "/tools/plume?as_of="+value, 404, "Release not found", "Available releases: 1 (3\u00a0March\u00a02026) to 8 (10\u00a0November\u00a02026).", `<a class="button" href="/releases">View all releases</a>`)
 	}
 	get(t, handler, "/tools/plmue?as_of=5", 404, "There was no tool “plmue” in this release.")
 	get(t, handler, "/tools/plmue?as_of=2026-08-01", 404, "There was no tool “plmue” in this release.")
@@ -105,7 +105,7 @@ func TestAsOfValues(t *testing.T) {
 	}
 
 	empty := newSite(t, testkit.Open(t, testkit.SQLite(t)))
-	get(t, empty, "/tools?as_of=1", 404, "There is no release yet.")
+	get(t, empty, "/tools?as_of=1", 404, "No release has been published yet.")
 	get(t, empty, "/releases", 200, "Nothing has been published yet.")
 }
 
@@ -317,9 +317,9 @@ func TestReleases(t *testing.T) {
 		if strings.Contains(body, "as_of=3") {
 			t.Error("got a link to a pruned release, want none")
 		}
-		get(t, handler, "/en/tools?as_of=3", 404, "Release not found", "releases 4 (9\u00a0June\u00a02026) to 8 (10\u00a0November\u00a02026) can.")
-		get(t, handler, "/fr/tools?as_of=3", 404, "L’édition 3 n’est pas consultable\u00a0; les éditions 4 (9\u00a0juin\u00a02026) à 8 (10\u00a0novembre\u00a02026) le sont.")
-		get(t, handler, "/fr/tools?as_of=2020-01-01", 404, "Aucune édition du 1er\u00a0janvier\u00a02020 ou antérieure n’est consultable")
+		get(t, handler, "/en/tools?as_of=3", 404, "Release not found", "Available releases: 4 (9\u00a0June\u00a02026) to 8 (10\u00a0November\u00a02026).")
+		get(t, handler, "/fr/tools?as_of=3", 404, "L’édition 3 n’est pas disponible. Éditions disponibles\u00a0: 4 (9\u00a0juin\u00a02026) à 8 (10\u00a0novembre\u00a02026).")
+		get(t, handler, "/fr/tools?as_of=2020-01-01", 404, "Aucune édition du 1er\u00a0janvier\u00a02020 ou antérieure n’est disponible")
 		// Versions from pruned releases are still listed, without a link.
 		body = get(t, handler, "/en/tools/plume", 200, `<a href="/en/tools/plume?as_of=4" rel="nofollow">release 4</a>`, "<strong>Added</strong> · release 1\n")
 		if strings.Contains(body, "as_of=1") {

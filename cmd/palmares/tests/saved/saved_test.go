@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -60,7 +59,7 @@ func (s *service) command(t testing.TB, args ...string) blackbox.Result {
 	return blackbox.Run(t, blackbox.Command(t, s.cfg, append([]string{"--listen", s.Address}, args...)...))
 }
 
-// save saves a query and returns the paths of both addresses.
+// save saves a query and returns the paths of both URLs.
 func (s *service) save(t testing.TB, email, name, text string, flags ...string) (named, permanent string) {
 	t.Helper()
 	file := blackbox.WriteFile(t, "query.graphql", []byte(text))
@@ -81,8 +80,8 @@ type got struct {
 
 var clients atomic.Int64
 
-// get sends a request from an address of its own, because anonymous callers have
-// a quota.
+// get sends a request from its own IP address, because anonymous callers have a
+// quota.
 func (s *service) get(t testing.TB, path string, headers ...string) got {
 	t.Helper()
 	headers = append([]string{"X-Forwarded-For", fmt.Sprintf("2001:db8:0:%x::1", clients.Add(1))}, headers...)
@@ -109,7 +108,7 @@ func TestSavedQueries(t *testing.T) {
 		s := start(t, cfg)
 		named, permanent := s.save(t, ana, "best", best, "--description", "Best <b>tools</b>")
 		if named != "/q/ana/best" || !regexp.MustCompile(`^/q/[0-9a-f]{32}$`).MatchString(permanent) {
-			t.Fatalf("got %s and %s, want the addresses by name and by hash", named, permanent)
+			t.Fatalf("got %s and %s, want the URLs by name and by hash", named, permanent)
 		}
 
 		t.Run("formats", func(t *testing.T) {
@@ -173,7 +172,7 @@ func TestSavedQueries(t *testing.T) {
 				"?score=NaN":                          `score must be a decimal number`,
 				"?icps=nobody":                        `icps must be one of`,
 				"?search=" + strings.Repeat("x", 201): `must have at most 200 characters`,
-				"?as_of=yesterday":                    `as_of must be the number of a release`,
+				"?as_of=yesterday":                    `as_of must be a release number`,
 				"?format=xml":                         `format must be one of json, csv, ndjson`,
 				"?dialect=excel-fr":                   `dialect requires CSV (the extension .csv or format=csv)`,
 				"?limit=%zz":                          `invalid escape`,
@@ -195,12 +194,12 @@ func TestSavedQueries(t *testing.T) {
 		t.Run("caching", func(t *testing.T) {
 			first, again := s.get(t, named+".json?limit=7"), s.get(t, named+".json?unknown=1&limit=7")
 			if first.Header.Get("Cache-Status") != "palmares; fwd=miss" || again.Header.Get("Cache-Status") != "palmares; hit" || first.Header.Get("Etag") != again.Header.Get("Etag") {
-				t.Errorf("got %v and %v, want a miss and a hit with the same tag", first.Header, again.Header)
+				t.Errorf("got %v and %v, want a miss and a hit with the same ETag", first.Header, again.Header)
 			}
 			stats := s.get(t, "/api/v1/stats")
 			for _, name := range []string{"Cache-Control", "X-Service-Release", "X-Service-Updated-At", "Access-Control-Allow-Origin", "X-Content-Type-Options"} {
 				if first.Header.Get(name) != stats.Header.Get(name) || first.Header.Get(name) == "" {
-					t.Errorf("%s: got %q, want %q as on REST", name, first.Header.Get(name), stats.Header.Get(name))
+					t.Errorf("%s: got %q, want %q as in the REST API", name, first.Header.Get(name), stats.Header.Get(name))
 				}
 			}
 			s.get(t, named+".json?limit=7", "If-None-Match", first.Header.Get("Etag")).want(t, 304, "")
@@ -214,7 +213,7 @@ func TestSavedQueries(t *testing.T) {
 
 		t.Run("as_of", func(t *testing.T) {
 			pinned := s.get(t, named+".csv?limit=3&as_of=1").want(t, 200, "slug,")
-			// Not for ever: the name may get another text, and the query may become private.
+			// Not forever: the name may get another text, and the query may become private.
 			if pinned.Header.Get("Cache-Control") != "s-maxage=3600, stale-while-revalidate=86400" || pinned.Header.Get("X-Service-Release") != "1" || pinned.Header.Get("Memento-Datetime") == "" ||
 				pinned.Header.Get("Link") != `<http://`+s.Address+named+`.csv?limit=3>; rel="original"` {
 				t.Errorf("got %v, want the headers of release 1", pinned.Header)
@@ -226,7 +225,7 @@ func TestSavedQueries(t *testing.T) {
 			if want := "http://" + s.Address + named + ".json?limit=3&as_of="; !strings.HasPrefix(day.Header.Get("Content-Location"), want) {
 				t.Errorf("got Content-Location %q, want %s…", day.Header.Get("Content-Location"), want)
 			}
-			s.get(t, named+"?as_of=999").want(t, 404, "Release 999 cannot be read")
+			s.get(t, named+"?as_of=999").want(t, 404, "Release 999 is not available")
 		})
 
 		t.Run("versions", func(t *testing.T) {
@@ -255,173 +254,6 @@ func TestSavedQueries(t *testing.T) {
 	})
 }
 
-// Nobody but its account finds out anything about a private query.
-func TestPrivateQueries(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := start(t, cfg)
-		const unknown, unknownHash = "/q/ana/unknown", "/q/0123456789abcdef0123456789abcdef"
-		named, permanent := s.save(t, ana, "secret", best, "--private")
-		refused := func(name, path, similar string, headers ...string) {
-			t.Helper()
-			got, want := s.get(t, path, headers...), s.get(t, similar, headers...)
-			for _, r := range []*http.Response{got.Response, want.Response} {
-				for _, header := range []string{"X-Request-Id", "Date", "X-Ratelimit-Remaining", "Ratelimit"} {
-					r.Header.Del(header)
-				}
-			}
-			if got.StatusCode != 404 || got.body != want.body || fmt.Sprint(got.Header) != fmt.Sprint(want.Header) {
-				t.Errorf("%s: got %d %s %v, want the same as for an unknown address: %d %s %v", name, got.StatusCode, got.body, got.Header, want.StatusCode, want.body, want.Header)
-			}
-		}
-		for range 2 { // before and after the response is cached
-			refused("anonymous", named, unknown)
-			refused("anonymous, by hash", permanent, unknownHash)
-			refused("another account", named, unknown, s.as(bea)...)
-			refused("another account, by hash", permanent, unknownHash, s.as(bea)...)
-			refused("a wrong token", named+"?token=qt_AAAAAAAAAAAAAAAAAAAAAAAAAA", unknown+"?token=qt_AAAAAAAAAAAAAAAAAAAAAAAAAA")
-			refused("CSV", named+".csv", unknown+".csv")
-			for _, path := range []string{named, permanent} {
-				r := s.get(t, path, s.as(ana)...).want(t, 200, `[{"slug":`)
-				if r.Header.Get("Cache-Control") != "private, no-cache" || r.Header.Get("Cdn-Cache-Control") != "private, no-store" {
-					t.Errorf("%s: got %v, want a private response", path, r.Header)
-				}
-			}
-			s.get(t, named, "If-None-Match", s.get(t, named, s.as(ana)...).Header.Get("Etag")).want(t, 404, "")
-		}
-
-		// The same text of another account is another query.
-		other, same := s.save(t, bea, "mine", best)
-		if same != permanent {
-			t.Errorf("got hash %s, want %s for the same text", same, permanent)
-		}
-		refused("a name whose text is public elsewhere", named, unknown)
-		for _, r := range []got{s.get(t, other), s.get(t, permanent)} {
-			if r.want(t, 200, `[{"slug":`); strings.Contains(r.Header.Get("Cache-Control"), "private") {
-				t.Errorf("got %s, want a shared response", r.Header.Get("Cache-Control"))
-			}
-		}
-		s.save(t, bea, "mine", best, "--private")
-		wait.Until(t, "the query is private", func() bool { return s.get(t, permanent).StatusCode == 404 })
-		s.get(t, permanent, s.as(bea)...).want(t, 200, `[{"slug":`)
-
-		// A token is for one query.
-		token := func(email, name string) string {
-			printed := s.command(t, "queries", "token", email, name).Out
-			return strings.TrimSpace(printed[strings.Index(printed, "?"):])
-		}
-		s.save(t, ana, "other", best+"#", "--private")
-		query := token(ana, "secret")
-		r := s.get(t, named+".csv"+query).want(t, 200, "slug,")
-		if r.Header.Get("X-Ratelimit-Tier") != "free" || r.Header.Get("Cdn-Cache-Control") != "private, no-store" || r.Header.Get("Cache-Control") != "private, no-cache" {
-			t.Errorf("got %v, want the owner's quota and a private response", r.Header)
-		}
-		s.get(t, permanent+query).want(t, 200, `[{"slug":`)
-		refused("a token of another query", "/q/ana/other"+query, unknown+query)
-		refused("a token of another account", "/q/bea/mine"+query, "/q/bea/unknown"+query)
-		newer := token(ana, "secret")
-		wait.Until(t, "the former token", func() bool { return s.get(t, named+query).StatusCode == 404 })
-		s.get(t, named+newer).want(t, 200, `[{"slug":`)
-		if got := s.command(t, "queries", "token", ana, "secret", "--revoke"); got.Code != 0 {
-			t.Errorf("got %d %s, want 0", got.Code, got.Err)
-		}
-		wait.Until(t, "the revoked token", func() bool { return s.get(t, named+newer).StatusCode == 404 })
-		public, _ := s.save(t, ana, "public", best+"# public")
-		s.get(t, public).want(t, 200, "[")
-		s.get(t, public+newer).want(t, 401, "The token is not valid")
-
-		// Only the account sees the private ones in its document.
-		paths := func(headers ...string) int {
-			doc, err := openapi3.NewLoader().LoadFromData([]byte(s.get(t, "/q/ana/openapi.json", headers...).want(t, 200, `"openapi"`).body))
-			testkit.Check(t, err)
-			testkit.Check(t, doc.Validate(t.Context()))
-			return doc.Paths.Len()
-		}
-		if all, others, nobody := paths(s.as(ana)...), paths(s.as(bea)...), paths(); all != 3 || others != 1 || nobody != 1 {
-			t.Errorf("got %d, %d and %d paths, want 3 for the account and 1 for others", all, others, nobody)
-		}
-	})
-}
-
-// Requests with a token count exactly against the quota of its owner, together
-// with those of keys.
-func TestTokenQuota(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := start(t, cfg)
-		named, permanent := s.save(t, ana, "sheet", best, "--private")
-		printed := s.command(t, "queries", "token", ana, "sheet").Out
-		token := strings.TrimSpace(printed[strings.Index(printed, "?"):])
-		etag := s.get(t, named+".csv"+token).Header.Get("Etag") // the first counted request
-		var all sync.WaitGroup
-		var mu sync.Mutex
-		statuses := map[int]int{}
-		for range 8 {
-			all.Go(func() {
-				for i := range 130 {
-					path, headers := named+".csv"+token, []string(nil)
-					switch i % 3 {
-					case 1:
-						path, headers = permanent, s.as(ana)
-					case 2:
-						path += fmt.Sprintf("&limit=%d", 1+i%5)
-					}
-					r := s.get(t, path, headers...)
-					mu.Lock()
-					statuses[r.StatusCode]++
-					mu.Unlock()
-				}
-			})
-		}
-		all.Wait()
-		if statuses[200] != 999 || statuses[429] != 8*130-999 {
-			t.Errorf("got %v, want 999 more responses and then 429", statuses)
-		}
-		r := s.get(t, named+".csv"+token).want(t, 429, "The daily quota of 1000 requests is used up")
-		if r.Header.Get("Retry-After") == "" || r.Header.Get("X-Ratelimit-Remaining") != "0" {
-			t.Errorf("got %v, want when to retry", r.Header)
-		}
-		s.get(t, named+".csv"+token, "If-None-Match", etag).want(t, 304, "")
-		s.get(t, named).want(t, 404, "") // anonymous callers have a quota of their own
-		s.get(t, "/q/ana/openapi.json", s.as(ana)...).want(t, 200, `"/q/ana/sheet"`)
-	})
-}
-
-// A downgrade suspends the newest queries; only their owner learns why.
-func TestSuspendedQueries(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := start(t, cfg)
-		plan := func(name string) {
-			t.Helper()
-			if got := s.command(t, "accounts", "plan", ana, name); got.Code != 0 {
-				t.Fatalf("got %d %s, want 0", got.Code, got.Err)
-			}
-		}
-		plan("pro")
-		for i := range 6 {
-			s.save(t, ana, fmt.Sprintf("q%d", i), fmt.Sprintf("%s#%d", best, i))
-		}
-		s.get(t, "/q/ana/q5").want(t, 200, "[")
-		plan("developer")
-		wait.Until(t, "the newest is suspended", func() bool { return s.get(t, "/q/ana/q5").StatusCode == 404 })
-		wait.Until(t, "the owner's key has the new plan", func() bool {
-			return s.get(t, "/q/ana/q4", s.as(ana)...).Header.Get("X-Ratelimit-Tier") == "free"
-		})
-		s.get(t, "/q/ana/q5", s.as(ana)...).want(t, 403, "This saved query is suspended")
-		s.get(t, "/q/ana/q4").want(t, 200, "[")
-		if got := s.command(t, "queries", "list", ana).Out; strings.Count(got, "suspended") != 1 || strings.Count(got, "active") != 5 {
-			t.Errorf("got %s, want one suspended query", got)
-		}
-		file := blackbox.WriteFile(t, "query.graphql", []byte(best))
-		if got := s.command(t, "queries", "save", ana, "q6", file); got.Code != 1 || !strings.Contains(got.Err, "plan includes 5 saved queries") {
-			t.Errorf("got %d %s, want a refusal", got.Code, got.Err)
-		}
-		plan("pro")
-		wait.Until(t, "the newest is active again", func() bool { return s.get(t, "/q/ana/q5").StatusCode == 200 })
-	})
-}
-
 // After an upgrade, a query that is no longer valid responds with 410 and the
 // reason.
 func TestBrokenQueries(t *testing.T) {
@@ -431,12 +263,12 @@ func TestBrokenQueries(t *testing.T) {
 		named, _ := s.save(t, ana, "old", best)
 		valid, _ := s.save(t, ana, "valid", best+"#")
 		if got := s.command(t, "queries", "check"); got.Code != 0 || !strings.Contains(got.Out, "All saved queries are valid.") {
-			t.Errorf("got %d %s %s, want that all are valid", got.Code, got.Out, got.Err)
+			t.Errorf("got %d %s %s, want only valid queries", got.Code, got.Out, got.Err)
 		}
 		s.get(t, named).want(t, 200, "[")
 		s.Kill()
 
-		// What an earlier version allowed.
+		// A query that an earlier version allowed.
 		const text, hash = "{tools {items {oldField}}}", "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
 		db := testkit.Open(t, cfg)
 		row, err := db.Current().SavedQuery.Query().Where(savedquery.Name("old")).Only(t.Context())
@@ -493,12 +325,12 @@ func TestPanels(t *testing.T) {
 		}
 		file := blackbox.WriteFile(t, "query.graphql", []byte(best))
 		if got := s.command(t, "queries", "save", ana, "x", file, "--handle", "palmares"); got.Code != 1 || !strings.Contains(got.Err, "reserved") {
-			t.Errorf("got %d %s, want a refusal", got.Code, got.Err)
+			t.Errorf("got %d %s, want an error", got.Code, got.Err)
 		}
 	})
 }
 
-// A description with HTML is text everywhere.
+// A description with HTML is shown as plain text everywhere.
 func TestDescriptions(t *testing.T) {
 	t.Parallel()
 	s := start(t, blackbox.Demo(t))
@@ -508,6 +340,6 @@ func TestDescriptions(t *testing.T) {
 		t.Errorf("got %v %s, want escaped JSON", r.Header, r.body)
 	}
 	for _, path := range []string{"/q/", "/q/ana", "/q/ana/", "/q/ana/best/", "/q/ana/best.xml", "/q/ana/best.json.csv", "/q//best", "/q/Ana/best", "/q/ana/Best", "/q/ana/be%73t/x", "/q/ana/..%2fbest", "/q/x/openapi.json"} {
-		s.get(t, path).want(t, 404, `{"error":"There is no saved query at this address`)
+		s.get(t, path).want(t, 404, `{"error":"There is no saved query at this URL`)
 	}
 }

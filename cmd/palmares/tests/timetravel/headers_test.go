@@ -155,12 +155,12 @@ var foreign = regexp.MustCompile(`(?i)sql|pq:|ent:|strconv|time\.|parsing|gqlpar
 
 func TestInvalidAsOf(t *testing.T) {
 	t.Parallel()
-	const form = `as_of must be the number of a release, from 1, or a day, YYYY-MM-DD`
-	const outside = "; releases 1 (2026-02-01) to 4 (2026-03-01) can."
+	const form = `as_of must be a release number (1 or higher) or a day in the form YYYY-MM-DD`
+	const outside = " available. Available releases: 1 (2026-02-01) to 4 (2026-03-01)."
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		empty := newServer(t, db)
 		for _, asOf := range []string{"1", "2026-02-01"} {
-			if got := empty.get(anonymous, "/api/v1/stats?as_of="+asOf); got.Code != 404 || !strings.Contains(got.Body.String(), "There is no release yet.") {
+			if got := empty.get(anonymous, "/api/v1/stats?as_of="+asOf); got.Code != 404 || !strings.Contains(got.Body.String(), "No release has been published yet.") {
 				t.Errorf("before the first release, as of %s: got %d %s, want 404", asOf, got.Code, got.Body)
 			}
 		}
@@ -199,9 +199,9 @@ func TestInvalidAsOf(t *testing.T) {
 			"as_of=9223372036854775808":            {400, form},
 			"as_of=9223372036854775807":            {400, form},
 			"as_of=2147483648":                     {400, form},
-			"as_of=5":                              {404, "Release 5 cannot be read" + outside},
-			"as_of=2026-01-31":                     {404, "No release of 2026-01-31 or earlier can be read" + outside},
-			"as_of=0001-01-01":                     {404, "No release of 0001-01-01 or earlier can be read" + outside},
+			"as_of=5":                              {404, "Release 5 is not" + outside},
+			"as_of=2026-01-31":                     {404, "No release dated 2026-01-31 or earlier is" + outside},
+			"as_of=0001-01-01":                     {404, "No release dated 0001-01-01 or earlier is" + outside},
 		} {
 			for _, path := range []string{"/api/v1/tools", "/api/v1/tools/a", "/api/v1/tools/a/versions", "/api/v1/comparatifs", "/api/v1/comparatifs/x", "/api/v1/pricing",
 				"/api/v1/pricing/a", "/api/v1/cimetiere", "/api/v1/categories", "/api/v1/stats", "/api/embeddings/a"} {
@@ -228,8 +228,8 @@ func TestInvalidAsOf(t *testing.T) {
 // TestInvalidDirective checks the errors of @asOf over HTTP.
 func TestInvalidDirective(t *testing.T) {
 	t.Parallel()
-	const one, invalid, input = "@asOf requires either release or date.", "GRAPHQL_VALIDATION_FAILED", "BAD_USER_INPUT"
-	const outside = "; releases 1 (2026-02-01) to 4 (2026-03-01) can."
+	const one, invalid, input = "@asOf requires exactly one of release and date.", "GRAPHQL_VALIDATION_FAILED", "BAD_USER_INPUT"
+	const outside = " available. Available releases: 1 (2026-02-01) to 4 (2026-03-01)."
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		fourReleases(t, db)
 		s := newServer(t, db)
@@ -245,9 +245,9 @@ func TestInvalidDirective(t *testing.T) {
 			{`query @asOf(release: 0) {feed {release}}`, `{}`, input, "@asOf(release:) must be at least 1 (got 0)."},
 			{`query @asOf(release: -7) {feed {release}}`, `{}`, input, "@asOf(release:) must be at least 1 (got -7)."},
 			{`query ($r: Int!) @asOf(release: $r) {feed {release}}`, `{"r":0}`, input, "must be at least 1"},
-			{`query @asOf(release: 5) {feed {release}}`, `{}`, "NOT_FOUND", "Release 5 cannot be read" + outside},
-			{`query @asOf(release: 2147483647) {feed {release}}`, `{}`, "NOT_FOUND", "Release 2147483647 cannot be read" + outside},
-			{`query @asOf(date: "2026-01-31") {feed {release}}`, `{}`, "NOT_FOUND", "No release of 2026-01-31 or earlier can be read" + outside},
+			{`query @asOf(release: 5) {feed {release}}`, `{}`, "NOT_FOUND", "Release 5 is not" + outside},
+			{`query @asOf(release: 2147483647) {feed {release}}`, `{}`, "NOT_FOUND", "Release 2147483647 is not" + outside},
+			{`query @asOf(date: "2026-01-31") {feed {release}}`, `{}`, "NOT_FOUND", "No release dated 2026-01-31 or earlier is" + outside},
 			{`query @asOf(release: 99999999999999999999) {feed {release}}`, `{}`, "", ""},
 			{`query @asOf(release: 1.5) {feed {release}}`, `{}`, invalid, ""},
 			{`query @asOf(release: "1") {feed {release}}`, `{}`, invalid, ""},

@@ -334,7 +334,7 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 		t.Fatal(err)
 	}
 	cannot := func(release int) string {
-		return fmt.Sprintf("Release %d cannot be read; releases %d (%s) to %d (%s) can.", release, from, eras[from-1].date, len(eras), eras[len(eras)-1].date)
+		return fmt.Sprintf("Release %d is not available. Available releases: %d (%s) to %d (%s).", release, from, eras[from-1].date, len(eras), eras[len(eras)-1].date)
 	}
 	for _, e := range eras[:from-1] { // also a server that has not noticed returns which can be read
 		got := unaware.get(anonymous, fmt.Sprintf("/api/v1/tools?as_of=%d", e.release))

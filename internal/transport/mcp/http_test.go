@@ -1,0 +1,173 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/dev/testkit"
+)
+
+// A repeated call gets the same reply with its own ID until the next release.
+func TestRepeatedCalls(t *testing.T) {
+	c := onSQLite(t)
+	call := func(id string) string {
+		return c.post(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"catalog_stats","arguments":{}}}`).Body.String()
+	}
+	first := call("1")
+	for i, id := range []string{"2", `"a-1"`, "0", `"é\n"`, "1.5", "-3"} {
+		want := strings.Replace(first, `"id":1,`, `"id":`+id+`,`, 1)
+		if got := call(id); got != want && id != "1.5" {
+			t.Errorf("id %s: got %s, want %s", id, got, want)
+		}
+		if got := c.counted.Load(); got != int64(i+2) {
+			t.Errorf("got %d counted calls, want %d", got, i+2)
+		}
+	}
+	if key := readMessage([]byte(`{"id":5,"method":"tools/call"}`)); string(key.id) != "5" || key.start != 6 || key.end != 7 {
+		t.Errorf("got the ID %s from %d to %d, want 5 from 6 to 7", key.id, key.start, key.end)
+	}
+	editions, err := demo.Editions()
+	testkit.Check(t, err)
+	last := strings.Replace(string(editions[len(editions)-1].Feed), `"updated_at":"`+editions[len(editions)-1].Date, `"updated_at":"2027-01-01`, 1)
+	_, err = feed.Import(t.Context(), c.store, strings.NewReader(last), feed.Options{})
+	testkit.Check(t, err)
+	c.cfg.Cache.Publish(len(editions) + 1)
+	if got := call("1"); !strings.Contains(got, "Release 9 of 2027-01-01") {
+		t.Errorf("got %s, want the new release", got)
+	}
+}
+
+func TestQuota(t *testing.T) {
+	c := onSQLite(t)
+	c.quota = 3
+	call := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"catalog_stats","arguments":{}}}`
+	c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	c.post(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	if got := c.counted.Load(); got != 0 {
+		t.Errorf("got %d counted requests, want none for lists and pings", got)
+	}
+	batch := c.post("["+fmt.Sprintf(call, 1)+","+fmt.Sprintf(call, 2)+`,{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"palmares://schema"}}]`, "Mcp-Protocol-Version", "2025-03-26")
+	if got := c.counted.Load(); got != 3 || strings.Count(batch.Body.String(), `"result"`) != 3 {
+		t.Errorf("got %d counted calls and %s, want 3 and results", got, batch.Body)
+	}
+	if batch.Header().Get("X-RateLimit-Tier") != "free" {
+		t.Error("got no quota headers, want some")
+	}
+	for range 2 {
+		w := c.post(fmt.Sprintf(call, 4))
+		if got := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "quota is used up") {
+			t.Errorf("over the quota: got %s, want an error", got)
+		}
+	}
+	if got := c.post(`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"palmares://schema"}}`).Body.String(); !strings.Contains(got, `"code":-32000`) {
+		t.Errorf("over the quota: got %s, want an error", got)
+	}
+}
+
+// Bad requests get a JSON-RPC error.
+func TestBadRequests(t *testing.T) {
+	c := onSQLite(t)
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"catalog_stats","arguments":{}}}`
+	for name, e := range map[string]struct {
+		body    string
+		headers []string
+		status  int
+		code    int
+	}{
+		"not JSON":                    {`{`, nil, 400, -32700},
+		"empty":                       {``, nil, 400, -32700},
+		"no message":                  {`{"a":1}`, nil, 400, -32600},
+		"empty batch":                 {`[]`, nil, 400, -32600},
+		"a batch that is too long":    {"[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"tools/list"},`, 20) + call + "]", []string{"Mcp-Protocol-Version", "2025-03-26"}, 400, -32600},
+		"a batch of a later revision": {"[" + call + "]", []string{"Mcp-Protocol-Version", "2025-06-18"}, 400, -32600},
+		"unknown method":              {`{"jsonrpc":"2.0","id":1,"method":"tools/run","params":{}}`, nil, 400, -32601},
+		"unknown revision":            {call, []string{"Mcp-Protocol-Version", "2020-01-01"}, 400, -32600},
+		"revision of the future": {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+			[]string{"Mcp-Protocol-Version", "2099-01-01", "Mcp-Method", "tools/list"}, 400, -32022},
+		"missing headers of a revision": {call, []string{"Mcp-Protocol-Version", "2026-07-28"}, 400, -32602},
+		"10 MB of arguments":            {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":"` + strings.Repeat("a", 10_000_000) + `"}}}`, nil, 413, -32600},
+		"wrong type of params":          {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":5}`, nil, 200, -32602},
+		"wrong type of a name":          {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}`, nil, 200, -32602},
+		"unknown tool":                  {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, nil, 200, -32602},
+		"unknown resource":              {`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"palmares://tools/plmue"}}`, nil, 200, -32602},
+		"unknown guide":                 {`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"palmares://guides/x"}}`, nil, 200, -32602},
+		"prompt without an argument":    {`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"choose_tool"}}`, nil, 200, -32602},
+		"another content type":          {call, []string{"Content-Type", "text/plain"}, 415, -32600},
+		"no Accept":                     {call, []string{"Accept", ""}, 400, -32600},
+	} {
+		w := c.post(e.body, e.headers...)
+		var got struct {
+			Error struct {
+				Code    int
+				Message string
+			}
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != e.status || got.Error.Code != e.code || got.Error.Message == "" {
+			t.Errorf("%s: got %d %.300s, want %d and the code %d", name, w.Code, w.Body, e.status, e.code)
+		}
+	}
+	if w := c.post(call, "Mcp-Session-Id", "never-issued"); w.Code != http.StatusOK {
+		t.Errorf("with a session ID: got %d, want it ignored", w.Code)
+	}
+	r := httptest.NewRequest(http.MethodGet, Path, nil)
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, r)
+	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "POST" {
+		t.Errorf("GET: got %d, want 405", w.Code)
+	}
+}
+
+func TestOrigins(t *testing.T) {
+	c := onSQLite(t)
+	for origin, want := range map[string]int{
+		"": 200, publicURL: 200, "HTTPS://palmares.example": 200, "https://evil.example": 403, "null": 403, "http://localhost": 403, "https://palmares.example.evil.example": 403,
+	} {
+		if w := c.post(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Origin", origin); w.Code != want {
+			t.Errorf("%s: got %d, want %d", origin, w.Code, want)
+		}
+	}
+	local := newOrigins("http://127.0.0.1:8080", "https://palmares.example")
+	for origin, want := range map[string]bool{"http://localhost:6274": true, "http://[::1]:1": true, "https://palmares.example": true, "http://192.168.0.1": false} {
+		if got := local.allow([]string{origin}); got != want {
+			t.Errorf("%s on a local server: got %t, want %t", origin, got, want)
+		}
+	}
+}
+
+// A panic in a call does not end the process.
+func TestPanics(t *testing.T) {
+	c := onSQLite(t)
+	c.addTool("panic", "Panic", "Panics.", map[string]any{"type": "object"}, nil, func(context.Context, json.RawMessage) (*result, error) { panic("mistake") })
+	w := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"panic"}}`)
+	if got := w.Body.String(); !strings.Contains(got, `"code":-32603`) || strings.Contains(got, "mistake") {
+		t.Errorf("got %s, want an internal error without its cause", got)
+	}
+}
+
+func FuzzHandler(f *testing.F) {
+	c := onSQLite(f)
+	for name, all := range examples {
+		for _, arguments := range all {
+			f.Add(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, name, arguments), "2025-06-18")
+		}
+	}
+	f.Add(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"}]`, "2025-03-26")
+	f.Add(`{"jsonrpc":"2.0","id":"a","method":"resources/read","params":{"uri":"palmares://tools/plume","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, "2026-07-28")
+	f.Add(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}`, "2025-06-18")
+	f.Fuzz(func(t *testing.T, body, revision string) {
+		for range 2 { // the second time as a repeated call
+			w := c.post(body, "Mcp-Protocol-Version", revision)
+			isJSON := w.Body.Len() == 0 || json.Valid(w.Body.Bytes()) || w.Header().Get("Content-Type") == "text/event-stream"
+			if w.Code >= 500 || !isJSON {
+				t.Errorf("got %d %s, want valid JSON and no server error", w.Code, w.Body)
+			}
+		}
+	})
+}
