@@ -134,14 +134,14 @@ func TestDoctorOnDatabases(t *testing.T) {
 	})
 	t.Run("wrong password", func(t *testing.T) {
 		e := examine(t, store.Config{DatabaseURL: startWithPasswords(t)})
-		e.want(t, "database", "wrong", "refused the user name or password. Correct")
+		e.want(t, "database", "wrong", "rejected the user name or password. Correct")
 	})
 	t.Run("few connections", func(t *testing.T) {
 		cfg := testkit.Postgres(t)
 		importDemo(t, cfg)
 		execute(t, cfg.DatabaseURL, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 12', current_database()); END $$`)
 		e := examine(t, cfg)
-		e.want(t, "connections", "warning", "of 12 connections are free; a server uses up to "+fmt.Sprint(store.MostConnections)+". Raise")
+		e.want(t, "connections", "warning", "of 12 connections are free; a server uses up to "+fmt.Sprint(store.MaxConnections)+". Raise")
 	})
 	t.Run("another encoding", func(t *testing.T) {
 		cluster := os.Getenv(testkit.URLVariable)
@@ -166,7 +166,7 @@ func TestDoctorOnDatabases(t *testing.T) {
 		if _, err := db.Write.ExecContext(t.Context(), "DELETE FROM schema_migrations WHERE version = (SELECT max(version) FROM schema_migrations)"); err != nil {
 			t.Fatal(err)
 		}
-		examine(t, cfg).want(t, "migrations", "wrong", "lacks 1 migration(s): run palmares migrate up.")
+		examine(t, cfg).want(t, "migrations", "wrong", "1 migration(s) are pending: run palmares migrate up.")
 	})
 }
 

@@ -27,10 +27,10 @@ var frenchProblems = map[Message]string{
 	"This form was sent from another site. Nothing was changed.":                     "Ce formulaire a été envoyé depuis un autre site. Rien n’a été modifié.",
 	"Too many requests for the cost of queries. Try again in a second.":              "Trop de calculs de coût demandés. Réessayez dans une seconde.",
 
-	"The server took too long to respond. Try again in a minute.":                                                                  "Le serveur a mis trop de temps à répondre. Réessayez dans une minute.",
-	"The server took too long to respond, and your change may or may not have been saved. Check before you try again in a minute.": "Le serveur a mis trop de temps à répondre : votre modification a peut-être été enregistrée, peut-être pas. Vérifiez avant de réessayer dans une minute.",
-	"This path takes no request body. Send the request without one.":                                                               "Cette adresse n’accepte pas de corps de requête. Envoyez la requête sans corps.",
-	"The request body has %d bytes. At most %d are allowed.":                                                                       "Le corps de la requête compte %d octets. Le maximum est de %d.",
+	"The server took too long to respond. Try again in a minute.":                                                      "Le serveur a mis trop de temps à répondre. Réessayez dans une minute.",
+	"The server took too long to respond, and your change may or may not have been saved. Check before you try again.": "Le serveur a mis trop de temps à répondre : votre modification a peut-être été enregistrée, peut-être pas. Vérifiez avant de réessayer.",
+	"This path does not accept a request body.":                                                                        "Cette adresse n’accepte pas de corps de requête.",
+	"The request body is too large: %d bytes (maximum %d).":                                                            "Le corps de la requête est trop volumineux : %d octets (maximum : %d).",
 
 	"one of %s":                     "l’une de ces valeurs : %s",
 	"one or more of %s":             "une ou plusieurs de ces valeurs : %s",

@@ -72,9 +72,9 @@ func (r report) databaseError(ctx context.Context, check string, state State, er
 
 // databaseAdvice maps messages of store.Fault to what to do about them.
 var databaseAdvice = map[string]string{
-	"the database refused the user name or password":              "Correct them in the setting or in the database.",
-	"the database that DATABASE_URL names does not exist":         "Create it with the encoding UTF8, or correct DATABASE_URL.",
-	"the database does not allow this user to do that":            "Make the user the owner of the database, or grant it all privileges.",
+	"the database rejected the user name or password":             "Correct them in the setting or in the database.",
+	"the database in DATABASE_URL does not exist":                 "Create it with the encoding UTF8, or correct DATABASE_URL.",
+	"the database user lacks a required privilege":                "Make the user the owner of the database, or grant it all privileges.",
 	"the database's disk is full":                                 "Free some disk space.",
 	"the database cannot be written to":                           "Give the user that runs palmares write access to the file and its folder, and check that the disk is not mounted read-only.",
 	"the database file is damaged, or is not a palmares database": "Restore a backup: see deploy/README.md.",
@@ -190,13 +190,13 @@ SELECT least(
 	(SELECT CASE WHEN datconnlimit < 0 THEN 1000000 ELSE datconnlimit END FROM pg_database WHERE datname = current_database())),
 	(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid())::int`)
 	if err != nil {
-		r.databaseError(ctx, "connections", Warning, err, fmt.Sprintf("Check how many connections are free: a server uses up to %d.", store.MostConnections))
+		r.databaseError(ctx, "connections", Warning, err, fmt.Sprintf("Check how many connections are free: a server uses up to %d.", store.MaxConnections))
 		return
 	}
 	free := max(limit-used, 0)
-	message := fmt.Sprintf("%d of %d connections are free; a server uses up to %d.", free, limit, store.MostConnections)
+	message := fmt.Sprintf("%d of %d connections are free; a server uses up to %d.", free, limit, store.MaxConnections)
 	r.addFirst("connections", nil, []outcome{
-		{free < store.MostConnections, Warning, message, "Raise max_connections, or the limit of the user or database."},
+		{free < store.MaxConnections, Warning, message, "Raise max_connections, or the limit of the user or database."},
 		{true, OK, message, ""},
 	})
 }
