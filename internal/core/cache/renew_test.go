@@ -29,7 +29,7 @@ func TestNewRelease(t *testing.T) {
 		t.Fatalf("got %d executions, want 10", times.Load())
 	}
 	release.Store(2)
-	c.renewed = 3
+	c.renewLimit = 3
 	if err := c.Renew(2); err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func TestSmallerEncoding(t *testing.T) {
 	for name, body := range bodies {
 		e := NewEntry(body, nil)
 		want := "gzip"
-		if len(e.in(zstandard).body) < len(e.in(gzipped).body) {
+		if len(e.encoded(zstandard).body) < len(e.encoded(gzipped).body) {
 			want = "zstd"
 		}
 		for _, accept := range []string{"gzip, zstd", "zstd, gzip"} {
