@@ -206,7 +206,7 @@ func TestWebhooksCommands(t *testing.T) {
 	fails("is not an event ID", "replay", "1", "--event", "9999")
 	fails("", "replay", "1")
 	prints("Endpoint 1 is disabled", "disable", "1", "--why", "too slow")
-	fails("This endpoint is disabled. Resume it before you replay events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")
+	fails("This endpoint is disabled. Enable it before you resend events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")
 	in.Close()
 	fails("the connection was refused", "test", "1")
 }
@@ -223,7 +223,7 @@ func TestWebhooksResume(t *testing.T) {
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 3, Seed: 1})))
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "disable", "1"))
-		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code == 0 || !strings.Contains(got.Err, "Resume it before you replay events") {
+		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code == 0 || !strings.Contains(got.Err, "Enable it before you resend events") {
 			t.Errorf("replay while disabled: got exit code %d and %q, want an error that suggests resuming", got.Code, got.Err)
 		}
 		if got := webhooks("resume", "7"); got.Code == 0 || !strings.Contains(got.Err, "There is no such endpoint") {
