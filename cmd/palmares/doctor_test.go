@@ -91,7 +91,7 @@ func TestDoctorWithoutProblems(t *testing.T) {
 		if len(e.states) != len(want) || e.err != "" {
 			t.Errorf("got %d checks, want %d:\n%s%s", len(e.states), len(want), e.out, e.err)
 		}
-		e.want(t, "catalog", "ok", "release 1, of 2026-11-10, imported just now")
+		e.want(t, "catalog", "ok", "release 1 (feed date 2026-11-10), imported just now")
 		e.want(t, "mail", "ok", "an encrypted connection and the password")
 	})
 }
@@ -329,5 +329,5 @@ func TestDoctorOnAddresses(t *testing.T) {
 	defer other.Close()
 	e = examine(t, cfg, "PUBLIC_URL="+other.URL, "PALMARES_LISTEN="+strings.TrimPrefix(other.URL, "http://"))
 	e.want(t, "public url", "warning", "is not palmares")
-	e.want(t, "server", "wrong", "Another program listens")
+	e.want(t, "server", "wrong", "Another program is listening")
 }
