@@ -17,7 +17,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// examined is the output of palmares doctor, with the state and text of each check.
+// examined is the output of palmares doctor, with the state and message of each check.
 type examined struct {
 	result
 	states, lines map[string]string
@@ -57,7 +57,7 @@ func examine(t *testing.T, cfg store.Config, env ...string) examined {
 	return e
 }
 
-// want checks the state and the text of one check.
+// want checks the state and the message of one check.
 func (e examined) want(t *testing.T, check, state, text string) {
 	t.Helper()
 	if e.states[check] != state || !strings.Contains(e.lines[check], text) {

@@ -91,7 +91,7 @@ func TestServeDemo(t *testing.T) {
 }
 
 // The next start continues one that was interrupted between two editions, and
-// servers that start at the same time do not disturb each other.
+// servers that start at the same time do not affect each other.
 func TestPublishDemo(t *testing.T) {
 	t.Parallel()
 	editions, err := demo.Editions()

@@ -309,7 +309,7 @@ func TestFeedChangesDuringImport(t *testing.T) {
 	}
 }
 
-func TestLongTextsFitEveryDatabase(t *testing.T) {
+func TestLongStringsFitEveryDatabase(t *testing.T) {
 	// PostgreSQL compresses indexed values. Random text does not compress, so
 	// compression cannot make it fit.
 	noise := strings.Builder{}

@@ -155,7 +155,7 @@ func shownByREST(t *testing.T, s *store.Store) map[string]string {
 	return shown
 }
 
-// canonical removes differences in formatting; the order of fields stays.
+// canonical removes differences in formatting, but not in the order of fields.
 func canonical(t *testing.T, text []byte) string {
 	t.Helper()
 	if text == nil {

@@ -91,7 +91,7 @@ func TestHookSeesEveryStatement(t *testing.T) {
 		if _, err := s.Read.QueryContext(t.Context(), "SELECT FROM nowhere"); err == nil || fmt.Sprint(r.failed) != fmt.Sprint(err) {
 			t.Errorf("got %v, want the failure %v", r.failed, err)
 		}
-		// Transactions that bypass ent are watched too.
+		// The hook also sees transactions that bypass ent.
 		err = s.Exclusive(t.Context(), func(tx *ent.Tx) error {
 			_, err := tx.ExecContext(t.Context(), "UPDATE tools SET name = name")
 			return err

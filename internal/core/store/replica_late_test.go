@@ -12,7 +12,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// delay holds back the result of the first query that is made with its context.
+// delay delays the result of the first query that is made with its context.
 type delay struct {
 	armed           atomic.Bool
 	queried, resume chan struct{}
@@ -70,7 +70,7 @@ func TestNoOlderReleaseAfterSnapshot(t *testing.T) {
 
 // A read that starts before another one and ends after it does not make its
 // older release the newest again.
-func TestSlowReadingDoesNotRevertRelease(t *testing.T) {
+func TestSlowReadDoesNotRevertRelease(t *testing.T) {
 	t.Parallel()
 	delayed := newDelay()
 	writer, reader := withLaggingReplica(t, delayed.hook)

@@ -122,7 +122,7 @@ func TestReadFromReplica(t *testing.T) {
 
 // A query that finds no rows on a lagging replica belongs to the older release,
 // even if the replica has caught up by the end of the read.
-func TestReplicaCatchesUpDuringReading(t *testing.T) {
+func TestReplicaCatchesUpDuringRead(t *testing.T) {
 	t.Parallel()
 	primary, standby := testkit.StartReplicated(t)
 	writer := testkit.Open(t, store.Config{DatabaseURL: primary.URL})

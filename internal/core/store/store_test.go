@@ -246,7 +246,7 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 		defer watching.Wait()
 		defer cancel()
 		for number := 1; number <= 3; number++ {
-			time.Sleep(100 * time.Millisecond) // let the watch settle between polls
+			time.Sleep(100 * time.Millisecond) // until Watch waits for its next poll
 			err := importer.Exclusive(t.Context(), func(tx *ent.Tx) error {
 				tx.Release.Create().SetID(number).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
 					SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())

@@ -171,8 +171,8 @@ func TestBatchSchema(t *testing.T) {
 	}
 }
 
-// A batch that failed is sent again with the same ID and body, whatever was
-// published in the meantime. When its attempts are exhausted, so are its events.
+// A batch that failed is sent again with the same ID and body, no matter what
+// was published in the meantime. When its attempts are exhausted, so are its events.
 func TestBatchRetry(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
@@ -272,7 +272,7 @@ func TestSlowBatchReceiver(t *testing.T) {
 	})
 }
 
-// Batches are replayed as a whole, with the same ID; other events alone.
+// Batches are replayed as a whole, with the same ID; other events individually.
 func TestReplayBatches(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {

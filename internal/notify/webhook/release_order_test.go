@@ -16,8 +16,8 @@ func (r *receiver) rejectSlug(t *testing.T, slug string) {
 	})
 }
 
-// catalog.published waits until every earlier event was delivered or given up, and
-// delays only later events of its kind.
+// catalog.published waits until every earlier event was delivered or has no attempts
+// left, and delays only later catalog.published events.
 func TestReleaseWaits(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"delivered", "exhausted", "replayed"} {

@@ -64,7 +64,7 @@ func (in *inbox) wait(t testing.TB, n int) {
 	wait.Until(t, fmt.Sprintf("%d events have arrived", n), func() bool { return len(in.all()) >= n })
 }
 
-// lastSent returns when each event was sent last, by its id.
+// lastSent returns when each event was last sent, by ID.
 func lastSent(t *testing.T, got []http.Header) map[string]int {
 	t.Helper()
 	all := map[string]int{}
@@ -211,7 +211,7 @@ func TestWebhooksCommands(t *testing.T) {
 	fails("the connection was refused", "test", "1")
 }
 
-// A disabled endpoint can be resumed, and replayed to, from the command line.
+// The command line can resume a disabled endpoint and replay events to it.
 func TestWebhooksResume(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		in := newInbox(t)
