@@ -38,7 +38,7 @@ func TestEventsMatchREST(t *testing.T) {
 		}{
 			{"the first import", func() {}},
 			{"name", func() { b.Name = "Autre" }},
-			{"hostile texts", func() { b.Name, b.Tagline, duel.Title, old.Note = hostile, hostile, hostile, hostile }},
+			{"hostile strings", func() { b.Name, b.Tagline, duel.Title, old.Note = hostile, hostile, hostile, hostile }},
 			{"domain", func() { a.Domain = "other.example" }},
 			{"category", func() { a.Category = "voix" }},
 			{"icp", func() { a.ICP = "vibe-coder" }},

@@ -362,7 +362,7 @@ func TestNodeVerifies(t *testing.T) {
 	}
 	line(newSecret(), r.all()[0], string(r.all()[0].body))
 	line(fresh, r.all()[0], string(r.all()[0].body)+" ")
-	want.WriteString(strings.Repeat("refused No matching signature found\n", 2))
+	want.WriteString(strings.Repeat("rejected No matching signature found\n", 2))
 	cmd := exec.CommandContext(t.Context(), "node", "verify.mjs")
 	cmd.Dir, cmd.Stdin = dir, &input
 	out, err := cmd.CombinedOutput()

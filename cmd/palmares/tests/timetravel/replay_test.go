@@ -335,7 +335,7 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 	cannot := func(release int) string {
 		return fmt.Sprintf("Release %d cannot be read; releases %d (%s) to %d (%s) can.", release, from, eras[from-1].date, len(eras), eras[len(eras)-1].date)
 	}
-	for _, e := range eras[:from-1] { // also a server that has not noticed returns which can be read
+	for _, e := range eras[:from-1] { // even a server that has not detected the pruning returns which releases can be read
 		got := unaware.get(anonymous, fmt.Sprintf("/api/v1/tools?as_of=%d", e.release))
 		if got.Code != 404 || !strings.Contains(got.Body.String(), cannot(e.release)) {
 			t.Errorf("release %d, pruned just now: got %d %s, want 404 %s", e.release, got.Code, got.Body, cannot(e.release))
