@@ -187,7 +187,7 @@ func TestPruneWhileServing(t *testing.T) {
 		if got, want := readable(t, cfg), "8 yes\n7 yes\n6 yes\n5 yes\n4 yes\n3 no\n2 no\n1 no\n"; got != want {
 			t.Errorf("releases: got %q, want %q", got, want)
 		}
-		examine(t, cfg).want(t, "catalog", "ok", "release 8, of 2026-11-10")
+		examine(t, cfg).want(t, "catalog", "ok", "release 8 (feed date 2026-11-10)")
 
 		// The next import continues the history.
 		fourth := mustRun(t, palmares(t, cfg, "export", "--as-of", "4")).out

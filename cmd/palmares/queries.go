@@ -27,7 +27,7 @@ type queriesCommand struct {
 	Check  queriesCheckCommand  `cmd:"" help:"List saved queries that this version of palmares would reject. Run it before an upgrade."`
 }
 
-// newQueries returns the saved queries for commands. They are executed as by a server
+// newQueries returns the saved queries for commands. They run as on a server
 // with the same settings.
 func newQueries(ctx context.Context, s *settings, db *store.Store, mailer *mail.Mailer, log *slog.Logger) (*saved.Queries, error) {
 	address, err := net.ResolveTCPAddr("tcp", s.Listen)
@@ -55,7 +55,7 @@ type queriesSaveCommand struct {
 	Name        string `arg:"" help:"Name of the query: lower-case letters, digits and hyphens."`
 	File        string `arg:"" help:"Path of a file with the query; - for standard input."`
 	Private     bool   `help:"Require a key of the account, or a token."`
-	Handle      string `help:"Handle of the account, if it has none yet. It is part of all URLs and cannot be changed later." placeholder:"HANDLE"`
+	Handle      string `help:"Handle of the account, if it has none yet. It is part of the URLs of saved queries and cannot be changed later." placeholder:"HANDLE"`
 	Description string `help:"Description of the query." placeholder:"TEXT"`
 }
 
