@@ -271,7 +271,7 @@ func TestRevokedWithBusyReaders(t *testing.T) {
 func lookups(t *testing.T, cfg store.Config) (*store.Store, *atomic.Int64) {
 	t.Helper()
 	var count atomic.Int64
-	cfg.Watch = func(_ context.Context, _, text string) func(error) {
+	cfg.OnStatement = func(_ context.Context, _, text string) func(error) {
 		if strings.Contains(text, "api_keys") {
 			count.Add(1)
 		}

@@ -24,7 +24,7 @@ const (
 	maxMessageLength = 300
 )
 
-const catalogUnavailable = "The catalog cannot be read at the moment."
+const catalogUnavailable = "The catalog is temporarily unavailable. Try again in a minute."
 
 // presentError turns a resolver's error into what the caller may see: a message,
 // a code and the request ID. The cause is logged.

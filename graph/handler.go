@@ -182,7 +182,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 		if result.SchemaOnly {
 			release = h.responses.Newest()
 		}
-		return cache.NewEntry(encode(result), headersOf(result, media, key.Keyed)).Holding(request.weight()), release, nil
+		return cache.NewEntry(encode(result), headersOf(result, media, key.Keyed)).AddWeight(request.weight()), release, nil
 	})
 	if err == nil {
 		h.cacheRequest(prepared)

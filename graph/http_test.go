@@ -156,7 +156,7 @@ func TestUnavailableDatabase(t *testing.T) {
 	h := newHandler(newExecutor(failingCatalog{err: errors.New("pq: internal details of a database")}))
 	r := post(`{"query":"{feed {release}}"}`, "")
 	got := serve(h, r.WithContext(problem.WithRequestID(r.Context(), "R1")))
-	expect(t, "response", got.Body.String(), `{"errors":[{"message":"The catalog cannot be read at the moment.","extensions":{"code":"UNAVAILABLE","requestId":"R1"}}]}`)
+	expect(t, "response", got.Body.String(), `{"errors":[{"message":"The catalog is temporarily unavailable. Try again in a minute.","extensions":{"code":"UNAVAILABLE","requestId":"R1"}}]}`)
 	expect(t, "status", []any{got.Code, got.Header().Get("Retry-After")}, []any{503, "5"})
 	if got := serve(h, post(`{"query":"{__schema {queryType {name}}}"}`, "")); got.Code != 200 {
 		t.Errorf("schema without a database: got %d, want 200", got.Code)
@@ -171,7 +171,7 @@ func TestDatabaseFailsDuringOperation(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := serve(newHandler(newExecutor(s)), post(`{"query":"{feed {release} categories {slug}}"}`, ""))
-		expect(t, "response", got.Body.String(), `{"errors":[{"message":"The catalog cannot be read at the moment.","extensions":{"code":"UNAVAILABLE"}}]}`)
+		expect(t, "response", got.Body.String(), `{"errors":[{"message":"The catalog is temporarily unavailable. Try again in a minute.","extensions":{"code":"UNAVAILABLE"}}]}`)
 		expect(t, "status", got.Code, 503)
 	})
 }

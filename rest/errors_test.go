@@ -205,7 +205,7 @@ func TestDatabaseUnavailable(t *testing.T) {
 		handler := demoOn(t, s)
 		s.Close()
 		got := get(handler, "/api/v1/tools")
-		wantError(t, "tools", got, 503, "The catalog cannot be read at the moment.")
+		wantError(t, "tools", got, 503, "The catalog is temporarily unavailable. Try again in a minute.")
 		if got.Header().Get("Retry-After") != "5" {
 			t.Errorf("got Retry-After %q, want 5", got.Header().Get("Retry-After"))
 		}

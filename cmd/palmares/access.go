@@ -56,7 +56,7 @@ func newAccess(ctx context.Context, s *settings, db *store.Store, log *slog.Logg
 		a.quota.Store = a.redis
 	}
 	if err := a.ledger.Load(ctx, quota.DayOf(time.Now())); err != nil {
-		return nil, fmt.Errorf("loading today's request counts failed: %w", err)
+		return nil, fmt.Errorf("load today's request counts: %w", err)
 	}
 	return a, nil
 }
@@ -84,7 +84,7 @@ func (a *access) recordCalls(label func(*http.Request) string) {
 			return
 		}
 		if caller.Browser {
-			caller.Key = "" // each session has its own, which nobody recognizes
+			caller.Key = "" // each session has its own, which users do not know
 		}
 		a.calls.Add(quota.Call{Day: day, Account: caller.Account, Key: caller.Key, Endpoint: label(r)}, n)
 	}
@@ -106,16 +106,16 @@ func identifiesCaller(r *http.Request) bool {
 
 func isSaved(r *http.Request) bool { return inSaved(r.URL.Path) }
 
-// allowsCORS reports whether web pages of other origins may read the response:
-// all of the API, and no personal page.
+// allowsCORS reports whether web pages from other origins may read the response. They
+// may read all of the API, but no account pages.
 func allowsCORS(r *http.Request) bool {
 	path := r.URL.Path
 	return inAPI(path) || inSaved(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath ||
 		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath)
 }
 
-// streams limits streams per network like requests, and ends those of a revoked
-// key.
+// streams configures streams: they are limited per network, like requests, and end
+// when their key is revoked.
 func (a *access) streams() graph.StreamConfig {
 	return graph.StreamConfig{
 		Network: func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, a.proxies)) },
@@ -152,8 +152,8 @@ func (a *access) run(ctx context.Context) {
 // client must get a response within 10 seconds, even if the database hangs.
 const responseTimeout = 8 * time.Second
 
-// hasDeadline reports whether responseTimeout applies: not to the API, which
-// has its own limits and streams, nor to assets, which are in memory.
+// hasDeadline reports whether responseTimeout applies. It does not apply to the API,
+// which has its own limits and streams, or to assets, which are in memory.
 func hasDeadline(r *http.Request) bool {
 	path := r.URL.Path
 	return path != "/graphql" && path != mcp.Path && !inAPI(path) && (!inSaved(path) || saved.IsDocument(path)) && !strings.HasPrefix(path, page.AssetsPath)
@@ -164,7 +164,7 @@ func hasDeadline(r *http.Request) bool {
 func maxBody(r *http.Request) int64 {
 	switch path := r.URL.Path; {
 	case path == "/graphql" || path == mcp.Path:
-		return -1 // their errors have a format of their own
+		return -1 // their errors have their own format
 	case path == billing.EventsPath:
 		return billing.MaxEvent
 	case inPortal(path):

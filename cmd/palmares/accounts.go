@@ -93,7 +93,7 @@ func (c *accountsShowCommand) Run(ctx context.Context, accounts *auth.Accounts, 
 
 type accountsPlanCommand struct {
 	emailArgument
-	Plan string `arg:"" help:"developer or pro to set the plan manually, or billing to follow the subscription again." enum:"developer,pro,billing"`
+	Plan string `arg:"" help:"developer or pro to set the plan manually, or billing to let the subscription determine it again." enum:"developer,pro,billing"`
 }
 
 func (c *accountsPlanCommand) Run(ctx context.Context, db *store.Store, accounts *auth.Accounts, account *ent.Account, term terminal) (err error) {
@@ -129,7 +129,7 @@ func (c *keysCreateCommand) Run(ctx context.Context, accounts *auth.Accounts, ac
 	fmt.Fprintln(term.err, "Save this key. It is shown only once:")
 	if _, err := fmt.Fprintln(term.out, text); err != nil {
 		_ = accounts.Revoke(ctx, key.ID) // nobody has seen it
-		return errors.New("the key was revoked because it could not be printed")
+		return errors.New("the key could not be printed and was revoked")
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (c *keysListCommand) Run(ctx context.Context, accounts *auth.Accounts, acco
 }
 
 type keysRevokeCommand struct {
-	ID string `arg:"" help:"ID of the key, as palmares keys list shows it."`
+	ID string `arg:"" help:"ID of the key, as shown by palmares keys list."`
 }
 
 func (c *keysRevokeCommand) Run(ctx context.Context, accounts *auth.Accounts, term terminal) error {
@@ -233,7 +233,7 @@ func formatTime(t *time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04")
 }
 
-// printTable prints aligned columns, which are separated by tabs.
+// printTable prints a table with aligned columns. Tabs separate the columns.
 func printTable[T any](w io.Writer, heading string, rows []T, format func(T) string) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, heading)

@@ -17,7 +17,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// Requests of a key are counted by endpoint, in the same number as against its
+// Requests with a key are counted by endpoint exactly as they count against its
 // quota.
 func TestCallsByEndpoint(t *testing.T) {
 	skipIfShort(t)

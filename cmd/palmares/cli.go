@@ -36,7 +36,7 @@ type commandLine struct {
 	Verbose bool `help:"Show the cause of errors." env:"PALMARES_VERBOSE"`
 
 	Serve    serveCommand    `cmd:"" help:"Start the server."`
-	Import   importCommand   `cmd:"" help:"Import a feed, completely or not at all."`
+	Import   importCommand   `cmd:"" help:"Import a feed atomically."`
 	Export   exportCommand   `cmd:"" help:"Export the catalog as a feed."`
 	Releases releasesCommand `cmd:"" help:"List all releases of the catalog, newest first."`
 	History  historyCommand  `cmd:"" help:"Manage the history of the catalog."`
@@ -50,7 +50,7 @@ type commandLine struct {
 	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document of the REST API."`
 	Migrate  migrateCommand  `cmd:"" help:"Show or apply database migrations."`
 	Backup   backupCommand   `cmd:"" help:"Back up the embedded database, even while a server uses it."`
-	Doctor   doctorCommand   `cmd:"" help:"Check the settings and every service the server uses, and suggest fixes."`
+	Doctor   doctorCommand   `cmd:"" help:"Check the settings and all services that the server uses, and suggest fixes."`
 	Health   healthCommand   `cmd:"" help:"Check whether the server on this machine is ready."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
@@ -99,8 +99,8 @@ func run(ctx context.Context, args []string, term terminal) int {
 	return exitOK
 }
 
-// runCommand runs a command. Most Run methods have the database, or services
-// that use it, as parameters.
+// runCommand runs a command. It provides the database and the services that use it
+// as parameters of Run methods.
 func runCommand(ctx context.Context, command *kong.Context, s *settings, term terminal) error {
 	name, _, _ := strings.Cut(command.Command(), " ")
 	cfg := s.storeConfig()
@@ -137,7 +137,7 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term te
 	return command.Run(s, term)
 }
 
-// printHelp leaves the settings out of the help of commands other than serve.
+// printHelp hides the settings in the help of all commands except serve.
 func printHelp(options kong.HelpOptions, command *kong.Context) error {
 	if selected := command.Selected(); selected != nil && selected.Name != "serve" {
 		for _, flag := range command.Model.Flags {
@@ -148,8 +148,7 @@ func printHelp(options kong.HelpOptions, command *kong.Context) error {
 	return kong.DefaultHelpPrinter(options, command)
 }
 
-// credentials matches the user and password of a URL, our own keys and those of
-// Stripe.
+// credentials matches the user and password in URLs, API keys and Stripe's keys.
 var credentials = regexp.MustCompile(`(://)\S*(@)|(pal_|sk_|rk_|whsec_)[0-9A-Za-z_]{8,}`)
 
 // maskCredentials removes secrets from error messages, which may repeat
@@ -158,8 +157,7 @@ func maskCredentials(text string) string {
 	return credentials.ReplaceAllString(text, "$1$3…$2")
 }
 
-// printError prints an error and, if verbose, its cause as a library reported
-// it.
+// printError prints an error and, if verbose, the library's error that caused it.
 func printError(w io.Writer, err error, verbose bool) {
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
@@ -180,8 +178,8 @@ func printError(w io.Writer, err error, verbose bool) {
 
 type openapiCommand struct{}
 
-// Run prints the OpenAPI document that a server with these settings serves,
-// with examples from the demo catalog.
+// Run prints the OpenAPI document of a server with these settings, with examples from
+// the demo catalog.
 func (openapiCommand) Run(s *settings, term terminal) error {
 	address, err := net.ResolveTCPAddr("tcp", s.Listen)
 	if err != nil {

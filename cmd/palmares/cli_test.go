@@ -226,7 +226,7 @@ func TestImportOfInvalidFiles(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
 		"no file":     {filepath.Join(dir, "none"), "palmares: " + filepath.Join(dir, "none") + ": no such file or directory\n"},
 		"a directory": {dir, "palmares: " + dir + ": is a directory\n"},
-		"an invalid feed": {invalid, "checking\nline 13: tool \"atelier-nova\": score: 86 is over 10\n" +
+		"an invalid feed": {invalid, "checking\nline 13: tool \"atelier-nova\": score: must be at most 10 (got 86)\n" +
 			"palmares: nothing was changed: the feed is invalid\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ const (
 )
 
 // Ten thousand idle connections, and hundreds that read or send slowly, do not
-// disturb other clients and use limited memory.
+// affect other clients and use limited memory.
 func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	skipIfShort(t)
 	crowd := raiseFileLimit(t, idleClients+slowReaders+slowSenders+500) - slowReaders - slowSenders - 500

@@ -20,13 +20,13 @@ import (
 	"palmares/rest"
 )
 
-// catalogPath is where programs look for the APIs of a server (RFC 9727).
+// catalogPath is the well-known path of the API catalog (RFC 9727).
 const catalogPath = "/.well-known/api-catalog"
 
-// api is an interface and what describes it.
+// api is an API and its documentation.
 type api struct {
-	root         string   // path below which it is
-	descriptions []target // for programs
+	root         string   // base path
+	descriptions []target // machine-readable
 	manual       string   // path of the page for people
 }
 
@@ -35,7 +35,7 @@ type target struct {
 	Type string `json:"type,omitempty"`
 }
 
-// apis returns all interfaces, with paths instead of URLs.
+// apis returns all APIs, with paths instead of URLs.
 func apis() []api {
 	events := api{root: journal.SchemasPath, manual: "/guides/webhooks"}
 	for _, event := range journal.SchemaTypes {
@@ -55,7 +55,7 @@ func newAPICatalog(base string) (http.Handler, error) {
 	absolute := func(path, mediaType string) []target { return []target{{base + path, mediaType}} }
 	type link map[string]any
 	var items []target
-	contexts := []link{nil} // the first is about the catalog itself
+	contexts := []link{nil} // the first describes the catalog itself
 	for _, a := range apis() {
 		items = append(items, target{Href: base + a.root})
 		descriptions := make([]target, len(a.descriptions))
@@ -94,9 +94,8 @@ func isRoot(r *http.Request) bool {
 	return r.URL.Path == "/" || r.URL.Path == "/api/v1" || r.URL.Path == "/graphql"
 }
 
-// linkDescriptions adds links to what describes an interface to the responses of
-// its root. That of the REST API has no content of its own, so the home page has
-// its links, too.
+// linkDescriptions adds links to an API's documentation to the responses at its root.
+// The root of the REST API has no content, so the home page has its links too.
 func (p *program) linkDescriptions(next http.Handler) http.Handler {
 	links := map[string]string{}
 	for _, a := range apis() {
@@ -118,8 +117,8 @@ func (p *program) linkDescriptions(next http.Handler) http.Handler {
 	})
 }
 
-// opensGraphQL reports whether somebody opened /graphql in a browser, without an
-// operation: neither a query nor the hash of a persisted one.
+// opensGraphQL reports whether /graphql was opened in a browser without an operation:
+// neither a query nor the hash of a persisted one.
 func opensGraphQL(r *http.Request) bool {
 	if r.URL.Path != "/graphql" || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

@@ -78,8 +78,8 @@ func TestFilesForBrowsers(t *testing.T) {
 	}
 }
 
-// A browser at /graphql gets the explorer, which costs no quota. Clients of the
-// API get what they requested.
+// A browser at /graphql gets the explorer, which does not count against the quota.
+// API clients get what they requested.
 func TestGraphQLInBrowser(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, testkit.SQLite(t), "--demo")

@@ -73,11 +73,10 @@ func (s *settings) doctorConfig(unknown []string) doctor.Config {
 	}
 }
 
-// settingPrefix is the prefix of variables that belong to palmares only.
+// settingPrefix is the prefix of variables that only palmares uses.
 const settingPrefix = "PALMARES_"
 
-// unknownVariables returns environment variables that look like misspelt
-// settings.
+// unknownVariables returns environment variables that look like misspelled settings.
 func unknownVariables(model *kong.Application) (unknown []string) {
 	known := settingNames(model)
 	for _, variable := range os.Environ() {

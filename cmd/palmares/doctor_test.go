@@ -17,7 +17,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// examined is the output of palmares doctor, with the state and text of each check.
+// examined is the output of palmares doctor, with the state and message of each check.
 type examined struct {
 	result
 	states, lines map[string]string
@@ -57,7 +57,7 @@ func examine(t *testing.T, cfg store.Config, env ...string) examined {
 	return e
 }
 
-// want checks the state and the text of one check.
+// want checks the state and the message of one check.
 func (e examined) want(t *testing.T, check, state, text string) {
 	t.Helper()
 	if e.states[check] != state || !strings.Contains(e.lines[check], text) {
@@ -91,7 +91,7 @@ func TestDoctorWithoutProblems(t *testing.T) {
 		if len(e.states) != len(want) || e.err != "" {
 			t.Errorf("got %d checks, want %d:\n%s%s", len(e.states), len(want), e.out, e.err)
 		}
-		e.want(t, "catalog", "ok", "release 1, of 2026-11-10, imported just now")
+		e.want(t, "catalog", "ok", "release 1 (feed date 2026-11-10), imported just now")
 		e.want(t, "mail", "ok", "an encrypted connection and the password")
 	})
 }
@@ -134,14 +134,14 @@ func TestDoctorOnDatabases(t *testing.T) {
 	})
 	t.Run("wrong password", func(t *testing.T) {
 		e := examine(t, store.Config{DatabaseURL: startWithPasswords(t)})
-		e.want(t, "database", "wrong", "refused the user name or password. Correct")
+		e.want(t, "database", "wrong", "rejected the user name or password. Correct")
 	})
 	t.Run("few connections", func(t *testing.T) {
 		cfg := testkit.Postgres(t)
 		importDemo(t, cfg)
 		execute(t, cfg.DatabaseURL, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 12', current_database()); END $$`)
 		e := examine(t, cfg)
-		e.want(t, "connections", "warning", "of 12 connections are free; a server uses up to "+fmt.Sprint(store.MostConnections)+". Raise")
+		e.want(t, "connections", "warning", "of 12 connections are free; a server uses up to "+fmt.Sprint(store.MaxConnections)+". Raise")
 	})
 	t.Run("another encoding", func(t *testing.T) {
 		cluster := os.Getenv(testkit.URLVariable)
@@ -166,7 +166,7 @@ func TestDoctorOnDatabases(t *testing.T) {
 		if _, err := db.Write.ExecContext(t.Context(), "DELETE FROM schema_migrations WHERE version = (SELECT max(version) FROM schema_migrations)"); err != nil {
 			t.Fatal(err)
 		}
-		examine(t, cfg).want(t, "migrations", "wrong", "lacks 1 migration(s): run palmares migrate up.")
+		examine(t, cfg).want(t, "migrations", "wrong", "1 migration(s) are pending: run palmares migrate up.")
 	})
 }
 
@@ -329,5 +329,5 @@ func TestDoctorOnAddresses(t *testing.T) {
 	defer other.Close()
 	e = examine(t, cfg, "PUBLIC_URL="+other.URL, "PALMARES_LISTEN="+strings.TrimPrefix(other.URL, "http://"))
 	e.want(t, "public url", "warning", "is not palmares")
-	e.want(t, "server", "wrong", "Another program listens")
+	e.want(t, "server", "wrong", "Another program is listening")
 }

@@ -41,8 +41,8 @@ type historyCommand struct {
 }
 
 type historyPruneCommand struct {
-	Before *int `required:"" help:"Number of the oldest release to keep, as palmares releases shows it." placeholder:"NUMBER"`
-	Yes    bool `help:"Do not ask for confirmation."`
+	Before *int `required:"" help:"Number of the oldest release to keep, as shown by palmares releases." placeholder:"NUMBER"`
+	Yes    bool `help:"Skip the confirmation prompt."`
 }
 
 // Validate is called by kong.
@@ -66,9 +66,9 @@ func (c *historyPruneCommand) Run(ctx context.Context, db *store.Store, term ter
 		if err != nil {
 			return nothingChanged(err)
 		}
-		question := fmt.Sprintf("%s can no longer be read afterwards. This cannot be undone.\n%s can still be read.\nType yes to continue: ",
+		prompt := fmt.Sprintf("%s will no longer be readable. This cannot be undone.\n%s can still be read.\nType yes to continue: ",
 			formatReleases(plan.First, plan.Last), formatReleases(plan.Oldest, plan.Newest))
-		if err := confirm(ctx, term, question); err != nil {
+		if err := confirm(ctx, term, prompt); err != nil {
 			return err
 		}
 	}
@@ -76,13 +76,13 @@ func (c *historyPruneCommand) Run(ctx context.Context, db *store.Store, term ter
 	if err != nil {
 		return nothingChanged(err)
 	}
-	_, err = fmt.Fprintf(term.out, "%s: history removed, %d rows.\n%s can still be read.\n",
+	_, err = fmt.Fprintf(term.out, "%s: history removed (%d rows).\n%s can still be read.\n",
 		formatReleases(done.First, done.Last), done.Rows, formatReleases(done.Oldest, done.Newest))
 	return err
 }
 
-// nothingChanged adds to an error that nothing was changed, unless a commit may
-// have succeeded.
+// nothingChanged adds to an error that nothing was changed, unless the transaction
+// may have been committed.
 func nothingChanged(err error) error {
 	var database *store.Fault
 	switch {
@@ -104,24 +104,24 @@ func formatReleases(first, last *ent.Release) string {
 
 var errNotConfirmed = errors.New("nothing was changed: not confirmed")
 
-// confirm returns an error unless the operator answers yes on a terminal.
-func confirm(ctx context.Context, t terminal, question string) error {
+// confirm returns an error unless the operator types yes at a terminal.
+func confirm(ctx context.Context, t terminal, prompt string) error {
 	if !term.IsTerminal(int(t.in.Fd())) {
-		return errors.New("nothing was changed: without a terminal to confirm on, --yes is required")
+		return errors.New("nothing was changed: --yes is required without a terminal")
 	}
-	fmt.Fprint(t.err, question)
-	// A read from a terminal cannot be interrupted, so it runs on its own.
-	answer := make(chan string, 1)
+	fmt.Fprint(t.err, prompt)
+	// A read from a terminal cannot be interrupted, so it runs in its own goroutine.
+	input := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(t.in).ReadString('\n')
-		answer <- strings.TrimSpace(line)
+		input <- strings.TrimSpace(line)
 	}()
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(t.err)
 		return errInterrupted
-	case text := <-answer:
-		if text != "yes" {
+	case line := <-input:
+		if line != "yes" {
 			return errNotConfirmed
 		}
 		return nil

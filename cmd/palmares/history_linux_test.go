@@ -38,7 +38,7 @@ func TestConfirmPruning(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	publishEditions(t, cfg)
-	const prompt = "Releases 1 (2026-03-03) to 4 (2026-06-09) can no longer be read afterwards. This cannot be undone.\n" +
+	const prompt = "Releases 1 (2026-03-03) to 4 (2026-06-09) will no longer be readable. This cannot be undone.\n" +
 		"Releases 5 (2026-07-07) to 8 (2026-11-10) can still be read.\nType yes to continue: "
 	for _, c := range []struct {
 		input  string

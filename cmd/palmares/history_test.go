@@ -117,7 +117,7 @@ func TestInvalidPruning(t *testing.T) {
 			"--before=-3": {2, "", "palmares: history prune: --before: must be at least 1 (got -3)\n"},
 			"--before=1":  {1, "", "palmares: nothing was changed: before must be a release from 2 to 8 (got 1)\n"},
 			"--before=9":  {1, "", "palmares: nothing was changed: before must be a release from 2 to 8 (got 9)\n"},
-			"--before=4":  {1, "", "palmares: nothing was changed: without a terminal to confirm on, --yes is required\n"},
+			"--before=4":  {1, "", "palmares: nothing was changed: --yes is required without a terminal\n"},
 		} {
 			if r := prune(strings.Fields(args)...); r != want {
 				t.Errorf("%s: got %+v, want %+v", args, r, want)
@@ -156,13 +156,13 @@ func TestPruneWhileServing(t *testing.T) {
 
 		start := time.Now()
 		r := mustRun(t, palmares(t, cfg, "history", "prune", "--before", "4", "--yes"))
-		if want := "Releases 1 (2026-03-03) to 3 (2026-05-05): history removed, 104 rows.\nReleases 4 (2026-06-09) to 8 (2026-11-10) can still be read.\n"; r.out != want {
+		if want := "Releases 1 (2026-03-03) to 3 (2026-05-05): history removed (104 rows).\nReleases 4 (2026-06-09) to 8 (2026-11-10) can still be read.\n"; r.out != want {
 			t.Errorf("got %q, want %q", r.out, want)
 		}
 		wait.Until(t, "release 3 is no longer served", func() bool {
 			return s.call(t, http.MethodGet, "/api/v1/tools?as_of=3", "", withKey...).StatusCode == 404
 		})
-		t.Logf("the server noticed %s after the command started", time.Since(start).Round(time.Millisecond))
+		t.Logf("the server detected the pruning %s after the command started", time.Since(start).Round(time.Millisecond))
 		const readableRange = "releases 4 (2026-06-09) to 8 (2026-11-10) can"
 		for _, path := range []string{"/api/v1/tools?as_of=3", "/api/v1/stats?as_of=2026-05-30", "/api/v1/tools?search=agent&as_of=3", "/api/v1/tools?as_of=1"} {
 			for _, headers := range [][]string{nil, withKey, {"If-None-Match", tags[path]}} {
@@ -187,7 +187,7 @@ func TestPruneWhileServing(t *testing.T) {
 		if got, want := readable(t, cfg), "8 yes\n7 yes\n6 yes\n5 yes\n4 yes\n3 no\n2 no\n1 no\n"; got != want {
 			t.Errorf("releases: got %q, want %q", got, want)
 		}
-		examine(t, cfg).want(t, "catalog", "ok", "release 8, of 2026-11-10")
+		examine(t, cfg).want(t, "catalog", "ok", "release 8 (feed date 2026-11-10)")
 
 		// The next import continues the history.
 		fourth := mustRun(t, palmares(t, cfg, "export", "--as-of", "4")).out

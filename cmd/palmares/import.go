@@ -20,7 +20,7 @@ import (
 
 type importCommand struct {
 	File   string `arg:"" help:"Path of the feed, plain or gzip; - for standard input."`
-	DryRun bool   `help:"Show what would change without changing it."`
+	DryRun bool   `help:"Show what would change without importing."`
 	Force  bool   `help:"Import a feed that is older than the catalog, or that removes more than a fifth of the tools."`
 }
 
@@ -47,12 +47,13 @@ func (c *importCommand) Run(ctx context.Context, s *settings, term terminal) err
 	}
 	if err := report.Print(term.out); err != nil {
 		// Do not fail: the import succeeded and must not be repeated.
-		fmt.Fprintln(term.err, "palmares: the import succeeded, but its report cannot be written")
+		fmt.Fprintln(term.err, "palmares: the import succeeded, but the report cannot be written")
 	}
 	return nil
 }
 
-// importError prints the faults of a feed, and adds whether anything changed.
+// importError prints the faults of a feed and adds to other errors whether anything
+// changed.
 func importError(err error, w io.Writer) error {
 	var faults *feed.Faults
 	var database *store.Fault
@@ -97,7 +98,7 @@ func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) 
 		return nil, fileError("temporary file", err)
 	}
 	_ = os.Remove(file.Name()) // the data stays available until the file is closed
-	// A read from a silent pipe cannot be interrupted, so it runs on its own.
+	// A read from an idle pipe cannot be interrupted, so it runs in its own goroutine.
 	copied := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(file, from)
@@ -117,7 +118,7 @@ func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) 
 
 type exportCommand struct {
 	File string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
-	AsOf *int   `help:"Number of the release to export, as palmares releases shows it. Default: the newest." placeholder:"NUMBER"`
+	AsOf *int   `help:"Number of the release to export, as shown by palmares releases. Default: the newest." placeholder:"NUMBER"`
 }
 
 // Validate is called by kong.
@@ -158,7 +159,7 @@ func (c *generateCommand) Run(ctx context.Context, term terminal) error {
 	})
 }
 
-// feedMode lets everyone read a feed; temporary files are private.
+// feedMode makes exported feeds readable for everyone, unlike temporary files.
 const feedMode = 0o644
 
 // writeFeed writes to standard output or a file. A regular file is replaced
@@ -223,7 +224,7 @@ func replaceFile(name string, write func(*os.File) error) (err error) {
 	return os.Rename(file.Name(), name)
 }
 
-// fileError rewords an error of the file system, and passes on any other.
+// fileError rewords file system errors and returns other errors unchanged.
 func fileError(name string, err error) error {
 	var path *fs.PathError
 	var link *os.LinkError

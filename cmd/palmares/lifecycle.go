@@ -23,13 +23,14 @@ import (
 	"palmares/internal/core/store"
 )
 
-// newLogger logs text to a terminal, and batched JSON lines to anything else.
-func newLogger(w io.Writer) (*slog.Logger, *middleware.Lines) {
+// newLogger logs text to a terminal, and buffered JSON lines to anything else. The
+// buffer is nil on a terminal.
+func newLogger(w io.Writer) (*slog.Logger, *middleware.LogBuffer) {
 	if isTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, nil)), nil
 	}
-	lines := middleware.NewLines(w)
-	return slog.New(slog.NewJSONHandler(lines, nil)), lines
+	buffer := middleware.NewLogBuffer(w)
+	return slog.New(slog.NewJSONHandler(buffer, nil)), buffer
 }
 
 func isTerminal(w io.Writer) bool {
@@ -37,12 +38,12 @@ func isTerminal(w io.Writer) bool {
 	return isFile && term.IsTerminal(int(file.Fd()))
 }
 
-// memoryOutsideCache is how much the program uses besides its cache before
-// garbage collection becomes more frequent.
+// memoryOutsideCache is how much memory the program may use in addition to its
+// cache before garbage collection becomes more frequent.
 const memoryOutsideCache = 100 << 20
 
-// tuneMemory makes garbage collection rarer: with the default setting it costs
-// a tenth of the throughput. The operator's GOGC and GOMEMLIMIT take precedence.
+// tuneMemory makes garbage collection less frequent: with the default setting, it
+// costs a tenth of the throughput. The operator's GOGC and GOMEMLIMIT take precedence.
 func tuneMemory(s *settings) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
@@ -61,7 +62,7 @@ func listen(address string) (net.Listener, error) {
 }
 
 func listenError(address string, err error) error {
-	reason := "the address is not usable"
+	reason := "the address is not valid"
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		reason = "the address is already in use"
@@ -106,8 +107,8 @@ type health struct {
 	draining atomic.Bool
 }
 
-// alive reports only that the process responds: restarting it would not bring
-// back a lost database.
+// alive reports only that the process responds: restarting it would not fix a
+// database outage.
 func (h *health) alive(w http.ResponseWriter, _ *http.Request) {
 	writeStatus(w, http.StatusOK, map[string]any{"status": "alive"})
 }
@@ -144,8 +145,8 @@ func writeStatus(w http.ResponseWriter, code int, body map[string]any) {
 
 const (
 	// lastRequestTimeout is how long open connections may still send a request
-	// after a shutdown started. A request that has started to arrive must be
-	// complete by then anyway.
+	// after a shutdown started. The header of a request that has started to arrive
+	// must be complete by then anyway.
 	lastRequestTimeout = readHeaderTimeout
 	// drainTimeout is how long responses may take after that.
 	drainTimeout = 30 * time.Second
@@ -174,7 +175,7 @@ func (p *program) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := p.server.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("some requests were unfinished after %s", drainTimeout)
+		return fmt.Errorf("some requests were still running after %s", drainTimeout)
 	}
 	return nil
 }

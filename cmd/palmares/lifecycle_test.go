@@ -91,7 +91,7 @@ func TestServeDemo(t *testing.T) {
 }
 
 // The next start continues one that was interrupted between two editions, and
-// servers that start at the same time do not disturb each other.
+// servers that start at the same time do not affect each other.
 func TestPublishDemo(t *testing.T) {
 	t.Parallel()
 	editions, err := demo.Editions()
@@ -199,7 +199,7 @@ func TestReadyWithoutMigrations(t *testing.T) {
 	if _, err := db.Write.ExecContext(t.Context(), "ALTER TABLE schema_migrations RENAME TO elsewhere"); err != nil {
 		t.Fatal(err)
 	}
-	if code, body := s.get(t, "/readyz"); code != 503 || !strings.HasSuffix(fmt.Sprint(body["error"]), "migration(s): run palmares migrate up") {
+	if code, body := s.get(t, "/readyz"); code != 503 || !strings.HasSuffix(fmt.Sprint(body["error"]), "migration(s) are pending: run palmares migrate up") {
 		t.Errorf("/readyz: got %d %v, want 503", code, body)
 	}
 	if code, _ := s.get(t, "/healthz"); code != 200 {

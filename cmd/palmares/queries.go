@@ -19,16 +19,16 @@ import (
 )
 
 type queriesCommand struct {
-	Save   queriesSaveCommand   `cmd:"" help:"Save a GraphQL query, or replace the one with that name, and print its addresses."`
+	Save   queriesSaveCommand   `cmd:"" help:"Save a GraphQL query, or replace the one with the same name, and print its URLs."`
 	List   queriesListCommand   `cmd:"" help:"List the saved queries of an account."`
-	Show   queriesShowCommand   `cmd:"" help:"Show a saved query with its text."`
-	Delete queriesDeleteCommand `cmd:"" help:"Delete a saved query. Its permanent addresses keep working."`
-	Token  queriesTokenCommand  `cmd:"" help:"Create or replace the token of a saved query, for clients that cannot send a key, and print the address with it."`
-	Check  queriesCheckCommand  `cmd:"" help:"List the saved queries that this version of the program would refuse. Run it before an upgrade."`
+	Show   queriesShowCommand   `cmd:"" help:"Show a saved query."`
+	Delete queriesDeleteCommand `cmd:"" help:"Delete a saved query. Its permanent URLs keep working."`
+	Token  queriesTokenCommand  `cmd:"" help:"Create or replace the token of a saved query, for clients that cannot send a key, and print the URL with the token."`
+	Check  queriesCheckCommand  `cmd:"" help:"List saved queries that this version of palmares would reject. Run it before an upgrade."`
 }
 
-// newQueries returns the saved queries for commands, which execute them like a
-// server with the same settings.
+// newQueries returns the saved queries for commands. They run as on a server
+// with the same settings.
 func newQueries(ctx context.Context, s *settings, db *store.Store, mailer *mail.Mailer, log *slog.Logger) (*saved.Queries, error) {
 	address, err := net.ResolveTCPAddr("tcp", s.Listen)
 	if err != nil {
@@ -55,7 +55,7 @@ type queriesSaveCommand struct {
 	Name        string `arg:"" help:"Name of the query: lower-case letters, digits and hyphens."`
 	File        string `arg:"" help:"Path of a file with the query; - for standard input."`
 	Private     bool   `help:"Require a key of the account, or a token."`
-	Handle      string `help:"Handle of the account, if it has none yet: part of the addresses, and cannot be changed later." placeholder:"HANDLE"`
+	Handle      string `help:"Handle of the account, if it has none yet. It is part of the URLs of saved queries and cannot be changed later." placeholder:"HANDLE"`
 	Description string `help:"Description of the query." placeholder:"TEXT"`
 }
 
@@ -115,7 +115,7 @@ func stateOf(q *saved.Query) string {
 
 type queryArgument struct {
 	emailArgument
-	Name string `arg:"" help:"Name of the query, as palmares queries list shows it."`
+	Name string `arg:"" help:"Name of the query, as shown by palmares queries list."`
 }
 
 type queriesShowCommand struct{ queryArgument }
@@ -146,7 +146,7 @@ func (c *queriesDeleteCommand) Run(ctx context.Context, owner *ent.Account, quer
 	if err := queries.Delete(ctx, owner, c.Name); err != nil {
 		return err
 	}
-	fmt.Fprintf(term.out, "Deleted %s. Its permanent addresses keep working.\n", c.Name)
+	fmt.Fprintf(term.out, "Deleted %s. Its permanent URLs keep working.\n", c.Name)
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (c *queriesTokenCommand) Run(ctx context.Context, owner *ent.Account, queri
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(term.err, "Save this address. The token is shown only once, and requests with it count against your quota:")
+	fmt.Fprintln(term.err, "Save this URL. The token is shown only once, and requests with it count against the account's quota:")
 	fmt.Fprintf(term.out, "%s?token=%s\n", q.Named, token)
 	return nil
 }
@@ -179,17 +179,17 @@ func (c *queriesTokenCommand) Run(ctx context.Context, owner *ent.Account, queri
 type queriesCheckCommand struct{}
 
 func (queriesCheckCommand) Run(ctx context.Context, queries *saved.Queries, term terminal) error {
-	refused := 0
+	rejected := 0
 	err := queries.Check(ctx, func(row *ent.SavedQuery, reason error) error {
-		refused++
+		rejected++
 		fmt.Fprintf(term.out, "%s  %s  %s\n", row.Edges.Account.Email, row.Name, reason)
 		return nil
 	})
 	switch {
 	case err != nil:
 		return err
-	case refused > 0:
-		return errors.New("this version of the program would refuse the saved queries above")
+	case rejected > 0:
+		return errors.New("this version of palmares would reject the saved queries above")
 	}
 	fmt.Fprintln(term.out, "All saved queries are valid.")
 	return nil

@@ -141,11 +141,11 @@ func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 			want         string
 		}{
 			{"POST", "/graphql", []string{json, large}, 413, `"code":"REQUEST_TOO_LARGE"`},
-			{"POST", "/en/login", []string{form, large}, 413, "At most 16,384 are allowed"},
+			{"POST", "/en/login", []string{form, large}, 413, "(maximum 16,384)"},
 			{"POST", "/fr/login/code", []string{form, "Content-Length: 16385"}, 413, "16\u00a0385"},
 			{"POST", "/fr/account/webhooks", []string{form, large}, 413, "</html>"},
-			{"POST", "/billing/stripe", []string{json, large}, 413, `{"error":"The request body has 99000000 bytes. At most 1048576 are allowed."}`},
-			{"GET", "/api/v1/tools", []string{large}, 413, `{"error":"This path takes no request body.`},
+			{"POST", "/billing/stripe", []string{json, large}, 413, `{"error":"The request body is too large: 99000000 bytes (maximum 1048576)."}`},
+			{"GET", "/api/v1/tools", []string{large}, 413, `{"error":"This path does not accept a request body.`},
 			{"GET", "/api/v1/tools", []string{"Content-Length: 1"}, 413, `{"error":"`},
 			{"GET", "/api/v1/tools", []string{"Transfer-Encoding: chunked"}, 413, `{"error":"`},
 			{"GET", "/api/v1/openapi.json", []string{large}, 413, `{"error":"`},

@@ -36,9 +36,8 @@ type routes struct {
 	saved *saved.Queries
 }
 
-// ServeHTTP passes paths of the API and of saved queries to their handlers
-// unchanged: the mux would redirect unclean ones with a response that is not
-// JSON.
+// ServeHTTP passes paths of the API and of saved queries directly to their handlers:
+// the mux would redirect paths such as //tools with a response that is not JSON.
 func (r *routes) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	switch path := request.URL.Path; {
 	case inAPI(path):
@@ -74,8 +73,8 @@ func (r *routes) label(request *http.Request) string {
 	return pattern
 }
 
-// feedPages is the prefix of the pages that Atom feeds link to: feeds are in
-// English.
+// feedPages is the prefix of the pages that Atom feeds, which are in English, link
+// to.
 const feedPages = "/en"
 
 // routes registers every handler of the program.
@@ -164,7 +163,7 @@ func (p *program) routes() (*routes, error) {
 	return &routes{mux, api, p.saved}, nil
 }
 
-// planOf returns what the page about plans shows.
+// planOf returns a plan for the pricing page.
 func planOf(plan auth.Plan) info.Plan {
 	terms := plan.Terms()
 	shown := info.Plan{
@@ -213,7 +212,7 @@ func (p *program) runPublic(ctx context.Context, query string) ([]byte, error) {
 	return result.Data, nil
 }
 
-// price returns the cost of a query, including queries that require a key.
+// price returns the cost of a query, even if it requires a key.
 func (p *program) price(ctx context.Context, query string, variables map[string]any) (cost, limit int, err error) {
 	return p.executor.Cost(auth.WithCaller(ctx, auth.Caller{Plan: auth.Pro}), graph.Request{Query: query, Variables: variables})
 }
@@ -237,7 +236,7 @@ func textSections(api *rest.Handler) []workbench.Section {
 	for _, o := range api.Operations() {
 		link := workbench.Link{Name: o.Path, Path: o.Path, Note: o.Summary + "."}
 		if strings.Contains(o.Path, "{") {
-			link.Path = rest.DocumentPath // a template is not a link
+			link.Path = rest.DocumentPath // a path template is not a link
 		}
 		if o.RequiresKey {
 			link.Note += " Requires an API key."
@@ -259,10 +258,10 @@ func textSections(api *rest.Handler) []workbench.Section {
 			{Name: "Explorer", Path: workbench.ExplorerPath, Note: "An editor to try queries in the browser."},
 		}},
 		{Title: "Feeds", Links: []workbench.Link{
-			{Name: "Changes", Path: atom.Path + "changes.atom", Note: "All changes of the catalog, as Atom."},
+			{Name: "Changes", Path: atom.Path + "changes.atom", Note: "All changes to the catalog, as Atom."},
 			{Name: "Prices", Path: atom.Path + "prices.atom", Note: "Price changes, as Atom."},
 			{Name: "Retired tools", Path: atom.Path + "cimetiere.atom", Note: "Retired tools, as Atom."},
-			{Name: "Changelog", Path: atom.Path + "changelog.atom", Note: "Changes of the API, as Atom; as Markdown at /changelog.md."},
+			{Name: "Changelog", Path: atom.Path + "changelog.atom", Note: "Changes to the API, as Atom; as Markdown at /changelog.md."},
 			{Name: "Incidents", Path: status.FeedPath, Note: "Incidents of the service, as Atom. The status page is at " + status.Path + "."},
 		}},
 		{Title: "Events", Links: eventLinks},
@@ -270,7 +269,7 @@ func textSections(api *rest.Handler) []workbench.Section {
 			{Name: "How tools are tested", Path: "/en/method.md", Note: "What scores, verifiability and obsolescence mean."},
 			{Name: "Licence", Path: "/en/licence.md", Note: "The data may be used with the credit line."},
 			{Name: "Plans", Path: "/en/pricing.md", Note: "Quotas and prices."},
-			{Name: "Sitemap", Path: site.SitemapPath, Note: "The addresses of all pages, in English and French. Each page is also available as Markdown: add .md to its path."},
+			{Name: "Sitemap", Path: site.SitemapPath, Note: "The URLs of all pages, in English and French. Each page is also available as Markdown: add .md to its path."},
 		}},
 	}
 }

@@ -39,9 +39,9 @@ type serveCommand struct {
 
 // Run serves until ctx ends and all requests in flight are finished.
 func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	log, lines := newLogger(term.err)
-	if lines != nil {
-		defer lines.Flush()
+	log, buffer := newLogger(term.err)
+	if buffer != nil {
+		defer buffer.Flush()
 	}
 	traces, err := tracing.New(ctx, version, log)
 	if err != nil {
@@ -86,7 +86,7 @@ type program struct {
 // newProgram opens the database and listens.
 func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *tracing.Tracing, fillDemo bool) (*program, error) {
 	telemetry := newTelemetry(s, traces)
-	db, err := openMigrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, ReadURL: s.ReadURL, DataDir: s.DataDir, Watch: telemetry.statements()})
+	db, err := openMigrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, ReadURL: s.ReadURL, DataDir: s.DataDir, OnStatement: telemetry.statements()})
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *trac
 }
 
 // open creates everything that needs the database. With fillDemo, it first
-// publishes the demo catalog in an empty one.
+// publishes the demo catalog if the database is empty.
 func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 	s := p.settings
 	release, err := p.store.CurrentRelease(ctx)
@@ -155,7 +155,7 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 }
 
 // publishDemo publishes each edition of the demo catalog as a release, oldest
-// first. It does not change a database with any other catalog.
+// first. It leaves databases with any other catalog unchanged.
 func publishDemo(ctx context.Context, db *store.Store, release *ent.Release) error {
 	editions, err := demo.Editions()
 	if err != nil {
@@ -165,8 +165,8 @@ func publishDemo(ctx context.Context, db *store.Store, release *ent.Release) err
 		if release.ID >= len(editions) || editions[release.ID-1].Date != release.FeedDate {
 			return nil
 		}
-		// An earlier start may have been interrupted. Only the same catalog
-		// proves that this is a demo.
+		// An earlier start may have been interrupted. The date alone does not
+		// prove that this is the demo catalog.
 		var stored bytes.Buffer
 		if err := feed.Export(ctx, db, &stored, 0); err != nil || !bytes.Equal(stored.Bytes(), editions[release.ID-1].Feed) {
 			return err
@@ -224,14 +224,14 @@ func (p *program) handler() (http.Handler, error) {
 	observers := p.telemetry.observers(routes.label)
 	return middleware.Chain(routes,
 		p.closeWhenDraining,                                          // outermost, so that every response of a draining server closes its connection
-		middleware.RequestID,                                         // before the log, which includes the id
-		p.telemetry.link(routes.label),                               // before the log, which includes the trace id
+		middleware.RequestID,                                         // before the log, which includes the ID
+		p.telemetry.middleware(routes.label),                         // before the log, which includes the trace ID
 		middleware.Log(p.log, observers...),                          // outside Recover, so that panics are logged with a status too
 		middleware.Recover(p.log),                                    // outside everything that can panic
-		page.Localize,                                                // before everything that looks at the path, so that /fr/account is /account to it
+		page.Localize,                                                // before everything that uses the path, which no longer includes the language
 		middleware.When(allowsCORS, middleware.CORS),                 // before any rejection, so that browsers can read the error
 		middleware.When(isRoot, p.linkDescriptions),                  // before any handler, which may add links of its own
-		middleware.When(opensGraphQL, showExplorer),                  // before the quota, since it is not a request for data
+		middleware.When(opensGraphQL, showExplorer),                  // before the quota, because it is not a request for data
 		middleware.When(identifiesCaller, p.access.keyring.Identify), // before the quota, which depends on the caller
 		middleware.When(isSaved, p.saved.IdentifyToken),              // after keys, which take precedence
 		middleware.When(usesQuota, p.access.quota.Count),             // before any work, so that over-quota requests cost nothing

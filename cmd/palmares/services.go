@@ -21,8 +21,8 @@ import (
 	"palmares/internal/notify/webhook"
 )
 
-// services are the parts of the server that work for account holders: email,
-// billing, webhooks and the account pages.
+// services are the parts of the server for account holders: email, billing, webhooks
+// and the account pages.
 type services struct {
 	store   *store.Store
 	mail    *mail.Mailer
@@ -33,7 +33,7 @@ type services struct {
 }
 
 func newServices(s *settings, db *store.Store, a *access, log *slog.Logger) (*services, error) {
-	if s.Stripe.SecretKey != "" && s.Stripe.WebhookSecret == "" { // anybody could send events
+	if s.Stripe.SecretKey != "" && s.Stripe.WebhookSecret == "" { // anyone could send events
 		return nil, errors.New("STRIPE_WEBHOOK_SECRET: required with STRIPE_SECRET_KEY; palmares billing setup explains how to get it")
 	}
 	mailer, err := newMailer(s, log)
@@ -78,7 +78,7 @@ func newWebhooks(s *settings, db *store.Store, mailer *mail.Mailer, log *slog.Lo
 	})
 }
 
-// examplePath returns a path that requires a key, for the account pages.
+// examplePath returns a path that requires a key, as an example on the account pages.
 func (v *services) examplePath(ctx context.Context) string {
 	slug, err := v.store.Current().Tool.Query().Where(tool.InEmbeddings(true)).Order(ent.Asc(tool.FieldID)).Limit(1).Select(tool.FieldID).String(ctx)
 	if err != nil {
@@ -89,8 +89,8 @@ func (v *services) examplePath(ctx context.Context) string {
 
 const (
 	cleanupInterval = 10 * time.Minute
-	// maxClockOffset is how far the clocks of the server and the database may
-	// differ: deleting by a wrong clock would delete valid data.
+	// maxClockOffset is how far the clocks of the server and the database may differ:
+	// with a wrong clock, cleanup would delete valid data.
 	maxClockOffset = time.Hour
 )
 

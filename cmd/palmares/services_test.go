@@ -67,7 +67,7 @@ func TestSignInWithoutMailServer(t *testing.T) {
 	}
 }
 
-// Without the signing secret, anybody could send events in the name of Stripe.
+// Without the signing secret, anyone could send events on behalf of Stripe.
 func TestStripeRequiresWebhookSecret(t *testing.T) {
 	t.Parallel()
 	r := runCmd(t, palmares(t, testkit.SQLite(t), "serve", "--listen", "127.0.0.1:0", "--stripe-secret-key", "sk_test_s3cret"))
@@ -80,7 +80,7 @@ func TestStripeRequiresWebhookSecret(t *testing.T) {
 	}
 }
 
-// Pages of other origins may read the API, but no personal pages.
+// Pages from other origins may read the API, but no account pages.
 func TestCORSPaths(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, blackbox.Demo(t), "--demo")

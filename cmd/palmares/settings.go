@@ -21,7 +21,7 @@ import (
 )
 
 // settings are read from flags and environment variables. Most are strings that
-// check validates, because kong's own errors would repeat secrets.
+// check validates, because kong's own errors would reveal secrets.
 type settings struct {
 	Listen         string        `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"PALMARES_LISTEN" placeholder:"HOST:PORT"`
 	MetricsListen  string        `help:"Address to serve /metrics on. Default: no metrics." env:"PALMARES_METRICS_LISTEN" placeholder:"HOST:PORT"`
@@ -33,13 +33,13 @@ type settings struct {
 	CacheMB        int           `help:"Cache size in megabytes (${default})." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
 	ServiceName    string        `help:"Public name of the service (${default})." default:"palmares" env:"SERVICE_NAME" placeholder:"NAME"`
 	ServiceURL     string        `help:"Address of the service in the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
-	Contact        string        `name:"contact-email" help:"Email address where visitors reach the operator, shown on pages." env:"CONTACT_EMAIL" placeholder:"ADDRESS"`
+	Contact        string        `name:"contact-email" help:"Contact email address shown on pages." env:"CONTACT_EMAIL" placeholder:"ADDRESS"`
 	PublicURL      string        `help:"URL where clients reach the server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
-	PagesDir       string        `help:"Folder with Markdown files that replace the texts of information pages, such as terms.en.md and terms.fr.md." env:"PALMARES_PAGES_DIR" placeholder:"DIR"`
+	PagesDir       string        `help:"Folder with Markdown files that replace information pages, such as terms.en.md and terms.fr.md." env:"PALMARES_PAGES_DIR" placeholder:"DIR"`
 	TrustedProxies string        `help:"Addresses and networks of proxies whose X-Forwarded-For header is trusted, separated by commas." env:"TRUSTED_PROXIES" placeholder:"CIDR,…"`
 
 	Mail struct {
-		URL  string `name:"smtp-url" help:"Mail server, smtp:// (STARTTLS) or smtps:// (TLS). Without one, a server that is not public prints sign-in links to its log." env:"SMTP_URL" placeholder:"smtp://…"`
+		URL  string `name:"smtp-url" help:"Mail server, smtp:// (STARTTLS) or smtps:// (TLS). Without one, a private server writes sign-in links to its log." env:"SMTP_URL" placeholder:"smtp://…"`
 		From string `name:"mail-from" help:"Sender of emails. Default: palmares@ and the host of the public URL." env:"MAIL_FROM" placeholder:"NAME <ADDRESS>"`
 	} `embed:"" group:"Email"`
 
@@ -85,8 +85,8 @@ func (s *settings) listensOnLoopback() bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// isPrivate reports whether an address is reachable only from its own machine
-// or network, where anyone who can read the log may sign in.
+// isPrivate reports whether a URL is only reachable from its own machine or network,
+// where everyone who can read the log may sign in.
 func isPrivate(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -98,16 +98,16 @@ func isPrivate(address string) bool {
 		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified()
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return !strings.Contains(host, ".") || // a name of the local network
+	return !strings.Contains(host, ".") || // a name in the local network
 		slices.ContainsFunc([]string{".localhost", ".local", ".internal", ".test", ".home.arpa"}, func(suffix string) bool { return strings.HasSuffix(host, suffix) })
 }
 
-// credit returns the line that users of the data must show.
+// credit returns the credit line that reuse of the data requires.
 func (s *settings) credit() string {
 	return fmt.Sprintf("Source : %s (%s)", s.ServiceName, s.ServiceURL)
 }
 
-// service returns what all pages show.
+// service returns what all pages need to know about the service.
 func (s *settings) service() page.Service {
 	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Contact: s.Contact}
 }
@@ -125,8 +125,8 @@ func (s *settings) rest() rest.Config {
 	return rest.Config{PublicURL: s.PublicURL, ServiceName: s.ServiceName, ServiceURL: s.ServiceURL, Credit: s.credit(), Version: version}
 }
 
-// check returns an error for the first invalid setting. Errors never repeat
-// values that may contain a password.
+// check returns an error for the first invalid setting. Errors never contain values
+// that may include a password.
 func (s *settings) check() error {
 	const withoutStripe, tooLow = "has no effect without STRIPE_SECRET_KEY; set both", "must be at least %v (got %v)"
 	var proxiesErr error

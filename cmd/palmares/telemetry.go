@@ -19,11 +19,10 @@ import (
 	"palmares/internal/web/status"
 )
 
-// telemetry collects metrics and traces. It adds no overhead for those that
-// are turned off.
+// telemetry collects metrics and traces. What is disabled adds no overhead.
 type telemetry struct {
-	metrics *metrics.Metrics // nil if turned off
-	traces  *tracing.Tracing // nil if turned off
+	metrics *metrics.Metrics // nil if disabled
+	traces  *tracing.Tracing // nil if disabled
 }
 
 func newTelemetry(s *settings, traces *tracing.Tracing) telemetry {
@@ -34,14 +33,15 @@ func newTelemetry(s *settings, traces *tracing.Tracing) telemetry {
 	return t
 }
 
-// link is a link of the middleware chain. Label returns the route of a request.
-func (t telemetry) link(label func(*http.Request) string) middleware.Link {
+// middleware measures and traces requests. The label function returns the route of
+// a request.
+func (t telemetry) middleware(label func(*http.Request) string) middleware.Middleware {
 	return func(next http.Handler) http.Handler {
 		if t.traces != nil {
-			next = t.traces.Link(label)(next)
+			next = t.traces.Middleware(label)(next)
 		}
 		if t.metrics != nil {
-			next = t.metrics.Link(next)
+			next = t.metrics.Middleware(next)
 		}
 		return next
 	}
@@ -56,7 +56,7 @@ func (t telemetry) observers(label func(*http.Request) string) []func(middleware
 }
 
 // statements returns a hook for SQL statements, or nil.
-func (t telemetry) statements() store.Watch {
+func (t telemetry) statements() store.StatementHook {
 	switch {
 	case t.metrics == nil && t.traces == nil:
 		return nil
@@ -65,8 +65,8 @@ func (t telemetry) statements() store.Watch {
 	case t.metrics == nil:
 		return t.traces.Statement
 	}
-	return func(ctx context.Context, pool, text string) func(error) {
-		endSpan, endTimer := t.traces.Statement(ctx, pool, text), t.metrics.Statement(ctx, pool, text)
+	return func(ctx context.Context, pool, statement string) func(error) {
+		endSpan, endTimer := t.traces.Statement(ctx, pool, statement), t.metrics.Statement(ctx, pool, statement)
 		return func(err error) {
 			endTimer(err)
 			endSpan(err)
@@ -82,7 +82,8 @@ func (t telemetry) operations() func(context.Context, string) (context.Context, 
 	return t.traces.Operation
 }
 
-// watchQuota measures quota checks in Redis. Those in memory take no time.
+// watchQuota measures quota checks in Redis. Checks in memory are not worth
+// measuring.
 func (t telemetry) watchQuota(a *access) {
 	if a.redis != nil && t.metrics != nil {
 		a.quota.Store = quota.Watched{Store: a.quota.Store, Watch: t.metrics.Quota}
@@ -95,44 +96,44 @@ func (t telemetry) watchQuota(a *access) {
 // addMetrics registers the metrics of all parts of the server.
 func (p *program) addMetrics(m *metrics.Metrics) {
 	for name, db := range p.store.Pools() {
-		m.Pool(name, db)
+		m.AddPool(name, db)
 	}
-	m.Counter("palmares_cache_hits_total", "Responses from the cache.", read(p.cache.Hits.Load))
-	m.Counter("palmares_cache_misses_total", "Responses that were computed, or waited for another request to compute them.", read(p.cache.Misses.Load))
-	m.Gauge("palmares_cache_bytes", "Size of all cached responses, requests, documents and counts.", read(p.cache.Weight))
-	m.Gauge("palmares_cache_entries", "Approximate number of cached responses, requests, documents and counts.", read(p.cache.Entries))
+	m.AddCounter("palmares_cache_hits_total", "Responses from the cache.", read(p.cache.Hits.Load))
+	m.AddCounter("palmares_cache_misses_total", "Responses that were computed, or waited for another request to compute them.", read(p.cache.Misses.Load))
+	m.AddGauge("palmares_cache_bytes", "Size of all cached responses, requests, documents and counts.", read(p.cache.Weight))
+	m.AddGauge("palmares_cache_entries", "Approximate number of cached responses, requests, documents and counts.", read(p.cache.Entries))
 
 	redisFailures, fallback := func() int64 { return 0 }, func() bool { return false }
 	if redis := p.access.redis; redis != nil {
 		redisFailures, fallback = redis.Fallbacks.Load, redis.Unavailable
 	}
-	m.Counter("palmares_quota_redis_failures_total", "Requests that were counted without Redis because it did not respond.", read(redisFailures))
-	m.Gauge("palmares_quota_fallback", "1 while Redis is unavailable and this server counts on its own.", readBool(fallback))
+	m.AddCounter("palmares_quota_redis_failures_total", "Requests that were counted without Redis because it did not respond.", read(redisFailures))
+	m.AddGauge("palmares_quota_fallback", "1 while Redis is unavailable and this server counts on its own.", readBool(fallback))
 
 	hooks, mail := &p.services.hooks.Counts, p.services.mail
 	const attempts = "Webhook delivery attempts: delivered, refused (a status other than 2xx) or unreachable."
-	m.Counter("palmares_webhook_attempts_total", attempts, read(hooks.Delivered.Load), "outcome", "delivered")
-	m.Counter("palmares_webhook_attempts_total", attempts, read(hooks.Refused.Load), "outcome", "refused")
-	m.Counter("palmares_webhook_attempts_total", attempts, read(hooks.Unreachable.Load), "outcome", "unreachable")
-	const emails = "Emails that the mail server accepted, and emails that were given up."
-	m.Counter("palmares_emails_total", emails, read(mail.Sent.Load), "outcome", "sent")
-	m.Counter("palmares_emails_total", emails, read(mail.Failed.Load), "outcome", "given_up")
-	m.Gauge("palmares_mail_waiting", "Emails that are queued or will be retried.", read(mail.Pending))
+	m.AddCounter("palmares_webhook_attempts_total", attempts, read(hooks.Delivered.Load), "outcome", "delivered")
+	m.AddCounter("palmares_webhook_attempts_total", attempts, read(hooks.Refused.Load), "outcome", "refused")
+	m.AddCounter("palmares_webhook_attempts_total", attempts, read(hooks.Unreachable.Load), "outcome", "unreachable")
+	const emails = "Emails by outcome: sent (accepted by the mail server) or given_up."
+	m.AddCounter("palmares_emails_total", emails, read(mail.Sent.Load), "outcome", "sent")
+	m.AddCounter("palmares_emails_total", emails, read(mail.Failed.Load), "outcome", "given_up")
+	m.AddGauge("palmares_mail_waiting", "Emails that are queued or will be retried.", read(mail.Pending))
 
-	m.Gauge("palmares_release_number", "Release being served; 0 before the first.", read(func() int { return p.health.release.Load().ID }))
-	m.Gauge("palmares_release_age_seconds", "Time since the release being served was imported; 0 before the first.", func() float64 {
+	m.AddGauge("palmares_release_number", "Release being served; 0 before the first.", read(func() int { return p.health.release.Load().ID }))
+	m.AddGauge("palmares_release_age_seconds", "Time since the release being served was imported; 0 before the first.", func() float64 {
 		if release := p.health.release.Load(); release.ID > 0 {
 			return time.Since(release.ImportedAt).Seconds()
 		}
 		return 0
 	})
-	m.Gauge("palmares_draining", "1 while the server shuts down.", readBool(p.health.draining.Load))
-	m.Gauge("palmares_connections", "Open connections.", read(p.connections.Load))
-	m.Gauge("palmares_streams", "Open GraphQL subscriptions.", read(p.graphql.OpenStreams))
+	m.AddGauge("palmares_draining", "1 while the server shuts down.", readBool(p.health.draining.Load))
+	m.AddGauge("palmares_connections", "Open connections.", read(p.connections.Load))
+	m.AddGauge("palmares_streams", "Open GraphQL subscriptions.", read(p.graphql.OpenStreams))
 	(&samples{program: p, availability: math.NaN()}).addTo(m)
 }
 
-// read adapts a number to the type that metrics need.
+// read converts a number to the type that metrics need.
 func read[T int | int64 | uint64](value func() T) func() float64 {
 	return func() float64 { return float64(value()) }
 }
@@ -175,7 +176,7 @@ const (
 	// availabilityInterval is longer because the query reads many rows.
 	availabilityInterval = 5 * time.Minute
 	sampleTimeout        = 2 * time.Second
-	availabilityDays     = 30 // the period of the promised 99 %
+	availabilityDays     = 30 // the period of the 99 % uptime commitment
 )
 
 // samples are metrics from the database, which are queried only when they are
@@ -192,7 +193,7 @@ type samples struct {
 
 func (s *samples) addTo(m *metrics.Metrics) {
 	gauge := func(name, help string, value func() float64, labels ...string) {
-		m.Gauge(name, help, func() float64 {
+		m.AddGauge(name, help, func() float64 {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.refresh()
@@ -211,8 +212,8 @@ func (s *samples) addTo(m *metrics.Metrics) {
 		func() float64 { return s.availability })
 }
 
-// refresh queries the database again if the samples are old. The caller holds
-// the lock. Samples that cannot be queried keep their value.
+// refresh queries the database again if the samples are outdated. The caller holds
+// the lock. Samples that cannot be queried keep their values.
 func (s *samples) refresh() {
 	if time.Since(s.at) < sampleInterval {
 		return

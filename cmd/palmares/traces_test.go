@@ -178,7 +178,7 @@ func fromHex(text string) (bytes []byte) {
 	return bytes
 }
 
-// logOf waits for log lines that contain a text.
+// logOf waits for log lines that contain a string.
 func logOf(s *server, text string) (found string) {
 	for deadline := time.Now().Add(wait.Limit); found == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		for line := range strings.Lines(s.log.String()) {

@@ -14,15 +14,15 @@ import (
 type webhooksCommand struct {
 	List    webhooksListCommand    `cmd:"" help:"List endpoints."`
 	Add     webhooksAddCommand     `cmd:"" help:"Add an endpoint and print its secret, which is shown only once."`
-	Batches webhooksBatchesCommand `cmd:"" help:"Turn batches on or off: up to 100 events in one request."`
-	Test    webhooksTestCommand    `cmd:"" help:"Send a test event to an endpoint and print its response, at most 10 times a minute per account."`
-	Replay  webhooksReplayCommand  `cmd:"" help:"Send one event again, or all events since a time."`
+	Batches webhooksBatchesCommand `cmd:"" help:"Turn batches of up to 100 events per request on or off."`
+	Test    webhooksTestCommand    `cmd:"" help:"Send a test event to an endpoint and print the response. An account can send 10 per minute."`
+	Replay  webhooksReplayCommand  `cmd:"" help:"Resend an event or batch, or all events since a time."`
 	Disable webhooksDisableCommand `cmd:"" help:"Stop sending events to an endpoint."`
 	Resume  webhooksResumeCommand  `cmd:"" help:"Resume a paused or disabled endpoint. Events published from now on are sent; use replay for earlier ones."`
 }
 
 type endpointArgument struct {
-	ID int `arg:"" help:"ID of the endpoint, as palmares webhooks list shows it."`
+	ID int `arg:"" help:"ID of the endpoint, as shown by palmares webhooks list."`
 }
 
 // ProvideEndpoint lets a Run method take the endpoint as a parameter.
@@ -64,7 +64,7 @@ func orAll(names []string) string {
 
 type webhooksAddCommand struct {
 	emailArgument
-	URL        string   `arg:"" help:"URL to send events to, over https."`
+	URL        string   `arg:"" help:"HTTPS URL to send events to."`
 	Events     []string `help:"Event types to send. Default: all." placeholder:"TYPE,…"`
 	Categories []string `help:"Categories to send events about. Default: all." placeholder:"CATEGORY,…"`
 	Batches    bool     `help:"Send up to 100 events in one request."`
@@ -116,8 +116,8 @@ func describeResponse(attempt *ent.Attempt) string {
 
 type webhooksReplayCommand struct {
 	endpointArgument
-	Event string    `help:"ID of the event or batch to send again." xor:"what" required:"" placeholder:"ID"`
-	Since time.Time `help:"Send all events since this time again, such as 2026-11-15T08:00:00Z." xor:"what" required:"" placeholder:"TIME"`
+	Event string    `help:"ID of the event or batch to resend." xor:"what" required:"" placeholder:"ID"`
+	Since time.Time `help:"Resend all events since this time, such as 2026-11-15T08:00:00Z." xor:"what" required:"" placeholder:"TIME"`
 }
 
 // Run schedules events to be sent again by a running server.
@@ -131,13 +131,13 @@ func (c *webhooksReplayCommand) Run(ctx context.Context, hooks *webhook.Webhooks
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(term.out, "Scheduled. A running server sends it within seconds.")
+	fmt.Fprintln(term.out, "Scheduled. A running server sends the events within seconds.")
 	return nil
 }
 
 type webhooksDisableCommand struct {
 	endpointArgument
-	Reason string `name:"why" help:"Reason to show to its owner (${default})." default:"it was disabled by an operator" placeholder:"TEXT"`
+	Reason string `name:"why" help:"Reason shown to the owner (${default})." default:"it was disabled by an operator" placeholder:"TEXT"`
 }
 
 func (c *webhooksDisableCommand) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term terminal) error {

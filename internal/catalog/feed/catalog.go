@@ -25,7 +25,7 @@ type catalog struct {
 type storedTool struct {
 	fingerprint, historyHash, sectionsHash string
 	retired, inEmbeddings                  bool
-	category                               string // shares the text of the category's row
+	category                               string // shares memory with the category's row
 }
 
 func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
@@ -98,8 +98,8 @@ func inPages[Row any](query func(after string) ([]Row, error), each func(Row) (s
 
 func isRetired(row *ent.Tool) bool { return row.RetiredAt != "" }
 
-// refuse guards against importing an old or truncated feed by mistake.
-func (c *catalog) refuse(snap *snapshot) error {
+// checkPlausible returns a Refusal for a feed that looks old or truncated.
+func (c *catalog) checkPlausible(snap *snapshot) error {
 	if c.release != nil && snap.header.UpdatedAt < c.release.FeedDate {
 		return &Refusal{fmt.Sprintf("the feed's date, %s, is older than the catalog's, %s; use --force to import it anyway",
 			snap.header.UpdatedAt, c.release.FeedDate)}
@@ -118,13 +118,13 @@ func (c *catalog) refuse(snap *snapshot) error {
 }
 
 // toolMayDiffer reports whether a tool's record has to be read again: it is new
-// or changed, or the feed has price changes that may not be stored.
+// or changed, or the feed has price changes that may not be stored yet.
 func (c *catalog) toolMayDiffer(slug string, line *toolLine) bool {
 	stored, exists := c.tools[slug]
 	return !exists || stored.fingerprint != line.fingerprint || (line.historyHash != "" && line.historyHash != stored.historyHash)
 }
 
-// missingFrom returns the stored slugs that the feed no longer has, in order.
+// missingFrom returns the stored slugs that the feed no longer has, sorted.
 func missingFrom[L, S any](feed map[string]L, stored map[string]S) []string {
 	missing := map[string]bool{}
 	for slug := range stored {

@@ -12,12 +12,12 @@ import (
 // ErrEmptyCatalog is returned by an export before the first import.
 var ErrEmptyCatalog = errors.New("the catalog is empty: nothing has been imported yet")
 
-// errFeedChanged means that a later reading found another feed than the first.
+// errFeedChanged means that the feed was modified between two passes.
 var errFeedChanged = errors.New("the feed changed while it was being read")
 
-// InputError means that reading the feed failed, through no fault of the feed.
-// Like OutputError it does not unwrap, so that nobody mistakes its cause for
-// an error of the database.
+// InputError means that reading the feed failed, for example because of a disk error.
+// Like OutputError, it does not unwrap, so that its cause is not mistaken for a
+// database error.
 type InputError struct{ Cause error }
 
 func (e *InputError) Error() string { return "the feed cannot be read" }
@@ -27,16 +27,15 @@ type OutputError struct{ Cause error }
 
 func (e *OutputError) Error() string { return "the feed cannot be written" }
 
-// Refusal means that a valid feed was not imported because that is probably a
-// mistake.
+// Refusal means that a valid feed was not imported because it is probably a mistake.
 type Refusal struct{ Reason string }
 
 func (r *Refusal) Error() string { return r.Reason }
 
-// maxFaults is how many faults an import lists.
+// maxFaults is how many faults an import reports.
 const maxFaults = 100
 
-// Fault is one thing wrong with a feed.
+// Fault is a problem with a feed.
 type Fault struct {
 	Line int
 	Text string
@@ -44,10 +43,10 @@ type Fault struct {
 
 func (f Fault) String() string { return fmt.Sprintf("line %d: %s", f.Line, f.Text) }
 
-// Faults lists what is wrong with a feed.
+// Faults lists the problems with a feed.
 type Faults struct {
 	List []Fault
-	More bool // there are more than the list has
+	More bool // there are more that are not listed
 }
 
 func (f *Faults) Error() string {

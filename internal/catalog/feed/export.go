@@ -19,7 +19,7 @@ import (
 
 // Export writes a release of the catalog as a feed, the newest one if asOf is 0.
 // The records of each type are ordered by slug, so that the same catalog gives
-// the same bytes on every database.
+// the same bytes with every database.
 func Export(ctx context.Context, s *store.Store, w io.Writer, asOf int) error {
 	return s.Snapshot(ctx, asOf, func(ctx context.Context, release *ent.Release) error {
 		if release == nil {
@@ -111,8 +111,8 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
-// Line encodes a record, its type first and without fields at their default.
-// No encoding is shorter, so a record that was read from one line fits in one.
+// Line encodes a record with its type first, omitting fields at their default. No
+// encoding is shorter, so a record that was read from one line fits into one.
 func Line(rec record.Record) []byte { return encodeLine(rec.RecordType(), rec) }
 
 func encodeLine(recordType string, rec any) []byte {

@@ -60,7 +60,7 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 			return err
 		}
 		if !opts.Force {
-			if err := stored.refuse(snap); err != nil {
+			if err := stored.checkPlausible(snap); err != nil {
 				return err
 			}
 		}
@@ -110,7 +110,8 @@ type publication struct {
 	formerNames map[string]string // of renamed tools, by slug
 }
 
-// run writes records before those that refer to them, and deletes them after.
+// run writes records before those that refer to them, and deletes records after
+// those that refer to them.
 func (p *publication) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		p.writeCategories,
@@ -134,7 +135,8 @@ func (p *publication) run(ctx context.Context) error {
 	if p.journal == nil {
 		return nil
 	}
-	// The release's own entry comes last: a client that has it has them all.
+	// The release's own entry comes last: a client that has received it has received
+	// all others.
 	if err := p.record(ctx, journal.Entry{Kind: journal.CatalogPublished, Event: journal.EventCatalogPublished, After: record.Encode(struct {
 		UpdatedAt    string         `json:"updated_at"`
 		ToolsTotal   int            `json:"tools_total"`
@@ -147,8 +149,8 @@ func (p *publication) run(ctx context.Context) error {
 	return p.journal.Flush(ctx)
 }
 
-// createRelease runs at the first change, so that a feed without changes creates
-// no release.
+// createRelease creates the release at the first change, so that a feed without
+// changes creates none.
 func (p *publication) createRelease(ctx context.Context) error {
 	if p.journal != nil {
 		return nil
@@ -182,14 +184,13 @@ const (
 	// a statement grows with the square of its parameters.
 	batchSize  = 40
 	insertSize = 200 // for rows with few columns
-	// batchBytes limits how much of the feed a batch holds, however few its
-	// records.
+	// batchBytes limits the size of a batch, which may have a few large records.
 	batchBytes = 256 << 10
 )
 
 // writeChanged reads the feed again for the records of some types, and calls
 // write with batches of those whose slug and fingerprint are in changed. It
-// reads the next batch while the database writes the last.
+// reads the next batch while the database writes the previous one.
 func (p *publication) writeChanged(ctx context.Context, stage string, types []string, changed map[string]string, write func(context.Context, []record.Record) error) error {
 	if len(changed) == 0 {
 		return nil
@@ -215,7 +216,8 @@ func (p *publication) writeChanged(ctx context.Context, stage string, types []st
 	return group.Wait()
 }
 
-// readChanged fails if the feed is not the one that was checked.
+// readChanged reads the changed records. It fails if the feed is not the one that
+// was checked.
 func readChanged(ctx context.Context, r io.Reader, types []string, changed map[string]string, batches chan<- []record.Record) error {
 	var batch []record.Record
 	size, seen := 0, 0

@@ -262,7 +262,7 @@ func TestInvalidFeedChangesNothing(t *testing.T) {
 		before := export(t, s)
 		wrong := strings.Replace(string(catalogOf("2026-11-02", newTool("a"), newTool("b"))), `"score":7.5`, `"score":75`, 1)
 		_, err := feed.Import(t.Context(), s, strings.NewReader(wrong), feed.Options{})
-		const want = `line 3: tool "a": score: 75 is over 10`
+		const want = `line 3: tool "a": score: must be at most 10 (got 75)`
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -309,7 +309,7 @@ func TestFeedChangesDuringImport(t *testing.T) {
 	}
 }
 
-func TestLongTextsFitEveryDatabase(t *testing.T) {
+func TestLongStringsFitEveryDatabase(t *testing.T) {
 	// PostgreSQL compresses indexed values. Random text does not compress, so
 	// compression cannot make it fit.
 	noise := strings.Builder{}
@@ -359,7 +359,7 @@ func TestHistoryTooLongForOneLine(t *testing.T) {
 	publish(t, s, catalogOf("2026-11-01", with(2020)))
 	before := export(t, s)
 	_, err := feed.Import(t.Context(), s, bytes.NewReader(catalogOf("2026-11-02", with(2021))), feed.Options{})
-	want := `line 3: tool "a": price_history: together with the stored price changes, the tool exceeds the line limit of 1 MiB; shorten its texts`
+	want := `line 3: tool "a": price_history: together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

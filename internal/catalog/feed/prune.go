@@ -21,8 +21,8 @@ func PlanPruning(ctx context.Context, s *store.Store, before int) (*Pruning, err
 	return planPruning(ctx, s.Current().Release, before)
 }
 
-// Prune removes the history of all releases before one, which can then no longer
-// be read. Running servers notice it like a new release.
+// Prune removes the history of all releases before the given one. They can then no
+// longer be read. Running servers detect this like a new release.
 func Prune(ctx context.Context, s *store.Store, before int) (p *Pruning, err error) {
 	err = s.Exclusive(ctx, func(tx *ent.Tx) error {
 		if p, err = planPruning(ctx, tx.Release, before); err != nil {

@@ -32,7 +32,7 @@ func (p *publication) archive(ctx context.Context, table store.Versioned, slugs 
 	return table.Archive(ctx, p.tx, p.dialect, p.number, slugs)
 }
 
-// storedRows reads the rows of those records that the catalog already has.
+// storedRows reads the rows of the records that are already in the catalog.
 func storedRows[S, Row any](records []record.Record, stored map[string]S, query func(slugs []string) ([]Row, error), slugOf func(Row) string) (map[string]Row, error) {
 	var slugs []string
 	for _, rec := range records {
@@ -51,8 +51,8 @@ func storedRows[S, Row any](records []record.Record, stored map[string]S, query 
 	return found, err
 }
 
-// replace makes an insert overwrite an existing row in every column: those
-// that the new row does not set become null.
+// replace makes an insert overwrite all columns of an existing row. Columns that the
+// new row does not set become null.
 func replace(key string, columns []string) []entsql.ConflictOption {
 	return []entsql.ConflictOption{
 		entsql.ConflictColumns(key),
@@ -66,8 +66,8 @@ func replace(key string, columns []string) []entsql.ConflictOption {
 	}
 }
 
-// writeCategories creates and updates categories. A category of which only the
-// figures changed has no journal entry.
+// writeCategories creates and updates categories. A category whose statistics alone
+// changed gets no journal entry.
 func (p *publication) writeCategories(ctx context.Context) error {
 	var rows []*ent.CategoryCreate
 	var slugs []string
@@ -185,8 +185,8 @@ func (p *publication) removeComparisons(ctx context.Context) error {
 	})
 }
 
-// recordRenamedWinners records comparisons that are unchanged themselves but
-// whose winner has a new name, which readers see.
+// recordRenamedWinners records unchanged comparisons whose winner has a new name,
+// which readers see.
 func (p *publication) recordRenamedWinners(ctx context.Context) error {
 	if len(p.formerNames) == 0 {
 		return nil
@@ -251,8 +251,8 @@ func (p *publication) recordComparisons(ctx context.Context, changes []compariso
 	return nil
 }
 
-// withWinnerName returns a comparison as the journal stores it, and as events
-// show it: with the winner's name in place of its slug.
+// withWinnerName returns a comparison encoded for the journal, and as events show
+// it: with the winner's name in place of its slug.
 func withWinnerName(c *Comparison, name string) (stored []byte, shown *Comparison) {
 	named := *c
 	named.Winner = name
@@ -262,8 +262,8 @@ func withWinnerName(c *Comparison, name string) (stored []byte, shown *Compariso
 	}{c, name}), &named
 }
 
-// comparisonEvent returns the event for a change, or nothing if readers, who
-// only see published comparisons, would not notice it.
+// comparisonEvent returns the event type for a change, or "" if readers, who only
+// see published comparisons, would not notice it.
 func comparisonEvent(before, after *Comparison) string {
 	was, is := before != nil && bool(before.Published), after != nil && bool(after.Published)
 	switch {
@@ -277,7 +277,7 @@ func comparisonEvent(before, after *Comparison) string {
 	return ""
 }
 
-// winnerNames returns the present names of all winners, by slug.
+// winnerNames returns the current names of all winners, by slug.
 func (p *publication) winnerNames(ctx context.Context, changes []comparisonChange) (map[string]string, error) {
 	names := map[string]string{}
 	for _, change := range changes {

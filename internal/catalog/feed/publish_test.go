@@ -156,7 +156,7 @@ func TestEmbeddingsSet(t *testing.T) {
 			newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *feed.Tool) { t.Sections = nil }), newRetired("old")))
 		expect(t, "the set", set(t, s), []string{"score-8", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 
-		// One text changes, one tool leaves the set, and one joins it.
+		// One review changes, one tool leaves the set, and one joins it.
 		publish(t, s, catalogOf("2026-11-02",
 			newTool("tier-1", is(1, false, 2), func(t *feed.Tool) { t.Sections[0].Text = "Mieux." }), newTool("tier-1-unscored", is(1, false, -1)),
 			newTool("score-8", is(3, false, 7)), newTool("score-7-9", is(3, true, 8.1)), newTool("tier-2-mainstream", is(2, true, 3)),
@@ -167,7 +167,7 @@ func TestEmbeddingsSet(t *testing.T) {
 	})
 }
 
-// If more than 300 tools qualify, the last ones of the lowest group are left out
+// If more than 300 tools qualify, the last ones of the lowest group are omitted
 // until a better one is removed.
 func TestEmbeddingsSetIsBounded(t *testing.T) {
 	many := func(better int) []any {
@@ -180,7 +180,7 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 				}
 			}))
 		}
-		// Tools without a review take no place.
+		// Tools without a review do not count.
 		return append(records, newTool("no-review", func(t *feed.Tool) { t.Tier, t.Sections = 1, nil }))
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {

@@ -183,8 +183,8 @@ func (p *publication) newToolRow(rec record.Record, name string, score *float64)
 	return row
 }
 
-// toolEntry returns the journal entry for an update. It also notes a name that
-// is about to be overwritten, because events of comparisons show it.
+// toolEntry returns the journal entry for an update. It also records the former name
+// of a renamed tool, because events of comparisons show it.
 func (p *publication) toolEntry(before *ent.Tool, rec record.Record, name string) journal.Entry {
 	slug := rec.RecordSlug()
 	if before != nil && before.Name != name {
@@ -197,7 +197,7 @@ func (p *publication) toolEntry(before *ent.Tool, rec record.Record, name string
 	}
 }
 
-// toolState returns a stored tool as the journal stores it; nil for none.
+// toolState encodes a stored tool for the journal; nil for none.
 func toolState(row *ent.Tool) []byte {
 	switch {
 	case row == nil:
@@ -256,9 +256,9 @@ func (p *publication) indexForSearch(ctx context.Context) error {
 	return search.Update(ctx, p.tx, p.dialect, p.number, slugs)
 }
 
-// updateEmbeddings records which embeddings documents changed. It also marks
-// the members of the set among unchanged tools: one tool's score can push
-// another out.
+// updateEmbeddings records which embeddings documents changed. It also updates
+// whether unchanged tools belong to the set: the score of one tool can push another
+// one out.
 func (p *publication) updateEmbeddings(ctx context.Context) error {
 	slugs := map[string]bool{}
 	for slug, stored := range p.stored.tools {
@@ -303,8 +303,8 @@ func (p *publication) updateEmbeddings(ctx context.Context) error {
 	return nil
 }
 
-// documentState is an embeddings document as the journal stores it. Events show
-// the hash, and whether the metadata differs.
+// documentState encodes an embeddings document for the journal. Events show the hash
+// and whether the metadata differs.
 func documentState(hash, metadata string) []byte {
 	return record.Encode(struct {
 		Hash     string `json:"hash"`
@@ -314,7 +314,7 @@ func documentState(hash, metadata string) []byte {
 
 // newPrices returns the price changes that are not stored yet, oldest first:
 // those in the feed, and the change since the last import unless the feed's
-// history has it. current is the change to the present price, nil if the price
+// history has it. current is the change to the current price, or nil if the price
 // has not changed.
 func newPrices(t *Tool, before *ent.Tool, stored []PriceChange) (prices []PriceChange, current *PriceChange) {
 	// A feed lists the newest change first; a stable sort retains the order of
@@ -342,9 +342,9 @@ func newPrices(t *Tool, before *ent.Tool, stored []PriceChange) (prices []PriceC
 		ChangedAt: t.UpdatedAt, Pricing: t.Pricing, Price: t.Price,
 		PreviousPricing: string(before.Pricing), PreviousPrice: before.Price,
 	}
-	// The newest known change is the current one if it leads to the present
+	// The newest known change is the current one if it leads to the current
 	// price, and either happened since the last import, or is new in the feed
-	// and starts at the last price.
+	// and starts at the previous price.
 	if newest := newestOf(slices.Concat(stored, prices)); newest != nil && newest.Pricing == t.Pricing && newest.Price == t.Price {
 		sameStep := newest.PreviousPricing == current.PreviousPricing && newest.PreviousPrice == current.PreviousPrice
 		if newest.ChangedAt >= before.UpdatedAt || (sameStep && slices.Contains(prices, *newest)) {
@@ -378,7 +378,7 @@ func checkFits(t *Tool, history []PriceChange, line int) error {
 		return nil
 	}
 	faults := &Faults{}
-	faults.add(line, "%s: price_history: together with the stored price changes, the tool exceeds the line limit of 1 MiB; shorten its texts", label(record.TypeTool, t.Slug))
+	faults.add(line, "%s: price_history: together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections", label(record.TypeTool, t.Slug))
 	return faults
 }
 

@@ -64,7 +64,7 @@ func (m *meter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxLine is the length of the longest line of a feed, without its line break.
+// maxLine is the maximum length of a line of a feed, without its line break.
 const maxLine = 1 << 20
 
 var errLineTooLong = errors.New("the line is longer than 1 MiB")
@@ -75,8 +75,8 @@ type lineReader struct {
 	number int
 }
 
-// newLineReader detects compression by the first bytes, because standard input
-// has no file name.
+// newLineReader detects gzip by the first bytes, because standard input has no file
+// name.
 func newLineReader(r io.Reader) (*lineReader, error) {
 	raw := bufio.NewReader(r)
 	magic, err := raw.Peek(2)
@@ -92,8 +92,8 @@ func newLineReader(r io.Reader) (*lineReader, error) {
 	return &lineReader{buf: bufio.NewReaderSize(plain, maxLine+2)}, nil
 }
 
-// next returns the next line, valid until the following call. It skips a line
-// that is too long and returns errLineTooLong; io.EOF ends the feed.
+// next returns the next line, which is valid until the following call. It skips a
+// line that is too long and returns errLineTooLong. At the end it returns io.EOF.
 func (l *lineReader) next() ([]byte, error) {
 	line, err := l.buf.ReadSlice('\n')
 	l.number++
@@ -122,11 +122,11 @@ type scanner struct {
 	header   record.Header
 	lineSize int // of the record being visited
 	// incomplete means that some record could not be identified, so that a
-	// reference to an unknown record may be right.
+	// reference to an unknown record may be valid.
 	incomplete bool
 }
 
-// scan stops at the end, after the last fault that is listed, or at an error.
+// scan reads until the end, until the maximum number of faults, or until an error.
 func (s *scanner) scan(ctx context.Context, r io.Reader) error {
 	lines, err := newLineReader(r)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *scanner) scan(ctx context.Context, r io.Reader) error {
 			}
 		}
 		if lines.number == 1 && (err != nil || !s.readHeader(line)) {
-			return nil // this is not a feed: faults of other lines would not help
+			return nil // not a feed: faults of other lines would not help
 		}
 	}
 	return nil
@@ -209,7 +209,7 @@ func (s *scanner) readRecord(number int, line []byte) error {
 	return nil
 }
 
-// readType enters a line's object and reads its type, which comes first.
+// readType starts reading a line's object and returns its type, which comes first.
 func readType(line []byte) (dec *jsontext.Decoder, recordType, problem string) {
 	switch {
 	case len(bytes.TrimSpace(line)) == 0:
@@ -252,12 +252,12 @@ func (s *scanner) readFields(number int, dec *jsontext.Decoder, into any, name f
 	return len(found) == 0
 }
 
-// invalidJSON says where a line stops being JSON, without the library's words.
+// invalidJSON describes where a line is not valid JSON.
 func invalidJSON(err error) string {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, record.ErrTrailing):
-		return "the line goes on after the object; put each record on a line of its own"
+		return "the line continues after the object; put each record on its own line"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "the line ends before its object does; is the feed truncated?"
 	case errors.As(err, &syntax):

@@ -12,9 +12,8 @@ import (
 	"palmares/internal/core/text"
 )
 
-// snapshot is a valid feed, reduced to what is needed to compare it with the
-// catalog and to derive what depends on all of its records. Only categories,
-// which are few, are held whole.
+// snapshot is a valid feed, reduced to what is needed to compare it with the catalog
+// and to derive statistics. Only categories, which are few, are kept completely.
 type snapshot struct {
 	header      record.Header
 	categories  map[string]*categoryLine
@@ -70,11 +69,11 @@ func (s *scoreStats) add(score *float64) {
 	}
 }
 
-// mean is nil when no tool has a score.
+// mean returns nil if no tool has a score.
 func (s *scoreStats) mean() *float64 { return text.Mean(s.sum, s.tested) }
 
-// takeSnapshot reads and checks a whole feed. It returns *Faults if the feed is
-// not valid.
+// takeSnapshot reads and validates a whole feed. It returns *Faults if the feed is
+// invalid.
 func takeSnapshot(ctx context.Context, r io.Reader) (*snapshot, error) {
 	snap := &snapshot{
 		categories:  map[string]*categoryLine{},
@@ -108,7 +107,7 @@ func takeSnapshot(ctx context.Context, r io.Reader) (*snapshot, error) {
 	return snap, nil
 }
 
-// add stores a record, even one with faults: references to it are valid.
+// add stores a record, even if it has faults, because references to it are valid.
 func (s *snapshot) add(number int, rec record.Record, valid bool) {
 	at := line{number: number}
 	if valid {
@@ -147,8 +146,8 @@ func (s *snapshot) lineOf(rec record.Record) int {
 	}
 }
 
-// checkReferences reports references to records that the feed does not have.
-// A reference is empty where its field had a fault of its own.
+// checkReferences reports references to records that the feed does not have. A
+// reference is empty if its field has a fault of its own.
 func (s *snapshot) checkReferences(faults *Faults) {
 	var missing []Fault
 	miss := func(line int, recordType, slug, field, noun, target string) {
@@ -177,8 +176,8 @@ func (s *snapshot) checkReferences(faults *Faults) {
 	}
 }
 
-// deriveStats adds up tools in the order of their slugs, so that sums of
-// floating-point numbers are the same each time.
+// deriveStats counts and averages tools in the order of their slugs, so that
+// floating-point sums are reproducible.
 func (s *snapshot) deriveStats() {
 	for _, slug := range sortedKeys(s.tools) {
 		tool := s.tools[slug]
@@ -196,10 +195,10 @@ func (s *snapshot) deriveStats() {
 	}
 }
 
-// embeddingsLimit is the size of the embeddings set.
+// embeddingsLimit is the maximum size of the embeddings set.
 const embeddingsLimit = 300
 
-// embeddingsGroup is the first of the three groups of the embeddings set that a
+// embeddingsGroup returns the first of the three groups of the embeddings set that a
 // tool belongs to, or 0. A tool without a review has nothing to embed.
 func (t *toolLine) embeddingsGroup() int {
 	switch {
@@ -215,8 +214,8 @@ func (t *toolLine) embeddingsGroup() int {
 	return 0
 }
 
-// embeddingsSet returns the tools that qualify, ordered by group, by score with
-// untested tools last, and by slug.
+// embeddingsSet returns the slugs of the tools in the set, ordered by group, by score
+// (untested tools last) and by slug.
 func (s *snapshot) embeddingsSet() []string {
 	var set []string
 	for slug, tool := range s.tools {

@@ -15,8 +15,8 @@ import (
 	"palmares/internal/catalog/record"
 )
 
-// Event is a change as clients receive it, with the states before and after as
-// the REST API shows them.
+// Event is a change as clients receive it. The states before and after have the
+// format of the REST API.
 type Event struct {
 	Number                  int // increases with time and is never reused, even after a backup is restored
 	Type                    string
@@ -28,16 +28,16 @@ type Event struct {
 	Before, After           jsontext.Value // nil for what does not exist
 }
 
-// IDPrefix is what the identifiers of events start with.
+// IDPrefix is the prefix of event IDs.
 const IDPrefix = "evt_"
 
-// ID returns the permanent identifier of the event with a number.
+// ID returns the permanent ID of the event with a number.
 func ID(number int) string { return IDPrefix + strconv.Itoa(number) }
 
-// ID returns the permanent identifier of an event.
+// ID returns the permanent ID of the event.
 func (e *Event) ID() string { return ID(e.Number) }
 
-// ParseID returns the number of the event with an identifier.
+// ParseID returns the number of the event with an ID.
 func ParseID(id string) (int, bool) {
 	digits, hasPrefix := strings.CutPrefix(id, IDPrefix)
 	number, err := strconv.Atoi(digits)
@@ -64,7 +64,7 @@ func (e *Event) JSON() []byte {
 	}{e.Fields, orNull(e.Before), orNull(e.After)})
 }
 
-// JSONWith returns the event with other data in place of its own.
+// JSONWith returns the event with data in place of its own.
 func (e *Event) JSONWith(data any) []byte {
 	return encode(e.ID(), e.Type, e.At, e.Release, e.Slug, data)
 }
@@ -169,15 +169,15 @@ func names(lists ...[]record.Property) (all []string) {
 	return all
 }
 
-// state is what an event shows of a record at one time, and the values that
-// decide which fields differ.
+// state is a record as an event shows it, and the values that determine which fields
+// differ.
 type state struct {
 	json   jsontext.Value
 	values map[string]jsontext.Value
 }
 
-// readState reduces a stored state to what events show. Comparisons that are
-// not published do not exist for readers.
+// readState reduces a stored state to the fields that events show. For readers,
+// unpublished comparisons do not exist.
 func readState(event string, stored *string) (s state, err error) {
 	if stored == nil {
 		return s, nil

@@ -25,7 +25,7 @@ const (
 	ComparisonCreated = "comparatif.created"
 	ComparisonUpdated = "comparatif.updated"
 	ComparisonRemoved = "comparatif.removed"
-	EmbeddingsChanged = "embeddings.changed" // null: not in the set
+	EmbeddingsChanged = "embeddings.changed" // a state is null if the tool is not in the set
 	CatalogPublished  = "catalog.published"  // the last of a release
 )
 
@@ -66,7 +66,7 @@ const (
 	// batchSize is small because the time that the SQLite driver needs to bind
 	// a statement grows with the square of its parameters.
 	batchSize = 130
-	// batchBytes limits how much text is buffered, however few the entries.
+	// batchBytes limits the size of the buffer, which may have a few large entries.
 	batchBytes = 256 << 10
 )
 
@@ -113,9 +113,9 @@ func (w *Writer) Flush(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Numbers start at the microseconds since 1970. No import writes faster
-		// than that, so a journal restored from a backup continues above the
-		// numbers that clients have already seen.
+		// Numbers start at the number of microseconds since 1970. No import writes
+		// faster than one entry per microsecond, so a journal that was restored from
+		// a backup continues above the numbers that clients have already seen.
 		w.next = max(newest+1, int(time.Now().UnixMicro()))
 	}
 	first := w.next

@@ -34,18 +34,17 @@ type Query struct {
 	Limit       int
 }
 
-// pageBytes is the approximate amount of text on a page, because texts may be
-// long.
+// pageBytes limits the approximate size of a page, because events may be long.
 const pageBytes = 2 << 20
 
-// Read returns the events of a query, whatever their size.
+// Read returns the events of a query, regardless of their size.
 func Read(ctx context.Context, entries *ent.JournalEntryClient, q Query) ([]*Event, error) {
 	events, _, err := q.read(ctx, entries, math.MaxInt)
 	return events, err
 }
 
-// Page returns at least one event of a query, and fewer than its limit if their
-// texts are long. It reports whether there are more.
+// Page returns the events of a query, and fewer than its limit (but at least one) if
+// they are long. It reports whether there are more.
 func Page(ctx context.Context, entries *ent.JournalEntryClient, q Query) (events []*Event, more bool, err error) {
 	return q.read(ctx, entries, pageBytes)
 }
@@ -85,7 +84,7 @@ func (q Query) numbers(ctx context.Context, entries *ent.JournalEntryClient, byt
 	return numbers, more, nil
 }
 
-// sized is the number of an event and the size of its texts.
+// sized is the number of an event and the size of its states.
 type sized struct {
 	Number int `json:"id"`
 	Bytes  int `json:"bytes"`
@@ -107,8 +106,8 @@ func (q Query) find(ctx context.Context, entries *ent.JournalEntryClient) (found
 	if len(types) == 0 {
 		return q.findIn(ctx, entries.Query())
 	}
-	// The index has the events of one type in order, not those of several: the
-	// page is among the first of each.
+	// The index orders the events of one type, not those of several types. The page
+	// is among the first events of each type.
 	for _, event := range types {
 		query := entries.Query().Where(journalentry.Event(event))
 		if len(q.Fields) > 0 {
@@ -162,10 +161,10 @@ func (q Query) findIn(ctx context.Context, query *ent.JournalEntryQuery) (found 
 	return found, err
 }
 
-// inReleases limits a query to its releases. The numbers of events increase with
-// those of releases, so events of other releases are skipped without reading
-// them: up to the last event of the release before, and from the last event of
-// the release after.
+// inReleases limits a query to its releases. Event numbers increase with release
+// numbers, so events of other releases are skipped without reading them: those up to
+// the last event of the previous release, and those from the last event of the next
+// release on.
 func (q Query) inReleases() (conditions []predicate.JournalEntry) {
 	where := func(p func(s *entsql.Selector) *entsql.Predicate) {
 		conditions = append(conditions, func(s *entsql.Selector) { s.Where(p(s)) })
@@ -202,8 +201,8 @@ func (q Query) inReleases() (conditions []predicate.JournalEntry) {
 	return conditions
 }
 
-// updates returns the types of updates that may have changed any of the fields:
-// among some types, or all if there are none.
+// updates returns the event types that can change any of the query's fields, among
+// the given types or, if there are none, all types.
 func (q Query) updates(types []string) (updates []string) {
 	for event, fields := range updatable {
 		if (len(types) == 0 || slices.Contains(types, event)) && slices.ContainsFunc(q.Fields, func(name string) bool { return slices.Contains(fields, name) }) {
@@ -213,7 +212,7 @@ func (q Query) updates(types []string) (updates []string) {
 	return updates
 }
 
-// updatable has the fields of each type of updates.
+// updatable maps the types of update events to the fields that they can change.
 var updatable = map[string][]string{
 	EventToolUpdated:       names(toolFields, retiredFields),
 	EventComparisonUpdated: names(comparisonFields),
@@ -241,7 +240,7 @@ func changed(event string, fields []string) predicate.JournalEntry {
 	return func(s *entsql.Selector) {
 		before, after, once := s.C(journalentry.FieldBefore), s.C(journalentry.FieldAfter), ""
 		if s.Dialect() == dialect.Postgres {
-			// Without OFFSET, it would read the text again for each field.
+			// Without OFFSET, the state would be parsed again for each field.
 			before, after, once = "CAST("+before+" AS jsonb)", "CAST("+after+" AS jsonb)", " OFFSET 0"
 		}
 		s.Where(entsql.ExprP("EXISTS (SELECT 1 FROM (SELECT " + before + " AS old, " + after + " AS new" + once + ") AS states WHERE " + strings.Join(differ, " OR ") + ")"))
@@ -254,8 +253,8 @@ func ByNumbers(ctx context.Context, entries *ent.JournalEntryClient, numbers []i
 	return byNumbers(ctx, entries.Query(), numbers)
 }
 
-// WithoutStates is ByNumbers without what an object was before and after, which
-// is most of an event, and without which fields differ.
+// WithoutStates is ByNumbers without Before, After and Fields, which are most of an
+// event.
 func WithoutStates(ctx context.Context, entries *ent.JournalEntryClient, numbers []int) ([]*Event, error) {
 	query := entries.Query()
 	query.Select(journalentry.FieldID, journalentry.FieldEvent, journalentry.FieldSlug, journalentry.FieldReleaseNumber,
@@ -278,8 +277,8 @@ func byNumbers(ctx context.Context, query *ent.JournalEntryQuery, numbers []int)
 	return events, nil
 }
 
-// hasNumber matches entries by their numbers. These are one parameter, because
-// the SQLite driver is slow with many.
+// hasNumber matches entries by their numbers, which are passed as one parameter
+// because the SQLite driver is slow with many.
 func hasNumber(numbers []int) predicate.JournalEntry {
 	list, err := json.Marshal(numbers)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestEventsMatchREST(t *testing.T) {
 		}{
 			{"the first import", func() {}},
 			{"name", func() { b.Name = "Autre" }},
-			{"hostile texts", func() { b.Name, b.Tagline, duel.Title, old.Note = hostile, hostile, hostile, hostile }},
+			{"hostile strings", func() { b.Name, b.Tagline, duel.Title, old.Note = hostile, hostile, hostile, hostile }},
 			{"domain", func() { a.Domain = "other.example" }},
 			{"category", func() { a.Category = "voix" }},
 			{"icp", func() { a.ICP = "vibe-coder" }},
@@ -155,7 +155,7 @@ func shownByREST(t *testing.T, s *store.Store) map[string]string {
 	return shown
 }
 
-// canonical removes differences in formatting; the order of fields stays.
+// canonical removes differences in formatting, but not in the order of fields.
 func canonical(t *testing.T, text []byte) string {
 	t.Helper()
 	if text == nil {

@@ -108,7 +108,7 @@ func envelopeOf(kind string, id property) []property {
 	}
 }
 
-// titled makes a schema a document that is served under the name of a type.
+// titled adds the metadata that make a schema a document of its own.
 func titled(name string, document schema) schema {
 	document["$schema"], document["$id"], document["title"] = "https://json-schema.org/draft/2020-12/schema", SchemasPath+name+".json", name
 	return document
@@ -171,11 +171,11 @@ func SchemaHandler() http.Handler {
 		if name != EventsBatch {
 			document = eventSchema(name)
 		}
-		text, err := json.Marshal(document, json.Deterministic(true), jsontext.WithIndent("  "))
+		body, err := json.Marshal(document, json.Deterministic(true), jsontext.WithIndent("  "))
 		if err != nil {
 			panic(err) // the schemas are the program's own
 		}
-		schemas[name+".json"] = cache.NewEntry(append(text, '\n'), http.Header{
+		schemas[name+".json"] = cache.NewEntry(append(body, '\n'), http.Header{
 			"Content-Type":           {"application/schema+json"},
 			"Cache-Control":          {"s-maxage=3600, stale-while-revalidate=86400"},
 			"Vary":                   {"Accept-Encoding"},
@@ -187,7 +187,7 @@ func SchemaHandler() http.Handler {
 		var err error
 		switch {
 		case !known:
-			err = problem.New(problem.NotFound, "There is no event of that type. Types: %s.", strings.Join(SchemaTypes, ", "))
+			err = problem.New(problem.NotFound, "There is no event type with this name. Event types: %s.", strings.Join(SchemaTypes, ", "))
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			err = problem.New(problem.WrongMethod, "The method is not allowed: use GET.")

@@ -1,5 +1,5 @@
-// Package pricing reads prices as the catalog has them: an amount in euros for a
-// period, as text.
+// Package pricing parses the catalog's prices, such as "20 €/mois": an amount in
+// euros and a period.
 package pricing
 
 import (
@@ -24,7 +24,7 @@ func Parse(s string) (amount float64, period string, ok bool) {
 	return amount, parts[2], err == nil
 }
 
-// The periods that prices are for. Feeds spell them as they like.
+// The billing periods. Feeds may spell them freely: see Period.
 const (
 	Month     = "month"
 	Year      = "year"
@@ -35,8 +35,7 @@ const (
 	Other     = "other"
 )
 
-// units has the spellings of periods of one word, in lower case and
-// without accents.
+// units maps the spellings of one-word periods, in lower case and without accents.
 var units = map[string]string{
 	"mois": Month, "month": Month,
 	"an": Year, "annee": Year, "year": Year,
@@ -46,11 +45,11 @@ var units = map[string]string{
 	"request": Use, "image": Use, "generation": Use, "credit": Use, "document": Use,
 }
 
-// seatWords are the words for one user of many.
+// seatWords are the words for one of several users.
 var seatWords = []string{"poste", "siege", "utilisateur", "utilisatrice", "personne", "membre", "licence", "seat", "user"}
 
-// Period classifies the period of a price: "mois" is a month, and
-// "poste / mois" or "mois par utilisateur" one for each seat.
+// Period classifies the period of a price: "mois" is Month, and "poste / mois" or
+// "mois par utilisateur" are SeatMonth.
 func Period(period string) string {
 	var unit string
 	seat := false
@@ -58,7 +57,7 @@ func Period(period string) string {
 		switch known, ok := units[word]; {
 		case slices.Contains(seatWords, word):
 			seat = true
-		case word == "par" || word == "per": // says nothing
+		case word == "par" || word == "per":
 		case !ok || unit != "":
 			return Other
 		default:
@@ -76,15 +75,15 @@ func Period(period string) string {
 	return Other
 }
 
-// highest is far above any price, and low enough that sums of prices are exact
-// to the cent.
-const highest = 1e9
+// maxAmount is far above any price, and low enough that sums of prices are exact to
+// the cent.
+const maxAmount = 1e9
 
-// Monthly returns the price of a month for a price of a Period,
-// rounded to cents, or NaN if it is not paid by the month or year.
+// Monthly returns the price per month, rounded to cents, or NaN unless the billing
+// period is a month or a year.
 func Monthly(amount float64, billing string) float64 {
 	switch {
-	case amount > highest:
+	case amount > maxAmount:
 	case billing == Month, billing == SeatMonth:
 		return text.Round(amount)
 	case billing == Year:

@@ -64,7 +64,7 @@ func newField(declared reflect.StructField, rowType reflect.Type) (f field, err 
 		return f, errors.New("events cannot show a list: remove the event tag")
 	}
 	if rowType == nil || declared.Type.Kind() == reflect.Slice {
-		return f, nil // lists have rows of their own
+		return f, nil // lists are stored in other tables
 	}
 	f.column = cmp.Or(declared.Tag.Get("column"), name)
 	for i := range rowType.NumField() {
@@ -85,16 +85,17 @@ func newField(declared reflect.StructField, rowType reflect.Type) (f field, err 
 	return f, fmt.Errorf("ent.%s has no column %q: add it to ent/schema, or name another with a column tag", rowType.Name(), f.column)
 }
 
-// Reporter receives what is wrong with the value at a path below a record.
+// Reporter receives a problem with the value at a path within a record.
 type Reporter func(path, problem string)
 
-// NewDecoder decodes one line. It accepts duplicate names, which Read reports.
+// NewDecoder returns a decoder for one line. It accepts duplicate names, which Read
+// reports.
 func NewDecoder(data []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
 }
 
-// ErrTrailing means that a line goes on after its object.
-var ErrTrailing = errors.New("text after the object")
+// ErrTrailing means that a line continues after its object.
+var ErrTrailing = errors.New("unexpected data after the object")
 
 // Read reads the fields of a *Header or a Record whose type dec has already
 // read. Invalid values are reported; an error means that the line is not JSON.
@@ -148,7 +149,7 @@ func (t *table) read(dec *jsontext.Decoder, rec reflect.Value, report Reporter) 
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
 
-// printable quotes an unknown name unless it is harmless.
+// printable quotes an unknown name unless it is a plain identifier.
 func printable(name string) string {
 	if plainName.MatchString(name) {
 		return name
@@ -167,8 +168,8 @@ func (t *table) suggestion(name string) string {
 	return ""
 }
 
-// ToRow sets the columns of a new row from a record. The primary key and the
-// columns that are derived from several records are left to the caller.
+// ToRow sets the columns of a new row from a record. The caller sets the primary key
+// and columns that are derived from several records.
 func ToRow(row ent.Mutation, rec any) {
 	v := reflect.ValueOf(rec).Elem()
 	for i, f := range tables[v.Type()].fields {
@@ -185,8 +186,8 @@ func ToRow(row ent.Mutation, rec any) {
 	}
 }
 
-// FromRow reads a record from its row, without the lists that have rows of
-// their own.
+// FromRow reads a record from its row, without the lists that are stored in other
+// tables.
 func FromRow[R any](row any) *R {
 	rec := new(R)
 	from, to := reflect.ValueOf(row).Elem(), reflect.ValueOf(rec).Elem()
@@ -198,7 +199,7 @@ func FromRow[R any](row any) *R {
 	return rec
 }
 
-// Property is a named part of a JSON object, with its JSON Schema.
+// Property is a property of a JSON object, with its JSON Schema.
 type Property struct {
 	Name   string
 	Schema Schema
@@ -216,7 +217,7 @@ func EventProperties[R any]() (shown []Property) {
 	return shown
 }
 
-// SameInEvents reports whether events would show two records alike.
+// SameInEvents reports whether events would show no difference between two records.
 func SameInEvents[R any](a, b *R) bool {
 	one, other := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i, f := range tables[one.Type()].fields {

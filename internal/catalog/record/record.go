@@ -1,10 +1,10 @@
-// Package record declares the catalog's records: which fields they have, what
-// a feed may contain, where each field is stored and which of them events
-// show. Every other list of fields is derived from these structs.
+// Package record declares the catalog's records: their fields, which values a feed
+// may contain, where each field is stored, and which fields events show. Every other
+// list of fields is derived from these structs.
 //
 // A field is declared by its struct tags:
 //   - json names it in a feed; with omitzero or omitempty it is optional
-//   - rule says which values are valid (see rules.go)
+//   - rule defines which values are valid (see rules.go)
 //   - column names its database column, if that differs from the json name
 //   - event describes it in the event schemas; events omit fields without it
 package record
@@ -22,7 +22,8 @@ import (
 	"palmares/ent"
 )
 
-// FormatVersion is the version of the feed format, as the header's rule has it.
+// FormatVersion is the version of the feed format. It must match the rule of
+// Header.Format.
 const FormatVersion = 1
 
 // Header is the first line of a feed.
@@ -126,7 +127,7 @@ type Published bool
 // IsZero omits the default from JSON.
 func (p Published) IsZero() bool { return bool(p) }
 
-// The types of records, as a feed spells them.
+// The types of records, as they appear in a feed.
 const (
 	TypeFeed       = "feed"
 	TypeCategory   = "category"
@@ -135,7 +136,7 @@ const (
 	TypeRetired    = "cimetiere"
 )
 
-// Types lists what a line of a feed after the first may be.
+// Types lists the types that lines of a feed after the first may have.
 var Types = []string{TypeCategory, TypeTool, TypeComparison, TypeRetired}
 
 // Record is a *Category, *Tool, *Comparison or *Retired.
@@ -158,19 +159,19 @@ func New(recordType string) Record {
 	}
 }
 
-// RecordType returns the type that a feed spells.
+// RecordType returns the type of the record in a feed.
 func (*Category) RecordType() string   { return TypeCategory }
 func (*Tool) RecordType() string       { return TypeTool }
 func (*Comparison) RecordType() string { return TypeComparison }
 func (*Retired) RecordType() string    { return TypeRetired }
 
-// RecordSlug returns the identifier within the type.
+// RecordSlug returns the slug, which is unique within the type.
 func (c *Category) RecordSlug() string   { return c.Slug }
 func (t *Tool) RecordSlug() string       { return t.Slug }
 func (c *Comparison) RecordSlug() string { return c.Slug }
 func (r *Retired) RecordSlug() string    { return r.Slug }
 
-// check reports what is wrong with fields in combination.
+// check reports problems that involve several fields.
 func (t *Tool) check(report Reporter) {
 	seen := make(map[string]bool, len(t.Sections))
 	for i, s := range t.Sections {
@@ -187,7 +188,7 @@ func (c *Comparison) check(report Reporter) {
 	}
 }
 
-// toolSummary replaces the sections by their hash and omits the price history,
+// toolSummary replaces the sections with their hash and omits the price history,
 // whose changes have journal entries of their own.
 type toolSummary struct {
 	*Tool
@@ -204,16 +205,16 @@ func Summary(rec Record) []byte {
 	return Encode(rec)
 }
 
-// ToolSummary is the summary of a tool whose sections are known by their hash.
+// ToolSummary is Summary for a tool whose sections are only known by their hash.
 func ToolSummary(tool *Tool, sectionsHash string) []byte {
 	return Encode(toolSummary{Tool: tool, SectionsHash: sectionsHash})
 }
 
-// Fingerprint identifies the content of a record. It changes whenever the
-// encoding does, so a new field must be left out at its default.
+// Fingerprint returns a hash of the content of a record. It depends on the encoding,
+// so new fields must be omitted at their default.
 func Fingerprint(rec Record) string { return digest(Summary(rec)) }
 
-// Encode writes a value of the program's own types as JSON.
+// Encode encodes one of the program's own types as JSON.
 func Encode(v any) []byte {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
@@ -222,7 +223,7 @@ func Encode(v any) []byte {
 	return data
 }
 
-// SectionsHash is the hash of the embeddings document with these sections.
+// SectionsHash returns the hash of the embeddings document with these sections.
 func SectionsHash(sections []Section) string {
 	h := sha256.New()
 	for _, s := range sections {
@@ -231,8 +232,8 @@ func SectionsHash(sections []Section) string {
 	return "sha256-" + hex.EncodeToString(h.Sum(nil))
 }
 
-// DocumentMetadata identifies what the embeddings document of a tool has besides
-// its sections.
+// DocumentMetadata returns a hash of the metadata in the embeddings document of a
+// tool.
 func DocumentMetadata(t *Tool) string {
 	url := t.CanonicalURL
 	if t.AvisURL != nil {
@@ -241,7 +242,7 @@ func DocumentMetadata(t *Tool) string {
 	return digest(Encode([]any{t.Name, url, t.Category, t.Score, t.Verifiability, t.UpdatedAt}))
 }
 
-// HistoryHash is a hash over a set of price changes, whatever their order.
+// HistoryHash returns the hash of a set of price changes, regardless of their order.
 func HistoryHash(history []PriceChange) string {
 	if len(history) == 0 {
 		return ""
@@ -254,12 +255,12 @@ func HistoryHash(history []PriceChange) string {
 	return digest([]byte(strings.Join(slices.Compact(digests), "")))
 }
 
-// Digest identifies a price change within its tool.
+// Digest returns a hash that identifies a price change within its tool.
 func (c PriceChange) Digest() string {
 	return digest([]byte(strings.Join([]string{c.ChangedAt, c.Pricing, c.Price, c.PreviousPricing, c.PreviousPrice}, "\x00")))
 }
 
-// digest is the first half of a SHA-256 hash.
+// digest returns the first half of the SHA-256 hash.
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])

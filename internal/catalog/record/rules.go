@@ -19,7 +19,7 @@ import (
 	"palmares/internal/core/params"
 )
 
-// rule says which JSON values a field accepts.
+// rule defines which JSON values a field accepts.
 type rule struct {
 	schema Schema // nil for lists
 	// read sets a field to a value, or reports what is wrong with the value.
@@ -32,7 +32,7 @@ type Schema = map[string]any
 // DateSchema describes a calendar date.
 var DateSchema = Schema{"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
 
-// The rules for text, by the name that a rule tag has.
+// The rules for strings, by the name in the rule tag.
 var textRules = map[string]rule{
 	"text":    textRule(Schema{"type": "string"}, checkText),
 	"slug":    textRule(Schema{"type": "string"}, checkSlug),
@@ -44,8 +44,8 @@ var textRules = map[string]rule{
 	"reason":  oneOf("mort", "acquis", "deprecie", "pivot", "absorbe"),
 }
 
-// newRule finds the rule for a Go type and a rule tag: one of textRules for
-// text, a range such as 0..10 for numbers, none for booleans and lists. A
+// newRule returns the rule for a Go type and a rule tag: the name of one of textRules
+// for strings, a range such as 0..10 for numbers, nothing for booleans and lists. A
 // pointer also accepts null.
 func newRule(t reflect.Type, tag string) (rule, error) {
 	switch t.Kind() {
@@ -69,15 +69,15 @@ func newRule(t reflect.Type, tag string) (rule, error) {
 	return rule{}, fmt.Errorf("there is no rule %q for a %s", tag, t)
 }
 
-// textRule accepts text for which check finds no problem.
+// textRule accepts strings in which check finds no problem.
 func textRule(schema Schema, check func(string) (problem string)) rule {
 	return rule{schema, func(value jsontext.Value, into reflect.Value, report Reporter) {
 		if value.Kind() != '"' {
-			report("", "must be text (got "+kindName(value)+")")
+			report("", "must be a string (got "+kindName(value)+")")
 			return
 		}
 		unquoted, err := jsontext.AppendUnquote(nil, value)
-		problem := "is not valid text"
+		problem := "is not a valid string"
 		if err == nil {
 			problem = check(string(unquoted))
 		}
@@ -112,9 +112,9 @@ func numberRule(whole bool, least, most int) rule {
 		case least == most && number != float64(least):
 			report("", fmt.Sprintf("must be %d (got %s)", least, got()))
 		case number < float64(least):
-			report("", fmt.Sprintf("%s is under %d", got(), least))
+			report("", fmt.Sprintf("must be at least %d (got %s)", least, got()))
 		case number > float64(most):
-			report("", fmt.Sprintf("%s is over %d", got(), most))
+			report("", fmt.Sprintf("must be at most %d (got %s)", most, got()))
 		case whole && number != math.Trunc(number):
 			report("", "must be a whole number (got "+got()+")")
 		case whole:
@@ -148,7 +148,7 @@ func listRule(element reflect.Type) rule {
 	fields := newTable(element, nil)
 	return rule{nil, func(value jsontext.Value, into reflect.Value, report Reporter) {
 		if value.Kind() != '[' {
-			report("", "must be a list (got "+kindName(value)+")")
+			report("", "must be an array (got "+kindName(value)+")")
 			return
 		}
 		dec := NewDecoder(value)
@@ -178,7 +178,7 @@ func checkText(s string) string {
 	return ""
 }
 
-// isBlank reports whether a text has no visible character.
+// isBlank reports whether a string has no visible characters.
 func isBlank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) })
 }
@@ -228,19 +228,19 @@ func checkPrice(s string) string {
 func kindName(value jsontext.Value) string {
 	switch value.Kind() {
 	case '"':
-		return "text"
+		return "a string"
 	case '0':
 		return "a number"
 	case '[':
-		return "a list"
+		return "an array"
 	case '{':
 		return "an object"
 	}
 	return string(value) // true, false or null
 }
 
-// Quote repeats text of a feed in an error message: shortened, and without
-// characters that would control a terminal.
+// Quote quotes a value of a feed in an error message, shortened and without control
+// characters, which could affect a terminal.
 func Quote(s string) string {
 	return `"` + strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

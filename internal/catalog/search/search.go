@@ -1,6 +1,6 @@
-// Package search finds tools by the words of their texts. It splits texts into
-// words itself, and the database's engine indexes them: a GIN index in
-// PostgreSQL, FTS5 in SQLite. So both find the same tools.
+// Package search finds tools by words. It splits text into words itself, and the
+// database indexes them: with GIN in PostgreSQL, and with FTS5 in SQLite. This way,
+// both find the same tools.
 //
 // A tool matches if each word of the query is the beginning of some word of the
 // tool's name, domain, category label, tagline or review. If no tool matches,
@@ -43,7 +43,7 @@ type Querier interface {
 type Index struct {
 	*vocabulary
 	dialect   string
-	positions []int // by the tool's id in the index; -1 for none
+	positions []int // by the tool's ID in the index; -1 for none
 }
 
 // Load reads the index of a release. position returns the position of a tool in
@@ -54,7 +54,7 @@ func Load(ctx context.Context, db Querier, dialectName string, release int, posi
 	if err := x.readTools(ctx, db, release, position); err != nil {
 		return nil, err
 	}
-	words, err := selectText(ctx, db, "SELECT string_agg(word || ' ' || tools, ' ' ORDER BY word) FROM search_words")
+	words, err := selectString(ctx, db, "SELECT string_agg(word || ' ' || tools, ' ' ORDER BY word) FROM search_words")
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +73,9 @@ func (x *Index) LoadEarlier(ctx context.Context, db Querier, release int, positi
 	return earlier, earlier.readTools(ctx, db, release, position)
 }
 
-// readTools reads the ids of the tools of a release.
+// readTools reads the IDs of the tools of a release.
 func (x *Index) readTools(ctx context.Context, db Querier, release int, position func(slug string) (int, bool)) error {
-	tools, err := selectText(ctx, db, "SELECT string_agg(id || ' ' || slug, ' ') FROM tool_search WHERE since_release <= $1 AND until_release > $1", release)
+	tools, err := selectString(ctx, db, "SELECT string_agg(id || ' ' || slug, ' ') FROM tool_search WHERE since_release <= $1 AND until_release > $1", release)
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (x *Index) readTools(ctx context.Context, db Querier, release int, position
 	})
 }
 
-// Size estimates how many bytes the index takes beside another one, which may be
-// nil.
+// Size estimates how many bytes the index takes in addition to another one, with
+// which it may share the vocabulary. The other one may be nil.
 func (x *Index) Size(other *Index) int64 {
 	size := cap(x.positions) * int(unsafe.Sizeof(0))
 	if other == nil || other.vocabulary != x.vocabulary {
@@ -160,7 +160,7 @@ func (x *Index) run(ctx context.Context, db Querier, groups [][]prefix) ([]int, 
 	if len(checked) > 0 {
 		statement, args = statement+engine.check, append(args, strings.Join(checked, engine.and))
 	}
-	ids, err := selectText(ctx, db, statement, args...)
+	ids, err := selectString(ctx, db, statement, args...)
 	if err != nil || ids == "" {
 		return nil, err
 	}
@@ -188,8 +188,8 @@ func (x *Index) tools(group []prefix) (n int) {
 
 const (
 	// maxTerms is how many words may replace the prefixes of a group. Both engines
-	// read all tools of a prefix that is not indexed, but skip those tools of a
-	// word that other words of the query rule out.
+	// read all tools of a prefix that is not indexed. For a word, they skip the tools
+	// that other words of the query rule out.
 	maxTerms = 32
 	// checkFactor is how many entries of the index take as long to read as it
 	// takes to check one tool.
@@ -200,7 +200,7 @@ const (
 // and marks, so they can be quoted without escaping.
 type engine struct {
 	match         string
-	check         string // the condition that checks each tool found; none if empty
+	check         string // a condition that is checked for each tool found; may be empty
 	word, prefix  string // formats
 	and, or       string
 	prefixIndexes int // the length up to which prefixes are indexed
@@ -244,7 +244,7 @@ const (
 	RankOther
 )
 
-// Key returns a text as Rank compares it.
+// Key returns the key of a string for Rank.
 func Key(s string) string { return strings.Join(text.Words(s), " ") }
 
 // Rank returns how well a name matches a query; both are keys.
@@ -263,8 +263,8 @@ func Rank(query, name string) int {
 	return RankName
 }
 
-// selectText returns the only column of the only row; "" for null.
-func selectText(ctx context.Context, db Querier, statement string, args ...any) (string, error) {
+// selectString returns the only column of the only row; "" for null.
+func selectString(ctx context.Context, db Querier, statement string, args ...any) (string, error) {
 	rows, err := db.Select(ctx, statement, args...)
 	if err != nil {
 		return "", err
@@ -275,12 +275,12 @@ func selectText(ctx context.Context, db Querier, statement string, args ...any) 
 	return value.String, err
 }
 
-// eachPair calls do with the words of a text, two at a time.
-func eachPair(text string, do func(first, second string) error) error {
-	for text != "" {
+// eachPair calls do with the words of a list, two at a time.
+func eachPair(list string, do func(first, second string) error) error {
+	for list != "" {
 		var first, second string
-		first, text, _ = strings.Cut(text, " ")
-		second, text, _ = strings.Cut(text, " ")
+		first, list, _ = strings.Cut(list, " ")
+		second, list, _ = strings.Cut(list, " ")
 		if err := do(first, second); err != nil {
 			return err
 		}

@@ -42,9 +42,9 @@ const (
 	wordBatch = 5000 // words of the vocabulary
 )
 
-// Update indexes tools as a release has stored them: new, changed, retired and
-// removed ones. Rows of earlier releases stay in the index. If the index is
-// still empty, all tools are indexed.
+// Update updates the index for the tools that a release has created, changed, retired
+// or removed. Rows of earlier releases stay in the index. If the index is still
+// empty, all tools are indexed.
 func Update(ctx context.Context, tx *ent.Tx, dialectName string, release int, slugs []string) error {
 	empty, err := isEmpty(ctx, tx)
 	if err != nil {
@@ -74,8 +74,8 @@ func Update(ctx context.Context, tx *ent.Tx, dialectName string, release int, sl
 	return err
 }
 
-// Prune removes the rows that no release from a number on has, and returns how
-// many there were.
+// Prune removes the rows that only releases before from have, and returns how many it
+// removed.
 func Prune(ctx context.Context, tx *ent.Tx, dialectName string, from int) (removed int, err error) {
 	u := &update{tx: tx, sql: statements[dialectName]}
 	for {
@@ -129,7 +129,7 @@ type update struct {
 	release int
 	lastID  int
 	written int            // tools
-	counts  map[string]int // in how many more rows each word is
+	counts  map[string]int // change in the number of rows that have each word
 }
 
 // updateStatements are the statements of one database. Most take a JSON array,
@@ -146,8 +146,8 @@ type updateStatements struct {
 	mergeFrom int
 }
 
-// texts selects the text of each tool, which is null unless the tool is active,
-// and its row in the index.
+// texts selects the searchable text of each tool, which is null unless the tool is
+// active, and its row in the index.
 const texts = `SELECT list.slug, t.name || ' ' || coalesce(t.domain, '') || ' ' || c.label || ' ' || coalesce(t.tagline, '') || ' ' ||
 		coalesce((SELECT string_agg(s.text, ' ') FROM sections s WHERE s.tool_slug = t.slug), ''), i.id, `
 
@@ -240,7 +240,7 @@ func (u *update) exec(ctx context.Context, statement string, rows []any, args ..
 func toJSON(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // texts and numbers only
+		panic(err) // strings and numbers only
 	}
 	return string(data)
 }

@@ -32,8 +32,8 @@ func (v *vocabulary) find(within prefix, text string) prefix {
 	return prefix{text, within.from + from, within.from + to}
 }
 
-// similar returns the words that start with a text that differs from word by at
-// most one inserted, missing or wrong character, or two adjacent ones swapped.
+// similar returns the words that start with a string that differs from word by at
+// most one inserted, missing or wrong character, or two swapped adjacent ones.
 func (v *vocabulary) similar(word string) []prefix {
 	var found []prefix
 	add := func(within prefix, parts ...string) {

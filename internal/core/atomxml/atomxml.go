@@ -12,7 +12,7 @@ import (
 	"palmares/internal/core/cache"
 )
 
-// Feed has the elements of a feed that the service uses.
+// Feed is an Atom feed, with the elements that the service uses.
 type Feed struct {
 	XMLName   xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
 	ID        string   `xml:"id"`
@@ -59,17 +59,17 @@ type Content struct {
 	Text Text   `xml:",chardata"`
 }
 
-// Text is text without the characters that XML 1.0 does not allow.
+// Text is a string that is written without characters that XML 1.0 does not allow.
 type Text string
 
-// MarshalText returns the text that is written.
+// MarshalText implements encoding.TextMarshaler.
 func (t Text) MarshalText() ([]byte, error) { return []byte(clean(string(t))), nil }
 
-// Time is written in UTC. The zero value is 1970, since a feed must have a time
-// even if it has no entries.
+// Time is written in UTC. The zero value is written as 1970, because a feed must
+// have a time even if it has no entries.
 type Time struct{ time.Time }
 
-// MarshalText returns the time that is written.
+// MarshalText implements encoding.TextMarshaler.
 func (t Time) MarshalText() ([]byte, error) {
 	if t.IsZero() {
 		t.Time = time.Unix(0, 0)
@@ -100,8 +100,8 @@ func NewEntry(f Feed, cacheControl string) (*cache.Entry, error) {
 	return cache.NewEntry(out.Bytes(), header), nil
 }
 
-// Tag returns a permanent, globally unique identifier of what has a name at a
-// public URL (RFC 4151).
+// Tag returns a permanent, globally unique tag URI (RFC 4151) for a name at a public
+// URL.
 func Tag(publicURL, name string) string {
 	host := "localhost"
 	if u, err := url.Parse(publicURL); err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), ":") {

@@ -17,34 +17,34 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// Key identifies a response within a release, in one canonical form for
-// all ways to write the same request.
+// Key identifies a response within a release. Equivalent requests have the same
+// key.
 type Key struct {
 	Operation string
 	Variables string
-	Keyed     bool // the response may hold what only callers with a key may read
+	Keyed     bool // the response may contain data that requires an API key
 }
 
-// Execute executes a query, and returns the release that was read, or 0 if there
-// is none; also with an error. The cache retains it to execute the query again
-// for the next release, so it must not hold on to more than it needs.
+// Execute executes a query. It returns the release that was read, or 0 if there is
+// none, even with an error. The cache retains the function to execute the query
+// again for the next release, so it should reference as little memory as possible.
 type Execute func(ctx context.Context) (entry *Entry, release int, err error)
 
-// Cache holds what a server retains in memory for later requests, within one
-// budget in bytes: the responses of the newest release, and tables.
+// Cache holds the responses of the newest release and tables of other values, all
+// within one memory budget.
 type Cache struct {
 	size   int64
 	log    *slog.Logger
-	secret []byte       // signs tags
-	served atomic.Int64 // the newest edition; publishing guards changes
+	secret []byte       // signs ETags
+	served atomic.Int64 // the newest edition; only changed while publishing is locked
 	items  *otter.Cache[key, *item]
 
 	flightsMu  sync.Mutex
 	flights    map[key]*flight
-	idle       chan func() // goroutines that wait for an execution
+	idle       chan func() // idle goroutines receive executions from it
 	publishing sync.Mutex
-	renewing   sync.Mutex // one at a time
-	renewed    int        // how many responses are executed again for a new release
+	renewing   sync.Mutex // only one renewal runs at a time
+	renewLimit int        // how many responses are executed again for a new release
 
 	Hits, Misses atomic.Int64
 }
@@ -56,8 +56,7 @@ type key struct {
 	query   Key
 }
 
-// item is a response and the function that executes it again, or a value of a
-// table.
+// item is a response and the function to execute it again, or a value of a table.
 type item struct {
 	*Entry
 	work   Execute
@@ -66,25 +65,24 @@ type item struct {
 	weight uint32
 }
 
-// flight is a response that is being executed, for all requests that wait for
-// it.
+// flight is a running execution, shared by all requests that wait for it.
 type flight struct {
 	done    chan struct{}
 	entry   *Entry
 	err     error
-	waiting int                // how many requests wait for it
-	stop    context.CancelFunc // when none does any more
+	waiting int                // number of waiting requests
+	stop    context.CancelFunc // called when none is left
 }
 
 func newFlight() *flight { return &flight{done: make(chan struct{}), waiting: 1, stop: func() {}} }
 
-// itemWeight is what an item takes in memory beside its value: the key, the
-// bookkeeping of the cache and the allocator's rounding.
+// itemWeight is the memory that an item takes in addition to its value: the key,
+// the bookkeeping of the cache and the allocator's rounding.
 const itemWeight = 500
 
-// New returns a cache of up to size bytes, which signs its tags with a secret.
+// New returns a cache of up to size bytes, which signs its ETags with a secret.
 func New(size int64, secret []byte, log *slog.Logger) *Cache {
-	c := &Cache{size: size, log: log, secret: secret, flights: map[key]*flight{}, idle: make(chan func()), renewed: maxRenewed}
+	c := &Cache{size: size, log: log, secret: secret, flights: map[key]*flight{}, idle: make(chan func()), renewLimit: maxRenewed}
 	c.items = otter.Must(&otter.Options[key, *item]{
 		MaximumWeight: uint64(size),
 		Weigher:       func(_ key, value *item) uint32 { return value.weight },
@@ -97,27 +95,27 @@ func (c *Cache) set(k key, i *item, weight int) {
 	c.items.Set(k, i)
 }
 
-// maxWait is a little longer than a response may take to execute.
+// maxWait is slightly longer than an execution may take.
 const maxWait = 6 * time.Second
 
-// Response is an entry as one request gets it.
+// Response is an entry for one request.
 type Response struct {
 	*Entry
-	executed bool
+	executed bool // for this request, and not cached before
 }
 
-// Get returns the response to a query: a cached one, or one that is executed,
-// once for all concurrent requests. Errors are not cached.
+// Get returns the cached response to a query, or executes the query once for all
+// concurrent requests. Errors are not cached.
 func (c *Cache) Get(ctx context.Context, q Key, work Execute) (Response, error) {
 	return c.GetImmediate(ctx, q, nil, work)
 }
 
 // Immediate executes a query without waiting for anything. It returns nil if it
-// would have to wait, and is nil for queries that always do.
+// would have to wait. For queries that always have to wait, Immediate is nil.
 type Immediate func(ctx context.Context) (entry *Entry, release int)
 
-// GetImmediate is Get for a query that can often be executed immediately. That is
-// done in the goroutine of the request, which is faster.
+// GetImmediate is Get for a query that can often be executed immediately. It then
+// runs in the goroutine of the request, which is faster.
 func (c *Cache) GetImmediate(ctx context.Context, q Key, immediate Immediate, work Execute) (Response, error) {
 	k := key{edition: c.Edition(), query: q}
 	if found, ok := c.items.GetIfPresent(k); ok {
@@ -154,8 +152,8 @@ func (c *Cache) GetImmediate(ctx context.Context, q Key, immediate Immediate, wo
 	}
 }
 
-// logShared logs an error for a request that waited for another one's
-// execution: each has its own request id to find the cause by.
+// logShared logs an error for a request that waited for the execution of another
+// one, so that the cause can be found by either request ID.
 func (c *Cache) logShared(ctx context.Context, q Key, err error) {
 	if p := problem.Of(err); p.Code.Status() >= http.StatusInternalServerError {
 		c.log.ErrorContext(ctx, "shared execution failed", "operation", name(q), "code", p.Code, "cause", cmp.Or(p.Cause, err), "request_id", problem.RequestID(ctx))
@@ -168,15 +166,15 @@ func name(q Key) string {
 	return line[:min(len(line), 100)]
 }
 
-// join waits for an execution that is under way, or starts one.
+// join joins a running execution, or starts one.
 func (c *Cache) join(ctx context.Context, k key, work Execute) (f *flight, first bool) {
 	c.flightsMu.Lock()
 	defer c.flightsMu.Unlock()
-	if f, flying := c.flights[k]; flying {
+	if f, found := c.flights[k]; found {
 		f.waiting++
 		return f, false
 	}
-	if found, ok := c.items.GetIfPresent(k); ok { // it landed a moment ago
+	if found, ok := c.items.GetIfPresent(k); ok { // it has just finished
 		f := newFlight()
 		f.entry = found.Entry
 		close(f.done)
@@ -184,14 +182,14 @@ func (c *Cache) join(ctx context.Context, k key, work Execute) (f *flight, first
 	}
 	f = newFlight()
 	c.flights[k] = f
-	// The first caller may leave while others wait.
+	// The first caller may disconnect while others wait.
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	f.stop = stop
 	c.start(func() {
 		defer stop()
 		f.entry, f.err = c.fill(working, k.query, work)
 		c.flightsMu.Lock()
-		c.removeFlight(k, f) // before done is closed: later requests find the response cached, or try again
+		c.removeFlight(k, f) // before done is closed: later requests use the cached response, or execute again
 		c.flightsMu.Unlock()
 		close(f.done)
 	})
@@ -201,8 +199,8 @@ func (c *Cache) join(ctx context.Context, k key, work Execute) (f *flight, first
 // idleTime is how long a goroutine waits for its next execution.
 const idleTime = time.Second
 
-// start runs an execution on a goroutine that has finished another one, if there
-// is one: its stack has already grown, which costs more than a short execution.
+// start runs an execution on an idle goroutine, if there is one. Growing the stack
+// of a new goroutine costs more than a short execution.
 func (c *Cache) start(execution func()) {
 	select {
 	case c.idle <- execution:
@@ -223,8 +221,8 @@ func (c *Cache) start(execution func()) {
 	}
 }
 
-// leave stops waiting for a flight. An execution that nobody waits for is
-// cancelled: otherwise callers who hang up would cost as much as others.
+// leave stops waiting for a flight. An execution that no request waits for is
+// canceled, so that callers who disconnect cost less.
 func (c *Cache) leave(k key, f *flight) {
 	c.flightsMu.Lock()
 	defer c.flightsMu.Unlock()
@@ -234,8 +232,7 @@ func (c *Cache) leave(k key, f *flight) {
 	}
 }
 
-// removeFlight makes later requests start a flight of their own. Its caller
-// holds the lock.
+// removeFlight makes later requests start a new flight. The caller holds the lock.
 func (c *Cache) removeFlight(k key, f *flight) {
 	if c.flights[k] == f {
 		delete(c.flights, k)
@@ -244,48 +241,49 @@ func (c *Cache) removeFlight(k key, f *flight) {
 
 // fill executes a query and caches the response.
 func (c *Cache) fill(ctx context.Context, q Key, work Execute) (*Entry, error) {
-	entry, of, err := c.execute(ctx, q, work)
-	// It may belong to a release that this server has not noticed yet, also
-	// where the response is that something no longer exists.
-	if failed := c.renew(of, true); failed != nil {
-		return nil, failed
+	entry, edition, err := c.execute(ctx, q, work)
+	// The response may belong to a release that this server has not detected yet,
+	// even if it is an error, such as for a tool that no longer exists.
+	if renewErr := c.renew(edition, true); renewErr != nil {
+		return nil, renewErr
 	}
 	return entry, err
 }
 
 // execute executes a query and caches the response for its edition.
-func (c *Cache) execute(ctx context.Context, q Key, work Execute) (entry *Entry, of Edition, err error) {
+func (c *Cache) execute(ctx context.Context, q Key, work Execute) (entry *Entry, edition Edition, err error) {
 	defer func() {
-		if caught := recover(); caught != nil { // which would end the process, out of reach of the middleware
+		if caught := recover(); caught != nil { // the middleware does not see panics of this goroutine
 			entry, err = nil, fmt.Errorf("panic: %v", caught)
 			c.log.ErrorContext(ctx, "executing a response panicked", "operation", name(q), "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
 		}
 	}()
 	before := c.Edition()
 	entry, release, err := work(ctx)
-	of = before.Of(release)
+	edition = before.Of(release)
 	switch {
 	case err == nil && release > 0:
-		c.add(of, q, entry, work)
+		c.add(edition, q, entry, work)
 	case entry != nil:
 		entry.sign(c.secret, q)
 	}
-	return entry, of, err
+	return entry, edition, err
 }
 
 // add signs and caches a response.
-func (c *Cache) add(of Edition, q Key, entry *Entry, work Execute) {
+func (c *Cache) add(edition Edition, q Key, entry *Entry, work Execute) {
 	entry.sign(c.secret, q)
-	c.set(key{edition: of, query: q}, &item{Entry: entry, work: work}, entry.weight())
+	c.set(key{edition: edition, query: q}, &item{Entry: entry, work: work}, entry.weight())
 }
 
 // Size returns how many bytes the cache may hold.
 func (c *Cache) Size() int64 { return c.size }
 
-// Reserve makes room for bytes that are held elsewhere, within the same budget.
+// Reserve reduces the cache by memory that is used elsewhere, within the same
+// budget.
 func (c *Cache) Reserve(bytes int64) { c.items.SetMaximum(uint64(max(c.size-bytes, c.size/4))) }
 
-// Entries returns how many items are cached, approximately.
+// Entries returns the approximate number of cached items.
 func (c *Cache) Entries() int { return c.items.EstimatedSize() }
 
 // Weight returns how many bytes the cached items take.
@@ -293,28 +291,29 @@ func (c *Cache) Weight() uint64 { return c.items.WeightedSize() }
 
 type cachedOnlyKey struct{}
 
-// WithCachedOnly returns a context in which Get executes nothing: a response
-// that is not cached is an error.
+// WithCachedOnly returns a context in which Get returns an error instead of
+// executing a query that is not cached.
 func WithCachedOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, cachedOnlyKey{}, true)
 }
 
-// CachedOnly reports whether nothing may be executed in a context.
+// CachedOnly reports whether ctx comes from WithCachedOnly.
 func CachedOnly(ctx context.Context) bool { return ctx.Value(cachedOnlyKey{}) != nil }
 
-// Table caches values of one kind beside the responses, within the same budget:
-// parsed documents, understood requests, counts. Values are dropped when the
-// budget needs room, so a table can lose anything at any time.
+// Table caches values of one kind, such as parsed documents, parsed requests or
+// counts, within the same budget as the responses. Any value may be evicted at any
+// time.
 type Table[V any] struct {
 	cache *Cache
 	name  string
 }
 
-// NewTable returns the table of a name. Tables of one name share their values.
+// NewTable returns the table with a name. Tables with the same name share their
+// values.
 func NewTable[V any](c *Cache, name string) *Table[V] { return &Table[V]{c, name} }
 
-// Get returns a cached value. The edition is Timeless for what no release
-// changes.
+// Get returns a cached value. The edition is Timeless for values that do not depend
+// on the release.
 func (t *Table[V]) Get(e Edition, q Key) (value V, ok bool) {
 	found, ok := t.cache.items.GetIfPresent(key{t.name, e, q})
 	if !ok {
@@ -323,7 +322,7 @@ func (t *Table[V]) Get(e Edition, q Key) (value V, ok bool) {
 	return found.value.(V), true
 }
 
-// Put caches a value that takes about so many bytes.
+// Put caches a value; weight is its approximate size in bytes.
 func (t *Table[V]) Put(e Edition, q Key, value V, weight int) {
 	t.cache.set(key{t.name, e, q}, &item{value: value}, weight)
 }

@@ -62,7 +62,7 @@ func TestConcurrentRequestsExecuteOnce(t *testing.T) {
 	}
 }
 
-// A caller that leaves does not cancel the execution for others.
+// A caller that disconnects does not cancel the execution for others.
 func TestOneCallerLeaves(t *testing.T) {
 	c := newCache()
 	started, proceed := make(chan struct{}), make(chan struct{})
@@ -104,7 +104,7 @@ func waiting(c *Cache) int {
 	return 0
 }
 
-// When all callers have left, the execution is cancelled, and the next caller
+// When all callers have disconnected, the execution is canceled, and the next caller
 // starts another one.
 func TestAllCallersLeave(t *testing.T) {
 	c := newCache()
@@ -183,7 +183,7 @@ func TestCacheStaysWithinItsSize(t *testing.T) {
 	}
 }
 
-// What can be executed immediately is cached like everything else, and executed
+// A response that can be executed immediately is cached like any other, and executed
 // by the other function for the next release.
 func TestImmediate(t *testing.T) {
 	c := newCache()

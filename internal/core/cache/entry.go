@@ -1,6 +1,6 @@
-// Package cache holds what a server retains in memory: responses ready to send,
-// with their encodings and tags, and what is needed to make them. It knows
-// nothing of their content.
+// Package cache holds responses in memory, ready to send with their encodings and
+// ETags, and other values that are expensive to compute. It does not depend on their
+// content.
 package cache
 
 import (
@@ -21,28 +21,27 @@ import (
 	"palmares/internal/core/negotiate"
 )
 
-// Entry is a response that is the same for all its callers.
+// Entry is a response that can be sent to several callers.
 type Entry struct {
-	header http.Header // except for what depends on the encoding
-	forms  [numberOfCodings]form
-	held   int // bytes that its Execute holds on to
+	header      http.Header // without the headers that depend on the encoding
+	forms       [numberOfCodings]form
+	extraWeight int // see AddWeight
 
-	secret []byte // signs the tags; nil for files that are public anyway
+	secret []byte // signs the ETags; nil for public files
 	query  Key
 }
 
-// form is the response in one encoding. Its bytes and its tag are made once, on
-// first use; its headers are then ready to be sent.
+// form is the response in one encoding. Its body and its ETag are computed once, on
+// first use.
 type form struct {
 	encoding, tagging sync.Once
 	body              []byte
 	length, tag       []string
 }
 
-// NewEntry makes an entry of a body and headers, neither of which may change
-// from then on. The headers must say that it varies with Accept-Encoding,
-// beside whatever else it varies with. Its tags are hashes of the body, until
-// a cache signs them: that is right for files that are public anyway.
+// NewEntry returns an entry with a body and headers, which must not be modified
+// afterwards. Vary must include Accept-Encoding. Until a cache signs them, ETags are
+// plain hashes of the body, which is fine for public files.
 func NewEntry(body []byte, header http.Header) *Entry {
 	e := &Entry{header: header}
 	plain := &e.forms[identity]
@@ -50,42 +49,42 @@ func NewEntry(body []byte, header http.Header) *Entry {
 	return e
 }
 
-// Holding adds bytes that the entry's Execute holds on to, to its weight.
-func (e *Entry) Holding(bytes int) *Entry {
-	e.held = bytes
+// AddWeight adds to the entry's weight the bytes that its Execute references.
+func (e *Entry) AddWeight(bytes int) *Entry {
+	e.extraWeight = bytes
 	return e
 }
 
-// sign makes the tags keyed ones. They depend on the body, the query and the
-// encoding alone, so every server and restart gives the same; without the
-// secret, nobody can compute the tag of a body that they have not received.
-// Otherwise a list of the tags of all plausible bodies in If-None-Match would
-// turn a free 304 into a response.
+// sign makes the ETags keyed hashes. They depend only on the body, the query and the
+// encoding, so all servers compute the same ones. Without the secret, a client cannot
+// compute the ETag of a body that it has not received. Otherwise it could send the
+// ETags of all plausible bodies in If-None-Match and learn the response from a 304,
+// which does not count against the quota.
 func (e *Entry) sign(secret []byte, q Key) { e.secret, e.query = secret, q }
 
-// tagBytes is how much of a hash makes a tag: 120 bits.
+// tagBytes is how many bytes of the hash an ETag has: 120 bits.
 const tagBytes = 15
 
-// tagged returns the tag of an encoding: a strong one, because another encoding
-// is another sequence of bytes.
-func (e *Entry) tagged(c coding) []string {
+// etag returns the ETag of an encoding. Each encoding has its own, because strong
+// ETags identify a sequence of bytes.
+func (e *Entry) etag(c coding) []string {
 	f := &e.forms[c]
 	f.tagging.Do(func() {
 		hash := hmac.New(sha256.New, e.secret)
 		body := sha256.Sum256(e.forms[identity].body)
-		text := make([]byte, 0, 256)
+		input := make([]byte, 0, 256)
 		for _, part := range [...]string{string(body[:]), e.query.Operation, e.query.Variables, c.String()} {
-			// Lengths keep parts apart that would read the same when joined.
-			text = append(binary.BigEndian.AppendUint64(text, uint64(len(part))), part...)
+			// Without the lengths, different parts could be the same when joined.
+			input = append(binary.BigEndian.AppendUint64(input, uint64(len(part))), part...)
 		}
-		hash.Write(text)
-		f.tag = []string{`"` + base64.RawURLEncoding.EncodeToString(hash.Sum(text[:0])[:tagBytes]) + `"`}
+		hash.Write(input)
+		f.tag = []string{`"` + base64.RawURLEncoding.EncodeToString(hash.Sum(input[:0])[:tagBytes]) + `"`}
 	})
 	return f.tag
 }
 
-// in returns the response in an encoding.
-func (e *Entry) in(c coding) *form {
+// encoded returns the response in an encoding.
+func (e *Entry) encoded(c coding) *form {
 	f := &e.forms[c]
 	if c != identity {
 		f.encoding.Do(func() {
@@ -99,12 +98,12 @@ func (e *Entry) in(c coding) *form {
 // Body returns the body without an encoding. It must not be modified.
 func (e *Entry) Body() []byte { return e.forms[identity].body }
 
-// weight returns what a response takes in memory, including the encodings that it
-// may come to have.
-func (e *Entry) weight() int { return 2*len(e.forms[identity].body) + 2_000 + e.held }
+// weight returns how much memory a response takes, including the encodings that may
+// be added later.
+func (e *Entry) weight() int { return 2*len(e.forms[identity].body) + 2_000 + e.extraWeight }
 
-// Write sends a response, which is 304 for a GET, HEAD or QUERY whose caller has
-// it already.
+// Write sends a response. It sends a 304 if If-None-Match has its ETag, except for
+// POST requests.
 func (r Response) Write(w http.ResponseWriter, req *http.Request) error {
 	w.Header()["Cache-Status"] = r.cacheStatus()
 	if r.executed {
@@ -124,8 +123,8 @@ func (r Response) cacheStatus() []string {
 // modify them.
 var hit, miss, bypass = []string{"palmares; hit"}, []string{"palmares; fwd=miss"}, []string{"palmares; fwd=bypass"}
 
-// ExecutionReporter is a ResponseWriter that needs to know whether a response
-// was executed for its request, or came from the cache.
+// ExecutionReporter is a ResponseWriter that is notified if a response was executed
+// for its request and did not come from the cache.
 type ExecutionReporter interface{ ReportExecution() }
 
 func reportExecution(w http.ResponseWriter) {
@@ -142,7 +141,7 @@ func reportExecution(w http.ResponseWriter) {
 	}
 }
 
-// Write sends an entry, as Response.Write does.
+// Write sends an entry like Response.Write, without Cache-Status.
 func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
 	c, ok := e.negotiate(r.Header["Accept-Encoding"])
 	if !ok {
@@ -151,9 +150,9 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
 	header := w.Header()
 	maps.Copy(header, e.header)
 	if r.Method == http.MethodPost {
-		delete(header, "Cache-Control") // nothing stores it
+		delete(header, "Cache-Control") // caches do not store it
 	} else {
-		tag := e.tagged(c)
+		tag := e.etag(c)
 		header["Etag"] = tag
 		if tags := r.Header["If-None-Match"]; tags != nil && matches(tags, tag[0]) {
 			delete(header, "Content-Type")
@@ -161,30 +160,29 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 	}
-	f := e.in(c)
+	f := e.encoded(c)
 	if c != identity {
 		header["Content-Encoding"] = codingHeaders[c]
 	}
 	header["Content-Length"] = f.length
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(f.body) // a caller that has left needs no response
+		_, _ = w.Write(f.body) // fails if the caller has disconnected
 	}
 	return nil
 }
 
-// maxTags is how many tags of If-None-Match are compared: a client has one or
-// a few, and more of them only cost time.
+// maxTags limits how many ETags of If-None-Match are compared. Clients send one or a
+// few.
 const maxTags = 16
 
-// AnyTag reports whether If-None-Match is "*", which matches every response
-// without knowing one.
+// AnyTag reports whether If-None-Match is "*", which matches every response.
 func AnyTag(headers []string) bool {
 	return slices.ContainsFunc(headers, func(header string) bool { return strings.TrimSpace(header) == "*" })
 }
 
-// matches reports whether If-None-Match names a tag, or any. Tags are compared
-// weakly, as that header requires: some proxies weaken what they forward.
+// matches reports whether If-None-Match contains a tag or "*". The comparison is
+// weak, as the header requires: some proxies make ETags weak.
 func matches(headers []string, tag string) bool {
 	if AnyTag(headers) {
 		return true
@@ -195,7 +193,7 @@ func matches(headers []string, tag string) bool {
 			rest = strings.TrimLeft(rest, " \t,")
 			rest = strings.TrimPrefix(rest, "W/")
 			if !strings.HasPrefix(rest, `"`) {
-				break // the rest is no list of tags
+				break // not a list of ETags
 			}
 			end := strings.IndexByte(rest[1:], '"')
 			if end < 0 || compared == maxTags {
@@ -228,17 +226,18 @@ var codingHeaders = [numberOfCodings][]string{{"identity"}, {"gzip"}, {"br"}, {"
 
 func (c coding) String() string { return codingHeaders[c][0] }
 
-// tiny bodies gain nothing from compression: they fit one packet.
-const tiny = 1000
+// minCompressed is the size above which bodies are compressed. Smaller ones fit into
+// one packet anyway.
+const minCompressed = 1000
 
-// Entries are encoded once and sent often, but the first caller waits for it:
-// these levels take well under a millisecond for a page of 50 tools.
+// An entry is encoded once and sent often, but the first caller waits for the
+// encoding. These levels take well under a millisecond for a page of 50 tools.
 const (
 	gzipLevel   = 6
 	brotliLevel = 5
 )
 
-// zstdWriter encodes whole bodies only, which is safe concurrently.
+// zstdWriter only encodes whole bodies, which is safe for concurrent use.
 var zstdWriter = func() *zstd.Encoder {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(1<<20))
 	if err != nil {
@@ -253,14 +252,14 @@ func (c coding) encode(body []byte) []byte {
 	}
 	var out bytes.Buffer
 	w := c.writer(&out)
-	_, _ = w.Write(body) // a buffer takes everything
+	_, _ = w.Write(body) // writing to a buffer never fails
 	_ = w.Close()
 	return out.Bytes()
 }
 
-// negotiate picks the coding that a caller prefers. Among equals, brotli is the
-// smallest; whether gzip or zstd comes next depends on the body. It fails where
-// even the plain body is refused.
+// negotiate selects the coding that a caller prefers. Among equally preferred ones it
+// selects the smallest: brotli, or else gzip or zstd, depending on the body. It
+// returns false if the caller accepts no coding, not even identity.
 func (e *Entry) negotiate(headers []string) (coding, bool) {
 	wanted := qualities(headers)
 	best, found := identity, wanted[identity] > 0
@@ -269,20 +268,21 @@ func (e *Entry) negotiate(headers []string) (coding, bool) {
 		case wanted[c] <= 0:
 		case !found:
 			best, found = c, true
-		case len(e.forms[identity].body) <= tiny || wanted[c] < wanted[best]:
-		case wanted[c] > wanted[best] || best == identity || best == gzipped && len(e.in(c).body) < len(e.in(best).body):
+		case len(e.forms[identity].body) <= minCompressed || wanted[c] < wanted[best]:
+		case wanted[c] > wanted[best] || best == identity || best == gzipped && len(e.encoded(c).body) < len(e.encoded(best).body):
 			best = c
 		}
 	}
 	return best, found
 }
 
-// qualities reads Accept-Encoding: the weight of each coding, from 0 to 1.
+// qualities parses Accept-Encoding and returns the quality of each coding, from 0 to
+// 1.
 func qualities(headers []string) (wanted [numberOfCodings]float64) {
-	wanted[identity] = least // unless the header mentions it
+	wanted[identity] = lowestQuality // unless the header mentions it
 	var named [numberOfCodings]bool
 	for item := range negotiate.Items(headers) {
-		// A malformed weight is ignored: the client can decode what it names.
+		// A malformed quality counts as 1: the client can decode the coding.
 		q := item.Quality(1)
 		for c := range numberOfCodings {
 			if name := c.String(); item.Name == name || item.Name == "x-gzip" && name == "gzip" {
@@ -295,5 +295,5 @@ func qualities(headers []string) (wanted [numberOfCodings]float64) {
 	return wanted
 }
 
-// least is the weight of a coding that is acceptable, but less than any that is named.
-const least = 0.0001
+// lowestQuality is the quality of an acceptable coding that the header does not name.
+const lowestQuality = 0.0001

@@ -102,7 +102,7 @@ func decoded(t *testing.T, got *httptest.ResponseRecorder) []byte {
 	return data
 }
 
-// A tiny body is not compressed, unless identity is not acceptable.
+// A small body is not compressed, unless identity is not acceptable.
 func TestTinyBodies(t *testing.T) {
 	small := []byte(`{"data":[]}`)
 	if got := send(small, http.MethodGet, "Accept-Encoding", "gzip, br, zstd"); got.Header().Get("Content-Encoding") != "" || !bytes.Equal(got.Body.Bytes(), small) {

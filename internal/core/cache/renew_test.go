@@ -29,7 +29,7 @@ func TestNewRelease(t *testing.T) {
 		t.Fatalf("got %d executions, want 10", times.Load())
 	}
 	release.Store(2)
-	c.renewed = 3
+	c.renewLimit = 3
 	if err := c.Renew(2); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestRenewedWithoutACaller(t *testing.T) {
 }
 
 // If the database fails when a release is published, cached responses are still
-// served, however the release was noticed.
+// served, no matter how the release was detected.
 func TestDatabaseFailsDuringRenewal(t *testing.T) {
 	c := newCache()
 	var release atomic.Int64
@@ -187,7 +187,7 @@ func TestSlowResponseDoesNotDelayTheRelease(t *testing.T) {
 	}
 }
 
-// When release numbers start again, nothing cached before is served.
+// When release numbers are reused, no response that was cached before is served.
 func TestReleaseNumbersRestart(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
@@ -207,8 +207,8 @@ func TestReleaseNumbersRestart(t *testing.T) {
 	}
 }
 
-// A response that was executing when release numbers started again is not
-// mistaken for a newer one.
+// A response that was executing when a backup was restored is not mistaken for a
+// newer one.
 func TestExecutionEndsAfterRestart(t *testing.T) {
 	c := newCache()
 	c.Publish(7)

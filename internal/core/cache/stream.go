@@ -19,11 +19,11 @@ import (
 const streamChunk = 32 << 10
 
 // Stream sends an entry's headers with a body that is too long to be cached. The
-// entry's own body is not sent: it identifies the content, for the tag. The
-// function write writes the body; it is not called for a 304 or a HEAD. If it
-// fails before anything was sent, Stream returns its error; after that, the
-// connection is dropped, so that the client does not mistake a part for the
-// whole. A client has to take each chunk within a time limit.
+// entry's own body is not sent, but identifies the content for the ETag. The
+// function write writes the body; it is not called for a 304 or a HEAD. If it fails
+// before anything was sent, Stream returns its error; after that, the connection is
+// closed, so that the client does not mistake a partial response for a complete one.
+// The client must read each chunk within the time limit.
 func (r Response) Stream(w http.ResponseWriter, req *http.Request, limit time.Duration, write func(io.Writer) error) error {
 	if r.executed {
 		reportExecution(w)
@@ -32,7 +32,7 @@ func (r Response) Stream(w http.ResponseWriter, req *http.Request, limit time.Du
 	if !ok {
 		return errNotAcceptable
 	}
-	tag := r.tagged(c)
+	tag := r.etag(c)
 	out := &streamWriter{to: w, conn: http.NewResponseController(w), limit: limit}
 	out.start = func(status int) {
 		header := w.Header()
@@ -66,7 +66,7 @@ func (r Response) Stream(w http.ResponseWriter, req *http.Request, limit time.Du
 	return err
 }
 
-// streamWriter sends a stream in chunks. The headers are sent with the first.
+// streamWriter sends a stream in chunks. The headers are sent with the first chunk.
 type streamWriter struct {
 	to      http.ResponseWriter
 	conn    *http.ResponseController
@@ -94,8 +94,8 @@ func (s *streamWriter) send(c coding, write func(io.Writer) error) error {
 	return chunks.Flush()
 }
 
-// promptWriter encodes a stream. The start is sent without waiting until the
-// encoder has enough for a block, which may be megabytes.
+// promptWriter encodes a stream. It sends the start without waiting until the encoder
+// has enough data for a block, which may be megabytes.
 type promptWriter struct {
 	encoder encoder
 	chunks  *bufio.Writer
@@ -103,8 +103,8 @@ type promptWriter struct {
 }
 
 // Write implements io.Writer.
-func (p *promptWriter) Write(text []byte) (int, error) {
-	n, err := p.encoder.Write(text)
+func (p *promptWriter) Write(data []byte) (int, error) {
+	n, err := p.encoder.Write(data)
 	isStart := p.written < streamChunk
 	if p.written += n; err != nil || !isStart || p.written < streamChunk {
 		return n, err
@@ -115,7 +115,7 @@ func (p *promptWriter) Write(text []byte) (int, error) {
 	return n, p.chunks.Flush()
 }
 
-// encoder is what the encoders of all codings have in common.
+// encoder is implemented by the encoders of all codings.
 type encoder interface {
 	io.WriteCloser
 	Flush() error
@@ -125,7 +125,7 @@ type encoder interface {
 func (s *streamWriter) Write(p []byte) (written int, err error) {
 	for len(p) > 0 {
 		chunk := p[:min(len(p), streamChunk)]
-		// It replaces the server's limit for a whole response.
+		// This replaces the server's write timeout for a whole response.
 		if err := s.conn.SetWriteDeadline(time.Now().Add(s.limit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return written, err
 		}
@@ -159,8 +159,9 @@ func (c coding) writer(to io.Writer) encoder {
 	}
 }
 
-// negotiateStream picks the coding that a caller prefers for a long body; among
-// equals, the fastest, because the body is encoded for each caller.
+// negotiateStream selects the coding that a caller prefers for a long body. Among
+// equally preferred ones it selects the fastest, because the body is encoded for each
+// caller.
 func negotiateStream(headers []string) (coding, bool) {
 	wanted := qualities(headers)
 	best, found := identity, wanted[identity] > 0

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tagOf returns the tag of a response from a cache with this secret.
+// tagOf returns the ETag of a response from a cache with this secret.
 func tagOf(t *testing.T, secret, body string, q Key) string {
 	t.Helper()
 	c := New(1<<20, []byte(secret), slog.New(slog.DiscardHandler))
@@ -25,7 +25,7 @@ func tagOf(t *testing.T, secret, body string, q Key) string {
 	return w.Header().Get("ETag")
 }
 
-// A tag depends on the secret, the body and the query, so that it cannot be
+// An ETag depends on the secret, the body and the query, so that it cannot be
 // computed from a guessed body. It depends on nothing else, so that it stays the
 // same across restarts, servers and callers.
 func TestTagsCannotBeGuessed(t *testing.T) {
@@ -104,7 +104,7 @@ func TestSmallerEncoding(t *testing.T) {
 	for name, body := range bodies {
 		e := NewEntry(body, nil)
 		want := "gzip"
-		if len(e.in(zstandard).body) < len(e.in(gzipped).body) {
+		if len(e.encoded(zstandard).body) < len(e.encoded(gzipped).body) {
 			want = "zstd"
 		}
 		for _, accept := range []string{"gzip, zstd", "zstd, gzip"} {

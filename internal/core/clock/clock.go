@@ -1,4 +1,4 @@
-// Package clock detects jumps of the system clock, and runs periodic work.
+// Package clock detects jumps of the system clock and runs periodic work.
 package clock
 
 import (
@@ -8,41 +8,41 @@ import (
 )
 
 const (
-	// trustAfter is longer than a wrong clock stays unnoticed: with a clock that
-	// is far off, TLS certificates are rejected.
+	// trustAfter is longer than a wrong clock would go unnoticed: if a clock is far
+	// off, TLS certificates are rejected.
 	trustAfter     = 6 * time.Hour
 	trustTolerance = time.Minute
 )
 
-// Steady reads the system clock. It compares each reading with the time that has
-// passed since the one before, which the machine measures without its clock.
-// Jumps are noticed when it is read, so it has to be read regularly.
+// Steady reads the system clock and detects jumps: it compares the time between two
+// readings with the elapsed monotonic time. It must be read regularly, because it
+// only detects a jump when it is read.
 type Steady struct {
 	Wall              func() time.Time     // the system clock
-	Uptime            func() time.Duration // measured without it
+	Uptime            func() time.Duration // monotonic
 	tolerance, settle time.Duration
 
 	mu      sync.Mutex
 	read    bool
-	last    time.Time     // the latest reading
-	up      time.Duration // its uptime
-	since   time.Duration // the uptime of the first reading that it agrees with
-	settled time.Time     // what the settled clock showed at uptime 0
+	last    time.Time     // the last reading
+	up      time.Duration // uptime at the last reading
+	since   time.Duration // uptime at the first reading since the last jump
+	settled time.Time     // the settled clock's time at uptime 0
 }
 
-// NewSteady returns a clock for jobs that delete what has expired. A clock that
-// is wrong by a year and corrected within six hours must not delete anything, so
-// it has to run steadily for that long, even after a start.
+// NewSteady returns a clock for jobs that delete expired data. Even a clock that is
+// off by a year must not delete anything if it is corrected within six hours, so
+// the clock is trusted only after it has run steadily for that long.
 func NewSteady() *Steady { return New(trustTolerance, trustAfter) }
 
-// New returns a clock that may be adjusted by tolerance between two readings. A
-// larger jump must last for the settle time.
+// New returns a clock that ignores adjustments up to tolerance between two readings.
+// After a larger jump, it is not trusted until the settle time has passed.
 func New(tolerance, settle time.Duration) *Steady {
 	start := time.Now()
 	return &Steady{Wall: time.Now, Uptime: func() time.Duration { return time.Since(start) }, tolerance: tolerance, settle: settle}
 }
 
-// Now returns the time, and whether the clock has run steadily for the settle
+// Now returns the time and whether the clock has run without a jump for the settle
 // time.
 func (s *Steady) Now() (now time.Time, trusted bool) {
 	s.mu.Lock()
@@ -50,8 +50,8 @@ func (s *Steady) Now() (now time.Time, trusted bool) {
 	return s.update()
 }
 
-// Settled returns the time without following jumps that are corrected within
-// the settle time. The first reading is assumed to be right.
+// Settled returns the time, ignoring jumps that are corrected within the settle
+// time. The first reading is assumed to be correct.
 func (s *Steady) Settled() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *Steady) Settled() time.Time {
 }
 
 func (s *Steady) update() (now time.Time, trusted bool) {
-	now, up := s.Wall().Round(0), s.Uptime() // without the monotonic reading, which does not jump
+	now, up := s.Wall().Round(0), s.Uptime() // Round removes the monotonic reading, which does not jump
 	if drift := now.Sub(s.last) - (up - s.up); !s.read || drift.Abs() > s.tolerance {
 		s.since = up
 	}

@@ -10,9 +10,9 @@ import (
 // Number formats a whole number.
 func (l Language) Number(n int) string { return l.printer().Sprintf("%d", n) }
 
-// Decimal formats a number with a minimum and a maximum of decimals.
-func (l Language) Decimal(x float64, fewest, most int) string {
-	return l.printer().Sprint(number.Decimal(x, number.MinFractionDigits(fewest), number.MaxFractionDigits(most)))
+// Decimal formats a number with a minimum and a maximum number of decimals.
+func (l Language) Decimal(x float64, minDecimals, maxDecimals int) string {
+	return l.printer().Sprint(number.Decimal(x, number.MinFractionDigits(minDecimals), number.MaxFractionDigits(maxDecimals)))
 }
 
 // Percent formats a change in percent, with its sign: "+25%", "−12.5%" or
@@ -67,7 +67,7 @@ func (l Language) Time(t time.Time) string {
 	return l.Day(t) + join + t.UTC().Format("15:04") + nbsp + "UTC"
 }
 
-// DayOf formats a date like "2026-07-07" as Day does. Other texts stay.
+// DayOf formats a date like "2026-07-07" like Day. Other strings are returned unchanged.
 func (l Language) DayOf(date string) string {
 	if t, err := time.Parse(time.DateOnly, date); err == nil {
 		return l.Day(t)
@@ -75,7 +75,8 @@ func (l Language) DayOf(date string) string {
 	return date
 }
 
-// ShortDayOf formats a date like "2026-07-07" as ShortDay does. Other texts stay.
+// ShortDayOf formats a date like "2026-07-07" like ShortDay. Other strings are
+// returned unchanged.
 func (l Language) ShortDayOf(date string) string {
 	if t, err := time.Parse(time.DateOnly, date); err == nil {
 		return l.ShortDay(t)

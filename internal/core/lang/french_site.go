@@ -17,8 +17,8 @@ var frenchSite = map[Message]string{
 	"View it as of release %d":              "Voir la page dans l’édition %d",
 	"It has been removed from the catalog.": "Il a été retiré du catalogue.",
 	"There is no page at this address.":     "Il n’y a pas de page à cette adresse.",
-	"The catalog cannot be read at the moment. Recently viewed pages still work; try this one again in a minute.": "Le catalogue est inaccessible pour le moment. Les pages consultées récemment fonctionnent encore ; réessayez celle-ci dans une minute.",
-	"Too many pages are being loaded at the same time. Try again in a few seconds.":                               "Trop de pages se chargent en même temps. Réessayez dans quelques secondes.",
-	"%s must be text of at most %d characters.":                                                                   "%s doit être un texte de %d caractères au plus.",
-	"Our database is unavailable at the moment.":                                                                  "Notre base de données est indisponible pour le moment.",
+	"The catalog is temporarily unavailable. Recently viewed pages still work; try this one again in a minute.": "Le catalogue est inaccessible pour le moment. Les pages consultées récemment fonctionnent encore ; réessayez celle-ci dans une minute.",
+	"Too many pages are being loaded at the same time. Try again in a few seconds.":                             "Trop de pages se chargent en même temps. Réessayez dans quelques secondes.",
+	"%s must be text of at most %d characters.":                                                                 "%s doit être un texte de %d caractères au plus.",
+	"Our database is unavailable at the moment.":                                                                "Notre base de données est indisponible pour le moment.",
 }

@@ -1,6 +1,6 @@
-// Package lang writes for people in their language: messages, numbers, dates and
-// prices. Messages are written in English where they are used, and the English
-// text is the key of its translation. Programs get English only.
+// Package lang translates messages and formats numbers, dates and prices for people.
+// Messages are written in English where they are used, and the English text is the
+// key of its translation. API clients get English only.
 package lang
 
 import (
@@ -26,8 +26,7 @@ const (
 // All lists the languages. The first is the default.
 var All = []Language{English, French}
 
-// Message is an English text or format. One with a singular and a plural has a
-// "|" between them.
+// Message is an English text or format string. A "|" separates singular and plural.
 type Message string
 
 var (
@@ -44,16 +43,16 @@ func Parse(code string) Language {
 	return English
 }
 
-// Preferred returns the language that suits an Accept-Language header best.
+// Preferred returns the best language for an Accept-Language header.
 func Preferred(header string) Language {
-	if len(header) > 1000 { // no browser sends this
+	if len(header) > 1000 { // longer than any browser sends
 		return English
 	}
 	_, i := language.MatchStrings(matcher, header)
 	return All[i]
 }
 
-// Name returns the name of the language in the language.
+// Name returns the name of the language in the language itself.
 func (l Language) Name() string {
 	if l == French {
 		return "Français"
@@ -63,7 +62,7 @@ func (l Language) Name() string {
 
 type key struct{}
 
-// With returns a context of a request in a language.
+// With returns a context with the language of a request.
 func With(ctx context.Context, l Language) context.Context { return context.WithValue(ctx, key{}, l) }
 
 // Of returns the language of a request.
@@ -74,8 +73,8 @@ func Of(ctx context.Context) Language {
 	return English
 }
 
-// translate returns a message in the language. A message without a translation
-// stays in English, which a test prevents for all of ours.
+// translate returns a message in the language, or in English if it has no
+// translation. A test checks that no translation is missing.
 func (l Language) translate(m Message) string {
 	if l == French {
 		if text, ok := french[m]; ok {
@@ -85,7 +84,7 @@ func (l Language) translate(m Message) string {
 	return string(m)
 }
 
-// Text returns a message with its arguments. Numbers are formatted.
+// Text formats a message with its arguments. Numbers are formatted for the language.
 func (l Language) Text(m Message, args ...any) string {
 	text := l.translate(m)
 	if len(args) == 0 {
@@ -105,8 +104,8 @@ func (l Language) Text(m Message, args ...any) string {
 	return l.printer().Sprintf(text, formatted...)
 }
 
-// Phrase is a message within another. As an argument of Text it is in the same
-// language, and elsewhere in English.
+// Phrase is a message within another one. As an argument of Text it is translated
+// too; elsewhere it is in English.
 type Phrase struct {
 	Message Message
 	Args    []any
@@ -117,12 +116,12 @@ func NewPhrase(m Message, args ...any) Phrase { return Phrase{m, args} }
 
 func (p Phrase) String() string { return fmt.Sprintf(string(p.Message), p.Args...) }
 
-// Date is a date like "2026-07-07". Text formats it as DayOf does, and programs
-// get it as it is.
+// Date is a date like "2026-07-07". Text formats it like DayOf; API clients get it
+// unchanged.
 type Date string
 
-// Plural returns a message that has a singular and a plural. The count is its
-// first argument, which a form need not mention.
+// Plural formats a message that has a singular and a plural. The count is its first
+// argument, which either form may omit.
 func (l Language) Plural(count int, m Message, args ...any) string {
 	one, other, _ := strings.Cut(l.translate(m), "|")
 	if plural.Cardinal.MatchPlural(tags[Parse(string(l))], count, 0, 0, 0, 0) == plural.One {
@@ -134,7 +133,7 @@ func (l Language) Plural(count int, m Message, args ...any) string {
 	return l.printer().Sprintf(other, append([]any{count}, args...)...)
 }
 
-// HTML returns a message that contains HTML. Arguments are escaped unless they
+// HTML formats a message that contains HTML. Arguments are escaped unless they
 // are HTML themselves.
 func (l Language) HTML(m Message, args ...any) template.HTML {
 	escaped := make([]any, len(args))

@@ -8,9 +8,9 @@ import (
 )
 
 // Listener accepts connections that send the header of a response together with
-// its body. net/http has a buffer of 4 kB for each connection: it would send the
-// header of a larger response with the first bytes of the body, and the rest by
-// a second system call, which wakes the client a second time.
+// its body. net/http buffers 4 kB per connection: it would send the header of a
+// larger response with the first bytes of the body, and the rest in a second
+// system call, which wakes the client twice.
 type Listener struct{ net.Listener }
 
 // Accept implements net.Listener.
@@ -22,21 +22,21 @@ func (l Listener) Accept() (net.Conn, error) {
 	return accepted, err
 }
 
-// joiningConn holds back the first write of a response until the next one. Only
-// the goroutine that serves the connection writes.
+// joiningConn delays the first write of a response and sends it together with the
+// second. Only the goroutine that serves the connection writes to it.
 type joiningConn struct {
 	*net.TCPConn
-	held *heldWrite // nil while writes are not joined
+	held *heldWrite // nil unless writes are being joined
 }
 
-// heldWrite is what was written and not sent yet.
+// heldWrite holds bytes that were written but not yet sent.
 type heldWrite struct {
 	bytes  [connBuffer]byte
 	length int
 }
 
-// connBuffer is the size of net/http's buffer. If it were another one, writes
-// would be sent one by one.
+// connBuffer is the size of net/http's buffer. With any other size, writes would
+// be sent separately.
 const connBuffer = 4 << 10
 
 var heldWrites = sync.Pool{New: func() any { return new(heldWrite) }}
@@ -47,7 +47,7 @@ func (c *joiningConn) Write(p []byte) (int, error) {
 	case held == nil:
 		return c.TCPConn.Write(p)
 	case held.length == 0 && len(p) <= connBuffer:
-		held.length = copy(held.bytes[:], p) // net/http uses p again
+		held.length = copy(held.bytes[:], p) // net/http reuses p
 		return len(p), nil
 	default:
 		both := net.Buffers{held.bytes[:held.length], p}
@@ -60,24 +60,25 @@ func (c *joiningConn) Write(p []byte) (int, error) {
 
 type connKey struct{}
 
-// ConnContext is that of an http.Server with a Listener.
+// ConnContext must be the ConnContext of an http.Server that uses a Listener. It
+// makes the connection available to the middleware.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// writeJoined writes part of a response to w. Nothing is held back after it
-// returns.
+// writeJoined writes part of a response to w, joining the header and the body. It
+// sends everything before it returns.
 func writeJoined(ctx context.Context, w io.Writer, p []byte) (n int, err error) {
 	c, ok := ctx.Value(connKey{}).(*joiningConn)
-	if !ok || len(p) < 2*connBuffer { // less may remain in the buffer of net/http
+	if !ok || len(p) < 2*connBuffer { // less could stay in net/http's buffer
 		return w.Write(p)
 	}
 	c.held = heldWrites.Get().(*heldWrite)
 	n, err = w.Write(p)
 	if c.held.length > 0 {
-		_, failed := c.TCPConn.Write(c.held.bytes[:c.held.length])
+		_, sendErr := c.TCPConn.Write(c.held.bytes[:c.held.length])
 		if err == nil {
-			err = failed
+			err = sendErr
 		}
 		c.held.length = 0
 	}

@@ -17,7 +17,7 @@ import (
 	"palmares/internal/core/middleware"
 )
 
-// joined serves a handler as a server does.
+// joined serves a handler with a Listener.
 func joined(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(middleware.Log(slog.New(slog.DiscardHandler))(handler))
@@ -29,7 +29,7 @@ func joined(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 }
 
 // Responses of every size around that of net/http's buffer arrive complete, in
-// whatever parts the handler writes them.
+// whatever chunks the handler writes them.
 func TestJoinedResponses(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
 	server := joined(t, func(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func TestResponseIsWrittenAtOnce(t *testing.T) {
 			t.Fatalf("got %d bytes and %v, want %d", n, err, len(body))
 		}
 	}
-	// One for each request, one for its response, and a few of others.
+	// One for each request, one for its response, and a few from other goroutines.
 	if got := writes(t) - before; got > 2*requests+requests/2 {
 		t.Errorf("got %d writes for %d requests and responses, want %d", got, requests, 2*requests)
 	}

@@ -11,15 +11,15 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// Refuse writes the response to a request that goes no further.
+// Refuse writes the error response to a rejected request.
 type Refuse func(http.ResponseWriter, *http.Request, error)
 
 // Deadline limits how long a handler may take to start its response. After
-// that, refuse writes one instead, and the request's context ends. The handler
-// runs in its own goroutine, because a database that hangs may ignore the
-// context; what an abandoned handler still writes is dropped. Responses are not
-// buffered: one that has started may take as long as it needs.
-func Deadline(limit time.Duration, log *slog.Logger, refuse Refuse) Link {
+// that, refuse writes an error instead, and the request's context is canceled.
+// The handler runs in its own goroutine, because a database that hangs may ignore
+// the context; anything an abandoned handler writes is discarded. Responses are
+// not buffered: one that has started may take as long as it needs.
+func Deadline(limit time.Duration, log *slog.Logger, refuse Refuse) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := context.WithCancel(r.Context())
@@ -29,7 +29,8 @@ func Deadline(limit time.Duration, log *slog.Logger, refuse Refuse) Link {
 			gate := &gatedWriter{to: w, header: w.Header().Clone()}
 			done := make(chan any, 1)
 			go func() {
-				// Panics would end the process here, out of reach of the chain.
+				// Recover in the outer chain does not see panics of this goroutine, which
+				// would end the process.
 				defer func() { done <- recover() }()
 				Recover(log)(next).ServeHTTP(gate, r.WithContext(context.WithValue(ctx, timerKey{}, timer)))
 			}()
@@ -38,11 +39,11 @@ func Deadline(limit time.Duration, log *slog.Logger, refuse Refuse) Link {
 			case aborted = <-done:
 			case <-timer.expired:
 				if gate.close() {
-					log.ErrorContext(ctx, "request timed out", "path", Masked(r.URL.Path), "limit", limit, "request_id", problem.RequestID(ctx))
+					log.ErrorContext(ctx, "request timed out", "path", MaskKeys(r.URL.Path), "limit", limit, "request_id", problem.RequestID(ctx))
 					refuse(w, r, timedOut(r))
 					return
 				}
-				aborted = <-done // it had just started its response
+				aborted = <-done // the response has just started
 			}
 			if aborted != nil {
 				panic(aborted) // http.ErrAbortHandler, which Recover passes on
@@ -52,13 +53,13 @@ func Deadline(limit time.Duration, log *slog.Logger, refuse Refuse) Link {
 	}
 }
 
-// timedOut returns the error for the caller. A handler that waits for a commit
-// may have changed something.
+// timedOut returns the error for the caller. A handler that was waiting for a
+// commit may have changed data.
 func timedOut(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return problem.New(problem.Timeout, "The server took too long to respond. Try again in a minute.")
 	}
-	return problem.New(problem.Timeout, "The server took too long to respond, and your change may or may not have been saved. Check before you try again in a minute.")
+	return problem.New(problem.Timeout, "The server took too long to respond, and your change may or may not have been saved. Check before you try again.")
 }
 
 // PauseDeadline stops the timer of Deadline until resume is called, while a
@@ -83,14 +84,13 @@ func (t PausingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 type timerKey struct{}
 
-// pausableTimer closes expired once it has run for its time. Pauses may
-// overlap.
+// pausableTimer closes expired when its time is up. Pauses may overlap.
 type pausableTimer struct {
 	expired chan struct{}
 	mu      sync.Mutex
 	timer   *time.Timer
 	ends    time.Time
-	left    time.Duration // while it is paused
+	left    time.Duration // remaining time while paused
 	pauses  int
 }
 
@@ -118,7 +118,7 @@ func (t *pausableTimer) resume() {
 	}
 }
 
-// stop ends the timer for good: resume does not start it again.
+// stop stops the timer permanently: resume does not restart it.
 func (t *pausableTimer) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,11 +126,11 @@ func (t *pausableTimer) stop() {
 	t.timer.Stop()
 }
 
-// gatedWriter passes a response on unless it comes too late. The first write
-// decides, so that only one goroutine ever uses the writer behind it.
+// gatedWriter forwards a response unless it starts too late. The first write
+// decides, so that only one goroutine ever uses the underlying writer.
 type gatedWriter struct {
 	to     http.ResponseWriter
-	header http.Header // the handler's own; copied when it starts its response
+	header http.Header // the handler's own; copied when the response starts
 
 	mu      sync.Mutex
 	started bool
@@ -165,7 +165,8 @@ func (g *gatedWriter) start() bool {
 	return g.started
 }
 
-// close keeps the handler from writing, unless it has started.
+// close prevents the handler from writing and reports whether it did: a response
+// that has started is not affected.
 func (g *gatedWriter) close() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

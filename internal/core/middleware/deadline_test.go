@@ -21,7 +21,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func refuse(w http.ResponseWriter, _ *http.Request, err error) { problem.Write(w, err) }
 
-// withHeader stands in for the middleware outside of Deadline.
+// withHeader represents the middleware around Deadline.
 func withHeader(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", "R1")
@@ -56,7 +56,7 @@ func call(t *testing.T, server *httptest.Server, method string) (*http.Response,
 }
 
 // A handler that ignores its context does not delay the response, and what it
-// writes later is dropped.
+// writes later is discarded.
 func TestHandlerExceedsDeadline(t *testing.T) {
 	for method, message := range map[string]string{
 		http.MethodGet: "The server took too long to respond. Try again", http.MethodPost: "may or may not have been saved",

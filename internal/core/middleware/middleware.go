@@ -1,5 +1,5 @@
-// Package middleware holds the links of the HTTP chain that know nothing of the
-// catalog: request ids, the request log, CORS, limits and panics.
+// Package middleware contains the HTTP middleware that does not depend on the
+// catalog: request IDs, the request log, CORS, limits and panic recovery.
 package middleware
 
 import (
@@ -23,24 +23,24 @@ import (
 // MethodQuery is the method of RFC 10008: like GET, but with a body.
 const MethodQuery = "QUERY"
 
-// Link wraps a handler.
-type Link func(http.Handler) http.Handler
+// Middleware wraps a handler.
+type Middleware func(http.Handler) http.Handler
 
-// Chain puts links around a handler, the first outermost.
-func Chain(handler http.Handler, links ...Link) http.Handler {
-	for _, link := range slices.Backward(links) {
-		handler = link(handler)
+// Chain wraps a handler in middleware, the first outermost.
+func Chain(handler http.Handler, chain ...Middleware) http.Handler {
+	for _, wrap := range slices.Backward(chain) {
+		handler = wrap(handler)
 	}
 	return handler
 }
 
-// When applies a link to some requests only.
-func When(applies func(*http.Request) bool, link Link) Link {
+// When applies middleware only to matching requests.
+func When(matches func(*http.Request) bool, wrap Middleware) Middleware {
 	return func(next http.Handler) http.Handler {
-		linked := link(next)
+		wrapped := wrap(next)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if applies(r) {
-				linked.ServeHTTP(w, r)
+			if matches(r) {
+				wrapped.ServeHTTP(w, r)
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -48,7 +48,7 @@ func When(applies func(*http.Request) bool, link Link) Link {
 	}
 }
 
-// RequestID gives each request an id, for the log and for error responses.
+// RequestID assigns each request an ID for the log and for error responses.
 func RequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := rand.Text()
@@ -57,8 +57,8 @@ func RequestID(next http.Handler) http.Handler {
 	})
 }
 
-// Recover turns a panic into an error response that shows nothing of it.
-func Recover(log *slog.Logger) Link {
+// Recover turns a panic into an error response that reveals no details.
+func Recover(log *slog.Logger) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer func() {
@@ -77,23 +77,23 @@ func Recover(log *slog.Logger) Link {
 	}
 }
 
-// LimitBody rejects a request whose declared body is larger than its path
-// allows, before anything reads it: the first read makes net/http send "100
-// Continue", which invites the client to send all of it. If limit returns 0, the
-// path allows no body; if it is negative, the handler decides. The handler has
-// to limit bodies of unknown length.
-func LimitBody(limit func(*http.Request) int64, refuse Refuse) Link {
+// LimitBody rejects a request whose Content-Length exceeds the limit, before
+// anything reads the body: the first read makes net/http send "100 Continue",
+// which invites the client to send all of it. A limit of 0 allows no body, and a
+// negative limit leaves the check to the handler. Handlers must limit bodies of
+// unknown length themselves.
+func LimitBody(limit func(*http.Request) int64, refuse Refuse) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.ContentLength == 0 { // nearly always
+			if r.ContentLength == 0 {
 				next.ServeHTTP(w, r)
 				return
 			}
-			switch most := limit(r); {
-			case most == 0:
-				refuse(w, r, problem.New(problem.TooLarge, "This path takes no request body. Send the request without one."))
-			case most > 0 && r.ContentLength > most:
-				refuse(w, r, problem.New(problem.TooLarge, "The request body has %d bytes. At most %d are allowed.", r.ContentLength, most))
+			switch allowed := limit(r); {
+			case allowed == 0:
+				refuse(w, r, problem.New(problem.TooLarge, "This path does not accept a request body."))
+			case allowed > 0 && r.ContentLength > allowed:
+				refuse(w, r, problem.New(problem.TooLarge, "The request body is too large: %d bytes (maximum %d).", r.ContentLength, allowed))
 			default:
 				next.ServeHTTP(w, r)
 			}
@@ -104,38 +104,38 @@ func LimitBody(limit func(*http.Request) int64, refuse Refuse) Link {
 // Values of the CORS headers. They are shared by all responses: never modify
 // them.
 var (
-	everyone = []string{"*"}
-	// exposed lists the response headers that scripts of other origins may
-	// read, beside those that browsers always let them read (such as
+	allowedOrigin = []string{"*"}
+	// exposedHeaders lists the response headers that scripts from other origins
+	// may read, in addition to those that browsers always expose (such as
 	// Cache-Control and Last-Modified).
-	exposed = []string{strings.Join([]string{
+	exposedHeaders = []string{strings.Join([]string{
 		"Accept-Query", "Allow", "Cache-Status", "Content-Disposition", "Content-Location", "Deprecation", "ETag", "Link", "Memento-Datetime",
 		"RateLimit", "RateLimit-Policy", "Retry-After", "Sunset", "WWW-Authenticate",
 		"X-GraphQL-Cost", "X-GraphQL-Cost-Limit",
 		"X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Tier",
 		"X-Request-Id", "X-Service-Release", "X-Service-Updated-At", "X-Total-Count",
 	}, ", ")}
-	// accepted lists the request headers that scripts of other origins may
-	// send. Tracing libraries, Apollo Client and clients that resume an event
-	// stream add theirs to every request; a browser drops the whole request
-	// when one of them is missing here.
-	accepted = strings.Join([]string{
+	// allowedHeaders lists the request headers that scripts from other origins
+	// may send. Tracing libraries, Apollo Client and clients that resume an event
+	// stream add theirs to every request; a browser blocks the whole request if
+	// one of them is not listed here.
+	allowedHeaders = strings.Join([]string{
 		"Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "traceparent",
 		"apollographql-client-name", "apollographql-client-version",
 	}, ", ")
 )
 
-// CORS lets pages of every origin read responses, and handles preflight
+// CORS lets pages from any origin read responses, and handles preflight
 // requests. It sets the headers on all responses, because a shared cache may
-// reuse one for another origin.
+// reuse a response for another origin.
 func CORS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
-		header["Access-Control-Allow-Origin"] = everyone
-		header["Access-Control-Expose-Headers"] = exposed
+		header["Access-Control-Allow-Origin"] = allowedOrigin
+		header["Access-Control-Expose-Headers"] = exposedHeaders
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			header.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, "+MethodQuery)
-			header.Set("Access-Control-Allow-Headers", accepted)
+			header.Set("Access-Control-Allow-Headers", allowedHeaders)
 			header.Set("Access-Control-Max-Age", "86400")
 			w.WriteHeader(http.StatusNoContent)
 			return
@@ -144,12 +144,12 @@ func CORS(next http.Handler) http.Handler {
 	})
 }
 
-// Lines buffers log lines and writes them together every few milliseconds,
-// because writing each line by itself would slow down a busy server.
-type Lines struct {
+// LogBuffer collects log lines and writes them every few milliseconds, because
+// writing each line separately would slow down a busy server.
+type LogBuffer struct {
 	w      io.Writer
 	mu     sync.Mutex
-	buffer *bufio.Writer // a timer is running while it holds anything
+	buffer *bufio.Writer // a flush is scheduled unless it is empty
 }
 
 const (
@@ -157,11 +157,13 @@ const (
 	flushSize  = 64 << 10
 )
 
-// NewLines returns a buffer that writes to w.
-func NewLines(w io.Writer) *Lines { return &Lines{w: w, buffer: bufio.NewWriterSize(w, flushSize)} }
+// NewLogBuffer returns a buffer that writes to w.
+func NewLogBuffer(w io.Writer) *LogBuffer {
+	return &LogBuffer{w: w, buffer: bufio.NewWriterSize(w, flushSize)}
+}
 
 // Write implements io.Writer.
-func (l *Lines) Write(line []byte) (int, error) {
+func (l *LogBuffer) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.buffer.Buffered() == 0 {
@@ -171,11 +173,11 @@ func (l *Lines) Write(line []byte) (int, error) {
 }
 
 // Flush writes the buffered lines.
-func (l *Lines) Flush() {
+func (l *LogBuffer) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.buffer.Flush() != nil {
-		l.buffer.Reset(l.w) // the error could not be logged, and must not affect later lines
+		l.buffer.Reset(l.w) // otherwise all later writes would fail with the same error
 	}
 }
 
@@ -187,9 +189,9 @@ type Observed struct {
 	Took    time.Duration
 }
 
-// Log logs each request with its path but without its query, which may hold
-// anything, and passes it to observers.
-func Log(log *slog.Logger, observers ...func(Observed)) Link {
+// Log logs each request and passes it to observers. Query strings are not
+// logged, because they may contain personal data.
+func Log(log *slog.Logger, observers ...func(Observed)) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			start := time.Now()
@@ -202,23 +204,23 @@ func Log(log *slog.Logger, observers ...func(Observed)) Link {
 				if !log.Enabled(r.Context(), slog.LevelInfo) {
 					return
 				}
-				// Every request has a line, so it is written without looking up the source line, as Info would.
+				// Info would look up the source line, which is too slow to do for every request.
 				line := slog.NewRecord(start.Add(took), slog.LevelInfo, "request", 0)
-				line.AddAttrs(slog.String("method", r.Method), slog.String("path", Masked(r.URL.Path)),
+				line.AddAttrs(slog.String("method", r.Method), slog.String("path", MaskKeys(r.URL.Path)),
 					slog.Int("status", response.status), slog.Int64("bytes", response.bytes), slog.Duration("took", took),
 					slog.String("request_id", problem.RequestID(r.Context())))
-				_ = log.Handler().Handle(r.Context(), line) // an error could not be logged
+				_ = log.Handler().Handle(r.Context(), line)
 			}()
 			next.ServeHTTP(response, r)
 		})
 	}
 }
 
-// keyPattern matches API keys, which some clients send in the path.
+// keyPattern matches API keys, which some clients mistakenly send in the path.
 var keyPattern = regexp.MustCompile(`pal_[0-9A-Za-z]{8,}`)
 
-// Masked returns a path without API keys.
-func Masked(path string) string {
+// MaskKeys masks the API keys in a path.
+func MaskKeys(path string) string {
 	if !strings.Contains(path, "pal_") {
 		return path
 	}

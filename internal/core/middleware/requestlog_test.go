@@ -20,7 +20,7 @@ func TestRequestLogLine(t *testing.T) {
 		"/x?q=secret":             "/x",
 	} {
 		var out bytes.Buffer
-		lines := NewLines(&out)
+		lines := NewLogBuffer(&out)
 		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("four")) })
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r = r.WithContext(problem.WithRequestID(r.Context(), "R1"))

@@ -18,7 +18,7 @@ func (s *Store) MigrateTo(ctx context.Context, version int) error {
 	if err != nil {
 		return err
 	}
-	return s.migrating(ctx, func(tx *sql.Tx) error {
+	return s.inMigrationTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, createMigrationTable); err != nil {
 			return err
 		}

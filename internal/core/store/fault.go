@@ -18,12 +18,12 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Fault is a failure of the database in words of our own. Its cause, in the
-// database's words, is for the log only.
+// Fault is a database error with a message for users. The driver's own error is
+// its cause, which is for the log only.
 type Fault struct {
 	Message string
 	Cause   error
-	Unsure  bool // whether the transaction was committed
+	Unsure  bool // it is unknown whether the transaction was committed
 
 	newer bool // the database is newer than this program
 }
@@ -40,16 +40,16 @@ func (f *Fault) LogValue() slog.Value {
 }
 
 const (
-	messageBusy     = "another import or migration is still running: try again when it has ended"
+	messageBusy     = "another import or migration is still running: try again when it has finished"
 	messageFull     = "the database's disk is full"
 	messageLost     = "the database cannot be reached"
-	messageRefused  = "the database refused the user name or password"
-	messageMissing  = "the database that DATABASE_URL names does not exist"
+	messageRefused  = "the database rejected the user name or password"
+	messageMissing  = "the database in DATABASE_URL does not exist"
 	messageReadOnly = "the database cannot be written to"
-	messageDenied   = "the database does not allow this user to do that"
-	messageSlow     = "the database took too long"
+	messageDenied   = "the database user lacks a required privilege"
+	messageSlow     = "the database took too long to respond"
 	messageNoTLS    = "the database does not offer TLS, which DATABASE_URL requires"
-	messageWrongURL = "DATABASE_URL cannot be parsed"
+	messageWrongURL = "DATABASE_URL is not a valid URL"
 	messageEncoding = "the database does not store text as UTF-8: create it with ENCODING 'UTF8'"
 	messageUnsure   = "the connection to the database was lost during the commit"
 	messageReplaced = "the database file was moved or replaced: restart the server"
@@ -58,20 +58,20 @@ const (
 	messageOther    = "the database failed unexpectedly"
 )
 
-// explain turns a driver's error into a Fault; other errors pass unchanged.
+// explain turns a driver's error into a Fault, and returns other errors unchanged.
 func explain(err error) error {
 	var fault *Fault
 	if err == nil || errors.As(err, &fault) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if message := meaning(err); message != "" {
+	if message := messageFor(err); message != "" {
 		return &Fault{Message: message, Cause: err}
 	}
 	return err
 }
 
-// meaning returns the message for a driver's error, or "" for other errors.
-func meaning(err error) string {
+// messageFor returns the message for a driver's error, or "" for any other error.
+func messageFor(err error) string {
 	var fromPostgres *pq.Error
 	if errors.As(err, &fromPostgres) {
 		class := pqerror.Code(fromPostgres.Code.Class())
@@ -96,8 +96,8 @@ func meaning(err error) string {
 	return ""
 }
 
-// postgresMessages has messages by SQLSTATE, or by its class, which is its
-// first two characters.
+// postgresMessages maps each SQLSTATE, or its class (the first two characters), to
+// a message.
 var postgresMessages = map[pqerror.Code]string{
 	"55P03": messageBusy,
 	"53100": messageFull,
@@ -113,7 +113,7 @@ var postgresMessages = map[pqerror.Code]string{
 	"28":    messageRefused,
 }
 
-// sqliteMessages has messages by primary result code.
+// sqliteMessages maps primary result codes to messages.
 var sqliteMessages = map[int]string{
 	sqlite3.SQLITE_BUSY:     messageBusy,
 	sqlite3.SQLITE_LOCKED:   messageBusy,

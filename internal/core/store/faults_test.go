@@ -59,8 +59,8 @@ func wantSeen(t *testing.T, seen <-chan int, want int) {
 	}
 }
 
-// With polls an hour apart, only a notification wakes the watch.
-func TestNotificationWakesTheWatch(t *testing.T) {
+// With polls an hour apart, only a notification wakes Watch.
+func TestNotificationWakesWatch(t *testing.T) {
 	cfg := testkit.Postgres(t)
 	cfg.PollEvery = time.Hour
 	s := testkit.Open(t, cfg)
@@ -174,8 +174,8 @@ func TestReplacedFileIsNotReady(t *testing.T) {
 	}
 }
 
-// proxy forwards bytes to a server. While it is stopped, it holds them back
-// without closing the connection, as a broken network does.
+// proxy forwards bytes to a server. While it is stopped, it holds them
+// back without closing the connection, like a broken network.
 type proxy struct {
 	address string
 	stopped atomic.Bool
@@ -247,8 +247,8 @@ func TestFrozenDatabaseIsReportedInTime(t *testing.T) {
 	}
 }
 
-// A driver may report a cancelled statement as an error of the database.
-func TestCancelledQueryIsNotAFault(t *testing.T) {
+// A driver may report a canceled statement as a database error.
+func TestCanceledQueryIsNotAFault(t *testing.T) {
 	s := testkit.Open(t, testkit.Postgres(t))
 	for name, fails := range map[string]error{
 		"cancelled statement": &pq.Error{Code: "57014"},
@@ -271,7 +271,7 @@ func TestCancelledQueryIsNotAFault(t *testing.T) {
 	}
 }
 
-// Callers need not explain the errors of a client.
+// Clients return Faults without further conversion.
 func TestClientsReturnFaults(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		release(t, s, 1)

@@ -17,8 +17,8 @@ import (
 	"palmares/ent/tool"
 )
 
-// A Versioned table has a second table with the rows that a release replaced or
-// removed.
+// Versioned is a table with a history: a second table holds the rows that releases
+// have replaced or removed.
 type Versioned struct {
 	name, key string
 	columns   []string
@@ -35,8 +35,8 @@ var (
 
 var versioned = []Versioned{Categories, Tools, Comparisons, Sections, PriceChanges}
 
-// Archive copies the rows of some keys to the history, before a release changes
-// or removes them. Rows that this release has written itself are not part of it.
+// Archive copies the rows with the given keys to the history, before a release
+// changes or removes them. Rows that this release itself has written are not copied.
 func (v Versioned) Archive(ctx context.Context, tx *ent.Tx, dialectName string, release int, keys []string) error {
 	if len(keys) == 0 {
 		return nil
@@ -55,9 +55,9 @@ func (v Versioned) Archive(ctx context.Context, tx *ent.Tx, dialectName string, 
 	return err
 }
 
-// asOf makes a statement read an earlier release. The names of tables then refer
-// to views of what they had: rows of the history, and those that have not changed
-// since.
+// asOf rewrites a statement to read an earlier release. Table names then refer to
+// views of the rows at that release: rows from the history, and rows that have not
+// changed since.
 func asOf(dialectName string, release int, statement string) string {
 	var views []string
 	for _, v := range versioned {
@@ -65,8 +65,8 @@ func asOf(dialectName string, release int, statement string) string {
 			continue
 		}
 		// A view of the same name hides the table, except in its own definition. There,
-		// SQLite requires the name of the schema, and treats a union that ends with the
-		// table as recursive.
+		// SQLite requires the schema name, and treats a union that ends with the table as
+		// recursive.
 		keyword, table := "AS NOT MATERIALIZED", v.name
 		if dialectName == dialect.SQLite {
 			keyword, table = "AS", "main."+v.name
@@ -81,12 +81,12 @@ func asOf(dialectName string, release int, statement string) string {
 	return "WITH " + strings.Join(views, ", ") + " " + statement
 }
 
-// pruneBatch is how many rows a statement removes: SQLite holds their keys in
-// memory.
+// pruneBatch limits how many rows a statement removes, because SQLite holds their
+// keys in memory.
 const pruneBatch = 1000
 
-// PruneVersions removes the rows that no release from a number on has, and
-// returns how many there were.
+// PruneVersions removes the rows that only releases before from have, and returns
+// how many it removed.
 func PruneVersions(ctx context.Context, tx *ent.Tx, from int) (removed int, err error) {
 	for _, v := range versioned {
 		statement := fmt.Sprintf("DELETE FROM %[1]s_versions WHERE version IN (SELECT version FROM %[1]s_versions WHERE until_release <= $1 LIMIT %[2]d)", v.name, pruneBatch)

@@ -24,7 +24,7 @@ import (
 // The migrations of both databases: NNNN_name.sql, applied in order, never
 // edited once released. `make migration` writes new ones.
 //
-// The runner is our own because all pending migrations must be applied in one
+// The runner is custom because all pending migrations must be applied in one
 // transaction under one lock, on both databases: several processes that start
 // together then migrate once, and a failure changes nothing.
 //
@@ -53,15 +53,15 @@ func (s *Store) CheckMigrated(ctx context.Context) error {
 		return err
 	}
 	if n := len(pending(steps)); n > 0 {
-		return &Fault{Message: fmt.Sprintf("the database lacks %d migration(s): run palmares migrate up", n)}
+		return &Fault{Message: fmt.Sprintf("%d migration(s) are pending: run palmares migrate up", n)}
 	}
 	return nil
 }
 
-// stillFits is CheckMigrated for a running server. A newer palmares may have
-// migrated the database since. Upgrades start like that, and the older servers
-// keep working until they are replaced.
-func (s *Store) stillFits(ctx context.Context) error {
+// checkCompatible is CheckMigrated for a running server. A newer version may have
+// migrated the database in the meantime: that is how upgrades start, and older
+// servers keep working until they are replaced.
+func (s *Store) checkCompatible(ctx context.Context) error {
 	err := s.CheckMigrated(ctx)
 	var fault *Fault
 	if errors.As(err, &fault) && fault.newer {
@@ -77,7 +77,7 @@ func (s *Store) Migrate(ctx context.Context) (done []Migration, err error) {
 	if err != nil || len(pending(steps)) == 0 {
 		return nil, err
 	}
-	err = s.migrating(ctx, func(tx *sql.Tx) error {
+	err = s.inMigrationTx(ctx, func(tx *sql.Tx) error {
 		steps, err := s.steps(ctx, tx)
 		if err != nil {
 			return err
@@ -105,12 +105,12 @@ func (s *Store) Migrate(ctx context.Context) (done []Migration, err error) {
 	return done, nil
 }
 
-// migrating runs do in a transaction while no other migration runs.
+// inMigrationTx runs do in a transaction while no other migration runs.
 //
 // SQLite changes a table by building a new one and dropping the old one, which
-// must not delete the rows that reference it. So foreign keys are turned off,
-// which only works outside a transaction, and checked at the end.
-func (s *Store) migrating(ctx context.Context, do func(*sql.Tx) error) error {
+// must not delete the rows that reference it. So foreign keys are disabled, which
+// only works outside a transaction, and checked at the end.
+func (s *Store) inMigrationTx(ctx context.Context, do func(*sql.Tx) error) error {
 	conn, err := s.writer.Conn(ctx)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *Store) migrating(ctx context.Context, do func(*sql.Tx) error) error {
 		broken := false
 		err := ScanRows(ctx, tx, func(*sql.Rows) error { broken = true; return nil }, "PRAGMA foreign_key_check")
 		if err != nil || broken {
-			return errors.Join(errors.New("the migration breaks references"), err)
+			return errors.Join(errors.New("the migration breaks foreign keys"), err)
 		}
 	}
 	return tx.Commit()
@@ -156,8 +156,8 @@ func (s *Store) steps(ctx context.Context, db Querier) ([]Migration, error) {
 	}
 	exists := `SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'`
 	if s.dialect == dialect.Postgres {
-		// The system catalog is as fresh as the statement; to_regclass may use a
-		// cache that is older than the lock.
+		// The system catalog is always current; to_regclass may use a cache that is
+		// older than the lock.
 		exists = `SELECT 1 FROM pg_tables WHERE tablename = 'schema_migrations' AND schemaname = ANY (current_schemas(false))`
 	}
 	migrated := false
@@ -174,7 +174,7 @@ func (s *Store) steps(ctx context.Context, db Querier) ([]Migration, error) {
 		}
 		if version > newest {
 			return &Fault{newer: true, Message: fmt.Sprintf(
-				"the database is at migration %d, but this palmares supports only up to %d: use a newer palmares", version, newest)}
+				"the database is at migration %d, but this version of palmares supports only up to %d: upgrade palmares", version, newest)}
 		}
 		for i := range steps {
 			if steps[i].Version == version {
@@ -213,8 +213,8 @@ func pending(steps []Migration) []Migration {
 	return slices.DeleteFunc(slices.Clone(steps), func(m Migration) bool { return m.AppliedAt != "" })
 }
 
-// checkEncoding returns an error for a PostgreSQL database that cannot store
-// every text.
+// checkEncoding returns an error if a PostgreSQL database cannot store all of
+// Unicode.
 func (s *Store) checkEncoding(ctx context.Context, db Querier) error {
 	if s.dialect != dialect.Postgres {
 		return nil
@@ -227,7 +227,7 @@ func (s *Store) checkEncoding(ctx context.Context, db Querier) error {
 	return err
 }
 
-// Querier is what a client and a transaction have in common.
+// Querier is implemented by clients and transactions.
 type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -247,8 +247,8 @@ func ScanRows(ctx context.Context, db Querier, scan func(*sql.Rows) error, query
 	return explain(rows.Err())
 }
 
-// Drift returns the statements that would change the database from its
-// migrations to the ent schema: none when they agree. It changes nothing.
+// Drift returns the statements that would change the migrated database to match
+// the ent schema, or "" if they agree. It does not run them.
 func (s *Store) Drift(ctx context.Context) (string, error) {
 	var statements strings.Builder
 	err := migrate.NewSchema(entsql.OpenDB(s.dialect, s.writer)).WriteTo(ctx, &statements,
@@ -256,7 +256,7 @@ func (s *Store) Drift(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Migrations run in a transaction, in which the pragma has no effect.
+	// Pragmas have no effect in the transaction in which migrations run.
 	var lines []string
 	for line := range strings.Lines(statements.String()) {
 		switch line = strings.TrimSpace(line); {
@@ -268,8 +268,8 @@ func (s *Store) Drift(ctx context.Context) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// byteCollation gives every text column of PostgreSQL the "C" collation, so that
-// both databases sort text alike, regardless of the server's locale.
+// byteCollation gives every PostgreSQL text column the "C" collation, so that both
+// databases sort strings the same way, regardless of the server's locale.
 func (s *Store) byteCollation(next schema.Creator) schema.Creator {
 	return schema.CreateFunc(func(ctx context.Context, tables ...*schema.Table) error {
 		if s.dialect == dialect.Postgres {

@@ -9,17 +9,17 @@ import (
 	"github.com/ngrok/sqlmw"
 )
 
-// Watch is called when a statement starts, and returns what is called when it
-// ends: after its last row was read, because SQLite works until then. It gets
-// the statement's text, and never its arguments.
-type Watch func(ctx context.Context, pool, text string) (ended func(error))
+// StatementHook is called when a statement starts. The function it returns is
+// called when the statement ends: after its last row was read, because SQLite
+// works until then. The hook receives the SQL text, but never the arguments.
+type StatementHook func(ctx context.Context, pool, statement string) (ended func(error))
 
 // The names of the connection pools.
 const (
 	poolReader  = "reader"
 	poolWriter  = "writer"
 	poolKeys    = "keys"
-	poolPrimary = "primary" // read if the replica cannot be
+	poolPrimary = "primary" // used if the replica is unavailable
 )
 
 // Pools returns the connection pools by name.
@@ -31,12 +31,12 @@ func (s *Store) Pools() map[string]*sql.DB {
 	return pools
 }
 
-// openPool opens a pool of up to size connections. A Watch is put into the
-// driver, where it sees every statement; without one, nothing is in the way.
-func openPool(connector driver.Connector, pool string, watch Watch, size int) *sql.DB {
-	if watch != nil {
-		wrapped := sqlmw.Driver(connectorDriver{connector}, &interceptor{pool: pool, watch: watch})
-		connector, _ = wrapped.(driver.DriverContext).OpenConnector("") // ours never fails
+// openPool opens a pool of up to size connections. A hook is installed in the
+// driver, where it sees every statement; without one, there is no overhead.
+func openPool(connector driver.Connector, pool string, hook StatementHook, size int) *sql.DB {
+	if hook != nil {
+		wrapped := sqlmw.Driver(connectorDriver{connector}, &interceptor{pool: pool, hook: hook})
+		connector, _ = wrapped.(driver.DriverContext).OpenConnector("") // never fails
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(size)
@@ -51,45 +51,45 @@ func (d connectorDriver) Open(string) (driver.Conn, error) { return d.Connect(co
 
 func (d connectorDriver) OpenConnector(string) (driver.Connector, error) { return d.Connector, nil }
 
-// interceptor calls a Watch for the statements of a pool.
+// interceptor calls a hook for the statements of a pool.
 type interceptor struct {
 	sqlmw.NullInterceptor
-	pool  string
-	watch Watch
+	pool string
+	hook StatementHook
 }
 
-func (i *interceptor) ConnExecContext(ctx context.Context, conn driver.ExecerContext, text string, args []driver.NamedValue) (driver.Result, error) {
-	ended := i.watch(ctx, i.pool, text)
-	result, err := conn.ExecContext(ctx, text, args)
+func (i *interceptor) ConnExecContext(ctx context.Context, conn driver.ExecerContext, statement string, args []driver.NamedValue) (driver.Result, error) {
+	ended := i.hook(ctx, i.pool, statement)
+	result, err := conn.ExecContext(ctx, statement, args)
 	ended(err)
 	return result, err
 }
 
-func (i *interceptor) StmtExecContext(ctx context.Context, stmt driver.StmtExecContext, text string, args []driver.NamedValue) (driver.Result, error) {
-	ended := i.watch(ctx, i.pool, text)
+func (i *interceptor) StmtExecContext(ctx context.Context, stmt driver.StmtExecContext, statement string, args []driver.NamedValue) (driver.Result, error) {
+	ended := i.hook(ctx, i.pool, statement)
 	result, err := stmt.ExecContext(ctx, args)
 	ended(err)
 	return result, err
 }
 
-func (i *interceptor) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, text string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
-	return i.query(ctx, text, func() (driver.Rows, error) { return conn.QueryContext(ctx, text, args) })
+func (i *interceptor) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, statement string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
+	return i.query(ctx, statement, func() (driver.Rows, error) { return conn.QueryContext(ctx, statement, args) })
 }
 
-func (i *interceptor) StmtQueryContext(ctx context.Context, stmt driver.StmtQueryContext, text string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
-	return i.query(ctx, text, func() (driver.Rows, error) { return stmt.QueryContext(ctx, args) })
+func (i *interceptor) StmtQueryContext(ctx context.Context, stmt driver.StmtQueryContext, statement string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
+	return i.query(ctx, statement, func() (driver.Rows, error) { return stmt.QueryContext(ctx, args) })
 }
 
 func (i *interceptor) TxCommit(ctx context.Context, tx driver.Tx) error {
-	ended := i.watch(ctx, i.pool, "COMMIT")
+	ended := i.hook(ctx, i.pool, "COMMIT")
 	err := tx.Commit()
 	ended(err)
 	return err
 }
 
 // query returns a context that carries the query to RowsNext and RowsClose.
-func (i *interceptor) query(ctx context.Context, text string, run func() (driver.Rows, error)) (context.Context, driver.Rows, error) {
-	query := &openQuery{ended: i.watch(ctx, i.pool, text)}
+func (i *interceptor) query(ctx context.Context, statement string, run func() (driver.Rows, error)) (context.Context, driver.Rows, error) {
+	query := &openQuery{ended: i.hook(ctx, i.pool, statement)}
 	rows, err := run()
 	if err != nil {
 		query.ended(err)

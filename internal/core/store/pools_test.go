@@ -12,7 +12,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// recorder is a Watch that records statements.
+// recorder records statements.
 type recorder struct {
 	mu             sync.Mutex
 	statements     []string
@@ -20,11 +20,11 @@ type recorder struct {
 	failed         error
 }
 
-func (r *recorder) watch(_ context.Context, pool, text string) func(error) {
+func (r *recorder) hook(_ context.Context, pool, statement string) func(error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.started++
-	r.statements = append(r.statements, pool+": "+text)
+	r.statements = append(r.statements, pool+": "+statement)
 	return func(err error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -35,13 +35,13 @@ func (r *recorder) watch(_ context.Context, pool, text string) func(error) {
 
 // wantStatement checks that a statement was seen and that all have ended, and
 // clears the recorder.
-func (r *recorder) wantStatement(t *testing.T, pool, text string) {
+func (r *recorder) wantStatement(t *testing.T, pool, statement string) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := strings.Join(r.statements, "\n")
-	if !strings.Contains(all, pool+": "+text) || r.started != r.ended {
-		t.Errorf("got %d open statements in:\n%s\nwant none open and %s: %s", r.started-r.ended, all, pool, text)
+	if !strings.Contains(all, pool+": "+statement) || r.started != r.ended {
+		t.Errorf("got %d open statements in:\n%s\nwant none open and %s: %s", r.started-r.ended, all, pool, statement)
 	}
 	if strings.Contains(all, "secret") {
 		t.Errorf("got arguments in the statements, want placeholders:\n%s", all)
@@ -49,10 +49,10 @@ func (r *recorder) wantStatement(t *testing.T, pool, text string) {
 	r.statements = nil
 }
 
-func TestWatchSeesEveryStatement(t *testing.T) {
+func TestHookSeesEveryStatement(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		r := &recorder{}
-		cfg.Watch = r.watch
+		cfg.OnStatement = r.hook
 		s := testkit.Open(t, cfg)
 		r.statements = nil
 		err := s.Update(t.Context(), func(tx *ent.Tx) error {
@@ -91,7 +91,7 @@ func TestWatchSeesEveryStatement(t *testing.T) {
 		if _, err := s.Read.QueryContext(t.Context(), "SELECT FROM nowhere"); err == nil || fmt.Sprint(r.failed) != fmt.Sprint(err) {
 			t.Errorf("got %v, want the failure %v", r.failed, err)
 		}
-		// Transactions that bypass ent are watched too.
+		// The hook also sees transactions that bypass ent.
 		err = s.Exclusive(t.Context(), func(tx *ent.Tx) error {
 			_, err := tx.ExecContext(t.Context(), "UPDATE tools SET name = name")
 			return err

@@ -15,22 +15,23 @@ import (
 )
 
 const (
-	// The pools limit what one process takes from a server that others share.
+	// The pools limit how many connections one process takes from a shared server.
 	postgresReaders = 16
 	postgresWriters = 4
 	postgresKeys    = 2
 
-	// MostConnections is the maximum number of connections that a server opens to
+	// MaxConnections is the maximum number of connections that a server opens to
 	// the primary database, including one to listen for new releases.
-	MostConnections = postgresReaders + postgresWriters + postgresKeys + 1
+	MaxConnections = postgresReaders + postgresWriters + postgresKeys + 1
 
-	// A database that hangs must not block the program forever. No query and no
-	// statement of an import takes this long.
-	readSilence    = 10 * time.Second
-	writeSilence   = 2 * time.Minute
+	// The timeouts apply while a connection receives no data, so that a database
+	// that hangs does not block the program. No query and no statement of an import
+	// takes this long.
+	readTimeout    = 10 * time.Second
+	writeTimeout   = 2 * time.Minute
 	connectTimeout = 5 * time.Second
 	// A replica that hangs must leave time to query the primary.
-	replicaSilence = 2 * time.Second
+	replicaTimeout = 2 * time.Second
 )
 
 func openPostgres(cfg Config) (*Store, error) {
@@ -38,27 +39,27 @@ func openPostgres(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := func(url, name string, silence time.Duration, size int) *sql.DB {
-		db, failed := postgresPool(url, name, cfg.Watch, silence, size)
-		err = cmp.Or(err, failed)
+	pool := func(url, name string, timeout time.Duration, size int) *sql.DB {
+		db, poolErr := postgresPool(url, name, cfg.OnStatement, timeout, size)
+		err = cmp.Or(err, poolErr)
 		return db
 	}
 	s := &Store{
 		dialect: dialect.Postgres, url: listen, pollEvery: cfg.PollEvery,
-		writer: pool(cfg.DatabaseURL, poolWriter, writeSilence, postgresWriters),
-		keys:   pool(cfg.DatabaseURL, poolKeys, readSilence, postgresKeys),
+		writer: pool(cfg.DatabaseURL, poolWriter, writeTimeout, postgresWriters),
+		keys:   pool(cfg.DatabaseURL, poolKeys, readTimeout, postgresKeys),
 	}
 	if cfg.ReadURL == "" {
-		s.reader = pool(cfg.DatabaseURL, poolReader, readSilence, postgresReaders)
+		s.reader = pool(cfg.DatabaseURL, poolReader, readTimeout, postgresReaders)
 	} else {
-		s.reader = pool(cfg.ReadURL, poolReader, replicaSilence, postgresReaders)
-		s.setPrimary(pool(cfg.DatabaseURL, poolPrimary, readSilence, postgresReaders))
+		s.reader = pool(cfg.ReadURL, poolReader, replicaTimeout, postgresReaders)
+		s.setPrimary(pool(cfg.DatabaseURL, poolPrimary, readTimeout, postgresReaders))
 	}
 	return s, err
 }
 
-func postgresPool(url, pool string, watch Watch, silence time.Duration, size int) (*sql.DB, error) {
-	dsn, err := postgresURL(url, min(silence, connectTimeout))
+func postgresPool(url, pool string, hook StatementHook, timeout time.Duration, size int) (*sql.DB, error) {
+	dsn, err := postgresURL(url, min(timeout, connectTimeout))
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +68,13 @@ func postgresPool(url, pool string, watch Watch, silence time.Duration, size int
 		// The driver's error repeats the part that it cannot parse.
 		return nil, &Fault{Message: messageWrongURL, Cause: err}
 	}
-	connector.Dialer(dialer{silence: silence})
-	return openPool(connector, pool, watch, size), nil
+	connector.Dialer(dialer{timeout: timeout})
+	return openPool(connector, pool, hook, size), nil
 }
 
 // CheckURL returns an error if a database URL cannot be used at all.
 func CheckURL(url string) error {
-	pool, err := postgresPool(url, "", nil, readSilence, 1)
+	pool, err := postgresPool(url, "", nil, readTimeout, 1)
 	if err != nil {
 		return err
 	}
@@ -111,10 +112,10 @@ func postgresURL(raw string, timeout time.Duration) (string, error) {
 }
 
 // dialer opens connections on which a read fails if no data arrives for a while.
-// The driver calls DialContext only, but requires all methods of pq.Dialer.
+// The driver only calls DialContext, but requires all methods of pq.Dialer.
 type dialer struct {
 	pq.Dialer
-	silence time.Duration
+	timeout time.Duration
 }
 
 // DialContext implements pq.DialerContext.
@@ -123,16 +124,16 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, err
 	}
-	return &timeoutConn{conn, d.silence}, nil
+	return &timeoutConn{conn, d.timeout}, nil
 }
 
 type timeoutConn struct {
 	net.Conn
-	silence time.Duration
+	timeout time.Duration
 }
 
 func (c *timeoutConn) Read(p []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(p)

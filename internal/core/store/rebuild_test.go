@@ -12,7 +12,7 @@ import (
 // reference it.
 func TestRebuiltTableKeepsReferencingRows(t *testing.T) {
 	s := withOneTool(t)
-	err := s.migrating(t.Context(), func(tx *sql.Tx) error {
+	err := s.inMigrationTx(t.Context(), func(tx *sql.Tx) error {
 		for _, statement := range []string{
 			`CREATE TABLE new_tools AS SELECT * FROM tools`,
 			`DROP TABLE tools`,
@@ -39,7 +39,7 @@ func TestRebuiltTableKeepsReferencingRows(t *testing.T) {
 
 func TestMigrationMustNotBreakReferences(t *testing.T) {
 	s := withOneTool(t)
-	err := s.migrating(t.Context(), func(tx *sql.Tx) error {
+	err := s.inMigrationTx(t.Context(), func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(t.Context(), `DELETE FROM tools`)
 		return err
 	})

@@ -15,7 +15,7 @@ import (
 	"palmares/ent/release"
 )
 
-// NewestRelease reads the newest release with any client or transaction. It is
+// NewestRelease reads the newest release with any client or transaction. It returns
 // nil before the first import.
 func NewestRelease(ctx context.Context, releases *ent.ReleaseClient) (*ent.Release, error) {
 	rel, err := releases.Query().Order(release.ByID(entsql.OrderDesc())).First(ctx)
@@ -25,12 +25,12 @@ func NewestRelease(ctx context.Context, releases *ent.ReleaseClient) (*ent.Relea
 	return rel, err
 }
 
-// pollTimeout keeps a hanging database from stopping the watch.
+// pollTimeout prevents a database that hangs from blocking Watch.
 const pollTimeout = 5 * time.Second
 
-// Watch calls seen with the current release and each newer one, from this
-// process or another, until ctx ends. It repeats releases that seen returns
-// false for. An outage of the database is logged once.
+// Watch calls seen with the current release and each newer one, imported by this
+// process or another, until ctx ends. If seen returns false, it is called again. An
+// outage of the database is logged once.
 func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Release) bool) {
 	wake, stop := s.listen()
 	defer stop()
@@ -51,7 +51,7 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 		case err == nil && !healthy:
 			log.Info("polling for new releases works again")
 		}
-		if healthy = err == nil; healthy && rel != nil && !same(rel, last) && seen(rel) {
+		if healthy = err == nil; healthy && rel != nil && !sameRelease(rel, last) && seen(rel) {
 			last = rel
 		}
 		select {
@@ -63,9 +63,9 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 	}
 }
 
-// same reports whether two releases are identical and have the same history.
-// Restored backups reuse numbers.
-func same(a, b *ent.Release) bool {
+// sameRelease reports whether two releases are identical and have the same history.
+// Comparing numbers is not enough, because a restored backup reuses them.
+func sameRelease(a, b *ent.Release) bool {
 	return a != nil && b != nil && a.ID == b.ID && a.ImportedAt.Equal(b.ImportedAt) && a.HistoryFrom == b.HistoryFrom
 }
 
@@ -81,16 +81,16 @@ func (s *Store) listen() (<-chan *pq.Notification, func()) {
 	if s.dialect != dialect.Postgres {
 		return nil, func() {}
 	}
-	// The listener reconnects in the background, and each reconnection wakes the
-	// watch too, because notifications may have been missed.
+	// The listener reconnects in the background. Each reconnection also wakes Watch,
+	// because notifications may have been missed.
 	listener := pq.NewListener(s.url, 100*time.Millisecond, 5*time.Second, nil)
-	// Listen waits for the first connection, and the first poll should not.
+	// Listen waits for the first connection, which must not delay the first poll.
 	go func() { _ = listener.Listen(releaseChannel) }()
 	return listener.Notify, func() { _ = listener.Close() }
 }
 
-// replica is a database that follows the primary. It may lag, be one of several
-// that lag differently, or be unavailable; the primary is read instead. This
+// replica is a read-only copy of the primary. It may lag, be one of several that
+// lag differently, or be unavailable; then the primary is read instead. This
 // process never serves an older release than it has served before.
 type replica struct {
 	current   *ent.Client // reads from the primary
@@ -99,10 +99,10 @@ type replica struct {
 }
 
 const (
-	// replicaPause is how long a replica that failed is not used.
+	// replicaPause is how long a replica is not used after it failed.
 	replicaPause = 5 * time.Second
-	// replicaPoll is how often a replica is polled for new releases, which it
-	// has a little later than the notification arrives.
+	// replicaPoll is how often a replica is polled for new releases, which reach it
+	// shortly after the notification.
 	replicaPoll = 250 * time.Millisecond
 )
 
@@ -114,22 +114,22 @@ func (s *Store) setPrimary(primary *sql.DB) {
 // skipped reports whether the replica must not be used for now.
 func (r *replica) skipped() bool { return r != nil && time.Now().UnixNano() < r.skipUntil.Load() }
 
-// failed reports whether an error is the replica's own, so that the primary may
-// succeed, and pauses the replica if so.
+// failed reports whether the replica caused an error, so that the primary may
+// succeed. If so, it pauses the replica.
 func (r *replica) failed(ctx context.Context, err error) bool {
-	if r == nil || ctx.Err() != nil || meaning(err) == "" {
+	if r == nil || ctx.Err() != nil || messageFor(err) == "" {
 		return false
 	}
 	r.skipUntil.Store(time.Now().Add(replicaPause).UnixNano())
 	return true
 }
 
-// sawOnReplica makes a release of the replica the newest known one, unless the
-// replica lags.
-func (s *Store) sawOnReplica(release *ent.Release) bool {
+// updateNewestFromReplica records a release that was read from the replica as the
+// newest. It returns false if the replica lags.
+func (s *Store) updateNewestFromReplica(release *ent.Release) bool {
 	for {
 		known := s.newest.Load()
-		if older(release, known) {
+		if isOlder(release, known) {
 			return false
 		}
 		if s.newest.CompareAndSwap(known, release) {
@@ -138,13 +138,14 @@ func (s *Store) sawOnReplica(release *ent.Release) bool {
 	}
 }
 
-// saw makes a release of the primary the newest known one. Before is the newest
-// one known when it was read. An older release means that a backup was restored,
-// unless another reader has seen a newer one in the meantime.
-func (s *Store) saw(before, release *ent.Release) bool {
+// updateNewest records a release that was read from the primary as the newest;
+// before is the newest known release when the read started. An older release means
+// that a backup was restored, unless another reader has found a newer one in the
+// meantime: then it returns false.
+func (s *Store) updateNewest(before, release *ent.Release) bool {
 	for {
 		known := s.newest.Load()
-		if older(release, known) && !same(known, before) {
+		if isOlder(release, known) && !sameRelease(known, before) {
 			return false
 		}
 		if s.newest.CompareAndSwap(known, release) {
@@ -153,9 +154,9 @@ func (s *Store) saw(before, release *ent.Release) bool {
 	}
 }
 
-// older reports whether a release was read before the known one was published, or
+// isOlder reports whether a release was read before the known one was published, or
 // before the history was pruned.
-func older(release, known *ent.Release) bool {
+func isOlder(release, known *ent.Release) bool {
 	if known == nil || release == nil {
 		return known != nil
 	}
@@ -177,13 +178,13 @@ func (s *Store) Current() *ent.Client {
 func (s *Store) CurrentRelease(ctx context.Context) (*ent.Release, error) {
 	if s.replica != nil && !s.replica.skipped() {
 		release, err := NewestRelease(ctx, s.Read.Release)
-		if !s.replica.failed(ctx, err) && (err != nil || s.sawOnReplica(release)) {
+		if !s.replica.failed(ctx, err) && (err != nil || s.updateNewestFromReplica(release)) {
 			return release, err
 		}
 	}
 	before := s.newest.Load()
 	release, err := NewestRelease(ctx, s.Current().Release)
-	if err == nil && !s.saw(before, release) {
+	if err == nil && !s.updateNewest(before, release) {
 		release = s.newest.Load()
 	}
 	return release, err

@@ -7,9 +7,9 @@ import (
 	"palmares/ent"
 )
 
-// A reading that started before the history was pruned, or on a replica that
+// A read that started before the history was pruned, or on a replica that
 // lags, must not bring pruned releases back.
-func TestReadingFromBeforePruning(t *testing.T) {
+func TestReadFromBeforePruning(t *testing.T) {
 	at := time.Now()
 	before := &ent.Release{ID: 5, ImportedAt: at, HistoryFrom: 1}
 	pruned := &ent.Release{ID: 5, ImportedAt: at, HistoryFrom: 3}
@@ -17,24 +17,24 @@ func TestReadingFromBeforePruning(t *testing.T) {
 	restored := &ent.Release{ID: 5, ImportedAt: at.Add(time.Minute), HistoryFrom: 1}
 	for _, c := range []struct {
 		name             string
-		known            *ent.Release // the newest known when the reading ends
+		known            *ent.Release // the newest known when the read ends
 		first, second    *ent.Release // the newest known when it started, and the one it read
 		primary, replica bool         // whether the one it read becomes the newest known
 	}{
-		{"late reading", pruned, before, before, false, false},
+		{"late read", pruned, before, before, false, false},
 		{"pruning", before, before, pruned, true, true},
 		{"pruning, then a release", pruned, pruned, next, true, true},
-		{"late reading, after a release", next, pruned, pruned, false, false},
+		{"late read, after a release", next, pruned, pruned, false, false},
 		{"backup from before the pruning", pruned, pruned, before, true, false},
 		{"another release with the same number", pruned, pruned, restored, true, true},
 	} {
 		s := &Store{}
 		s.newest.Store(c.known)
-		if got := s.saw(c.first, c.second); got != c.primary || (s.newest.Load() == c.second) != c.primary {
+		if got := s.updateNewest(c.first, c.second); got != c.primary || (s.newest.Load() == c.second) != c.primary {
 			t.Errorf("%s, primary: got %v, want %v", c.name, got, c.primary)
 		}
 		s.newest.Store(c.known)
-		if got := s.sawOnReplica(c.second); got != c.replica {
+		if got := s.updateNewestFromReplica(c.second); got != c.replica {
 			t.Errorf("%s, replica: got %v, want %v", c.name, got, c.replica)
 		}
 	}

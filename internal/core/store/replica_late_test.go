@@ -12,7 +12,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// delay holds back the result of the first query that is made with its context.
+// delay delays the result of the first query that is made with its context.
 type delay struct {
 	armed           atomic.Bool
 	queried, resume chan struct{}
@@ -27,7 +27,7 @@ func (d *delay) context() context.Context {
 	return context.WithValue(context.Background(), delayKey{}, true)
 }
 
-func (d *delay) watch(ctx context.Context, _, _ string) func(error) {
+func (d *delay) hook(ctx context.Context, _, _ string) func(error) {
 	return func(error) {
 		if ctx.Value(delayKey{}) != nil && d.armed.CompareAndSwap(true, false) {
 			close(d.queried)
@@ -38,11 +38,11 @@ func (d *delay) watch(ctx context.Context, _, _ string) func(error) {
 
 // withLaggingReplica returns a writer, and a reader whose replica stays at
 // release 1.
-func withLaggingReplica(t *testing.T, watch store.Watch) (writer, reader *store.Store) {
+func withLaggingReplica(t *testing.T, hook store.StatementHook) (writer, reader *store.Store) {
 	t.Helper()
 	primary, standby := testkit.StartReplicated(t)
 	writer = testkit.Open(t, store.Config{DatabaseURL: primary.URL})
-	reader = open(t, store.Config{DatabaseURL: primary.URL, ReadURL: standby.URL, Watch: watch})
+	reader = open(t, store.Config{DatabaseURL: primary.URL, ReadURL: standby.URL, OnStatement: hook})
 	release(t, writer, 1)
 	standby.CatchUp(t, primary)
 	waitForRelease(t, reader, 1)
@@ -60,7 +60,7 @@ func TestNoOlderReleaseAfterSnapshot(t *testing.T) {
 		t.Fatalf("got release %d without the replica, want 2", got)
 	}
 	reader.SkipReplica(0)
-	if got := readingSees(t, reader); got != 2 {
+	if got := readSees(t, reader); got != 2 {
 		t.Errorf("got release %d, want 2", got)
 	}
 	if got, err := reader.CurrentRelease(t.Context()); err != nil || got.ID != 2 {
@@ -68,12 +68,12 @@ func TestNoOlderReleaseAfterSnapshot(t *testing.T) {
 	}
 }
 
-// A reading that starts before another one and ends after it does not make its
+// A read that starts before another one and ends after it does not make its
 // older release the newest again.
-func TestSlowReadingDoesNotRevertRelease(t *testing.T) {
+func TestSlowReadDoesNotRevertRelease(t *testing.T) {
 	t.Parallel()
 	delayed := newDelay()
-	writer, reader := withLaggingReplica(t, delayed.watch)
+	writer, reader := withLaggingReplica(t, delayed.hook)
 	reader.SkipReplica(time.Minute)
 	ended := make(chan error, 1)
 	go func() {
@@ -81,7 +81,7 @@ func TestSlowReadingDoesNotRevertRelease(t *testing.T) {
 	}()
 	<-delayed.queried
 	release(t, writer, 2)
-	if got := readingSees(t, reader); got != 2 {
+	if got := readSees(t, reader); got != 2 {
 		t.Fatalf("got release %d, want 2", got)
 	}
 	close(delayed.resume)
@@ -89,7 +89,7 @@ func TestSlowReadingDoesNotRevertRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	reader.SkipReplica(0)
-	if got := readingSees(t, reader); got != 2 {
+	if got := readSees(t, reader); got != 2 {
 		t.Errorf("got release %d, want 2", got)
 	}
 }
@@ -98,7 +98,7 @@ func TestSlowReadingDoesNotRevertRelease(t *testing.T) {
 func TestSlowPollDoesNotRevertRelease(t *testing.T) {
 	t.Parallel()
 	delayed := newDelay()
-	writer, reader := withLaggingReplica(t, delayed.watch)
+	writer, reader := withLaggingReplica(t, delayed.hook)
 	reader.SkipReplica(time.Minute)
 	ctx, stop := context.WithCancel(delayed.context())
 	seen := make(chan int, 10)
@@ -110,7 +110,7 @@ func TestSlowPollDoesNotRevertRelease(t *testing.T) {
 	defer func() { stop(); <-ended }()
 	<-delayed.queried
 	release(t, writer, 2)
-	if got := readingSees(t, reader); got != 2 {
+	if got := readSees(t, reader); got != 2 {
 		t.Fatalf("got release %d, want 2", got)
 	}
 	reader.SkipReplica(0)
@@ -118,7 +118,7 @@ func TestSlowPollDoesNotRevertRelease(t *testing.T) {
 	if got := <-seen; got != 2 {
 		t.Errorf("got release %d from the watch, want 2", got)
 	}
-	if got := readingSees(t, reader); got != 2 {
+	if got := readSees(t, reader); got != 2 {
 		t.Errorf("got release %d, want 2", got)
 	}
 }

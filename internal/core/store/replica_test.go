@@ -12,20 +12,20 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// reads returns the release that a reading sees. A snapshot taken after it must
+// reads returns the release that a read sees. A snapshot taken after it must
 // not see an older one.
 func reads(t *testing.T, s *store.Store) int {
 	t.Helper()
-	read := readingSees(t, s)
+	read := readSees(t, s)
 	if snapshot := snapshotSees(t, s); snapshot < read {
-		t.Fatalf("got release %d in a snapshot, want at least %d, as in the reading before", snapshot, read)
+		t.Fatalf("got release %d in a snapshot, want at least %d, as in the read before", snapshot, read)
 	}
 	return read
 }
 
-// readingSees returns the release of a reading, and checks that its statements
+// readSees returns the release of a read, and checks that its statements
 // see it.
-func readingSees(t *testing.T, s *store.Store) (given int) {
+func readSees(t *testing.T, s *store.Store) (given int) {
 	t.Helper()
 	var seen int
 	if err := s.WithRelease(t.Context(), func(ctx context.Context, release *ent.Release) error {
@@ -36,7 +36,7 @@ func readingSees(t *testing.T, s *store.Store) (given int) {
 		t.Fatal(err)
 	}
 	if given != seen {
-		t.Fatalf("got release %d from a statement, want release %d of its reading", seen, given)
+		t.Fatalf("got release %d from a statement, want release %d of its read", seen, given)
 	}
 	return given
 }
@@ -121,8 +121,8 @@ func TestReadFromReplica(t *testing.T) {
 }
 
 // A query that finds no rows on a lagging replica belongs to the older release,
-// even if the replica has caught up by the end of the reading.
-func TestReplicaCatchesUpDuringReading(t *testing.T) {
+// even if the replica has caught up by the end of the read.
+func TestReplicaCatchesUpDuringRead(t *testing.T) {
 	t.Parallel()
 	primary, standby := testkit.StartReplicated(t)
 	writer := testkit.Open(t, store.Config{DatabaseURL: primary.URL})
@@ -173,12 +173,12 @@ func TestRestoredBackupWithReplica(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// The deletion may reach the replica between a reading and the snapshot
-	// after it, so they are compared only once a reading has seen it.
-	wait.Until(t, "release 3 is no longer read", func() bool { return readingSees(t, reader) == 2 })
+	// The deletion may reach the replica between a read and the snapshot
+	// after it, so they are compared only once a read has seen it.
+	wait.Until(t, "release 3 is no longer read", func() bool { return readSees(t, reader) == 2 })
 	for range 20 {
-		if read, snapshot := readingSees(t, reader), snapshotSees(t, reader); read != 2 || snapshot != 2 {
-			t.Fatalf("got release %d in a reading and %d in a snapshot, want 2 in both", read, snapshot)
+		if read, snapshot := readSees(t, reader), snapshotSees(t, reader); read != 2 || snapshot != 2 {
+			t.Fatalf("got release %d in a read and %d in a snapshot, want 2 in both", read, snapshot)
 		}
 	}
 }

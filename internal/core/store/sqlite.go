@@ -18,11 +18,12 @@ const (
 	databaseFile = "palmares.db"
 	sqliteKeys   = 2 // connections to look up API keys
 
-	// An import changes pages repeatedly, and should not write them each time; a
-	// server writes little. The memory is only taken when needed.
+	// An import changes the same pages repeatedly and should not write them to disk
+	// each time; a server writes little. The memory is allocated only when needed.
 	importCacheKB = 64 << 10
 	writerCacheKB = 4 << 10
-	// walLimit is what the write-ahead log shrinks to after a large import.
+	// walLimit is the size to which the write-ahead log is truncated after a large
+	// import.
 	walLimit = 64 << 20
 )
 
@@ -52,7 +53,7 @@ func openSQLite(cfg Config) (*Store, error) {
 		// In the DSN, pragmas apply to every connection of a pool.
 		params["_pragma"] = append([]string{fmt.Sprintf("busy_timeout(%d)", cfg.LockWait.Milliseconds())}, pragmas...)
 		dsn := &url.URL{Scheme: "file", Path: path, RawQuery: params.Encode()}
-		return openPool(sqliteConnector(dsn.String()), name, cfg.Watch, size)
+		return openPool(sqliteConnector(dsn.String()), name, cfg.OnStatement, size)
 	}
 	readers := max(4, runtime.NumCPU())
 	return &Store{
@@ -86,17 +87,17 @@ var sqliteDriver = func() driver.Driver {
 	return db.Driver()
 }()
 
-// createPrivate creates a new database file for its owner only, which the
-// driver would not do; the files beside it inherit its mode. It does not open
-// an existing one: closing it would release this process's locks on it. The
-// driver reports errors.
+// createPrivate creates a database file that only its owner can read. The driver
+// would not do so; its other files inherit the mode. An existing file is not
+// opened, because closing it would release this process's locks on it. Errors are
+// left to the driver, which fails to open the file.
 func createPrivate(path string) {
 	if file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
 		_ = file.Close()
 	}
 }
 
-func (s *Store) rememberFile() error {
+func (s *Store) recordFile() error {
 	if s.path == "" {
 		return nil
 	}
@@ -107,9 +108,9 @@ func (s *Store) rememberFile() error {
 	return nil
 }
 
-// sameFile returns an error if another file has replaced the open one, since
+// checkSameFile returns an error if another file has replaced the open one, because
 // later imports would not be visible.
-func (s *Store) sameFile() error {
+func (s *Store) checkSameFile() error {
 	if s.path == "" {
 		return nil
 	}

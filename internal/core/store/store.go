@@ -1,6 +1,6 @@
-// Package store opens the database, PostgreSQL or embedded SQLite, migrates it
-// and reports new releases of its catalog. It does not depend on feeds, requests
-// or pages.
+// Package store opens the database (PostgreSQL or embedded SQLite), migrates it
+// and detects new releases of the catalog. It does not depend on feeds, requests or
+// pages.
 package store
 
 import (
@@ -27,9 +27,9 @@ type Config struct {
 	DataDir     string
 	MustExist   bool          // do not create a new embedded database
 	ForImport   bool          // use more memory for many writes
-	LockWait    time.Duration // for another process's import or migration; 10 s if zero
-	PollEvery   time.Duration // for new releases without notifications; 1 s if zero
-	Watch       Watch         // observes statements; nil for none
+	LockWait    time.Duration // how long to wait for another import or migration; 10 s if zero
+	PollEvery   time.Duration // interval of polls for new releases; 1 s if zero
+	OnStatement StatementHook // nil for none
 }
 
 const (
@@ -86,14 +86,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		}
 		return nil, &Fault{Message: messageOther, Cause: err}
 	}
-	if err := s.rememberFile(); err != nil {
+	if err := s.recordFile(); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// newClient returns a client whose queries and mutations fail with a Fault.
+// newClient returns a client whose database errors are Faults.
 func newClient(driver dialect.Driver) *ent.Client {
 	client := ent.NewClient(ent.Driver(driver))
 	client.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
@@ -111,19 +111,19 @@ func newClient(driver dialect.Driver) *ent.Client {
 	return client
 }
 
-// connect retries while another process creates the same SQLite database, for
-// which SQLite itself does not wait if that could deadlock.
+// connect retries while another process creates the same SQLite database. SQLite
+// itself does not wait for that if it could cause a deadlock.
 func (s *Store) connect(ctx context.Context) error {
 	for deadline := time.Now().Add(s.lockWait); ; {
 		err := s.writer.PingContext(ctx)
-		if meaning(err) != messageBusy || time.Now().After(deadline) {
+		if messageFor(err) != messageBusy || time.Now().After(deadline) {
 			return err
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// Client returns the Read client, for interfaces.
+// Client returns the Read client. It implements interfaces of other packages.
 func (s *Store) Client() *ent.Client { return s.Read }
 
 // Dialect returns the SQL dialect, as ent names it.
@@ -146,11 +146,11 @@ func (s *Store) Describe() string {
 	return "embedded SQLite"
 }
 
-// Ready returns an error unless the database can be reached and fits this
+// Ready returns an error unless the database responds and is compatible with this
 // program. It returns when ctx ends, even if the database hangs.
 func (s *Store) Ready(ctx context.Context) error {
 	result := make(chan error, 1)
-	go func() { result <- errors.Join(s.sameFile(), s.stillFits(ctx)) }()
+	go func() { result <- errors.Join(s.checkSameFile(), s.checkCompatible(ctx)) }()
 	select {
 	case err := <-result:
 		if ctx.Err() == nil {
@@ -161,8 +161,8 @@ func (s *Store) Ready(ctx context.Context) error {
 	return &Fault{Message: messageLost, Cause: ctx.Err()}
 }
 
-// isolation returns a level for PostgreSQL, whose default an operator may have
-// changed. SQLite transactions have only one.
+// isolation returns level for PostgreSQL, whose default an operator may have
+// changed. SQLite has only one isolation level.
 func (s *Store) isolation(level sql.IsolationLevel) sql.IsolationLevel {
 	if s.dialect == dialect.Postgres {
 		return level
@@ -183,22 +183,22 @@ func inTx(ctx context.Context, client *ent.Client, opts *sql.TxOptions, do func(
 	if cancelled := interrupted(ctx, err); cancelled != err {
 		return cancelled
 	}
-	if meaning(err) == messageLost {
+	if messageFor(err) == messageLost {
 		return &Fault{Message: messageUnsure, Cause: err, Unsure: true}
 	}
 	return err
 }
 
-// interrupted adds the context's error, where the driver only reports its
-// consequence: a cancelled statement or a transaction that is rolled back.
+// interrupted adds the context's error if the driver only reports its consequence:
+// a canceled statement or a transaction that was rolled back.
 func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil && (meaning(err) == messageSlow || errors.Is(err, sql.ErrTxDone)) {
+	if ctx.Err() != nil && (messageFor(err) == messageSlow || errors.Is(err, sql.ErrTxDone)) {
 		return fmt.Errorf("%w: %v", ctx.Err(), err) // not a Fault
 	}
 	return err
 }
 
-// Secret returns a random value that all servers of the database share.
+// Secret returns a random value that all servers with this database share.
 func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 	row, err := s.Write.Secret.Get(ctx, name)
 	if err != nil {
@@ -207,11 +207,11 @@ func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 	return row.Value, nil
 }
 
-// ErrNotEmbedded is the error of a backup of PostgreSQL.
-var ErrNotEmbedded = errors.New("PostgreSQL has its own tools for backups: use pg_dump, as described in deploy/README.md")
+// ErrNotEmbedded is returned by Backup for PostgreSQL.
+var ErrNotEmbedded = errors.New("only the embedded database can be backed up with this command: use pg_dump for PostgreSQL (see deploy/README.md)")
 
-// Backup writes a consistent copy of the embedded database to a file that is
-// new or empty, while others may read and write.
+// Backup writes a consistent copy of the embedded database to a new or empty file.
+// The database can be read and written in the meantime.
 func (s *Store) Backup(ctx context.Context, file string) error {
 	if s.dialect != dialect.SQLite {
 		return ErrNotEmbedded
@@ -220,8 +220,8 @@ func (s *Store) Backup(ctx context.Context, file string) error {
 	return explain(err)
 }
 
-// ClockOffset returns how far the database server's clock is ahead of now; 0
-// for SQLite, which has no clock of its own.
+// ClockOffset returns how far the database server's clock is ahead of now. It is 0
+// for SQLite, which uses this machine's clock.
 func (s *Store) ClockOffset(ctx context.Context, now time.Time) (time.Duration, error) {
 	if s.dialect != dialect.Postgres {
 		return 0, nil
@@ -244,13 +244,13 @@ const (
 const releaseChannel = "palmares_release"
 
 // Exclusive runs write in a transaction while no other Exclusive runs, in this
-// or another process; it waits for them for a while.
+// or another process. It waits up to Config.LockWait.
 func (s *Store) Exclusive(ctx context.Context, write func(*ent.Tx) error) error {
 	return s.updateLocked(ctx, importLock, write)
 }
 
 // Sequential runs write in a transaction while no other Sequential runs, in this
-// or another process, so that its counts remain correct until it ends.
+// or another process, so that anything it counts does not change until it commits.
 func (s *Store) Sequential(ctx context.Context, write func(*ent.Tx) error) error {
 	return s.updateLocked(ctx, orderLock, write)
 }
@@ -292,8 +292,8 @@ func (s *Store) Analyze(ctx context.Context, tx *ent.Tx) error {
 		"categories_versions, tools_versions, sections_versions, price_changes_versions, comparisons_versions")
 }
 
-// NotifyRelease notifies watching servers of a release when tx commits. On SQLite
-// they poll.
+// NotifyRelease notifies servers of a release when tx commits. Servers on SQLite
+// poll instead.
 func (s *Store) NotifyRelease(ctx context.Context, tx *ent.Tx, release int) error {
 	return s.onPostgres(ctx, tx, "SELECT pg_notify($1, $2)", releaseChannel, fmt.Sprint(release))
 }

@@ -106,7 +106,7 @@ func TestNewerDatabaseIsRejected(t *testing.T) {
 		if _, err := s.Write.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ($1, 'future', 'tomorrow')`, newest+3); err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf("the database is at migration %d, but this palmares supports only up to %d: use a newer palmares", newest+3, newest)
+		want := fmt.Sprintf("the database is at migration %d, but this version of palmares supports only up to %d: upgrade palmares", newest+3, newest)
 		if _, err := s.Migrate(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("migrate: got %v, want %s", err, want)
 		}
@@ -246,7 +246,7 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 		defer watching.Wait()
 		defer cancel()
 		for number := 1; number <= 3; number++ {
-			time.Sleep(100 * time.Millisecond) // let the watch settle between polls
+			time.Sleep(100 * time.Millisecond) // until Watch waits for its next poll
 			err := importer.Exclusive(t.Context(), func(tx *ent.Tx) error {
 				tx.Release.Create().SetID(number).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
 					SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())
@@ -279,7 +279,7 @@ func TestFaultMessages(t *testing.T) {
 		"not a database":          {notADatabase, "the database file is damaged, or is not a palmares database"},
 		"a file as the directory": {store.Config{DataDir: file}, "cannot create the data directory " + file},
 		"connection refused":      {store.Config{DatabaseURL: "postgres://u:secret@127.0.0.1:1/x"}, "the database cannot be reached"},
-		"no such database":        {missing, "the database that DATABASE_URL names does not exist"},
+		"no such database":        {missing, "the database in DATABASE_URL does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := store.Open(t.Context(), c.cfg)

@@ -10,11 +10,11 @@ import (
 )
 
 // Writer writes JSON objects as the rows of a CSV file (RFC 4180). It does not use
-// encoding/csv, which changes line breaks within texts.
+// encoding/csv, which changes line breaks within strings.
 type Writer struct {
 	to           io.Writer
 	columns      []string
-	places       map[string]int // of the columns
+	positions    map[string]int // of the columns
 	delimiter    byte
 	decimalComma bool
 	start        string
@@ -22,36 +22,36 @@ type Writer struct {
 	// Reused for each row.
 	input   bytes.Reader
 	decoder *jsontext.Decoder
-	name    []byte   // of a field, with those of the objects around it
-	cells   [][]byte // ready to write
-	text    []byte   // of a cell
+	name    []byte   // of the current field, with dots as in columns
+	cells   [][]byte // encoded
+	text    []byte   // of the current cell, unquoted
 	row     []byte
 }
 
-// byteOrderMark makes Excel read a file as UTF-8.
+// byteOrderMark makes Excel open a file as UTF-8.
 const byteOrderMark = "\uFEFF"
 
-// NewWriter returns a writer. Columns are the names of fields, with dots between
-// those of nested objects. With excelFR, the file is for spreadsheets in French.
+// NewWriter returns a writer. Columns are field names, such as category.slug for a
+// field of a nested object. With excelFR, the file is for French spreadsheets.
 func NewWriter(to io.Writer, columns []string, excelFR bool) *Writer {
-	c := &Writer{to: to, columns: columns, places: map[string]int{}, delimiter: ',', cells: make([][]byte, len(columns))}
+	c := &Writer{to: to, columns: columns, positions: map[string]int{}, delimiter: ',', cells: make([][]byte, len(columns))}
 	c.decoder = jsontext.NewDecoder(&c.input)
 	if excelFR {
 		c.delimiter, c.decimalComma, c.start = ';', true, byteOrderMark
 	}
 	for i, name := range columns {
-		c.places[name] = i
+		c.positions[name] = i
 	}
 	return c
 }
 
-// WriteHeader writes the names of the columns.
+// WriteHeader writes the column names.
 func (c *Writer) WriteHeader() error {
 	_, err := io.WriteString(c.to, c.start+strings.Join(c.columns, string(c.delimiter))+"\r\n")
 	return err
 }
 
-// WriteRow writes an object. Fields that it does not have are empty.
+// WriteRow writes an object. Missing fields become empty cells.
 func (c *Writer) WriteRow(item jsontext.Value) error {
 	for i := range c.cells {
 		c.cells[i] = c.cells[i][:0]
@@ -74,7 +74,8 @@ func (c *Writer) WriteRow(item jsontext.Value) error {
 	return err
 }
 
-// readObject fills the cells with an object, whose name c.name starts with.
+// readObject fills the cells with the fields of an object. c.name is the prefix of
+// their names.
 func (c *Writer) readObject() error {
 	if _, err := c.decoder.ReadToken(); err != nil {
 		return err
@@ -97,7 +98,7 @@ func (c *Writer) readObject() error {
 		if err != nil {
 			return err
 		}
-		if i, known := c.places[string(c.name)]; known {
+		if i, known := c.positions[string(c.name)]; known {
 			c.cells[i] = c.appendCell(c.cells[i], value)
 		}
 	}
@@ -105,7 +106,7 @@ func (c *Writer) readObject() error {
 	return err
 }
 
-// appendCell appends a value as a cell.
+// appendCell appends a value to a cell.
 func (c *Writer) appendCell(cell []byte, value jsontext.Value) []byte {
 	switch value.Kind() {
 	case 'n': // null
@@ -123,9 +124,9 @@ func (c *Writer) appendCell(cell []byte, value jsontext.Value) []byte {
 	}
 }
 
-// appendText appends a text. A spreadsheet would execute one that starts like a
-// formula, so it gets an apostrophe before it. An empty text is quoted, because a
-// cell without quotes is null.
+// appendText appends a string to a cell. A spreadsheet would execute a string that
+// looks like a formula, so it is prefixed with an apostrophe. An empty string is
+// quoted, because an empty cell means null.
 func (c *Writer) appendText(cell, text []byte) []byte {
 	if len(text) > 0 && strings.IndexByte("=+-@\t\r", text[0]) >= 0 {
 		text = append([]byte("'"), text...)

@@ -1,5 +1,5 @@
-// Package text compares and presents text and numbers the same way in every
-// part of the program.
+// Package text normalizes, compares and splits strings, and rounds numbers, in the
+// same way for every part of the program.
 package text
 
 import (
@@ -15,12 +15,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// ligatures are letters that Unicode does not decompose. French readers look
-// for "cœur" under "coeur".
+// ligatures replaces letters that Unicode does not decompose. French readers expect
+// to find "cœur" under "coeur".
 var ligatures = strings.NewReplacer("œ", "oe", "æ", "ae", "ß", "ss", "ø", "o", "ł", "l", "đ", "d")
 
-// Fold returns s in lower case and without accents. Sorting and searching both
-// use it, so that they agree.
+// Fold returns s in lower case and without accents. Both sorting and searching use
+// it.
 func Fold(s string) string {
 	if isASCII(s) {
 		return strings.ToLower(s)
@@ -64,7 +64,7 @@ const rounding = 1e-7
 // Round rounds to two decimals.
 func Round(number float64) float64 { return math.Round(number*100+rounding) / 100 }
 
-// Mean returns sum/n rounded to two decimals, or nil without values.
+// Mean returns sum/n rounded to two decimals, or nil if n is 0.
 func Mean(sum float64, n int) *float64 {
 	if n == 0 {
 		return nil
@@ -83,7 +83,7 @@ const (
 	costInside = 5
 )
 
-// Index holds names prepared for repeated calls of Similar.
+// Index holds names prepared for repeated calls to Similar.
 type Index struct{ names []prepared }
 
 type prepared struct {
@@ -168,8 +168,8 @@ func (p prepared) similarity(name prepared) (cost int, ok bool) {
 	return cost, ok
 }
 
-// swapped reports whether two texts differ by one pair of neighboring letters,
-// which is one typo and not two.
+// swapped reports whether two strings differ by one pair of adjacent characters,
+// which counts as one typo.
 func swapped(a, b string) bool {
 	x, y := []rune(a), []rune(b)
 	for i := range min(len(x), len(y)) - 1 {
@@ -180,8 +180,8 @@ func swapped(a, b string) bool {
 	return false
 }
 
-// typosAllowed grows with the length: every short name is one typo away from
-// every other.
+// typosAllowed increases with the length: short names are often only one typo
+// apart.
 func (p prepared) typosAllowed() int {
 	switch {
 	case p.length <= 2:
@@ -200,8 +200,8 @@ func normalize(name string) string {
 	return strings.Join(words, "-")
 }
 
-// letterSet has a bit for each letter; rare letters share bits, which only
-// lets more names through to the full comparison.
+// letterSet returns a bit set of letters. Rare letters share bits, so a few more
+// names than necessary are compared in full.
 func letterSet(text string) (set uint64) {
 	for _, r := range text {
 		switch {
@@ -216,7 +216,7 @@ func letterSet(text string) (set uint64) {
 	return set
 }
 
-// Truncate returns the first characters of a text.
+// Truncate returns the first characters of a string.
 func Truncate(s string, characters int) string {
 	for i := range s {
 		if characters == 0 {
@@ -239,8 +239,8 @@ var elisions = map[string]bool{
 }
 
 // Words returns the words of s in order, folded. A word is a run of letters and
-// digits, so hyphens and apostrophes separate words. Elided words are left out:
-// "l'agent" has the word "agent" only.
+// digits, so hyphens and apostrophes separate words. Elided words are omitted:
+// "l'agent" only has the word "agent".
 func Words(s string) []string {
 	var words []string
 	for field := range strings.FieldsSeq(s) {

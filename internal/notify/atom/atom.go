@@ -27,9 +27,9 @@ type Config struct {
 	Store       *store.Store
 	Cache       *cache.Cache
 	PublicURL   string
-	PagePrefix  string // of the paths of pages that entries link to, for example "/en"
+	PagePrefix  string // of the pages that entries link to, such as "/en"
 	ServiceName string
-	Credit      string // the line that reuse of the data must show
+	Credit      string // the credit line that reuse of the data requires
 	Log         *slog.Logger
 }
 
@@ -80,12 +80,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	})
 	if err != nil {
 		h.config.Log.ErrorContext(r.Context(), "reading an Atom feed failed", "feed", f.name, "cause", err, "request_id", problem.RequestID(r.Context()))
-		return &problem.Problem{Code: problem.Unavailable, Message: "The catalog cannot be read at the moment.", Cause: err}
+		return &problem.Problem{Code: problem.Unavailable, Message: "The catalog is temporarily unavailable. Try again in a minute.", Cause: err}
 	}
 	return entry.Write(w, r)
 }
 
-// render returns a feed and the release it shows, 0 before the first.
+// render returns a feed and the number of its release; 0 before the first.
 func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -115,17 +115,17 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int
 	}
 	caching := "s-maxage=3600, stale-while-revalidate=86400"
 	if shown == 0 {
-		caching = "no-store" // the first release may follow at any time
+		caching = "no-store" // the first release may be published at any time
 	}
 	entry, err := atomxml.NewEntry(h.document(f, events, names), caching)
 	return entry, shown, err
 }
 
-// events returns the newest events of a feed. Those of the first release, which
-// created the whole catalog, are one entry: the publication itself.
+// events returns the newest events of a feed. The first release created the whole
+// catalog, so only its catalog.published event is included.
 func (h *Handler) events(ctx context.Context, f feed) ([]*journal.Event, error) {
 	entries := h.config.Store.Read.JournalEntry
-	// Page returns fewer events if their texts are long, which is fine here.
+	// Page returns fewer events if they are long, which is fine here.
 	events, more, err := journal.Page(ctx, entries, journal.Query{Types: f.types, From: 2, NewestFirst: true, Limit: maxEntries})
 	if err != nil || more || len(events) == maxEntries {
 		return events, err
@@ -137,7 +137,7 @@ func (h *Handler) events(ctx context.Context, f feed) ([]*journal.Event, error) 
 	return events, err
 }
 
-// catalog is what the event of a release shows of the catalog.
+// catalog is the data of a catalog.published event.
 type catalog struct {
 	Tools       int            `json:"tools_total"`
 	Retired     int            `json:"tools_retired"`
@@ -186,9 +186,9 @@ func (h *Handler) entry(event *journal.Event, name string) atomxml.Entry {
 	return e
 }
 
-// pageOf returns the path of our page about an event. What was removed has a page
-// as of the release before. A tool has one page: if it is retired or returns
-// later, the site redirects.
+// pageOf returns the path of the page about an event. For removed tools and
+// comparisons, that is the page as of the previous release. If a tool is retired or
+// returns later, the site redirects to its current page.
 func pageOf(event *journal.Event) string {
 	path := "/tools/" + event.Slug
 	switch event.Type {
@@ -207,7 +207,7 @@ func pageOf(event *journal.Event) string {
 
 func (h *Handler) tag(name string) string { return atomxml.Tag(h.config.PublicURL, name) }
 
-// state is what an event shows of a record before or after the change.
+// state is a record before or after a change, as the event shows it.
 type state map[string]any
 
 // readState returns nil for a record that does not exist.
@@ -216,13 +216,13 @@ func readState(value []byte) (s state) {
 	return s
 }
 
-// str returns a field if it is text.
+// str returns a field if it is a string.
 func (s state) str(name string) string {
-	text, _ := s[name].(string)
-	return text
+	value, _ := s[name].(string)
+	return value
 }
 
-// text returns a field for people to read.
+// text formats a field for people.
 func (s state) text(name string) string {
 	if s[name] == nil {
 		return "none"
@@ -234,8 +234,8 @@ var reasons = map[string]string{
 	"mort": "closed", "acquis": "acquired", "deprecie": "discontinued", "pivot": "became something else", "absorbe": "merged into another product",
 }
 
-// describe says what happened, in a title and a few lines. current is the
-// tool's present name, for events that do not contain one.
+// describe describes an event in a title and a few lines. current is the tool's
+// current name, for events that do not contain one.
 func describe(event *journal.Event, before, after state, current string) (title string, lines []string) {
 	name := cmp.Or(after.str("name"), after.str("title"), before.str("name"), before.str("title"), current)
 	switch event.Type {
@@ -294,8 +294,8 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// withoutDate omits the date, which changes with everything, unless nothing
-// else changed.
+// withoutDate omits updated_at, which changes with every other field, unless it is
+// the only change.
 func withoutDate(fields []string) []string {
 	others := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return field == "updated_at" })
 	if len(others) == 0 {

@@ -45,7 +45,7 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 	}
 }
 
-// newHandler returns a handler that learns of each release before it responds.
+// newHandler returns a handler that detects each release before it responds.
 func newHandler(s *store.Store) http.Handler {
 	quiet := slog.New(slog.DiscardHandler)
 	responses := cache.New(16<<20, nil, quiet)
@@ -211,7 +211,7 @@ func TestFeeds(t *testing.T) {
 		expect(t, "links", links(changes), []string{"/tools/old", "/tools/d?as_of=1", "/comparatifs/duel", "/cimetiere/c", "/tools/old", "/tools/b", "/tools/b", "/tools/plume", "/tools/plume", "/releases"})
 
 		expect(t, "feed", []string{changes.ID, changes.Title, changes.Author.Name, changes.Rights}, []string{"tag:api.palmares.example,2026:feeds/changes.atom", "palmarès <&>: What changed", "palmarès <&>", "Source : palmarès & Cie"})
-		// Readers know entries by their ids, which are those of the events.
+		// Feed readers recognize entries by their IDs, which are those of the events.
 		events := s.Read.JournalEntry.Query().Where(journalentry.EventNotNil()).Order(journalentry.ByID()).AllX(t.Context())
 		slices.Reverse(events)
 		first := slices.IndexFunc(events, func(e *ent.JournalEntry) bool { return e.ReleaseNumber == 1 })
@@ -324,7 +324,7 @@ func TestLongFeeds(t *testing.T) {
 	})
 }
 
-// A feed with long texts has fewer entries.
+// A feed with long events has fewer entries.
 func TestFeedsOfLongTexts(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		var tools []any

@@ -22,25 +22,25 @@ import (
 )
 
 const (
-	// roundSize is how many events are sent before their outcomes are recorded.
-	// After a crash, up to this many are sent again, and the rest of a batch.
+	// roundSize is how many events are sent before their outcomes are recorded,
+	// rounded up to a whole batch. After a crash, up to this many are sent again.
 	roundSize = 200
 	// pageSize is how many new events are read at once.
 	pageSize = 50
-	// probeAfter is the number of failures in a row after which an endpoint gets
-	// one event at a time, until one is delivered.
+	// probeAfter is the number of consecutive failures after which an endpoint
+	// receives one event at a time, until one is delivered.
 	probeAfter = 20
-	// maxPending is how many responses of an endpoint may be pending at once,
-	// unless it receives batches.
+	// maxPending is how many requests to an endpoint may be in flight, unless it
+	// receives batches.
 	maxPending = 8
 )
 
-// round sends what is due to an endpoint, in order.
+// round sends the due events of an endpoint, in order.
 type round struct {
 	*Webhooks
 	endpoint *ent.Endpoint
 	mayStart func() bool
-	pending  chan struct{} // has room for the requests that may be pending at once
+	pending  chan struct{} // a semaphore for requests in flight
 	sending  sync.WaitGroup
 	stopped  atomic.Bool // by the receiver
 
@@ -52,7 +52,7 @@ type round struct {
 type task struct {
 	message
 	attempts int       // made before
-	retry    bool      // it was planned, and is not new
+	retry    bool      // it was attempted or held before
 	due      time.Time // next_at of its Deliveries; zero if it has none
 	outcome  outcome
 	done     bool // outcome is set
@@ -64,9 +64,9 @@ func (t *task) finished() bool {
 	return t.done && (t.outcome.delivered() || t.attempts+1 > len(retries))
 }
 
-// round sends what is due to an endpoint and reports whether more may be due.
-// It starts no request after mayStart returns false. When ctx ends, requests
-// are canceled, and those without a response will be sent again.
+// round sends the due events of an endpoint and reports whether more may be due. It
+// starts no request after mayStart returns false. When ctx ends, requests are
+// canceled, and those without a response will be sent again.
 func (w *Webhooks) round(ctx context.Context, mayStart func() bool, id int) (more bool, err error) {
 	e, err := w.Store.Current().Endpoint.Query().Where(endpoint.ID(id)).WithAccount().Only(ctx)
 	switch {
@@ -97,8 +97,8 @@ func (w *Webhooks) round(ctx context.Context, mayStart func() bool, id int) (mor
 	return events >= roundSize, errors.Join(err, r.record(ctx))
 }
 
-// sendDue sends first the retries and then the new events. It reads events just
-// before it sends them, to hold few in memory.
+// sendDue sends the retries first and then the new events. It reads events just
+// before it sends them, to keep few in memory.
 func (r *round) sendDue(ctx context.Context) error {
 	room, probing := roundSize, r.endpoint.Failures >= probeAfter
 	if probing {
@@ -146,8 +146,8 @@ func (r *round) sendDue(ctx context.Context) error {
 	return r.sendNew(ctx, room, early)
 }
 
-// groupRetries groups the deliveries that are sent in one request: those of a
-// batch have the same events at each attempt.
+// groupRetries groups the deliveries that are sent in one request: a batch has the
+// same events at each attempt.
 func groupRetries(e *ent.Endpoint, rows []*ent.Delivery) (groups [][]*ent.Delivery) {
 	index := map[int]int{} // of a batch in groups
 	for _, row := range rows {
@@ -163,9 +163,9 @@ func groupRetries(e *ent.Endpoint, rows []*ent.Delivery) (groups [][]*ent.Delive
 	return groups
 }
 
-// sendNew sends the events after the endpoint's position. A round may exceed its
-// room to complete a batch: what a batch contains depends only on the journal, so
-// that another server that takes over sends the same batch.
+// sendNew sends the events after the endpoint's position. It may exceed room to
+// complete a batch: the content of a batch depends only on the journal, so that
+// another server that takes over sends the same batch.
 func (r *round) sendNew(ctx context.Context, room int, early map[int]time.Time) error {
 	newest, err := journal.Newest(ctx, r.Store.Current().JournalEntry)
 	if err != nil {
@@ -211,8 +211,8 @@ func (r *round) sendNew(ctx context.Context, room int, early map[int]time.Time) 
 	case more:
 		r.position = read
 	case read == r.endpoint.Position:
-		// No events are left that the endpoint wants. After a backup of the journal
-		// was restored, the position goes back.
+		// There are no more events for the endpoint. If a backup was restored, the
+		// position moves back.
 		r.position = newest
 	default:
 		r.position = max(read, newest)
@@ -268,8 +268,8 @@ func (r *round) readRetry(ctx context.Context, rows []*ent.Delivery) (*task, err
 	return t, nil
 }
 
-// mustWait reports whether a task has catalog.published while an earlier event is
-// pending. Receivers rely on catalog.published to know that a release is complete.
+// mustWait reports whether a task contains catalog.published while an earlier event
+// is pending. Receivers rely on catalog.published to know that a release is complete.
 func (r *round) mustWait(ctx context.Context, t *task) (bool, error) {
 	if !t.release {
 		return false, nil
@@ -293,10 +293,9 @@ func (r *round) mustWait(ctx context.Context, t *task) (bool, error) {
 	return slices.ContainsFunc(pending, func(number int) bool { return !finished[number] && !slices.Contains(t.events, number) }), err
 }
 
-// send starts to send a task, unless it is held, and reports whether the round
-// may proceed. It returns when the receiver has responded or, if that takes long,
-// when the request is written: events arrive in order, and slow receivers get
-// several at once.
+// send sends a task, unless it is held, and reports whether the round may continue.
+// It returns when the receiver has responded or, if that takes long, once the request
+// is written: events arrive in order, and slow receivers get several at once.
 func (r *round) send(ctx context.Context, t *task) bool {
 	r.tasks = append(r.tasks, t)
 	if t.held {
@@ -322,11 +321,11 @@ func (r *round) send(ctx context.Context, t *task) bool {
 	return true
 }
 
-// skip moves an endpoint that gets no events to the end of the journal and
-// resets its failures, unless it was activated in the meantime.
+// skip moves an endpoint that receives no events to the end of the journal and resets
+// its failures, unless it was activated in the meantime.
 func (w *Webhooks) skip(ctx context.Context, e *ent.Endpoint) error {
 	return w.Store.Update(ctx, func(tx *ent.Tx) error {
-		// Read this first: if the endpoint is activated now, later events are its own.
+		// Read this first: an endpoint that is activated now must receive later events.
 		newest, err := journal.Newest(ctx, tx.JournalEntry)
 		if err != nil {
 			return err
@@ -342,8 +341,8 @@ func (w *Webhooks) skip(ctx context.Context, e *ent.Endpoint) error {
 	})
 }
 
-// notifyOwner sends the email about a disabled endpoint. It is pending in the
-// database, so that it survives restarts and outages of the mail server.
+// notifyOwner sends the email about a disabled endpoint. That it is pending is stored
+// in the database, so that it survives restarts and outages of the mail server.
 func (w *Webhooks) notifyOwner(ctx context.Context, e *ent.Endpoint) error {
 	l := lang.Language(e.Edges.Account.Language)
 	page := fmt.Sprintf("%s%s/%d", w.PublicURL, l.Path("/account/webhooks"), e.ID)

@@ -14,10 +14,10 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// MaxAttempts is how often an event is sent if every attempt fails.
+// MaxAttempts is how often an undeliverable event is sent.
 var MaxAttempts = len(retries) + 1
 
-// Details is what an attempt sent and what happens next.
+// Details describes what an attempt sent and what happens next.
 type Details struct {
 	*ent.Attempt
 	Headers         []Header // without the signature
@@ -27,7 +27,7 @@ type Details struct {
 	Later           *ent.Attempt // the attempt that followed, or nil
 }
 
-// Details returns an attempt of an endpoint.
+// Details returns the details of an attempt of an endpoint.
 func (w *Webhooks) Details(ctx context.Context, e *ent.Endpoint, id int) (*Details, error) {
 	db := w.Store.Current()
 	found, err := db.Attempt.Query().Where(attempt.ID(id), attempt.EndpointID(e.ID)).Only(ctx)
@@ -69,7 +69,7 @@ func (w *Webhooks) Details(ctx context.Context, e *ent.Endpoint, id int) (*Detai
 }
 
 // payload returns the body that an attempt sent, or nil if the journal no longer
-// has all of its events. It is not stored, because the journal determines it.
+// has all of its events. Bodies are not stored, because the journal determines them.
 func (w *Webhooks) payload(ctx context.Context, a *ent.Attempt) ([]byte, error) {
 	numbers, batch := a.Events, len(a.Events) > 0
 	if !batch {

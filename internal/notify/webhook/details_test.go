@@ -46,7 +46,7 @@ func checkDetails(t *testing.T, d *Details, got *received) {
 	}
 }
 
-// The details of an attempt are what was sent, alone and in batches.
+// The details of an attempt match the request, for single events and batches.
 func TestDetailsAreWhatWasSent(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		r, e := s.addReceiver()
@@ -72,7 +72,7 @@ func TestDetailsAreWhatWasSent(t *testing.T) {
 			}
 		}
 
-		// What the journal no longer has is not shown.
+		// The body is not shown if the journal no longer has the event.
 		s.Store.Write.JournalEntry.Delete().ExecX(t.Context())
 		first := s.attempts(e)[len(s.attempts(e))-1]
 		if d := s.details(e, first); d.Payload != nil || len(d.Headers) == 0 {
@@ -116,8 +116,7 @@ func TestNextAttempt(t *testing.T) {
 	})
 }
 
-// Nothing has arrived since the last successful delivery, whatever was attempted
-// afterwards.
+// The time of the last successful delivery does not depend on later attempts.
 func TestLastDelivery(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()

@@ -46,7 +46,7 @@ var (
 	slugPattern   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 )
 
-// check validates and normalizes a new endpoint.
+// check validates and normalizes the settings of an endpoint.
 func (w *Webhooks) check(ctx context.Context, spec NewEndpoint) (NewEndpoint, error) {
 	address, err := w.checkURL(spec.URL)
 	if err != nil {
@@ -70,7 +70,7 @@ func (w *Webhooks) check(ctx context.Context, spec NewEndpoint) (NewEndpoint, er
 		}
 	}
 	if len(spec.Categories) > maxCategories {
-		return spec, problem.New(problem.BadInput, "Choose at most %d categories, or none to receive events of all.", maxCategories)
+		return spec, problem.New(problem.BadInput, "Choose at most %d categories, or none to receive events for all.", maxCategories)
 	}
 	return NewEndpoint{URL: address, Types: sortedSet(spec.Types), Categories: sortedSet(spec.Categories), Batches: spec.Batches}, nil
 }
@@ -100,7 +100,7 @@ func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, spec NewEndpoint) 
 			return err
 		}
 		if count >= MaxEndpoints {
-			return problem.New(problem.BadInput, "An account can have %d endpoints. Remove one first.", MaxEndpoints)
+			return problem.New(problem.BadInput, "An account can have up to %d endpoints. Remove one first.", MaxEndpoints)
 		}
 		newest, err := journal.Newest(ctx, tx.JournalEntry)
 		if err != nil {
@@ -137,14 +137,15 @@ func (w *Webhooks) Find(ctx context.Context, acc *ent.Account, id int) (*ent.End
 	return found, err
 }
 
-// Rotate gives an endpoint a new secret. For a day, events are signed with both.
+// Rotate gives an endpoint a new secret. For 24 hours, events are signed with both.
 func (w *Webhooks) Rotate(ctx context.Context, e *ent.Endpoint) (secret string, err error) {
 	secret = newSecret()
 	return secret, w.Store.Write.Endpoint.UpdateOneID(e.ID).SetSecret(secret).
 		SetFormerSecret(e.Secret).SetFormerUntil(w.now().UTC().Add(rotationPeriod)).Exec(ctx)
 }
 
-// Update changes which events an endpoint receives, and how. Its URL stays.
+// Update changes which events an endpoint receives, and how. The URL cannot be
+// changed.
 func (w *Webhooks) Update(ctx context.Context, e *ent.Endpoint, spec NewEndpoint) error {
 	spec.URL = e.URL
 	spec, err := w.check(ctx, spec)
@@ -154,7 +155,7 @@ func (w *Webhooks) Update(ctx context.Context, e *ent.Endpoint, spec NewEndpoint
 	return w.Store.Write.Endpoint.Update().Where(endpoint.ID(e.ID)).SetTypes(spec.Types).SetCategories(spec.Categories).SetBatches(spec.Batches).Exec(ctx)
 }
 
-// SetBatches changes whether an endpoint gets several events in one request.
+// SetBatches sets whether an endpoint receives several events in one request.
 func (w *Webhooks) SetBatches(ctx context.Context, e *ent.Endpoint, batches bool) error {
 	return w.Store.Write.Endpoint.Update().Where(endpoint.ID(e.ID)).SetBatches(batches).Exec(ctx)
 }
@@ -180,7 +181,7 @@ func (w *Webhooks) stop(ctx context.Context, e *ent.Endpoint, state endpoint.Sta
 	})
 }
 
-// Resume sends the events published from now on.
+// Resume activates an endpoint. It receives the events published from now on.
 func (w *Webhooks) Resume(ctx context.Context, e *ent.Endpoint) error {
 	return w.Store.Update(ctx, func(tx *ent.Tx) error {
 		newest, err := journal.Newest(ctx, tx.JournalEntry)
@@ -198,8 +199,8 @@ func (w *Webhooks) Remove(ctx context.Context, e *ent.Endpoint) error {
 	return err
 }
 
-// Replay sends an event or a batch again, with the same ID. If an event waits to
-// be sent again in a batch, the whole batch is sent.
+// Replay sends an event or a batch again, with the same ID. If the event is waiting
+// for a retry in a batch, the whole batch is sent.
 func (w *Webhooks) Replay(ctx context.Context, e *ent.Endpoint, id string) error {
 	if err := checkSending(e); err != nil {
 		return err
@@ -227,8 +228,8 @@ func (w *Webhooks) Replay(ctx context.Context, e *ent.Endpoint, id string) error
 	})
 }
 
-// eventsOf returns the numbers of the events with an ID: that of an event, or of
-// a batch that was sent to an endpoint.
+// eventsOf returns the numbers of the events with the ID of an event, or of a batch
+// that was sent to the endpoint.
 func (w *Webhooks) eventsOf(ctx context.Context, e *ent.Endpoint, id string) ([]int, error) {
 	missing := problem.New(problem.NotFound, "There is no event or batch %.60s.", id)
 	if first, isBatch := journal.ParseBatchID(id); isBatch {
@@ -251,7 +252,7 @@ func (w *Webhooks) eventsOf(ctx context.Context, e *ent.Endpoint, id string) ([]
 	return []int{number}, err
 }
 
-// ReplaySince sends all events published since a time again.
+// ReplaySince resends all events published since a time.
 func (w *Webhooks) ReplaySince(ctx context.Context, e *ent.Endpoint, since time.Time) error {
 	if err := checkSending(e); err != nil {
 		return err
@@ -265,14 +266,14 @@ func (w *Webhooks) ReplaySince(ctx context.Context, e *ent.Endpoint, since time.
 		if err != nil || moved == 0 {
 			return err
 		}
-		// The replay includes these retries.
+		// The replay includes the events of these retries.
 		_, err = tx.Delivery.Delete().Where(delivery.EndpointID(e.ID), delivery.EventGT(before)).Exec(ctx)
 		return err
 	})
 }
 
-// lastBefore returns the last journal entry from before a time. It compares
-// times here, because SQLite stores them as text in different time zones.
+// lastBefore returns the last journal entry before a time. It does not compare times
+// in SQL, because SQLite stores them as strings in different time zones.
 func (w *Webhooks) lastBefore(ctx context.Context, since time.Time) (int, error) {
 	db := w.Store.Current()
 	releases, err := db.Release.Query().Select(release.FieldID, release.FieldImportedAt).Order(release.ByID()).All(ctx)
@@ -287,15 +288,15 @@ func (w *Webhooks) lastBefore(ctx context.Context, since time.Time) (int, error)
 	return last, ent.MaskNotFound(err)
 }
 
-// checkSending returns an error if an endpoint gets no events.
+// checkSending returns an error if no events are sent to an endpoint.
 func checkSending(e *ent.Endpoint) error {
 	switch {
 	case e.Edges.Account == nil: // deleted between two queries
 		return errNoEndpoint
 	case e.State == endpoint.StatePaused:
-		return problem.New(problem.BadInput, "This endpoint is paused. Resume it before you replay events.")
+		return problem.New(problem.BadInput, "This endpoint is paused. Enable it before you resend events.")
 	case e.State != endpoint.StateActive:
-		return problem.New(problem.BadInput, "This endpoint is disabled. Resume it before you replay events.")
+		return problem.New(problem.BadInput, "This endpoint is disabled. Enable it before you resend events.")
 	case !auth.Plan(e.Edges.Account.Plan).Terms().Webhooks:
 		return errNotPro
 	}
@@ -338,7 +339,7 @@ func (w *Webhooks) Attempts(ctx context.Context, e *ent.Endpoint, q AttemptsQuer
 	return all, older, err
 }
 
-// Tidy deletes old attempts, in small batches that lock the database briefly.
+// Tidy deletes old attempts, in batches that lock the database only briefly.
 func (w *Webhooks) Tidy(ctx context.Context) error {
 	before := w.now().UTC().Add(-attemptRetention)
 	for {

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// maxBody is the size limit that the specification recommends. Longer events
-	// are sent as a link.
+	// maxBody is the limit that the Standard Webhooks specification recommends. For
+	// longer events, a link is sent.
 	maxBody = 20_000
 	// maxBatchBody limits the body of a batch.
 	maxBatchBody = 256 << 10
-	// batchEnvelope is more than the size of a batch without its events.
+	// batchEnvelope is an upper bound of the size of a batch without its events.
 	batchEnvelope = 200
 )
 
-// item is an event as receivers get it.
+// item is an event in the form in which it is sent.
 type item struct {
 	number  int // in the journal
 	kind    string
@@ -29,7 +29,7 @@ type item struct {
 	body    jsontext.Value
 }
 
-// message is what a request sends.
+// message is the content of a request.
 type message struct {
 	id, kind string
 	events   []int  // numbers in the journal, in order
@@ -39,8 +39,8 @@ type message struct {
 
 func (m *message) last() int { return m.events[len(m.events)-1] }
 
-// item returns an event as it is sent. If its body would be too long, it has a
-// link to the event instead.
+// item returns an event in the form in which it is sent. If its body would be too
+// long, the body contains a link to the event instead.
 func (w *Webhooks) item(event *journal.Event) *item {
 	i := &item{event.Number, event.Type, event.Release, event.At, event.JSON()}
 	if length := len(i.body); length > maxBody {
@@ -54,7 +54,7 @@ func (w *Webhooks) item(event *journal.Event) *item {
 	return i
 }
 
-// linkTo returns a URL that queries a single event.
+// linkTo returns a URL that fetches an event from the GraphQL API.
 func (w *Webhooks) linkTo(event *journal.Event) string {
 	variables := `{"after":null}`
 	if event.Number > 1 {
@@ -64,7 +64,7 @@ func (w *Webhooks) linkTo(event *journal.Event) string {
 	return w.PublicURL + "/graphql?" + url.Values{"query": {query}, "variables": {variables}}.Encode()
 }
 
-// nextMessage returns how many events of a queue the next message has.
+// nextMessage returns how many events of a queue the next message contains.
 func (r *round) nextMessage(queue []*item) (n int) {
 	if !r.endpoint.Batches {
 		return min(len(queue), 1)
@@ -80,15 +80,14 @@ func (r *round) nextMessage(queue []*item) (n int) {
 	return n
 }
 
-// needsMore reports whether the events that follow a queue may be part of its
-// next message.
+// needsMore reports whether the next message may contain events that are not in the
+// queue yet.
 func (r *round) needsMore(queue []*item) bool {
 	n := r.nextMessage(queue)
 	return n == 0 || r.endpoint.Batches && n == len(queue) && n < journal.MaxBatch && queue[n-1].kind != journal.EventCatalogPublished
 }
 
-// newMessage returns the message that has these events of one release: a batch, or
-// a single event.
+// newMessage returns a message with events of one release: a batch or a single event.
 func newMessage(events []*item, batch bool) message {
 	last := events[len(events)-1]
 	m := message{release: last.kind == journal.EventCatalogPublished}

@@ -44,13 +44,13 @@ func withJitter(wait time.Duration) time.Duration {
 	return wait + time.Duration(rand.Int64N(int64(wait)/10))
 }
 
-// retryAfter returns how long a receiver wants us to wait.
+// retryAfter returns the wait that a receiver requested.
 func retryAfter(header http.Header, now time.Time) time.Duration {
-	text := header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+	value := header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return time.Duration(min(seconds, uint64(maxWait/time.Second))) * time.Second
 	}
-	if at, err := http.ParseTime(text); err == nil {
+	if at, err := http.ParseTime(value); err == nil {
 		return min(max(at.Sub(now), 0), maxWait)
 	}
 	return 0
@@ -69,8 +69,8 @@ func waitUntil(done []*task, now time.Time) (until time.Time) {
 	return until
 }
 
-// record stores the outcomes. Events whose outcome is not stored are sent twice,
-// so it keeps trying for as long as an import may lock the database.
+// record stores the outcomes. Events whose outcome is not stored are sent again, so
+// it retries for as long as an import may lock the database.
 func (r *round) record(ctx context.Context) error {
 	shutdown := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timing.locked)
@@ -139,8 +139,8 @@ func (r *round) recordOnce(ctx context.Context) error {
 	})
 }
 
-// done returns the tasks that have an outcome, those to hold, and the endpoint's
-// new position: it stays before the first new event without an outcome.
+// done returns the tasks that have an outcome, the tasks to hold, and the endpoint's
+// new position, which is before the first new event without an outcome.
 func (r *round) done() (done, held []*task, position int) {
 	position = r.endpoint.Position
 	complete := true
@@ -167,8 +167,8 @@ func (o outcome) row(create *ent.AttemptCreate, endpoint, event int, kind string
 		SetStatus(o.status).SetTookMs(int(o.took / time.Millisecond)).SetResponse(o.response).SetDelivered(o.delivered())
 }
 
-// planRetries stores when each failed event is sent again, which is not before
-// notBefore, and deletes the deliveries of those that arrived.
+// planRetries stores when each failed event is sent again, not before notBefore, and
+// deletes the deliveries of delivered events.
 func planRetries(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done, held []*task, now, notBefore time.Time) error {
 	changed := len(held) > 0
 	for _, t := range held {
@@ -199,15 +199,15 @@ func planRetries(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done, held []
 	return planHeld(ctx, tx, e, now)
 }
 
-// plan stores when the events of a task are sent, in one request.
+// plan stores when the events of a task are sent in one request.
 func plan(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, t *task, attempts int, next time.Time, held bool) error {
 	return tx.Delivery.MapCreateBulk(t.events, func(create *ent.DeliveryCreate, i int) {
 		create.SetEndpointID(e.ID).SetEvent(t.events[i]).SetBatch(t.events[0]).SetAttempts(attempts).SetNextAt(next).SetHeld(held)
 	}).OnConflictColumns(delivery.FieldEndpointID, delivery.FieldEvent).UpdateNewValues().Exec(ctx)
 }
 
-// planHeld makes held events due with the last of the events that they wait for,
-// or now if there are none.
+// planHeld makes held events due at the same time as the last event that they wait
+// for, or now if there is none.
 func planHeld(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, now time.Time) error {
 	if exist, err := tx.Delivery.Query().Where(delivery.EndpointID(e.ID), delivery.Held(true)).Exist(ctx); err != nil || !exist {
 		return err
@@ -249,8 +249,8 @@ func disable(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, reason lang.Messa
 		SetState(endpoint.StateDisabled).SetDisabledReason(string(reason)).SetNotifyOwner(true).ClearNotBefore().Exec(ctx)
 }
 
-// healthAfter returns the number of failures in a row and their start after
-// some outcomes, and the reason to disable the endpoint, if there is one.
+// healthAfter returns the number of consecutive failures and when they started, and
+// the reason to disable the endpoint, if there is one.
 func healthAfter(failures int, since *time.Time, done []*task, now time.Time) (_ int, _ *time.Time, disable lang.Message) {
 	for _, t := range done {
 		if failures++; t.outcome.delivered() {
@@ -268,8 +268,8 @@ func healthAfter(failures int, since *time.Time, done []*task, now time.Time) (_
 	return failures, since, disable
 }
 
-// failingSince returns since when an endpoint has been failing, excluding time
-// without retries: one failure after a quiet month is not a month of failures.
+// failingSince returns when an endpoint started to fail, excluding time without
+// retries: one failure after a quiet month is not a month of failures.
 func failingSince(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task) (*time.Time, error) {
 	if e.FailingSince == nil || len(done) == 0 {
 		return e.FailingSince, nil

@@ -76,7 +76,7 @@ func TestTenAttempts(t *testing.T) {
 		if !slices.Equal(numbers, []int{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
 			t.Errorf("got attempts %v, want 10 to 1", numbers)
 		}
-		// The next event is sent all the same.
+		// The next event is still sent.
 		r.respondStatus(200)
 		second := s.publishTools(0)
 		s.sendDue(e)

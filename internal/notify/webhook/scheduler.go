@@ -18,7 +18,7 @@ import (
 	"palmares/internal/catalog/journal"
 )
 
-// timing holds the durations of delivering. Tests shorten them.
+// timing holds timeouts and intervals. Tests shorten them.
 type timing struct{ attempt, prompt, work, record, locked, email, stop, poll, lease time.Duration }
 
 var defaultTiming = timing{
@@ -33,9 +33,9 @@ var defaultTiming = timing{
 	lease:   5 * time.Second,        // how long a lease is valid unless it is renewed
 }
 
-// defaultWorkers limits how many endpoints a server delivers to at once. There
-// can be many, because workers mostly wait for receivers. An account can occupy
-// only a few of them: it has no more endpoints.
+// defaultWorkers limits how many endpoints a server delivers to at once. There can be
+// many, because workers mostly wait for receivers. One account can occupy at most
+// MaxEndpoints of them.
 const defaultWorkers = 25 * MaxEndpoints
 
 // scheduler leases endpoints for this server and delivers to them.
@@ -47,7 +47,7 @@ type scheduler struct {
 	workers map[int]*worker // by endpoint
 
 	polled      time.Time // when the last poll reached the database
-	steadySince time.Time // since when every poll has
+	steadySince time.Time // since when no poll has been missed
 	renewed     time.Time // when leases were last renewed
 }
 
@@ -144,13 +144,13 @@ func (s *scheduler) due(ctx context.Context, now time.Time) ([]*ent.Endpoint, er
 	// to be corrected before new events get these numbers.
 	behind := endpoint.And(endpoint.StateEQ(endpoint.StateActive), endpoint.PositionNEQ(newest), endpoint.Or(
 		endpoint.FailuresLT(probeAfter), endpoint.Not(endpoint.HasDeliveries()),
-		endpoint.HasAccountWith(account.PlanNEQ(account.PlanPro)))) // it skips events at once
+		endpoint.HasAccountWith(account.PlanNEQ(account.PlanPro)))) // skips events
 	retry := endpoint.HasDeliveriesWith(delivery.NextAtLTE(s.now().UTC()))
 	return db.Endpoint.Query().
 		Where(endpoint.Or(endpoint.NotifyOwner(true), behind, retry), s.acceptsEvents(), s.available(now)).All(ctx)
 }
 
-// acceptsEvents matches endpoints whose receiver requested no wait.
+// acceptsEvents matches endpoints whose receiver has not requested to wait.
 func (w *Webhooks) acceptsEvents() predicate.Endpoint {
 	return endpoint.Or(endpoint.NotBeforeIsNil(), endpoint.NotBeforeLTE(w.now().UTC()))
 }
@@ -187,10 +187,10 @@ func (s *scheduler) choose(due []*ent.Endpoint) (chosen []*ent.Endpoint, working
 	return chosen, working
 }
 
-// lease takes leases of the chosen endpoints, renews those of the working ones,
-// and returns the endpoints that this server now holds.
+// lease leases the chosen endpoints, renews the leases of the working ones, and
+// returns the IDs of all endpoints that this server has leased.
 func (s *scheduler) lease(ctx context.Context, chosen []*ent.Endpoint, working []int, now time.Time) (held []int, err error) {
-	// On PostgreSQL, this pool notices within seconds that a connection hangs.
+	// On PostgreSQL, this pool detects within seconds that a connection hangs.
 	db := s.Store.Current()
 	if s.Store.Dialect() == dialect.SQLite {
 		db = s.Store.Write
@@ -208,8 +208,8 @@ func (s *scheduler) lease(ctx context.Context, chosen []*ent.Endpoint, working [
 	return db.Endpoint.Query().Where(mine, endpoint.LeasedUntilGT(now)).IDs(ctx)
 }
 
-// skipLocked matches what match does, except for rows that another transaction
-// has locked: a server that hangs in a transaction must not block the others.
+// skipLocked matches the same rows as match, except rows that another transaction has
+// locked: a server that hangs in a transaction must not block the others.
 func skipLocked(match predicate.Endpoint) predicate.Endpoint {
 	return func(update *sql.Selector) {
 		rows := sql.Dialect(update.Dialect()).Select(endpoint.FieldID).From(sql.Table(endpoint.Table))
@@ -235,7 +235,8 @@ func (s *scheduler) start(ctx context.Context, e *ent.Endpoint) {
 }
 
 // work delivers to an endpoint until nothing is due or its time is up, and then
-// releases the lease. After an error the lease expires, which delays the next try.
+// releases the lease. After an error it lets the lease expire, which delays the next
+// attempt.
 func (s *scheduler) work(ctx context.Context, id int) {
 	mayStart := within(s.timing.work)
 	for more := true; more; {
@@ -252,8 +253,8 @@ func (s *scheduler) work(ctx context.Context, id int) {
 	_ = s.Store.Write.Endpoint.Update().Where(endpoint.ID(id), endpoint.LeasedBy(s.server)).SetLeasedBy("").Exec(ctx)
 }
 
-// within returns a function that reports true for some time after its first
-// call. Reading the first event does not count.
+// within returns a function that returns true until limit has passed since its first
+// call. The time starts with the first event that is sent.
 func within(limit time.Duration) func() bool {
 	end := sync.OnceValue(func() time.Time { return time.Now().Add(limit) })
 	return func() bool { return time.Now().Before(end()) }

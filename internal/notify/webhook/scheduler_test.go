@@ -27,7 +27,7 @@ func leaseAs(t *testing.T, s *fixture, server string, d time.Duration) {
 	}
 }
 
-// pollSteadily polls as a server does that has been running for a while.
+// pollSteadily polls like a server that has been running for a while.
 func pollSteadily(t *testing.T, s *scheduler) {
 	t.Helper()
 	s.polled, s.steadySince = time.Now(), time.Now().Add(-time.Hour)
@@ -163,7 +163,7 @@ func TestLostLeaseStopsWorker(t *testing.T) {
 }
 
 // A server that shuts down releases its leases. After a database error, a lease
-// expires instead, which delays the next try.
+// expires instead, which delays the next attempt.
 func TestLeaseAfterWork(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {

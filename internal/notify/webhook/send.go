@@ -33,7 +33,7 @@ const (
 	maxResponse  = 64 << 10
 	shownBytes   = 300 // of a response
 	secretPrefix = "whsec_"
-	// rotationPeriod is how long the previous secret keeps signing.
+	// rotationPeriod is how long events are also signed with the previous secret.
 	rotationPeriod = 24 * time.Hour
 )
 
@@ -48,7 +48,7 @@ type outcome struct {
 
 func (o outcome) delivered() bool { return o.status >= 200 && o.status < 300 }
 
-// gone reports that the receiver wants no more events.
+// gone reports whether the receiver wants no more events.
 func (o outcome) gone() bool { return o.status == http.StatusGone }
 
 // post makes one attempt and calls written when the request is written.
@@ -67,7 +67,7 @@ func (w *Webhooks) post(ctx context.Context, endpoint *ent.Endpoint, id string, 
 	return o
 }
 
-func (w *Webhooks) request(ctx context.Context, endpoint *ent.Endpoint, id string, at time.Time, body []byte) (status int, text string, wait time.Duration) {
+func (w *Webhooks) request(ctx context.Context, endpoint *ent.Endpoint, id string, at time.Time, body []byte) (status int, result string, wait time.Duration) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.URL, bytes.NewReader(body))
 	if err != nil {
 		return 0, string(invalidURL), 0
@@ -134,8 +134,8 @@ const (
 	invalidSecret lang.Message = "the secret is not valid"
 )
 
-// explain says in our own words why there was no response. The database has the
-// English text, and pages translate it.
+// explain describes why there was no response. The English text is stored, and pages
+// translate it.
 func explain(err error) lang.Message {
 	var timeout net.Error
 	var dns *net.DNSError
@@ -171,7 +171,7 @@ func newSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// sign signs with the secret and, for a day after a rotation, the previous one.
+// sign signs with the secret and, for 24 hours after a rotation, the previous one.
 func sign(endpoint *ent.Endpoint, id string, at time.Time, body []byte) (string, error) {
 	signature, err := signWith(endpoint.Secret, id, at, body)
 	if err != nil || endpoint.FormerUntil == nil || !at.Before(*endpoint.FormerUntil) {
@@ -196,11 +196,11 @@ var (
 	errPrivateAddress = problem.New(problem.BadInput, "The URL must not point to a private network.")
 )
 
-// checkURL normalizes an endpoint's URL. Host names are not resolved here, since
-// they can change: newClient checks the address of every connection.
-func (w *Webhooks) checkURL(text string) (string, error) {
-	u, err := url.Parse(strings.TrimSpace(text))
-	if err != nil || u.Hostname() == "" || len(text) > maxURL || u.Opaque != "" {
+// checkURL validates and normalizes an endpoint's URL. Host names are not resolved
+// here, because they can change: newClient checks the address of every connection.
+func (w *Webhooks) checkURL(raw string) (string, error) {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	if err != nil || u.Hostname() == "" || len(raw) > maxURL || u.Opaque != "" {
 		return "", errInvalidURL
 	}
 	if u.User != nil {
@@ -232,8 +232,8 @@ func looksLikeNumber(host string) bool {
 	return err == nil || last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// newClient returns a client that follows no redirects, uses no proxy and
-// connects only to public addresses, whatever a host name resolves to.
+// newClient returns a client that follows no redirects, uses no proxy and connects
+// only to public addresses, no matter what a host name resolves to.
 func (w *Webhooks) newClient() *http.Client {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Resolver: w.resolver, Control: func(_, address string, _ syscall.RawConn) error {
 		peer, err := netip.ParseAddrPort(address)
@@ -272,14 +272,14 @@ var specialNetworks = parsePrefixes(
 // IPv4 address.
 var globalIPv6 = netip.MustParsePrefix("2000::/3")
 
-func parsePrefixes(texts ...string) (all []netip.Prefix) {
-	for _, text := range texts {
-		all = append(all, netip.MustParsePrefix(text))
+func parsePrefixes(list ...string) (all []netip.Prefix) {
+	for _, prefix := range list {
+		all = append(all, netip.MustParsePrefix(prefix))
 	}
 	return all
 }
 
-// mayDial reports whether an address is public.
+// mayDial reports whether events may be sent to an address: it must be public.
 func (w *Webhooks) mayDial(ip netip.Addr) bool {
 	ip = ip.WithZone("").Unmap()
 	if ip.IsLoopback() {

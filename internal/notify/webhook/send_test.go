@@ -169,7 +169,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// Status 410 disables the endpoint, also on a retry, and the owner gets an email.
+// Status 410 disables the endpoint, even on a retry, and the owner gets an email.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
@@ -277,7 +277,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// For a day after a rotation, both secrets verify events, also retries.
+// For 24 hours after a rotation, both secrets verify events, including retries.
 func TestRotationBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
@@ -362,7 +362,7 @@ func TestNodeVerifies(t *testing.T) {
 	}
 	line(newSecret(), r.all()[0], string(r.all()[0].body))
 	line(fresh, r.all()[0], string(r.all()[0].body)+" ")
-	want.WriteString(strings.Repeat("refused No matching signature found\n", 2))
+	want.WriteString(strings.Repeat("rejected No matching signature found\n", 2))
 	cmd := exec.CommandContext(t.Context(), "node", "verify.mjs")
 	cmd.Dir, cmd.Stdin = dir, &input
 	out, err := cmd.CombinedOutput()

@@ -75,7 +75,7 @@ func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (result *ent.Attem
 		if err != nil {
 			return err
 		}
-		if removed == 0 { // with the endpoint, in the meantime
+		if removed == 0 { // the endpoint was removed in the meantime
 			return errNoEndpoint
 		}
 		result, err = o.row(tx.Attempt.Create(), e.ID, 0, TestType, 1).SetTestBody(string(body)).Save(ctx)
@@ -90,8 +90,8 @@ func (w *Webhooks) TestResult(ctx context.Context, e *ent.Endpoint, id int) (*en
 	return found, ent.MaskNotFound(err)
 }
 
-// reserveTest records an attempt before it is made, so that concurrent requests
-// on any server cannot exceed the limit together. If the caller disconnects, the
+// reserveTest records an attempt before it is made, so that concurrent requests to
+// several servers cannot exceed the limit. If the caller disconnects, the
 // reservation stays and counts.
 func (w *Webhooks) reserveTest(ctx context.Context, e *ent.Endpoint, body []byte) (reserved *ent.Attempt, err error) {
 	now := w.now().UTC()

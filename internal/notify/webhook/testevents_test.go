@@ -76,7 +76,7 @@ func TestTestEventsAreLimited(t *testing.T) {
 	})
 }
 
-// Requests at the same time share the limit, whichever server they reach.
+// Concurrent requests to several servers share the limit.
 func TestConcurrentTestEvents(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		in := newReceiver(t)
@@ -107,7 +107,7 @@ func TestConcurrentTestEvents(t *testing.T) {
 	})
 }
 
-// Neither hanging up nor replacing the endpoint gives more test events.
+// Neither disconnecting nor replacing the endpoint resets the limit.
 func TestTestLimitCannotBeReset(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		in := newReceiver(t)

@@ -1,12 +1,12 @@
 // Package webhook delivers the events of the journal to the endpoints of
 // accounts, following the Standard Webhooks specification.
 //
-// An endpoint has a position in the journal, and the events after it are sent
-// in order, alone or in batches. An event that fails gets a Delivery row with the
-// time of its next attempt, and so does a catalog.published that has to wait for
-// an earlier event. Positions and deliveries determine what is due, so an import schedules
-// webhooks by writing its journal entries. Servers share the work by leasing
-// endpoints; see Run.
+// An endpoint has a position in the journal. The events after it are sent in order,
+// individually or in batches. An event that could not be delivered gets a Delivery
+// row with the time of its next attempt, and so does a catalog.published that has to
+// wait for an earlier event. Positions and deliveries determine what is due, so an
+// import schedules webhooks simply by writing its journal entries. Servers share the
+// work by leasing endpoints; see Run.
 package webhook
 
 import (
@@ -34,8 +34,8 @@ type Config struct {
 	Store       *store.Store
 	Mail        *mail.Mailer
 	Log         *slog.Logger
-	// Loopback allows endpoints on this machine, even over plain HTTP. It is meant
-	// for servers that are themselves reachable only from this machine.
+	// Loopback allows endpoints on this machine, even over plain HTTP, for servers
+	// that are only reachable from this machine themselves.
 	Loopback bool
 }
 
@@ -47,8 +47,8 @@ type Webhooks struct {
 	now        func() time.Time
 	timing     timing
 	maxWorkers int
-	// reading limits the memory for event bodies: they can be large, and
-	// reading one takes several times its size.
+	// reading is locked while events are read, to limit memory use: events can be
+	// large, and reading one takes several times its size.
 	reading sync.Mutex
 	tests   testCounter
 
@@ -83,7 +83,7 @@ func (c *Counts) add(o outcome) {
 // Backlog summarizes the pending deliveries of all servers.
 type Backlog struct {
 	Endpoints map[string]int // by state
-	Retries   int            // events that will be sent again, or wait for one that will
+	Retries   int            // events that will be sent again, or wait for an earlier one
 	OldestDue time.Duration  // how long the oldest due event has been waiting; 0 if none is due
 }
 
@@ -113,7 +113,7 @@ func (w *Webhooks) Backlog(ctx context.Context) (b Backlog, err error) {
 	return b, err
 }
 
-// oldestDue returns since when the oldest event has been due; zero if none is.
+// oldestDue returns when the oldest due event became due; zero if none is due.
 func (w *Webhooks) oldestDue(ctx context.Context) (since time.Time, err error) {
 	db := w.Store.Current()
 	retry, err := db.Delivery.Query().Where(delivery.NextAtLTE(w.now().UTC()), delivery.HasEndpointWith(w.acceptsEvents())).

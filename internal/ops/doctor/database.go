@@ -22,7 +22,7 @@ const (
 	diskWarning    = 1 << 30
 )
 
-// checkDatabase checks the database that is written to.
+// checkDatabase checks the primary database.
 func checkDatabase(ctx context.Context, cfg *Config, r report) {
 	if cfg.DatabaseURL == "" && !checkDataDir(cfg.DataDir, r) {
 		return
@@ -40,7 +40,7 @@ func checkDatabase(ctx context.Context, cfg *Config, r report) {
 		return
 	}
 	if err := db.CheckMigrated(ctx); err != nil {
-		r.databaseError(ctx, "migrations", Wrong, err, "Run palmares migrate up with this version before it serves. If the database is newer, use the newer palmares.")
+		r.databaseError(ctx, "migrations", Wrong, err, "Run palmares migrate up. If the database is newer than palmares, upgrade palmares.")
 		return
 	}
 	r.ok("migrations", "All migrations are applied.")
@@ -54,16 +54,16 @@ func checkDatabase(ctx context.Context, cfg *Config, r report) {
 		return
 	}
 	age := cfg.Now().Sub(release.ImportedAt)
-	message := fmt.Sprintf("The catalog has release %d, of %s, imported %s.", release.ID, release.FeedDate, formatAge(age))
+	message := fmt.Sprintf("The catalog is at release %d (feed date %s), imported %s.", release.ID, release.FeedDate, formatAge(age))
 	r.addFirst("catalog", nil, []outcome{
-		{age > staleCatalog, Warning, message, "Check that the scheduled imports still run."},
+		{age > staleCatalog, Warning, message, "Check that scheduled imports are still running."},
 		{true, OK, message, ""},
 	})
 }
 
-const connectionAdvice = "Check that the database runs, that this machine can connect to it, and that its setting is correct."
+const connectionAdvice = "Check that the database is running, that this machine can connect to it, and that the setting is correct."
 
-// databaseError reports a failed query. Advice applies to errors that are not in
+// databaseError reports a failed query. The advice is for errors that are not in
 // databaseAdvice.
 func (r report) databaseError(ctx context.Context, check string, state State, err error, advice string) {
 	message, cause := explain(ctx, err)
@@ -72,15 +72,15 @@ func (r report) databaseError(ctx context.Context, check string, state State, er
 
 // databaseAdvice maps messages of store.Fault to what to do about them.
 var databaseAdvice = map[string]string{
-	"the database refused the user name or password":              "Correct them in the setting or in the database.",
-	"the database that DATABASE_URL names does not exist":         "Create it with the encoding UTF8, or correct DATABASE_URL.",
-	"the database does not allow this user to do that":            "Make the user the owner of the database, or grant it all privileges.",
+	"the database rejected the user name or password":             "Correct them in the setting or in the database.",
+	"the database in DATABASE_URL does not exist":                 "Create it with the encoding UTF8, or correct DATABASE_URL.",
+	"the database user lacks a required privilege":                "Make the user the owner of the database, or grant it all privileges.",
 	"the database's disk is full":                                 "Free some disk space.",
 	"the database cannot be written to":                           "Give the user that runs palmares write access to the file and its folder, and check that the disk is not mounted read-only.",
 	"the database file is damaged, or is not a palmares database": "Restore a backup: see deploy/README.md.",
 }
 
-// explain separates our message from a library's error.
+// explain returns the message for an error, and the library's error that caused it.
 func explain(ctx context.Context, err error) (message string, cause error) {
 	var fault *store.Fault
 	switch {
@@ -92,8 +92,8 @@ func explain(ctx context.Context, err error) (message string, cause error) {
 	return "the database failed unexpectedly", err
 }
 
-// checkDataDir checks the folder of the embedded database, and reports whether
-// it has a database.
+// checkDataDir checks the folder of the embedded database and reports whether it
+// contains one.
 func checkDataDir(dir string, r report) bool {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		r.add("data folder", Warning, fmt.Sprintf("The folder %s does not exist.", dir), "Run palmares serve, which creates it, or correct PALMARES_DATA_DIR.", nil)
@@ -123,8 +123,8 @@ func checkDataDir(dir string, r report) bool {
 	return err == nil
 }
 
-// tryWriting writes a temporary file: file modes do not show full or read-only
-// disks.
+// tryWriting writes a temporary file, because file modes do not reveal full or
+// read-only disks.
 func tryWriting(dir string) error {
 	file, err := os.CreateTemp(dir, ".doctor-")
 	if err != nil {
@@ -134,8 +134,8 @@ func tryWriting(dir string) error {
 	return errors.Join(err, file.Sync(), file.Close(), os.Remove(file.Name()))
 }
 
-// checkDiskSpace checks that there is room for an import or a backup, which may
-// each need as much as the database.
+// checkDiskSpace checks that there is room for an import or a backup, each of which
+// may need as much space as the database.
 func checkDiskSpace(dir string, databaseSize int64, r report) {
 	free, known := freeSpace(dir)
 	if !known {
@@ -149,7 +149,7 @@ func checkDiskSpace(dir string, databaseSize int64, r report) {
 	})
 }
 
-// checkPostgres reports whether further checks make sense.
+// checkPostgres checks the server and reports whether further checks make sense.
 func checkPostgres(ctx context.Context, cfg *Config, db *store.Store, took time.Duration, r report) bool {
 	var version int
 	var name, encoding string
@@ -190,19 +190,18 @@ SELECT least(
 	(SELECT CASE WHEN datconnlimit < 0 THEN 1000000 ELSE datconnlimit END FROM pg_database WHERE datname = current_database())),
 	(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid())::int`)
 	if err != nil {
-		r.databaseError(ctx, "connections", Warning, err, fmt.Sprintf("Check how many connections are free: a server uses up to %d.", store.MostConnections))
+		r.databaseError(ctx, "connections", Warning, err, fmt.Sprintf("Check how many connections are free: a server uses up to %d.", store.MaxConnections))
 		return
 	}
 	free := max(limit-used, 0)
-	message := fmt.Sprintf("%d of %d connections are free; a server uses up to %d.", free, limit, store.MostConnections)
+	message := fmt.Sprintf("%d of %d connections are free; a server uses up to %d.", free, limit, store.MaxConnections)
 	r.addFirst("connections", nil, []outcome{
-		{free < store.MostConnections, Warning, message, "Raise max_connections, or the limit of the user or database."},
+		{free < store.MaxConnections, Warning, message, "Raise max_connections, or the limit of the user or database."},
 		{true, OK, message, ""},
 	})
 }
 
-// checkReplica checks the database that the catalog is read from, if it is a
-// different one.
+// checkReplica checks the replica, if there is one.
 func checkReplica(ctx context.Context, cfg *Config, r report) {
 	if cfg.ReadURL == "" {
 		return
@@ -216,7 +215,7 @@ func checkReplica(ctx context.Context, cfg *Config, r report) {
 	}
 	if err != nil {
 		message, cause := explain(ctx, err)
-		r.add("replica", Wrong, "DATABASE_READ_URL: "+message+"."+fallback, "Check that the replica runs and that the setting is correct.", cause)
+		r.add("replica", Wrong, "DATABASE_READ_URL: "+message+"."+fallback, "Check that the replica is running and that the setting is correct.", cause)
 		return
 	}
 	var lag int64
@@ -224,7 +223,7 @@ func checkReplica(ctx context.Context, cfg *Config, r report) {
 		lag, err = replicaLag(ctx, cfg, read)
 	}
 	r.addFirst("replica", err, []outcome{
-		{!isReplica, Warning, "The database of DATABASE_READ_URL is not a replica.", "Set it to a replica of DATABASE_URL, or remove it."},
+		{!isReplica, Warning, "The database in DATABASE_READ_URL is not a replica.", "Set it to a replica of DATABASE_URL, or remove it."},
 		{paused, Warning, "Replication is paused, so the replica has an older catalog." + fallback, "Resume it with SELECT pg_wal_replay_resume()."},
 		{err != nil, Warning, "The replica responds, but its lag cannot be measured.", "Fix the findings about the database first."},
 		{lag > maxReplicaLag, Warning, fmt.Sprintf("The replica is %s of changes behind.", formatBytes(lag)), "Check that its machine and the network keep up."},
@@ -232,8 +231,8 @@ func checkReplica(ctx context.Context, cfg *Config, r report) {
 	})
 }
 
-// replicaLag returns how many bytes of changes the replica lacks. The primary's
-// position is read first, so that changes made meanwhile do not count.
+// replicaLag returns how many bytes the replica is behind. The primary's position is
+// read first, so that changes in the meantime do not count.
 func replicaLag(ctx context.Context, cfg *Config, read *store.Store) (lag int64, err error) {
 	primary, err := store.Open(ctx, store.Config{DatabaseURL: cfg.DatabaseURL})
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package doctor checks everything a server depends on and reports what is
-// wrong and how to fix it. It changes nothing, and its findings contain no
-// secrets.
+// Package doctor checks everything a server depends on and reports problems and how
+// to fix them. It changes nothing, and its findings contain no secrets.
 package doctor
 
 import (
@@ -30,7 +29,7 @@ type Config struct {
 	SMTPURL          string
 	MailFrom         string
 	Stripe           Stripe
-	UnknownVariables []string // environment variables that look like settings and are none
+	UnknownVariables []string // environment variables that look like misspelled settings
 
 	Now   func() time.Time // this machine's clock; time.Now if nil
 	Limit time.Duration    // per check; 5 s if zero
@@ -60,7 +59,7 @@ type Finding struct {
 
 const (
 	defaultLimit = 5 * time.Second
-	// grace is the extra time a check has to report that its limit is over.
+	// grace is the extra time that a check has to report its own timeout.
 	grace = 500 * time.Millisecond
 )
 
@@ -130,8 +129,8 @@ func Worst(findings []Finding) State {
 	return OK
 }
 
-// report takes the findings of a check. It has room for all of them, because
-// nobody reads those of a check that timed out.
+// report receives the findings of a check. Its buffer has room for all of them,
+// because those of a check that timed out are not read.
 type report chan<- Finding
 
 // maxFindings is more than any check reports.
@@ -172,7 +171,7 @@ const (
 	clockWrong = time.Minute
 )
 
-// clock compares another machine's clock with ours, read at the same moment.
+// clock compares another machine's clock with this machine's.
 func (r report) clock(check, owner string, theirs, ours time.Time) {
 	ahead := theirs.Sub(ours).Round(time.Millisecond)
 	offset := ahead.Abs()

@@ -25,7 +25,7 @@ import (
 	"palmares/internal/notify/mail"
 )
 
-// checkSettings looks for misspelt variables, which have no effect. The values
+// checkSettings looks for misspelled variables, which have no effect. The values
 // of settings are validated before the doctor runs.
 func checkSettings(_ context.Context, cfg *Config, r report) {
 	r.addFirst("settings", nil, []outcome{
@@ -34,7 +34,7 @@ func checkSettings(_ context.Context, cfg *Config, r report) {
 	})
 }
 
-// minProxyBits is the shortest prefix of a plausible network of proxies.
+// minProxyBits is the shortest plausible prefix of a network of proxies.
 const minProxyBits = 8
 
 // checkProxies checks that clients can be distinguished and cannot forge their
@@ -79,7 +79,7 @@ func checkPublicURL(ctx context.Context, cfg *Config, r report) {
 	})
 }
 
-// checkServer checks the server that runs on this machine, if any.
+// checkServer checks the server on this machine, if one is running.
 func checkServer(ctx context.Context, cfg *Config, r report) {
 	address, err := LocalAddress(cfg.Listen)
 	if err != nil {
@@ -88,8 +88,8 @@ func checkServer(ctx context.Context, cfg *Config, r report) {
 	}
 	status, err := Ready(ctx, address)
 	r.addFirst("server", nil, []outcome{
-		{errors.Is(err, ErrNotPalmares), Wrong, fmt.Sprintf("Another program listens on %s.", cfg.Listen), "Stop it, or change PALMARES_LISTEN."},
-		{err != nil, OK, fmt.Sprintf("No server runs on %s.", cfg.Listen), ""},
+		{errors.Is(err, ErrNotPalmares), Wrong, fmt.Sprintf("Another program is listening on %s.", cfg.Listen), "Stop it, or change PALMARES_LISTEN."},
+		{err != nil, OK, fmt.Sprintf("No server is running on %s.", cfg.Listen), ""},
 		{status.Error != "", Wrong, "The server on this machine is not ready: " + status.Error + ".", "Fix the other findings. If there are none, restart the server."},
 		{true, OK, fmt.Sprintf("The server on %s is ready, with release %d.", cfg.Listen, status.Release), ""},
 	})
@@ -102,10 +102,10 @@ type Status struct {
 	Error   string `json:"error"` // why the server is not ready, on one line
 }
 
-// ErrNotPalmares reports that another program responded.
+// ErrNotPalmares means that another program responded.
 var ErrNotPalmares = errors.New("the server at this address is not palmares")
 
-// probe has a shorter timeout than a check, which can then report it.
+// probe has a shorter timeout than a check, so that the check can report it.
 var probe = &http.Client{
 	Timeout:       4 * time.Second,
 	Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
@@ -132,7 +132,7 @@ func Ready(ctx context.Context, base string) (status Status, err error) {
 	return status, nil
 }
 
-// oneLine shortens a server's message to one line without control characters.
+// oneLine shortens a server's message to a single line without control characters.
 func oneLine(text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 	text = strings.TrimSuffix(strings.Join(words, " "), ".")
@@ -142,7 +142,7 @@ func oneLine(text string) string {
 	return text
 }
 
-// LocalAddress returns the base URL of a server on this machine from its listen
+// LocalAddress returns the base URL of a server on this machine with a listen
 // address.
 func LocalAddress(listen string) (base string, err error) {
 	host, port, err := net.SplitHostPort(listen)
@@ -150,7 +150,7 @@ func LocalAddress(listen string) (base string, err error) {
 		return "", err
 	}
 	if port == "0" {
-		return "", errors.New("port 0 is a different port at each start; set a fixed one")
+		return "", errors.New("port 0 selects a different port at each start; set a fixed one")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
@@ -208,7 +208,7 @@ func checkRedis(ctx context.Context, cfg *Config, r report) {
 	policy, used, limit := info.Item("Memory", "maxmemory_policy"), formatBytes(memory), formatBytes(maxMemory)
 	// A caller whose count is evicted gets a new quota.
 	r.addFirst("redis memory", nil, []outcome{
-		{maxMemory == 0, OK, used + " are in use, without a limit.", ""},
+		{maxMemory == 0, OK, used + " are in use, with no limit.", ""},
 		{policy != "noeviction", Warning, fmt.Sprintf("Redis evicts counts when its %s are full (%s).", limit, policy), "Set its maxmemory-policy to noeviction."},
 		{memory > maxMemory/10*9, Warning, fmt.Sprintf("%s of %s are in use. Redis stops counting requests when its memory is full.", used, limit), "Raise its maxmemory."},
 		{true, OK, fmt.Sprintf("%s of %s are in use, and nothing is evicted.", used, limit), ""},

@@ -19,7 +19,7 @@ import (
 	"palmares/internal/core/middleware"
 )
 
-// Other is the label value of everything that has no label of its own, so that
+// Other is the label value for everything without a label of its own, so that
 // clients cannot create new time series.
 const Other = "other"
 
@@ -53,7 +53,7 @@ func New(version string) *Metrics {
 			Name: "palmares_requests_total", Help: "Requests by route, status and plan. The status is none if the client disconnected before the response.",
 		}, []string{"route", "status", "plan"}),
 		durations: create.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "palmares_request_duration_seconds", Buckets: latencyBuckets, Help: "Duration of requests by route, without streams.",
+			Name: "palmares_request_duration_seconds", Buckets: latencyBuckets, Help: "Duration of requests by route, excluding streams.",
 		}, []string{"route"}),
 		inFlight: create.NewGauge(prometheus.GaugeOpts{Name: "palmares_requests_in_flight", Help: "Requests being processed."}),
 		statements: create.NewHistogramVec(prometheus.HistogramOpts{
@@ -63,10 +63,10 @@ func New(version string) *Metrics {
 			Name: "palmares_sql_failures_total", Help: "SQL statements that failed, by connection pool.",
 		}, []string{"pool"}),
 		quota: create.NewHistogram(prometheus.HistogramOpts{
-			Name: "palmares_quota_duration_seconds", Buckets: quotaBuckets, Help: "Time that requests waited for their quota check in Redis.",
+			Name: "palmares_quota_duration_seconds", Buckets: quotaBuckets, Help: "Duration of quota checks in Redis.",
 		}),
 	}
-	m.Gauge("palmares_build_info", "Always 1, with the versions of palmares and Go as labels.", func() float64 { return 1 },
+	m.AddGauge("palmares_build_info", "Always 1, with the versions of palmares and Go as labels.", func() float64 { return 1 },
 		"version", version, "goversion", runtime.Version())
 	return m
 }
@@ -76,20 +76,21 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// Pool adds the statistics of a database connection pool.
-func (m *Metrics) Pool(name string, db *sql.DB) {
+// AddPool adds the statistics of a database connection pool.
+func (m *Metrics) AddPool(name string, db *sql.DB) {
 	m.failures.WithLabelValues(name) // 0 until a statement fails
 	m.registry.MustRegister(collectors.NewDBStatsCollector(db, name))
 }
 
-// Counter adds a counter that is read at each scrape. Labels are name, value
-// pairs.
-func (m *Metrics) Counter(name, help string, read func() float64, labels ...string) {
+// AddCounter adds a counter that is read at each scrape. Labels are pairs of name
+// and value.
+func (m *Metrics) AddCounter(name, help string, read func() float64, labels ...string) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labelPairs(labels)}, read))
 }
 
-// Gauge adds a gauge that is read at each scrape. Labels are name, value pairs.
-func (m *Metrics) Gauge(name, help string, read func() float64, labels ...string) {
+// AddGauge adds a gauge that is read at each scrape. Labels are pairs of name and
+// value.
+func (m *Metrics) AddGauge(name, help string, read func() float64, labels ...string) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labelPairs(labels)}, read))
 }
 
@@ -101,13 +102,13 @@ func labelPairs(pairs []string) prometheus.Labels {
 	return labels
 }
 
-// Link counts the requests in flight.
-func (m *Metrics) Link(next http.Handler) http.Handler {
+// Middleware counts the requests in flight.
+func (m *Metrics) Middleware(next http.Handler) http.Handler {
 	return promhttp.InstrumentHandlerInFlight(m.inFlight, next)
 }
 
-// Observe records a finished request under its route, which must be one of a
-// limited number.
+// Observe records a finished request under its route. The number of routes must
+// be limited.
 func (m *Metrics) Observe(o middleware.Observed, route string) {
 	status := Other
 	if o.Status >= 0 && o.Status < len(statusLabels) {
@@ -136,7 +137,8 @@ var statusLabels = func() (labels [600]string) {
 	return labels
 }()
 
-// Statement times an SQL statement; call the function it returns at the end.
+// Statement times an SQL statement. The caller calls the returned function when it
+// ends.
 func (m *Metrics) Statement(_ context.Context, pool, _ string) func(error) {
 	start := time.Now()
 	return func(err error) {
@@ -147,7 +149,7 @@ func (m *Metrics) Statement(_ context.Context, pool, _ string) func(error) {
 	}
 }
 
-// Quota times a quota check; call the function it returns at the end.
+// Quota times a quota check. The caller calls the returned function when it ends.
 func (m *Metrics) Quota(context.Context) func() {
 	start := time.Now()
 	return func() { m.quota.Observe(time.Since(start).Seconds()) }

@@ -41,7 +41,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	m.Observe(stream, "/graphql")
 
 	text := ""
-	m.Link(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { text = scrape(t, m) })).ServeHTTP(nil, nil)
+	m.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { text = scrape(t, m) })).ServeHTTP(nil, nil)
 	for _, want := range []string{
 		`palmares_requests_total{plan="pro",route="/api/v1/tools/{slug}",status="200"} 2`,
 		`palmares_requests_total{plan="free",route="/api/v1/tools/{slug}",status="429"} 1`,
@@ -80,11 +80,11 @@ func TestObservingAllocatesNothing(t *testing.T) {
 // BenchmarkObserve measures what metrics cost per request.
 func BenchmarkObserve(b *testing.B) {
 	m, o := New("test"), observed("pro", 200, 10*time.Microsecond)
-	link := m.Link(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { m.Observe(o, "/api/v1/tools/{slug}") }))
+	handler := m.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { m.Observe(o, "/api/v1/tools/{slug}") }))
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			link.ServeHTTP(nil, o.Request)
+			handler.ServeHTTP(nil, o.Request)
 		}
 	})
 }

@@ -30,7 +30,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// shutdownTimeout limits how long the last spans may take to be sent.
+// shutdownTimeout limits how long sending the last spans may take.
 const shutdownTimeout = 3 * time.Second
 
 // Tracing creates and exports spans.
@@ -39,8 +39,7 @@ type Tracing struct {
 	tracer   trace.Tracer
 }
 
-// Enabled reports whether OpenTelemetry's environment variables turn tracing
-// on.
+// Enabled reports whether OpenTelemetry's environment variables enable tracing.
 func Enabled() (bool, error) {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false, nil
@@ -64,7 +63,7 @@ func Enabled() (bool, error) {
 	return true, nil
 }
 
-// New returns nil if the environment does not turn tracing on.
+// New returns nil unless the environment enables tracing.
 func New(ctx context.Context, version string, log *slog.Logger) (*Tracing, error) {
 	if enabled, err := Enabled(); !enabled {
 		return nil, err
@@ -73,7 +72,7 @@ func New(ctx context.Context, version string, log *slog.Logger) (*Tracing, error
 	otel.SetErrorHandler(&exportErrors{log: log})
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil { // the cause may contain the address with its password
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: is not a valid address")
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: must be a valid URL")
 	}
 	about, err := resource.New(ctx,
 		resource.WithAttributes(semconv.ServiceName("palmares"), semconv.ServiceVersion(version)),
@@ -92,10 +91,10 @@ func (t *Tracing) Close() {
 	_ = t.provider.Shutdown(ctx)
 }
 
-// Link starts the span of each request, and continues a trace that the client
-// started. It belongs after RequestID and before Log, which logs the trace.
-// Route returns the route template of a request.
-func (t *Tracing) Link(route func(*http.Request) string) middleware.Link {
+// Middleware starts a span for each request, and continues a trace that the
+// client started. It belongs after RequestID and before Log, which logs the trace
+// ID. The route function returns the route template of a request.
+func (t *Tracing) Middleware(route func(*http.Request) string) middleware.Middleware {
 	spans := otelhttp.NewMiddleware("",
 		otelhttp.WithTracerProvider(t.provider),
 		otelhttp.WithPropagators(propagation.TraceContext{}),
@@ -114,7 +113,7 @@ func (t *Tracing) Link(route func(*http.Request) string) middleware.Link {
 	}
 }
 
-// knownMethod keeps invented methods out of span names.
+// knownMethod keeps arbitrary methods out of span names.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace, middleware.MethodQuery:
@@ -123,9 +122,8 @@ func knownMethod(method string) string {
 	return "_OTHER"
 }
 
-// start starts a span below that of a request. Background work, such as the
-// check for a new release each second, gets no span: the one returned records
-// nothing.
+// start starts a child span of a request's span. Background work, such as polling
+// for a new release every second, gets a span that records nothing.
 func (t *Tracing) start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	if parent := trace.SpanFromContext(ctx); !parent.SpanContext().IsValid() {
 		return ctx, parent
@@ -133,8 +131,8 @@ func (t *Tracing) start(ctx context.Context, name string, options ...trace.SpanS
 	return t.tracer.Start(ctx, name, options...)
 }
 
-// Operation starts the span of a GraphQL operation. The function it returns
-// ends the span; code is our error code, or empty.
+// Operation starts the span of a GraphQL operation. The function that it returns
+// ends the span with the API's error code, or an empty one.
 func (t *Tracing) Operation(ctx context.Context, name string) (context.Context, func(code string)) {
 	ctx, span := t.start(ctx, name, trace.WithAttributes(semconv.GraphQLOperationName(name)))
 	return ctx, func(code string) {
@@ -146,11 +144,11 @@ func (t *Tracing) Operation(ctx context.Context, name string) (context.Context, 
 }
 
 // Statement starts the span of an SQL statement, named after its first word.
-// The database's error message may repeat values, so the span does not have it.
-func (t *Tracing) Statement(ctx context.Context, pool, text string) func(error) {
-	verb, _, _ := strings.Cut(text, " ")
+// The database's error message may repeat values, so the span omits it.
+func (t *Tracing) Statement(ctx context.Context, pool, statement string) func(error) {
+	verb, _, _ := strings.Cut(statement, " ")
 	_, span := t.start(ctx, verb, trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithAttributes(semconv.DBQueryText(text), semconv.DBOperationName(verb), attribute.String("palmares.pool", pool)))
+		trace.WithAttributes(semconv.DBQueryText(statement), semconv.DBOperationName(verb), attribute.String("palmares.pool", pool)))
 	return func(err error) {
 		switch {
 		case errors.Is(err, context.Canceled):
@@ -168,8 +166,8 @@ func (t *Tracing) Quota(ctx context.Context) func() {
 	return func() { span.End() }
 }
 
-// exported lists the attributes that are exported, besides palmares.*. The HTTP
-// library adds others, such as the client's address and its user agent.
+// exported lists the attributes that are exported in addition to palmares.*. The
+// HTTP library adds others, such as the client's address and user agent.
 var exported = map[attribute.Key]bool{
 	semconv.HTTPRequestMethodKey:      true,
 	semconv.HTTPResponseStatusCodeKey: true,
@@ -209,7 +207,7 @@ func (s scrubbedSpan) Attributes() (public []attribute.KeyValue) {
 
 // scrubPath masks API keys and email addresses in a path.
 func scrubPath(path string) string {
-	path = strings.ToValidUTF8(middleware.Masked(path), "�")
+	path = strings.ToValidUTF8(middleware.MaskKeys(path), "�")
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
 		if strings.Contains(part, "@") {
@@ -219,7 +217,7 @@ func scrubPath(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// exportErrors logs at most one export error a minute. The library's message
+// exportErrors logs at most one export error per minute. The library's message
 // may contain the collector's address with its password, so it is not logged.
 type exportErrors struct {
 	log  *slog.Logger
@@ -237,7 +235,7 @@ func (e *exportErrors) Handle(error) {
 	e.log.Warn("trace export failed", "advice", "check OTEL_EXPORTER_OTLP_ENDPOINT and the collector")
 }
 
-// WithTraceIDs adds the trace's id to log lines of requests.
+// WithTraceIDs adds the trace ID to the log lines of requests.
 func WithTraceIDs(log *slog.Logger) *slog.Logger { return slog.New(&traceIDHandler{log.Handler()}) }
 
 type traceIDHandler struct{ slog.Handler }

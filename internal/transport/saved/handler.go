@@ -232,7 +232,7 @@ func (s *Queries) respond(ctx context.Context, req *request) (*cache.Entry, int,
 	if err != nil {
 		return nil, 0, err
 	}
-	return cache.NewEntry(body, s.header(req, result)).Holding(query.operation.Weight()), result.Newest, nil
+	return cache.NewEntry(body, s.header(req, result)).AddWeight(query.operation.Weight()), result.Newest, nil
 }
 
 // header returns the headers of a successful response, as in the REST API. Shared

@@ -301,7 +301,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 	case p.Code == problem.TooMany:
 		w.Header().Set("Retry-After", "2")
 	case status == http.StatusServiceUnavailable:
-		data.Text = l.Text("The catalog cannot be read at the moment. Recently viewed pages still work; try this one again in a minute.")
+		data.Text = l.Text("The catalog is temporarily unavailable. Recently viewed pages still work; try this one again in a minute.")
 		w.Header().Set("Retry-After", "60")
 	}
 	if status >= http.StatusInternalServerError {

@@ -1,5 +1,5 @@
-// Package clients_test reads a server with GraphQL clients that others maintain,
-// and checks the schema with their tools.
+// Package clients_test tests a server with third-party GraphQL clients, and checks
+// the schema with their tools.
 package clients_test
 
 import (

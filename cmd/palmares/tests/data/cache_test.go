@@ -120,7 +120,7 @@ func TestDatabaseDown(t *testing.T) {
 	wait.Until(t, "the server recovers", func() bool { return get("/api/embeddings/ecritoire-cie").StatusCode == 200 })
 }
 
-// Entity tags depend on a secret in the database. They are the same on all servers
+// ETags depend on a secret in the database. They are the same on all servers
 // and after restarts, differ between databases, and cannot be computed from the
 // body.
 func TestEntityTags(t *testing.T) {

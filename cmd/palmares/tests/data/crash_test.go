@@ -103,7 +103,7 @@ func TestConcurrentImports(t *testing.T) {
 		for _, feed := range feeds {
 			cmd := blackbox.ReleaseCommand(t, cfg, "import", "--force", feed)
 			all.Go(func() {
-				if r := blackbox.Run(t, cmd); r.Code != 0 && !strings.Contains(r.Err, "another import or migration is still running: try again when it has ended") {
+				if r := blackbox.Run(t, cmd); r.Code != 0 && !strings.Contains(r.Err, "another import or migration is still running: try again when it has finished") {
 					t.Errorf("got exit code %d and %q, want 0 or another import running", r.Code, r.Err)
 				}
 			})
@@ -129,7 +129,7 @@ func TestImportLockTimeout(t *testing.T) {
 		err := holder.Exclusive(t.Context(), func(*ent.Tx) error {
 			return waiter.Exclusive(t.Context(), func(*ent.Tx) error { return nil })
 		})
-		if err == nil || err.Error() != "another import or migration is still running: try again when it has ended" {
+		if err == nil || err.Error() != "another import or migration is still running: try again when it has finished" {
 			t.Errorf("got %v, want another import or migration running", err)
 		}
 	})

@@ -64,7 +64,7 @@ func (in *inbox) wait(t testing.TB, n int) {
 	wait.Until(t, fmt.Sprintf("%d events have arrived", n), func() bool { return len(in.all()) >= n })
 }
 
-// lastSent returns when each event was sent last, by its id.
+// lastSent returns when each event was last sent, by ID.
 func lastSent(t *testing.T, got []http.Header) map[string]int {
 	t.Helper()
 	all := map[string]int{}
@@ -206,12 +206,12 @@ func TestWebhooksCommands(t *testing.T) {
 	fails("is not an event ID", "replay", "1", "--event", "9999")
 	fails("", "replay", "1")
 	prints("Endpoint 1 is disabled", "disable", "1", "--why", "too slow")
-	fails("This endpoint is disabled. Resume it before you replay events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")
+	fails("This endpoint is disabled. Enable it before you resend events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")
 	in.Close()
 	fails("the connection was refused", "test", "1")
 }
 
-// A disabled endpoint can be resumed, and replayed to, from the command line.
+// The command line can resume a disabled endpoint and replay events to it.
 func TestWebhooksResume(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		in := newInbox(t)
@@ -223,7 +223,7 @@ func TestWebhooksResume(t *testing.T) {
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 3, Seed: 1})))
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "disable", "1"))
-		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code == 0 || !strings.Contains(got.Err, "Resume it before you replay events") {
+		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code == 0 || !strings.Contains(got.Err, "Enable it before you resend events") {
 			t.Errorf("replay while disabled: got exit code %d and %q, want an error that suggests resuming", got.Code, got.Err)
 		}
 		if got := webhooks("resume", "7"); got.Code == 0 || !strings.Contains(got.Err, "There is no such endpoint") {

@@ -198,10 +198,10 @@ func publish(t *testing.T, cfg store.Config, s *blackbox.Server, release float64
 	})
 }
 
-// revised returns the demo catalog as a later release has it. Release 2 has a new
-// review of plume and another score of aiguillage, and lacks a tool that nothing
-// else refers to. Release 3 also retires a tool and takes one out of the embeddings
-// set. Release 4 takes out another one instead.
+// revised returns a later release of the demo catalog. Release 2 has a new review of
+// plume and another score of aiguillage, and lacks a tool that nothing else refers
+// to. Release 3 also retires a tool and takes one out of the embeddings set. Release
+// 4 takes out another one instead.
 func revised(t *testing.T, release int) []byte {
 	t.Helper()
 	score := regexp.MustCompile(`"score":[0-9.]+`)

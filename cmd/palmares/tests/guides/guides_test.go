@@ -141,7 +141,7 @@ func (r *reader) saveAll(files ...string) *reader {
 	return r
 }
 
-// run runs a command until it exits or prints an expected text.
+// run runs a command until it exits or prints an expected string.
 func (r *reader) run(b block) error {
 	p := r.start(b.text)
 	defer p.stop()
@@ -310,7 +310,7 @@ func (r *reader) start(command string) *process {
 	return p
 }
 
-// waitFor waits for a text in the output, or for the exit if the text is empty.
+// waitFor waits for a string in the output, or for the exit if it is empty.
 func (p *process) waitFor(text string) error {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()

@@ -188,8 +188,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// Over standard streams, everything printed is a message of the protocol, also
-// after bad input, and the command ends with its input.
+// Over standard streams, everything printed is a message of the protocol, even
+// after invalid input, and the command exits when its input ends.
 func TestStandardStreams(t *testing.T) {
 	t.Parallel()
 	cmd := blackbox.Command(t, blackbox.Demo(t), "mcp")

@@ -48,8 +48,7 @@ type world struct {
 	prices   map[string][]priceChange
 }
 
-// dates are those of the feeds. Two are of the same day, and one is older than
-// the one before it.
+// dates are the feed dates. Two are equal, and one is older than the one before it.
 var dates = []string{"2026-01-30", "2026-03-02", "2026-03-02", "2026-04-30", "2026-04-11", "2026-07-01", "2026-10-05", "2026-11-14"}
 
 var (
@@ -140,7 +139,7 @@ func (t tool) price() string {
 	return fmt.Sprintf("%d,%02d €/%s", t.cents/100, t.cents%100, t.period)
 }
 
-// monthly returns the price of a month in cents, or -1.
+// monthly returns the price per month in cents, or -1.
 func (t tool) monthly() int {
 	switch t.period {
 	case "mois", "poste / mois":
@@ -151,7 +150,7 @@ func (t tool) monthly() int {
 	return -1
 }
 
-// recordPrice records a change of the price or pricing model, with its direction
+// recordPrice records a change to the price or pricing model, with its direction
 // if the prices can be compared.
 func (w *world) recordPrice(slug string, before, after tool) {
 	if before.price() == after.price() && before.pricing == after.pricing {

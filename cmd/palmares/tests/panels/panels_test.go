@@ -28,7 +28,7 @@ type (
 // maxCost is what a panel may cost in a catalog of 5,000 tools.
 const maxCost = 2_000
 
-// panels are the wanted responses of the explorer's panels, by the start of their
+// panels are the expected responses of the explorer's panels, by the start of their
 // titles.
 var panels = map[string]struct {
 	variables object

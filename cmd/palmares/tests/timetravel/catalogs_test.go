@@ -1,5 +1,5 @@
-// Package timetravel_test proves that every release can be read later as it was
-// when it was the newest, on both databases.
+// Package timetravel_test checks on both databases that every release can later be
+// read exactly as it was when it was the newest.
 package timetravel_test
 
 import (
@@ -23,8 +23,8 @@ import (
 	"palmares/rest"
 )
 
-// dates are those of the feeds of random releases. Some are of the same day, and
-// one is older than the one before it.
+// dates are the feed dates of random releases. Some are equal, and one is older than
+// the one before it.
 var dates = []string{
 	"2026-01-03", "2026-01-04", "2026-01-04", "2026-01-09", "2026-02-01", "2026-01-20",
 	"2026-02-02", "2026-02-28", "2026-03-01", "2026-03-01", "2026-03-01", "2026-05-12",
@@ -170,7 +170,7 @@ func with(target, name string, value any) string {
 	return fmt.Sprint(target, separator, name, "=", value)
 }
 
-// differsAt returns two texts around their first difference.
+// differsAt returns two strings around their first difference.
 func differsAt(got, want string) string {
 	i := 0
 	for i < min(len(got), len(want)) && got[i] == want[i] {

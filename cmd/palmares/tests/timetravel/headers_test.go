@@ -110,7 +110,8 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// checkTag requests a response again with its tag: 304, with the same headers.
+// checkTag requests a response again with its ETag and expects a 304 with the same
+// headers.
 func checkTag(t testing.TB, s *server, caller auth.Caller, target string, header http.Header) {
 	t.Helper()
 	tag := header.Get("Etag")

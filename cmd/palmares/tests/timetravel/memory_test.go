@@ -22,8 +22,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Reading many releases takes no more memory than the budget allows, whatever is
-// read of each: orders, search indexes, price changes and entities count, too.
+// Reading many releases does not exceed the memory budget, no matter what is read:
+// orders, search indexes, price changes and entities count too.
 func TestMemoryOfManyReleases(t *testing.T) {
 	const releases, budget = 24, 4 << 20
 	db := testkit.Open(t, testkit.SQLite(t))

@@ -279,8 +279,7 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// checkVariety checks that the releases differ, so that the test is worth
-// something.
+// checkVariety checks that the releases differ, so that the test is meaningful.
 func checkVariety(t testing.TB, eras []*era) {
 	t.Helper()
 	for key := range eras[0].graph {
@@ -324,7 +323,7 @@ func checkVariety(t testing.TB, eras []*era) {
 }
 
 // checkPruned removes the history of some releases: they can no longer be read,
-// and the others stay as they were.
+// and the others are unchanged.
 func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 	t.Helper()
 	const from = 6
@@ -336,7 +335,7 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 	cannot := func(release int) string {
 		return fmt.Sprintf("Release %d is not available. Available releases: %d (%s) to %d (%s).", release, from, eras[from-1].date, len(eras), eras[len(eras)-1].date)
 	}
-	for _, e := range eras[:from-1] { // also a server that has not noticed returns which can be read
+	for _, e := range eras[:from-1] { // even a server that has not detected the pruning returns which releases can be read
 		got := unaware.get(anonymous, fmt.Sprintf("/api/v1/tools?as_of=%d", e.release))
 		if got.Code != 404 || !strings.Contains(got.Body.String(), cannot(e.release)) {
 			t.Errorf("release %d, pruned just now: got %d %s, want 404 %s", e.release, got.Code, got.Body, cannot(e.release))
@@ -361,8 +360,8 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 			t.Errorf("got %s, want release 6 to be the oldest that is readable", got)
 		}
 	}
-	// A server that has not noticed may still show what it has in memory, but no
-	// mixture of a release and nothing.
+	// A server that has not detected the pruning may still serve what it has in
+	// memory, but never a partial release.
 	for _, e := range eras[:from-1] {
 		for target, want := range e.rest {
 			got := other.get(developer, with(target, "as_of", e.release))

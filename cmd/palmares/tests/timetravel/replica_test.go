@@ -79,7 +79,7 @@ func TestReplica(t *testing.T) {
 	standby.Resume(t)
 	wait.Until(t, "the last release is read", func() bool { return check() == 5 })
 
-	// A release that was pruned is readable until the replica has noticed.
+	// A release that was pruned is readable until the replica has caught up.
 	stats := current.get(anonymous, "/api/v1/stats?as_of=2").Body.String()
 	standby.Pause(t)
 	if _, err := feed.Prune(t.Context(), db, 3); err != nil {

@@ -51,8 +51,8 @@ func sample(t testing.TB, s *server, release int) string {
 }
 
 // A restored backup has fewer releases, and then others with the same numbers.
-// Nothing in memory or in the cache shows the releases that were lost, whenever
-// the server notices.
+// Nothing in memory or in the cache shows the releases that were lost, no matter when
+// the server detects the restore.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {

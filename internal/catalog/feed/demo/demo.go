@@ -121,7 +121,7 @@ func (e edition) applyLine(line []byte) error {
 	}
 	if given.Absent {
 		if next == nil || len(fields) != 2 {
-			return fmt.Errorf("%s %q: the next edition must have a record that is absent, and only its slug is given", given.Type, given.Slug)
+			return fmt.Errorf("%s %q: an absent record must exist in the next edition, and the line must only have its slug", given.Type, given.Slug)
 		}
 		delete(e, id)
 		return nil

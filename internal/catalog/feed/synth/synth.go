@@ -1,6 +1,6 @@
-// Package synth generates feeds of any size for load tests. The same options
-// give the same bytes, every edge case of the format occurs, and no tool in
-// them exists.
+// Package synth generates feeds of any size for load tests. The same options always
+// give the same bytes. The feeds cover every edge case of the format, and all tools
+// are fictional.
 package synth
 
 import (
@@ -146,7 +146,7 @@ func (g generator) comparison(i int) *feed.Comparison {
 	}
 }
 
-// withDefaults adds the fields at their default to every third line.
+// withDefaults adds omitted fields with their default values to every third line.
 func withDefaults(i int, line []byte) []byte {
 	if i%3 != 0 {
 		return line

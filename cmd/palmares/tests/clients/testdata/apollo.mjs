@@ -1,4 +1,4 @@
-// Reads a server with Apollo Client: node apollo.mjs URL KEY
+// Queries a server with Apollo Client: node apollo.mjs URL KEY
 import { ApolloClient, gql, HttpLink, InMemoryCache } from '@apollo/client';
 import { checkClient } from './queries.mjs';
 

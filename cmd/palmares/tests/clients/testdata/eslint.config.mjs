@@ -12,10 +12,9 @@ export default [{
     ...graphql.configs['flat/schema-relay'].rules,
     // Connections also have nodes, a list without edges.
     '@graphql-eslint/relay-edge-types': ['error', { listTypeCanWrapOnlyEdgeType: false }],
-    // Enum values are in lower case because the REST API, whose contract came
-    // first, spells them so.
+    // Enum values are in lower case, as in the REST API, whose contract is older.
     [naming]: ['error', { ...recommended[naming][1], EnumValueDefinition: 'snake_case' }],
-    // Only objects that can be fetched by themselves have an id.
+    // Only objects that can be fetched individually have an ID.
     '@graphql-eslint/strict-id-in-types': 'off',
   },
 }];

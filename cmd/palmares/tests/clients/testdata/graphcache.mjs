@@ -1,4 +1,4 @@
-// Reads a server with the normalized cache of urql: node graphcache.mjs URL KEY
+// Queries a server with urql and its normalized cache: node graphcache.mjs URL KEY
 import assert from 'node:assert/strict';
 import { Client, fetchExchange } from '@urql/core';
 import { cacheExchange } from '@urql/exchange-graphcache';

@@ -11,11 +11,11 @@ export const lists = `query Lists {
   releases(first: 3) { nodes { __typename id number date } }
 }`;
 
-// merged needs what both queries read.
+// merged requires the results of both queries.
 export const merged = `query Merged { tool(slug: "plume") { __typename id name score } }`;
 
 // earlier reads other root fields than merged: clients store those by name and
-// arguments, without @asOf, so that only the objects below them are kept apart.
+// arguments, without @asOf, so that only the objects below them are distinguished.
 export const earlier = `query Earlier @asOf(release: 1) {
   toolConnection { nodes { __typename id slug name score } }
 }`;
@@ -27,7 +27,7 @@ export const chunks = `query Chunks($slug: String!) {
 // reviewed are two tools whose reviews have sections of the same names.
 export const reviewed = ['plume', 'bosco-et-matelots'];
 
-// entitiesOf returns the identity of each object with an id in a result.
+// entitiesOf returns the identity of each object with an ID in a result.
 export function entitiesOf(value, found = new Set()) {
   if (Array.isArray(value)) {
     value.forEach((item) => entitiesOf(item, found));
@@ -42,7 +42,7 @@ export function entitiesOf(value, found = new Set()) {
 }
 
 // checkClient reads with a client. query and readCache return the data of an
-// operation, cachedIdentities the identities of all cached objects with an id.
+// operation, cachedIdentities the identities of all cached objects with an ID.
 export async function checkClient({ query, readCache, cachedIdentities }) {
   const read = [await query(tool), await query(lists)];
   const expected = entitiesOf(read);

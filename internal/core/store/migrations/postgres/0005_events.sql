@@ -1,6 +1,6 @@
 DROP INDEX "journal_by_release";
 ALTER TABLE "journal_entries" ADD COLUMN "event" character varying NULL COLLATE "C", ADD COLUMN "category" character varying NOT NULL DEFAULT '' COLLATE "C", ADD COLUMN "other_category" character varying NOT NULL DEFAULT '' COLLATE "C";
--- What was written before there were events is told, too.
+-- Derive the events of entries that were written before events existed.
 UPDATE journal_entries SET event = kind WHERE kind IN ('tool.created', 'tool.updated', 'tool.retired', 'tool.removed', 'price.changed', 'embeddings.changed');
 UPDATE journal_entries SET event = CASE
   WHEN ("after" IS NOT NULL AND "after" NOT LIKE '%"published":false%') AND NOT ("before" IS NOT NULL AND "before" NOT LIKE '%"published":false%') THEN 'comparatif.published'

@@ -2,7 +2,7 @@ CREATE TABLE `new_journal_entries` (`id` integer NOT NULL PRIMARY KEY AUTOINCREM
 INSERT INTO `new_journal_entries` (`id`, `kind`, `slug`, `before`, `after`, `release_number`) SELECT `id`, `kind`, `slug`, `before`, `after`, `release_number` FROM `journal_entries`;
 DROP TABLE `journal_entries`;
 ALTER TABLE `new_journal_entries` RENAME TO `journal_entries`;
--- What was written before there were events is told, too.
+-- Derive the events of entries that were written before events existed.
 UPDATE journal_entries SET event = kind WHERE kind IN ('tool.created', 'tool.updated', 'tool.retired', 'tool.removed', 'price.changed', 'embeddings.changed');
 UPDATE journal_entries SET event = CASE
   WHEN (`after` IS NOT NULL AND `after` NOT LIKE '%"published":false%') AND NOT (`before` IS NOT NULL AND `before` NOT LIKE '%"published":false%') THEN 'comparatif.published'

@@ -8,6 +8,6 @@ for await (const line of createInterface({ input: process.stdin })) {
   try {
     console.log("ok " + new Webhook(secret).verify(body, headers).id);
   } catch (error) {
-    console.log("refused " + error.message);
+    console.log("rejected " + error.message);
   }
 }
