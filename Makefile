@@ -103,7 +103,7 @@ fuzz: ## Fuzz each parser of feeds, requests and texts for FUZZTIME (default 1m)
 	done
 
 .PHONY: bench
-bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, prices, history)
+bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, history)
 	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
 
 .PHONY: profile

@@ -32,7 +32,7 @@ func (a AsOf) isNewest() bool { return a == AsOf{} }
 
 // These errors are shown on pages too, so they are translated.
 const (
-	badAsOf            lang.Message = "as_of must be a release number (1 or higher) or a day in the form YYYY-MM-DD (got %q)."
+	badAsOf            lang.Message = "as_of must be a release number (1 or higher) or a date in the form YYYY-MM-DD (got %q)."
 	noRelease          lang.Message = "No release has been published yet."
 	noReleaseBefore    lang.Message = "No release dated %s or earlier is available. Available releases: %d (%s) to %d (%s)."
 	releaseUnavailable lang.Message = "Release %d is not available. Available releases: %d (%s) to %d (%s)."
@@ -87,7 +87,7 @@ func asOfOperation(op *ast.OperationDefinition, variables map[string]any, reques
 	case hasRelease:
 		return AsOf{Release: release}, nil
 	case !isDay(date):
-		return asOf, problem.New(problem.BadInput, "@asOf(date:) must be a day in the form YYYY-MM-DD (got %q).", params.Truncate(date))
+		return asOf, problem.New(problem.BadInput, "@asOf(date:) must be a date in the form YYYY-MM-DD (got %q).", params.Truncate(date))
 	}
 	return AsOf{Date: date}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// Events are the same that webhooks deliver, also those of tools, and every
+// Events are the same as those that webhooks deliver, including those of tools, and every
 // connection has a cursor to continue from.
 func TestDeliveredEvents(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {

@@ -159,8 +159,8 @@ func (r *reader) comparisonsOf(ctx context.Context, tools []int, s selection) ([
 	}
 	var needed []int
 	for _, i := range tools {
-		citing := r.index.citing[i]
-		needed = append(needed, citing[:min(limit, len(citing))]...)
+		positions := r.index.comparisonsOf[i]
+		needed = append(needed, positions[:min(limit, len(positions))]...)
 	}
 	needed = distinct(needed)
 	comparisons, err := r.fillComparisons(ctx, needed, s.of("comparisons"))
@@ -168,8 +168,8 @@ func (r *reader) comparisonsOf(ctx context.Context, tools []int, s selection) ([
 		return nil, err
 	}
 	return mapSlice(tools, func(i int) []*model.Comparison {
-		citing := r.index.citing[i]
-		return mapSlice(citing[:min(limit, len(citing))], func(position int) *model.Comparison {
+		positions := r.index.comparisonsOf[i]
+		return mapSlice(positions[:min(limit, len(positions))], func(position int) *model.Comparison {
 			at, _ := slices.BinarySearch(needed, position)
 			return comparisons[at]
 		})
@@ -179,7 +179,7 @@ func (r *reader) comparisonsOf(ctx context.Context, tools []int, s selection) ([
 // readComparisonConnections reads a part of the comparisons of each tool for one
 // field.
 func (r *reader) readComparisonConnections(ctx context.Context, tools []int, field graphql.CollectedField, within selection) error {
-	lists := mapSlice(tools, func(i int) *list[int, *model.Comparison] { return r.comparisonsAt(r.index.citing[i]) })
+	lists := mapSlice(tools, func(i int) *list[int, *model.Comparison] { return r.comparisonsAt(r.index.comparisonsOf[i]) })
 	found, err := connections(ctx, lists, pagingOf(field.ArgumentMap(within.op.Variables)), within)
 	for i, c := range found {
 		r.setNested(field, toolID(r.index.tools[tools[i]].slug), comparisonConnection(c))

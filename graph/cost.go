@@ -15,7 +15,7 @@ import (
 // around it: roughly the number of fields in the response. Added to that is the
 // work of finding them, which does not depend on the number of items:
 // statements, filters, searches and groups. A unit stands for at most 100 µs of
-// CPU time, whatever the size of the catalog, as measured by `make bench PARTS=prices`.
+// CPU time, whatever the size of the catalog, as measured by `make bench PARTS=costs`.
 
 // listSizes are the expected lengths of lists without a limit argument.
 var listSizes = map[string]int{

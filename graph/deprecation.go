@@ -10,7 +10,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// Deprecation is since when something is deprecated and when it will be removed.
+// Deprecation holds the dates on which something was deprecated and will be removed.
 // It is nil for anything that is not deprecated.
 type Deprecation struct {
 	Since  time.Time
@@ -48,7 +48,7 @@ func (d *Deprecation) String() string {
 	case d.Sunset.IsZero():
 		return "Deprecated since " + d.Since.Format(time.DateOnly) + "."
 	}
-	return "Deprecated since " + d.Since.Format(time.DateOnly) + ", removed on " + d.Sunset.Format(time.DateOnly) + "."
+	return "Deprecated since " + d.Since.Format(time.DateOnly) + ", to be removed on " + d.Sunset.Format(time.DateOnly) + "."
 }
 
 // AddTo adds the headers Deprecation (RFC 9745) and Sunset (RFC 8594) and a link
@@ -82,7 +82,7 @@ func (d *Deprecation) Earliest(other *Deprecation) *Deprecation {
 	return &both
 }
 
-var reasonDates = regexp.MustCompile(`Deprecated since ([0-9-]+)(?:, removed on ([0-9-]+))?\.`)
+var reasonDates = regexp.MustCompile(`Deprecated since ([0-9-]+)(?:, to be removed on ([0-9-]+))?\.`)
 
 // DeprecationOf returns the deprecation of a field: the dates at the end of the
 // reason in @deprecated, as in "Use `b`. Deprecated since 2026-11-16, removed on

@@ -38,8 +38,8 @@ func deprecate(t *testing.T, typeName, name, reason string) {
 }
 
 func TestDeprecatedFields(t *testing.T) {
-	deprecate(t, "Statistics", "toolsTested", "Use `toolsTotal`. Deprecated since 2026-11-16, removed on 2027-06-30.")
-	deprecate(t, "Statistics", "toolsRetired", "Deprecated since 2026-11-20, removed on 2027-01-01.")
+	deprecate(t, "Statistics", "toolsTested", "Use `toolsTotal`. Deprecated since 2026-11-16, to be removed on 2027-06-30.")
+	deprecate(t, "Statistics", "toolsRetired", "Deprecated since 2026-11-20, to be removed on 2027-01-01.")
 	deprecate(t, "Statistics", "toolsTotal", "Without dates.")
 	h := demoHandler(t)
 	for query, want := range map[string][2]string{

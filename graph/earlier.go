@@ -215,7 +215,7 @@ func (x *catalogIndex) deriveComparisons(newest *catalogIndex, replaced []indexe
 	moved := len(x.tools) != len(newest.tools) || slices.Contains(positions, -1)
 	changed := slices.ContainsFunc(newest.comparisons, func(c indexedComparison) bool { return c.since > x.release.ID })
 	if !moved && !changed && len(replaced) == 0 {
-		x.comparisons, x.citing = newest.comparisons, newest.citing
+		x.comparisons, x.comparisonsOf = newest.comparisons, newest.comparisonsOf
 		return
 	}
 	x.comparisons = replaced
@@ -262,7 +262,7 @@ func (x *catalogIndex) unshared(newest *catalogIndex) int64 {
 		return size
 	}
 	const link = 64 // of a tool to its comparisons
-	size += int64(len(x.citing)) * link
+	size += int64(len(x.comparisonsOf)) * link
 	i := 0
 	for at := range x.comparisons {
 		c := &x.comparisons[at]
@@ -299,10 +299,10 @@ func (x *catalogIndex) sortWhenUsed(other func() *catalogIndex) {
 }
 
 // sorted returns the positions of active or retired tools in an order, without
-// those to except.
-func (x *catalogIndex) sorted(o order, active bool, except []bool) (positions []int) {
+// those in excluded.
+func (x *catalogIndex) sorted(o order, active bool, excluded []bool) (positions []int) {
 	for i, t := range x.tools {
-		if t.active() == active && !except[i] {
+		if t.active() == active && !excluded[i] {
 			positions = append(positions, i)
 		}
 	}

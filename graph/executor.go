@@ -235,12 +235,12 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 		case found.nullArgument != "":
 			p = problem.New(problem.BadInput, "%s must not be null.", found.nullArgument)
 		case found.needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings():
-			p = problem.New(problem.Unauthenticated, "Embeddings require an API key.")
+			p = problem.New(problem.Unauthenticated, "Embeddings require an API key. Send it as a bearer token in the Authorization header.")
 		case cost > limit:
 			p = problem.New(problem.TooComplex, "The operation costs %d, which exceeds the limit of %d. Request fewer items, fields or filtered lists at once.", cost, limit)
 		}
 	} else if req.Operation.needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings() {
-		p = problem.New(problem.Unauthenticated, "Embeddings require an API key.")
+		p = problem.New(problem.Unauthenticated, "Embeddings require an API key. Send it as a bearer token in the Authorization header.")
 	}
 	if p != nil {
 		rejection := e.reject(ctx, errorList(p))

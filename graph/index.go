@@ -27,12 +27,12 @@ import (
 // comparison, and as many entities as its share of the memory budget allows.
 // Apart from entities, which are added as they are read, it never changes.
 type catalogIndex struct {
-	release     *ent.Release   // nil before the first import
-	releases    []*ent.Release // up to this one, newest first
-	categories  []*model.Category
-	tools       []*indexedTool      // active and retired, by slug; shared with the indexes of other releases that have them
-	comparisons []indexedComparison // most recently updated first, then by slug
-	citing      map[int][]int       // the comparisons of each tool
+	release       *ent.Release   // nil before the first import
+	releases      []*ent.Release // up to this one, newest first
+	categories    []*model.Category
+	tools         []*indexedTool      // active and retired, by slug; shared with the indexes of other releases that have them
+	comparisons   []indexedComparison // most recently updated first, then by slug
+	comparisonsOf map[int][]int       // positions of the comparisons of each tool
 
 	share int64        // the maximum size, in bytes
 	bytes atomic.Int64 // the approximate size of its tools and comparisons
@@ -242,11 +242,11 @@ func compareComparisons(a, b indexedComparison) int {
 // linkComparisons sorts the comparisons and lists those of each tool.
 func (x *catalogIndex) linkComparisons() {
 	slices.SortFunc(x.comparisons, compareComparisons)
-	x.citing = map[int][]int{}
+	x.comparisonsOf = map[int][]int{}
 	for i, c := range x.comparisons {
-		x.citing[c.toolA] = append(x.citing[c.toolA], i)
+		x.comparisonsOf[c.toolA] = append(x.comparisonsOf[c.toolA], i)
 		if c.toolB != c.toolA {
-			x.citing[c.toolB] = append(x.citing[c.toolB], i)
+			x.comparisonsOf[c.toolB] = append(x.comparisonsOf[c.toolB], i)
 		}
 	}
 }

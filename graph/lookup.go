@@ -20,7 +20,7 @@ type lookup struct {
 	fields   []graphql.CollectedField
 }
 
-// newLookup returns nil for all other operations.
+// newLookup returns nil if the operation is not a lookup.
 func newLookup(doc *document) *lookup {
 	op := doc.Operations[0]
 	root, ok := op.SelectionSet[0].(*ast.Field)

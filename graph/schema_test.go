@@ -59,7 +59,7 @@ func TestSchemaHasDescriptions(t *testing.T) {
 	}
 }
 
-// The generated code is the same that graph/generate writes in a copy of the
+// The generated code is what graph/generate writes in a copy of the
 // module.
 func TestGeneratedCodeIsFresh(t *testing.T) {
 	module := t.TempDir()

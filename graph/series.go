@@ -45,7 +45,7 @@ func (queryResolver) Series(ctx context.Context, metrics []model.SeriesMetric, b
 	if by != model.SeriesKeyNone {
 		keyOf = groupKeys[model.ToolGroupKey(by)]
 	}
-	groups := line.develop(points, keyOf, condition)
+	groups := line.groupStates(points, keyOf, condition)
 	var series []*model.Series
 	for _, metric := range metrics {
 		for _, key := range slices.Sorted(maps.Keys(groups)) {
@@ -183,10 +183,10 @@ func (s groupState) metric(metric model.SeriesMetric) *float64 {
 	return nil
 }
 
-// develop returns the state of each group at each point. Each version is added to
+// groupStates returns the state of each group at each point. Each version is added to
 // its group at its first point and removed after its last, so that the time does
 // not depend on the number of points in between.
-func (l *timeline) develop(points []point, keyOf func(*indexedTool) string, matches func(*indexedTool) bool) map[string][]groupState {
+func (l *timeline) groupStates(points []point, keyOf func(*indexedTool) string, matches func(*indexedTool) bool) map[string][]groupState {
 	groups := map[string][]groupState{}
 	group := func(key string) []groupState {
 		if groups[key] == nil {

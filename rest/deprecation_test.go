@@ -35,7 +35,7 @@ func TestDeprecatedPath(t *testing.T) {
 		}
 	}
 	operation := load(t, document(t)).Paths.Value("/api/v1/old").Get
-	if !operation.Deprecated || !strings.Contains(operation.Description, "Deprecated since 2026-11-16, removed on 2027-06-30.") || operation.Responses.Status(200).Value.Headers["Sunset"] == nil {
+	if !operation.Deprecated || !strings.Contains(operation.Description, "Deprecated since 2026-11-16, to be removed on 2027-06-30.") || operation.Responses.Status(200).Value.Headers["Sunset"] == nil {
 		t.Errorf("got %+v, want a deprecated operation with its dates and headers", operation)
 	}
 	if load(t, document(t)).Paths.Value("/api/v1/stats").Get.Deprecated {

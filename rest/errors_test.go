@@ -63,7 +63,7 @@ func TestInvalidParameters(t *testing.T) {
 			"changes?limit=201":                      limits + ` (got "201").`,
 			"changes?after=42":                       `after must be an event ID, such as evt_42 (got "42").`,
 			"changes?after=":                         "after must not be empty.",
-			"changes?since=2026-02-30":               `since must be an existing day, YYYY-MM-DD (got "2026-02-30").`,
+			"changes?since=2026-02-30":               `since must be a valid date in the form YYYY-MM-DD (got "2026-02-30").`,
 			"changes?types=tool_created":             eventTypes + ` (got "tool_created").`,
 			"changes?types=tool.created,":            eventTypes + ` (got "").`,
 			"changes?types=price.changed&types=prix": eventTypes + ` (got "prix").`,

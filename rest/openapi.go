@@ -205,7 +205,7 @@ func (e *endpoint) describeResponses(body object) object {
 	}
 	if e.bulk {
 		contents.add("text/csv", object{{"schema", object{{"type", "string"},
-			{"description", "With `format=csv`: a header row and a row for each item. The columns are " + quoted(e.columns) + ". `null` is an empty cell. Strings that a spreadsheet would run as a formula start with an apostrophe."}}}})
+			{"description", "With `format=csv`: a header row and a row for each item. The columns are " + quoted(e.columns) + ". `null` is an empty cell. Strings that a spreadsheet would run as a formula are prefixed with an apostrophe."}}}})
 		contents.add("application/x-ndjson", object{{"schema", object{{"type", "string"},
 			{"description", "With `format=ndjson`: a line for each item, with the same fields as in `data`."}}}})
 	}

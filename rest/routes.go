@@ -49,7 +49,7 @@ var routes = []route{
 		parameters: []parameter{slug}, example: toolWithPriceHistory, notFound: toolNotFound},
 	{path: "/api/v1/cimetiere", query: "retired", id: "listRetiredTools", bulk: true,
 		summary:    "Retired tools, most recently retired first",
-		details:    "Tools that were shut down, acquired, deprecated, absorbed or changed direction, paginated. `category` is the category a tool belonged to.",
+		details:    "Tools that were shut down, acquired, deprecated or absorbed, or that changed direction, paginated. `category` is the category a tool belonged to.",
 		parameters: slices.Concat(paging, []parameter{reason})},
 	{path: "/api/v1/categories", query: "categories", id: "listCategories", bulk: true,
 		summary: "Every category, sorted by slug",
@@ -81,7 +81,7 @@ var (
 	}
 
 	scoreMin        = parameter{name: "score_min", description: "Minimum score. Excludes tools without a score."}
-	obsolescenceMax = parameter{name: "obsolescence_max", description: "Maximum obsolescence, from 0 (current) to 10 (obsolete). Excludes tools without one."}
+	obsolescenceMax = parameter{name: "obsolescence_max", description: "Maximum obsolescence, from 0 (current) to 10 (obsolete). Excludes tools without a rating."}
 	search          = parameter{name: "search", description: "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words.", max: 200}
 	sort            = parameter{name: "sort", description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug. With `search`, the best matches come first unless `sort` is given.",
 		values: []string{"score_desc", "score_asc", "name_asc", "name_desc"}, noDefaultWith: "search"}

@@ -59,7 +59,7 @@ func (x *vectorIndex) read(t *testing.T, handler http.Handler, path string, betw
 			document, err := json.Marshal(item)
 			testkit.Check(t, err)
 			if x.documents[slug] == string(document) {
-				t.Errorf("%s: got %s, which did not change", path, slug)
+				t.Errorf("%s: got unchanged document %s, want only changed ones", path, slug)
 			}
 			x.documents[slug] = string(document)
 		}
@@ -152,7 +152,7 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 					synced := client.clone()
 					synced.read(t, handler, path+"&sync="+url.QueryEscape(client.token), nil)
 					if differ := synced.differ(whole); differ != nil {
-						t.Errorf("category %q, release %d from %d: got other documents of %v than the whole set has", category, release, from+1, differ)
+						t.Errorf("category %q, release %d from %d: got different documents for %v, want those of the whole set", category, release, from+1, differ)
 					}
 					for slug, reason := range synced.reasons {
 						reasons[reason]++
@@ -181,7 +181,7 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 		newest.read(t, handler, "/api/embeddings", nil)
 		client.read(t, handler, "/api/embeddings?sync="+client.token, nil)
 		if differ := client.differ(newest); differ != nil {
-			t.Errorf("after the last release: got other documents of %v than the whole set has", differ)
+			t.Errorf("after the last release: got different documents for %v, want those of the whole set", differ)
 		}
 	})
 }

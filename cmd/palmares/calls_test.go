@@ -92,7 +92,7 @@ func TestRecordedKeys(t *testing.T) {
 	}
 }
 
-// What counting by endpoint adds to a request with a key.
+// BenchmarkRecordCall measures the overhead of counting a request with a key by endpoint.
 func BenchmarkRecordCall(b *testing.B) {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/api/v1/tools", "/api/v1/tools/{slug}", "/api/v1/stats", "/graphql", "/mcp", "/"} {

@@ -79,7 +79,7 @@ func TestDoctorWithoutProblems(t *testing.T) {
 		importDemo(t, cfg)
 		e := examine(t, cfg, "REDIS_URL="+testkit.StartRedis(t).URL, "SMTP_URL="+smtp, trust,
 			"STRIPE_SECRET_KEY=sk_live_s3cret123", "STRIPE_WEBHOOK_SECRET=whsec_s3cret", "STRIPE_API_BASE="+stripe)
-		want := []string{"settings", "database", "migrations", "catalog", "redis", "redis memory", "redis clock", "mail", "stripe", "price", "tax", "managing", "public url", "proxies", "server"}
+		want := []string{"settings", "database", "migrations", "catalog", "redis", "redis memory", "redis clock", "mail", "stripe", "price", "tax", "customer portal", "public url", "proxies", "server"}
 		if cfg.DatabaseURL == "" {
 			want = append(want, "data folder", "disk")
 		} else {
@@ -303,7 +303,7 @@ func TestDoctorOnStripe(t *testing.T) {
 	mock := testkit.StartStripeMock(t)
 	check(mock).want(t, "price", "wrong", "not 99 EUR a month before tax")
 	check(mock, "STRIPE_PRICE=price_1").want(t, "price", "warning", "unless this is intended")
-	check(mockWith(t, mock, map[string]string{"GET /v1/billing_portal/configurations": emptyList})).want(t, "managing", "wrong", "cannot change their card, see invoices or cancel")
+	check(mockWith(t, mock, map[string]string{"GET /v1/billing_portal/configurations": emptyList})).want(t, "customer portal", "wrong", "cannot change their card, see invoices or cancel")
 
 	public := []string{"PUBLIC_URL=https://palmares.example.invalid", "TRUSTED_PROXIES=127.0.0.1"}
 	e := check(startFakeStripe(t, http.StatusOK), public...)

@@ -86,8 +86,8 @@ func (c *historyPruneCommand) Run(ctx context.Context, db *store.Store, term ter
 func nothingChanged(err error) error {
 	var database *store.Fault
 	switch {
-	case errors.As(err, &database) && database.Unsure:
-		return fmt.Errorf("%w: palmares releases shows whether the history was pruned", err)
+	case errors.As(err, &database) && database.CommitUnknown:
+		return fmt.Errorf("%w; run palmares releases to see whether the history was pruned", err)
 	case errors.Is(err, context.Canceled):
 		return errInterrupted
 	}

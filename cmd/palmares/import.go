@@ -61,7 +61,7 @@ func importError(err error, w io.Writer) error {
 	case errors.As(err, &faults):
 		fmt.Fprintln(w, faults)
 		return errors.New("nothing was changed: the feed is invalid")
-	case errors.As(err, &database) && database.Unsure:
+	case errors.As(err, &database) && database.CommitUnknown:
 		return fmt.Errorf("%w: import the feed again; nothing changes if the first import succeeded", err)
 	case errors.Is(err, context.Canceled):
 		return errInterrupted
@@ -280,7 +280,7 @@ func (p *progress) draw(done, total int64) {
 	if total > 0 {
 		full = min(int(barWidth*done/total), barWidth) // a file may grow while it is read
 	}
-	fmt.Fprintf(p.w, "\r%-20s [%s%s] %3d %%", p.stage,
+	fmt.Fprintf(p.w, "\r%-20s [%s%s] %3d%%", p.stage,
 		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), 100*full/barWidth)
 }
 

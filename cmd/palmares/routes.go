@@ -149,7 +149,7 @@ func (p *program) routes() (*routes, error) {
 	reference := workbench.Config{
 		Service: s.service(), Schema: schemaText(), Document: rest.DocumentPath,
 		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(graph.Limits(s.GraphQL)), Sections: textSections(api), Samples: api.Samples,
-		Cache: p.cache, Explain: api.Explain, Run: p.runPublic, Price: p.price, SavePath: "/account/queries/new", Key: p.services.portal.Key, Log: p.log,
+		Cache: p.cache, Explain: api.Explain, Run: p.runPublic, Cost: p.cost, SavePath: "/account/queries/new", Key: p.services.portal.Key, Log: p.log,
 	}
 	for _, g := range guides.All() {
 		reference.Guides = append(reference.Guides, workbench.Guide{Title: g.Title, Summary: g.Summary, URL: g.URL, Markdown: g.Markdown})
@@ -199,7 +199,7 @@ func panels() (all []saved.BuiltIn) {
 
 // limitsText lists the limits of a GraphQL request.
 func limitsText(l graph.Limits) string {
-	return fmt.Sprintf("a body of %d bytes, %d tokens, %d levels, %d fields, %d aliases, a cost of %d, a response of %d bytes and %s",
+	return fmt.Sprintf("a body of %d bytes, %d tokens, %d levels, %d fields, %d aliases, a cost of %d, a response of %d bytes and a duration of %s",
 		l.Body, l.Tokens, l.Depth, l.Fields, l.Aliases, l.Cost, l.Response, l.Time)
 }
 
@@ -212,8 +212,8 @@ func (p *program) runPublic(ctx context.Context, query string) ([]byte, error) {
 	return result.Data, nil
 }
 
-// price returns the cost of a query, even if it requires a key.
-func (p *program) price(ctx context.Context, query string, variables map[string]any) (cost, limit int, err error) {
+// cost returns the cost of a query, even if it requires a key.
+func (p *program) cost(ctx context.Context, query string, variables map[string]any) (cost, limit int, err error) {
 	return p.executor.Cost(auth.WithCaller(ctx, auth.Caller{Plan: auth.Pro}), graph.Request{Query: query, Variables: variables})
 }
 
@@ -262,12 +262,12 @@ func textSections(api *rest.Handler) []workbench.Section {
 			{Name: "Prices", Path: atom.Path + "prices.atom", Note: "Price changes, as Atom."},
 			{Name: "Retired tools", Path: atom.Path + "cimetiere.atom", Note: "Retired tools, as Atom."},
 			{Name: "Changelog", Path: atom.Path + "changelog.atom", Note: "Changes to the API, as Atom; as Markdown at /changelog.md."},
-			{Name: "Incidents", Path: status.FeedPath, Note: "Incidents of the service, as Atom. The status page is at " + status.Path + "."},
+			{Name: "Incidents", Path: status.FeedPath, Note: "Service incidents, as Atom. The status page is at " + status.Path + "."},
 		}},
 		{Title: "Events", Links: eventLinks},
 		{Title: "About", Links: []workbench.Link{
 			{Name: "How tools are tested", Path: "/en/method.md", Note: "What scores, verifiability and obsolescence mean."},
-			{Name: "Licence", Path: "/en/licence.md", Note: "The data may be used with the credit line."},
+			{Name: "License", Path: "/en/licence.md", Note: "The data is free to reuse, provided that you show the credit line."},
 			{Name: "Plans", Path: "/en/pricing.md", Note: "Quotas and prices."},
 			{Name: "Sitemap", Path: site.SitemapPath, Note: "The URLs of all pages, in English and French. Each page is also available as Markdown: add .md to its path."},
 		}},

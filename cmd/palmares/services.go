@@ -43,7 +43,7 @@ func newServices(s *settings, db *store.Store, a *access, log *slog.Logger) (*se
 	v := &services{store: db, mail: mailer, billing: newBilling(s, db, mailer, log), hooks: newWebhooks(s, db, mailer, log), log: log}
 	v.portal = portal.New(portal.Config{
 		Service:        s.service(),
-		Closed:         mailer.LogsOnly() && !isPrivate(s.PublicURL),
+		SignInDisabled: mailer.LogsOnly() && !isPrivate(s.PublicURL),
 		TrustedProxies: s.proxies,
 		Store:          db,
 		Keyring:        a.keyring,

@@ -43,17 +43,17 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 }
 
-// startClosed starts a public server that cannot send email.
-func startClosed(t *testing.T) *server {
+// startWithoutMail starts a public server that cannot send email.
+func startWithoutMail(t *testing.T) *server {
 	t.Helper()
-	return fromBlackbox(blackbox.ServeClosed(t))
+	return fromBlackbox(blackbox.ServeWithoutSignIn(t))
 }
 
 // On a public server without a mail server, nobody can sign in, and no links are
 // logged.
 func TestSignInWithoutMailServer(t *testing.T) {
 	t.Parallel()
-	s := startClosed(t)
+	s := startWithoutMail(t)
 	page := s.call(t, http.MethodGet, "/login", "")
 	if text := readAll(t, page.Body); page.StatusCode != 200 || !strings.Contains(text, "Signing in is disabled") || strings.Contains(text, `id="email"`) {
 		t.Errorf("got %d %s, want 200 without a form", page.StatusCode, text)

@@ -44,9 +44,9 @@ type settings struct {
 	} `embed:"" group:"Email"`
 
 	Stripe struct {
-		SecretKey     string `help:"Secret key of the Stripe API. Without it, Pro is not for sale." env:"STRIPE_SECRET_KEY" placeholder:"sk_…"`
+		SecretKey     string `help:"Secret key of the Stripe API. Without it, the Pro plan cannot be purchased." env:"STRIPE_SECRET_KEY" placeholder:"sk_…"`
 		WebhookSecret string `help:"Signing secret of the Stripe webhook endpoint, /billing/stripe." env:"STRIPE_WEBHOOK_SECRET" placeholder:"whsec_…"`
-		Price         string `help:"Price of Pro. Default: the one that palmares billing setup created." env:"STRIPE_PRICE" placeholder:"price_…"`
+		Price         string `help:"ID of the Stripe price for Pro. Default: the one that palmares billing setup created." env:"STRIPE_PRICE" placeholder:"price_…"`
 		APIBase       string `help:"Base URL of the Stripe API, for tests." env:"STRIPE_API_BASE" placeholder:"URL"`
 	} `embed:"" prefix:"stripe-" group:"Billing"`
 

@@ -19,7 +19,7 @@ import (
 	"palmares/internal/web/status"
 )
 
-// telemetry collects metrics and traces. What is disabled adds no overhead.
+// telemetry collects metrics and traces. Disabled parts add no overhead.
 type telemetry struct {
 	metrics *metrics.Metrics // nil if disabled
 	traces  *tracing.Tracing // nil if disabled
@@ -176,7 +176,7 @@ const (
 	// availabilityInterval is longer because the query reads many rows.
 	availabilityInterval = 5 * time.Minute
 	sampleTimeout        = 2 * time.Second
-	availabilityDays     = 30 // the period of the 99 % uptime commitment
+	availabilityDays     = 30 // the period of the 99% uptime target
 )
 
 // samples are metrics from the database, which are queried only when they are
@@ -202,13 +202,13 @@ func (s *samples) addTo(m *metrics.Metrics) {
 	}
 	gauge("palmares_database_up", "1 if the database responded to the last check.", readBool(func() bool { return s.up }))
 	for _, state := range []string{"active", "paused", "disabled"} {
-		gauge("palmares_webhook_endpoints", "Webhook endpoints by state, for all servers together.",
+		gauge("palmares_webhook_endpoints", "Webhook endpoints by state, across all servers.",
 			read(func() int { return s.backlog.Endpoints[state] }), "state", state)
 	}
-	gauge("palmares_webhook_planned", "Webhook deliveries that will be retried, for all servers together.", read(func() int { return s.backlog.Retries }))
-	gauge("palmares_webhook_oldest_waiting_seconds", "How long the oldest pending webhook delivery is overdue; 0 if none is.",
+	gauge("palmares_webhook_planned", "Webhook deliveries that will be retried, across all servers.", read(func() int { return s.backlog.Retries }))
+	gauge("palmares_webhook_oldest_waiting_seconds", "How long the oldest pending webhook delivery has been overdue; 0 if none is.",
 		func() float64 { return s.backlog.OldestDue.Seconds() })
-	gauge("palmares_availability_ratio", "Share of good minutes in the last 30 days, for all servers together.",
+	gauge("palmares_availability_ratio", "Share of available minutes in the last 30 days, across all servers.",
 		func() float64 { return s.availability })
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/internal/core/lang"
 	"palmares/internal/notify/webhook"
 )
 
@@ -137,11 +139,14 @@ func (c *webhooksReplayCommand) Run(ctx context.Context, hooks *webhook.Webhooks
 
 type webhooksDisableCommand struct {
 	endpointArgument
-	Reason string `name:"why" help:"Reason shown to the owner (${default})." default:"it was disabled by an operator" placeholder:"TEXT"`
+	Reason string `name:"why" help:"Reason shown to the owner. Default: an operator disabled it." placeholder:"TEXT"`
 }
 
+// disabledByOperator is translated on the page of the endpoint.
+const disabledByOperator lang.Message = "an operator disabled it"
+
 func (c *webhooksDisableCommand) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term terminal) error {
-	if err := hooks.Disable(ctx, endpoint, c.Reason); err != nil {
+	if err := hooks.Disable(ctx, endpoint, cmp.Or(c.Reason, string(disabledByOperator))); err != nil {
 		return err
 	}
 	fmt.Fprintf(term.out, "Endpoint %d is disabled.\n", c.ID)

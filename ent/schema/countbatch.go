@@ -6,8 +6,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// CountBatch is how many requests from each IP address one server counted in a
-// short time. The counts of a day are the sum of its batches.
+// CountBatch holds the number of requests from each IP address that one server
+// counted in a short interval. The counts of a day are the sum of its batches.
 type CountBatch struct{ ent.Schema }
 
 func (CountBatch) Fields() []ent.Field {

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// FormerUsage is how many requests a deleted account made on the day of its
+// FormerUsage is the number of requests that a deleted account made on the day of its
 // deletion. It is stored until midnight UTC, so that signing up again with the
 // same email address does not reset the quota.
 type FormerUsage struct{ ent.Schema }

@@ -452,9 +452,9 @@ type ChangeEdge {
 
   "Published comparisons by page, most recently updated first."
   comparisons(
-    "Only comparisons with a tool of the category with this slug."
+    "Only comparisons that include a tool in the category with this slug."
     category: String
-    "Only comparisons with the tool with this slug."
+    "Only comparisons that include the tool with this slug."
     tool: String
     "Only comparisons that include the tool with this slug. Together with ` + "`" + `tool` + "`" + `: only comparisons of these two tools."
     otherTool: String
@@ -472,9 +472,9 @@ type ChangeEdge {
 
   "Published comparisons as a Relay connection, most recently updated first."
   comparisonConnection(
-    "Only comparisons with a tool of the category with this slug."
+    "Only comparisons that include a tool in the category with this slug."
     category: String
-    "Only comparisons with the tool with this slug."
+    "Only comparisons that include the tool with this slug."
     tool: String
     "Only comparisons that include the tool with this slug. Together with ` + "`" + `tool` + "`" + `: only comparisons of these two tools."
     otherTool: String
@@ -500,9 +500,9 @@ extend type Query {
   comparisonGroups(
     "The property to group by."
     by: ComparisonGroupKey!
-    "Only comparisons with a tool of the category with this slug."
+    "Only comparisons that include a tool in the category with this slug."
     category: String
-    "Only comparisons with the tool with this slug."
+    "Only comparisons that include the tool with this slug."
     tool: String
     "Only comparisons won by the tool with this slug."
     winner: String
@@ -750,7 +750,7 @@ type ToolVersion {
   after: JSON!
 }
 
-"The price and score of a tool from one date on, until the next entry."
+"The price and score of a tool from one date until the next entry."
 type ToolMoment {
   "The first day on which these values applied."
   at: Date!
@@ -909,7 +909,7 @@ type Query {
 type Release implements Node {
   "The global identifier, for ` + "`" + `Query.node` + "`" + `; with ` + "`" + `@asOf` + "`" + `, it includes the number of the release."
   id: ID!
-  "The number of the release: 1 for the first, then increased by 1 for each."
+  "The number of the release: 1 for the first release, and 1 more for each release after it."
   number: Int!
   "The date of the feed that the release was imported from."
   date: Date!
@@ -972,7 +972,7 @@ directive @spelled(
 
 "The release that a response is from: the newest, or the one in ` + "`" + `@asOf` + "`" + `."
 type Feed {
-  "The number of the release: 0 before the first one, then increased by 1 for each."
+  "The number of the release: 0 before the first release, and 1 more for each release."
   release: Int!
   "The date of the feed that the release was imported from; null before the first release."
   updatedAt: Date
@@ -1229,7 +1229,7 @@ enum SeriesMetric {
   mean_monthly_price
   "The median price per month, rounded to cents."
   median_monthly_price
-  "The number of tools that were added, or were active again, since the previous period."
+  "The number of tools that were added, or became active again, since the previous period."
   additions
   "The number of active tools that were retired since the previous period."
   retirements
@@ -1406,7 +1406,7 @@ interface ComparedTool implements Node {
   ): ChangeConnection!
 }
 
-"An active tool. Tools that can no longer be used are a ` + "`" + `RetiredTool` + "`" + `."
+"An active tool. A tool that can no longer be used is a ` + "`" + `RetiredTool` + "`" + `."
 type Tool implements ComparedTool & Node {
   "The global identifier, for ` + "`" + `Query.node` + "`" + `; with ` + "`" + `@asOf` + "`" + `, it includes the number of the release."
   id: ID!
@@ -1590,9 +1590,9 @@ input ToolFilter {
   obsolescenceMax: Float
   "The maximum ` + "`" + `priceAmount` + "`" + ` in euros, regardless of the billing period."
   priceMax: Float
-  "The minimum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without one."
+  "The minimum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a rating."
   monthlyPriceMin: Float
-  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without one."
+  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a rating."
   monthlyPriceMax: Float
   "Tools of any of these tiers, from 1 to 3."
   tiers: [Int!]

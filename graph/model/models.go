@@ -278,7 +278,7 @@ type EmbeddingsSyncPage struct {
 
 // The release that a response is from: the newest, or the one in `@asOf`.
 type Feed struct {
-	// The number of the release: 0 before the first one, then increased by 1 for each.
+	// The number of the release: 0 before the first release, and 1 more for each release.
 	Release int `json:"release"`
 	// The date of the feed that the release was imported from; null before the first release.
 	UpdatedAt *string `json:"updatedAt,omitempty"`
@@ -395,7 +395,7 @@ type Query struct {
 type Release struct {
 	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 	ID string `json:"id"`
-	// The number of the release: 1 for the first, then increased by 1 for each.
+	// The number of the release: 1 for the first release, and 1 more for each release after it.
 	Number int `json:"number"`
 	// The date of the feed that the release was imported from.
 	Date string `json:"date"`
@@ -599,7 +599,7 @@ type Statistics struct {
 type Subscription struct {
 }
 
-// An active tool. Tools that can no longer be used are a `RetiredTool`.
+// An active tool. A tool that can no longer be used is a `RetiredTool`.
 type Tool struct {
 	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 	ID string `json:"id"`
@@ -755,9 +755,9 @@ type ToolFilter struct {
 	ObsolescenceMax *float64 `json:"obsolescenceMax,omitempty"`
 	// The maximum `priceAmount` in euros, regardless of the billing period.
 	PriceMax *float64 `json:"priceMax,omitempty"`
-	// The minimum `monthlyPrice` in euros. Excludes tools without one.
+	// The minimum `monthlyPrice` in euros. Excludes tools without a rating.
 	MonthlyPriceMin *float64 `json:"monthlyPriceMin,omitempty"`
-	// The maximum `monthlyPrice` in euros. Excludes tools without one.
+	// The maximum `monthlyPrice` in euros. Excludes tools without a rating.
 	MonthlyPriceMax *float64 `json:"monthlyPriceMax,omitempty"`
 	// Tools of any of these tiers, from 1 to 3.
 	Tiers []int `json:"tiers,omitempty"`
@@ -799,7 +799,7 @@ type ToolGroup struct {
 	MaxMonthlyPrice *float64 `json:"maxMonthlyPrice,omitempty"`
 }
 
-// The price and score of a tool from one date on, until the next entry.
+// The price and score of a tool from one date until the next entry.
 type ToolMoment struct {
 	// The first day on which these values applied.
 	At string `json:"at"`
@@ -1879,7 +1879,7 @@ const (
 	SeriesMetricMeanMonthlyPrice SeriesMetric = "mean_monthly_price"
 	// The median price per month, rounded to cents.
 	SeriesMetricMedianMonthlyPrice SeriesMetric = "median_monthly_price"
-	// The number of tools that were added, or were active again, since the previous period.
+	// The number of tools that were added, or became active again, since the previous period.
 	SeriesMetricAdditions SeriesMetric = "additions"
 	// The number of active tools that were retired since the previous period.
 	SeriesMetricRetirements SeriesMetric = "retirements"

@@ -18,7 +18,7 @@ func MarshalDate(date string) graphql.Marshaler { return graphql.MarshalString(d
 func UnmarshalDate(value any) (string, error) {
 	date, _ := value.(string)
 	if _, err := time.Parse(time.DateOnly, date); err != nil {
-		return "", problem.New(problem.BadInput, "A Date must be an existing day in the form YYYY-MM-DD.")
+		return "", problem.New(problem.BadInput, "A Date must be a valid date in the form YYYY-MM-DD.")
 	}
 	return date, nil
 }

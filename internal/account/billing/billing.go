@@ -83,7 +83,7 @@ func New(cfg Config) *Billing {
 	return b
 }
 
-// Enabled reports whether Pro can be subscribed to.
+// Enabled reports whether accounts can subscribe to Pro.
 func (b *Billing) Enabled() bool { return b.stripe != nil }
 
 // Customer returns the customer of an account, or nil if it never subscribed.

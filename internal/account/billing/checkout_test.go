@@ -304,7 +304,7 @@ func TestManageWithARestrictedKey(t *testing.T) {
 	})
 }
 
-func TestSetUpManaging(t *testing.T) {
+func TestSetUpPortal(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		for _, want := range []bool{true, false} { // created once, then found
 			id, created, err := s.SetUpPortal(t.Context())

@@ -42,10 +42,10 @@ const (
 	// signatureTolerance limits how far a signature's timestamp may be from now
 	// in either direction: one dated ahead could be replayed until then.
 	signatureTolerance = 5 * time.Minute
-	eventRetention     = 90 * 24 * time.Hour // Stripe repeats events for days
+	eventRetention     = 90 * 24 * time.Hour // Stripe retries events for days
 )
 
-// ServeHTTP receives an event. After a failure, Stripe repeats it.
+// ServeHTTP receives an event. After a failure, Stripe sends it again.
 func (b *Billing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !b.Enabled() || b.WebhookSecret == "" { // an event could not be verified
 		problem.Write(w, errDisabled)
@@ -145,7 +145,7 @@ func (b *Billing) unlinkDeleted(ctx context.Context, id string) error {
 	return b.unlink(ctx, id)
 }
 
-// DeleteOldEvents deletes the record of events that Stripe no longer repeats.
+// DeleteOldEvents deletes the record of events that Stripe no longer retries.
 // Callers must check the clock first, see clock.Steady.
 func DeleteOldEvents(ctx context.Context, s *store.Store, now time.Time) error {
 	_, err := s.Write.BillingEvent.Delete().Where(billingevent.AppliedAtLT(now.UTC().Add(-eventRetention))).Exec(ctx)

@@ -214,7 +214,7 @@ func TestConcurrentEvents(t *testing.T) {
 				s.fake.set("cus_1", sub)
 				event := s.event(stripe.EventTypeCustomerSubscriptionUpdated)
 				all.Go(func() {
-					for s.send(event).Code != http.StatusOK { // Stripe repeats it
+					for s.send(event).Code != http.StatusOK { // Stripe sends it again
 						time.Sleep(time.Millisecond)
 					}
 				})
@@ -273,7 +273,7 @@ func TestCustomerDeletedWhileStripeFails(t *testing.T) {
 	})
 }
 
-// If the customer could not be unlinked, the repeated event unlinks it.
+// If the customer could not be unlinked, the retried event unlinks it.
 func TestCustomerDeletedPartially(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.subscribed()

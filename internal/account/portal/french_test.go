@@ -188,7 +188,7 @@ func TestWebhooksInFrench(t *testing.T) {
 		})
 	}
 	b.language = lang.French
-	wantPage(t, b.get(path), 200, "<strong>Ce point de réception est désactivé</strong> : tous les envois ont échoué pendant 5 jours.")
+	wantPage(t, b.get(path), 200, "<strong>Cet endpoint est désactivé</strong> : tous les envois ont échoué pendant 5 jours.")
 	s.db.Write.Account.Update().SetPlan("developer").ExecX(t.Context())
 	compareLanguages(t, b, "/account/webhooks", path)
 }

@@ -14,21 +14,21 @@ import (
 )
 
 type planPage struct {
-	Pro        bool
-	Manual     bool // the plan was set by an operator
-	Open       bool // Pro can be subscribed to
-	Subscribed bool // there is a subscription, paid or not
-	Manageable bool // there is something to manage at Stripe
-	RenewsAt   *time.Time
-	EndsAt     *time.Time
-	PaymentDue *time.Time
-	Unpaid     bool   // a payment failed and Pro has ended
-	Incomplete bool   // the first payment is not complete
-	Confirming bool   // back from the checkout, but not Pro yet
-	Contact    string // email address of the operator, or ""
-	Euros      int
-	Developer  auth.Terms
-	ProTerms   auth.Terms
+	Pro          bool
+	Manual       bool // the plan was set by an operator
+	CanSubscribe bool
+	Subscribed   bool // there is a subscription, paid or not
+	Manageable   bool // there is something to manage at Stripe
+	RenewsAt     *time.Time
+	EndsAt       *time.Time
+	PaymentDue   *time.Time
+	Unpaid       bool   // a payment failed and Pro has ended
+	Incomplete   bool   // the first payment is not complete
+	Confirming   bool   // back from the checkout, but not Pro yet
+	Contact      string // email address of the operator, or ""
+	Euros        int
+	Developer    auth.Terms
+	ProTerms     auth.Terms
 }
 
 const paying = "paying" // value of done after the checkout
@@ -39,7 +39,7 @@ func (p *Portal) showPlan(v *visit) error {
 		return err
 	}
 	data := planPage{
-		Pro: auth.Plan(v.account.Plan) == auth.Pro, Manual: v.account.ManualPlan, Open: p.Billing.Enabled(), Contact: p.Contact, Euros: billing.MonthlyEuros,
+		Pro: auth.Plan(v.account.Plan) == auth.Pro, Manual: v.account.ManualPlan, CanSubscribe: p.Billing.Enabled(), Contact: p.Contact, Euros: billing.MonthlyEuros,
 		Developer: auth.Developer.Terms(), ProTerms: auth.Pro.Terms(),
 	}
 	if customer != nil {

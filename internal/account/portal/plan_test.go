@@ -184,7 +184,7 @@ func TestReturnFromCheckout(t *testing.T) {
 }
 
 // After canceling, the page does not mention a payment.
-func TestReturnFromManaging(t *testing.T) {
+func TestReturnFromBillingPortal(t *testing.T) {
 	t.Parallel()
 	stripe, b := withBilling(t)
 	stripe.set(active)
@@ -207,7 +207,7 @@ func TestManageDeletedCustomer(t *testing.T) {
 	wantNoText(t, got, "Manage billing")
 }
 
-// If Pro is not for sale, the page says whom to contact.
+// If Pro cannot be purchased, the page says whom to contact.
 func TestContactOnPlanPage(t *testing.T) {
 	t.Parallel()
 	const link = `<a href="mailto:hello@palmares.example">`

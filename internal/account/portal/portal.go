@@ -33,7 +33,7 @@ import (
 // Config holds the portal's dependencies.
 type Config struct {
 	page.Service
-	Closed         bool           // signing in is disabled: a public server without a mail server
+	SignInDisabled bool           // on a public server without a mail server
 	TrustedProxies []netip.Prefix // proxies whose forwarding headers are trusted
 	Store          *store.Store
 	Keyring        *auth.Keyring
@@ -351,7 +351,7 @@ func titleOf(code problem.Code) lang.Message {
 func (p *Portal) fail(v *visit, err error) {
 	if fault, found := errors.AsType[*store.Fault](err); found {
 		message := lang.Message("Our database is unavailable. Nothing was changed. Try again in a minute.")
-		if fault.Unsure {
+		if fault.CommitUnknown {
 			message = "We lost the connection to our database, so your change may or may not have been saved. Check before you try again."
 		}
 		err = &problem.Problem{Code: problem.Unavailable, Message: string(message), Cause: cmp.Or(fault.Cause, err)}

@@ -50,7 +50,7 @@ func (p *Portal) setLanguage(v *visit) error {
 }
 
 func (p *Portal) startEmailChange(v *visit) error {
-	if p.Closed {
+	if p.SignInDisabled {
 		return v.reject(problem.New(problem.Forbidden, "Emails cannot be sent at the moment."), p.showSettings)
 	}
 	challenge, err := p.accounts.StartEmailChange(v.Context(), v.account, v.PostFormValue("email"), p.sender(v))
@@ -113,7 +113,7 @@ func (p *Portal) deleteAccount(v *visit) error {
 		return err
 	}
 	p.Keyring.ForgetAccount(v.account.ID)
-	if !p.Closed { // without a mail server, the email would only be logged
+	if !p.SignInDisabled { // without a mail server, the email would only be logged
 		p.Mail.Enqueue(mail.AccountDeleted(lang.Of(v.Context()), v.account.Email, p.ServiceName))
 	}
 	p.setCookie(v, sessionCookie, "", 0)

@@ -45,7 +45,7 @@ type signInPage struct {
 	Email, Next, Token string
 	Code               string // as typed in a rejected form
 	Action, StartPath  string
-	Closed             bool
+	SignInDisabled     bool
 	Logged             bool // the email is in the server's log
 	Locked             bool // no more codes are accepted
 	ChangesEmail       bool // otherwise it signs in
@@ -136,13 +136,13 @@ func (p *Portal) showLogin(v *visit) error {
 	if v.account != nil && v.invalid == nil {
 		return p.redirect(v, nextPath(v))
 	}
-	return p.show(v, "login", signInPage{Email: strings.TrimSpace(v.PostFormValue("email")), Next: nextPath(v), Closed: p.Closed})
+	return p.show(v, "login", signInPage{Email: strings.TrimSpace(v.PostFormValue("email")), Next: nextPath(v), SignInDisabled: p.SignInDisabled})
 }
 
 // startSignIn sends an email to any address. The response does not depend on
 // whether the address has an account.
 func (p *Portal) startSignIn(v *visit) error {
-	if p.Closed {
+	if p.SignInDisabled {
 		return v.reject(problem.New(problem.Forbidden, "Signing in is not available at the moment."), p.showLogin)
 	}
 	challenge, err := p.accounts.StartSignIn(v.Context(), v.PostFormValue("email"), p.sender(v))

@@ -259,11 +259,11 @@ func TestPrintedLinks(t *testing.T) {
 	}
 }
 
-func TestClosed(t *testing.T) {
+func TestSignInDisabled(t *testing.T) {
 	t.Parallel()
 	s := newSQLiteSite(t)
 	b := s.signIn("ana@example.com")
-	s.Closed = true
+	s.SignInDisabled = true
 	stranger := s.browser()
 	wantPage(t, stranger.get("/login"), 200, "Signing in is disabled")
 	wantPage(t, stranger.post("/login", "email", "ben@example.com"), 403, "Signing in is disabled")

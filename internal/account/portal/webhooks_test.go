@@ -360,7 +360,7 @@ func TestAttemptPage(t *testing.T) {
 }
 
 // The page shows the time of the last delivery if later ones failed.
-func TestNothingHasArrivedSince(t *testing.T) {
+func TestLastDeliveryIsShownAfterFailures(t *testing.T) {
 	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")
 	ana.post("/account/webhooks", "url", "https://example.com/hook")

@@ -13,7 +13,7 @@ import (
 )
 
 // snapshot is a valid feed, reduced to what is needed to compare it with the catalog
-// and to derive statistics. Only categories, which are few, are kept completely.
+// and to derive statistics. Only categories, which are few, are stored in full.
 type snapshot struct {
 	header      record.Header
 	categories  map[string]*categoryLine

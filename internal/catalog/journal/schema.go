@@ -190,7 +190,7 @@ func SchemaHandler() http.Handler {
 			err = problem.New(problem.NotFound, "There is no event type with this name. Event types: %s.", strings.Join(SchemaTypes, ", "))
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
-			err = problem.New(problem.WrongMethod, "The method is not allowed: use GET.")
+			err = problem.New(problem.WrongMethod, "The method %s is not allowed here. Use GET.", r.Method)
 		default:
 			err = schema.Write(w, r)
 		}

@@ -44,7 +44,7 @@ type Cache struct {
 	idle       chan func() // idle goroutines receive executions from it
 	publishing sync.Mutex
 	renewing   sync.Mutex // only one renewal runs at a time
-	renewLimit int        // how many responses are executed again for a new release
+	renewLimit int        // how many queries are executed again for a new release
 
 	Hits, Misses atomic.Int64
 }
@@ -255,7 +255,7 @@ func (c *Cache) execute(ctx context.Context, q Key, work Execute) (entry *Entry,
 	defer func() {
 		if caught := recover(); caught != nil { // the middleware does not see panics of this goroutine
 			entry, err = nil, fmt.Errorf("panic: %v", caught)
-			c.log.ErrorContext(ctx, "executing a response panicked", "operation", name(q), "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
+			c.log.ErrorContext(ctx, "query execution panicked", "operation", name(q), "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
 		}
 	}()
 	before := c.Edition()

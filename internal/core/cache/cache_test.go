@@ -183,7 +183,7 @@ func TestCacheStaysWithinItsSize(t *testing.T) {
 	}
 }
 
-// A response that can be executed immediately is cached like any other, and executed
+// A query that can be executed immediately is cached like any other, and executed
 // by the other function for the next release.
 func TestImmediate(t *testing.T) {
 	c := newCache()

@@ -10,7 +10,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// The most requested responses are executed again before a release is served,
+// The most requested queries are executed again before a release is served,
 // but the release does not wait long for them.
 const (
 	maxRenewed = 100

@@ -207,7 +207,7 @@ func TestReleaseNumbersRestart(t *testing.T) {
 	}
 }
 
-// A response that was executing when a backup was restored is not mistaken for a
+// A query that was executing when a backup was restored is not mistaken for a
 // newer one.
 func TestExecutionEndsAfterRestart(t *testing.T) {
 	c := newCache()

@@ -3,10 +3,10 @@ package lang
 // The home page.
 var frenchHome = map[Message]string{
 	"retired tool|retired tools": "outil disparu|outils disparus",
-	"Tested AI tools, as data":   "Les outils d’IA testés, en données",
-	"Scores, prices, comparisons and history of tested AI tools: pages for choosing a tool, and a free API for developers and AI agents.": "Notes, prix, comparatifs et historique d’outils d’IA testés : des pages pour choisir, une API gratuite pour les développeurs et les agents.",
+	"Tested AI tools, as data":   "Les outils d’IA testés, données à l’appui",
+	"Scores, prices, comparisons and history of tested AI tools: web pages that help you choose, and a free API for developers and AI agents.": "Notes, prix, comparatifs et historique d’outils d’IA testés : des pages pour choisir, une API gratuite pour les développeurs et les agents.",
 	"%s, the catalog of tested AI tools": "%s, le catalogue des outils d’IA testés",
-	"%s tests AI tools and publishes every score, price and comparison, as pages for choosing a tool and as an API for developers and AI agents.": "%s teste les outils d’IA et publie chaque note, chaque prix et chaque comparatif : des pages pour bien choisir, une API pour les développeurs et les agents d’IA.",
+	"%s tests AI tools and publishes every score, price and comparison: on web pages that help you choose a tool, and through an API for developers and AI agents.": "%s teste les outils d’IA et publie chaque note, chaque prix et chaque comparatif : des pages pour bien choisir, une API pour les développeurs et les agents d’IA.",
 	"Get a free API key": "Obtenir une clé d’API gratuite",
 	"Try it now":         "Essayer maintenant",
 
@@ -44,7 +44,7 @@ var frenchHome = map[Message]string{
 	"%v to under %v":                            "de %v à moins de %v",
 
 	"Build with the data":                           "Exploiter les données",
-	"Every endpoint, ready to try in your browser.": "Tous les points d’accès, à essayer dans le navigateur.",
+	"Every endpoint, ready to try in your browser.": "Tous les endpoints, à essayer dans le navigateur.",
 	"One query for exactly what you need.":          "Une requête pour obtenir juste le nécessaire.",
 	"The catalog as tools for your AI agent.":       "Le catalogue à portée de votre agent d’IA.",
 	"A signed request for every change.":            "Une requête signée à chaque changement.",

@@ -3,7 +3,7 @@ package lang
 // The layout, and error pages.
 var frenchLayout = map[Message]string{
 	"Scores, comparisons, prices and reviews of tested AI tools, as web pages and as a free API.": "Notes, comparatifs, prix et avis sur des outils d’IA testés : des pages web et une API gratuite.",
-	"tested AI tools, as data": "les outils d’IA testés, en données",
+	"tested AI tools, as data": "les outils d’IA testés, données à l’appui",
 
 	"Skip to content":   "Aller au contenu",
 	"Menu":              "Menu",

@@ -11,7 +11,7 @@ var frenchMail = map[Message]string{
 	"Your payment for %s Pro failed":         "Le paiement de %s Pro a échoué",
 	"Your %s Pro plan has ended":             "Votre formule %s Pro a pris fin",
 	"Your saved query %s is no longer valid": "Votre requête enregistrée %s n’est plus valide",
-	"A %s webhook endpoint was disabled":     "Un point de réception %s a été désactivé",
+	"A %s webhook endpoint was disabled":     "Un endpoint %s a été désactivé",
 
 	"Your %s account was deleted and its API keys were revoked. You will not receive any more emails about it.": "Votre compte %s a été supprimé et ses clés d’API ont été révoquées. Vous ne recevrez plus d’e-mails à son sujet.",
 	"If you did not delete it, reply to this email right away.":                                                 "Si vous n’en êtes pas à l’origine, répondez à cet e-mail sans attendre.",
@@ -37,7 +37,7 @@ var frenchMail = map[Message]string{
 	"Your 3 oldest API keys still work. All other keys are suspended until you subscribe again.": "Vos 3 clés d’API les plus anciennes fonctionnent toujours. Les autres sont suspendues jusqu’à ce que vous vous abonniez de nouveau.",
 
 	"Open your account": "Accéder à votre compte",
-	"Your saved query %s on %s is no longer valid, because the API has changed. Reason: %s": "Votre requête enregistrée %s sur %s n’est plus valide, car l’API a changé. Raison : %s",
+	"Your saved query %s on %s is no longer valid, because the API has changed. Reason: %s": "Votre requête enregistrée %s sur %s n’est plus valide, car l’API a changé. Motif : %s",
 	"Its URL returns status 410 until you save a corrected query under the same name.":      "Son URL renvoie le statut 410 jusqu’à ce que vous enregistriez une requête corrigée sous le même nom.",
 
 	"Sign in":                      "Se connecter",
@@ -45,6 +45,6 @@ var frenchMail = map[Message]string{
 	"If you did not try to sign in, you can ignore this email. Nobody can sign in without the code or the link.": "Si vous n’avez pas cherché à vous connecter, ignorez cet e-mail : personne ne peut se connecter sans le code ou le lien.",
 
 	"View delivery attempts": "Voir les tentatives d’envoi",
-	"We no longer send %s events to your webhook endpoint %s. Reason: %s.":                                           "Nous n’envoyons plus d’événements %s à votre point de réception %s. Raison : %s.",
-	"Once the receiver works again, enable the endpoint on its page. You can also resend the events that it missed.": "Dès que le récepteur fonctionnera de nouveau, réactivez le point de réception sur sa page. Vous pouvez aussi renvoyer les événements manqués.",
+	"We no longer send %s events to your webhook endpoint %s. Reason: %s.":                                           "Nous n’envoyons plus d’événements %s à votre endpoint %s. Motif : %s.",
+	"Once the receiver works again, enable the endpoint on its page. You can also resend the events that it missed.": "Dès que votre serveur fonctionnera de nouveau, réactivez l’endpoint sur sa page. Vous pouvez aussi renvoyer les événements manqués.",
 }

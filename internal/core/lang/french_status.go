@@ -17,7 +17,7 @@ var frenchStatus = map[Message]string{
 	"Today: %s":                                  "Aujourd’hui : %s",
 	"Availability over the last %d day|Availability over the last %d days": "Disponibilité sur le dernier jour|Disponibilité sur les %d derniers jours",
 	"Availability by day, as in the table":                                 "Disponibilité par jour, comme dans le tableau",
-	"Every server checks its database connection every two seconds. A minute counts as available if at least one server was running and all checks succeeded.": "Chaque serveur vérifie sa connexion à la base de données toutes les deux secondes. Une minute compte comme disponible si au moins un serveur fonctionnait et si toutes les vérifications ont réussi.",
+	"Every server checks its database connection every two seconds. A minute counts as available if at least one server was running and all checks succeeded.": "Chaque serveur vérifie sa connexion à la base de données toutes les deux secondes. Une minute est considérée comme disponible si au moins un serveur fonctionnait et si toutes les vérifications ont réussi.",
 	"Show as table":                          "Afficher le tableau",
 	"Days":                                   "Jours",
 	"Availability by day":                    "Disponibilité par jour",

@@ -74,7 +74,7 @@ var frenchTools = map[Message]string{
 	"%s out of 10 is our overall rating of %s after testing it. The best possible score is 10.":                                             "%s sur 10 est notre jugement d’ensemble sur %s après l’avoir testé. La meilleure note possible est 10.",
 	"%s has no score, because we have not finished testing it.":                                                                             "%s n’a pas de note, car nous n’avons pas fini de le tester.",
 	"Two more ratings help you interpret it.":                                                                                               "Deux autres critères aident à l’interpréter.",
-	"Verifiability (10 is best) shows how well the maker’s claims can be checked. Obsolescence (0 is best) shows how outdated the tool is.": "La vérifiabilité (10 au mieux) indique dans quelle mesure les promesses de l’éditeur peuvent être vérifiées. L’obsolescence (0 au mieux) indique à quel point l’outil est dépassé.",
+	"Verifiability (10 is best) shows how well the maker’s claims can be checked. Obsolescence (0 is best) shows how outdated the tool is.": "La vérifiabilité (idéal : 10) indique dans quelle mesure les promesses de l’éditeur peuvent être vérifiées. L’obsolescence (idéal : 0) indique à quel point l’outil est dépassé.",
 	"Strengths":                            "Points forts",
 	"Limitations":                          "Limites",
 	"How we tested it":                     "Méthode de test",

@@ -15,7 +15,7 @@ var frenchWorkbench = map[Message]string{
 	"Variables (JSON)":  "Variables (JSON)",
 	"Open full editor":  "Ouvrir l’éditeur complet",
 	`Autocompletion, documentation, a query builder, tabs and history. You can also read <a href="%s">the schema</a>.`: `Autocomplétion, documentation, générateur de requêtes, onglets et historique. Vous pouvez aussi lire <a href="%s">le schéma</a>.`,
-	"Every REST endpoint with its parameters, responses and errors, and an example for each that you can run.":         "Chaque point d’accès REST avec ses paramètres, ses réponses et ses erreurs, et un exemple à exécuter pour chacun.",
+	"Every REST endpoint with its parameters, responses and errors, and an example for each that you can run.":         "Chaque endpoint REST avec ses paramètres, ses réponses et ses erreurs, et un exemple à exécuter pour chacun.",
 	"Open interactive reference": "Ouvrir la référence interactive",
 	"Contents":                   "Sommaire",
 	"This server was built without the interactive reference. To include it, run <code>make assets</code> and <code>make build</code>, which require Node.js and npm.": "Ce serveur a été compilé sans la référence interactive. Pour l’inclure, lancez <code>make assets</code> et <code>make build</code>, qui nécessitent Node.js et npm.",

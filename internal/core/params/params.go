@@ -196,7 +196,7 @@ func (p Param) Parse(value string) (any, error) {
 		return value == "true", nil
 	case p.Kind == "Date":
 		if day, err := time.Parse(time.DateOnly, value); err != nil || day.Year() == 0 {
-			return nil, p.invalid(lang.NewPhrase("an existing day, YYYY-MM-DD"), value)
+			return nil, p.invalid(lang.NewPhrase("a valid date in the form YYYY-MM-DD"), value)
 		}
 	case value == "":
 		return nil, problem.New(problem.BadInput, "%s must not be empty.", p.Name)

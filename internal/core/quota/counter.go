@@ -54,7 +54,7 @@ type key struct {
 func NewCounter() *Counter { return &Counter{} }
 
 func (c *Counter) shard(s Subject) *shard {
-	return &c.shards[uint64(s)*0x9E3779B97F4A7C15>>58] // Fibonacci hashing spreads neighbours
+	return &c.shards[uint64(s)*0x9E3779B97F4A7C15>>58] // Fibonacci hashing spreads neighbors
 }
 
 // index returns where a day is, or -1.

@@ -121,8 +121,8 @@ func (v *visit) spent(d Decision) error {
 	return problem.New(problem.QuotaSpent, "The daily quota of %d requests is used up. It resets at %s.", v.caller.Limit, d.Reset.Format(time.RFC3339))
 }
 
-// refund uncounts the request, and reports whether it did. A 304 that had to be
-// executed costs as much as any response, so no more of them are refunded in a
+// refund uncounts the request, and reports whether it did. A 304 that
+// required executing the query costs as much as any response, so no more of them are refunded in a
 // day than the quota allows requests.
 func (v *visit) refund() bool {
 	ctx := v.request.Context()
@@ -170,7 +170,7 @@ func setDay(header http.Header, name, parameters string) {
 	header[name] = append([]string{day + parameters}, others...)
 }
 
-// ReportExecution is called by the cache for responses that it had to execute.
+// ReportExecution is called by the cache for responses that required executing a query.
 func (v *visit) ReportExecution() { v.executed = true }
 
 // WriteHeader implements http.ResponseWriter.

@@ -132,7 +132,7 @@ func TestNotModifiedOverQuota(t *testing.T) {
 	want(t, "executions", g.executed, executed)
 }
 
-// A 304 from the cache is always refunded. One that had to be executed is
+// A 304 from the cache is always refunded. One that required executing the query is
 // refunded at most as many times a day as the quota allows requests.
 func TestRefundsOfExecutedNotModified(t *testing.T) {
 	g := newGated(quota.NewCounter())

@@ -24,7 +24,7 @@ const (
 	// writeEvery limits what a crash loses to well under a second.
 	writeEvery   = 400 * time.Millisecond
 	writeTimeout = 30 * time.Second
-	// mergeEvery is after how many batches a day's are merged into one.
+	// mergeEvery is how many batches are written before those of a day are merged.
 	mergeEvery = 1_000
 )
 
@@ -125,7 +125,7 @@ func (l *Ledger) Write(ctx context.Context) {
 	case err != nil && !l.failing:
 		l.log.Warn("writing quota counts failed, will retry", "cause", err)
 	case err == nil && l.failing:
-		l.log.Info("quota counts written again")
+		l.log.Info("writing quota counts works again")
 	}
 	l.failing = err != nil
 }
@@ -217,7 +217,7 @@ func (l *Ledger) merge(ctx context.Context, day Day) (total map[Subject]int, err
 	return total, err
 }
 
-// Tidy deletes the batches of all days but today and its neighbours: earlier
+// Tidy deletes the batches of all days but today and its neighbors: earlier
 // days are over, and later ones are from a time when the clock was wrong. The
 // caller makes sure that the clock can be trusted: see clock.Steady.
 func Tidy(ctx context.Context, s *store.Store, today Day) error {

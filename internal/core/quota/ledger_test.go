@@ -151,7 +151,7 @@ func TestCountsSurviveAnOutage(t *testing.T) {
 		if got := counter.get(key{someDay, somebody}).count(); got != writes {
 			t.Errorf("got %d requests, want %d", got, writes)
 		}
-		for _, line := range []string{"writing quota counts failed, will retry", "quota counts written again"} {
+		for _, line := range []string{"writing quota counts failed, will retry", "writing quota counts works again"} {
 			if got := strings.Count(log.String(), line); got != 1 {
 				t.Errorf("got %d lines %q, want 1:\n%s", got, line, log)
 			}

@@ -48,7 +48,7 @@ func Decide(now time.Time, day Day, limit, count int) Decision {
 func granted(limit, count int) bool { return limit == 0 || count <= limit }
 
 // Store counts requests. It never fails: if it cannot reach Redis, it counts
-// alone.
+// locally.
 type Store interface {
 	// Take counts a request, unless the limit is reached. It returns the count
 	// including the request, which is above the limit if it was not counted.

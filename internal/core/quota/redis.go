@@ -27,14 +27,15 @@ const (
 )
 
 // Redis counts for several servers. While it responds, all of them together
-// grant exactly the limit. While it does not, each server counts alone from its
+// grant exactly the limit. While it does not, each server counts locally from its
 // last known tally, so several may together grant more.
 //
 // One rule lets Redis catch up after an outage or a loss of its data: with each
-// request, a server sends the tally that it knows and what it counted alone, and
+// request, a server sends the tally that it knows and what it counted locally, and
 // Redis raises its tally to the known one and adds the rest. That is exact for
-// one server. With several, requests that were in flight when Redis stopped
-// responding may be missing.
+// one server. With several, a few requests may be missing: those in flight when
+// Redis stopped responding, and if it lost its data, those that the first server
+// to send its tally did not know of.
 type Redis struct {
 	client  *redis.Client
 	local   *Counter // the last known tallies, and what was counted since
@@ -45,9 +46,9 @@ type Redis struct {
 
 	mu          sync.Mutex
 	unavailable bool
-	// alone is what was counted while Redis was unavailable. Requests that Redis
+	// unsent is what was counted while Redis was unavailable. Requests that Redis
 	// may have counted only add the key.
-	alone map[key]tally
+	unsent map[key]tally
 
 	Fallbacks atomic.Int64 // requests that were decided without Redis
 }
@@ -61,14 +62,14 @@ type request struct {
 	count  chan int  // receives the count with the change, even if the limit prevented that
 }
 
-// countScript applies the rule of Redis and changes a count unless the limit is
+// countScript applies the catch-up rule of type Redis and changes a count unless the limit is
 // reached. It returns the tally and the change. Both parts of a tally only grow,
 // so the higher value is always the newer one.
 var countScript = redis.NewScript(`
-local granted, refunded, aloneGranted, aloneRefunded, change, limit, retention = unpack(ARGV)
+local granted, refunded, unsentGranted, unsentRefunded, change, limit, retention = unpack(ARGV)
 local stored = redis.call('HMGET', KEYS[1], 'granted', 'refunded')
-granted = math.max(granted, tonumber(stored[1] or 0)) + aloneGranted
-refunded = math.max(refunded, tonumber(stored[2] or 0)) + aloneRefunded
+granted = math.max(granted, tonumber(stored[1] or 0)) + unsentGranted
+refunded = math.max(refunded, tonumber(stored[2] or 0)) + unsentRefunded
 if tonumber(limit) > 0 and granted - refunded >= tonumber(limit) then
 	change = 0
 end
@@ -99,7 +100,7 @@ func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
 }
 
 func newRedis(local *Counter, log *slog.Logger) *Redis {
-	return &Redis{local: local, log: log, timeout: redisTimeout, alone: map[key]tally{}, queue: make(chan *request, queueLength)}
+	return &Redis{local: local, log: log, timeout: redisTimeout, unsent: map[key]tally{}, queue: make(chan *request, queueLength)}
 }
 
 // RedisOptions returns the options for the Redis at a URL.
@@ -143,16 +144,16 @@ func (r *Redis) GiveBack(_ context.Context, s Subject, d Day) {
 
 func (r *Redis) count(req *request) int {
 	req.due, req.count = time.Now().Add(r.timeout), make(chan int, 1)
-	if !r.countAlone(nil, false, req) {
+	if !r.countLocally(nil, false, req) {
 		r.queue <- req
 	}
 	return <-req.count
 }
 
-// countAlone counts requests without Redis, and reports whether it did. Without
+// countLocally counts requests without Redis, and reports whether it did. Without
 // a cause, it does so only if Redis is already unavailable. Sent is false if
 // Redis cannot have counted them.
-func (r *Redis) countAlone(cause error, sent bool, batch ...*request) bool {
+func (r *Redis) countLocally(cause error, sent bool, batch ...*request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.unavailable {
@@ -164,11 +165,11 @@ func (r *Redis) countAlone(cause error, sent bool, batch ...*request) bool {
 	}
 	for _, req := range batch {
 		count, changed := r.local.add(req.key, req.change, req.limit)
-		alone := changed
+		unsent := changed
 		if sent {
-			alone = 0 // if Redis did not count it, the known tally does
+			unsent = 0 // if Redis did not count it, the known tally does
 		}
-		r.alone[req.key] = r.alone[req.key].plus(alone)
+		r.unsent[req.key] = r.unsent[req.key].plus(unsent)
 		if req.change > 0 {
 			r.Fallbacks.Add(1)
 		}
@@ -195,7 +196,7 @@ func (r *Redis) sendQueued(ctx context.Context) {
 		if time.Now().After(batch[0].due) {
 			cause = errors.New("too many requests are waiting")
 		}
-		if !r.countAlone(cause, false, batch...) {
+		if !r.countLocally(cause, false, batch...) {
 			r.send(batch)
 		}
 	}
@@ -207,9 +208,9 @@ func (r *Redis) send(batch []*request) {
 	results := make([]*redis.Cmd, len(batch))
 	_, _ = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each result has its error
 		for i, req := range batch {
-			known, alone := r.local.get(req.key), r.takeAlone(req.key)
-			results[i] = countScript.Eval(ctx, pipe, []string{redisKey(req.key)}, known.granted-alone.granted, known.refunded-alone.refunded,
-				alone.granted, alone.refunded, req.change, req.limit, int(retention/time.Second))
+			known, unsent := r.local.get(req.key), r.takeUnsent(req.key)
+			results[i] = countScript.Eval(ctx, pipe, []string{redisKey(req.key)}, known.granted-unsent.granted, known.refunded-unsent.refunded,
+				unsent.granted, unsent.refunded, req.change, req.limit, int(retention/time.Second))
 		}
 		return nil
 	})
@@ -222,7 +223,7 @@ func (r *Redis) decide(batch []*request, results []*redis.Cmd) {
 	for i, req := range batch {
 		reply, err := results[i].Int64Slice()
 		if err != nil {
-			r.countAlone(err, true, batch[i:]...)
+			r.countLocally(err, true, batch[i:]...)
 			return
 		}
 		t, change := tally{int32(reply[0]), int32(reply[1])}, int(reply[2]) // see countScript
@@ -231,14 +232,14 @@ func (r *Redis) decide(batch []*request, results []*redis.Cmd) {
 	}
 }
 
-// takeAlone returns and resets what was counted alone. It is sent to Redis only
+// takeUnsent returns and resets what was counted locally. It is sent to Redis only
 // once, because Redis may have added it even if there is no reply.
-func (r *Redis) takeAlone(k key) tally {
+func (r *Redis) takeUnsent(k key) tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	alone := r.alone[k]
-	delete(r.alone, k)
-	return alone
+	unsent := r.unsent[k]
+	delete(r.unsent, k)
+	return unsent
 }
 
 // probe lets Redis catch up if it responds again, by a request for each count
@@ -253,10 +254,10 @@ func (r *Redis) probe() {
 		return
 	}
 	r.mu.Lock()
-	changed := slices.Collect(maps.Keys(r.alone))
+	changed := slices.Collect(maps.Keys(r.unsent))
 	r.unavailable = false
 	r.mu.Unlock()
-	r.log.Info("redis available, counting quotas together")
+	r.log.Info("redis available again, counting quotas in redis")
 	for _, k := range changed {
 		r.count(&request{key: k})
 	}

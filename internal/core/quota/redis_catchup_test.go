@@ -142,14 +142,14 @@ func TestLimitReachedElsewhere(t *testing.T) {
 func TestCatchUp(t *testing.T) {
 	url := testkit.StartRedis(t).URL
 	for name, c := range map[string]struct {
-		inFlight, alone, refunds int
+		inFlight, local, refunds int
 		redis                    tally // when it is available again
 		want                     int
 	}{
 		"nothing happened":           {0, 0, 0, tally{30, 0}, 30},
 		"in flight, counted":         {5, 0, 0, tally{35, 0}, 35},
 		"in flight, not counted":     {5, 0, 0, tally{30, 0}, 35},
-		"granted alone":              {0, 20, 0, tally{30, 0}, 50},
+		"granted locally":            {0, 20, 0, tally{30, 0}, 50},
 		"both":                       {5, 20, 0, tally{35, 0}, 55},
 		"other servers counted":      {5, 20, 0, tally{75, 0}, 95},
 		"other servers refunded":     {0, 20, 3, tally{30, 10}, 37},
@@ -162,25 +162,25 @@ func TestCatchUp(t *testing.T) {
 			r := serverWithCount(t, url, 30)
 			r.clear(t)
 			r.store(t, c.redis)
-			r.countAlone(errLost, true, takes(c.inFlight, 0)...)
-			for range c.alone {
+			r.countLocally(errLost, true, takes(c.inFlight, 0)...)
+			for range c.local {
 				r.Take(t.Context(), somebody, someDay, 0)
 			}
 			for range c.refunds {
 				r.GiveBack(t.Context(), somebody, someDay)
 			}
-			if want := 30 + c.inFlight + c.alone - c.refunds; r.known() != want {
+			if want := 30 + c.inFlight + c.local - c.refunds; r.known() != want {
 				t.Errorf("got known count %d during the outage, want %d", r.known(), want)
 			}
 			catchUp(t, r)
 			if got := r.stored(t); got != c.want {
 				t.Errorf("got count %d, want %d", got, c.want)
 			}
-			if changed := c.inFlight + c.alone + c.refunds; changed > 0 && r.known() != c.want {
+			if changed := c.inFlight + c.local + c.refunds; changed > 0 && r.known() != c.want {
 				t.Errorf("got known count %d, want %d", r.known(), c.want)
 			}
 			written := r.local.changes()[someDay][somebody]
-			if want := c.inFlight + c.alone - c.refunds; written != want {
+			if want := c.inFlight + c.local - c.refunds; written != want {
 				t.Errorf("got %d requests to write to the database, want %d", written, want)
 			}
 		})
@@ -192,7 +192,7 @@ func TestCatchUp(t *testing.T) {
 func TestUnsentRequests(t *testing.T) {
 	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
 	r.store(t, tally{granted: 80})
-	r.countAlone(errLost, false, takes(2, 31)...) // the second is rejected
+	r.countLocally(errLost, false, takes(2, 31)...) // the second is rejected
 	catchUp(t, r)
 	if got := r.stored(t); got != 81 {
 		t.Errorf("got count %d, want 81", got)
@@ -203,7 +203,7 @@ func TestUnsentRequests(t *testing.T) {
 // again.
 func TestCatchUpFails(t *testing.T) {
 	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
-	r.countAlone(errLost, false, takes(20, 0)...)
+	r.countLocally(errLost, false, takes(20, 0)...)
 	if err := r.client.LPush(t.Context(), redisKey(someKey), "not a count").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -219,11 +219,11 @@ func TestCatchUpFails(t *testing.T) {
 }
 
 // Requests that are sent before Redis has caught up include what the server
-// counted alone.
+// counted locally.
 func TestRequestsBeforeCatchUp(t *testing.T) {
 	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
 	r.store(t, tally{granted: 80})
-	r.countAlone(errLost, false, takes(20, 0)...)
+	r.countLocally(errLost, false, takes(20, 0)...)
 	r.unavailable = false
 	for _, want := range []int{101, 101} { // both are rejected
 		if got := r.Take(t.Context(), somebody, someDay, 100); got != want {
@@ -232,8 +232,8 @@ func TestRequestsBeforeCatchUp(t *testing.T) {
 	}
 	r.unavailable = true
 	catchUp(t, r)
-	if got := r.stored(t); got != 100 || len(r.alone) != 0 {
-		t.Errorf("got count %d in Redis and %v still to add, want 100 and none", got, r.alone)
+	if got := r.stored(t); got != 100 || len(r.unsent) != 0 {
+		t.Errorf("got count %d in Redis and %v still to add, want 100 and none", got, r.unsent)
 	}
 }
 

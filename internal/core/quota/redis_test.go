@@ -273,7 +273,7 @@ func TestQueuedForTooLong(t *testing.T) {
 	if !r.Unavailable() || r.Fallbacks.Load() != 3 {
 		t.Errorf("got unavailable %t after %d failed requests, want true after 3", r.Unavailable(), r.Fallbacks.Load())
 	}
-	if got := r.alone[someKey].count(); got != 2 {
+	if got := r.unsent[someKey].count(); got != 2 {
 		t.Errorf("got %d granted requests still to add to Redis, want 2", got)
 	}
 }

@@ -21,9 +21,9 @@ import (
 // Fault is a database error with a message for users. The driver's own error is
 // its cause, which is for the log only.
 type Fault struct {
-	Message string
-	Cause   error
-	Unsure  bool // it is unknown whether the transaction was committed
+	Message       string
+	Cause         error
+	CommitUnknown bool // the transaction may or may not have been committed
 
 	newer bool // the database is newer than this program
 }
@@ -40,22 +40,22 @@ func (f *Fault) LogValue() slog.Value {
 }
 
 const (
-	messageBusy     = "another import or migration is still running: try again when it has finished"
-	messageFull     = "the database's disk is full"
-	messageLost     = "the database cannot be reached"
-	messageRefused  = "the database rejected the user name or password"
-	messageMissing  = "the database in DATABASE_URL does not exist"
-	messageReadOnly = "the database cannot be written to"
-	messageDenied   = "the database user lacks a required privilege"
-	messageSlow     = "the database took too long to respond"
-	messageNoTLS    = "the database does not offer TLS, which DATABASE_URL requires"
-	messageWrongURL = "DATABASE_URL is not a valid URL"
-	messageEncoding = "the database does not store text as UTF-8: create it with ENCODING 'UTF8'"
-	messageUnsure   = "the connection to the database was lost during the commit"
-	messageReplaced = "the database file was moved or replaced: restart the server"
-	messageFile     = "the database file cannot be opened or read"
-	messageBroken   = "the database file is damaged, or is not a palmares database"
-	messageOther    = "the database failed unexpectedly"
+	messageBusy          = "another import or migration is still running: try again when it has finished"
+	messageFull          = "the database's disk is full"
+	messageLost          = "the database cannot be reached"
+	messageRefused       = "the database rejected the user name or password"
+	messageMissing       = "the database in DATABASE_URL does not exist"
+	messageReadOnly      = "the database cannot be written to"
+	messageDenied        = "the database user lacks a required privilege"
+	messageSlow          = "the database took too long to respond"
+	messageNoTLS         = "the database does not offer TLS, which DATABASE_URL requires"
+	messageWrongURL      = "DATABASE_URL is not a valid URL"
+	messageEncoding      = "the database does not store text as UTF-8: create it with ENCODING 'UTF8'"
+	messageCommitUnknown = "the connection to the database was lost during the commit"
+	messageReplaced      = "the database file was moved or replaced: restart the server"
+	messageFile          = "the database file cannot be opened or read"
+	messageBroken        = "the database file is damaged, or is not a palmares database"
+	messageOther         = "the database failed unexpectedly"
 )
 
 // explain turns a driver's error into a Fault, and returns other errors unchanged.

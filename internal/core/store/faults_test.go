@@ -120,7 +120,7 @@ func TestLostCommitHasUnknownOutcome(t *testing.T) {
 		return err
 	})
 	var fault *store.Fault
-	if !errors.As(err, &fault) || !fault.Unsure {
+	if !errors.As(err, &fault) || !fault.CommitUnknown {
 		t.Errorf("got %v, want a fault with an unknown outcome", err)
 	}
 }
@@ -251,8 +251,8 @@ func TestFrozenDatabaseIsReportedInTime(t *testing.T) {
 func TestCanceledQueryIsNotAFault(t *testing.T) {
 	s := testkit.Open(t, testkit.Postgres(t))
 	for name, fails := range map[string]error{
-		"cancelled statement": &pq.Error{Code: "57014"},
-		"rolled back":         sql.ErrTxDone,
+		"canceled statement": &pq.Error{Code: "57014"},
+		"rolled back":        sql.ErrTxDone,
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -261,11 +261,11 @@ func TestCanceledQueryIsNotAFault(t *testing.T) {
 				return fails
 			})
 			if !errors.Is(err, context.Canceled) {
-				t.Errorf("cancelled: got %v, want %v", err, context.Canceled)
+				t.Errorf("canceled: got %v, want %v", err, context.Canceled)
 			}
 			err = s.Update(t.Context(), func(*ent.Tx) error { return fails })
 			if fault := (*store.Fault)(nil); !errors.As(err, &fault) {
-				t.Errorf("not cancelled: got %v, want a fault", err)
+				t.Errorf("not canceled: got %v, want a fault", err)
 			}
 		})
 	}

@@ -185,7 +185,7 @@ func (s *Store) Select(ctx context.Context, statement string, args ...any) (ents
 	return rows, err
 }
 
-// checkRelease reads the newest release after a last statement without rows.
+// checkRelease reads the newest release if the last statement returned no rows.
 // Numbers only increase: if it is still the one known before the first statement,
 // all statements saw it.
 func (s *Store) checkRelease(ctx context.Context, tracker *releaseTracker) error {

@@ -180,11 +180,11 @@ func inTx(ctx context.Context, client *ent.Client, opts *sql.TxOptions, do func(
 		return interrupted(ctx, err)
 	}
 	err = tx.Commit()
-	if cancelled := interrupted(ctx, err); cancelled != err {
-		return cancelled
+	if canceled := interrupted(ctx, err); canceled != err {
+		return canceled
 	}
 	if messageFor(err) == messageLost {
-		return &Fault{Message: messageUnsure, Cause: err, Unsure: true}
+		return &Fault{Message: messageCommitUnknown, Cause: err, CommitUnknown: true}
 	}
 	return err
 }

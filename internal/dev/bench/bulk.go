@@ -18,7 +18,7 @@ import (
 // the server with reading the same list in pages of 200.
 func bulk(t testing.TB) {
 	const tools, pageSize = 100_000, 200
-	table := load.NewTable("download of 100,000 tools", "database", "first byte", "goal", "whole list", "goal", "resident memory grows by", "goal", "CPU time", "of pages", "ratio")
+	table := load.NewTable("download of 100,000 tools", "database", "first byte", "goal", "whole list", "goal", "resident memory grows by", "goal", "CPU time", "CPU time of pages", "ratio")
 	for _, kind := range kinds {
 		progress("%s, downloads of 100,000 tools", kind)
 		_, server, key := serveCatalog(t, kind, tools)
@@ -44,7 +44,7 @@ func bulk(t testing.TB) {
 }
 
 // download reads a response, and returns when its first and last byte arrived, and
-// by how much the memory of the server grew at most.
+// the peak growth of the server's memory.
 func download(t testing.TB, server *blackbox.Server, key, path string) (first, whole time.Duration, grown int64) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.Address+path, nil)
 	testkit.Check(t, err)

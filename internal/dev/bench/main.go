@@ -39,7 +39,7 @@ var parts = []struct {
 	{"bulk", false, bulk},
 	{"saved", false, saved},
 	{"history", false, history},
-	{"prices", false, prices},
+	{"costs", false, costs},
 	{"profile", false, profile},
 	{"soak", false, soak},
 }

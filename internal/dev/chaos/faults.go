@@ -204,7 +204,7 @@ func fillDisk(s *system) {
 	}
 }
 
-const midnightFault = "midnight, three quota gates in one process"
+const midnightFault = "midnight, quota checks of three servers in one process"
 
 // midnight tests the quota across midnight. A process cannot set its own clock, so
 // three gates run in this process, with a real Redis and over HTTP. If

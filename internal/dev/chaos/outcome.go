@@ -190,7 +190,7 @@ const dailyQuota = 100 // of an address
 
 // testQuota exceeds the quota of an address on all servers at once, and returns
 // how many requests were granted. If the machine is too busy for Redis to respond
-// in time, servers count alone, so it tries up to three times.
+// in time, servers count locally, so it tries up to three times.
 func (s *system) testQuota() (granted int) {
 	for range 3 {
 		address := clientAddress(1<<21 + requestNumber.Add(1))

@@ -72,7 +72,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		return problem.New(problem.WrongMethod, "The method is not allowed: use GET.")
+		return problem.New(problem.WrongMethod, "The method %s is not allowed here. Use GET.", r.Method)
 	}
 	f := feeds[i]
 	entry, err := h.config.Cache.Get(r.Context(), cache.Key{Operation: "feed " + f.name}, func(ctx context.Context) (*cache.Entry, int, error) {

@@ -110,7 +110,7 @@ func fitsSchema(t *testing.T, event string, body []byte) {
 	}
 }
 
-// A round holds only the events in memory that it is about to send. This test
+// A round holds in memory only the events that it is about to send. This test
 // does not run in parallel with others.
 func TestMemoryOfRound(t *testing.T) {
 	const events, length = 100, 300_000

@@ -14,7 +14,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// MaxAttempts is how often an undeliverable event is sent.
+// MaxAttempts is how many times an undeliverable event is sent.
 var MaxAttempts = len(retries) + 1
 
 // Details describes what an attempt sent and what happens next.

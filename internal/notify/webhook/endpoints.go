@@ -42,7 +42,7 @@ type NewEndpoint struct {
 
 var (
 	errNoEndpoint = problem.New(problem.NotFound, "There is no such endpoint.")
-	errNotPro     = problem.New(problem.Forbidden, "Webhooks are part of the Pro plan.")
+	errNotPro     = problem.New(problem.Forbidden, "Webhooks require the Pro plan.")
 	slugPattern   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 )
 

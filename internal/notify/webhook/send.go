@@ -145,13 +145,13 @@ func explain(err error) lang.Message {
 	case errors.As(err, &dns):
 		return "the host name could not be resolved"
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return "no response in time"
+		return "the request timed out"
 	case isTLS(err):
 		return "the TLS certificate is not valid or the handshake failed"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the connection was refused"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection was closed before a response"
+		return "the connection was closed before a response arrived"
 	}
 	return "the connection failed"
 }

@@ -72,7 +72,7 @@ func (r report) databaseError(ctx context.Context, check string, state State, er
 
 // databaseAdvice maps messages of store.Fault to what to do about them.
 var databaseAdvice = map[string]string{
-	"the database rejected the user name or password":             "Correct them in the setting or in the database.",
+	"the database rejected the user name or password":             "Correct them in DATABASE_URL or in the database.",
 	"the database in DATABASE_URL does not exist":                 "Create it with the encoding UTF8, or correct DATABASE_URL.",
 	"the database user lacks a required privilege":                "Make the user the owner of the database, or grant it all privileges.",
 	"the database's disk is full":                                 "Free some disk space.",
@@ -143,8 +143,8 @@ func checkDiskSpace(dir string, databaseSize int64, r report) {
 	}
 	available, used := formatBytes(free), formatBytes(databaseSize)
 	r.addFirst("disk", nil, []outcome{
-		{free < diskWrong, Wrong, fmt.Sprintf("Only %s of disk space is free.", available), "Free some disk space: the next import may fail."},
-		{free < diskWarning || free < databaseSize, Warning, fmt.Sprintf("%s of disk space is free, and the database takes up %s.", available, used), "Free some disk space: an import or a backup may need as much as the database."},
+		{free < diskWrong, Wrong, fmt.Sprintf("Only %s of disk space is free.", available), "Free some disk space, or the next import may fail."},
+		{free < diskWarning || free < databaseSize, Warning, fmt.Sprintf("%s of disk space is free, and the database takes up %s.", available, used), "Free some disk space: an import or a backup may need as much space as the database."},
 		{true, OK, available + " of disk space is free.", ""},
 	})
 }

@@ -48,7 +48,7 @@ func checkProxies(_ context.Context, cfg *Config, r report) {
 		}
 	}
 	r.addFirst("proxies", nil, []outcome{
-		{len(cfg.Proxies) > 0, OK, fmt.Sprintf("X-Forwarded-For is trusted from %d addresses or networks.", len(cfg.Proxies)), ""},
+		{len(cfg.Proxies) > 0, OK, fmt.Sprintf("Addresses or networks trusted for X-Forwarded-For: %d.", len(cfg.Proxies)), ""},
 		{!cfg.Private && !cfg.ListensToAll, Wrong, "The server is behind a proxy and TRUSTED_PROXIES is empty: all callers without a key share one quota.", "Set TRUSTED_PROXIES to the proxy's address, such as 127.0.0.1."},
 		{!cfg.Private, Warning, "TRUSTED_PROXIES is empty: behind a proxy or CDN, all callers without a key share one quota.", "Set it to the proxy's addresses, or leave it empty if clients connect directly."},
 		{true, OK, "TRUSTED_PROXIES is empty: clients connect directly.", ""},
@@ -73,7 +73,7 @@ func checkPublicURL(ctx context.Context, cfg *Config, r report) {
 	r.addFirst("public url", err, []outcome{
 		{errors.As(err, &certificate), Wrong, "The certificate at PUBLIC_URL is not trusted or belongs to another host.", "Renew it, or correct PUBLIC_URL."},
 		{errors.Is(err, ErrNotPalmares), Warning, "The server at PUBLIC_URL is not palmares.", "Correct PUBLIC_URL, or make the proxy forward all requests."},
-		{err != nil, Warning, "PUBLIC_URL is unreachable.", "Start the server and its proxy. If this machine's network differs from your clients', try from elsewhere."},
+		{err != nil, Warning, "PUBLIC_URL is unreachable.", "Start the server and its proxy. If your clients are on a different network, test the URL from there."},
 		{status.Error != "", Warning, "The server at PUBLIC_URL is not ready: " + status.Error + ".", "Fix the other findings first."},
 		{true, OK, fmt.Sprintf("The server at PUBLIC_URL is ready, with release %d.", status.Release), ""},
 	})
@@ -200,7 +200,7 @@ func checkRedis(ctx context.Context, cfg *Config, r report) {
 	// Hosted servers often do not allow this command.
 	snapshots, err := client.ConfigGet(ctx, "save").Result()
 	if info.Item("Persistence", "aof_enabled") != "1" && err == nil && snapshots["save"] == "" {
-		persistence = "persists nothing: after it restarts, the servers restore the counts they know"
+		persistence = "does not persist its data: after a restart, the servers restore their own counts"
 	}
 	r.ok("redis", "Redis %s responds and %s.", info.Item("Server", "redis_version"), persistence)
 	memory, _ := strconv.ParseInt(info.Item("Memory", "used_memory"), 10, 64)
@@ -208,10 +208,10 @@ func checkRedis(ctx context.Context, cfg *Config, r report) {
 	policy, used, limit := info.Item("Memory", "maxmemory_policy"), formatBytes(memory), formatBytes(maxMemory)
 	// A caller whose count is evicted gets a new quota.
 	r.addFirst("redis memory", nil, []outcome{
-		{maxMemory == 0, OK, used + " are in use, with no limit.", ""},
-		{policy != "noeviction", Warning, fmt.Sprintf("Redis evicts counts when its %s are full (%s).", limit, policy), "Set its maxmemory-policy to noeviction."},
-		{memory > maxMemory/10*9, Warning, fmt.Sprintf("%s of %s are in use. Redis stops counting requests when its memory is full.", used, limit), "Raise its maxmemory."},
-		{true, OK, fmt.Sprintf("%s of %s are in use, and nothing is evicted.", used, limit), ""},
+		{maxMemory == 0, OK, used + " is in use, with no limit.", ""},
+		{policy != "noeviction", Warning, fmt.Sprintf("Redis evicts counts when it reaches its memory limit of %s (maxmemory-policy %s).", limit, policy), "Set its maxmemory-policy to noeviction."},
+		{memory > maxMemory/10*9, Warning, fmt.Sprintf("%s of %s is in use. Redis stops counting requests when its memory is full.", used, limit), "Raise its maxmemory."},
+		{true, OK, fmt.Sprintf("%s of %s is in use, and nothing is evicted.", used, limit), ""},
 	})
 	r.clock("redis clock", "Redis'", theirs, before.Add(after.Sub(before)/2))
 }
@@ -247,7 +247,7 @@ func checkMail(ctx context.Context, cfg *Config, r report) {
 // checkStripe only reads from Stripe.
 func checkStripe(ctx context.Context, cfg *Config, r report) {
 	if cfg.Stripe.SecretKey == "" {
-		r.ok("stripe", "STRIPE_SECRET_KEY is not set: Pro is not for sale.")
+		r.ok("stripe", "STRIPE_SECRET_KEY is not set: Pro cannot be purchased.")
 		return
 	}
 	if cfg.Stripe.WebhookSecret == "" {
@@ -260,7 +260,7 @@ func checkStripe(ctx context.Context, cfg *Config, r report) {
 	r.addFirst("stripe", err, []outcome{
 		{billing.IsInvalidKey(err), Wrong, "Stripe rejected the key in STRIPE_SECRET_KEY.", "Set it to a key that Stripe's dashboard shows as active."},
 		{billing.IsForbidden(err), Wrong, "The key in STRIPE_SECRET_KEY has no permission to read prices.", "Use a secret key, or give the restricted key that permission."},
-		{err != nil, Wrong, "Stripe does not respond.", "Check that this machine can reach Stripe's API, and Stripe's status page."},
+		{err != nil, Wrong, "Stripe does not respond.", "Check Stripe's status page, and that this machine can reach Stripe's API."},
 		{!cfg.Private && strings.HasPrefix(cfg.Stripe.SecretKey, "sk_test_"), Warning, "Stripe accepts the key, but it is a test key: no payments are made.", "Set the live key to sell Pro."},
 		{true, OK, "Stripe accepts the key.", ""},
 	})
@@ -273,8 +273,8 @@ func checkStripe(ctx context.Context, cfg *Config, r report) {
 		{price.ID == "" && cfg.Stripe.Price != "", Wrong, "The price in STRIPE_PRICE does not exist.", "Correct STRIPE_PRICE, or remove it and run palmares billing setup."},
 		{price.ID == "", Wrong, "Stripe has no price for Pro.", "Run palmares billing setup."},
 		{!price.Active, Wrong, fmt.Sprintf("The price %s is archived.", price.ID), "Set STRIPE_PRICE to another one, or remove it and run palmares billing setup."},
-		{!price.AsAdvertised && cfg.Stripe.Price == "", Wrong, fmt.Sprintf("The price %s is not %s, as the website says.", price.ID, advertised), "Archive it and run palmares billing setup."},
-		{!price.AsAdvertised, Warning, fmt.Sprintf("The price %s is not %s, as the website says.", price.ID, advertised), "Set STRIPE_PRICE to another one, unless this is intended."},
+		{!price.AsAdvertised && cfg.Stripe.Price == "", Wrong, fmt.Sprintf("The price %s differs from the advertised price, %s.", price.ID, advertised), "Archive it and run palmares billing setup."},
+		{!price.AsAdvertised, Warning, fmt.Sprintf("The price %s differs from the advertised price, %s.", price.ID, advertised), "Set STRIPE_PRICE to another one, unless this is intended."},
 		{true, OK, fmt.Sprintf("The price %s is %s.", price.ID, advertised), ""},
 	})
 	taxed, err := stripe.ComputesTax(ctx)
@@ -284,7 +284,7 @@ func checkStripe(ctx context.Context, cfg *Config, r report) {
 		{true, OK, "Stripe calculates taxes.", ""},
 	})
 	page, err := stripe.InspectPortal(ctx)
-	r.addFirst("managing", err, []outcome{
+	r.addFirst("customer portal", err, []outcome{
 		{err != nil, Warning, "The settings of Stripe's customer portal cannot be read.", unreadable},
 		{page == billing.PortalConfigs{}, Wrong, "Stripe's customer portal is not set up, so subscribers cannot change their card, see invoices or cancel.", "Run palmares billing setup."},
 		{true, OK, "Subscribers can manage cards, invoices and cancellation in Stripe's customer portal.", ""},

@@ -152,7 +152,7 @@ func (t *Tracing) Statement(ctx context.Context, pool, statement string) func(er
 	return func(err error) {
 		switch {
 		case errors.Is(err, context.Canceled):
-			span.SetStatus(codes.Error, "cancelled")
+			span.SetStatus(codes.Error, "canceled")
 		case err != nil:
 			span.SetStatus(codes.Error, "failed")
 		}

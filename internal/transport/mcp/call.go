@@ -62,7 +62,7 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 		if err := t.checkSlugs(executed.Data, variables); err != nil {
 			return nil, executed.Newest, err
 		}
-		r := s.newResult(body(executed.Data), t.lower, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
+		r := s.newResult(body(executed.Data), t.sizeArgument, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
 		return cache.NewEntry(slices.Concat(r.structured, []byte{0}, []byte(r.text)), nil), executed.Newest, nil
 	})
 	if missing := (*missingSlug)(nil); errors.As(err, &missing) {
@@ -84,11 +84,11 @@ func body(data json.RawMessage) json.RawMessage {
 }
 
 // newResult adds the text to a result: the data, the credit line and links.
-func (s *Server) newResult(structured json.RawMessage, lower string, pages []string, release string) *result {
+func (s *Server) newResult(structured json.RawMessage, sizeArgument string, pages []string, release string) *result {
 	words := render(structured)
 	if size := len(structured) + len(words); size > maxResult {
-		how := "lower " + lower
-		if lower == "" {
+		how := "reduce `" + sizeArgument + "`"
+		if sizeArgument == "" {
 			how = "select fewer items and fields with graphql_query"
 		}
 		words = fmt.Sprintf("This result is %d kB, which some clients truncate. To make it smaller, %s.\n\n%s", size/1000, how, words)

@@ -63,7 +63,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	edition := s.cfg.Cache.Edition()
 	m := readMessage(body)
 	key := m.key(r, body)
-	if known, ok := s.replies.Get(edition, key); ok && m.repeatable() && x.take() == nil {
+	if known, ok := s.replies.Get(edition, key); ok && m.repeatable() && x.countEarly() == nil {
 		known.write(w, m.id)
 		return
 	}
@@ -188,7 +188,7 @@ type exchange struct {
 
 	counting sync.Mutex // calls of a batch run concurrently
 	finished bool       // the response is sent, or the client disconnected
-	taken    bool       // a call is already counted, with this outcome
+	counted  bool       // a call is already counted, with this outcome
 	outcome  error
 }
 
@@ -200,14 +200,14 @@ func exchangeFrom(ctx context.Context) *exchange {
 	return x
 }
 
-// take counts a call before ServeHTTP decides whether the library handles it.
-func (x *exchange) take() error {
+// countEarly counts a call before ServeHTTP decides whether the library handles it.
+func (x *exchange) countEarly() error {
 	x.outcome = x.count()
-	x.taken = true
+	x.counted = true
 	return x.outcome
 }
 
-// count counts a call, unless take already did.
+// count counts a call, unless countEarly already did.
 func (x *exchange) count() error {
 	if x == nil || x.server.cfg.Count == nil {
 		return nil
@@ -217,8 +217,8 @@ func (x *exchange) count() error {
 	switch {
 	case x.finished:
 		return context.Canceled // no one is waiting for the result
-	case x.taken:
-		x.taken = false
+	case x.counted:
+		x.counted = false
 		return x.outcome
 	}
 	return x.server.cfg.Count(x.ResponseWriter, x.request)

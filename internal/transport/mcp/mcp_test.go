@@ -219,7 +219,7 @@ func TestErrorsHelp(t *testing.T) {
 			{"get_tool", `{"slug":{"a":1}}`, `slug must be a string (got "{\"a\":1}").`},
 			{"get_tool", `{"slug":"a\u0000b"}`, `slug contains a NUL character or invalid UTF-8.`},
 			{"get_tool", `{"slug":"plume","as_of":"99"}`, `Release 99 is not available. Available releases: 1 (`},
-			{"get_tool", `{"slug":"plume","as_of":"soon"}`, `as_of must be a release number (1 or higher) or a day in the form YYYY-MM-DD (got "soon").`},
+			{"get_tool", `{"slug":"plume","as_of":"soon"}`, `as_of must be a release number (1 or higher) or a date in the form YYYY-MM-DD (got "soon").`},
 			{"compare_tools", `{"a":"plume","b":"vigie-3"}`, `b: the tool "vigie-3" is retired. Call get_tool for the reason.`},
 			{"search_tools", `{"category":"cod"}`, `category: there is no category "cod". Did you mean code? The categories are: agents, `},
 			{"search_tools", `{"category":["code","x"]}`, `category: there is no category "x". The categories are: agents, `},
@@ -229,7 +229,7 @@ func TestErrorsHelp(t *testing.T) {
 			{"search_tools", `{"sort":"best"}`, `sort must be one of score_desc, `},
 			{"search_tools", `{"pricing":["free"]}`, `pricing must be one of gratuit, freemium, payant (got "free").`},
 			{"search_tools", `{"serch":"x"}`, `search_tools has no argument "serch". Did you mean search? Its arguments are: search, category, `},
-			{"whats_new", `{"since":"yesterday"}`, `since must be an existing day, YYYY-MM-DD (got "yesterday").`},
+			{"whats_new", `{"since":"yesterday"}`, `since must be a valid date in the form YYYY-MM-DD (got "yesterday").`},
 			{"whats_new", `{"since_release":-1}`, `since_release must be an integer from 0 to 999999999 (got "-1").`},
 			{"price_changes", `{"after":"x"}`, `after must be an event ID, such as evt_42.`},
 			{"graphql_schema", `{}`, `search is required`},
@@ -237,7 +237,7 @@ func TestErrorsHelp(t *testing.T) {
 			{"graphql_query", `{}`, `query is required`},
 			{"graphql_query", `{"query":"{tols {slug}}"}`, `Did you mean "tools"`},
 			{"graphql_query", `{"query":"{feed {release}}","variables":[]}`, `variables must be a JSON object (got "[]").`},
-			{"graphql_query", `{"query":"{tool(slug: \"plume\") {embeddings {hash}}}"}`, `Embeddings require an API key.`},
+			{"graphql_query", `{"query":"{tool(slug: \"plume\") {embeddings {hash}}}"}`, `Embeddings require an API key. Send it as a bearer token in the Authorization header.`},
 			{"graphql_query", `{"query":"{tools(limit: 200) {items {comparisons(limit: 200) {title toolA {comparisons(limit: 200) {title}}}}}}"}`, `which exceeds the limit of 20000`},
 			{"graphql_query", `{"query":"subscription {catalogPublished {release}}"}`, `stream`},
 		} {
@@ -299,7 +299,7 @@ func contains(whole, part any) bool {
 	return reflect.DeepEqual(whole, part)
 }
 
-func TestReviewsNeedAKey(t *testing.T) {
+func TestReviewsRequireKey(t *testing.T) {
 	c := onSQLite(t)
 	for range 2 { // the second time from the cache
 		if got := c.tool(t, "get_tool", `{"slug":"plume"}`); strings.Contains(string(got.StructuredContent), `"review"`) {
@@ -313,7 +313,7 @@ func TestReviewsNeedAKey(t *testing.T) {
 
 func TestLargeResultsSayWhatToLower(t *testing.T) {
 	c := onSQLite(t)
-	if got := c.tool(t, "search_tools", `{"limit":48}`).text(); !strings.HasPrefix(got, "This result is ") || !strings.Contains(got[:100], "lower limit") {
+	if got := c.tool(t, "search_tools", `{"limit":48}`).text(); !strings.HasPrefix(got, "This result is ") || !strings.Contains(got[:110], "reduce `limit`") {
 		t.Errorf("got %.100s, want how to make it smaller", got)
 	}
 	if got := c.tool(t, "search_tools", `{}`); strings.HasPrefix(got.text(), "This result") || strings.Count(got.text(), "https://palmares.example/outils/") != 10 {
@@ -322,7 +322,7 @@ func TestLargeResultsSayWhatToLower(t *testing.T) {
 }
 
 // A mistake in the table or an operation is an error at start-up.
-func TestMistakes(t *testing.T) {
+func TestInvalidTools(t *testing.T) {
 	operation := func(text string) map[string]*graph.Operation {
 		o, err := graph.NewOperation(text)
 		testkit.Check(t, err)
@@ -337,7 +337,7 @@ func TestMistakes(t *testing.T) {
 		{row{name: "x"}, nil, "an operation is missing"},
 		{row{name: "x"}, operation(`query x {stats {toolsTotal}}`), "its operation has no description"},
 		{row{name: "x", withKey: "y"}, operation(described + `query x {stats {toolsTotal}}`), "an operation is missing"},
-		{row{name: "x", lower: "limit"}, operation(described + `query x {stats {toolsTotal}}`), "no argument limit to lower"},
+		{row{name: "x", sizeArgument: "limit"}, operation(described + `query x {stats {toolsTotal}}`), "no argument limit to reduce"},
 		{row{name: "x"}, operation(described + `query x($f: ToolFilter) {tools(filter: $f) {meta {total}}}`), "$f has the type ToolFilter"},
 		{row{name: "x"}, operation(described + `query x($b: Boolean!) {stats {toolsTotal @include(if: $b)}}`), "$b has no description"},
 	} {

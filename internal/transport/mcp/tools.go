@@ -22,23 +22,23 @@ import (
 // name. The operation's description is that of the tool, its variables are the
 // arguments, and its selection is the result.
 var rows = []row{
-	{name: "search_tools", title: "Search tools", page: "/tools", lower: "limit"},
+	{name: "search_tools", title: "Search tools", page: "/tools", sizeArgument: "limit"},
 	{name: "get_tool", title: "Get a tool", withKey: "get_tool_with_review", page: "/tools/{slug}", slugs: map[string][]string{"slug": {"tool", "retired"}}},
 	{name: "compare_tools", title: "Compare two tools", page: "/tools/{a} /tools/{b}", slugs: map[string][]string{"a": {"a"}, "b": {"b"}}},
 	{name: "list_categories", title: "List categories", page: "/categories"},
-	{name: "price_changes", title: "Price changes", page: "/tools /feeds/prices.atom", lower: "limit"},
-	{name: "whats_new", title: "What is new", page: "/releases", lower: "limit"},
-	{name: "retired_tools", title: "Retired tools", page: "/cimetiere", lower: "limit"},
+	{name: "price_changes", title: "Price changes", page: "/tools /feeds/prices.atom", sizeArgument: "limit"},
+	{name: "whats_new", title: "What is new", page: "/releases", sizeArgument: "limit"},
+	{name: "retired_tools", title: "Retired tools", page: "/cimetiere", sizeArgument: "limit"},
 	{name: "catalog_stats", title: "Catalog statistics", page: "/"},
 }
 
 // row is one tool.
 type row struct {
-	name, title string
-	withKey     string              // the operation for callers who may read reviews
-	page        string              // paths of the pages about the result, with arguments in braces
-	lower       string              // the argument that makes a result smaller
-	slugs       map[string][]string // arguments that are slugs of tools, and the fields that are null if no tool has the slug
+	name, title  string
+	withKey      string              // the operation for callers who may read reviews
+	page         string              // paths of the pages about the result, with arguments in braces
+	sizeArgument string              // the argument that makes a result smaller
+	slugs        map[string][]string // arguments that are slugs of tools, and the fields that are null if no tool has the slug
 }
 
 //go:embed queries/*.graphql
@@ -64,7 +64,7 @@ const asOfName = "as_of"
 
 var asOfArgument = argument{
 	Param:  params.Param{Name: asOfName, Kind: "String"},
-	schema: map[string]any{"type": "string", "description": "Release number or day (YYYY-MM-DD): read the catalog as of then."},
+	schema: map[string]any{"type": "string", "description": "Read the catalog as of this release number or day (YYYY-MM-DD)."},
 }
 
 // buildTools joins the table with the operations. A mistake in either is an
@@ -97,8 +97,8 @@ func buildTools(rows []row, operations map[string]*graph.Operation) (tools []*to
 		for _, a := range t.arguments {
 			properties[a.Name] = a.schema
 		}
-		if r.lower != "" && properties[r.lower] == nil {
-			return nil, fmt.Errorf("tool %s: there is no argument %s to lower", r.name, r.lower)
+		if r.sizeArgument != "" && properties[r.sizeArgument] == nil {
+			return nil, fmt.Errorf("tool %s: there is no argument %s to reduce", r.name, r.sizeArgument)
 		}
 		t.input = map[string]any{"type": "object", "properties": properties}
 		if len(required) > 0 {

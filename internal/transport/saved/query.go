@@ -92,7 +92,7 @@ func parameterOf(v *ast.VariableDefinition) (params.Param, error) {
 		t = t.Elem
 	}
 	if slices.ContainsFunc(common, func(c params.Param) bool { return c.Name == v.Variable }) || v.Variable == tokenName {
-		return p, problem.New(problem.BadInput, "$%s is the name of a parameter of every saved query; choose another.", v.Variable)
+		return p, problem.New(problem.BadInput, "$%s is reserved: every saved query has a parameter with this name. Rename the variable.", v.Variable)
 	}
 	if t.Elem != nil || v.Definition.Kind == ast.InputObject || t.NamedType == "JSON" {
 		return p, problem.New(problem.BadInput, "$%s has the type %s, which a query parameter cannot express; use scalars, enums and lists of them.", v.Variable, v.Type)

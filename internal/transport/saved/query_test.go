@@ -107,13 +107,13 @@ func TestPage(t *testing.T) {
 		if send("/q/palmares/unknown", browser); problem.Of(err).Code != problem.NotFound {
 			t.Errorf("unknown query: got %v, want the page of an error", err)
 		}
-		// Without a quota, only cached responses are sent, which pages are not.
+		// When the quota is used up, only cached responses are sent, and pages are not cached.
 		view, err = nil, nil
 		r := httptest.NewRequest(http.MethodGet, "/q/palmares/names", nil)
 		r.Header.Set("Accept", browser)
 		q.ServeHTTP(httptest.NewRecorder(), r.WithContext(cache.WithCachedOnly(r.Context())))
 		if view != nil || err != nil {
-			t.Errorf("without a quota: got %+v and %v, want no execution", view, err)
+			t.Errorf("quota used up: got %+v and %v, want no execution", view, err)
 		}
 	})
 }

@@ -102,7 +102,7 @@ func (r *record) check(caller auth.Caller, invalidToken bool) error {
 	case !isOwner && (!r.public || r.suspended):
 		return errNotFound
 	case r.suspended:
-		return problem.New(problem.Forbidden, "This saved query is suspended: the account has more than its plan includes, and only the oldest remain active. Delete others or upgrade.")
+		return problem.New(problem.Forbidden, "This saved query is suspended: the account has more saved queries than its plan includes, and only the oldest remain active. Delete some or upgrade the plan.")
 	case invalidToken:
 		return problem.New(problem.Unauthenticated, "The token is not valid for this URL or was revoked. The query is public and can be read without a token.")
 	case r.broken != nil:

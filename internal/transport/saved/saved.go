@@ -251,7 +251,7 @@ func addVersion(ctx context.Context, tx *ent.Tx, owner *ent.Account, text string
 		return err
 	}
 	if recent >= maxVersionsPerDay {
-		return problem.New(problem.TooMany, "An account can save at most %d different texts within 24 hours. Try again later.", maxVersionsPerDay)
+		return problem.New(problem.TooMany, "An account can save at most %d different query texts within 24 hours. Try again later.", maxVersionsPerDay)
 	}
 	return tx.QueryVersion.Create().SetHash(hashOf(text)).SetAccountID(owner.ID).SetText(text).SetPublic(public).Exec(ctx)
 }

@@ -118,10 +118,10 @@ func TestSaveRejects(t *testing.T) {
 			"{__schema {types {name}}}":                                                       "must read the catalog",
 			"{__typename}":                                                                    "must read the catalog",
 			"query($f: ToolFilter) {tools(filter: $f) {items {slug}}}":                        "$f has the type ToolFilter",
-			"query($as_of: String!) {tool(slug: $as_of) {slug}}":                              "$as_of is the name of a parameter",
-			"query($format: String!) {tool(slug: $format) {slug}}":                            "$format is the name of a parameter",
-			"query($token: String!) {tool(slug: $token) {slug}}":                              "$token is the name of a parameter",
-			"query($dialect: String!) {tool(slug: $dialect) {slug}}":                          "$dialect is the name of a parameter",
+			"query($as_of: String!) {tool(slug: $as_of) {slug}}":                              "$as_of is reserved",
+			"query($format: String!) {tool(slug: $format) {slug}}":                            "$format is reserved",
+			"query($token: String!) {tool(slug: $token) {slug}}":                              "$token is reserved",
+			"query($dialect: String!) {tool(slug: $dialect) {slug}}":                          "$dialect is reserved",
 			"{" + aliased("changes(fields: [\"price\"], first: 200) {nodes {slug}}", 8) + "}": "which exceeds the limit of 20000",
 			"{tools(limit: 201) {items {slug}}}":                                              "limit must be an integer from 1 to 200",
 			"{stats {toolsTotal}} #" + strings.Repeat("x", MaxDocument):                       "larger than 100000 bytes",
@@ -271,7 +271,7 @@ func TestVersionsPerDay(t *testing.T) {
 			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: text(i)})
 			testkit.Check(t, err)
 		}
-		if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Text: text(-1)}); !strings.Contains(messageOf(err), "at most 100 different texts") {
+		if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Text: text(-1)}); !strings.Contains(messageOf(err), "at most 100 different query texts") {
 			t.Errorf("got %v, want an error", err)
 		}
 		if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Text: text(0)}); err != nil {

@@ -87,7 +87,7 @@ func TestAsOfValues(t *testing.T) {
 		t.Error("empty as_of: got an earlier release, want the current catalog")
 	}
 	for value, want := range map[string]string{
-		"0": "as_of must be a release number (1 or higher) or a day in the form YYYY-MM-DD (got &#34;0&#34;).", "-1": "as_of must be",
+		"0": "as_of must be a release number (1 or higher) or a date in the form YYYY-MM-DD (got &#34;0&#34;).", "-1": "as_of must be",
 		"1e9": "as_of must be", "2026-02-30": "as_of must be", "2026-07-07T00:00:00Z": "as_of must be",
 		"05": "as_of must be", "%3Cb%3E": "as_of must be", "%ff": "invalid UTF-8",
 	} {

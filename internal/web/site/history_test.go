@@ -169,7 +169,7 @@ func TestTrendsPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
-		body := get(t, handler, "/en/trends", 200, "Active tools", "Average score by category", "Most improved", `href="/en/tools/plume"`, `<path class="s0" d="M`, "<td class=\"number\">48</td>")
+		body := get(t, handler, "/en/trends", 200, "Active tools", "Average score by category", "Largest gains", `href="/en/tools/plume"`, `<path class="s0" d="M`, "<td class=\"number\">48</td>")
 		if charts, tables := strings.Count(body, `<svg class="chart lines"`), strings.Count(body, "<summary>Show as table"); charts != 6 || tables != 6 {
 			t.Errorf("got %d charts and %d tables, want 6 of each", charts, tables)
 		}

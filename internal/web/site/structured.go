@@ -1,6 +1,6 @@
 package site
 
-// Structured data for search engines, as JSON-LD with the words of schema.org.
+// Structured data for search engines, as JSON-LD with the schema.org vocabulary.
 
 type object = map[string]any
 
@@ -16,7 +16,7 @@ func graphOf(objects ...object) any {
 	return object{"@context": "https://schema.org", "@graph": graph}
 }
 
-// crumb is a page on the way to another one.
+// crumb is an item of a breadcrumb trail.
 type crumb struct{ name, path string }
 
 func breadcrumbs(r *request, crumbs ...crumb) object {

@@ -48,7 +48,7 @@ const (
 	// end up in a wrong year if the clock is soon corrected.
 	maxStep           = 10 * time.Second
 	jumpAcceptedAfter = 5 * time.Minute
-	// writeDelay is when a minute that is over has been written by all servers.
+	// writeDelay is how long after the end of a minute all servers have written it.
 	writeDelay = writeEvery + writeTimeout + 5*time.Second
 )
 

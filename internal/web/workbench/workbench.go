@@ -67,8 +67,8 @@ type Config struct {
 	Cache *cache.Cache
 	// Explain returns the GraphQL operation and variables of a REST request.
 	Explain func(target string) (query string, variables map[string]any, err error)
-	// Price returns the cost of a query and its limit.
-	Price func(ctx context.Context, query string, variables map[string]any) (cost, limit int, err error)
+	// Cost returns the cost of a query and its limit.
+	Cost func(ctx context.Context, query string, variables map[string]any) (cost, limit int, err error)
 	// SavePath is where the explorer posts a query to save it, or "".
 	SavePath string
 	// Key returns an API key of the signed-in user, or "".
@@ -182,7 +182,7 @@ func (w *Workbench) showCost(rw http.ResponseWriter, r *http.Request) {
 		Error string `json:"error,omitempty"` // why it cannot be run
 	}
 	var err error
-	if response.Cost, response.Limit, err = w.Price(r.Context(), request.Query, request.Variables); err != nil {
+	if response.Cost, response.Limit, err = w.Cost(r.Context(), request.Query, request.Variables); err != nil {
 		response.Error = problem.Of(err).Message
 	}
 	_ = json.NewEncoder(rw).Encode(response) // fails only if the client has disconnected

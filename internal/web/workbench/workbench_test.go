@@ -53,7 +53,7 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 	mux := http.NewServeMux()
 	newWorkbench(Config{
 		Cache: responses, Samples: samples,
-		Price: func(_ context.Context, query string, _ map[string]any) (int, int, error) {
+		Cost: func(_ context.Context, query string, _ map[string]any) (int, int, error) {
 			if query == "bad" {
 				return 0, 0, problem.New(problem.BadInput, "No such field.")
 			}
@@ -511,7 +511,7 @@ func TestScalarConfiguration(t *testing.T) {
 }
 
 func TestDeprecatedPaths(t *testing.T) {
-	const sentence = "Deprecated since 2026-11-16, removed on 2027-06-30."
+	const sentence = "Deprecated since 2026-11-16, to be removed on 2027-06-30."
 	log := slog.New(slog.DiscardHandler)
 	w := newWorkbench(Config{
 		Cache: cache.New(1<<20, nil, log), Log: log, Key: func(*http.Request) string { return "" },

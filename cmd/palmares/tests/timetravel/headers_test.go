@@ -156,7 +156,7 @@ var foreign = regexp.MustCompile(`(?i)sql|pq:|ent:|strconv|time\.|parsing|gqlpar
 
 func TestInvalidAsOf(t *testing.T) {
 	t.Parallel()
-	const form = `as_of must be a release number (1 or higher) or a day in the form YYYY-MM-DD`
+	const form = `as_of must be a release number (1 or higher) or a date in the form YYYY-MM-DD`
 	const outside = " available. Available releases: 1 (2026-02-01) to 4 (2026-03-01)."
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		empty := newServer(t, db)

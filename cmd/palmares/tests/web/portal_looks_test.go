@@ -272,7 +272,7 @@ func (v *viewer) justPaid() {
 func (v *viewer) closedSignUp() {
 	selling := v.base
 	defer func() { v.base = selling }()
-	v.base = "http://" + blackbox.ServeClosed(v.T).Address
+	v.base = "http://" + blackbox.ServeWithoutSignIn(v.T).Address
 	v.inEachView(v.chrome.Open(v, browser.Look{}, v.base+"/login"), "login-closed", "/login")
 }
 

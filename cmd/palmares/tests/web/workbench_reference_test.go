@@ -103,7 +103,7 @@ func TestReferenceSendsRequests(t *testing.T) {
 	checkPage(t, p, "docs-tried")
 }
 
-// Each operation of the reference opens in Scalar's client. The licence is not cut.
+// Each operation of the reference opens in Scalar's client. The license is not cut.
 func TestReferenceOpensClient(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
@@ -122,7 +122,7 @@ func TestReferenceOpensClient(t *testing.T) {
 			return row.scrollWidth > row.clientWidth && getComputedStyle(row).overflowX !== "visible" || license.getBoundingClientRect().right > innerWidth;
 		})([...document.querySelectorAll("#reference a")].find(({textContent}) => textContent.includes("Free to reuse")))`, &cut)
 		if cut {
-			t.Errorf("%d px: got a licence that is cut, want all of it", width)
+			t.Errorf("%d px: got a license that is cut, want all of it", width)
 		}
 	}
 }

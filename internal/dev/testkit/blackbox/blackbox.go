@@ -235,9 +235,9 @@ func ServeCommand(t testing.TB, cmd *exec.Cmd) *Server {
 	return (*Server)(testkit.Start(t, cmd, printedAddress))
 }
 
-// ServeClosed starts a public server that cannot send email, so that nobody
+// ServeWithoutSignIn starts a public server that cannot send email, so that nobody
 // can sign up.
-func ServeClosed(t testing.TB) *Server {
+func ServeWithoutSignIn(t testing.TB) *Server {
 	t.Helper()
 	address := testkit.FreeAddress(t)
 	cmd := Command(t, testkit.SQLite(t), "serve", "--listen", address, "--public-url", "https://palmares.example")

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limit is how long to wait at most. It only ends tests that hang, so it is
+// Limit is the longest time to wait. It only ends tests that hang, so it is
 // far longer than a busy machine needs.
 const Limit = 5 * time.Minute
 

@@ -50,10 +50,10 @@ type measuredQuery struct {
 
 func (q measuredQuery) perUnit() time.Duration { return q.cpu / time.Duration(max(q.cost, 1)) }
 
-// prices measures the CPU time of thousands of generated queries, uncached, in
+// costs measures the CPU time of thousands of generated queries, uncached, in
 // relation to their cost. BENCH_QUERIES is their number for each catalog (3000),
 // BENCH_SEED (1) selects different ones, and BENCH_TOOLS selects one catalog size.
-func prices(t testing.TB) {
+func costs(t testing.TB) {
 	setting := func(name, value string) int {
 		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), value))
 		if err != nil {
@@ -65,7 +65,7 @@ func prices(t testing.TB) {
 	for _, tools := range []int{5_000, 100_000} {
 		for _, kind := range kinds {
 			if only == 0 || only == tools {
-				progress("%s, prices in a catalog of %d tools", kind, tools)
+				progress("%s, costs in a catalog of %d tools", kind, tools)
 				cfg := newCatalog(t, kind, tools)
 				for revision := 1; revision < priceReleases; revision++ {
 					importFeed(t, cfg, blackbox.SynthFile(t, synth.Options{Tools: tools, Seed: 1, Revision: revision}))
