@@ -66,7 +66,7 @@ with_services = $(if $(call uses_services,$(1)),$(WITH_POSTGRES) -tools)
 # run in parallel than there are processors. The chaos test follows alone: it
 # breaks services under load, and a busy machine would break them too. Without
 # debugging information, tests link in half the time; make lint runs vet.
-GO_TEST := CGO_ENABLED=1 $(GO) test $(RACE) -ldflags '-s -w' -vet=off -timeout 60m -parallel 4
+GO_TEST := CGO_ENABLED=1 $(GO) test $(RACE) -ldflags '-s -w' -vet=off -timeout 60m -p 3 -parallel 4
 CHAOS   := '^TestChaos$$$$'
 .PHONY: test
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL (PKG=./rest RUN=TestX to select)
