@@ -1,0 +1,197 @@
+package workbench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/web/page"
+)
+
+func TestReferenceLinksToMarkdown(t *testing.T) {
+	for name, files := range map[string]fstest.MapFS{"without assets": withoutAssets, "with assets": withAssets} {
+		docs := get(t, newHandler(files, ""), "/docs").Body.String()
+		for _, want := range []string{`<link rel="alternate" type="text/markdown" href="/docs.md">`, `<a href="/docs.md">`} {
+			if !strings.Contains(docs, want) {
+				t.Errorf("%s: got\n%s\nwant %s", name, docs, want)
+			}
+		}
+	}
+	for _, c := range []struct{ path, accept string }{{"/explorer.md", ""}, {"/explorer", "text/markdown"}} {
+		got := get(t, newHandler(withAssets, ""), c.path, "Accept", c.accept)
+		if got.Header().Get("Content-Type") != page.MarkdownType || strings.Count(got.Body.String(), "```graphql") != len(Examples) {
+			t.Errorf("%s: got %s, %s, want the examples as Markdown", c.path, got.Header().Get("Content-Type"), got.Body)
+		}
+	}
+	if page := get(t, newHandler(withAssets, ""), "/explorer").Body.String(); !strings.Contains(page, `type="text/markdown" href="/en/explorer.md"`) {
+		t.Error("got no link to Markdown in the explorer, want one")
+	}
+}
+
+// The reference has everything without JavaScript. GraphiQL and Scalar are not
+// part of the first load.
+func TestReference(t *testing.T) {
+	body := get(t, newHandler(withAssets, ""), ReferencePath).Body.String()
+	for _, want := range []string{
+		`<a href="#tag/tools/GET/api/v1/tools/%7bslug%7d">One tool</a>`, `<section id="tag/tools/GET/api/v1/tools/{slug}">`, `data-open="tag/tools/GET/api/v1/tools/{slug}"`,
+		"<code>GET /api/v1/tools/{slug}</code>", "Not <code>&lt;b&gt;</code>.", "<dt><code>slug</code></dt>", "Required. Value: text.",
+		`Response: <a href="#model/ToolItem"><code>ToolItem</code></a>`, `<h3 id="model/ToolItem">`, "number or null", "<dt><code>404</code></dt>", "Source : palmares (https://palmares.example)",
+		`href="/api/v1/tools/bosco"`, `href="/en/explorer?path=%2fapi%2fv1%2ftools%2fbosco"`, `"app":{"script":"/assets/workbench/scalar-EEEEEEEE.js","style":"/assets/workbench/scalar-EEEEEEEE.css"}`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("got\n%s\nwant %s", body, want)
+		}
+	}
+	for _, path := range []string{ReferencePath, ExplorerPath} {
+		body := get(t, newHandler(withAssets, ""), path).Body.String()
+		if tag := regexp.MustCompile(`<(script|link)[^>]*(graphiql|scalar)-[^>]*>`).FindString(body); tag != "" {
+			t.Errorf("%s: got %s, want it to be loaded on demand", path, tag)
+		}
+	}
+}
+
+func TestReferenceAsMarkdown(t *testing.T) {
+	for _, c := range []struct{ path, accept string }{{MarkdownPath, ""}, {ReferencePath, "text/markdown"}} {
+		got := get(t, newHandler(withAssets, ""), c.path, "Accept", c.accept)
+		if got.Code != 200 || got.Header().Get("Content-Type") != "text/markdown; charset=utf-8" {
+			t.Errorf("%s: got %d, %s, want Markdown", c.path, got.Code, got.Header().Get("Content-Type"))
+		}
+		for _, text := range []string{"# palmares API reference", "## GET /api/v1/tools/{slug}", "- `slug` (text, required):", "Response: `ToolItem`", "### ToolItem", "- `score` (number or null): From 0 to 10.", "- 404: Nothing has this slug.",
+			"```graphql\n# Search for tools", "\"answer\": 42", "type Query {", "a cost of 20000", "Source : palmares (https://palmares.example)", "Example: https://palmares.example/api/v1/tools/bosco\n"} {
+			if !strings.Contains(got.Body.String(), text) {
+				t.Errorf("%s: got %s, want %q", c.path, got.Body, text)
+			}
+		}
+	}
+}
+
+func TestLLMs(t *testing.T) {
+	handler := newHandler(withAssets, "")
+	got := get(t, handler, LLMsPath)
+	text := got.Body.String()
+	if got.Code != 200 || got.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("got %d %v, want plain text", got.Code, got.Header())
+	}
+	if !regexp.MustCompile(`\A# palmares\n\n> [^\n]+\n\n(- [^\n]+\n)+\n## Guides\n\n- \[`).MatchString(text) {
+		t.Errorf("got %s, want the form of llmstxt.org", text)
+	}
+	for _, want := range []string{"Source : palmares (", "search=", "`agents`, `code`.", "https://palmares.example/mcp ", "\n## REST\n\n- [/api/v1/tools](https://palmares.example/api/v1/tools): Tools.\n", "guides/caching.md): Cache.", "\n## Optional\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got %s, want %q", text, want)
+		}
+	}
+	full := get(t, handler, LLMsFullPath).Body.String()
+	for _, want := range []string{"# palmares\n", "# Caching\n", "# palmares API reference\n", "type Query {"} {
+		if !strings.Contains(full, want) {
+			t.Errorf("got %s, want %q", full, want)
+		}
+	}
+}
+
+// Example requests are looked up once per release. If that fails, those of the
+// demo catalog are shown.
+func TestSamples(t *testing.T) {
+	for path, files := range map[string]fstest.MapFS{MarkdownPath: withAssets, ReferencePath: withoutAssets} {
+		lookups, release, failure := 0, 1, error(nil)
+		responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
+		handler := newHandlerWithSamples(files, "", responses, func(context.Context) (*params.Samples, error) {
+			lookups++
+			return &params.Samples{Paths: map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/of-" + string(rune('0'+release))}, Release: release}, failure
+		})
+		expect := func(want string, wantLookups int) {
+			t.Helper()
+			for range 2 {
+				if got := get(t, handler, path); got.Code != 200 || !strings.Contains(got.Body.String(), want) {
+					t.Errorf("%s: got %d %s, want %s", path, got.Code, got.Body, want)
+				}
+			}
+			if lookups != wantLookups {
+				t.Errorf("%s: got %d lookups, want %d", path, lookups, wantLookups)
+			}
+		}
+		expect("/api/v1/tools/of-1", 1)
+		release = 2
+		expect("/api/v1/tools/of-1", 1)
+		if err := responses.Renew(release); err != nil { // looks the samples up again
+			t.Fatal(err)
+		}
+		expect("/api/v1/tools/of-2", 2)
+		failure = errors.New("unavailable")
+		expect("/api/v1/tools/of-2", 2) // cached
+		responses.Publish(3)
+		expect("/api/v1/tools/plume", 4)
+	}
+}
+
+// Features of Scalar that contact other hosts are turned off.
+func TestScalarConfiguration(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), testkit.Node.Ensure(t), "--input-type=module", "--eval", `
+		import { configuration } from "./src/configuration.js";
+		console.log(JSON.stringify(configuration({ url: "/document", server: "https://here.example", dark: true })));`)
+	cmd.Dir = "web"
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("got %v for %s, want valid JSON", err, out)
+	}
+	for name, want := range map[string]any{
+		"url":                  "/document",
+		"servers":              []any{map[string]any{"url": "https://here.example", "description": "This server."}},
+		"forceDarkModeState":   "dark",
+		"theme":                "none",
+		"withDefaultFonts":     false,
+		"telemetry":            false,
+		"agent":                map[string]any{"disabled": true, "hideAddApi": true},
+		"mcp":                  map[string]any{"disabled": true},
+		"showDeveloperTools":   "never",
+		"hideClientButton":     true,
+		"persistAuth":          false,
+		"documentDownloadType": "none",
+	} {
+		if !reflect.DeepEqual(got[name], want) {
+			t.Errorf("%s: got %v, want %v", name, got[name], want)
+		}
+	}
+	for _, name := range []string{"proxyUrl", "plugins", "customCss"} {
+		if got[name] != nil {
+			t.Errorf("%s: got %v, want none", name, got[name])
+		}
+	}
+}
+
+func TestDeprecatedPaths(t *testing.T) {
+	const sentence = "Deprecated since 2026-11-16, to be removed on 2027-06-30."
+	log := slog.New(slog.DiscardHandler)
+	w := newWorkbench(Config{
+		Cache: cache.New(1<<20, nil, log), Log: log, Key: func(*http.Request) string { return "" },
+		Samples:    func(context.Context) (*params.Samples, error) { return &params.Samples{Release: 1}, nil },
+		Run:        func(context.Context, string) ([]byte, error) { return []byte("{}"), nil },
+		Operations: []params.Operation{{Path: "/api/v1/old", Summary: "Old", Query: "query old { a }", Deprecated: sentence}},
+		Explain:    func(string) (string, map[string]any, error) { return "query old { a }", nil, nil },
+	}, withoutAssets)
+	mux := http.NewServeMux()
+	w.Register(mux)
+	for _, path := range []string{ReferencePath, MarkdownPath} {
+		if body := get(t, mux, path).Body.String(); !strings.Contains(body, sentence) {
+			t.Errorf("%s: got %s, want %s", path, body, sentence)
+		}
+	}
+	if _, _, note := w.queryToOpen(httptest.NewRequest(http.MethodGet, ExplorerPath+"?path=/api/v1/old", nil)); !strings.Contains(note, sentence) {
+		t.Errorf("explorer: got note %q, want %s", note, sentence)
+	}
+}
