@@ -67,7 +67,7 @@ with_services = $(if $(call uses_services,$(1)),$(WITH_POSTGRES) -tools)
 # breaks services under load, and a busy machine would break them too. Without
 # debugging information, tests link in half the time; make lint runs vet.
 GO_TEST := CGO_ENABLED=1 $(GO) test $(RACE) -ldflags '-s -w' -vet=off -timeout 60m -p 3 -parallel 4
-CHAOS   := '^TestChaos$$$$'
+CHAOS   := '^TestChaos$$'
 .PHONY: test
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL (PKG=./rest RUN=TestX to select)
 	$(call with_services,$(or $(PKG),./...)) sh -c "$(MAKE) -s assets && $(if $(PKG)$(RUN),$(GO_TEST) $(or $(PKG),./...) $(if $(RUN),-run '$(RUN)'),$(GO_TEST) -skip $(CHAOS) ./... && $(GO_TEST) -run $(CHAOS) ./internal/dev/chaos)"

@@ -85,8 +85,9 @@ func (d *Deprecation) Earliest(other *Deprecation) *Deprecation {
 var reasonDates = regexp.MustCompile(`Deprecated since ([0-9-]+)(?:, to be removed on ([0-9-]+))?\.`)
 
 // DeprecationOf returns the deprecation of a field: the dates at the end of the
-// reason in @deprecated, as in "Use `b`. Deprecated since 2026-11-16, removed on
-// 2027-06-30." It returns nil without dates. A test checks the dates in the schema.
+// reason in @deprecated, as in "Use `b`. Deprecated since 2026-11-16, to be
+// removed on 2027-06-30." It returns nil without dates. A test checks the dates in
+// the schema.
 func DeprecationOf(field *ast.FieldDefinition) *Deprecation {
 	directive := field.Directives.ForName("deprecated")
 	if directive == nil {

@@ -32,7 +32,7 @@ type access struct {
 	keyring *auth.Keyring
 	ledger  *quota.Ledger
 	calls   *quota.Breakdown
-	redis   *quota.Redis // nil if this server counts on its own
+	redis   *quota.Redis // nil if this server counts locally
 	quota   *quota.Gate
 	proxies []netip.Prefix
 	log     *slog.Logger

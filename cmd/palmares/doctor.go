@@ -58,7 +58,7 @@ func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong
 func (s *settings) doctorConfig(unknown []string) doctor.Config {
 	return doctor.Config{
 		Listen:           s.Listen,
-		ListensToAll:     !s.listensOnLoopback(),
+		ListensOnAll:     !s.listensOnLoopback(),
 		PublicURL:        s.PublicURL,
 		Private:          s.PublicURL == "" || isPrivate(s.PublicURL),
 		Proxies:          s.proxies,

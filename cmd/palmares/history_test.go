@@ -163,7 +163,7 @@ func TestPruneWhileServing(t *testing.T) {
 			return s.call(t, http.MethodGet, "/api/v1/tools?as_of=3", "", withKey...).StatusCode == 404
 		})
 		t.Logf("the server detected the pruning %s after the command started", time.Since(start).Round(time.Millisecond))
-		const readableRange = "releases 4 (2026-06-09) to 8 (2026-11-10) can"
+		const readableRange = "Available releases: 4 (2026-06-09) to 8 (2026-11-10)."
 		for _, path := range []string{"/api/v1/tools?as_of=3", "/api/v1/stats?as_of=2026-05-30", "/api/v1/tools?search=agent&as_of=3", "/api/v1/tools?as_of=1"} {
 			for _, headers := range [][]string{nil, withKey, {"If-None-Match", tags[path]}} {
 				got := s.call(t, http.MethodGet, path, "", headers...)

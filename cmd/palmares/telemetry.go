@@ -108,7 +108,7 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 		redisFailures, fallback = redis.Fallbacks.Load, redis.Unavailable
 	}
 	m.AddCounter("palmares_quota_redis_failures_total", "Requests that were counted without Redis because it did not respond.", read(redisFailures))
-	m.AddGauge("palmares_quota_fallback", "1 while Redis is unavailable and this server counts on its own.", readBool(fallback))
+	m.AddGauge("palmares_quota_fallback", "1 while Redis is unavailable and this server counts locally.", readBool(fallback))
 
 	hooks, mail := &p.services.hooks.Counts, p.services.mail
 	const attempts = "Webhook delivery attempts: delivered, refused (a status other than 2xx) or unreachable."

@@ -1590,9 +1590,9 @@ input ToolFilter {
   obsolescenceMax: Float
   "The maximum ` + "`" + `priceAmount` + "`" + ` in euros, regardless of the billing period."
   priceMax: Float
-  "The minimum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a rating."
+  "The minimum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a monthly price."
   monthlyPriceMin: Float
-  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a rating."
+  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a monthly price."
   monthlyPriceMax: Float
   "Tools of any of these tiers, from 1 to 3."
   tiers: [Int!]

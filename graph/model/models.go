@@ -755,9 +755,9 @@ type ToolFilter struct {
 	ObsolescenceMax *float64 `json:"obsolescenceMax,omitempty"`
 	// The maximum `priceAmount` in euros, regardless of the billing period.
 	PriceMax *float64 `json:"priceMax,omitempty"`
-	// The minimum `monthlyPrice` in euros. Excludes tools without a rating.
+	// The minimum `monthlyPrice` in euros. Excludes tools without a monthly price.
 	MonthlyPriceMin *float64 `json:"monthlyPriceMin,omitempty"`
-	// The maximum `monthlyPrice` in euros. Excludes tools without a rating.
+	// The maximum `monthlyPrice` in euros. Excludes tools without a monthly price.
 	MonthlyPriceMax *float64 `json:"monthlyPriceMax,omitempty"`
 	// Tools of any of these tiers, from 1 to 3.
 	Tiers []int `json:"tiers,omitempty"`

@@ -121,7 +121,7 @@ const defaultTier Tier = 3
 // IsZero omits the default from JSON.
 func (t Tier) IsZero() bool { return t == defaultTier }
 
-// Published reports whether a comparison is visible to readers, the default.
+// Published is whether a comparison is visible to readers. The default is true.
 type Published bool
 
 // IsZero omits the default from JSON.

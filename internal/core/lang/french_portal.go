@@ -231,7 +231,7 @@ var frenchPortal = map[Message]string{
 	`No event has been delivered since <time datetime="%s">%s</time>.`:                                                            `Aucun événement n’a été reçu depuis le <time datetime="%s">%s</time>.`,
 	"No event has been delivered yet.":                                        "Aucun événement n’a encore été reçu.",
 	"%d event is waiting to be retried.|%d events are waiting to be retried.": "%d événement attend d’être renvoyé.|%d événements attendent d’être renvoyés.",
-	"The endpoint is disabled after 5 days of failures.":                      "L’endpoint est désactivé après 5 jours d’échecs.",
+	"The endpoint will be disabled after 5 days of failures.":                 "L’endpoint sera désactivé après 5 jours d’échecs.",
 	"Test event delivered: status %d after %d ms.":                            "Événement de test reçu : statut %d en %d ms.",
 	"Test event failed: status %d.":                                           "L’événement de test a échoué : statut %d.",
 	"Test event failed: %s.":                                                  "L’événement de test a échoué : %s.",

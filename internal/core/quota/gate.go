@@ -121,9 +121,9 @@ func (v *visit) spent(d Decision) error {
 	return problem.New(problem.QuotaSpent, "The daily quota of %d requests is used up. It resets at %s.", v.caller.Limit, d.Reset.Format(time.RFC3339))
 }
 
-// refund uncounts the request, and reports whether it did. A 304 that
-// required executing the query costs as much as any response, so no more of them are refunded in a
-// day than the quota allows requests.
+// refund uncounts the request, and reports whether it did. A 304 that required
+// executing the query costs as much as any response, so at most as many of them
+// are refunded per day as the quota allows requests.
 func (v *visit) refund() bool {
 	ctx := v.request.Context()
 	if limit := v.caller.Limit; v.executed && limit > 0 && v.gate.Store.Take(ctx, v.caller.Subject.refunds(), v.day, limit) > limit {

@@ -35,9 +35,9 @@ const (
 	// Below this, the CPU time per unit of cost is meaningless: every query
 	// takes a fraction of a millisecond.
 	noticeable = 10 * time.Millisecond
-	// priceReleases is the number of releases of the catalog, each of which
+	// costReleases is the number of releases of the catalog, each of which
 	// changes one tool in twenty.
-	priceReleases = 6
+	costReleases = 6
 )
 
 // measuredQuery is a query with its cost and CPU time.
@@ -67,17 +67,17 @@ func costs(t testing.TB) {
 			if only == 0 || only == tools {
 				progress("%s, costs in a catalog of %d tools", kind, tools)
 				cfg := newCatalog(t, kind, tools)
-				for revision := 1; revision < priceReleases; revision++ {
+				for revision := 1; revision < costReleases; revision++ {
 					importFeed(t, cfg, blackbox.SynthFile(t, synth.Options{Tools: tools, Seed: 1, Revision: revision}))
 				}
-				queries, rejected := measurePrices(t, cfg, tools, count, uint64(seed))
-				printPrices(kind, tools, queries, rejected)
+				queries, rejected := measureCosts(t, cfg, tools, count, uint64(seed))
+				printCosts(kind, tools, queries, rejected)
 			}
 		}
 	}
 }
 
-func measurePrices(t testing.TB, cfg store.Config, tools, count int, seed uint64) (queries []measuredQuery, rejected int) {
+func measureCosts(t testing.TB, cfg store.Config, tools, count int, seed uint64) (queries []measuredQuery, rejected int) {
 	ctx := auth.WithCaller(t.Context(), auth.Caller{Plan: auth.Pro})
 	s := testkit.Open(t, cfg)
 	m := &meter{t: t, cache: cache.New(16*megabyte, nil, slog.New(slog.DiscardHandler))}
@@ -174,7 +174,7 @@ func openPostgres(t testing.TB, url string) *sql.DB {
 	return db
 }
 
-func printPrices(kind string, tools int, queries []measuredQuery, rejected int) {
+func printCosts(kind string, tools int, queries []measuredQuery, rejected int) {
 	var total time.Duration
 	for _, q := range queries {
 		total += q.cpu

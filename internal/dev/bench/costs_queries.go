@@ -184,7 +184,7 @@ func (g *queryGenerator) argument(f *ast.FieldDefinition, argument *ast.Argument
 	case "search":
 		return fmt.Sprintf("%q", oneOf(g, "a", "fermé par", "zzz"))
 	case "release":
-		return fmt.Sprint(1 + g.random.IntN(priceReleases))
+		return fmt.Sprint(1 + g.random.IntN(costReleases))
 	case "fields":
 		return oneOf(g, `["score"]`, `["price", "pricing"]`, `["name"]`)
 	case "from":

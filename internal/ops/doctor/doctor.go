@@ -18,7 +18,7 @@ import (
 // Config holds the settings to check.
 type Config struct {
 	Listen           string
-	ListensToAll     bool // other machines can connect
+	ListensOnAll     bool // other machines can connect
 	PublicURL        string
 	Private          bool // only the server's own machine or network can reach the public URL
 	Proxies          []netip.Prefix

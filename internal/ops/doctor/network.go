@@ -49,7 +49,7 @@ func checkProxies(_ context.Context, cfg *Config, r report) {
 	}
 	r.addFirst("proxies", nil, []outcome{
 		{len(cfg.Proxies) > 0, OK, fmt.Sprintf("Addresses or networks trusted for X-Forwarded-For: %d.", len(cfg.Proxies)), ""},
-		{!cfg.Private && !cfg.ListensToAll, Wrong, "The server is behind a proxy and TRUSTED_PROXIES is empty: all callers without a key share one quota.", "Set TRUSTED_PROXIES to the proxy's address, such as 127.0.0.1."},
+		{!cfg.Private && !cfg.ListensOnAll, Wrong, "The server is behind a proxy and TRUSTED_PROXIES is empty: all callers without a key share one quota.", "Set TRUSTED_PROXIES to the proxy's address, such as 127.0.0.1."},
 		{!cfg.Private, Warning, "TRUSTED_PROXIES is empty: behind a proxy or CDN, all callers without a key share one quota.", "Set it to the proxy's addresses, or leave it empty if clients connect directly."},
 		{true, OK, "TRUSTED_PROXIES is empty: clients connect directly.", ""},
 	})
@@ -59,7 +59,7 @@ func checkProxies(_ context.Context, cfg *Config, r report) {
 func checkPublicURL(ctx context.Context, cfg *Config, r report) {
 	if cfg.PublicURL == "" {
 		r.addFirst("public url", nil, []outcome{
-			{cfg.ListensToAll, Warning, "PUBLIC_URL is not set: links and examples use localhost.", "Set it to the URL where clients reach the server."},
+			{cfg.ListensOnAll, Warning, "PUBLIC_URL is not set: links and examples use localhost.", "Set it to the URL where clients reach the server."},
 			{true, OK, "PUBLIC_URL is not set: links use this machine's address.", ""},
 		})
 		return

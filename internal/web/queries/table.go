@@ -9,7 +9,7 @@ import (
 )
 
 // table shows a result as rows. An item with one list has a row for each element
-// of it, and so has an item that consists of lists; other lists are shown as JSON.
+// of it, and so does an item that consists of lists; other lists are shown as JSON.
 type table struct {
 	Columns []string
 	Rows    [][]cell // as long as Columns

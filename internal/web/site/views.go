@@ -99,7 +99,7 @@ func (p pageInfo) First() int { return (p.Page-1)*p.Limit + 1 }
 // Last returns the number of the last item on the page.
 func (p pageInfo) Last() int { return min(p.Page*p.Limit, p.Total) }
 
-// Prev returns the previous page, or 0. Before a page past the end, that is the
+// Prev returns the previous page, or 0. For a page past the end, that is the
 // last one.
 func (p pageInfo) Prev() int { return min(p.Page-1, p.Pages) }
 

@@ -307,7 +307,7 @@ func checkVariety(t testing.TB, eras []*era) {
 	}
 	for name, pattern := range map[string]string{
 		"a tool that is retired": `404 .*is retired`, "an unknown tool": `404 .*No tool has the slug`, "an empty search": `"data":\[\]`,
-		"a tool without embeddings": `404 .*not among the top 300`, "a tool that was removed": `"tool_retired"`,
+		"a tool without embeddings": `404 .*has no embeddings`, "a tool that was removed": `"tool_retired"`,
 	} {
 		if !slices.ContainsFunc(eras, func(e *era) bool {
 			for _, body := range e.rest {

@@ -94,6 +94,6 @@ func TestReplica(t *testing.T) {
 		if got.Code == 200 && got.Body.String() != stats {
 			t.Fatalf("got %s for a release that is being pruned, want %s", got.Body, stats)
 		}
-		return got.Code == 404 && strings.Contains(got.Body.String(), "releases 3 (")
+		return got.Code == 404 && strings.Contains(got.Body.String(), "Available releases: 3 (")
 	})
 }
