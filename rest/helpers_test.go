@@ -48,7 +48,8 @@ func handlerOver(t testing.TB, catalog graph.Catalog) (*rest.Handler, *cache.Cac
 	return handler, responses
 }
 
-// demoOn imports all editions of the demo catalog and serves it.
+// demoOn imports all editions of the demo catalog and serves it. Like the server, it
+// knows the newest release before the first request.
 func demoOn(t testing.TB, s *store.Store) http.Handler {
 	t.Helper()
 	editions, err := demo.Editions()
@@ -57,7 +58,9 @@ func demoOn(t testing.TB, s *store.Store) http.Handler {
 		_, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
 		testkit.Check(t, err)
 	}
-	return serving(t, s)
+	handler, responses := handlerOver(t, s)
+	responses.Publish(len(editions))
+	return middleware.CORS(handler)
 }
 
 // onDemo runs a test with the demo catalog on each database.
