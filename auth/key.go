@@ -176,8 +176,8 @@ func (a *Accounts) CreateKeyOnce(
 			return problem.New(problem.BadInput, "A key was created after you opened this form, or you submitted the form twice. "+
 				"No other key was created. Keys are shown only once: if you did not copy the newest key, revoke it and create another.")
 		}
-		if limit := Plan(owner.Plan).Terms().Keys; len(keys) >= limit {
-			return problem.New(problem.BadInput, "The %s plan includes %d keys, and all of them are in use. Revoke one first.", owner.Plan, limit)
+		if terms := Plan(owner.Plan).Terms(); len(keys) >= terms.Keys {
+			return problem.New(problem.BadInput, "The %s plan includes %d keys, and all of them are in use. Revoke one first.", terms.Name, terms.Keys)
 		}
 		// A clock may have been ahead when a key was created, so dates have two limits.
 		recent, err := tx.APIKey.Query().Where(apikey.AccountID(acc.ID),

@@ -26,7 +26,7 @@ const (
 	// a revoked key within 2 seconds.
 	freshFor      = time.Second
 	staleFor      = 1900 * time.Millisecond
-	lookupTimeout = 800 * time.Millisecond // after which cached keys remain valid
+	lookupTimeout = 800 * time.Millisecond // if a lookup takes longer, the cached key is used
 	firstFactor   = 3                      // multiplies the timeout for a key that is not cached
 	maxKeys       = 10_000
 	maxUnknown    = 10_000 // ids without a key, cached separately so that they evict no key

@@ -12,6 +12,7 @@ const (
 
 // Terms are what a plan includes.
 type Terms struct {
+	Name       string // as shown to people; Anonymous has none
 	Tier       string // value of X-RateLimit-Tier
 	DailyQuota int    // requests per UTC day; 0 means unlimited
 	Keys       int
@@ -25,8 +26,8 @@ type Terms struct {
 
 var plans = map[Plan]Terms{
 	Anonymous: {DailyQuota: 100, Streams: 5},
-	Developer: {Tier: "free", DailyQuota: 1_000, Keys: 3, Streams: 20, Downloads: 2, SavedQueries: 5, Embeddings: true},
-	Pro:       {Tier: "pro", Keys: 10, Streams: 100, Downloads: 2, SavedQueries: 50, Embeddings: true, Webhooks: true},
+	Developer: {Name: "Developer", Tier: "free", DailyQuota: 1_000, Keys: 3, Streams: 20, Downloads: 2, SavedQueries: 5, Embeddings: true},
+	Pro:       {Name: "Pro", Tier: "pro", Keys: 10, Streams: 100, Downloads: 2, SavedQueries: 50, Embeddings: true, Webhooks: true},
 }
 
 // Terms returns what the plan includes; an unknown plan includes what Anonymous does.

@@ -26,7 +26,7 @@ type Confirmation struct {
 	Mailbox string `json:"mailbox,omitempty"`
 	// The network that requested it.
 	Sender string `json:"sender,omitempty"`
-	// The larger network around it: IPv6 users often have many addresses.
+	// The larger network around it: many IPv6 users have several networks.
 	WiderSender string `json:"wider_sender,omitempty"`
 	// The account whose address changes.
 	AccountID *int `json:"account_id,omitempty"`
@@ -36,7 +36,7 @@ type Confirmation struct {
 	BrowserHash string `json:"-"`
 	// Keyed with a secret of the browser: a hash of six digits alone is easy to guess.
 	CodeHash string `json:"-"`
-	// How many codes were entered.
+	// How many incorrect codes were entered.
 	Tries int `json:"tries,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`

@@ -52,7 +52,7 @@ func TestFromMemory(t *testing.T) {
 			req := graph.Request{Operation: tool, Variables: map[string]any{"slug": item.Slug}}
 			got := e.FromMemory(t.Context(), req)
 			if got == nil {
-				t.Fatalf("%s: got nothing from memory", item.Slug)
+				t.Fatalf("%s: got nothing from memory, want a result", item.Slug)
 			}
 			expect(t, item.Slug, got, e.Execute(t.Context(), req))
 			if got := before.FromMemory(t.Context(), req); got != nil {
@@ -122,7 +122,7 @@ func TestFromMemoryIsTraced(t *testing.T) {
 	}](t, mustExecute(t, e, `{tools(limit: 1) {items {slug}}}`)).Tools.Items[0].Slug
 	traced = nil
 	if e.FromMemory(t.Context(), graph.Request{Operation: newOperation(t, `query look($slug: String!) {tool(slug: $slug) {slug}}`), Variables: map[string]any{"slug": slug}}) == nil {
-		t.Fatal("got nothing from memory")
+		t.Fatal("got nothing from memory, want a result")
 	}
 	expect(t, "traced", traced, []string{"look", "end"})
 }

@@ -20,8 +20,8 @@ type timeline struct {
 	versions []toolVersion // by slug, then by release
 }
 
-// toolVersion is a tool as it was from the release that wrote it to the one
-// before until.
+// toolVersion is a tool as it was from the release that wrote it up to, but not
+// including, the release until.
 type toolVersion struct {
 	*indexedTool
 	until int

@@ -62,7 +62,7 @@ func checkSetters[Model any](t *testing.T, table fieldTable[Model]) {
 				fillIn(column)
 			}
 		}
-		row.PricePeriod = "mois" // of another period, there is no price per month
+		row.PricePeriod = "mois" // only monthly and yearly prices have a price per month
 		m := new(Model)
 		field.set(m, &row)
 		value := reflect.ValueOf(m).Elem()

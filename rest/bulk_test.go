@@ -172,8 +172,8 @@ func TestBulkHeaders(t *testing.T) {
 			if head := serve(handler, request(http.MethodHead, target)); head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("ETag") != tag {
 				t.Errorf("HEAD %s: got %d and %d bytes, want the headers alone", target, head.Code, head.Body.Len())
 			}
-			// When the quota is used up, only a matching ETag gets a response, and nothing is
-			// read.
+			// When the quota is used up, a matching ETag gets 304, any other an error, and
+			// nothing is read.
 			r := request(http.MethodGet, target, "If-None-Match", tag)
 			if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 304 {
 				t.Errorf("%s from the cache: got %d, want 304", target, got.Code)

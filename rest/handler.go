@@ -382,7 +382,7 @@ func comparisonNotFound(slug string, _ slugStatus) string {
 
 func embeddingsNotFound(slug string, status slugStatus) string {
 	if status.active {
-		return "The tool " + slug + " has no embeddings: they are available only for the top 300 tools."
+		return "The tool " + slug + " has no embeddings: they are available only for the top tools, at most 300."
 	}
 	return toolNotFound(slug, status)
 }

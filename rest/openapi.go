@@ -41,8 +41,8 @@ type Query struct {
 	Path, ID, Summary, Details string
 	Parameters                 []Parameter
 	Operation                  *graph.Operation
-	// Body are the fields from the root of the result down to the response body;
-	// none if it is the whole result.
+	// Body lists the fields from the root of the result down to the response body; it
+	// is empty if the body is the whole result.
 	Body []*ast.Field
 }
 
@@ -279,7 +279,8 @@ func (p parameter) describe(s *schemas, exampleSlug string) object {
 }
 
 // errorResponses lists the errors of every path. All of them may return 404 for a
-// release. Only paths that read changes since a release return 410.
+// release. Only saved queries and paths that read
+// changes since a release return 410.
 var errorResponses = []struct{ status, name string }{
 	{"400", "BadRequest"}, {"401", "Unauthorized"}, {"404", "NotFound"}, {"410", "Gone"}, {"406", "NotAcceptable"},
 	{"429", "TooManyRequests"}, {"500", "InternalError"}, {"503", "Unavailable"},

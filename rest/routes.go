@@ -67,7 +67,7 @@ var routes = []route{
 		parameters: []parameter{paging[0], syncPageSize, documentCategory, syncToken}, requiresKey: true, pinned: true},
 	{path: "/api/embeddings/{slug}", query: "embeddings", id: "getEmbeddings",
 		summary:    "One tool's review as text chunks for retrieval",
-		details:    "Text chunks for you to embed with your own model. `hash` changes whenever a chunk changes. Available for the top 300 tools.",
+		details:    "Text chunks for you to embed with your own model. `hash` changes whenever a chunk changes. Available for the top tools, at most 300.",
 		parameters: []parameter{slug}, example: toolWithEmbeddings, notFound: embeddingsNotFound, requiresKey: true},
 }
 

@@ -16,7 +16,7 @@ import (
 
 // schemas derives JSON schemas from the selections of operations. Every
 // fragment and every enum becomes a component of the same name, and the response
-// of a list one that is named after its items.
+// of a list becomes a component named after its items.
 type schemas struct {
 	components object
 	model      *ast.Schema

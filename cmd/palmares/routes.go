@@ -73,8 +73,8 @@ func (r *routes) label(request *http.Request) string {
 	return pattern
 }
 
-// feedPages is the prefix of the pages that Atom feeds, which are in English, link
-// to.
+// feedPages is the path prefix of the pages that Atom feeds link to. Feeds are in
+// English.
 const feedPages = "/en"
 
 // routes registers every handler of the program.

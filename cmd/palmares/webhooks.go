@@ -139,7 +139,7 @@ func (c *webhooksReplayCommand) Run(ctx context.Context, hooks *webhook.Webhooks
 
 type webhooksDisableCommand struct {
 	endpointArgument
-	Reason string `name:"why" help:"Reason shown to the owner. Default: an operator disabled it." placeholder:"TEXT"`
+	Reason string `help:"Reason shown to the owner. Default: an operator disabled it." placeholder:"TEXT"`
 }
 
 // disabledByOperator is translated on the page of the endpoint.

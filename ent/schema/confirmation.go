@@ -22,14 +22,14 @@ func (Confirmation) Fields() []ent.Field {
 		field.String("sender").Immutable().
 			Comment("The network that requested it."),
 		field.String("wider_sender").Default("").Immutable().
-			Comment("The larger network around it: IPv6 users often have many addresses."),
+			Comment("The larger network around it: many IPv6 users have several networks."),
 		field.Int("account_id").Optional().Nillable().Immutable().
 			Comment("The account whose address changes."),
 		field.String("link_hash").NotEmpty().Unique().Immutable().Sensitive(),
 		field.String("browser_hash").NotEmpty().Unique().Immutable().Sensitive(),
 		field.String("code_hash").NotEmpty().Immutable().Sensitive().
 			Comment("Keyed with a secret of the browser: a hash of six digits alone is easy to guess."),
-		field.Int("tries").Default(0).Comment("How many codes were entered."),
+		field.Int("tries").Default(0).Comment("How many incorrect codes were entered."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.Time("expires_at").Immutable(),
 		field.Time("used_at").Optional().Nillable(),

@@ -6,9 +6,9 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// FormerUsage is the number of requests that a deleted account made on the day of its
-// deletion. It is stored until midnight UTC, so that signing up again with the
-// same email address does not reset the quota.
+// FormerUsage is the number of requests that an account had made on a day when it was
+// deleted or first changed its email address. It is retained until midnight UTC, so
+// that signing up again with the same address does not reset the quota.
 type FormerUsage struct{ ent.Schema }
 
 func (FormerUsage) Fields() []ent.Field {

@@ -907,7 +907,7 @@ type Query {
 
 "One published state of the whole catalog."
 type Release implements Node {
-  "The global identifier, for ` + "`" + `Query.node` + "`" + `; with ` + "`" + `@asOf` + "`" + `, it includes the number of the release."
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; with ` + "`" + `@asOf` + "`" + `, it also includes the number of the release that is read."
   id: ID!
   "The number of the release: 1 for the first release, and 1 more for each release after it."
   number: Int!

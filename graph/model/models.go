@@ -393,7 +393,7 @@ type Query struct {
 
 // One published state of the whole catalog.
 type Release struct {
-	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
+	// The global identifier, for `Query.node`; with `@asOf`, it also includes the number of the release that is read.
 	ID string `json:"id"`
 	// The number of the release: 1 for the first release, and 1 more for each release after it.
 	Number int `json:"number"`

@@ -96,7 +96,7 @@ func tooMany(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(invalidRequest())
 }
 
-// Stripe sends it agains response for the same idempotency key, even an error, so
+// Stripe repeats its response for the same idempotency key, even an error, so
 // later requests need another key.
 func TestSubscribeAfterAnError(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {

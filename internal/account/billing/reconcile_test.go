@@ -307,13 +307,13 @@ func TestNoticeIsRetried(t *testing.T) {
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
 		if s.row().NotifiedAt != nil {
-			t.Error("got the customer marked as notified, want not")
+			t.Error("got the customer marked as notified, want unmarked")
 		}
 		s.smtp.Start(t)
 		s.reconcile(t.Context())
 		s.smtp.Wait(t, owner)
 		if s.row().NotifiedAt == nil {
-			t.Error("got the customer not marked as notified, want so")
+			t.Error("got the customer unmarked, want it marked as notified")
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// advertised is the price that SetUp creates.
+// advertised is the price that SetUpPrice creates.
 func advertised() map[string]any {
 	return map[string]any{
 		"id": "price_found", "currency": "eur", "unit_amount": 9900, "tax_behavior": "exclusive",
@@ -132,7 +132,7 @@ func TestMissingPrice(t *testing.T) {
 		another["id"] = "price_another"
 		s.fake.prices = []map[string]any{another}
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-			t.Errorf("after SetUp: got %v, want no error", err)
+			t.Errorf("after SetUpPrice: got %v, want no error", err)
 		}
 		s.wantCustomers(1)
 		if n := len(s.fake.requests("POST /v1/customers")); n != 1 {

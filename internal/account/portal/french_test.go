@@ -77,7 +77,7 @@ func TestKeysInFrench(t *testing.T) {
 
 	long := strings.Repeat("é", 81)
 	rejected := b.post("/account/keys", "name", long)
-	wantPage(t, rejected, 400, `value="`+long+`"`, "Le nom d’une clé tient sur une ligne de 80 caractères au plus.")
+	wantPage(t, rejected, 400, `value="`+long+`"`, "Le nom d’une clé doit tenir sur une ligne de 80 caractères au plus.")
 	if !strings.Contains(rejected.Body.String(), `<a href="/en/account" hreflang="en" lang="en">`) {
 		t.Errorf("rejected form: got %s, want a link to the English page", rejected.Body)
 	}
@@ -165,14 +165,14 @@ func TestWebhooksInFrench(t *testing.T) {
 	b.language = lang.French
 	refused := b.post(path + "/test")
 	page := b.get(refused.to())
-	wantPage(t, page, 200, "L’événement de test a échoué : la connexion a été refusée.", `<td class="answer">la connexion a été refusée</td>`)
+	wantPage(t, page, 200, "L’événement de test a échoué : la connexion a été refusée.", `<td class="response">la connexion a été refusée</td>`)
 	for _, link := range regexp.MustCompile(path+`/attempts/\d+`).FindAllString(page.text, -1) {
 		compareLanguages(t, b, link)
 	}
 	s.db.Write.Attempt.Create().SetEndpointID(e.ID).SetEvent(7).SetEvents([]int{7, 9}).SetType("events.batch").SetNumber(1).
 		SetAt(s.now().UTC()).SetStatus(200).SetTookMs(1).SetResponse("the connection failed").SetDelivered(true).ExecX(t.Context())
 	b.language = lang.French
-	wantPage(t, b.get(path), 200, "(2 événements)", `<td class="answer">the connection failed</td>`) // what a receiver says is not ours
+	wantPage(t, b.get(path), 200, "(2 événements)", `<td class="response">the connection failed</td>`) // what a receiver says is not ours
 	s.db.Write.Attempt.Delete().ExecX(t.Context())
 
 	s.db.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(7).SetNextAt(noon).ExecX(t.Context())

@@ -200,12 +200,12 @@ func (p *Portal) exportEndpoints(v *visit) ([]object, error) {
 			"attempts": convert(attempts, func(a *ent.Attempt) object {
 				return object{
 					"event": webhook.MessageID(a), "type": a.Type, "number": a.Number, "at": a.At.UTC(), "status": a.Status, "took_ms": a.TookMs,
-					"answer": a.Response, "delivered": a.Delivered,
+					"response": a.Response, "delivered": a.Delivered,
 				}
 			}),
 		}
 		if e.DisabledReason != "" {
-			endpoint["why"] = e.DisabledReason
+			endpoint["disabled_reason"] = e.DisabledReason
 		}
 		if more {
 			endpoint["more_attempts"] = true

@@ -112,7 +112,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("got keys %v, want one used and one revoked", data.Keys)
 	}
 	if len(data.Webhooks) != 1 || data.Webhooks[0].URL != "https://hooks.example/ana" || data.Webhooks[0].State != "active" || len(data.Webhooks[0].Types) != 1 ||
-		len(data.Webhooks[0].Attempts) != 1 || data.Webhooks[0].Attempts[0]["answer"] != "oh no" || data.Webhooks[0].Attempts[0]["status"] != 500.0 || data.Webhooks[0].Attempts[0]["event"] != "evt_7" {
+		len(data.Webhooks[0].Attempts) != 1 || data.Webhooks[0].Attempts[0]["response"] != "oh no" || data.Webhooks[0].Attempts[0]["status"] != 500.0 || data.Webhooks[0].Attempts[0]["event"] != "evt_7" {
 		t.Errorf("got webhooks %v, want one endpoint with one attempt", data.Webhooks)
 	}
 	wantNoText(t, got, "another key", "ben@", "whsec_", "hash", key, key[16:48], b.session(), phone.session())

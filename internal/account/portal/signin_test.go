@@ -132,7 +132,7 @@ func TestSignOut(t *testing.T) {
 	wantRedirect(t, out, "/login")
 	wantPage(t, phone.get(out.to()), 200, "signed out of all browsers")
 	if phone.isSignedIn() || stolen.isSignedIn() || !ben.isSignedIn() {
-		t.Error("got other sessions ended, want all of the account")
+		t.Error("got the wrong sessions ended, want exactly those of the account")
 	}
 	wantRedirect(t, s.browser().post("/logout"), "/login") // without a session
 }

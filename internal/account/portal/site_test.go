@@ -108,7 +108,7 @@ var (
 	codeInMessage = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
 )
 
-// emailTo found for the next email to an address.
+// emailTo waits for the next email to an address and returns it.
 func (s *site) emailTo(email string) message {
 	s.t.Helper()
 	parsed, err := mail.ReadMessage(strings.NewReader(s.smtp.Wait(s.t, email)))

@@ -11,7 +11,7 @@ var frenchMail = map[Message]string{
 	"Your payment for %s Pro failed":         "Le paiement de %s Pro a échoué",
 	"Your %s Pro plan has ended":             "Votre formule %s Pro a pris fin",
 	"Your saved query %s is no longer valid": "Votre requête enregistrée %s n’est plus valide",
-	"A %s webhook endpoint was disabled":     "Un endpoint %s a été désactivé",
+	"A %s webhook endpoint was disabled":     "Un endpoint de webhook %s a été désactivé",
 
 	"Your %s account was deleted and its API keys were revoked. You will not receive any more emails about it.": "Votre compte %s a été supprimé et ses clés d’API ont été révoquées. Vous ne recevrez plus d’e-mails à son sujet.",
 	"If you did not delete it, reply to this email right away.":                                                 "Si vous n’en êtes pas à l’origine, répondez à cet e-mail sans attendre.",

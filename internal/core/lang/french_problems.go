@@ -51,7 +51,12 @@ var frenchProblems = map[Message]string{
 	"This key does not exist or was already revoked.":                                                                 "Cette clé n’existe pas ou a déjà été révoquée.",
 	"The %s plan includes %d keys, and all of them are in use. Revoke one first.":                                     "La formule %s comprend %d clés, et toutes sont utilisées. Révoquez-en d’abord une.",
 	"An account can create at most %d keys within 24 hours. Try again later.":                                         "Un compte peut créer au plus %d clés en 24 heures. Réessayez plus tard.",
-	"The name of a key must be a single line of at most %d characters.":                                               "Le nom d’une clé tient sur une ligne de %d caractères au plus.",
+	"A key was created after you opened this form, or you submitted the form twice. No other key was created. Keys are shown only once: if you did not copy the newest key, revoke it and create another.": "Une clé a été créée après l’ouverture de ce formulaire, ou vous avez envoyé le formulaire deux fois. Aucune autre clé n’a été créée. Les clés ne sont affichées qu’une fois : si vous n’avez pas copié la plus récente, révoquez-la et créez-en une autre.",
+	"The email address is not valid.":                                   "L’adresse e-mail n’est pas valide.",
+	"The email could not be written.":                                   "L’e-mail n’a pas pu être rédigé.",
+	"The mail server cannot be reached.":                                "Le serveur de messagerie est injoignable.",
+	"Too many emails are waiting to be sent. Try again in a minute.":    "Trop d’e-mails sont en attente d’envoi. Réessayez dans une minute.",
+	"The name of a key must be a single line of at most %d characters.": "Le nom d’une clé doit tenir sur une ligne de %d caractères au plus.",
 
 	// Signing in and the account.
 	"Enter a valid email address.":                                                            "Saisissez une adresse e-mail valide.",
@@ -113,15 +118,15 @@ var frenchProblems = map[Message]string{
 	"Webhooks require the Pro plan.":                                                             "Les webhooks nécessitent la formule Pro.",
 
 	// Saved queries.
-	"$%s is reserved: every saved query has a parameter with this name. Rename the variable.":            "$%s est le nom d’un paramètre de toute requête enregistrée ; choisissez-en un autre.",
+	"$%s is reserved: every saved query has a parameter with this name. Rename the variable.":            "Le nom $%s est réservé : toute requête enregistrée a un paramètre de ce nom. Renommez la variable.",
 	"$%s has the type %s, which a query parameter cannot express; use scalars, enums and lists of them.": "$%s est de type %s, qu’un paramètre d’URL ne peut pas exprimer ; utilisez des scalaires, des énumérations ou des listes de ces types.",
-	"An account can save at most %d different query texts within 24 hours. Try again later.":             "Un compte peut enregistrer au plus %d textes différents en 24 heures. Réessayez plus tard.",
+	"An account can save at most %d different query texts within 24 hours. Try again later.":             "Un compte peut enregistrer au plus %d textes de requête différents en 24 heures. Réessayez plus tard.",
 	"as_of must be a release number (1 or higher) or a date in the form YYYY-MM-DD (got %q).":            "as_of doit être un numéro d’édition (1 ou plus) ou une date au format AAAA-MM-JJ (reçu : %q).",
 	"No release has been published yet.":                                                                                                                            "Aucune édition n’a encore été publiée.",
 	"No release dated %s or earlier is available. Available releases: %d (%s) to %d (%s).":                                                                          "Aucune édition du %s ou antérieure n’est disponible. Éditions disponibles : %d (%s) à %d (%s).",
 	"Release %d is not available. Available releases: %d (%s) to %d (%s).":                                                                                          "L’édition %d n’est pas disponible. Éditions disponibles : %d (%s) à %d (%s).",
 	"Release %s is no longer available.":                                                                                                                            "L’édition %s n’est plus disponible.",
-	"%s must be a cursor from this list in the same sort order.":                                                                                                    "%s doit être un curseur de cette liste, dans le même ordre.",
+	"%s must be a cursor from this list in the same sort order.":                                                                                                    "%s doit être un curseur de cette liste, obtenu avec le même tri.",
 	"The search must have at most %d different words.":                                                                                                              "La recherche peut contenir au plus %d mots différents.",
 	"Saved queries cannot be read at the moment. Try again in a minute.":                                                                                            "Les requêtes enregistrées ne peuvent pas être lues pour le moment. Réessayez dans une minute.",
 	"The %s plan includes %d saved queries, and all of them are in use. Delete one first.":                                                                          "La formule %s comprend %d requêtes enregistrées, et toutes sont utilisées. Supprimez-en d’abord une.",

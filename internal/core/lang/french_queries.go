@@ -37,7 +37,7 @@ var frenchQueries = map[Message]string{
 	"Query not found":                             "Requête introuvable",
 	"This query is no longer valid":               "Cette requête n’est plus valide",
 
-	"Every change to the API, newest first: what was added, changed, deprecated and fixed.":        "Tous les changements de l’API, du plus récent au plus ancien : ajouts, modifications, abandons et corrections.",
+	"Every change to the API, newest first: what was added, changed, deprecated and fixed.":        "Tous les changements de l’API, du plus récent au plus ancien : ajouts, modifications, dépréciations et corrections.",
 	`Also available <a href="%s">as Markdown</a> and <a href="/feeds/changelog.atom">as Atom</a>.`: `Également disponible <a href="%s">en Markdown</a> et <a href="/feeds/changelog.atom">en flux Atom</a>.`,
 	"All guides":              "Tous les guides",
 	"Previous and next guide": "Guides précédent et suivant",

@@ -3,7 +3,7 @@ package lang
 import (
 	"go/ast"
 	"go/constant"
-	"go/token"
+	"go/types"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,11 +19,11 @@ import (
 
 // problemPackages are the packages whose errors pages show.
 var problemPackages = []string{
-	"palmares/auth", "palmares/internal/account/", "palmares/internal/web/", "palmares/internal/notify/webhook", "palmares/internal/transport/saved", "palmares/internal/core/problem", "palmares/internal/core/params", "palmares/internal/core/middleware",
+	"palmares/auth", "palmares/internal/account/", "palmares/internal/web/", "palmares/internal/notify/mail", "palmares/internal/notify/webhook", "palmares/internal/transport/saved", "palmares/internal/core/problem", "palmares/internal/core/params", "palmares/internal/core/middleware",
 }
 
 // TestEveryMessageIsTranslated reads the messages from all templates and from the
-// Go code, and compares them with the catalog.
+// Go code, and compares them with the French ones.
 func TestEveryMessageIsTranslated(t *testing.T) {
 	t.Parallel()
 	used := map[Message]string{} // with a place
@@ -154,7 +154,7 @@ func fromGo(t *testing.T, used map[Message]string) {
 						used[Message(constant.StringVal(value.Value))] = place()
 					}
 				}
-				if format := problemFormat(node); showsProblems && format != "" {
+				if format := problemFormat(pkg.TypesInfo, node); showsProblems && format != "" {
 					used[Message(format)] = place()
 				}
 				return true
@@ -165,7 +165,7 @@ func fromGo(t *testing.T, used map[Message]string) {
 
 // problemFormat returns the message of problem.New(code, "…") and of
 // problem.Problem{Message: "…"}, or "".
-func problemFormat(node ast.Node) string {
+func problemFormat(info *types.Info, node ast.Node) string {
 	switch n := node.(type) {
 	case *ast.CallExpr:
 		function, ok := n.Fun.(*ast.SelectorExpr)
@@ -173,7 +173,7 @@ func problemFormat(node ast.Node) string {
 			return ""
 		}
 		if from, ok := function.X.(*ast.Ident); ok && from.Name == "problem" {
-			return text(n.Args[1])
+			return text(info, n.Args[1])
 		}
 	case *ast.CompositeLit:
 		name := ""
@@ -189,7 +189,7 @@ func problemFormat(node ast.Node) string {
 		for _, element := range n.Elts {
 			if pair, ok := element.(*ast.KeyValueExpr); ok {
 				if key, ok := pair.Key.(*ast.Ident); ok && key.Name == "Message" {
-					return text(pair.Value)
+					return text(info, pair.Value)
 				}
 			}
 		}
@@ -197,13 +197,12 @@ func problemFormat(node ast.Node) string {
 	return ""
 }
 
-func text(expression ast.Expr) string {
-	literal, ok := expression.(*ast.BasicLit)
-	if !ok || literal.Kind != token.STRING {
-		return ""
+// text returns the value of a constant string, which may be written in parts, or "".
+func text(info *types.Info, expression ast.Expr) string {
+	if value := info.Types[expression].Value; value != nil && value.Kind() == constant.String {
+		return constant.StringVal(value)
 	}
-	value, _ := strconv.Unquote(literal.Value)
-	return value
+	return ""
 }
 
 var (

@@ -4,7 +4,7 @@ package lang
 var frenchTools = map[Message]string{
 	// Lists and filters.
 	"Tested AI tools": "Outils d’IA testés",
-	"%d tested AI tool with its score, price per month, category and price history.|%d tested AI tools, to sort and filter by score, price per month, category and audience.": "%d outil d’IA testé, avec sa note, son prix par mois, sa catégorie et l’historique de son prix.|%d outils d’IA testés, à trier et à filtrer par note, prix par mois, catégorie et public.",
+	"%d AI tool with its score, price per month, category and price history.|%d AI tools, to sort and filter by score, price per month, category and audience.": "%d outil d’IA, avec sa note, son prix par mois, sa catégorie et l’historique de son prix.|%d outils d’IA, à trier et à filtrer par note, prix par mois, catégorie et public.",
 	"Filter tools":    "Filtrer les outils",
 	"Name or keyword": "Nom ou mot-clé",
 	"Category":        "Catégorie",
@@ -164,7 +164,7 @@ var frenchTools = map[Message]string{
 	"Average score":                        "Note moyenne",
 	"Best tool":                            "Meilleur outil",
 	"%s: the best AI tools":                "%s : les meilleurs outils d’IA",
-	"%d tested AI tool in the category %s: its score, price per month, comparisons and retired tools.|%d tested AI tools in the category %s: scores, prices per month, the best ones, comparisons and retired tools.": "%d outil d’IA testé dans la catégorie %s : sa note, son prix par mois, les comparatifs et les outils disparus.|%d outils d’IA testés dans la catégorie %s : notes, prix par mois, les meilleurs, comparatifs et outils disparus.",
+	"%d AI tool in the category %s: its score, price per month, comparisons and retired tools.|%d AI tools in the category %s: scores, prices per month, the best ones, comparisons and retired tools.": "%d outil d’IA dans la catégorie %s : sa note, son prix par mois, les comparatifs et les outils disparus.|%d outils d’IA dans la catégorie %s : notes, prix par mois, les meilleurs, comparatifs et outils disparus.",
 	"tools":                       "outils",
 	"average score":               "note moyenne",
 	"price per month":             "prix par mois",

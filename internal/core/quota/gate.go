@@ -34,8 +34,8 @@ type Gate struct {
 	Record func(r *http.Request, day Day, n int)
 }
 
-// visit is a counted request. It uncounts the request if its response is 304 or
-// 401.
+// visit is a counted request. It uncounts the request if its response is 304,
+// 401 or 429.
 type visit struct {
 	http.ResponseWriter
 	gate     *Gate

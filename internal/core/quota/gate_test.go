@@ -213,8 +213,8 @@ func TestCacheStatus(t *testing.T) {
 	want(t, "not modified", fmt.Sprint(again.Code, " ", again.Header().Get("Cache-Status")), "304 palmares; hit")
 }
 
-// A handler that is too busy costs nothing, and its own limit stays beside the
-// quota.
+// A request that a handler rejects with 429 is not counted, and the handler's own
+// limit is sent along with the quota.
 func TestRejectionsOfHandlersAreFree(t *testing.T) {
 	gate := &quota.Gate{Store: quota.NewCounter(), Now: time.Now, Caller: func(*http.Request) quota.Caller {
 		return quota.Caller{Subject: quota.Account(7), Limit: 3, Tier: "free"}

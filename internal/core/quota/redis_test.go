@@ -170,8 +170,8 @@ func TestInvalidRedisURL(t *testing.T) {
 	}
 }
 
-// When Redis is emptied, only the requests are granted again that come before
-// the next one of the server with the higher count.
+// When Redis is emptied, requests beyond the limit are granted only until the server
+// with the higher count gets its next request.
 func TestRedisEmptied(t *testing.T) {
 	server := testkit.StartRedis(t)
 	stores, _ := replicas(t, server, 2, time.Minute)

@@ -70,7 +70,7 @@ func TestTemplatesInFrench(t *testing.T) {
 		{PaymentFailed(lang.French, ana, "palmares", planURL, until), "Le paiement de palmares Pro a échoué", "1er mars 2026"},
 		{ProEnded(lang.French, ana, "palmares", planURL), "Votre formule palmares Pro a pris fin", "suspendues"},
 		{QueryBroken(lang.French, ana, "palmares", "best-tools", "x", planURL), "Votre requête enregistrée best-tools n’est plus valide", "410"},
-		{WebhookDisabled(lang.French, ana, "palmares", "https://hooks.example", "x", planURL), "Un endpoint palmares a été désactivé", "https://hooks.example"},
+		{WebhookDisabled(lang.French, ana, "palmares", "https://hooks.example", "x", planURL), "Un endpoint de webhook palmares a été désactivé", "https://hooks.example"},
 	} {
 		if test.msg.Subject != test.subject || !strings.Contains(test.msg.HTML, `<html lang="fr">`) {
 			t.Errorf("got subject %q, want %q in a French email", test.msg.Subject, test.subject)

@@ -224,7 +224,7 @@ func checkReplica(ctx context.Context, cfg *Config, r report) {
 	}
 	r.addFirst("replica", err, []outcome{
 		{!isReplica, Warning, "The database in DATABASE_READ_URL is not a replica.", "Set it to a replica of DATABASE_URL, or remove it."},
-		{paused, Warning, "Replication is paused, so the replica has an older catalog." + fallback, "Resume it with SELECT pg_wal_replay_resume()."},
+		{paused, Warning, "Replication is paused, so servers may serve an older catalog.", "Resume it with SELECT pg_wal_replay_resume()."},
 		{err != nil, Warning, "The replica responds, but its lag cannot be measured.", "Fix the findings about the database first."},
 		{lag > maxReplicaLag, Warning, fmt.Sprintf("The replica is %s of changes behind.", formatBytes(lag)), "Check that its machine and the network keep up."},
 		{true, OK, fmt.Sprintf("The replica is up to date (%s behind).", formatBytes(lag)), ""},

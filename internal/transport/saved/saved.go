@@ -226,8 +226,8 @@ func save(ctx context.Context, tx *ent.Tx, owner *ent.Account, n NewQuery) (*ent
 	}
 	hash := hashOf(n.Text)
 	at := slices.IndexFunc(rows, func(row *ent.SavedQuery) bool { return row.Name == n.Name })
-	if limit := auth.Plan(owner.Plan).Terms().SavedQueries; at < 0 && len(rows) >= limit {
-		return nil, problem.New(problem.Forbidden, "The %s plan includes %d saved queries, and all of them are in use. Delete one first.", owner.Plan, limit)
+	if terms := auth.Plan(owner.Plan).Terms(); at < 0 && len(rows) >= terms.SavedQueries {
+		return nil, problem.New(problem.Forbidden, "The %s plan includes %d saved queries, and all of them are in use. Delete one first.", terms.Name, terms.SavedQueries)
 	}
 	publicElsewhere := slices.ContainsFunc(rows, func(row *ent.SavedQuery) bool { return row.Name != n.Name && row.Hash == hash && row.Public })
 	if err := addVersion(ctx, tx, owner, n.Text, n.Public || publicElsewhere); err != nil {

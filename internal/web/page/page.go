@@ -190,7 +190,7 @@ type Assets struct {
 	entries map[string]func() *cache.Entry // by path below AssetsPath
 }
 
-// SharedAssets are the assets of every page: style, icon and copy buttons.
+// SharedAssets are the assets of every page: style, icon and scripts.
 var SharedAssets = MustAssets(files, "assets")
 
 // assetTypes is fixed because package mime depends on the machine.

@@ -170,7 +170,7 @@ func TestSuggestions(t *testing.T) {
 	publishEditions(t, s)
 	handler := inLanguage(newSite(t, s))
 	type suggestion struct{ Name, Path, Note string }
-	ask := func(target string, status int) (list []suggestion) {
+	getSuggestions := func(target string, status int) (list []suggestion) {
 		t.Helper()
 		got := visit(handler, http.MethodGet, target)
 		if got.Code != status || got.Header().Get("Content-Type") != "application/json" {
@@ -183,29 +183,29 @@ func TestSuggestions(t *testing.T) {
 		}
 		return list
 	}
-	if got := ask("/search/suggestions?q=PLÛ&lang=fr", 200); len(got) == 0 || got[0] != (suggestion{"Plume", "/fr/tools/plume", "Rédaction · 8,1"}) {
+	if got := getSuggestions("/search/suggestions?q=PLÛ&lang=fr", 200); len(got) == 0 || got[0] != (suggestion{"Plume", "/fr/tools/plume", "Rédaction · 8,1"}) {
 		t.Errorf("got %v, want Plume first", got)
 	}
-	if got := ask("/search/suggestions?q=plmue", 200); len(got) != 1 || got[0].Path != "/en/tools/plume" || got[0].Note != "Rédaction · 8.1" {
+	if got := getSuggestions("/search/suggestions?q=plmue", 200); len(got) != 1 || got[0].Path != "/en/tools/plume" || got[0].Note != "Rédaction · 8.1" {
 		t.Errorf("typo: got %v, want Plume", got)
 	}
-	if got := ask("/search/suggestions?q=buvard&lang=fr", 200); !slices.Contains(got, suggestion{"Buvard", "/fr/cimetiere/buvard", "Rédaction · disparu"}) {
+	if got := getSuggestions("/search/suggestions?q=buvard&lang=fr", 200); !slices.Contains(got, suggestion{"Buvard", "/fr/cimetiere/buvard", "Rédaction · disparu"}) {
 		t.Errorf("got %v, want the retired tool", got)
 	}
-	if got := ask("/search/suggestions?q=e", 200); len(got) > 8 {
+	if got := getSuggestions("/search/suggestions?q=e", 200); len(got) > 8 {
 		t.Errorf("got %d suggestions, want at most 8", len(got))
 	}
 	for _, empty := range []string{"", "?q=", "?q=%20", "?q=zzzz", "?lang=fr"} {
-		if got := ask("/search/suggestions"+empty, 200); len(got) != 0 {
+		if got := getSuggestions("/search/suggestions"+empty, 200); len(got) != 0 {
 			t.Errorf("%q: got %v, want none", empty, got)
 		}
 	}
-	ask("/search/suggestions?q="+strings.Repeat("x", 101), 400)
-	ask("/search/suggestions?q=%ff", 400)
+	getSuggestions("/search/suggestions?q="+strings.Repeat("x", 101), 400)
+	getSuggestions("/search/suggestions?q=%ff", 400)
 	closed := testkit.Open(t, testkit.SQLite(t))
 	handler = inLanguage(newSite(t, closed))
 	closed.Close()
-	if got := ask("/search/suggestions?q=plume", 200); len(got) != 0 {
+	if got := getSuggestions("/search/suggestions?q=plume", 200); len(got) != 0 {
 		t.Errorf("without a catalog: got %v, want none", got)
 	}
 }

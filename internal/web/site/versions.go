@@ -84,7 +84,7 @@ type fieldChange struct {
 
 type fieldValue struct {
 	Text string
-	Lang template.HTMLAttr // language of Text if it is not English
+	Lang template.HTMLAttr // language of Text if it is not that of the page
 }
 
 const (

@@ -26,7 +26,7 @@ func main() {
 	}
 	nobody, err := client.GetToolWithResponse(context.Background(), "nobody", nil)
 	if err != nil || nobody.JSON404 == nil {
-		log.Fatal("somebody: ", err)
+		log.Fatal("no 404 for an unknown tool: ", err)
 	}
 	// These would not compile if the types were not exact.
 	var score *float64 = tool.JSON200.Score

@@ -205,7 +205,7 @@ func TestWebhooksCommands(t *testing.T) {
 	fails("There is no event", "replay", "1", "--event", "evt_9999")
 	fails("is not an event ID", "replay", "1", "--event", "9999")
 	fails("", "replay", "1")
-	prints("Endpoint 1 is disabled", "disable", "1", "--why", "too slow")
+	prints("Endpoint 1 is disabled", "disable", "1", "--reason", "too slow")
 	fails("This endpoint is disabled. Enable it before you resend events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")
 	in.Close()
 	fails("the connection was refused", "test", "1")

@@ -242,7 +242,7 @@ func checkPanel(t *testing.T, e *graph.Executor, w *world, title, query string) 
 		}
 		return
 	}
-	t.Errorf("%s: got no wanted figures", title)
+	t.Errorf("%s: got no entry in panels, want one", title)
 }
 
 // checkResponse executes a query, compares its response and returns its cost.

@@ -174,7 +174,7 @@ func TestSuspendedQueries(t *testing.T) {
 			t.Errorf("got %s, want one suspended query", got)
 		}
 		file := blackbox.WriteFile(t, "query.graphql", []byte(best))
-		if got := s.command(t, "queries", "save", ana, "q6", file); got.Code != 1 || !strings.Contains(got.Err, "plan includes 5 saved queries") {
+		if got := s.command(t, "queries", "save", ana, "q6", file); got.Code != 1 || !strings.Contains(got.Err, "The Developer plan includes 5 saved queries") {
 			t.Errorf("got %d %s, want an error", got.Code, got.Err)
 		}
 		plan("pro")

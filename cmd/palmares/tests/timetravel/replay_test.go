@@ -341,7 +341,7 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 			t.Errorf("release %d, pruned just now: got %d %s, want 404 %s", e.release, got.Code, got.Body, cannot(e.release))
 		}
 	}
-	if _, err := db.CurrentRelease(t.Context()); err != nil { // the program notices it, and starts again
+	if _, err := db.CurrentRelease(t.Context()); err != nil { // the program detects the pruning and restarts its cache
 		t.Fatal(err)
 	}
 	s.responses.Restart(len(eras))

@@ -287,6 +287,27 @@ func TestClickWaits(t *testing.T) {
 	p.WaitForText("#later", "Done")
 }
 
+// An element that moves just before the click is clicked at its new place, and the
+// element that took its place is not clicked.
+func TestClickMisses(t *testing.T) {
+	address := site(t, map[string]string{
+		"/": `<script src=/a.js defer></script><button type=button id=other hidden>Other</button><button type=button id=wanted>Wanted</button><p id=clicked></p>`,
+		"/a.js": `const find = document.elementFromPoint.bind(document);
+			document.elementFromPoint = (x, y) => {
+				queueMicrotask(() => { document.getElementById("other").hidden = false; });
+				return find(x, y);
+			};
+			for (const type of ["pointerdown", "click"]) document.addEventListener(type, event => {
+				document.getElementById("clicked").textContent += " " + type + " " + event.target.id;
+			});`,
+	})
+	p := browser.Start(t).Open(t, browser.Look{}, address+"/")
+	p.Click("#wanted")
+	expect(t, "the clicks", p.Text("#clicked"), "pointerdown wanted click wanted")
+	p.Click("#other")
+	expect(t, "the clicks", p.Text("#clicked"), "pointerdown wanted click wanted pointerdown other click other")
+}
+
 // A failed test leaves a screenshot and the console log.
 func TestFailureIsSaved(t *testing.T) {
 	address := site(t, map[string]string{"/": "<script src=/a.js></script>", "/a.js": `console.error("oh no")`})

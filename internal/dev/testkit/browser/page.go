@@ -202,15 +202,24 @@ func (p *Page) Press(key string) {
 // opens another page.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
-	var at struct{ X, Y float64 }
-	p.element("click", selector, clickable, &at)
-	do(p, "click "+selector, chromedp.MouseClickXY(at.X, at.Y))
+	for deadline := time.Now().Add(p.Limit); ; {
+		var at struct{ X, Y float64 }
+		p.element("click", selector, clickable, &at)
+		do(p, "click "+selector, chromedp.MouseClickXY(at.X, at.Y))
+		missed, err := try(p, evaluate("(window.clickGuard?.end(), window.clickGuard?.missed === true)"))
+		if err != nil || string(missed) != "true" { // an error: the page is being replaced
+			return
+		}
+		if time.Now().After(deadline) {
+			p.fatal("click "+selector, errors.New("the element moves whenever it is clicked"))
+		}
+	}
 }
 
 // clickable returns where an element can be clicked, or throws if it cannot. The
-// element must be at the same place in two animation frames.
+// element must be at the same place in two animation frames. If it moves all the
+// same, its guard prevents that another element is clicked.
 const clickable = `(() => {
-		element.scrollIntoView({block: "center", inline: "center", behavior: "instant"});
 		const box = element.getClientRects()[0];
 		if (!box || !box.width || !box.height) throw new Error("the element is not visible");
 		if (element.disabled || element.getAttribute("aria-disabled") === "true") throw new Error("the element is disabled");
@@ -222,10 +231,21 @@ const clickable = `(() => {
 		element.seen = now;
 		if (before?.place !== now.place || before.frame === now.frame) throw new Error("the element is moving");
 		const at = {x: box.x + box.width / 2, y: box.y + box.height / 2};
+		const isPart = (hit) => element.contains(hit) || hit?.closest?.("label")?.control === element;
 		const hit = document.elementFromPoint(at.x, at.y);
-		if (!element.contains(hit) && hit?.closest("label")?.control !== element)
+		if (!isPart(hit)) {
+			element.scrollIntoView({block: "center", inline: "center", behavior: "instant"});
 			throw new Error("the element is behind " + (hit ? hit.outerHTML.slice(0, 200) : "the edge of the window"));
+		}
 		delete element.seen;
+		const listeners = new AbortController(), guard = window.clickGuard = {end: () => listeners.abort()};
+		for (const type of ["pointerdown", "mousedown", "pointerup", "mouseup", "click"])
+			window.addEventListener(type, (event) => {
+				guard.missed ??= !isPart(event.target);
+				if (!guard.missed) return;
+				event.preventDefault();
+				event.stopImmediatePropagation();
+			}, {capture: true, signal: listeners.signal});
 		return at;
 	})()`
 
