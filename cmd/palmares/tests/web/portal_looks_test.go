@@ -71,17 +71,19 @@ func (v *viewer) inEachView(visitor *browser.Page, name, path string, then ...fu
 	v.Helper()
 	path = strings.TrimPrefix(path, lang.English.Path(""))
 	for _, view := range views {
-		p := visitor.OpenTab(v, view.Look)
-		p.Go(v.base + view.Path(path))
-		for _, act := range then {
-			act(p)
-		}
-		p.Axe()
-		for _, view.Width = range widths {
-			p.Change(view.Look)
-			p.Screenshot(fmt.Sprintf("%s-%s", name, view))
-			checkFit(v.T, p, fmt.Sprintf("%s in %s at %d px", path, view.Language, view.Width))
-		}
+		v.Run(fmt.Sprintf("%s-%s", name, view), func(t *testing.T) { // which closes its tab
+			p := visitor.OpenTab(t, view.Look)
+			p.Go(v.base + view.Path(path))
+			for _, act := range then {
+				act(p)
+			}
+			p.Axe()
+			for _, view.Width = range widths {
+				p.Change(view.Look)
+				p.Screenshot(fmt.Sprintf("%s-%s", name, view))
+				checkFit(t, p, fmt.Sprintf("%s in %s at %d px", path, view.Language, view.Width))
+			}
+		})
 	}
 }
 

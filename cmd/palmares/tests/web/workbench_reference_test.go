@@ -113,7 +113,7 @@ func TestReferenceOpensClient(t *testing.T) {
 		p := chrome.Open(t, browser.Look{Width: width}, base+"/docs")
 		p.Click("[data-open='tag/comparatifs/GET/api/v1/comparatifs/{slug}']")
 		p.WaitForText(client, "Send get request to "+base+"/api/v1/comparatifs/{slug}")
-		// Scalar may replace the operation with its neighbour, depending on what is in view.
+		// Scalar may replace the operation with its neighbor, depending on what is in view.
 		if want := base + "/en/docs#tag/comparatifs/"; !strings.HasPrefix(p.URL(), want) {
 			t.Errorf("got URL %s, want %s", p.URL(), want)
 		}

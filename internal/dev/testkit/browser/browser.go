@@ -33,6 +33,9 @@ func Start(t testing.TB) *Browser {
 		chromedp.DisableGPU,
 		chromedp.NoSandbox, // not available to root
 		chromedp.Flag("disable-component-update", true),
+		// The suggestions of the address bar are web pages, which render again for
+		// each tab and each width, although nobody sees them.
+		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,WebUIOmniboxPopup,WebUIOmniboxAimPopup"),
 		// Only the tests' own servers are reachable.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
 	)

@@ -42,7 +42,7 @@ func newPage(t testing.TB, ctx context.Context, end context.CancelFunc, look Loo
 		_, err := try(p, evaluate("0"))
 		failed := t.Failed()
 		if failed && err == nil {
-			if image, err := try(p, chromedp.FullScreenshot(100)); err == nil {
+			if image, err := try(p, fullScreenshot); err == nil {
 				p.saveFailure("screenshot", ".png", image)
 			}
 		}

@@ -137,7 +137,18 @@ func (p *Page) Axe() {
 // by default test-output in the repository.
 func (p *Page) Screenshot(name string) {
 	p.t.Helper()
-	p.save("screenshots", name+".png", do(p, "take a screenshot", chromedp.FullScreenshot(100)))
+	p.save("screenshots", name+".png", do(p, "take a screenshot", fullScreenshot))
+}
+
+// fullScreenshot captures the whole page. Usual compression would take most of the
+// time of a test with many screenshots.
+func fullScreenshot(ctx context.Context, t *chromedp.Target) ([]byte, error) {
+	yes := true
+	result, err := cdp.Call(ctx, t, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &yes, OptimizeForSpeed: &yes})
+	if err != nil {
+		return nil, err
+	}
+	return result.Data, nil
 }
 
 func (p *Page) save(dir, name string, data []byte) (file string) {
