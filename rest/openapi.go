@@ -279,8 +279,8 @@ func (p parameter) describe(s *schemas, exampleSlug string) object {
 }
 
 // errorResponses lists the errors of every path. All of them may return 404 for a
-// release. Only saved queries and paths that read
-// changes since a release return 410.
+// release. Only saved queries and paths that read changes since a release return
+// 410.
 var errorResponses = []struct{ status, name string }{
 	{"400", "BadRequest"}, {"401", "Unauthorized"}, {"404", "NotFound"}, {"410", "Gone"}, {"406", "NotAcceptable"},
 	{"429", "TooManyRequests"}, {"500", "InternalError"}, {"503", "Unavailable"},

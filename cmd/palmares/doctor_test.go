@@ -180,7 +180,7 @@ func TestDoctorOnReplicas(t *testing.T) {
 	e := examine(t, cfg, read)
 	e.want(t, "replica", "ok", "is up to date")
 	standby.Pause(t)
-	examine(t, cfg, read).want(t, "replica", "warning", "pg_wal_replay_resume")
+	examine(t, cfg, read).want(t, "replica", "warning", "servers may serve an older catalog. Resume it with SELECT pg_wal_replay_resume()")
 	standby.Resume(t)
 	examine(t, cfg, "DATABASE_READ_URL="+primary.URL).want(t, "replica", "warning", "is not a replica")
 	standby.Freeze(t)

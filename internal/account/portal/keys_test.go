@@ -51,7 +51,7 @@ func TestKeyPages(t *testing.T) {
 		b.makeKey("")
 		b.makeKey("server")
 		wantPage(t, b.get(home), 200, "3 of 3 keys", "Unnamed key", "You have reached the limit of 3 keys")
-		wantPage(t, b.post("/account/keys", "name", "fourth"), 400, "Revoke one first")
+		wantPage(t, b.post("/account/keys", "name", "fourth"), 400, "The Developer plan includes 3 keys, and all of them are in use. Revoke one first")
 
 		wantPage(t, b.get("/account/keys/"+id+"/revoke"), 200, "Revoke this key?", "laptop", "last used on")
 		if !s.accepts(key) {

@@ -80,7 +80,7 @@ func TestExport(t *testing.T) {
 	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail("ana@example.com").SetSubscription("sub_1").SetStatus("active").SetPeriodEnd(time.Now()).ExecX(t.Context())
 	b.startEmailChange("anna@example.com")
 	hook := s.db.Write.Endpoint.Create().SetAccountID(ana.ID).SetURL("https://hooks.example/ana").SetTypes([]string{"tool.created"}).SetCategories([]string{}).
-		SetSecret("whsec_new").SetFormerSecret("whsec_former").SetPosition(0).SaveX(t.Context())
+		SetState("disabled").SetDisabledReason("too slow").SetSecret("whsec_new").SetFormerSecret("whsec_former").SetPosition(0).SaveX(t.Context())
 	s.db.Write.Attempt.Create().SetEndpointID(hook.ID).SetEvent(7).SetType("tool.created").SetNumber(2).SetStatus(500).SetTookMs(31).SetResponse("oh no").SetDelivered(false).ExecX(t.Context())
 	s.db.Write.Endpoint.Create().SetAccountID(s.account("ben@example.com").ID).SetURL("https://hooks.example/ben@").SetTypes([]string{}).SetCategories([]string{}).SetSecret("whsec_ben").SetPosition(0).ExecX(t.Context())
 
@@ -96,6 +96,7 @@ func TestExport(t *testing.T) {
 		Messages []map[string]any
 		Webhooks []struct {
 			URL, State string
+			Reason     string `json:"disabled_reason"`
 			Types      []string
 			Attempts   []map[string]any
 		}
@@ -111,7 +112,7 @@ func TestExport(t *testing.T) {
 	if data.Keys[0]["name"] != "laptop \"é\" </script>" || data.Keys[0]["last_used_at"] == nil || data.Keys[1]["revoked_at"] == nil {
 		t.Errorf("got keys %v, want one used and one revoked", data.Keys)
 	}
-	if len(data.Webhooks) != 1 || data.Webhooks[0].URL != "https://hooks.example/ana" || data.Webhooks[0].State != "active" || len(data.Webhooks[0].Types) != 1 ||
+	if len(data.Webhooks) != 1 || data.Webhooks[0].URL != "https://hooks.example/ana" || data.Webhooks[0].State != "disabled" || data.Webhooks[0].Reason != "too slow" || len(data.Webhooks[0].Types) != 1 ||
 		len(data.Webhooks[0].Attempts) != 1 || data.Webhooks[0].Attempts[0]["response"] != "oh no" || data.Webhooks[0].Attempts[0]["status"] != 500.0 || data.Webhooks[0].Attempts[0]["event"] != "evt_7" {
 		t.Errorf("got webhooks %v, want one endpoint with one attempt", data.Webhooks)
 	}

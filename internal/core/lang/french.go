@@ -2,12 +2,15 @@ package lang
 
 import "strings"
 
-// french has the translation of every message, by part of the program.
-var french = merge(
-	frenchLayout, frenchSite, frenchHome, frenchTools, frenchHistory, frenchInformation, frenchPortal, frenchStatus, frenchWorkbench, frenchQueries, frenchMail, frenchProblems,
-)
+// french has the translation of every message.
+var french = merge(frenchParts)
 
-func merge(parts ...map[Message]string) map[Message]string {
+// frenchParts are the translations by part of the program.
+var frenchParts = []map[Message]string{
+	frenchLayout, frenchSite, frenchHome, frenchTools, frenchHistory, frenchInformation, frenchPortal, frenchStatus, frenchWorkbench, frenchQueries, frenchMail, frenchProblems,
+}
+
+func merge(parts []map[Message]string) map[Message]string {
 	all := map[Message]string{}
 	for _, part := range parts {
 		for m, text := range part {

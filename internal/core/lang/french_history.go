@@ -9,9 +9,6 @@ var frenchHistory = map[Message]string{
 	"release %d":                                   "édition %d",
 	"from":                                         "de",
 	"to":                                           "à",
-	"Pages":                                        "Pages",
-	"Newest":                                       "Début de la liste",
-	"Older":                                        "Suite de la liste",
 	"Added":                                        "Ajouté",
 	"Added again":                                  "Ajouté de nouveau",
 	"Updated":                                      "Mis à jour",
@@ -21,12 +18,10 @@ var frenchHistory = map[Message]string{
 	"none":                                         "aucun",
 
 	// Fields of a tool.
-	"Name":          "Nom",
 	"Slug":          "Identifiant",
 	"Tagline":       "Accroche",
 	"Category":      "Catégorie",
 	"Pricing":       "Tarification",
-	"Price":         "Prix",
 	"Score":         "Note",
 	"Verifiability": "Vérifiabilité",
 	"Obsolescence":  "Obsolescence",
@@ -132,7 +127,6 @@ var frenchHistory = map[Message]string{
 	"Change":              "Variation",
 	"None.":               "Aucune.",
 	"%s, as in the table": "%s, comme dans le tableau",
-	"Show as table":       "Afficher le tableau",
 	"Month":               "Mois",
 	"Year":                "Année",
 

@@ -10,27 +10,21 @@ var frenchHome = map[Message]string{
 	"Get a free API key": "Obtenir une clé d’API gratuite",
 	"Try it now":         "Essayer maintenant",
 
-	"tools":         "outils",
-	"tested":        "testés",
-	"average score": "note moyenne",
-	"comparisons":   "comparatifs",
+	"tested":      "testés",
+	"comparisons": "comparatifs",
 	`Updated on <time datetime="%s">%s</time>, <a href="/releases">release %d</a>.`: `Mis à jour le <time datetime="%s">%s</time>, <a href="/releases">édition %d</a>.`,
 	"Nothing has been published yet. Import a feed to fill the catalog.":            "Rien n’a encore été publié. Importez un flux pour remplir le catalogue.",
 
 	"Your first request, no API key required": "Votre première requête, sans clé d’API",
-	"Copy":              "Copier",
-	"Open the response": "Ouvrir la réponse",
-	"Response":          "Réponse",
-	"GraphQL response":  "Réponse GraphQL",
+	"Open the response":                       "Ouvrir la réponse",
+	"GraphQL response":                        "Réponse GraphQL",
 	`Add this server to <a href="/guides/agents">Claude, ChatGPT, Cursor or VS Code</a>, then ask:`: `Ajoutez ce serveur à <a href="/guides/agents">Claude, ChatGPT, Cursor ou VS Code</a>, puis demandez :`,
 	"Which coding tools score 8 or more and cost less than €30 a month?":                            "Quels outils de code ont une note d’au moins 8 et coûtent moins de 30 € par mois ?",
 
 	"Compare categories":             "Comparer les catégories",
-	"%d tool|%d tools":               "%d outil|%d outils",
 	"Highest scores":                 "Les meilleures notes",
 	"Show %d tool|Show all %d tools": "Voir le seul outil|Voir les %d outils",
 	"Biggest movers":                 "Les notes qui bougent",
-	"to":                             "à",
 	"All price changes":              "Tout voir",
 
 	"The editors of %s use each tool before giving it a score from 0 to 10, and rate how well its claims can be verified and how outdated it is.": "La rédaction de %s utilise chaque outil avant de lui donner une note de 0 à 10 ; elle évalue aussi la vérifiabilité de ses promesses et son obsolescence.",
@@ -39,7 +33,6 @@ var frenchHome = map[Message]string{
 	"Score distribution":                        "Répartition des notes",
 	"Number of tools by score, as in the table": "Nombre d’outils par note, comme dans le tableau",
 	"Number of tools by score":                  "Nombre d’outils par note",
-	"Score":                                     "Note",
 	"%v to %v":                                  "de %v à %v",
 	"%v to under %v":                            "de %v à moins de %v",
 
@@ -52,8 +45,6 @@ var frenchHome = map[Message]string{
 	"Reviews in chunks, ready for retrieval.":       "Les avis découpés, prêts pour la recherche sémantique.",
 
 	"Compare plans": "Comparer les formules",
-	"No API key":    "Sans clé d’API",
-	"Free":          "Gratuit",
 	"The full catalog, no sign-up, %d requests per day.":                  "Tout le catalogue, sans inscription, %d requêtes par jour.",
 	"%d requests per day, embeddings and %d API keys.":                    "%d requêtes par jour, les embeddings et %d clés d’API.",
 	"Sign up with your email address":                                     "Inscrivez-vous avec votre adresse e-mail",

@@ -180,7 +180,6 @@ var frenchPortal = map[Message]string{
 	"Add <code>.csv</code> or <code>.ndjson</code> for other formats.":           "Ajoutez <code>.csv</code> ou <code>.ndjson</code> pour d’autres formats.",
 	"This query is public: anyone can run it.":                                   "Cette requête est publique : tout le monde peut l’exécuter.",
 	"This query is private: it requires an API key of your account, or a token.": "Cette requête est privée : elle nécessite une clé d’API de votre compte, ou un jeton.",
-	"Query":         "Requête",
 	"Edit query":    "Modifier la requête",
 	"Replace token": "Remplacer le jeton",
 	"Create token":  "Créer un jeton",

@@ -211,6 +211,20 @@ var (
 	markup   = regexp.MustCompile(`<[^>]*>|&[a-z]+;|https?://\S*|%%`)
 )
 
+// Two translations of a message would depend on the order of the parts.
+func TestNoMessageIsTranslatedTwice(t *testing.T) {
+	t.Parallel()
+	seen := map[Message]bool{}
+	for _, part := range frenchParts {
+		for m := range part {
+			if seen[m] {
+				t.Errorf("%q: got two translations, want one", m)
+			}
+			seen[m] = true
+		}
+	}
+}
+
 // TestTranslationsMatch checks that translations have the same arguments as the
 // English messages, and French typography.
 func TestTranslationsMatch(t *testing.T) {

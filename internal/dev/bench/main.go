@@ -1,6 +1,6 @@
 // Bench measures whole palmares processes on both databases. It prints tables
-// with goals; only soak and memory fail if one is missed, because
-// machines are shared and noisy.
+// with goals; only soak and memory fail if one is missed, because machines are
+// shared and noisy.
 //
 //	make bench
 //	make bench PARTS="http memory"

@@ -217,8 +217,8 @@ func (p *Page) Click(selector string) {
 }
 
 // clickable returns where an element can be clicked, or throws if it cannot. The
-// element must be at the same place in two animation frames. If it moves all the
-// same, its guard prevents that another element is clicked.
+// element must be at the same place in two animation frames. If it moves
+// after that, the guard blocks the click, which would hit another element.
 const clickable = `(() => {
 		const box = element.getClientRects()[0];
 		if (!box || !box.width || !box.height) throw new Error("the element is not visible");
