@@ -1,14 +1,22 @@
+// Package icon serves the service's icons, and the image that other sites show with
+// a link to it. internal/dev/drawicons draws them; start reading at Register.
 package icon
 
 import (
+	"embed"
 	"encoding/json"
 	"net/http"
-	"sync"
+	"path"
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
 )
+
+//go:generate sh -c "cd files && go run palmares/internal/dev/drawicons"
+
+//go:embed files
+var files embed.FS
 
 // The paths that browsers look for, and those that pages refer to.
 const (
@@ -21,37 +29,34 @@ const (
 	largePath = "/icon-512.png"
 )
 
-// Register adds the icons, the manifest and the card of a service to mux. Each is
-// drawn once, on its first request.
+// Register adds the icons, the manifest and the card of a service to mux.
 func Register(mux *http.ServeMux, service page.Service) {
-	for path, f := range map[string]struct {
-		mediaType string
-		content   func() []byte
-	}{
-		FaviconPath:  {"image/x-icon", ICO},
-		TouchPath:    {"image/png", func() []byte { return touchPNG(180) }},
-		smallPath:    {"image/png", func() []byte { return PNG(192) }},
-		largePath:    {"image/png", func() []byte { return PNG(512) }},
-		CardPath:     {"image/png", func() []byte { return Card(service.ServiceName) }},
-		ManifestPath: {"application/manifest+json", func() []byte { return manifest(service.ServiceName) }},
-	} {
-		entry := sync.OnceValue(func() *cache.Entry {
-			return cache.NewEntry(f.content(), http.Header{
-				"Content-Type":           {f.mediaType},
-				"Cache-Control":          {"public, max-age=86400"},
-				"Vary":                   {"Accept-Encoding"},
-				"X-Content-Type-Options": {"nosniff"},
-			})
+	add := func(name, mediaType string, content []byte) {
+		entry := cache.NewEntry(content, http.Header{
+			"Content-Type":           {mediaType},
+			"Cache-Control":          {"public, max-age=86400"},
+			"Vary":                   {"Accept-Encoding"},
+			"X-Content-Type-Options": {"nosniff"},
 		})
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc(name, func(w http.ResponseWriter, r *http.Request) {
 			err := page.CheckMethod(w, r)
 			if err == nil {
-				err = entry().Write(w, r)
+				err = entry.Write(w, r)
 			}
 			if err != nil {
 				problem.Write(w, err)
 			}
 		})
+	}
+	add(ManifestPath, "application/manifest+json", manifest(service.ServiceName))
+	for name, mediaType := range map[string]string{
+		FaviconPath: "image/x-icon", TouchPath: "image/png", smallPath: "image/png", largePath: "image/png", CardPath: "image/png",
+	} {
+		content, err := files.ReadFile(path.Join("files", name))
+		if err != nil {
+			panic(err) // the files are part of the program
+		}
+		add(name, mediaType, content)
 	}
 }
 

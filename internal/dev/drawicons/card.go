@@ -1,10 +1,9 @@
-package icon
+package main
 
 import (
 	"image"
 	"image/color"
 	"math"
-	"strings"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
@@ -19,11 +18,9 @@ const (
 	margin                = 80
 )
 
-// Card returns an image that introduces the service: its name, what it offers, and
-// bars like those of a ranking.
-func Card(service string) []byte { return encode(drawCard(service)) }
-
-func drawCard(service string) *image.RGBA {
+// drawCard draws what the service offers, and bars like those of a ranking. The
+// service's name is a setting, and sites show it beside the image.
+func drawCard() *image.RGBA {
 	c := image.NewRGBA(image.Rect(0, 0, cardWidth, cardHeight))
 	top, bottom := color.RGBA{0x0d, 0x78, 0x5a, 0xff}, color.RGBA{0x06, 0x3d, 0x2e, 0xff}
 	for y := range cardHeight {
@@ -37,11 +34,9 @@ func drawCard(service string) *image.RGBA {
 	const mark = 88
 	fill(c, rectangle{margin, 72, mark, mark, mark * 7. / 32}, white)
 	drawBars(c, margin, 72, mark, green)
-	write(c, gobold.TTF, service, margin+mark+28, 72+mark/2, 56, cardWidth-2*margin-mark-28, white)
-
-	write(c, gobold.TTF, "Tested AI tools,", margin, 267, 92, cardWidth, white)
-	write(c, gobold.TTF, "as data", margin, 371, 92, cardWidth, white)
-	write(c, goregular.TTF, "REST · GraphQL · MCP · Atom", margin, 541, 32, cardWidth, color.RGBA{0xc4, 0xe6, 0xda, 0xff})
+	write(c, gobold.TTF, "Tested AI tools,", margin, 267, 92, white)
+	write(c, gobold.TTF, "as data", margin, 371, 92, white)
+	write(c, goregular.TTF, "REST · GraphQL · MCP · Atom", margin, 541, 32, color.RGBA{0xc4, 0xe6, 0xda, 0xff})
 	return c
 }
 
@@ -68,28 +63,16 @@ func mix(from, to color.RGBA, share float64) color.RGBA {
 	return color.RGBA{between(from.R, to.R), between(from.G, to.G), between(from.B, to.B), 0xff}
 }
 
-// write draws a line of text whose capital letters are centered at y. It is
-// smaller, and then cut off, if it would be wider than maxWidth.
-func write(c *image.RGBA, ttf []byte, text string, x, y int, size, maxWidth float64, ink color.Color) {
+// write draws a line of text whose capital letters are centered at y.
+func write(c *image.RGBA, ttf []byte, text string, x, y int, size float64, ink color.Color) {
 	parsed, err := opentype.Parse(ttf)
 	if err != nil {
 		panic(err) // the fonts are part of the program
 	}
-	text = strings.Join(strings.Fields(text), " ")
-	for {
-		face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: size, DPI: 72, Hinting: font.HintingNone})
-		if err != nil {
-			panic(err)
-		}
-		if width := font.MeasureString(face, text); float64(width)/64 > maxWidth && size > 24 {
-			size -= 2
-			continue
-		}
-		for letters := []rune(text); float64(font.MeasureString(face, text))/64 > maxWidth; text = string(letters) + "…" {
-			letters = letters[:len(letters)-1]
-		}
-		d := font.Drawer{Dst: c, Src: image.NewUniform(ink), Face: face, Dot: fixed.P(x, y+int(size*.36))}
-		d.DrawString(text)
-		return
+	face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: size, DPI: 72, Hinting: font.HintingNone})
+	if err != nil {
+		panic(err)
 	}
+	d := font.Drawer{Dst: c, Src: image.NewUniform(ink), Face: face, Dot: fixed.P(x, y+int(size*.36))}
+	d.DrawString(text)
 }

@@ -1,6 +1,4 @@
-// Package icon draws the service's mark as icons, and the image that other sites
-// show with a link to it (Open Graph).
-package icon
+package main
 
 import (
 	"bytes"
@@ -19,15 +17,8 @@ var (
 	white = color.RGBA{0xff, 0xff, 0xff, 0xff}
 )
 
-// PNG returns the mark in a square with rounded corners, as icon.svg has it.
-func PNG(size int) []byte { return encode(drawIcon(size, true)) }
-
-// touchPNG returns the mark in a full square: iOS rounds the corners itself, and
-// would fill transparent ones with black.
-func touchPNG(size int) []byte { return encode(drawIcon(size, false)) }
-
-// ICO returns the mark in the sizes of browser tabs and shortcuts.
-func ICO() []byte {
+// favicon returns the mark in the sizes of browser tabs and shortcuts.
+func favicon() []byte {
 	sizes := []int{16, 32, 48}
 	var directory, images bytes.Buffer
 	put := func(values ...any) {
@@ -38,13 +29,14 @@ func ICO() []byte {
 	put(uint16(0), uint16(1), uint16(len(sizes))) // the type is icon
 	start := 6 + 16*len(sizes)
 	for _, size := range sizes {
-		image := PNG(size)
+		image := encode(drawIcon(size, true))
 		put(uint8(size), uint8(size), uint8(0), uint8(0), uint16(1), uint16(32), uint32(len(image)), uint32(start+images.Len()))
 		images.Write(image)
 	}
 	return append(directory.Bytes(), images.Bytes()...)
 }
 
+// drawIcon draws the mark in a square, as icon.svg has it.
 func drawIcon(size int, rounded bool) *image.RGBA {
 	c := image.NewRGBA(image.Rect(0, 0, size, size))
 	radius := 0.0
