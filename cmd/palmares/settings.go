@@ -143,7 +143,7 @@ func (s *settings) check() error {
 		{"DATABASE_URL", optional(s.DatabaseURL, checkDatabaseURL)},
 		{"DATABASE_READ_URL", optional(s.ReadURL, checkDatabaseURL)},
 		{"DATABASE_READ_URL", require(s.ReadURL == "" || s.DatabaseURL != "", "has no effect without DATABASE_URL; set both")},
-		{"REDIS_URL", optional(s.RedisURL, func(url string) error { _, err := quota.RedisOptions(url); return err })},
+		{"REDIS_URL", optional(s.RedisURL, quota.CheckRedisURL)},
 		{"SERVICE_NAME", require(strings.TrimSpace(s.ServiceName) != "", "must not be blank")},
 		{"PUBLIC_URL", optional(s.PublicURL, checkWebURL)},
 		{"PUBLIC_URL", optional(s.PublicURL, checkRootURL)},

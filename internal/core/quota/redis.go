@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/gomodule/redigo/redis"
 
 	"palmares/internal/core/clock"
 )
@@ -19,8 +20,12 @@ import (
 const (
 	// redisTimeout is the most that Redis adds to a request.
 	redisTimeout = 45 * time.Millisecond
+	dialTimeout  = time.Second
 	probeEvery   = 500 * time.Millisecond
-	retention    = 2 * dayLength
+	// maxIdle is how long a connection stays unused before it is tested: firewalls
+	// and Redis itself may close idle ones.
+	maxIdle   = 10 * time.Second
+	retention = 2 * dayLength
 	// Requests are sent in batches, so that a burst does not make Redis look slow.
 	maxBatch    = 256
 	queueLength = 4096
@@ -37,7 +42,7 @@ const (
 // Redis stopped responding, and if it lost its data, those that the first server
 // to send its tally did not know of.
 type Redis struct {
-	client  *redis.Client
+	url     string
 	local   *Counter // the last known tallies, and what was counted since
 	log     *slog.Logger
 	timeout time.Duration
@@ -45,6 +50,7 @@ type Redis struct {
 	stop    context.CancelFunc
 
 	mu          sync.Mutex
+	idle        *redisConn // nil while it is in use, and after a failure
 	unavailable bool
 	// unsent is what was counted while Redis was unavailable. Requests that Redis
 	// may have counted only add the key.
@@ -65,7 +71,7 @@ type request struct {
 // countScript applies the catch-up rule of type Redis and changes a count unless the limit is
 // reached. It returns the tally and the change. Both parts of a tally only grow,
 // so the higher value is always the newer one.
-var countScript = redis.NewScript(`
+var countScript = redis.NewScript(1, `
 local granted, refunded, unsentGranted, unsentRefunded, change, limit, retention = unpack(ARGV)
 local stored = redis.call('HMGET', KEYS[1], 'granted', 'refunded')
 granted = math.max(granted, tonumber(stored[1] or 0)) + unsentGranted
@@ -84,45 +90,101 @@ func redisKey(k key) string { return fmt.Sprintf("palmares:tally:%s:%x", k.day, 
 
 // NewRedis counts in the Redis server at a URL.
 func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
-	options, err := RedisOptions(url)
-	if err != nil {
+	if err := CheckRedisURL(url); err != nil {
 		return nil, err
 	}
-	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = time.Second, time.Second, time.Second
-	options.MinIdleConns = 2
-	r := newRedis(local, log)
-	r.client = redis.NewClient(options)
+	r := newRedis(url, local, log)
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
+	go func() {
+		r.probe() // connects before the first request, if there is time
+		clock.Every(ctx, probeEvery, r.probe)
+	}()
 	go r.sendQueued(ctx)
-	go clock.Every(ctx, probeEvery, r.probe)
 	return r, nil
 }
 
-func newRedis(local *Counter, log *slog.Logger) *Redis {
-	return &Redis{local: local, log: log, timeout: redisTimeout, unsent: map[key]tally{}, queue: make(chan *request, queueLength)}
+func newRedis(url string, local *Counter, log *slog.Logger) *Redis {
+	return &Redis{url: url, local: local, log: log, timeout: redisTimeout, unsent: map[key]tally{}, queue: make(chan *request, queueLength)}
 }
 
-// RedisOptions returns the options for the Redis at a URL.
-func RedisOptions(url string) (*redis.Options, error) {
-	options, err := redis.ParseURL(url)
-	if err != nil { // the library's message repeats the URL with its password
-		return nil, errors.New("must be a URL of the form redis://user:password@host:port/number")
+// CheckRedisURL returns an error if a URL is not valid.
+func CheckRedisURL(url string) error {
+	errValid := errors.New("valid")
+	_, err := redis.DialURL(url, redis.DialNetDial(func(string, string) (net.Conn, error) { return nil, errValid }))
+	if !errors.Is(err, errValid) { // the library's message repeats the URL with its password
+		return errors.New("must be a URL of the form redis://user:password@host:port/number")
 	}
-	redis.SetLogger(silent{}) // its lines would name the address
-	options.ContextTimeoutEnabled = true
-	options.MaxRetries = -1 // what Redis may have counted is not sent again
-	return options, nil
+	return nil
 }
 
-type silent struct{}
+// redisConn is a connection on which writing has a deadline, too.
+type redisConn struct {
+	conn redis.Conn
+	raw  net.Conn
+	used time.Time
+}
 
-func (silent) Printf(context.Context, string, ...any) {}
+// DialRedis connects to the Redis server at a URL, within the deadline of ctx.
+func DialRedis(ctx context.Context, url string) (redis.Conn, error) {
+	c, err := dialRedis(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	return c.conn, nil
+}
 
-// Close closes the connections. Nothing may be counted afterwards.
+func dialRedis(ctx context.Context, url string) (*redisConn, error) {
+	c := &redisConn{}
+	var err error
+	c.conn, err = redis.DialURLContext(ctx, url, redis.DialContextFunc(func(ctx context.Context, network, address string) (net.Conn, error) {
+		var dialer net.Dialer
+		raw, err := dialer.DialContext(ctx, network, address)
+		if deadline, ok := ctx.Deadline(); ok && err == nil {
+			err = raw.SetDeadline(deadline) // for the TLS handshake
+		}
+		c.raw = raw
+		return raw, err
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// connection returns the idle connection or a new one.
+func (r *Redis) connection(ctx context.Context) (*redisConn, error) {
+	r.mu.Lock()
+	c := r.idle
+	r.idle = nil
+	r.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	return dialRedis(ctx, r.url)
+}
+
+// release makes a connection idle, unless it failed or another one is.
+func (r *Redis) release(c *redisConn) {
+	c.used = time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.idle == nil && c.conn.Err() == nil {
+		r.idle = c
+		return
+	}
+	_ = c.conn.Close()
+}
+
+// Close closes the connection. Nothing may be counted afterwards.
 func (r *Redis) Close() error {
 	r.stop()
-	return r.client.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.idle == nil {
+		return nil
+	}
+	return r.idle.conn.Close()
 }
 
 // Unavailable reports whether requests are counted locally for now.
@@ -203,30 +265,38 @@ func (r *Redis) sendQueued(ctx context.Context) {
 }
 
 func (r *Redis) send(batch []*request) {
-	ctx, cancel := context.WithDeadline(context.Background(), batch[0].due)
+	due := batch[0].due
+	ctx, cancel := context.WithDeadline(context.Background(), due)
 	defer cancel()
-	results := make([]*redis.Cmd, len(batch))
-	_, _ = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each result has its error
-		for i, req := range batch {
-			known, unsent := r.local.get(req.key), r.takeUnsent(req.key)
-			results[i] = countScript.Eval(ctx, pipe, []string{redisKey(req.key)}, known.granted-unsent.granted, known.refunded-unsent.refunded,
-				unsent.granted, unsent.refunded, req.change, req.limit, int(retention/time.Second))
-		}
-		return nil
+	c, err := r.connection(ctx)
+	if err != nil {
+		r.countLocally(err, false, batch...)
+		return
+	}
+	defer r.release(c)
+	_ = c.raw.SetWriteDeadline(due)
+	for _, req := range batch {
+		known, unsent := r.local.get(req.key), r.takeUnsent(req.key)
+		// A connection that fails returns the same error when the reply is received.
+		_ = countScript.Send(c.conn, redisKey(req.key), known.granted-unsent.granted, known.refunded-unsent.refunded,
+			unsent.granted, unsent.refunded, req.change, req.limit, int(retention/time.Second))
+	}
+	_ = c.conn.Flush()
+	r.decide(batch, func() ([]int, error) {
+		return redis.Ints(redis.ReceiveWithTimeout(c.conn, max(time.Until(due), 1)))
 	})
-	r.decide(batch, results)
 }
 
-// decide reports the count of each request. The first one without a result, and
+// decide reports the count of each request. The first one without a reply, and
 // all after it, are counted locally.
-func (r *Redis) decide(batch []*request, results []*redis.Cmd) {
+func (r *Redis) decide(batch []*request, receive func() ([]int, error)) {
 	for i, req := range batch {
-		reply, err := results[i].Int64Slice()
+		reply, err := receive()
 		if err != nil {
 			r.countLocally(err, true, batch[i:]...)
 			return
 		}
-		t, change := tally{int32(reply[0]), int32(reply[1])}, int(reply[2]) // see countScript
+		t, change := tally{int32(reply[0]), int32(reply[1])}, reply[2] // see countScript
 		r.local.update(req.key, func(tally) (tally, int) { return t, change })
 		req.count <- t.count() + req.change - change
 	}
@@ -242,18 +312,27 @@ func (r *Redis) takeUnsent(k key) tally {
 	return unsent
 }
 
-// probe lets Redis catch up if it responds again, by a request for each count
-// that was changed without it.
+// probe tests the connection, so that the next request has one that works. If
+// Redis responds again, it lets it catch up, by a request for each count that was
+// changed without it.
 func (r *Redis) probe() {
-	if !r.Unavailable() {
+	if !r.needsProbe() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
-	if r.client.Ping(ctx).Err() != nil {
+	c, err := r.connection(ctx)
+	if err != nil {
 		return
 	}
+	_ = c.raw.SetWriteDeadline(time.Now().Add(dialTimeout))
+	_, err = redis.DoWithTimeout(c.conn, dialTimeout, "PING")
+	r.release(c)
 	r.mu.Lock()
+	if err != nil || !r.unavailable {
+		r.mu.Unlock()
+		return
+	}
 	changed := slices.Collect(maps.Keys(r.unsent))
 	r.unavailable = false
 	r.mu.Unlock()
@@ -261,4 +340,11 @@ func (r *Redis) probe() {
 	for _, k := range changed {
 		r.count(&request{key: k})
 	}
+}
+
+// needsProbe reports whether Redis is unavailable or the connection may be stale.
+func (r *Redis) needsProbe() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unavailable || r.idle == nil || time.Since(r.idle.used) > maxIdle
 }

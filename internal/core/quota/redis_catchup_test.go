@@ -1,14 +1,16 @@
 package quota
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/gomodule/redigo/redis"
 
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 var (
@@ -20,20 +22,32 @@ var (
 // only on demand. The URL may be empty if the test sends nothing.
 func serverWithCount(t *testing.T, url string, count int) *Redis {
 	t.Helper()
-	r := newRedis(NewCounter(), slog.New(slog.DiscardHandler))
+	r := newRedis(url, NewCounter(), slog.New(slog.DiscardHandler))
 	r.timeout = patientTimeout
 	r.local.update(someKey, func(tally) (tally, int) { return tally{granted: int32(count)}, 0 })
 	if url == "" {
 		return r
 	}
-	options, err := RedisOptions(url)
+	ctx, stop := context.WithCancel(t.Context())
+	r.stop = stop
+	t.Cleanup(func() { _ = r.Close() })
+	go r.sendQueued(ctx)
+	return r
+}
+
+// do sends a command to the Redis server.
+func (r *Redis) do(t *testing.T, command string, args ...any) any {
+	t.Helper()
+	c, err := DialRedis(wait.Context(t), r.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.client = redis.NewClient(options)
-	t.Cleanup(func() { _ = r.client.Close() })
-	go r.sendQueued(t.Context())
-	return r
+	defer c.Close()
+	reply, err := c.Do(command, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
 }
 
 func (r *Redis) known() int { return r.local.get(someKey).count() }
@@ -46,41 +60,40 @@ func takes(n, limit int) (batch []*request) {
 	return batch
 }
 
-// result returns Redis's reply to a request.
-func result(t *testing.T, count, change int, err error) *redis.Cmd {
-	t.Helper()
-	cmd := redis.NewCmd(t.Context())
-	cmd.SetVal([]any{int64(count), int64(0), int64(change)})
-	cmd.SetErr(err)
-	return cmd
+// reply is Redis's reply to a request.
+type reply struct {
+	count, change int
+	err           error
+}
+
+// replies returns a function that receives replies.
+func replies(all ...reply) func() ([]int, error) {
+	return func() ([]int, error) {
+		next := all[0]
+		all = all[1:]
+		return []int{next.count, 0, next.change}, next.err
+	}
 }
 
 // store sets the tally in Redis.
 func (r *Redis) store(t *testing.T, stored tally) {
 	t.Helper()
-	if err := r.client.HSet(t.Context(), redisKey(someKey), "granted", stored.granted, "refunded", stored.refunded).Err(); err != nil {
-		t.Fatal(err)
-	}
+	r.do(t, "HSET", redisKey(someKey), "granted", stored.granted, "refunded", stored.refunded)
 }
 
 // clear deletes the tally in Redis.
 func (r *Redis) clear(t *testing.T) {
 	t.Helper()
-	if err := r.client.Del(t.Context(), redisKey(someKey)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	r.do(t, "DEL", redisKey(someKey))
 }
 
 func (r *Redis) stored(t *testing.T) int {
 	t.Helper()
-	var stored struct {
-		Granted  int32 `redis:"granted"`
-		Refunded int32 `redis:"refunded"`
-	}
-	if err := r.client.HGetAll(t.Context(), redisKey(someKey)).Scan(&stored); err != nil {
+	stored, err := redis.IntMap(r.do(t, "HGETALL", redisKey(someKey)), nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return tally{stored.Granted, stored.Refunded}.count()
+	return stored["granted"] - stored["refunded"]
 }
 
 func catchUp(t *testing.T, r *Redis) {
@@ -94,22 +107,22 @@ func catchUp(t *testing.T, r *Redis) {
 // them and replied to some. The limit still holds.
 func TestPartialReplies(t *testing.T) {
 	const limit, known, inFlight = 100, 90, 30
-	for replies := range inFlight + 1 {
+	for received := range inFlight + 1 {
 		r := serverWithCount(t, "", known)
 		batch := takes(inFlight, limit)
-		var results []*redis.Cmd
+		var results []reply
 		for i := range batch {
 			count, change := min(known+i+1, limit), 0
 			if i < limit-known {
 				change = 1
 			}
 			var err error
-			if i >= replies {
+			if i >= received {
 				err = errLost
 			}
-			results = append(results, result(t, count, change, err))
+			results = append(results, reply{count, change, err})
 		}
-		r.decide(batch, results)
+		r.decide(batch, replies(results...))
 		total := known
 		for _, req := range batch {
 			if granted(limit, <-req.count) {
@@ -117,13 +130,13 @@ func TestPartialReplies(t *testing.T) {
 			}
 		}
 		if total != limit {
-			t.Errorf("%d replies: got %d granted, want %d", replies, total, limit)
+			t.Errorf("%d replies: got %d granted, want %d", received, total, limit)
 		}
-		if want := replies < inFlight; r.Unavailable() != want {
-			t.Errorf("%d replies: got unavailable %t, want %t", replies, r.Unavailable(), want)
+		if want := received < inFlight; r.Unavailable() != want {
+			t.Errorf("%d replies: got unavailable %t, want %t", received, r.Unavailable(), want)
 		}
 		if got := r.local.changes()[someDay][somebody]; got != limit-known {
-			t.Errorf("%d replies: got %d requests to write to the database, want %d", replies, got, limit-known)
+			t.Errorf("%d replies: got %d requests to write to the database, want %d", received, got, limit-known)
 		}
 	}
 }
@@ -133,13 +146,13 @@ func TestLimitReachedElsewhere(t *testing.T) {
 	r := serverWithCount(t, "", 4)
 	batch := takes(2, 100)
 	// Other servers took the rest.
-	r.decide(batch, []*redis.Cmd{result(t, 100, 1, nil), result(t, 0, 0, errLost)})
+	r.decide(batch, replies(reply{100, 1, nil}, reply{0, 0, errLost}))
 	if got := <-batch[1].count; got != 101 {
 		t.Errorf("got count %d, want 101", got)
 	}
 }
 
-func TestCatchUp(t *testing.T) {
+func TestCatchUpWithRedis(t *testing.T) {
 	url := testkit.StartRedis(t).URL
 	for name, c := range map[string]struct {
 		inFlight, local, refunds int
@@ -189,7 +202,7 @@ func TestCatchUp(t *testing.T) {
 
 // A request that was never sent is added to Redis later, even if other servers
 // counted more in the meantime.
-func TestUnsentRequests(t *testing.T) {
+func TestUnsentRequestsWithRedis(t *testing.T) {
 	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
 	r.store(t, tally{granted: 80})
 	r.countLocally(errLost, false, takes(2, 31)...) // the second is rejected
@@ -201,12 +214,10 @@ func TestUnsentRequests(t *testing.T) {
 
 // Requests that Redis may have added before a catch-up failed are not added
 // again.
-func TestCatchUpFails(t *testing.T) {
+func TestCatchUpFailsWithRedis(t *testing.T) {
 	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
 	r.countLocally(errLost, false, takes(20, 0)...)
-	if err := r.client.LPush(t.Context(), redisKey(someKey), "not a count").Err(); err != nil {
-		t.Fatal(err)
-	}
+	r.do(t, "LPUSH", redisKey(someKey), "not a count")
 	if r.probe(); !r.Unavailable() {
 		t.Error("got an available Redis, want it unavailable")
 	}
@@ -220,7 +231,7 @@ func TestCatchUpFails(t *testing.T) {
 
 // Requests that are sent before Redis has caught up include what the server
 // counted locally.
-func TestRequestsBeforeCatchUp(t *testing.T) {
+func TestRequestsBeforeCatchUpWithRedis(t *testing.T) {
 	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
 	r.store(t, tally{granted: 80})
 	r.countLocally(errLost, false, takes(20, 0)...)
@@ -238,7 +249,7 @@ func TestRequestsBeforeCatchUp(t *testing.T) {
 }
 
 // A lower count in Redis is a loss, unless other servers refunded requests.
-func TestCountsOfOtherServers(t *testing.T) {
+func TestCountsOfOtherServersWithRedis(t *testing.T) {
 	url := testkit.StartRedis(t).URL
 	for name, c := range map[string]struct {
 		known  int

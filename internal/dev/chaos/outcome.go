@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/gomodule/redigo/redis"
 
 	"palmares/internal/core/quota"
 	"palmares/internal/dev/load"
@@ -98,20 +98,16 @@ func (s *system) counts() (c counts) {
 	if s.redis == nil {
 		return c
 	}
-	options, err := redis.ParseURL(s.redis.URL)
+	client, err := redis.DialURL(s.redis.URL)
 	testkit.Check(s.t, err)
-	client := redis.NewClient(options)
 	defer client.Close()
 	const account = 1
-	keys, err := client.Keys(s.t.Context(), fmt.Sprintf("palmares:tally:*:%x", uint64(quota.Account(account)))).Result()
+	keys, err := redis.Strings(client.Do("KEYS", fmt.Sprintf("palmares:tally:*:%x", uint64(quota.Account(account)))))
 	testkit.Check(s.t, err)
 	for _, key := range keys { // one for each day
-		var tally struct {
-			Granted  int `redis:"granted"`
-			Refunded int `redis:"refunded"`
-		}
-		testkit.Check(s.t, client.HGetAll(s.t.Context(), key).Scan(&tally))
-		c.redis += tally.Granted - tally.Refunded
+		tally, err := redis.IntMap(client.Do("HGETALL", key))
+		testkit.Check(s.t, err)
+		c.redis += tally["granted"] - tally["refunded"]
 	}
 	return c
 }

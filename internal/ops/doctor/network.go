@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -17,7 +16,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/gomodule/redigo/redis"
 
 	"palmares/internal/account/billing"
 	"palmares/internal/core/problem"
@@ -163,22 +162,28 @@ func checkRedis(ctx context.Context, cfg *Config, r report) {
 		r.ok("redis", "REDIS_URL is not set: each server counts requests on its own.")
 		return
 	}
-	options, err := quota.RedisOptions(cfg.RedisURL)
-	if err != nil {
+	if err := quota.CheckRedisURL(cfg.RedisURL); err != nil {
 		r.add("redis", Wrong, "REDIS_URL "+err.Error()+".", "Correct REDIS_URL.", nil)
 		return
 	}
-	client := redis.NewClient(options)
-	defer client.Close()
-	// Counting needs scripts, which the Redis user may not be allowed to run.
-	err = client.Eval(ctx, "return 1", nil).Err()
-	var info *redis.InfoCmd
+	var info map[string]string
 	var theirs, before, after time.Time
+	client, err := quota.DialRedis(ctx, cfg.RedisURL)
 	if err == nil {
-		info = client.InfoMap(ctx)
+		defer client.Close()
+		// Counting needs scripts, which the Redis user may not be allowed to run.
+		_, err = redis.DoContext(client, ctx, "EVAL", "return 1", 0)
+	}
+	if err == nil {
+		info, err = redisInfo(redis.String(redis.DoContext(client, ctx, "INFO")))
+	}
+	if err == nil {
+		var parts []int64 // seconds and microseconds
 		before = cfg.Now()
-		theirs, err = client.Time(ctx).Result()
-		after, err = cfg.Now(), cmp.Or(info.Err(), err)
+		if parts, err = redis.Int64s(redis.DoContext(client, ctx, "TIME")); err == nil {
+			theirs = time.Unix(parts[0], parts[1]*1000)
+		}
+		after = cfg.Now()
 	}
 	if err != nil {
 		const fallback = " Until it is available, each server counts requests on its own."
@@ -192,20 +197,20 @@ func checkRedis(ctx context.Context, cfg *Config, r report) {
 		})
 		return
 	}
-	if info.Item("Replication", "role") == "slave" {
+	if info["role"] == "slave" {
 		r.add("redis", Wrong, "This Redis is a read-only replica.", "Set REDIS_URL to its primary.", nil)
 		return
 	}
 	persistence := "persists its data to disk"
 	// Hosted servers often do not allow this command.
-	snapshots, err := client.ConfigGet(ctx, "save").Result()
-	if info.Item("Persistence", "aof_enabled") != "1" && err == nil && snapshots["save"] == "" {
+	snapshots, err := redis.StringMap(redis.DoContext(client, ctx, "CONFIG", "GET", "save"))
+	if info["aof_enabled"] != "1" && err == nil && snapshots["save"] == "" {
 		persistence = "does not persist its data: after a restart, the servers restore their own counts"
 	}
-	r.ok("redis", "Redis %s responds and %s.", info.Item("Server", "redis_version"), persistence)
-	memory, _ := strconv.ParseInt(info.Item("Memory", "used_memory"), 10, 64)
-	maxMemory, _ := strconv.ParseInt(info.Item("Memory", "maxmemory"), 10, 64)
-	policy, used, limit := info.Item("Memory", "maxmemory_policy"), formatBytes(memory), formatBytes(maxMemory)
+	r.ok("redis", "Redis %s responds and %s.", info["redis_version"], persistence)
+	memory, _ := strconv.ParseInt(info["used_memory"], 10, 64)
+	maxMemory, _ := strconv.ParseInt(info["maxmemory"], 10, 64)
+	policy, used, limit := info["maxmemory_policy"], formatBytes(memory), formatBytes(maxMemory)
 	// A caller whose count is evicted gets a new quota.
 	r.addFirst("redis memory", nil, []outcome{
 		{maxMemory == 0, OK, used + " is in use, with no limit.", ""},
@@ -214,6 +219,16 @@ func checkRedis(ctx context.Context, cfg *Config, r report) {
 		{true, OK, fmt.Sprintf("%s of %s is in use, and nothing is evicted.", used, limit), ""},
 	})
 	r.clock("redis clock", "Redis'", theirs, before.Add(after.Sub(before)/2))
+}
+
+// redisInfo parses the lines of INFO, which are "name:value".
+func redisInfo(text string, err error) (map[string]string, error) {
+	info := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		info[name] = value
+	}
+	return info, err
 }
 
 // checkMail connects and signs in to the mail server, and sends nothing.
