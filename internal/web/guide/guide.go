@@ -12,7 +12,7 @@ import (
 	"text/template"
 )
 
-//go:embed guides/*.md
+//go:embed guides
 var guideFiles embed.FS
 
 // order is the order in which guides are listed.
@@ -37,7 +37,15 @@ func (g *Guide) Path() string { return root + "/" + g.Name }
 
 // Read reads all guides and fills in their placeholders.
 func Read(cfg Config) ([]*Guide, error) {
-	fill := strings.NewReplacer("{{base}}", cfg.PublicURL, "{{credit}}", cfg.Credit)
+	placeholders := []string{"{{base}}", cfg.PublicURL, "{{credit}}", cfg.Credit}
+	for _, name := range []string{"retry.mjs", "retry.py"} { // functions that many programs contain
+		text, err := guideFiles.ReadFile(path.Join("guides", name))
+		if err != nil {
+			return nil, err
+		}
+		placeholders = append(placeholders, "{{"+name+"}}", strings.TrimSpace(string(text)))
+	}
+	fill := strings.NewReplacer(placeholders...)
 	var all []*Guide
 	for _, name := range order {
 		text, err := guideFiles.ReadFile(path.Join("guides", name+".md"))

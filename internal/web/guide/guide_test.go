@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,12 +45,12 @@ func send(handler http.Handler, method, path string, headers ...string) *httptes
 }
 
 func TestAllFilesAreListed(t *testing.T) {
-	found, err := guideFiles.ReadDir("guides")
+	found, err := fs.Glob(guideFiles, "guides/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range found {
-		if name := strings.TrimSuffix(file.Name(), ".md"); !slices.Contains(order, name) {
+		if name := strings.TrimSuffix(path.Base(file), ".md"); !slices.Contains(order, name) {
 			t.Errorf("got no %s in order, want every guide", name)
 		}
 	}

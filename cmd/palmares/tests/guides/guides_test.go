@@ -7,11 +7,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,7 +35,7 @@ func TestGuides(t *testing.T) {
 	t.Parallel()
 	installTools(t)
 	cfg := testkit.SQLite(t) // empty, so that --demo publishes every edition
-	s := blackbox.Serve(t, cfg, "--demo")
+	s := serveUnreliably(t, cfg)
 	for _, name := range guide.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -42,6 +46,37 @@ func TestGuides(t *testing.T) {
 			r.follow()
 		})
 	}
+}
+
+// serveUnreliably starts a server behind a proxy that fails the first two requests
+// of a program to each URL: it responds with 503, and then closes the connection,
+// as busy servers and networks do. Every program in the guides must cope with that.
+func serveUnreliably(t *testing.T, cfg store.Config) *blackbox.Server {
+	t.Helper()
+	var mu sync.Mutex
+	requests := map[string]int{}
+	var forward http.Handler
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		agent, _, _ := strings.Cut(r.UserAgent(), "/")
+		isProgram := agent == "node" || agent == "Python-urllib"
+		mu.Lock()
+		requests[r.Method+agent+r.URL.String()]++
+		number := requests[r.Method+agent+r.URL.String()]
+		mu.Unlock()
+		switch {
+		case !isProgram || number > 2 || r.Header.Get("Accept") == "text/event-stream": // which reconnects after seconds
+			forward.ServeHTTP(w, r)
+		case number == 1:
+			w.Header().Set("Retry-After", "0")
+			http.Error(w, `{"error":"The server is busy."}`, http.StatusServiceUnavailable)
+		default:
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(proxy.Close)
+	s := blackbox.Serve(t, cfg, "--demo", "--public-url", proxy.URL)
+	forward = httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s.Address})
+	return s
 }
 
 // installTools installs the tools that the code blocks use.
