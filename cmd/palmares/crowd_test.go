@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,13 +37,13 @@ const (
 // Ten thousand idle connections, and hundreds that read or send slowly, do not
 // affect other clients and use limited memory.
 func TestCrowdOfIdleAndSlowClients(t *testing.T) {
-	skipIfShort(t)
 	crowd := raiseFileLimit(t, idleClients+slowReaders+slowSenders+500) - slowReaders - slowSenders - 500
 	if crowd < 100 {
 		testkit.SkipUnsupported(t, fmt.Sprintf("the system allows only %d connections", crowd))
 	}
 	crowd = min(crowd, idleClients)
-	s := startCommand(t, releaseCommand(t, testkit.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0"))
+	metricsAddress := freeAddress(t)
+	s := startServer(t, testkit.SQLite(t), "--demo", "--metrics-listen", metricsAddress)
 	sendOtherRequests(t, s) // fills the caches
 	alone := sendOtherRequests(t, s)
 	before := residentMemory(t, s)
@@ -85,7 +86,7 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 		}
 	})
 
-	waitUntilIdle(t, s)
+	waitUntilBlocked(t, s, metricsAddress)
 	crowdedTime := sendOtherRequests(t, s)
 	crowded := residentMemory(t, s)
 	closed := 0
@@ -139,16 +140,23 @@ func sendOtherRequests(t *testing.T, s *server) time.Duration {
 	return cpuTime(t, s) - before
 }
 
-// waitUntilIdle waits until the server has computed as many responses for the
-// slow readers as the buffers hold.
-func waitUntilIdle(t *testing.T, s *server) {
+// waitUntilBlocked waits until the server has sent the slow readers as many
+// responses as the buffers hold: it completes other requests, but none of theirs.
+func waitUntilBlocked(t *testing.T, s *server, metricsAddress string) {
 	t.Helper()
-	last := cpuTime(t, s)
-	wait.Until(t, "the server is idle", func() bool {
-		time.Sleep(500 * time.Millisecond)
-		before := last
-		last = cpuTime(t, s)
-		return last-before < 50*time.Millisecond
+	completed := func() (n int) {
+		text, _ := scrape(t, metricsAddress)
+		for _, line := range regexp.MustCompile(`(?m)^palmares_requests_total\{.*route="/api/v1/openapi.json".*\} (\d+)$`).FindAllStringSubmatch(text, -1) {
+			count, err := strconv.Atoi(line[1])
+			testkit.Check(t, err)
+			n += count
+		}
+		return n
+	}
+	wait.Until(t, "the slow readers are blocked", func() bool {
+		before := completed()
+		sendOtherRequests(t, s)
+		return before > 0 && completed() == before
 	})
 }
 
