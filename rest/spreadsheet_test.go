@@ -118,7 +118,7 @@ func readFlatODS(t *testing.T, file io.Reader) (rows [][]cell) {
 
 // LibreOffice shows the same values as the API: numbers are numbers, strings are
 // strings, and no string is run as a formula.
-func TestSpreadsheet(t *testing.T) {
+func TestCSVWithLibreOffice(t *testing.T) {
 	names := []string{
 		"=1+1", "+1+1", "-1+1", "@SUM(1;1)", "\t=1+1", `=HYPERLINK("https://example.org";"x")`, "a;b,c", `a "quoted" name`, "l’été à Noël, œuvre",
 		"two\nlines", `"=1+1"`, "'quoted'", "emoji 😀 €", " spaces ",

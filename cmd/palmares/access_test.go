@@ -29,172 +29,168 @@ var interfaces = []struct{ name, method, path, body string }{
 	{"GraphQL", http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`},
 }
 
-// onEachStore runs a test on each database, and on PostgreSQL also with Redis.
-func onEachStore(t *testing.T, test func(t *testing.T, cfg store.Config, args ...string)) {
-	t.Helper()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		t.Run("no redis", func(t *testing.T) { test(t, cfg) })
-		if cfg.DatabaseURL != "" {
-			t.Run("redis", func(t *testing.T) { test(t, cfg, "--redis-url", testkit.StartRedis(t).URL) })
-		}
-	})
+func TestKeysAndQuotas(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) { testKeysAndQuotas(t, cfg) })
 }
 
-func TestKeysAndQuotas(t *testing.T) {
-	skipIfShort(t)
+func TestKeysAndQuotasWithRedis(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, cfg store.Config, args ...string) {
-		s := startServer(t, cfg, append(args, "--demo", "--trusted-proxies", "127.0.0.1")...)
-		developer, pro := newKey(t, cfg, "developer"), newKey(t, cfg, "pro")
-		left := 1000
-		for i, api := range interfaces {
-			t.Run(api.name, func(t *testing.T) {
-				send := func(headers ...string) *http.Response {
-					return s.call(t, api.method, api.path, api.body, headers...)
-				}
-				got := send("Authorization", "Bearer "+developer)
-				left--
-				if got.StatusCode != 200 || got.Header.Get("X-RateLimit-Tier") != "free" || got.Header.Get("X-RateLimit-Remaining") != fmt.Sprint(left) {
-					t.Errorf("Developer: got %d %v, want 200 and %d remaining", got.StatusCode, got.Header, left)
-				}
-				midnight := time.Now().UTC().Truncate(24 * time.Hour).Add(24 * time.Hour).Format(time.RFC3339)
-				if reset := got.Header.Get("X-RateLimit-Reset"); reset != midnight {
-					t.Errorf("got X-RateLimit-Reset %s, want %s", reset, midnight)
-				}
-				if cdn := got.Header.Get("CDN-Cache-Control"); cdn != "private, no-store" {
-					t.Errorf("got CDN-Cache-Control %q, want private, no-store", cdn)
-				}
-				got = send("Authorization", "bearer "+pro)
-				if got.StatusCode != 200 || got.Header.Get("X-RateLimit-Tier") != "pro" || got.Header.Get("X-RateLimit-Remaining") != "" || got.Header.Get("X-RateLimit-Reset") != "" {
-					t.Errorf("Pro: got %d %v, want 200 without a limit", got.StatusCode, got.Header)
-				}
+	testKeysAndQuotas(t, testkit.Postgres(t), "--redis-url", testkit.StartRedis(t).URL)
+}
 
-				invalid := developer[:len(developer)-1] + "x"
-				if invalid == developer {
-					invalid = developer[:len(developer)-1] + "y"
-				}
-				for name, headers := range map[string][]string{
-					"empty":              {""},
-					"scheme only":        {"Bearer"},
-					"no scheme":          {developer},
-					"another scheme":     {"Basic " + developer},
-					"no space":           {"Bearer" + developer},
-					"two spaces":         {"Bearer  " + developer},
-					"a space inside":     {"Bearer " + developer[:20] + " " + developer[20:]},
-					"one character off":  {"Bearer " + invalid},
-					"upper case":         {"Bearer " + strings.ToUpper(developer)},
-					"truncated":          {"Bearer " + developer[:30]},
-					"5 kB":               {"Bearer pal_" + strings.Repeat("A", 5000)},
-					"unknown":            {"Bearer " + forged("pal_nobodyhasit0")},
-					"two keys":           {"Bearer " + developer, "Bearer " + pro},
-					"the same key twice": {"Bearer " + developer, "Bearer " + developer},
-					"a list":             {"Bearer " + developer + ", Bearer " + pro},
-					"quoted":             {`Bearer "` + developer + `"`},
-					"forged secret":      {"Bearer " + forged(developer)},
-				} {
-					var pairs []string
-					for _, value := range headers {
-						pairs = append(pairs, "Authorization", value)
-					}
-					got := send(pairs...)
-					body, _ := io.ReadAll(got.Body)
-					if got.StatusCode != 401 || got.Header.Get("WWW-Authenticate") != "Bearer" || !strings.Contains(string(body), `{"error":"`) || got.Header.Get("X-RateLimit-Tier") != "" {
-						t.Errorf("%s: got %d %s %v, want 401", name, got.StatusCode, body, got.Header)
-					}
-					if strings.Contains(string(body), developer[20:40]) {
-						t.Errorf("%s: got a response that contains the key, want none", name)
-					}
-				}
-
-				// An address has a quota of 100 requests a day. Other addresses have
-				// their own.
-				status := 200
-				if strings.HasSuffix(api.name, "embeddings") {
-					status = 401
-				}
-				from := fmt.Sprintf("203.0.113.%d", i)
-				var granted, rejected atomic.Int64
-				var all sync.WaitGroup
-				for range 20 {
-					all.Go(func() {
-						for range 10 {
-							switch got := send("X-Forwarded-For", from); got.StatusCode {
-							case status:
-								granted.Add(1)
-							case 429:
-								rejected.Add(1)
-								if got.Header.Get("Retry-After") == "" || got.Header.Get("X-RateLimit-Tier") != "" || got.Header.Get("Cache-Control") != "no-store" {
-									t.Errorf("429: got headers %v, want Retry-After and no-store", got.Header)
-								}
-							default:
-								t.Errorf("got %d, want %d or 429", got.StatusCode, status)
-							}
-						}
-					})
-				}
-				all.Wait()
-				if strings.HasSuffix(api.name, "embeddings") { // requests without the required key do not count
-					if granted.Load() != 200 {
-						t.Errorf("got %d of 200 responses with 401, want all", granted.Load())
-					}
-				} else if most := 100 + inFlight(s); granted.Load() < 100 || granted.Load() > most || granted.Load()+rejected.Load() != 200 {
-					t.Errorf("got %d granted and %d rejected, want 100 and 100 (or up to %d granted)", granted.Load(), rejected.Load(), most)
-				}
-				if got := send("X-Forwarded-For", "2001:db8::1"); got.StatusCode != status {
-					t.Errorf("another address: got %d, want %d", got.StatusCode, status)
-				}
-				if got := send("X-Forwarded-For", from, "Authorization", "Bearer "+developer); got.StatusCode != 200 {
-					t.Errorf("with a key: got %d, want 200", got.StatusCode)
-				}
-				left--
-			})
-		}
-
-		// Requests to these paths do not count.
-		for _, path := range []string{"/api/v1/openapi.json", "/api/v1/openapi.yaml", "/healthz", "/readyz"} {
-			for _, headers := range [][]string{{"X-Forwarded-For", "203.0.113.0"}, {"Authorization", "Bearer nonsense"}} {
-				if got := s.call(t, http.MethodGet, path, "", headers...); got.StatusCode != 200 {
-					t.Errorf("%s: got %d, want 200", path, got.StatusCode)
-				}
+func testKeysAndQuotas(t *testing.T, cfg store.Config, args ...string) {
+	t.Helper()
+	s := startServer(t, cfg, append(args, "--demo", "--trusted-proxies", "127.0.0.1")...)
+	developer, pro := newKey(t, cfg, "developer"), newKey(t, cfg, "pro")
+	left := 1000
+	for i, api := range interfaces {
+		t.Run(api.name, func(t *testing.T) {
+			send := func(headers ...string) *http.Response {
+				return s.call(t, api.method, api.path, api.body, headers...)
 			}
-		}
-		tag := s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+developer).Header.Get("ETag")
-		left--
-		for range 3 {
-			got := s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+developer, "If-None-Match", tag)
-			if got.StatusCode != 304 || got.Header.Get("X-RateLimit-Remaining") != fmt.Sprint(left) {
-				t.Errorf("got %d with %s remaining, want 304 with %d", got.StatusCode, got.Header.Get("X-RateLimit-Remaining"), left)
-			}
-		}
-
-		// A wildcard reveals whether the resource exists, so it counts.
-		for _, any := range [][]string{{"If-None-Match", "*"}, {"If-None-Match", `"x"`, "If-None-Match", " * "}} {
+			got := send("Authorization", "Bearer "+developer)
 			left--
-			got := s.call(t, http.MethodGet, "/api/v1/stats", "", append(any, "Authorization", "Bearer "+developer)...)
-			if got.StatusCode != 304 || got.Header.Get("X-RateLimit-Remaining") != fmt.Sprint(left) {
-				t.Errorf("%v: got %d with %s remaining, want 304 with %d", any, got.StatusCode, got.Header.Get("X-RateLimit-Remaining"), left)
+			if got.StatusCode != 200 || got.Header.Get("X-RateLimit-Tier") != "free" || got.Header.Get("X-RateLimit-Remaining") != fmt.Sprint(left) {
+				t.Errorf("Developer: got %d %v, want 200 and %d remaining", got.StatusCode, got.Header, left)
 			}
-		}
+			midnight := time.Now().UTC().Truncate(24 * time.Hour).Add(24 * time.Hour).Format(time.RFC3339)
+			if reset := got.Header.Get("X-RateLimit-Reset"); reset != midnight {
+				t.Errorf("got X-RateLimit-Reset %s, want %s", reset, midnight)
+			}
+			if cdn := got.Header.Get("CDN-Cache-Control"); cdn != "private, no-store" {
+				t.Errorf("got CDN-Cache-Control %q, want private, no-store", cdn)
+			}
+			got = send("Authorization", "bearer "+pro)
+			if got.StatusCode != 200 || got.Header.Get("X-RateLimit-Tier") != "pro" || got.Header.Get("X-RateLimit-Remaining") != "" || got.Header.Get("X-RateLimit-Reset") != "" {
+				t.Errorf("Pro: got %d %v, want 200 without a limit", got.StatusCode, got.Header)
+			}
 
-		// A key in the URL is rejected, and the log contains no key.
-		for _, path := range []string{"/api/v1/stats?key=" + developer, "/api/v1/tools/" + developer, "/api/v1/stats?x=%70al_" + developer[4:]} {
-			if got := s.call(t, http.MethodGet, path, ""); got.StatusCode != 401 {
-				t.Errorf("%.30s: got %d, want 401", path, got.StatusCode)
+			invalid := developer[:len(developer)-1] + "x"
+			if invalid == developer {
+				invalid = developer[:len(developer)-1] + "y"
+			}
+			for name, headers := range map[string][]string{
+				"empty":              {""},
+				"scheme only":        {"Bearer"},
+				"no scheme":          {developer},
+				"another scheme":     {"Basic " + developer},
+				"no space":           {"Bearer" + developer},
+				"two spaces":         {"Bearer  " + developer},
+				"a space inside":     {"Bearer " + developer[:20] + " " + developer[20:]},
+				"one character off":  {"Bearer " + invalid},
+				"upper case":         {"Bearer " + strings.ToUpper(developer)},
+				"truncated":          {"Bearer " + developer[:30]},
+				"5 kB":               {"Bearer pal_" + strings.Repeat("A", 5000)},
+				"unknown":            {"Bearer " + forged("pal_nobodyhasit0")},
+				"two keys":           {"Bearer " + developer, "Bearer " + pro},
+				"the same key twice": {"Bearer " + developer, "Bearer " + developer},
+				"a list":             {"Bearer " + developer + ", Bearer " + pro},
+				"quoted":             {`Bearer "` + developer + `"`},
+				"forged secret":      {"Bearer " + forged(developer)},
+			} {
+				var pairs []string
+				for _, value := range headers {
+					pairs = append(pairs, "Authorization", value)
+				}
+				got := send(pairs...)
+				body, _ := io.ReadAll(got.Body)
+				if got.StatusCode != 401 || got.Header.Get("WWW-Authenticate") != "Bearer" || !strings.Contains(string(body), `{"error":"`) || got.Header.Get("X-RateLimit-Tier") != "" {
+					t.Errorf("%s: got %d %s %v, want 401", name, got.StatusCode, body, got.Header)
+				}
+				if strings.Contains(string(body), developer[20:40]) {
+					t.Errorf("%s: got a response that contains the key, want none", name)
+				}
+			}
+
+			// An address has a quota of 100 requests a day. Other addresses have
+			// their own.
+			status := 200
+			if strings.HasSuffix(api.name, "embeddings") {
+				status = 401
+			}
+			from := fmt.Sprintf("203.0.113.%d", i)
+			var granted, rejected atomic.Int64
+			var all sync.WaitGroup
+			for range 20 {
+				all.Go(func() {
+					for range 10 {
+						switch got := send("X-Forwarded-For", from); got.StatusCode {
+						case status:
+							granted.Add(1)
+						case 429:
+							rejected.Add(1)
+							if got.Header.Get("Retry-After") == "" || got.Header.Get("X-RateLimit-Tier") != "" || got.Header.Get("Cache-Control") != "no-store" {
+								t.Errorf("429: got headers %v, want Retry-After and no-store", got.Header)
+							}
+						default:
+							t.Errorf("got %d, want %d or 429", got.StatusCode, status)
+						}
+					}
+				})
+			}
+			all.Wait()
+			if strings.HasSuffix(api.name, "embeddings") { // requests without the required key do not count
+				if granted.Load() != 200 {
+					t.Errorf("got %d of 200 responses with 401, want all", granted.Load())
+				}
+			} else if most := 100 + inFlight(s); granted.Load() < 100 || granted.Load() > most || granted.Load()+rejected.Load() != 200 {
+				t.Errorf("got %d granted and %d rejected, want 100 and 100 (or up to %d granted)", granted.Load(), rejected.Load(), most)
+			}
+			if got := send("X-Forwarded-For", "2001:db8::1"); got.StatusCode != status {
+				t.Errorf("another address: got %d, want %d", got.StatusCode, status)
+			}
+			if got := send("X-Forwarded-For", from, "Authorization", "Bearer "+developer); got.StatusCode != 200 {
+				t.Errorf("with a key: got %d, want 200", got.StatusCode)
+			}
+			left--
+		})
+	}
+
+	// Requests to these paths do not count.
+	for _, path := range []string{"/api/v1/openapi.json", "/api/v1/openapi.yaml", "/healthz", "/readyz"} {
+		for _, headers := range [][]string{{"X-Forwarded-For", "203.0.113.0"}, {"Authorization", "Bearer nonsense"}} {
+			if got := s.call(t, http.MethodGet, path, "", headers...); got.StatusCode != 200 {
+				t.Errorf("%s: got %d, want 200", path, got.StatusCode)
 			}
 		}
-		http.DefaultClient.CloseIdleConnections()
-		_ = s.cmd.Process.Signal(syscall.SIGTERM)
-		s.waitForExit(t)
-		for _, secret := range []string{developer, pro, developer[16:48], pro[16:48]} {
-			if strings.Contains(s.log.String(), secret) {
-				t.Error("got a key in the log, want none")
-			}
+	}
+	tag := s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+developer).Header.Get("ETag")
+	left--
+	for range 3 {
+		got := s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+developer, "If-None-Match", tag)
+		if got.StatusCode != 304 || got.Header.Get("X-RateLimit-Remaining") != fmt.Sprint(left) {
+			t.Errorf("got %d with %s remaining, want 304 with %d", got.StatusCode, got.Header.Get("X-RateLimit-Remaining"), left)
 		}
-		used := mustRun(t, palmares(t, cfg, "accounts", "list")).out
-		if !strings.Contains(used, "developer") {
-			t.Errorf("got %s, want the developer account", used)
+	}
+
+	// A wildcard reveals whether the resource exists, so it counts.
+	for _, any := range [][]string{{"If-None-Match", "*"}, {"If-None-Match", `"x"`, "If-None-Match", " * "}} {
+		left--
+		got := s.call(t, http.MethodGet, "/api/v1/stats", "", append(any, "Authorization", "Bearer "+developer)...)
+		if got.StatusCode != 304 || got.Header.Get("X-RateLimit-Remaining") != fmt.Sprint(left) {
+			t.Errorf("%v: got %d with %s remaining, want 304 with %d", any, got.StatusCode, got.Header.Get("X-RateLimit-Remaining"), left)
 		}
-	})
+	}
+
+	// A key in the URL is rejected, and the log contains no key.
+	for _, path := range []string{"/api/v1/stats?key=" + developer, "/api/v1/tools/" + developer, "/api/v1/stats?x=%70al_" + developer[4:]} {
+		if got := s.call(t, http.MethodGet, path, ""); got.StatusCode != 401 {
+			t.Errorf("%.30s: got %d, want 401", path, got.StatusCode)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	s.waitForExit(t)
+	for _, secret := range []string{developer, pro, developer[16:48], pro[16:48]} {
+		if strings.Contains(s.log.String(), secret) {
+			t.Error("got a key in the log, want none")
+		}
+	}
+	used := mustRun(t, palmares(t, cfg, "accounts", "list")).out
+	if !strings.Contains(used, "developer") {
+		t.Errorf("got %s, want the developer account", used)
+	}
 }
 
 // inFlight returns how many requests may be granted beyond the quota. There are
@@ -223,7 +219,6 @@ func forged(key string) string {
 // Counts survive a restart. After a crash, at most those of the last second are
 // lost.
 func TestCountsSurviveRestarts(t *testing.T) {
-	skipIfShort(t)
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		key := newKey(t, cfg, "developer")
@@ -326,7 +321,7 @@ func TestAccountCommands(t *testing.T) {
 }
 
 // Metrics have their own listener and show that Redis is unavailable.
-func TestMetricsWithoutRedis(t *testing.T) {
+func TestMetricsWithRedisUnavailable(t *testing.T) {
 	t.Parallel()
 	redis := testkit.StartRedis(t)
 	address := freeAddress(t)

@@ -20,7 +20,6 @@ import (
 // Requests with a key are counted by endpoint exactly as they count against its
 // quota.
 func TestCallsByEndpoint(t *testing.T) {
-	skipIfShort(t)
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := startServer(t, cfg, "--demo")

@@ -73,27 +73,38 @@ func importDemo(t *testing.T, cfg store.Config) {
 
 func TestDoctorWithoutProblems(t *testing.T) {
 	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) { testDoctorWithoutProblems(t, cfg, "") })
+}
+
+func TestDoctorWithRedis(t *testing.T) {
+	t.Parallel()
+	testDoctorWithoutProblems(t, testkit.Postgres(t), testkit.StartRedis(t).URL)
+}
+
+func testDoctorWithoutProblems(t *testing.T, cfg store.Config, redis string) {
+	t.Helper()
 	smtp, trust := startEncryptedSMTP(t)
 	stripe := startFakeStripe(t, http.StatusOK)
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		importDemo(t, cfg)
-		e := examine(t, cfg, "REDIS_URL="+testkit.StartRedis(t).URL, "SMTP_URL="+smtp, trust,
-			"STRIPE_SECRET_KEY=sk_live_s3cret123", "STRIPE_WEBHOOK_SECRET=whsec_s3cret", "STRIPE_API_BASE="+stripe)
-		want := []string{"settings", "database", "migrations", "catalog", "redis", "redis memory", "redis clock", "mail", "stripe", "price", "tax", "customer portal", "public url", "proxies", "server"}
-		if cfg.DatabaseURL == "" {
-			want = append(want, "data folder", "disk")
-		} else {
-			want = append(want, "encoding", "database clock", "connections")
-		}
-		for _, check := range want {
-			e.want(t, check, "ok", "")
-		}
-		if len(e.states) != len(want) || e.err != "" {
-			t.Errorf("got %d checks, want %d:\n%s%s", len(e.states), len(want), e.out, e.err)
-		}
-		e.want(t, "catalog", "ok", "release 1 (feed date 2026-11-10), imported just now")
-		e.want(t, "mail", "ok", "an encrypted connection and the password")
-	})
+	importDemo(t, cfg)
+	e := examine(t, cfg, "REDIS_URL="+redis, "SMTP_URL="+smtp, trust,
+		"STRIPE_SECRET_KEY=sk_live_s3cret123", "STRIPE_WEBHOOK_SECRET=whsec_s3cret", "STRIPE_API_BASE="+stripe)
+	want := []string{"settings", "database", "migrations", "catalog", "redis", "mail", "stripe", "price", "tax", "customer portal", "public url", "proxies", "server"}
+	if cfg.DatabaseURL == "" {
+		want = append(want, "data folder", "disk")
+	} else {
+		want = append(want, "encoding", "database clock", "connections")
+	}
+	if redis != "" {
+		want = append(want, "redis memory", "redis clock")
+	}
+	for _, check := range want {
+		e.want(t, check, "ok", "")
+	}
+	if len(e.states) != len(want) || e.err != "" {
+		t.Errorf("got %d checks, want %d:\n%s%s", len(e.states), len(want), e.out, e.err)
+	}
+	e.want(t, "catalog", "ok", "release 1 (feed date 2026-11-10), imported just now")
+	e.want(t, "mail", "ok", "an encrypted connection and the password")
 }
 
 func TestDoctorJSON(t *testing.T) {
@@ -171,7 +182,6 @@ func TestDoctorOnDatabases(t *testing.T) {
 }
 
 func TestDoctorOnReplicas(t *testing.T) {
-	skipIfShort(t)
 	t.Parallel()
 	primary, standby := testkit.StartReplicated(t)
 	cfg := store.Config{DatabaseURL: primary.URL, DataDir: t.TempDir()}
@@ -245,11 +255,17 @@ func TestHealthWithoutServer(t *testing.T) {
 	}
 }
 
-func TestDoctorOnRedis(t *testing.T) {
+func TestDoctorWithoutRedis(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)
 	examine(t, cfg, "REDIS_URL=redis://"+freeAddress(t)).want(t, "redis", "wrong", "is unreachable. Until it is available, each server counts requests on its own. Start it")
+}
+
+func TestDoctorOnProblemsWithRedis(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	importDemo(t, cfg)
 	server := testkit.StartRedis(t)
 	redis := "REDIS_URL=" + server.URL
 	sendRedis(t, server.URL, "CONFIG SET maxmemory 104857600", "CONFIG SET maxmemory-policy allkeys-lru")
@@ -265,7 +281,6 @@ func TestDoctorOnRedis(t *testing.T) {
 }
 
 func TestDoctorOnMail(t *testing.T) {
-	skipIfShort(t)
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)
@@ -288,7 +303,6 @@ func TestDoctorOnMail(t *testing.T) {
 }
 
 func TestDoctorOnStripe(t *testing.T) {
-	skipIfShort(t)
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)

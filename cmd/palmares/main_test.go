@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
 	"os/exec"
 	"testing"
 
@@ -12,41 +11,10 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// beMain makes the test binary behave like palmares, so that tests can start
-// and kill real processes.
-const beMain = "PALMARES_TEST_BE_MAIN"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(beMain) != "" {
-		main()
-		return
-	}
-	path, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	blackbox.UseProgram(path, beMain+"=1")
-	os.Exit(m.Run())
-}
-
-// skipIfShort skips a slow test in make check.
-func skipIfShort(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("slow: run by make test")
-	}
-}
-
 // palmares returns a palmares command that uses a database.
 func palmares(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()
 	return blackbox.Command(t, cfg, args...)
-}
-
-// releaseCommand returns a command that runs the release binary.
-func releaseCommand(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
-	t.Helper()
-	return blackbox.ReleaseCommand(t, cfg, args...)
 }
 
 // result is the exit code and the output of a process.

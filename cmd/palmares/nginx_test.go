@@ -25,8 +25,7 @@ import (
 
 // A shared cache in front of the server never serves one caller's response to
 // another.
-func TestSharedCache(t *testing.T) {
-	skipIfShort(t)
+func TestSharedCacheWithNginx(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	s := startServer(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
@@ -107,9 +106,8 @@ http {
 	return address
 }
 
-// TestDeployedNginx runs nginx with deploy/nginx.conf in front of three servers.
-func TestDeployedNginx(t *testing.T) {
-	skipIfShort(t)
+// TestDeploymentWithNginx runs nginx with deploy/nginx.conf in front of three servers.
+func TestDeploymentWithNginx(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
 	redis := testkit.StartRedis(t).URL

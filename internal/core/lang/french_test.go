@@ -15,6 +15,8 @@ import (
 	"text/template/parse"
 
 	"golang.org/x/tools/go/packages"
+
+	"palmares/internal/dev/testkit/repo"
 )
 
 // problemPackages are the packages whose errors pages show.
@@ -130,9 +132,13 @@ func walk(node parse.Node, visit func(*parse.CommandNode)) {
 // show.
 func fromGo(t *testing.T, used map[Message]string) {
 	t.Helper()
+	repo.Read(t)
 	all, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
-		Dir:  filepath.Join("..", "..", ".."),
+		Dir:  repo.Root(t),
+		// The flags of the Makefile, so that the build cache has all packages.
+		BuildFlags: []string{"-trimpath", "-buildvcs=false"},
+		Env:        append(os.Environ(), "CGO_ENABLED=0"),
 	}, "./auth", "./cmd/...", "./graph", "./internal/account/...", "./internal/core/...", "./internal/notify/...", "./internal/transport/...", "./internal/web/...")
 	if err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func run(t testing.TB) {
 		serveBare(t)
 		return
 	}
-	blackbox.UseProgram(args[0])
+	blackbox.UseProgram(t, args[0])
 	for _, part := range parts {
 		if len(args) == 1 && part.standard || slices.Contains(args[1:], part.name) {
 			part.run(t)

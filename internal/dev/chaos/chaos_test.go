@@ -5,14 +5,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"palmares/internal/dev/testkit/blackbox"
 )
 
 // The short form of make chaos. Goals about time may be missed here: the machine
 // is busy with other tests.
 func TestChaos(t *testing.T) {
-	blackbox.UseReleaseBuild()
 	var out strings.Builder
 	met := run(t, &out, options{short: true, ignoreTiming: true})
 	t.Log("\n" + out.String())

@@ -39,7 +39,7 @@ func main() {
 		if flag.NArg() != 1 {
 			t.Fatal("usage: chaos [-short] [-only WORDS] [-logs DIR] PALMARES")
 		}
-		blackbox.UseProgram(flag.Arg(0))
+		blackbox.UseProgram(t, flag.Arg(0))
 		if !run(t, os.Stdout, o) {
 			t.Fatal("a goal is missed")
 		}

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 func TestAllowed(t *testing.T) {
@@ -36,13 +37,7 @@ func TestAllowed(t *testing.T) {
 // The program has only allowed licenses, and a complete bill of materials that
 // is the same each time.
 func TestProgram(t *testing.T) {
-	dir := t.TempDir()
-	program := filepath.Join(dir, "palmares")
-	build := exec.Command("go", "build", "-trimpath", "-o", program, "palmares/cmd/palmares")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	dir, program := t.TempDir(), blackbox.Path(t)
 	lock := filepath.Join("..", "..", "web", "workbench", "web", "package-lock.json")
 	var sboms [2][]byte
 	for i := range sboms {

@@ -68,7 +68,7 @@ func main() {
 		for _, r := range recipes {
 			r.follow(t, tree)
 		}
-		command(t, tree, "go test ./rest")
+		command(t, tree, "go test -skip With ./rest")
 		command(t, tree, "go build -o bin/palmares ./cmd/palmares")
 		checkServer(t, tree)
 	})
@@ -131,6 +131,9 @@ func command(t testing.TB, tree, line string) {
 	fmt.Println("$ " + line)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Dir = tree
+	// With these settings, compiled packages do not depend on their folder, so the
+	// build cache has them already.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", line, err, out)
 	}

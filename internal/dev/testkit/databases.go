@@ -73,6 +73,11 @@ var databases atomic.Int64
 // postgres creates a database, as a copy of the template if there is one.
 func postgres(t testing.TB, template string) store.Config {
 	t.Helper()
+	return createPostgres(t, fmt.Sprintf("palmares_scratch_%d_%d", os.Getpid(), databases.Add(1)), template)
+}
+
+func createPostgres(t testing.TB, name, template string) store.Config {
+	t.Helper()
 	server := os.Getenv(URLVariable)
 	if server == "" {
 		t.Fatalf("no PostgreSQL server: use the Makefile, or set %s", URLVariable)
@@ -84,7 +89,11 @@ func postgres(t testing.TB, template string) store.Config {
 	db, err := sql.Open("postgres", server)
 	Check(t, err)
 	db.SetMaxIdleConns(0) // tests run in parallel, and connections are few
-	name := fmt.Sprintf("palmares_scratch_%d_%d", os.Getpid(), databases.Add(1))
+	drop := func() error {
+		_, err := db.Exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)")
+		return err
+	}
+	Check(t, drop()) // a killed run leaves its databases
 	statement := "CREATE DATABASE " + name
 	if template != "" {
 		statement += " TEMPLATE " + template
@@ -92,8 +101,7 @@ func postgres(t testing.TB, template string) store.Config {
 	_, err = db.ExecContext(t.Context(), statement)
 	Check(t, err)
 	t.Cleanup(func() {
-		_, err := db.Exec("DROP DATABASE " + name + " WITH (FORCE)")
-		if err := errors.Join(err, db.Close()); err != nil {
+		if err := errors.Join(drop(), db.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -121,13 +129,13 @@ func nameOf(t testing.TB, cfg store.Config) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// MakeTemplate creates a migrated database and sets TemplateVariable: copying
-// it is much faster than running the migrations under the race detector.
-func MakeTemplate(t testing.TB) {
+// MakeTemplate creates a migrated database of the given name and sets
+// TemplateVariable: copying it is faster than running the migrations.
+func MakeTemplate(t testing.TB, name string) {
 	t.Helper()
-	cfg := Postgres(t)
+	cfg := createPostgres(t, name, "")
 	migrate(t, cfg)
-	Check(t, os.Setenv(TemplateVariable, nameOf(t, cfg)))
+	Check(t, os.Setenv(TemplateVariable, name))
 }
 
 // copyMigrated copies the files of a migrated, empty embedded database.

@@ -34,7 +34,15 @@ type Cluster struct {
 // it as another user.
 func StartCluster(t testing.TB, options ...string) *Cluster {
 	t.Helper()
-	return startCluster(t, options, func(c *Cluster) error {
+	dir, err := os.MkdirTemp("", "palmares-postgres-") // not t.TempDir, which other users may not enter
+	Check(t, err)
+	return newCluster(t, dir, FreeAddress(t), options)
+}
+
+// newCluster creates a server with its data in a new directory.
+func newCluster(t testing.TB, dir, address string, options []string) *Cluster {
+	t.Helper()
+	return startCluster(t, dir, address, options, func(c *Cluster) error {
 		initdb := []string{"-D", c.data(), "-U", "palmares", "-A", "trust", "-E", "UTF8", "--no-sync"}
 		// A French collation exposes queries that leave the order to the
 		// database. Before version 15 there is none: use the machine's.
@@ -46,12 +54,9 @@ func StartCluster(t testing.TB, options ...string) *Cluster {
 	})
 }
 
-func startCluster(t testing.TB, options []string, create func(*Cluster) error) *Cluster {
+func startCluster(t testing.TB, dir, address string, options []string, create func(*Cluster) error) *Cluster {
 	t.Helper()
-	c := &Cluster{bin: PostgreSQL.Ensure(t)}
-	var err error
-	c.dir, err = os.MkdirTemp("", "palmares-postgres-") // not t.TempDir, which other users may not enter
-	Check(t, err)
+	c := &Cluster{bin: PostgreSQL.Ensure(t), dir: dir}
 	t.Cleanup(func() { _ = os.RemoveAll(c.dir) })
 	// In a process group of its own, Ctrl-C does not reach the server, which
 	// tests still need while they end.
@@ -63,7 +68,6 @@ func startCluster(t testing.TB, options []string, create func(*Cluster) error) *
 	if err := create(c); err != nil {
 		t.Fatalf("create a PostgreSQL cluster: %v\n%s", err, &c.log)
 	}
-	address := FreeAddress(t)
 	host, port, _ := strings.Cut(address, ":")
 	args := []string{"-D", c.data(), "-p", port,
 		"-c", "listen_addresses=" + host, "-c", "unix_socket_directories=", "-c", "max_connections=600"}
@@ -153,7 +157,9 @@ func ChownForPostgres(t testing.TB, dir string) (uid, gid int) {
 func StartReplicated(t testing.TB) (primary, standby *Cluster) {
 	t.Helper()
 	primary = StartCluster(t, "fsync=off", "wal_level=replica", "max_wal_senders=4")
-	return primary, startCluster(t, []string{"fsync=off"}, func(c *Cluster) error {
+	dir, err := os.MkdirTemp("", "palmares-postgres-")
+	Check(t, err)
+	return primary, startCluster(t, dir, FreeAddress(t), []string{"fsync=off"}, func(c *Cluster) error {
 		return c.command("pg_basebackup", "-D", c.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync", "-d", primary.URL).Run()
 	})
 }

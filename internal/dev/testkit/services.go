@@ -8,13 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"palmares/internal/dev/testkit/repo"
 )
 
 // RedisServer is a temporary Redis server on loopback that stores nothing on
@@ -65,8 +66,11 @@ func StartStripeMock(t testing.TB) string {
 // stripeMock builds the program, or finds it in Go's build cache. It is a separate
 // module, so that its dependencies do not become ours.
 var stripeMock = sync.OnceValues(func() (string, error) {
-	_, file, _, _ := runtime.Caller(0)
-	cmd := exec.Command("go", "tool", "-C", filepath.Join(filepath.Dir(file), "stripemock"), "-n", "stripe-mock")
+	root, err := repo.Find()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "tool", "-C", filepath.Join(root, "internal", "dev", "testkit", "stripemock"), "-n", "stripe-mock")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	path, err := cmd.Output()
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"palmares/internal/dev/testkit/repo"
 )
 
 // managers are the package managers that can install programs.
@@ -86,10 +88,17 @@ func findPostgreSQL() string {
 	return newest
 }
 
+// TierVariable is the environment variable with the tier that runs: "fast" in make
+// test, where PostgreSQL is the only other program that tests may use.
+const TierVariable = "TEST_TIER"
+
 // Ensure returns the path of the program. If it is missing, Ensure installs it
 // or fails with a message that says how to.
 func (n Need) Ensure(t testing.TB) string {
 	t.Helper()
+	if n.name != PostgreSQL.name && os.Getenv(TierVariable) == "fast" {
+		t.Fatalf("got a test that uses %s in make test, want it in make test-full: see FULL in the Makefile", n.name)
+	}
 	if path := n.find(); path != "" {
 		return path
 	}
@@ -124,9 +133,15 @@ func run(command string) error {
 }
 
 // NPM installs the packages of the lock file in dir, unless they are installed.
+// The other files in dir become inputs of Go's test cache.
 func NPM(t testing.TB, dir string) {
 	t.Helper()
 	Node.Ensure(t)
+	absolute, err := filepath.Abs(dir)
+	Check(t, err)
+	folder, err := filepath.Rel(repo.Root(t), absolute)
+	Check(t, err)
+	repo.Read(t, folder)
 	lock := lockPackages(t, dir)
 	defer lock.Close()
 	wanted, err := lock.Stat()
@@ -143,9 +158,9 @@ func NPM(t testing.TB, dir string) {
 func Assets(t testing.TB) string {
 	t.Helper()
 	Node.Ensure(t)
-	dir := filepath.Join(Root(t), "internal", "web", "workbench")
+	dir := filepath.Join(repo.Root(t), "internal", "web", "workbench")
 	defer lockPackages(t, filepath.Join(dir, "web")).Close()
-	build(t, Root(t), "make", "assets")
+	build(t, repo.Root(t), "make", "assets")
 	return filepath.Join(dir, "built")
 }
 
@@ -179,14 +194,6 @@ func build(t testing.TB, dir, name string, args ...string) {
 	}
 }
 
-// Root returns the root of the repository.
-func Root(t testing.TB) string {
-	t.Helper()
-	file, err := exec.Command("go", "env", "GOMOD").Output()
-	Check(t, err)
-	return filepath.Dir(string(file))
-}
-
 // CleanEnv returns the environment without variables that configure palmares.
 func CleanEnv() []string {
 	settings := []string{"DATABASE_URL", "PUBLIC_URL", "TRUSTED_PROXIES", "REDIS_URL", "SMTP_URL", "MAIL_FROM"}
@@ -212,18 +219,6 @@ func SkipUnsupported(t testing.TB, why string) {
 	defer file.Close()
 	fmt.Fprintf(file, "not run: %s: %s\n", t.Name(), why)
 	t.Skip(why)
-}
-
-// CollectNotes creates the file for notes, which is printed at the end.
-func CollectNotes(t testing.TB) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "notes")
-	Check(t, os.WriteFile(file, nil, 0o600))
-	Check(t, os.Setenv(notesVariable, file))
-	t.Cleanup(func() {
-		notes, _ := os.ReadFile(file)
-		_, _ = os.Stderr.Write(notes)
-	})
 }
 
 // SmallDisk mounts a file system of a limited size for the duration of a test.

@@ -323,7 +323,7 @@ func verifies(t *testing.T, secret string, got *received) bool {
 }
 
 // The reference library for Node.js verifies our requests.
-func TestNodeVerifies(t *testing.T) {
+func TestSignaturesWithNode(t *testing.T) {
 	t.Parallel()
 	const dir = "testdata/node"
 	testkit.NPM(t, dir)

@@ -1,3 +1,5 @@
+//go:build full
+
 package site
 
 import (
@@ -25,6 +27,8 @@ import (
 	"palmares/internal/web/status"
 )
 
+func TestMain(m *testing.M) { browser.Main(m) }
+
 // startSite starts a server with the pages and their assets.
 func startSite(t *testing.T, s *store.Store) (*Site, string) {
 	t.Helper()
@@ -46,7 +50,7 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 }
 
 // Pages that a healthy server with an ordinary catalog never shows.
-func TestUnusualPagesInBrowser(t *testing.T) {
+func TestUnusualPagesWithChromium(t *testing.T) {
 	_, empty := startSite(t, testkit.Open(t, testkit.SQLite(t)))
 
 	closed := testkit.Open(t, testkit.SQLite(t))
@@ -128,7 +132,7 @@ const menu = all(".bar a").filter(link => link.checkVisibility()), firstOfRows =
 `
 
 // Related elements are aligned at every width.
-func TestAlignment(t *testing.T) {
+func TestAlignmentWithChromium(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog), feed.Options{}); err != nil {
 		t.Fatal(err)
@@ -168,7 +172,7 @@ func TestAlignment(t *testing.T) {
 }
 
 // On a phone, the menu opens without scripts, as a panel over the whole width.
-func TestMenuOnPhone(t *testing.T) {
+func TestMenuOnPhoneWithChromium(t *testing.T) {
 	_, base := startSite(t, testkit.Open(t, testkit.SQLite(t)))
 	p := browser.Start(t).Open(t, browser.Look{Width: 390, NoScript: true}, base+"/")
 	var shown string
@@ -183,7 +187,7 @@ func TestMenuOnPhone(t *testing.T) {
 }
 
 // The search box suggests tools while the visitor types.
-func TestSuggestionsWhileTyping(t *testing.T) {
+func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
 	pages, _ := startSite(t, testkit.Open(t, testkit.SQLite(t)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -245,7 +249,7 @@ func TestSuggestionsWhileTyping(t *testing.T) {
 }
 
 // The pages about tools are accessible and fit at every width.
-func TestToolPagesInBrowser(t *testing.T) {
+func TestToolPagesWithChromium(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog), feed.Options{}); err != nil {
 		t.Fatal(err)

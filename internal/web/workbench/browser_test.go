@@ -1,3 +1,5 @@
+//go:build full
+
 package workbench
 
 import (
@@ -14,6 +16,8 @@ import (
 	"palmares/internal/dev/testkit/browser"
 	"palmares/internal/web/page"
 )
+
+func TestMain(m *testing.M) { browser.Main(m) }
 
 var everyLook = []browser.Look{{}, {Width: 360, Dark: true}}
 
@@ -62,7 +66,7 @@ func checkPage(t *testing.T, p *browser.Page, name string, look browser.Look) {
 	}
 }
 
-func TestPagesWithoutAssetsInBrowser(t *testing.T) {
+func TestPagesWithoutAssetsWithChromium(t *testing.T) {
 	t.Parallel()
 	address := start(t, newHandler(withoutAssets, ""), nil)
 	chrome := browser.Start(t)
@@ -79,7 +83,7 @@ func TestPagesWithoutAssetsInBrowser(t *testing.T) {
 }
 
 // The plain editor stays if the full one cannot be loaded.
-func TestExplorerLoading(t *testing.T) {
+func TestExplorerLoadingWithChromium(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	address := start(t, newHandler(currentAssets(t), ""), func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +100,7 @@ func TestExplorerLoading(t *testing.T) {
 }
 
 // Without JavaScript, queries are sent as a form, and the reference can be read.
-func TestPagesWithoutScripts(t *testing.T) {
+func TestPagesWithoutScriptsWithChromium(t *testing.T) {
 	t.Parallel()
 	pages := newHandler(currentAssets(t), "")
 	pages.HandleFunc("GET /graphql", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%q", r.URL.Query()) })

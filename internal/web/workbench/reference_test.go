@@ -17,6 +17,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/repo"
 	"palmares/internal/web/page"
 )
 
@@ -136,7 +137,8 @@ func TestSamples(t *testing.T) {
 }
 
 // Features of Scalar that contact other hosts are turned off.
-func TestScalarConfiguration(t *testing.T) {
+func TestScalarConfigurationWithNode(t *testing.T) {
+	repo.Read(t, "internal/web/workbench/web/src")
 	cmd := exec.CommandContext(t.Context(), testkit.Node.Ensure(t), "--input-type=module", "--eval", `
 		import { configuration } from "./src/configuration.js";
 		console.log(JSON.stringify(configuration({ url: "/document", server: "https://here.example", dark: true })));`)

@@ -20,11 +20,6 @@ import (
 	"palmares/internal/web/workbench"
 )
 
-func TestMain(m *testing.M) {
-	blackbox.UseReleaseBuild() // the server is not what is tested
-	os.Exit(m.Run())
-}
-
 func TestClients(t *testing.T) {
 	t.Parallel()
 	testkit.NPM(t, "testdata")

@@ -23,13 +23,14 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/repo"
 	"palmares/internal/dev/testkit/wait"
 )
 
 // deployReadme returns deploy/README.md.
 func deployReadme(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(testkit.Root(t), "deploy", "README.md"))
+	text, err := os.ReadFile(filepath.Join(repo.Root(t), "deploy", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +304,7 @@ func TestBackupDuringWrites(t *testing.T) {
 	t.Parallel()
 	feeds, exports := twoCatalogs(t, 300)
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "import", feeds[0]))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", feeds[0]))
 		s := blackbox.Serve(t, cfg)
 		key := blackbox.NewKey(t, cfg, "pro")
 		end := make(chan struct{})
@@ -314,7 +315,7 @@ func TestBackupDuringWrites(t *testing.T) {
 				case <-end:
 					return
 				default:
-					if r := blackbox.Run(t, blackbox.ReleaseCommand(t, cfg, "import", "--force", feeds[i%2])); r.Code != 0 {
+					if r := blackbox.Run(t, blackbox.Command(t, cfg, "import", "--force", feeds[i%2])); r.Code != 0 {
 						t.Errorf("import during a backup: got %s, want success", r.Err)
 					}
 				}
@@ -338,7 +339,7 @@ func TestBackupDuringWrites(t *testing.T) {
 			blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", latest))
 			restored := restore(t, cfg, backUp(t, cfg))
 			blackbox.MustRun(t, blackbox.Command(t, restored, "accounts", "show", latest))
-			got := blackbox.MustRun(t, blackbox.ReleaseCommand(t, restored, "export")).Out
+			got := blackbox.MustRun(t, blackbox.Command(t, restored, "export")).Out
 			if withoutHistory(got) != withoutHistory(exports[0]) && withoutHistory(got) != withoutHistory(exports[1]) {
 				t.Error("got a mix of catalogs, want one of the two")
 			}

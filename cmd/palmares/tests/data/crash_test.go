@@ -22,8 +22,8 @@ func twoCatalogs(t *testing.T, tools int) (feeds, exports [2]string) {
 	cfg := testkit.SQLite(t) // one database for both, because the price history depends on the first
 	for i := range feeds {
 		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: tools, Seed: 5, Revision: 10 * i})
-		blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "import", feeds[i]))
-		exports[i] = blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "export")).Out
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", feeds[i]))
+		exports[i] = blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out
 	}
 	return feeds, exports
 }
@@ -35,7 +35,7 @@ func TestKillDuringImport(t *testing.T) {
 	const kills = 20
 	feeds, exports := twoCatalogs(t, 1500)
 	testkit.Each(t, func(t *testing.T, old store.Config) {
-		blackbox.MustRun(t, blackbox.ReleaseCommand(t, old, "import", feeds[0]))
+		blackbox.MustRun(t, blackbox.Command(t, old, "import", feeds[0]))
 		length := measureImport(t, old, feeds[1])
 		cfg := testkit.Copy(t, old)
 		killed, finished := 0, 0
@@ -43,8 +43,8 @@ func TestKillDuringImport(t *testing.T) {
 			if finished > 20*kills { // the duration is estimated from the last import
 				t.Fatalf("got %d of %d imports killed in time, want %d killed", killed, killed+finished, kills)
 			}
-			died, took := killAfter(t, blackbox.ReleaseCommand(t, cfg, "import", feeds[1]), time.Duration(rand.Int64N(int64(length))))
-			got := blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "export")).Out
+			died, took := killAfter(t, blackbox.Command(t, cfg, "import", feeds[1]), time.Duration(rand.Int64N(int64(length))))
+			got := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out
 			if got != exports[0] && got != exports[1] {
 				t.Fatal("got a mix of two catalogs, want the old or the new one")
 			}
@@ -67,7 +67,7 @@ func measureImport(t *testing.T, cfg store.Config, feed string) time.Duration {
 	t.Helper()
 	cfg = testkit.Copy(t, cfg)
 	start := time.Now()
-	blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "import", feed))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", feed))
 	return time.Since(start)
 }
 
@@ -94,14 +94,14 @@ func TestConcurrentImports(t *testing.T) {
 		// The catalogs have few slugs in common.
 		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: uint64(i)})
 		alone := testkit.SQLite(t)
-		blackbox.MustRun(t, blackbox.ReleaseCommand(t, alone, "import", feeds[i]))
-		complete[withoutHistory(blackbox.MustRun(t, blackbox.ReleaseCommand(t, alone, "export")).Out)] = true
+		blackbox.MustRun(t, blackbox.Command(t, alone, "import", feeds[i]))
+		complete[withoutHistory(blackbox.MustRun(t, blackbox.Command(t, alone, "export")).Out)] = true
 	}
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "migrate", "up"))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up"))
 		var all sync.WaitGroup
 		for _, feed := range feeds {
-			cmd := blackbox.ReleaseCommand(t, cfg, "import", "--force", feed)
+			cmd := blackbox.Command(t, cfg, "import", "--force", feed)
 			all.Go(func() {
 				if r := blackbox.Run(t, cmd); r.Code != 0 && !strings.Contains(r.Err, "another import or migration is still running: try again when it has finished") {
 					t.Errorf("got exit code %d and %q, want 0 or another import running", r.Code, r.Err)
@@ -109,7 +109,7 @@ func TestConcurrentImports(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "export")).Out; !complete[withoutHistory(got)] {
+		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out; !complete[withoutHistory(got)] {
 			t.Error("got a mix of catalogs, want one of them")
 		}
 	})

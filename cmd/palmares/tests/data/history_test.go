@@ -42,13 +42,13 @@ func TestKillKeepsHistory(t *testing.T) {
 	}
 	testkit.Each(t, func(t *testing.T, old store.Config) {
 		for _, file := range feeds[:3] {
-			blackbox.MustRun(t, blackbox.ReleaseCommand(t, old, "import", file))
+			blackbox.MustRun(t, blackbox.Command(t, old, "import", file))
 		}
 		complete := testkit.Copy(t, old)
 		start := time.Now()
-		blackbox.MustRun(t, blackbox.ReleaseCommand(t, complete, "import", feeds[3]))
+		blackbox.MustRun(t, blackbox.Command(t, complete, "import", feeds[3]))
 		length := time.Since(start)
-		blackbox.MustRun(t, blackbox.ReleaseCommand(t, complete, "import", feeds[4]))
+		blackbox.MustRun(t, blackbox.Command(t, complete, "import", feeds[4]))
 		want := exports(t, complete)
 		if len(want) != 5 {
 			t.Fatalf("got %d releases, want 5", len(want))
@@ -58,7 +58,7 @@ func TestKillKeepsHistory(t *testing.T) {
 			if finished > 5*kills {
 				t.Fatalf("got %d of %d imports killed in time, want %d killed", killed, killed+finished, kills)
 			}
-			died, took := killAfter(t, blackbox.ReleaseCommand(t, cfg, "import", feeds[3]), time.Duration(rand.Int64N(int64(length))))
+			died, took := killAfter(t, blackbox.Command(t, cfg, "import", feeds[3]), time.Duration(rand.Int64N(int64(length))))
 			got := exports(t, cfg)
 			if len(got) != 3 && len(got) != 4 {
 				t.Fatalf("got %d releases after an import was killed, want 3 or 4", len(got))
@@ -79,7 +79,7 @@ func TestKillKeepsHistory(t *testing.T) {
 			}
 		}
 		for _, file := range feeds[3:] {
-			blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "import", file))
+			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", file))
 		}
 		for i, got := range exports(t, cfg) {
 			if got != want[i] {

@@ -142,7 +142,7 @@ func TestKilledImportAndEvents(t *testing.T) {
 		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 5, Revision: 10 * i})
 	}
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "import", feeds[0]))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", feeds[0]))
 		length := measureImport(t, cfg, feeds[1])
 		db := testkit.Open(t, cfg)
 		killed := 0
@@ -150,7 +150,7 @@ func TestKilledImportAndEvents(t *testing.T) {
 			// Alternating feeds always change something. Most writes happen in the
 			// second half of an import.
 			after := length/2 + time.Duration(rand.Int64N(int64(length)))
-			died, took := killAfter(t, blackbox.ReleaseCommand(t, cfg, "import", "--force", feeds[attempt%2]), after)
+			died, took := killAfter(t, blackbox.Command(t, cfg, "import", "--force", feeds[attempt%2]), after)
 			if died {
 				killed++
 			} else {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -21,12 +20,8 @@ import (
 
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/repo"
 )
-
-func TestMain(m *testing.M) {
-	blackbox.UseReleaseBuild() // the clients are what takes time
-	os.Exit(m.Run())
-}
 
 // packages is where the packages of the clients are installed.
 const packages = "testdata/node_modules/"
@@ -53,7 +48,7 @@ var calls = map[string][]string{
 	"graphql_query":   {"query={stats{toolsTotal}}", `"toolsTotal":48`},
 }
 
-func TestMCP(t *testing.T) {
+func TestClientsWithNode(t *testing.T) {
 	t.Parallel()
 	testkit.NPM(t, "testdata")
 	cfg := testkit.SQLite(t)
@@ -106,7 +101,7 @@ func TestMCP(t *testing.T) {
 	}
 	t.Run("tokens", func(t *testing.T) {
 		t.Parallel()
-		out := node(t, "testdata/tokens.mjs", filepath.Join(testkit.Root(t), "internal/transport/mcp/testdata/tools.json"))
+		out := node(t, "testdata/tokens.mjs", filepath.Join(repo.Root(t), "internal/transport/mcp/testdata/tools.json"))
 		if tokens, err := strconv.Atoi(strings.TrimSpace(out)); err != nil || tokens < 1_000 || tokens >= 3_000 {
 			t.Errorf("tools/list: got %s tokens, want fewer than 3000", out)
 		}

@@ -2,13 +2,9 @@
 package web_test
 
 import (
-	"os"
 	"testing"
 
-	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/browser"
 )
 
-func TestMain(m *testing.M) {
-	blackbox.UseReleaseBuild()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { browser.Main(m) }

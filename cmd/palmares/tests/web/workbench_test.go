@@ -202,7 +202,7 @@ func TestWorkbenchFirstLoad(t *testing.T) {
 func TestWorkbenchAssetsAreCompressed(t *testing.T) {
 	t.Parallel()
 	s := withAssets(t, func() *blackbox.Server { // the race detector makes compression ten times slower
-		return blackbox.ServeCommand(t, blackbox.ReleaseCommand(t, blackbox.Demo(t), "serve", "--listen", "127.0.0.1:0", "--demo"))
+		return blackbox.ServeCommand(t, blackbox.Command(t, blackbox.Demo(t), "serve", "--listen", "127.0.0.1:0", "--demo"))
 	})
 	folder := testkit.Assets(t)
 	files, err := filepath.Glob(filepath.Join(folder, "*.[jc]s*"))

@@ -1,4 +1,4 @@
-// Package blackbox builds palmares and runs it as a process, for tests that use
+// Package blackbox runs palmares as a process, for tests that use
 // it as operators and clients do.
 package blackbox
 
@@ -14,10 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -33,105 +30,41 @@ import (
 // Limit is much longer than any process runs in a test.
 var Limit = 30 * time.Minute
 
-// override is the program set by UseProgram.
-var override struct {
-	path string
-	env  []string
+// ProgramVariable is the environment variable with the path of the program under
+// test, which the Makefile builds before it runs the tests.
+const ProgramVariable = "TEST_PROGRAM"
+
+// UseProgram makes commands run the program at a path.
+func UseProgram(t testing.TB, path string) {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	testkit.Check(t, err)
+	testkit.Check(t, os.Setenv(ProgramVariable, path))
 }
 
-// UseProgram makes commands run another program with additional environment
-// variables, such as a test binary that behaves like palmares.
-func UseProgram(path string, env ...string) {
-	override.path, _ = filepath.Abs(path)
-	override.env = env
-}
-
-var releaseOnly bool
-
-// UseReleaseBuild makes all commands run the release build. Browser tests use it: a
-// server with the race detector would take most of the CPU from the browser.
-func UseReleaseBuild() { releaseOnly = true }
-
-// Path returns the path of the program that commands run. It is built with the
-// race detector if the tests are.
+// Path returns the path of the program that commands run.
 func Path(t testing.TB) string {
 	t.Helper()
-	if override.path != "" {
-		return override.path
+	path := os.Getenv(ProgramVariable)
+	if path == "" {
+		t.Fatalf("no program to test: use the Makefile, or set %s", ProgramVariable)
 	}
-	info, _ := debug.ReadBuildInfo()
-	underRace := slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-	if !underRace || releaseOnly {
-		return releaseBuild(t)
-	}
-	flags := []string{"-race"}
-	for pkg := range strings.FieldsSeq(os.Getenv("TEST_UNWATCHED")) {
-		flags = append(flags, "-gcflags="+pkg+"=-race=false -d=checkptr=0")
-	}
-	return build(t, "palmares-race", "1", flags...)
+	// Go's test cache compares the files that a test opens, not those that it runs.
+	file, err := os.Open(path)
+	testkit.Check(t, err)
+	testkit.Check(t, file.Close())
+	return path
 }
 
 // Command prepares a palmares process on a database.
 func Command(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()
-	return command(t, Path(t), cfg, args...)
-}
-
-// ReleaseCommand is like Command with the release build, for long tests: the embedded
-// database is ten times slower under the race detector.
-func ReleaseCommand(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
-	t.Helper()
-	return command(t, releaseBuild(t), cfg, args...)
-}
-
-func command(t testing.TB, path string, cfg store.Config, args ...string) *exec.Cmd {
-	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Limit)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, path, args...)
-	// By default, the race detector delays the exit by a second.
-	cmd.Env = append(testkit.CleanEnv(), "GORACE=atexit_sleep_ms=0", "DATABASE_URL="+cfg.DatabaseURL, "PALMARES_DATA_DIR="+cfg.DataDir)
-	if path == override.path {
-		cmd.Env = append(cmd.Env, override.env...)
-	}
+	cmd := exec.CommandContext(ctx, Path(t), args...)
+	cmd.Env = append(testkit.CleanEnv(), "DATABASE_URL="+cfg.DatabaseURL, "PALMARES_DATA_DIR="+cfg.DataDir)
 	cmd.Dir = t.TempDir()
 	return cmd
-}
-
-func releaseBuild(t testing.TB) string {
-	t.Helper()
-	return build(t, "palmares", "0", "-trimpath", "-buildvcs=false")
-}
-
-var (
-	building sync.Mutex
-	builds   = map[string]string{} // paths by name
-)
-
-// build builds palmares into bin/test, once. Tests of several packages do so at
-// the same time, so it holds a lock. The flags are those of make build and make
-// test, so that the build cache already has the packages.
-func build(t testing.TB, name, cgo string, flags ...string) string {
-	t.Helper()
-	building.Lock()
-	defer building.Unlock()
-	if builds[name] != "" {
-		return builds[name]
-	}
-	dir := filepath.Join(testkit.Root(t), "bin", "test")
-	testkit.Check(t, os.MkdirAll(dir, 0o755))
-	lock, err := os.Create(filepath.Join(dir, name+".lock"))
-	testkit.Check(t, err)
-	defer lock.Close()
-	testkit.Check(t, testkit.Lock(lock))
-	path := filepath.Join(dir, name)
-	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, "palmares/cmd/palmares")...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	builds[name] = path
-	return path
 }
 
 // Result is the exit code and output of a process.
@@ -178,10 +111,9 @@ func CreateKey(t testing.TB, cfg store.Config, email, plan string) string {
 	return strings.TrimSpace(MustRun(t, Command(t, cfg, "keys", "create", email, "--name", "test")).Out)
 }
 
-// copyDemo copies the files of an embedded database with the demo catalog. The
-// import runs once, without the race detector.
+// copyDemo copies the files of an embedded database with the demo catalog.
 var copyDemo = testkit.Template(func(t testing.TB, dir string) {
-	cmd := command(t, releaseBuild(t), store.Config{DataDir: dir}, "import", "-")
+	cmd := Command(t, store.Config{DataDir: dir}, "import", "-")
 	cmd.Stdin = bytes.NewReader(catalog.Catalog)
 	MustRun(t, cmd)
 })

@@ -5,6 +5,9 @@ package browser
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,13 +25,47 @@ import (
 const limit = wait.Limit
 
 // Browser is a Chromium process.
-type Browser struct{ ctx context.Context }
+type Browser struct {
+	ctx context.Context
+	end func() error
+}
 
-// Start starts a Chromium process, which is stopped when the test ends.
+// shared is the Chromium of all tests of a package: starting one takes seconds.
+var shared struct {
+	mu      sync.Mutex
+	browser *Browser
+}
+
+// Main runs the tests of a package and ends their Chromium. TestMain calls it.
+func Main(m *testing.M) {
+	code := m.Run()
+	if shared.browser != nil {
+		if err := shared.browser.end(); err != nil {
+			fmt.Fprintln(os.Stderr, "end Chromium:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// Start returns a Chromium process that the tests of a package share.
 func Start(t testing.TB) *Browser {
 	t.Helper()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.browser == nil {
+		started, err := start(testkit.Chromium.Ensure(t))
+		if err != nil {
+			t.Fatalf("start Chromium: %v", err)
+		}
+		shared.browser = started
+	}
+	return shared.browser
+}
+
+func start(path string) (*Browser, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(testkit.Chromium.Ensure(t)),
+		chromedp.ExecPath(path),
 		chromedp.Flag("headless", "new"),
 		chromedp.DisableGPU,
 		chromedp.NoSandbox, // not available to root
@@ -39,24 +76,22 @@ func Start(t testing.TB) *Browser {
 		// Only the tests' own servers are reachable.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
 	)
-	// Not the test's context, which ends before the last checks of the pages.
 	allocator, free := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(free)
-	ctx, end := chromedp.NewContext(allocator)
-	t.Cleanup(func() {
+	ctx, stop := chromedp.NewContext(allocator)
+	end := func() error {
+		defer free()
 		// A graceful shutdown also ends its child processes.
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		if err := chromedp.Cancel(ctx); err != nil {
-			t.Errorf("end Chromium: %v", err)
-		}
-	})
-	timer := time.AfterFunc(limit, end) // a context with a deadline would limit its lifetime, too
+		return chromedp.Cancel(ctx)
+	}
+	timer := time.AfterFunc(limit, stop) // a context with a deadline would limit its lifetime, too
 	defer timer.Stop()
 	if _, err := chromedp.CallBrowser(ctx, protocol.GetVersion, cdp.Empty{}); err != nil {
-		t.Fatalf("start Chromium: %v", err)
+		free()
+		return nil, err
 	}
-	return &Browser{ctx}
+	return &Browser{ctx, end}, nil
 }
 
 // Open opens a page as a new visitor, who shares no cookies with others.

@@ -68,6 +68,8 @@ func expect[V comparable](t testing.TB, what string, got, want V) {
 	}
 }
 
+func TestMain(m *testing.M) { browser.Main(m) }
+
 func TestGoodPage(t *testing.T) {
 	address := site(t, map[string]string{
 		"/": `<script src=/a.js defer></script><p id=by-script>no</p>
@@ -336,6 +338,7 @@ func TestScreenshot(t *testing.T) {
 	address := site(t, map[string]string{"/": "<link rel=stylesheet href=/a.css>", "/a.css": "main { height: 3000px }"})
 	dir := t.TempDir()
 	t.Setenv("TEST_OUTPUT", dir)
+	t.Setenv("SCREENSHOTS", "1")
 	browser.Start(t).Open(t, browser.Look{Width: 400}, address+"/").Screenshot("tall")
 	file, err := os.Open(filepath.Join(dir, "screenshots", "tall.png"))
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/repo"
 )
 
 // watch records what is wrong with the pages of a tab.
@@ -101,7 +102,7 @@ func (p *Page) Axe() {
 	if p.look.NoScript {
 		p.t.Fatal("axe needs JavaScript, which is disabled")
 	}
-	dir := filepath.Join(testkit.Root(p.t), "internal", "dev", "testkit", "browser", "axe")
+	dir := filepath.Join(repo.Root(p.t), "internal", "dev", "testkit", "browser", "axe")
 	testkit.NPM(p.t, dir)
 	source, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
 	testkit.Check(p.t, err)
@@ -133,10 +134,16 @@ func (p *Page) Axe() {
 	}
 }
 
+// Screenshots reports whether tests take screenshots for people to look at.
+func Screenshots() bool { return os.Getenv("SCREENSHOTS") != "" }
+
 // Screenshot saves a screenshot of the whole page in the directory TEST_OUTPUT,
-// by default test-output in the repository.
+// by default test-output in the repository. It does nothing without SCREENSHOTS=1.
 func (p *Page) Screenshot(name string) {
 	p.t.Helper()
+	if !Screenshots() {
+		return
+	}
 	p.save("screenshots", name+".png", do(p, "take a screenshot", fullScreenshot))
 }
 
@@ -153,7 +160,7 @@ func fullScreenshot(ctx context.Context, t *chromedp.Target) ([]byte, error) {
 
 func (p *Page) save(dir, name string, data []byte) (file string) {
 	p.t.Helper()
-	dir = filepath.Join(cmp.Or(os.Getenv("TEST_OUTPUT"), filepath.Join(testkit.Root(p.t), "test-output")), dir)
+	dir = filepath.Join(cmp.Or(os.Getenv("TEST_OUTPUT"), filepath.Join(repo.Root(p.t), "test-output")), dir)
 	testkit.Check(p.t, os.MkdirAll(dir, 0o755))
 	file = filepath.Join(dir, name)
 	testkit.Check(p.t, os.WriteFile(file, data, 0o644))

@@ -1,8 +1,9 @@
 // Withpostgres runs a command with a temporary PostgreSQL server, whose URL is in
 // TEST_DATABASE_URL. If the variable is already set, it uses that server.
-// Missing programs are installed first if possible.
+// Missing programs are installed first if possible. A second run in the same
+// checkout waits until the first one ends.
 //
-//	withpostgres -tools go test -race ./...
+//	withpostgres -template go test ./...
 package main
 
 import (
@@ -18,29 +19,31 @@ import (
 
 func main() {
 	durable := flag.Bool("durable", false, "write to disk like a production server, for benchmarks")
-	tools := flag.Bool("tools", false, "also install the other programs that tests use, and migrate a template database")
+	template := flag.Bool("template", false, "also create a migrated database for tests to copy")
+	tools := flag.Bool("tools", false, "also install the other programs that make test-full uses")
 	flag.Parse()
 	code := 0
 	testkit.Main("withpostgres", func(t testing.TB) {
 		if flag.NArg() == 0 {
-			t.Fatal("usage: withpostgres [-durable] [-tools] COMMAND [ARGUMENTS]")
+			t.Fatal("usage: withpostgres [-durable] [-template] [-tools] COMMAND [ARGUMENTS]")
 		}
 		if *tools {
 			for _, need := range testkit.Needs {
 				need.Ensure(t)
 			}
 		}
+		checkout := testkit.LockCheckout(t)
 		if os.Getenv(testkit.URLVariable) == "" {
 			options := []string{"fsync=off", "synchronous_commit=off", "full_page_writes=off"}
 			if *durable {
 				options = nil
 			}
-			testkit.Check(t, os.Setenv(testkit.URLVariable, testkit.StartCluster(t, options...).URL))
+			testkit.Check(t, os.Setenv(testkit.URLVariable, checkout.StartCluster(t, options...).URL))
 		}
-		if *tools {
-			testkit.MakeTemplate(t)
+		if *template {
+			testkit.MakeTemplate(t, checkout.Template())
 		}
-		testkit.CollectNotes(t)
+		checkout.CollectNotes(t)
 		code = run(t, flag.Args())
 	})
 	os.Exit(code)
