@@ -5,17 +5,14 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 # Builds are reproducible: the binary contains no paths, and nothing about the
-# repository but the version.
-REPRODUCIBLE := -trimpath -buildvcs=false
-
-# The flags of all builds and tests, so that packages are compiled only once. Without
-# debugging information, tests link in half the time.
-BUILD := CGO_ENABLED=0 $(GO) build $(REPRODUCIBLE)
-TEST  := CGO_ENABLED=0 $(GO) test $(REPRODUCIBLE) -ldflags '-s -w' -vet=off -timeout 60m
+# repository but the version. Everything else is compiled in the same way, even by
+# the tools that tests start, so that packages are compiled only once.
+export CGO_ENABLED := 0
+export GOFLAGS     := $(GOFLAGS) -trimpath -buildvcs=false
 
 # Runs a command with a temporary PostgreSQL, or with TEST_DATABASE_URL. It is
 # built first because "go run" does not forward signals.
-WITH_POSTGRES := $(BUILD) -o bin/withpostgres ./internal/dev/testkit/withpostgres && bin/withpostgres
+WITH_POSTGRES := $(GO) build -o bin/withpostgres ./internal/dev/testkit/withpostgres && bin/withpostgres
 
 # Hand-written code, for gofmt.
 OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/scalar graph/generate
@@ -38,7 +35,7 @@ run: build ## Build and serve the demo catalog from an embedded database
 
 .PHONY: build
 build: $(ASSETS) ## Build bin/palmares
-	$(BUILD) -ldflags '$(LDFLAGS)' -o bin/palmares ./cmd/palmares
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/palmares ./cmd/palmares
 
 .PHONY: assets
 assets: $(BUILT) ## Build the explorer and the API reference (needs npm)
@@ -54,7 +51,7 @@ $(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json
 PROGRAM := bin/test/palmares
 .PHONY: program
 program:
-	@$(BUILD) -ldflags '-s -w' -o $(PROGRAM).new ./cmd/palmares
+	@$(GO) build -ldflags '-s -w' -o $(PROGRAM).new ./cmd/palmares
 	@cmp -s $(PROGRAM).new $(PROGRAM) || cp -f $(PROGRAM).new $(PROGRAM)
 
 # make test needs Go and PostgreSQL. Tests that use other programs belong to make
@@ -62,6 +59,10 @@ program:
 # theirs. Any other test that uses one fails.
 FULL_PACKAGES := $(addprefix palmares/,$(addprefix cmd/palmares/tests/,clients guides web) internal/dev/chaos internal/dev/testkit/browser)
 FULL_TESTS    := With(Redis|Nginx|Node|LibreOffice|Chromium)
+FAST_PACKAGES  = $(filter-out $(FULL_PACKAGES),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
+
+# Without debugging information, tests link in half the time; make lint runs vet.
+TEST := $(GO) test -ldflags '-s -w' -vet=off -timeout 60m
 
 # Tests wait for processes more than they compute, so more of them run in parallel
 # than there are processors.
@@ -73,7 +74,7 @@ test: ## Test everything in Go, on SQLite and PostgreSQL (PKG=./rest RUN=TestX t
 
 test-packages: program
 	TEST_TIER=fast $(TEST) $(PARALLEL) -skip '$(FULL_TESTS)' $(if $(RUN),-run '$(RUN)') \
-		$(or $(PKG),$(filter-out $(FULL_PACKAGES),$(shell $(GO) list ./...)))
+		$(or $(PKG),$(FAST_PACKAGES))
 
 # Packages whose goroutines share state are tested again with the race detector.
 # It does not instrument parsers, encoders and the translated C code of SQLite,
@@ -96,13 +97,14 @@ test-full: ## Test everything: also with browsers, clients, Redis, nginx, LibreO
 	$(WITH_POSTGRES) -tools $(MAKE) -s assets
 	$(MAKE) test
 	$(WITH_POSTGRES) -template $(MAKE) -s test-others
+	internal/dev/testcache.sh
 	$(MAKE) recipes
 
 FULL := $(TEST) -tags full $(PARALLEL)
 test-others: program
-	$(FULL) -run '$(FULL_TESTS)' $(filter-out $(FULL_PACKAGES),$(shell $(GO) list ./...))
+	$(FULL) -run '$(FULL_TESTS)' $(filter-out $(RACE_PACKAGES),$(addprefix ./,$(patsubst %/,%,$(sort $(dir $(shell grep -lrE '^func Test.*$(FULL_TESTS)' --include=*_test.go $(OURS)))))))
 	$(FULL) $(filter-out %/chaos,$(FULL_PACKAGES))
-	CGO_ENABLED=1 $(GO) test $(RACE) -ldflags '-s -w' -vet=off -timeout 60m $(PARALLEL) $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(TEST) $(RACE) $(PARALLEL) $(RACE_PACKAGES)
 	$(FULL) palmares/internal/dev/chaos
 
 # Needs a quiet machine: performance scores depend on it.

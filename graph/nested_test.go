@@ -2,6 +2,7 @@ package graph_test
 
 import (
 	"cmp"
+	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -24,6 +25,8 @@ import (
 type expected struct {
 	comparisons, changes, tools map[string][]string // IDs by slug of the tool or category
 }
+
+func cursorOf(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
 func expectedConnections(t *testing.T, s *store.Store, release int) expected {
 	t.Helper()

@@ -136,9 +136,6 @@ func fromGo(t *testing.T, used map[Message]string) {
 	all, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
 		Dir:  repo.Root(t),
-		// The flags of the Makefile, so that the build cache has all packages.
-		BuildFlags: []string{"-trimpath", "-buildvcs=false"},
-		Env:        append(os.Environ(), "CGO_ENABLED=0"),
 	}, "./auth", "./cmd/...", "./graph", "./internal/account/...", "./internal/core/...", "./internal/notify/...", "./internal/transport/...", "./internal/web/...")
 	if err != nil {
 		t.Fatal(err)

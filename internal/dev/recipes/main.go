@@ -131,9 +131,6 @@ func command(t testing.TB, tree, line string) {
 	fmt.Println("$ " + line)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Dir = tree
-	// With these settings, compiled packages do not depend on their folder, so the
-	// build cache has them already.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", line, err, out)
 	}
