@@ -12,9 +12,9 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/confirmation"
-	"palmares/ent/migrate"
 	"palmares/ent/usage"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/drift"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -307,7 +307,7 @@ func waitForLock(t *testing.T, s *store.Store) {
 func everythingStored(t *testing.T, s *store.Store) string {
 	t.Helper()
 	var all strings.Builder
-	for _, table := range migrate.Tables {
+	for _, table := range drift.Tables() {
 		rows, err := s.Write.QueryContext(t.Context(), "SELECT * FROM "+table.Name)
 		if err != nil {
 			t.Fatal(err)

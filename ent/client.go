@@ -9,16 +9,12 @@ import (
 	"log"
 	"reflect"
 
-	"palmares/ent/migrate"
-
 	"palmares/ent/account"
 	"palmares/ent/apikey"
 	"palmares/ent/attempt"
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
-	"palmares/ent/categoryversion"
 	"palmares/ent/comparison"
-	"palmares/ent/comparisonversion"
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
@@ -29,16 +25,13 @@ import (
 	"palmares/ent/keyusage"
 	"palmares/ent/minute"
 	"palmares/ent/pricechange"
-	"palmares/ent/pricechangeversion"
 	"palmares/ent/queryversion"
 	"palmares/ent/release"
 	"palmares/ent/savedquery"
 	"palmares/ent/secret"
 	"palmares/ent/section"
-	"palmares/ent/sectionversion"
 	"palmares/ent/session"
 	"palmares/ent/tool"
-	"palmares/ent/toolversion"
 	"palmares/ent/usage"
 
 	"entgo.io/ent"
@@ -52,8 +45,6 @@ import (
 // Client is the client that holds all ent builders.
 type Client struct {
 	config
-	// Schema is the client for creating, migrating and dropping schema.
-	Schema *migrate.Schema
 	// APIKey is the client for interacting with the APIKey builders.
 	APIKey *APIKeyClient
 	// Account is the client for interacting with the Account builders.
@@ -64,12 +55,8 @@ type Client struct {
 	BillingEvent *BillingEventClient
 	// Category is the client for interacting with the Category builders.
 	Category *CategoryClient
-	// CategoryVersion is the client for interacting with the CategoryVersion builders.
-	CategoryVersion *CategoryVersionClient
 	// Comparison is the client for interacting with the Comparison builders.
 	Comparison *ComparisonClient
-	// ComparisonVersion is the client for interacting with the ComparisonVersion builders.
-	ComparisonVersion *ComparisonVersionClient
 	// Confirmation is the client for interacting with the Confirmation builders.
 	Confirmation *ConfirmationClient
 	// CountBatch is the client for interacting with the CountBatch builders.
@@ -90,8 +77,6 @@ type Client struct {
 	Minute *MinuteClient
 	// PriceChange is the client for interacting with the PriceChange builders.
 	PriceChange *PriceChangeClient
-	// PriceChangeVersion is the client for interacting with the PriceChangeVersion builders.
-	PriceChangeVersion *PriceChangeVersionClient
 	// QueryVersion is the client for interacting with the QueryVersion builders.
 	QueryVersion *QueryVersionClient
 	// Release is the client for interacting with the Release builders.
@@ -102,14 +87,10 @@ type Client struct {
 	Secret *SecretClient
 	// Section is the client for interacting with the Section builders.
 	Section *SectionClient
-	// SectionVersion is the client for interacting with the SectionVersion builders.
-	SectionVersion *SectionVersionClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
 	// Tool is the client for interacting with the Tool builders.
 	Tool *ToolClient
-	// ToolVersion is the client for interacting with the ToolVersion builders.
-	ToolVersion *ToolVersionClient
 	// Usage is the client for interacting with the Usage builders.
 	Usage *UsageClient
 }
@@ -122,15 +103,12 @@ func NewClient(opts ...Option) *Client {
 }
 
 func (c *Client) init() {
-	c.Schema = migrate.NewSchema(c.driver)
 	c.APIKey = NewAPIKeyClient(c.config)
 	c.Account = NewAccountClient(c.config)
 	c.Attempt = NewAttemptClient(c.config)
 	c.BillingEvent = NewBillingEventClient(c.config)
 	c.Category = NewCategoryClient(c.config)
-	c.CategoryVersion = NewCategoryVersionClient(c.config)
 	c.Comparison = NewComparisonClient(c.config)
-	c.ComparisonVersion = NewComparisonVersionClient(c.config)
 	c.Confirmation = NewConfirmationClient(c.config)
 	c.CountBatch = NewCountBatchClient(c.config)
 	c.Customer = NewCustomerClient(c.config)
@@ -141,16 +119,13 @@ func (c *Client) init() {
 	c.KeyUsage = NewKeyUsageClient(c.config)
 	c.Minute = NewMinuteClient(c.config)
 	c.PriceChange = NewPriceChangeClient(c.config)
-	c.PriceChangeVersion = NewPriceChangeVersionClient(c.config)
 	c.QueryVersion = NewQueryVersionClient(c.config)
 	c.Release = NewReleaseClient(c.config)
 	c.SavedQuery = NewSavedQueryClient(c.config)
 	c.Secret = NewSecretClient(c.config)
 	c.Section = NewSectionClient(c.config)
-	c.SectionVersion = NewSectionVersionClient(c.config)
 	c.Session = NewSessionClient(c.config)
 	c.Tool = NewToolClient(c.config)
-	c.ToolVersion = NewToolVersionClient(c.config)
 	c.Usage = NewUsageClient(c.config)
 }
 
@@ -242,37 +217,32 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	cfg := c.config
 	cfg.driver = tx
 	return &Tx{
-		ctx:                ctx,
-		config:             cfg,
-		APIKey:             NewAPIKeyClient(cfg),
-		Account:            NewAccountClient(cfg),
-		Attempt:            NewAttemptClient(cfg),
-		BillingEvent:       NewBillingEventClient(cfg),
-		Category:           NewCategoryClient(cfg),
-		CategoryVersion:    NewCategoryVersionClient(cfg),
-		Comparison:         NewComparisonClient(cfg),
-		ComparisonVersion:  NewComparisonVersionClient(cfg),
-		Confirmation:       NewConfirmationClient(cfg),
-		CountBatch:         NewCountBatchClient(cfg),
-		Customer:           NewCustomerClient(cfg),
-		Delivery:           NewDeliveryClient(cfg),
-		Endpoint:           NewEndpointClient(cfg),
-		FormerUsage:        NewFormerUsageClient(cfg),
-		JournalEntry:       NewJournalEntryClient(cfg),
-		KeyUsage:           NewKeyUsageClient(cfg),
-		Minute:             NewMinuteClient(cfg),
-		PriceChange:        NewPriceChangeClient(cfg),
-		PriceChangeVersion: NewPriceChangeVersionClient(cfg),
-		QueryVersion:       NewQueryVersionClient(cfg),
-		Release:            NewReleaseClient(cfg),
-		SavedQuery:         NewSavedQueryClient(cfg),
-		Secret:             NewSecretClient(cfg),
-		Section:            NewSectionClient(cfg),
-		SectionVersion:     NewSectionVersionClient(cfg),
-		Session:            NewSessionClient(cfg),
-		Tool:               NewToolClient(cfg),
-		ToolVersion:        NewToolVersionClient(cfg),
-		Usage:              NewUsageClient(cfg),
+		ctx:          ctx,
+		config:       cfg,
+		APIKey:       NewAPIKeyClient(cfg),
+		Account:      NewAccountClient(cfg),
+		Attempt:      NewAttemptClient(cfg),
+		BillingEvent: NewBillingEventClient(cfg),
+		Category:     NewCategoryClient(cfg),
+		Comparison:   NewComparisonClient(cfg),
+		Confirmation: NewConfirmationClient(cfg),
+		CountBatch:   NewCountBatchClient(cfg),
+		Customer:     NewCustomerClient(cfg),
+		Delivery:     NewDeliveryClient(cfg),
+		Endpoint:     NewEndpointClient(cfg),
+		FormerUsage:  NewFormerUsageClient(cfg),
+		JournalEntry: NewJournalEntryClient(cfg),
+		KeyUsage:     NewKeyUsageClient(cfg),
+		Minute:       NewMinuteClient(cfg),
+		PriceChange:  NewPriceChangeClient(cfg),
+		QueryVersion: NewQueryVersionClient(cfg),
+		Release:      NewReleaseClient(cfg),
+		SavedQuery:   NewSavedQueryClient(cfg),
+		Secret:       NewSecretClient(cfg),
+		Section:      NewSectionClient(cfg),
+		Session:      NewSessionClient(cfg),
+		Tool:         NewToolClient(cfg),
+		Usage:        NewUsageClient(cfg),
 	}, nil
 }
 
@@ -290,37 +260,32 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	cfg := c.config
 	cfg.driver = &txDriver{tx: tx, drv: c.driver}
 	return &Tx{
-		ctx:                ctx,
-		config:             cfg,
-		APIKey:             NewAPIKeyClient(cfg),
-		Account:            NewAccountClient(cfg),
-		Attempt:            NewAttemptClient(cfg),
-		BillingEvent:       NewBillingEventClient(cfg),
-		Category:           NewCategoryClient(cfg),
-		CategoryVersion:    NewCategoryVersionClient(cfg),
-		Comparison:         NewComparisonClient(cfg),
-		ComparisonVersion:  NewComparisonVersionClient(cfg),
-		Confirmation:       NewConfirmationClient(cfg),
-		CountBatch:         NewCountBatchClient(cfg),
-		Customer:           NewCustomerClient(cfg),
-		Delivery:           NewDeliveryClient(cfg),
-		Endpoint:           NewEndpointClient(cfg),
-		FormerUsage:        NewFormerUsageClient(cfg),
-		JournalEntry:       NewJournalEntryClient(cfg),
-		KeyUsage:           NewKeyUsageClient(cfg),
-		Minute:             NewMinuteClient(cfg),
-		PriceChange:        NewPriceChangeClient(cfg),
-		PriceChangeVersion: NewPriceChangeVersionClient(cfg),
-		QueryVersion:       NewQueryVersionClient(cfg),
-		Release:            NewReleaseClient(cfg),
-		SavedQuery:         NewSavedQueryClient(cfg),
-		Secret:             NewSecretClient(cfg),
-		Section:            NewSectionClient(cfg),
-		SectionVersion:     NewSectionVersionClient(cfg),
-		Session:            NewSessionClient(cfg),
-		Tool:               NewToolClient(cfg),
-		ToolVersion:        NewToolVersionClient(cfg),
-		Usage:              NewUsageClient(cfg),
+		ctx:          ctx,
+		config:       cfg,
+		APIKey:       NewAPIKeyClient(cfg),
+		Account:      NewAccountClient(cfg),
+		Attempt:      NewAttemptClient(cfg),
+		BillingEvent: NewBillingEventClient(cfg),
+		Category:     NewCategoryClient(cfg),
+		Comparison:   NewComparisonClient(cfg),
+		Confirmation: NewConfirmationClient(cfg),
+		CountBatch:   NewCountBatchClient(cfg),
+		Customer:     NewCustomerClient(cfg),
+		Delivery:     NewDeliveryClient(cfg),
+		Endpoint:     NewEndpointClient(cfg),
+		FormerUsage:  NewFormerUsageClient(cfg),
+		JournalEntry: NewJournalEntryClient(cfg),
+		KeyUsage:     NewKeyUsageClient(cfg),
+		Minute:       NewMinuteClient(cfg),
+		PriceChange:  NewPriceChangeClient(cfg),
+		QueryVersion: NewQueryVersionClient(cfg),
+		Release:      NewReleaseClient(cfg),
+		SavedQuery:   NewSavedQueryClient(cfg),
+		Secret:       NewSecretClient(cfg),
+		Section:      NewSectionClient(cfg),
+		Session:      NewSessionClient(cfg),
+		Tool:         NewToolClient(cfg),
+		Usage:        NewUsageClient(cfg),
 	}, nil
 }
 
@@ -350,12 +315,11 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.CategoryVersion,
-		c.Comparison, c.ComparisonVersion, c.Confirmation, c.CountBatch, c.Customer,
-		c.Delivery, c.Endpoint, c.FormerUsage, c.JournalEntry, c.KeyUsage, c.Minute,
-		c.PriceChange, c.PriceChangeVersion, c.QueryVersion, c.Release, c.SavedQuery,
-		c.Secret, c.Section, c.SectionVersion, c.Session, c.Tool, c.ToolVersion,
-		c.Usage,
+		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
+		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.Endpoint,
+		c.FormerUsage, c.JournalEntry, c.KeyUsage, c.Minute, c.PriceChange,
+		c.QueryVersion, c.Release, c.SavedQuery, c.Secret, c.Section, c.Session,
+		c.Tool, c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -365,12 +329,11 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.CategoryVersion,
-		c.Comparison, c.ComparisonVersion, c.Confirmation, c.CountBatch, c.Customer,
-		c.Delivery, c.Endpoint, c.FormerUsage, c.JournalEntry, c.KeyUsage, c.Minute,
-		c.PriceChange, c.PriceChangeVersion, c.QueryVersion, c.Release, c.SavedQuery,
-		c.Secret, c.Section, c.SectionVersion, c.Session, c.Tool, c.ToolVersion,
-		c.Usage,
+		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
+		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.Endpoint,
+		c.FormerUsage, c.JournalEntry, c.KeyUsage, c.Minute, c.PriceChange,
+		c.QueryVersion, c.Release, c.SavedQuery, c.Secret, c.Section, c.Session,
+		c.Tool, c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -389,12 +352,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.BillingEvent.mutate(ctx, m)
 	case *CategoryMutation:
 		return c.Category.mutate(ctx, m)
-	case *CategoryVersionMutation:
-		return c.CategoryVersion.mutate(ctx, m)
 	case *ComparisonMutation:
 		return c.Comparison.mutate(ctx, m)
-	case *ComparisonVersionMutation:
-		return c.ComparisonVersion.mutate(ctx, m)
 	case *ConfirmationMutation:
 		return c.Confirmation.mutate(ctx, m)
 	case *CountBatchMutation:
@@ -415,8 +374,6 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Minute.mutate(ctx, m)
 	case *PriceChangeMutation:
 		return c.PriceChange.mutate(ctx, m)
-	case *PriceChangeVersionMutation:
-		return c.PriceChangeVersion.mutate(ctx, m)
 	case *QueryVersionMutation:
 		return c.QueryVersion.mutate(ctx, m)
 	case *ReleaseMutation:
@@ -427,14 +384,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Secret.mutate(ctx, m)
 	case *SectionMutation:
 		return c.Section.mutate(ctx, m)
-	case *SectionVersionMutation:
-		return c.SectionVersion.mutate(ctx, m)
 	case *SessionMutation:
 		return c.Session.mutate(ctx, m)
 	case *ToolMutation:
 		return c.Tool.mutate(ctx, m)
-	case *ToolVersionMutation:
-		return c.ToolVersion.mutate(ctx, m)
 	case *UsageMutation:
 		return c.Usage.mutate(ctx, m)
 	default:
@@ -1283,139 +1236,6 @@ func (c *CategoryClient) mutate(ctx context.Context, m *CategoryMutation) (Value
 	}
 }
 
-// CategoryVersionClient is a client for the CategoryVersion schema.
-type CategoryVersionClient struct {
-	config
-}
-
-// NewCategoryVersionClient returns a client for the CategoryVersion from the given config.
-func NewCategoryVersionClient(c config) *CategoryVersionClient {
-	return &CategoryVersionClient{config: c}
-}
-
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `categoryversion.Hooks(f(g(h())))`.
-func (c *CategoryVersionClient) Use(hooks ...Hook) {
-	c.hooks.CategoryVersion = append(c.hooks.CategoryVersion, hooks...)
-}
-
-// Intercept adds a list of query interceptors to the interceptors stack.
-// A call to `Intercept(f, g, h)` equals to `categoryversion.Intercept(f(g(h())))`.
-func (c *CategoryVersionClient) Intercept(interceptors ...Interceptor) {
-	c.inters.CategoryVersion = append(c.inters.CategoryVersion, interceptors...)
-}
-
-// Create returns a builder for creating a CategoryVersion entity.
-func (c *CategoryVersionClient) Create() *CategoryVersionCreate {
-	mutation := newCategoryVersionMutation(c.config, OpCreate)
-	return &CategoryVersionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// CreateBulk returns a builder for creating a bulk of CategoryVersion entities.
-func (c *CategoryVersionClient) CreateBulk(builders ...*CategoryVersionCreate) *CategoryVersionCreateBulk {
-	return &CategoryVersionCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *CategoryVersionClient) MapCreateBulk(slice any, setFunc func(*CategoryVersionCreate, int)) *CategoryVersionCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &CategoryVersionCreateBulk{err: fmt.Errorf("calling to CategoryVersionClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*CategoryVersionCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
-	return &CategoryVersionCreateBulk{config: c.config, builders: builders}
-}
-
-// Update returns an update builder for CategoryVersion.
-func (c *CategoryVersionClient) Update() *CategoryVersionUpdate {
-	mutation := newCategoryVersionMutation(c.config, OpUpdate)
-	return &CategoryVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOne returns an update builder for the given entity.
-func (c *CategoryVersionClient) UpdateOne(_m *CategoryVersion) *CategoryVersionUpdateOne {
-	mutation := newCategoryVersionMutation(c.config, OpUpdateOne, withCategoryVersion(_m))
-	return &CategoryVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOneID returns an update builder for the given id.
-func (c *CategoryVersionClient) UpdateOneID(id int) *CategoryVersionUpdateOne {
-	mutation := newCategoryVersionMutation(c.config, OpUpdateOne, withCategoryVersionID(id))
-	return &CategoryVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// Delete returns a delete builder for CategoryVersion.
-func (c *CategoryVersionClient) Delete() *CategoryVersionDelete {
-	mutation := newCategoryVersionMutation(c.config, OpDelete)
-	return &CategoryVersionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// DeleteOne returns a builder for deleting the given entity.
-func (c *CategoryVersionClient) DeleteOne(_m *CategoryVersion) *CategoryVersionDeleteOne {
-	return c.DeleteOneID(_m.ID)
-}
-
-// DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *CategoryVersionClient) DeleteOneID(id int) *CategoryVersionDeleteOne {
-	builder := c.Delete().Where(categoryversion.ID(id))
-	builder.mutation.id = &id
-	builder.mutation.op = OpDeleteOne
-	return &CategoryVersionDeleteOne{builder}
-}
-
-// Query returns a query builder for CategoryVersion.
-func (c *CategoryVersionClient) Query() *CategoryVersionQuery {
-	return &CategoryVersionQuery{
-		config: c.config,
-		ctx:    &QueryContext{Type: TypeCategoryVersion},
-		inters: c.Interceptors(),
-	}
-}
-
-// Get returns a CategoryVersion entity by its id.
-func (c *CategoryVersionClient) Get(ctx context.Context, id int) (*CategoryVersion, error) {
-	return c.Query().Where(categoryversion.ID(id)).Only(ctx)
-}
-
-// GetX is like Get, but panics if an error occurs.
-func (c *CategoryVersionClient) GetX(ctx context.Context, id int) *CategoryVersion {
-	obj, err := c.Get(ctx, id)
-	if err != nil {
-		panic(err)
-	}
-	return obj
-}
-
-// Hooks returns the client hooks.
-func (c *CategoryVersionClient) Hooks() []Hook {
-	return c.hooks.CategoryVersion
-}
-
-// Interceptors returns the client interceptors.
-func (c *CategoryVersionClient) Interceptors() []Interceptor {
-	return c.inters.CategoryVersion
-}
-
-func (c *CategoryVersionClient) mutate(ctx context.Context, m *CategoryVersionMutation) (Value, error) {
-	switch m.Op() {
-	case OpCreate:
-		return (&CategoryVersionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdate:
-		return (&CategoryVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdateOne:
-		return (&CategoryVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpDelete, OpDeleteOne:
-		return (&CategoryVersionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
-	default:
-		return nil, fmt.Errorf("ent: unknown CategoryVersion mutation op: %q", m.Op())
-	}
-}
-
 // ComparisonClient is a client for the Comparison schema.
 type ComparisonClient struct {
 	config
@@ -1594,139 +1414,6 @@ func (c *ComparisonClient) mutate(ctx context.Context, m *ComparisonMutation) (V
 		return (&ComparisonDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Comparison mutation op: %q", m.Op())
-	}
-}
-
-// ComparisonVersionClient is a client for the ComparisonVersion schema.
-type ComparisonVersionClient struct {
-	config
-}
-
-// NewComparisonVersionClient returns a client for the ComparisonVersion from the given config.
-func NewComparisonVersionClient(c config) *ComparisonVersionClient {
-	return &ComparisonVersionClient{config: c}
-}
-
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `comparisonversion.Hooks(f(g(h())))`.
-func (c *ComparisonVersionClient) Use(hooks ...Hook) {
-	c.hooks.ComparisonVersion = append(c.hooks.ComparisonVersion, hooks...)
-}
-
-// Intercept adds a list of query interceptors to the interceptors stack.
-// A call to `Intercept(f, g, h)` equals to `comparisonversion.Intercept(f(g(h())))`.
-func (c *ComparisonVersionClient) Intercept(interceptors ...Interceptor) {
-	c.inters.ComparisonVersion = append(c.inters.ComparisonVersion, interceptors...)
-}
-
-// Create returns a builder for creating a ComparisonVersion entity.
-func (c *ComparisonVersionClient) Create() *ComparisonVersionCreate {
-	mutation := newComparisonVersionMutation(c.config, OpCreate)
-	return &ComparisonVersionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// CreateBulk returns a builder for creating a bulk of ComparisonVersion entities.
-func (c *ComparisonVersionClient) CreateBulk(builders ...*ComparisonVersionCreate) *ComparisonVersionCreateBulk {
-	return &ComparisonVersionCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *ComparisonVersionClient) MapCreateBulk(slice any, setFunc func(*ComparisonVersionCreate, int)) *ComparisonVersionCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &ComparisonVersionCreateBulk{err: fmt.Errorf("calling to ComparisonVersionClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*ComparisonVersionCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
-	return &ComparisonVersionCreateBulk{config: c.config, builders: builders}
-}
-
-// Update returns an update builder for ComparisonVersion.
-func (c *ComparisonVersionClient) Update() *ComparisonVersionUpdate {
-	mutation := newComparisonVersionMutation(c.config, OpUpdate)
-	return &ComparisonVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOne returns an update builder for the given entity.
-func (c *ComparisonVersionClient) UpdateOne(_m *ComparisonVersion) *ComparisonVersionUpdateOne {
-	mutation := newComparisonVersionMutation(c.config, OpUpdateOne, withComparisonVersion(_m))
-	return &ComparisonVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOneID returns an update builder for the given id.
-func (c *ComparisonVersionClient) UpdateOneID(id int) *ComparisonVersionUpdateOne {
-	mutation := newComparisonVersionMutation(c.config, OpUpdateOne, withComparisonVersionID(id))
-	return &ComparisonVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// Delete returns a delete builder for ComparisonVersion.
-func (c *ComparisonVersionClient) Delete() *ComparisonVersionDelete {
-	mutation := newComparisonVersionMutation(c.config, OpDelete)
-	return &ComparisonVersionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// DeleteOne returns a builder for deleting the given entity.
-func (c *ComparisonVersionClient) DeleteOne(_m *ComparisonVersion) *ComparisonVersionDeleteOne {
-	return c.DeleteOneID(_m.ID)
-}
-
-// DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *ComparisonVersionClient) DeleteOneID(id int) *ComparisonVersionDeleteOne {
-	builder := c.Delete().Where(comparisonversion.ID(id))
-	builder.mutation.id = &id
-	builder.mutation.op = OpDeleteOne
-	return &ComparisonVersionDeleteOne{builder}
-}
-
-// Query returns a query builder for ComparisonVersion.
-func (c *ComparisonVersionClient) Query() *ComparisonVersionQuery {
-	return &ComparisonVersionQuery{
-		config: c.config,
-		ctx:    &QueryContext{Type: TypeComparisonVersion},
-		inters: c.Interceptors(),
-	}
-}
-
-// Get returns a ComparisonVersion entity by its id.
-func (c *ComparisonVersionClient) Get(ctx context.Context, id int) (*ComparisonVersion, error) {
-	return c.Query().Where(comparisonversion.ID(id)).Only(ctx)
-}
-
-// GetX is like Get, but panics if an error occurs.
-func (c *ComparisonVersionClient) GetX(ctx context.Context, id int) *ComparisonVersion {
-	obj, err := c.Get(ctx, id)
-	if err != nil {
-		panic(err)
-	}
-	return obj
-}
-
-// Hooks returns the client hooks.
-func (c *ComparisonVersionClient) Hooks() []Hook {
-	return c.hooks.ComparisonVersion
-}
-
-// Interceptors returns the client interceptors.
-func (c *ComparisonVersionClient) Interceptors() []Interceptor {
-	return c.inters.ComparisonVersion
-}
-
-func (c *ComparisonVersionClient) mutate(ctx context.Context, m *ComparisonVersionMutation) (Value, error) {
-	switch m.Op() {
-	case OpCreate:
-		return (&ComparisonVersionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdate:
-		return (&ComparisonVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdateOne:
-		return (&ComparisonVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpDelete, OpDeleteOne:
-		return (&ComparisonVersionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
-	default:
-		return nil, fmt.Errorf("ent: unknown ComparisonVersion mutation op: %q", m.Op())
 	}
 }
 
@@ -3188,139 +2875,6 @@ func (c *PriceChangeClient) mutate(ctx context.Context, m *PriceChangeMutation) 
 	}
 }
 
-// PriceChangeVersionClient is a client for the PriceChangeVersion schema.
-type PriceChangeVersionClient struct {
-	config
-}
-
-// NewPriceChangeVersionClient returns a client for the PriceChangeVersion from the given config.
-func NewPriceChangeVersionClient(c config) *PriceChangeVersionClient {
-	return &PriceChangeVersionClient{config: c}
-}
-
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `pricechangeversion.Hooks(f(g(h())))`.
-func (c *PriceChangeVersionClient) Use(hooks ...Hook) {
-	c.hooks.PriceChangeVersion = append(c.hooks.PriceChangeVersion, hooks...)
-}
-
-// Intercept adds a list of query interceptors to the interceptors stack.
-// A call to `Intercept(f, g, h)` equals to `pricechangeversion.Intercept(f(g(h())))`.
-func (c *PriceChangeVersionClient) Intercept(interceptors ...Interceptor) {
-	c.inters.PriceChangeVersion = append(c.inters.PriceChangeVersion, interceptors...)
-}
-
-// Create returns a builder for creating a PriceChangeVersion entity.
-func (c *PriceChangeVersionClient) Create() *PriceChangeVersionCreate {
-	mutation := newPriceChangeVersionMutation(c.config, OpCreate)
-	return &PriceChangeVersionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// CreateBulk returns a builder for creating a bulk of PriceChangeVersion entities.
-func (c *PriceChangeVersionClient) CreateBulk(builders ...*PriceChangeVersionCreate) *PriceChangeVersionCreateBulk {
-	return &PriceChangeVersionCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *PriceChangeVersionClient) MapCreateBulk(slice any, setFunc func(*PriceChangeVersionCreate, int)) *PriceChangeVersionCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &PriceChangeVersionCreateBulk{err: fmt.Errorf("calling to PriceChangeVersionClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*PriceChangeVersionCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
-	return &PriceChangeVersionCreateBulk{config: c.config, builders: builders}
-}
-
-// Update returns an update builder for PriceChangeVersion.
-func (c *PriceChangeVersionClient) Update() *PriceChangeVersionUpdate {
-	mutation := newPriceChangeVersionMutation(c.config, OpUpdate)
-	return &PriceChangeVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOne returns an update builder for the given entity.
-func (c *PriceChangeVersionClient) UpdateOne(_m *PriceChangeVersion) *PriceChangeVersionUpdateOne {
-	mutation := newPriceChangeVersionMutation(c.config, OpUpdateOne, withPriceChangeVersion(_m))
-	return &PriceChangeVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOneID returns an update builder for the given id.
-func (c *PriceChangeVersionClient) UpdateOneID(id int) *PriceChangeVersionUpdateOne {
-	mutation := newPriceChangeVersionMutation(c.config, OpUpdateOne, withPriceChangeVersionID(id))
-	return &PriceChangeVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// Delete returns a delete builder for PriceChangeVersion.
-func (c *PriceChangeVersionClient) Delete() *PriceChangeVersionDelete {
-	mutation := newPriceChangeVersionMutation(c.config, OpDelete)
-	return &PriceChangeVersionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// DeleteOne returns a builder for deleting the given entity.
-func (c *PriceChangeVersionClient) DeleteOne(_m *PriceChangeVersion) *PriceChangeVersionDeleteOne {
-	return c.DeleteOneID(_m.ID)
-}
-
-// DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *PriceChangeVersionClient) DeleteOneID(id int) *PriceChangeVersionDeleteOne {
-	builder := c.Delete().Where(pricechangeversion.ID(id))
-	builder.mutation.id = &id
-	builder.mutation.op = OpDeleteOne
-	return &PriceChangeVersionDeleteOne{builder}
-}
-
-// Query returns a query builder for PriceChangeVersion.
-func (c *PriceChangeVersionClient) Query() *PriceChangeVersionQuery {
-	return &PriceChangeVersionQuery{
-		config: c.config,
-		ctx:    &QueryContext{Type: TypePriceChangeVersion},
-		inters: c.Interceptors(),
-	}
-}
-
-// Get returns a PriceChangeVersion entity by its id.
-func (c *PriceChangeVersionClient) Get(ctx context.Context, id int) (*PriceChangeVersion, error) {
-	return c.Query().Where(pricechangeversion.ID(id)).Only(ctx)
-}
-
-// GetX is like Get, but panics if an error occurs.
-func (c *PriceChangeVersionClient) GetX(ctx context.Context, id int) *PriceChangeVersion {
-	obj, err := c.Get(ctx, id)
-	if err != nil {
-		panic(err)
-	}
-	return obj
-}
-
-// Hooks returns the client hooks.
-func (c *PriceChangeVersionClient) Hooks() []Hook {
-	return c.hooks.PriceChangeVersion
-}
-
-// Interceptors returns the client interceptors.
-func (c *PriceChangeVersionClient) Interceptors() []Interceptor {
-	return c.inters.PriceChangeVersion
-}
-
-func (c *PriceChangeVersionClient) mutate(ctx context.Context, m *PriceChangeVersionMutation) (Value, error) {
-	switch m.Op() {
-	case OpCreate:
-		return (&PriceChangeVersionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdate:
-		return (&PriceChangeVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdateOne:
-		return (&PriceChangeVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpDelete, OpDeleteOne:
-		return (&PriceChangeVersionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
-	default:
-		return nil, fmt.Errorf("ent: unknown PriceChangeVersion mutation op: %q", m.Op())
-	}
-}
-
 // QueryVersionClient is a client for the QueryVersion schema.
 type QueryVersionClient struct {
 	config
@@ -4050,139 +3604,6 @@ func (c *SectionClient) mutate(ctx context.Context, m *SectionMutation) (Value, 
 	}
 }
 
-// SectionVersionClient is a client for the SectionVersion schema.
-type SectionVersionClient struct {
-	config
-}
-
-// NewSectionVersionClient returns a client for the SectionVersion from the given config.
-func NewSectionVersionClient(c config) *SectionVersionClient {
-	return &SectionVersionClient{config: c}
-}
-
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `sectionversion.Hooks(f(g(h())))`.
-func (c *SectionVersionClient) Use(hooks ...Hook) {
-	c.hooks.SectionVersion = append(c.hooks.SectionVersion, hooks...)
-}
-
-// Intercept adds a list of query interceptors to the interceptors stack.
-// A call to `Intercept(f, g, h)` equals to `sectionversion.Intercept(f(g(h())))`.
-func (c *SectionVersionClient) Intercept(interceptors ...Interceptor) {
-	c.inters.SectionVersion = append(c.inters.SectionVersion, interceptors...)
-}
-
-// Create returns a builder for creating a SectionVersion entity.
-func (c *SectionVersionClient) Create() *SectionVersionCreate {
-	mutation := newSectionVersionMutation(c.config, OpCreate)
-	return &SectionVersionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// CreateBulk returns a builder for creating a bulk of SectionVersion entities.
-func (c *SectionVersionClient) CreateBulk(builders ...*SectionVersionCreate) *SectionVersionCreateBulk {
-	return &SectionVersionCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *SectionVersionClient) MapCreateBulk(slice any, setFunc func(*SectionVersionCreate, int)) *SectionVersionCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &SectionVersionCreateBulk{err: fmt.Errorf("calling to SectionVersionClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*SectionVersionCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
-	return &SectionVersionCreateBulk{config: c.config, builders: builders}
-}
-
-// Update returns an update builder for SectionVersion.
-func (c *SectionVersionClient) Update() *SectionVersionUpdate {
-	mutation := newSectionVersionMutation(c.config, OpUpdate)
-	return &SectionVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOne returns an update builder for the given entity.
-func (c *SectionVersionClient) UpdateOne(_m *SectionVersion) *SectionVersionUpdateOne {
-	mutation := newSectionVersionMutation(c.config, OpUpdateOne, withSectionVersion(_m))
-	return &SectionVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOneID returns an update builder for the given id.
-func (c *SectionVersionClient) UpdateOneID(id int) *SectionVersionUpdateOne {
-	mutation := newSectionVersionMutation(c.config, OpUpdateOne, withSectionVersionID(id))
-	return &SectionVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// Delete returns a delete builder for SectionVersion.
-func (c *SectionVersionClient) Delete() *SectionVersionDelete {
-	mutation := newSectionVersionMutation(c.config, OpDelete)
-	return &SectionVersionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// DeleteOne returns a builder for deleting the given entity.
-func (c *SectionVersionClient) DeleteOne(_m *SectionVersion) *SectionVersionDeleteOne {
-	return c.DeleteOneID(_m.ID)
-}
-
-// DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *SectionVersionClient) DeleteOneID(id int) *SectionVersionDeleteOne {
-	builder := c.Delete().Where(sectionversion.ID(id))
-	builder.mutation.id = &id
-	builder.mutation.op = OpDeleteOne
-	return &SectionVersionDeleteOne{builder}
-}
-
-// Query returns a query builder for SectionVersion.
-func (c *SectionVersionClient) Query() *SectionVersionQuery {
-	return &SectionVersionQuery{
-		config: c.config,
-		ctx:    &QueryContext{Type: TypeSectionVersion},
-		inters: c.Interceptors(),
-	}
-}
-
-// Get returns a SectionVersion entity by its id.
-func (c *SectionVersionClient) Get(ctx context.Context, id int) (*SectionVersion, error) {
-	return c.Query().Where(sectionversion.ID(id)).Only(ctx)
-}
-
-// GetX is like Get, but panics if an error occurs.
-func (c *SectionVersionClient) GetX(ctx context.Context, id int) *SectionVersion {
-	obj, err := c.Get(ctx, id)
-	if err != nil {
-		panic(err)
-	}
-	return obj
-}
-
-// Hooks returns the client hooks.
-func (c *SectionVersionClient) Hooks() []Hook {
-	return c.hooks.SectionVersion
-}
-
-// Interceptors returns the client interceptors.
-func (c *SectionVersionClient) Interceptors() []Interceptor {
-	return c.inters.SectionVersion
-}
-
-func (c *SectionVersionClient) mutate(ctx context.Context, m *SectionVersionMutation) (Value, error) {
-	switch m.Op() {
-	case OpCreate:
-		return (&SectionVersionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdate:
-		return (&SectionVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdateOne:
-		return (&SectionVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpDelete, OpDeleteOne:
-		return (&SectionVersionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
-	default:
-		return nil, fmt.Errorf("ent: unknown SectionVersion mutation op: %q", m.Op())
-	}
-}
-
 // SessionClient is a client for the Session schema.
 type SessionClient struct {
 	config
@@ -4561,139 +3982,6 @@ func (c *ToolClient) mutate(ctx context.Context, m *ToolMutation) (Value, error)
 	}
 }
 
-// ToolVersionClient is a client for the ToolVersion schema.
-type ToolVersionClient struct {
-	config
-}
-
-// NewToolVersionClient returns a client for the ToolVersion from the given config.
-func NewToolVersionClient(c config) *ToolVersionClient {
-	return &ToolVersionClient{config: c}
-}
-
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `toolversion.Hooks(f(g(h())))`.
-func (c *ToolVersionClient) Use(hooks ...Hook) {
-	c.hooks.ToolVersion = append(c.hooks.ToolVersion, hooks...)
-}
-
-// Intercept adds a list of query interceptors to the interceptors stack.
-// A call to `Intercept(f, g, h)` equals to `toolversion.Intercept(f(g(h())))`.
-func (c *ToolVersionClient) Intercept(interceptors ...Interceptor) {
-	c.inters.ToolVersion = append(c.inters.ToolVersion, interceptors...)
-}
-
-// Create returns a builder for creating a ToolVersion entity.
-func (c *ToolVersionClient) Create() *ToolVersionCreate {
-	mutation := newToolVersionMutation(c.config, OpCreate)
-	return &ToolVersionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// CreateBulk returns a builder for creating a bulk of ToolVersion entities.
-func (c *ToolVersionClient) CreateBulk(builders ...*ToolVersionCreate) *ToolVersionCreateBulk {
-	return &ToolVersionCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *ToolVersionClient) MapCreateBulk(slice any, setFunc func(*ToolVersionCreate, int)) *ToolVersionCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &ToolVersionCreateBulk{err: fmt.Errorf("calling to ToolVersionClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*ToolVersionCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
-	return &ToolVersionCreateBulk{config: c.config, builders: builders}
-}
-
-// Update returns an update builder for ToolVersion.
-func (c *ToolVersionClient) Update() *ToolVersionUpdate {
-	mutation := newToolVersionMutation(c.config, OpUpdate)
-	return &ToolVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOne returns an update builder for the given entity.
-func (c *ToolVersionClient) UpdateOne(_m *ToolVersion) *ToolVersionUpdateOne {
-	mutation := newToolVersionMutation(c.config, OpUpdateOne, withToolVersion(_m))
-	return &ToolVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOneID returns an update builder for the given id.
-func (c *ToolVersionClient) UpdateOneID(id int) *ToolVersionUpdateOne {
-	mutation := newToolVersionMutation(c.config, OpUpdateOne, withToolVersionID(id))
-	return &ToolVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// Delete returns a delete builder for ToolVersion.
-func (c *ToolVersionClient) Delete() *ToolVersionDelete {
-	mutation := newToolVersionMutation(c.config, OpDelete)
-	return &ToolVersionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// DeleteOne returns a builder for deleting the given entity.
-func (c *ToolVersionClient) DeleteOne(_m *ToolVersion) *ToolVersionDeleteOne {
-	return c.DeleteOneID(_m.ID)
-}
-
-// DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *ToolVersionClient) DeleteOneID(id int) *ToolVersionDeleteOne {
-	builder := c.Delete().Where(toolversion.ID(id))
-	builder.mutation.id = &id
-	builder.mutation.op = OpDeleteOne
-	return &ToolVersionDeleteOne{builder}
-}
-
-// Query returns a query builder for ToolVersion.
-func (c *ToolVersionClient) Query() *ToolVersionQuery {
-	return &ToolVersionQuery{
-		config: c.config,
-		ctx:    &QueryContext{Type: TypeToolVersion},
-		inters: c.Interceptors(),
-	}
-}
-
-// Get returns a ToolVersion entity by its id.
-func (c *ToolVersionClient) Get(ctx context.Context, id int) (*ToolVersion, error) {
-	return c.Query().Where(toolversion.ID(id)).Only(ctx)
-}
-
-// GetX is like Get, but panics if an error occurs.
-func (c *ToolVersionClient) GetX(ctx context.Context, id int) *ToolVersion {
-	obj, err := c.Get(ctx, id)
-	if err != nil {
-		panic(err)
-	}
-	return obj
-}
-
-// Hooks returns the client hooks.
-func (c *ToolVersionClient) Hooks() []Hook {
-	return c.hooks.ToolVersion
-}
-
-// Interceptors returns the client interceptors.
-func (c *ToolVersionClient) Interceptors() []Interceptor {
-	return c.inters.ToolVersion
-}
-
-func (c *ToolVersionClient) mutate(ctx context.Context, m *ToolVersionMutation) (Value, error) {
-	switch m.Op() {
-	case OpCreate:
-		return (&ToolVersionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdate:
-		return (&ToolVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdateOne:
-		return (&ToolVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpDelete, OpDeleteOne:
-		return (&ToolVersionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
-	default:
-		return nil, fmt.Errorf("ent: unknown ToolVersion mutation op: %q", m.Op())
-	}
-}
-
 // UsageClient is a client for the Usage schema.
 type UsageClient struct {
 	config
@@ -4846,18 +4134,16 @@ func (c *UsageClient) mutate(ctx context.Context, m *UsageMutation) (Value, erro
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		APIKey, Account, Attempt, BillingEvent, Category, CategoryVersion, Comparison,
-		ComparisonVersion, Confirmation, CountBatch, Customer, Delivery, Endpoint,
-		FormerUsage, JournalEntry, KeyUsage, Minute, PriceChange, PriceChangeVersion,
-		QueryVersion, Release, SavedQuery, Secret, Section, SectionVersion, Session,
-		Tool, ToolVersion, Usage []ent.Hook
+		APIKey, Account, Attempt, BillingEvent, Category, Comparison, Confirmation,
+		CountBatch, Customer, Delivery, Endpoint, FormerUsage, JournalEntry, KeyUsage,
+		Minute, PriceChange, QueryVersion, Release, SavedQuery, Secret, Section,
+		Session, Tool, Usage []ent.Hook
 	}
 	inters struct {
-		APIKey, Account, Attempt, BillingEvent, Category, CategoryVersion, Comparison,
-		ComparisonVersion, Confirmation, CountBatch, Customer, Delivery, Endpoint,
-		FormerUsage, JournalEntry, KeyUsage, Minute, PriceChange, PriceChangeVersion,
-		QueryVersion, Release, SavedQuery, Secret, Section, SectionVersion, Session,
-		Tool, ToolVersion, Usage []ent.Interceptor
+		APIKey, Account, Attempt, BillingEvent, Category, Comparison, Confirmation,
+		CountBatch, Customer, Delivery, Endpoint, FormerUsage, JournalEntry, KeyUsage,
+		Minute, PriceChange, QueryVersion, Release, SavedQuery, Secret, Section,
+		Session, Tool, Usage []ent.Interceptor
 	}
 )
 

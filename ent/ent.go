@@ -11,9 +11,7 @@ import (
 	"palmares/ent/attempt"
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
-	"palmares/ent/categoryversion"
 	"palmares/ent/comparison"
-	"palmares/ent/comparisonversion"
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
@@ -24,16 +22,13 @@ import (
 	"palmares/ent/keyusage"
 	"palmares/ent/minute"
 	"palmares/ent/pricechange"
-	"palmares/ent/pricechangeversion"
 	"palmares/ent/queryversion"
 	"palmares/ent/release"
 	"palmares/ent/savedquery"
 	"palmares/ent/secret"
 	"palmares/ent/section"
-	"palmares/ent/sectionversion"
 	"palmares/ent/session"
 	"palmares/ent/tool"
-	"palmares/ent/toolversion"
 	"palmares/ent/usage"
 	"reflect"
 	"sync"
@@ -101,35 +96,30 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
-			apikey.Table:             apikey.ValidColumn,
-			account.Table:            account.ValidColumn,
-			attempt.Table:            attempt.ValidColumn,
-			billingevent.Table:       billingevent.ValidColumn,
-			category.Table:           category.ValidColumn,
-			categoryversion.Table:    categoryversion.ValidColumn,
-			comparison.Table:         comparison.ValidColumn,
-			comparisonversion.Table:  comparisonversion.ValidColumn,
-			confirmation.Table:       confirmation.ValidColumn,
-			countbatch.Table:         countbatch.ValidColumn,
-			customer.Table:           customer.ValidColumn,
-			delivery.Table:           delivery.ValidColumn,
-			endpoint.Table:           endpoint.ValidColumn,
-			formerusage.Table:        formerusage.ValidColumn,
-			journalentry.Table:       journalentry.ValidColumn,
-			keyusage.Table:           keyusage.ValidColumn,
-			minute.Table:             minute.ValidColumn,
-			pricechange.Table:        pricechange.ValidColumn,
-			pricechangeversion.Table: pricechangeversion.ValidColumn,
-			queryversion.Table:       queryversion.ValidColumn,
-			release.Table:            release.ValidColumn,
-			savedquery.Table:         savedquery.ValidColumn,
-			secret.Table:             secret.ValidColumn,
-			section.Table:            section.ValidColumn,
-			sectionversion.Table:     sectionversion.ValidColumn,
-			session.Table:            session.ValidColumn,
-			tool.Table:               tool.ValidColumn,
-			toolversion.Table:        toolversion.ValidColumn,
-			usage.Table:              usage.ValidColumn,
+			apikey.Table:       apikey.ValidColumn,
+			account.Table:      account.ValidColumn,
+			attempt.Table:      attempt.ValidColumn,
+			billingevent.Table: billingevent.ValidColumn,
+			category.Table:     category.ValidColumn,
+			comparison.Table:   comparison.ValidColumn,
+			confirmation.Table: confirmation.ValidColumn,
+			countbatch.Table:   countbatch.ValidColumn,
+			customer.Table:     customer.ValidColumn,
+			delivery.Table:     delivery.ValidColumn,
+			endpoint.Table:     endpoint.ValidColumn,
+			formerusage.Table:  formerusage.ValidColumn,
+			journalentry.Table: journalentry.ValidColumn,
+			keyusage.Table:     keyusage.ValidColumn,
+			minute.Table:       minute.ValidColumn,
+			pricechange.Table:  pricechange.ValidColumn,
+			queryversion.Table: queryversion.ValidColumn,
+			release.Table:      release.ValidColumn,
+			savedquery.Table:   savedquery.ValidColumn,
+			secret.Table:       secret.ValidColumn,
+			section.Table:      section.ValidColumn,
+			session.Table:      session.ValidColumn,
+			tool.Table:         tool.ValidColumn,
+			usage.Table:        usage.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

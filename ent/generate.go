@@ -2,4 +2,4 @@
 // schema is in package schema.
 package ent
 
-//go:generate go tool ent generate --feature sql/upsert,sql/execquery ./schema
+//go:generate go run entc.go

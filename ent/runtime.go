@@ -8,9 +8,7 @@ import (
 	"palmares/ent/attempt"
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
-	"palmares/ent/categoryversion"
 	"palmares/ent/comparison"
-	"palmares/ent/comparisonversion"
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
@@ -19,17 +17,14 @@ import (
 	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
 	"palmares/ent/pricechange"
-	"palmares/ent/pricechangeversion"
 	"palmares/ent/queryversion"
 	"palmares/ent/release"
 	"palmares/ent/savedquery"
 	"palmares/ent/schema"
 	"palmares/ent/secret"
 	"palmares/ent/section"
-	"palmares/ent/sectionversion"
 	"palmares/ent/session"
 	"palmares/ent/tool"
-	"palmares/ent/toolversion"
 	"time"
 )
 
@@ -117,20 +112,6 @@ func init() {
 			return nil
 		}
 	}()
-	categoryversionFields := schema.CategoryVersion{}.Fields()
-	_ = categoryversionFields
-	// categoryversionDescLabel is the schema descriptor for label field.
-	categoryversionDescLabel := categoryversionFields[3].Descriptor()
-	// categoryversion.LabelValidator is a validator for the "label" field. It is called by the builders before save.
-	categoryversion.LabelValidator = categoryversionDescLabel.Validators[0].(func(string) error)
-	// categoryversionDescToolCount is the schema descriptor for tool_count field.
-	categoryversionDescToolCount := categoryversionFields[4].Descriptor()
-	// categoryversion.DefaultToolCount holds the default value on creation for the tool_count field.
-	categoryversion.DefaultToolCount = categoryversionDescToolCount.Default.(int)
-	// categoryversionDescSinceRelease is the schema descriptor for since_release field.
-	categoryversionDescSinceRelease := categoryversionFields[7].Descriptor()
-	// categoryversion.DefaultSinceRelease holds the default value on creation for the since_release field.
-	categoryversion.DefaultSinceRelease = categoryversionDescSinceRelease.Default.(int)
 	comparisonFields := schema.Comparison{}.Fields()
 	_ = comparisonFields
 	// comparisonDescTitle is the schema descriptor for title field.
@@ -159,16 +140,6 @@ func init() {
 			return nil
 		}
 	}()
-	comparisonversionFields := schema.ComparisonVersion{}.Fields()
-	_ = comparisonversionFields
-	// comparisonversionDescTitle is the schema descriptor for title field.
-	comparisonversionDescTitle := comparisonversionFields[3].Descriptor()
-	// comparisonversion.TitleValidator is a validator for the "title" field. It is called by the builders before save.
-	comparisonversion.TitleValidator = comparisonversionDescTitle.Validators[0].(func(string) error)
-	// comparisonversionDescSinceRelease is the schema descriptor for since_release field.
-	comparisonversionDescSinceRelease := comparisonversionFields[12].Descriptor()
-	// comparisonversion.DefaultSinceRelease holds the default value on creation for the since_release field.
-	comparisonversion.DefaultSinceRelease = comparisonversionDescSinceRelease.Default.(int)
 	confirmationFields := schema.Confirmation{}.Fields()
 	_ = confirmationFields
 	// confirmationDescEmail is the schema descriptor for email field.
@@ -321,12 +292,6 @@ func init() {
 	pricechangeDescSinceRelease := pricechangeFields[7].Descriptor()
 	// pricechange.DefaultSinceRelease holds the default value on creation for the since_release field.
 	pricechange.DefaultSinceRelease = pricechangeDescSinceRelease.Default.(int)
-	pricechangeversionFields := schema.PriceChangeVersion{}.Fields()
-	_ = pricechangeversionFields
-	// pricechangeversionDescSinceRelease is the schema descriptor for since_release field.
-	pricechangeversionDescSinceRelease := pricechangeversionFields[9].Descriptor()
-	// pricechangeversion.DefaultSinceRelease holds the default value on creation for the since_release field.
-	pricechangeversion.DefaultSinceRelease = pricechangeversionDescSinceRelease.Default.(int)
 	queryversionFields := schema.QueryVersion{}.Fields()
 	_ = queryversionFields
 	// queryversionDescHash is the schema descriptor for hash field.
@@ -405,20 +370,6 @@ func init() {
 	sectionDescSinceRelease := sectionFields[4].Descriptor()
 	// section.DefaultSinceRelease holds the default value on creation for the since_release field.
 	section.DefaultSinceRelease = sectionDescSinceRelease.Default.(int)
-	sectionversionFields := schema.SectionVersion{}.Fields()
-	_ = sectionversionFields
-	// sectionversionDescPosition is the schema descriptor for position field.
-	sectionversionDescPosition := sectionversionFields[3].Descriptor()
-	// sectionversion.PositionValidator is a validator for the "position" field. It is called by the builders before save.
-	sectionversion.PositionValidator = sectionversionDescPosition.Validators[0].(func(int) error)
-	// sectionversionDescSection is the schema descriptor for section field.
-	sectionversionDescSection := sectionversionFields[4].Descriptor()
-	// sectionversion.SectionValidator is a validator for the "section" field. It is called by the builders before save.
-	sectionversion.SectionValidator = sectionversionDescSection.Validators[0].(func(string) error)
-	// sectionversionDescSinceRelease is the schema descriptor for since_release field.
-	sectionversionDescSinceRelease := sectionversionFields[6].Descriptor()
-	// sectionversion.DefaultSinceRelease holds the default value on creation for the since_release field.
-	sectionversion.DefaultSinceRelease = sectionversionDescSinceRelease.Default.(int)
 	sessionFields := schema.Session{}.Fields()
 	_ = sessionFields
 	// sessionDescCreatedAt is the schema descriptor for created_at field.
@@ -469,22 +420,4 @@ func init() {
 			return nil
 		}
 	}()
-	toolversionFields := schema.ToolVersion{}.Fields()
-	_ = toolversionFields
-	// toolversionDescName is the schema descriptor for name field.
-	toolversionDescName := toolversionFields[3].Descriptor()
-	// toolversion.NameValidator is a validator for the "name" field. It is called by the builders before save.
-	toolversion.NameValidator = toolversionDescName.Validators[0].(func(string) error)
-	// toolversionDescMainstream is the schema descriptor for mainstream field.
-	toolversionDescMainstream := toolversionFields[22].Descriptor()
-	// toolversion.DefaultMainstream holds the default value on creation for the mainstream field.
-	toolversion.DefaultMainstream = toolversionDescMainstream.Default.(bool)
-	// toolversionDescInEmbeddings is the schema descriptor for in_embeddings field.
-	toolversionDescInEmbeddings := toolversionFields[25].Descriptor()
-	// toolversion.DefaultInEmbeddings holds the default value on creation for the in_embeddings field.
-	toolversion.DefaultInEmbeddings = toolversionDescInEmbeddings.Default.(bool)
-	// toolversionDescSinceRelease is the schema descriptor for since_release field.
-	toolversionDescSinceRelease := toolversionFields[30].Descriptor()
-	// toolversion.DefaultSinceRelease holds the default value on creation for the since_release field.
-	toolversion.DefaultSinceRelease = toolversionDescSinceRelease.Default.(int)
 }

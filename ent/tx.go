@@ -24,12 +24,8 @@ type Tx struct {
 	BillingEvent *BillingEventClient
 	// Category is the client for interacting with the Category builders.
 	Category *CategoryClient
-	// CategoryVersion is the client for interacting with the CategoryVersion builders.
-	CategoryVersion *CategoryVersionClient
 	// Comparison is the client for interacting with the Comparison builders.
 	Comparison *ComparisonClient
-	// ComparisonVersion is the client for interacting with the ComparisonVersion builders.
-	ComparisonVersion *ComparisonVersionClient
 	// Confirmation is the client for interacting with the Confirmation builders.
 	Confirmation *ConfirmationClient
 	// CountBatch is the client for interacting with the CountBatch builders.
@@ -50,8 +46,6 @@ type Tx struct {
 	Minute *MinuteClient
 	// PriceChange is the client for interacting with the PriceChange builders.
 	PriceChange *PriceChangeClient
-	// PriceChangeVersion is the client for interacting with the PriceChangeVersion builders.
-	PriceChangeVersion *PriceChangeVersionClient
 	// QueryVersion is the client for interacting with the QueryVersion builders.
 	QueryVersion *QueryVersionClient
 	// Release is the client for interacting with the Release builders.
@@ -62,14 +56,10 @@ type Tx struct {
 	Secret *SecretClient
 	// Section is the client for interacting with the Section builders.
 	Section *SectionClient
-	// SectionVersion is the client for interacting with the SectionVersion builders.
-	SectionVersion *SectionVersionClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
 	// Tool is the client for interacting with the Tool builders.
 	Tool *ToolClient
-	// ToolVersion is the client for interacting with the ToolVersion builders.
-	ToolVersion *ToolVersionClient
 	// Usage is the client for interacting with the Usage builders.
 	Usage *UsageClient
 
@@ -208,9 +198,7 @@ func (tx *Tx) init() {
 	tx.Attempt = NewAttemptClient(tx.config)
 	tx.BillingEvent = NewBillingEventClient(tx.config)
 	tx.Category = NewCategoryClient(tx.config)
-	tx.CategoryVersion = NewCategoryVersionClient(tx.config)
 	tx.Comparison = NewComparisonClient(tx.config)
-	tx.ComparisonVersion = NewComparisonVersionClient(tx.config)
 	tx.Confirmation = NewConfirmationClient(tx.config)
 	tx.CountBatch = NewCountBatchClient(tx.config)
 	tx.Customer = NewCustomerClient(tx.config)
@@ -221,16 +209,13 @@ func (tx *Tx) init() {
 	tx.KeyUsage = NewKeyUsageClient(tx.config)
 	tx.Minute = NewMinuteClient(tx.config)
 	tx.PriceChange = NewPriceChangeClient(tx.config)
-	tx.PriceChangeVersion = NewPriceChangeVersionClient(tx.config)
 	tx.QueryVersion = NewQueryVersionClient(tx.config)
 	tx.Release = NewReleaseClient(tx.config)
 	tx.SavedQuery = NewSavedQueryClient(tx.config)
 	tx.Secret = NewSecretClient(tx.config)
 	tx.Section = NewSectionClient(tx.config)
-	tx.SectionVersion = NewSectionVersionClient(tx.config)
 	tx.Session = NewSessionClient(tx.config)
 	tx.Tool = NewToolClient(tx.config)
-	tx.ToolVersion = NewToolVersionClient(tx.config)
 	tx.Usage = NewUsageClient(tx.config)
 }
 

@@ -68,18 +68,6 @@ func (f CategoryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, er
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.CategoryMutation", m)
 }
 
-// The CategoryVersionFunc type is an adapter to allow the use of ordinary
-// function as CategoryVersion mutator.
-type CategoryVersionFunc func(context.Context, *ent.CategoryVersionMutation) (ent.Value, error)
-
-// Mutate calls f(ctx, m).
-func (f CategoryVersionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-	if mv, ok := m.(*ent.CategoryVersionMutation); ok {
-		return f(ctx, mv)
-	}
-	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.CategoryVersionMutation", m)
-}
-
 // The ComparisonFunc type is an adapter to allow the use of ordinary
 // function as Comparison mutator.
 type ComparisonFunc func(context.Context, *ent.ComparisonMutation) (ent.Value, error)
@@ -90,18 +78,6 @@ func (f ComparisonFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ComparisonMutation", m)
-}
-
-// The ComparisonVersionFunc type is an adapter to allow the use of ordinary
-// function as ComparisonVersion mutator.
-type ComparisonVersionFunc func(context.Context, *ent.ComparisonVersionMutation) (ent.Value, error)
-
-// Mutate calls f(ctx, m).
-func (f ComparisonVersionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-	if mv, ok := m.(*ent.ComparisonVersionMutation); ok {
-		return f(ctx, mv)
-	}
-	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ComparisonVersionMutation", m)
 }
 
 // The ConfirmationFunc type is an adapter to allow the use of ordinary
@@ -224,18 +200,6 @@ func (f PriceChangeFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value,
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PriceChangeMutation", m)
 }
 
-// The PriceChangeVersionFunc type is an adapter to allow the use of ordinary
-// function as PriceChangeVersion mutator.
-type PriceChangeVersionFunc func(context.Context, *ent.PriceChangeVersionMutation) (ent.Value, error)
-
-// Mutate calls f(ctx, m).
-func (f PriceChangeVersionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-	if mv, ok := m.(*ent.PriceChangeVersionMutation); ok {
-		return f(ctx, mv)
-	}
-	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PriceChangeVersionMutation", m)
-}
-
 // The QueryVersionFunc type is an adapter to allow the use of ordinary
 // function as QueryVersion mutator.
 type QueryVersionFunc func(context.Context, *ent.QueryVersionMutation) (ent.Value, error)
@@ -296,18 +260,6 @@ func (f SectionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, err
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SectionMutation", m)
 }
 
-// The SectionVersionFunc type is an adapter to allow the use of ordinary
-// function as SectionVersion mutator.
-type SectionVersionFunc func(context.Context, *ent.SectionVersionMutation) (ent.Value, error)
-
-// Mutate calls f(ctx, m).
-func (f SectionVersionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-	if mv, ok := m.(*ent.SectionVersionMutation); ok {
-		return f(ctx, mv)
-	}
-	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SectionVersionMutation", m)
-}
-
 // The SessionFunc type is an adapter to allow the use of ordinary
 // function as Session mutator.
 type SessionFunc func(context.Context, *ent.SessionMutation) (ent.Value, error)
@@ -330,18 +282,6 @@ func (f ToolFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error)
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ToolMutation", m)
-}
-
-// The ToolVersionFunc type is an adapter to allow the use of ordinary
-// function as ToolVersion mutator.
-type ToolVersionFunc func(context.Context, *ent.ToolVersionMutation) (ent.Value, error)
-
-// Mutate calls f(ctx, m).
-func (f ToolVersionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-	if mv, ok := m.(*ent.ToolVersionMutation); ok {
-		return f(ctx, mv)
-	}
-	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ToolVersionMutation", m)
 }
 
 // The UsageFunc type is an adapter to allow the use of ordinary

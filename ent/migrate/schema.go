@@ -141,35 +141,6 @@ var (
 		Columns:    CategoriesColumns,
 		PrimaryKey: []*schema.Column{CategoriesColumns[0]},
 	}
-	// CategoriesVersionsColumns holds the columns for the "categories_versions" table.
-	CategoriesVersionsColumns = []*schema.Column{
-		{Name: "version", Type: field.TypeInt, Increment: true},
-		{Name: "until_release", Type: field.TypeInt},
-		{Name: "slug", Type: field.TypeString},
-		{Name: "label", Type: field.TypeString},
-		{Name: "tool_count", Type: field.TypeInt, Default: 0},
-		{Name: "avg_score", Type: field.TypeFloat64, Nullable: true},
-		{Name: "fingerprint", Type: field.TypeString},
-		{Name: "since_release", Type: field.TypeInt, Default: 1},
-	}
-	// CategoriesVersionsTable holds the schema information for the "categories_versions" table.
-	CategoriesVersionsTable = &schema.Table{
-		Name:       "categories_versions",
-		Columns:    CategoriesVersionsColumns,
-		PrimaryKey: []*schema.Column{CategoriesVersionsColumns[0]},
-		Indexes: []*schema.Index{
-			{
-				Name:    "categoryversion_slug_since_release",
-				Unique:  false,
-				Columns: []*schema.Column{CategoriesVersionsColumns[2], CategoriesVersionsColumns[7]},
-			},
-			{
-				Name:    "categoryversion_until_release",
-				Unique:  false,
-				Columns: []*schema.Column{CategoriesVersionsColumns[1]},
-			},
-		},
-	}
 	// ComparisonsColumns holds the columns for the "comparisons" table.
 	ComparisonsColumns = []*schema.Column{
 		{Name: "slug", Type: field.TypeString, Size: 80},
@@ -224,40 +195,6 @@ var (
 				Name:    "comparisons_by_winner",
 				Unique:  false,
 				Columns: []*schema.Column{ComparisonsColumns[10]},
-			},
-		},
-	}
-	// ComparisonsVersionsColumns holds the columns for the "comparisons_versions" table.
-	ComparisonsVersionsColumns = []*schema.Column{
-		{Name: "version", Type: field.TypeInt, Increment: true},
-		{Name: "until_release", Type: field.TypeInt},
-		{Name: "slug", Type: field.TypeString},
-		{Name: "title", Type: field.TypeString},
-		{Name: "tool_a_slug", Type: field.TypeString},
-		{Name: "tool_b_slug", Type: field.TypeString},
-		{Name: "winner_slug", Type: field.TypeString},
-		{Name: "winner_note", Type: field.TypeString},
-		{Name: "published", Type: field.TypeBool},
-		{Name: "updated_at", Type: field.TypeString},
-		{Name: "canonical_url", Type: field.TypeString},
-		{Name: "fingerprint", Type: field.TypeString},
-		{Name: "since_release", Type: field.TypeInt, Default: 1},
-	}
-	// ComparisonsVersionsTable holds the schema information for the "comparisons_versions" table.
-	ComparisonsVersionsTable = &schema.Table{
-		Name:       "comparisons_versions",
-		Columns:    ComparisonsVersionsColumns,
-		PrimaryKey: []*schema.Column{ComparisonsVersionsColumns[0]},
-		Indexes: []*schema.Index{
-			{
-				Name:    "comparisonversion_slug_since_release",
-				Unique:  false,
-				Columns: []*schema.Column{ComparisonsVersionsColumns[2], ComparisonsVersionsColumns[12]},
-			},
-			{
-				Name:    "comparisonversion_until_release",
-				Unique:  false,
-				Columns: []*schema.Column{ComparisonsVersionsColumns[1]},
 			},
 		},
 	}
@@ -596,38 +533,6 @@ var (
 			},
 		},
 	}
-	// PriceChangesVersionsColumns holds the columns for the "price_changes_versions" table.
-	PriceChangesVersionsColumns = []*schema.Column{
-		{Name: "version", Type: field.TypeInt, Increment: true},
-		{Name: "until_release", Type: field.TypeInt},
-		{Name: "tool_slug", Type: field.TypeString},
-		{Name: "changed_at", Type: field.TypeString},
-		{Name: "pricing", Type: field.TypeEnum, Enums: []string{"gratuit", "freemium", "payant"}},
-		{Name: "price", Type: field.TypeString},
-		{Name: "previous_pricing", Type: field.TypeEnum, Enums: []string{"gratuit", "freemium", "payant"}},
-		{Name: "previous_price", Type: field.TypeString},
-		{Name: "digest", Type: field.TypeString},
-		{Name: "since_release", Type: field.TypeInt, Default: 1},
-		{Name: "id", Type: field.TypeInt},
-	}
-	// PriceChangesVersionsTable holds the schema information for the "price_changes_versions" table.
-	PriceChangesVersionsTable = &schema.Table{
-		Name:       "price_changes_versions",
-		Columns:    PriceChangesVersionsColumns,
-		PrimaryKey: []*schema.Column{PriceChangesVersionsColumns[0]},
-		Indexes: []*schema.Index{
-			{
-				Name:    "pricechangeversion_tool_slug_since_release",
-				Unique:  false,
-				Columns: []*schema.Column{PriceChangesVersionsColumns[2], PriceChangesVersionsColumns[9]},
-			},
-			{
-				Name:    "pricechangeversion_until_release",
-				Unique:  false,
-				Columns: []*schema.Column{PriceChangesVersionsColumns[1]},
-			},
-		},
-	}
 	// QueryVersionsColumns holds the columns for the "query_versions" table.
 	QueryVersionsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt, Increment: true},
@@ -765,35 +670,6 @@ var (
 			},
 		},
 	}
-	// SectionsVersionsColumns holds the columns for the "sections_versions" table.
-	SectionsVersionsColumns = []*schema.Column{
-		{Name: "version", Type: field.TypeInt, Increment: true},
-		{Name: "until_release", Type: field.TypeInt},
-		{Name: "tool_slug", Type: field.TypeString},
-		{Name: "position", Type: field.TypeInt},
-		{Name: "section", Type: field.TypeString},
-		{Name: "text", Type: field.TypeString, Size: 2147483647},
-		{Name: "since_release", Type: field.TypeInt, Default: 1},
-		{Name: "id", Type: field.TypeInt},
-	}
-	// SectionsVersionsTable holds the schema information for the "sections_versions" table.
-	SectionsVersionsTable = &schema.Table{
-		Name:       "sections_versions",
-		Columns:    SectionsVersionsColumns,
-		PrimaryKey: []*schema.Column{SectionsVersionsColumns[0]},
-		Indexes: []*schema.Index{
-			{
-				Name:    "sectionversion_tool_slug_since_release",
-				Unique:  false,
-				Columns: []*schema.Column{SectionsVersionsColumns[2], SectionsVersionsColumns[6]},
-			},
-			{
-				Name:    "sectionversion_until_release",
-				Unique:  false,
-				Columns: []*schema.Column{SectionsVersionsColumns[1]},
-			},
-		},
-	}
 	// SessionsColumns holds the columns for the "sessions" table.
 	SessionsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString},
@@ -876,58 +752,6 @@ var (
 			},
 		},
 	}
-	// ToolsVersionsColumns holds the columns for the "tools_versions" table.
-	ToolsVersionsColumns = []*schema.Column{
-		{Name: "version", Type: field.TypeInt, Increment: true},
-		{Name: "until_release", Type: field.TypeInt},
-		{Name: "slug", Type: field.TypeString},
-		{Name: "name", Type: field.TypeString},
-		{Name: "name_key", Type: field.TypeString},
-		{Name: "category_slug", Type: field.TypeString},
-		{Name: "score", Type: field.TypeFloat64, Nullable: true},
-		{Name: "untested", Type: field.TypeBool},
-		{Name: "domain", Type: field.TypeString, Nullable: true},
-		{Name: "icp", Type: field.TypeEnum, Nullable: true, Enums: []string{"vibe-coder", "agentic-engineer", "mixte"}},
-		{Name: "pricing", Type: field.TypeEnum, Nullable: true, Enums: []string{"gratuit", "freemium", "payant"}},
-		{Name: "price", Type: field.TypeString, Nullable: true},
-		{Name: "price_amount", Type: field.TypeFloat64, Nullable: true},
-		{Name: "price_period", Type: field.TypeString, Nullable: true},
-		{Name: "verifiability", Type: field.TypeFloat64, Nullable: true},
-		{Name: "obsolescence", Type: field.TypeFloat64, Nullable: true},
-		{Name: "tagline", Type: field.TypeString, Nullable: true},
-		{Name: "canonical_url", Type: field.TypeString, Nullable: true},
-		{Name: "avis_url", Type: field.TypeString, Nullable: true},
-		{Name: "alternatives_url", Type: field.TypeString, Nullable: true},
-		{Name: "updated_at", Type: field.TypeString, Nullable: true},
-		{Name: "tier", Type: field.TypeInt, Nullable: true},
-		{Name: "mainstream", Type: field.TypeBool, Default: false},
-		{Name: "sections_hash", Type: field.TypeString, Nullable: true},
-		{Name: "history_hash", Type: field.TypeString, Nullable: true},
-		{Name: "in_embeddings", Type: field.TypeBool, Default: false},
-		{Name: "retired_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"mort", "acquis", "deprecie", "pivot", "absorbe"}},
-		{Name: "retired_at", Type: field.TypeString, Nullable: true},
-		{Name: "retired_note", Type: field.TypeString, Nullable: true},
-		{Name: "fingerprint", Type: field.TypeString},
-		{Name: "since_release", Type: field.TypeInt, Default: 1},
-	}
-	// ToolsVersionsTable holds the schema information for the "tools_versions" table.
-	ToolsVersionsTable = &schema.Table{
-		Name:       "tools_versions",
-		Columns:    ToolsVersionsColumns,
-		PrimaryKey: []*schema.Column{ToolsVersionsColumns[0]},
-		Indexes: []*schema.Index{
-			{
-				Name:    "toolversion_slug_since_release",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsVersionsColumns[2], ToolsVersionsColumns[30]},
-			},
-			{
-				Name:    "toolversion_until_release",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsVersionsColumns[1]},
-			},
-		},
-	}
 	// UsagesColumns holds the columns for the "usages" table.
 	UsagesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt, Increment: true},
@@ -963,9 +787,7 @@ var (
 		AttemptsTable,
 		BillingEventsTable,
 		CategoriesTable,
-		CategoriesVersionsTable,
 		ComparisonsTable,
-		ComparisonsVersionsTable,
 		ConfirmationsTable,
 		CountBatchesTable,
 		CustomersTable,
@@ -976,16 +798,13 @@ var (
 		KeyUsagesTable,
 		MinutesTable,
 		PriceChangesTable,
-		PriceChangesVersionsTable,
 		QueryVersionsTable,
 		ReleasesTable,
 		SavedQueriesTable,
 		SecretsTable,
 		SectionsTable,
-		SectionsVersionsTable,
 		SessionsTable,
 		ToolsTable,
-		ToolsVersionsTable,
 		UsagesTable,
 	}
 )
@@ -993,39 +812,24 @@ var (
 func init() {
 	APIKeysTable.ForeignKeys[0].RefTable = AccountsTable
 	AttemptsTable.ForeignKeys[0].RefTable = EndpointsTable
-	CategoriesVersionsTable.Annotation = &entsql.Annotation{
-		Table: "categories_versions",
-	}
 	ComparisonsTable.ForeignKeys[0].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[1].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[2].RefTable = ToolsTable
-	ComparisonsVersionsTable.Annotation = &entsql.Annotation{
-		Table: "comparisons_versions",
-	}
 	ConfirmationsTable.ForeignKeys[0].RefTable = AccountsTable
 	CustomersTable.ForeignKeys[0].RefTable = AccountsTable
 	DeliveriesTable.ForeignKeys[0].RefTable = EndpointsTable
 	EndpointsTable.ForeignKeys[0].RefTable = AccountsTable
 	JournalEntriesTable.ForeignKeys[0].RefTable = ReleasesTable
 	PriceChangesTable.ForeignKeys[0].RefTable = ToolsTable
-	PriceChangesVersionsTable.Annotation = &entsql.Annotation{
-		Table: "price_changes_versions",
-	}
 	QueryVersionsTable.ForeignKeys[0].RefTable = AccountsTable
 	SavedQueriesTable.ForeignKeys[0].RefTable = AccountsTable
 	SectionsTable.ForeignKeys[0].RefTable = ToolsTable
-	SectionsVersionsTable.Annotation = &entsql.Annotation{
-		Table: "sections_versions",
-	}
 	SessionsTable.ForeignKeys[0].RefTable = AccountsTable
 	ToolsTable.ForeignKeys[0].RefTable = CategoriesTable
 	ToolsTable.Annotation = &entsql.Annotation{}
 	ToolsTable.Annotation.Checks = map[string]string{
 		"tools_active_or_retired": "((retired_at IS NULL) = (domain IS NOT NULL))",
 		"tools_untested_is_told":  "(untested = (score IS NULL))",
-	}
-	ToolsVersionsTable.Annotation = &entsql.Annotation{
-		Table: "tools_versions",
 	}
 	UsagesTable.ForeignKeys[0].RefTable = AccountsTable
 }

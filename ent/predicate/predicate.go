@@ -21,14 +21,8 @@ type BillingEvent func(*sql.Selector)
 // Category is the predicate function for category builders.
 type Category func(*sql.Selector)
 
-// CategoryVersion is the predicate function for categoryversion builders.
-type CategoryVersion func(*sql.Selector)
-
 // Comparison is the predicate function for comparison builders.
 type Comparison func(*sql.Selector)
-
-// ComparisonVersion is the predicate function for comparisonversion builders.
-type ComparisonVersion func(*sql.Selector)
 
 // Confirmation is the predicate function for confirmation builders.
 type Confirmation func(*sql.Selector)
@@ -60,9 +54,6 @@ type Minute func(*sql.Selector)
 // PriceChange is the predicate function for pricechange builders.
 type PriceChange func(*sql.Selector)
 
-// PriceChangeVersion is the predicate function for pricechangeversion builders.
-type PriceChangeVersion func(*sql.Selector)
-
 // QueryVersion is the predicate function for queryversion builders.
 type QueryVersion func(*sql.Selector)
 
@@ -78,17 +69,11 @@ type Secret func(*sql.Selector)
 // Section is the predicate function for section builders.
 type Section func(*sql.Selector)
 
-// SectionVersion is the predicate function for sectionversion builders.
-type SectionVersion func(*sql.Selector)
-
 // Session is the predicate function for session builders.
 type Session func(*sql.Selector)
 
 // Tool is the predicate function for tool builders.
 type Tool func(*sql.Selector)
-
-// ToolVersion is the predicate function for toolversion builders.
-type ToolVersion func(*sql.Selector)
 
 // Usage is the predicate function for usage builders.
 type Usage func(*sql.Selector)

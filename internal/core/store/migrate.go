@@ -14,11 +14,6 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect"
-	entsql "entgo.io/ent/dialect/sql"
-	"entgo.io/ent/dialect/sql/schema"
-	"entgo.io/ent/schema/field"
-
-	"palmares/ent/migrate"
 )
 
 // The migrations of both databases: NNNN_name.sql, applied in order, never
@@ -245,42 +240,4 @@ func ScanRows(ctx context.Context, db Querier, scan func(*sql.Rows) error, query
 		}
 	}
 	return explain(rows.Err())
-}
-
-// Drift returns the statements that would change the migrated database to match
-// the ent schema, or "" if they agree. It does not run them.
-func (s *Store) Drift(ctx context.Context) (string, error) {
-	var statements strings.Builder
-	err := migrate.NewSchema(entsql.OpenDB(s.dialect, s.writer)).WriteTo(ctx, &statements,
-		schema.WithDropColumn(true), schema.WithDropIndex(true), schema.WithHooks(s.byteCollation))
-	if err != nil {
-		return "", err
-	}
-	// Pragmas have no effect in the transaction in which migrations run.
-	var lines []string
-	for line := range strings.Lines(statements.String()) {
-		switch line = strings.TrimSpace(line); {
-		case line == "", line == "BEGIN;", line == "COMMIT;", strings.HasPrefix(line, "PRAGMA "):
-		default:
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "\n"), nil
-}
-
-// byteCollation gives every PostgreSQL text column the "C" collation, so that both
-// databases sort strings the same way, regardless of the server's locale.
-func (s *Store) byteCollation(next schema.Creator) schema.Creator {
-	return schema.CreateFunc(func(ctx context.Context, tables ...*schema.Table) error {
-		if s.dialect == dialect.Postgres {
-			for _, table := range tables {
-				for _, column := range table.Columns {
-					if column.Type == field.TypeString || column.Type == field.TypeEnum {
-						column.Collation = "C"
-					}
-				}
-			}
-		}
-		return next.Create(ctx, tables...)
-	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/drift"
 	"palmares/internal/dev/testkit"
 )
 
@@ -29,22 +30,22 @@ func write(t testing.TB, name string) {
 		s := testkit.Open(t, cfg)
 		steps, err := s.Migrations(t.Context())
 		testkit.Check(t, err)
-		drift, err := s.Drift(t.Context())
+		statements, err := drift.Statements(t.Context(), cfg)
 		testkit.Check(t, err)
 		// Both databases get a file, so that their numbers stay the same.
-		if drift == "" {
-			drift = "-- No change on this database."
+		if statements == "" {
+			statements = "-- No change on this database."
 		} else {
 			changed = true
 		}
-		next, drifts[dir] = max(next, len(steps)+1), drift
+		next, drifts[dir] = max(next, len(steps)+1), statements
 	}
 	if !changed {
 		t.Fatal("the migrations already match the schema")
 	}
-	for dir, drift := range drifts {
+	for dir, statements := range drifts {
 		file := filepath.Join("internal", "core", "store", "migrations", dir, fmt.Sprintf("%04d_%s.sql", next, name))
-		testkit.Check(t, os.WriteFile(file, []byte(drift+"\n"), 0o644))
+		testkit.Check(t, os.WriteFile(file, []byte(statements+"\n"), 0o644))
 		fmt.Println("wrote", file)
 	}
 }
