@@ -74,9 +74,9 @@ func serveUnreliably(t *testing.T, cfg store.Config) *blackbox.Server {
 		}
 	}))
 	t.Cleanup(proxy.Close)
-	s := blackbox.Serve(t, cfg, "--demo", "--public-url", proxy.URL)
-	forward = httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s.Address})
-	return s
+	address := testkit.FreeAddress(t)
+	forward = httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
+	return (*blackbox.Server)(testkit.StartAt(t, blackbox.Command(t, cfg, "serve", "--listen", address, "--demo", "--public-url", proxy.URL), address))
 }
 
 // installTools installs the tools that the code blocks use.

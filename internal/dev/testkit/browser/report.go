@@ -114,11 +114,13 @@ func (p *Page) Axe() {
 		}
 		inWorld := func(params *runtime.EvaluateParams) { params.ContextID = world.ExecutionContextID }
 		return chromedp.Evaluate[[]byte](string(source)+`
-		; axe.run(document, {
+		; // During a transition between two schemes, colors have too little contrast.
+		Promise.allSettled(document.getAnimations().filter(animation => animation.effect?.getTiming().iterations !== Infinity)
+			.map(animation => animation.finished)).then(() => axe.run(document, {
 			runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
 			resultTypes: ["violations"],
 			iframes: false,
-		}).then(result => result.violations.map(({id, help, nodes}) => ({id, help, nodes: nodes.map(({html}) => ({html}))})))`, chromedp.EvalAwaitPromise, inWorld)(ctx, t)
+		})).then(result => result.violations.map(({id, help, nodes}) => ({id, help, nodes: nodes.map(({html}) => ({html}))})))`, chromedp.EvalAwaitPromise, inWorld)(ctx, t)
 	})
 	var violations []struct {
 		ID, Help string
