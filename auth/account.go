@@ -57,7 +57,7 @@ func (a *Accounts) Find(ctx context.Context, email string) (*ent.Account, error)
 	if err != nil {
 		return nil, err
 	}
-	found, err := a.store.Current().Account.Query().Where(account.Email(email)).Only(ctx)
+	found, err := a.store.Read.Account.Query().Where(account.Email(email)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, problem.New(problem.NotFound, "There is no account for %s.", email)
 	}
@@ -66,7 +66,7 @@ func (a *Accounts) Find(ctx context.Context, email string) (*ent.Account, error)
 
 // List returns all accounts with their keys, ordered by email address.
 func (a *Accounts) List(ctx context.Context) ([]*ent.Account, error) {
-	return a.store.Current().Account.Query().WithKeys().Order(account.ByEmail()).All(ctx)
+	return a.store.Read.Account.Query().WithKeys().Order(account.ByEmail()).All(ctx)
 }
 
 // SetPlan sets an account's plan manually, so that billing does not change it.
@@ -96,7 +96,7 @@ type EndpointUsage struct {
 // by key and endpoint. The most used come first.
 func (a *Accounts) UsageByEndpoint(ctx context.Context, acc *ent.Account, days int) (rows []EndpointUsage, err error) {
 	now := a.now()
-	err = a.store.Current().KeyUsage.Query().
+	err = a.store.Read.KeyUsage.Query().
 		Where(keyusage.AccountID(acc.ID), keyusage.DayGT(dayOf(now.AddDate(0, 0, -days))), keyusage.DayLTE(dayOf(now))).
 		GroupBy(keyusage.FieldKey, keyusage.FieldEndpoint).Aggregate(ent.As(ent.Sum(keyusage.FieldRequests), keyusage.FieldRequests)).Scan(ctx, &rows)
 	rows = slices.DeleteFunc(rows, func(u EndpointUsage) bool { return u.Requests <= 0 })
@@ -109,7 +109,7 @@ func (a *Accounts) UsageByEndpoint(ctx context.Context, acc *ent.Account, days i
 // Usage returns an account's latest days, newest first. Days after today were
 // counted while a clock was wrong and are left out.
 func (a *Accounts) Usage(ctx context.Context, acc *ent.Account, days int) ([]*ent.Usage, error) {
-	return a.store.Current().Usage.Query().Where(usage.AccountID(acc.ID), usage.DayLTE(dayOf(a.now()))).
+	return a.store.Read.Usage.Query().Where(usage.AccountID(acc.ID), usage.DayLTE(dayOf(a.now()))).
 		Order(usage.ByDay(entsql.OrderDesc())).Limit(days).All(ctx)
 }
 

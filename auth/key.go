@@ -116,7 +116,7 @@ var oldestFirst = []apikey.OrderOption{apikey.ByCreatedAt(), apikey.ByID()}
 
 // Keys returns an account's keys, oldest first, including revoked ones.
 func (a *Accounts) Keys(ctx context.Context, acc *ent.Account) ([]*ent.APIKey, error) {
-	return a.store.Current().APIKey.Query().Where(apikey.AccountID(acc.ID)).Order(oldestFirst...).All(ctx)
+	return a.store.Read.APIKey.Query().Where(apikey.AccountID(acc.ID)).Order(oldestFirst...).All(ctx)
 }
 
 // Unrevoked returns the keys that were not revoked.

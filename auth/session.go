@@ -42,13 +42,13 @@ func (a *Accounts) findSession(ctx context.Context, token string) (*ent.Session,
 	if token == "" {
 		return nil, nil
 	}
-	found, err := a.store.Current().Session.Query().Where(session.ID(hashToken(token)), validAt(a.now())).WithAccount().Only(ctx)
+	found, err := a.store.Read.Session.Query().Where(session.ID(hashToken(token)), validAt(a.now())).WithAccount().Only(ctx)
 	return found, ent.MaskNotFound(err)
 }
 
 // Sessions returns an account's sessions, newest first.
 func (a *Accounts) Sessions(ctx context.Context, acc *ent.Account) ([]*ent.Session, error) {
-	return a.store.Current().Session.Query().Where(session.AccountID(acc.ID), validAt(a.now())).
+	return a.store.Read.Session.Query().Where(session.AccountID(acc.ID), validAt(a.now())).
 		Order(ent.Desc(session.FieldCreatedAt)).All(ctx)
 }
 

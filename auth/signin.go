@@ -164,7 +164,7 @@ func (a *Accounts) ConfirmationByBrowser(ctx context.Context, purpose confirmati
 // findConfirmation also returns a confirmation that was used or has expired, with
 // an error.
 func (a *Accounts) findConfirmation(ctx context.Context, where ...predicate.Confirmation) (*ent.Confirmation, error) {
-	found, err := a.store.Current().Confirmation.Query().Where(where...).Only(ctx)
+	found, err := a.store.Read.Confirmation.Query().Where(where...).Only(ctx)
 	switch {
 	case ent.IsNotFound(err):
 		return nil, ErrUnknownLink
@@ -180,7 +180,7 @@ func (a *Accounts) findConfirmation(ctx context.Context, where ...predicate.Conf
 
 // Confirmations returns the retained confirmations of an account, newest first.
 func (a *Accounts) Confirmations(ctx context.Context, acc *ent.Account) ([]*ent.Confirmation, error) {
-	return a.store.Current().Confirmation.Query().Where(concerning(acc)).Order(ent.Desc(confirmation.FieldCreatedAt)).All(ctx)
+	return a.store.Read.Confirmation.Query().Where(concerning(acc)).Order(ent.Desc(confirmation.FieldCreatedAt)).All(ctx)
 }
 
 // concerning matches emails to an account's address or requested by the account.
@@ -230,7 +230,7 @@ func (a *Accounts) CheckCode(ctx context.Context, purpose confirmation.Purpose, 
 
 // Locked reports whether no more codes are accepted for a confirmation.
 func (a *Accounts) Locked(ctx context.Context, found *ent.Confirmation) (bool, error) {
-	left, err := a.attemptsLeft(ctx, a.store.Current().Confirmation, found)
+	left, err := a.attemptsLeft(ctx, a.store.Read.Confirmation, found)
 	return left <= 0, err
 }
 

@@ -146,7 +146,7 @@ func (e *Executor) earlierIndex(ctx context.Context, release *ent.Release) (*cat
 
 // deriveIndex builds the index of an earlier release from the newest index and the
 // rows that differ. If the database no longer matches the newest index, because of
-// an import or a lagging replica, it reads the whole release.
+// an import, it reads the whole release.
 func (e *Executor) deriveIndex(ctx context.Context, release *ent.Release, newest *catalogIndex) (*catalogIndex, error) {
 	catalog := e.config.Catalog
 	x := &catalogIndex{release: release, share: e.earlier.limit}

@@ -235,7 +235,7 @@ func TestCountsSurviveRestarts(t *testing.T) {
 			if end == syscall.SIGKILL {
 				db := testkit.Open(t, cfg)
 				wait.Until(t, "all counts are saved", func() bool {
-					used, err := db.Current().Usage.Query().Aggregate(ent.Sum(usage.FieldRequests)).Int(t.Context())
+					used, err := db.Read.Usage.Query().Aggregate(ent.Sum(usage.FieldRequests)).Int(t.Context())
 					return err == nil && used == 10*(round+1)
 				})
 				_ = db.Close()

@@ -44,7 +44,7 @@ func TestCallsByEndpoint(t *testing.T) {
 
 		db := testkit.Open(t, cfg)
 		got, total := map[string]int{}, 0
-		for _, row := range db.Current().KeyUsage.Query().AllX(t.Context()) {
+		for _, row := range db.Read.KeyUsage.Query().AllX(t.Context()) {
 			if parsed, _ := auth.ParseKey(key); row.Key != parsed.ID {
 				t.Errorf("got key %q, want %q", row.Key, parsed.ID)
 			}
@@ -59,7 +59,7 @@ func TestCallsByEndpoint(t *testing.T) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 		used := 0
-		for _, row := range db.Current().Usage.Query().AllX(t.Context()) {
+		for _, row := range db.Read.Usage.Query().AllX(t.Context()) {
 			used += row.Requests
 		}
 		if used != total {

@@ -63,7 +63,6 @@ func (s *settings) doctorConfig(unknown []string) doctor.Config {
 		Private:          s.PublicURL == "" || isPrivate(s.PublicURL),
 		Proxies:          s.proxies,
 		DatabaseURL:      s.DatabaseURL,
-		ReadURL:          s.ReadURL,
 		DataDir:          s.DataDir,
 		RedisURL:         s.RedisURL,
 		SMTPURL:          s.Mail.URL,

@@ -181,25 +181,6 @@ func TestDoctorOnDatabases(t *testing.T) {
 	})
 }
 
-func TestDoctorOnReplicas(t *testing.T) {
-	t.Parallel()
-	primary, standby := testkit.StartReplicated(t)
-	cfg := store.Config{DatabaseURL: primary.URL, DataDir: t.TempDir()}
-	importDemo(t, cfg)
-	read := "DATABASE_READ_URL=" + standby.URL
-	e := examine(t, cfg, read)
-	e.want(t, "replica", "ok", "is up to date")
-	standby.Pause(t)
-	examine(t, cfg, read).want(t, "replica", "warning", "servers may serve an older catalog. Resume it with SELECT pg_wal_replay_resume()")
-	standby.Resume(t)
-	examine(t, cfg, "DATABASE_READ_URL="+primary.URL).want(t, "replica", "warning", "is not a replica")
-	standby.Freeze(t)
-	e = examine(t, cfg, read)
-	standby.Thaw(t)
-	e.want(t, "replica", "wrong", "")
-	e.want(t, "database", "ok", "")
-}
-
 func TestDoctorOnFolders(t *testing.T) {
 	t.Parallel()
 	t.Run("full", func(t *testing.T) {

@@ -23,7 +23,7 @@ func (releasesCommand) Run(ctx context.Context, db *store.Store, term terminal) 
 	if err := db.CheckMigrated(ctx); err != nil {
 		return err
 	}
-	all, err := db.Current().Release.Query().Order(release.ByID(entsql.OrderDesc())).All(ctx)
+	all, err := db.Read.Release.Query().Order(release.ByID(entsql.OrderDesc())).All(ctx)
 	if err != nil {
 		return err
 	}

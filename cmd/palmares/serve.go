@@ -86,7 +86,7 @@ type program struct {
 // newProgram opens the database and listens.
 func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *tracing.Tracing, fillDemo bool) (*program, error) {
 	telemetry := newTelemetry(s, traces)
-	db, err := openMigrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, ReadURL: s.ReadURL, DataDir: s.DataDir, OnStatement: telemetry.statements()})
+	db, err := openMigrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, OnStatement: telemetry.statements()})
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func newWebhooks(s *settings, db *store.Store, mailer *mail.Mailer, log *slog.Lo
 
 // examplePath returns a path that requires a key, as an example on the account pages.
 func (v *services) examplePath(ctx context.Context) string {
-	slug, err := v.store.Current().Tool.Query().Where(tool.InEmbeddings(true)).Order(ent.Asc(tool.FieldID)).Limit(1).Select(tool.FieldID).String(ctx)
+	slug, err := v.store.Read.Tool.Query().Where(tool.InEmbeddings(true)).Order(ent.Asc(tool.FieldID)).Limit(1).Select(tool.FieldID).String(ctx)
 	if err != nil {
 		return "/api/v1/tools"
 	}

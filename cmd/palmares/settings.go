@@ -28,7 +28,7 @@ type settings struct {
 	DrainDelay     time.Duration `help:"How long to keep serving after a shutdown signal while /readyz fails, so that load balancers notice; at most 1m (${default})." default:"0s" env:"PALMARES_DRAIN_DELAY" placeholder:"DURATION"`
 	DataDir        string        `help:"Folder of the embedded database (${default})." default:"./data" env:"PALMARES_DATA_DIR" placeholder:"DIR"`
 	DatabaseURL    string        `help:"PostgreSQL database to use instead of the embedded one." env:"DATABASE_URL" placeholder:"postgres://…"`
-	ReadURL        string        `name:"database-read-url" help:"Replica of that database to read the catalog from." env:"DATABASE_READ_URL" placeholder:"postgres://…"`
+	ReadURL        string        `name:"database-read-url" hidden:"" env:"DATABASE_READ_URL"`
 	RedisURL       string        `help:"Redis to share request quotas between servers." env:"REDIS_URL" placeholder:"redis://…"`
 	CacheMB        int           `help:"Cache size in megabytes (${default})." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
 	ServiceName    string        `help:"Public name of the service (${default})." default:"palmares" env:"SERVICE_NAME" placeholder:"NAME"`
@@ -141,8 +141,7 @@ func (s *settings) check() error {
 		{"PALMARES_CACHE_MB", require(s.CacheMB >= 1 && s.CacheMB <= 1<<20, "must be from 1 to %d (got %d)", 1<<20, s.CacheMB)},
 		{"PALMARES_DRAIN_DELAY", require(s.DrainDelay >= 0 && s.DrainDelay <= time.Minute, "must be from 0s to 1m (got %s)", s.DrainDelay)},
 		{"DATABASE_URL", optional(s.DatabaseURL, checkDatabaseURL)},
-		{"DATABASE_READ_URL", optional(s.ReadURL, checkDatabaseURL)},
-		{"DATABASE_READ_URL", require(s.ReadURL == "" || s.DatabaseURL != "", "has no effect without DATABASE_URL; set both")},
+		{"DATABASE_READ_URL", require(s.ReadURL == "", "is no longer supported, because servers hold the catalog in memory; remove it, and add servers to scale reads")},
 		{"REDIS_URL", optional(s.RedisURL, quota.CheckRedisURL)},
 		{"SERVICE_NAME", require(strings.TrimSpace(s.ServiceName) != "", "must not be blank")},
 		{"PUBLIC_URL", optional(s.PublicURL, checkWebURL)},

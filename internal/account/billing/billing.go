@@ -88,7 +88,7 @@ func (b *Billing) Enabled() bool { return b.stripe != nil }
 
 // Customer returns the customer of an account, or nil if it never subscribed.
 func (b *Billing) Customer(ctx context.Context, acc *ent.Account) (*ent.Customer, error) {
-	row, err := b.Store.Current().Customer.Query().Where(customer.AccountID(acc.ID)).Only(ctx)
+	row, err := b.Store.Read.Customer.Query().Where(customer.AccountID(acc.ID)).Only(ctx)
 	return row, ent.MaskNotFound(err)
 }
 

@@ -89,7 +89,7 @@ func (b *Billing) receive(r *http.Request) error {
 		return nil
 	}
 	// Repeated events need no request to Stripe.
-	applied, err := b.Store.Current().BillingEvent.Query().Where(billingevent.ID(event.ID)).Exist(r.Context())
+	applied, err := b.Store.Read.BillingEvent.Query().Where(billingevent.ID(event.ID)).Exist(r.Context())
 	if err != nil {
 		return err
 	}

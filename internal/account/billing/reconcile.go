@@ -57,7 +57,7 @@ func (b *Billing) reconcile(ctx context.Context) {
 		{"canceling the subscription of a deleted account failed", orphaned, b.cancelOrphaned},
 		{"updating an email address at Stripe failed", emailChanged, b.updateEmail},
 	} {
-		rows, err := b.Store.Current().Customer.Query().Where(task.where).WithAccount().All(ctx)
+		rows, err := b.Store.Read.Customer.Query().Where(task.where).WithAccount().All(ctx)
 		b.warn(ctx, task.failure, err)
 		for _, row := range rows {
 			b.warn(ctx, task.failure, task.do(ctx, row))

@@ -324,7 +324,7 @@ func TestNoticeFromSeveralServers(t *testing.T) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
-		seen, err := s.Store.Current().Customer.Query().WithAccount().Only(t.Context()) // by each server
+		seen, err := s.Store.Read.Customer.Query().WithAccount().Only(t.Context()) // by each server
 		if err != nil {
 			t.Fatal(err)
 		}

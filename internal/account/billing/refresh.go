@@ -129,7 +129,7 @@ func (b *Billing) refresh(ctx context.Context, id string, event *stripe.Event) e
 func (b *Billing) update(ctx context.Context, id string, event *stripe.Event) (demoted *ent.Account, err error) {
 	started := b.now().Truncate(time.Microsecond) // PostgreSQL's precision
 	for attempt := range maxUpdates {
-		row, err := b.Store.Current().Customer.Get(ctx, id)
+		row, err := b.Store.Read.Customer.Get(ctx, id)
 		if err != nil { // not found: a customer of another product in the same Stripe account
 			return nil, ent.MaskNotFound(err)
 		}
@@ -245,7 +245,7 @@ func (b *Billing) Sync(ctx context.Context, acc *ent.Account) error {
 
 // refreshSince refreshes a customer, unless it was refreshed after seen was read.
 func (b *Billing) refreshSince(ctx context.Context, seen *ent.Customer, acc *ent.Account) error {
-	row, err := b.Store.Current().Customer.Get(ctx, seen.ID)
+	row, err := b.Store.Read.Customer.Get(ctx, seen.ID)
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (b *Billing) SyncAll(ctx context.Context, report func(*ent.Customer)) error
 	if !b.Enabled() {
 		return errNoKey
 	}
-	ids, err := b.Store.Current().Customer.Query().Order(customer.ByCreatedAt()).IDs(ctx)
+	ids, err := b.Store.Read.Customer.Query().Order(customer.ByCreatedAt()).IDs(ctx)
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func (b *Billing) SyncAll(ctx context.Context, report func(*ent.Customer)) error
 		if err := b.refresh(ctx, id, nil); err != nil {
 			return err
 		}
-		row, err := b.Store.Current().Customer.Query().Where(customer.ID(id)).WithAccount().Only(ctx)
+		row, err := b.Store.Read.Customer.Query().Where(customer.ID(id)).WithAccount().Only(ctx)
 		if err != nil {
 			return err
 		}

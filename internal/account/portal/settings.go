@@ -131,12 +131,12 @@ func (p *Portal) export(v *visit) error {
 	ctx, acc := v.Context(), v.account
 	keys, keysErr := p.accounts.Keys(ctx, acc)
 	days, daysErr := p.accounts.Usage(ctx, acc, math.MaxInt32)
-	calls, callsErr := p.Store.Current().KeyUsage.Query().Where(keyusage.AccountID(acc.ID)).Order(keyusage.ByID()).All(ctx)
+	calls, callsErr := p.Store.Read.KeyUsage.Query().Where(keyusage.AccountID(acc.ID)).Order(keyusage.ByID()).All(ctx)
 	sessions, sessionsErr := p.accounts.Sessions(ctx, acc)
 	emails, emailsErr := p.accounts.Confirmations(ctx, acc)
 	endpoints, endpointsErr := p.exportEndpoints(v)
-	queries, queriesErr := p.Store.Current().SavedQuery.Query().Where(savedquery.AccountID(acc.ID)).Order(savedquery.ByID()).All(ctx)
-	texts, textsErr := p.Store.Current().QueryVersion.Query().Where(queryversion.AccountID(acc.ID)).Order(queryversion.ByID()).All(ctx)
+	queries, queriesErr := p.Store.Read.SavedQuery.Query().Where(savedquery.AccountID(acc.ID)).Order(savedquery.ByID()).All(ctx)
+	texts, textsErr := p.Store.Read.QueryVersion.Query().Where(queryversion.AccountID(acc.ID)).Order(queryversion.ByID()).All(ctx)
 	customer, customerErr := p.Billing.Customer(ctx, acc)
 	if err := errors.Join(keysErr, daysErr, callsErr, sessionsErr, emailsErr, endpointsErr, queriesErr, textsErr, customerErr); err != nil {
 		return err

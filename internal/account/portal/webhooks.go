@@ -45,7 +45,7 @@ func (p *Portal) choices(v *visit, types, categories []string, batches bool) (c 
 	for _, name := range journal.Events {
 		c.Types = append(c.Types, choice{name, name, slices.Contains(types, name)})
 	}
-	rows, err := p.Store.Current().Category.Query().Order(category.ByID()).All(v.Context())
+	rows, err := p.Store.Read.Category.Query().Order(category.ByID()).All(v.Context())
 	for _, row := range rows {
 		c.Categories = append(c.Categories, choice{row.ID, row.Label, slices.Contains(categories, row.ID)})
 	}

@@ -78,7 +78,7 @@ func TestWebhookPages(t *testing.T) {
 				t.Errorf("settings %v: got the box checked: %t, want %t", form, got, len(form) > 0)
 			}
 		}
-		if e := db.Current().Endpoint.Query().OnlyX(t.Context()); fmt.Sprint(e.Types, e.Categories) != "[price.changed] [code]" {
+		if e := db.Read.Endpoint.Query().OnlyX(t.Context()); fmt.Sprint(e.Types, e.Categories) != "[price.changed] [code]" {
 			t.Errorf("settings: got %v and %v, want one type and one category", e.Types, e.Categories)
 		}
 		// Reloading the result of a test event sends nothing.
@@ -117,7 +117,7 @@ func TestWebhookPages(t *testing.T) {
 		if page := ana.post(path+"/replay", "since", "2026-01-01T00:00"); page.Code != 303 {
 			t.Errorf("replay: got status %d, want 303", page.Code)
 		}
-		e := db.Current().Endpoint.Query().OnlyX(t.Context())
+		e := db.Read.Endpoint.Query().OnlyX(t.Context())
 		batch := db.Write.Attempt.Create().SetEndpointID(e.ID).SetEvent(7).SetEvents([]int{7, 9}).SetType(journal.EventsBatch).SetNumber(1).
 			SetAt(s.now().UTC()).SetStatus(500).SetTookMs(1).SetResponse("").SetDelivered(false).SaveX(t.Context())
 		if page, id := ana.get(path), webhook.MessageID(batch); !strings.Contains(page.text, id+" (2 events)") || ana.post(path+"/replay", "event", id).Code != 303 {
@@ -192,7 +192,7 @@ func TestOlderAttempts(t *testing.T) {
 		s := newSite(t, db)
 		ana := s.pro("ana@example.com")
 		ana.post("/account/webhooks", "url", "https://example.com/hook")
-		e := db.Current().Endpoint.Query().OnlyX(t.Context())
+		e := db.Read.Endpoint.Query().OnlyX(t.Context())
 		path := endpointPath(e)
 		const all = 2*shownAttempts + 1
 		rows := make([]*ent.AttemptCreate, all)
@@ -258,7 +258,7 @@ func TestRetryAfterIsShown(t *testing.T) {
 	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")
 	ana.post("/account/webhooks", "url", "https://example.com/hook")
-	e := s.db.Current().Endpoint.Query().OnlyX(t.Context())
+	e := s.db.Read.Endpoint.Query().OnlyX(t.Context())
 	for until, want := range map[time.Duration]bool{time.Hour: true, -time.Hour: false} {
 		s.db.Write.Endpoint.UpdateOne(e).SetNotBefore(s.now().UTC().Add(until)).ExecX(t.Context())
 		if page := ana.get(endpointPath(e)); strings.Contains(page.text, "The receiver requested a pause until") != want {
@@ -276,7 +276,7 @@ func TestTestEventLimitPage(t *testing.T) {
 		s := newSite(t, db)
 		ana := s.pro("ana@example.com")
 		ana.post("/account/webhooks", "url", receiver.URL)
-		path := endpointPath(db.Current().Endpoint.Query().OnlyX(t.Context()))
+		path := endpointPath(db.Read.Endpoint.Query().OnlyX(t.Context()))
 		for range 10 {
 			if got := ana.post(path + "/test"); got.Code != http.StatusSeeOther {
 				t.Errorf("got status %d, want 303", got.Code)
@@ -309,7 +309,7 @@ func TestAttemptPage(t *testing.T) {
 		ana := s.pro("ana@example.com")
 		added := ana.post("/account/webhooks", "url", receiver.URL)
 		secret := strings.TrimPrefix(html.UnescapeString(shownSecret.FindString(added.Body.String())), "whsec_")
-		e := db.Current().Endpoint.Query().OnlyX(t.Context())
+		e := db.Read.Endpoint.Query().OnlyX(t.Context())
 		test := func() response {
 			t.Helper()
 			sent := ana.post(endpointPath(e) + "/test")
@@ -364,7 +364,7 @@ func TestLastDeliveryIsShownAfterFailures(t *testing.T) {
 	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")
 	ana.post("/account/webhooks", "url", "https://example.com/hook")
-	e := s.db.Current().Endpoint.Query().OnlyX(t.Context())
+	e := s.db.Read.Endpoint.Query().OnlyX(t.Context())
 	failing := s.db.Write.Endpoint.UpdateOne(e).SetFailures(3).SetFailingSince(noon.Add(time.Hour)).SaveX(t.Context())
 	wantPage(t, ana.get(endpointPath(e)), 200, "No event has been delivered yet.", "0 events are waiting")
 	s.db.Write.Endpoint.UpdateOne(failing).SetDeliveredAt(noon).ExecX(t.Context())

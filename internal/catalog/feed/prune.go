@@ -18,7 +18,7 @@ type Pruning struct {
 
 // PlanPruning returns what Prune would do, without the number of rows.
 func PlanPruning(ctx context.Context, s *store.Store, before int) (*Pruning, error) {
-	return planPruning(ctx, s.Current().Release, before)
+	return planPruning(ctx, s.Read.Release, before)
 }
 
 // Prune removes the history of all releases before the given one. They can then no

@@ -18,7 +18,7 @@ import (
 
 // Fill indexes all tools if the index is empty, as it is after a migration.
 func Fill(ctx context.Context, s *store.Store) error {
-	if empty, err := isEmpty(ctx, s.Current()); err != nil || !empty {
+	if empty, err := isEmpty(ctx, s.Read); err != nil || !empty {
 		return err
 	}
 	return s.Exclusive(ctx, func(tx *ent.Tx) error {

@@ -30,13 +30,13 @@ func TestMigrationToLastDeliveries(t *testing.T) {
 		if _, err := s.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Current().Endpoint.GetX(t.Context(), 1).DeliveredAt; got == nil || got.UTC().Day() != 3 {
+		if got := s.Read.Endpoint.GetX(t.Context(), 1).DeliveredAt; got == nil || got.UTC().Day() != 3 {
 			t.Errorf("got last delivery %v, want 3 November", got)
 		}
-		if got := s.Current().Endpoint.GetX(t.Context(), 2).DeliveredAt; got != nil {
+		if got := s.Read.Endpoint.GetX(t.Context(), 2).DeliveredAt; got != nil {
 			t.Errorf("got last delivery %v, want none", got)
 		}
-		if got := s.Current().Account.GetX(t.Context(), 1).Language; got != "en" {
+		if got := s.Read.Account.GetX(t.Context(), 1).Language; got != "en" {
 			t.Errorf("got language %s, want en", got)
 		}
 	})

@@ -3,14 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
-	"time"
 )
-
-// SkipReplica makes reads skip the replica for a while, as they do after it
-// fails.
-func (s *Store) SkipReplica(d time.Duration) {
-	s.replica.skipUntil.Store(time.Now().Add(d).UnixNano())
-}
 
 // MigrateTo applies migrations up to a version, as an older binary would.
 func (s *Store) MigrateTo(ctx context.Context, version int) error {

@@ -284,7 +284,7 @@ func TestClientsReturnFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, read := s.Read.Minute.Query().All(t.Context())
-		_, counted := s.Current().Minute.Query().Count(t.Context())
+		_, counted := s.Read.Minute.Query().Count(t.Context())
 		_, keys := s.Keys.Minute.Query().IDs(t.Context())
 		_, deleted := s.Write.Minute.Delete().Exec(t.Context())
 		for name, err := range map[string]error{

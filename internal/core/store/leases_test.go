@@ -31,7 +31,7 @@ func TestMigrationToLeases(t *testing.T) {
 		if _, err := s.Write.ExecContext(t.Context(), `SELECT * FROM river_job`); err == nil {
 			t.Error("got table river_job, want it dropped")
 		}
-		e := s.Current().Endpoint.GetX(t.Context(), 1)
+		e := s.Read.Endpoint.GetX(t.Context(), 1)
 		if leased := e.LeasedBy != "" && e.LeasedUntil.After(time.Now()); leased != (cfg.DatabaseURL != "") {
 			t.Errorf("got a lease by %q until %s, want one only on PostgreSQL", e.LeasedBy, e.LeasedUntil)
 		}

@@ -36,7 +36,7 @@ type Migration struct {
 
 // Migrations returns every migration that this program knows, oldest first.
 func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
-	steps, err := s.steps(ctx, s.Current())
+	steps, err := s.steps(ctx, s.Read)
 	return steps, explain(err)
 }
 

@@ -16,19 +16,14 @@ type StatementHook func(ctx context.Context, pool, statement string) (ended func
 
 // The names of the connection pools.
 const (
-	poolReader  = "reader"
-	poolWriter  = "writer"
-	poolKeys    = "keys"
-	poolPrimary = "primary" // used if the replica is unavailable
+	poolReader = "reader"
+	poolWriter = "writer"
+	poolKeys   = "keys"
 )
 
 // Pools returns the connection pools by name.
 func (s *Store) Pools() map[string]*sql.DB {
-	pools := map[string]*sql.DB{poolReader: s.reader, poolWriter: s.writer, poolKeys: s.keys}
-	if s.replica != nil {
-		pools[poolPrimary] = s.replica.primary
-	}
-	return pools
+	return map[string]*sql.DB{poolReader: s.reader, poolWriter: s.writer, poolKeys: s.keys}
 }
 
 // openPool opens a pool of up to size connections. A hook is installed in the

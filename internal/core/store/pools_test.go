@@ -82,7 +82,7 @@ func TestHookSeesEveryStatement(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.wantStatement(t, "reader", "SELECT slug FROM categories")
-		rows, err := s.Current().QueryContext(t.Context(), "SELECT 7")
+		rows, err := s.Read.QueryContext(t.Context(), "SELECT 7")
 		if err != nil {
 			t.Fatal(err)
 		}

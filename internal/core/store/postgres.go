@@ -30,8 +30,6 @@ const (
 	readTimeout    = 10 * time.Second
 	writeTimeout   = 2 * time.Minute
 	connectTimeout = 5 * time.Second
-	// A replica that hangs must leave time to query the primary.
-	replicaTimeout = 2 * time.Second
 )
 
 func openPostgres(cfg Config) (*Store, error) {
@@ -39,23 +37,17 @@ func openPostgres(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := func(url, name string, timeout time.Duration, size int) *sql.DB {
-		db, poolErr := postgresPool(url, name, cfg.OnStatement, timeout, size)
+	pool := func(name string, timeout time.Duration, size int) *sql.DB {
+		db, poolErr := postgresPool(cfg.DatabaseURL, name, cfg.OnStatement, timeout, size)
 		err = cmp.Or(err, poolErr)
 		return db
 	}
-	s := &Store{
+	return &Store{
 		dialect: dialect.Postgres, url: listen, pollEvery: cfg.PollEvery,
-		writer: pool(cfg.DatabaseURL, poolWriter, writeTimeout, postgresWriters),
-		keys:   pool(cfg.DatabaseURL, poolKeys, readTimeout, postgresKeys),
-	}
-	if cfg.ReadURL == "" {
-		s.reader = pool(cfg.DatabaseURL, poolReader, readTimeout, postgresReaders)
-	} else {
-		s.reader = pool(cfg.ReadURL, poolReader, replicaTimeout, postgresReaders)
-		s.setPrimary(pool(cfg.DatabaseURL, poolPrimary, readTimeout, postgresReaders))
-	}
-	return s, err
+		reader: pool(poolReader, readTimeout, postgresReaders),
+		writer: pool(poolWriter, writeTimeout, postgresWriters),
+		keys:   pool(poolKeys, readTimeout, postgresKeys),
+	}, err
 }
 
 func postgresPool(url, pool string, hook StatementHook, timeout time.Duration, size int) (*sql.DB, error) {

@@ -21,45 +21,28 @@ import (
 // one, assuming that the newest known release is still the newest. If a statement
 // sees another release, read runs again from the start, in a transaction.
 func (s *Store) WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error {
-	if known := s.newest.Load(); known != nil && !s.replica.skipped() {
+	if known := s.newest.Load(); known != nil {
 		tracker := &releaseTracker{want: known.ID, same: true}
 		err := read(context.WithValue(ctx, readKey{}, &readState{tracker: tracker}), known)
 		switch { // also after an error, which may come from mixing two releases
 		case !tracker.same:
-		case s.replica != nil && tracker.withoutRows > 0:
-			tracker.same = false // the replica may have lagged then, and caught up since
 		case tracker.statements == 0 && s.watched.Load(): // Watch keeps the newest release current
 		case !tracker.lastHadRows && !errors.Is(err, ErrNeedsTransaction):
 			err = errors.Join(err, s.checkRelease(ctx, tracker))
 		}
-		if tracker.same && !errors.Is(err, ErrNeedsTransaction) && !s.replica.failed(ctx, err) {
+		if tracker.same && !errors.Is(err, ErrNeedsTransaction) {
 			return explain(err)
 		}
 	}
-	return s.readInTransaction(ctx, read)
+	return s.readInTx(ctx, read)
 }
 
 // Newest returns the newest release without a query, or nil if that requires one.
 func (s *Store) Newest() *ent.Release {
-	if !s.watched.Load() || s.replica.skipped() {
+	if !s.watched.Load() {
 		return nil
 	}
 	return s.newest.Load()
-}
-
-// readInTransaction runs read in a transaction on the replica or, if that fails, on
-// the primary.
-func (s *Store) readInTransaction(ctx context.Context, read func(context.Context, *ent.Release) error) error {
-	if s.replica == nil {
-		return explain(s.readInTx(ctx, s.reader, read))
-	}
-	if !s.replica.skipped() {
-		err := s.readInTx(ctx, s.reader, read)
-		if !errors.Is(err, errLags) && !s.replica.failed(ctx, err) {
-			return explain(err)
-		}
-	}
-	return explain(s.readInTx(ctx, s.replica.primary, read))
 }
 
 // WithEarlierRelease is WithRelease for a release that is not the newest. Such a
@@ -70,7 +53,7 @@ func (s *Store) WithEarlierRelease(ctx context.Context, earlier *ent.Release, re
 	if !errors.Is(err, ErrNeedsTransaction) {
 		return explain(err)
 	}
-	return s.readInTransaction(ctx, func(ctx context.Context, newest *ent.Release) error {
+	return s.readInTx(ctx, func(ctx context.Context, newest *ent.Release) error {
 		return s.readEarlier(ctx, earlier.ID, newest, func(ctx context.Context) error {
 			found, err := s.Read.Release.Get(ctx, earlier.ID)
 			if err != nil {
@@ -88,27 +71,21 @@ func (s *Store) WithEarlierRelease(ctx context.Context, earlier *ent.Release, re
 // that wrap it add its number and the releases that can be read.
 var ErrNoRelease = errors.New("no such release")
 
-var errLags = errors.New("the replica does not have the release yet")
-
-// readInTx runs read in a transaction of db.
-func (s *Store) readInTx(ctx context.Context, db *sql.DB, read func(context.Context, *ent.Release) error) error {
+// readInTx runs read in a transaction.
+func (s *Store) readInTx(ctx context.Context, read func(context.Context, *ent.Release) error) error {
 	before := s.newest.Load()
-	tx, err := db.BeginTx(ctx, s.snapshotOptions())
+	tx, err := s.reader.BeginTx(ctx, s.snapshotOptions())
 	if err != nil {
-		return err
+		return explain(err)
 	}
 	defer func() { _ = tx.Rollback() }() // there is nothing to commit
 	ctx = context.WithValue(ctx, readKey{}, &readState{tx: tx})
 	newest, err := NewestRelease(ctx, s.Read.Release)
 	if err != nil {
-		return err
+		return explain(err)
 	}
-	if s.replica == nil || db != s.reader {
-		s.updateNewest(before, newest)
-	} else if !s.updateNewestFromReplica(newest) {
-		return errLags
-	}
-	return read(ctx, newest)
+	s.updateNewest(before, newest)
+	return explain(read(ctx, newest))
 }
 
 func (s *Store) snapshotOptions() *sql.TxOptions {
@@ -118,25 +95,16 @@ func (s *Store) snapshotOptions() *sql.TxOptions {
 // Snapshot runs read once, in a transaction that sees one release: the one with the
 // given number, or the newest if it is 0. The release is nil before the first import.
 func (s *Store) Snapshot(ctx context.Context, number int, read func(context.Context, *ent.Release) error) error {
-	var failed error
-	started := false // read may have had effects, and must not run again
-	once := func(ctx context.Context, release *ent.Release) error {
-		started, failed = true, read(ctx, release)
-		return failed
-	}
-	return s.readInTransaction(ctx, func(ctx context.Context, newest *ent.Release) error {
-		switch {
-		case started:
-			return failed
-		case newest == nil || number == 0 || number == newest.ID:
-			return once(ctx, newest)
+	return s.readInTx(ctx, func(ctx context.Context, newest *ent.Release) error {
+		if newest == nil || number == 0 || number == newest.ID {
+			return read(ctx, newest)
 		}
 		return s.readEarlier(ctx, number, newest, func(ctx context.Context) error {
 			release, err := s.Read.Release.Get(ctx, number)
 			if err != nil {
 				return err
 			}
-			return once(ctx, release)
+			return read(ctx, release)
 		})
 	})
 }
@@ -264,7 +232,6 @@ type releaseTracker struct {
 	same        bool // all rows so far belong to the wanted release
 	lastHadRows bool // whether the last statement returned rows
 	statements  int
-	withoutRows int // statements that returned no rows
 }
 
 const newestNumber = `(SELECT max(` + release.FieldID + `) FROM ` + release.Table + `)`
@@ -293,14 +260,12 @@ func (t *releaseTracker) rewrite(statement string) (string, error) {
 func (t *releaseTracker) observe(rows *sql.Rows) entsql.ColumnScanner {
 	t.lastHadRows = false
 	t.statements++
-	t.withoutRows++
 	return &trackedRows{Rows: rows, tracker: t}
 }
 
 type trackedRows struct {
 	*sql.Rows
 	tracker *releaseTracker
-	hadRow  bool
 	number  sql.NullInt64
 	all     []any
 }
@@ -329,10 +294,7 @@ func (r *trackedRows) Scan(dest ...any) error {
 	if err := r.Rows.Scan(r.all...); err != nil {
 		return err
 	}
-	if !r.hadRow {
-		r.hadRow, r.tracker.lastHadRows = true, true
-		r.tracker.withoutRows--
-	}
+	r.tracker.lastHadRows = true
 	r.tracker.same = r.tracker.same && int(r.number.Int64) == r.tracker.want
 	return nil
 }

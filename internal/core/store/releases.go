@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -89,56 +87,7 @@ func (s *Store) listen() (<-chan *pq.Notification, func()) {
 	return listener.Notify, func() { _ = listener.Close() }
 }
 
-// replica is a read-only copy of the primary. It may lag, be one of several that
-// lag differently, or be unavailable; then the primary is read instead. This
-// process never serves an older release than it has served before.
-type replica struct {
-	current   *ent.Client // reads from the primary
-	primary   *sql.DB
-	skipUntil atomic.Int64 // nanoseconds
-}
-
-const (
-	// replicaPause is how long a replica is not used after it failed.
-	replicaPause = 5 * time.Second
-	// replicaPoll is how often a replica is polled for new releases, which reach it
-	// shortly after the notification.
-	replicaPoll = 250 * time.Millisecond
-)
-
-func (s *Store) setPrimary(primary *sql.DB) {
-	s.replica = &replica{primary: primary, current: newClient(entsql.OpenDB(s.dialect, primary))}
-	s.pollEvery = min(s.pollEvery, replicaPoll)
-}
-
-// skipped reports whether the replica must not be used for now.
-func (r *replica) skipped() bool { return r != nil && time.Now().UnixNano() < r.skipUntil.Load() }
-
-// failed reports whether the replica caused an error, so that the primary may
-// succeed. If so, it pauses the replica.
-func (r *replica) failed(ctx context.Context, err error) bool {
-	if r == nil || ctx.Err() != nil || messageFor(err) == "" {
-		return false
-	}
-	r.skipUntil.Store(time.Now().Add(replicaPause).UnixNano())
-	return true
-}
-
-// updateNewestFromReplica records a release that was read from the replica as the
-// newest. It returns false if the replica lags.
-func (s *Store) updateNewestFromReplica(release *ent.Release) bool {
-	for {
-		known := s.newest.Load()
-		if isOlder(release, known) {
-			return false
-		}
-		if s.newest.CompareAndSwap(known, release) {
-			return true
-		}
-	}
-}
-
-// updateNewest records a release that was read from the primary as the newest;
+// updateNewest records a release that was read from the database as the newest;
 // before is the newest known release when the read started. An older release means
 // that a backup was restored, unless another reader has found a newer one in the
 // meantime: then it returns false.
@@ -164,26 +113,11 @@ func isOlder(release, known *ent.Release) bool {
 	return release.ID < known.ID || pruned
 }
 
-// Current returns a client that reads the latest writes.
-func (s *Store) Current() *ent.Client {
-	if s.replica != nil {
-		return s.replica.current
-	}
-	return s.Read
-}
-
 // CurrentRelease returns the newest release that readers see, or nil before the
-// first import. A replica with an older release than before lags, unless the
-// primary has that release too, because a backup was restored.
+// first import.
 func (s *Store) CurrentRelease(ctx context.Context) (*ent.Release, error) {
-	if s.replica != nil && !s.replica.skipped() {
-		release, err := NewestRelease(ctx, s.Read.Release)
-		if !s.replica.failed(ctx, err) && (err != nil || s.updateNewestFromReplica(release)) {
-			return release, err
-		}
-	}
 	before := s.newest.Load()
-	release, err := NewestRelease(ctx, s.Current().Release)
+	release, err := NewestRelease(ctx, s.Read.Release)
 	if err == nil && !s.updateNewest(before, release) {
 		release = s.newest.Load()
 	}

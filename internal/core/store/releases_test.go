@@ -7,8 +7,8 @@ import (
 	"palmares/ent"
 )
 
-// A read that started before the history was pruned, or on a replica that
-// lags, must not bring pruned releases back.
+// A read that started before the history was pruned must not bring pruned releases
+// back.
 func TestReadFromBeforePruning(t *testing.T) {
 	at := time.Now()
 	before := &ent.Release{ID: 5, ImportedAt: at, HistoryFrom: 1}
@@ -16,26 +16,22 @@ func TestReadFromBeforePruning(t *testing.T) {
 	next := &ent.Release{ID: 6, ImportedAt: at.Add(time.Hour), HistoryFrom: 3}
 	restored := &ent.Release{ID: 5, ImportedAt: at.Add(time.Minute), HistoryFrom: 1}
 	for _, c := range []struct {
-		name             string
-		known            *ent.Release // the newest known when the read ends
-		first, second    *ent.Release // the newest known when it started, and the one it read
-		primary, replica bool         // whether the one it read becomes the newest known
+		name          string
+		known         *ent.Release // the newest known when the read ends
+		first, second *ent.Release // the newest known when it started, and the one it read
+		want          bool         // whether the one it read becomes the newest known
 	}{
-		{"late read", pruned, before, before, false, false},
-		{"pruning", before, before, pruned, true, true},
-		{"pruning, then a release", pruned, pruned, next, true, true},
-		{"late read, after a release", next, pruned, pruned, false, false},
-		{"backup from before the pruning", pruned, pruned, before, true, false},
-		{"another release with the same number", pruned, pruned, restored, true, true},
+		{"late read", pruned, before, before, false},
+		{"pruning", before, before, pruned, true},
+		{"pruning, then a release", pruned, pruned, next, true},
+		{"late read, after a release", next, pruned, pruned, false},
+		{"backup from before the pruning", pruned, pruned, before, true},
+		{"another release with the same number", pruned, pruned, restored, true},
 	} {
 		s := &Store{}
 		s.newest.Store(c.known)
-		if got := s.updateNewest(c.first, c.second); got != c.primary || (s.newest.Load() == c.second) != c.primary {
-			t.Errorf("%s, primary: got %v, want %v", c.name, got, c.primary)
-		}
-		s.newest.Store(c.known)
-		if got := s.updateNewestFromReplica(c.second); got != c.replica {
-			t.Errorf("%s, replica: got %v, want %v", c.name, got, c.replica)
+		if got := s.updateNewest(c.first, c.second); got != c.want || (s.newest.Load() == c.second) != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestMigrationToSearchIndex(t *testing.T) {
 		if err := search.Fill(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		if n := s.Current().Section.Query().CountX(t.Context()); n != 1 {
+		if n := s.Read.Section.Query().CountX(t.Context()); n != 1 {
 			t.Errorf("got %d sections, want 1", n)
 		}
 		var slugs []string

@@ -23,7 +23,6 @@ import (
 // Config selects the database.
 type Config struct {
 	DatabaseURL string // postgres://…; empty for SQLite in DataDir
-	ReadURL     string // of a replica to read the catalog from; empty for none
 	DataDir     string
 	MustExist   bool          // do not create a new embedded database
 	ForImport   bool          // use more memory for many writes
@@ -38,7 +37,7 @@ const (
 )
 
 // Store is an open database. Reads and writes have separate clients, because
-// SQLite needs a single writer and PostgreSQL's readers may use a replica.
+// SQLite needs a single writer.
 type Store struct {
 	Read  *ent.Client
 	Write *ent.Client
@@ -54,7 +53,6 @@ type Store struct {
 	writer  *sql.DB
 	keys    *sql.DB
 
-	replica    *replica // nil if reader is the primary
 	readDriver *readDriver
 	newest     atomic.Pointer[ent.Release] // the newest known
 
@@ -131,11 +129,7 @@ func (s *Store) Dialect() string { return s.dialect }
 
 // Close closes every connection.
 func (s *Store) Close() error {
-	err := errors.Join(s.reader.Close(), s.writer.Close(), s.keys.Close())
-	if s.replica != nil {
-		err = errors.Join(err, s.replica.primary.Close())
-	}
-	return err
+	return errors.Join(s.reader.Close(), s.writer.Close(), s.keys.Close())
 }
 
 // Describe returns the kind of database, without its address or credentials.

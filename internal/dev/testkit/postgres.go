@@ -13,11 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/lib/pq"
-	"github.com/lib/pq/pqerror"
-
-	"palmares/internal/dev/testkit/wait"
 )
 
 // Cluster is a temporary PostgreSQL server on loopback.
@@ -42,20 +37,6 @@ func StartCluster(t testing.TB, options ...string) *Cluster {
 // newCluster creates a server with its data in a new directory.
 func newCluster(t testing.TB, dir, address string, options []string) *Cluster {
 	t.Helper()
-	return startCluster(t, dir, address, options, func(c *Cluster) error {
-		initdb := []string{"-D", c.data(), "-U", "palmares", "-A", "trust", "-E", "UTF8", "--no-sync"}
-		// A French collation exposes queries that leave the order to the
-		// database. Before version 15 there is none: use the machine's.
-		french := append(slices.Clone(initdb), "--locale-provider=icu", "--icu-locale=fr", "--locale=C.UTF-8")
-		if c.command("initdb", french...).Run() == nil {
-			return nil
-		}
-		return c.command("initdb", initdb...).Run()
-	})
-}
-
-func startCluster(t testing.TB, dir, address string, options []string, create func(*Cluster) error) *Cluster {
-	t.Helper()
 	c := &Cluster{bin: PostgreSQL.Ensure(t), dir: dir}
 	t.Cleanup(func() { _ = os.RemoveAll(c.dir) })
 	// In a process group of its own, Ctrl-C does not reach the server, which
@@ -65,7 +46,7 @@ func startCluster(t testing.TB, dir, address string, options []string, create fu
 		uid, gid := ChownForPostgres(t, c.dir)
 		c.attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
-	if err := create(c); err != nil {
+	if err := c.create(); err != nil {
 		t.Fatalf("create a PostgreSQL cluster: %v\n%s", err, &c.log)
 	}
 	host, port, _ := strings.Cut(address, ":")
@@ -77,6 +58,17 @@ func startCluster(t testing.TB, dir, address string, options []string, create fu
 	c.URL = "postgres://palmares@" + address + "/postgres?sslmode=disable"
 	c.run(t, args)
 	return c
+}
+
+func (c *Cluster) create() error {
+	initdb := []string{"-D", c.data(), "-U", "palmares", "-A", "trust", "-E", "UTF8", "--no-sync"}
+	// A French collation exposes queries that leave the order to the database.
+	// Before version 15 there is none: use the machine's.
+	french := append(slices.Clone(initdb), "--locale-provider=icu", "--icu-locale=fr", "--locale=C.UTF-8")
+	if c.command("initdb", french...).Run() == nil {
+		return nil
+	}
+	return c.command("initdb", initdb...).Run()
 }
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
@@ -151,53 +143,4 @@ func ChownForPostgres(t testing.TB, dir string) (uid, gid int) {
 	gid, gidErr := strconv.Atoi(account.Gid)
 	Check(t, errors.Join(uidErr, gidErr, os.Chown(dir, uid, gid)))
 	return uid, gid
-}
-
-// StartReplicated starts a primary server and a standby.
-func StartReplicated(t testing.TB) (primary, standby *Cluster) {
-	t.Helper()
-	primary = StartCluster(t, "fsync=off", "wal_level=replica", "max_wal_senders=4")
-	dir, err := os.MkdirTemp("", "palmares-postgres-")
-	Check(t, err)
-	return primary, startCluster(t, dir, FreeAddress(t), []string{"fsync=off"}, func(c *Cluster) error {
-		return c.command("pg_basebackup", "-D", c.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync", "-d", primary.URL).Run()
-	})
-}
-
-// Pause stops a standby from replaying changes. The server reports the pause
-// as requested first, and continues to replay until it takes effect.
-func (c *Cluster) Pause(t testing.TB) {
-	t.Helper()
-	c.query(t, "SELECT pg_get_wal_replay_pause_state() FROM pg_wal_replay_pause()")
-	wait.Until(t, "the standby is paused", func() bool { return c.query(t, "SELECT pg_get_wal_replay_pause_state()") == "paused" })
-}
-
-// Resume ends a pause.
-func (c *Cluster) Resume(t testing.TB) {
-	t.Helper()
-	c.query(t, "SELECT pg_wal_replay_resume()")
-}
-
-// CatchUp waits until a standby has everything its primary has now.
-func (c *Cluster) CatchUp(t testing.TB, primary *Cluster) {
-	t.Helper()
-	written := primary.query(t, "SELECT pg_current_wal_lsn()")
-	wait.Until(t, "the standby has caught up", func() bool {
-		return c.query(t, "SELECT pg_last_wal_replay_lsn() >= '"+written+"'") == "true"
-	})
-}
-
-func (c *Cluster) query(t testing.TB, statement string) (result string) {
-	t.Helper()
-	db, err := sql.Open("postgres", c.URL)
-	Check(t, err)
-	defer db.Close()
-	err = db.QueryRowContext(t.Context(), statement).Scan(&result)
-	// A standby cancels statements that conflict with what it replays, and may do
-	// so with the statement that made it replay. All statements here can be repeated.
-	for pq.As(err, pqerror.TRSerializationFailure) != nil {
-		err = db.QueryRowContext(t.Context(), statement).Scan(&result)
-	}
-	Check(t, err)
-	return result
 }

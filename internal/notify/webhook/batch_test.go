@@ -119,7 +119,7 @@ func TestBatches(t *testing.T) {
 		if len(attempts) != 7 || attempts[6].Type != journal.EventsBatch || len(attempts[6].Events) != 100 || MessageID(attempts[6]) != r.ids()[0] {
 			t.Errorf("got attempts %v, want 7 batches, the first with 100 events", attempts)
 		}
-		if newest, _ := journal.Newest(t.Context(), s.Store.Current().JournalEntry); s.find(e.ID).Position != newest || len(s.deliveries(e)) != 0 {
+		if newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry); s.find(e.ID).Position != newest || len(s.deliveries(e)) != 0 {
 			t.Errorf("got position %d and %d retries, want %d and none", s.find(e.ID).Position, len(s.deliveries(e)), newest)
 		}
 	})

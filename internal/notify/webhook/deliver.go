@@ -68,7 +68,7 @@ func (t *task) finished() bool {
 // starts no request after mayStart returns false. When ctx ends, requests are
 // canceled, and those without a response will be sent again.
 func (w *Webhooks) round(ctx context.Context, mayStart func() bool, id int) (more bool, err error) {
-	e, err := w.Store.Current().Endpoint.Query().Where(endpoint.ID(id)).WithAccount().Only(ctx)
+	e, err := w.Store.Read.Endpoint.Query().Where(endpoint.ID(id)).WithAccount().Only(ctx)
 	switch {
 	case err != nil:
 		return false, ent.MaskNotFound(err)
@@ -104,7 +104,7 @@ func (r *round) sendDue(ctx context.Context) error {
 	if probing {
 		room = 1
 	}
-	due, err := r.Store.Current().Delivery.Query().
+	due, err := r.Store.Read.Delivery.Query().
 		Where(delivery.EndpointID(r.endpoint.ID), delivery.NextAtLTE(r.now().UTC())).Order(delivery.ByEvent()).All(ctx)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (r *round) sendDue(ctx context.Context) error {
 	}
 	if probing && room > 0 {
 		// If any delivery is left, its retry is the next probe.
-		left, err := r.Store.Current().Delivery.Query().
+		left, err := r.Store.Read.Delivery.Query().
 			Where(delivery.EndpointID(r.endpoint.ID), delivery.EventNotIn(slices.Collect(maps.Keys(early))...)).Exist(ctx)
 		if err != nil || left {
 			return err
@@ -167,7 +167,7 @@ func groupRetries(e *ent.Endpoint, rows []*ent.Delivery) (groups [][]*ent.Delive
 // complete a batch: the content of a batch depends only on the journal, so that
 // another server that takes over sends the same batch.
 func (r *round) sendNew(ctx context.Context, room int, early map[int]time.Time) error {
-	newest, err := journal.Newest(ctx, r.Store.Current().JournalEntry)
+	newest, err := journal.Newest(ctx, r.Store.Read.JournalEntry)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (r *round) readNew(ctx context.Context, after, room int) (page []*item, mor
 	if !r.endpoint.Batches {
 		limit = min(limit, room)
 	}
-	events, more, err := journal.Page(ctx, r.Store.Current().JournalEntry,
+	events, more, err := journal.Page(ctx, r.Store.Read.JournalEntry,
 		journal.Query{Types: r.endpoint.Types, Categories: r.endpoint.Categories, Releases: true, After: after, Limit: limit})
 	for _, event := range events {
 		page = append(page, r.item(event))
@@ -249,7 +249,7 @@ func (r *round) readRetry(ctx context.Context, rows []*ent.Delivery) (*task, err
 	}
 	r.reading.Lock()
 	defer r.reading.Unlock()
-	events, err := journal.ByNumbers(ctx, r.Store.Current().JournalEntry, numbers)
+	events, err := journal.ByNumbers(ctx, r.Store.Read.JournalEntry, numbers)
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +288,7 @@ func (r *round) mustWait(ctx context.Context, t *task) (bool, error) {
 		}
 	}
 	var pending []int
-	err := r.Store.Current().Delivery.Query().Where(delivery.EndpointID(r.endpoint.ID), delivery.EventLT(t.last())).
+	err := r.Store.Read.Delivery.Query().Where(delivery.EndpointID(r.endpoint.ID), delivery.EventLT(t.last())).
 		Select(delivery.FieldEvent).Scan(ctx, &pending)
 	return slices.ContainsFunc(pending, func(number int) bool { return !finished[number] && !slices.Contains(t.events, number) }), err
 }

@@ -43,7 +43,7 @@ func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1})
-		before, err := journal.Newest(t.Context(), s.Store.Current().JournalEntry)
+		before, err := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestDeliveries(t *testing.T) {
 		started := time.Now()
 		background(t, s.Run)
 		importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1, Revision: 5})
-		events, err := journal.Read(t.Context(), s.Store.Current().JournalEntry, journal.Query{After: before, Limit: 1000})
+		events, err := journal.Read(t.Context(), s.Store.Read.JournalEntry, journal.Query{After: before, Limit: 1000})
 		if err != nil || len(events) < 5 {
 			t.Fatal(len(events), err)
 		}
@@ -238,7 +238,7 @@ func TestFilter(t *testing.T) {
 				t.Errorf("%+v: got %v, want %s", all[i].spec, got, all[i].want)
 			}
 			// The position also passes unwanted events.
-			if newest, _ := journal.Newest(t.Context(), s.Store.Current().JournalEntry); s.find(e.ID).Position != newest {
+			if newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry); s.find(e.ID).Position != newest {
 				t.Errorf("%+v: got position %d, want %d", all[i].spec, s.find(e.ID).Position, newest)
 			}
 		}
@@ -402,7 +402,7 @@ func TestDeletedWhileRead(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		e := s.add(NewEndpoint{URL: newReceiver(t).URL})
 		var deleting sync.Once
-		s.Store.Current().Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+		s.Store.Read.Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
 				deleting.Do(func() {
 					if err := auth.NewAccounts(s.Store).Delete(ctx, s.owner); err != nil {

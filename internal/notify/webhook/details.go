@@ -29,7 +29,7 @@ type Details struct {
 
 // Details returns the details of an attempt of an endpoint.
 func (w *Webhooks) Details(ctx context.Context, e *ent.Endpoint, id int) (*Details, error) {
-	db := w.Store.Current()
+	db := w.Store.Read
 	found, err := db.Attempt.Query().Where(attempt.ID(id), attempt.EndpointID(e.ID)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, problem.New(problem.NotFound, "This delivery attempt does not exist. Attempts are deleted after 30 days.")
@@ -77,7 +77,7 @@ func (w *Webhooks) payload(ctx context.Context, a *ent.Attempt) ([]byte, error) 
 	}
 	w.reading.Lock()
 	defer w.reading.Unlock()
-	events, err := journal.ByNumbers(ctx, w.Store.Current().JournalEntry, numbers)
+	events, err := journal.ByNumbers(ctx, w.Store.Read.JournalEntry, numbers)
 	if err != nil || len(events) != len(numbers) {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (w *Webhooks) NextAttempts(ctx context.Context, e *ent.Endpoint, attempts [
 			events = append(events, a.Event)
 		}
 	}
-	rows, err := w.Store.Current().Delivery.Query().Where(delivery.EndpointID(e.ID), delivery.EventIn(events...)).All(ctx)
+	rows, err := w.Store.Read.Delivery.Query().Where(delivery.EndpointID(e.ID), delivery.EventIn(events...)).All(ctx)
 	next := map[int]*time.Time{}
 	for _, row := range rows {
 		at := row.NextAt

@@ -52,7 +52,7 @@ func (w *Webhooks) check(ctx context.Context, spec NewEndpoint) (NewEndpoint, er
 	if err != nil {
 		return spec, err
 	}
-	existing, err := w.Store.Current().Category.Query().Order(category.ByID()).IDs(ctx)
+	existing, err := w.Store.Read.Category.Query().Order(category.ByID()).IDs(ctx)
 	if err != nil {
 		return spec, err
 	}
@@ -115,7 +115,7 @@ func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, spec NewEndpoint) 
 
 // query returns the endpoints of an account, or all of them if acc is nil.
 func (w *Webhooks) query(acc *ent.Account) *ent.EndpointQuery {
-	query := w.Store.Current().Endpoint.Query().WithAccount()
+	query := w.Store.Read.Endpoint.Query().WithAccount()
 	if acc != nil {
 		query.Where(endpoint.AccountID(acc.ID))
 	}
@@ -233,7 +233,7 @@ func (w *Webhooks) Replay(ctx context.Context, e *ent.Endpoint, id string) error
 func (w *Webhooks) eventsOf(ctx context.Context, e *ent.Endpoint, id string) ([]int, error) {
 	missing := problem.New(problem.NotFound, "There is no event or batch %.60s.", id)
 	if first, isBatch := journal.ParseBatchID(id); isBatch {
-		sent, err := w.Store.Current().Attempt.Query().Where(attempt.EndpointID(e.ID), attempt.Event(first), attempt.EventsNotNil()).All(ctx)
+		sent, err := w.Store.Read.Attempt.Query().Where(attempt.EndpointID(e.ID), attempt.Event(first), attempt.EventsNotNil()).All(ctx)
 		for _, a := range sent {
 			if MessageID(a) == id {
 				return a.Events, nil
@@ -245,7 +245,7 @@ func (w *Webhooks) eventsOf(ctx context.Context, e *ent.Endpoint, id string) ([]
 	if !ok {
 		return nil, problem.New(problem.BadInput, "%.60q is not an event ID. IDs look like evt_42 or, for batches, batch_42_0123456789abcdef.", id)
 	}
-	exists, err := w.Store.Current().JournalEntry.Query().Where(journalentry.ID(number), journalentry.EventNotNil()).Exist(ctx)
+	exists, err := w.Store.Read.JournalEntry.Query().Where(journalentry.ID(number), journalentry.EventNotNil()).Exist(ctx)
 	if err == nil && !exists {
 		err = missing
 	}
@@ -275,7 +275,7 @@ func (w *Webhooks) ReplaySince(ctx context.Context, e *ent.Endpoint, since time.
 // lastBefore returns the last journal entry before a time. It does not compare times
 // in SQL, because SQLite stores them as strings in different time zones.
 func (w *Webhooks) lastBefore(ctx context.Context, since time.Time) (int, error) {
-	db := w.Store.Current()
+	db := w.Store.Read
 	releases, err := db.Release.Query().Select(release.FieldID, release.FieldImportedAt).Order(release.ByID()).All(ctx)
 	if err != nil {
 		return 0, err
@@ -305,7 +305,7 @@ func checkSending(e *ent.Endpoint) error {
 
 // PendingRetries returns how many events will be sent to an endpoint again.
 func (w *Webhooks) PendingRetries(ctx context.Context, e *ent.Endpoint) (int, error) {
-	return w.Store.Current().Delivery.Query().Where(delivery.EndpointID(e.ID)).Count(ctx)
+	return w.Store.Read.Delivery.Query().Where(delivery.EndpointID(e.ID)).Count(ctx)
 }
 
 // AttemptsQuery selects attempts.
@@ -318,13 +318,13 @@ type AttemptsQuery struct {
 // Attempts returns an endpoint's attempts of the last 30 days, newest first, and
 // whether there are older ones.
 func (w *Webhooks) Attempts(ctx context.Context, e *ent.Endpoint, q AttemptsQuery) (all []*ent.Attempt, older bool, err error) {
-	query := w.Store.Current().Attempt.Query().Where(attempt.EndpointID(e.ID), attempt.AtGT(w.now().UTC().Add(-attemptRetention))).
+	query := w.Store.Read.Attempt.Query().Where(attempt.EndpointID(e.ID), attempt.AtGT(w.now().UTC().Add(-attemptRetention))).
 		Order(ent.Desc(attempt.FieldAt), ent.Desc(attempt.FieldID)).Limit(q.Limit + 1)
 	if q.Failed {
 		query.Where(attempt.Delivered(false))
 	}
 	if q.Before > 0 {
-		last, err := w.Store.Current().Attempt.Query().Where(attempt.ID(q.Before), attempt.EndpointID(e.ID)).Only(ctx)
+		last, err := w.Store.Read.Attempt.Query().Where(attempt.ID(q.Before), attempt.EndpointID(e.ID)).Only(ctx)
 		if err != nil { // if it was deleted, so were the older ones
 			return nil, false, ent.MaskNotFound(err)
 		}
@@ -343,7 +343,7 @@ func (w *Webhooks) Attempts(ctx context.Context, e *ent.Endpoint, q AttemptsQuer
 func (w *Webhooks) Tidy(ctx context.Context) error {
 	before := w.now().UTC().Add(-attemptRetention)
 	for {
-		old, err := w.Store.Current().Attempt.Query().Where(attempt.AtLT(before)).Order(attempt.ByAt()).Limit(5_000).IDs(ctx)
+		old, err := w.Store.Read.Attempt.Query().Where(attempt.AtLT(before)).Order(attempt.ByAt()).Limit(5_000).IDs(ctx)
 		if err != nil || len(old) == 0 {
 			return err
 		}

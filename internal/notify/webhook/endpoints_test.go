@@ -205,7 +205,7 @@ func TestStopEndpointWhileSending(t *testing.T) {
 				t.Errorf("%s: got attempts, want none", stop.what)
 			}
 		}
-		if s.Store.Current().Endpoint.Query().CountX(t.Context()) != 0 || s.Store.Current().Attempt.Query().CountX(t.Context()) != 0 {
+		if s.Store.Read.Endpoint.Query().CountX(t.Context()) != 0 || s.Store.Read.Attempt.Query().CountX(t.Context()) != 0 {
 			t.Error("got endpoints or attempts of the deleted account, want none")
 		}
 		eventually(t, "no email is pending", func() bool { return s.Mail.Pending() == 0 })
@@ -277,7 +277,7 @@ func TestPublishDuringRounds(t *testing.T) {
 		if !slices.Equal(r.ids(), want) {
 			t.Errorf("got %d events, want %d in order", len(r.all()), len(want))
 		}
-		if newest, _ := journal.Newest(t.Context(), s.Store.Current().JournalEntry); s.find(e.ID).Position != newest {
+		if newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry); s.find(e.ID).Position != newest {
 			t.Errorf("got position %d, want %d", s.find(e.ID).Position, newest)
 		}
 	})

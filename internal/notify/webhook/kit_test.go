@@ -150,7 +150,7 @@ func always() bool { return true }
 // deliveries returns the pending retries of an endpoint, by event.
 func (s *fixture) deliveries(e *ent.Endpoint) []*ent.Delivery {
 	s.t.Helper()
-	rows, err := s.Store.Current().Delivery.Query().Where(delivery.EndpointID(e.ID)).Order(delivery.ByEvent()).All(s.t.Context())
+	rows, err := s.Store.Read.Delivery.Query().Where(delivery.EndpointID(e.ID)).Order(delivery.ByEvent()).All(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func toolCreated(slug, category string) journal.Entry {
 func (s *fixture) publish(entries ...journal.Entry) (first int) {
 	t := s.t
 	t.Helper()
-	newest, err := journal.Newest(t.Context(), s.Store.Current().JournalEntry)
+	newest, err := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func (s *fixture) publish(entries ...journal.Entry) (first int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err = s.Store.Current().JournalEntry.Query().Where(journalentry.IDGT(newest)).Order(journalentry.ByID()).FirstID(t.Context())
+	first, err = s.Store.Read.JournalEntry.Query().Where(journalentry.IDGT(newest)).Order(journalentry.ByID()).FirstID(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func (s *fixture) randomFailures(seed uint64, batches bool) {
 	if left := s.deliveries(e); len(left) != 0 {
 		t.Errorf("seed %d, batches %t: got %d deliveries at the end, want none", seed, batches, len(left))
 	}
-	published, err := journal.Read(t.Context(), s.Store.Current().JournalEntry, journal.Query{After: start, Limit: 10_000})
+	published, err := journal.Read(t.Context(), s.Store.Read.JournalEntry, journal.Query{After: start, Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -314,7 +314,7 @@ func TestTidy(t *testing.T) {
 		if err := s.Tidy(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := s.Store.Current().Attempt.Query().CountX(t.Context()); n != 4 {
+		if n := s.Store.Read.Attempt.Query().CountX(t.Context()); n != 4 {
 			t.Errorf("got %d attempts after Tidy, want 4", n)
 		}
 	})
@@ -426,9 +426,9 @@ func TestEmailSurvivesRestart(t *testing.T) {
 		if email := box.Wait(t, ownerEmail); !strings.Contains(email, "410") {
 			t.Errorf("got %s, want the status 410", email)
 		}
-		eventually(t, "the email is recorded as sent", func() bool { return !s.Store.Current().Endpoint.Query().OnlyX(t.Context()).NotifyOwner })
+		eventually(t, "the email is recorded as sent", func() bool { return !s.Store.Read.Endpoint.Query().OnlyX(t.Context()).NotifyOwner })
 		s.publishTools(0)
-		next.sendDue(s.Store.Current().Endpoint.Query().OnlyX(t.Context()))
+		next.sendDue(s.Store.Read.Endpoint.Query().OnlyX(t.Context()))
 		if n := box.Count(ownerEmail); n != 1 {
 			t.Errorf("got %d emails, want 1", n)
 		}

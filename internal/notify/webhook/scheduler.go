@@ -92,7 +92,7 @@ func (w *Webhooks) Run(ctx context.Context) {
 // poll leases due endpoints, starts a worker for each, and renews the leases of
 // running workers.
 func (s *scheduler) poll(ctx context.Context) error {
-	if exist, err := s.Store.Current().Endpoint.Query().Exist(ctx); err != nil || !exist {
+	if exist, err := s.Store.Read.Endpoint.Query().Exist(ctx); err != nil || !exist {
 		return err
 	}
 	started := time.Now()
@@ -135,7 +135,7 @@ func (s *scheduler) poll(ctx context.Context) error {
 
 // due returns the endpoints that have something to send and can be leased.
 func (s *scheduler) due(ctx context.Context, now time.Time) ([]*ent.Endpoint, error) {
-	db := s.Store.Current()
+	db := s.Store.Read
 	newest, err := journal.Newest(ctx, db.JournalEntry)
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (s *scheduler) choose(due []*ent.Endpoint) (chosen []*ent.Endpoint, working
 // returns the IDs of all endpoints that this server has leased.
 func (s *scheduler) lease(ctx context.Context, chosen []*ent.Endpoint, working []int, now time.Time) (held []int, err error) {
 	// On PostgreSQL, this pool detects within seconds that a connection hangs.
-	db := s.Store.Current()
+	db := s.Store.Read
 	if s.Store.Dialect() == dialect.SQLite {
 		db = s.Store.Write
 	}

@@ -86,7 +86,7 @@ func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (result *ent.Attem
 
 // TestResult returns the result of a test event; nil if there is none with this ID.
 func (w *Webhooks) TestResult(ctx context.Context, e *ent.Endpoint, id int) (*ent.Attempt, error) {
-	found, err := w.Store.Current().Attempt.Query().Where(attempt.ID(id), attempt.EndpointID(e.ID), attempt.Type(TestType)).Only(ctx)
+	found, err := w.Store.Read.Attempt.Query().Where(attempt.ID(id), attempt.EndpointID(e.ID), attempt.Type(TestType)).Only(ctx)
 	return found, ent.MaskNotFound(err)
 }
 

@@ -90,7 +90,7 @@ type Backlog struct {
 // Backlog returns the current backlog. Events that wait for their retry time,
 // or whose endpoint accepts nothing at the moment, are not overdue.
 func (w *Webhooks) Backlog(ctx context.Context) (b Backlog, err error) {
-	db := w.Store.Current()
+	db := w.Store.Read
 	b.Endpoints = map[string]int{}
 	var states []struct {
 		State string
@@ -115,7 +115,7 @@ func (w *Webhooks) Backlog(ctx context.Context) (b Backlog, err error) {
 
 // oldestDue returns when the oldest due event became due; zero if none is due.
 func (w *Webhooks) oldestDue(ctx context.Context) (since time.Time, err error) {
-	db := w.Store.Current()
+	db := w.Store.Read
 	retry, err := db.Delivery.Query().Where(delivery.NextAtLTE(w.now().UTC()), delivery.HasEndpointWith(w.acceptsEvents())).
 		Order(delivery.ByNextAt()).First(ctx)
 	if err == nil {

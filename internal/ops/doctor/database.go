@@ -17,7 +17,6 @@ import (
 const (
 	oldestPostgres = 15 // the oldest version that the tests run on
 	staleCatalog   = 30 * 24 * time.Hour
-	maxReplicaLag  = 16 << 20 // bytes of WAL
 	diskWrong      = 64 << 20
 	diskWarning    = 1 << 30
 )
@@ -199,52 +198,6 @@ SELECT least(
 		{free < store.MaxConnections, Warning, message, "Raise max_connections, or the limit of the user or database."},
 		{true, OK, message, ""},
 	})
-}
-
-// checkReplica checks the replica, if there is one.
-func checkReplica(ctx context.Context, cfg *Config, r report) {
-	if cfg.ReadURL == "" {
-		return
-	}
-	const fallback = " Until it is available, servers read from DATABASE_URL."
-	var isReplica, paused bool
-	read, err := store.Open(ctx, store.Config{DatabaseURL: cfg.ReadURL})
-	if err == nil {
-		defer read.Close()
-		err = queryRow(ctx, read, []any{&isReplica, &paused}, `SELECT pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() ELSE false END`)
-	}
-	if err != nil {
-		message, cause := explain(ctx, err)
-		r.add("replica", Wrong, "DATABASE_READ_URL: "+message+"."+fallback, "Check that the replica is running and that the setting is correct.", cause)
-		return
-	}
-	var lag int64
-	if isReplica && !paused {
-		lag, err = replicaLag(ctx, cfg, read)
-	}
-	r.addFirst("replica", err, []outcome{
-		{!isReplica, Warning, "The database in DATABASE_READ_URL is not a replica.", "Set it to a replica of DATABASE_URL, or remove it."},
-		{paused, Warning, "Replication is paused, so servers may serve an older catalog.", "Resume it with SELECT pg_wal_replay_resume()."},
-		{err != nil, Warning, "The replica responds, but its lag cannot be measured.", "Fix the findings about the database first."},
-		{lag > maxReplicaLag, Warning, fmt.Sprintf("The replica is %s of changes behind.", formatBytes(lag)), "Check that its machine and the network keep up."},
-		{true, OK, fmt.Sprintf("The replica is up to date (%s behind).", formatBytes(lag)), ""},
-	})
-}
-
-// replicaLag returns how many bytes the replica is behind. The primary's position is
-// read first, so that changes in the meantime do not count.
-func replicaLag(ctx context.Context, cfg *Config, read *store.Store) (lag int64, err error) {
-	primary, err := store.Open(ctx, store.Config{DatabaseURL: cfg.DatabaseURL})
-	if err != nil {
-		return 0, err
-	}
-	defer primary.Close()
-	var position string
-	if err := queryRow(ctx, primary, []any{&position}, `SELECT pg_current_wal_lsn()::text`); err != nil {
-		return 0, err
-	}
-	err = queryRow(ctx, read, []any{&lag}, `SELECT greatest(pg_wal_lsn_diff($1::pg_lsn, pg_last_wal_replay_lsn()), 0)::bigint`, position)
-	return lag, err
 }
 
 // queryRow reads the only row of a statement.

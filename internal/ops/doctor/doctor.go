@@ -23,7 +23,6 @@ type Config struct {
 	Private          bool // only the server's own machine or network can reach the public URL
 	Proxies          []netip.Prefix
 	DatabaseURL      string
-	ReadURL          string
 	DataDir          string
 	RedisURL         string
 	SMTPURL          string
@@ -72,7 +71,6 @@ type check struct {
 var checks = []check{
 	{"settings", checkSettings},
 	{"database", checkDatabase},
-	{"replica", checkReplica},
 	{"redis", checkRedis},
 	{"mail", checkMail},
 	{"stripe", checkStripe},

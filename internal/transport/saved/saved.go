@@ -267,7 +267,7 @@ func isSuspended(owner *ent.Account, oldestFirst []*ent.SavedQuery, id int) bool
 
 // List returns the saved queries of an account, oldest first.
 func (s *Queries) List(ctx context.Context, owner *ent.Account) ([]*Query, error) {
-	rows, err := s.Store.Current().SavedQuery.Query().Where(savedquery.AccountID(owner.ID)).Order(oldestFirst...).All(ctx)
+	rows, err := s.Store.Read.SavedQuery.Query().Where(savedquery.AccountID(owner.ID)).Order(oldestFirst...).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func (s *Queries) describe(owner *ent.Account, all []*ent.SavedQuery, row *ent.S
 // description contains a text, newest first, and whether there are more. Those of
 // the service are in BuiltIn.
 func (s *Queries) Public(ctx context.Context, search string, limit, offset int) (list []*Query, more bool, err error) {
-	rows, err := s.Store.Current().SavedQuery.Query().
+	rows, err := s.Store.Read.SavedQuery.Query().
 		Where(savedquery.Public(true), savedquery.BrokenReason(""), savedquery.Or(savedquery.NameContains(search),
 			savedquery.DescriptionContainsFold(search), savedquery.HasAccountWith(account.HandleContains(search)))).
 		WithAccount(func(q *ent.AccountQuery) {
@@ -323,7 +323,7 @@ func (s *Queries) Find(ctx context.Context, owner *ent.Account, name string) (*Q
 
 // Text returns the current text of a saved query.
 func (s *Queries) Text(ctx context.Context, q *Query) (string, error) {
-	row, err := s.Store.Current().QueryVersion.Query().Where(queryversion.Hash(q.Hash), queryversion.AccountID(q.AccountID)).Only(ctx)
+	row, err := s.Store.Read.QueryVersion.Query().Where(queryversion.Hash(q.Hash), queryversion.AccountID(q.AccountID)).Only(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -388,7 +388,7 @@ func (s *Queries) Check(ctx context.Context, found func(row *ent.SavedQuery, rea
 
 func (s *Queries) each(ctx context.Context, use func(row *ent.SavedQuery, text string) error) error {
 	for last := 0; ; {
-		rows, err := s.Store.Current().SavedQuery.Query().Where(savedquery.IDGT(last)).WithAccount().Order(savedquery.ByID()).Limit(checkBatch).All(ctx)
+		rows, err := s.Store.Read.SavedQuery.Query().Where(savedquery.IDGT(last)).WithAccount().Order(savedquery.ByID()).Limit(checkBatch).All(ctx)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -446,7 +446,7 @@ func (s *Queries) Run(ctx context.Context) {
 
 // notifyOwners sends pending emails and returns how many failed.
 func (s *Queries) notifyOwners(ctx context.Context) (failed int, err error) {
-	rows, err := s.Store.Current().SavedQuery.Query().Where(savedquery.NotifyOwner(true)).WithAccount().All(ctx)
+	rows, err := s.Store.Read.SavedQuery.Query().Where(savedquery.NotifyOwner(true)).WithAccount().All(ctx)
 	for _, row := range rows {
 		// Of several servers, the first to clear the flag sends the email.
 		n, err := s.Store.Write.SavedQuery.Update().Where(savedquery.ID(row.ID), savedquery.NotifyOwner(true)).SetNotifyOwner(false).Save(ctx)

@@ -137,10 +137,10 @@ func TestSaveRejects(t *testing.T) {
 				t.Errorf("description %.20q: got %v, want an error", description, err)
 			}
 		}
-		if n, err := s.Current().SavedQuery.Query().Count(t.Context()); err != nil || n != 0 {
+		if n, err := s.Read.SavedQuery.Query().Count(t.Context()); err != nil || n != 0 {
 			t.Errorf("got %d saved queries and %v, want none", n, err)
 		}
-		if row, err := s.Current().Account.Get(t.Context(), owner.ID); err != nil || row.Handle != nil {
+		if row, err := s.Read.Account.Get(t.Context(), owner.ID); err != nil || row.Handle != nil {
 			t.Errorf("got handle %v and %v, want none after failures", row.Handle, err)
 		}
 
@@ -230,7 +230,7 @@ func TestSuspension(t *testing.T) {
 		suspended := func(plan auth.Plan) (names []string) {
 			testkit.Check(t, auth.NewAccounts(s).SetPlan(t.Context(), owner, plan))
 			var err error
-			owner, err = s.Current().Account.Get(t.Context(), owner.ID)
+			owner, err = s.Read.Account.Get(t.Context(), owner.ID)
 			testkit.Check(t, err)
 			list, err := q.List(t.Context(), owner)
 			testkit.Check(t, err)
@@ -289,9 +289,9 @@ func TestDeletedAccount(t *testing.T) {
 			testkit.Check(t, err)
 		}
 		testkit.Check(t, auth.NewAccounts(s).Delete(t.Context(), owner))
-		queries, err := s.Current().SavedQuery.Query().Count(t.Context())
+		queries, err := s.Read.SavedQuery.Query().Count(t.Context())
 		testkit.Check(t, err)
-		versions, err := s.Current().QueryVersion.Query().Count(t.Context())
+		versions, err := s.Read.QueryVersion.Query().Count(t.Context())
 		testkit.Check(t, err)
 		if queries != 1 || versions != 1 {
 			t.Errorf("got %d queries and %d versions, want only those of the other account", queries, versions)
@@ -422,7 +422,7 @@ func TestUnusedQueriesTakeNoMemory(t *testing.T) {
 		if after := fresh.Cache.Entries(); after != before {
 			t.Errorf("got %d cached items after checking all, want %d", after, before)
 		}
-		if n, err := s.Current().SavedQuery.Query().Where(savedquery.BrokenReasonNEQ("")).Count(t.Context()); n != 0 || err != nil {
+		if n, err := s.Read.SavedQuery.Query().Where(savedquery.BrokenReasonNEQ("")).Count(t.Context()); n != 0 || err != nil {
 			t.Errorf("got %d broken and %v, want none", n, err)
 		}
 	})
