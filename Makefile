@@ -165,7 +165,7 @@ migration: ## Write the next migration for both databases from the schema (NAME=
 .PHONY: audit
 audit: build ## Check modules, licenses and known vulnerabilities; write a bill of materials, bin/palmares.cdx.json
 	$(GO) mod verify
-	$(GO) run ./internal/dev/licences -sbom bin/palmares.cdx.json -npm $(WEB)/package-lock.json bin/palmares
+	$(GO) run ./internal/dev/licenses -sbom bin/palmares.cdx.json -npm $(WEB)/package-lock.json bin/palmares
 	@report=$$($(GO) tool govulncheck ./cmd/palmares 2>&1); code=$$?; printf '%s\n' "$$report"; \
 	case "$$code $$report" in \
 	0*) ;; \

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/maypok86/otter/v2"
 	"golang.org/x/sync/singleflight"
 
 	"palmares/ent"
@@ -45,8 +45,8 @@ type Keyring struct {
 	log     *slog.Logger
 	now     func() time.Time
 	timeout time.Duration // of a lookup
-	keys    *lru.Cache[string, *cachedKey]
-	unknown *lru.Cache[string, int64] // when an id without a key was looked up, in nanoseconds
+	keys    *otter.Cache[string, *cachedKey]
+	unknown *otter.Cache[string, int64] // when an id without a key was looked up, in nanoseconds
 	lookups singleflight.Group
 	used    sync.Map // last uses to be saved, by key id
 }
@@ -63,9 +63,11 @@ type cachedKey struct {
 
 // NewKeyring returns a keyring for the keys of a database.
 func NewKeyring(s *store.Store, log *slog.Logger) *Keyring {
-	keys, _ := lru.New[string, *cachedKey](maxKeys) // fails only for a size of 0
-	unknown, _ := lru.New[string, int64](maxUnknown)
-	return &Keyring{store: s, log: log, now: time.Now, timeout: lookupTimeout, keys: keys, unknown: unknown}
+	return &Keyring{
+		store: s, log: log, now: time.Now, timeout: lookupTimeout,
+		keys:    otter.Must(&otter.Options[string, *cachedKey]{MaximumSize: maxKeys}),
+		unknown: otter.Must(&otter.Options[string, int64]{MaximumSize: maxUnknown}),
+	}
 }
 
 var notShared = []string{"private, no-store"}
@@ -121,9 +123,9 @@ func (k *Keyring) Recheck(ctx context.Context, caller Caller) (Caller, error) {
 // ForgetAccount drops an account's keys from the cache, so that a change takes
 // effect on this server immediately. Other servers notice it within 2 seconds.
 func (k *Keyring) ForgetAccount(id int) {
-	for _, key := range k.keys.Keys() {
-		if cached, ok := k.keys.Peek(key); ok && cached.caller.Account == id {
-			k.keys.Remove(key)
+	for key, cached := range k.keys.All() {
+		if cached.caller.Account == id {
+			k.keys.Invalidate(key)
 		}
 	}
 }
@@ -132,10 +134,10 @@ func (k *Keyring) ForgetAccount(id int) {
 // refreshed, it remains valid. With background, a key that is not yet stale is
 // refreshed without waiting.
 func (k *Keyring) find(ctx context.Context, id string, background bool) (*cachedKey, error) {
-	cached, ok := k.keys.Get(id)
+	cached, ok := k.keys.GetIfPresent(id)
 	if !ok {
 		// Peek does not refresh the entry, so repeating an id does not keep it cached.
-		if checked, ok := k.unknown.Peek(id); ok && k.age(checked) < freshFor {
+		if checked, ok := k.unknown.GetIfPresent(id); ok && k.age(checked) < freshFor {
 			return &cachedKey{refusal: errUnknown}, nil
 		}
 		// Without a cached key, waiting is better than an error: on a busy machine, a
@@ -164,11 +166,11 @@ func (k *Keyring) find(ctx context.Context, id string, background bool) (*cached
 func (k *Keyring) cache(id string, found *cachedKey) {
 	id = strings.Clone(id)
 	if found.hash == nil {
-		k.unknown.Add(id, found.checked.Load())
-		k.keys.Remove(id)
+		k.unknown.Set(id, found.checked.Load())
+		k.keys.Invalidate(id)
 		return
 	}
-	k.keys.Add(id, found)
+	k.keys.Set(id, found)
 }
 
 // age returns the time since a lookup, or staleFor if the clock was set back.
@@ -188,7 +190,7 @@ func (k *Keyring) refresh(ctx context.Context, id string, cached *cachedKey) *ca
 		return cached
 	}
 	fresh.recorded.CompareAndSwap(0, cached.recorded.Load())
-	if latest, ok := k.keys.Peek(id); ok && latest == cached { // unless ForgetAccount was called meanwhile
+	if latest, ok := k.keys.GetIfPresent(id); ok && latest == cached { // unless ForgetAccount was called meanwhile
 		k.cache(id, fresh)
 	}
 	return fresh

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"

@@ -1,4 +1,4 @@
-// Licences lists every Go module and npm package in the program with its
+// Licenses lists every Go module and npm package in the program with its
 // license, fails on a license that is not allowed, and writes a bill of
 // materials (CycloneDX JSON). `make audit` runs it.
 package main
@@ -25,19 +25,13 @@ import (
 // permissive licenses require only that their text is included.
 var permissive = []string{"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BlueOak-1.0.0", "CC0-1.0", "ISC", "MIT", "MIT-0", "PSF-2.0", "Python-2.0", "Unicode-DFS-2016", "Unlicense", "Zlib"}
 
-// reviewed are modules under a license that requires changes to their own
-// files to be published. We change none of these; review others before use.
-var reviewed = map[string][]string{
-	"MPL-2.0": {"github.com/hashicorp/golang-lru/v2", "github.com/hashicorp/hcl/v2"},
-}
-
 func main() {
 	sbom := flag.String("sbom", "", "file to write the bill of materials to")
 	lock := flag.String("npm", "", "package-lock.json of the built assets")
 	flag.Parse()
-	testkit.Main("licences", func(t testing.TB) {
+	testkit.Main("licenses", func(t testing.TB) {
 		if flag.NArg() != 1 {
-			t.Fatal("usage: licences [-sbom FILE] [-npm package-lock.json] PROGRAM")
+			t.Fatal("usage: licenses [-sbom FILE] [-npm package-lock.json] PROGRAM")
 		}
 		testkit.Check(t, run(t, os.Stdout, flag.Arg(0), *lock, *sbom))
 	})
@@ -47,7 +41,7 @@ func main() {
 type component struct {
 	ecosystem     string // golang or npm
 	name, version string
-	licence       string // SPDX expression
+	license       string // SPDX expression
 	hash          string // from the lock file
 }
 
@@ -60,7 +54,7 @@ func run(t testing.TB, w io.Writer, program, lock, sbom string) error {
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range components {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", c.name, c.version, c.licence)
+		fmt.Fprintf(table, "%s\t%s\t%s\n", c.name, c.version, c.license)
 	}
 	testkit.Check(t, table.Flush())
 	if sbom != "" {
@@ -73,22 +67,17 @@ func run(t testing.TB, w io.Writer, program, lock, sbom string) error {
 func check(w io.Writer, components []component) error {
 	rejected := slices.DeleteFunc(slices.Clone(components), allowed)
 	for _, c := range rejected {
-		fmt.Fprintf(w, "not allowed: %s %s: %q\n", c.name, c.version, c.licence)
+		fmt.Fprintf(w, "not allowed: %s %s: %q\n", c.name, c.version, c.license)
 	}
 	if len(rejected) > 0 {
-		return fmt.Errorf("%d of %d components have a license that is not allowed: see internal/dev/licences/main.go", len(rejected), len(components))
+		return fmt.Errorf("%d of %d components have a license that is not allowed: see internal/dev/licenses/main.go", len(rejected), len(components))
 	}
 	return nil
 }
 
 func allowed(c component) bool {
-	one := func(licence string) bool {
-		return slices.Contains(permissive, licence) || slices.ContainsFunc(reviewed[licence], func(name string) bool {
-			return c.name == name || strings.HasPrefix(c.name, name+"/")
-		})
-	}
-	for choice := range strings.SplitSeq(strings.Trim(c.licence, "()"), " OR ") {
-		if !slices.ContainsFunc(strings.Split(choice, " AND "), func(licence string) bool { return !one(licence) }) {
+	for choice := range strings.SplitSeq(strings.Trim(c.license, "()"), " OR ") {
+		if !slices.ContainsFunc(strings.Split(choice, " AND "), func(license string) bool { return !slices.Contains(permissive, license) }) {
 			return true
 		}
 	}
@@ -98,7 +87,7 @@ func allowed(c component) bool {
 // goModules returns the modules linked into a program, and the standard
 // library. go.mod has many more, such as those of tools.
 func goModules(t testing.TB, build *debug.BuildInfo) []component {
-	modules := []component{{ecosystem: "golang", name: "std", version: strings.TrimPrefix(build.GoVersion, "go"), licence: "BSD-3-Clause"}}
+	modules := []component{{ecosystem: "golang", name: "std", version: strings.TrimPrefix(build.GoVersion, "go"), license: "BSD-3-Clause"}}
 	for _, m := range build.Deps {
 		if m.Replace != nil {
 			m = m.Replace
@@ -113,8 +102,8 @@ func goModules(t testing.TB, build *debug.BuildInfo) []component {
 				module = &modules[i]
 			}
 		}
-		if module != nil && !slices.Contains(strings.Split(module.licence, " AND "), l.licence) {
-			module.licence = strings.TrimPrefix(module.licence+" AND "+l.licence, " AND ")
+		if module != nil && !slices.Contains(strings.Split(module.license, " AND "), l.license) {
+			module.license = strings.TrimPrefix(module.license+" AND "+l.license, " AND ")
 		}
 	}
 	return modules
@@ -132,9 +121,9 @@ func goLibraries(t testing.TB) []component {
 	var libraries []component
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Split(strings.TrimSpace(line), ",") // name, URL and license
-		libraries = append(libraries, component{name: fields[0], licence: fields[len(fields)-1]})
+		libraries = append(libraries, component{name: fields[0], license: fields[len(fields)-1]})
 	}
-	slices.SortFunc(libraries, func(a, b component) int { return strings.Compare(a.name+a.licence, b.name+b.licence) })
+	slices.SortFunc(libraries, func(a, b component) int { return strings.Compare(a.name+a.license, b.name+b.license) })
 	return libraries
 }
 
@@ -176,7 +165,7 @@ func writeSBOM(t testing.TB, file string, build *debug.BuildInfo, components []c
 	for _, c := range components {
 		described = append(described, object{
 			"type": "library", "bom-ref": c.purl(), "purl": c.purl(), "name": c.name, "version": c.version,
-			"licenses":   []object{{"expression": c.licence}},
+			"licenses":   []object{{"expression": c.license}},
 			"properties": []object{{"name": "palmares:lock", "value": c.hash}},
 		})
 	}

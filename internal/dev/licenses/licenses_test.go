@@ -13,23 +13,21 @@ import (
 
 func TestAllowed(t *testing.T) {
 	for c, want := range map[component]bool{
-		{name: "a", licence: "MIT"}:                                 true,
-		{name: "a", licence: "Unknown"}:                             false,
-		{name: "a", licence: ""}:                                    false,
-		{name: "a", licence: "GPL-3.0"}:                             false,
-		{name: "a", licence: "(GPL-3.0 OR MIT)"}:                    true,
-		{name: "a", licence: "GPL-3.0 AND MIT"}:                     false,
-		{name: "a", licence: "Apache-2.0 AND MIT"}:                  true,
-		{name: "a", licence: "MPL-2.0"}:                             false,
-		{name: "github.com/hashicorp/hcl/v2/x", licence: "MPL-2.0"}: true,
-		{name: "github.com/hashicorp/hcl/v22", licence: "MPL-2.0"}:  false,
+		{name: "a", license: "MIT"}:                true,
+		{name: "a", license: "Unknown"}:            false,
+		{name: "a", license: ""}:                   false,
+		{name: "a", license: "GPL-3.0"}:            false,
+		{name: "a", license: "(GPL-3.0 OR MIT)"}:   true,
+		{name: "a", license: "GPL-3.0 AND MIT"}:    false,
+		{name: "a", license: "Apache-2.0 AND MIT"}: true,
+		{name: "a", license: "MPL-2.0"}:            false,
 	} {
 		if got := allowed(c); got != want {
-			t.Errorf("%s %q: got allowed %v, want %v", c.name, c.licence, got, want)
+			t.Errorf("%s %q: got allowed %v, want %v", c.name, c.license, got, want)
 		}
 	}
 	var out bytes.Buffer
-	if err := check(&out, []component{{name: "a", licence: "MIT"}, {name: "b", licence: "GPL-3.0"}}); err == nil || !strings.Contains(out.String(), "not allowed: b") {
+	if err := check(&out, []component{{name: "a", license: "MIT"}, {name: "b", license: "GPL-3.0"}}); err == nil || !strings.Contains(out.String(), "not allowed: b") {
 		t.Errorf("got %v and %q, want an error about b", err, &out)
 	}
 }
