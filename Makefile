@@ -82,7 +82,7 @@ test-packages: program
 # between goroutines. Do not list a package that uses sync.Once, sync.Map or
 # atomics: the detector would no longer see the order that they establish.
 RACE_PACKAGES := ./auth ./graph ./internal/core/cache ./internal/core/middleware ./internal/core/quota ./internal/core/store \
-	./internal/notify/webhook ./internal/transport/mcp
+	./internal/notify/webhook ./internal/transport/graphql ./internal/transport/mcp
 UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/libc unicode/utf8 \
 	github.com/go-json-experiment/json/jsontext github.com/go-json-experiment/json/internal/jsonwire \
 	github.com/klauspost/compress/flate github.com/klauspost/compress/huff0 github.com/klauspost/compress/fse \
@@ -124,7 +124,7 @@ follow-recipes:
 
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of feeds, requests and texts for FUZZTIME (default 1m)
-	@for target in internal/catalog/feed/FuzzRead graph/FuzzHandler rest/FuzzParameters internal/core/text/FuzzFold internal/core/text/FuzzSimilar internal/transport/mcp/FuzzHandler; do \
+	@for target in internal/catalog/feed/FuzzRead internal/transport/graphql/FuzzHandler rest/FuzzParameters internal/core/text/FuzzFold internal/core/text/FuzzSimilar internal/transport/mcp/FuzzHandler; do \
 		$(GO) test ./$${target%/*} -run '^$$' -fuzz $${target##*/} -fuzztime $(or $(FUZZTIME),1m) || exit 1; \
 	done
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -14,11 +13,9 @@ import (
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
-	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -289,26 +286,6 @@ func storedEvents(t *testing.T, s *store.Store, types ...string) []string {
 		}
 	}
 	return ids
-}
-
-// A response stays cached until the next release.
-func TestChangesAreCachedPerRelease(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog)
-		responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
-		h := graph.NewHandler(newExecutor(s), responses)
-		const body = `{"query":"{changes(order: newest_first, first: 1) {nodes {release}}}"}`
-		for range 2 {
-			expect(t, "first", serve(h, post(body, "")).Body.String(), `{"data":{"changes":{"nodes":[{"release":1}]}}}`)
-		}
-		expect(t, "executions", responses.Misses.Load(), 1)
-		publish(t, s, bytes.Replace(demo.Catalog, []byte("2026-11-10"), []byte("2026-11-11"), 1))
-		responses.Publish(2)
-		for range 2 {
-			expect(t, "second", serve(h, post(body, "")).Body.String(), `{"data":{"changes":{"nodes":[{"release":2}]}}}`)
-		}
-		expect(t, "executions", responses.Misses.Load(), 2)
-	})
 }
 
 // Long reviews lead to shorter pages, not to larger responses, and a client that

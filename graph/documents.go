@@ -290,9 +290,9 @@ func countItem(open []int, kind lexer.Type) []int {
 
 type documentKey struct{}
 
-// withDocument saves the executor from parsing the handler's document again.
-func withDocument(ctx context.Context, doc *document) context.Context {
-	return context.WithValue(ctx, documentKey{}, doc)
+// WithDocument returns a context in which Execute does not parse the document again.
+func (p *Prepared) WithDocument(ctx context.Context) context.Context {
+	return context.WithValue(ctx, documentKey{}, p.document)
 }
 
 func documentFrom(ctx context.Context) *document {

@@ -26,6 +26,9 @@ const (
 
 const catalogUnavailable = "The catalog is temporarily unavailable. Try again in a minute."
 
+// ErrUnavailable is the error for callers while the database is unavailable.
+var ErrUnavailable = problem.New(problem.Unavailable, catalogUnavailable)
+
 // presentError turns a resolver's error into what the caller may see: a message,
 // a code and the request ID. The cause is logged.
 func presentError(ctx context.Context, log *slog.Logger, err error) *gqlerror.Error {

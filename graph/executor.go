@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
@@ -103,6 +104,25 @@ type Result struct {
 	Cause error
 }
 
+// InvalidDocument reports whether the document cannot be parsed or does not match the
+// schema.
+func (a *Result) InvalidDocument() bool {
+	code := firstCode(a.Errors)
+	return code == codeParseFailed || code == codeValidationFailed
+}
+
+// WithRequestID copies a result that several callers share, with the request ID
+// of one of them.
+func (a *Result) WithRequestID(ctx context.Context) *Result {
+	own := *a
+	own.Errors = mapSlice(a.Errors, func(err *gqlerror.Error) *gqlerror.Error {
+		copied := *err
+		copied.Extensions = maps.Clone(err.Extensions)
+		return withRequestID(ctx, &copied)
+	})
+	return &own
+}
+
 func (a *Result) setRelease(release *ent.Release) {
 	a.Release, a.UpdatedAt, a.PublishedAt = release.ID, release.FeedDate, release.ImportedAt
 }
@@ -194,7 +214,7 @@ func (e *Executor) execute(ctx context.Context, req Request) *Result {
 	case rejection != nil:
 		return rejection
 	case op.Operation.Operation == ast.Subscription:
-		return e.reject(ctx, errorList(errNotAStream))
+		return e.reject(ctx, errorList(ErrNotAStream))
 	}
 	return e.run(ctx, op, req.fromCaller())
 }
@@ -375,6 +395,41 @@ func (e *Executor) fail(ctx context.Context, err error, fromCaller bool, cost in
 	result.Cost, result.Cause = cost, err
 	return result
 }
+
+// Prepared is a caller's operation that is valid and within the limits.
+type Prepared struct {
+	ID           string         // equal operations of equal documents have the same
+	Variables    map[string]any // without defaults
+	Subscription bool
+	Deprecation  *Deprecation // the earliest one of the selected fields, or nil
+
+	document *document
+}
+
+// Prepare validates a caller's operation without executing it, or returns the
+// result that rejects it.
+func (e *Executor) Prepare(ctx context.Context, req Request) (*Prepared, *Result) {
+	op, rejection := e.prepare(ctx, req)
+	if rejection != nil {
+		return nil, rejection
+	}
+	return &Prepared{
+		ID: req.OperationName + "\n" + op.document.id, Variables: op.variables,
+		Subscription: op.Operation.Operation == ast.Subscription, Deprecation: deprecationOf(op.Operation),
+		document: op.document,
+	}, nil
+}
+
+// Reject returns the result of a request that cannot be executed.
+func (e *Executor) Reject(ctx context.Context, p *problem.Problem) *Result {
+	return e.reject(ctx, errorList(p))
+}
+
+// Limits returns the limits for callers.
+func (e *Executor) Limits() Limits { return e.config.Limits }
+
+// Log returns the log that failures of operations are written to.
+func (e *Executor) Log() *slog.Logger { return e.config.Log }
 
 func (e *Executor) reject(ctx context.Context, errs gqlerror.List) *Result {
 	for _, err := range errs {

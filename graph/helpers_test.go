@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"testing"
 
 	"palmares/auth"
@@ -13,7 +12,6 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -24,13 +22,6 @@ func newExecutor(c graph.Catalog) *graph.Executor { return newExecutorWith(c, gr
 
 func newExecutorWith(c graph.Catalog, limits graph.Limits) *graph.Executor {
 	return graph.NewExecutor(graph.Config{Catalog: c, Credit: credit, Limits: limits, Log: slog.New(slog.DiscardHandler)})
-}
-
-func newHandler(e *graph.Executor) *graph.Handler {
-	h := graph.NewHandler(e, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
-	// Each connection counts as its own caller.
-	h.ConfigureStreams(graph.StreamConfig{Network: func(r *http.Request) string { return r.RemoteAddr }})
-	return h
 }
 
 // publish imports a feed.

@@ -357,7 +357,7 @@ const retryAfter = 5 * time.Second
 // ctx ends.
 func (e *Executor) Run(ctx context.Context) {
 	for {
-		announced, _ := e.releases.wait()
+		announced, _ := e.NextRelease()
 		var retry <-chan time.Time
 		if err := e.Preload(ctx); err != nil && ctx.Err() == nil {
 			e.config.Log.WarnContext(ctx, "preloading the catalog failed, will retry", "cause", err)

@@ -1,16 +1,12 @@
 package graph_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"palmares/ent"
 	"palmares/graph"
@@ -87,24 +83,6 @@ func TestResponseLimitStopsReading(t *testing.T) {
 	})
 }
 
-func TestResponseLimitOverHTTP(t *testing.T) {
-	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog)
-	h := newHandler(limitedTo(s, 500))
-	for accept, status := range map[string]int{"application/graphql-response+json": http.StatusBadRequest, "application/json": http.StatusOK} {
-		for _, query := range []string{"{tools {items {slug name tagline}}}", "{__schema {types {name}}}"} {
-			r := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(fmt.Sprintf(`{"query": %q}`, query)))
-			r.Header.Set("Content-Type", "application/json")
-			r.Header.Set("Accept", accept)
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, r)
-			if w.Code != status || !strings.Contains(w.Body.String(), `"RESPONSE_TOO_LARGE"`) || strings.Contains(w.Body.String(), `"data"`) {
-				t.Errorf("%s, %s: got %d %s, want %d RESPONSE_TOO_LARGE", accept, query, w.Code, w.Body, status)
-			}
-		}
-	}
-}
-
 // The limit does not apply to the server's own operations.
 func TestResponseLimitExemptsOwnOperations(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
@@ -117,49 +95,4 @@ func TestResponseLimitExemptsOwnOperations(t *testing.T) {
 	if len(result.Errors) > 0 || len(result.Data) < 500 {
 		t.Errorf("got %v and %d bytes, want no errors and at least 500 bytes", result.Errors, len(result.Data))
 	}
-}
-
-// A query that takes too long is the caller's error, unless the database is
-// unavailable. A timeout of the server's own operation is a server error.
-func TestQueryTimeout(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog)
-		healthy := true
-		var log bytes.Buffer
-		limits := graph.DefaultLimits
-		limits.Time = time.Nanosecond
-		e := graph.NewExecutor(graph.Config{
-			Catalog: s, Limits: limits, Log: slog.New(slog.NewTextHandler(&log, nil)), Healthy: func() bool { return healthy },
-		})
-		h := newHandler(e)
-		const query = `{tools {items {slug}}}`
-		for _, media := range []string{"application/json", "application/graphql-response+json"} {
-			got := serve(h, post(`{"query":"`+query+`"}`, media))
-			if body := got.Body.String(); got.Code != http.StatusUnprocessableEntity || !strings.Contains(body, `"code":"QUERY_TIMEOUT"`) ||
-				!strings.Contains(body, "The query took longer than 1ns. Request fewer items or use simpler filters.") || got.Header().Get("Cache-Control") != "no-store" {
-				t.Errorf("%s: got %d %s, want 422 QUERY_TIMEOUT", media, got.Code, body)
-			}
-		}
-		if log.Len() > 0 {
-			t.Errorf("got log lines %s, want none", &log)
-		}
-
-		healthy = false
-		got := serve(h, post(`{"query":"`+query+`"}`, ""))
-		if got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), `"code":"UNAVAILABLE"`) || got.Header().Get("Retry-After") == "" {
-			t.Errorf("got %d %s, want 503 UNAVAILABLE", got.Code, got.Body)
-		}
-
-		healthy = true
-		op, err := graph.NewOperation(query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := e.Execute(t.Context(), graph.Request{Operation: op}).Problem(); got == nil || got.Code != "TIMEOUT" || got.Code.Status() != http.StatusServiceUnavailable {
-			t.Errorf("the server's own operation: got %+v, want 503 TIMEOUT", got)
-		}
-		if !strings.Contains(log.String(), "code=TIMEOUT") {
-			t.Errorf("got log lines %s, want one about the timeout", &log)
-		}
-	})
 }

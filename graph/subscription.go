@@ -18,15 +18,16 @@ import (
 	"palmares/internal/core/problem"
 )
 
-var errNotAStream = problem.New(problem.NotAcceptable, "Subscriptions are served as server-sent events. Send Accept: %s.", mediaStream)
+// ErrNotAStream is the error for a subscription that is executed like a query.
+var ErrNotAStream = problem.New(problem.NotAcceptable, "Subscriptions are served as server-sent events. Send Accept: text/event-stream.")
 
-// subscription is a valid subscription operation.
-type subscription struct {
+// Subscription is a valid subscription operation.
+type Subscription struct {
+	Cost         int
 	executor     *Executor
 	ctx          context.Context
 	publications chan *model.Publication
 	next         graphql.ResponseHandler
-	cost         int
 }
 
 type publicationsKey struct{}
@@ -35,8 +36,8 @@ func (subscriptionResolver) CatalogPublished(ctx context.Context) (<-chan *model
 	return ctx.Value(publicationsKey{}).(chan *model.Publication), nil
 }
 
-// subscribe validates a subscription, or returns the result that rejects it.
-func (e *Executor) subscribe(ctx context.Context, req Request) (*subscription, *Result) {
+// Subscribe validates a subscription, or returns the result that rejects it.
+func (e *Executor) Subscribe(ctx context.Context, req Request) (*Subscription, *Result) {
 	op, rejection := e.prepare(ctx, req)
 	if rejection != nil {
 		return nil, rejection
@@ -47,14 +48,14 @@ func (e *Executor) subscribe(ctx context.Context, req Request) (*subscription, *
 	if len(fields) != 1 || strings.HasPrefix(fields[0].Name, "__") {
 		return nil, e.reject(ctx, errorList(problem.New(problem.BadInput, "A subscription must select exactly one field of Subscription.")))
 	}
-	s := &subscription{executor: e, publications: make(chan *model.Publication, 1), cost: op.cost}
+	s := &Subscription{executor: e, publications: make(chan *model.Publication, 1), Cost: op.cost}
 	s.ctx = graphql.WithOperationContext(context.WithValue(ctx, publicationsKey{}, s.publications), op.OperationContext)
 	s.next = e.schema.Exec(e.withErrors(s.ctx))
 	return s, nil
 }
 
-// execute returns the subscription's result for one publication.
-func (s *subscription) execute(event *journal.Event) (*Result, error) {
+// Execute returns the subscription's result for one publication.
+func (s *Subscription) Execute(event *journal.Event) (*Result, error) {
 	publication, err := newPublication(event)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func (s *subscription) execute(event *journal.Event) (*Result, error) {
 	if response == nil {
 		return nil, errors.Join(errors.New("subscription ended"), ctx.Err())
 	}
-	return &Result{Data: response.Data, Errors: graphql.GetErrors(ctx), Cost: s.cost}, nil
+	return &Result{Data: response.Data, Errors: graphql.GetErrors(ctx), Cost: s.Cost}, nil
 }
 
 func newPublication(event *journal.Event) (*model.Publication, error) {
@@ -121,9 +122,10 @@ func (e *Executor) EndStreams() {
 	s.epoch = make(chan struct{})
 }
 
-// wait returns the signals of the next announcement and the next epoch. Call it
-// before reading the journal, so that no release is missed in between.
-func (s *releaseSignal) wait() (next, epoch <-chan struct{}) {
+// NextRelease returns the signals of the next announcement and the next epoch. Call
+// it before Publications, so that no release is missed in between.
+func (e *Executor) NextRelease() (next, epoch <-chan struct{}) {
+	s := &e.releases
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.next, s.epoch
@@ -135,15 +137,12 @@ func (s *releaseSignal) announcements() int {
 	return s.count
 }
 
-const (
-	publicationBatch = 100 // maximum number of missed releases per query
-	journalTimeout   = 5 * time.Second
-)
+const journalTimeout = 5 * time.Second
 
-// readPublications reads the events of releases. All streams at the same
+// Publications reads the events of releases. All streams at the same
 // position share one query. It returns after journalTimeout even if the database
 // is frozen and ignores deadlines.
-func (e *Executor) readPublications(ctx context.Context, q journal.Query) ([]*journal.Event, error) {
+func (e *Executor) Publications(ctx context.Context, q journal.Query) ([]*journal.Event, error) {
 	q.Types = []string{journal.EventCatalogPublished}
 	// The key has the number of announcements, so that a query that started before
 	// an announcement is not used by the streams that the announcement woke.

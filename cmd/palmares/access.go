@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"palmares/auth"
-	"palmares/graph"
 	"palmares/internal/account/billing"
 	"palmares/internal/account/portal"
 	"palmares/internal/catalog/journal"
@@ -21,6 +20,7 @@ import (
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/atom"
+	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
@@ -116,8 +116,8 @@ func allowsCORS(r *http.Request) bool {
 
 // streams configures streams: they are limited per network, like requests, and end
 // when their key is revoked.
-func (a *access) streams() graph.StreamConfig {
-	return graph.StreamConfig{
+func (a *access) streams() graphql.StreamConfig {
+	return graphql.StreamConfig{
 		Network: func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, a.proxies)) },
 		Recheck: a.keyring.Recheck,
 	}

@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/notify/atom"
 	"palmares/internal/ops/metrics"
+	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/guide"
@@ -90,7 +91,7 @@ func (p *program) routes() (*routes, error) {
 	for _, operation := range api.Operations() {
 		mux.Handle(operation.Path, api)
 	}
-	p.graphql = graph.NewHandler(p.executor, p.cache)
+	p.graphql = graphql.NewHandler(p.executor, p.cache)
 	p.graphql.ConfigureStreams(p.access.streams())
 	mux.Handle("/graphql", p.graphql)
 	pages := &queries.Pages{Service: s.service(), Queries: p.saved, Log: p.log}

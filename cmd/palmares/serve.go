@@ -22,6 +22,7 @@ import (
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
 	"palmares/internal/ops/tracing"
+	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
@@ -75,7 +76,7 @@ type program struct {
 	closing     atomic.Bool // responses close their connection
 	access      *access
 	executor    *graph.Executor
-	graphql     *graph.Handler
+	graphql     *graphql.Handler
 	saved       *saved.Queries
 	cache       *cache.Cache
 	services    *services

@@ -18,6 +18,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/transport/graphql"
 )
 
 // generator writes random queries.
@@ -136,7 +137,7 @@ func flatten(value any, prefix string, cells map[string]string) {
 func TestRandomQueries(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner := newAccount(t, s, auth.Pro)
-		graphql := graph.NewHandler(q.Executor, q.Cache)
+		graphql := graphql.NewHandler(q.Executor, q.Cache)
 		call := func(handler http.Handler, r *http.Request) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, r)

@@ -1,4 +1,4 @@
-package graph_test
+package graphql_test
 
 import (
 	"log/slog"
@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"palmares/auth"
-	"palmares/graph"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/transport/graphql"
 )
 
 // newRequest returns a request for an operation, with headers in pairs.
@@ -30,7 +30,7 @@ func newRequest(method, query string, headers ...string) *http.Request {
 }
 
 // twoReleases serves two editions of the demo catalog.
-func twoReleases(t *testing.T) *graph.Handler {
+func twoReleases(t *testing.T) *graphql.Handler {
 	t.Helper()
 	s := testkit.Open(t, testkit.SQLite(t))
 	editions, err := demo.Editions()
@@ -112,7 +112,7 @@ func TestQueryMethod(t *testing.T) {
 	publish(t, s, demo.Catalog)
 	responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
 	mux := http.NewServeMux()
-	mux.Handle("QUERY /graphql", graph.NewHandler(newExecutor(s), responses))
+	mux.Handle("QUERY /graphql", graphql.NewHandler(newExecutor(s), responses))
 	query := func(body string, headers ...string) *http.Request {
 		r := httptest.NewRequest(middleware.MethodQuery, "/graphql?query={bogus}", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

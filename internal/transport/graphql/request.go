@@ -1,4 +1,4 @@
-package graph
+package graphql
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"palmares/graph"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/negotiate"
@@ -40,7 +41,7 @@ func negotiateMedia(accept []string) (media string, streaming bool) {
 
 // httpRequest is a GraphQL request over HTTP.
 type httpRequest struct {
-	Request
+	graph.Request
 	Extensions map[string]any
 }
 
@@ -220,11 +221,13 @@ func (h *Handler) findPersisted(req *httpRequest) (hash string, p *httpProblem) 
 	return hash, nil
 }
 
-// weight returns the memory that a request takes, in bytes.
-func (r Request) weight() int { return len(r.Query) + len(r.OperationName) + weightOf(r.Variables) }
+// weightOf returns the memory that a request takes, in bytes.
+func weightOf(r graph.Request) int {
+	return len(r.Query) + len(r.OperationName) + weightOfJSON(r.Variables)
+}
 
-// weightOf returns the memory that a decoded JSON value takes, in bytes.
-func weightOf(value any) int {
+// weightOfJSON returns the memory that a decoded JSON value takes, in bytes.
+func weightOfJSON(value any) int {
 	const header, perItem, perObject = 32, 16, 300
 	weight := header
 	switch v := value.(type) {
@@ -232,12 +235,12 @@ func weightOf(value any) int {
 		weight += len(v)
 	case []any:
 		for _, item := range v {
-			weight += perItem + weightOf(item)
+			weight += perItem + weightOfJSON(item)
 		}
 	case map[string]any:
 		weight = perObject
 		for name, item := range v {
-			weight += header + len(name) + perItem + weightOf(item)
+			weight += header + len(name) + perItem + weightOfJSON(item)
 		}
 	}
 	return weight

@@ -1,4 +1,7 @@
-package graph
+// Package graphql serves GraphQL over HTTP at /graphql: GET, POST and QUERY, persisted
+// queries, and subscriptions as server-sent events. It knows nothing of the catalog;
+// package graph executes the operations. Start reading at Handler.ServeHTTP.
+package graphql
 
 import (
 	"cmp"
@@ -11,10 +14,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"palmares/auth"
+	"palmares/graph"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
@@ -23,7 +26,7 @@ import (
 // Handler serves GraphQL over HTTP as the draft specification of that name
 // describes, and subscriptions as server-sent events.
 type Handler struct {
-	executor  *Executor
+	executor  *graph.Executor
 	responses *cache.Cache
 	requests  *cache.Table[*preparedRequest]
 	persisted *cache.Table[string] // documents by their hash: automatic persisted queries
@@ -37,21 +40,20 @@ type Handler struct {
 
 // preparedRequest is a parsed and validated request whose cost is known.
 type preparedRequest struct {
-	request     Request
+	request     graph.Request
 	responseKey cache.Key // without the media type and the caller's permissions
 	stream      bool      // it is a subscription
-	// deprecation is the earliest one of the selected fields, or nil.
-	deprecation *Deprecation
+	deprecation *graph.Deprecation
 
-	hash     string    // of its document, for a persisted query
-	key      cache.Key // where the prepared request is cached
-	document *document // nil once it is cached
+	hash     string          // of its document, for a persisted query
+	key      cache.Key       // where the prepared request is cached
+	prepared *graph.Prepared // nil once it is cached
 }
 
 const allowedMethods = "GET, HEAD, POST, QUERY, OPTIONS"
 
 // NewHandler returns a handler that caches responses.
-func NewHandler(e *Executor, responses *cache.Cache) *Handler {
+func NewHandler(e *graph.Executor, responses *cache.Cache) *Handler {
 	return &Handler{
 		executor: e, responses: responses,
 		persisted: cache.NewTable[string](responses, "persisted queries"),
@@ -65,7 +67,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header["Vary"] = []string{"Accept, Accept-Encoding, Authorization"}
 	header["Accept-Query"] = []string{mediaJSON}
-	header["X-Graphql-Cost-Limit"] = []string{strconv.Itoa(h.executor.config.Limits.Cost)}
+	header["X-Graphql-Cost-Limit"] = []string{strconv.Itoa(h.executor.Limits().Cost)}
 
 	if r.Method == http.MethodOptions { // preflight requests never get here
 		header.Set("Allow", allowedMethods)
@@ -79,7 +81,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	errorMedia := cmp.Or(media, mediaResponse) // also of errors before a stream starts
-	text, p := readRequest(w, r, h.executor.config.Limits.Body)
+	text, p := readRequest(w, r, h.executor.Limits().Body)
 	if p != nil {
 		h.fail(w, r, errorMedia, p)
 		return
@@ -96,7 +98,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case request.stream && streaming:
 		h.stream(w, r, request.request, errorMedia)
 	case request.stream:
-		h.fail(w, r, media, &httpProblem{status: http.StatusNotAcceptable, problem: errNotAStream})
+		h.fail(w, r, media, &httpProblem{status: http.StatusNotAcceptable, problem: graph.ErrNotAStream})
 	case media == "":
 		h.fail(w, r, mediaJSON, notAcceptable)
 	default:
@@ -106,7 +108,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // prepare parses and validates a request, unless an identical one is cached. It
 // returns a result if the request is valid HTTP but rejected as GraphQL.
-func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *Result, *httpProblem) {
+func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *graph.Result, *httpProblem) {
 	hasBody := r.Method == http.MethodPost || r.Method == middleware.MethodQuery
 	sum := sha256.Sum256([]byte(text))
 	key := cache.Key{Operation: string(sum[:]), Keyed: hasBody}
@@ -128,21 +130,21 @@ func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *Resu
 	if p != nil {
 		return nil, nil, p
 	}
-	op, rejection := h.executor.prepare(r.Context(), req.Request)
+	op, rejection := h.executor.Prepare(r.Context(), req.Request)
 	if rejection != nil {
 		return nil, rejection, nil
 	}
-	req.Variables = op.variables
-	variables, err := json.Marshal(op.variables) // sorted by name
+	req.Variables = op.Variables
+	variables, err := json.Marshal(op.Variables) // sorted by name
 	if err != nil {
 		return nil, nil, badRequest("The variables do not match the operation.")
 	}
 	prepared := &preparedRequest{
 		request:     req.Request,
-		responseKey: cache.Key{Operation: req.OperationName + "\n" + op.document.id, Variables: string(variables)},
-		stream:      op.Operation.Operation == ast.Subscription,
-		hash:        hash, key: key, document: op.document,
-		deprecation: deprecationOf(op.Operation),
+		responseKey: cache.Key{Operation: op.ID, Variables: string(variables)},
+		stream:      op.Subscription,
+		hash:        hash, key: key, prepared: op,
+		deprecation: op.Deprecation,
 	}
 	if prepared.stream {
 		h.cacheRequest(prepared)
@@ -152,12 +154,12 @@ func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *Resu
 
 // cacheRequest caches a request that was executed.
 func (h *Handler) cacheRequest(request *preparedRequest) {
-	if request.document == nil {
+	if request.prepared == nil {
 		return // it comes from the cache
 	}
 	cached := *request
-	cached.document = nil // it is cached separately
-	h.requests.Put(cache.Timeless, request.key, &cached, request.request.weight())
+	cached.prepared = nil // its document is cached separately
+	h.requests.Put(cache.Timeless, request.key, &cached, weightOf(request.request))
 	if request.hash != "" {
 		h.persisted.Put(cache.Timeless, cache.Key{Operation: request.hash}, request.request.Query, len(request.request.Query))
 	}
@@ -170,8 +172,8 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 	key.Operation = media + key.Operation
 	key.Keyed = auth.CallerFrom(r.Context()).MayReadEmbeddings()
 	ctx, request := r.Context(), prepared.request // the cache must not hold on to the document
-	if prepared.document != nil {
-		ctx = withDocument(ctx, prepared.document)
+	if prepared.prepared != nil {
+		ctx = prepared.prepared.WithDocument(ctx)
 	}
 	response, err := h.responses.Get(ctx, key, func(ctx context.Context) (*cache.Entry, int, error) {
 		result := h.executor.Execute(ctx, request)
@@ -182,7 +184,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 		if result.SchemaOnly {
 			release = h.responses.Newest()
 		}
-		return cache.NewEntry(encode(result), headersOf(result, media, key.Keyed)).AddWeight(request.weight()), release, nil
+		return cache.NewEntry(encode(result), headersOf(result, media, key.Keyed)).AddWeight(weightOf(request)), release, nil
 	})
 	if err == nil {
 		h.cacheRequest(prepared)
@@ -193,7 +195,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 	case err == nil:
 	case r.Context().Err() != nil: // the client disconnected
 	case errors.As(err, &failed):
-		result := failed.result.withRequestID(r.Context())
+		result := failed.result.WithRequestID(r.Context())
 		h.write(w, media, statusOf(result, media), result)
 	default:
 		h.fail(w, r, media, &httpProblem{status: problem.Of(err).Code.Status(), problem: problem.Of(err)})
@@ -201,32 +203,20 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 }
 
 // failure is a result with errors.
-type failure struct{ result *Result }
+type failure struct{ result *graph.Result }
 
 func (*failure) Error() string { return "the result has errors" }
 
 // Unwrap returns the problem for callers that waited for the same response.
 func (f *failure) Unwrap() error { return f.result.Problem() }
 
-// withRequestID copies a result that several callers share, with the request ID
-// of one of them.
-func (a *Result) withRequestID(ctx context.Context) *Result {
-	own := *a
-	own.Errors = mapSlice(a.Errors, func(err *gqlerror.Error) *gqlerror.Error {
-		copied := *err
-		copied.Extensions = maps.Clone(err.Extensions)
-		return withRequestID(ctx, &copied)
-	})
-	return &own
-}
-
 // fail responds to an invalid GraphQL request.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, media string, p *httpProblem) {
-	h.write(w, media, p.status, h.executor.reject(r.Context(), errorList(p.problem)))
+	h.write(w, media, p.status, h.executor.Reject(r.Context(), p.problem))
 }
 
 // write sends a result that is not cached.
-func (h *Handler) write(w http.ResponseWriter, media string, status int, result *Result) {
+func (h *Handler) write(w http.ResponseWriter, media string, status int, result *graph.Result) {
 	header := w.Header()
 	maps.Copy(header, headersOf(result, media, false))
 	if status >= http.StatusBadRequest {
@@ -241,7 +231,7 @@ func (h *Handler) write(w http.ResponseWriter, media string, status int, result 
 	_, _ = w.Write(body)
 }
 
-func headersOf(result *Result, media string, keyed bool) http.Header {
+func headersOf(result *graph.Result, media string, keyed bool) http.Header {
 	header := result.Header(media+"; charset=utf-8", keyed)
 	header["X-Graphql-Cost"] = []string{strconv.Itoa(result.Cost)}
 	return header
@@ -250,13 +240,13 @@ func headersOf(result *Result, media string, keyed bool) http.Header {
 // statusOf returns 200 for an executed operation. A rejected one has its own
 // status, except that clients of application/json expect 200 unless the server
 // failed or the query timed out.
-func statusOf(result *Result, media string) int {
+func statusOf(result *graph.Result, media string) int {
 	if !result.Rejected() {
 		return http.StatusOK
 	}
 	status := http.StatusBadRequest
-	if code := firstCode(result.Errors); code != codeParseFailed && code != codeValidationFailed {
-		status = problem.Code(code).Status()
+	if !result.InvalidDocument() {
+		status = result.Problem().Code.Status()
 	}
 	if media == mediaJSON && status < http.StatusInternalServerError && status != http.StatusUnprocessableEntity {
 		return http.StatusOK
@@ -265,7 +255,7 @@ func statusOf(result *Result, media string) int {
 }
 
 // encode omits data if nothing was executed.
-func encode(result *Result) []byte {
+func encode(result *graph.Result) []byte {
 	if len(result.Errors) == 0 {
 		body := make([]byte, 0, len(result.Data)+len(`{"data":}`))
 		body = append(body, `{"data":`...)

@@ -1,4 +1,4 @@
-package graph_test
+package graphql_test
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/graph"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/transport/graphql"
 )
 
 // accountServer serves streams and identifies callers like the real server.
@@ -30,7 +30,7 @@ type accountServer struct {
 	upgrades atomic.Int64 // upgrades that checks have found
 }
 
-func newAccountServer(t *testing.T, s *store.Store, config graph.StreamConfig) *accountServer {
+func newAccountServer(t *testing.T, s *store.Store, config graphql.StreamConfig) *accountServer {
 	t.Helper()
 	keyring := auth.NewKeyring(s, slog.New(slog.DiscardHandler))
 	l := &accountServer{streamServer: &streamServer{executor: newExecutor(s), store: s}, accounts: auth.NewAccounts(s)}
@@ -91,7 +91,7 @@ func wantStreamRejected(t *testing.T, s *stream, retryAfter, message string) {
 
 func TestStreamsPerCaller(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		l := newAccountServer(t, s, graph.StreamConfig{})
+		l := newAccountServer(t, s, graphql.StreamConfig{})
 		developer, pro := l.account(t, "developer@example.com", auth.Developer), l.account(t, "pro@example.com", auth.Pro)
 		another := l.account(t, "another@example.com", auth.Developer)
 		open := 0
@@ -139,7 +139,7 @@ func TestStreamsPerCaller(t *testing.T) {
 
 func TestStreamsEndWithTheirKey(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		l := newAccountServer(t, s, graph.StreamConfig{CheckInterval: 50 * time.Millisecond})
+		l := newAccountServer(t, s, graphql.StreamConfig{CheckInterval: 50 * time.Millisecond})
 		l.publish(t)
 		revoked, deleted := l.account(t, "revoked@example.com", auth.Pro), l.account(t, "deleted@example.com", auth.Developer)
 		ended, upgraded := l.account(t, "ended@example.com", auth.Pro), l.account(t, "upgraded@example.com", auth.Developer)
@@ -196,7 +196,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 // one continues without a gap.
 func TestStreamsEndAfterMaxDuration(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		l := newAccountServer(t, s, graph.StreamConfig{MaxDuration: 50 * time.Millisecond})
+		l := newAccountServer(t, s, graphql.StreamConfig{MaxDuration: 50 * time.Millisecond})
 		l.publish(t)
 		l.publish(t)
 		ids := publications(t, s)
@@ -223,7 +223,7 @@ func TestStreamsEndAfterMaxDuration(t *testing.T) {
 
 // A client that does not read cannot delay the end of its stream.
 func TestStreamsOfClientsThatDoNotRead(t *testing.T) {
-	l := newAccountServer(t, testkit.Open(t, testkit.SQLite(t)), graph.StreamConfig{})
+	l := newAccountServer(t, testkit.Open(t, testkit.SQLite(t)), graphql.StreamConfig{})
 	l.Heartbeat = time.Millisecond
 	w := &stuckWriter{ResponseRecorder: httptest.NewRecorder(), stuck: make(chan struct{}), released: make(chan struct{})}
 	ended := make(chan struct{})

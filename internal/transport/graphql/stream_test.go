@@ -1,4 +1,4 @@
-package graph_test
+package graphql_test
 
 import (
 	"bufio"
@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"palmares/graph"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -253,8 +255,10 @@ func TestInvalidStreams(t *testing.T) {
 	r := httptest.NewRequest(http.MethodHead, "/graphql?query="+url.QueryEscape(subscribe), nil)
 	r.Header.Set("Accept", stream)
 	expect(t, "HEAD", serve(h, r).Code, 405)
-	wantRejected(t, execute(t, newExecutor(testkit.Open(t, testkit.SQLite(t))), "", subscribe), "NOT_ACCEPTABLE",
-		"Subscriptions are served as server-sent events. Send Accept: text/event-stream.")
+	result := newExecutor(testkit.Open(t, testkit.SQLite(t))).Execute(t.Context(), graph.Request{Query: subscribe})
+	if p := result.Problem(); p == nil || p.Code != problem.NotAcceptable {
+		t.Errorf("executed like a query: got %+v, want %s", p, problem.NotAcceptable)
+	}
 }
 
 // Without a database, new streams fail, and open ones continue once it is

@@ -1,4 +1,4 @@
-package graph_test
+package graphql_test
 
 import (
 	"crypto/sha256"
@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"palmares/auth"
-	"palmares/graph"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/cache"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/transport/graphql"
 )
 
 // Documents that differ only in formatting share a cached response. All others
@@ -23,7 +23,7 @@ func TestEquivalentDocumentsShareResponse(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
 	responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
-	handler := graph.NewHandler(newExecutor(s), responses)
+	handler := graphql.NewHandler(newExecutor(s), responses)
 	misses := func(r *http.Request, want string) int64 {
 		t.Helper()
 		before := responses.Misses.Load()

@@ -1,4 +1,4 @@
-package graph_test
+package graphql_test
 
 import (
 	"bufio"
@@ -13,10 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"palmares/ent/journalentry"
 	"palmares/graph"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/transport/graphql"
 )
 
 // serverLimit is the server's time limit for a request.
@@ -24,7 +27,7 @@ const serverLimit = 10 * time.Second
 
 // streamServer serves streams with the time limits of the real server.
 type streamServer struct {
-	*graph.Handler
+	*graphql.Handler
 	conns    *connections
 	executor *graph.Executor
 	server   *httptest.Server
@@ -183,6 +186,10 @@ func (s *stream) waitForEnd(t *testing.T) {
 }
 
 // publications returns the IDs of all catalog.published events.
-func publications(t *testing.T, s *store.Store) []string {
-	return storedEvents(t, s, "catalog.published")
+func publications(t *testing.T, s *store.Store) (ids []string) {
+	t.Helper()
+	for _, id := range s.Read.JournalEntry.Query().Where(journalentry.Event(journal.EventCatalogPublished)).Order(journalentry.ByID()).IDsX(t.Context()) {
+		ids = append(ids, fmt.Sprintf("evt_%d", id))
+	}
+	return ids
 }

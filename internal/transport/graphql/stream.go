@@ -1,4 +1,4 @@
-package graph
+package graphql
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"palmares/auth"
+	"palmares/graph"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
 )
@@ -33,6 +34,8 @@ const (
 	// defaultCheckEvery ends the streams of a revoked key within 2 seconds: keys
 	// are cached for up to a second.
 	defaultCheckEvery = 500 * time.Millisecond
+	// publicationBatch is the maximum number of missed releases per query.
+	publicationBatch = 100
 	// reconnectAfter is how long clients wait before they reconnect.
 	reconnectAfter = 2 * time.Second
 )
@@ -116,13 +119,13 @@ func (h *Handler) OpenStreams() int {
 }
 
 // stream sends each release until the client disconnects or the stream ends.
-func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req Request, media string) {
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req graph.Request, media string) {
 	if r.Method == http.MethodHead {
 		w.Header().Set("Allow", "GET, POST, QUERY")
 		h.fail(w, r, media, httpError(http.StatusMethodNotAllowed, problem.BadInput, "Streams do not support HEAD; use GET, POST or QUERY."))
 		return
 	}
-	s, rejection := h.executor.subscribe(r.Context(), req)
+	s, rejection := h.executor.Subscribe(r.Context(), req)
 	if rejection != nil {
 		h.write(w, media, statusOf(rejection, media), rejection)
 		return
@@ -136,13 +139,13 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req Request, me
 	defer release()
 	// Taken before the first position is read, so that any later epoch ends the
 	// stream.
-	_, epoch := h.executor.releases.wait()
+	_, epoch := h.executor.NextRelease()
 	last, p := h.startPosition(r)
 	if p != nil {
 		h.fail(w, r, media, &httpProblem{status: p.Code.Status(), problem: p})
 		return
 	}
-	out := newEventWriter(w, s.cost)
+	out := newEventWriter(w, s.Cost)
 	start := retryField
 	if last > 0 { // for a client that reconnects before the first event
 		start += "id: " + (&journal.Event{Number: last}).ID() + "\n"
@@ -189,7 +192,7 @@ func (h *Handler) rejectStream(w http.ResponseWriter, r *http.Request, media str
 	case errors.Is(cause, errCallerLimit):
 		message, after = fmt.Sprintf("Too many streams: your plan allows at most %d at the same time. Close one before you open another.", limit), "60"
 	case errors.Is(cause, errServerLimit):
-		h.executor.config.Log.WarnContext(r.Context(), "stream rejected", "cause", cause, "open", h.MaxStreams, "request_id", problem.RequestID(r.Context()))
+		h.executor.Log().WarnContext(r.Context(), "stream rejected", "cause", cause, "open", h.MaxStreams, "request_id", problem.RequestID(r.Context()))
 		message, after = "The server has too many open streams at the moment. Try again later.", "30"
 	default:
 		message, after = "The server is restarting. Open the stream again in a moment.", "5"
@@ -244,11 +247,11 @@ func (h *Handler) startPosition(r *http.Request) (int, *problem.Problem) {
 	if received != "" && !ok {
 		return 0, problem.New(problem.BadInput, "Last-Event-ID must be an event ID, such as evt_42.")
 	}
-	events, err := h.executor.readPublications(r.Context(), journal.Query{NewestFirst: true, Limit: 1})
+	events, err := h.executor.Publications(r.Context(), journal.Query{NewestFirst: true, Limit: 1})
 	switch {
 	case err != nil:
-		h.executor.config.Log.ErrorContext(r.Context(), "opening a stream failed", "cause", err, "request_id", problem.RequestID(r.Context()))
-		return 0, problem.New(problem.Unavailable, catalogUnavailable)
+		h.executor.Log().ErrorContext(r.Context(), "opening a stream failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+		return 0, graph.ErrUnavailable
 	case len(events) == 0:
 		return 0, nil
 	case ok && number < events[0].Number: // a larger number is from before the restore of a backup
@@ -258,17 +261,17 @@ func (h *Handler) startPosition(r *http.Request) (int, *problem.Problem) {
 }
 
 // sendReleases sends the missed releases, and then each new one.
-func (h *Handler) sendReleases(ctx context.Context, s *subscription, out *eventWriter, last int) {
+func (h *Handler) sendReleases(ctx context.Context, s *graph.Subscription, out *eventWriter, last int) {
 	beat := time.NewTicker(h.Heartbeat)
 	defer beat.Stop()
 	for ctx.Err() == nil {
-		next, _ := h.executor.releases.wait()
-		events, err := h.executor.readPublications(ctx, journal.Query{After: last, Limit: publicationBatch})
+		next, _ := h.executor.NextRelease()
+		events, err := h.executor.Publications(ctx, journal.Query{After: last, Limit: publicationBatch})
 		if err != nil && ctx.Err() == nil { // retried at the next heartbeat
-			h.executor.config.Log.WarnContext(ctx, "reading new releases for a stream failed", "cause", err, "request_id", problem.RequestID(ctx))
+			h.executor.Log().WarnContext(ctx, "reading new releases for a stream failed", "cause", err, "request_id", problem.RequestID(ctx))
 		}
 		for _, event := range events {
-			result, err := s.execute(event)
+			result, err := s.Execute(event)
 			if err != nil {
 				h.endEarly(ctx, out, err)
 				return
@@ -303,7 +306,7 @@ func (h *Handler) sendReleases(ctx context.Context, s *subscription, out *eventW
 // does not reconnect.
 func (h *Handler) endEarly(ctx context.Context, out *eventWriter, err error) {
 	if ctx.Err() == nil {
-		h.executor.config.Log.ErrorContext(ctx, "stream failed", "cause", err, "request_id", problem.RequestID(ctx))
+		h.executor.Log().ErrorContext(ctx, "stream failed", "cause", err, "request_id", problem.RequestID(ctx))
 		_ = out.send("event: complete\ndata:\n\n")
 	}
 }
@@ -322,7 +325,7 @@ type eventWriter struct {
 
 func newEventWriter(w http.ResponseWriter, cost int) *eventWriter {
 	header := w.Header()
-	maps.Copy(header, headersOf(&Result{Cost: cost}, mediaStream, false))
+	maps.Copy(header, headersOf(&graph.Result{Cost: cost}, mediaStream, false))
 	header.Set("X-Accel-Buffering", "no") // proxies must forward each event at once
 	return &eventWriter{w: w, conn: http.NewResponseController(w)}
 }

@@ -1,0 +1,145 @@
+package graphql_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"palmares/graph"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/cache"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/transport/graphql"
+)
+
+func TestInvalidRequests(t *testing.T) {
+	handler := newHandler(newExecutor(testkit.Open(t, testkit.SQLite(t))))
+	post := func(body string) *http.Request {
+		r := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		return r
+	}
+	with := func(r *http.Request, name, value string) *http.Request { r.Header.Set(name, value); return r }
+	const good = `{"query":"{__typename}"}`
+	for name, c := range map[string]struct {
+		request *http.Request
+		status  int
+		message string
+	}{
+		"a large body":             {post(`{"query":"` + strings.Repeat(" ", 20<<20) + `"}`), 413, "The request body is larger than 100000 bytes."},
+		"malformed, with a secret": {post(`{"query":"{feed}","password":"s3cret" oops`), 400, "The body is not valid JSON."},
+		"a batch":                  {post(`[` + good + `,` + good + `]`), 400, "The body must be a single JSON object. Batches are not supported."},
+		"nothing":                  {post(``), 400, "The body is empty."},
+		"null":                     {post(`null`), 400, "The body must be a single JSON object. Batches are not supported."},
+		"a key twice":              {post(`{"query":"{__typename}","query":"{feed{release}}"}`), 400, "The body is not valid JSON."},
+		"more after it":            {post(good + `{}`), 400, "The body must end after its JSON value."},
+		"invalid UTF-8":            {post("{\"query\":\"{\xff}\"}"), 400, "The body is not valid JSON."},
+		"no query":                 {post(`{}`), 400, "query is required."},
+		"a query of numbers":       {post(`{"query":7}`), 400, "query must be a string."},
+		"variables of text":        {post(`{"query":"{__typename}","variables":"x"}`), 400, "variables must be an object."},
+		"a form":                   {with(post(`query={__typename}`), "Content-Type", "application/x-www-form-urlencoded"), 415, "The body must be application/json in UTF-8."},
+		"another charset":          {with(post(good), "Content-Type", "application/json; charset=latin1"), 415, "The body must be application/json in UTF-8."},
+		"a compressed body":        {with(post(good), "Content-Encoding", "gzip"), 415, "The body must not be compressed."},
+		"an HTML page":             {with(post(good), "Accept", "text/html"), 406, "Accept must allow application/graphql-response+json or application/json."},
+		"another method":           {httptest.NewRequest(http.MethodDelete, "/graphql", nil), 405, "The method DELETE is not allowed; use GET, POST or QUERY."},
+		"a query twice":            {httptest.NewRequest(http.MethodGet, "/graphql?query={a}&query={b}", nil), 400, "query must be given only once."},
+		"a long URL":               {httptest.NewRequest(http.MethodGet, "/graphql?query="+strings.Repeat("a", 40_000), nil), 414, "The URL is too long. Use POST instead."},
+		"an invalid hash":          {post(`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}`), 400, "persistedQuery must have version 1 and a sha256Hash."},
+		"a hash of another query":  {post(`{"query":"{__typename}","extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + strings.Repeat("0", 64) + `"}}}`), 400, "persistedQuery.sha256Hash must be the SHA-256 hash of the query."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, c.request)
+			body := recorder.Body.String()
+			var result struct {
+				Data   *json.RawMessage
+				Errors []struct{ Message string }
+			}
+			if err := json.Unmarshal([]byte(body), &result); err != nil {
+				t.Fatal(err)
+			}
+			if recorder.Code != c.status || len(result.Errors) != 1 || result.Errors[0].Message != c.message || result.Data != nil {
+				t.Errorf("got %d %s, want %d %s", recorder.Code, body, c.status, c.message)
+			}
+			if strings.Contains(body, "s3cret") {
+				t.Errorf("got %s, want no secret in it", body)
+			}
+		})
+	}
+}
+
+// FuzzHandler looks for a request that crashes the handler or causes a server
+// error.
+func FuzzHandler(f *testing.F) {
+	handler := newHandler(newExecutor(testkit.Open(f, testkit.SQLite(f))))
+	f.Add(`{"query":"{feed {release}}"}`)
+	f.Add(`{"query":"query ($n: Int!) {tools(limit: $n) {items {slug}}}","variables":{"n":3}}`)
+	f.Add(`{"query":"{toolConnection(first: 1, after: \"e30\") {nodes {slug}}}","operationName":"x","extensions":{"persistedQuery":{"version":1}}}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		r := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, r)
+		if recorder.Code >= 500 || !json.Valid(recorder.Body.Bytes()) {
+			t.Errorf("got %d %s, want valid JSON and no server error", recorder.Code, recorder.Body)
+		}
+	})
+}
+
+// Rejected requests leave nothing in the cache, and executed ones use a limited
+// amount of memory, however hostile their documents are.
+func TestCachedRequestsUseLimitedMemory(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, demo.Catalog)
+	const budget = 8 << 20
+	responses := cache.New(budget, nil, slog.New(slog.DiscardHandler))
+	responses.Publish(1)
+	handler := graphql.NewHandler(graph.NewExecutor(graph.Config{
+		Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: responses, Tools: func() int { return 5_000 },
+	}), responses)
+	costly := `{"query":"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}"}`
+	if got := serve(handler, post(costly, "")); !strings.Contains(got.Body.String(), "QUERY_TOO_COMPLEX") {
+		t.Fatalf("got %s, want a rejection", got.Body)
+	}
+	if n := responses.Entries(); n != 0 {
+		t.Errorf("got %d items in the cache after a rejection, want none", n)
+	}
+	before := heap()
+	for i := range 300 {
+		// Dozens of long lists, which differ from request to request.
+		query := fmt.Sprintf(`query Q%d($f: ToolFilter) {`, i) + repeated(40, `a%d: tools(limit: 1, filter: {categories: [`+strings.TrimSpace(strings.Repeat(`\"c\" `, 60))+`]}) {meta {total}} `) + `b: tools(limit: 1, filter: $f) {meta {total}}}`
+		body := fmt.Sprintf(`{"query":"%s","variables":{"f":{"categories":[%s"x%d"]}}}`, query, strings.Repeat(`"c",`, 90), i)
+		if got := serve(handler, post(body, "")); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"data"`) {
+			t.Fatalf("got %d %.200s, want data", got.Code, got.Body)
+		}
+	}
+	if w := responses.Weight(); w > budget*11/10 {
+		t.Errorf("got %d bytes cached, want about %d", w, budget)
+	}
+	if grown := heap() - before; grown > 2*budget {
+		t.Errorf("got %d more bytes on the heap, want at most %d", grown, 2*budget)
+	}
+}
+
+// heap returns the number of bytes in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // frees memory that finalizers and pools held
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// repeated joins n numbered copies of a format.
+func repeated(n int, format string) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, format, i)
+	}
+	return text.String()
+}
