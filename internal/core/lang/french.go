@@ -1,16 +1,23 @@
 package lang
 
-import "strings"
+import (
+	_ "embed"
+	"encoding/json"
+	"strings"
+	"sync"
+)
 
-// french has the translation of every message.
-var french = merge(frenchParts)
+// frenchFile has the translations by part of the program.
+//
+//go:embed french.json
+var frenchFile []byte
 
-// frenchParts are the translations by part of the program.
-var frenchParts = []map[Message]string{
-	frenchLayout, frenchSite, frenchHome, frenchTools, frenchHistory, frenchInformation, frenchPortal, frenchStatus, frenchWorkbench, frenchQueries, frenchMail, frenchProblems,
-}
-
-func merge(parts []map[Message]string) map[Message]string {
+// french returns the translation of every message.
+var french = sync.OnceValue(func() map[Message]string {
+	var parts map[string]map[Message]string
+	if err := json.Unmarshal(frenchFile, &parts); err != nil {
+		panic(err) // the file is part of the program
+	}
 	all := map[Message]string{}
 	for _, part := range parts {
 		for m, text := range part {
@@ -18,7 +25,7 @@ func merge(parts []map[Message]string) map[Message]string {
 		}
 	}
 	return all
-}
+})
 
 // frenchSpaces are the places where French has no-break spaces, so that
 // punctuation never wraps alone. In the source they would look like other spaces.

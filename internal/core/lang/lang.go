@@ -77,7 +77,7 @@ func Of(ctx context.Context) Language {
 // translation. A test checks that no translation is missing.
 func (l Language) translate(m Message) string {
 	if l == French {
-		if text, ok := french[m]; ok {
+		if text, ok := french()[m]; ok {
 			return text
 		}
 	}
