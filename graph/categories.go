@@ -77,14 +77,14 @@ func (r *reader) fillCategories(ctx context.Context, categories []*model.Categor
 	for _, field := range s.named("tools", "toolConnection") {
 		sort := model.ToolSort(fmt.Sprint(field.ArgumentMap(s.op.Variables)["sort"]))
 		if sort == model.ToolSortRelevance {
-			return nil, problem.New(problem.BadInput, "sort: relevance requires a search, which the tools of a category do not support.")
+			return nil, inField(field, problem.New(problem.BadInput, "sort: relevance requires a search, which the tools of a category do not support."))
 		}
 		read := r.readCategoryTools
 		if field.Name == "toolConnection" {
 			read = r.readCategoryConnections
 		}
 		if err := read(ctx, categories, sort, field, s.within(field)); err != nil {
-			return nil, err
+			return nil, inField(field, err)
 		}
 	}
 	if !r.pinned || !s.has("id") {

@@ -184,5 +184,5 @@ func (r *reader) readComparisonConnections(ctx context.Context, tools []int, fie
 	for i, c := range found {
 		r.setNested(field, toolID(r.index.tools[tools[i]].slug), comparisonConnection(c))
 	}
-	return err
+	return inField(field, err)
 }

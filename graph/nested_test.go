@@ -3,6 +3,7 @@ package graph_test
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"palmares/ent/tool"
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
@@ -289,4 +291,38 @@ func TestToolChangesWithLongReviews(t *testing.T) {
 			expect(t, "without texts", len(item.Changes.Nodes), len(want.changes[item.Slug]))
 		}
 	})
+}
+
+// An error names the field that caused it, not the root field with which it is
+// read.
+func TestErrorsBelowRoot(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, demo.Catalog)
+	e := newExecutor(s)
+	for query, want := range map[string]string{
+		`{tools(limit: 0) {items {slug}}}`:                                                                 `["tools"] [{"line":1,"column":2}]`,
+		`{tools(limit: 2) {items {comparisons(limit: 0) {slug}}}}`:                                         `["tools","items",0,"comparisons"] [{"line":1,"column":26}]`,
+		`{x: tools(limit: 2) {items {slug y: comparisons(limit: 999) {slug}}}}`:                            `["x","items",0,"y"] [{"line":1,"column":34}]`,
+		"{tool(slug: \"plume\") {\n  category {tools(limit: 51) {slug}}}}":                                 `["tool","category","tools"] [{"line":2,"column":13}]`,
+		`{tools {items {slug}} tools {items {comparisons(limit: 0) {slug}}}}`:                              `["tools","items",0,"comparisons"] [{"line":1,"column":37}]`,
+		`{categories {tools(sort: relevance) {slug}}}`:                                                     `["categories",0,"tools"] [{"line":1,"column":14}]`,
+		`{categories {toolConnection(first: -1) {totalCount}}}`:                                            `["categories",0,"toolConnection"] [{"line":1,"column":14}]`,
+		`{tools {items {...F}}} fragment F on Tool {... {changes(first: 201) {nodes {id}}}}`:               `["tools","items",0,"changes"] [{"line":1,"column":49}]`,
+		`{tools {items {comparisonConnection(first: 1, last: 1) {totalCount}}}}`:                           `["tools","items",0,"comparisonConnection"] [{"line":1,"column":16}]`,
+		`{comparison(slug: "plume-vs-ecritoire-cie") {toolA {... on Tool {versions(limit: 201) {date}}}}}`: `["comparison","toolA","versions"] [{"line":1,"column":66}]`,
+		`{tools {items {category {tools(limit: 3) {comparisons(limit: 0) {slug}}}}}}`:                      `["tools","items",0,"category","tools",0,"comparisons"] [{"line":1,"column":43}]`,
+	} {
+		result := execute(t, e, auth.Developer, query)
+		if len(result.Errors) != 1 || result.Errors[0].Extensions["code"] != "BAD_USER_INPUT" {
+			t.Errorf("%s: got %v, want one error of the caller", query, result.Errors)
+			continue
+		}
+		path, err := json.Marshal(result.Errors[0].Path)
+		testkit.Check(t, err)
+		locations, err := json.Marshal(result.Errors[0].Locations)
+		testkit.Check(t, err)
+		if got := string(path) + " " + string(locations); got != want {
+			t.Errorf("%s: got %s, want %s", query, got, want)
+		}
+	}
 }

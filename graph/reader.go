@@ -200,7 +200,7 @@ func (s selection) maxLimit(name string) (int, error) {
 	for _, field := range s.named(name) {
 		limit, _ := wholeNumber(field.ArgumentMap(s.op.Variables)["limit"])
 		if err := params.CheckRange("limit", limit, 1, maxPageSize); err != nil {
-			return 0, err
+			return 0, inField(field, err)
 		}
 		most = max(most, limit)
 	}

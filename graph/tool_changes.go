@@ -33,7 +33,7 @@ func (r *reader) readToolChanges(ctx context.Context, tools []int, field graphql
 	p := pagingOf(arguments)
 	after, before, limit, err := p.events()
 	if err != nil {
-		return err
+		return inField(field, err)
 	}
 	slugs := distinct(mapSlice(tools, func(i int) string { return r.index.tools[i].slug }))
 	query := toolEvents{slugs: slugs, types: toolEventTypes(arguments["types"]), newer: before, older: after, limit: limit, fromOldest: p.last != nil}
