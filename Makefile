@@ -92,13 +92,17 @@ RACE := -race $(foreach package,$(UNWATCHED),'-gcflags=$(package)=-race=false -d
 
 # The chaos test runs alone: it breaks services under load, and a busy machine would
 # break them too.
-.PHONY: test-full test-others
-test-full: ## Test everything: also with browsers, clients, Redis, nginx, LibreOffice, faults and the race detector
+.PHONY: test-full test-others test-selected
+test-full: ## Test everything: also with browsers, clients, Redis, nginx, LibreOffice, faults and the race detector (PKG, RUN)
+ifdef PKG
+	$(WITH_POSTGRES) -template $(MAKE) -s test-selected
+else
 	$(WITH_POSTGRES) -tools $(MAKE) -s assets
 	$(MAKE) test
 	$(WITH_POSTGRES) -template $(MAKE) -s test-others
 	internal/dev/testcache.sh
 	$(MAKE) recipes
+endif
 
 FULL := $(TEST) -tags full $(PARALLEL)
 test-others: program
@@ -106,6 +110,9 @@ test-others: program
 	$(FULL) $(filter-out %/chaos,$(FULL_PACKAGES))
 	CGO_ENABLED=1 $(TEST) $(RACE) $(PARALLEL) $(RACE_PACKAGES)
 	$(FULL) palmares/internal/dev/chaos
+
+test-selected: program
+	$(FULL) $(if $(RUN),-run '$(RUN)') $(PKG)
 
 # Needs a quiet machine: performance scores depend on it.
 LIGHTHOUSE := internal/dev/lighthouse

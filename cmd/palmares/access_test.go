@@ -334,6 +334,10 @@ func TestMetricsWithRedisUnavailable(t *testing.T) {
 	if !strings.Contains(read(), "palmares_quota_redis_failures_total 0") {
 		t.Errorf("got %s, want palmares_quota_redis_failures_total 0", read())
 	}
+	s.call(t, http.MethodGet, "/api/v1/stats", "")
+	if !strings.Contains(read(), "palmares_quota_duration_seconds_count 1") {
+		t.Errorf("got %s, want palmares_quota_duration_seconds_count 1", read())
+	}
 	redis.Stop()
 	if got := s.call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
 		t.Errorf("got %d, want 200", got.StatusCode)

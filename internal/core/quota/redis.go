@@ -51,6 +51,7 @@ type Redis struct {
 
 	mu          sync.Mutex
 	idle        *redisConn // nil while it is in use, and after a failure
+	inUse       int        // connections
 	unavailable bool
 	// unsent is what was counted while Redis was unavailable. Requests that Redis
 	// may have counted only add the key.
@@ -152,28 +153,36 @@ func dialRedis(ctx context.Context, url string) (*redisConn, error) {
 	return c, nil
 }
 
-// connection returns the idle connection or a new one.
+// connection returns the idle connection or a new one, to be released.
 func (r *Redis) connection(ctx context.Context) (*redisConn, error) {
 	r.mu.Lock()
 	c := r.idle
 	r.idle = nil
+	r.inUse++
 	r.mu.Unlock()
 	if c != nil {
 		return c, nil
 	}
-	return dialRedis(ctx, r.url)
+	c, err := dialRedis(ctx, r.url)
+	if err != nil {
+		r.release(nil)
+	}
+	return c, err
 }
 
 // release makes a connection idle, unless it failed or another one is.
 func (r *Redis) release(c *redisConn) {
-	c.used = time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.idle == nil && c.conn.Err() == nil {
+	r.inUse--
+	switch {
+	case c == nil:
+	case r.idle == nil && c.conn.Err() == nil:
+		c.used = time.Now()
 		r.idle = c
-		return
+	default:
+		_ = c.conn.Close()
 	}
-	_ = c.conn.Close()
 }
 
 // Close closes the connection. Nothing may be counted afterwards.
@@ -282,24 +291,28 @@ func (r *Redis) send(batch []*request) {
 			unsent.granted, unsent.refunded, req.change, req.limit, int(retention/time.Second))
 	}
 	_ = c.conn.Flush()
-	r.decide(batch, func() ([]int, error) {
+	err = r.decide(batch, func() ([]int, error) {
 		return redis.Ints(redis.ReceiveWithTimeout(c.conn, max(time.Until(due), 1)))
 	})
+	if err != nil {
+		_ = c.conn.Close() // replies to other requests may follow
+	}
 }
 
 // decide reports the count of each request. The first one without a reply, and
 // all after it, are counted locally.
-func (r *Redis) decide(batch []*request, receive func() ([]int, error)) {
+func (r *Redis) decide(batch []*request, receive func() ([]int, error)) error {
 	for i, req := range batch {
 		reply, err := receive()
 		if err != nil {
 			r.countLocally(err, true, batch[i:]...)
-			return
+			return err
 		}
 		t, change := tally{int32(reply[0]), int32(reply[1])}, reply[2] // see countScript
 		r.local.update(req.key, func(tally) (tally, int) { return t, change })
 		req.count <- t.count() + req.change - change
 	}
+	return nil
 }
 
 // takeUnsent returns and resets what was counted locally. It is sent to Redis only
@@ -346,5 +359,8 @@ func (r *Redis) probe() {
 func (r *Redis) needsProbe() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.unavailable || r.idle == nil || time.Since(r.idle.used) > maxIdle
+	if r.idle == nil {
+		return r.unavailable || r.inUse == 0
+	}
+	return r.unavailable || time.Since(r.idle.used) > maxIdle
 }

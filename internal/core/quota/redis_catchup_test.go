@@ -122,7 +122,7 @@ func TestPartialReplies(t *testing.T) {
 			}
 			results = append(results, reply{count, change, err})
 		}
-		r.decide(batch, replies(results...))
+		_ = r.decide(batch, replies(results...))
 		total := known
 		for _, req := range batch {
 			if granted(limit, <-req.count) {
@@ -146,7 +146,7 @@ func TestLimitReachedElsewhere(t *testing.T) {
 	r := serverWithCount(t, "", 4)
 	batch := takes(2, 100)
 	// Other servers took the rest.
-	r.decide(batch, replies(reply{100, 1, nil}, reply{0, 0, errLost}))
+	_ = r.decide(batch, replies(reply{100, 1, nil}, reply{0, 0, errLost}))
 	if got := <-batch[1].count; got != 101 {
 		t.Errorf("got count %d, want 101", got)
 	}
@@ -276,5 +276,25 @@ func TestCountsOfOtherServersWithRedis(t *testing.T) {
 		if want := min(c.want, 100); r.known() != want || r.stored(t) != want {
 			t.Errorf("%s: got known count %d and %d in Redis, want %d", name, r.known(), r.stored(t), want)
 		}
+	}
+}
+
+// Replies that follow an error are not mistaken for those to later requests.
+func TestErrorInBatchWithRedis(t *testing.T) {
+	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
+	r.do(t, "LPUSH", redisKey(someKey), "not a count")
+	batch := takes(3, 100)
+	for _, req := range batch {
+		req.due = time.Now().Add(patientTimeout)
+	}
+	r.send(batch)
+	if !r.Unavailable() {
+		t.Error("got an available Redis, want it unavailable")
+	}
+	r.clear(t)
+	r.store(t, tally{granted: 33})
+	catchUp(t, r)
+	if got := r.Take(t.Context(), somebody, someDay, 100); got != 34 || r.Unavailable() {
+		t.Errorf("got count %d and unavailable %t, want 34 and false", got, r.Unavailable())
 	}
 }

@@ -97,7 +97,7 @@ const TierVariable = "TEST_TIER"
 func (n Need) Ensure(t testing.TB) string {
 	t.Helper()
 	if n.name != PostgreSQL.name && os.Getenv(TierVariable) == "fast" {
-		t.Fatalf("got a test that uses %s in make test, want it in make test-full: see FULL in the Makefile", n.name)
+		t.Fatalf("got a test that uses %s in make test, want it in make test-full: see FULL_TESTS in the Makefile", n.name)
 	}
 	if path := n.find(); path != "" {
 		return path
