@@ -111,7 +111,7 @@ test-others: program
 	CGO_ENABLED=1 $(TEST) $(RACE) $(PARALLEL) $(RACE_PACKAGES)
 	$(FULL) palmares/internal/dev/chaos
 
-test-selected: program
+test-selected: $(ASSETS) program
 	$(FULL) $(if $(RUN),-run '$(RUN)') $(PKG)
 
 # Needs a quiet machine: performance scores depend on it.
