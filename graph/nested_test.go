@@ -300,17 +300,18 @@ func TestErrorsBelowRoot(t *testing.T) {
 	publish(t, s, demo.Catalog)
 	e := newExecutor(s)
 	for query, want := range map[string]string{
-		`{tools(limit: 0) {items {slug}}}`:                                                                 `["tools"] [{"line":1,"column":2}]`,
-		`{tools(limit: 2) {items {comparisons(limit: 0) {slug}}}}`:                                         `["tools","items",0,"comparisons"] [{"line":1,"column":26}]`,
-		`{x: tools(limit: 2) {items {slug y: comparisons(limit: 999) {slug}}}}`:                            `["x","items",0,"y"] [{"line":1,"column":34}]`,
-		"{tool(slug: \"plume\") {\n  category {tools(limit: 51) {slug}}}}":                                 `["tool","category","tools"] [{"line":2,"column":13}]`,
-		`{tools {items {slug}} tools {items {comparisons(limit: 0) {slug}}}}`:                              `["tools","items",0,"comparisons"] [{"line":1,"column":37}]`,
-		`{categories {tools(sort: relevance) {slug}}}`:                                                     `["categories",0,"tools"] [{"line":1,"column":14}]`,
-		`{categories {toolConnection(first: -1) {totalCount}}}`:                                            `["categories",0,"toolConnection"] [{"line":1,"column":14}]`,
-		`{tools {items {...F}}} fragment F on Tool {... {changes(first: 201) {nodes {id}}}}`:               `["tools","items",0,"changes"] [{"line":1,"column":49}]`,
-		`{tools {items {comparisonConnection(first: 1, last: 1) {totalCount}}}}`:                           `["tools","items",0,"comparisonConnection"] [{"line":1,"column":16}]`,
-		`{comparison(slug: "plume-vs-ecritoire-cie") {toolA {... on Tool {versions(limit: 201) {date}}}}}`: `["comparison","toolA","versions"] [{"line":1,"column":66}]`,
-		`{tools {items {category {tools(limit: 3) {comparisons(limit: 0) {slug}}}}}}`:                      `["tools","items",0,"category","tools",0,"comparisons"] [{"line":1,"column":43}]`,
+		`{tools(limit: 0) {items {slug}}}`:                                                                  `["tools"] [{"line":1,"column":2}]`,
+		`{tools(limit: 2) {items {comparisons(limit: 0) {slug}}}}`:                                          `["tools","items",0,"comparisons"] [{"line":1,"column":26}]`,
+		`{x: tools(limit: 2) {items {slug y: comparisons(limit: 999) {slug}}}}`:                             `["x","items",0,"y"] [{"line":1,"column":34}]`,
+		"{tool(slug: \"plume\") {\n  category {tools(limit: 51) {slug}}}}":                                  `["tool","category","tools"] [{"line":2,"column":13}]`,
+		`{tools {items {slug}} tools {items {comparisons(limit: 0) {slug}}}}`:                               `["tools","items",0,"comparisons"] [{"line":1,"column":37}]`,
+		`{tools {__typename items {__typename category {slug}} items {category {tools(limit: 0) {slug}}}}}`: `["tools","items",0,"category","tools"] [{"line":1,"column":72}]`,
+		`{categories {tools(sort: relevance) {slug}}}`:                                                      `["categories",0,"tools"] [{"line":1,"column":14}]`,
+		`{categories {toolConnection(first: -1) {totalCount}}}`:                                             `["categories",0,"toolConnection"] [{"line":1,"column":14}]`,
+		`{tools {items {...F}}} fragment F on Tool {... {changes(first: 201) {nodes {id}}}}`:                `["tools","items",0,"changes"] [{"line":1,"column":49}]`,
+		`{tools {items {comparisonConnection(first: 1, last: 1) {totalCount}}}}`:                            `["tools","items",0,"comparisonConnection"] [{"line":1,"column":16}]`,
+		`{comparison(slug: "plume-vs-ecritoire-cie") {toolA {... on Tool {versions(limit: 201) {date}}}}}`:  `["comparison","toolA","versions"] [{"line":1,"column":66}]`,
+		`{tools {items {category {tools(limit: 3) {comparisons(limit: 0) {slug}}}}}}`:                       `["tools","items",0,"category","tools",0,"comparisons"] [{"line":1,"column":43}]`,
 	} {
 		result := execute(t, e, auth.Developer, query)
 		if len(result.Errors) != 1 || result.Errors[0].Extensions["code"] != "BAD_USER_INPUT" {
