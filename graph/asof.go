@@ -3,6 +3,7 @@ package graph
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -16,9 +17,11 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 )
 
 // AsOf selects the release that an operation reads: the newest, the one with a
@@ -92,24 +95,25 @@ func asOfOperation(op *ast.OperationDefinition, variables map[string]any, reques
 	return AsOf{Date: date}, nil
 }
 
-// resolve returns the selected release: that of the index or an earlier one.
-func (x *catalogIndex) resolve(asOf AsOf) (*ent.Release, error) {
+// resolve returns the release that an operation reads: the newest or an earlier one.
+func (e *Executor) resolve(newest *release.Release, asOf AsOf) (*release.Release, error) {
 	if asOf.isNewest() {
-		return x.release, nil
+		return newest, nil
 	}
-	if x.release == nil {
+	if newest.Info == nil {
 		return nil, problem.New(problem.NotFound, string(noRelease))
 	}
-	for _, release := range x.releases { // newest first
-		if release.ID < x.release.HistoryFrom {
-			break
-		}
-		if release.ID == asOf.Release || asOf.Date != "" && release.FeedDate <= asOf.Date {
-			return release, nil
+	readable := newest.Readable() // newest first
+	for i, info := range readable {
+		if info.ID == asOf.Release || asOf.Date != "" && info.FeedDate <= asOf.Date {
+			if i == 0 {
+				return newest, nil
+			}
+			return e.catalog.Earlier(newest, info), nil
 		}
 	}
-	oldest := x.releases[min(len(x.releases)-1, x.release.ID-x.release.HistoryFrom)]
-	available := []any{oldest.ID, lang.Date(oldest.FeedDate), x.release.ID, lang.Date(x.release.FeedDate)}
+	oldest := readable[len(readable)-1]
+	available := []any{oldest.ID, lang.Date(oldest.FeedDate), newest.Number(), lang.Date(newest.Info.FeedDate)}
 	if asOf.Date != "" {
 		return nil, problem.New(problem.NotFound, string(noReleaseBefore), append([]any{lang.Date(asOf.Date)}, available...)...)
 	}
@@ -120,11 +124,13 @@ func (x *catalogIndex) resolve(asOf AsOf) (*ent.Release, error) {
 func (queryResolver) Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error) {
 	r := readerFrom(ctx)
 	releases := &list[*ent.Release, *model.Release]{
-		name: "releases", items: r.index.releases, nodes: r.fillReleases,
+		name: "releases", items: r.release.All, nodes: r.readReleases,
 		cursors: cursors[*ent.Release]{
-			length:   1,
 			position: func(release *ent.Release) []any { return []any{release.ID} },
 			compare: func(position []any) (func(*ent.Release) int, bool) {
+				if len(position) != 1 {
+					return nil, false
+				}
 				number, ok := position[0].(float64)
 				return func(release *ent.Release) int { return cmp.Compare(number, float64(release.ID)) }, ok
 			},
@@ -134,8 +140,8 @@ func (queryResolver) Releases(ctx context.Context, first *int, after *string, la
 	return &model.ReleaseConnection{Edges: edgesOf[model.ReleaseEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
 }
 
-func (r *reader) fillReleases(_ context.Context, releases []*ent.Release, _ selection) ([]*model.Release, error) {
-	historyFrom := r.historyFrom()
+func (r *reader) readReleases(_ context.Context, releases []*ent.Release, _ selection) ([]*model.Release, error) {
+	historyFrom := r.release.HistoryFrom()
 	return mapSlice(releases, func(release *ent.Release) *model.Release {
 		return &model.Release{
 			ID: r.pin(releaseID(release.ID)), Number: release.ID, Date: release.FeedDate, PublishedAt: release.ImportedAt,
@@ -170,21 +176,21 @@ func (retiredToolResolver) Versions(_ context.Context, t *model.RetiredTool, lim
 // release being read.
 func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[string][]*model.ToolVersion, error) {
 	versions := map[string][]*model.ToolVersion{}
-	if r.release == nil || len(slugs) == 0 {
+	if r.release.Info == nil || len(slugs) == 0 {
 		return versions, nil
 	}
 	numbers, err := r.versionEvents(ctx, slugs, limit)
 	if err != nil {
 		return nil, err
 	}
-	events, err := journal.ByNumbers(ctx, r.client.JournalEntry, numbers)
+	events, err := journal.ByNumbers(ctx, r.database().JournalEntry, numbers)
 	if err != nil {
 		return nil, err
 	}
 	until := map[string]*int{} // the release that ended a tool's next version
 	for _, e := range slices.Backward(events) {
 		v := &model.ToolVersion{
-			FirstRelease: e.Release, LastRelease: until[e.Slug], Date: r.index.releases[r.release.ID-e.Release].FeedDate, Type: changeType(e.Type), Fields: e.Fields,
+			FirstRelease: e.Release, LastRelease: until[e.Slug], Date: r.release.All[r.release.Number()-e.Release].FeedDate, Type: changeType(e.Type), Fields: e.Fields,
 			Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
 		}
 		last := e.Release - 1
@@ -200,29 +206,23 @@ func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[s
 // started a version or ended the last one.
 func (r *reader) versionEvents(ctx context.Context, slugs []string, limit int) (numbers []int, err error) {
 	events := []string{journal.EventToolCreated, journal.EventToolUpdated, journal.EventToolRetired, journal.EventToolRemoved}
-	newest := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID).From(entsql.Table(journalentry.Table)).
+	newest := entsql.Dialect(r.dialect()).Select(journalentry.FieldID).From(entsql.Table(journalentry.Table)).
 		Where(entsql.And(
 			entsql.In(journalentry.FieldSlug, mapSlice(slugs, func(slug string) any { return slug })...),
 			ofTypes(events),
-			entsql.LTE(journalentry.FieldReleaseNumber, r.release.ID),
+			entsql.LTE(journalentry.FieldReleaseNumber, r.release.Number()),
 		))
 	// A removal is not a version. It has the same place as the version after it.
 	place := entsql.Window(func(b *entsql.Builder) {
 		b.WriteString("sum(CASE WHEN " + journalentry.FieldEvent + " = '" + journal.EventToolRemoved + "' THEN 0 ELSE 1 END)")
 	})
 	newest.AppendSelectExprAs(place.PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(journalentry.FieldID+" DESC")), "place")
-	statement, args := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID).From(newest.As("newest")).Where(entsql.LTE("place", limit)).Query()
-	rows, err := r.catalog.Select(ctx, statement, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	statement, args := entsql.Dialect(r.dialect()).Select(journalentry.FieldID).From(newest.As("newest")).Where(entsql.LTE("place", limit)).Query()
+	err = store.ScanRows(ctx, r.database(), func(rows *sql.Rows) error {
 		var number int
-		if err := rows.Scan(&number); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&number)
 		numbers = append(numbers, number)
-	}
-	return numbers, rows.Err()
+		return err
+	}, statement, args...)
+	return numbers, err
 }

@@ -3,19 +3,18 @@ package graph
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
 
 	"palmares/graph/model"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
 func (queryResolver) Categories(ctx context.Context) ([]*model.Category, error) {
 	r := readerFrom(ctx)
-	return r.fillCategories(ctx, r.index.categories, selected(ctx))
+	return r.readCategories(ctx, r.release.Categories, selected(ctx))
 }
 
 func (queryResolver) Category(ctx context.Context, slug string) (*model.Category, error) {
@@ -23,11 +22,11 @@ func (queryResolver) Category(ctx context.Context, slug string) (*model.Category
 		return nil, err
 	}
 	r := readerFrom(ctx)
-	c := r.index.category(slug)
+	c := r.release.Category(slug)
 	if c == nil {
 		return nil, nil
 	}
-	return first(r.fillCategories(ctx, []*model.Category{c}, selected(ctx)))
+	return first(r.readCategories(ctx, []*release.Category{c}, selected(ctx)))
 }
 
 // Tools returns the list that was read for this field of the operation.
@@ -40,26 +39,11 @@ func (categoryResolver) ToolConnection(ctx context.Context, c *model.Category, _
 	return nestedOf[*model.ToolConnection](ctx, categoryID(c.Slug))
 }
 
-// category returns a category by its slug, or nil.
-func (x *catalogIndex) category(slug string) *model.Category {
-	i, ok := slices.BinarySearchFunc(x.categories, slug, func(c *model.Category, slug string) int { return strings.Compare(c.Slug, slug) })
-	if !ok {
-		return nil
-	}
-	return x.categories[i]
-}
-
 // categoriesOf returns the categories of tools, by slug.
-func (r *reader) categoriesOf(ctx context.Context, positions []int, s selection) (map[string]*model.Category, error) {
-	bySlug := map[string]*model.Category{}
-	var categories []*model.Category
-	for _, i := range positions {
-		if slug := r.index.tools[i].category; bySlug[slug] == nil {
-			bySlug[slug] = r.index.category(slug)
-			categories = append(categories, bySlug[slug])
-		}
-	}
-	categories, err := r.fillCategories(ctx, categories, s)
+func (r *reader) categoriesOf(ctx context.Context, tools []*release.Tool, s selection) (map[string]*model.Category, error) {
+	slugs := distinct(mapSlice(tools, func(t *release.Tool) string { return t.Category }))
+	categories, err := r.readCategories(ctx, mapSlice(slugs, r.release.Category), s)
+	bySlug := make(map[string]*model.Category, len(categories))
 	for _, c := range categories {
 		bySlug[c.Slug] = c
 	}
@@ -68,11 +52,11 @@ func (r *reader) categoriesOf(ctx context.Context, positions []int, s selection)
 
 var categoryTypes = []string{"Category", "Node"}
 
-// fillCategories reads the selected tools of categories and returns the categories.
-func (r *reader) fillCategories(ctx context.Context, categories []*model.Category, s selection) ([]*model.Category, error) {
+// readCategories returns categories and reads their selected tools.
+func (r *reader) readCategories(ctx context.Context, categories []*release.Category, s selection) ([]*model.Category, error) {
 	s = s.as(categoryTypes)
 	if len(categories) == 0 {
-		return categories, nil
+		return nil, nil
 	}
 	for _, field := range s.named("tools", "toolConnection") {
 		sort := model.ToolSort(fmt.Sprint(field.ArgumentMap(s.op.Variables)["sort"]))
@@ -87,23 +71,20 @@ func (r *reader) fillCategories(ctx context.Context, categories []*model.Categor
 			return nil, inField(field, err)
 		}
 	}
-	if !r.pinned || !s.has("id") {
-		return categories, nil
-	}
-	return mapSlice(categories, func(c *model.Category) *model.Category {
-		pinned := *c // the index is shared by all operations
-		pinned.ID = r.pin(c.ID)
-		return &pinned
+	return mapSlice(categories, func(c *release.Category) *model.Category {
+		return &model.Category{
+			ID: r.pin(categoryID(c.Slug)), Slug: c.Slug, Label: c.Label, ToolCount: c.ToolCount, AvgScore: c.AvgScore, AvgScoreOrZero: orZero(c.AvgScore),
+		}
 	}), nil
 }
 
 // readCategoryTools reads the first tools of categories for one field.
-func (r *reader) readCategoryTools(ctx context.Context, categories []*model.Category, sort model.ToolSort, field graphql.CollectedField, within selection) error {
+func (r *reader) readCategoryTools(ctx context.Context, categories []*release.Category, sort model.ToolSort, field graphql.CollectedField, within selection) error {
 	limit, _ := wholeNumber(field.ArgumentMap(within.op.Variables)["limit"])
 	if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
 		return err
 	}
-	tools, err := r.fillTools(ctx, r.index.firstTools(categories, sort, limit), within)
+	tools, err := r.readTools(ctx, r.firstTools(categories, sort, limit), within)
 	if err != nil {
 		return err
 	}
@@ -119,17 +100,17 @@ func (r *reader) readCategoryTools(ctx context.Context, categories []*model.Cate
 
 // readCategoryConnections reads a part of the tools of each category for one
 // field.
-func (r *reader) readCategoryConnections(ctx context.Context, categories []*model.Category, sort model.ToolSort, field graphql.CollectedField, within selection) error {
-	name, cursors := toolListName(sort), r.index.toolCursors(toolOrders[sort])
-	lists := make([]*list[int, *model.Tool], len(categories))
-	of := make(map[string]*list[int, *model.Tool], len(categories))
+func (r *reader) readCategoryConnections(ctx context.Context, categories []*release.Category, sort model.ToolSort, field graphql.CollectedField, within selection) error {
+	name, cursors := toolListName(sort), toolCursors(orderOf(sort))
+	lists := make([]*list[*release.Tool, *model.Tool], len(categories))
+	of := make(map[string]*list[*release.Tool, *model.Tool], len(categories))
 	for i, c := range categories {
-		lists[i] = &list[int, *model.Tool]{name: name, cursors: cursors, nodes: r.fillTools}
+		lists[i] = &list[*release.Tool, *model.Tool]{name: name, cursors: cursors, nodes: r.readTools}
 		of[c.Slug] = lists[i]
 	}
-	for _, i := range r.index.orders[sort]() {
-		if tools := of[r.index.tools[i].category]; tools != nil {
-			tools.items = append(tools.items, i)
+	for _, t := range r.release.Sorted(orderOf(sort)) {
+		if tools := of[t.Category]; tools != nil {
+			tools.items = append(tools.items, t)
 		}
 	}
 	found, err := connections(ctx, lists, pagingOf(field.ArgumentMap(within.op.Variables)), within)
@@ -139,22 +120,22 @@ func (r *reader) readCategoryConnections(ctx context.Context, categories []*mode
 	return err
 }
 
-// firstTools returns the positions of the first tools of each category.
-func (x *catalogIndex) firstTools(categories []*model.Category, sort model.ToolSort, limit int) (first []int) {
+// firstTools returns the first tools of each category.
+func (r *reader) firstTools(categories []*release.Category, sort model.ToolSort, limit int) (first []*release.Tool) {
 	wanted := make(map[string]int, len(categories)) // number of missing tools by category
 	missing := 0
 	for _, c := range categories {
 		wanted[c.Slug] = min(limit, c.ToolCount)
 		missing += wanted[c.Slug]
 	}
-	for _, i := range x.orders[sort]() {
+	for _, t := range r.release.Sorted(orderOf(sort)) {
 		if missing == 0 {
 			break
 		}
-		if category := x.tools[i].category; wanted[category] > 0 {
-			wanted[category]--
+		if wanted[t.Category] > 0 {
+			wanted[t.Category]--
 			missing--
-			first = append(first, i)
+			first = append(first, t)
 		}
 	}
 	return first

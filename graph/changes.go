@@ -12,6 +12,7 @@ import (
 
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
@@ -46,7 +47,7 @@ func (queryResolver) Changes(ctx context.Context, first *int, after *string, las
 	var numbers []int
 	more := false
 	if r.limitReleases(&query, since, until, release, afterRelease) && !matchesNothing {
-		if numbers, more, err = journal.Find(ctx, r.client.JournalEntry, query); err != nil {
+		if numbers, more, err = journal.Find(ctx, r.database().JournalEntry, query); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +101,7 @@ func (r *reader) delivered(ctx context.Context, numbers []int) (map[int]json.Raw
 	if len(numbers) == 0 {
 		return all, nil
 	}
-	events, err := journal.ByNumbers(ctx, r.client.JournalEntry, numbers)
+	events, err := journal.ByNumbers(ctx, r.database().JournalEntry, numbers)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func (r *reader) newestEvent(ctx context.Context) (*string, error) {
 	if !r.limitReleases(&query, nil, nil, nil, nil) {
 		return nil, nil
 	}
-	numbers, _, err := journal.Find(ctx, r.client.JournalEntry, query)
+	numbers, _, err := journal.Find(ctx, r.database().JournalEntry, query)
 	if err != nil || len(numbers) == 0 {
 		return nil, err
 	}
@@ -169,22 +170,22 @@ func checkChangedFields(fields []string) error {
 // limitReleases limits a query to the given releases and days, up to the release
 // being read. It returns false if no release matches.
 func (r *reader) limitReleases(query *journal.Query, since, until *string, release, afterRelease *int) bool {
-	if r.release == nil {
+	all, number := r.release.All, r.release.Number()
+	if number == 0 {
 		return false
 	}
-	query.From, query.UpTo = 1, r.release.ID
-	day := func(i int) string { return r.index.releases[i].ImportedAt.UTC().Format(time.DateOnly) }
-	releases := len(r.index.releases)
+	query.From, query.UpTo = 1, number
+	day := func(i int) string { return all[i].ImportedAt.UTC().Format(time.DateOnly) }
 	if since != nil { // releases are newest first
-		query.From = r.release.ID + 1
-		if n := sort.Search(releases, func(i int) bool { return day(i) < *since }); n > 0 {
-			query.From = r.index.releases[n-1].ID
+		query.From = number + 1
+		if n := sort.Search(len(all), func(i int) bool { return day(i) < *since }); n > 0 {
+			query.From = all[n-1].ID
 		}
 	}
 	if until != nil {
 		query.UpTo = 0
-		if n := sort.Search(releases, func(i int) bool { return day(i) < *until }); n < releases {
-			query.UpTo = r.index.releases[n].ID
+		if n := sort.Search(len(all), func(i int) bool { return day(i) < *until }); n < len(all) {
+			query.UpTo = all[n].ID
 		}
 	}
 	if release != nil {
@@ -193,7 +194,7 @@ func (r *reader) limitReleases(query *journal.Query, since, until *string, relea
 	if afterRelease != nil && *afterRelease >= query.From {
 		query.From = *afterRelease + 1
 	}
-	query.Earlier = query.UpTo < max(r.release.ID, r.executor.index.Load().number())
+	query.Earlier = query.UpTo < r.executor.catalog.InMemory().Number()
 	return query.From <= query.UpTo
 }
 
@@ -211,9 +212,9 @@ func (r *reader) events(ctx context.Context, numbers []int, s selection) ([]*jou
 		return nil, nil
 	}
 	if s.as(changeTypes).has(statesOfChange...) {
-		return journal.ByNumbers(ctx, r.client.JournalEntry, numbers)
+		return journal.ByNumbers(ctx, r.database().JournalEntry, numbers)
 	}
-	return journal.WithoutStates(ctx, r.client.JournalEntry, numbers)
+	return journal.WithoutStates(ctx, r.database().JournalEntry, numbers)
 }
 
 var (
@@ -237,11 +238,11 @@ func (r *reader) changesAt(ctx context.Context, numbers []int, s selection) ([]*
 		}
 		events[i] = byNumber[number]
 	}
-	return r.fillChanges(ctx, events, s)
+	return r.readChanges(ctx, events, s)
 }
 
-// fillChanges converts events and reads the selected tools.
-func (r *reader) fillChanges(ctx context.Context, events []*journal.Event, s selection) ([]*model.Change, error) {
+// readChanges converts events and reads the selected tools.
+func (r *reader) readChanges(ctx context.Context, events []*journal.Event, s selection) ([]*model.Change, error) {
 	s = s.as(changeTypes)
 	changes := mapSlice(events, func(e *journal.Event) *model.Change {
 		return &model.Change{
@@ -253,24 +254,23 @@ func (r *reader) fillChanges(ctx context.Context, events []*journal.Event, s sel
 	if !s.has("tool") {
 		return changes, nil
 	}
-	var positions []int
-	for _, e := range events {
-		if i, ok := r.index.find(e.Slug); ok && e.AboutTool() && r.index.tools[i].active() { // a comparison may have the slug of a tool
-			positions = append(positions, i)
-		}
-	}
-	positions = distinct(positions)
-	tools, err := r.fillTools(ctx, positions, s.of("tool"))
-	if err != nil {
-		return nil, err
-	}
+	changed := map[string][]*model.Change{}
+	var found []*release.Tool
 	for i, e := range events {
-		position, known := r.index.find(e.Slug)
-		if at, ok := slices.BinarySearch(positions, position); ok && known && e.AboutTool() {
-			changes[i].Tool = tools[at]
+		if t := r.release.Tool(e.Slug); t != nil && e.AboutTool() && t.Active() { // a comparison may have the slug of a tool
+			if changed[e.Slug] == nil {
+				found = append(found, t)
+			}
+			changed[e.Slug] = append(changed[e.Slug], changes[i])
 		}
 	}
-	return changes, nil
+	tools, err := r.readTools(ctx, found, s.of("tool"))
+	for _, t := range tools {
+		for _, c := range changed[t.Slug] {
+			c.Tool = t
+		}
+	}
+	return changes, err
 }
 
 func orNil(text string) *string {

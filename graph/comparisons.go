@@ -3,12 +3,12 @@ package graph
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
 
 	"palmares/graph/model"
+	"palmares/internal/catalog/release"
 )
 
 func (queryResolver) Comparison(ctx context.Context, slug string) (*model.Comparison, error) {
@@ -16,21 +16,7 @@ func (queryResolver) Comparison(ctx context.Context, slug string) (*model.Compar
 		return nil, err
 	}
 	r := readerFrom(ctx)
-	return first(r.fillComparisons(ctx, r.index.findComparisons(slug), selected(ctx)))
-}
-
-// findComparisons returns the positions of the comparisons that exist.
-func (x *catalogIndex) findComparisons(slugs ...string) (found []int) {
-	wanted := make(map[string]bool, len(slugs))
-	for _, slug := range slugs {
-		wanted[slug] = true
-	}
-	for i := 0; i < len(x.comparisons) && len(found) < len(wanted); i++ {
-		if wanted[x.comparisons[i].Slug] {
-			found = append(found, i)
-		}
-	}
-	return found
+	return first(r.readComparisons(ctx, r.release.FindComparisons(slug), selected(ctx)))
 }
 
 func (queryResolver) Comparisons(ctx context.Context, category, tool, otherTool, winner, updatedSince, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error) {
@@ -51,42 +37,42 @@ func comparisonConnection(c connection[*model.Comparison]) *model.ComparisonConn
 type comparisonFilter struct{ category, tool, otherTool, winner, updatedSince, updatedBefore *string }
 
 // find returns the published comparisons that match, most recently updated first.
-func (f comparisonFilter) find(x *catalogIndex) (found []int, err error) {
+func (f comparisonFilter) find(of *release.Release) (found []*release.Comparison, err error) {
 	if err := checkSlugs(argument{"category", f.category}, argument{"tool", f.tool}, argument{"otherTool", f.otherTool}, argument{"winner", f.winner}); err != nil {
 		return nil, err
 	}
-	for i, c := range x.comparisons {
-		a, b := x.tools[c.toolA], x.tools[c.toolB]
-		if (f.category == nil || a.category == *f.category || b.category == *f.category) &&
-			(f.tool == nil || a.slug == *f.tool || b.slug == *f.tool) &&
-			(f.otherTool == nil || a.slug == *f.otherTool || b.slug == *f.otherTool) &&
-			(f.winner == nil || x.tools[c.winner].slug == *f.winner) &&
+	for _, c := range of.Comparisons {
+		if (f.category == nil || c.A.Category == *f.category || c.B.Category == *f.category) &&
+			(f.tool == nil || c.ToolA == *f.tool || c.ToolB == *f.tool) &&
+			(f.otherTool == nil || c.ToolA == *f.otherTool || c.ToolB == *f.otherTool) &&
+			(f.winner == nil || c.Winner == *f.winner) &&
 			(f.updatedSince == nil || c.UpdatedAt >= *f.updatedSince) &&
 			(f.updatedBefore == nil || c.UpdatedAt < *f.updatedBefore) {
-			found = append(found, i)
+			found = append(found, c)
 		}
 	}
 	return found, nil
 }
 
 // comparisonList lists the published comparisons that match a filter.
-func (r *reader) comparisonList(ctx context.Context, filter comparisonFilter) *list[int, *model.Comparison] {
-	comparisons := r.comparisonsAt(nil)
-	comparisons.items, comparisons.err = r.positions(ctx, func() ([]int, error) { return filter.find(r.index) })
+func (r *reader) comparisonList(ctx context.Context, filter comparisonFilter) *list[*release.Comparison, *model.Comparison] {
+	comparisons := r.listComparisons(nil)
+	comparisons.items, comparisons.err = found(ctx, r, func() ([]*release.Comparison, error) { return filter.find(r.release) })
 	return comparisons
 }
 
-// comparisonsAt lists the comparisons at the given positions, which are in order.
-func (r *reader) comparisonsAt(positions []int) *list[int, *model.Comparison] {
-	all := r.index.comparisons
-	return &list[int, *model.Comparison]{name: "comparisons", items: positions, nodes: r.fillComparisons, cursors: cursors[int]{
-		length:   2,
-		position: func(i int) []any { return []any{all[i].UpdatedAt, all[i].Slug} },
-		compare: func(position []any) (func(int) int, bool) {
+// listComparisons lists comparisons that are in order.
+func (r *reader) listComparisons(items []*release.Comparison) *list[*release.Comparison, *model.Comparison] {
+	return &list[*release.Comparison, *model.Comparison]{name: "comparisons", items: items, nodes: r.readComparisons, cursors: cursors[*release.Comparison]{
+		position: func(c *release.Comparison) []any { return []any{c.UpdatedAt, c.Slug} },
+		compare: func(position []any) (func(*release.Comparison) int, bool) {
+			if len(position) != 2 {
+				return nil, false
+			}
 			updatedAt, isDate := position[0].(string)
 			slug, isText := position[1].(string)
-			return func(i int) int {
-				return cmp.Or(strings.Compare(updatedAt, all[i].UpdatedAt), strings.Compare(all[i].Slug, slug))
+			return func(c *release.Comparison) int {
+				return cmp.Or(strings.Compare(updatedAt, c.UpdatedAt), strings.Compare(c.Slug, slug))
 			}, isDate && isText
 		},
 	}}
@@ -94,56 +80,56 @@ func (r *reader) comparisonsAt(positions []int) *list[int, *model.Comparison] {
 
 var comparisonTypes = []string{"Comparison", "Node"}
 
-// fillComparisons returns comparisons with their selected tools.
-func (r *reader) fillComparisons(ctx context.Context, positions []int, s selection) ([]*model.Comparison, error) {
+// readComparisons returns comparisons with their selected tools.
+func (r *reader) readComparisons(ctx context.Context, found []*release.Comparison, s selection) ([]*model.Comparison, error) {
 	s = s.as(comparisonTypes)
-	comparisons := mapSlice(positions, func(i int) *model.Comparison { return r.index.comparisons[i].Comparison })
-	if r.pinned && s.has("id") {
-		comparisons = mapSlice(comparisons, func(c *model.Comparison) *model.Comparison {
-			pinned := *c // the index is shared by all operations
-			pinned.ID = r.pin(c.ID)
-			return &pinned
-		})
-	}
-	if len(comparisons) == 0 || !s.has("toolA", "toolB", "winner", "winnerName") {
-		return comparisons, nil
-	}
-	var compared []int
-	for _, i := range positions {
-		compared = append(compared, r.index.comparisons[i].toolA, r.index.comparisons[i].toolB)
-	}
-	tools, err := r.comparedTools(ctx, distinct(compared), s.of("toolA", "toolB", "winner"))
-	if err != nil {
-		return nil, err
-	}
-	for i, position := range positions {
-		of, linked := r.index.comparisons[position], *comparisons[i]
-		linked.ToolA, linked.ToolB, linked.Winner = tools[of.toolA], tools[of.toolB], tools[of.winner]
-		linked.WinnerName = linked.Winner.GetName()
-		comparisons[i] = &linked
-	}
-	return comparisons, nil
-}
-
-// comparedTools returns active and retired tools, by position.
-func (r *reader) comparedTools(ctx context.Context, positions []int, s selection) (map[int]model.ComparedTool, error) {
-	var active, retired []int
-	for _, i := range positions {
-		if r.index.tools[i].active() {
-			active = append(active, i)
-		} else {
-			retired = append(retired, i)
+	var tools map[*release.Tool]model.ComparedTool
+	if len(found) > 0 && s.has("toolA", "toolB", "winner", "winnerName") {
+		var compared []*release.Tool
+		for _, c := range found {
+			compared = append(compared, c.A, c.B)
+		}
+		var err error
+		if tools, err = r.comparedTools(ctx, compared, s.of("toolA", "toolB", "winner")); err != nil {
+			return nil, err
 		}
 	}
-	compared := make(map[int]model.ComparedTool, len(positions))
-	tools, err := r.fillTools(ctx, active, s)
+	pins := s.has("id")
+	return mapSlice(found, func(c *release.Comparison) *model.Comparison {
+		m := &model.Comparison{Slug: c.Slug, Title: c.Title, WinnerNote: c.WinnerNote, UpdatedAt: c.UpdatedAt, CanonicalURL: c.CanonicalURL}
+		if pins {
+			m.ID = r.pin(comparisonID(c.Slug))
+		}
+		if tools != nil {
+			m.ToolA, m.ToolB, m.Winner = tools[c.A], tools[c.B], tools[c.Best]
+			m.WinnerName = m.Winner.GetName()
+		}
+		return m
+	}), nil
+}
+
+// comparedTools returns active and retired tools, each once.
+func (r *reader) comparedTools(ctx context.Context, found []*release.Tool, s selection) (map[*release.Tool]model.ComparedTool, error) {
+	var active, retired []*release.Tool
+	compared := make(map[*release.Tool]model.ComparedTool, len(found))
+	for _, t := range found {
+		if _, known := compared[t]; known {
+			continue
+		}
+		if compared[t] = nil; t.Active() {
+			active = append(active, t)
+		} else {
+			retired = append(retired, t)
+		}
+	}
+	tools, err := r.readTools(ctx, active, s)
 	if err != nil {
 		return nil, err
 	}
 	for i, t := range tools {
 		compared[active[i]] = t
 	}
-	retiredTools, err := r.fillRetired(ctx, retired, s)
+	retiredTools, err := r.readRetired(ctx, retired, s)
 	for i, t := range retiredTools {
 		compared[retired[i]] = t
 	}
@@ -152,37 +138,44 @@ func (r *reader) comparedTools(ctx context.Context, positions []int, s selection
 
 // comparisonsOf returns the comparisons of each tool, up to the largest limit in
 // the selection.
-func (r *reader) comparisonsOf(ctx context.Context, tools []int, s selection) ([][]*model.Comparison, error) {
+func (r *reader) comparisonsOf(ctx context.Context, tools []*release.Tool, s selection) (map[*release.Tool][]*model.Comparison, error) {
 	limit, err := s.maxLimit("comparisons")
 	if err != nil {
 		return nil, err
 	}
-	var needed []int
-	for _, i := range tools {
-		positions := r.index.comparisonsOf[i]
-		needed = append(needed, positions[:min(limit, len(positions))]...)
+	places := map[*release.Comparison]int{}
+	var needed []*release.Comparison
+	of := make(map[*release.Tool][]*release.Comparison, len(tools))
+	for _, t := range tools {
+		all := r.release.ComparisonsOf(t)
+		of[t] = all[:min(limit, len(all))]
+		for _, c := range of[t] {
+			if _, known := places[c]; !known {
+				places[c] = len(needed)
+				needed = append(needed, c)
+			}
+		}
 	}
-	needed = distinct(needed)
-	comparisons, err := r.fillComparisons(ctx, needed, s.of("comparisons"))
+	comparisons, err := r.readComparisons(ctx, needed, s.of("comparisons"))
 	if err != nil {
 		return nil, err
 	}
-	return mapSlice(tools, func(i int) []*model.Comparison {
-		positions := r.index.comparisonsOf[i]
-		return mapSlice(positions[:min(limit, len(positions))], func(position int) *model.Comparison {
-			at, _ := slices.BinarySearch(needed, position)
-			return comparisons[at]
-		})
-	}), nil
+	read := make(map[*release.Tool][]*model.Comparison, len(tools))
+	for t, found := range of {
+		read[t] = mapSlice(found, func(c *release.Comparison) *model.Comparison { return comparisons[places[c]] })
+	}
+	return read, nil
 }
 
 // readComparisonConnections reads a part of the comparisons of each tool for one
 // field.
-func (r *reader) readComparisonConnections(ctx context.Context, tools []int, field graphql.CollectedField, within selection) error {
-	lists := mapSlice(tools, func(i int) *list[int, *model.Comparison] { return r.comparisonsAt(r.index.comparisonsOf[i]) })
+func (r *reader) readComparisonConnections(ctx context.Context, tools []*release.Tool, field graphql.CollectedField, within selection) error {
+	lists := mapSlice(tools, func(t *release.Tool) *list[*release.Comparison, *model.Comparison] {
+		return r.listComparisons(r.release.ComparisonsOf(t))
+	})
 	found, err := connections(ctx, lists, pagingOf(field.ArgumentMap(within.op.Variables)), within)
 	for i, c := range found {
-		r.setNested(field, toolID(r.index.tools[tools[i]].slug), comparisonConnection(c))
+		r.setNested(field, toolID(tools[i].Slug), comparisonConnection(c))
 	}
 	return inField(field, err)
 }

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 
 	"palmares/ent"
 	"palmares/graph/model"
+	"palmares/internal/catalog/release"
 )
 
 // The cost of an operation is calculated before anything is read. It has two
@@ -46,7 +48,7 @@ type costCalculator struct {
 // catalogSize has the properties of the catalog that costs depend on.
 type catalogSize struct {
 	tools    int
-	releases []*ent.Release // the available ones, newest first
+	releases []*ent.Release // that can be read, newest first
 }
 
 type fragmentKey struct {
@@ -261,17 +263,13 @@ func (c *costCalculator) scanWork(f *ast.Field) (work int) {
 // points returns the number of points of a series, at least 1. Errors do not
 // matter here: the resolver rejects the series.
 func (c *costCalculator) points(f *ast.Field) int {
-	day := func(name string) *string {
-		if text, ok := c.argument(f, name).(string); ok {
-			return &text
-		}
-		return nil
-	}
+	from, _ := c.argument(f, "from").(string)
+	to, _ := c.argument(f, "to").(string)
 	every, _ := c.argument(f, "every").(string)
-	if every == "" {
-		every = string(model.SeriesIntervalMonth)
+	if checkDays(from, to) != nil {
+		return 1
 	}
-	points, _ := pointsOf(c.catalog.releases, model.SeriesInterval(every), day("from"), day("to"))
+	points, _ := release.Points(c.catalog.releases, cmp.Or(every, release.Month), from, to)
 	return max(1, len(points))
 }
 

@@ -5,8 +5,12 @@ import (
 	"maps"
 	"slices"
 
+	"palmares/ent"
+	"palmares/ent/predicate"
 	"palmares/ent/section"
 	"palmares/graph/model"
+	"palmares/internal/catalog/release"
+	"palmares/internal/core/store"
 )
 
 func (queryResolver) Embeddings(ctx context.Context, slug string) (*model.EmbeddingsDocument, error) {
@@ -14,34 +18,43 @@ func (queryResolver) Embeddings(ctx context.Context, slug string) (*model.Embedd
 		return nil, err
 	}
 	r := readerFrom(ctx)
-	i, ok := r.index.find(slug)
-	if !ok || !r.index.tools[i].active() {
+	found := r.release.Tool(slug)
+	if found == nil || !found.Active() {
 		return nil, nil
 	}
-	entities, err := r.entities(ctx, []int{i}, false)
+	documents, err := r.readEmbeddings(ctx, []*release.Tool{found}, selected(ctx))
 	if err != nil {
 		return nil, err
 	}
-	t := *entities[0].tool
-	err = r.fillEmbeddings(ctx, []*model.Tool{&t}, entities, selected(ctx))
-	return t.Embeddings, err
+	return documents[0], nil
 }
 
-// fillEmbeddings reads the documents of the tools that have one.
-func (r *reader) fillEmbeddings(ctx context.Context, tools []*model.Tool, entities []*entity, s selection) error {
+// readEmbeddings returns the documents of tools; nil for those without one.
+func (r *reader) readEmbeddings(ctx context.Context, found []*release.Tool, s selection) ([]*model.EmbeddingsDocument, error) {
+	complete, err := r.withDetails(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	tools := mapSlice(complete, toolFields.model)
+	err = r.addEmbeddings(ctx, tools, complete, s)
+	return mapSlice(tools, func(t *model.Tool) *model.EmbeddingsDocument { return t.Embeddings }), err
+}
+
+// addEmbeddings reads the documents of the tools that have one.
+func (r *reader) addEmbeddings(ctx context.Context, tools []*model.Tool, from []*release.Tool, s selection) error {
 	withDocument := map[string]*model.Tool{}
 	for i, t := range tools {
-		if entities[i].inEmbeddings {
+		if from[i].InEmbeddings {
 			withDocument[t.Slug] = t
 			t.Embeddings = &model.EmbeddingsDocument{
-				Slug: t.Slug, Name: t.Name, CanonicalURL: reviewURL(t), Hash: entities[i].sectionsHash, UpdatedAt: t.UpdatedAt,
+				Slug: t.Slug, Name: t.Name, CanonicalURL: reviewURL(t), Hash: from[i].SectionsHash, UpdatedAt: t.UpdatedAt,
 			}
 		}
 	}
 	if len(withDocument) == 0 || !s.has("chunks", "chunkCount") {
 		return nil
 	}
-	sections, err := r.client.Section.Query().Where(section.ToolSlugIn(slices.Sorted(maps.Keys(withDocument))...)).
+	sections, err := r.sections(section.ToolSlugIn(slices.Sorted(maps.Keys(withDocument))...)).
 		Order(section.ByToolSlug(), section.ByPosition()).All(ctx)
 	for _, row := range sections {
 		t := withDocument[row.ToolSlug]
@@ -54,16 +67,21 @@ func (r *reader) fillEmbeddings(ctx context.Context, tools []*model.Tool, entiti
 	return err
 }
 
+// sections selects sections of the release being read.
+func (r *reader) sections(conditions ...predicate.Section) *ent.SectionQuery {
+	return r.database().Section.Query().Where(store.Sections.At(r.release.Number())).Where(conditions...)
+}
+
 // verdictSection is the section of a review that requires no API key.
 const verdictSection = "verdict"
 
-// fillReviews reads the selected parts of the tools' reviews: one statement for
+// addReviews reads the selected parts of the tools' reviews: one statement for
 // the verdicts, and one for the sections without their text.
-func (r *reader) fillReviews(ctx context.Context, tools []*model.Tool, s selection) error {
+func (r *reader) addReviews(ctx context.Context, tools []*model.Tool, s selection) error {
 	verdicts, sections := map[string]string{}, map[string][]string{}
-	for slugs := range slices.Chunk(distinct(mapSlice(tools, func(t *model.Tool) string { return t.Slug })), maxParameters) {
+	for slugs := range slices.Chunk(distinct(mapSlice(tools, func(t *model.Tool) string { return t.Slug })), release.MaxParameters) {
 		if s.has("verdict") {
-			rows, err := r.client.Section.Query().Where(section.ToolSlugIn(slugs...), section.Section(verdictSection)).
+			rows, err := r.sections(section.ToolSlugIn(slugs...), section.Section(verdictSection)).
 				Select(section.FieldToolSlug, section.FieldText).All(ctx)
 			if err != nil {
 				return err
@@ -73,7 +91,7 @@ func (r *reader) fillReviews(ctx context.Context, tools []*model.Tool, s selecti
 			}
 		}
 		if s.has("reviewSections") {
-			rows, err := r.client.Section.Query().Where(section.ToolSlugIn(slugs...)).
+			rows, err := r.sections(section.ToolSlugIn(slugs...)).
 				Order(section.ByToolSlug(), section.ByPosition()).Select(section.FieldToolSlug, section.FieldSection).All(ctx)
 			if err != nil {
 				return err

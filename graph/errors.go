@@ -11,7 +11,6 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 )
 
 // Codes of errors that only exist in GraphQL.
@@ -39,9 +38,8 @@ func presentError(ctx context.Context, log *slog.Logger, err error) *gqlerror.Er
 		return withRequestID(ctx, existing)
 	}
 	p := problem.Of(err)
-	// An operation that times out fails as a whole and is logged later; one that
-	// needs a transaction is retried.
-	logged := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrNeedsTransaction)
+	// An operation that times out fails as a whole and is logged later.
+	logged := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if p.Cause != nil && !logged {
 		log.ErrorContext(ctx, "field failed", "code", p.Code, "cause", p.Cause, "request_id", problem.RequestID(ctx))
 	}

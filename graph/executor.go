@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,10 +10,8 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
-	"sync/atomic"
 	"time"
 
-	entsql "entgo.io/ent/dialect/sql"
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
@@ -21,24 +20,14 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph/generated"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 )
 
-// Catalog is the database that operations read.
-type Catalog interface {
-	// WithRelease calls read with one release, and calls it again if the release is
-	// replaced in the meantime. Everything read with its context is from that release.
-	WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error
-	// WithEarlierRelease does the same for a release that is not the newest.
-	WithEarlierRelease(ctx context.Context, earlier *ent.Release, read func(context.Context) error) error
-	// Newest returns the newest release, or nil if only the database knows it.
-	Newest() *ent.Release
-	Client() *ent.Client
-	Dialect() string
-	Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error)
-}
+// Catalog is the database that releases are read from.
+type Catalog = release.Database
 
 // Config configures an Executor.
 type Config struct {
@@ -66,11 +55,7 @@ type Executor struct {
 	schema    graphql.ExecutableSchema
 	documents *documents
 	releases  releaseSignal
-
-	index   atomic.Pointer[catalogIndex] // of the newest release that was read
-	earlier *earlierIndexes
-	// A new release does not wait for earlier ones.
-	indexing, indexingEarlier semaphore
+	catalog   *release.Catalog
 }
 
 // Request is an operation to execute: a caller's, as text, or one of the
@@ -144,6 +129,10 @@ func (a *Result) Problem() *problem.Problem {
 	return &p
 }
 
+// earlierShare limits earlier releases to this fraction of the memory budget: a
+// quarter.
+const earlierShare = 4
+
 // defaultCacheSize is the size of the cache of an executor without a shared one.
 const defaultCacheSize = 16 << 20
 
@@ -151,7 +140,7 @@ const defaultCacheSize = 16 << 20
 // declared in tool_fields.go, before the server accepts requests.
 func NewExecutor(cfg Config) *Executor {
 	schema := generated.NewExecutableSchema(generated.Config{Resolvers: Resolver{}, Schema: Schema()})
-	if err := errors.Join(toolFields.check(schema.Schema()), retiredFields.check(schema.Schema())); err != nil {
+	if err := errors.Join(toolFields.check(schema.Schema()), retiredFields.check(schema.Schema()), checkFields(schema.Schema())); err != nil {
 		panic(err)
 	}
 	if cfg.Cache == nil {
@@ -164,9 +153,8 @@ func NewExecutor(cfg Config) *Executor {
 		config:    cfg,
 		schema:    schema,
 		documents: &documents{schema.Schema(), cfg.Limits, cache.NewTable[*document](cfg.Cache, "documents")},
-		indexing:  make(semaphore, 1), indexingEarlier: make(semaphore, 1),
-		earlier:  newEarlierIndexes(cfg.Cache.Size() / earlierShare),
-		releases: releaseSignal{next: make(chan struct{}), epoch: make(chan struct{})},
+		catalog:   release.NewCatalog(cfg.Catalog, cfg.Log, cfg.Cache.Size()/earlierShare, cfg.Cache.Reserve),
+		releases:  releaseSignal{next: make(chan struct{}), epoch: make(chan struct{})},
 	}
 }
 
@@ -250,7 +238,7 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 			return nil, e.reject(ctx, errorList(problem.Of(err)))
 		}
 		var found *costCalculator
-		cost, found = calculateCost(op, withDefaults, catalogSize{e.config.Tools(), e.index.Load().readable()}, asOf)
+		cost, found = calculateCost(op, withDefaults, catalogSize{e.config.Tools(), e.readable()}, asOf)
 		switch limit := e.config.Limits.Cost; {
 		case found.nullArgument != "":
 			p = problem.New(problem.BadInput, "%s must not be null.", found.nullArgument)
@@ -306,19 +294,19 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 		ctx = e.withErrors(graphql.WithOperationContext(ctx, op.OperationContext))
 		result.Data, result.Errors = e.schema.Exec(ctx)(ctx).Data, graphql.GetErrors(ctx)
 	}
-	read := func(ctx context.Context, index *catalogIndex) error {
-		if index.release != nil {
-			result.setRelease(index.release)
+	read := func(of *release.Release) (queried bool, err error) {
+		if of.Info != nil {
+			result.setRelease(of.Info)
 		}
-		reader := newReader(e, index, op.asOf, op.scan)
+		reader := newReader(e, of, op.asOf, op.scan)
 		dispatch(context.WithValue(ctx, readerKey{}, reader))
-		return reader.failed // partial data is never returned
+		return reader.queried, reader.failed // partial data is never returned
 	}
 	var err error
 	if result.SchemaOnly = !readsCatalog(op.Operation); result.SchemaOnly {
 		dispatch(ctx)
 	} else {
-		err = e.withIndex(ctx, op.asOf, &result.Newest, read)
+		err = e.withRelease(ctx, op.asOf, &result.Newest, read)
 	}
 	var tooLarge *problem.Problem
 	switch {
@@ -334,14 +322,29 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 	return e.fail(ctx, err, fromCaller, op.cost)
 }
 
-// withIndex calls read with the index of the selected release and sets newest to
-// the newest release at that time.
-func (e *Executor) withIndex(ctx context.Context, asOf AsOf, newest *int, read func(context.Context, *catalogIndex) error) error {
-	err := e.tryIndex(ctx, asOf, newest, read)
-	if errors.Is(err, store.ErrNoRelease) {
-		// It has just been pruned or replaced by a backup. The catalog now knows which
-		// releases are available.
-		err = e.tryIndex(ctx, asOf, newest, read)
+// withRelease calls read with the selected release and sets newest to the newest
+// release at that time. What read has read from the database is only complete if the
+// release still exists afterwards.
+func (e *Executor) withRelease(ctx context.Context, asOf AsOf, newest *int, read func(*release.Release) (queried bool, err error)) error {
+	try := func(find func(context.Context) (*release.Release, error)) error {
+		known, err := find(ctx)
+		if err != nil {
+			return err
+		}
+		*newest = known.Number()
+		selected, err := e.resolve(known, asOf)
+		if err != nil {
+			return err
+		}
+		queried, err := read(selected)
+		if !queried {
+			return err
+		}
+		return cmp.Or(e.catalog.Verify(ctx, selected), err)
+	}
+	err := try(e.catalog.Newest)
+	if errors.Is(err, store.ErrNoRelease) { // it was pruned, or a backup was restored
+		err = try(e.catalog.Load)
 	}
 	if errors.Is(err, store.ErrNoRelease) {
 		return problem.New(problem.NotFound, string(releasePruned), asOf)
@@ -349,35 +352,29 @@ func (e *Executor) withIndex(ctx context.Context, asOf AsOf, newest *int, read f
 	return err
 }
 
-func (e *Executor) tryIndex(ctx context.Context, asOf AsOf, newest *int, read func(context.Context, *catalogIndex) error) error {
-	var selected *ent.Release
-	err := e.config.Catalog.WithRelease(ctx, func(ctx context.Context, release *ent.Release) error {
-		index, err := e.indexFor(ctx, release)
-		if err != nil {
-			return err
-		}
-		*newest = index.number()
-		if selected, err = index.resolve(asOf); err != nil {
-			return err
-		}
-		if selected != index.release && selected.ID != index.release.ID {
-			return nil
-		}
-		selected = nil // it is the newest
-		return read(ctx, index)
-	})
-	if err != nil || selected == nil {
-		return err
+// readable returns the releases that can be read, newest first.
+func (e *Executor) readable() []*ent.Release {
+	if known := e.catalog.InMemory(); known != nil {
+		return known.Readable()
 	}
-	return e.config.Catalog.WithEarlierRelease(ctx, selected, func(ctx context.Context) error {
-		index, err := e.earlierIndex(ctx, selected)
-		if err != nil {
-			return err
-		}
-		defer e.chargeEarlier(index)
-		return read(ctx, index)
-	})
+	return nil
 }
+
+// Follow loads each release when it is published, and calls published with it,
+// until ctx ends. If published returns false, it is called again. Meanwhile,
+// operations read the newest release that was loaded.
+func (e *Executor) Follow(ctx context.Context, published func(*ent.Release) bool) {
+	e.catalog.Follow(ctx, published)
+}
+
+// Preload loads the newest release, so that operations do not have to.
+func (e *Executor) Preload(ctx context.Context) error {
+	_, err := e.catalog.Load(ctx)
+	return err
+}
+
+// Loaded reports whether a release is in memory, or there is none yet.
+func (e *Executor) Loaded() bool { return e.catalog.InMemory() != nil }
 
 // fail returns the result of an operation that failed as a whole.
 func (e *Executor) fail(ctx context.Context, err error, fromCaller bool, cost int) *Result {

@@ -3,42 +3,101 @@ package graph
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
-	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/vektah/gqlparser/v2/ast"
+
 	"palmares/graph/model"
+	"palmares/internal/catalog/release"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
-	"palmares/internal/core/text"
 )
 
 // toolFilter converts a filter to a condition on tools; nil for none.
-func (r *reader) toolFilter(ctx context.Context, filter *model.ToolFilter) (matches func(int) bool, err error) {
-	if filter == nil || reflect.ValueOf(*filter).IsZero() {
+func (r *reader) toolFilter(ctx context.Context, filter *model.ToolFilter) (func(*release.Tool) bool, error) {
+	matches, err := toolCondition(filter)
+	if err != nil || !isSearch(filter) {
+		return matches, err
+	}
+	found, err := r.search(ctx, *filter.Search)
+	return func(t *release.Tool) bool {
+		_, ok := found[t]
+		return ok && (matches == nil || matches(t))
+	}, err
+}
+
+// toolCondition converts a filter without its search to a condition on tools of any
+// release; nil for none.
+func toolCondition(filter *model.ToolFilter) (func(*release.Tool) bool, error) {
+	if filter == nil {
 		return nil, nil
 	}
 	if err := checkFilter(filter); err != nil {
 		return nil, err
 	}
-	var found map[int]int
-	if isSearch(filter) {
-		if found, err = r.search(ctx, *filter.Search); err != nil {
-			return nil, err
+	var conditions []func(*release.Tool) bool
+	given := reflect.ValueOf(*filter)
+	for i := range given.NumField() {
+		if field := given.Field(i); !field.IsNil() && filterNames[i] != searchCondition {
+			condition, err := release.Condition(filterNames[i], conditionValue(field))
+			if err != nil {
+				return nil, err
+			}
+			conditions = append(conditions, condition)
 		}
 	}
-	matchesTool := toolCondition(filter)
-	return func(i int) bool {
-		if found != nil {
-			if _, ok := found[i]; !ok {
-				return false
-			}
+	return release.All(conditions), nil
+}
+
+const searchCondition = "search"
+
+// filterNames are the names of the conditions of ToolFilter, in its order.
+var filterNames = func() (names []string) {
+	t := reflect.TypeFor[model.ToolFilter]()
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}()
+
+// conditionValue converts a value of a filter to one that release.Condition accepts.
+func conditionValue(field reflect.Value) any {
+	if field.Kind() == reflect.Pointer {
+		return field.Elem().Interface()
+	}
+	values := make([]string, field.Len())
+	for i := range values {
+		if values[i] = fmt.Sprint(field.Index(i).Interface()); field.Type().Elem() == reflect.TypeFor[model.Icp]() {
+			values[i] = icpCode(model.Icp(values[i]))
 		}
-		return matchesTool(r.index.tools[i])
-	}, nil
+	}
+	return values
+}
+
+// checkFields checks that there is a condition for each field of ToolFilter, and an
+// order for each value of ToolSort.
+func checkFields(schema *ast.Schema) error {
+	var errs []error
+	t := reflect.TypeFor[model.ToolFilter]()
+	for i, name := range filterNames {
+		value := reflect.New(t.Field(i).Type).Elem()
+		if value.Kind() == reflect.Pointer {
+			value = reflect.New(value.Type().Elem())
+		}
+		if _, err := release.Condition(name, conditionValue(value)); err != nil && name != searchCondition {
+			errs = append(errs, err)
+		}
+	}
+	for _, value := range schema.Types["ToolSort"].EnumValues {
+		if _, ok := release.OrderNamed(value.Name); !ok && value.Name != string(model.ToolSortRelevance) {
+			errs = append(errs, fmt.Errorf("tools have no field for the order %s", value.Name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // checkFilter rejects values that no tool can have.
@@ -78,36 +137,6 @@ const (
 	lowestTier          = 3
 )
 
-// toolCondition converts a filter without its search to a condition on tools of
-// any release.
-func toolCondition(filter *model.ToolFilter) func(*indexedTool) bool {
-	icps := mapSlice(filter.Icps, func(i model.Icp) string { return strings.ReplaceAll(string(i), "_", "-") })
-	tiers := mapSlice(filter.Tiers, strconv.Itoa)
-	slugs := map[string]bool{}
-	for _, slug := range filter.Slugs {
-		slugs[slug] = true
-	}
-	return func(t *indexedTool) bool {
-		return (filter.Slugs == nil || slugs[t.slug]) &&
-			(filter.Categories == nil || slices.Contains(filter.Categories, t.category)) &&
-			(filter.Pricings == nil || slices.Contains(filter.Pricings, t.pricing)) &&
-			(filter.Icps == nil || slices.Contains(icps, t.icp)) &&
-			(filter.ScoreMin == nil || t.score >= *filter.ScoreMin) &&
-			(filter.ScoreMax == nil || t.score <= *filter.ScoreMax) &&
-			(filter.VerifiabilityMin == nil || t.verifiability >= *filter.VerifiabilityMin) &&
-			(filter.VerifiabilityMax == nil || t.verifiability <= *filter.VerifiabilityMax) &&
-			(filter.ObsolescenceMin == nil || t.obsolescence >= *filter.ObsolescenceMin) &&
-			(filter.ObsolescenceMax == nil || t.obsolescence <= *filter.ObsolescenceMax) &&
-			(filter.PriceMax == nil || t.price <= *filter.PriceMax) &&
-			(filter.MonthlyPriceMin == nil || t.monthlyPrice >= *filter.MonthlyPriceMin) &&
-			(filter.MonthlyPriceMax == nil || t.monthlyPrice <= *filter.MonthlyPriceMax) &&
-			(filter.Tiers == nil || slices.Contains(tiers, t.tier)) &&
-			(filter.HasEmbeddings == nil || t.inEmbeddings == *filter.HasEmbeddings) &&
-			(filter.UpdatedSince == nil || t.updatedAt >= *filter.UpdatedSince) &&
-			(filter.UpdatedBefore == nil || t.updatedAt < *filter.UpdatedBefore)
-	}
-}
-
 // MaxSearchWords is the maximum number of different words in a search.
 const MaxSearchWords = search.MaxWords
 
@@ -118,55 +147,19 @@ func isSearch(filter *model.ToolFilter) bool {
 }
 
 // search returns the matching tools with their ranks.
-func (r *reader) search(ctx context.Context, query string) (map[int]int, error) {
+func (r *reader) search(ctx context.Context, query string) (map[*release.Tool]int, error) {
 	if err := checkText("filter.search", query, maxSearchText); err != nil {
 		return nil, err
 	}
-	if ranks, done := r.searches[query]; done || r.release == nil {
+	if ranks, done := r.searches[query]; done {
 		return ranks, nil
 	}
-	index, err := r.index.searchIndex(ctx, r.catalog, r.executor.index.Load())
-	if err != nil {
-		return nil, err
-	}
-	found, err := index.Find(ctx, r.catalog, text.Words(query))
+	ranks, err := r.release.Search(ctx, r.database(), query)
 	if errors.Is(err, search.ErrTooManyWords) {
 		return nil, errTooManyWords
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		r.searches[query] = ranks
 	}
-	key := search.Key(query)
-	ranks := make(map[int]int, len(found))
-	for _, i := range found {
-		ranks[i] = search.Rank(key, r.index.tools[i].searchName)
-	}
-	r.searches[query] = ranks
-	return ranks, nil
-}
-
-// searchIndex returns the search index, which is built on the first search of a
-// release. It shares the vocabulary of the newest release.
-func (x *catalogIndex) searchIndex(ctx context.Context, catalog Catalog, newest *catalogIndex) (*search.Index, error) {
-	if known := x.searching.Load(); known != nil {
-		return known, nil
-	}
-	if !store.InTransaction(ctx) {
-		return nil, store.ErrNeedsTransaction
-	}
-	var index *search.Index
-	var err error
-	known := newest.searching.Load()
-	if x == newest || known == nil {
-		index, err = search.Load(ctx, catalog, catalog.Dialect(), x.number(), x.find)
-	} else {
-		index, err = known.LoadEarlier(ctx, catalog, x.number(), x.find)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if x.searching.CompareAndSwap(nil, index) && x != newest {
-		x.bytes.Add(index.Size(known))
-	}
-	return index, nil
+	return ranks, err
 }

@@ -12,6 +12,7 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/core/store"
 )
 
 // historyChange is a change to a tool's price or score.
@@ -25,9 +26,9 @@ type historyChange struct {
 // maxHistory is the maximum number of entries in a history.
 const maxHistory = maxPageSize
 
-// fillHistory combines two sources: the price history, which also has changes
+// addHistory combines two sources: the price history, which also has changes
 // before the first import, and the journal, which has the scores.
-func (r *reader) fillHistory(ctx context.Context, tools []*model.Tool) error {
+func (r *reader) addHistory(ctx context.Context, tools []*model.Tool) error {
 	changes, err := r.journalChanges(ctx, tools)
 	if err != nil {
 		return err
@@ -85,10 +86,10 @@ func addMoment(history []*model.ToolMoment, next model.ToolMoment) []*model.Tool
 // of daily updates to 200 tools would be too much to load.
 func (r *reader) journalChanges(ctx context.Context, tools []*model.Tool) (map[string][]historyChange, error) {
 	before, after := journalentry.FieldBefore, journalentry.FieldAfter
-	if r.catalog.Dialect() == dialect.Postgres {
+	if r.dialect() == dialect.Postgres {
 		before, after = "CAST("+before+" AS jsonb)", "CAST("+after+" AS jsonb)"
 	}
-	s := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldSlug, journalentry.FieldKind).From(entsql.Table(journalentry.Table))
+	s := entsql.Dialect(r.dialect()).Select(journalentry.FieldSlug, journalentry.FieldKind).From(entsql.Table(journalentry.Table))
 	// A record that was changed without a new date counts as changed on the date of
 	// its feed.
 	s.AppendSelectExprAs(entsql.Raw("CASE WHEN "+before+" ->> 'updated_at' IS DISTINCT FROM "+after+" ->> 'updated_at' THEN "+after+" ->> 'updated_at' "+
@@ -99,23 +100,18 @@ func (r *reader) journalChanges(ctx context.Context, tools []*model.Tool) (map[s
 	s.Where(entsql.And(
 		entsql.In(journalentry.FieldSlug, mapSlice(tools, func(t *model.Tool) any { return t.Slug })...),
 		entsql.In(journalentry.FieldKind, journal.ToolCreated, journal.ToolUpdated),
-		entsql.LTE(journalentry.FieldReleaseNumber, r.release.ID),
+		entsql.LTE(journalentry.FieldReleaseNumber, r.release.Number()),
 		entsql.ExprP(after+" ->> 'price' IS NOT NULL"), // retired tools have none
 		entsql.ExprP("("+journalentry.FieldKind+" = '"+journal.ToolCreated+"' OR "+before+" ->> 'score' IS DISTINCT FROM "+after+" ->> 'score')"),
 	)).OrderBy(journalentry.FieldID)
 	statement, args := s.Query()
-	rows, err := r.catalog.Select(ctx, statement, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	changes := map[string][]historyChange{}
-	for rows.Next() {
+	err := store.ScanRows(ctx, r.database(), func(rows *sql.Rows) error {
 		var slug, kind string
 		var score sql.NullFloat64
 		change := historyChange{scored: true}
 		if err := rows.Scan(&slug, &kind, &change.at, &change.pricing, &change.price, &score); err != nil {
-			return nil, err
+			return err
 		}
 		if score.Valid {
 			change.score = &score.Float64
@@ -124,6 +120,7 @@ func (r *reader) journalChanges(ctx context.Context, tools []*model.Tool) (map[s
 			change.pricing, change.price = "", "" // the price history has them
 		}
 		changes[slug] = append(changes[slug], change)
-	}
-	return changes, rows.Err()
+		return nil
+	}, statement, args...)
+	return changes, err
 }

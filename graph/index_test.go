@@ -118,22 +118,13 @@ func TestOperationsWithoutDatabase(t *testing.T) {
 		publish(t, s, demo.Catalog)
 		e := newExecutor(s)
 		ctx, stop := context.WithCancel(t.Context())
-		watching := make(chan struct{})
+		followed, ended := make(chan struct{}, 10), make(chan struct{})
 		go func() {
-			defer close(watching)
-			s.Watch(ctx, slog.New(slog.DiscardHandler), func(*ent.Release) bool {
-				select {
-				case watching <- struct{}{}:
-				case <-ctx.Done():
-				}
-				return true
-			})
+			defer close(ended)
+			e.Follow(ctx, func(*ent.Release) bool { followed <- struct{}{}; return true })
 		}()
-		<-watching
-		defer func() { stop(); <-watching }()
-		if err := e.Preload(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		defer func() { stop(); <-ended }()
+		<-followed
 		queries := []string{
 			`{tool(slug: "plume") {name category {label} priceHistory {price}}}`,
 			`{categories {slug tools {slug name}}}`,

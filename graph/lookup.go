@@ -42,27 +42,25 @@ func newLookup(doc *document) *lookup {
 // returns nil if not everything that the operation reads is in memory; use Execute
 // then.
 func (e *Executor) FromMemory(ctx context.Context, req Request) *Result {
-	wanted, release, index := req.Operation.lookup, e.config.Catalog.Newest(), e.index.Load()
-	if wanted == nil || !req.AsOf.isNewest() || release == nil || !index.isOf(release) {
+	wanted, newest := req.Operation.lookup, e.catalog.Followed()
+	if wanted == nil || !req.AsOf.isNewest() || newest == nil {
 		return nil
 	}
 	slug, _ := req.Variables[wanted.variable].(string)
-	i, ok := index.find(slug)
-	if !ok {
-		return nil
-	}
-	found := index.tools[i].entity.Load()
-	if found == nil || found.tool == nil {
+	found := newest.Tool(slug)
+	if found == nil || !found.Active() {
 		return nil
 	}
 	if e.config.Trace != nil {
 		_, end := e.config.Trace(ctx, req.Operation.Definition().Name)
 		defer end("")
 	}
-	result := &Result{Newest: release.ID}
-	result.setRelease(release)
+	result := &Result{Newest: newest.Number()}
+	result.setRelease(newest.Info)
+	tool := toolFields.model(found)
+	tool.ID = toolID(slug)
 	const expected = 1_000 // bytes of a tool
-	result.Data = generated.AppendTool(append(make([]byte, 0, expected), wanted.start...), wanted.fields, found.tool)
+	result.Data = generated.AppendTool(append(make([]byte, 0, expected), wanted.start...), wanted.fields, tool)
 	result.Data = append(result.Data, '}')
 	return result
 }

@@ -24,14 +24,13 @@ func newOperation(t testing.TB, text string) *graph.Operation {
 	return operation
 }
 
-// watched returns an executor that has the newest release in memory, as that of
+// following returns an executor that keeps the newest release in memory, as that of
 // a server does.
-func watched(t testing.TB, s *store.Store) *graph.Executor {
+func following(t testing.TB, s *store.Store) *graph.Executor {
 	t.Helper()
-	go s.Watch(t.Context(), slog.New(slog.DiscardHandler), func(*ent.Release) bool { return true })
-	wait.Until(t, "the release is known", func() bool { return s.Newest() != nil })
 	e := newExecutor(s)
-	testkit.Check(t, e.Preload(t.Context()))
+	go e.Follow(t.Context(), func(*ent.Release) bool { return true })
+	wait.Until(t, "the release is in memory", e.Loaded)
 	return e
 }
 
@@ -41,7 +40,7 @@ func TestFromMemory(t *testing.T) {
 		publish(t, s, syntheticFeed(t, synth.Options{Tools: 100, Seed: 5}))
 		tool := newOperation(t, `query($slug: String!) {body: tool(slug: $slug) {`+lookupFields)
 		before := newExecutor(s)
-		e := watched(t, s)
+		e := following(t, s)
 		all := decode[struct {
 			Tools struct{ Items []struct{ Slug string } }
 		}](t, mustExecute(t, e, `{tools(limit: 200) {items {slug}}}`))
@@ -60,10 +59,10 @@ func TestFromMemory(t *testing.T) {
 			}
 		}
 		publish(t, s, syntheticFeed(t, synth.Options{Tools: 100, Seed: 6}))
-		wait.Until(t, "the next release is known", func() bool { return s.Newest().ID == 2 })
-		if got := e.FromMemory(t.Context(), graph.Request{Operation: tool, Variables: map[string]any{"slug": all.Tools.Items[0].Slug}}); got != nil {
-			t.Errorf("got release %d from memory after release 2, want nothing", got.Release)
-		}
+		wait.Until(t, "the next release is in memory", func() bool {
+			got := e.FromMemory(t.Context(), graph.Request{Operation: tool, Variables: map[string]any{"slug": all.Tools.Items[0].Slug}})
+			return got != nil && got.Release == 2
+		})
 	})
 }
 
@@ -71,7 +70,7 @@ func TestFromMemory(t *testing.T) {
 func TestNotFromMemory(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, syntheticFeed(t, synth.Options{Tools: 100, Seed: 5}))
-	e := watched(t, s)
+	e := following(t, s)
 	data := mustExecute(t, e, `{tools(limit: 1) {items {slug}} retiredTools(limit: 1) {items {slug}}}`)
 	found := decode[struct {
 		Tools, RetiredTools struct{ Items []struct{ Slug string } }
@@ -110,13 +109,13 @@ func TestFromMemoryIsTraced(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, syntheticFeed(t, synth.Options{Tools: 20, Seed: 5}))
 	var traced []string
-	watched(t, s)
 	e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler),
 		Trace: func(ctx context.Context, name string) (context.Context, func(string)) {
 			traced = append(traced, name)
 			return ctx, func(failure string) { traced = append(traced, "end"+failure) }
 		}})
-	testkit.Check(t, e.Preload(t.Context()))
+	go e.Follow(t.Context(), func(*ent.Release) bool { return true })
+	wait.Until(t, "the release is in memory", e.Loaded)
 	slug := decode[struct {
 		Tools struct{ Items []struct{ Slug string } }
 	}](t, mustExecute(t, e, `{tools(limit: 1) {items {slug}}}`)).Tools.Items[0].Slug

@@ -10,6 +10,7 @@ import (
 	"palmares/ent"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
@@ -35,7 +36,7 @@ func (r *reader) pin(id string) string {
 	if !r.pinned {
 		return id
 	}
-	return id + "@" + strconv.Itoa(r.release.ID)
+	return id + "@" + strconv.Itoa(r.release.Number())
 }
 
 const maxNodes = 100
@@ -57,10 +58,11 @@ func (queryResolver) Nodes(ctx context.Context, ids []string) ([]model.Node, err
 
 // nodesByType has the objects behind identifiers in the release being read.
 type nodesByType struct {
-	tools, events []int
-	comparisons   []string // slugs, which may not exist
-	categories    []*model.Category
-	releases      []*ent.Release
+	tools       []*release.Tool
+	events      []int
+	comparisons []string // slugs, which may not exist
+	categories  []*release.Category
+	releases    []*ent.Release
 }
 
 // readNodes returns the objects with the given identifiers, or nil for those that
@@ -79,10 +81,10 @@ func (r *reader) readNodes(ctx context.Context, argument string, ids []string, s
 		}
 	}
 	found := map[string]model.Node{}
-	err := cmp.Or(r.readTools(ctx, of.tools, s, found),
-		readInto(ctx, found, r.index.findComparisons(of.comparisons...), s, r.fillComparisons, func(c *model.Comparison) string { return comparisonID(c.Slug) }),
-		readInto(ctx, found, of.categories, s, r.fillCategories, func(c *model.Category) string { return categoryID(c.Slug) }),
-		readInto(ctx, found, of.releases, s, r.fillReleases, func(release *model.Release) string { return releaseID(release.Number) }),
+	err := cmp.Or(r.readToolNodes(ctx, of.tools, s, found),
+		readInto(ctx, found, r.release.FindComparisons(of.comparisons...), s, r.readComparisons, func(c *model.Comparison) string { return comparisonID(c.Slug) }),
+		readInto(ctx, found, of.categories, s, r.readCategories, func(c *model.Category) string { return categoryID(c.Slug) }),
+		readInto(ctx, found, of.releases, s, r.readReleases, func(release *model.Release) string { return releaseID(release.Number) }),
 		r.readEvents(ctx, of.events, s, found))
 	return mapSlice(plain, func(id string) model.Node { return found[id] }), err
 }
@@ -97,7 +99,7 @@ func (r *reader) unpin(argument, id string) (string, error) {
 	switch {
 	case !isPinned || strings.HasPrefix(id, journal.IDPrefix) || !releaseNumber.MatchString(release):
 		return id, nil // findNode rejects what it does not know
-	case !r.pinned || release != strconv.Itoa(r.release.ID):
+	case !r.pinned || release != strconv.Itoa(r.release.Number()):
 		return "", problem.New(problem.BadInput, "%s: %q is an object of release %s. Add @asOf(release: %[3]s) to the operation, or remove @%[3]s from the identifier.",
 			argument, params.Truncate(id), release)
 	}
@@ -117,11 +119,11 @@ func (r *reader) findNode(id string, to *nodesByType) bool {
 	}
 	switch kind + "/" {
 	case toolPrefix:
-		if i, ok := r.index.find(key); ok {
-			to.tools = append(to.tools, i)
+		if t := r.release.Tool(key); t != nil {
+			to.tools = append(to.tools, t)
 		}
 	case categoryPrefix:
-		if c := r.index.category(key); c != nil {
+		if c := r.release.Category(key); c != nil {
 			to.categories = append(to.categories, c)
 		}
 	case comparisonPrefix:
@@ -131,8 +133,8 @@ func (r *reader) findNode(id string, to *nodesByType) bool {
 		if err != nil || !releaseNumber.MatchString(key) {
 			return false
 		}
-		if i := slices.IndexFunc(r.index.releases, func(release *ent.Release) bool { return release.ID == number }); i >= 0 {
-			to.releases = append(to.releases, r.index.releases[i])
+		if i := slices.IndexFunc(r.release.All, func(release *ent.Release) bool { return release.ID == number }); i >= 0 {
+			to.releases = append(to.releases, r.release.All[i])
 		}
 	default:
 		return false
@@ -151,8 +153,8 @@ func readInto[Item any, Object model.Node](ctx context.Context, found map[string
 	return err
 }
 
-func (r *reader) readTools(ctx context.Context, positions []int, s selection, found map[string]model.Node) error {
-	tools, err := r.comparedTools(ctx, positions, s)
+func (r *reader) readToolNodes(ctx context.Context, wanted []*release.Tool, s selection, found map[string]model.Node) error {
+	tools, err := r.comparedTools(ctx, wanted, s)
 	for _, t := range tools {
 		found[toolID(t.GetSlug())] = t
 	}
@@ -161,13 +163,13 @@ func (r *reader) readTools(ctx context.Context, positions []int, s selection, fo
 
 // readEvents adds events up to the release being read.
 func (r *reader) readEvents(ctx context.Context, numbers []int, s selection, found map[string]model.Node) error {
-	if r.release == nil {
+	if r.release.Info == nil {
 		return nil
 	}
 	events, err := r.events(ctx, numbers, s)
 	if err != nil {
 		return err
 	}
-	events = slices.DeleteFunc(events, func(e *journal.Event) bool { return e.Release > r.release.ID })
-	return readInto(ctx, found, events, s, r.fillChanges, func(c *model.Change) string { return c.ID })
+	events = slices.DeleteFunc(events, func(e *journal.Event) bool { return e.Release > r.release.Number() })
+	return readInto(ctx, found, events, s, r.readChanges, func(c *model.Change) string { return c.ID })
 }

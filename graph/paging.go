@@ -5,133 +5,20 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"math"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
 
-	"palmares/ent/tool"
 	"palmares/graph/model"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
-// order is a sequence of columns that ends in the slug, which breaks ties.
-type order []orderKey
-
-type orderKey struct {
-	column string
-	desc   bool
-}
-
-// orderColumn is a column that tools are ordered by.
-type orderColumn struct {
-	compare func(a, b *indexedTool) int
-	value   func(*indexedTool) any       // for cursors
-	set     func(*indexedTool, any) bool // from a cursor; reports whether the value is valid
-}
-
-func textColumn(field func(*indexedTool) *string) orderColumn {
-	return orderColumn{
-		compare: func(a, b *indexedTool) int { return strings.Compare(*field(a), *field(b)) },
-		value:   func(t *indexedTool) any { return *field(t) },
-		set: func(t *indexedTool, value any) bool {
-			text, ok := value.(string)
-			*field(t) = text
-			return ok && checkText("", text, maxCursorLength) == nil
-		},
-	}
-}
-
-func numberColumn(field func(*indexedTool) *float64) orderColumn {
-	return orderColumn{
-		compare: func(a, b *indexedTool) int { return cmp.Compare(*field(a), *field(b)) },
-		value: func(t *indexedTool) any {
-			if math.IsNaN(*field(t)) {
-				return nil
-			}
-			return *field(t)
-		},
-		set: func(t *indexedTool, value any) bool {
-			number, ok := value.(float64)
-			if *field(t) = number; value == nil {
-				*field(t) = math.NaN()
-			}
-			return ok || value == nil
-		},
-	}
-}
-
-var orderColumns = map[string]orderColumn{
-	tool.FieldID:          textColumn(func(t *indexedTool) *string { return &t.slug }),
-	tool.FieldNameKey:     textColumn(func(t *indexedTool) *string { return &t.nameKey }),
-	tool.FieldUpdatedAt:   textColumn(func(t *indexedTool) *string { return &t.updatedAt }),
-	tool.FieldRetiredAt:   textColumn(func(t *indexedTool) *string { return &t.retiredAt }),
-	tool.FieldScore:       numberColumn(func(t *indexedTool) *float64 { return &t.score }),
-	tool.FieldPriceAmount: numberColumn(func(t *indexedTool) *float64 { return &t.price }),
-	tool.FieldUntested:    missingColumn(func(t *indexedTool) float64 { return t.score }),
-	monthlyPrice:          numberColumn(func(t *indexedTool) *float64 { return &t.monthlyPrice }),
-	noMonthlyPrice:        missingColumn(func(t *indexedTool) float64 { return t.monthlyPrice }),
-}
-
-// Virtual columns, which no table has.
-const (
-	monthlyPrice   = "monthly_price"
-	noMonthlyPrice = "no_monthly_price"
-)
-
-// missingColumn orders tools with a number before those without one.
-func missingColumn(number func(*indexedTool) float64) orderColumn {
-	return orderColumn{
-		compare: func(a, b *indexedTool) int {
-			switch ofA, ofB := math.IsNaN(number(a)), math.IsNaN(number(b)); {
-			case ofA == ofB:
-				return 0
-			case ofB:
-				return -1
-			}
-			return 1
-		},
-		value: func(t *indexedTool) any { return math.IsNaN(number(t)) },
-		set:   func(_ *indexedTool, value any) bool { _, ok := value.(bool); return ok }, // the number column implies it
-	}
-}
-
-// comparison returns a function that compares two tools.
-func (o order) comparison() func(a, b *indexedTool) int {
-	columns := mapSlice(o, func(key orderKey) orderColumn { return orderColumns[key.column] })
-	return func(a, b *indexedTool) int {
-		for i, column := range columns {
-			if c := column.compare(a, b); c != 0 && o[i].desc {
-				return -c
-			} else if c != 0 {
-				return c
-			}
-		}
-		return 0
-	}
-}
-
 // toolCursors returns the cursors of an order.
-func (x *catalogIndex) toolCursors(o order) cursors[int] {
-	return cursors[int]{
-		position: func(i int) []any {
-			return mapSlice(o, func(key orderKey) any { return orderColumns[key.column].value(x.tools[i]) })
-		},
-		compare: func(position []any) (func(int) int, bool) {
-			var at indexedTool
-			for i, key := range o {
-				if !orderColumns[key.column].set(&at, position[i]) {
-					return nil, false
-				}
-			}
-			compare := o.comparison()
-			return func(i int) int { return compare(x.tools[i], &at) }, true
-		},
-		length: len(o),
-	}
+func toolCursors(o release.Order) cursors[*release.Tool] {
+	return cursors[*release.Tool]{position: o.Position, compare: o.Seek}
 }
 
 // list is a list that is read by page or as a Relay connection.
@@ -146,10 +33,9 @@ type list[Item comparable, Node any] struct {
 // cursors converts between the items of a list and their positions, which remain
 // valid when the item is removed.
 type cursors[Item any] struct {
-	length   int // of a position
 	position func(Item) []any
 	// compare returns a function that compares items with a position, or false if
-	// the position has values of the wrong types.
+	// the position is not one of this list.
 	compare func(position []any) (compare func(Item) int, ok bool)
 }
 
@@ -172,24 +58,24 @@ func (l *list[Item, Node]) page(ctx context.Context, number, limit int) ([]Node,
 // that the list is filtered and sorted only once. They may differ only in page and
 // limit.
 type Scan struct {
-	index     *catalogIndex    // whose positions these are
-	positions map[string][]int // by the name of a root field in the response
+	release *release.Release
+	lists   map[string]any // by the name of a root field in the response
 }
 
-// positions returns the positions of a list at the root. It calls find the first
-// time.
-func (r *reader) positions(ctx context.Context, find func() ([]int, error)) (found []int, err error) {
+// found returns the items of a list at the root. It calls find the first time.
+func found[Item any](ctx context.Context, r *reader, find func() ([]Item, error)) ([]Item, error) {
 	if r.scan == nil {
 		return find()
 	}
 	name := graphql.GetFieldContext(ctx).Field.Alias
-	found, known := r.scan.positions[name]
-	if !known {
-		if found, err = find(); err == nil {
-			r.scan.positions[name] = found
-		}
+	if known, ok := r.scan.lists[name].([]Item); ok {
+		return known, nil
 	}
-	return found, err
+	items, err := find()
+	if err == nil {
+		r.scan.lists[name] = items
+	}
+	return items, err
 }
 
 // connection holds what all types of connections have in common.
@@ -310,7 +196,7 @@ func (l *list[Item, Node]) part(p paging) (items []Item, info *model.PageInfo, e
 // seek returns the number of items whose comparison with a cursor is less than a
 // bound: 0 for those before the cursor, 1 for those up to it.
 func (l *list[Item, Node]) seek(argument, text string, bound int) (int, error) {
-	position, valid := decodeCursor(text, l.name, l.cursors.length)
+	position, valid := decodeCursor(text, l.name)
 	var compare func(Item) int
 	if valid {
 		compare, valid = l.cursors.compare(position)
@@ -401,10 +287,15 @@ func encodeCursor(list string, position []any) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-func decodeCursor(text, list string, length int) (position []any, ok bool) {
+func decodeCursor(text, list string) (position []any, ok bool) {
 	var c cursor
 	data, err := base64.RawURLEncoding.DecodeString(text)
-	ok = err == nil && len(data) <= maxCursorLength && json.Unmarshal(data, &c) == nil && c.List == list && len(c.Position) == length
+	ok = err == nil && len(data) <= maxCursorLength && json.Unmarshal(data, &c) == nil && c.List == list
+	for _, value := range c.Position {
+		if text, isText := value.(string); isText {
+			ok = ok && params.IsText(text)
+		}
+	}
 	return c.Position, ok
 }
 

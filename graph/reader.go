@@ -14,6 +14,7 @@ import (
 	"palmares/graph/fields"
 	"palmares/graph/generated"
 	"palmares/graph/model"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
@@ -39,33 +40,38 @@ func (Resolver) Category() generated.CategoryResolver         { return categoryR
 
 // reader reads one release for one operation.
 type reader struct {
-	mu      sync.Mutex   // held by one resolver at a time
-	failed  error        // the first error that the caller did not cause
-	release *ent.Release // nil before the first import
+	mu     sync.Mutex // held by one resolver at a time
+	failed error      // the first error that the caller did not cause
 
 	executor *Executor
-	catalog  Catalog
-	client   *ent.Client
+	release  *release.Release
+	pinned   bool // the operation selects its release, and identifiers include it
+	scan     *Scan
+	queried  bool // something was read from the database
 
-	index  *catalogIndex
-	pinned bool // the operation selects its release, and identifiers include it
-	scan   *Scan
-
-	searches map[string]map[int]int // ranks of tools by search text
+	searches map[string]map[*release.Tool]int // ranks of tools by search text
 	syncs    map[syncRequest][]documentChange
 	nested   map[nestedKey][]nestedList
 }
 
-func newReader(e *Executor, index *catalogIndex, asOf AsOf, scan *Scan) *reader {
-	if scan != nil && scan.index != index {
-		*scan = Scan{index: index, positions: map[string][]int{}}
+func newReader(e *Executor, of *release.Release, asOf AsOf, scan *Scan) *reader {
+	if scan != nil && scan.release != of {
+		*scan = Scan{release: of, lists: map[string]any{}}
 	}
 	return &reader{
-		scan:    scan,
-		release: index.release, index: index, executor: e, catalog: e.config.Catalog, client: e.config.Catalog.Client(),
-		pinned: !asOf.isNewest(), searches: map[string]map[int]int{}, syncs: map[syncRequest][]documentChange{}, nested: map[nestedKey][]nestedList{},
+		executor: e, release: of, pinned: !asOf.isNewest(), scan: scan,
+		searches: map[string]map[*release.Tool]int{}, syncs: map[syncRequest][]documentChange{}, nested: map[nestedKey][]nestedList{},
 	}
 }
+
+// database returns the client for what is not in memory. Its statements must select
+// the rows of the release being read: see store.Versioned.
+func (r *reader) database() *ent.Client {
+	r.queried = true
+	return r.executor.config.Catalog.Client()
+}
+
+func (r *reader) dialect() string { return r.executor.config.Catalog.Dialect() }
 
 type readerKey struct{}
 
@@ -210,18 +216,18 @@ func (s selection) maxLimit(name string) (int, error) {
 func (queryResolver) Feed(ctx context.Context) (*model.Feed, error) {
 	r := readerFrom(ctx)
 	feed := &model.Feed{Credit: r.executor.config.Credit}
-	if r.release != nil {
-		feed.Release, feed.UpdatedAt = r.release.ID, &r.release.FeedDate
+	if info := r.release.Info; info != nil {
+		feed.Release, feed.UpdatedAt = info.ID, &info.FeedDate
 	}
 	return feed, nil
 }
 
 func (queryResolver) Stats(ctx context.Context) (*model.Statistics, error) {
-	release := readerFrom(ctx).release
-	if release == nil {
+	info := readerFrom(ctx).release.Info
+	if info == nil {
 		return &model.Statistics{}, nil
 	}
-	return statistics(release), nil
+	return statistics(info), nil
 }
 
 func statistics(release *ent.Release) *model.Statistics {

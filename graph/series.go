@@ -1,23 +1,21 @@
 package graph
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
-	"sort"
-	"strconv"
 	"time"
 
-	"palmares/ent"
 	"palmares/graph/model"
+	"palmares/internal/catalog/pricing"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
-const (
-	maxPoints = 1_000
-	maxYears  = 100 // between the first and the last day
-)
+const maxYears = 100 // between the first and the last day
 
 func (queryResolver) Series(ctx context.Context, metrics []model.SeriesMetric, by model.SeriesKey, every model.SeriesInterval, from, to *string, filter *model.ToolFilter) ([]*model.Series, error) {
 	if len(metrics) == 0 {
@@ -32,20 +30,22 @@ func (queryResolver) Series(ctx context.Context, metrics []model.SeriesMetric, b
 	if err != nil {
 		return nil, err
 	}
+	if err := checkDays(orZero(from), orZero(to)); err != nil {
+		return nil, err
+	}
 	r := readerFrom(ctx)
-	points, err := pointsOf(r.readable(), every, from, to)
+	points, err := release.Points(r.release.Readable(), string(every), orZero(from), orZero(to))
+	if errors.Is(err, release.ErrTooManyPoints) {
+		return nil, problem.New(problem.BadInput, "The series would have more than %d points. Use a longer interval, or limit it with from and to.", release.MaxPoints)
+	}
 	if err != nil || len(points) == 0 {
 		return nil, err
 	}
-	line, err := r.timeline(ctx)
-	if err != nil {
-		return nil, err
-	}
-	keyOf := func(*indexedTool) string { return "" }
+	keyOf := func(*release.Tool) string { return "" }
 	if by != model.SeriesKeyNone {
-		keyOf = groupKeys[model.ToolGroupKey(by)]
+		keyOf = release.Key(string(by))
 	}
-	groups := line.groupStates(points, keyOf, condition)
+	groups := r.release.States(points, keyOf, condition)
 	var series []*model.Series
 	for _, metric := range metrics {
 		for _, key := range slices.Sorted(maps.Keys(groups)) {
@@ -54,7 +54,7 @@ func (queryResolver) Series(ctx context.Context, metrics []model.SeriesMetric, b
 				s.Key = nil
 			}
 			for i, p := range points {
-				s.Points = append(s.Points, &model.SeriesPoint{Period: p.name, Start: p.start, Release: p.release, Value: groups[key][i].metric(metric)})
+				s.Points = append(s.Points, &model.SeriesPoint{Period: p.Period, Start: p.Start, Release: p.Release, Value: metricOf(groups[key][i], metric)})
 			}
 			series = append(series, s)
 		}
@@ -62,70 +62,13 @@ func (queryResolver) Series(ctx context.Context, metrics []model.SeriesMetric, b
 	return series, nil
 }
 
-// conditionOverTime converts a filter to a condition on tools of earlier releases.
-// Their text is not in memory, so it cannot be searched.
-func conditionOverTime(filter *model.ToolFilter) (func(*indexedTool) bool, error) {
-	if filter == nil {
-		return func(*indexedTool) bool { return true }, nil
-	}
-	if filter.Search != nil {
+// conditionOverTime converts a filter to a condition on tools of earlier releases;
+// nil for none. Their text is not in memory, so it cannot be searched.
+func conditionOverTime(filter *model.ToolFilter) (func(*release.Tool) bool, error) {
+	if filter != nil && filter.Search != nil {
 		return nil, problem.New(problem.BadInput, "filter.search is not supported here. Search a release with @asOf instead.")
 	}
-	return toolCondition(filter), checkFilter(filter)
-}
-
-// point is a period of a series, and the release that its values come from.
-type point struct {
-	name, start string
-	release     int
-	before      int // the release of the previous period; 0 if there is none
-}
-
-// pointsOf returns the points of a series over some releases, oldest first. The
-// releases are newest first.
-func pointsOf(releases []*ent.Release, every model.SeriesInterval, from, to *string) (points []point, err error) {
-	if err := checkDays(orZero(from), orZero(to)); err != nil || len(releases) == 0 {
-		return nil, err
-	}
-	first, last := releases[0].FeedDate, releases[0].FeedDate
-	for _, release := range releases {
-		first, last = min(first, release.FeedDate), max(last, release.FeedDate)
-	}
-	if from != nil {
-		first = max(first, *from)
-	}
-	if to != nil {
-		last = min(last, *to)
-	}
-	if every == model.SeriesIntervalRelease {
-		for _, release := range slices.Backward(releases) {
-			if release.FeedDate >= first && release.FeedDate <= last {
-				points = append(points, point{strconv.Itoa(release.ID), release.FeedDate, release.ID, release.ID - 1})
-			}
-		}
-		return points, checkPoints(len(points))
-	}
-	length := model.Period(every)
-	for p := periodOf(first, length); p.start <= last; p = p.next(length) {
-		if err := checkPoints(len(points) + 1); err != nil {
-			return nil, err
-		}
-		before := 0
-		if earlier := lastDated(releases, dayBefore(p.start)); earlier != nil {
-			before = earlier.ID
-		}
-		if release := lastDated(releases, p.end); release != nil {
-			points = append(points, point{p.name, p.start, release.ID, before})
-		}
-	}
-	return points, nil
-}
-
-func checkPoints(count int) error {
-	if count > maxPoints {
-		return problem.New(problem.BadInput, "The series would have more than %d points. Use a longer interval, or limit it with from and to.", maxPoints)
-	}
-	return nil
+	return toolCondition(filter)
 }
 
 // checkDays rejects days that are not in order or too far apart; both may be
@@ -149,91 +92,73 @@ func checkDays(from, to string) error {
 	return nil
 }
 
-func dayBefore(day string) string {
-	date, _ := time.Parse(time.DateOnly, day)
-	return date.AddDate(0, 0, -1).Format(time.DateOnly)
-}
-
-// groupState has the figures of a group of tools at one point.
-type groupState struct {
-	count, tested, additions, retirements              int
-	meanScore, medianScore, meanMonthly, medianMonthly *float64
-}
-
-func (s groupState) metric(metric model.SeriesMetric) *float64 {
+func metricOf(s release.State, metric model.SeriesMetric) *float64 {
 	number := func(n int) *float64 { f := float64(n); return &f }
 	switch metric {
 	case model.SeriesMetricCount:
-		return number(s.count)
+		return number(s.Count)
 	case model.SeriesMetricTested:
-		return number(s.tested)
+		return number(s.Tested)
 	case model.SeriesMetricMeanScore:
-		return s.meanScore
+		return s.MeanScore
 	case model.SeriesMetricMedianScore:
-		return s.medianScore
+		return s.MedianScore
 	case model.SeriesMetricMeanMonthlyPrice:
-		return s.meanMonthly
+		return s.MeanMonthly
 	case model.SeriesMetricMedianMonthlyPrice:
-		return s.medianMonthly
+		return s.MedianMonthly
 	case model.SeriesMetricAdditions:
-		return number(s.additions)
+		return number(s.Additions)
 	case model.SeriesMetricRetirements:
-		return number(s.retirements)
+		return number(s.Retirements)
 	}
 	return nil
 }
 
-// groupStates returns the state of each group at each point. Each version is added to
-// its group at its first point and removed after its last, so that the time does
-// not depend on the number of points in between.
-func (l *timeline) groupStates(points []point, keyOf func(*indexedTool) string, matches func(*indexedTool) bool) map[string][]groupState {
-	groups := map[string][]groupState{}
-	group := func(key string) []groupState {
-		if groups[key] == nil {
-			groups[key] = make([]groupState, len(points))
-		}
-		return groups[key]
+func (queryResolver) Movers(ctx context.Context, metric model.MoverMetric, from string, to *string, direction *model.MoverDirection, filter *model.ToolFilter, first int) ([]*model.Mover, error) {
+	if err := cmp.Or(params.CheckRange("first", first, 1, maxPageSize), checkDays(from, orZero(to))); err != nil {
+		return nil, err
 	}
-	// pointOf returns the first point whose release is at least a given one.
-	pointOf := func(release int) int {
-		return sort.Search(len(points), func(i int) bool { return points[i].release >= release })
+	condition, err := conditionOverTime(filter)
+	if err != nil {
+		return nil, err
 	}
-	begins, ends := make([][]*indexedTool, len(points)+1), make([][]*indexedTool, len(points)+1)
-	l.tools(func(versions []toolVersion) {
-		for i, v := range versions {
-			if !v.active() || !matches(v.indexedTool) {
-				continue
-			}
-			key, first, end := keyOf(v.indexedTool), pointOf(v.since), pointOf(v.until)
-			if first < len(points) && l.added(versions, i) && v.since > points[first].before {
-				group(key)[first].additions++
-			}
-			if end < len(points) && retired(versions, i) && v.until > points[end].before {
-				group(key)[end].retirements++
-			}
-			if first < end {
-				begins[first], ends[end] = append(begins[first], v.indexedTool), append(ends[end], v.indexedTool)
-				group(key)
-			}
-		}
-	})
-	now := map[string]*figures{}
-	for key := range groups {
-		now[key] = newFigures()
+	r := readerFrom(ctx)
+	start, end := r.release.Between(from, orZero(to))
+	if start >= end {
+		return nil, nil
 	}
-	for p := range points {
-		for _, t := range ends[p] {
-			now[keyOf(t)].add(t, -1)
-		}
-		for _, t := range begins[p] {
-			now[keyOf(t)].add(t, 1)
-		}
-		for key, f := range now {
-			s := &groups[key][p]
-			s.count, s.tested = f.count, f.scores.count
-			s.meanScore, s.medianScore = f.scores.mean(), f.scores.median()
-			s.meanMonthly, s.medianMonthly = f.prices.mean(), f.prices.median()
+	value := func(t *release.Tool) float64 { return t.Score }
+	if metric == model.MoverMetricPrice {
+		value = func(t *release.Tool) float64 { return t.MonthlyPrice }
+	}
+	var movers []*model.Mover
+	for _, m := range r.release.Movers(start, end, value, condition) {
+		if direction == nil || (*direction == model.MoverDirectionUp) == (m.After > m.Before) {
+			movers = append(movers, &model.Mover{Slug: m.Slug, Before: m.Before, After: m.After, Change: m.Change, Percent: pricing.Percent(m.Before, m.After)})
 		}
 	}
-	return groups
+	movers = movers[:min(first, len(movers))]
+	return movers, r.addMovedTools(ctx, movers, selected(ctx))
+}
+
+// addMovedTools reads the selected tools.
+func (r *reader) addMovedTools(ctx context.Context, movers []*model.Mover, s selection) error {
+	if !s.has("tool") {
+		return nil
+	}
+	var found []*release.Tool
+	for _, m := range movers {
+		if t := r.release.Tool(m.Slug); t != nil {
+			found = append(found, t)
+		}
+	}
+	tools, err := r.comparedTools(ctx, found, s.of("tool"))
+	if err != nil {
+		return err
+	}
+	for _, m := range movers {
+		m.Tool = tools[r.release.Tool(m.Slug)]
+	}
+	return nil
 }

@@ -196,8 +196,8 @@ func TestDashboardsNeedNoStatements(t *testing.T) {
 		for _, edition := range editions {
 			publish(t, s, edition.Feed)
 		}
-		catalog, statements := countStatements(s)
-		e := newExecutor(catalog)
+		statements := countStatements(s)
+		e := newExecutor(s)
 		if err := e.Preload(t.Context()); err != nil {
 			t.Fatal(err)
 		}

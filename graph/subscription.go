@@ -12,7 +12,6 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"golang.org/x/sync/singleflight"
 
-	"palmares/ent"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
@@ -154,16 +153,12 @@ func (e *Executor) Publications(ctx context.Context, q journal.Query) ([]*journa
 		}()
 		ctx, cancel := context.WithTimeout(context.Background(), journalTimeout) // shared with other callers
 		defer cancel()
-		var events []*journal.Event
-		err = e.config.Catalog.WithRelease(ctx, func(ctx context.Context, release *ent.Release) (err error) {
-			if events = nil; release == nil {
-				return nil
-			}
-			q.UpTo = release.ID
-			events, err = journal.Read(ctx, e.config.Catalog.Client().JournalEntry, q)
-			return err
-		})
-		return events, err
+		newest, err := e.catalog.Newest(ctx)
+		if err != nil || newest.Info == nil {
+			return []*journal.Event(nil), err
+		}
+		q.UpTo = newest.Number()
+		return journal.Read(ctx, e.config.Catalog.Client().JournalEntry, q)
 	})
 	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"palmares/ent"
-	"palmares/ent/tool"
 	"palmares/graph/model"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -33,14 +32,14 @@ func (queryResolver) EmbeddingsSync(ctx context.Context, category, sync *string,
 		return nil, problem.New(problem.BadInput, "category must not be empty.")
 	}
 	changes, err := r.documentChanges(ctx, syncRequest{orZero(category), orZero(sync)})
-	documents := &list[documentChange, model.EmbeddingsChange]{err: err, items: changes, nodes: r.fillDocumentChanges}
+	documents := &list[documentChange, model.EmbeddingsChange]{err: err, items: changes, nodes: r.readDocumentChanges}
 	items, meta, err := documents.page(ctx, page, limit)
 	if err != nil {
 		return nil, err
 	}
 	found := &model.EmbeddingsSyncPage{Items: items, Meta: meta}
-	if page >= meta.Pages && r.release != nil {
-		token := syncToken{r.release.ID, r.release.ImportedAt.UnixMicro(), orZero(category)}.String()
+	if info := r.release.Info; page >= meta.Pages && info != nil {
+		token := syncToken{info.ID, info.ImportedAt.UnixMicro(), orZero(category)}.String()
 		found.NextSync = &token
 	}
 	return found, nil
@@ -62,39 +61,33 @@ func (r *reader) documentChanges(ctx context.Context, req syncRequest) ([]docume
 	if known, ok := r.syncs[req]; ok {
 		return known, nil
 	}
-	var former map[string]*ent.Tool
+	former := map[string]*release.Tool{}
 	since := 0
 	if req.token != "" {
 		token, err := r.checkToken(ctx, req)
 		if err != nil {
 			return nil, err
 		}
-		if since = token.release; since < r.release.ID {
-			if former, err = r.previousDocuments(ctx, since); err != nil {
-				return nil, err
+		if since = token.release; since < r.release.Number() {
+			if oldest := r.release.HistoryFrom(); since < oldest {
+				return nil, problem.New(problem.Gone, "sync is from release %d, which is no longer available. The oldest available release is %d. %s", since, oldest, startOver)
+			}
+			for _, t := range r.release.HadDocument(since) {
+				former[t.Slug] = t
 			}
 		}
 	}
 	var changes []documentChange
-	var members []int // whose documents may have changed
-	for i, t := range r.index.tools {
-		if t.inEmbeddings && t.active() && t.since > since && req.includes(t.category) {
-			members = append(members, i)
+	for _, t := range r.release.Tools {
+		if !t.InEmbeddings || !t.Active() || t.Since <= since || !req.includes(t.Category) {
+			continue
+		}
+		if before := former[t.Slug]; before == nil || !req.includes(before.Category) || !release.SameDocument(before, t) {
+			changes = append(changes, documentChange{slug: t.Slug})
 		}
 	}
-	entities, err := r.entities(ctx, members, false)
-	if err != nil {
-		return nil, err
-	}
-	for i, position := range members {
-		slug := r.index.tools[position].slug
-		row := former[slug]
-		if row == nil || !req.includes(row.CategorySlug) || !sameDocument(toolFields.model(row), entities[i].tool) || row.SectionsHash != entities[i].sectionsHash {
-			changes = append(changes, documentChange{slug: slug})
-		}
-	}
-	for slug, row := range former {
-		if reason := r.deletionReason(slug, req); reason != "" && req.includes(row.CategorySlug) {
+	for slug, t := range former {
+		if reason := r.deletionReason(slug, req); reason != "" && req.includes(t.Category) {
 			changes = append(changes, documentChange{slug, reason})
 		}
 	}
@@ -103,80 +96,47 @@ func (r *reader) documentChanges(ctx context.Context, req syncRequest) ([]docume
 	return changes, nil
 }
 
-// previousDocuments returns the tools that had a document in an earlier release, by
-// slug.
-func (r *reader) previousDocuments(ctx context.Context, release int) (map[string]*ent.Tool, error) {
-	earlier := store.WithEarlier(ctx, release)
-	newest, err := store.NewestRelease(earlier, r.client.Release)
-	if err != nil {
-		return nil, err
-	}
-	// In the same transaction: if deletions were missed, a client's set would stay
-	// wrong.
-	if release < newest.HistoryFrom {
-		return nil, problem.New(problem.Gone, "sync is from release %d, which is no longer available. The oldest available release is %d. %s", release, newest.HistoryFrom, startOver)
-	}
-	rows, err := r.client.Tool.Query().Where(tool.InEmbeddings(true)).All(earlier)
-	former := map[string]*ent.Tool{}
-	for _, row := range rows {
-		former[row.ID] = row
-	}
-	return former, err
-}
-
 func (req syncRequest) includes(category string) bool {
 	return req.category == "" || req.category == category
-}
-
-// sameDocument compares the metadata of two versions of a document.
-func sameDocument(a, b *model.Tool) bool {
-	same := func(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
-	return a.Name == b.Name && reviewURL(a) == reviewURL(b) && a.CategorySlug == b.CategorySlug && a.UpdatedAt == b.UpdatedAt &&
-		same(a.Score, b.Score) && same(a.Verifiability, b.Verifiability)
 }
 
 // deletionReason returns why a tool has no document in the selected part of the
 // set, or "" if it has one.
 func (r *reader) deletionReason(slug string, req syncRequest) model.EmbeddingsDeletionReason {
-	i, exists := r.index.find(slug)
+	t := r.release.Tool(slug)
 	switch {
-	case !exists:
+	case t == nil:
 		return model.EmbeddingsDeletionReasonRemoved
-	case !r.index.tools[i].active():
+	case !t.Active():
 		return model.EmbeddingsDeletionReasonRetired
-	case !r.index.tools[i].inEmbeddings:
+	case !t.InEmbeddings:
 		return model.EmbeddingsDeletionReasonLeftSet
-	case !req.includes(r.index.tools[i].category):
+	case !req.includes(t.Category):
 		return model.EmbeddingsDeletionReasonLeftFilter
 	}
 	return ""
 }
 
-// fillDocumentChanges reads the documents of a page.
-func (r *reader) fillDocumentChanges(ctx context.Context, changes []documentChange, s selection) ([]model.EmbeddingsChange, error) {
-	var positions []int
+// readDocumentChanges reads the documents of a page.
+func (r *reader) readDocumentChanges(ctx context.Context, changes []documentChange, s selection) ([]model.EmbeddingsChange, error) {
+	var found []*release.Tool
 	for _, c := range changes {
-		if i, ok := r.index.find(c.slug); ok && c.reason == "" {
-			positions = append(positions, i)
+		if c.reason == "" {
+			found = append(found, r.release.Tool(c.slug))
 		}
 	}
-	entities, err := r.entities(ctx, positions, false)
+	documents, err := r.readEmbeddings(ctx, found, s.as([]string{"EmbeddingsDocument", "EmbeddingsChange"}))
 	if err != nil {
 		return nil, err
 	}
-	tools := mapSlice(entities, func(e *entity) *model.Tool { t := *e.tool; return &t })
-	if err := r.fillEmbeddings(ctx, tools, entities, s.as([]string{"EmbeddingsDocument", "EmbeddingsChange"})); err != nil {
-		return nil, err
-	}
-	filled := make([]model.EmbeddingsChange, len(changes))
-	for i, c := range changes {
+	return mapSlice(changes, func(c documentChange) model.EmbeddingsChange {
 		if c.reason != "" {
-			filled[i] = &model.EmbeddingsDeletion{Slug: c.slug, Deleted: true, Reason: c.reason}
-			continue
+			return &model.EmbeddingsDeletion{Slug: c.slug, Deleted: true, Reason: c.reason}
 		}
-		filled[i], tools = tools[0].Embeddings, tools[1:]
-	}
-	return filled, nil
+		document := documents[0]
+		documents = documents[1:]
+		return document
+	}), nil
 }
 
 // syncToken identifies what a client has: the documents of a category, or all, in
@@ -226,24 +186,34 @@ func (r *reader) checkToken(ctx context.Context, req syncRequest) (syncToken, er
 		return token, problem.New(problem.BadInput, "sync was issued for %s (got %s). Send the same category again, or read the whole set without sync.",
 			describeCategory(token.category), describeCategory(req.category))
 	}
-	if r.release == nil {
+	if r.release.Info == nil {
 		return token, problem.New(problem.Gone, "sync is from a release that this catalog does not have. %s", startOver)
 	}
-	if token.release > r.release.ID {
+	if token.release > r.release.Number() {
 		if r.pinned {
-			return token, problem.New(problem.BadInput, "sync is from release %d, which is newer than release %d. Read the newest release instead.", token.release, r.release.ID)
+			return token, problem.New(problem.BadInput, "sync is from release %d, which is newer than release %d. Read the newest release instead.", token.release, r.release.Number())
 		}
-		if !store.InTransaction(ctx) { // another server may have just published it
-			return token, store.ErrNeedsTransaction
+		if err := r.checkNewer(ctx, token); err != nil {
+			return token, err
 		}
 		return token, problem.New(problem.Gone, "sync is from release %d, which this catalog does not have. %s", token.release, startOver)
 	}
-	release := r.index.releases[min(r.release.ID-token.release, len(r.index.releases)-1)]
-	if release.ID != token.release || release.ImportedAt.UnixMicro() != token.publishedAt {
+	info := r.release.All[min(r.release.Number()-token.release, len(r.release.All)-1)]
+	if info.ID != token.release || info.ImportedAt.UnixMicro() != token.publishedAt {
 		return token, problem.New(problem.Gone, "sync is from release %d of %s, which this catalog does not have. %s",
 			token.release, time.UnixMicro(token.publishedAt).UTC().Format(time.DateTime), startOver)
 	}
 	return token, nil
+}
+
+// checkNewer returns an error for a token of a release that another server has
+// published and this one has not loaded yet.
+func (r *reader) checkNewer(ctx context.Context, token syncToken) error {
+	newest, err := store.NewestRelease(ctx, r.database().Release)
+	if err == nil && newest != nil && newest.ID >= token.release {
+		return problem.New(problem.Unavailable, "Release %d is being loaded. Try again in a few seconds.", token.release)
+	}
+	return err
 }
 
 func describeCategory(slug string) string {

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 	"strings"
 
@@ -11,6 +12,8 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/release"
+	"palmares/internal/core/store"
 )
 
 // Changes returns the connection that was read for this field.
@@ -28,14 +31,14 @@ func (retiredToolResolver) Changes(ctx context.Context, t *model.RetiredTool, _ 
 const toolChangesBytes = 8 << 20
 
 // readToolChanges reads a part of the changes to each tool for one field.
-func (r *reader) readToolChanges(ctx context.Context, tools []int, field graphql.CollectedField, within selection) error {
+func (r *reader) readToolChanges(ctx context.Context, tools []*release.Tool, field graphql.CollectedField, within selection) error {
 	arguments := field.ArgumentMap(within.op.Variables)
 	p := pagingOf(arguments)
 	after, before, limit, err := p.events()
 	if err != nil {
 		return inField(field, err)
 	}
-	slugs := distinct(mapSlice(tools, func(i int) string { return r.index.tools[i].slug }))
+	slugs := distinct(mapSlice(tools, func(t *release.Tool) string { return t.Slug }))
 	query := toolEvents{slugs: slugs, types: toolEventTypes(arguments["types"]), newer: before, older: after, limit: limit, fromOldest: p.last != nil}
 	query.withBytes = within.of("nodes").with(within.of("edges").of("node")).as(changeTypes).has(statesOfChange...) || within.has("events")
 	numbers, more, err := query.read(ctx, r)
@@ -83,31 +86,27 @@ func (q toolEvents) read(ctx context.Context, r *reader) (numbers map[string][]i
 		return numbers, more, nil
 	}
 	statement, args := q.statement(r)
-	rows, err := r.catalog.Select(ctx, statement, args...)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer rows.Close()
 	bytes := toolChangesBytes
-	for rows.Next() {
+	err = store.ScanRows(ctx, r.database(), func(rows *sql.Rows) error {
 		var slug string
 		var number, size int
 		if err := rows.Scan(&number, &slug, &size); err != nil {
-			return nil, nil, err
+			return err
 		}
 		if known := len(numbers[slug]); more[slug] || known == q.limit || known > 0 && bytes < size {
 			more[slug] = true
-			continue
+			return nil
 		}
 		bytes -= size
 		numbers[slug] = append(numbers[slug], number)
-	}
+		return nil
+	}, statement, args...)
 	if q.fromOldest {
 		for _, of := range numbers {
 			slices.Reverse(of)
 		}
 	}
-	return numbers, more, rows.Err()
+	return numbers, more, err
 }
 
 // ofTypes selects events of the given types, which must not come from a caller. The
@@ -123,7 +122,7 @@ func (q toolEvents) statement(r *reader) (string, []any) {
 	condition := entsql.And(
 		entsql.In(journalentry.FieldSlug, mapSlice(q.slugs, func(slug string) any { return slug })...),
 		ofTypes(q.types),
-		entsql.LTE(journalentry.FieldReleaseNumber, r.release.ID),
+		entsql.LTE(journalentry.FieldReleaseNumber, r.release.Number()),
 	)
 	if q.older > 0 {
 		condition = entsql.And(condition, entsql.LT(journalentry.FieldID, q.older))
@@ -139,9 +138,9 @@ func (q toolEvents) statement(r *reader) (string, []any) {
 	if q.withBytes {
 		bytes = "coalesce(octet_length(" + journalentry.FieldBefore + "), 0) + coalesce(octet_length(" + journalentry.FieldAfter + "), 0)"
 	}
-	all := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID, journalentry.FieldSlug).From(entsql.Table(journalentry.Table)).Where(condition)
+	all := entsql.Dialect(r.dialect()).Select(journalentry.FieldID, journalentry.FieldSlug).From(entsql.Table(journalentry.Table)).Where(condition)
 	all.AppendSelectExprAs(entsql.Raw(bytes), "bytes")
 	all.AppendSelectExprAs(entsql.RowNumber().PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(order)), "place")
-	return entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID, journalentry.FieldSlug, "bytes").From(all.As("events")).
+	return entsql.Dialect(r.dialect()).Select(journalentry.FieldID, journalentry.FieldSlug, "bytes").From(all.As("events")).
 		Where(entsql.LTE("place", q.limit+1)).OrderBy("place", journalentry.FieldSlug).Query()
 }

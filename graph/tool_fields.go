@@ -8,43 +8,49 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"palmares/ent"
 	"palmares/graph/model"
-	"palmares/internal/catalog/pricing"
+	"palmares/internal/catalog/release"
 )
 
-// toolFields declares how each field of Tool gets its value from the stored row.
+// toolFields declares how each field of Tool gets its value from the catalog.
 // Fields with subfields and those of storedElsewhere are read separately.
 // NewExecutor checks that no field of the schema is missing.
 var toolFields = fieldTable[model.Tool]{"Tool", []toolField[model.Tool]{
-	{"id", func(t *model.Tool, row *ent.Tool) { t.ID = toolID(row.ID) }},
-	{"slug", func(t *model.Tool, row *ent.Tool) { t.Slug = row.ID }},
-	{"name", func(t *model.Tool, row *ent.Tool) { t.Name = row.Name }},
-	{"domain", func(t *model.Tool, row *ent.Tool) { t.Domain = row.Domain }},
-	{"categorySlug", func(t *model.Tool, row *ent.Tool) { t.CategorySlug = row.CategorySlug }},
-	{"icp", func(t *model.Tool, row *ent.Tool) { t.Icp = model.Icp(strings.ReplaceAll(string(row.Icp), "-", "_")) }},
-	{"icpCode", func(t *model.Tool, row *ent.Tool) { t.IcpCode = string(row.Icp) }},
-	{"pricing", func(t *model.Tool, row *ent.Tool) { t.Pricing = model.Pricing(row.Pricing) }},
-	{"price", func(t *model.Tool, row *ent.Tool) { t.Price = row.Price }},
-	{"priceAmount", func(t *model.Tool, row *ent.Tool) { t.PriceAmount = row.PriceAmount }},
-	{"pricePeriod", func(t *model.Tool, row *ent.Tool) { t.PricePeriod = row.PricePeriod }},
-	{"billingPeriod", func(t *model.Tool, row *ent.Tool) {
-		t.BillingPeriod = model.BillingPeriod(pricing.Period(row.PricePeriod))
-	}},
-	{"monthlyPrice", func(t *model.Tool, row *ent.Tool) {
-		t.MonthlyPrice = orNull(pricing.Monthly(row.PriceAmount, pricing.Period(row.PricePeriod)))
-	}},
-	{"score", func(t *model.Tool, row *ent.Tool) { t.Score = row.Score }},
-	{"verifiability", func(t *model.Tool, row *ent.Tool) { t.Verifiability = row.Verifiability }},
-	{"obsolescence", func(t *model.Tool, row *ent.Tool) { t.Obsolescence = row.Obsolescence }},
-	{"tagline", func(t *model.Tool, row *ent.Tool) { t.Tagline = row.Tagline }},
-	{"canonicalUrl", func(t *model.Tool, row *ent.Tool) { t.CanonicalURL = row.CanonicalURL }},
-	{"avisUrl", func(t *model.Tool, row *ent.Tool) { t.AvisURL = row.AvisURL }},
-	{"alternativesUrl", func(t *model.Tool, row *ent.Tool) { t.AlternativesURL = row.AlternativesURL }},
-	{"updatedAt", func(t *model.Tool, row *ent.Tool) { t.UpdatedAt = row.UpdatedAt }},
-	{"tier", func(t *model.Tool, row *ent.Tool) { t.Tier = row.Tier }},
-	{"mainstream", func(t *model.Tool, row *ent.Tool) { t.Mainstream = row.Mainstream }},
+	{"id", func(*model.Tool, *release.Tool) {}}, // see withID
+	{"slug", func(m *model.Tool, t *release.Tool) { m.Slug = t.Slug }},
+	{"name", func(m *model.Tool, t *release.Tool) { m.Name = t.Name }},
+	{"domain", func(m *model.Tool, t *release.Tool) { m.Domain = t.Domain }},
+	{"categorySlug", func(m *model.Tool, t *release.Tool) { m.CategorySlug = t.Category }},
+	{"icp", func(m *model.Tool, t *release.Tool) { m.Icp = icps[t.ICP] }},
+	{"icpCode", func(m *model.Tool, t *release.Tool) { m.IcpCode = t.ICP }},
+	{"pricing", func(m *model.Tool, t *release.Tool) { m.Pricing = model.Pricing(t.Pricing) }},
+	{"price", func(m *model.Tool, t *release.Tool) { m.Price = t.Price }},
+	{"priceAmount", func(m *model.Tool, t *release.Tool) { m.PriceAmount = t.Amount }},
+	{"pricePeriod", func(m *model.Tool, t *release.Tool) { m.PricePeriod = t.PricePeriod }},
+	{"billingPeriod", func(m *model.Tool, t *release.Tool) { m.BillingPeriod = model.BillingPeriod(t.Billing) }},
+	{"monthlyPrice", func(m *model.Tool, t *release.Tool) { m.MonthlyPrice = orNull(&t.MonthlyPrice) }},
+	{"score", func(m *model.Tool, t *release.Tool) { m.Score = orNull(&t.Score) }},
+	{"verifiability", func(m *model.Tool, t *release.Tool) { m.Verifiability = orNull(&t.Verifiability) }},
+	{"obsolescence", func(m *model.Tool, t *release.Tool) { m.Obsolescence = orNull(&t.Obsolescence) }},
+	{"tagline", func(m *model.Tool, t *release.Tool) { m.Tagline = t.Tagline }},
+	{"canonicalUrl", func(m *model.Tool, t *release.Tool) { m.CanonicalURL = t.CanonicalURL }},
+	{"avisUrl", func(m *model.Tool, t *release.Tool) { m.AvisURL = t.AvisURL }},
+	{"alternativesUrl", func(m *model.Tool, t *release.Tool) { m.AlternativesURL = t.AlternativesURL }},
+	{"updatedAt", func(m *model.Tool, t *release.Tool) { m.UpdatedAt = t.UpdatedAt }},
+	{"tier", func(m *model.Tool, t *release.Tool) { m.Tier = t.Tier }},
+	{"mainstream", func(m *model.Tool, t *release.Tool) { m.Mainstream = t.Mainstream }},
 }}
+
+// icps are the audiences by their code, which GraphQL cannot spell.
+var icps = func() map[string]model.Icp {
+	byCode := map[string]model.Icp{}
+	for _, icp := range model.AllIcp {
+		byCode[icpCode(icp)] = icp
+	}
+	return byCode
+}()
+
+func icpCode(icp model.Icp) string { return strings.ReplaceAll(string(icp), "_", "-") }
 
 // storedElsewhere are the fields of Tool without subfields that are not stored
 // with the tool, because they are long or rarely selected.
@@ -52,20 +58,20 @@ var storedElsewhere = []string{"verdict", "reviewSections"}
 
 // retiredFields declares the fields of RetiredTool.
 var retiredFields = fieldTable[model.RetiredTool]{"RetiredTool", []toolField[model.RetiredTool]{
-	{"id", func(t *model.RetiredTool, row *ent.Tool) { t.ID = toolID(row.ID) }},
-	{"slug", func(t *model.RetiredTool, row *ent.Tool) { t.Slug = row.ID }},
-	{"name", func(t *model.RetiredTool, row *ent.Tool) { t.Name = row.Name }},
-	{"score", func(t *model.RetiredTool, row *ent.Tool) { t.Score = row.Score }},
-	{"categorySlug", func(t *model.RetiredTool, row *ent.Tool) { t.CategorySlug = row.CategorySlug }},
-	{"reason", func(t *model.RetiredTool, row *ent.Tool) { t.Reason = model.RetirementReason(row.RetiredReason) }},
-	{"retiredAt", func(t *model.RetiredTool, row *ent.Tool) { t.RetiredAt = row.RetiredAt }},
-	{"note", func(t *model.RetiredTool, row *ent.Tool) { t.Note = row.RetiredNote }},
+	{"id", func(*model.RetiredTool, *release.Tool) {}},
+	{"slug", func(m *model.RetiredTool, t *release.Tool) { m.Slug = t.Slug }},
+	{"name", func(m *model.RetiredTool, t *release.Tool) { m.Name = t.Name }},
+	{"score", func(m *model.RetiredTool, t *release.Tool) { m.Score = orNull(&t.Score) }},
+	{"categorySlug", func(m *model.RetiredTool, t *release.Tool) { m.CategorySlug = t.Category }},
+	{"reason", func(m *model.RetiredTool, t *release.Tool) { m.Reason = model.RetirementReason(t.Reason) }},
+	{"retiredAt", func(m *model.RetiredTool, t *release.Tool) { m.RetiredAt = t.RetiredAt }},
+	{"note", func(m *model.RetiredTool, t *release.Tool) { m.Note = t.Note }},
 }}
 
-// toolField is a field of a GraphQL type that is stored as a row of tools.
+// toolField is a field of a GraphQL type that a tool has in the catalog.
 type toolField[Model any] struct {
 	name string
-	set  func(*Model, *ent.Tool)
+	set  func(*Model, *release.Tool)
 }
 
 type fieldTable[Model any] struct {
@@ -91,11 +97,11 @@ func (t fieldTable[Model]) check(schema *ast.Schema) error {
 	return errors.Join(errs...)
 }
 
-// model converts a row.
-func (t fieldTable[Model]) model(row *ent.Tool) *Model {
+// model converts a tool.
+func (t fieldTable[Model]) model(from *release.Tool) *Model {
 	m := new(Model)
 	for _, field := range t.fields {
-		field.set(m, row)
+		field.set(m, from)
 	}
 	return m
 }

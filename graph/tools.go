@@ -7,39 +7,23 @@ import (
 	"slices"
 	"strings"
 
-	"palmares/ent/tool"
 	"palmares/graph/model"
+	"palmares/internal/catalog/release"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
 )
-
-var toolOrders = map[model.ToolSort]order{
-	model.ToolSortScoreDesc:   {{tool.FieldUntested, false}, {tool.FieldScore, true}, {tool.FieldID, false}},
-	model.ToolSortScoreAsc:    {{tool.FieldUntested, false}, {tool.FieldScore, false}, {tool.FieldID, false}},
-	model.ToolSortNameAsc:     {{tool.FieldNameKey, false}, {tool.FieldID, false}},
-	model.ToolSortNameDesc:    {{tool.FieldNameKey, true}, {tool.FieldID, false}},
-	model.ToolSortUpdatedDesc: {{tool.FieldUpdatedAt, true}, {tool.FieldID, false}},
-	model.ToolSortUpdatedAsc:  {{tool.FieldUpdatedAt, false}, {tool.FieldID, false}},
-	model.ToolSortPriceAsc:    {{tool.FieldPriceAmount, false}, {tool.FieldID, false}},
-	model.ToolSortPriceDesc:   {{tool.FieldPriceAmount, true}, {tool.FieldID, false}},
-
-	model.ToolSortMonthlyPriceAsc:  {{noMonthlyPrice, false}, {monthlyPrice, false}, {tool.FieldID, false}},
-	model.ToolSortMonthlyPriceDesc: {{noMonthlyPrice, false}, {monthlyPrice, true}, {tool.FieldID, false}},
-}
-
-var retiredOrder = order{{tool.FieldRetiredAt, true}, {tool.FieldID, false}}
 
 func (queryResolver) Tool(ctx context.Context, slug string) (*model.Tool, error) {
 	if err := checkText("slug", slug, maxSlugText); err != nil {
 		return nil, err
 	}
 	r := readerFrom(ctx)
-	i, ok := r.index.find(slug)
-	if !ok || !r.index.tools[i].active() {
+	t := r.release.Tool(slug)
+	if t == nil || !t.Active() {
 		return nil, nil
 	}
-	return first(r.fillTools(ctx, []int{i}, selected(ctx)))
+	return first(r.readTools(ctx, []*release.Tool{t}, selected(ctx)))
 }
 
 func (queryResolver) Tools(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, page int, limit int) (*model.ToolPage, error) {
@@ -73,22 +57,24 @@ func (toolResolver) ComparisonConnection(ctx context.Context, t *model.Tool, _ *
 
 // toolList lists the tools that match a filter. Without an order, the best
 // matches of a search come first, or else the highest scores.
-func (r *reader) toolList(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort) *list[int, *model.Tool] {
+func (r *reader) toolList(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort) *list[*release.Tool, *model.Tool] {
 	by := model.ToolSortScoreDesc
 	if sort != nil {
 		by = *sort
 	} else if isSearch(filter) {
 		by = model.ToolSortRelevance
 	}
-	tools := &list[int, *model.Tool]{name: toolListName(by), nodes: r.fillTools, cursors: r.index.toolCursors(toolOrders[by])}
+	tools := &list[*release.Tool, *model.Tool]{name: toolListName(by), nodes: r.readTools}
 	if by == model.ToolSortRelevance {
 		if !isSearch(filter) {
 			tools.err = problem.New(problem.BadInput, "sort: relevance requires filter.search.")
 			return tools
 		}
 		tools.cursors = r.relevanceCursors(*filter.Search)
+	} else {
+		tools.cursors = toolCursors(orderOf(by))
 	}
-	tools.items, tools.err = r.positions(ctx, func() ([]int, error) {
+	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) {
 		matches, err := r.toolFilter(ctx, filter)
 		switch {
 		case err != nil:
@@ -96,34 +82,39 @@ func (r *reader) toolList(ctx context.Context, filter *model.ToolFilter, sort *m
 		case by == model.ToolSortRelevance:
 			return r.byRelevance(*filter.Search, matches), nil
 		}
-		return filtered(r.index.orders[by](), matches), nil
+		return r.release.Matching(orderOf(by), matches), nil
 	})
 	return tools
 }
 
+// orderOf returns the order of a sort other than by relevance.
+func orderOf(sort model.ToolSort) release.Order {
+	order, _ := release.OrderNamed(string(sort)) // checkFields found all of them
+	return order
+}
+
 // byRelevance returns the matches of a search that satisfy a condition, ordered
 // by rank, then by score.
-func (r *reader) byRelevance(search string, matches func(int) bool) []int {
+func (r *reader) byRelevance(search string, matches func(*release.Tool) bool) []*release.Tool {
 	ranks := r.searches[search]
-	found := filtered(slices.Collect(maps.Keys(ranks)), matches)
-	compare := toolOrders[model.ToolSortScoreDesc].comparison()
-	slices.SortFunc(found, func(a, b int) int {
-		return cmp.Or(ranks[a]-ranks[b], compare(r.index.tools[a], r.index.tools[b]))
-	})
+	found := slices.DeleteFunc(slices.Collect(maps.Keys(ranks)), func(t *release.Tool) bool { return !matches(t) })
+	compare := release.ByScore.Comparer()
+	slices.SortFunc(found, func(a, b *release.Tool) int { return cmp.Or(ranks[a]-ranks[b], compare(a, b)) })
 	return found
 }
 
 // relevanceCursors returns the cursors of byRelevance.
-func (r *reader) relevanceCursors(search string) cursors[int] {
-	scores := r.index.toolCursors(toolOrders[model.ToolSortScoreDesc])
-	rank := func(i int) int { return r.searches[search][i] }
-	return cursors[int]{
-		length:   1 + scores.length,
-		position: func(i int) []any { return append([]any{rank(i)}, scores.position(i)...) },
-		compare: func(position []any) (func(int) int, bool) {
+func (r *reader) relevanceCursors(search string) cursors[*release.Tool] {
+	rank := func(t *release.Tool) int { return r.searches[search][t] }
+	return cursors[*release.Tool]{
+		position: func(t *release.Tool) []any { return append([]any{rank(t)}, release.ByScore.Position(t)...) },
+		compare: func(position []any) (func(*release.Tool) int, bool) {
+			if len(position) == 0 {
+				return nil, false
+			}
 			other, isNumber := position[0].(float64)
-			compareScores, valid := scores.compare(position[1:])
-			return func(i int) int { return cmp.Or(rank(i)-int(other), compareScores(i)) }, isNumber && valid
+			compareScores, valid := release.ByScore.Seek(position[1:])
+			return func(t *release.Tool) int { return cmp.Or(rank(t)-int(other), compareScores(t)) }, isNumber && valid
 		},
 	}
 }
@@ -134,77 +125,45 @@ var (
 	retiredTypes = []string{"RetiredTool", "ComparedTool", "Node"}
 )
 
-// filtered returns the positions of the tools that satisfy a condition, or all of
-// them without a condition.
-func filtered(positions []int, matches func(int) bool) (found []int) {
-	if matches == nil {
-		return positions
-	}
-	found = make([]int, 0, len(positions))
-	for _, i := range positions {
-		if matches(i) {
-			found = append(found, i)
-		}
-	}
-	return found
-}
-
-// fillTools returns active tools with the selected fields that are stored
-// elsewhere.
-func (r *reader) fillTools(ctx context.Context, positions []int, s selection) ([]*model.Tool, error) {
+// readTools returns active tools with the selected fields.
+func (r *reader) readTools(ctx context.Context, found []*release.Tool, s selection) ([]*model.Tool, error) {
 	s = s.as(toolTypes)
-	entities, err := r.entities(ctx, positions, s.has("priceHistory"))
-	if err == nil {
-		err = r.readToolConnections(ctx, positions, s)
-	}
+	complete, err := r.withDetails(ctx, found)
 	if err != nil {
 		return nil, err
 	}
-	tools := mapSlice(entities, func(e *entity) *model.Tool { return e.tool })
-	pins := r.pinned && s.has("id")
-	if len(tools) == 0 || !pins && !s.has("category", "comparisons", "priceHistory", "history", "versions", "verdict", "reviewSections", "embeddings") {
-		return tools, nil
-	}
-	categories, comparisons, err := r.toolLinks(ctx, positions, s)
-	if err != nil {
+	tools := mapSlice(complete, toolFields.model)
+	links, err := r.readLinks(ctx, found, s)
+	if err != nil || len(tools) == 0 {
 		return nil, err
 	}
+	history := s.has("history")
 	for i, t := range tools {
-		linked := *t // the entity is shared by all operations
-		if pins {
-			linked.ID = r.pin(t.ID)
+		t.ID, t.Category, t.Comparisons, t.Versions = links.id(t.Slug), links.categories[t.CategorySlug], links.comparisons[found[i]], links.versions[t.Slug]
+		if history || s.has("priceHistory") {
+			t.PriceHistory = mapSlice(r.release.PricesOf(t.Slug), priceChange)
 		}
-		linked.Category, linked.PriceHistory = categories[t.CategorySlug], entities[i].prices
-		if comparisons != nil {
-			linked.Comparisons = comparisons[i]
-		}
-		tools[i] = &linked
 	}
-	if s.has("history") {
-		if err := r.fillHistory(ctx, tools); err != nil {
+	if history {
+		if err := r.addHistory(ctx, tools); err != nil {
 			return nil, err
 		}
 	}
-	if s.has("versions") {
-		limit, err := s.maxLimit("versions")
-		if err != nil {
+	if s.has("verdict", "reviewSections") {
+		if err := r.addReviews(ctx, tools, s); err != nil {
 			return nil, err
 		}
-		versions, err := r.versions(ctx, mapSlice(tools, func(t *model.Tool) string { return t.Slug }), limit)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range tools {
-			t.Versions = versions[t.Slug]
-		}
-	}
-	if err := r.fillReviews(ctx, tools, s); err != nil {
-		return nil, err
 	}
 	if s.has("embeddings") {
-		err = r.fillEmbeddings(ctx, tools, entities, s.of("embeddings"))
+		err = r.addEmbeddings(ctx, tools, complete, s.of("embeddings"))
 	}
 	return tools, err
+}
+
+// withDetails returns tools with their details. If they are not in memory, they are
+// copies.
+func (r *reader) withDetails(ctx context.Context, tools []*release.Tool) ([]*release.Tool, error) {
+	return r.release.WithDetails(ctx, r.database, tools)
 }
 
 func (queryResolver) RetiredTool(ctx context.Context, slug string) (*model.RetiredTool, error) {
@@ -212,11 +171,11 @@ func (queryResolver) RetiredTool(ctx context.Context, slug string) (*model.Retir
 		return nil, err
 	}
 	r := readerFrom(ctx)
-	i, ok := r.index.find(slug)
-	if !ok || r.index.tools[i].active() {
+	t := r.release.Tool(slug)
+	if t == nil || t.Active() {
 		return nil, nil
 	}
-	return first(r.fillRetired(ctx, []int{i}, selected(ctx)))
+	return first(r.readRetired(ctx, []*release.Tool{t}, selected(ctx)))
 }
 
 func (queryResolver) RetiredTools(ctx context.Context, reason *model.RetirementReason, category, retiredSince, retiredBefore, search *string, page int, limit int) (*model.RetiredToolPage, error) {
@@ -247,16 +206,15 @@ type retiredFilter struct {
 }
 
 // find returns the retired tools that match, most recently retired first.
-func (f retiredFilter) find(ctx context.Context, r *reader) ([]int, error) {
+func (f retiredFilter) find(ctx context.Context, r *reader) ([]*release.Tool, error) {
 	if err := checkSlugs(argument{"category", f.category}); err != nil {
 		return nil, err
 	}
-	found := filtered(r.index.retired(), func(i int) bool {
-		t := r.index.tools[i]
-		return (f.reason == nil || t.reason == *f.reason) &&
-			(f.category == nil || t.category == *f.category) &&
-			(f.retiredSince == nil || t.retiredAt >= *f.retiredSince) &&
-			(f.retiredBefore == nil || t.retiredAt < *f.retiredBefore)
+	found := r.release.Matching(release.ByRetirement, func(t *release.Tool) bool {
+		return (f.reason == nil || t.Reason == string(*f.reason)) &&
+			(f.category == nil || t.Category == *f.category) &&
+			(f.retiredSince == nil || t.RetiredAt >= *f.retiredSince) &&
+			(f.retiredBefore == nil || t.RetiredAt < *f.retiredBefore)
 	})
 	if f.search == nil || strings.TrimSpace(*f.search) == "" {
 		return found, nil
@@ -267,7 +225,7 @@ func (f retiredFilter) find(ctx context.Context, r *reader) ([]int, error) {
 // searchRetired returns the tools that contain all words of a query, in the same
 // order. There are far fewer retired tools than active ones, so they need no search
 // index.
-func (r *reader) searchRetired(ctx context.Context, positions []int, query string) (found []int, err error) {
+func (r *reader) searchRetired(ctx context.Context, tools []*release.Tool, query string) (found []*release.Tool, err error) {
 	if err := checkText("search", query, maxSearchText); err != nil {
 		return nil, err
 	}
@@ -278,99 +236,85 @@ func (r *reader) searchRetired(ctx context.Context, positions []int, query strin
 	if len(words) == 0 { // only punctuation
 		return nil, nil
 	}
-	entities, err := r.entities(ctx, positions, false)
-	if err != nil {
-		return nil, err
-	}
-	for i, e := range entities {
-		of := slices.Concat(text.Words(e.retired.Name), text.Words(e.retired.Note))
+	complete, err := r.withDetails(ctx, tools)
+	for i, t := range complete {
+		of := slices.Concat(text.Words(t.Name), text.Words(t.Note))
 		if !slices.ContainsFunc(words, func(word string) bool {
 			return !slices.ContainsFunc(of, func(w string) bool { return strings.HasPrefix(w, word) })
 		}) {
-			found = append(found, positions[i])
+			found = append(found, tools[i])
 		}
 	}
-	return found, nil
+	return found, err
 }
 
-func (r *reader) retiredList(ctx context.Context, filter retiredFilter) *list[int, *model.RetiredTool] {
-	tools := &list[int, *model.RetiredTool]{name: "retired tools", cursors: r.index.toolCursors(retiredOrder), nodes: r.fillRetired}
-	tools.items, tools.err = r.positions(ctx, func() ([]int, error) { return filter.find(ctx, r) })
+func (r *reader) retiredList(ctx context.Context, filter retiredFilter) *list[*release.Tool, *model.RetiredTool] {
+	tools := &list[*release.Tool, *model.RetiredTool]{name: "retired tools", cursors: toolCursors(release.ByRetirement), nodes: r.readRetired}
+	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) { return filter.find(ctx, r) })
 	return tools
 }
 
-// fillRetired returns retired tools with the selected links.
-func (r *reader) fillRetired(ctx context.Context, positions []int, s selection) ([]*model.RetiredTool, error) {
+// readRetired returns retired tools with the selected fields.
+func (r *reader) readRetired(ctx context.Context, found []*release.Tool, s selection) ([]*model.RetiredTool, error) {
 	s = s.as(retiredTypes)
-	entities, err := r.entities(ctx, positions, false)
-	if err == nil {
-		err = r.readToolConnections(ctx, positions, s)
-	}
+	complete, err := r.withDetails(ctx, found)
 	if err != nil {
 		return nil, err
 	}
-	tools := mapSlice(entities, func(e *entity) *model.RetiredTool { return e.retired })
-	pins := r.pinned && s.has("id")
-	if len(tools) == 0 || !pins && !s.has("category", "comparisons", "versions") {
-		return tools, nil
-	}
-	categories, comparisons, err := r.toolLinks(ctx, positions, s)
+	links, err := r.readLinks(ctx, found, s)
 	if err != nil {
 		return nil, err
 	}
-	var versions map[string][]*model.ToolVersion
-	if s.has("versions") {
-		limit, err := s.maxLimit("versions")
-		if err != nil {
-			return nil, err
-		}
-		if versions, err = r.versions(ctx, mapSlice(tools, func(t *model.RetiredTool) string { return t.Slug }), limit); err != nil {
-			return nil, err
-		}
-	}
+	tools := mapSlice(complete, retiredFields.model)
 	for i, t := range tools {
-		linked := *t
-		if pins {
-			linked.ID = r.pin(t.ID)
-		}
-		linked.Versions = versions[t.Slug]
-		if linked.Category = categories[t.CategorySlug]; comparisons != nil {
-			linked.Comparisons = comparisons[i]
-		}
-		tools[i] = &linked
+		t.ID, t.Category, t.Comparisons, t.Versions = links.id(t.Slug), links.categories[t.CategorySlug], links.comparisons[found[i]], links.versions[t.Slug]
 	}
 	return tools, nil
 }
 
-// toolLinks reads the selected links of active or retired tools: categories by
-// their slug, comparisons for each tool.
-func (r *reader) toolLinks(ctx context.Context, positions []int, s selection) (
-	categories map[string]*model.Category, comparisons [][]*model.Comparison, err error,
-) {
-	if s.has("category") {
-		if categories, err = r.categoriesOf(ctx, positions, s.of("category")); err != nil {
-			return nil, nil, err
-		}
-	}
-	if s.has("comparisons") {
-		comparisons, err = r.comparisonsOf(ctx, positions, s)
-	}
-	return categories, comparisons, err
+// toolLinks are the selected values of active or retired tools that are stored
+// elsewhere.
+type toolLinks struct {
+	id          func(slug string) string
+	categories  map[string]*model.Category            // by slug
+	comparisons map[*release.Tool][]*model.Comparison // by tool
+	versions    map[string][]*model.ToolVersion       // by slug
 }
 
-// readToolConnections reads the selected connections of active or retired tools.
-func (r *reader) readToolConnections(ctx context.Context, positions []int, s selection) error {
-	if len(positions) == 0 {
-		return nil
+func (r *reader) readLinks(ctx context.Context, tools []*release.Tool, s selection) (links toolLinks, err error) {
+	links.id = func(string) string { return "" }
+	if len(tools) == 0 {
+		return links, nil
+	}
+	if s.has("id") {
+		links.id = func(slug string) string { return r.pin(toolID(slug)) }
 	}
 	for _, field := range s.named("comparisonConnection", "changes") {
 		read := r.readComparisonConnections
 		if field.Name == "changes" {
 			read = r.readToolChanges
 		}
-		if err := read(ctx, positions, field, s.within(field)); err != nil {
-			return err
+		if err := read(ctx, tools, field, s.within(field)); err != nil {
+			return links, err
 		}
 	}
-	return nil
+	if s.has("category") {
+		if links.categories, err = r.categoriesOf(ctx, tools, s.of("category")); err != nil {
+			return links, err
+		}
+	}
+	if s.has("comparisons") {
+		if links.comparisons, err = r.comparisonsOf(ctx, tools, s); err != nil {
+			return links, err
+		}
+	}
+	if s.has("versions") {
+		limit, err := s.maxLimit("versions")
+		if err != nil {
+			return links, err
+		}
+		links.versions, err = r.versions(ctx, mapSlice(tools, func(t *release.Tool) string { return t.Slug }), limit)
+		return links, err
+	}
+	return links, nil
 }

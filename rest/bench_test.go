@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 	"palmares/rest"
 )
 
@@ -27,9 +28,9 @@ func BenchmarkUncached(b *testing.B) {
 	_, err := feed.Import(b.Context(), s, bytes.NewReader(catalog.Bytes()), feed.Options{})
 	testkit.Check(b, err)
 	log := slog.New(slog.DiscardHandler)
-	go s.Watch(b.Context(), log, func(*ent.Release) bool { return true }) // as a server does
 	executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log, Cache: cache.New(64<<20, nil, log)})
-	testkit.Check(b, executor.Preload(b.Context()))
+	go executor.Follow(b.Context(), func(*ent.Release) bool { return true }) // as a server does
+	wait.Until(b, "the release is in memory", executor.Loaded)
 	handler, err := rest.NewHandler(config, executor, cache.New(100<<10, nil, log))
 	testkit.Check(b, err)
 	var slugs []string

@@ -132,8 +132,8 @@ func TestExamplesWithoutCatalog(t *testing.T) {
 // unreadable is a catalog whose database is unavailable.
 type unreadable struct{ graph.Catalog }
 
-func (unreadable) WithRelease(context.Context, func(context.Context, *ent.Release) error) error {
-	return errors.New("unavailable")
+func (unreadable) CurrentRelease(context.Context) (*ent.Release, error) {
+	return nil, errors.New("unavailable")
 }
 
 // While releases are published, the examples of each document come from a single

@@ -10,7 +10,6 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
-	"palmares/internal/dev/testkit/wait"
 	"palmares/rest"
 )
 
@@ -19,12 +18,11 @@ func TestToolFromMemory(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		executing := demoOn(t, s)
 		log := slog.New(slog.DiscardHandler)
-		go s.Watch(t.Context(), log, func(*ent.Release) bool { return true })
-		wait.Until(t, "the release is known", func() bool { return s.Newest() != nil })
 		executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log})
-		testkit.Check(t, executor.Preload(t.Context()))
+		published := make(chan int, 1)
+		go executor.Follow(t.Context(), func(release *ent.Release) bool { published <- release.ID; return true })
 		responses := cache.New(1<<20, nil, log)
-		responses.Publish(s.Newest().ID)
+		responses.Publish(<-published)
 		fromMemory, err := rest.NewHandler(config, executor, responses)
 		testkit.Check(t, err)
 		const path = "/api/v1/tools/"

@@ -104,6 +104,7 @@ type health struct {
 	store    *store.Store
 	log      *slog.Logger
 	release  atomic.Pointer[ent.Release] // the one being served; its ID is 0 before the first
+	loaded   func() bool                 // whether the catalog is in memory
 	draining atomic.Bool
 }
 
@@ -113,13 +114,17 @@ func (h *health) alive(w http.ResponseWriter, _ *http.Request) {
 	writeStatus(w, http.StatusOK, map[string]any{"status": "alive"})
 }
 
-// ready reports whether the database responds and has all migrations.
+// ready reports whether the database responds and has all migrations, and the catalog
+// is in memory. A server that has a release stays ready while it loads the next one.
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	err := errDraining
 	if !h.draining.Load() {
 		err = h.store.Ready(ctx)
+	}
+	if err == nil && !h.loaded() {
+		err = errLoading
 	}
 	if err != nil {
 		h.log.WarnContext(r.Context(), "not ready", "cause", err, "request_id", problem.RequestID(r.Context()))
@@ -134,7 +139,10 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	writeStatus(w, http.StatusOK, status)
 }
 
-var errDraining = errors.New("the server is shutting down")
+var (
+	errDraining = errors.New("the server is shutting down")
+	errLoading  = errors.New("the catalog is being loaded")
+)
 
 func writeStatus(w http.ResponseWriter, code int, body map[string]any) {
 	w.Header().Set("Content-Type", "application/json")

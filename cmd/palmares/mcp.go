@@ -65,7 +65,7 @@ func (mcpCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	background, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		db.Watch(background, log, func(release *ent.Release) bool {
+		executor.Follow(background, func(release *ent.Release) bool {
 			if release.ID < responses.Newest() { // a backup was restored
 				responses.Restart(release.ID)
 			}

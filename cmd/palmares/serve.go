@@ -209,6 +209,7 @@ func (p *program) handler() (http.Handler, error) {
 		Catalog: p.store, Credit: p.settings.credit(), Limits: graph.Limits(p.settings.GraphQL), Log: p.log, Cache: p.cache, Trace: p.telemetry.operations(),
 		Healthy: func() bool { return p.minutes.HealthyFor(2 * p.settings.GraphQL.Time) }, Tools: func() int { return p.health.release.Load().ToolsTotal },
 	})
+	p.health.loaded = p.executor.Loaded
 	var err error
 	p.saved, err = saved.New(saved.Config{
 		Service: p.settings.rest(), Store: p.store, Executor: p.executor, Cache: p.cache, Mail: p.services.mail, Log: p.log, BuiltIn: panels(),
@@ -245,8 +246,7 @@ func (p *program) handler() (http.Handler, error) {
 func (p *program) serve(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { p.store.Watch(background, p.log, p.publish) })
-	running.Go(func() { p.executor.Run(background) })
+	running.Go(func() { p.executor.Follow(background, p.publish) })
 	running.Go(func() { p.access.run(background) })
 	running.Go(func() { p.minutes.Run(background) })
 	running.Go(func() { p.services.run(background) })

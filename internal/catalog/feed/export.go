@@ -21,15 +21,23 @@ import (
 // The records of each type are ordered by slug, so that the same catalog gives
 // the same bytes with every database.
 func Export(ctx context.Context, s *store.Store, w io.Writer, asOf int) error {
-	return s.Snapshot(ctx, asOf, func(ctx context.Context, release *ent.Release) error {
+	return s.Snapshot(ctx, func(db *ent.Client, release *ent.Release) (err error) {
 		if release == nil {
 			return ErrEmptyCatalog
 		}
+		if asOf != 0 {
+			if err := store.CheckReadable(asOf, release); err != nil {
+				return err
+			}
+			if release, err = db.Release.Get(ctx, asOf); err != nil {
+				return err
+			}
+		}
 		out := NewWriter(w, release.FeedDate)
-		for _, part := range []func(context.Context, *ent.Client, *Writer) error{
+		for _, part := range []func(context.Context, *ent.Client, int, *Writer) error{
 			exportCategories, exportTools, exportComparisons, exportRetired,
 		} {
-			if err := part(ctx, s.Read, out); err != nil {
+			if err := part(ctx, db, release.ID, out); err != nil {
 				return err
 			}
 		}
@@ -37,20 +45,20 @@ func Export(ctx context.Context, s *store.Store, w io.Writer, asOf int) error {
 	})
 }
 
-func exportCategories(ctx context.Context, db *ent.Client, out *Writer) error {
-	rows, err := db.Category.Query().Order(category.ByID()).All(ctx)
+func exportCategories(ctx context.Context, db *ent.Client, release int, out *Writer) error {
+	rows, err := db.Category.Query().Where(store.Categories.At(release)).Order(category.ByID()).All(ctx)
 	for _, row := range rows {
 		out.Write(record.FromRow[Category](row))
 	}
 	return err
 }
 
-func exportTools(ctx context.Context, db *ent.Client, out *Writer) error {
+func exportTools(ctx context.Context, db *ent.Client, release int, out *Writer) error {
 	return inPages(func(after string) ([]*ent.Tool, error) {
-		return db.Tool.Query().Where(tool.RetiredAtIsNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).
-			WithSections(func(q *ent.SectionQuery) { q.Order(section.ByPosition()) }).
+		return db.Tool.Query().Where(store.Tools.At(release), tool.RetiredAtIsNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).
+			WithSections(func(q *ent.SectionQuery) { q.Where(store.Sections.At(release)).Order(section.ByPosition()) }).
 			WithPriceChanges(func(q *ent.PriceChangeQuery) {
-				q.Order(pricechange.ByChangedAt(entsql.OrderDesc()), pricechange.ByID(entsql.OrderDesc()))
+				q.Where(store.PriceChanges.At(release)).Order(pricechange.ByChangedAt(entsql.OrderDesc()), pricechange.ByID(entsql.OrderDesc()))
 			}).
 			All(ctx)
 	}, func(row *ent.Tool) string {
@@ -66,18 +74,18 @@ func exportTools(ctx context.Context, db *ent.Client, out *Writer) error {
 	})
 }
 
-func exportComparisons(ctx context.Context, db *ent.Client, out *Writer) error {
+func exportComparisons(ctx context.Context, db *ent.Client, release int, out *Writer) error {
 	return inPages(func(after string) ([]*ent.Comparison, error) {
-		return db.Comparison.Query().Where(comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).All(ctx)
+		return db.Comparison.Query().Where(store.Comparisons.At(release), comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).All(ctx)
 	}, func(row *ent.Comparison) string {
 		out.Write(record.FromRow[Comparison](row))
 		return row.ID
 	})
 }
 
-func exportRetired(ctx context.Context, db *ent.Client, out *Writer) error {
+func exportRetired(ctx context.Context, db *ent.Client, release int, out *Writer) error {
 	return inPages(func(after string) ([]*ent.Tool, error) {
-		return db.Tool.Query().Where(tool.RetiredAtNotNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).All(ctx)
+		return db.Tool.Query().Where(store.Tools.At(release), tool.RetiredAtNotNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).All(ctx)
 	}, func(row *ent.Tool) string {
 		out.Write(record.FromRow[Retired](row))
 		return row.ID

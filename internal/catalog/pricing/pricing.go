@@ -91,3 +91,55 @@ func Monthly(amount float64, billing string) float64 {
 	}
 	return math.NaN()
 }
+
+// Price is a parsed price. Monthly is NaN if there is no price per month.
+type Price struct {
+	Amount, Monthly float64
+	Unit            string // the period as the price spells it
+	Billing         string // the period
+}
+
+// Read parses a price that an import has checked.
+func Read(s string) Price {
+	amount, unit, _ := Parse(s)
+	billing := Period(unit)
+	return Price{amount, Monthly(amount, billing), unit, billing}
+}
+
+// Directions of a price change.
+const (
+	Up   = "up"
+	Down = "down"
+	Same = "same"
+)
+
+// Compare returns the direction of a price change, or "" if the prices cannot be
+// compared, and the change in percent, or nil if there is none.
+func Compare(from, to Price) (direction string, percent *float64) {
+	before, after := from.Monthly, to.Monthly
+	if math.IsNaN(before) || math.IsNaN(after) {
+		if from.Unit != to.Unit && (from.Billing != to.Billing || from.Billing == Other || from.Billing == Use) {
+			return "", nil
+		}
+		before, after = from.Amount, to.Amount
+	}
+	switch {
+	case after > before:
+		direction = Up
+	case after < before:
+		direction = Down
+	default:
+		direction = Same
+	}
+	return direction, Percent(before, after)
+}
+
+// Percent returns the difference as a percentage of the first value, or nil if that
+// value is 0.
+func Percent(from, to float64) *float64 {
+	percent := text.Round((to - from) / from * 100)
+	if from == 0 || math.IsNaN(percent) || math.IsInf(percent, 0) {
+		return nil
+	}
+	return &percent
+}

@@ -18,8 +18,8 @@ import (
 	"unsafe"
 
 	"entgo.io/ent/dialect"
-	entsql "entgo.io/ent/dialect/sql"
 
+	"palmares/internal/core/store"
 	"palmares/internal/core/text"
 )
 
@@ -33,11 +33,6 @@ const (
 // ErrTooManyWords is returned for a query of more than MaxWords distinct words.
 var ErrTooManyWords = fmt.Errorf("a search may have at most %d distinct words", MaxWords)
 
-// Querier selects from one release of the catalog.
-type Querier interface {
-	Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error)
-}
-
 // Index holds what a search needs in memory: the vocabulary of a release, and
 // the position of each tool in the caller's list.
 type Index struct {
@@ -49,7 +44,7 @@ type Index struct {
 // Load reads the index of a release. position returns the position of a tool in
 // the caller's list, and whether it is in the list. The vocabulary is that of all
 // releases; words that only occur in other releases match no tools.
-func Load(ctx context.Context, db Querier, dialectName string, release int, position func(slug string) (int, bool)) (*Index, error) {
+func Load(ctx context.Context, db store.Querier, dialectName string, release int, position func(slug string) (int, bool)) (*Index, error) {
 	x := &Index{vocabulary: &vocabulary{}, dialect: dialectName}
 	if err := x.readTools(ctx, db, release, position); err != nil {
 		return nil, err
@@ -68,13 +63,13 @@ func Load(ctx context.Context, db Querier, dialectName string, release int, posi
 }
 
 // LoadEarlier reads the index of an earlier release, which shares the vocabulary.
-func (x *Index) LoadEarlier(ctx context.Context, db Querier, release int, position func(slug string) (int, bool)) (*Index, error) {
+func (x *Index) LoadEarlier(ctx context.Context, db store.Querier, release int, position func(slug string) (int, bool)) (*Index, error) {
 	earlier := &Index{vocabulary: x.vocabulary, dialect: x.dialect}
 	return earlier, earlier.readTools(ctx, db, release, position)
 }
 
 // readTools reads the IDs of the tools of a release.
-func (x *Index) readTools(ctx context.Context, db Querier, release int, position func(slug string) (int, bool)) error {
+func (x *Index) readTools(ctx context.Context, db store.Querier, release int, position func(slug string) (int, bool)) error {
 	tools, err := selectString(ctx, db, "SELECT string_agg(id || ' ' || slug, ' ') FROM tool_search WHERE since_release <= $1 AND until_release > $1", release)
 	if err != nil {
 		return err
@@ -106,7 +101,7 @@ func (x *Index) Size(other *Index) int64 {
 
 // Find returns the positions of the tools that match, in no particular order:
 // none if there are no words.
-func (x *Index) Find(ctx context.Context, db Querier, words []string) ([]int, error) {
+func (x *Index) Find(ctx context.Context, db store.Querier, words []string) ([]int, error) {
 	words = distinct(slices.Clone(words))
 	if len(words) > MaxWords {
 		return nil, ErrTooManyWords
@@ -137,7 +132,7 @@ func mayHaveTypo(word string) bool {
 }
 
 // run returns the tools that have a word of each group.
-func (x *Index) run(ctx context.Context, db Querier, groups [][]prefix) ([]int, error) {
+func (x *Index) run(ctx context.Context, db store.Querier, groups [][]prefix) ([]int, error) {
 	if len(groups) == 0 {
 		return nil, nil
 	}
@@ -264,14 +259,9 @@ func Rank(query, name string) int {
 }
 
 // selectString returns the only column of the only row; "" for null.
-func selectString(ctx context.Context, db Querier, statement string, args ...any) (string, error) {
-	rows, err := db.Select(ctx, statement, args...)
-	if err != nil {
-		return "", err
-	}
-	defer rows.Close()
+func selectString(ctx context.Context, db store.Querier, statement string, args ...any) (string, error) {
 	var value sql.NullString
-	err = entsql.ScanOne(rows, &value)
+	err := store.ScanRows(ctx, db, func(rows *sql.Rows) error { return rows.Scan(&value) }, statement, args...)
 	return value.String, err
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/ent"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/search"
@@ -28,29 +27,25 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 // find returns the sorted slugs of the tools that a query matches.
 func find(t *testing.T, s *store.Store, query string) []string {
 	t.Helper()
-	var found []string
-	err := s.WithRelease(t.Context(), func(ctx context.Context, release *ent.Release) error {
-		found = findIn(ctx, t, s, release.ID, query)
-		return nil
-	})
+	release, err := s.CurrentRelease(t.Context())
 	if err != nil {
 		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
-	return found
+	return findIn(t.Context(), t, s, release.ID, query)
 }
 
 // findIn searches a release like find.
 func findIn(ctx context.Context, t *testing.T, s *store.Store, release int, query string) (found []string) {
 	t.Helper()
 	var slugs []string
-	index, err := search.Load(ctx, s, s.Dialect(), release, func(slug string) (int, bool) {
+	index, err := search.Load(ctx, s.Read, s.Dialect(), release, func(slug string) (int, bool) {
 		slugs = append(slugs, slug)
 		return len(slugs) - 1, true
 	})
 	if err != nil {
 		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
-	positions, err := index.Find(ctx, s, text.Words(query))
+	positions, err := index.Find(ctx, s.Read, text.Words(query))
 	if err != nil {
 		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
@@ -176,7 +171,7 @@ func TestFind(t *testing.T) {
 
 func TestTooManyWords(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		index, err := search.Load(t.Context(), s, s.Dialect(), 1, nil)
+		index, err := search.Load(t.Context(), s.Read, s.Dialect(), 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,10 +179,10 @@ func TestTooManyWords(t *testing.T) {
 		for i := range search.MaxWords + 1 {
 			words = append(words, string(rune('a'+i)))
 		}
-		if found, err := index.Find(t.Context(), s, words); !errors.Is(err, search.ErrTooManyWords) {
+		if found, err := index.Find(t.Context(), s.Read, words); !errors.Is(err, search.ErrTooManyWords) {
 			t.Errorf("got %v and %v, want ErrTooManyWords", found, err)
 		}
-		if found, err := index.Find(t.Context(), s, words[1:]); err != nil || found != nil {
+		if found, err := index.Find(t.Context(), s.Read, words[1:]); err != nil || found != nil {
 			t.Errorf("empty catalog: got %v and %v, want none", found, err)
 		}
 	})

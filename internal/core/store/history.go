@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
 
 	"palmares/ent"
 	"palmares/ent/category"
@@ -55,30 +55,56 @@ func (v Versioned) Archive(ctx context.Context, tx *ent.Tx, dialectName string, 
 	return err
 }
 
-// asOf rewrites a statement to read an earlier release. Table names then refer to
-// views of the rows at that release: rows from the history, and rows that have not
-// changed since.
-func asOf(dialectName string, release int, statement string) string {
-	var views []string
-	for _, v := range versioned {
-		if !strings.Contains(statement, v.name) {
-			continue
-		}
-		// A view of the same name hides the table, except in its own definition. There,
-		// SQLite requires the schema name, and treats a union that ends with the table as
-		// recursive.
-		keyword, table := "AS NOT MATERIALIZED", v.name
-		if dialectName == dialect.SQLite {
-			keyword, table = "AS", "main."+v.name
-		}
-		columns, number := strings.Join(v.columns, ", "), strconv.Itoa(release)
-		views = append(views, fmt.Sprintf("%s %s (SELECT %s FROM %s WHERE since_release <= %s UNION ALL SELECT %[3]s FROM %[1]s_versions WHERE since_release <= %[5]s AND until_release > %[5]s)",
-			v.name, keyword, columns, table, number))
+// At makes a query read the rows of a release: those that have not changed since,
+// and those that later releases have replaced. It must be the first predicate,
+// because it changes where the others select from.
+func (v Versioned) At(release int) func(*entsql.Selector) {
+	return func(s *entsql.Selector) {
+		from := entsql.Dialect(s.Dialect())
+		unchanged := from.Select(v.columns...).From(from.Table(v.name)).Where(entsql.LTE(sinceRelease, release))
+		replaced := from.Select(v.columns...).From(from.Table(v.name + "_versions")).
+			Where(entsql.And(entsql.LTE(sinceRelease, release), entsql.GT(untilRelease, release)))
+		s.From(unchanged.UnionAll(replaced).As(v.name))
 	}
-	if len(views) == 0 {
-		return statement
+}
+
+// The columns of the history that its rows do not share with the current ones.
+const (
+	historyID    = "version"
+	untilRelease = "until_release"
+	sinceRelease = "since_release"
+)
+
+// Replaced makes a query read the next rows after an ID of the history, in the
+// order of these IDs: those that releases after since have replaced or removed. It
+// must be the first predicate. HistoryColumns returns
+// which release did it.
+func (v Versioned) Replaced(since, after int) func(*entsql.Selector) {
+	return func(s *entsql.Selector) {
+		s.From(entsql.Dialect(s.Dialect()).Table(v.name + "_versions").As(v.name))
+		s.AppendSelect(s.C(historyID), s.C(untilRelease))
+		s.Where(entsql.And(entsql.GT(s.C(untilRelease), since), entsql.GT(s.C(historyID), after)))
+		s.OrderBy(s.C(historyID))
 	}
-	return "WITH " + strings.Join(views, ", ") + " " + statement
+}
+
+// HistoryColumns returns the ID of a row that Replaced selected, and the release
+// that replaced it.
+func HistoryColumns(row interface {
+	Value(string) (ent.Value, error)
+}) (id, until int, err error) {
+	for name, number := range map[string]*int{historyID: &id, untilRelease: &until} {
+		value, err := row.Value(name)
+		if err != nil {
+			return 0, 0, err
+		}
+		n, ok := value.(int64)
+		if !ok {
+			return 0, 0, fmt.Errorf("got %T for %s, want an integer", value, name)
+		}
+		*number = int(n)
+	}
+	return id, until, nil
 }
 
 // pruneBatch limits how many rows a statement removes, because SQLite holds their

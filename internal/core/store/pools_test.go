@@ -70,8 +70,8 @@ func TestHookSeesEveryStatement(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.wantStatement(t, "reader", "SELECT ")
-		err = s.WithRelease(t.Context(), func(ctx context.Context, _ *ent.Release) error {
-			rows, err := s.Select(ctx, "SELECT slug FROM categories")
+		err = s.Snapshot(t.Context(), func(db *ent.Client, _ *ent.Release) error {
+			rows, err := db.QueryContext(t.Context(), "SELECT slug FROM categories")
 			if err != nil {
 				return err
 			}

@@ -32,8 +32,6 @@ const pollTimeout = 5 * time.Second
 func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Release) bool) {
 	wake, stop := s.listen()
 	defer stop()
-	s.watched.Store(true)
-	defer s.watched.Store(false)
 	ticker := time.NewTicker(s.pollEvery)
 	defer ticker.Stop()
 
@@ -49,7 +47,7 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 		case err == nil && !healthy:
 			log.Info("polling for new releases works again")
 		}
-		if healthy = err == nil; healthy && rel != nil && !sameRelease(rel, last) && seen(rel) {
+		if healthy = err == nil; healthy && rel != nil && !SameRelease(rel, last) && seen(rel) {
 			last = rel
 		}
 		select {
@@ -61,9 +59,9 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 	}
 }
 
-// sameRelease reports whether two releases are identical and have the same history.
+// SameRelease reports whether two releases are identical and have the same history.
 // Comparing numbers is not enough, because a restored backup reuses them.
-func sameRelease(a, b *ent.Release) bool {
+func SameRelease(a, b *ent.Release) bool {
 	return a != nil && b != nil && a.ID == b.ID && a.ImportedAt.Equal(b.ImportedAt) && a.HistoryFrom == b.HistoryFrom
 }
 
@@ -87,39 +85,7 @@ func (s *Store) listen() (<-chan *pq.Notification, func()) {
 	return listener.Notify, func() { _ = listener.Close() }
 }
 
-// updateNewest records a release that was read from the database as the newest;
-// before is the newest known release when the read started. An older release means
-// that a backup was restored, unless another reader has found a newer one in the
-// meantime: then it returns false.
-func (s *Store) updateNewest(before, release *ent.Release) bool {
-	for {
-		known := s.newest.Load()
-		if isOlder(release, known) && !sameRelease(known, before) {
-			return false
-		}
-		if s.newest.CompareAndSwap(known, release) {
-			return true
-		}
-	}
-}
-
-// isOlder reports whether a release was read before the known one was published, or
-// before the history was pruned.
-func isOlder(release, known *ent.Release) bool {
-	if known == nil || release == nil {
-		return known != nil
-	}
-	pruned := release.ID == known.ID && release.ImportedAt.Equal(known.ImportedAt) && release.HistoryFrom < known.HistoryFrom
-	return release.ID < known.ID || pruned
-}
-
-// CurrentRelease returns the newest release that readers see, or nil before the
-// first import.
+// CurrentRelease returns the newest release, or nil before the first import.
 func (s *Store) CurrentRelease(ctx context.Context) (*ent.Release, error) {
-	before := s.newest.Load()
-	release, err := NewestRelease(ctx, s.Read.Release)
-	if err == nil && !s.updateNewest(before, release) {
-		release = s.newest.Load()
-	}
-	return release, err
+	return NewestRelease(ctx, s.Read.Release)
 }

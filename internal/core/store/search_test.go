@@ -41,7 +41,7 @@ func TestMigrationToSearchIndex(t *testing.T) {
 			t.Errorf("got %d sections, want 1", n)
 		}
 		var slugs []string
-		index, err := search.Load(t.Context(), s, s.Dialect(), 1, func(slug string) (int, bool) {
+		index, err := search.Load(t.Context(), s.Read, s.Dialect(), 1, func(slug string) (int, bool) {
 			slugs = append(slugs, slug)
 			return len(slugs) - 1, true
 		})
@@ -49,7 +49,7 @@ func TestMigrationToSearchIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 		for query, want := range map[string]int{"agent code": 1, "redige": 1, "ancien": 0} {
-			if found, err := index.Find(t.Context(), s, strings.Fields(query)); err != nil || len(found) != want {
+			if found, err := index.Find(t.Context(), s.Read, strings.Fields(query)); err != nil || len(found) != want {
 				t.Errorf("%q: got %v and %v, want %d tools", query, found, err, want)
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -53,10 +52,6 @@ type Store struct {
 	writer  *sql.DB
 	keys    *sql.DB
 
-	readDriver *readDriver
-	newest     atomic.Pointer[ent.Release] // the newest known
-
-	watched             atomic.Bool // Watch is running
 	lockWait, pollEvery time.Duration
 }
 
@@ -73,8 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, explain(err)
 	}
 	s.lockWait = cfg.LockWait
-	s.readDriver = &readDriver{entsql.OpenDB(s.dialect, s.reader)}
-	s.Read = newClient(s.readDriver)
+	s.Read = newClient(entsql.OpenDB(s.dialect, s.reader))
 	s.Write = newClient(entsql.OpenDB(s.dialect, s.writer))
 	s.Keys = newClient(entsql.OpenDB(s.dialect, s.keys))
 	if err := s.connect(ctx); err != nil {

@@ -193,10 +193,10 @@ func TestReadersSeeCommittedChanges(t *testing.T) {
 			t.Errorf("after the commit: got %d categories and %v, want 1", count(), err)
 		}
 
-		err = s.Snapshot(t.Context(), 0, func(ctx context.Context, _ *ent.Release) error {
-			before := s.Read.Category.Query().CountX(ctx)
+		err = s.Snapshot(t.Context(), func(db *ent.Client, _ *ent.Release) error {
+			before := db.Category.Query().CountX(t.Context())
 			s.Write.Category.Create().SetID("y").SetLabel("Y").SetFingerprint("").SaveX(t.Context())
-			if after := s.Read.Category.Query().CountX(ctx); after != before {
+			if after := db.Category.Query().CountX(t.Context()); after != before {
 				t.Errorf("got %d categories later in a snapshot, want %d", after, before)
 			}
 			return nil

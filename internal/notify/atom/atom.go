@@ -91,11 +91,12 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int
 	defer cancel()
 	var events []*journal.Event
 	names := map[string]string{}
-	err = h.config.Store.Snapshot(ctx, 0, func(ctx context.Context, release *ent.Release) error {
-		if release != nil {
-			shown = release.ID
+	err = h.config.Store.Snapshot(ctx, func(db *ent.Client, newest *ent.Release) (err error) {
+		// Other responses may still be from the previous release.
+		if shown = h.config.Cache.Newest(); shown == 0 && newest != nil {
+			shown = newest.ID
 		}
-		if events, err = h.events(ctx, f); err != nil {
+		if events, err = h.events(ctx, db, f, shown); err != nil {
 			return err
 		}
 		var slugs []string
@@ -104,7 +105,7 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int
 				slugs = append(slugs, event.Slug)
 			}
 		}
-		rows, err := h.config.Store.Read.Tool.Query().Where(tool.IDIn(slugs...)).Select(tool.FieldID, tool.FieldName).All(ctx)
+		rows, err := db.Tool.Query().Where(store.Tools.At(shown), tool.IDIn(slugs...)).Select(tool.FieldID, tool.FieldName).All(ctx)
 		for _, row := range rows {
 			names[row.ID] = row.Name
 		}
@@ -121,12 +122,12 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int
 	return entry, shown, err
 }
 
-// events returns the newest events of a feed. The first release created the whole
-// catalog, so only its catalog.published event is included.
-func (h *Handler) events(ctx context.Context, f feed) ([]*journal.Event, error) {
-	entries := h.config.Store.Read.JournalEntry
+// events returns the newest events of a feed up to a release. The first release
+// created the whole catalog, so only its catalog.published event is included.
+func (h *Handler) events(ctx context.Context, db *ent.Client, f feed, release int) ([]*journal.Event, error) {
+	entries := db.JournalEntry
 	// Page returns fewer events if they are long, which is fine here.
-	events, more, err := journal.Page(ctx, entries, journal.Query{Types: f.types, From: 2, NewestFirst: true, Limit: maxEntries})
+	events, more, err := journal.Page(ctx, entries, journal.Query{Types: f.types, From: 2, UpTo: release, NewestFirst: true, Limit: maxEntries})
 	if err != nil || more || len(events) == maxEntries {
 		return events, err
 	}

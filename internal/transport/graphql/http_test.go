@@ -144,9 +144,7 @@ type failingCatalog struct {
 	err error
 }
 
-func (f failingCatalog) WithRelease(context.Context, func(context.Context, *ent.Release) error) error {
-	return f.err
-}
+func (f failingCatalog) CurrentRelease(context.Context) (*ent.Release, error) { return nil, f.err }
 
 func TestUnavailableDatabase(t *testing.T) {
 	h := newHandler(newExecutor(failingCatalog{err: errors.New("pq: internal details of a database")}))

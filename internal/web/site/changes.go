@@ -13,8 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"palmares/graph"
-	"palmares/graph/model"
+	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
 )
 
@@ -309,8 +308,8 @@ func (v *pricesView) count(ctx context.Context, s *Site, r *request) error {
 }
 
 // direction returns how the price of a tool changed, or "" if that is unknown.
-func (e *event) direction() model.PriceDirection {
-	direction, _ := graph.ComparePrices(fmt.Sprint(e.Before["price"]), fmt.Sprint(e.After["price"]))
+func (e *event) direction() string {
+	direction, _ := pricing.Compare(pricing.Read(fmt.Sprint(e.Before["price"])), pricing.Read(fmt.Sprint(e.After["price"])))
 	return direction
 }
 
@@ -330,8 +329,8 @@ func (v *pricesView) prepare(r *request) error {
 		if before, after := text(e.Before, "pricing"), text(e.After, "pricing"); before != after {
 			item.BeforePricing, item.AfterPricing = before, after
 		}
-		direction, percent := graph.ComparePrices(item.Before, item.After)
-		item.Direction = string(direction)
+		direction, percent := pricing.Compare(pricing.Read(item.Before), pricing.Read(item.After))
+		item.Direction = direction
 		if percent != nil && *percent != 0 {
 			item.Percent = r.lang.Percent(*percent)
 		}

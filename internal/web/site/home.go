@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"palmares/graph"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
 )
@@ -142,9 +141,9 @@ func pricedTools(changes []priceChange, until string) (tools []pricedTool) {
 			continue
 		}
 		t := pricedTool{tool: *c.Tool, Before: c.Before.Price, After: c.After.Price, Day: cmp.Or(c.After.ChangedAt, c.PublishedAt[:len(time.DateOnly)])}
-		direction, _ := graph.ComparePrices(c.Before.Price, c.After.Price)
-		_, period, _ := pricing.Parse(c.After.Price)
-		t.Direction, t.Spark = string(direction), newSparkline(pricesOf(c.Tool.History, period), until)
+		after := pricing.Read(c.After.Price)
+		t.Direction, _ = pricing.Compare(pricing.Read(c.Before.Price), after)
+		t.Spark = newSparkline(pricesOf(c.Tool.History, after.Unit), until)
 		tools = append(tools, t)
 	}
 	// A release may contain changes of several days.

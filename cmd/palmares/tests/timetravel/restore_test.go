@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	entsql "entgo.io/ent/dialect/sql"
 
 	"palmares/ent"
 	"palmares/internal/core/store"
@@ -18,21 +17,24 @@ import (
 // switching is a catalog whose database can be replaced by another one.
 type switching struct{ atomic.Pointer[store.Store] }
 
-func (c *switching) WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error {
-	return c.Load().WithRelease(ctx, read)
+func (c *switching) Snapshot(ctx context.Context, read func(*ent.Client, *ent.Release) error) error {
+	return c.Load().Snapshot(ctx, read)
 }
 
-func (c *switching) Newest() *ent.Release { return c.Load().Newest() }
+func (c *switching) Verify(ctx context.Context, release *ent.Release) error {
+	return c.Load().Verify(ctx, release)
+}
 
-func (c *switching) WithEarlierRelease(ctx context.Context, earlier *ent.Release, read func(context.Context) error) error {
-	return c.Load().WithEarlierRelease(ctx, earlier, read)
+func (c *switching) CurrentRelease(ctx context.Context) (*ent.Release, error) {
+	return c.Load().CurrentRelease(ctx)
+}
+
+func (c *switching) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Release) bool) {
+	c.Load().Watch(ctx, log, seen)
 }
 
 func (c *switching) Client() *ent.Client { return c.Load().Client() }
 func (c *switching) Dialect() string     { return c.Load().Dialect() }
-func (c *switching) Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error) {
-	return c.Load().Select(ctx, statement, args...)
-}
 
 // sample returns some responses as of a release.
 func sample(t testing.TB, s *server, release int) string {
@@ -118,18 +120,12 @@ func TestReplacedReleaseIsNotRead(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		releases := fourReleases(t, db)
-		read := func(release *ent.Release) error {
-			return db.WithEarlierRelease(t.Context(), release, func(ctx context.Context) error {
-				_, err := db.Read.Tool.Query().All(ctx)
-				return err
-			})
-		}
-		if err := read(releases[1]); err != nil {
+		if err := db.Verify(t.Context(), releases[1]); err != nil {
 			t.Fatal(err)
 		}
 		lost := *releases[1]
 		lost.ImportedAt = lost.ImportedAt.Add(-time.Hour)
-		if err := read(&lost); !errors.Is(err, store.ErrNoRelease) {
+		if err := db.Verify(t.Context(), &lost); !errors.Is(err, store.ErrNoRelease) {
 			t.Errorf("got %v for a release that was lost, want no such release", err)
 		}
 	})

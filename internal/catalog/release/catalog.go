@@ -1,0 +1,173 @@
+package release
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"palmares/ent"
+	"palmares/internal/core/store"
+)
+
+// Database is where releases are read from.
+type Database interface {
+	// Snapshot calls read with a client that sees one state of the database, and with
+	// the newest release.
+	Snapshot(ctx context.Context, read func(db *ent.Client, newest *ent.Release) error) error
+	// Verify returns store.ErrNoRelease unless a release can still be read.
+	Verify(ctx context.Context, release *ent.Release) error
+	CurrentRelease(ctx context.Context) (*ent.Release, error)
+	Client() *ent.Client
+	Dialect() string
+	Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Release) bool)
+}
+
+// Catalog keeps the newest release in memory.
+type Catalog struct {
+	db      Database
+	log     *slog.Logger
+	budget  int64             // for earlier releases, in bytes
+	reserve func(bytes int64) // is told how much memory the releases take
+
+	current  atomic.Pointer[Release]
+	followed atomic.Bool
+	loading  chan struct{} // holds a token while a release is loaded
+}
+
+// NewCatalog returns a catalog that has nothing in memory. Earlier releases take at
+// most budget bytes; reserve may be nil.
+func NewCatalog(db Database, log *slog.Logger, budget int64, reserve func(bytes int64)) *Catalog {
+	return &Catalog{db: db, log: log, budget: budget, reserve: reserve, loading: make(chan struct{}, 1)}
+}
+
+// Follow loads each release when it is published, and calls published with it,
+// until ctx ends. If published returns false, it is called again. Meanwhile, Newest
+// never waits for the database, except for the first release.
+func (c *Catalog) Follow(ctx context.Context, published func(*ent.Release) bool) {
+	c.followed.Store(true)
+	defer c.followed.Store(false)
+	if _, err := c.Load(ctx); err != nil && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "loading the catalog failed, will retry", "cause", err)
+	}
+	c.db.Watch(ctx, c.log, func(*ent.Release) bool {
+		r, err := c.Load(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				c.log.WarnContext(ctx, "loading the catalog failed, will retry", "cause", err)
+			}
+			return false
+		}
+		return published(r.Info)
+	})
+}
+
+// Newest returns the newest release: the one in memory if it is kept up to date by
+// Follow, or else the newest in the database.
+func (c *Catalog) Newest(ctx context.Context) (*Release, error) {
+	if known := c.Followed(); known != nil {
+		return known, nil
+	}
+	return c.Load(ctx)
+}
+
+// Followed returns the newest release if Follow keeps it in memory, or nil.
+func (c *Catalog) Followed() *Release {
+	if !c.followed.Load() {
+		return nil
+	}
+	return c.current.Load()
+}
+
+// InMemory returns the release in memory, which may be outdated unless Follow keeps
+// it up to date. It returns nil if there is none.
+func (c *Catalog) InMemory() *Release { return c.current.Load() }
+
+// Load makes sure that the newest release is in memory.
+func (c *Catalog) Load(ctx context.Context) (*Release, error) {
+	newest, err := c.db.CurrentRelease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if known := c.current.Load(); known.is(newest) {
+		return known, nil
+	}
+	select { // one at a time, so that none replaces a newer one
+	case c.loading <- struct{}{}:
+		defer func() { <-c.loading }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	previous := c.current.Load()
+	if previous.is(newest) {
+		return previous, nil
+	}
+	var r *Release
+	err = c.db.Snapshot(ctx, func(db *ent.Client, newest *ent.Release) (err error) {
+		r, err = load(ctx, db, c.db.Dialect(), newest, previous)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.reserved(r)
+	c.current.Store(r)
+	c.log.InfoContext(ctx, "catalog loaded", "release", r.Number(), "tools", len(r.Tools), "bytes", r.size)
+	return r, nil
+}
+
+// is reports whether a release is the given one.
+func (r *Release) is(info *ent.Release) bool {
+	return r != nil && (r.Info == nil && info == nil || store.SameRelease(r.Info, info))
+}
+
+// Verify returns store.ErrNoRelease unless a release can still be read. Statements
+// that select its rows are only complete if it can be read afterwards.
+func (c *Catalog) Verify(ctx context.Context, r *Release) error {
+	if r.Info == nil {
+		return nil
+	}
+	return c.db.Verify(ctx, r.Info)
+}
+
+// earlier holds the earlier releases that were derived from a release.
+type earlier struct {
+	mu       sync.Mutex
+	releases []*Release // the most recently used last
+}
+
+// Earlier returns a release before the newest one, which must be one of its All.
+func (c *Catalog) Earlier(newest *Release, info *ent.Release) *Release {
+	e := &newest.earlier
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := slices.IndexFunc(e.releases, func(r *Release) bool { return r.Info == info })
+	var found *Release
+	if i >= 0 {
+		found = e.releases[i]
+		e.releases = slices.Delete(e.releases, i, i+1)
+	} else {
+		found = newest.earlierRelease(info)
+	}
+	e.releases = append(e.releases, found)
+	if most := max(1, int(c.budget/newest.earlierSize())); len(e.releases) > most {
+		e.releases = slices.Delete(e.releases, 0, len(e.releases)-most)
+	}
+	c.reserved(newest)
+	return found
+}
+
+// earlierSize estimates how many bytes an earlier release takes: lists of pointers in
+// all orders, its search index and its comparisons.
+func (r *Release) earlierSize() int64 {
+	const pointer, comparison = 8, 100
+	return int64(len(r.Tools))*pointer*int64(len(r.orders)+2) + int64(len(r.Comparisons))*comparison + 1
+}
+
+// reserved reports how much memory is used.
+func (c *Catalog) reserved(newest *Release) {
+	if c.reserve != nil {
+		c.reserve(newest.size + int64(len(newest.earlier.releases)+1)*newest.earlierSize())
+	}
+}

@@ -1,0 +1,295 @@
+package release
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// A field is a value of tools that they are filtered, ordered or grouped by. It has
+// one of text, number and flag.
+type field struct {
+	text   func(*Tool) string
+	number func(*Tool) float64
+	flag   func(*Tool) bool
+	// optional is set for a number that active tools may lack: they come last in both
+	// directions.
+	optional bool
+	sorted   bool // lists can be ordered by it
+}
+
+// fields are the fields by name. To filter by one, add its condition to the input
+// ToolFilter of the schema: xMin and xMax for numbers, xSince and xBefore for dates,
+// hasX for flags, and its plural for a list of values. To order by it, set sorted and
+// add x_asc and x_desc to the enum ToolSort. Both are checked at start-up.
+var fields = map[string]field{
+	"slug":          {text: func(t *Tool) string { return t.Slug }},
+	"category":      {text: func(t *Tool) string { return t.Category }},
+	"pricing":       {text: func(t *Tool) string { return t.Pricing }},
+	"icp":           {text: func(t *Tool) string { return t.ICP }},
+	"tier":          {text: func(t *Tool) string { return strconv.Itoa(t.Tier) }},
+	"name":          {text: func(t *Tool) string { return t.NameKey }, sorted: true},
+	"updated":       {text: func(t *Tool) string { return t.UpdatedAt }, sorted: true},
+	"retired":       {text: func(t *Tool) string { return t.RetiredAt }},
+	"score":         {number: func(t *Tool) float64 { return t.Score }, optional: true, sorted: true},
+	"verifiability": {number: func(t *Tool) float64 { return t.Verifiability }, optional: true},
+	"obsolescence":  {number: func(t *Tool) float64 { return t.Obsolescence }, optional: true},
+	"price":         {number: func(t *Tool) float64 { return t.Amount }, sorted: true},
+	"monthlyPrice":  {number: func(t *Tool) float64 { return t.MonthlyPrice }, optional: true, sorted: true},
+	"embeddings":    {flag: func(t *Tool) bool { return t.InEmbeddings }},
+}
+
+// Order is an order of tools: by a field, then by slug.
+type Order struct {
+	field      string
+	descending bool
+}
+
+// Orders that the program uses itself.
+var (
+	ByScore      = Order{"score", true}
+	ByRetirement = Order{"retired", true} // of retired tools
+)
+
+// orders yields the orders of active tools.
+func orders() iter.Seq[Order] {
+	return func(yield func(Order) bool) {
+		for name, f := range fields {
+			if f.sorted && (!yield(Order{name, false}) || !yield(Order{name, true})) {
+				return
+			}
+		}
+	}
+}
+
+// OrderNamed returns an order of active tools by its name in the schema, such as
+// monthly_price_asc.
+func OrderNamed(name string) (Order, bool) {
+	for o := range orders() {
+		if o.String() == name {
+			return o, true
+		}
+	}
+	return Order{}, false
+}
+
+// String returns the name of the order in the schema.
+func (o Order) String() string {
+	var name strings.Builder
+	for _, r := range o.field {
+		if unicode.IsUpper(r) {
+			name.WriteByte('_')
+		}
+		name.WriteRune(unicode.ToLower(r))
+	}
+	if o.descending {
+		return name.String() + "_desc"
+	}
+	return name.String() + "_asc"
+}
+
+func (o Order) ofActive() bool { return o != ByRetirement }
+
+// value is the value of a field: missing, a number or a text.
+type value struct {
+	missing bool
+	number  float64
+	text    string
+}
+
+func (f field) of(t *Tool) value {
+	if f.number == nil {
+		return value{text: f.text(t)}
+	}
+	if n := f.number(t); !math.IsNaN(n) {
+		return value{number: n}
+	}
+	return value{missing: true}
+}
+
+// compare returns how two values with slugs are ordered.
+func (o Order) compare(a value, slugA string, b value, slugB string) int {
+	if a.missing != b.missing {
+		if a.missing {
+			return 1
+		}
+		return -1
+	}
+	c := cmp.Compare(a.number, b.number)
+	if c == 0 {
+		c = strings.Compare(a.text, b.text)
+	}
+	if o.descending {
+		c = -c
+	}
+	return cmp.Or(c, strings.Compare(slugA, slugB))
+}
+
+// Comparer returns a function that compares two tools.
+func (o Order) Comparer() func(a, b *Tool) int {
+	f := fields[o.field]
+	return func(a, b *Tool) int { return o.compare(f.of(a), a.Slug, f.of(b), b.Slug) }
+}
+
+// Position returns the place of a tool in the order, which remains valid when the
+// tool is removed: whether an optional number is missing, the value and the slug.
+func (o Order) Position(t *Tool) []any {
+	f := fields[o.field]
+	v := f.of(t)
+	var position []any
+	if f.optional {
+		position = append(position, v.missing)
+	}
+	switch {
+	case v.missing:
+		position = append(position, nil)
+	case f.number != nil:
+		position = append(position, v.number)
+	default:
+		position = append(position, v.text)
+	}
+	return append(position, t.Slug)
+}
+
+// Seek returns a function that compares tools with a position, or false if the
+// position is not one of this order.
+func (o Order) Seek(position []any) (compare func(*Tool) int, ok bool) {
+	f := fields[o.field]
+	var at value
+	if f.optional {
+		if len(position) != 3 {
+			return nil, false
+		}
+		if _, ok := position[0].(bool); !ok {
+			return nil, false
+		}
+		position = position[1:]
+	}
+	if len(position) != 2 {
+		return nil, false
+	}
+	switch v := position[0].(type) {
+	case nil:
+		at.missing, ok = true, f.number != nil
+	case float64:
+		at.number, ok = v, f.number != nil
+	case string:
+		at.text, ok = v, f.text != nil
+	}
+	slug, isText := position[1].(string)
+	return func(t *Tool) int { return o.compare(f.of(t), t.Slug, at, slug) }, ok && isText
+}
+
+// Sorted returns the active tools in an order, or the retired ones by retirement.
+func (r *Release) Sorted(o Order) []*Tool { return r.orders[o]() }
+
+// Matching returns the tools of an order that satisfy a condition; nil for all.
+func (r *Release) Matching(o Order, matches func(*Tool) bool) []*Tool {
+	all := r.Sorted(o)
+	if matches == nil {
+		return all
+	}
+	found := make([]*Tool, 0, len(all))
+	for _, t := range all {
+		if matches(t) {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// Key returns a function that returns a field's text, which tools are grouped by; nil
+// if there is no such field.
+func Key(name string) func(*Tool) string { return fields[name].text }
+
+// Condition returns the condition with a name, such as scoreMin or categories, and a
+// value: a float64, a string, a bool or a []string. Conditions are named after their
+// fields.
+func Condition(name string, given any) (func(*Tool) bool, error) {
+	condition := conditions[name]
+	if condition == nil {
+		return nil, fmt.Errorf("tools have no field for the condition %s", name)
+	}
+	matches := condition(given)
+	if matches == nil {
+		return nil, fmt.Errorf("the condition %s does not accept a %T", name, given)
+	}
+	return matches, nil
+}
+
+// conditions are functions that return the condition with a value, by name.
+var conditions = map[string]func(given any) func(*Tool) bool{}
+
+func init() {
+	for name, f := range fields {
+		switch {
+		case f.number != nil:
+			conditions[name+"Min"] = with(func(least float64, t *Tool) bool { return f.number(t) >= least })
+			conditions[name+"Max"] = with(func(most float64, t *Tool) bool { return f.number(t) <= most })
+		case f.text != nil:
+			conditions[name+"Since"] = with(func(first string, t *Tool) bool { return f.text(t) >= first })
+			conditions[name+"Before"] = with(func(end string, t *Tool) bool { return f.text(t) < end })
+			conditions[plural(name)] = func(given any) func(*Tool) bool { return oneOf(f, given) }
+		case f.flag != nil:
+			conditions["has"+strings.ToUpper(name[:1])+name[1:]] = with(func(wanted bool, t *Tool) bool { return f.flag(t) == wanted })
+		}
+	}
+}
+
+// with returns a function that returns a condition with a value, or nil if the value
+// has another type.
+func with[Value any](matches func(Value, *Tool) bool) func(given any) func(*Tool) bool {
+	return func(given any) func(*Tool) bool {
+		value, ok := given.(Value)
+		if !ok {
+			return nil
+		}
+		return func(t *Tool) bool { return matches(value, t) }
+	}
+}
+
+// oneOf returns the condition that a field has one of some values.
+func oneOf(f field, given any) func(*Tool) bool {
+	values, ok := given.([]string)
+	switch {
+	case !ok:
+		return nil
+	case len(values) < 10:
+		return func(t *Tool) bool { return slices.Contains(values, f.text(t)) }
+	}
+	set := make(map[string]bool, len(values))
+	for _, v := range values {
+		set[v] = true
+	}
+	return func(t *Tool) bool { return set[f.text(t)] }
+}
+
+func plural(name string) string {
+	if stem, ok := strings.CutSuffix(name, "y"); ok {
+		return stem + "ies"
+	}
+	return name + "s"
+}
+
+// All returns a condition that requires all of some conditions; nil for none.
+func All(conditions []func(*Tool) bool) func(*Tool) bool {
+	switch len(conditions) {
+	case 0:
+		return nil
+	case 1:
+		return conditions[0]
+	}
+	return func(t *Tool) bool {
+		for _, matches := range conditions {
+			if !matches(t) {
+				return false
+			}
+		}
+		return true
+	}
+}

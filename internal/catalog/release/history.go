@@ -1,0 +1,122 @@
+package release
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"palmares/ent"
+)
+
+// history has all versions of everything since the oldest release that can be read.
+// It also serves earlier releases than the one it was loaded for.
+type history struct {
+	from        int // the oldest release that can be read
+	categories  []version[Category]
+	tools       []version[Tool]           // by slug, then by release; replaced ones without details
+	comparisons []version[ComparisonText] // published ones, as compareComparisons orders them
+	prices      []version[PriceChange]    // by tool, newest first
+}
+
+// version is a value as it was from release since up to, but not including, release
+// until.
+type version[V any] struct {
+	value        *V
+	since, until int
+}
+
+// forever is the end of a version that has not been replaced.
+const forever = math.MaxInt
+
+func (v version[V]) has(release int) bool { return v.since <= release && release < v.until }
+
+// at returns the values of a release, in the same order.
+func at[V any](versions []version[V], release int) []*V {
+	count := 0
+	for _, v := range versions {
+		if v.has(release) {
+			count++
+		}
+	}
+	values := make([]*V, 0, count)
+	for _, v := range versions {
+		if v.has(release) {
+			values = append(values, v.value)
+		}
+	}
+	return values
+}
+
+// versionsOf calls visit with the versions of each tool, oldest first.
+func (h *history) versionsOf(visit func(versions []version[Tool])) {
+	for start := 0; start < len(h.tools); {
+		end := start + 1
+		for end < len(h.tools) && h.tools[end].value.Slug == h.tools[start].value.Slug {
+			end++
+		}
+		visit(h.tools[start:end])
+		start = end
+	}
+}
+
+// activeAt returns the version of a tool in a release, or nil if the tool was not
+// active then.
+func activeAt(versions []version[Tool], release int) *Tool {
+	i := sort.Search(len(versions), func(i int) bool { return versions[i].since > release }) - 1
+	if i < 0 || !versions[i].has(release) || !versions[i].value.Active() {
+		return nil
+	}
+	return versions[i].value
+}
+
+// added reports whether a version started because the tool was added or became
+// active again. For the oldest available release, this is only known if it is
+// release 1.
+func (h *history) added(versions []version[Tool], i int) bool {
+	v := versions[i]
+	if !v.value.Active() || v.since <= h.from && h.from > 1 {
+		return false
+	}
+	return i == 0 || versions[i-1].until < v.since || !versions[i-1].value.Active()
+}
+
+// retired reports whether the tool was retired when a version ended.
+func retired(versions []version[Tool], i int) bool {
+	return versions[i].value.Active() && i+1 < len(versions) && !versions[i+1].value.Active() && versions[i+1].since == versions[i].until
+}
+
+// earlierRelease derives an earlier release, which must be one of All.
+func (r *Release) earlierRelease(info *ent.Release) *Release {
+	i := slices.Index(r.All, info)
+	earlier := newRelease(info, r.All[i:], r.history, r)
+	earlier.dialect = r.dialect
+	return earlier
+}
+
+// sort returns the tools in an order. An earlier release takes the order of what has
+// not changed from the newest one, and sorts only the rest.
+func (r *Release) sort(o Order) []*Tool {
+	var own []*Tool // that have to be sorted
+	for _, v := range r.history.tools {
+		if v.has(r.Number()) && v.value.Active() == o.ofActive() && (r.newest == nil || v.until != forever) {
+			own = append(own, v.value)
+		}
+	}
+	compare := o.Comparer()
+	slices.SortFunc(own, compare)
+	if r.newest == nil {
+		return slices.Clip(own)
+	}
+	shared := r.newest.Sorted(o)
+	all := make([]*Tool, 0, len(shared)+len(own))
+	for _, t := range shared {
+		if t.Since > r.Number() {
+			continue
+		}
+		for len(own) > 0 && compare(own[0], t) < 0 {
+			all, own = append(all, own[0]), own[1:]
+		}
+		all = append(all, t)
+	}
+	return append(all, own...)
+}

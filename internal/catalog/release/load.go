@@ -1,0 +1,287 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"palmares/ent"
+	"palmares/ent/category"
+	"palmares/ent/comparison"
+	"palmares/ent/pricechange"
+	entrelease "palmares/ent/release"
+	"palmares/ent/tool"
+	"palmares/internal/catalog/pricing"
+	"palmares/internal/catalog/search"
+	"palmares/internal/core/store"
+)
+
+// load reads the newest release with a client that sees one state of the database.
+// Of what the previous release has in memory, it reads only what has changed since.
+func load(ctx context.Context, db *ent.Client, dialect string, newest *ent.Release, previous *Release) (*Release, error) {
+	if newest == nil {
+		return empty(), nil
+	}
+	all, err := db.Release.Query().Order(entrelease.ByID(entsql.OrderDesc())).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known, since := &history{}, 0
+	if previous != nil && previous.Info != nil && slices.ContainsFunc(all, func(release *ent.Release) bool {
+		return release.ID == previous.Info.ID && release.ImportedAt.Equal(previous.Info.ImportedAt) // or else a backup was restored
+	}) {
+		known, since = previous.history, previous.Number()
+	}
+	l := &loader{ctx: ctx, db: db, since: since, texts: map[string]string{}, directions: map[[2]string]string{}}
+	h, err := l.update(known, newest.HistoryFrom)
+	if err != nil {
+		return nil, err
+	}
+	r := newRelease(newest, all, h, nil)
+	r.dialect, r.size = dialect, sizeOf(h)
+	_, err = r.searchIndex(ctx, db)
+	return r, err
+}
+
+// loader reads what releases after since have written, replaced and removed.
+type loader struct {
+	ctx        context.Context
+	db         *ent.Client
+	since      int
+	texts      map[string]string // so that equal ones are in memory once
+	directions map[[2]string]string
+}
+
+// update returns a history with what has changed since.
+func (l *loader) update(known *history, from int) (h *history, err error) {
+	h = &history{from: from}
+	h.categories, err = updated(l, known.categories, from, table[*ent.Category, Category, string]{
+		written: func(after string) ([]*ent.Category, error) {
+			return l.db.Category.Query().Where(category.SinceReleaseGT(l.since), category.IDGT(after)).Order(category.ByID()).Limit(pageSize).All(l.ctx)
+		},
+		replaced: func(after int) ([]*ent.Category, error) {
+			return l.db.Category.Query().Where(store.Categories.Replaced(l.since, after)).Limit(pageSize).All(l.ctx)
+		},
+		convert: func(row *ent.Category, _ bool) (*Category, string, int) {
+			return &Category{row.ID, row.Label, row.ToolCount, row.AvgScore}, row.ID, row.SinceRelease
+		},
+		key:     func(c *Category) string { return c.Slug },
+		compare: func(a, b *Category) int { return strings.Compare(a.Slug, b.Slug) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.tools, err = updated(l, known.tools, from, table[*ent.Tool, Tool, string]{
+		written: func(after string) ([]*ent.Tool, error) {
+			return l.db.Tool.Query().Where(tool.SinceReleaseGT(l.since), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).All(l.ctx)
+		},
+		replaced: func(after int) ([]*ent.Tool, error) {
+			return l.db.Tool.Query().Where(store.Tools.Replaced(l.since, after)).Limit(pageSize).Select(replacedColumns...).All(l.ctx)
+		},
+		convert: func(row *ent.Tool, replaced bool) (*Tool, string, int) {
+			t := l.tool(row)
+			if !replaced {
+				t.Details = newDetails(row)
+			}
+			return t, row.ID, row.SinceRelease
+		},
+		key:     func(t *Tool) string { return t.Slug },
+		compare: func(a, b *Tool) int { return strings.Compare(a.Slug, b.Slug) },
+		reduce:  func(t *Tool) *Tool { reduced := *t; reduced.Details = nil; return &reduced },
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.comparisons, err = updated(l, known.comparisons, from, table[*ent.Comparison, ComparisonText, string]{
+		written: func(after string) ([]*ent.Comparison, error) {
+			return l.db.Comparison.Query().Where(comparison.SinceReleaseGT(l.since), comparison.IDGT(after), comparison.Published(true)).
+				Order(comparison.ByID()).Limit(pageSize).All(l.ctx)
+		},
+		replaced: func(after int) ([]*ent.Comparison, error) {
+			return l.db.Comparison.Query().Where(store.Comparisons.Replaced(l.since, after), comparison.Published(true)).Limit(pageSize).All(l.ctx)
+		},
+		convert: func(row *ent.Comparison, _ bool) (*ComparisonText, string, int) {
+			return &ComparisonText{
+				row.ID, row.Title, row.WinnerNote, l.text(row.UpdatedAt), row.CanonicalURL, l.text(row.ToolASlug), l.text(row.ToolBSlug), l.text(row.WinnerSlug),
+			}, row.ID, row.SinceRelease
+		},
+		key:     func(c *ComparisonText) string { return c.Slug },
+		compare: compareComparisons,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.prices, err = updated(l, known.prices, from, table[*ent.PriceChange, PriceChange, int]{
+		written: func(after int) ([]*ent.PriceChange, error) {
+			return l.db.PriceChange.Query().Where(pricechange.SinceReleaseGT(l.since), pricechange.IDGT(after)).Order(pricechange.ByID()).Limit(pageSize).All(l.ctx)
+		},
+		replaced: func(after int) ([]*ent.PriceChange, error) {
+			return l.db.PriceChange.Query().Where(store.PriceChanges.Replaced(l.since, after)).Limit(pageSize).All(l.ctx)
+		},
+		convert: func(row *ent.PriceChange, _ bool) (*PriceChange, int, int) {
+			return l.priceChange(row), row.ID, row.SinceRelease
+		},
+		key: func(c *PriceChange) int { return c.id },
+		compare: func(a, b *PriceChange) int {
+			return cmp.Or(strings.Compare(a.Tool, b.Tool), strings.Compare(b.ChangedAt, a.ChangedAt), cmp.Compare(b.id, a.id))
+		},
+	})
+	return h, err
+}
+
+// pageSize is how many rows are read at a time.
+const pageSize = 2_000
+
+// table describes how the versions of one kind of value are read.
+type table[Row interface {
+	Value(string) (ent.Value, error)
+}, V any, Key cmp.Ordered] struct {
+	written  func(after Key) ([]Row, error)                              // the next current rows
+	replaced func(after int) ([]Row, error)                              // the next rows of the history
+	convert  func(row Row, replaced bool) (value *V, key Key, since int) // from a row
+	key      func(*V) Key                                                // unique in a release
+	compare  func(a, b *V) int                                           // the order of the values
+	reduce   func(*V) *V                                                 // to what is kept of a replaced value; nil for all
+}
+
+// updated returns known versions with those that were written since, and without those
+// that only releases before from have.
+func updated[Row interface {
+	Value(string) (ent.Value, error)
+}, V any, Key cmp.Ordered](l *loader, known []version[V], from int, t table[Row, V, Key]) ([]version[V], error) {
+	var added []version[V]
+	var last Key
+	for more := true; more; {
+		rows, err := t.written(last)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			v := version[V]{until: forever}
+			v.value, last, v.since = t.convert(row, false)
+			added = append(added, v)
+		}
+		more = len(rows) == pageSize
+	}
+	type start struct {
+		key   Key
+		since int
+	}
+	ended := map[start]int{} // the release that replaced a known version
+	lastID := 0
+	for more := true; more; {
+		rows, err := t.replaced(lastID)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			var v version[V]
+			var key Key
+			v.value, key, v.since = t.convert(row, true)
+			if lastID, v.until, err = store.HistoryColumns(row); err != nil {
+				return nil, err
+			}
+			if v.since <= l.since {
+				ended[start{key, v.since}] = v.until
+			} else if v.until > from {
+				added = append(added, v)
+			}
+		}
+		more = len(rows) == pageSize
+	}
+	compare := func(a, b version[V]) int { return cmp.Or(t.compare(a.value, b.value), a.since-b.since) }
+	slices.SortFunc(added, compare)
+	all := make([]version[V], 0, len(known)+len(added))
+	for _, v := range known {
+		if until, ok := ended[start{t.key(v.value), v.since}]; ok {
+			if v.until = until; t.reduce != nil {
+				v.value = t.reduce(v.value)
+			}
+		}
+		if v.until <= from {
+			continue
+		}
+		for len(added) > 0 && compare(added[0], v) < 0 {
+			all, added = append(all, added[0]), added[1:]
+		}
+		all = append(all, v)
+	}
+	return append(all, added...), nil
+}
+
+// replacedColumns are the columns of tools that a history needs.
+var replacedColumns = []string{
+	tool.FieldID, tool.FieldName, tool.FieldNameKey, tool.FieldCategorySlug, tool.FieldUpdatedAt, tool.FieldRetiredAt, tool.FieldPricing, tool.FieldIcp,
+	tool.FieldRetiredReason, tool.FieldTier, tool.FieldPriceAmount, tool.FieldPricePeriod, tool.FieldScore, tool.FieldVerifiability, tool.FieldObsolescence,
+	tool.FieldInEmbeddings, tool.FieldCanonicalURL, tool.FieldAvisURL, tool.FieldSectionsHash, tool.FieldSinceRelease,
+}
+
+// tool converts a row, without details.
+func (l *loader) tool(row *ent.Tool) *Tool {
+	t := &Tool{
+		Slug: l.text(row.ID), NameKey: l.text(row.NameKey), Category: l.text(row.CategorySlug), UpdatedAt: l.text(row.UpdatedAt), RetiredAt: l.text(row.RetiredAt),
+		Pricing: l.text(string(row.Pricing)), ICP: l.text(string(row.Icp)), Reason: l.text(string(row.RetiredReason)), Tier: row.Tier,
+		Amount: row.PriceAmount, MonthlyPrice: math.NaN(),
+		Score: orNaN(row.Score), Verifiability: orNaN(row.Verifiability), Obsolescence: orNaN(row.Obsolescence),
+		InEmbeddings: row.InEmbeddings, Since: row.SinceRelease,
+	}
+	if t.Active() {
+		t.MonthlyPrice = pricing.Monthly(row.PriceAmount, pricing.Period(row.PricePeriod))
+	}
+	t.searchKey = l.text(search.Key(t.NameKey))
+	if t.InEmbeddings {
+		url := row.CanonicalURL
+		if row.AvisURL != nil {
+			url = *row.AvisURL
+		}
+		t.document = maphash.String(documentSeed, strings.Join([]string{
+			row.Name, url, row.CategorySlug, row.UpdatedAt, row.SectionsHash,
+			strconv.FormatFloat(t.Score, 'g', -1, 64), strconv.FormatFloat(t.Verifiability, 'g', -1, 64),
+		}, "\x00"))
+	}
+	return t
+}
+
+var documentSeed = maphash.MakeSeed()
+
+func newDetails(row *ent.Tool) *Details {
+	return &Details{
+		Name: row.Name, Domain: row.Domain, Price: row.Price, PricePeriod: row.PricePeriod, Billing: pricing.Period(row.PricePeriod), Tagline: row.Tagline, CanonicalURL: row.CanonicalURL,
+		AlternativesURL: row.AlternativesURL, AvisURL: row.AvisURL, Mainstream: row.Mainstream, Note: row.RetiredNote, SectionsHash: row.SectionsHash,
+	}
+}
+
+func (l *loader) priceChange(row *ent.PriceChange) *PriceChange {
+	c := &PriceChange{
+		Tool: l.text(row.ToolSlug), ChangedAt: l.text(row.ChangedAt), Pricing: l.text(string(row.Pricing)), Price: l.text(row.Price),
+		PreviousPricing: l.text(string(row.PreviousPricing)), PreviousPrice: l.text(row.PreviousPrice), id: row.ID,
+	}
+	prices := [2]string{c.PreviousPrice, c.Price}
+	if _, known := l.directions[prices]; !known {
+		l.directions[prices], _ = pricing.Compare(pricing.Read(c.PreviousPrice), pricing.Read(c.Price))
+	}
+	c.Direction = l.directions[prices]
+	return c
+}
+
+// text returns the copy of a text that is already in memory, if there is one.
+func (l *loader) text(s string) string {
+	known, ok := l.texts[s]
+	if !ok {
+		l.texts[s], known = s, s
+	}
+	return known
+}
+
+func orNaN(number *float64) float64 {
+	if number == nil {
+		return math.NaN()
+	}
+	return *number
+}

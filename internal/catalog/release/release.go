@@ -1,0 +1,318 @@
+// Package release holds releases of the catalog in memory and answers questions
+// about them in plain Go values. It knows nothing of GraphQL, HTTP or callers.
+//
+// Start reading at Release, which is one release and never changes. Catalog loads the
+// newest one through ent (load.go) and derives earlier ones from it (history.go).
+// fields.go declares the values that tools are filtered, ordered and grouped by.
+package release
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"palmares/ent"
+	"palmares/ent/tool"
+	"palmares/internal/catalog/search"
+	"palmares/internal/core/store"
+	"palmares/internal/core/text"
+)
+
+// Release is one release of the catalog: the newest one, with everything except
+// reviews, or an earlier one, which shares what has not changed since. It never
+// changes.
+type Release struct {
+	Info        *ent.Release   // nil before the first import
+	All         []*ent.Release // up to this one, newest first
+	Categories  []*Category    // by slug
+	Tools       []*Tool        // active and retired, by slug
+	Comparisons []*Comparison  // published ones, most recently updated first
+
+	newest  *Release // that an earlier release was derived from; nil for the newest
+	history *history // up to the newest release
+
+	orders        map[Order]func() []*Tool
+	comparisonsOf func() map[*Tool][]*Comparison
+	searching     atomic.Pointer[search.Index]
+	names         func() *Names
+	earlier       earlier
+	size          int64 // approximate, in bytes
+	dialect       string
+}
+
+// Tool is an active or retired tool. Numbers that it does not have are NaN, which
+// satisfies no condition.
+type Tool struct {
+	Slug, NameKey, Category, UpdatedAt, RetiredAt string
+	Pricing, ICP, Reason                          string
+	Tier                                          int
+	Amount, MonthlyPrice                          float64 // of its price
+	Score, Verifiability, Obsolescence            float64
+	InEmbeddings                                  bool
+	Since                                         int // the release that wrote it
+
+	searchKey string // its name, as search.Rank compares it
+	document  uint64 // identifies its embeddings document within this process
+	*Details
+}
+
+// Details are the values of a tool that only its own fields show. They are in
+// memory for the tools of the newest release; WithDetails reads others.
+type Details struct {
+	Name, Domain, Price, PricePeriod, Billing, Tagline, CanonicalURL, AlternativesURL, Note, SectionsHash string
+	AvisURL                                                                                               *string
+	Mainstream                                                                                            bool
+}
+
+// Active reports whether a tool is not retired.
+func (t *Tool) Active() bool { return t.RetiredAt == "" }
+
+// Category is a category with its figures.
+type Category struct {
+	Slug, Label string
+	ToolCount   int
+	AvgScore    *float64
+}
+
+// Comparison is a published comparison of two tools.
+type Comparison struct {
+	*ComparisonText
+	A, B, Best *Tool
+}
+
+// ComparisonText has the values of a comparison, with the slugs of its tools.
+type ComparisonText struct {
+	Slug, Title, WinnerNote, UpdatedAt, CanonicalURL, ToolA, ToolB, Winner string
+}
+
+// PriceChange is a change to the price of a tool.
+type PriceChange struct {
+	Tool, ChangedAt, Pricing, Price, PreviousPricing, PreviousPrice string
+	Direction                                                       string // "" if the prices cannot be compared
+	id                                                              int
+}
+
+// Number returns the number of the release, or 0 before the first import.
+func (r *Release) Number() int {
+	if r.Info == nil {
+		return 0
+	}
+	return r.Info.ID
+}
+
+// newRelease prepares what is derived from a release on first use.
+func newRelease(info *ent.Release, all []*ent.Release, h *history, newest *Release) *Release {
+	r := &Release{
+		Info: info, All: all, newest: newest, history: h,
+		Categories: at(h.categories, info.ID), Tools: at(h.tools, info.ID),
+	}
+	for _, c := range at(h.comparisons, info.ID) {
+		r.Comparisons = append(r.Comparisons, &Comparison{c, r.Tool(c.ToolA), r.Tool(c.ToolB), r.Tool(c.Winner)})
+	}
+	r.deriveOnUse()
+	return r
+}
+
+// empty is what there is before the first import.
+func empty() *Release {
+	r := &Release{history: &history{}}
+	r.deriveOnUse()
+	return r
+}
+
+func (r *Release) deriveOnUse() {
+	r.orders = map[Order]func() []*Tool{}
+	for _, o := range append(slices.Collect(orders()), ByRetirement) {
+		r.orders[o] = sync.OnceValue(func() []*Tool { return r.sort(o) })
+	}
+	r.comparisonsOf = sync.OnceValue(func() map[*Tool][]*Comparison {
+		of := map[*Tool][]*Comparison{}
+		for _, c := range r.Comparisons {
+			of[c.A] = append(of[c.A], c)
+			if c.B != c.A {
+				of[c.B] = append(of[c.B], c)
+			}
+		}
+		return of
+	})
+	r.names = sync.OnceValue(r.newNames)
+}
+
+// Tool returns the active or retired tool with a slug, or nil.
+func (r *Release) Tool(slug string) *Tool {
+	i, ok := slices.BinarySearchFunc(r.Tools, slug, func(t *Tool, slug string) int { return strings.Compare(t.Slug, slug) })
+	if !ok {
+		return nil
+	}
+	return r.Tools[i]
+}
+
+// Category returns the category with a slug, or nil.
+func (r *Release) Category(slug string) *Category {
+	i, ok := slices.BinarySearchFunc(r.Categories, slug, func(c *Category, slug string) int { return strings.Compare(c.Slug, slug) })
+	if !ok {
+		return nil
+	}
+	return r.Categories[i]
+}
+
+// ComparisonsOf returns the comparisons of a tool, most recently updated first.
+func (r *Release) ComparisonsOf(t *Tool) []*Comparison { return r.comparisonsOf()[t] }
+
+// FindComparisons returns the comparisons with the given slugs that exist, most
+// recently updated first.
+func (r *Release) FindComparisons(slugs ...string) (found []*Comparison) {
+	for _, c := range r.Comparisons {
+		if slices.Contains(slugs, c.Slug) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// PricesOf returns the price changes of a tool, newest first.
+func (r *Release) PricesOf(slug string) (changes []*PriceChange) {
+	all := r.history.prices
+	start, _ := slices.BinarySearchFunc(all, slug, func(v version[PriceChange], slug string) int { return strings.Compare(v.value.Tool, slug) })
+	for _, v := range all[start:] {
+		if v.value.Tool != slug {
+			break
+		}
+		if v.has(r.Number()) {
+			changes = append(changes, v.value)
+		}
+	}
+	return changes
+}
+
+// Dated returns the newest of some releases that is dated on or before a day, or nil.
+// The releases are newest first.
+func Dated(releases []*ent.Release, day string) *ent.Release {
+	for _, release := range releases {
+		if release.FeedDate <= day {
+			return release
+		}
+	}
+	return nil
+}
+
+// Readable returns the releases that can be read, up to this one, newest first.
+func (r *Release) Readable() []*ent.Release {
+	end := slices.IndexFunc(r.All, func(release *ent.Release) bool { return release.ID < r.history.from })
+	if end < 0 {
+		return r.All
+	}
+	return r.All[:end]
+}
+
+// HistoryFrom returns the oldest release that can be read.
+func (r *Release) HistoryFrom() int { return r.history.from }
+
+// HadDocument returns the active tools that had an embeddings document in an earlier
+// release.
+func (r *Release) HadDocument(release int) (tools []*Tool) {
+	for _, t := range at(r.history.tools, release) {
+		if t.InEmbeddings && t.Active() {
+			tools = append(tools, t)
+		}
+	}
+	return tools
+}
+
+// SameDocument reports whether two versions of a tool have the same embeddings
+// document.
+func SameDocument(a, b *Tool) bool { return a.document == b.document }
+
+// Search returns the tools that contain the words of a query, with their ranks. It
+// returns search.ErrTooManyWords for a long query.
+func (r *Release) Search(ctx context.Context, db store.Querier, query string) (map[*Tool]int, error) {
+	if r.Info == nil {
+		return nil, nil
+	}
+	index, err := r.searchIndex(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	found, err := index.Find(ctx, db, text.Words(query))
+	if err != nil {
+		return nil, err
+	}
+	key := search.Key(query)
+	ranks := make(map[*Tool]int, len(found))
+	for _, i := range found {
+		ranks[r.Tools[i]] = search.Rank(key, r.Tools[i].searchKey)
+	}
+	return ranks, nil
+}
+
+// searchIndex reads the index on the first search of a release. An earlier release
+// shares the vocabulary of the newest.
+func (r *Release) searchIndex(ctx context.Context, db store.Querier) (index *search.Index, err error) {
+	if known := r.searching.Load(); known != nil {
+		return known, nil
+	}
+	position := func(slug string) (int, bool) {
+		return slices.BinarySearchFunc(r.Tools, slug, func(t *Tool, slug string) int { return strings.Compare(t.Slug, slug) })
+	}
+	if r.newest == nil {
+		index, err = search.Load(ctx, db, r.dialect, r.Number(), position)
+	} else {
+		var shared *search.Index
+		if shared, err = r.newest.searchIndex(ctx, db); err == nil {
+			index, err = shared.LoadEarlier(ctx, db, r.Number(), position)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.searching.Store(index)
+	return index, nil
+}
+
+// compareComparisons orders comparisons: most recently updated first, then by slug.
+func compareComparisons(a, b *ComparisonText) int {
+	return cmp.Or(strings.Compare(b.UpdatedAt, a.UpdatedAt), strings.Compare(a.Slug, b.Slug))
+}
+
+// MaxParameters is below the number of parameters that either database accepts.
+const MaxParameters = 10_000
+
+// WithDetails returns tools of the release with their details. Those that later
+// releases have replaced are copies, whose details are read from the database.
+func (r *Release) WithDetails(ctx context.Context, db func() *ent.Client, tools []*Tool) ([]*Tool, error) {
+	if !slices.ContainsFunc(tools, func(t *Tool) bool { return t.Details == nil }) {
+		return tools, nil
+	}
+	var missing []string
+	for _, t := range tools {
+		if t.Details == nil {
+			missing = append(missing, t.Slug)
+		}
+	}
+	details := map[string]*Details{}
+	for slugs := range slices.Chunk(missing, MaxParameters) {
+		rows, err := db().Tool.Query().Where(store.Tools.At(r.Number()), tool.IDIn(slugs...)).All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			details[row.ID] = newDetails(row)
+		}
+	}
+	complete := make([]*Tool, len(tools))
+	for i, t := range tools {
+		if complete[i] = t; t.Details == nil {
+			if details[t.Slug] == nil {
+				return nil, errors.Join(store.ErrNoRelease, errors.New("a tool is missing: "+t.Slug))
+			}
+			full := *t
+			full.Details = details[t.Slug]
+			complete[i] = &full
+		}
+	}
+	return complete, nil
+}
