@@ -126,19 +126,13 @@ func (v *services) run(ctx context.Context) {
 	running.Go(func() { v.mail.Run(ctx) })
 	running.Go(func() { v.billing.Run(ctx) })
 	running.Go(func() { v.hooks.Run(ctx) })
-	ticker := time.NewTicker(cleanupInterval)
-	defer ticker.Stop()
 	steady := clock.NewSteady()
-	for {
+	steady.Now() // the clock is trusted hours after its first reading
+	clock.Every(ctx, cleanupInterval, func() {
 		if now, trusted := steady.Now(); trusted {
 			v.cleanUp(ctx, now)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	})
 }
 
 // cleanUp deletes data that has expired at the given time.
