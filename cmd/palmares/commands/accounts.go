@@ -15,6 +15,7 @@ import (
 	"palmares/internal/notify/mail"
 )
 
+// Accounts groups the commands about accounts.
 type Accounts struct {
 	Create accountsCreate `cmd:"" help:"Create an account."`
 	List   accountsList   `cmd:"" help:"List all accounts."`
@@ -108,6 +109,7 @@ func (c *accountsPlan) Run(ctx context.Context, db *store.Store, accounts *auth.
 	return nil
 }
 
+// Keys groups the commands about API keys.
 type Keys struct {
 	Create keysCreate `cmd:"" help:"Create a key and print it. It is shown only once."`
 	List   keysList   `cmd:"" help:"List the keys of an account."`
@@ -161,6 +163,7 @@ func (c *keysRevoke) Run(ctx context.Context, accounts *auth.Accounts, term Term
 	return nil
 }
 
+// Billing groups the commands about Stripe.
 type Billing struct {
 	Setup billingSetup `cmd:"" help:"Create the price and the customer portal in Stripe if they are missing."`
 	Sync  billingSync  `cmd:"" help:"Read all subscriptions from Stripe again."`

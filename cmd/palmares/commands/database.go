@@ -34,6 +34,7 @@ func migrate(ctx context.Context, db *store.Store) ([]store.Migration, error) {
 	return applied, search.Fill(ctx, db)
 }
 
+// Migrate groups the commands about migrations.
 type Migrate struct {
 	Status migrateStatus `cmd:"" help:"List all migrations and when they were applied."`
 	Up     migrateUp     `cmd:"" help:"Apply all pending migrations."`
@@ -73,6 +74,7 @@ func (migrateUp) Run(ctx context.Context, db *store.Store, term Terminal) error 
 	return nil
 }
 
+// Backup copies the embedded database.
 type Backup struct {
 	File string `arg:"" help:"Path of the copy. An existing file is replaced once the copy is complete."`
 }

@@ -12,6 +12,7 @@ import (
 	"palmares/internal/transport/saved"
 )
 
+// Queries groups the commands about saved queries.
 type Queries struct {
 	Save   queriesSave   `cmd:"" help:"Save a GraphQL query, or replace the one with the same name, and print its URLs."`
 	List   queriesList   `cmd:"" help:"List the saved queries of an account."`

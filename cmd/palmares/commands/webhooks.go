@@ -13,6 +13,7 @@ import (
 	"palmares/internal/notify/webhook"
 )
 
+// Webhooks groups the commands about webhook endpoints.
 type Webhooks struct {
 	List    webhooksList    `cmd:"" help:"List endpoints."`
 	Add     webhooksAdd     `cmd:"" help:"Add an endpoint and print its secret, which is shown only once."`
