@@ -15,6 +15,7 @@ import (
 	"palmares/internal/account/billing"
 	"palmares/internal/account/portal"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/core/clock"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
@@ -131,17 +132,13 @@ func (a *access) run(ctx context.Context) {
 	var counts sync.WaitGroup
 	counts.Go(func() { a.ledger.Run(ctx) })
 	counts.Go(func() { a.calls.Run(ctx) })
-	ticker := time.NewTicker(keyUseInterval)
-	defer ticker.Stop()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-ticker.C:
-		}
+	saveKeyUses := func() {
 		if err := a.keyring.SaveLastUsed(context.WithoutCancel(ctx)); err != nil {
 			a.log.Warn("saving key uses failed", "cause", err)
 		}
 	}
+	clock.Every(ctx, keyUseInterval, saveKeyUses)
+	saveKeyUses()
 	counts.Wait()
 	if a.redis != nil {
 		_ = a.redis.Close()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/ent/apikey"
 	"palmares/ent/usage"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -243,6 +244,13 @@ func TestCountsSurviveRestarts(t *testing.T) {
 			http.DefaultClient.CloseIdleConnections() // the server would wait for them
 			_ = s.cmd.Process.Signal(end)
 			<-s.done
+			if round == 0 {
+				db := testkit.Open(t, cfg)
+				if saved, err := db.Read.APIKey.Query().Where(apikey.LastUsedAtNotNil()).Exist(t.Context()); !saved || err != nil {
+					t.Errorf("last use of the key: got %t, %v, want it saved when the server stops", saved, err)
+				}
+				_ = db.Close()
+			}
 		}
 		s := startServer(t, cfg)
 		granted := 0

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"os"
 	"regexp"
 	"runtime"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"palmares/auth"
+	"palmares/cmd/palmares/commands"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/rest"
@@ -35,41 +34,35 @@ type commandLine struct {
 	settings
 	Verbose bool `help:"Show the cause of errors." env:"PALMARES_VERBOSE"`
 
-	Serve    serveCommand    `cmd:"" help:"Start the server."`
-	Import   importCommand   `cmd:"" help:"Import a feed atomically."`
-	Export   exportCommand   `cmd:"" help:"Export the catalog as a feed."`
-	Releases releasesCommand `cmd:"" help:"List all releases of the catalog, newest first."`
-	History  historyCommand  `cmd:"" help:"Manage the history of the catalog."`
-	Generate generateCommand `cmd:"" help:"Generate a synthetic feed for load tests."`
-	Accounts accountsCommand `cmd:"" help:"Manage accounts."`
-	Keys     keysCommand     `cmd:"" help:"Manage API keys."`
-	Billing  billingCommand  `cmd:"" help:"Set up Stripe and sync subscriptions."`
-	Webhooks webhooksCommand `cmd:"" help:"Manage webhook endpoints."`
-	Queries  queriesCommand  `cmd:"" help:"Manage saved queries."`
-	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Serve the catalog to an AI agent on this machine, over standard input and output."`
-	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document of the REST API."`
-	Migrate  migrateCommand  `cmd:"" help:"Show or apply database migrations."`
-	Backup   backupCommand   `cmd:"" help:"Back up the embedded database, even while a server uses it."`
-	Doctor   doctorCommand   `cmd:"" help:"Check the settings and all services that the server uses, and suggest fixes."`
-	Health   healthCommand   `cmd:"" help:"Check whether the server on this machine is ready."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
-}
-
-// terminal holds the standard streams of a command.
-type terminal struct {
-	in       *os.File
-	out, err io.Writer
+	Serve    serveCommand      `cmd:"" help:"Start the server."`
+	Import   commands.Import   `cmd:"" help:"Import a feed atomically."`
+	Export   commands.Export   `cmd:"" help:"Export the catalog as a feed."`
+	Releases commands.Releases `cmd:"" help:"List all releases of the catalog, newest first."`
+	History  commands.History  `cmd:"" help:"Manage the history of the catalog."`
+	Generate commands.Generate `cmd:"" help:"Generate a synthetic feed for load tests."`
+	Accounts commands.Accounts `cmd:"" help:"Manage accounts."`
+	Keys     commands.Keys     `cmd:"" help:"Manage API keys."`
+	Billing  commands.Billing  `cmd:"" help:"Set up Stripe and sync subscriptions."`
+	Webhooks commands.Webhooks `cmd:"" help:"Manage webhook endpoints."`
+	Queries  commands.Queries  `cmd:"" help:"Manage saved queries."`
+	MCP      mcpCommand        `cmd:"" name:"mcp" help:"Serve the catalog to an AI agent on this machine, over standard input and output."`
+	Openapi  openapiCommand    `cmd:"" help:"Print the OpenAPI document of the REST API."`
+	Migrate  commands.Migrate  `cmd:"" help:"Show or apply database migrations."`
+	Backup   commands.Backup   `cmd:"" help:"Back up the embedded database, even while a server uses it."`
+	Doctor   doctorCommand     `cmd:"" help:"Check the settings and all services that the server uses, and suggest fixes."`
+	Health   healthCommand     `cmd:"" help:"Check whether the server on this machine is ready."`
+	Version  versionCommand    `cmd:"" help:"Print the version."`
 }
 
 // run parses the command line, runs the command and returns the exit code.
-func run(ctx context.Context, args []string, term terminal) int {
+func run(ctx context.Context, args []string, term commands.Terminal) int {
 	var line commandLine
 	helpShown := false
 	parser, err := kong.New(&line, kong.Name("palmares"),
 		kong.Description("The API of a catalog of tested AI tools: scores, comparisons, prices and reviews."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true}),
 		kong.Help(printHelp),
-		kong.Writers(term.out, term.err),
+		kong.Writers(term.Out, term.Err),
 		kong.Exit(func(int) { helpShown = true }),
 	)
 	if err != nil {
@@ -88,12 +81,12 @@ func run(ctx context.Context, args []string, term terminal) int {
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(term.err, "palmares: %v\n", err)
+		fmt.Fprintf(term.Err, "palmares: %v\n", err)
 		return exitUsage
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	if err := runCommand(ctx, command, &line.settings, term); err != nil {
-		printError(term.err, err, line.Verbose)
+		printError(term.Err, err, line.Verbose)
 		return exitFailed
 	}
 	return exitOK
@@ -101,13 +94,13 @@ func run(ctx context.Context, args []string, term terminal) int {
 
 // runCommand runs a command. It provides the database and the services that use it
 // as parameters of Run methods.
-func runCommand(ctx context.Context, command *kong.Context, s *settings, term terminal) error {
+func runCommand(ctx context.Context, command *kong.Context, s *settings, term commands.Terminal) error {
 	name, _, _ := strings.Cut(command.Command(), " ")
 	cfg := s.storeConfig()
 	var open func(context.Context, store.Config) (*store.Store, error)
 	switch name {
 	case "accounts", "keys", "billing", "webhooks", "queries":
-		open = openMigrated
+		open = commands.OpenMigrated
 		if command.Command() == "queries check" { // before an upgrade
 			open, cfg.MustExist = store.Open, true
 		}
@@ -120,7 +113,7 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term te
 			return err
 		}
 		defer db.Close()
-		log := slog.New(slog.NewTextHandler(term.err, nil))
+		log := slog.New(slog.NewTextHandler(term.Err, nil))
 		mailer, err := newMailer(s, log)
 		if err != nil {
 			return err
@@ -134,7 +127,7 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term te
 			command.Bind(queries)
 		}
 	}
-	return command.Run(s, term)
+	return command.Run(s, s.storeConfig(), term)
 }
 
 // printHelp hides the settings in the help of all commands except serve.
@@ -180,23 +173,21 @@ type openapiCommand struct{}
 
 // Run prints the OpenAPI document of a server with these settings, with examples from
 // the demo catalog.
-func (openapiCommand) Run(s *settings, term terminal) error {
-	address, err := net.ResolveTCPAddr("tcp", s.Listen)
-	if err != nil {
-		return listenError(s.Listen, err)
+func (openapiCommand) Run(s *settings, term commands.Terminal) error {
+	if err := s.resolveAddresses(); err != nil {
+		return err
 	}
-	s.setAddresses(address)
 	document, err := rest.Describe(s.rest())
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(term.out, "%s\n", document)
+	_, err = fmt.Fprintf(term.Out, "%s\n", document)
 	return err
 }
 
 type versionCommand struct{}
 
-func (versionCommand) Run(term terminal) error {
-	_, err := fmt.Fprintf(term.out, "palmares %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+func (versionCommand) Run(term commands.Terminal) error {
+	_, err := fmt.Fprintf(term.Out, "palmares %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/cmd/palmares/commands"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
@@ -105,7 +106,7 @@ func TestAllLogLinesAreJSON(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	s := settings{Listen: "127.0.0.1:0", DataDir: t.TempDir(), ServiceName: "n", CacheMB: 1}
-	_ = (&serveCommand{}).Run(ended, &s, terminal{out: io.Discard, err: io.Discard}) // stops immediately
+	_ = (&serveCommand{}).Run(ended, &s, commands.Terminal{Out: io.Discard, Err: io.Discard}) // stops immediately
 	if _, is := slog.Default().Handler().(*slog.JSONHandler); !is {
 		t.Errorf("got a default log handler of type %T, want JSON", slog.Default().Handler())
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"palmares/cmd/palmares/commands"
 	"palmares/internal/ops/doctor"
 )
 
@@ -23,7 +24,7 @@ type doctorCommand struct {
 }
 
 // Run checks everything, and fails if something is wrong.
-func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong.Context, term terminal) error {
+func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong.Context, term commands.Terminal) error {
 	var findings []doctor.Finding
 	if c.settingsError != nil {
 		findings = []doctor.Finding{{
@@ -46,7 +47,7 @@ func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong
 	if c.JSON {
 		print = printFindingsJSON
 	}
-	if err := print(term.out, findings); err != nil {
+	if err := print(term.Out, findings); err != nil {
 		return err
 	}
 	if doctor.Worst(findings) == doctor.Wrong {
@@ -121,7 +122,7 @@ func printFindingsJSON(w io.Writer, findings []doctor.Finding) error {
 type healthCommand struct{}
 
 // Run checks the server that listens on the configured address.
-func (healthCommand) Run(ctx context.Context, s *settings, term terminal) error {
+func (healthCommand) Run(ctx context.Context, s *settings, term commands.Terminal) error {
 	address, err := doctor.LocalAddress(s.Listen)
 	if err != nil {
 		return fmt.Errorf("PALMARES_LISTEN: %w", err)
@@ -137,6 +138,6 @@ func (healthCommand) Run(ctx context.Context, s *settings, term terminal) error 
 	case status.Error != "":
 		return errors.New(status.Error)
 	}
-	_, err = fmt.Fprintf(term.out, "ready, serving release %d\n", status.Release)
+	_, err = fmt.Fprintf(term.Out, "ready, serving release %d\n", status.Release)
 	return err
 }

@@ -15,8 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
+	"palmares/cmd/palmares/commands"
 	"palmares/ent"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
@@ -26,16 +25,11 @@ import (
 // newLogger logs text to a terminal, and buffered JSON lines to anything else. The
 // buffer is nil on a terminal.
 func newLogger(w io.Writer) (*slog.Logger, *middleware.LogBuffer) {
-	if isTerminal(w) {
+	if commands.IsTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, nil)), nil
 	}
 	buffer := middleware.NewLogBuffer(w)
 	return slog.New(slog.NewJSONHandler(buffer, nil)), buffer
-}
-
-func isTerminal(w io.Writer) bool {
-	file, isFile := w.(*os.File)
-	return isFile && term.IsTerminal(int(file.Fd()))
 }
 
 // memoryOutsideCache is how much memory the program may use in addition to its

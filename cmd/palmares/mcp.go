@@ -4,10 +4,10 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 
+	"palmares/cmd/palmares/commands"
 	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/core/cache"
@@ -35,13 +35,11 @@ type mcpCommand struct{}
 
 // Run serves one client over standard input and output, which carry nothing but
 // messages of the protocol. It needs no network.
-func (mcpCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	log := slog.New(slog.NewTextHandler(term.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	address, err := net.ResolveTCPAddr("tcp", s.Listen)
-	if err != nil {
-		return listenError(s.Listen, err)
+func (mcpCommand) Run(ctx context.Context, s *settings, term commands.Terminal) error {
+	log := slog.New(slog.NewTextHandler(term.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if err := s.resolveAddresses(); err != nil {
+		return err
 	}
-	s.setAddresses(address)
 	cfg := s.storeConfig()
 	cfg.MustExist = true
 	db, err := store.Open(ctx, cfg)
@@ -75,7 +73,7 @@ func (mcpCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	})
 	defer running.Wait()
 	defer stop()
-	return server.Run(ctx, term.in, nopCloser{term.out})
+	return server.Run(ctx, term.In, nopCloser{term.Out})
 }
 
 // nopCloser leaves standard output open.

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"palmares/cmd/palmares/commands"
 	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
@@ -39,8 +40,8 @@ type serveCommand struct {
 }
 
 // Run serves until ctx ends and all requests in flight are finished.
-func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	log, buffer := newLogger(term.err)
+func (c *serveCommand) Run(ctx context.Context, s *settings, term commands.Terminal) error {
+	log, buffer := newLogger(term.Err)
 	if buffer != nil {
 		defer buffer.Flush()
 	}
@@ -59,7 +60,7 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) erro
 		return err
 	}
 	defer p.close()
-	p.printBanner(term.out)
+	p.printBanner(term.Out)
 	return p.serve(ctx)
 }
 
@@ -87,7 +88,7 @@ type program struct {
 // newProgram opens the database and listens.
 func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *tracing.Tracing, fillDemo bool) (*program, error) {
 	telemetry := newTelemetry(s, traces)
-	db, err := openMigrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, OnStatement: telemetry.statements()})
+	db, err := commands.OpenMigrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, OnStatement: telemetry.statements()})
 	if err != nil {
 		return nil, err
 	}

@@ -12,13 +12,16 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/tool"
+	"palmares/graph"
 	"palmares/internal/account/billing"
 	"palmares/internal/account/portal"
+	"palmares/internal/core/cache"
 	"palmares/internal/core/clock"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
 	"palmares/internal/notify/webhook"
+	"palmares/internal/transport/saved"
 )
 
 // services are the parts of the server for account holders: email, billing, webhooks
@@ -78,6 +81,27 @@ func newWebhooks(s *settings, db *store.Store, mailer *mail.Mailer, log *slog.Lo
 	})
 }
 
+// newQueries returns the saved queries for commands. They run as on a server
+// with the same settings.
+func newQueries(ctx context.Context, s *settings, db *store.Store, mailer *mail.Mailer, log *slog.Logger) (*saved.Queries, error) {
+	if err := s.resolveAddresses(); err != nil {
+		return nil, err
+	}
+	release, err := db.CurrentRelease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tools := 0
+	if release != nil {
+		tools = release.ToolsTotal
+	}
+	memory := cache.New(int64(s.CacheMB)<<20, nil, log)
+	executor := graph.NewExecutor(graph.Config{
+		Catalog: db, Credit: s.credit(), Limits: graph.Limits(s.GraphQL), Log: log, Cache: memory, Tools: func() int { return tools },
+	})
+	return saved.New(saved.Config{Service: s.rest(), Store: db, Executor: executor, Cache: memory, Mail: mailer, Log: log})
+}
+
 // examplePath returns a path that requires a key, as an example on the account pages.
 func (v *services) examplePath(ctx context.Context) string {
 	slug, err := v.store.Read.Tool.Query().Where(tool.InEmbeddings(true)).Order(ent.Asc(tool.FieldID)).Limit(1).Select(tool.FieldID).String(ctx)
@@ -102,19 +126,13 @@ func (v *services) run(ctx context.Context) {
 	running.Go(func() { v.mail.Run(ctx) })
 	running.Go(func() { v.billing.Run(ctx) })
 	running.Go(func() { v.hooks.Run(ctx) })
-	ticker := time.NewTicker(cleanupInterval)
-	defer ticker.Stop()
 	steady := clock.NewSteady()
-	for {
+	steady.Now() // the clock is trusted hours after its first reading
+	clock.Every(ctx, cleanupInterval, func() {
 		if now, trusted := steady.Now(); trusted {
 			v.cleanUp(ctx, now)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	})
 }
 
 // cleanUp deletes data that has expired at the given time.

@@ -75,6 +75,20 @@ func (s *settings) setAddresses(address *net.TCPAddr) {
 	s.ServiceURL = cmp.Or(s.ServiceURL, s.PublicURL)
 }
 
+// resolveAddresses derives missing URLs for commands that do not listen.
+func (s *settings) resolveAddresses() error {
+	address, err := net.ResolveTCPAddr("tcp", s.Listen)
+	if err != nil {
+		return listenError(s.Listen, err)
+	}
+	s.setAddresses(address)
+	return nil
+}
+
+func (s *settings) storeConfig() store.Config {
+	return store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir}
+}
+
 // listensOnLoopback reports whether only this machine can connect.
 func (s *settings) listensOnLoopback() bool {
 	host, _, err := net.SplitHostPort(s.Listen)

@@ -13,6 +13,7 @@ import (
 	"palmares/ent/account"
 	"palmares/ent/customer"
 	"palmares/ent/predicate"
+	"palmares/internal/core/clock"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
@@ -32,14 +33,8 @@ func (b *Billing) Run(ctx context.Context) {
 	if !b.Enabled() {
 		return
 	}
-	tick := time.Tick(reconcileEvery)
-	for ctx.Err() == nil {
-		b.reconcile(ctx)
-		select {
-		case <-ctx.Done():
-		case <-tick:
-		}
-	}
+	b.reconcile(ctx)
+	clock.Every(ctx, reconcileEvery, func() { b.reconcile(ctx) })
 }
 
 // reconcile runs all tasks. A task that fails does not stop the others and is

@@ -132,8 +132,6 @@ func withKey(handle func(*Portal, *visit, *ent.APIKey) error) handler {
 	}
 }
 
-func (p *Portal) confirmRevoke(v *visit, key *ent.APIKey) error { return p.show(v, "revoke", key) }
-
 func (p *Portal) revokeKey(v *visit, key *ent.APIKey) error {
 	if err := p.accounts.RevokeOwned(v.Context(), v.account, key.ID); err != nil {
 		return err

@@ -76,7 +76,7 @@ var routes = []struct {
 
 	{"GET /account", signedIn, (*Portal).showKeys},
 	{"POST /account/keys", signedIn, (*Portal).createKey},
-	{"GET /account/keys/{id}/revoke", signedIn, withKey((*Portal).confirmRevoke)},
+	{"GET /account/keys/{id}/revoke", signedIn, withKey(confirm[*ent.APIKey]("revoke"))},
 	{"POST /account/keys/{id}/revoke", signedIn, withKey((*Portal).revokeKey)},
 
 	{"GET /account/usage", signedIn, (*Portal).showUsage},
@@ -94,11 +94,11 @@ var routes = []struct {
 	{"POST /account/webhooks/{id}/test", signedIn, withEndpoint((*Portal).testEndpoint)},
 	{"POST /account/webhooks/{id}/replay", signedIn, withEndpoint((*Portal).replayEvents)},
 	{"POST /account/webhooks/{id}/settings", signedIn, withEndpoint((*Portal).updateEndpoint)},
-	{"GET /account/webhooks/{id}/rotate", signedIn, withEndpoint((*Portal).confirmRotate)},
+	{"GET /account/webhooks/{id}/rotate", signedIn, withEndpoint(confirm[*ent.Endpoint]("rotatesecret"))},
 	{"POST /account/webhooks/{id}/rotate", signedIn, withEndpoint((*Portal).rotateSecret)},
 	{"POST /account/webhooks/{id}/pause", signedIn, changeEndpoint((*webhook.Webhooks).Pause, "/account/webhooks/{id}?done=paused")},
 	{"POST /account/webhooks/{id}/resume", signedIn, changeEndpoint((*webhook.Webhooks).Resume, "/account/webhooks/{id}?done=resumed")},
-	{"GET /account/webhooks/{id}/remove", signedIn, withEndpoint((*Portal).confirmRemove)},
+	{"GET /account/webhooks/{id}/remove", signedIn, withEndpoint(confirm[*ent.Endpoint]("removeendpoint"))},
 	{"POST /account/webhooks/{id}/remove", signedIn, changeEndpoint((*webhook.Webhooks).Remove, "/account/webhooks?done=removed")},
 
 	{"GET /account/queries", signedIn, (*Portal).showQueries},
@@ -109,7 +109,7 @@ var routes = []struct {
 	{"GET /account/queries/{name}/edit", signedIn, withQuery((*Portal).editQuery)},
 	{"POST /account/queries/{name}/token", signedIn, withQuery((*Portal).createToken)},
 	{"POST /account/queries/{name}/revoke-token", signedIn, withQuery((*Portal).revokeToken)},
-	{"GET /account/queries/{name}/delete", signedIn, withQuery((*Portal).confirmDeleteQuery)},
+	{"GET /account/queries/{name}/delete", signedIn, withQuery(confirm[*saved.Query]("querydelete"))},
 	{"POST /account/queries/{name}/delete", signedIn, withQuery((*Portal).deleteQuery)},
 
 	{"GET /account/settings", signedIn, (*Portal).showSettings},
@@ -235,6 +235,11 @@ func (p *Portal) redirect(v *visit, path string) error {
 func (v *visit) reject(err error, show func(*visit) error) error {
 	v.invalid = err
 	return show(v)
+}
+
+// confirm returns a handler that shows a page with the button for an action.
+func confirm[T any](page string) func(*Portal, *visit, T) error {
+	return func(p *Portal, v *visit, item T) error { return p.show(v, page, item) }
 }
 
 func (p *Portal) trimSlash(v *visit) error {

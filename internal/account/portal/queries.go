@@ -136,10 +136,6 @@ func (p *Portal) revokeToken(v *visit, q *saved.Query) error {
 	return p.redirect(v, fmt.Sprintf("/account/queries/%s?done=tokenrevoked", q.Name))
 }
 
-func (p *Portal) confirmDeleteQuery(v *visit, q *saved.Query) error {
-	return p.show(v, "querydelete", q)
-}
-
 func (p *Portal) deleteQuery(v *visit, q *saved.Query) error {
 	if err := p.Queries.Delete(v.Context(), v.account, q.Name); err != nil {
 		return err

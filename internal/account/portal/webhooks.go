@@ -209,11 +209,6 @@ func (p *Portal) testEndpoint(v *visit, e *ent.Endpoint) error {
 	return p.redirect(v, fmt.Sprintf("/account/webhooks/%d?tested=%d", e.ID, tested.ID)) // so that reloading sends nothing
 }
 
-func (p *Portal) confirmRotate(v *visit, e *ent.Endpoint) error { return p.show(v, "rotatesecret", e) }
-func (p *Portal) confirmRemove(v *visit, e *ent.Endpoint) error {
-	return p.show(v, "removeendpoint", e)
-}
-
 func (p *Portal) rotateSecret(v *visit, e *ent.Endpoint) error {
 	secret, err := p.Webhooks.Rotate(v.Context(), e)
 	if err != nil {

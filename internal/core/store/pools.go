@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"io"
-
-	"github.com/ngrok/sqlmw"
 )
 
 // StatementHook is called when a statement starts. The function it returns is
@@ -30,8 +28,8 @@ func (s *Store) Pools() map[string]*sql.DB {
 // driver, where it sees every statement; without one, there is no overhead.
 func openPool(connector driver.Connector, pool string, hook StatementHook, size int) *sql.DB {
 	if hook != nil {
-		wrapped := sqlmw.Driver(connectorDriver{connector}, &interceptor{pool: pool, hook: hook})
-		connector, _ = wrapped.(driver.DriverContext).OpenConnector("") // never fails
+		start := func(ctx context.Context, statement string) func(error) { return hook(ctx, pool, statement) }
+		connector = hookedConnector{connector, start}
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(size)
@@ -39,78 +37,100 @@ func openPool(connector driver.Connector, pool string, hook StatementHook, size 
 	return db
 }
 
-// connectorDriver is a driver whose connections all come from one connector.
-type connectorDriver struct{ driver.Connector }
+// startFunc is the hook of one pool.
+type startFunc func(ctx context.Context, statement string) (ended func(error))
 
-func (d connectorDriver) Open(string) (driver.Conn, error) { return d.Connect(context.Background()) }
-
-func (d connectorDriver) OpenConnector(string) (driver.Connector, error) { return d.Connector, nil }
-
-// interceptor calls a hook for the statements of a pool.
-type interceptor struct {
-	sqlmw.NullInterceptor
-	pool string
-	hook StatementHook
+type hookedConnector struct {
+	driver.Connector
+	start startFunc
 }
 
-func (i *interceptor) ConnExecContext(ctx context.Context, conn driver.ExecerContext, statement string, args []driver.NamedValue) (driver.Result, error) {
-	ended := i.hook(ctx, i.pool, statement)
-	result, err := conn.ExecContext(ctx, statement, args)
+func (c hookedConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &hookedConn{conn.(driverConn), c.start}, nil
+}
+
+// driverConn is what database/sql uses of the connections of both drivers.
+type driverConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+// hookedConn calls the hook for all statements but prepared ones, which neither
+// ent nor this program uses.
+type hookedConn struct {
+	driverConn
+	start startFunc
+}
+
+// CheckNamedValue converts an argument if the driver has conversions of its own.
+func (c *hookedConn) CheckNamedValue(arg *driver.NamedValue) error {
+	if checker, ok := c.driverConn.(driver.NamedValueChecker); ok {
+		return checker.CheckNamedValue(arg)
+	}
+	return driver.ErrSkip // database/sql converts it
+}
+
+func (c *hookedConn) ExecContext(ctx context.Context, statement string, args []driver.NamedValue) (driver.Result, error) {
+	ended := c.start(ctx, statement)
+	result, err := c.driverConn.ExecContext(ctx, statement, args)
 	ended(err)
 	return result, err
 }
 
-func (i *interceptor) StmtExecContext(ctx context.Context, stmt driver.StmtExecContext, statement string, args []driver.NamedValue) (driver.Result, error) {
-	ended := i.hook(ctx, i.pool, statement)
-	result, err := stmt.ExecContext(ctx, args)
-	ended(err)
-	return result, err
+func (c *hookedConn) QueryContext(ctx context.Context, statement string, args []driver.NamedValue) (driver.Rows, error) {
+	ended := c.start(ctx, statement)
+	rows, err := c.driverConn.QueryContext(ctx, statement, args)
+	if err != nil {
+		ended(err)
+		return nil, err
+	}
+	return &hookedRows{rows.(driver.RowsColumnTypeScanType), ended, nil}, nil
 }
 
-func (i *interceptor) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, statement string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
-	return i.query(ctx, statement, func() (driver.Rows, error) { return conn.QueryContext(ctx, statement, args) })
+func (c *hookedConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.driverConn.BeginTx(ctx, opts)
+	return hookedTx{tx, func() func(error) { return c.start(ctx, "COMMIT") }}, err
 }
 
-func (i *interceptor) StmtQueryContext(ctx context.Context, stmt driver.StmtQueryContext, statement string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
-	return i.query(ctx, statement, func() (driver.Rows, error) { return stmt.QueryContext(ctx, args) })
+type hookedTx struct {
+	driver.Tx
+	start func() (ended func(error))
 }
 
-func (i *interceptor) TxCommit(ctx context.Context, tx driver.Tx) error {
-	ended := i.hook(ctx, i.pool, "COMMIT")
-	err := tx.Commit()
+func (t hookedTx) Commit() error {
+	ended := t.start()
+	err := t.Tx.Commit()
 	ended(err)
 	return err
 }
 
-// query returns a context that carries the query to RowsNext and RowsClose.
-func (i *interceptor) query(ctx context.Context, statement string, run func() (driver.Rows, error)) (context.Context, driver.Rows, error) {
-	query := &openQuery{ended: i.hook(ctx, i.pool, statement)}
-	rows, err := run()
-	if err != nil {
-		query.ended(err)
-	}
-	return context.WithValue(ctx, openQueryKey{}, query), rows, err
-}
-
-// openQuery is a query whose rows are being read.
-type openQuery struct {
+// hookedRows ends a query when its rows are closed. ent reads the types of columns.
+type hookedRows struct {
+	driver.RowsColumnTypeScanType
 	ended func(error)
 	err   error
 }
 
-type openQueryKey struct{}
-
-func (i *interceptor) RowsNext(ctx context.Context, rows driver.Rows, dest []driver.Value) error {
-	err := rows.Next(dest)
-	if err != nil && err != io.EOF {
-		ctx.Value(openQueryKey{}).(*openQuery).err = err
+func (r *hookedRows) Next(dest []driver.Value) error {
+	err := r.RowsColumnTypeScanType.Next(dest)
+	if err != io.EOF {
+		r.err = err
 	}
 	return err
 }
 
-func (i *interceptor) RowsClose(ctx context.Context, rows driver.Rows) error {
-	err := rows.Close()
-	query := ctx.Value(openQueryKey{}).(*openQuery)
-	query.ended(query.err)
+func (r *hookedRows) Close() error {
+	err := r.RowsColumnTypeScanType.Close()
+	r.ended(r.err)
 	return err
 }

@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +104,55 @@ func TestHookSeesEveryStatement(t *testing.T) {
 		r.wantStatement(t, "writer", "UPDATE tools")
 		if pools := s.Pools(); len(pools) != 3 || pools["keys"] == nil || pools["reader"] == nil || pools["writer"] == nil {
 			t.Errorf("got pools %v, want reader, writer and keys", pools)
+		}
+	})
+}
+
+// A hook hides nothing that the drivers offer to database/sql.
+func TestHookKeepsFeaturesOfDrivers(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		plain := testkit.Open(t, cfg).Pools()["reader"]
+		r := &recorder{}
+		cfg.OnStatement = r.hook
+		hooked := testkit.Open(t, cfg).Pools()["reader"]
+		scanType := func(db *sql.DB) reflect.Type {
+			rows, err := db.QueryContext(t.Context(), "SELECT label FROM categories")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.Close()
+			types, err := rows.ColumnTypes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return types[0].ScanType()
+		}
+		if got, want := scanType(hooked), scanType(plain); got != want {
+			t.Errorf("got type %v, want %v", got, want)
+		}
+		if cfg.DatabaseURL == "" {
+			return
+		}
+		var found bool
+		if err := hooked.QueryRowContext(t.Context(), "SELECT 'b' = ANY($1)", []string{"a", "b"}).Scan(&found); err != nil || !found {
+			t.Errorf("slice as an argument: got %t, %v, want true", found, err)
+		}
+		tx, err := hooked.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ExecContext(t.Context(), "UPDATE tools SET name = name"); err == nil {
+			t.Error("write in a read-only transaction: got no error, want one")
+		}
+		_ = tx.Rollback()
+		rows, err := hooked.QueryContext(t.Context(), "SELECT 1 / (2 - i) FROM generate_series(1, 2) i")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+		}
+		if err := rows.Err(); err == nil || r.failed == nil || r.started != r.ended {
+			t.Errorf("got %v and %v in the hook, want the same error of the second row", err, r.failed)
 		}
 	})
 }

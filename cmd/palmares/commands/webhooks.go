@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"cmp"
@@ -13,14 +13,15 @@ import (
 	"palmares/internal/notify/webhook"
 )
 
-type webhooksCommand struct {
-	List    webhooksListCommand    `cmd:"" help:"List endpoints."`
-	Add     webhooksAddCommand     `cmd:"" help:"Add an endpoint and print its secret, which is shown only once."`
-	Batches webhooksBatchesCommand `cmd:"" help:"Turn batches of up to 100 events per request on or off."`
-	Test    webhooksTestCommand    `cmd:"" help:"Send a test event to an endpoint and print the response. An account can send 10 per minute."`
-	Replay  webhooksReplayCommand  `cmd:"" help:"Resend an event or batch, or all events since a time."`
-	Disable webhooksDisableCommand `cmd:"" help:"Stop sending events to an endpoint."`
-	Resume  webhooksResumeCommand  `cmd:"" help:"Resume a paused or disabled endpoint. Events published from now on are sent; use replay for earlier ones."`
+// Webhooks groups the commands about webhook endpoints.
+type Webhooks struct {
+	List    webhooksList    `cmd:"" help:"List endpoints."`
+	Add     webhooksAdd     `cmd:"" help:"Add an endpoint and print its secret, which is shown only once."`
+	Batches webhooksBatches `cmd:"" help:"Turn batches of up to 100 events per request on or off."`
+	Test    webhooksTest    `cmd:"" help:"Send a test event to an endpoint and print the response. An account can send 10 per minute."`
+	Replay  webhooksReplay  `cmd:"" help:"Resend an event or batch, or all events since a time."`
+	Disable webhooksDisable `cmd:"" help:"Stop sending events to an endpoint."`
+	Resume  webhooksResume  `cmd:"" help:"Resume a paused or disabled endpoint. Events published from now on are sent; use replay for earlier ones."`
 }
 
 type endpointArgument struct {
@@ -32,11 +33,11 @@ func (a *endpointArgument) ProvideEndpoint(ctx context.Context, hooks *webhook.W
 	return hooks.Find(ctx, nil, a.ID)
 }
 
-type webhooksListCommand struct {
+type webhooksList struct {
 	Email string `arg:"" optional:"" help:"Email address of an account, to list only its endpoints."`
 }
 
-func (c *webhooksListCommand) Run(ctx context.Context, accounts *auth.Accounts, hooks *webhook.Webhooks, term terminal) error {
+func (c *webhooksList) Run(ctx context.Context, accounts *auth.Accounts, hooks *webhook.Webhooks, term Terminal) error {
 	var owner *ent.Account
 	if c.Email != "" {
 		var err error
@@ -48,7 +49,7 @@ func (c *webhooksListCommand) Run(ctx context.Context, accounts *auth.Accounts, 
 	if err != nil {
 		return err
 	}
-	return printTable(term.out, "id\taccount\tstate\tfailures\turl\tevents\tcategories\tbatches", all, func(e *ent.Endpoint) string {
+	return printTable(term.Out, "id\taccount\tstate\tfailures\turl\tevents\tcategories\tbatches", all, func(e *ent.Endpoint) string {
 		owner := ""
 		if e.Edges.Account != nil { // it may have just been deleted
 			owner = e.Edges.Account.Email
@@ -64,7 +65,7 @@ func orAll(names []string) string {
 	return strings.Join(names, ",")
 }
 
-type webhooksAddCommand struct {
+type webhooksAdd struct {
 	emailArgument
 	URL        string   `arg:"" help:"HTTPS URL to send events to."`
 	Events     []string `help:"Event types to send. Default: all." placeholder:"TYPE,…"`
@@ -72,32 +73,32 @@ type webhooksAddCommand struct {
 	Batches    bool     `help:"Send up to 100 events in one request."`
 }
 
-func (c *webhooksAddCommand) Run(ctx context.Context, owner *ent.Account, hooks *webhook.Webhooks, term terminal) error {
+func (c *webhooksAdd) Run(ctx context.Context, owner *ent.Account, hooks *webhook.Webhooks, term Terminal) error {
 	endpoint, err := hooks.Add(ctx, owner, webhook.NewEndpoint{URL: c.URL, Types: c.Events, Categories: c.Categories, Batches: c.Batches})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(term.err, "Endpoint %d was added. Save its secret, which is shown only once:\n", endpoint.ID)
-	fmt.Fprintln(term.out, endpoint.Secret)
+	fmt.Fprintf(term.Err, "Endpoint %d was added. Save its secret, which is shown only once:\n", endpoint.ID)
+	fmt.Fprintln(term.Out, endpoint.Secret)
 	return nil
 }
 
-type webhooksBatchesCommand struct {
+type webhooksBatches struct {
 	endpointArgument
 	Choice string `arg:"" enum:"on,off" help:"on or off."`
 }
 
-func (c *webhooksBatchesCommand) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term terminal) error {
+func (c *webhooksBatches) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term Terminal) error {
 	if err := hooks.SetBatches(ctx, endpoint, c.Choice == "on"); err != nil {
 		return err
 	}
-	fmt.Fprintf(term.out, "Batches are %s for endpoint %d.\n", c.Choice, c.ID)
+	fmt.Fprintf(term.Out, "Batches are %s for endpoint %d.\n", c.Choice, c.ID)
 	return nil
 }
 
-type webhooksTestCommand struct{ endpointArgument }
+type webhooksTest struct{ endpointArgument }
 
-func (c *webhooksTestCommand) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term terminal) error {
+func (c *webhooksTest) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term Terminal) error {
 	attempt, err := hooks.Test(ctx, endpoint)
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func (c *webhooksTestCommand) Run(ctx context.Context, hooks *webhook.Webhooks, 
 	if !attempt.Delivered {
 		return fmt.Errorf("the test event was not delivered: %s", describeResponse(attempt))
 	}
-	fmt.Fprintf(term.out, "The test event was delivered: %s, in %d ms.\n", describeResponse(attempt), attempt.TookMs)
+	fmt.Fprintf(term.Out, "The test event was delivered: %s, in %d ms.\n", describeResponse(attempt), attempt.TookMs)
 	return nil
 }
 
@@ -116,14 +117,14 @@ func describeResponse(attempt *ent.Attempt) string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", attempt.Status, attempt.Response))
 }
 
-type webhooksReplayCommand struct {
+type webhooksReplay struct {
 	endpointArgument
 	Event string    `help:"ID of the event or batch to resend." xor:"what" required:"" placeholder:"ID"`
 	Since time.Time `help:"Resend all events since this time, such as 2026-11-15T08:00:00Z." xor:"what" required:"" placeholder:"TIME"`
 }
 
 // Run schedules events to be sent again by a running server.
-func (c *webhooksReplayCommand) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term terminal) error {
+func (c *webhooksReplay) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term Terminal) error {
 	var err error
 	if c.Event != "" {
 		err = hooks.Replay(ctx, endpoint, c.Event)
@@ -133,11 +134,11 @@ func (c *webhooksReplayCommand) Run(ctx context.Context, hooks *webhook.Webhooks
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(term.out, "Scheduled. A running server sends the events within seconds.")
+	fmt.Fprintln(term.Out, "Scheduled. A running server sends the events within seconds.")
 	return nil
 }
 
-type webhooksDisableCommand struct {
+type webhooksDisable struct {
 	endpointArgument
 	Reason string `help:"Reason shown to the owner. Default: an operator disabled it." placeholder:"TEXT"`
 }
@@ -145,20 +146,20 @@ type webhooksDisableCommand struct {
 // disabledByOperator is translated on the page of the endpoint.
 const disabledByOperator lang.Message = "an operator disabled it"
 
-func (c *webhooksDisableCommand) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term terminal) error {
+func (c *webhooksDisable) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term Terminal) error {
 	if err := hooks.Disable(ctx, endpoint, cmp.Or(c.Reason, string(disabledByOperator))); err != nil {
 		return err
 	}
-	fmt.Fprintf(term.out, "Endpoint %d is disabled.\n", c.ID)
+	fmt.Fprintf(term.Out, "Endpoint %d is disabled.\n", c.ID)
 	return nil
 }
 
-type webhooksResumeCommand struct{ endpointArgument }
+type webhooksResume struct{ endpointArgument }
 
-func (c *webhooksResumeCommand) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term terminal) error {
+func (c *webhooksResume) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term Terminal) error {
 	if err := hooks.Resume(ctx, endpoint); err != nil {
 		return err
 	}
-	fmt.Fprintf(term.out, "Endpoint %d is active. Events published from now on are sent to it; use replay for earlier ones.\n", c.ID)
+	fmt.Fprintf(term.Out, "Endpoint %d is active. Events published from now on are sent to it; use replay for earlier ones.\n", c.ID)
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"compress/gzip"
@@ -11,43 +11,44 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
+	"palmares/ent"
+	"palmares/ent/release"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 )
 
-type importCommand struct {
+// Import publishes a feed as a new release.
+type Import struct {
 	File   string `arg:"" help:"Path of the feed, plain or gzip; - for standard input."`
 	DryRun bool   `help:"Show what would change without importing."`
 	Force  bool   `help:"Import a feed that is older than the catalog, or that removes more than a fifth of the tools."`
 }
 
 // Run imports a feed and prints what changed.
-func (c *importCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	source, err := openFeed(ctx, c.File, term.in)
+func (c *Import) Run(ctx context.Context, cfg store.Config, term Terminal) error {
+	source, err := openFeed(ctx, c.File, term.In)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	cfg := s.storeConfig()
 	cfg.ForImport = true
-	db, err := openMigrated(ctx, cfg)
+	db, err := OpenMigrated(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 
-	bar := &progress{w: term.err, bar: isTerminal(term.err)}
+	bar := &progress{w: term.Err, bar: IsTerminal(term.Err)}
 	report, err := feed.Import(ctx, db, source, feed.Options{Force: c.Force, DryRun: c.DryRun, Progress: bar.update})
 	bar.end(err == nil)
 	if err != nil {
-		return importError(err, term.err)
+		return importError(err, term.Err)
 	}
-	if err := report.Print(term.out); err != nil {
+	if err := report.Print(term.Out); err != nil {
 		// Do not fail: the import succeeded and must not be repeated.
-		fmt.Fprintln(term.err, "palmares: the import succeeded, but the report cannot be written")
+		fmt.Fprintln(term.Err, "palmares: the import succeeded, but the report cannot be written")
 	}
 	return nil
 }
@@ -56,13 +57,20 @@ func (c *importCommand) Run(ctx context.Context, s *settings, term terminal) err
 // changed.
 func importError(err error, w io.Writer) error {
 	var faults *feed.Faults
-	var database *store.Fault
-	switch {
-	case errors.As(err, &faults):
+	if errors.As(err, &faults) {
 		fmt.Fprintln(w, faults)
 		return errors.New("nothing was changed: the feed is invalid")
+	}
+	return nothingChanged(err, ": import the feed again; nothing changes if the first import succeeded")
+}
+
+// nothingChanged adds to an error that nothing was changed, or the advice if the
+// transaction may have been committed.
+func nothingChanged(err error, advice string) error {
+	var database *store.Fault
+	switch {
 	case errors.As(err, &database) && database.CommitUnknown:
-		return fmt.Errorf("%w: import the feed again; nothing changes if the first import succeeded", err)
+		return fmt.Errorf("%w%s", err, advice)
 	case errors.Is(err, context.Canceled):
 		return errInterrupted
 	}
@@ -116,15 +124,16 @@ func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) 
 	return file, nil
 }
 
-type exportCommand struct {
+// Export writes a release as a feed.
+type Export struct {
 	File string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
 	AsOf *int   `help:"Number of the release to export, as shown by palmares releases. Default: the newest." placeholder:"NUMBER"`
 }
 
 // Validate is called by kong.
-func (c *exportCommand) Validate() error { return checkReleaseNumber("--as-of", c.AsOf) }
+func (c *Export) Validate() error { return checkReleaseNumber("--as-of", c.AsOf) }
 
-func (c *exportCommand) Run(ctx context.Context, db *store.Store, term terminal) error {
+func (c *Export) Run(ctx context.Context, db *store.Store, term Terminal) error {
 	if err := db.CheckMigrated(ctx); err != nil {
 		return err
 	}
@@ -132,10 +141,11 @@ func (c *exportCommand) Run(ctx context.Context, db *store.Store, term terminal)
 	if c.AsOf != nil {
 		asOf = *c.AsOf
 	}
-	return writeFeed(c.File, term.out, func(w io.Writer) error { return feed.Export(ctx, db, w, asOf) })
+	return writeFeed(c.File, term.Out, func(w io.Writer) error { return feed.Export(ctx, db, w, asOf) })
 }
 
-type generateCommand struct {
+// Generate writes a synthetic feed.
+type Generate struct {
 	File     string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
 	Tools    int    `help:"Number of active tools (${default})." default:"5000"`
 	Seed     uint64 `help:"Random seed; the same seed gives the same feed (${default})." default:"1"`
@@ -143,7 +153,7 @@ type generateCommand struct {
 }
 
 // Validate is called by kong.
-func (c *generateCommand) Validate() error {
+func (c *Generate) Validate() error {
 	switch {
 	case c.Tools < 1 || c.Tools > 10_000_000:
 		return fmt.Errorf("--tools: must be from 1 to 10000000 (got %d)", c.Tools)
@@ -153,10 +163,85 @@ func (c *generateCommand) Validate() error {
 	return nil
 }
 
-func (c *generateCommand) Run(ctx context.Context, term terminal) error {
-	return writeFeed(c.File, term.out, func(w io.Writer) error {
+func (c *Generate) Run(ctx context.Context, term Terminal) error {
+	return writeFeed(c.File, term.Out, func(w io.Writer) error {
 		return synth.Write(ctx, w, synth.Options{Tools: c.Tools, Seed: c.Seed, Revision: c.Revision})
 	})
+}
+
+// Releases lists all releases.
+type Releases struct{}
+
+// Run lists all releases, including those that can no longer be read.
+func (Releases) Run(ctx context.Context, db *store.Store, term Terminal) error {
+	if err := db.CheckMigrated(ctx); err != nil {
+		return err
+	}
+	all, err := db.Read.Release.Query().Order(ent.Desc(release.FieldID)).All(ctx)
+	if err != nil {
+		return err
+	}
+	return printTable(term.Out, "release\tfeed date\tpublished\ttools\tretired\tcomparisons\treadable", all, func(r *ent.Release) string {
+		readable := "yes"
+		if r.ID < all[0].HistoryFrom {
+			readable = "no"
+		}
+		return fmt.Sprintf("%d\t%s\t%s\t%d\t%d\t%d\t%s", r.ID, r.FeedDate, formatTime(&r.ImportedAt), r.ToolsTotal, r.ToolsRetired, r.ComparisonsTotal, readable)
+	})
+}
+
+// History groups the commands about earlier releases.
+type History struct {
+	Prune historyPrune `cmd:"" help:"Remove the history before a release, to free space."`
+}
+
+type historyPrune struct {
+	Before *int `required:"" help:"Number of the oldest release to keep, as shown by palmares releases." placeholder:"NUMBER"`
+	Yes    bool `help:"Skip the confirmation prompt."`
+}
+
+// Validate is called by kong.
+func (c *historyPrune) Validate() error { return checkReleaseNumber("--before", c.Before) }
+
+// checkReleaseNumber returns an error for a number that no release can have.
+func checkReleaseNumber(flag string, number *int) error {
+	if number != nil && *number < 1 {
+		return fmt.Errorf("%s: must be at least 1 (got %d)", flag, *number)
+	}
+	return nil
+}
+
+// Run removes the history once the operator has confirmed what will be lost.
+func (c *historyPrune) Run(ctx context.Context, db *store.Store, term Terminal) error {
+	if err := db.CheckMigrated(ctx); err != nil {
+		return err
+	}
+	if !c.Yes {
+		plan, err := feed.PlanPruning(ctx, db, *c.Before)
+		if err != nil {
+			return nothingChanged(err, "; run palmares releases to see whether the history was pruned")
+		}
+		prompt := fmt.Sprintf("%s will no longer be readable. This cannot be undone.\n%s can still be read.\nType yes to continue: ",
+			formatReleases(plan.First, plan.Last), formatReleases(plan.Oldest, plan.Newest))
+		if err := confirm(ctx, term, prompt); err != nil {
+			return err
+		}
+	}
+	done, err := feed.Prune(ctx, db, *c.Before)
+	if err != nil {
+		return nothingChanged(err, "; run palmares releases to see whether the history was pruned")
+	}
+	_, err = fmt.Fprintf(term.Out, "%s: history removed (%d rows).\n%s can still be read.\n",
+		formatReleases(done.First, done.Last), done.Rows, formatReleases(done.Oldest, done.Newest))
+	return err
+}
+
+// formatReleases formats a range of releases at the start of a sentence.
+func formatReleases(first, last *ent.Release) string {
+	if first.ID == last.ID {
+		return fmt.Sprintf("Release %d (%s)", first.ID, first.FeedDate)
+	}
+	return fmt.Sprintf("Releases %d (%s) to %d (%s)", first.ID, first.FeedDate, last.ID, last.FeedDate)
 }
 
 // feedMode makes exported feeds readable for everyone, unlike temporary files.
@@ -245,52 +330,4 @@ func fileError(name string, err error) error {
 		reason = "the reader has closed the pipe"
 	}
 	return fmt.Errorf("%s: %s", name, reason)
-}
-
-// progress shows the progress of an import: a bar on a terminal, and one line
-// for each stage elsewhere.
-type progress struct {
-	w     io.Writer
-	bar   bool
-	stage string
-	drawn time.Time
-}
-
-const (
-	barWidth    = 30
-	barInterval = 100 * time.Millisecond
-)
-
-func (p *progress) update(stage string, done, total int64) {
-	if stage != p.stage {
-		p.end(true)
-		p.stage = stage
-		if !p.bar {
-			fmt.Fprintln(p.w, stage)
-		}
-	}
-	if p.bar && time.Since(p.drawn) >= barInterval {
-		p.draw(done, total)
-	}
-}
-
-func (p *progress) draw(done, total int64) {
-	p.drawn = time.Now()
-	full := barWidth
-	if total > 0 {
-		full = min(int(barWidth*done/total), barWidth) // a file may grow while it is read
-	}
-	fmt.Fprintf(p.w, "\r%-20s [%s%s] %3d%%", p.stage,
-		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), 100*full/barWidth)
-}
-
-// end finishes the current bar, full if the stage succeeded.
-func (p *progress) end(success bool) {
-	if p.bar && p.stage != "" {
-		if success {
-			p.draw(1, 1)
-		}
-		fmt.Fprintln(p.w)
-	}
-	p.stage = ""
 }

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -11,12 +11,8 @@ import (
 	"palmares/internal/core/store"
 )
 
-func (s *settings) storeConfig() store.Config {
-	return store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir}
-}
-
-// openMigrated opens a database and applies its pending migrations.
-func openMigrated(ctx context.Context, cfg store.Config) (*store.Store, error) {
+// OpenMigrated opens a database and applies its pending migrations.
+func OpenMigrated(ctx context.Context, cfg store.Config) (*store.Store, error) {
 	db, err := store.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -38,19 +34,20 @@ func migrate(ctx context.Context, db *store.Store) ([]store.Migration, error) {
 	return applied, search.Fill(ctx, db)
 }
 
-type migrateCommand struct {
-	Status migrateStatusCommand `cmd:"" help:"List all migrations and when they were applied."`
-	Up     migrateUpCommand     `cmd:"" help:"Apply all pending migrations."`
+// Migrate groups the commands about migrations.
+type Migrate struct {
+	Status migrateStatus `cmd:"" help:"List all migrations and when they were applied."`
+	Up     migrateUp     `cmd:"" help:"Apply all pending migrations."`
 }
 
-type migrateStatusCommand struct{}
+type migrateStatus struct{}
 
-func (migrateStatusCommand) Run(ctx context.Context, db *store.Store, term terminal) error {
+func (migrateStatus) Run(ctx context.Context, db *store.Store, term Terminal) error {
 	steps, err := db.Migrations(ctx)
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(term.out, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(term.Out, 0, 0, 2, ' ', 0)
 	for _, step := range steps {
 		state := "pending"
 		if step.AppliedAt != "" {
@@ -61,37 +58,39 @@ func (migrateStatusCommand) Run(ctx context.Context, db *store.Store, term termi
 	return table.Flush()
 }
 
-type migrateUpCommand struct{}
+type migrateUp struct{}
 
-func (migrateUpCommand) Run(ctx context.Context, db *store.Store, term terminal) error {
+func (migrateUp) Run(ctx context.Context, db *store.Store, term Terminal) error {
 	applied, err := migrate(ctx, db)
 	if err != nil {
 		return err
 	}
 	for _, step := range applied {
-		fmt.Fprintf(term.out, "applied %04d %s\n", step.Version, step.Name)
+		fmt.Fprintf(term.Out, "applied %04d %s\n", step.Version, step.Name)
 	}
 	if len(applied) == 0 {
-		fmt.Fprintln(term.out, "no pending migrations")
+		fmt.Fprintln(term.Out, "no pending migrations")
 	}
 	return nil
 }
 
-type backupCommand struct {
+// Backup copies the embedded database.
+type Backup struct {
 	File string `arg:"" help:"Path of the copy. An existing file is replaced once the copy is complete."`
 }
 
 // Run copies the embedded database, even while a server uses it.
-func (c *backupCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	if s.DatabaseURL != "" {
+func (c *Backup) Run(ctx context.Context, cfg store.Config, term Terminal) error {
+	if cfg.DatabaseURL != "" {
 		return store.ErrNotEmbedded
 	}
-	db, err := store.Open(ctx, store.Config{DataDir: s.DataDir, MustExist: true})
+	cfg.MustExist = true
+	db, err := store.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if isSpecialFile(c.File) || isSameFile(c.File, store.File(s.DataDir)) {
+	if isSpecialFile(c.File) || isSameFile(c.File, store.File(cfg.DataDir)) {
 		return fmt.Errorf("%s: cannot be replaced by a backup; choose another path", c.File)
 	}
 	var size int64
@@ -109,7 +108,7 @@ func (c *backupCommand) Run(ctx context.Context, s *settings, term terminal) err
 	if err != nil {
 		return fileError(c.File, err)
 	}
-	_, err = fmt.Fprintf(term.out, "%s: %d bytes\n", c.File, size)
+	_, err = fmt.Fprintf(term.Out, "%s: %d bytes\n", c.File, size)
 	return err
 }
 
