@@ -2,21 +2,27 @@ package site
 
 import (
 	"cmp"
-	"fmt"
-	"strings"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
 	"time"
+	"unicode/utf8"
 
+	"palmares/internal/catalog/pricing"
+	"palmares/internal/core/lang"
 	"palmares/internal/web/chart"
 )
 
 // meterWidth returns the width of a score's bar in percent.
-func meterWidth(score *float64) float64 { return chart.Round(*score * 10) }
+func meterWidth(score *float64) float64 { return math.Round(*score*100) / 10 }
 
 // The bands of scores, from which colors are derived.
 const (
 	excellentScore = 8
 	goodScore      = 7
 	fairScore      = 5
+	highestScore   = 10
 )
 
 // band returns the class of a score from 0 (worst) to 10 (best).
@@ -39,7 +45,7 @@ func ageBand(obsolescence *float64) string {
 	if obsolescence == nil {
 		return band(nil)
 	}
-	inverse := 10 - *obsolescence
+	inverse := highestScore - *obsolescence
 	return band(&inverse)
 }
 
@@ -50,91 +56,168 @@ type bin struct {
 }
 
 // Last reports whether the bin includes its upper bound.
-func (b bin) Last() bool { return b.To >= 10 }
+func (b bin) Last() bool { return b.To >= highestScore }
 
-// Band returns the class of the scores in the middle of the bin.
-func (b bin) Band() string {
-	middle := (b.From + b.To) / 2
-	return band(&middle)
-}
-
-type histogram struct {
-	Bars []histogramBar
-	Any  bool
-}
-
-type histogramBar struct {
-	bin
-	X, Y, Height float64
-}
-
-// Dimensions of the histogram in SVG units.
-const (
-	barWidth        = 30
-	barGap          = 6
-	histogramHeight = 120.0
-	histogramTop    = 16.0 // space for the number above a bar
-)
-
-func newHistogram(bins []bin) histogram {
-	largest := 1
+// newHistogram returns nil if there are no scores.
+func newHistogram(bins []bin) *chart.Columns {
+	c := &chart.Columns{Compact: true}
 	for _, b := range bins {
-		largest = max(largest, b.Count)
+		middle := (b.From + b.To) / 2
+		c.Columns = append(c.Columns, chart.Column{Label: chart.Plain(b.From), Text: strconv.Itoa(b.Count), Class: band(&middle), Value: float64(b.Count)})
 	}
-	var h histogram
-	for i, b := range bins {
-		height := chart.Round(float64(b.Count) / float64(largest) * histogramHeight)
-		h.Bars = append(h.Bars, histogramBar{b, float64(i * (barWidth + barGap)), histogramTop + histogramHeight - height, height})
-		h.Any = h.Any || b.Count > 0
+	if !slices.ContainsFunc(bins, func(b bin) bool { return b.Count > 0 }) {
+		return nil
 	}
-	return h
+	return c
 }
 
-// Middle returns the x coordinate of the bar's labels.
-func (b histogramBar) Middle() float64 { return b.X + barWidth/2 }
-
-// sparkline is a small line of a value over time, in steps, since values stay
-// until the next change.
-type sparkline struct {
-	Path string // of an SVG, or "" without values
-	Y    float64
+// datedValue is a price or a score from a day on.
+type datedValue struct {
+	chart.Point
+	At, Text string
 }
 
-// Dimensions of a sparkline in SVG units.
-const (
-	sparkWidth  = 64.0
-	sparkTop    = 4.0
-	sparkHeight = 16.0
-)
+// reader returns the value in an entry of a history, its text and its label. ok is
+// false if there is none.
+type reader func(historyEntry) (value datedValue, ok bool)
 
-func newSparkline(samples []sample, until string) sparkline {
-	if len(samples) == 0 {
-		return sparkline{}
-	}
-	first, end := samples[0].at, samples[len(samples)-1].at
-	if now, err := time.Parse(time.DateOnly, until); err == nil && now.After(end) {
-		end = now
-	}
-	lowest, highest := samples[0].value, samples[0].value
-	for _, s := range samples {
-		lowest, highest = min(lowest, s.value), max(highest, s.value)
-	}
-	// The last step is long enough to be seen.
-	length := cmp.Or(float64(end.Sub(first)), 1) * 1.1
-	var line strings.Builder
-	var y float64
-	for i, s := range samples {
-		x := chart.Round(float64(s.at.Sub(first)) / length * sparkWidth)
-		y = sparkTop + sparkHeight/2
-		if highest > lowest {
-			y = chart.Round(sparkTop + sparkHeight*(highest-s.value)/(highest-lowest))
+// scoreIn reads scores.
+func scoreIn(l lang.Language) reader {
+	return func(e historyEntry) (value datedValue, ok bool) {
+		if e.Score == nil {
+			return value, false
 		}
-		if i == 0 {
-			fmt.Fprintf(&line, "M0 %g", y)
-		} else {
-			fmt.Fprintf(&line, "H%gV%g", x, y)
+		text := formatScore(l, e.Score)
+		return datedValue{Text: text, Point: chart.Point{Y: *e.Score, Label: text}}, true
+	}
+}
+
+// priceIn reads the prices with a period, since others are not comparable.
+func priceIn(l lang.Language, period string) reader {
+	return func(e historyEntry) (datedValue, bool) {
+		amount, per, ok := pricing.Parse(e.Price)
+		return datedPrice(l, e.Price, amount), ok && per == period
+	}
+}
+
+// monthlyPriceIn reads prices as prices per month.
+func monthlyPriceIn(l lang.Language) reader {
+	return func(e historyEntry) (datedValue, bool) {
+		amount, period, ok := pricing.Parse(e.Price)
+		amount = pricing.Monthly(amount, pricing.Period(period))
+		return datedPrice(l, e.Price, amount), ok && !math.IsNaN(amount)
+	}
+}
+
+func datedPrice(l lang.Language, price string, amount float64) datedValue {
+	text, attribute := formatPrice(l, price)
+	return datedValue{Text: text, Point: chart.Point{Y: amount, Label: l.Euros(amount), Lang: attribute}}
+}
+
+// newSeries reads the values of a tool without those equal to the previous one.
+func newSeries(l lang.Language, t *tool, read reader) (s chart.Series, values []datedValue) {
+	s.Name = t.Name
+	for _, entry := range t.History {
+		value, ok := read(entry)
+		at, err := time.Parse(time.DateOnly, entry.At)
+		if !ok || err != nil || len(values) > 0 && values[len(values)-1].Y == value.Y {
+			continue
+		}
+		value.X, value.At, value.Title = chart.Time(at), entry.At, chart.Title(l.ShortDay(at), value.Text)
+		s.Points, values = append(s.Points, value.Point), append(values, value)
+	}
+	return s, values
+}
+
+func newSparkline(t *tool, read reader, until string) template.HTML {
+	series, _ := newSeries(lang.English, t, read) // it shows no texts
+	return chart.Sparkline(series.Points, parseDay(until))
+}
+
+// stepChart is a chart of values that last until the next change, with the values
+// of each tool as a table.
+type stepChart struct {
+	*chart.Plot
+	Tools []toolValues
+}
+
+type toolValues struct {
+	Name   string
+	Number int // of the tool's color
+	Values []datedValue
+}
+
+// newStepChart returns the values of some tools, or nil if none of them changed. The
+// axis ends at the highest value unless highest is given.
+func newStepChart(l lang.Language, tools []tool, read reader, highest float64, until string) *stepChart {
+	c := &stepChart{}
+	var all []chart.Series
+	for i := range tools {
+		series, values := newSeries(l, &tools[i], read)
+		if all = append(all, series); values != nil {
+			c.Tools = append(c.Tools, toolValues{series.Name, i + 1, values})
 		}
 	}
-	fmt.Fprintf(&line, "H%g", sparkWidth)
-	return sparkline{line.String(), y}
+	if c.Plot = chart.NewSteps(all, highest, parseDay(until), l.ShortDay); c.Plot == nil {
+		return nil
+	}
+	return c
+}
+
+// parseDay returns the start of a day, or zero if it is none.
+func parseDay(day string) time.Time {
+	at, _ := time.Parse(time.DateOnly, day)
+	return at
+}
+
+// market is a chart of tools by their price per month and score.
+type market struct {
+	*chart.Plot
+	Tools []tool
+}
+
+const maxNamed = 24 // characters of a name in the chart
+
+// newMarket shows the tools that have a score and a price per month. The tool with
+// the slug is highlighted. It returns nil unless there are two.
+func newMarket(l lang.Language, tools []tool, slug string) *market {
+	tools = slices.DeleteFunc(slices.Clone(tools), func(t tool) bool { return t.Score == nil || t.MonthlyPrice == nil })
+	if len(tools) < 2 {
+		return nil
+	}
+	// The highlighted tool gets its label first, then the best ones.
+	slices.SortStableFunc(tools, func(a, b tool) int {
+		return cmp.Or(boolOrder(a.Slug == slug, b.Slug == slug), cmp.Compare(*b.Score, *a.Score))
+	})
+	y, maxPrice := chart.Axis{From: highestScore}, 1.0
+	points := make([]chart.Point, len(tools))
+	for i, t := range tools {
+		y.From, y.To, maxPrice = min(y.From, math.Floor(*t.Score)), max(y.To, math.Ceil(*t.Score)), max(maxPrice, *t.MonthlyPrice)
+		points[i] = chart.Point{
+			X: *t.MonthlyPrice, Y: *t.Score, Highlighted: t.Slug == slug,
+			Title: chart.Title(t.Name, formatScore(l, t.Score), l.Euros(*t.MonthlyPrice)),
+		}
+		if utf8.RuneCountInString(t.Name) <= maxNamed {
+			points[i].Label = t.Name
+		}
+	}
+	if y.From == y.To {
+		y.From, y.To = max(0, y.From-1), min(highestScore, y.To+1)
+	}
+	for score := y.From; score <= y.To; score++ {
+		y.Ticks = append(y.Ticks, chart.Tick{At: score, Text: chart.Plain(score)})
+	}
+	x := chart.Numbers([]float64{maxPrice}, true, l.Euros)
+	return &market{&chart.Plot{Kind: chart.Dots, X: x, Y: y, Series: []chart.Series{{Points: points}}}, tools}
+}
+
+// boolOrder orders true before false.
+func boolOrder(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }

@@ -160,7 +160,8 @@ func (v *compareView) prepare(r *request) error {
 		v.Published = append(v.Published, pair...)
 	}
 	v.Rows = compareRows(r.lang, v.Tools)
-	v.Scores, v.Prices = newScoreChart(r.lang, v.Tools, v.Feed.UpdatedAt), newMonthlyPriceChart(r.lang, v.Tools, v.Feed.UpdatedAt)
+	v.Scores = newStepChart(r.lang, v.Tools, scoreIn(r.lang), highestScore, v.Feed.UpdatedAt)
+	v.Prices = newStepChart(r.lang, v.Tools, monthlyPriceIn(r.lang), 0, v.Feed.UpdatedAt)
 	if len(slugs) < maxCompared {
 		v.Next = comparedParams[len(slugs)]
 	}

@@ -15,6 +15,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
+	"palmares/internal/web/chart"
 )
 
 // homeView is the home page.
@@ -32,10 +33,10 @@ type homeView struct {
 	Example        json.RawMessage // the response of the REST API to the example request
 	ExampleItems   json.RawMessage // the same in GraphQL
 
-	Chart          histogram     `json:"-"`
-	Movers         []mover       `json:"-"`
-	Prices         []pricedTool  `json:"-"`
-	REST, Response template.HTML `json:"-"` // the responses to the example
+	Chart          *chart.Columns `json:"-"` // nil if there is nothing to draw
+	Movers         []mover        `json:"-"`
+	Prices         []pricedTool   `json:"-"`
+	REST, Response template.HTML  `json:"-"` // the responses to the example
 	asOf           struct{ query, directive string }
 }
 
@@ -73,8 +74,8 @@ func (v *homeView) GraphQL() string {
 }
 
 // Spark returns the line of a tool's scores.
-func (v *homeView) Spark(t tool) sparkline {
-	return newSparkline(scoresOf(t.History), v.Feed.UpdatedAt)
+func (v *homeView) Spark(t tool) template.HTML {
+	return newSparkline(&t, scoreIn(lang.English), v.Feed.UpdatedAt)
 }
 
 // scoreChange is an event of the journal about a tool whose score changed.
@@ -90,7 +91,7 @@ type mover struct {
 	Before, After *float64
 	Change        string // with its sign
 	Up            bool
-	Spark         sparkline
+	Spark         template.HTML
 }
 
 // biggestMovers returns the largest changes, at most one per tool. The changes must
@@ -112,7 +113,7 @@ func biggestMovers(l lang.Language, changes []scoreChange, until string) (movers
 		}
 		movers = append(movers, mover{
 			tool: *c.Tool, Before: c.Before.Score, After: c.After.Score, Up: up,
-			Change: sign + l.Decimal(size(c), 1, 2), Spark: newSparkline(scoresOf(c.Tool.History), until),
+			Change: sign + l.Decimal(size(c), 1, 2), Spark: newSparkline(c.Tool, scoreIn(lang.English), until),
 		})
 	}
 	return movers
@@ -133,7 +134,7 @@ type pricedTool struct {
 	tool
 	Before, After, Day string
 	Direction          string // "up" or "down", or "" if the prices cannot be compared
-	Spark              sparkline
+	Spark              template.HTML
 }
 
 func pricedTools(changes []priceChange, until string) (tools []pricedTool) {
@@ -144,34 +145,12 @@ func pricedTools(changes []priceChange, until string) (tools []pricedTool) {
 		t := pricedTool{tool: *c.Tool, Before: c.Before.Price, After: c.After.Price, Day: cmp.Or(c.After.ChangedAt, c.PublishedAt[:len(time.DateOnly)])}
 		direction, _ := graph.ComparePrices(c.Before.Price, c.After.Price)
 		_, period, _ := pricing.Parse(c.After.Price)
-		t.Direction, t.Spark = string(direction), newSparkline(pricesOf(c.Tool.History, period), until)
+		t.Direction, t.Spark = string(direction), newSparkline(c.Tool, priceIn(lang.English, period), until)
 		tools = append(tools, t)
 	}
 	// A release may contain changes of several days.
 	slices.SortStableFunc(tools, func(a, b pricedTool) int { return strings.Compare(b.Day, a.Day) })
 	return tools[:min(len(tools), maxPriceChanges)]
-}
-
-// sample is a value from a day on.
-type sample struct {
-	at    time.Time
-	value float64
-}
-
-func scoresOf(history []historyEntry) (samples []sample) {
-	for _, entry := range history {
-		if at, err := time.Parse(time.DateOnly, entry.At); err == nil && entry.Score != nil {
-			samples = append(samples, sample{at, *entry.Score})
-		}
-	}
-	return samples
-}
-
-func pricesOf(history []historyEntry, period string) (samples []sample) {
-	for _, p := range comparablePrices(lang.English, history, period) {
-		samples = append(samples, sample{p.at, p.amount})
-	}
-	return samples
 }
 
 // jsonLine is a line of indented JSON with a name.

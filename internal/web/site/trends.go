@@ -77,18 +77,18 @@ func (v *trendsView) Coverage() string {
 
 // lineChart is a chart with the same numbers as a table.
 type lineChart struct {
+	*chart.Plot
 	ID, Title string
 	First     string // what the first column of the table is
 	Columns   []tableColumn
-	Rows      []tableRow
-	Lines     *chart.Lines
+	Rows      []tableRow // newest first, as in all lists
 }
 
+// tableColumn has a number for each row, or nil if there is none.
 type tableColumn struct {
-	Name     string
-	Catalog  bool // the name is from the catalog
-	Series   int  // color of its line
-	HasColor bool
+	Name    string
+	Catalog bool // the name is from the catalog
+	numbers []*float64
 }
 
 type tableRow struct {
@@ -117,31 +117,23 @@ func (v *trendsView) prepare(r *request) error {
 	l := r.lang
 	slices.Reverse(v.Releases.Nodes) // oldest first
 	var rows []tableRow
+	var tools, scores, comparisons, retired []*float64
+	count := func(n int) *float64 { number := float64(n); return &number }
 	for _, n := range v.Releases.Nodes {
 		rows = append(rows, tableRow{Name: l.ShortDayOf(n.Date), Date: n.Date})
+		tools, scores = append(tools, count(n.Stats.ToolsTotal)), append(scores, n.Stats.ToolsAvgScore)
+		comparisons, retired = append(comparisons, count(n.Stats.ComparisonsTotal)), append(retired, count(n.Stats.ToolsRetired))
+	}
+	add := func(id string, title lang.Message, format func(float64) string, numbers []*float64) {
+		column := tableColumn{Name: l.Text(title), numbers: numbers}
+		v.Catalog = appendLines(v.Catalog, &lineChart{ID: id, Title: column.Name, First: l.Text("Release"), Columns: []tableColumn{column}, Rows: rows}, format)
 	}
 	whole := func(n float64) string { return l.Decimal(n, 0, 2) }
-	average := func(n float64) string { return l.Decimal(n, 2, 2) }
-	add := func(id string, title lang.Message, format func(float64) string, value func(i int) *chart.Value) {
-		one := chart.Series{}
-		for i := range v.Releases.Nodes {
-			one.Values = append(one.Values, value(i))
-		}
-		if c := newLineChart(id, l.Text(title), l.Text("Release"), rows, []chart.Series{one}, format); c != nil {
-			c.Columns = []tableColumn{{Name: l.Text(title)}}
-			v.Catalog = append(v.Catalog, *c)
-		}
-	}
-	count := func(n int) *chart.Value { return &chart.Value{Number: float64(n), Text: l.Number(n)} }
-	add("tools", "Active tools", whole, func(i int) *chart.Value { return count(v.Releases.Nodes[i].Stats.ToolsTotal) })
-	add("scores", "Average score", average, func(i int) *chart.Value {
-		if score := v.Releases.Nodes[i].Stats.ToolsAvgScore; score != nil {
-			return &chart.Value{Number: *score, Text: formatAverage(l, score)}
-		}
-		return nil
-	})
-	add("comparisons", "Comparisons", whole, func(i int) *chart.Value { return count(v.Releases.Nodes[i].Stats.ComparisonsTotal) })
-	add("retired", "Retired tools", whole, func(i int) *chart.Value { return count(v.Releases.Nodes[i].Stats.ToolsRetired) })
+	average := func(n float64) string { return formatAverage(l, &n) }
+	add("tools", "Active tools", whole, tools)
+	add("scores", "Average score", average, scores)
+	add("comparisons", "Comparisons", whole, comparisons)
+	add("retired", "Retired tools", whole, retired)
 	v.addCategories(l, "category-scores", "Average score by category", "mean_score", average)
 	v.addCategories(l, "category-prices", "Average price per month by category", "mean_monthly_price", l.Euros)
 	return nil
@@ -157,57 +149,59 @@ func (v *trendsView) addCategories(l lang.Language, id string, title lang.Messag
 	selected := slices.DeleteFunc(slices.Clone(v.Series), func(s categorySeries) bool {
 		return s.Metric != metric || !slices.ContainsFunc(s.Points, func(p seriesPoint) bool { return p.Value != nil })
 	})
-	if len(selected) == 0 {
-		return
-	}
 	slices.SortStableFunc(selected, func(a, b categorySeries) int { return cmp.Compare(size[b.Key], size[a.Key]) })
-	var rows []tableRow
-	for _, p := range selected[0].Points {
-		month, err := time.Parse(time.DateOnly, p.Start)
-		if err != nil {
-			return
-		}
-		rows = append(rows, tableRow{Name: l.Month(month)})
-	}
-	var all []chart.Series
-	var columns []tableColumn
+	c := &lineChart{ID: id, Title: l.Text(title), First: l.Text("Month")}
 	for i, s := range selected {
-		one := chart.Series{Name: labelOf(v.Categories, s.Key)}
+		column := tableColumn{Name: labelOf(v.Categories, s.Key), Catalog: true}
 		for _, p := range s.Points {
-			var value *chart.Value
-			if p.Value != nil {
-				value = &chart.Value{Number: *p.Value, Text: format(*p.Value)}
+			if i == 0 {
+				c.Rows = append(c.Rows, tableRow{Name: l.Month(parseDay(p.Start))})
 			}
-			one.Values = append(one.Values, value)
+			column.numbers = append(column.numbers, p.Value)
 		}
-		all = append(all, one)
-		columns = append(columns, tableColumn{Name: one.Name, Catalog: true, Series: i, HasColor: i < chart.MaxSeries})
+		c.Columns = append(c.Columns, column)
 	}
-	if c := newLineChart(id, l.Text(title), l.Text("Month"), rows, all, format); c != nil {
-		c.Columns = columns
-		v.ByCategory = append(v.ByCategory, *c)
-	}
+	v.ByCategory = appendLines(v.ByCategory, c, format)
 }
 
-// newLineChart returns nil if there is nothing to draw.
-func newLineChart(id, title, first string, rows []tableRow, all []chart.Series, format func(float64) string) *lineChart {
-	c := &lineChart{ID: id, Title: title, First: first}
+// maxDots is how many points of a line have dots. With more, they would touch each
+// other.
+const maxDots = 60
+
+// appendLines draws the columns of a chart whose rows are ordered by time, and
+// appends it if there is something to draw.
+func appendLines(charts []lineChart, c *lineChart, format func(float64) string) []lineChart {
+	c.Rows = slices.Clone(c.Rows)
 	var times []string
-	for i, row := range rows {
-		for _, s := range all {
-			text := noScore
-			if s.Values[i] != nil {
-				text = s.Values[i].Text
-			}
-			row.Values = append(row.Values[:len(row.Values):len(row.Values)], text)
+	for _, row := range c.Rows {
+		times = append(times, row.Name)
+	}
+	var all []chart.Series
+	for _, column := range c.Columns {
+		var s chart.Series
+		if column.Catalog { // otherwise the title names it
+			s.Name = column.Name
 		}
-		times, c.Rows = append(times, row.Name), append(c.Rows, row)
+		for i, number := range column.numbers {
+			text := noScore
+			if number != nil {
+				text = format(*number)
+				s.Points = append(s.Points, chart.Point{X: float64(i), Y: *number, Title: chart.Title(times[i], text)})
+			}
+			c.Rows[i].Values = append(c.Rows[i].Values, text)
+		}
+		if last := len(s.Points) - 1; last >= maxDots {
+			for i := range last {
+				s.Points[i].Title = ""
+			}
+		}
+		all = append(all, s)
 	}
-	slices.Reverse(c.Rows) // newest first, as in all lists
-	if c.Lines = chart.NewLines(times, all, format); c.Lines == nil {
-		return nil
+	if c.Plot = chart.NewLines(times, all, format); c.Plot == nil {
+		return charts
 	}
-	return c
+	slices.Reverse(c.Rows)
+	return append(charts, *c)
 }
 
 // The graveyard.
@@ -236,8 +230,8 @@ type retiredMonth struct {
 }
 
 type retiredCount struct {
-	Name  string
-	Count int
+	Name, label string
+	Count       int
 }
 
 func (v *retiredToolsView) prepare(r *request) error {
@@ -288,25 +282,24 @@ func (v *retiredToolsView) prepareChart(r *request) {
 	}
 	months := (to.Year()-from.Year())*12 + int(to.Month()-from.Month()) + 1
 	v.ByMonth = months <= maxMonths
-	var labels, titles []string
-	var heights []int
 	for at := from; !at.After(to); at = at.AddDate(0, 1, 0) {
-		name, year := r.lang.Month(at), strconv.Itoa(at.Year())
-		count := counts[at.Format(layout)]
-		switch {
-		case v.ByMonth:
-			labels, titles, heights = append(labels, at.Format("01/06")), append(titles, name), append(heights, count)
-		case len(titles) > 0 && titles[len(titles)-1] == year:
-			heights[len(heights)-1] += count
-		default:
-			labels, titles, heights = append(labels, year), append(titles, year), append(heights, count)
+		period := retiredCount{r.lang.Month(at), at.Format("01/06"), counts[at.Format(layout)]}
+		if !v.ByMonth {
+			period.Name = strconv.Itoa(at.Year())
+			period.label = period.Name
+		}
+		if last := len(v.Periods) - 1; last >= 0 && v.Periods[last].Name == period.Name {
+			v.Periods[last].Count += period.Count
+		} else {
+			v.Periods = append(v.Periods, period)
 		}
 	}
-	for i, title := range titles {
-		v.Periods = append(v.Periods, retiredCount{title, heights[i]})
+	v.Chart = &chart.Columns{}
+	for _, p := range v.Periods {
+		count := r.lang.Number(p.Count)
+		v.Chart.Columns = append(v.Chart.Columns, chart.Column{Label: p.label, Text: count, Title: chart.Title(p.Name, count), Value: float64(p.Count)})
 	}
 	slices.Reverse(v.Periods)
-	v.Chart = chart.NewColumns(labels, titles, heights)
 }
 
 // lifetime is how long a retired tool was in the catalog as an active one.
