@@ -53,7 +53,7 @@ func (bars Bars) SVG(class, label string) template.HTML {
 		default:
 			d.text(b.Text, "", from+width+gap, middle)
 		}
-		d.add("rect", tooltip(Title(name, b.Text), ""), "class", seriesClass(b.Series), "x", from, "y", top+4, "width", width, "height", thickness)
+		d.rect(Title(name, b.Text), seriesClass(b.Series), from, top+4, width, thickness)
 	}
 	return d.end()
 }
@@ -94,7 +94,7 @@ func (c *Columns) SVG(class, label string) template.HTML {
 		start := space * float64(i)
 		middle, y := start+space/2, round(base-column.Value/largest*height)
 		if column.Value > 0 {
-			d.add("rect", tooltip(column.Title, ""), "class", column.Class, "x", start+gap/2, "y", y, "width", space-gap, "height", base-y, "rx", 2.0)
+			d.rect(column.Title, column.Class, start+gap/2, y, space-gap, base-y, "rx", 2.0)
 			d.text(column.Text, "middle", middle, y, "dy", -textGap)
 		}
 		if half := charWidth * float64(utf8.RuneCountInString(column.Label)) / 2; middle-half >= free {

@@ -24,14 +24,17 @@ type layout struct {
 }
 
 var layouts = map[Kind]layout{
-	Lines: {width: 572, height: 220, left: -56, right: 584, top: 14, bottom: 26, gridRight: 584, textX: -8, textY: 18, radius: 3},
+	Lines: {
+		width: 572, height: 220, left: -56, right: 584, top: 14, bottom: 26, gridRight: 584,
+		textX: -8, textY: 18, radius: 3,
+	},
 	Steps: {
-		width: 640, height: 160, left: -40, right: 646, top: 34, bottom: 34, gridRight: 640, textX: -10, textY: 28, radius: 4,
-		room: box{0, 0, 640, 194}, charWidth: 15, ascent: 20, descent: 4,
+		width: 640, height: 160, left: -40, right: 646, top: 34, bottom: 34, gridRight: 640,
+		textX: -10, textY: 28, radius: 4, room: box{0, 0, 640, 194}, charWidth: 15, ascent: 20, descent: 4,
 	},
 	Dots: {
-		width: 576, height: 280, left: -44, right: 596, top: 30, bottom: 50, gridLeft: -10, gridRight: 586, textX: -16, textY: 30, radius: 5,
-		label: "name", room: box{-10, 0, 596, 360}, charWidth: 7.2, ascent: 10, descent: 3,
+		width: 576, height: 280, left: -44, right: 596, top: 30, bottom: 50, gridLeft: -10, gridRight: 586,
+		textX: -16, textY: 30, radius: 5, label: "name", room: box{-10, 0, 596, 360}, charWidth: 7.2, ascent: 10, descent: 3,
 	},
 	spark: {width: 64, height: 16, right: 68, top: 4, bottom: 4, radius: 3},
 }
@@ -96,9 +99,9 @@ func (p *Plot) SVG(class, label string) template.HTML {
 		}
 		p.drawSeries(d, &l, i, line)
 		lines = append(lines, line)
-		if p.Legend {
+		if p.Legend && s.Name != "" {
 			left, top := float64(i%2)*l.right/2, base+l.bottom+legendLine*float64(i/2)+12
-			d.add("rect", "", "class", seriesClass(i), "x", left, "y", top, "width", 12.0, "height", 12.0)
+			d.rect("", seriesClass(i), left, top, 12, 12)
 			d.text(shorten(s.Name, 30), "", left+18, top+11)
 		}
 	}
@@ -112,7 +115,7 @@ func (p *Plot) drawSeries(d *drawing, l *layout, number int, line []dot) {
 	case Lines:
 		class = seriesClass(number)
 	case Steps:
-		fmt.Fprintf(d, `<g class="series-%d">`, number+1)
+		fmt.Fprintf(d, `<g class="%s">`, seriesClass(number))
 		defer d.WriteString("</g>")
 	case spark:
 		defer d.add("circle", "", "cx", l.width, "cy", line[len(line)-1].y, "r", l.radius)

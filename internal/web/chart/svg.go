@@ -17,7 +17,8 @@ func newDrawing(class, label string, left, width, height float64) *drawing {
 	d := &drawing{}
 	accessibility := `aria-hidden="true"`
 	if label != "" {
-		class, accessibility = join(" ", "chart", class), fmt.Sprintf(`role="img" aria-label="%s"`, template.HTMLEscapeString(label))
+		class = join(" ", "chart", class)
+		accessibility = `role="img" aria-label="` + template.HTMLEscapeString(label) + `"`
 	}
 	fmt.Fprintf(d, `<svg class="%s" viewBox="%g 0 %g %g" %s>`, class, left, width, height, accessibility)
 	return d
@@ -48,6 +49,11 @@ func (d *drawing) add(element string, content template.HTML, attributes ...any) 
 	}
 }
 
+func (d *drawing) rect(title, class string, x, y, width, height float64, attributes ...any) {
+	all := []any{"class", class, "x", x, "y", y, "width", width, "height", height}
+	d.add("rect", tooltip(title, ""), append(all, attributes...)...)
+}
+
 func (d *drawing) text(text, class string, x, y float64, attributes ...any) {
 	escaped := template.HTML(template.HTMLEscapeString(text)) //nolint:gosec // escaped
 	d.add("text", escaped, append([]any{"class", class, "x", x, "y", y}, attributes...)...)
@@ -58,7 +64,8 @@ func tooltip(title string, lang template.HTMLAttr) template.HTML {
 	if title == "" {
 		return ""
 	}
-	return template.HTML(fmt.Sprintf("<title %s>%s</title>", lang, template.HTMLEscapeString(title))) //nolint:gosec // escaped
+	escaped := template.HTMLEscapeString(title)
+	return template.HTML(fmt.Sprintf("<title %s>%s</title>", lang, escaped)) //nolint:gosec // escaped
 }
 
 // Title joins the parts of a tooltip that are not empty. They are separated by dots,

@@ -44,22 +44,28 @@ func newChart(l lang.Language, t *table) *figure {
 	}
 	number, others := values[len(values)-1], values[:len(values)-1]
 	keys = t.withoutIdentifiers(keys)
-	for _, by := range singles(keys) {
-		if t.identifies(by) {
-			return t.bars(l, t.numberFor(by[0], values), by)
+	for _, key := range keys {
+		if t.identifies(key) {
+			return t.bars(l, t.numberFor(key, values), key)
 		}
 	}
 	for _, date := range days {
-		others := slices.DeleteFunc(slices.Clone(keys), func(key int) bool { return t.equivalent(key, date) })
-		for _, by := range append([][]int{nil}, singles(others)...) {
-			if t.identifies(append([]int{date}, by...)) {
-				return t.lines(l, number, date, by)
+		if t.identifies(date) {
+			return t.lines(l, number, date)
+		}
+		for _, key := range keys {
+			if !t.equivalent(key, date) && t.identifies(date, key) {
+				return t.lines(l, number, date, key)
 			}
 		}
 	}
-	for _, by := range slices.Concat(pairs(keys, keys), pairs(keys, others)) {
-		if t.identifies(by) {
-			return t.bars(l, number, by)
+	for _, seconds := range [][]int{keys, others} {
+		for _, first := range keys {
+			for _, second := range seconds {
+				if first != second && t.identifies(first, second) {
+					return t.bars(l, number, first, second)
+				}
+			}
 		}
 	}
 	return nil
@@ -80,37 +86,33 @@ func (t *table) numberFor(key int, values []int) int {
 // withoutIdentifiers drops slugs and ids if there is something better to read, and
 // puts names first.
 func (t *table) withoutIdentifiers(keys []int) []int {
-	is := func(key int, names ...string) bool {
-		last := t.Columns[key][strings.LastIndexByte(t.Columns[key], '.')+1:]
-		return slices.Contains(names, last)
-	}
-	readable := slices.DeleteFunc(slices.Clone(keys), func(key int) bool { return is(key, "slug", "id") })
-	if len(readable) == 0 {
-		return keys
-	}
-	slices.SortStableFunc(readable, func(a, b int) int {
-		switch named := is(a, "name", "title"); {
-		case named == is(b, "name", "title"):
-			return 0
-		case named:
-			return -1
+	var names, others []int
+	for _, key := range keys {
+		switch t.Columns[key][strings.LastIndexByte(t.Columns[key], '.')+1:] {
+		case "slug", "id":
+		case "name", "title":
+			names = append(names, key)
+		default:
+			others = append(others, key)
 		}
-		return 1
-	})
-	return readable
+	}
+	if readable := append(names, others...); len(readable) > 0 {
+		return readable
+	}
+	return keys
 }
 
 // identifies reports whether no two rows have the same values in some columns.
-func (t *table) identifies(columns []int) bool { return t.distinct(columns) == len(t.Rows) }
+func (t *table) identifies(columns ...int) bool { return t.distinct(columns...) == len(t.Rows) }
 
 // equivalent reports whether two rows have the same value in one column exactly if
 // they have the same value in the other.
 func (t *table) equivalent(a, b int) bool {
-	both := t.distinct([]int{a, b})
-	return both == t.distinct([]int{a}) && both == t.distinct([]int{b})
+	both := t.distinct(a, b)
+	return both == t.distinct(a) && both == t.distinct(b)
 }
 
-func (t *table) distinct(columns []int) int {
+func (t *table) distinct(columns ...int) int {
 	seen := map[string]bool{}
 	for _, r := range t.Rows {
 		key := ""
@@ -120,24 +122,6 @@ func (t *table) distinct(columns []int) int {
 		seen[key] = true
 	}
 	return len(seen)
-}
-
-func singles(columns []int) (sets [][]int) {
-	for _, i := range columns {
-		sets = append(sets, []int{i})
-	}
-	return sets
-}
-
-func pairs(first, second []int) (sets [][]int) {
-	for _, i := range first {
-		for _, j := range second {
-			if i != j {
-				sets = append(sets, []int{i, j})
-			}
-		}
-	}
-	return sets
 }
 
 const (
@@ -169,7 +153,7 @@ func (t *table) kindOf(column int) int {
 	return kind
 }
 
-func (t *table) bars(l lang.Language, number int, keys []int) *figure {
+func (t *table) bars(l lang.Language, number int, keys ...int) *figure {
 	var values []float64
 	rows := t.Rows[:min(len(t.Rows), maxBars)]
 	for _, r := range rows {
@@ -208,8 +192,9 @@ func withMinus(number string) string {
 	return number
 }
 
-func (t *table) lines(l lang.Language, number, date int, keys []int) *figure {
-	rows := slices.DeleteFunc(slices.Clone(t.Rows), func(r []cell) bool { return r[date].Text == "" || r[number].Text == "" })
+func (t *table) lines(l lang.Language, number, date int, keys ...int) *figure {
+	rows := slices.Clone(t.Rows)
+	rows = slices.DeleteFunc(rows, func(r []cell) bool { return r[date].Text == "" || r[number].Text == "" })
 	nameOf := func(r []cell) string {
 		if len(keys) == 0 {
 			return ""
@@ -224,10 +209,9 @@ func (t *table) lines(l lang.Language, number, date int, keys []int) *figure {
 	slices.SortStableFunc(rows, func(a, b []cell) int { return strings.Compare(a[date].Text, b[date].Text) })
 	for _, r := range rows {
 		if line := indexOf(&names, nameOf(r)); line < len(all) {
-			text := withMinus(r[number].Text)
-			point := chart.Point{X: float64(indexOf(&times, r[date].Text)), Y: r[number].Number, Title: chart.Title(r[date].Text, text)}
+			x, title := indexOf(&times, r[date].Text), chart.Title(r[date].Text, withMinus(r[number].Text))
 			all[line].Name = nameOf(r)
-			all[line].Points = append(all[line].Points, point)
+			all[line].Points = append(all[line].Points, chart.Point{X: float64(x), Y: r[number].Number, Title: title})
 		}
 	}
 	plot := chart.NewLines(times, all, func(n float64) string { return withMinus(chart.Plain(n)) })

@@ -17,7 +17,7 @@ type categoryView struct {
 	Tools         listOf[tool]
 	RetiredTools  listOf[tool]
 	Comparisons   listOf[comparison]
-	Market        *market `json:"-"`
+	Market        *figure `json:"-"`
 	PriceRange    string  `json:"-"` // per month, or ""
 }
 

@@ -49,26 +49,61 @@ func ageBand(obsolescence *float64) string {
 	return band(&inverse)
 }
 
+// figure is a chart with the same values as a table.
+type figure struct {
+	chart.Chart
+	ID           string // of its title, or ""
+	Class, Label string // of the chart
+	Note         string // above the chart, or ""
+	Caption      string // of the table
+	Columns      []string
+	IsCatalog    bool // columns are named after the catalog, except the first
+	Rows         []figureRow
+	IsTall       bool // the table is scrolled
+}
+
+type figureRow struct {
+	Name, Date string // Date is "" if the row is not about a day
+	Values     []string
+}
+
+// Legend returns the columns that are drawn as lines, if there are several.
+func (f *figure) Legend() []string {
+	if !f.IsCatalog || len(f.Columns) <= 2 {
+		return nil
+	}
+	return f.Columns[1:min(len(f.Columns), 1+chart.MaxSeries)]
+}
+
 // bin is the number of tools with a score in a range.
 type bin struct {
 	From, To float64
 	Count    int
 }
 
-// Last reports whether the bin includes its upper bound.
-func (b bin) Last() bool { return b.To >= highestScore }
-
 // newHistogram returns nil if there are no scores.
-func newHistogram(bins []bin) *chart.Columns {
+func newHistogram(l lang.Language, bins []bin) *figure {
+	f := &figure{
+		Class: "histogram", Label: l.Text("Number of tools by score, as in the table"),
+		Caption: l.Text("Number of tools by score"), Columns: []string{l.Text("Score"), l.Text("Tools")},
+	}
 	c := &chart.Columns{Compact: true}
 	for _, b := range bins {
 		middle := (b.From + b.To) / 2
-		c.Columns = append(c.Columns, chart.Column{Label: chart.Plain(b.From), Text: strconv.Itoa(b.Count), Class: band(&middle), Value: float64(b.Count)})
+		c.Columns = append(c.Columns, chart.Column{
+			Label: chart.Plain(b.From), Text: strconv.Itoa(b.Count), Class: band(&middle), Value: float64(b.Count),
+		})
+		name := l.Text("%v to under %v", b.From, b.To)
+		if b.To >= highestScore { // includes its upper bound
+			name = l.Text("%v to %v", b.From, b.To)
+		}
+		f.Rows = append(f.Rows, figureRow{Name: name, Values: []string{l.Number(b.Count)}})
 	}
 	if !slices.ContainsFunc(bins, func(b bin) bool { return b.Count > 0 }) {
 		return nil
 	}
-	return c
+	f.Chart = c
+	return f
 }
 
 // datedValue is a price or a score from a day on.
@@ -155,7 +190,7 @@ func newStepChart(l lang.Language, tools []tool, read reader, highest float64, u
 	for i := range tools {
 		series, values := newSeries(l, &tools[i], read)
 		if all = append(all, series); values != nil {
-			c.Tools = append(c.Tools, toolValues{series.Name, i + 1, values})
+			c.Tools = append(c.Tools, toolValues{series.Name, i, values})
 		}
 	}
 	if c.Plot = chart.NewSteps(all, highest, parseDay(until), l.ShortDay); c.Plot == nil {
@@ -170,17 +205,11 @@ func parseDay(day string) time.Time {
 	return at
 }
 
-// market is a chart of tools by their price per month and score.
-type market struct {
-	*chart.Plot
-	Tools []tool
-}
-
 const maxNamed = 24 // characters of a name in the chart
 
-// newMarket shows the tools that have a score and a price per month. The tool with
-// the slug is highlighted. It returns nil unless there are two.
-func newMarket(l lang.Language, tools []tool, slug string) *market {
+// newMarket shows the tools that have a score and a price per month by both. The tool
+// with the slug is highlighted. It returns nil unless there are two.
+func newMarket(l lang.Language, tools []tool, slug string) *figure {
 	tools = slices.DeleteFunc(slices.Clone(tools), func(t tool) bool { return t.Score == nil || t.MonthlyPrice == nil })
 	if len(tools) < 2 {
 		return nil
@@ -189,14 +218,21 @@ func newMarket(l lang.Language, tools []tool, slug string) *market {
 	slices.SortStableFunc(tools, func(a, b tool) int {
 		return cmp.Or(boolOrder(a.Slug == slug, b.Slug == slug), cmp.Compare(*b.Score, *a.Score))
 	})
+	f := &figure{
+		Class: "scatter", Label: l.Text("Price per month and score of each tool, as in the table"),
+		Note:    l.Text("Price per month (horizontal) and score (vertical). Yearly prices are divided by 12; tools without a score or a price per month are not shown."),
+		Caption: l.Text("Price per month and score of each tool"),
+		Columns: []string{l.Text("Tool"), l.Text("Price per month"), l.Text("Score")},
+	}
 	y, maxPrice := chart.Axis{From: highestScore}, 1.0
 	points := make([]chart.Point, len(tools))
 	for i, t := range tools {
-		y.From, y.To, maxPrice = min(y.From, math.Floor(*t.Score)), max(y.To, math.Ceil(*t.Score)), max(maxPrice, *t.MonthlyPrice)
-		points[i] = chart.Point{
-			X: *t.MonthlyPrice, Y: *t.Score, Highlighted: t.Slug == slug,
-			Title: chart.Title(t.Name, formatScore(l, t.Score), l.Euros(*t.MonthlyPrice)),
-		}
+		y.From, y.To = min(y.From, math.Floor(*t.Score)), max(y.To, math.Ceil(*t.Score))
+		maxPrice = max(maxPrice, *t.MonthlyPrice)
+		price, score := l.Euros(*t.MonthlyPrice), formatScore(l, t.Score)
+		title := chart.Title(t.Name, score, price)
+		points[i] = chart.Point{X: *t.MonthlyPrice, Y: *t.Score, Title: title, Highlighted: t.Slug == slug}
+		f.Rows = append(f.Rows, figureRow{Name: t.Name, Values: []string{price, score}})
 		if utf8.RuneCountInString(t.Name) <= maxNamed {
 			points[i].Label = t.Name
 		}
@@ -208,7 +244,8 @@ func newMarket(l lang.Language, tools []tool, slug string) *market {
 		y.Ticks = append(y.Ticks, chart.Tick{At: score, Text: chart.Plain(score)})
 	}
 	x := chart.Numbers([]float64{maxPrice}, true, l.Euros)
-	return &market{&chart.Plot{Kind: chart.Dots, X: x, Y: y, Series: []chart.Series{{Points: points}}}, tools}
+	f.Chart = &chart.Plot{Kind: chart.Dots, X: x, Y: y, Series: []chart.Series{{Points: points}}}
+	return f
 }
 
 // boolOrder orders true before false.

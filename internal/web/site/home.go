@@ -15,7 +15,6 @@ import (
 	"palmares/graph"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
-	"palmares/internal/web/chart"
 )
 
 // homeView is the home page.
@@ -33,17 +32,17 @@ type homeView struct {
 	Example        json.RawMessage // the response of the REST API to the example request
 	ExampleItems   json.RawMessage // the same in GraphQL
 
-	Chart          *chart.Columns `json:"-"` // nil if there is nothing to draw
-	Movers         []mover        `json:"-"`
-	Prices         []pricedTool   `json:"-"`
-	REST, Response template.HTML  `json:"-"` // the responses to the example
+	Chart          *figure       `json:"-"` // nil if there is nothing to draw
+	Movers         []mover       `json:"-"`
+	Prices         []pricedTool  `json:"-"`
+	REST, Response template.HTML `json:"-"` // the responses to the example
 	asOf           struct{ query, directive string }
 }
 
 const maxMovers, maxPriceChanges = 5, 5
 
 func (v *homeView) prepare(r *request) error {
-	v.Chart = newHistogram(v.ScoreHistogram)
+	v.Chart = newHistogram(r.lang, v.ScoreHistogram)
 	v.Movers = biggestMovers(r.lang, v.ScoreChanges.Nodes, v.Feed.UpdatedAt)
 	v.Prices = pricedTools(v.PriceChanges.Nodes, v.Feed.UpdatedAt)
 	v.REST = showJSON(r.lang, v.Example)

@@ -118,7 +118,7 @@ type toolView struct {
 	Others       []tool         `json:"-"` // of the category, to compare with
 	Prices       *stepChart     `json:"-"` // nil if there is nothing to draw
 	Scores       *stepChart     `json:"-"`
-	Market       *market        `json:"-"` // the category
+	Market       *figure        `json:"-"` // the category
 	PriceChanged bool           `json:"-"`
 	ScoreChanged bool           `json:"-"`
 	Newest       []historyEntry `json:"-"` // the history, newest first
@@ -141,7 +141,8 @@ func (v *toolView) prepare(r *request) error {
 	}
 	v.Alternatives = v.Others[:min(len(v.Others), maxAlternatives)]
 	v.Market = newMarket(r.lang, append([]tool{*v.Tool}, v.Others...), v.Tool.Slug)
-	v.Prices = newStepChart(r.lang, []tool{{History: v.Tool.History}}, priceIn(r.lang, v.Tool.PricePeriod), 0, v.Feed.UpdatedAt)
+	unnamed := []tool{{History: v.Tool.History}} // the title of the page names it
+	v.Prices = newStepChart(r.lang, unnamed, priceIn(r.lang, v.Tool.PricePeriod), 0, v.Feed.UpdatedAt)
 	v.Scores = newStepChart(r.lang, []tool{*v.Tool}, scoreIn(r.lang), highestScore, v.Feed.UpdatedAt)
 	v.PriceChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
 		return e.Price != v.Tool.Price || e.Pricing != v.Tool.Pricing

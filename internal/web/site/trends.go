@@ -29,8 +29,8 @@ type trendsView struct {
 	Oldest     struct{ Nodes []struct{ Date string } }
 	Series     []categorySeries
 	Categories []category
-	Catalog    []lineChart  `json:"-"` // by release
-	ByCategory []lineChart  `json:"-"` // by month
+	Catalog    []*figure    `json:"-"` // by release
+	ByCategory []*figure    `json:"-"` // by month
 	From       string       `json:"-"` // the day since which scores are compared
 	Improved   []scoreMover `json:"-"`
 	Declined   []scoreMover `json:"-"`
@@ -75,27 +75,6 @@ func (v *trendsView) Coverage() string {
 	return v.Oldest.Nodes[0].Date + "/" + v.Feed.UpdatedAt
 }
 
-// lineChart is a chart with the same numbers as a table.
-type lineChart struct {
-	*chart.Plot
-	ID, Title string
-	First     string // what the first column of the table is
-	Columns   []tableColumn
-	Rows      []tableRow // newest first, as in all lists
-}
-
-// tableColumn has a number for each row, or nil if there is none.
-type tableColumn struct {
-	Name    string
-	Catalog bool // the name is from the catalog
-	numbers []*float64
-}
-
-type tableRow struct {
-	Name, Date string // Date is "" for a month
-	Values     []string
-}
-
 const moversDays = 90
 
 // load reads which scores changed most in the last months.
@@ -116,17 +95,21 @@ func (v *trendsView) load(ctx context.Context, s *Site, r *request) error {
 func (v *trendsView) prepare(r *request) error {
 	l := r.lang
 	slices.Reverse(v.Releases.Nodes) // oldest first
-	var rows []tableRow
+	var rows []figureRow
 	var tools, scores, comparisons, retired []*float64
 	count := func(n int) *float64 { number := float64(n); return &number }
 	for _, n := range v.Releases.Nodes {
-		rows = append(rows, tableRow{Name: l.ShortDayOf(n.Date), Date: n.Date})
-		tools, scores = append(tools, count(n.Stats.ToolsTotal)), append(scores, n.Stats.ToolsAvgScore)
-		comparisons, retired = append(comparisons, count(n.Stats.ComparisonsTotal)), append(retired, count(n.Stats.ToolsRetired))
+		rows = append(rows, figureRow{Name: l.ShortDayOf(n.Date), Date: n.Date})
+		tools = append(tools, count(n.Stats.ToolsTotal))
+		scores = append(scores, n.Stats.ToolsAvgScore)
+		comparisons = append(comparisons, count(n.Stats.ComparisonsTotal))
+		retired = append(retired, count(n.Stats.ToolsRetired))
 	}
 	add := func(id string, title lang.Message, format func(float64) string, numbers []*float64) {
-		column := tableColumn{Name: l.Text(title), numbers: numbers}
-		v.Catalog = appendLines(v.Catalog, &lineChart{ID: id, Title: column.Name, First: l.Text("Release"), Columns: []tableColumn{column}, Rows: rows}, format)
+		f := &figure{ID: id, Caption: l.Text(title), Columns: []string{l.Text("Release"), l.Text(title)}, Rows: rows}
+		if f.drawLines(l, format, numbers) {
+			v.Catalog = append(v.Catalog, f)
+		}
 	}
 	whole := func(n float64) string { return l.Decimal(n, 0, 2) }
 	average := func(n float64) string { return formatAverage(l, &n) }
@@ -150,58 +133,60 @@ func (v *trendsView) addCategories(l lang.Language, id string, title lang.Messag
 		return s.Metric != metric || !slices.ContainsFunc(s.Points, func(p seriesPoint) bool { return p.Value != nil })
 	})
 	slices.SortStableFunc(selected, func(a, b categorySeries) int { return cmp.Compare(size[b.Key], size[a.Key]) })
-	c := &lineChart{ID: id, Title: l.Text(title), First: l.Text("Month")}
+	f := &figure{ID: id, Caption: l.Text(title), Columns: []string{l.Text("Month")}, IsCatalog: true}
+	var numbers [][]*float64
 	for i, s := range selected {
-		column := tableColumn{Name: labelOf(v.Categories, s.Key), Catalog: true}
+		f.Columns, numbers = append(f.Columns, labelOf(v.Categories, s.Key)), append(numbers, nil)
 		for _, p := range s.Points {
 			if i == 0 {
-				c.Rows = append(c.Rows, tableRow{Name: l.Month(parseDay(p.Start))})
+				f.Rows = append(f.Rows, figureRow{Name: l.Month(parseDay(p.Start))})
 			}
-			column.numbers = append(column.numbers, p.Value)
+			numbers[i] = append(numbers[i], p.Value)
 		}
-		c.Columns = append(c.Columns, column)
 	}
-	v.ByCategory = appendLines(v.ByCategory, c, format)
+	if f.drawLines(l, format, numbers...) {
+		v.ByCategory = append(v.ByCategory, f)
+	}
 }
 
 // maxDots is how many points of a line have dots. With more, they would touch each
 // other.
 const maxDots = 60
 
-// appendLines draws the columns of a chart whose rows are ordered by time, and
-// appends it if there is something to draw.
-func appendLines(charts []lineChart, c *lineChart, format func(float64) string) []lineChart {
-	c.Rows = slices.Clone(c.Rows)
+// drawLines adds the numbers of each column to the rows, which are ordered by time,
+// and to the chart. A number is nil if there is none. It returns false if there is
+// nothing to draw.
+func (f *figure) drawLines(l lang.Language, format func(float64) string, columns ...[]*float64) bool {
+	f.Class, f.Label, f.IsTall = "lines", l.Text("%s, as in the table", f.Caption), true
+	f.Rows = slices.Clone(f.Rows)
 	var times []string
-	for _, row := range c.Rows {
+	for _, row := range f.Rows {
 		times = append(times, row.Name)
 	}
-	var all []chart.Series
-	for _, column := range c.Columns {
-		var s chart.Series
-		if column.Catalog { // otherwise the title names it
-			s.Name = column.Name
+	all := make([]chart.Series, len(columns))
+	for column, numbers := range columns {
+		s := &all[column]
+		if f.IsCatalog { // otherwise the title names it
+			s.Name = f.Columns[column+1]
 		}
-		for i, number := range column.numbers {
+		for i, number := range numbers {
 			text := noScore
 			if number != nil {
 				text = format(*number)
 				s.Points = append(s.Points, chart.Point{X: float64(i), Y: *number, Title: chart.Title(times[i], text)})
 			}
-			c.Rows[i].Values = append(c.Rows[i].Values, text)
+			f.Rows[i].Values = append(f.Rows[i].Values, text)
 		}
 		if last := len(s.Points) - 1; last >= maxDots {
 			for i := range last {
 				s.Points[i].Title = ""
 			}
 		}
-		all = append(all, s)
 	}
-	if c.Plot = chart.NewLines(times, all, format); c.Plot == nil {
-		return charts
-	}
-	slices.Reverse(c.Rows)
-	return append(charts, *c)
+	slices.Reverse(f.Rows) // newest first, as in all lists
+	plot := chart.NewLines(times, all, format)
+	f.Chart = plot
+	return plot != nil
 }
 
 // The graveyard.
@@ -213,10 +198,9 @@ type retiredToolsView struct {
 		Count                    int
 	}
 	Categories []category
-	Years      []retiredYear  `json:"-"` // the tools of the page
-	Chart      *chart.Columns `json:"-"` // nil if there is nothing to draw
-	Periods    []retiredCount `json:"-"` // what the chart shows, newest first
-	ByMonth    bool           `json:"-"`
+	Years      []retiredYear `json:"-"` // the tools of the page
+	Chart      *figure       `json:"-"` // nil if there is nothing to draw
+	ByMonth    bool          `json:"-"`
 }
 
 type retiredYear struct {
@@ -227,11 +211,6 @@ type retiredYear struct {
 type retiredMonth struct {
 	Name  string
 	Tools []tool
-}
-
-type retiredCount struct {
-	Name, label string
-	Count       int
 }
 
 func (v *retiredToolsView) prepare(r *request) error {
@@ -262,7 +241,7 @@ const maxMonths = 36
 // prepareChart counts the retirements that the filters select, by month or by
 // year, with the periods that had none.
 func (v *retiredToolsView) prepareChart(r *request) {
-	counts := map[string]int{}
+	counts := map[string]float64{}
 	var first, last string
 	for _, g := range v.RetirementGroups {
 		if reason := r.Param("reason"); reason != "" && reason != g.Reason {
@@ -271,7 +250,7 @@ func (v *retiredToolsView) prepareChart(r *request) {
 		if category := r.Param("category"); category != "" && category != g.Category {
 			continue
 		}
-		counts[g.Period] += g.Count
+		counts[g.Period] += float64(g.Count)
 		first, last = cmp.Or(first, g.Period), g.Period // they are ordered
 	}
 	const layout = "2006-01"
@@ -282,24 +261,36 @@ func (v *retiredToolsView) prepareChart(r *request) {
 	}
 	months := (to.Year()-from.Year())*12 + int(to.Month()-from.Month()) + 1
 	v.ByMonth = months <= maxMonths
+	var columns []chart.Column
 	for at := from; !at.After(to); at = at.AddDate(0, 1, 0) {
-		period := retiredCount{r.lang.Month(at), at.Format("01/06"), counts[at.Format(layout)]}
+		column := chart.Column{Title: r.lang.Month(at), Label: at.Format("01/06"), Value: counts[at.Format(layout)]}
 		if !v.ByMonth {
-			period.Name = strconv.Itoa(at.Year())
-			period.label = period.Name
+			column.Title = strconv.Itoa(at.Year())
+			column.Label = column.Title
 		}
-		if last := len(v.Periods) - 1; last >= 0 && v.Periods[last].Name == period.Name {
-			v.Periods[last].Count += period.Count
+		if last := len(columns) - 1; last >= 0 && columns[last].Title == column.Title {
+			columns[last].Value += column.Value
 		} else {
-			v.Periods = append(v.Periods, period)
+			columns = append(columns, column)
 		}
 	}
-	v.Chart = &chart.Columns{}
-	for _, p := range v.Periods {
-		count := r.lang.Number(p.Count)
-		v.Chart.Columns = append(v.Chart.Columns, chart.Column{Label: p.label, Text: count, Title: chart.Title(p.Name, count), Value: float64(p.Count)})
+	period := r.lang.Text("Month")
+	if !v.ByMonth {
+		period = r.lang.Text("Year")
 	}
-	slices.Reverse(v.Periods)
+	v.Chart = &figure{
+		Chart: &chart.Columns{Columns: columns}, Class: "retirements",
+		Label:   r.lang.Text("Number of retired tools, as in the table"),
+		Caption: r.lang.Text("Number of retired tools"), IsTall: true,
+		Columns: []string{period, r.lang.Text("Retired tools")},
+	}
+	for i := range columns {
+		c := &columns[i]
+		c.Text = r.lang.Number(int(c.Value))
+		v.Chart.Rows = append(v.Chart.Rows, figureRow{Name: c.Title, Values: []string{c.Text}})
+		c.Title = chart.Title(c.Title, c.Text)
+	}
+	slices.Reverse(v.Chart.Rows)
 }
 
 // lifetime is how long a retired tool was in the catalog as an active one.
