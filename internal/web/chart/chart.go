@@ -52,12 +52,15 @@ type Series struct {
 
 // Point is a value.
 type Point struct {
-	X, Y        float64
-	Title       string            // tooltip; a point without one has no dot
-	Lang        template.HTMLAttr // language of the title if it is not that of the page
-	Label       string            // beside a step or dot, if there is room
-	Highlighted bool              // among other dots
+	X, Y         float64
+	XText, YText string            // tooltip; a point without YText has no dot
+	Lang         template.HTMLAttr // language of YText if it is not that of the page
+	Label        string            // beside a step or dot, if there is room
+	Highlighted  bool              // among other dots
 }
+
+// Day returns the day of a point whose X is a time.
+func (p Point) Day() string { return timeOf(p.X).Format(time.DateOnly) }
 
 // Axis has the range of values of a plot, and those that are labeled. The values of
 // X have a label below the plot, those of Y have a grid line.
@@ -115,6 +118,8 @@ func Plain(n float64) string { return strconv.FormatFloat(math.Round(n*100)/100,
 // Time returns a time as a value of an axis.
 func Time(t time.Time) float64 { return float64(t.Unix()) }
 
+func timeOf(x float64) time.Time { return time.Unix(int64(x), 0).UTC() }
+
 // NewLines returns the lines of series whose X are positions in times, which have
 // equal distances. It returns nil if there are fewer than two times, or no values.
 func NewLines(times []string, all []Series, format func(float64) string) *Plot {
@@ -142,7 +147,7 @@ func NewSteps(all []Series, highest float64, until time.Time, day func(time.Time
 	xs, ys := coordinates(all)
 	first, last := slices.Min(xs), slices.Max(xs)
 	x := Axis{From: first, To: max(Time(until), last+(last-first)*tail)}
-	x.Ticks = []Tick{{x.From, day(time.Unix(int64(first), 0).UTC())}, {x.To, day(until)}}
+	x.Ticks = []Tick{{x.From, day(timeOf(first))}, {x.To, day(until)}}
 	y := Axis{To: max(slices.Max(ys), 0.01), Ticks: []Tick{{0, "0"}}}
 	if highest != 0 {
 		y.To, y.Ticks = highest, append(y.Ticks, Tick{highest, Plain(highest)})

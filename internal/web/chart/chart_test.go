@@ -94,7 +94,7 @@ func TestLabelsOfStepsDoNotOverlap(t *testing.T) {
 		var points []Point
 		for i, day := range []float64{0, 4, 8, 31, 50, 59, 61, 80, 99} {
 			price := []float64{10, 1234.56, 40, 700}[(i*i+shift)%4]
-			points = append(points, Point{X: day * 86400, Y: price, Title: "title", Label: fmt.Sprintf("%v €", price)})
+			points = append(points, Point{X: day * 86400, Y: price, YText: "value", Label: fmt.Sprintf("%v €", price)})
 		}
 		p := NewSteps([]Series{{Points: points}}, 0, time.Unix(100*86400, 0), func(time.Time) string { return "" })
 		drawn := parse(t, p.SVG("steps", "Prices"))
@@ -133,7 +133,7 @@ func TestLabelsOfDotsDoNotOverlap(t *testing.T) {
 	l := layouts[Dots]
 	var points []Point
 	for i := range 40 {
-		points = append(points, Point{X: float64(i * i % 90), Y: 4 + float64(i%7)/2, Title: "title", Label: "Tool with a name", Highlighted: i == 0})
+		points = append(points, Point{X: float64(i * i % 90), Y: 4 + float64(i%7)/2, YText: "value", Label: "Tool with a name", Highlighted: i == 0})
 	}
 	p := &Plot{Kind: Dots, X: Numbers([]float64{90}, true, Plain), Y: Axis{From: 4, To: 7}, Series: []Series{{Points: points}}}
 	drawn := parse(t, p.SVG("scatter", "Tools"))
@@ -181,12 +181,12 @@ func TestSparkline(t *testing.T) {
 	}
 }
 
-// Lines have a gap-free path, dots for points with a title, and a legend below.
+// Lines have a gap-free path, dots for points with a text, and a legend below.
 func TestLines(t *testing.T) {
 	long := strings.Repeat("x", 40)
 	all := []Series{
-		{Name: long, Points: []Point{{X: 0, Y: -5, Title: "a · −5"}, {X: 2, Y: 5}, {X: 3, Y: 0, Title: "d · 0"}}},
-		{Name: "other", Points: []Point{{X: 1, Y: 1, Title: "b · 1"}}},
+		{Name: long, Points: []Point{{X: 0, Y: -5, XText: "a", YText: "−5"}, {X: 2, Y: 5}, {X: 3, Y: 0, XText: "d", YText: "0"}}},
+		{Name: "other", Points: []Point{{X: 1, Y: 1, XText: "b", YText: "1"}}},
 	}
 	p := NewLines([]string{"a", "b", "c", "d"}, all, Plain)
 	p.Legend = true
@@ -195,7 +195,7 @@ func TestLines(t *testing.T) {
 		t.Errorf("got path %s, want %s", got, want)
 	}
 	if len(drawn.Circles) != 3 || drawn.Circles[0].Title != long+" · a · −5" {
-		t.Errorf("got dots %+v, want one for each point with a title", drawn.Circles)
+		t.Errorf("got dots %+v, want one for each point with a text", drawn.Circles)
 	}
 	var texts []string
 	for _, text := range drawn.Texts {
@@ -290,9 +290,9 @@ func TestColumns(t *testing.T) {
 // Texts never become markup.
 func TestTextsAreEscaped(t *testing.T) {
 	const evil = `"><script>alert(1)</script>`
-	plot := NewLines([]string{evil, evil}, []Series{{evil, []Point{{Title: evil}}}}, func(float64) string { return evil })
+	plot := NewLines([]string{evil, evil}, []Series{{evil, []Point{{XText: evil, YText: evil}}}}, func(float64) string { return evil })
 	plot.Legend = true
-	dots := &Plot{Kind: Dots, X: Axis{To: 1}, Y: Axis{To: 1}, Series: []Series{{Points: []Point{{Title: evil, Label: evil}}}}}
+	dots := &Plot{Kind: Dots, X: Axis{To: 1}, Y: Axis{To: 1}, Series: []Series{{Points: []Point{{YText: evil, Label: evil}}}}}
 	for _, c := range []Chart{plot, dots, Bars{{Label: evil, Text: evil, Value: 1}}, &Columns{Columns: []Column{{Label: evil, Text: evil, Title: evil, Class: evil, Value: 1}}}} {
 		if got := string(c.SVG("", evil)); strings.Contains(got, "<script") || !strings.Contains(got, "&lt;script&gt;") {
 			t.Errorf("%T: got %s, want texts escaped", c, got)

@@ -124,14 +124,14 @@ func (p *Plot) drawSeries(d *drawing, l *layout, number int, line []dot) {
 		d.add("path", "", "class", class, "d", p.path(line, l.width))
 	}
 	for _, at := range line {
-		if at.Title == "" || p.Kind == spark {
+		if at.YText == "" || p.Kind == spark {
 			continue
 		}
 		radius := l.radius
 		if at.Highlighted {
 			radius = highlightedRadius
 		}
-		title := tooltip(Title(p.Series[number].Name, at.Title), at.Lang)
+		title := tooltip(Title(p.Series[number].Name, at.XText, at.YText), at.Lang)
 		d.add("circle", title, "class", join(" ", class, at.class()), "cx", at.x, "cy", at.y, "r", radius)
 	}
 }

@@ -209,9 +209,11 @@ func (t *table) lines(l lang.Language, number, date int, keys ...int) *figure {
 	slices.SortStableFunc(rows, func(a, b []cell) int { return strings.Compare(a[date].Text, b[date].Text) })
 	for _, r := range rows {
 		if line := indexOf(&names, nameOf(r)); line < len(all) {
-			x, title := indexOf(&times, r[date].Text), chart.Title(r[date].Text, withMinus(r[number].Text))
 			all[line].Name = nameOf(r)
-			all[line].Points = append(all[line].Points, chart.Point{X: float64(x), Y: r[number].Number, Title: title})
+			all[line].Points = append(all[line].Points, chart.Point{
+				X: float64(indexOf(&times, r[date].Text)), XText: r[date].Text,
+				Y: r[number].Number, YText: withMinus(r[number].Text),
+			})
 		}
 	}
 	plot := chart.NewLines(times, all, func(n float64) string { return withMinus(chart.Plain(n)) })

@@ -108,8 +108,8 @@ func TestLines(t *testing.T) {
 	rows := tableOf(t, `[{"k":"b","at":"2026-02","n":3},{"k":"a","at":"2026-03","n":-1},{"k":"b","at":"2026-01","n":2},{"k":"a","at":"2026-01","n":null}]`)
 	got := newChart(lang.English, rows).Chart.(*chart.Plot)
 	want := []chart.Series{
-		{Name: "b", Points: []chart.Point{{X: 0, Y: 2, Title: "2026-01 · 2"}, {X: 1, Y: 3, Title: "2026-02 · 3"}}},
-		{Name: "a", Points: []chart.Point{{X: 2, Y: -1, Title: "2026-03 · −1"}}},
+		{Name: "b", Points: []chart.Point{{X: 0, Y: 2, XText: "2026-01", YText: "2"}, {X: 1, Y: 3, XText: "2026-02", YText: "3"}}},
+		{Name: "a", Points: []chart.Point{{X: 2, Y: -1, XText: "2026-03", YText: "−1"}}},
 	}
 	if !reflect.DeepEqual(got.Series, want) || !got.Legend {
 		t.Errorf("got %+v, want %+v", got.Series, want)

@@ -106,97 +106,70 @@ func newHistogram(l lang.Language, bins []bin) *figure {
 	return f
 }
 
-// datedValue is a price or a score from a day on.
-type datedValue struct {
-	chart.Point
-	At, Text string
-}
-
-// reader returns the value in an entry of a history, its text and its label. ok is
-// false if there is none.
-type reader func(historyEntry) (value datedValue, ok bool)
+// reader returns the value in an entry of a history as a point without X. ok is false
+// if there is none.
+type reader func(historyEntry) (value chart.Point, ok bool)
 
 // scoreIn reads scores.
 func scoreIn(l lang.Language) reader {
-	return func(e historyEntry) (value datedValue, ok bool) {
+	return func(e historyEntry) (value chart.Point, ok bool) {
 		if e.Score == nil {
 			return value, false
 		}
 		text := formatScore(l, e.Score)
-		return datedValue{Text: text, Point: chart.Point{Y: *e.Score, Label: text}}, true
+		return chart.Point{Y: *e.Score, YText: text, Label: text}, true
 	}
 }
 
 // priceIn reads the prices with a period, since others are not comparable.
 func priceIn(l lang.Language, period string) reader {
-	return func(e historyEntry) (datedValue, bool) {
+	return func(e historyEntry) (chart.Point, bool) {
 		amount, per, ok := pricing.Parse(e.Price)
-		return datedPrice(l, e.Price, amount), ok && per == period
+		return pricePoint(l, e.Price, amount), ok && per == period
 	}
 }
 
 // monthlyPriceIn reads prices as prices per month.
 func monthlyPriceIn(l lang.Language) reader {
-	return func(e historyEntry) (datedValue, bool) {
+	return func(e historyEntry) (chart.Point, bool) {
 		amount, period, ok := pricing.Parse(e.Price)
 		amount = pricing.Monthly(amount, pricing.Period(period))
-		return datedPrice(l, e.Price, amount), ok && !math.IsNaN(amount)
+		return pricePoint(l, e.Price, amount), ok && !math.IsNaN(amount)
 	}
 }
 
-func datedPrice(l lang.Language, price string, amount float64) datedValue {
+func pricePoint(l lang.Language, price string, amount float64) chart.Point {
 	text, attribute := formatPrice(l, price)
-	return datedValue{Text: text, Point: chart.Point{Y: amount, Label: l.Euros(amount), Lang: attribute}}
+	return chart.Point{Y: amount, YText: text, Lang: attribute, Label: l.Euros(amount)}
 }
 
 // newSeries reads the values of a tool without those equal to the previous one.
-func newSeries(l lang.Language, t *tool, read reader) (s chart.Series, values []datedValue) {
-	s.Name = t.Name
+func newSeries(l lang.Language, t *tool, read reader) chart.Series {
+	s := chart.Series{Name: t.Name}
 	for _, entry := range t.History {
-		value, ok := read(entry)
+		point, ok := read(entry)
 		at, err := time.Parse(time.DateOnly, entry.At)
-		if !ok || err != nil || len(values) > 0 && values[len(values)-1].Y == value.Y {
+		if last := len(s.Points) - 1; !ok || err != nil || last >= 0 && s.Points[last].Y == point.Y {
 			continue
 		}
-		value.X, value.At, value.Title = chart.Time(at), entry.At, chart.Title(l.ShortDay(at), value.Text)
-		s.Points, values = append(s.Points, value.Point), append(values, value)
+		point.X, point.XText = chart.Time(at), l.ShortDay(at)
+		s.Points = append(s.Points, point)
 	}
-	return s, values
+	return s
 }
 
 func newSparkline(t *tool, read reader, until string) template.HTML {
-	series, _ := newSeries(lang.English, t, read) // it shows no texts
-	return chart.Sparkline(series.Points, parseDay(until))
-}
-
-// stepChart is a chart of values that last until the next change, with the values
-// of each tool as a table.
-type stepChart struct {
-	*chart.Plot
-	Tools []toolValues
-}
-
-type toolValues struct {
-	Name   string
-	Number int // of the tool's color
-	Values []datedValue
+	return chart.Sparkline(newSeries(lang.English, t, read).Points, parseDay(until)) // it has no texts
 }
 
 // newStepChart returns the values of some tools, or nil if none of them changed. The
 // axis ends at the highest value unless highest is given.
-func newStepChart(l lang.Language, tools []tool, read reader, highest float64, until string) *stepChart {
-	c := &stepChart{}
+func newStepChart(l lang.Language, tools []tool, read reader, highest float64, until string) *chart.Plot {
 	var all []chart.Series
 	for i := range tools {
-		series, values := newSeries(l, &tools[i], read)
-		if all = append(all, series); values != nil {
-			c.Tools = append(c.Tools, toolValues{series.Name, i, values})
-		}
+		all = append(all, newSeries(l, &tools[i], read))
 	}
-	if c.Plot = chart.NewSteps(all, highest, parseDay(until), l.ShortDay); c.Plot == nil {
-		return nil
-	}
-	return c
+	return chart.NewSteps(all, highest, parseDay(until), l.ShortDay)
 }
 
 // parseDay returns the start of a day, or zero if it is none.
@@ -230,8 +203,8 @@ func newMarket(l lang.Language, tools []tool, slug string) *figure {
 		y.From, y.To = min(y.From, math.Floor(*t.Score)), max(y.To, math.Ceil(*t.Score))
 		maxPrice = max(maxPrice, *t.MonthlyPrice)
 		price, score := l.Euros(*t.MonthlyPrice), formatScore(l, t.Score)
-		title := chart.Title(t.Name, score, price)
-		points[i] = chart.Point{X: *t.MonthlyPrice, Y: *t.Score, Title: title, Highlighted: t.Slug == slug}
+		text := chart.Title(t.Name, score, price)
+		points[i] = chart.Point{X: *t.MonthlyPrice, Y: *t.Score, YText: text, Highlighted: t.Slug == slug}
 		f.Rows = append(f.Rows, figureRow{Name: t.Name, Values: []string{price, score}})
 		if utf8.RuneCountInString(t.Name) <= maxNamed {
 			points[i].Label = t.Name

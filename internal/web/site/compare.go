@@ -9,6 +9,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
+	"palmares/internal/web/chart"
 )
 
 type comparisonsView struct {
@@ -107,7 +108,7 @@ type compareView struct {
 	Tools                                  []tool       `json:"-"`
 	Published                              []comparison `json:"-"`
 	Rows                                   []compareRow `json:"-"`
-	Scores, Prices                         *stepChart   `json:"-"`
+	Scores, Prices                         *chart.Plot  `json:"-"`
 	Next                                   string       `json:"-"` // the parameter of another tool, or "" if there are four
 	Others                                 []tool       `json:"-"` // to add
 }

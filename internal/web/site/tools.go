@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/web/chart"
 )
 
 type toolsView struct {
@@ -116,8 +117,8 @@ type toolView struct {
 	RetiredTool  *tool
 	Alternatives []tool         `json:"-"`
 	Others       []tool         `json:"-"` // of the category, to compare with
-	Prices       *stepChart     `json:"-"` // nil if there is nothing to draw
-	Scores       *stepChart     `json:"-"`
+	Prices       *chart.Plot    `json:"-"` // nil if there is nothing to draw
+	Scores       *chart.Plot    `json:"-"`
 	Market       *figure        `json:"-"` // the category
 	PriceChanged bool           `json:"-"`
 	ScoreChanged bool           `json:"-"`

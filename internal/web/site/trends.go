@@ -173,13 +173,13 @@ func (f *figure) drawLines(l lang.Language, format func(float64) string, columns
 			text := noScore
 			if number != nil {
 				text = format(*number)
-				s.Points = append(s.Points, chart.Point{X: float64(i), Y: *number, Title: chart.Title(times[i], text)})
+				s.Points = append(s.Points, chart.Point{X: float64(i), Y: *number, XText: times[i], YText: text})
 			}
 			f.Rows[i].Values = append(f.Rows[i].Values, text)
 		}
 		if last := len(s.Points) - 1; last >= maxDots {
 			for i := range last {
-				s.Points[i].Title = ""
+				s.Points[i].YText = ""
 			}
 		}
 	}
