@@ -98,8 +98,8 @@ func TestNegativeBars(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	got = newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":-5}]`)).Chart
-	if bars := got.(chart.Bars); bars[0].Series != bars[1].Series {
-		t.Errorf("got %+v, want one color for negative numbers only", bars)
+	if bars := got.(chart.Bars); bars[0].Series != 0 || bars[1].Series != 0 {
+		t.Errorf("got %+v, want the first color for negative numbers only", bars)
 	}
 }
 
@@ -129,8 +129,12 @@ func TestChartNote(t *testing.T) {
 	for body, want := range map[string]string{
 		rows(8, series): "", rows(9, series): "The chart shows 8 of 9 series.", rows(40, bars): "", rows(601, bars): "The chart shows 40 of 601 rows.",
 	} {
-		if got := newChart(lang.English, tableOf(t, body)).Note; got != want {
-			t.Errorf("%.40s: got note %q, want %q", body, got, want)
+		c := newChart(lang.English, tableOf(t, body))
+		if c.Note != want {
+			t.Errorf("%.40s: got note %q, want %q", body, c.Note, want)
+		}
+		if plot, ok := c.Chart.(*chart.Plot); ok && (len(plot.Series) != chart.MaxSeries || len(plot.Series[7].Points) != 2) {
+			t.Errorf("%.40s: got series %+v, want 8 of two points", body, plot.Series)
 		}
 	}
 }

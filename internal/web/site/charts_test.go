@@ -2,6 +2,9 @@ package site
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -175,6 +178,51 @@ func TestMarket(t *testing.T) {
 	if newMarket(lang.English, tools[:3], "c") != nil {
 		t.Error("one tool: got a chart, want none")
 	}
+}
+
+// The table has all numbers, newest first. Long lines have one dot, at their end.
+func TestDrawLines(t *testing.T) {
+	for _, count := range []int{2, maxDots + 1, maxDots + 2} {
+		f := &figure{Caption: "Scores", Columns: []string{"Release", "Score"}}
+		var numbers []*float64
+		for i := range count {
+			number := float64(i)
+			f.Rows, numbers = append(f.Rows, figureRow{Name: fmt.Sprint("day ", i)}), append(numbers, &number)
+		}
+		numbers[0] = nil
+		if !f.drawLines(lang.English, chart.Plain, numbers) {
+			t.Fatalf("%d: got nothing to draw, want a line", count)
+		}
+		newest, oldest := f.Rows[0], f.Rows[count-1]
+		if newest.Name != fmt.Sprint("day ", count-1) || newest.Values[0] != fmt.Sprint(count-1) || oldest.Values[0] != noScore {
+			t.Errorf("%d: got rows from %v to %v, want the newest first", count, newest, oldest)
+		}
+		points := count - 1
+		if points > maxDots {
+			points = 1
+		}
+		if got := strings.Count(string(f.SVG(f.Class, f.Label)), "<circle"); got != points {
+			t.Errorf("%d: got %d dots, want %d", count, got, points)
+		}
+	}
+	one := 1.0
+	if f := (&figure{Rows: make([]figureRow, 1)}); f.drawLines(lang.English, chart.Plain, []*float64{&one}) {
+		t.Error("one release: got something to draw, want nothing")
+	}
+}
+
+// Retirements of a long time are counted by year, including years without any.
+func TestRetirementsByYear(t *testing.T) {
+	var v retiredToolsView
+	if err := json.Unmarshal([]byte(`{"RetirementGroups": [{"Period": "2021-03", "Reason": "mort", "Count": 2}, {"Period": "2021-11", "Reason": "mort", "Count": 1},
+		{"Period": "2023-01", "Reason": "acquis", "Count": 9}, {"Period": "2024-05", "Reason": "mort", "Count": 4}]}`), &v); err != nil {
+		t.Fatal(err)
+	}
+	v.prepareChart(&request{lang: lang.English, query: url.Values{"reason": {"mort"}}})
+	if got, want := fmt.Sprint(v.Chart.Rows), "[{2024  [4]} {2023  [0]} {2022  [0]} {2021  [3]}]"; got != want || v.Chart.Columns[0] != "Year" {
+		t.Errorf("got %s by %s, want %s by year", got, v.Chart.Columns[0], want)
+	}
+	checkSVG(t, v.Chart, `<title >2021 · 3</title>`, `y="20" width="57.6" height="120" rx="2"><title >2024 · 4</title>`)
 }
 
 // The newest price changes are first, also within a release.
