@@ -177,7 +177,11 @@ func (t *table) bars(l lang.Language, number int, keys ...int) *figure {
 		}
 		bars = append(bars, b)
 	}
-	f := &figure{Chart: bars, Title: l.Text("%s by %s", t.Columns[number], t.names(l, keys))}
+	by := t.Columns[keys[0]]
+	if len(keys) == 2 {
+		by += " " + l.Text("and") + " " + t.Columns[keys[1]]
+	}
+	f := &figure{Chart: bars, Title: l.Text("%s by %s", t.Columns[number], by)}
 	if len(rows) < len(t.Rows) {
 		f.Note = l.Text("The chart shows %d of %d rows.", len(rows), t.Total)
 	}
@@ -229,14 +233,6 @@ func (t *table) lines(l lang.Language, number, date int, keys ...int) *figure {
 		f.Note = l.Text("The chart shows %d of %d series.", len(all), len(names))
 	}
 	return f
-}
-
-func (t *table) names(l lang.Language, columns []int) string {
-	var names []string
-	for _, i := range columns {
-		names = append(names, t.Columns[i])
-	}
-	return strings.Join(names, " "+l.Text("and")+" ")
 }
 
 // indexOf returns the position of a text, which is added if it is new.

@@ -106,13 +106,10 @@ func biggestMovers(l lang.Language, changes []scoreChange, until string) (movers
 	}
 	slices.SortStableFunc(recent, func(a, b scoreChange) int { return cmp.Compare(size(b), size(a)) })
 	for _, c := range recent[:min(len(recent), maxMovers)] {
-		up, sign := *c.After.Score > *c.Before.Score, "−"
-		if up {
-			sign = "+"
-		}
+		change := *c.After.Score - *c.Before.Score
 		movers = append(movers, mover{
-			tool: *c.Tool, Before: c.Before.Score, After: c.After.Score, Up: up,
-			Change: sign + l.Decimal(size(c), 1, 2), Spark: newSparkline(c.Tool, scoreIn(lang.English), until),
+			tool: *c.Tool, Before: c.Before.Score, After: c.After.Score, Up: change > 0,
+			Change: signed(l, change), Spark: newSparkline(c.Tool, scoreIn(lang.English), until),
 		})
 	}
 	return movers

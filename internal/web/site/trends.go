@@ -55,11 +55,14 @@ type scoreMover struct {
 }
 
 // Sign returns the change with its sign.
-func (m scoreMover) Sign(l lang.Language) string {
-	if m.Change > 0 {
-		return "+" + l.Decimal(m.Change, 1, 2)
+func (m scoreMover) Sign(l lang.Language) string { return signed(l, m.Change) }
+
+// signed formats the change of a score with its sign.
+func signed(l lang.Language, change float64) string {
+	if change > 0 {
+		return "+" + l.Decimal(change, 1, 2)
 	}
-	return "−" + l.Decimal(-m.Change, 1, 2)
+	return "−" + l.Decimal(-change, 1, 2)
 }
 
 // Scores returns the scores before and after.
