@@ -1,10 +1,11 @@
-// Package chart draws all charts of the pages as SVG. Callers translate their data
-// to a Plot (points on two axes), Bars or Columns, and templates call SVG with the
-// CSS class and the accessible name of the chart. Callers also format all texts, and
-// show the same values as a table.
+// Package chart draws the charts of the catalog's pages and of saved queries as SVG.
+// Callers translate their data to a Plot (points on two axes), Bars or Columns, and
+// templates call SVG with the CSS class and the accessible name of the chart. Callers
+// also format all texts, and show the same values as a table.
 //
-// Start with Plot. Its points and axes are in units of the data, so that another
-// kind of axis only needs another function that returns an Axis.
+// Start with Plot. Its points and axes are in units of the data, so another kind of
+// axis only needs another function that returns an Axis, as Numbers does. How each
+// kind is drawn is in plot.go, and where labels are placed in labels.go.
 package chart
 
 import (

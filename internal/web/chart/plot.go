@@ -17,7 +17,8 @@ type layout struct {
 	textY               float64 // distance of the texts of X from the plot
 	radius              float64 // of a dot
 
-	// Labels have this class and room, and characters are at most as large, on a phone.
+	// Labels have this class and room. Their characters are this large on a phone, and
+	// smaller elsewhere.
 	label                      string
 	room                       box
 	charWidth, ascent, descent float64
