@@ -1,176 +1,88 @@
-// Package chart computes the shapes of charts that pages draw as SVG.
+// Package chart draws the charts of the catalog's pages and of saved queries as SVG.
+// Callers translate their data to a Plot (points on two axes), Bars or Columns, and
+// templates call SVG with the CSS class and the accessible name of the chart. Callers
+// also format all texts, and show the same values as a table.
+//
+// Start with Plot. Its points and axes are in units of the data, so another kind of
+// axis only needs another function that returns an Axis, as Numbers does. How each
+// kind is drawn is in plot.go, and where labels are placed in labels.go.
 package chart
 
 import (
-	"fmt"
+	"html/template"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
+	"time"
 )
 
-// Lines draws values over time, one line for each series.
-type Lines struct {
-	Width, Height float64
-	Lines         []Line
-	Axis          []Label // of the values, at grid lines
-	Times         []Label // below the lines
-	Base          float64 // y of the lowest grid line
-	Left          float64 // x where the plot starts
+// Chart is a chart that can be drawn.
+type Chart interface {
+	// SVG draws the chart. The class is added to "chart", and the label is what
+	// screen readers say.
+	SVG(class, label string) template.HTML
 }
 
-// Line is one series.
-type Line struct {
-	Name   string
-	Path   string // of an SVG
-	Points []Point
-	Series int // color
+// Plot shows points on two axes.
+type Plot struct {
+	Kind   Kind
+	X, Y   Axis
+	Series []Series
+	Legend bool // whether the names of the series are below the plot
 }
 
-// Point is where a line has a value.
-type Point struct {
-	X, Y  float64
-	Title string
-}
+// Kind is how a plot shows its points.
+type Kind int
 
-// Label is a text beside a chart.
-type Label struct {
-	X, Y float64
-	Text string
-	Side string // text-anchor of a time: "start", "middle" or "end"
-}
-
-// Series has one value for each time; nil if there is none.
-type Series struct {
-	Name   string
-	Values []*Value
-}
-
-// Value is a number, and how it is written.
-type Value struct {
-	Number float64
-	Text   string
-}
-
-// Dimensions in SVG units.
+// The kinds of plots.
 const (
-	Width       = 640.0
-	plotHeight  = 220.0
-	plotTop     = 14.0
-	plotRight   = 12.0
-	axisWidth   = 56.0
-	timesHeight = 26.0
-
-	gridLines = 4
-	maxDots   = 60 // of a line; with more, they touch each other
+	Lines Kind = iota // a line from point to point
+	Steps             // values that last until the next point
+	Dots              // points without a line
+	spark             // small steps without texts
 )
 
-// MaxSeries is how many colors there are. Further series are not drawn.
+// MaxSeries is how many colors there are. Further series are not drawn as lines.
 const MaxSeries = 8
 
-// NewLines returns the chart of some series. It returns nil if there are fewer
-// than two times, or no values.
-func NewLines(times []string, all []Series, format func(float64) string) *Lines {
-	all = all[:min(len(all), MaxSeries)]
-	var numbers []float64
-	for _, s := range all {
-		for _, v := range s.Values {
-			if v != nil {
-				numbers = append(numbers, v.Number)
-			}
-		}
-	}
-	if len(times) < 2 || len(numbers) == 0 {
-		return nil
-	}
-	share, grid := Scale(numbers, false)
-	c := &Lines{Width: Width, Base: plotTop + plotHeight, Left: axisWidth}
-	x := func(i int) float64 {
-		return Round(axisWidth + float64(i)/float64(len(times)-1)*(Width-axisWidth-plotRight))
-	}
-	y := func(v float64) float64 { return Round(c.Base - share(v)*plotHeight) }
-	for _, v := range grid {
-		c.Axis = append(c.Axis, Label{X: axisWidth - 8, Y: y(v), Text: format(v)})
-	}
-	last := len(times) - 1
-	c.Times = []Label{{x(0), c.Base + 18, times[0], "start"}, {x(last), c.Base + 18, times[last], "end"}}
-	if middle := last / 2; middle > 0 {
-		c.Times = slices.Insert(c.Times, 1, Label{x(middle), c.Base + 18, times[middle], "middle"})
-	}
-	c.Height = c.Base + timesHeight
-	for number, s := range all {
-		line := Line{Name: s.Name, Series: number}
-		var path strings.Builder
-		for i, v := range s.Values {
-			if v == nil {
-				continue
-			}
-			command := "L"
-			if path.Len() == 0 {
-				command = "M"
-			}
-			fmt.Fprintf(&path, "%s%g %g", command, x(i), y(v.Number))
-			title := times[i] + " · " + v.Text // a colon would need a space before it in French
-			if s.Name != "" {
-				title = s.Name + " · " + title
-			}
-			line.Points = append(line.Points, Point{x(i), y(v.Number), title})
-		}
-		line.Path = path.String()
-		c.Lines = append(c.Lines, line)
-	}
-	return c
+// Series are the points of one line, in the order of X.
+type Series struct {
+	Name   string
+	Points []Point
 }
 
-// Dots returns the points to mark: all, or the last if there are many.
-func (l Line) Dots() []Point { //nolint:gocritic // templates need a value
-	if len(l.Points) > maxDots {
-		return l.Points[len(l.Points)-1:]
-	}
-	return l.Points
+// Point is a value.
+type Point struct {
+	X, Y         float64
+	XText, YText string            // tooltip; a point without YText has no dot
+	Lang         template.HTMLAttr // language of YText if it is not that of the page
+	Label        string            // beside a step or dot, if there is room
+	Highlighted  bool              // among other dots
 }
 
-// Columns draws counts as columns.
-type Columns struct {
-	Width, Height, Base float64
-	Columns             []Column
+// Day returns the day of a point whose X is a time.
+func (p Point) Day() string { return timeOf(p.X).Format(time.DateOnly) }
+
+// Axis has the range of values of a plot, and those that are labeled. The values of
+// X have a label below the plot, those of Y have a grid line.
+type Axis struct {
+	From, To float64
+	Ticks    []Tick
 }
 
-// Column is one count. Its label is empty if there is no room for it.
-type Column struct {
-	Label, Title       string
-	Count              int
-	X, Y, W, H, Middle float64
+// Tick is a labeled value.
+type Tick struct {
+	At   float64
+	Text string
 }
 
-// NewColumns returns the chart of counts with their labels. The titles are the
-// full names of the columns.
-func NewColumns(labels, titles []string, counts []int) *Columns {
-	if len(counts) == 0 {
-		return nil
-	}
-	const top, height, widest, charWidth = 20.0, 120.0, 72.0, 9.0
-	c := &Columns{Width: Width, Base: top + height, Height: top + height + timesHeight}
-	space := min(Width/float64(len(counts)), widest)
-	largest := max(slices.Max(counts), 1)
-	free := 0.0 // where the next label has room
-	for i, count := range counts {
-		h := Round(float64(count) / float64(largest) * height)
-		column := Column{
-			Title: titles[i], Count: count, X: Round(float64(i)*space + space*0.1), W: Round(space * 0.8), H: h, Y: Round(c.Base - h), Middle: Round((float64(i) + 0.5) * space),
-		}
-		if half := charWidth * float64(len([]rune(labels[i]))) / 2; column.Middle-half >= free {
-			column.Label, free = labels[i], column.Middle+half+charWidth
-		}
-		c.Columns = append(c.Columns, column)
-	}
-	return c
-}
+func (a *Axis) share(value float64) float64 { return (value - a.From) / (a.To - a.From) }
 
-// Scale returns a function from values to a share of the plot, and the values of
-// grid lines. Bars start at zero, and so do lines unless they stay far above it.
-// Whole numbers have whole grid lines.
-func Scale(values []float64, fromZero bool) (share func(float64) float64, grid []float64) {
+const gridLines = 4
+
+// Numbers returns an axis of round numbers. It starts at zero unless all values are
+// far above it and fromZero is false. Whole numbers have whole ticks.
+func Numbers(values []float64, fromZero bool, format func(float64) string) (a Axis) {
 	low, high := slices.Min(values), slices.Max(values)
 	if fromZero || low == high || low <= high/2 {
 		low = min(low, 0)
@@ -183,11 +95,11 @@ func Scale(values []float64, fromZero bool) (share func(float64) float64, grid [
 	if !slices.ContainsFunc(values, func(v float64) bool { return v != math.Trunc(v) }) {
 		step = max(step, 1)
 	}
-	low, high = math.Floor(low/step)*step, math.Ceil(high/step)*step
-	for v := low; v <= high+step/2; v += step {
-		grid = append(grid, v)
+	a.From, a.To = math.Floor(low/step)*step, math.Ceil(high/step)*step
+	for v := a.From; v <= a.To+step/2; v += step {
+		a.Ticks = append(a.Ticks, Tick{v, format(v)})
 	}
-	return func(v float64) float64 { return (v - low) / (high - low) }, grid
+	return a
 }
 
 // niceStep rounds up to 1, 2 or 5 times a power of ten.
@@ -201,8 +113,71 @@ func niceStep(rough float64) float64 {
 	return 10 * power
 }
 
-// Plain formats a number of an axis with a decimal point.
+// Plain formats a number with a decimal point.
 func Plain(n float64) string { return strconv.FormatFloat(math.Round(n*100)/100, 'g', 6, 64) }
 
-// Round rounds a coordinate.
-func Round(n float64) float64 { return math.Round(n*10) / 10 }
+// Time returns a time as a value of an axis.
+func Time(t time.Time) float64 { return float64(t.Unix()) }
+
+func timeOf(x float64) time.Time { return time.Unix(int64(x), 0).UTC() }
+
+// NewLines returns the lines of series whose X are positions in times, which have
+// equal distances. It returns nil if there are fewer than two times, or no values.
+func NewLines(times []string, all []Series, format func(float64) string) *Plot {
+	all = all[:min(len(all), MaxSeries)]
+	_, ys := coordinates(all)
+	last := len(times) - 1
+	if last < 1 || len(ys) == 0 {
+		return nil
+	}
+	x := Axis{To: float64(last)}
+	for _, i := range slices.Compact([]int{0, last / 2, last}) {
+		x.Ticks = append(x.Ticks, Tick{float64(i), times[i]})
+	}
+	return &Plot{Kind: Lines, X: x, Y: Numbers(ys, false, format), Series: all}
+}
+
+// NewSteps returns the steps of series whose X are times, up to a day. The axis ends
+// at the highest value, or at highest if that is given. It returns nil unless a value
+// changed.
+func NewSteps(all []Series, highest float64, until time.Time, day func(time.Time) string) *Plot {
+	if !slices.ContainsFunc(all, func(s Series) bool { return len(s.Points) > 1 }) {
+		return nil
+	}
+	const tail = 0.04 // minimum length of the last step, as a share of the rest
+	xs, ys := coordinates(all)
+	first, last := slices.Min(xs), slices.Max(xs)
+	x := Axis{From: first, To: max(Time(until), last+(last-first)*tail)}
+	x.Ticks = []Tick{{x.From, day(timeOf(first))}, {x.To, day(until)}}
+	y := Axis{To: max(slices.Max(ys), 0.01), Ticks: []Tick{{0, "0"}}}
+	if highest != 0 {
+		y.To, y.Ticks = highest, append(y.Ticks, Tick{highest, Plain(highest)})
+	}
+	return &Plot{Kind: Steps, X: x, Y: y, Series: all}
+}
+
+// Sparkline draws points whose X are times as a small line up to a day. Without
+// points, it is an empty element of the same size.
+func Sparkline(points []Point, until time.Time) template.HTML {
+	if len(points) == 0 {
+		return `<span class="spark"></span>`
+	}
+	p := Plot{Kind: spark, Series: []Series{{Points: points}}}
+	xs, ys := coordinates(p.Series)
+	p.X.From, p.Y = xs[0], Axis{From: slices.Min(ys), To: slices.Max(ys)}
+	// The last step is long enough to be seen.
+	p.X.To = xs[0] + max(Time(until)-xs[0], xs[len(xs)-1]-xs[0], 1)*1.1
+	if p.Y.From == p.Y.To { // in the middle
+		p.Y.From, p.Y.To = p.Y.From-1, p.Y.To+1
+	}
+	return p.SVG("spark", "")
+}
+
+func coordinates(all []Series) (xs, ys []float64) {
+	for _, s := range all {
+		for _, p := range s.Points {
+			xs, ys = append(xs, p.X), append(ys, p.Y)
+		}
+	}
+	return xs, ys
+}

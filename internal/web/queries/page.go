@@ -43,7 +43,7 @@ type queryPage struct {
 	Owner     string // handle, or "" at the URL of a version
 	Fields    []field
 	Table     *table
-	Chart     *chart
+	Chart     *figure
 	Links     []link
 	Explorer  string
 	Document  string // OpenAPI document of the owner, or ""

@@ -2,14 +2,15 @@ package queries
 
 import (
 	"fmt"
-	"math"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/transport/saved"
+	"palmares/internal/web/chart"
 	"palmares/internal/web/page"
 )
 
@@ -76,21 +77,11 @@ func TestChart(t *testing.T) {
 	} {
 		got := "none"
 		if c := newChart(lang.English, tableOf(t, body)); c != nil {
-			got = fmt.Sprintf("%s: %d bars", c.Title, len(c.Bars))
-			if c.Lines != nil {
-				got = fmt.Sprintf("%s: %d lines of %d points", c.Title, len(c.Lines), len(c.Lines[0].Points))
-			}
-			for _, b := range c.Bars {
-				if b.X < c.Left || b.W < 0 || b.W == 0 && b.Value != "–" || b.End() <= c.LabelEnd || b.X+b.W > c.Width || b.Y+18 > c.Height {
-					t.Errorf("%s: got bar %+v outside the chart, want it inside", body, b)
-				}
-			}
-			for _, l := range c.Lines {
-				for _, p := range l.Points {
-					if p.X < c.Left || p.X > c.Width || p.Y < 0 || p.Y > c.Height {
-						t.Errorf("%s: got point %+v outside the chart, want it inside", body, p)
-					}
-				}
+			switch drawn := c.Chart.(type) {
+			case chart.Bars:
+				got = fmt.Sprintf("%s: %d bars", c.Title, len(drawn))
+			case *chart.Plot:
+				got = fmt.Sprintf("%s: %d lines of %d points", c.Title, len(drawn.Series), len(drawn.Series[0].Points))
 			}
 		}
 		if got != want {
@@ -99,18 +90,29 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// Numbers are at the ends of bars, on their side of zero.
+// Negative numbers have a minus sign, and another color among positive ones.
 func TestNegativeBars(t *testing.T) {
-	bars := newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":5},{"k":"c","n":null}]`)).Bars
-	down, up, none := bars[0], bars[1], bars[2]
-	if down.Value != "−20.5" || !down.IsNegative || down.End() >= down.X || down.Series == up.Series {
-		t.Errorf("got %+v, want a bar of another color to the left, with a minus sign before its start", down)
+	got := newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":5},{"k":"c","n":null}]`)).Chart
+	want := chart.Bars{{Label: "a", Text: "−20.5", Value: -20.5, Series: negativeSeries}, {Label: "b", Text: "5", Value: 5}, {Label: "c"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if up.Value != "5" || up.IsNegative || up.End() <= up.X+up.W || math.Abs(up.X-down.X-down.W) > 0.2 {
-		t.Errorf("got %+v, want a bar from zero to the right, with its number after it", up)
+	got = newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":-5}]`)).Chart
+	if bars := got.(chart.Bars); bars[0].Series != 0 || bars[1].Series != 0 {
+		t.Errorf("got %+v, want the first color for negative numbers only", bars)
 	}
-	if none.Value != "–" || none.W != 0 || none.X != up.X {
-		t.Errorf("got %+v, want a dash at zero for null", none)
+}
+
+// Lines have the order and color of their first rows, and their points that of time.
+func TestLines(t *testing.T) {
+	rows := tableOf(t, `[{"k":"b","at":"2026-02","n":3},{"k":"a","at":"2026-03","n":-1},{"k":"b","at":"2026-01","n":2},{"k":"a","at":"2026-01","n":null}]`)
+	got := newChart(lang.English, rows).Chart.(*chart.Plot)
+	want := []chart.Series{
+		{Name: "b", Points: []chart.Point{{X: 0, Y: 2, XText: "2026-01", YText: "2"}, {X: 1, Y: 3, XText: "2026-02", YText: "3"}}},
+		{Name: "a", Points: []chart.Point{{X: 2, Y: -1, XText: "2026-03", YText: "−1"}}},
+	}
+	if !reflect.DeepEqual(got.Series, want) || !got.Legend {
+		t.Errorf("got %+v, want %+v", got.Series, want)
 	}
 }
 
@@ -127,8 +129,12 @@ func TestChartNote(t *testing.T) {
 	for body, want := range map[string]string{
 		rows(8, series): "", rows(9, series): "The chart shows 8 of 9 series.", rows(40, bars): "", rows(601, bars): "The chart shows 40 of 601 rows.",
 	} {
-		if got := newChart(lang.English, tableOf(t, body)).Note; got != want {
-			t.Errorf("%.40s: got note %q, want %q", body, got, want)
+		c := newChart(lang.English, tableOf(t, body))
+		if c.Note != want {
+			t.Errorf("%.40s: got note %q, want %q", body, c.Note, want)
+		}
+		if plot, ok := c.Chart.(*chart.Plot); ok && (len(plot.Series) != chart.MaxSeries || len(plot.Series[7].Points) != 2) {
+			t.Errorf("%.40s: got series %+v, want 8 of two points", body, plot.Series)
 		}
 	}
 }

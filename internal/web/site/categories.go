@@ -17,15 +17,15 @@ type categoryView struct {
 	Tools         listOf[tool]
 	RetiredTools  listOf[tool]
 	Comparisons   listOf[comparison]
-	Market        *scatterChart `json:"-"`
-	PriceRange    string        `json:"-"` // per month, or ""
+	Market        *figure `json:"-"`
+	PriceRange    string  `json:"-"` // per month, or ""
 }
 
 func (v *categoryView) prepare(r *request) error {
 	if v.Category == nil {
 		return r.notFound("There is no category “%s”.", "There was no category “%s” in this release.")
 	}
-	v.Market = newScatterChart(r.lang, v.Charted.Items, "")
+	v.Market = newMarket(r.lang, v.Charted.Items, "")
 	v.PriceRange = priceRange(r.lang, v.Cheapest.Items, v.MostExpensive.Items)
 	return nil
 }

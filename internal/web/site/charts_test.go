@@ -1,79 +1,67 @@
 package site
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/web/chart"
 )
+
+// priceChart returns the chart of a tool's prices with a period.
+func priceChart(history []historyEntry, period, until string) *chart.Plot {
+	return newStepChart(lang.French, []tool{{History: history}}, priceIn(lang.French, period), 0, until)
+}
+
+// checkSVG checks that a chart contains some elements.
+func checkSVG(t *testing.T, c chart.Chart, elements ...string) {
+	t.Helper()
+	got := string(c.SVG("", "Chart"))
+	for _, element := range elements {
+		if !strings.Contains(got, element) {
+			t.Errorf("got %s, want %s", got, element)
+		}
+	}
+}
 
 func TestPriceChart(t *testing.T) {
 	// A hundred days: a change on day 50 is drawn in the middle.
-	c := newPriceChart(lang.French, []historyEntry{
+	c := priceChart([]historyEntry{
 		{At: "2026-01-01", Price: "10 €/mois"},
 		{At: "2026-01-11", Price: "10 €/mois"}, // the score changed
 		{At: "2026-02-20", Price: "40,00 €/mois"},
 		{At: "2026-03-01", Price: "99 €/an"}, // not comparable
 		{At: "2026-03-22", Price: "20 €/mois"},
 	}, "mois", "2026-04-11")
-	if want := "M0 154H320V34H512V114H640"; c.Lines[0].Line != want {
-		t.Errorf("got line %s, want %s", c.Lines[0].Line, want)
+	checkSVG(t, c, `<path d="M0 154H320V34H512V114H640"/>`, `<line x1="0" x2="640" y1="194" y2="194"/>`,
+		`cx="0" cy="154" r="4"><title >1er janv. 2026 · 10 €/mois<`, `cx="320" cy="34" r="4"><title >20 févr. 2026 · 40 €/mois<`,
+		`cx="512" cy="114" r="4"><title >22 mars 2026 · 20 €/mois<`,
+		`<text x="0" y="222">1er janv. 2026<`, `<text class="end" x="640" y="222">11 avr. 2026<`,
+		// Each price is above its step.
+		`<text x="518" y="104">20 €</text><text x="0" y="144">10 €</text><text x="326" y="24">40 €</text>`)
+	var rows []string
+	for _, p := range c.Series[0].Points {
+		rows = append(rows, p.Day()+" "+p.YText)
 	}
-	points := []point{{X: 0, Y: 154, At: "2026-01-01", Value: "10 €/mois", Text: "10 €"}, {X: 320, Y: 34, At: "2026-02-20", Value: "40 €/mois", Text: "40 €"}, {X: 512, Y: 114, At: "2026-03-22", Value: "20 €/mois", Text: "20 €"}}
-	if !slices.Equal(c.Lines[0].Points, points) || c.Base != 194 || c.First != "2026-01-01" || c.Last != "2026-04-11" {
-		t.Errorf("got %+v, want points %v", c, points)
+	if want := []string{"2026-01-01 10 €/mois", "2026-02-20 40 €/mois", "2026-03-22 20 €/mois"}; !slices.Equal(rows, want) {
+		t.Errorf("got rows %q, want %q", rows, want)
 	}
-	// Each price is above its step.
-	labels := []stepLabel{{518, 104, "20 €", false}, {0, 144, "10 €", false}, {326, 24, "40 €", false}}
-	if !slices.Equal(c.Labels, labels) {
-		t.Errorf("got labels %+v, want %+v", c.Labels, labels)
-	}
-	if newPriceChart(lang.French, []historyEntry{{At: "2026-01-01", Price: "10 €/mois"}, {At: "2026-01-11", Price: "10 €/mois"}}, "mois", "2026-04-11") != nil {
+	if priceChart([]historyEntry{{At: "2026-01-01", Price: "10 €/mois"}, {At: "2026-01-11", Price: "10 €/mois"}}, "mois", "2026-04-11") != nil {
 		t.Error("unchanged price: got a chart, want none")
 	}
 }
 
 // A change on the last day is still visible, and so is a drop to zero.
 func TestPriceChartOfFreeTool(t *testing.T) {
-	c := newPriceChart(lang.French, []historyEntry{{At: "2026-01-01", Price: "0.5 €/heure"}, {At: "2026-04-11", Price: "0 €/heure"}}, "heure", "2026-04-11")
-	if want := "M0 34H615.4V194H640"; c == nil || c.Lines[0].Line != want {
-		t.Errorf("got %+v, want line %s", c, want)
-	}
-	if !slices.Equal(c.Labels, []stepLabel{{0, 24, "0,50 €", false}}) { // no room for the 0 at the bottom
-		t.Errorf("got labels %+v, want 0,50 € only", c.Labels)
-	}
-}
-
-// No label covers another one or the line, or leaves the chart.
-func TestPriceLabelsDoNotOverlap(t *testing.T) {
-	days := []string{"2026-01-01", "2026-01-05", "2026-01-09", "2026-02-01", "2026-02-20", "2026-03-01", "2026-03-03", "2026-03-22", "2026-04-10"}
-	for shift := range days {
-		var history []historyEntry
-		for i, day := range days {
-			price := []string{"10 €/an", "1234,56 €/an", "40 €/an", "700 €/an"}[(i*i+shift)%4]
-			history = append(history, historyEntry{At: day, Price: price})
-		}
-		c := newPriceChart(lang.French, history, "an", "2026-04-11")
-		var taken []box
-		for _, l := range c.Labels {
-			width := charWidth * float64(len([]rune(l.Text)))
-			room := box{l.X, l.Y - charHeight, l.X + width, l.Y + charDescent}
-			if l.End {
-				room.left, room.right = l.X-width, l.X
-			}
-			if room.left < 0 || room.right > c.Width || room.top < 0 || room.bottom > c.Base {
-				t.Errorf("%d: got label %+v outside the chart, want it inside", shift, l)
-			}
-			if slices.ContainsFunc(append(taken, lineBoxes(c.Lines[0].Points)...), room.overlaps) {
-				t.Errorf("%d: got label %+v over another one or the line, want no overlap", shift, l)
-			}
-			taken = append(taken, room)
-		}
-		if len(c.Labels) == 0 || len(c.Labels) > len(c.Lines[0].Points) {
-			t.Errorf("%d: got %d labels, want 1 to %d", shift, len(c.Labels), len(c.Lines[0].Points))
-		}
+	c := priceChart([]historyEntry{{At: "2026-01-01", Price: "0.5 €/heure"}, {At: "2026-04-11", Price: "0 €/heure"}}, "heure", "2026-04-11")
+	checkSVG(t, c, `<path d="M0 34H615.4V194H640"/>`, `<text x="0" y="24">0,50 €</text>`)
+	if strings.Contains(string(c.SVG("", "Chart")), ">0 €</text>") {
+		t.Error("got a label for 0 €, want none, since there is no room at the bottom")
 	}
 }
 
@@ -88,26 +76,6 @@ func TestBands(t *testing.T) {
 	}
 	if band(nil) != "none" || ageBand(nil) != "none" {
 		t.Errorf("got %s and %s without a score, want none", band(nil), ageBand(nil))
-	}
-}
-
-func TestSparkline(t *testing.T) {
-	day := func(date string) time.Time {
-		at, err := time.Parse(time.DateOnly, date)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return at
-	}
-	for want, samples := range map[string][]sample{
-		"":                        nil,
-		"M0 12H64":                {{day("2026-01-01"), 7}},
-		"M0 20H29.1V4H64":         {{day("2026-01-01"), 7}, {day("2026-02-20"), 9}},
-		"M0 12H29.1V4H58.2V20H64": {{day("2026-01-01"), 7}, {day("2026-02-20"), 8}, {day("2026-04-11"), 6}},
-	} {
-		if got := newSparkline(samples, "2026-04-11"); got.Path != want {
-			t.Errorf("%v: got %s, want %s", samples, got.Path, want)
-		}
 	}
 }
 
@@ -164,56 +132,97 @@ func TestScoreChart(t *testing.T) {
 		}
 		return h
 	}
-	c := newScoreChart(lang.English, []tool{{Name: "One", History: history(5, 7.5)}, {Name: "Two", History: history(5)}, {Name: "Three"}}, "2026-04-11")
-	if c == nil || len(c.Lines) != 2 || c.Highest != "10" {
-		t.Fatalf("got %+v, want two lines up to 10", c)
+	scoreChart := func(tools ...tool) *chart.Plot {
+		return newStepChart(lang.English, tools, scoreIn(lang.English), highestScore, "2026-04-11")
 	}
-	if got, want := c.Lines[0].Line, "M0 114H320V74H640"; got != want {
-		t.Errorf("got line %s, want %s", got, want)
+	c := scoreChart(tool{Name: "One", History: history(5, 7.5)}, tool{Name: "None"}, tool{Name: "Three", History: history(5)})
+	if c == nil || strings.Count(string(c.SVG("", "Chart")), "<path") != 2 {
+		t.Fatalf("got %+v, want two lines", c)
 	}
-	if got, want := c.Lines[1].Line, "M0 114H640"; got != want {
-		t.Errorf("got line %s, want %s", got, want)
-	}
-	if newScoreChart(lang.English, []tool{{History: history(5)}, {History: history(6)}}, "2026-04-11") != nil {
+	checkSVG(t, c, `<g class="s0"><path d="M0 114H320V74H640"/>`, `<g class="s2"><path d="M0 114H640"/>`, `<title >One · 20 Feb 2026 · 7.5</title>`,
+		`<text class="end" x="-10" y="34" dy="4">10</text>`)
+	if scoreChart(tool{History: history(5)}, tool{History: history(6)}) != nil {
 		t.Error("unchanged scores: got a chart, want none")
 	}
 }
 
-// Every tool with a score and a price per month has a point, whose name covers
-// neither a point nor another name.
-func TestScatterChart(t *testing.T) {
+// Every tool with a score and a price per month has a point, the highlighted one
+// first.
+func TestMarket(t *testing.T) {
 	number := func(n float64) *float64 { return &n }
 	tools := []tool{{Slug: "none", Name: "No price", Score: number(9)}, {Slug: "untested", Name: "Untested", MonthlyPrice: number(5)}}
 	for i := range 40 {
 		tools = append(tools, tool{Slug: string(rune('a' + i)), Name: "Tool with a name", Score: number(4 + float64(i%7)/2), MonthlyPrice: number(float64(i * i % 90))})
 	}
-	c := newScatterChart(lang.English, tools, "c")
-	if c == nil || len(c.Points) != 40 || !c.Points[0].Highlighted || !c.Points[0].Labeled || c.Points[1].Highlighted {
-		t.Fatalf("got %+v, want 40 points, the highlighted one first", c)
+	tools[3].Name = "A name that is longer than most"
+	f := newMarket(lang.English, tools, "c")
+	c := f.Chart.(*chart.Plot)
+	points := c.Series[0].Points
+	if len(points) != 40 || len(f.Rows) != 40 || !slices.IsSortedFunc(points[1:], func(a, b chart.Point) int { return cmp.Compare(b.Y, a.Y) }) {
+		t.Fatalf("got points %+v, want 40, the best ones first after the highlighted one", points)
 	}
-	if got := c.Prices[len(c.Prices)-1].Text; got != "€100" || len(c.Scores) != 4 {
-		t.Errorf("got prices up to %s and %d scores, want €100 and 4", got, len(c.Scores))
+	for i, p := range points {
+		if p.Highlighted != (i == 0) || (p.Label == "") != strings.HasPrefix(p.YText, tools[3].Name) {
+			t.Errorf("got point %+v, want a label unless it is too long, and the first highlighted", p)
+		}
+		if row := f.Rows[i]; p.YText != chart.Title(row.Name, row.Values[1], row.Values[0]) {
+			t.Errorf("got row %v, want the values of %+v", row, p)
+		}
 	}
-	var names []box
-	for _, p := range c.Points {
-		if p.X < scatterLeft || p.X > scatterWidth || p.Y < scatterTop || p.Y > c.Base {
-			t.Errorf("got point %+v outside of the chart, want it inside", p)
-		}
-		if !p.Labeled {
-			continue
-		}
-		room := box{p.LabelX, p.LabelY - nameSize + 3, p.LabelX + nameWidth*float64(len(p.Name)), p.LabelY + 3}
-		if p.End {
-			room.left, room.right = p.LabelX-nameWidth*float64(len(p.Name)), p.LabelX
-		}
-		if slices.ContainsFunc(names, room.overlaps) {
-			t.Errorf("got %+v over another name, want no overlap", p)
-		}
-		names = append(names, room)
+	if got, want := points[0].YText, "Tool with a name · 5.0 · €4"; got != want {
+		t.Errorf("got title %q, want %q", got, want)
 	}
-	if newScatterChart(lang.English, tools[:3], "c") != nil {
+	if got := c.X.Ticks[len(c.X.Ticks)-1].Text; got != "€100" || len(c.Y.Ticks) != 4 {
+		t.Errorf("got prices up to %s and %d scores, want €100 and 4", got, len(c.Y.Ticks))
+	}
+	if newMarket(lang.English, tools[:3], "c") != nil {
 		t.Error("one tool: got a chart, want none")
 	}
+}
+
+// The table has all numbers, newest first. Long lines have one dot, at their end.
+func TestDrawLines(t *testing.T) {
+	for _, count := range []int{2, maxDots + 1, maxDots + 2} {
+		f := &figure{Caption: "Scores", Columns: []string{"Release", "Score"}}
+		var numbers []*float64
+		for i := range count {
+			number := float64(i)
+			f.Rows, numbers = append(f.Rows, figureRow{Name: fmt.Sprint("day ", i)}), append(numbers, &number)
+		}
+		numbers[0] = nil
+		if !f.drawLines(lang.English, chart.Plain, numbers) {
+			t.Fatalf("%d: got nothing to draw, want a line", count)
+		}
+		newest, oldest := f.Rows[0], f.Rows[count-1]
+		if newest.Name != fmt.Sprint("day ", count-1) || newest.Values[0] != fmt.Sprint(count-1) || oldest.Values[0] != noScore {
+			t.Errorf("%d: got rows from %v to %v, want the newest first", count, newest, oldest)
+		}
+		points := count - 1
+		if points > maxDots {
+			points = 1
+		}
+		if got := strings.Count(string(f.SVG(f.Class, f.Label)), "<circle"); got != points {
+			t.Errorf("%d: got %d dots, want %d", count, got, points)
+		}
+	}
+	one := 1.0
+	if f := (&figure{Rows: make([]figureRow, 1)}); f.drawLines(lang.English, chart.Plain, []*float64{&one}) {
+		t.Error("one release: got something to draw, want nothing")
+	}
+}
+
+// Retirements of a long time are counted by year, including years without any.
+func TestRetirementsByYear(t *testing.T) {
+	var v retiredToolsView
+	if err := json.Unmarshal([]byte(`{"RetirementGroups": [{"Period": "2021-03", "Reason": "mort", "Count": 2}, {"Period": "2021-11", "Reason": "mort", "Count": 1},
+		{"Period": "2023-01", "Reason": "acquis", "Count": 9}, {"Period": "2024-05", "Reason": "mort", "Count": 4}]}`), &v); err != nil {
+		t.Fatal(err)
+	}
+	v.prepareChart(&request{lang: lang.English, query: url.Values{"reason": {"mort"}}})
+	if got, want := fmt.Sprint(v.Chart.Rows), "[{2024  [4]} {2023  [0]} {2022  [0]} {2021  [3]}]"; got != want || v.Chart.Columns[0] != "Year" {
+		t.Errorf("got %s by %s, want %s by year", got, v.Chart.Columns[0], want)
+	}
+	checkSVG(t, v.Chart, `<title >2021 · 3</title>`, `y="20" width="57.6" height="120" rx="2"><title >2024 · 4</title>`)
 }
 
 // The newest price changes are first, also within a release.

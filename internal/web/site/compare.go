@@ -9,6 +9,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
+	"palmares/internal/web/chart"
 )
 
 type comparisonsView struct {
@@ -107,7 +108,7 @@ type compareView struct {
 	Tools                                  []tool       `json:"-"`
 	Published                              []comparison `json:"-"`
 	Rows                                   []compareRow `json:"-"`
-	Scores, Prices                         *stepChart   `json:"-"`
+	Scores, Prices                         *chart.Plot  `json:"-"`
 	Next                                   string       `json:"-"` // the parameter of another tool, or "" if there are four
 	Others                                 []tool       `json:"-"` // to add
 }
@@ -160,7 +161,8 @@ func (v *compareView) prepare(r *request) error {
 		v.Published = append(v.Published, pair...)
 	}
 	v.Rows = compareRows(r.lang, v.Tools)
-	v.Scores, v.Prices = newScoreChart(r.lang, v.Tools, v.Feed.UpdatedAt), newMonthlyPriceChart(r.lang, v.Tools, v.Feed.UpdatedAt)
+	v.Scores = newStepChart(r.lang, v.Tools, scoreIn(r.lang), highestScore, v.Feed.UpdatedAt)
+	v.Prices = newStepChart(r.lang, v.Tools, monthlyPriceIn(r.lang), 0, v.Feed.UpdatedAt)
 	if len(slugs) < maxCompared {
 		v.Next = comparedParams[len(slugs)]
 	}

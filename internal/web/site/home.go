@@ -31,7 +31,7 @@ type homeView struct {
 	Example        json.RawMessage // the response of the REST API to the example request
 	ExampleItems   json.RawMessage // the same in GraphQL
 
-	Chart          histogram     `json:"-"`
+	Chart          *figure       `json:"-"` // nil if there is nothing to draw
 	Movers         []mover       `json:"-"`
 	Prices         []pricedTool  `json:"-"`
 	REST, Response template.HTML `json:"-"` // the responses to the example
@@ -41,7 +41,7 @@ type homeView struct {
 const maxMovers, maxPriceChanges = 5, 5
 
 func (v *homeView) prepare(r *request) error {
-	v.Chart = newHistogram(v.ScoreHistogram)
+	v.Chart = newHistogram(r.lang, v.ScoreHistogram)
 	v.Movers = biggestMovers(r.lang, v.ScoreChanges.Nodes, v.Feed.UpdatedAt)
 	v.Prices = pricedTools(v.PriceChanges.Nodes, v.Feed.UpdatedAt)
 	v.REST = showJSON(r.lang, v.Example)
@@ -72,8 +72,8 @@ func (v *homeView) GraphQL() string {
 }
 
 // Spark returns the line of a tool's scores.
-func (v *homeView) Spark(t tool) sparkline {
-	return newSparkline(scoresOf(t.History), v.Feed.UpdatedAt)
+func (v *homeView) Spark(t tool) template.HTML {
+	return newSparkline(&t, scoreIn(lang.English), v.Feed.UpdatedAt)
 }
 
 // scoreChange is an event of the journal about a tool whose score changed.
@@ -89,7 +89,7 @@ type mover struct {
 	Before, After *float64
 	Change        string // with its sign
 	Up            bool
-	Spark         sparkline
+	Spark         template.HTML
 }
 
 // biggestMovers returns the largest changes, at most one per tool. The changes must
@@ -105,13 +105,10 @@ func biggestMovers(l lang.Language, changes []scoreChange, until string) (movers
 	}
 	slices.SortStableFunc(recent, func(a, b scoreChange) int { return cmp.Compare(size(b), size(a)) })
 	for _, c := range recent[:min(len(recent), maxMovers)] {
-		up, sign := *c.After.Score > *c.Before.Score, "−"
-		if up {
-			sign = "+"
-		}
+		change := *c.After.Score - *c.Before.Score
 		movers = append(movers, mover{
-			tool: *c.Tool, Before: c.Before.Score, After: c.After.Score, Up: up,
-			Change: sign + l.Decimal(size(c), 1, 2), Spark: newSparkline(scoresOf(c.Tool.History), until),
+			tool: *c.Tool, Before: c.Before.Score, After: c.After.Score, Up: change > 0,
+			Change: signed(l, change), Spark: newSparkline(c.Tool, scoreIn(lang.English), until),
 		})
 	}
 	return movers
@@ -132,7 +129,7 @@ type pricedTool struct {
 	tool
 	Before, After, Day string
 	Direction          string // "up" or "down", or "" if the prices cannot be compared
-	Spark              sparkline
+	Spark              template.HTML
 }
 
 func pricedTools(changes []priceChange, until string) (tools []pricedTool) {
@@ -143,34 +140,12 @@ func pricedTools(changes []priceChange, until string) (tools []pricedTool) {
 		t := pricedTool{tool: *c.Tool, Before: c.Before.Price, After: c.After.Price, Day: cmp.Or(c.After.ChangedAt, c.PublishedAt[:len(time.DateOnly)])}
 		after := pricing.Read(c.After.Price)
 		t.Direction, _ = pricing.Compare(pricing.Read(c.Before.Price), after)
-		t.Spark = newSparkline(pricesOf(c.Tool.History, after.Unit), until)
+		t.Spark = newSparkline(c.Tool, priceIn(lang.English, after.Unit), until)
 		tools = append(tools, t)
 	}
 	// A release may contain changes of several days.
 	slices.SortStableFunc(tools, func(a, b pricedTool) int { return strings.Compare(b.Day, a.Day) })
 	return tools[:min(len(tools), maxPriceChanges)]
-}
-
-// sample is a value from a day on.
-type sample struct {
-	at    time.Time
-	value float64
-}
-
-func scoresOf(history []historyEntry) (samples []sample) {
-	for _, entry := range history {
-		if at, err := time.Parse(time.DateOnly, entry.At); err == nil && entry.Score != nil {
-			samples = append(samples, sample{at, *entry.Score})
-		}
-	}
-	return samples
-}
-
-func pricesOf(history []historyEntry, period string) (samples []sample) {
-	for _, p := range comparablePrices(lang.English, history, period) {
-		samples = append(samples, sample{p.at, p.amount})
-	}
-	return samples
 }
 
 // jsonLine is a line of indented JSON with a name.

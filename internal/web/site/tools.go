@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/web/chart"
 )
 
 type toolsView struct {
@@ -116,9 +117,9 @@ type toolView struct {
 	RetiredTool  *tool
 	Alternatives []tool         `json:"-"`
 	Others       []tool         `json:"-"` // of the category, to compare with
-	Prices       *stepChart     `json:"-"` // nil if there is nothing to draw
-	Scores       *stepChart     `json:"-"`
-	Market       *scatterChart  `json:"-"` // the category
+	Prices       *chart.Plot    `json:"-"` // nil if there is nothing to draw
+	Scores       *chart.Plot    `json:"-"`
+	Market       *figure        `json:"-"` // the category
 	PriceChanged bool           `json:"-"`
 	ScoreChanged bool           `json:"-"`
 	Newest       []historyEntry `json:"-"` // the history, newest first
@@ -140,9 +141,10 @@ func (v *toolView) prepare(r *request) error {
 		}
 	}
 	v.Alternatives = v.Others[:min(len(v.Others), maxAlternatives)]
-	v.Market = newScatterChart(r.lang, append([]tool{*v.Tool}, v.Others...), v.Tool.Slug)
-	v.Prices = newPriceChart(r.lang, v.Tool.History, v.Tool.PricePeriod, v.Feed.UpdatedAt)
-	v.Scores = newScoreChart(r.lang, []tool{*v.Tool}, v.Feed.UpdatedAt)
+	v.Market = newMarket(r.lang, append([]tool{*v.Tool}, v.Others...), v.Tool.Slug)
+	unnamed := []tool{{History: v.Tool.History}} // the title of the page names it
+	v.Prices = newStepChart(r.lang, unnamed, priceIn(r.lang, v.Tool.PricePeriod), 0, v.Feed.UpdatedAt)
+	v.Scores = newStepChart(r.lang, []tool{*v.Tool}, scoreIn(r.lang), highestScore, v.Feed.UpdatedAt)
 	v.PriceChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
 		return e.Price != v.Tool.Price || e.Pricing != v.Tool.Pricing
 	})

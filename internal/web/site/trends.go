@@ -29,8 +29,8 @@ type trendsView struct {
 	Oldest     struct{ Nodes []struct{ Date string } }
 	Series     []categorySeries
 	Categories []category
-	Catalog    []lineChart  `json:"-"` // by release
-	ByCategory []lineChart  `json:"-"` // by month
+	Catalog    []*figure    `json:"-"` // by release
+	ByCategory []*figure    `json:"-"` // by month
 	From       string       `json:"-"` // the day since which scores are compared
 	Improved   []scoreMover `json:"-"`
 	Declined   []scoreMover `json:"-"`
@@ -55,11 +55,14 @@ type scoreMover struct {
 }
 
 // Sign returns the change with its sign.
-func (m scoreMover) Sign(l lang.Language) string {
-	if m.Change > 0 {
-		return "+" + l.Decimal(m.Change, 1, 2)
+func (m scoreMover) Sign(l lang.Language) string { return signed(l, m.Change) }
+
+// signed formats the change of a score with its sign.
+func signed(l lang.Language, change float64) string {
+	if change > 0 {
+		return "+" + l.Decimal(change, 1, 2)
 	}
-	return "−" + l.Decimal(-m.Change, 1, 2)
+	return "−" + l.Decimal(-change, 1, 2)
 }
 
 // Scores returns the scores before and after.
@@ -73,27 +76,6 @@ func (v *trendsView) Coverage() string {
 		return ""
 	}
 	return v.Oldest.Nodes[0].Date + "/" + v.Feed.UpdatedAt
-}
-
-// lineChart is a chart with the same numbers as a table.
-type lineChart struct {
-	ID, Title string
-	First     string // what the first column of the table is
-	Columns   []tableColumn
-	Rows      []tableRow
-	Lines     *chart.Lines
-}
-
-type tableColumn struct {
-	Name     string
-	Catalog  bool // the name is from the catalog
-	Series   int  // color of its line
-	HasColor bool
-}
-
-type tableRow struct {
-	Name, Date string // Date is "" for a month
-	Values     []string
 }
 
 const moversDays = 90
@@ -116,32 +98,28 @@ func (v *trendsView) load(ctx context.Context, s *Site, r *request) error {
 func (v *trendsView) prepare(r *request) error {
 	l := r.lang
 	slices.Reverse(v.Releases.Nodes) // oldest first
-	var rows []tableRow
+	var rows []figureRow
+	var tools, scores, comparisons, retired []*float64
+	count := func(n int) *float64 { number := float64(n); return &number }
 	for _, n := range v.Releases.Nodes {
-		rows = append(rows, tableRow{Name: l.ShortDayOf(n.Date), Date: n.Date})
+		rows = append(rows, figureRow{Name: l.ShortDayOf(n.Date), Date: n.Date})
+		tools = append(tools, count(n.Stats.ToolsTotal))
+		scores = append(scores, n.Stats.ToolsAvgScore)
+		comparisons = append(comparisons, count(n.Stats.ComparisonsTotal))
+		retired = append(retired, count(n.Stats.ToolsRetired))
+	}
+	add := func(id string, title lang.Message, format func(float64) string, numbers []*float64) {
+		f := &figure{ID: id, Caption: l.Text(title), Columns: []string{l.Text("Release"), l.Text(title)}, Rows: rows}
+		if f.drawLines(l, format, numbers) {
+			v.Catalog = append(v.Catalog, f)
+		}
 	}
 	whole := func(n float64) string { return l.Decimal(n, 0, 2) }
-	average := func(n float64) string { return l.Decimal(n, 2, 2) }
-	add := func(id string, title lang.Message, format func(float64) string, value func(i int) *chart.Value) {
-		one := chart.Series{}
-		for i := range v.Releases.Nodes {
-			one.Values = append(one.Values, value(i))
-		}
-		if c := newLineChart(id, l.Text(title), l.Text("Release"), rows, []chart.Series{one}, format); c != nil {
-			c.Columns = []tableColumn{{Name: l.Text(title)}}
-			v.Catalog = append(v.Catalog, *c)
-		}
-	}
-	count := func(n int) *chart.Value { return &chart.Value{Number: float64(n), Text: l.Number(n)} }
-	add("tools", "Active tools", whole, func(i int) *chart.Value { return count(v.Releases.Nodes[i].Stats.ToolsTotal) })
-	add("scores", "Average score", average, func(i int) *chart.Value {
-		if score := v.Releases.Nodes[i].Stats.ToolsAvgScore; score != nil {
-			return &chart.Value{Number: *score, Text: formatAverage(l, score)}
-		}
-		return nil
-	})
-	add("comparisons", "Comparisons", whole, func(i int) *chart.Value { return count(v.Releases.Nodes[i].Stats.ComparisonsTotal) })
-	add("retired", "Retired tools", whole, func(i int) *chart.Value { return count(v.Releases.Nodes[i].Stats.ToolsRetired) })
+	average := func(n float64) string { return formatAverage(l, &n) }
+	add("tools", "Active tools", whole, tools)
+	add("scores", "Average score", average, scores)
+	add("comparisons", "Comparisons", whole, comparisons)
+	add("retired", "Retired tools", whole, retired)
 	v.addCategories(l, "category-scores", "Average score by category", "mean_score", average)
 	v.addCategories(l, "category-prices", "Average price per month by category", "mean_monthly_price", l.Euros)
 	return nil
@@ -157,57 +135,61 @@ func (v *trendsView) addCategories(l lang.Language, id string, title lang.Messag
 	selected := slices.DeleteFunc(slices.Clone(v.Series), func(s categorySeries) bool {
 		return s.Metric != metric || !slices.ContainsFunc(s.Points, func(p seriesPoint) bool { return p.Value != nil })
 	})
-	if len(selected) == 0 {
-		return
-	}
 	slices.SortStableFunc(selected, func(a, b categorySeries) int { return cmp.Compare(size[b.Key], size[a.Key]) })
-	var rows []tableRow
-	for _, p := range selected[0].Points {
-		month, err := time.Parse(time.DateOnly, p.Start)
-		if err != nil {
-			return
-		}
-		rows = append(rows, tableRow{Name: l.Month(month)})
-	}
-	var all []chart.Series
-	var columns []tableColumn
+	f := &figure{ID: id, Caption: l.Text(title), Columns: []string{l.Text("Month")}, IsCatalog: true}
+	var numbers [][]*float64
 	for i, s := range selected {
-		one := chart.Series{Name: labelOf(v.Categories, s.Key)}
+		f.Columns, numbers = append(f.Columns, labelOf(v.Categories, s.Key)), append(numbers, nil)
 		for _, p := range s.Points {
-			var value *chart.Value
-			if p.Value != nil {
-				value = &chart.Value{Number: *p.Value, Text: format(*p.Value)}
+			if i == 0 {
+				f.Rows = append(f.Rows, figureRow{Name: l.Month(parseDay(p.Start))})
 			}
-			one.Values = append(one.Values, value)
+			numbers[i] = append(numbers[i], p.Value)
 		}
-		all = append(all, one)
-		columns = append(columns, tableColumn{Name: one.Name, Catalog: true, Series: i, HasColor: i < chart.MaxSeries})
 	}
-	if c := newLineChart(id, l.Text(title), l.Text("Month"), rows, all, format); c != nil {
-		c.Columns = columns
-		v.ByCategory = append(v.ByCategory, *c)
+	if f.drawLines(l, format, numbers...) {
+		v.ByCategory = append(v.ByCategory, f)
 	}
 }
 
-// newLineChart returns nil if there is nothing to draw.
-func newLineChart(id, title, first string, rows []tableRow, all []chart.Series, format func(float64) string) *lineChart {
-	c := &lineChart{ID: id, Title: title, First: first}
+// maxDots is how many points of a line have dots. With more, they would touch each
+// other.
+const maxDots = 60
+
+// drawLines adds the numbers of each column to the rows, which are ordered by time,
+// and to the chart. A number is nil if there is none. It returns false if there is
+// nothing to draw.
+func (f *figure) drawLines(l lang.Language, format func(float64) string, columns ...[]*float64) bool {
+	f.Class, f.Label, f.IsTall = "lines", l.Text("%s, as in the table", f.Caption), true
+	f.Rows = slices.Clone(f.Rows)
 	var times []string
-	for i, row := range rows {
-		for _, s := range all {
-			text := noScore
-			if s.Values[i] != nil {
-				text = s.Values[i].Text
-			}
-			row.Values = append(row.Values[:len(row.Values):len(row.Values)], text)
+	for _, row := range f.Rows {
+		times = append(times, row.Name)
+	}
+	all := make([]chart.Series, len(columns))
+	for column, numbers := range columns {
+		s := &all[column]
+		if f.IsCatalog { // otherwise the title names it
+			s.Name = f.Columns[column+1]
 		}
-		times, c.Rows = append(times, row.Name), append(c.Rows, row)
+		for i, number := range numbers {
+			text := noScore
+			if number != nil {
+				text = format(*number)
+				s.Points = append(s.Points, chart.Point{X: float64(i), Y: *number, XText: times[i], YText: text})
+			}
+			f.Rows[i].Values = append(f.Rows[i].Values, text)
+		}
+		if last := len(s.Points) - 1; last >= maxDots {
+			for i := range last {
+				s.Points[i].YText = ""
+			}
+		}
 	}
-	slices.Reverse(c.Rows) // newest first, as in all lists
-	if c.Lines = chart.NewLines(times, all, format); c.Lines == nil {
-		return nil
-	}
-	return c
+	slices.Reverse(f.Rows) // newest first, as in all lists
+	plot := chart.NewLines(times, all, format)
+	f.Chart = plot
+	return plot != nil
 }
 
 // The graveyard.
@@ -219,10 +201,9 @@ type retiredToolsView struct {
 		Count                    int
 	}
 	Categories []category
-	Years      []retiredYear  `json:"-"` // the tools of the page
-	Chart      *chart.Columns `json:"-"` // nil if there is nothing to draw
-	Periods    []retiredCount `json:"-"` // what the chart shows, newest first
-	ByMonth    bool           `json:"-"`
+	Years      []retiredYear `json:"-"` // the tools of the page
+	Chart      *figure       `json:"-"` // nil if there is nothing to draw
+	ByMonth    bool          `json:"-"`
 }
 
 type retiredYear struct {
@@ -233,11 +214,6 @@ type retiredYear struct {
 type retiredMonth struct {
 	Name  string
 	Tools []tool
-}
-
-type retiredCount struct {
-	Name  string
-	Count int
 }
 
 func (v *retiredToolsView) prepare(r *request) error {
@@ -268,7 +244,7 @@ const maxMonths = 36
 // prepareChart counts the retirements that the filters select, by month or by
 // year, with the periods that had none.
 func (v *retiredToolsView) prepareChart(r *request) {
-	counts := map[string]int{}
+	counts := map[string]float64{}
 	var first, last string
 	for _, g := range v.RetirementGroups {
 		if reason := r.Param("reason"); reason != "" && reason != g.Reason {
@@ -277,7 +253,7 @@ func (v *retiredToolsView) prepareChart(r *request) {
 		if category := r.Param("category"); category != "" && category != g.Category {
 			continue
 		}
-		counts[g.Period] += g.Count
+		counts[g.Period] += float64(g.Count)
 		first, last = cmp.Or(first, g.Period), g.Period // they are ordered
 	}
 	const layout = "2006-01"
@@ -288,25 +264,36 @@ func (v *retiredToolsView) prepareChart(r *request) {
 	}
 	months := (to.Year()-from.Year())*12 + int(to.Month()-from.Month()) + 1
 	v.ByMonth = months <= maxMonths
-	var labels, titles []string
-	var heights []int
+	var columns []chart.Column
 	for at := from; !at.After(to); at = at.AddDate(0, 1, 0) {
-		name, year := r.lang.Month(at), strconv.Itoa(at.Year())
-		count := counts[at.Format(layout)]
-		switch {
-		case v.ByMonth:
-			labels, titles, heights = append(labels, at.Format("01/06")), append(titles, name), append(heights, count)
-		case len(titles) > 0 && titles[len(titles)-1] == year:
-			heights[len(heights)-1] += count
-		default:
-			labels, titles, heights = append(labels, year), append(titles, year), append(heights, count)
+		column := chart.Column{Title: r.lang.Month(at), Label: at.Format("01/06"), Value: counts[at.Format(layout)]}
+		if !v.ByMonth {
+			column.Title = strconv.Itoa(at.Year())
+			column.Label = column.Title
+		}
+		if last := len(columns) - 1; last >= 0 && columns[last].Title == column.Title {
+			columns[last].Value += column.Value
+		} else {
+			columns = append(columns, column)
 		}
 	}
-	for i, title := range titles {
-		v.Periods = append(v.Periods, retiredCount{title, heights[i]})
+	period := r.lang.Text("Month")
+	if !v.ByMonth {
+		period = r.lang.Text("Year")
 	}
-	slices.Reverse(v.Periods)
-	v.Chart = chart.NewColumns(labels, titles, heights)
+	v.Chart = &figure{
+		Chart: &chart.Columns{Columns: columns}, Class: "retirements",
+		Label:   r.lang.Text("Number of retired tools, as in the table"),
+		Caption: r.lang.Text("Number of retired tools"), IsTall: true,
+		Columns: []string{period, r.lang.Text("Retired tools")},
+	}
+	for i := range columns {
+		c := &columns[i]
+		c.Text = r.lang.Number(int(c.Value))
+		v.Chart.Rows = append(v.Chart.Rows, figureRow{Name: c.Title, Values: []string{c.Text}})
+		c.Title = chart.Title(c.Title, c.Text)
+	}
+	slices.Reverse(v.Chart.Rows)
 }
 
 // lifetime is how long a retired tool was in the catalog as an active one.
