@@ -99,6 +99,10 @@ type Result struct {
 	PublishedAt     time.Time
 	AsOf            AsOf // how the release was selected
 	SchemaOnly      bool // it only describes the schema
+	// Total is the number of items in the list that the operation reads by page, and
+	// Next the cursor of the changes that follow those it reads.
+	Total int
+	Next  string
 	// Cause is the internal cause of a server error. It has been logged and is never
 	// shown to callers.
 	Cause error
@@ -312,6 +316,7 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 		}
 		reader := newReader(e, index, op.asOf, op.scan)
 		dispatch(context.WithValue(ctx, readerKey{}, reader))
+		result.Total, result.Next = reader.total, reader.next
 		return reader.failed // partial data is never returned
 	}
 	var err error

@@ -1,9 +1,32 @@
 package graph
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"strconv"
 )
+
+// Body returns the response body of one of the server's own operations: the value of
+// its only root field if that is named body, or else the whole result.
+func (a *Result) Body() json.RawMessage {
+	if value, ok := OnlyField(a.Data, "body"); ok {
+		return value
+	}
+	return a.Data
+}
+
+// Found reports whether the body is not null.
+func (a *Result) Found() bool { return string(a.Body()) != "null" }
+
+// OnlyField returns the value of the only field of an object that the executor wrote. It
+// returns false if a condition excluded the field, or if its name differs.
+func OnlyField(object json.RawMessage, name string) (value json.RawMessage, ok bool) {
+	if value, ok = bytes.CutPrefix(object, []byte(`{"`+name+`":`)); ok {
+		value = value[:len(value)-1]
+	}
+	return value, ok
+}
 
 // CacheControl is the Cache-Control header of responses from the newest release.
 const CacheControl = "s-maxage=3600, stale-while-revalidate=86400"

@@ -50,6 +50,8 @@ type reader struct {
 	index  *catalogIndex
 	pinned bool // the operation selects its release, and identifiers include it
 	scan   *Scan
+	total  int    // of the list at the root that is read by page
+	next   string // cursor of the changes at the root
 
 	searches map[string]map[int]int // ranks of tools by search text
 	syncs    map[syncRequest][]documentChange

@@ -103,8 +103,8 @@ func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry,
 	}
 	total, err := 0, error(nil)
 	if req.paginated {
-		total = int(totalOf(result.Data))
-	} else if total, err = eachItem(bodyOf(result.Data), func(jsontext.Value) error { return nil }); err != nil {
+		total = result.Total
+	} else if total, err = eachItem(result.Body(), func(jsontext.Value) error { return nil }); err != nil {
 		return nil, 0, err
 	}
 	contentType := "application/x-ndjson"
@@ -156,7 +156,7 @@ func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsO
 		if p := result.Problem(); p != nil {
 			return p
 		}
-		n, err := eachItem(bodyOf(result.Data), write)
+		n, err := eachItem(result.Body(), write)
 		if err != nil {
 			return err
 		}

@@ -4,8 +4,8 @@
 package rest
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -210,11 +210,10 @@ func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int,
 	if p := result.Problem(); p != nil {
 		return nil, 0, p
 	}
-	body := bodyOf(result.Data)
-	if req.notFound != nil && string(body) == "null" {
+	if req.notFound != nil && !result.Found() {
 		return h.respondNotFound(ctx, req, result.Release)
 	}
-	return h.newEntry(req, result, body), result.Newest, nil
+	return h.newEntry(req, result), result.Newest, nil
 }
 
 // lookUp is respond for operations that can be executed from memory. It returns
@@ -224,7 +223,7 @@ func (h *Handler) lookUp(ctx context.Context, req *request) (*cache.Entry, int) 
 	if result == nil {
 		return nil, 0
 	}
-	return h.newEntry(req, result, bodyOf(result.Data)), result.Newest
+	return h.newEntry(req, result), result.Newest
 }
 
 func (r *request) execution() graph.Request {
@@ -232,24 +231,23 @@ func (r *request) execution() graph.Request {
 }
 
 // newEntry returns a successful response.
-func (h *Handler) newEntry(req *request, result *graph.Result, body []byte) *cache.Entry {
+func (h *Handler) newEntry(req *request, result *graph.Result) *cache.Entry {
 	header := responseHeader(result, req.keyed || req.requiresKey)
 	if req.paginated {
-		total := totalOf(result.Data)
-		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
+		header["X-Total-Count"] = []string{strconv.Itoa(result.Total)}
 		variables := req.variables
 		if req.pinned && result.Release > 0 {
 			variables = maps.Clone(variables)
 			variables[asOfName] = strconv.Itoa(result.Release)
 		}
-		header["Link"] = []string{req.links(h.cfg.PublicURL, variables, total)}
+		header["Link"] = []string{req.links(h.cfg.PublicURL, variables, int64(result.Total))}
 	}
 	if req.resumable {
-		header["Link"] = req.nextLink(h.cfg.PublicURL, nextOf(body))
+		header["Link"] = req.nextLink(h.cfg.PublicURL, result.Next)
 	}
 	h.addAsOf(header, req, result)
 	req.deprecation.AddTo(header)
-	return cache.NewEntry(body, header)
+	return cache.NewEntry(result.Body(), header)
 }
 
 // addAsOf adds the headers of a response from an earlier release. A release selected
@@ -286,44 +284,6 @@ func responseHeader(result *graph.Result, keyed bool) http.Header {
 	header := result.Header("application/json", keyed)
 	header["Vary"] = []string{vary}
 	return header
-}
-
-// bodyOf cuts the response body out of a result: the root field named body,
-// which comes first and may be followed by count, or else the whole result.
-func bodyOf(data []byte) []byte {
-	body, ok := bytes.CutPrefix(data, []byte(`{"body":`))
-	if !ok {
-		return data
-	}
-	const longestCount = 64 // bytes, with any total
-	end := max(0, len(body)-longestCount)
-	if i := bytes.LastIndex(body[end:], []byte(`,"count":{"meta":`)); i >= 0 {
-		return body[:end+i]
-	}
-	return body[:len(body)-1]
-}
-
-// totalOf reads the last "total" in a result, which is the list's. Quotes in
-// strings are escaped, so a string cannot contain the key.
-func totalOf(data []byte) int64 {
-	const key = `"total":`
-	_, digits, _ := bytes.Cut(data[max(0, bytes.LastIndex(data, []byte(key))):], []byte(key))
-	total, err := strconv.ParseInt(string(digits[:max(0, bytes.IndexAny(digits, ",}"))]), 10, 64)
-	if err != nil {
-		panic("rest: the operation of a list does not select its total")
-	}
-	return total
-}
-
-// nextOf reads the cursor at the end of a body; "" if there is none.
-func nextOf(body []byte) string {
-	const key = `,"next":"`
-	i := bytes.LastIndex(body, []byte(key))
-	if i < 0 {
-		return ""
-	}
-	next, _, _ := bytes.Cut(body[i+len(key):], []byte(`"`))
-	return string(next)
 }
 
 // nextLink returns the Link header to the events after a cursor.
@@ -398,10 +358,12 @@ func (h *Handler) respondNotFound(ctx context.Context, req *request, release int
 	if result.Release != release {
 		return h.respond(ctx, req)
 	}
-	return nil, result.Newest, &missingSlug{release, problem.New(problem.NotFound, "%s", req.notFound(params.Truncate(slug), slugStatus{
-		active:  !bytes.Contains(result.Data, []byte(`"tool":null`)),
-		retired: !bytes.Contains(result.Data, []byte(`"retired":null`)),
-	}))}
+	var found struct{ Tool, Retired *struct{} }
+	if err := json.Unmarshal(result.Data, &found); err != nil {
+		return nil, 0, err
+	}
+	message := req.notFound(params.Truncate(slug), slugStatus{active: found.Tool != nil, retired: found.Retired != nil})
+	return nil, result.Newest, &missingSlug{release, problem.New(problem.NotFound, "%s", message)}
 }
 
 // missingSlug is the error for a slug that does not exist in a release.

@@ -62,7 +62,7 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 		if err := t.checkSlugs(executed.Data, variables); err != nil {
 			return nil, executed.Newest, err
 		}
-		r := s.newResult(body(executed.Data), t.sizeArgument, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
+		r := s.newResult(executed.Body(), t.sizeArgument, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
 		return cache.NewEntry(slices.Concat(r.structured, []byte{0}, []byte(r.text)), nil), executed.Newest, nil
 	})
 	if missing := (*missingSlug)(nil); errors.As(err, &missing) {
@@ -73,14 +73,6 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 	}
 	structured, words, _ := bytes.Cut(response.Body(), []byte{0}) // which JSON does not contain
 	return &result{structured, string(words)}, nil
-}
-
-// body returns the root field named body, or everything.
-func body(data json.RawMessage) json.RawMessage {
-	if inner, ok := bytes.CutPrefix(data, []byte(`{"body":`)); ok {
-		return inner[:len(inner)-1]
-	}
-	return data
 }
 
 // newResult adds the text to a result: the data, the credit line and links.

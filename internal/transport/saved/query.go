@@ -3,6 +3,7 @@ package saved
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"encoding/hex"
 	"io"
 	"net/url"
@@ -242,32 +243,31 @@ func (q *query) canonical(variables map[string]any) string {
 
 // bodyOf returns the part of a result that is the response body. It is null if a
 // condition excludes the field.
-func (q *query) bodyOf(data []byte) ([]byte, error) {
+func (q *query) bodyOf(data json.RawMessage) (json.RawMessage, error) {
 	for i, f := range q.body {
 		if i == 2 { // the nodes of edges
 			return unwrapEach(data, f.Alias)
 		}
-		inner, ok := bytes.CutPrefix(data, []byte(`{"`+f.Alias+`":`))
-		if !ok {
-			return []byte("null"), nil
-		}
-		data = inner[:len(inner)-1]
+		data = fieldOrNull(data, f.Alias)
 	}
 	return data, nil
 }
 
+func fieldOrNull(object json.RawMessage, name string) json.RawMessage {
+	if value, ok := graph.OnlyField(object, name); ok {
+		return value
+	}
+	return json.RawMessage("null")
+}
+
 // unwrapEach replaces each object in a list with its only field.
-func unwrapEach(list []byte, name string) ([]byte, error) {
+func unwrapEach(list json.RawMessage, name string) (json.RawMessage, error) {
 	out := append(make([]byte, 0, len(list)), '[')
 	err := eachItem(list, func(item jsontext.Value) error {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		inner, ok := bytes.CutPrefix(item, []byte(`{"`+name+`":`))
-		if !ok {
-			inner = []byte("null}")
-		}
-		out = append(out, inner[:len(inner)-1]...)
+		out = append(out, fieldOrNull(json.RawMessage(item), name)...)
 		return nil
 	})
 	return append(out, ']'), err
