@@ -117,8 +117,7 @@ func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry,
 	if req.variables[formatName] == formatCSV {
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, req.tag(), result.Release)}
 	}
-	h.addAsOf(header, req, result)
-	req.deprecation.AddTo(header)
+	h.addCommon(header, req, result)
 	// A restored backup may have another release with the same number.
 	content := fmt.Sprintf("release %d of %s, version %s", result.Release, result.PublishedAt.UTC().Format(time.RFC3339Nano), h.cfg.Version)
 	return cache.NewEntry([]byte(content), header), result.Newest, nil

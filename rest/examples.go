@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"palmares/auth"
@@ -115,13 +114,7 @@ func (h *Handler) Explain(target string) (query string, variables map[string]any
 			variables[name] = []any{value}
 		}
 	}
-	text := req.operation.Text
-	if asOf := req.asOf; asOf.Date != "" {
-		text = strings.Replace(text, " {", ` @asOf(date: "`+asOf.Date+`") {`, 1)
-	} else if asOf.Release > 0 {
-		text = strings.Replace(text, " {", " @asOf(release: "+strconv.Itoa(asOf.Release)+") {", 1)
-	}
-	return text, variables, nil
+	return strings.Replace(req.operation.Text, " {", req.asOf.Directive()+" {", 1), variables, nil
 }
 
 // ExplorerPath returns the path that opens a REST URL in the GraphQL explorer.

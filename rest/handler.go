@@ -54,12 +54,7 @@ const (
 // maxSlugLength is longer than any slug.
 const maxSlugLength = 200
 
-const (
-	// asOfName is the parameter of every path that selects the release.
-	asOfName = "as_of"
-
-	vary = "Authorization, Accept-Encoding"
-)
+const vary = "Authorization, Accept-Encoding"
 
 // NewHandler checks the route table against the schema and returns a handler.
 // An error is a mistake in the program.
@@ -166,10 +161,10 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	variables, err := readParameters(e.parameters, raw.Variables)
+	variables, err := readParameters(e.inQuery, raw.Variables)
 	var asOf graph.AsOf
-	if text, given := variables[asOfName].(string); given && err == nil {
-		asOf, err = graph.ParseAsOf(text)
+	if err == nil {
+		asOf, err = graph.ReadAsOf(variables)
 	}
 	if err != nil {
 		return &request{endpoint: e, err: err}, nil
@@ -179,7 +174,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 	}
 	req := &request{
 		endpoint: e, variables: variables, arguments: e.arguments(variables), asOf: asOf,
-		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
+		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + params.Canonical(e.inQuery, variables), Keyed: e.requiresKey},
 	}
 	if e.ownDeprecation != nil { // its headers differ from those of other paths with the same operation
 		req.cacheKey.Operation += " " + e.path
@@ -238,42 +233,33 @@ func (h *Handler) newEntry(req *request, result *graph.Result) *cache.Entry {
 		variables := req.variables
 		if req.pinned && result.Release > 0 {
 			variables = maps.Clone(variables)
-			variables[asOfName] = strconv.Itoa(result.Release)
+			variables[graph.AsOfName] = strconv.Itoa(result.Release)
 		}
 		header["Link"] = []string{req.links(h.cfg.PublicURL, variables, int64(result.Total))}
 	}
-	if req.resumable {
-		header["Link"] = req.nextLink(h.cfg.PublicURL, result.Next)
+	if req.resumable && result.Next != "" {
+		header["Link"] = []string{"<" + h.urlWith(req, "after", result.Next) + `>; rel="next"`}
 	}
-	h.addAsOf(header, req, result)
-	req.deprecation.AddTo(header)
+	h.addCommon(header, req, result)
 	return cache.NewEntry(result.Body(), header)
 }
 
-// addAsOf adds the headers of a response from an earlier release. A release selected
-// by number never changes; RFC 7089 calls it a memento.
-func (h *Handler) addAsOf(header http.Header, req *request, result *graph.Result) {
-	if req.asOf.Date != "" {
-		header["Content-Location"] = []string{req.urlAsOf(h.cfg.PublicURL, strconv.Itoa(result.Release))}
-	}
-	if req.asOf.Release == 0 {
-		return
-	}
-	header["Memento-Datetime"] = []string{result.PublishedAt.UTC().Format(http.TimeFormat)}
-	header["Link"] = append(header["Link"], "<"+req.urlAsOf(h.cfg.PublicURL, "")+`>; rel="original"`)
+// addCommon adds the headers that depend on the request, for all kinds of responses.
+func (h *Handler) addCommon(header http.Header, req *request, result *graph.Result) {
+	req.asOf.AddTo(header, result, func(value any) string { return h.urlWith(req, graph.AsOfName, value) })
+	req.deprecation.AddTo(header)
 }
 
-// urlAsOf returns the URL of a request as of a release, or of the newest.
-func (r *request) urlAsOf(publicURL, asOf string) string {
-	variables := maps.Clone(r.variables)
-	if delete(variables, asOfName); asOf != "" {
-		variables[asOfName] = asOf
-	}
-	address := publicURL + r.path
-	if slug, ok := r.variables["slug"].(string); ok {
+// urlWith returns the URL of a request with another value of a parameter, or without
+// it for nil.
+func (h *Handler) urlWith(req *request, name string, value any) string {
+	variables := maps.Clone(req.variables)
+	variables[name] = value
+	address := h.cfg.PublicURL + req.path
+	if slug, ok := req.variables["slug"].(string); ok {
 		address = strings.Replace(address, "{slug}", url.PathEscape(slug), 1)
 	}
-	if query := canonicalQuery(r.parameters, variables); query != "" {
+	if query := params.Canonical(req.inQuery, variables); query != "" {
 		address += "?" + query
 	}
 	return address
@@ -286,23 +272,13 @@ func responseHeader(result *graph.Result, keyed bool) http.Header {
 	return header
 }
 
-// nextLink returns the Link header to the events after a cursor.
-func (r *request) nextLink(publicURL, next string) []string {
-	if next == "" { // before the first release
-		return nil
-	}
-	others := maps.Clone(r.variables)
-	others["after"] = next
-	return []string{"<" + publicURL + r.path + "?" + canonicalQuery(r.parameters, others) + `>; rel="next"`}
-}
-
 // links returns the Link header of a page, with absolute URLs of the other pages.
 func (e *endpoint) links(publicURL string, variables map[string]any, total int64) string {
 	page, limit := variables["page"].(int64), variables["limit"].(int64)
 	last := max(1, (total+limit-1)/limit)
 	others := maps.Clone(variables)
 	delete(others, "page")
-	query := canonicalQuery(e.parameters, others)
+	query := params.Canonical(e.inQuery, others)
 	if query != "" {
 		query = "&" + query
 	}

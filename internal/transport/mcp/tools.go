@@ -60,10 +60,8 @@ type argument struct {
 	schema   map[string]any
 }
 
-const asOfName = "as_of"
-
 var asOfArgument = argument{
-	Param:  params.Param{Name: asOfName, Kind: "String"},
+	Param:  graph.AsOfParam,
 	schema: map[string]any{"type": "string", "description": "Read the catalog as of this release number or day (YYYY-MM-DD)."},
 }
 
@@ -256,10 +254,8 @@ func (t *tool) read(arguments json.RawMessage) (variables map[string]any, asOf g
 	for name := range given {
 		return nil, asOf, t.unknownArgument(name)
 	}
-	if release, isGiven := variables[asOfName].(string); isGiven {
-		delete(variables, asOfName)
-		asOf, err = graph.ParseAsOf(release)
-	}
+	asOf, err = graph.ReadAsOf(variables)
+	delete(variables, graph.AsOfName)
 	return variables, asOf, err
 }
 

@@ -3,11 +3,9 @@ package saved
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"encoding/hex"
+	"encoding/json"
 	"io"
-	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -34,14 +32,14 @@ const (
 
 // The parameters of every saved query.
 const (
-	asOfName, formatName, dialectName, tokenName = "as_of", "format", "dialect", "token"
+	formatName, dialectName, tokenName = "format", "dialect", "token"
 
 	formatJSON, formatCSV, formatNDJSON = "json", "csv", "ndjson"
 	dialectExcelFR                      = "excel-fr"
 )
 
 var common = []params.Param{
-	{Name: asOfName, Kind: "String"},
+	graph.AsOfParam,
 	{Name: formatName, Kind: "String", Values: []string{formatJSON, formatCSV, formatNDJSON}},
 	{Name: dialectName, Kind: "String", Values: []string{dialectExcelFR}},
 }
@@ -219,26 +217,6 @@ func (q *query) read(rawQuery string) (variables, others map[string]any, err err
 		}
 	}
 	return variables, others, nil
-}
-
-// canonical writes variables as a query string, in the order of the operation and
-// without defaults.
-func (q *query) canonical(variables map[string]any) string {
-	var pairs []string
-	for _, p := range q.parameters {
-		value, given := variables[p.Name]
-		if !given || reflect.DeepEqual(value, p.Default) {
-			continue
-		}
-		list, isList := value.([]any)
-		if !isList {
-			list = []any{value}
-		}
-		for _, item := range list {
-			pairs = append(pairs, p.Name+"="+url.QueryEscape(params.Format(item)))
-		}
-	}
-	return strings.Join(pairs, "&")
 }
 
 // bodyOf returns the part of a result that is the response body. It is null if a

@@ -91,7 +91,7 @@ func New(cfg Config) (*Site, error) {
 		}
 		r.params = append(r.params, r.selects...)
 		if r.name != releasesPage {
-			r.params = append(r.params, params.Param{Name: asOfParam, Kind: "String"})
+			r.params = append(r.params, graph.AsOfParam)
 		}
 		s.routes = append(s.routes, r)
 	}
@@ -251,7 +251,7 @@ func (s *Site) content(req *request, view any, response *graph.Result) page.Cont
 		data.Explorer = explorerURL("path", data.REST)
 		return content
 	}
-	content.AsOf = &page.AsOf{Release: response.Release, Date: response.UpdatedAt, Query: req.asOfQuery().Encode(), Current: req.Without(asOfParam)}
+	content.AsOf = &page.AsOf{Release: response.Release, Date: response.UpdatedAt, Query: req.asOfQuery().Encode(), Current: req.Without(graph.AsOfName)}
 	return content
 }
 
