@@ -173,7 +173,7 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 		e.parameters = append(e.parameters, asOf)
 		if r.bulk {
 			e.parameters = append(e.parameters, bulkParameters...)
-			if e.columns = columnsOf(itemsOf(operation.Definition().SelectionSet), ""); len(e.columns) == 0 {
+			if e.columns = columnsOf(operation.Definition().SelectionSet); len(e.columns) == 0 {
 				return nil, nil, fmt.Errorf("%s: the operation has no list named data", r.path)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/table"
 )
 
 const (
@@ -32,7 +33,7 @@ var errNotFound = problem.New(problem.NotFound, "There is no saved query at this
 
 const mediaJSON, mediaCSV, mediaNDJSON = "application/json", "text/csv", "application/x-ndjson"
 
-var contentTypes = map[string]string{formatJSON: mediaJSON, formatCSV: mediaCSV + "; charset=utf-8; header=present", formatNDJSON: mediaNDJSON}
+var contentTypes = map[string]string{formatJSON: mediaJSON, table.CSV: table.ContentTypes[table.CSV], table.NDJSON: table.ContentTypes[table.NDJSON]}
 
 // splitPath splits a path into the address of a query and the format, which may be "".
 func splitPath(path string) (address, format string, ok bool) {
@@ -145,9 +146,9 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 	if accept := r.Header["Accept"]; format == "" && len(accept) > 0 && accept[0] != "*/*" {
 		switch negotiate.Accepts(accept, mediaJSON, mediaCSV, mediaNDJSON) {
 		case mediaCSV:
-			negotiated = formatCSV
+			negotiated = table.CSV
 		case mediaNDJSON:
-			negotiated = formatNDJSON
+			negotiated = table.NDJSON
 		}
 	}
 	if negotiated != "" {
@@ -196,9 +197,9 @@ func (s *Queries) parse(r *http.Request, from *cachedValue[*record], format, neg
 	dialect, _ := req.others[dialectName].(string)
 	switch {
 	case req.err != nil:
-	case dialect != "" && format != formatCSV:
+	case dialect != "" && format != table.CSV:
 		req.err = problem.New(problem.BadInput, "dialect requires CSV (the extension .csv or format=csv).")
-	case format == formatCSV:
+	case format == table.CSV:
 		req.err = rec.query.checkTable()
 	}
 	req.format = format
@@ -245,7 +246,7 @@ func (s *Queries) header(req *request, result *graph.Result) http.Header {
 	case rec.account != 0 && result.AsOf.Release > 0: // not forever, because its owner may change it or make it private
 		header["Cache-Control"] = []string{graph.CacheControl}
 	}
-	if req.format == formatCSV {
+	if req.format == table.CSV {
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, cmp.Or(rec.name, rec.hash), result.Release)}
 	}
 	req.asOf.AddTo(header, result, func(value any) string { return s.urlAsOf(req, value) })

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -34,14 +33,13 @@ const (
 const (
 	formatName, dialectName, tokenName = "format", "dialect", "token"
 
-	formatJSON, formatCSV, formatNDJSON = "json", "csv", "ndjson"
-	dialectExcelFR                      = "excel-fr"
+	formatJSON = "json"
 )
 
 var common = []params.Param{
 	graph.AsOfParam,
-	{Name: formatName, Kind: "String", Values: []string{formatJSON, formatCSV, formatNDJSON}},
-	{Name: dialectName, Kind: "String", Values: []string{dialectExcelFR}},
+	{Name: formatName, Kind: "String", Values: []string{formatJSON, table.CSV, table.NDJSON}},
+	{Name: dialectName, Kind: "String", Values: []string{table.ExcelFR}},
 }
 
 // hashOf returns the hash of a text.
@@ -129,36 +127,20 @@ func (q *query) findBody() {
 		q.body = q.body[:1]
 		set, typeName = q.body[0].SelectionSet, q.body[0].Definition.Type.Name()
 	}
-	if len(set) > 0 {
-		q.addColumns(set, typeName, "")
-		return
+	columns := rest.Columns(set, typeName)
+	if len(set) == 0 { // a scalar or a list of them
+		columns = []rest.Column{{Name: q.body[0].Alias, Type: q.body[0].Definition.Type.Elem}}
 	}
-	root := q.body[0] // a scalar or a list of them
-	q.addColumn(root.Alias, root.Definition.Type.Elem)
+	for _, c := range columns {
+		if q.nested == "" && c.Type != nil && (c.Type.Elem != nil || c.Type.NamedType == "JSON") {
+			q.nested = c.Name
+		}
+		q.columns = append(q.columns, c.Name)
+	}
 }
 
 func isPage(typeName string) bool {
 	return strings.HasSuffix(typeName, "Page") || strings.HasSuffix(typeName, "Connection")
-}
-
-// addColumns adds the fields of a selection, with dots between the names of
-// nested objects.
-func (q *query) addColumns(set ast.SelectionSet, typeName, prefix string) {
-	for _, f := range graph.Fields(set, typeName) {
-		name, t := prefix+f.Alias, f.Definition.Type
-		if len(f.SelectionSet) > 0 && t.Elem == nil {
-			q.addColumns(f.SelectionSet, t.NamedType, name+".")
-			continue
-		}
-		q.addColumn(name, t)
-	}
-}
-
-func (q *query) addColumn(name string, t *ast.Type) {
-	if q.nested == "" && t != nil && (t.Elem != nil || t.NamedType == "JSON") {
-		q.nested = name
-	}
-	q.columns = append(q.columns, name)
 }
 
 // checkTable returns an error if the result does not fit a table.
@@ -241,7 +223,7 @@ func fieldOrNull(object json.RawMessage, name string) json.RawMessage {
 // unwrapEach replaces each object in a list with its only field.
 func unwrapEach(list json.RawMessage, name string) (json.RawMessage, error) {
 	out := append(make([]byte, 0, len(list)), '[')
-	err := eachItem(list, func(item jsontext.Value) error {
+	_, err := table.EachItem(jsontext.NewDecoder(bytes.NewReader(list)), func(item jsontext.Value) error {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
@@ -251,57 +233,16 @@ func unwrapEach(list json.RawMessage, name string) (json.RawMessage, error) {
 	return append(out, ']'), err
 }
 
-// eachItem calls a function with each item of a list, or with a single value that
-// is not a list.
-func eachItem(body []byte, use func(jsontext.Value) error) error {
-	in := jsontext.NewDecoder(bytes.NewReader(body))
-	isList := in.PeekKind() == '['
-	if isList {
-		if _, err := in.ReadToken(); err != nil {
-			return err
-		}
-	}
-	for in.PeekKind() != ']' {
-		item, err := in.ReadValue()
-		if err == io.EOF && !isList {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := use(item); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // write writes a body in a format.
 func (q *query) write(body []byte, format, dialect string) ([]byte, error) {
 	if format == formatJSON {
 		return body, nil
 	}
 	var out bytes.Buffer
-	write := func(item jsontext.Value) error {
-		out.Write(item)
-		return out.WriteByte('\n')
+	write, err := table.NewItemWriter(&out, format, dialect, q.columns)
+	if err == nil {
+		_, err = table.EachItem(jsontext.NewDecoder(bytes.NewReader(body)), write)
 	}
-	if format == formatCSV {
-		rows := table.NewWriter(&out, q.columns, dialect == dialectExcelFR)
-		if err := rows.WriteHeader(); err != nil {
-			return nil, err
-		}
-		write = func(item jsontext.Value) error {
-			switch {
-			case item.Kind() == 'n':
-				item = jsontext.Value("{}")
-			case item.Kind() != '{': // a list of single values
-				item = slices.Concat(jsontext.Value(`{"`+q.columns[0]+`":`), item, jsontext.Value("}"))
-			}
-			return rows.WriteRow(item)
-		}
-	}
-	err := eachItem(body, write)
 	return out.Bytes(), err
 }
 
