@@ -19,6 +19,14 @@ func (a *Result) Body() json.RawMessage {
 	return a.Data
 }
 
+// Decode decodes the data, or returns the first error.
+func (a *Result) Decode(to any) error {
+	if p := a.Problem(); p != nil {
+		return p
+	}
+	return json.Unmarshal(a.Data, to)
+}
+
 // Found reports whether the body is not null.
 func (a *Result) Found() bool { return string(a.Body()) != "null" }
 

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"net/url"
 	"slices"
@@ -46,7 +45,7 @@ func (h *Handler) Samples(ctx context.Context) (*params.Samples, error) {
 		samples.Paths[e.path] = e.examplePath(slugs)
 	}
 	var found struct{ Categories []struct{ Slug string } }
-	err = json.Unmarshal(result.Data, &found)
+	err = result.Decode(&found)
 	for _, category := range found.Categories {
 		samples.Categories = append(samples.Categories, category.Slug)
 	}
@@ -58,9 +57,6 @@ func (h *Handler) findExamples(ctx context.Context) (exampleSlugs, *graph.Result
 	// Which tools have embeddings is not secret; their content is not read.
 	ctx = auth.WithCaller(ctx, auth.Caller{Plan: auth.Developer})
 	result := h.executor.Execute(ctx, graph.Request{Operation: h.exampleSlugs})
-	if p := result.Problem(); p != nil {
-		return nil, nil, p
-	}
 	var found struct {
 		Tools struct {
 			Items []struct {
@@ -71,7 +67,7 @@ func (h *Handler) findExamples(ctx context.Context) (exampleSlugs, *graph.Result
 		}
 		Comparisons struct{ Items []struct{ Slug string } }
 	}
-	if err := json.Unmarshal(result.Data, &found); err != nil {
+	if err := result.Decode(&found); err != nil {
 		return nil, nil, err
 	}
 	slugs := maps.Clone(demoSlugs)

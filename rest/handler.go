@@ -5,7 +5,6 @@ package rest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -328,15 +327,12 @@ func embeddingsNotFound(slug string, status slugStatus) string {
 func (h *Handler) respondNotFound(ctx context.Context, req *request, release int) (*cache.Entry, int, error) {
 	slug := req.variables["slug"].(string)
 	result := h.executor.Execute(ctx, graph.Request{Operation: h.slugStatus, Variables: map[string]any{"slug": slug}, AsOf: req.asOf})
-	if p := result.Problem(); p != nil {
-		return nil, 0, p
+	var found struct{ Tool, Retired *struct{} }
+	if err := result.Decode(&found); err != nil {
+		return nil, 0, err
 	}
 	if result.Release != release {
 		return h.respond(ctx, req)
-	}
-	var found struct{ Tool, Retired *struct{} }
-	if err := json.Unmarshal(result.Data, &found); err != nil {
-		return nil, 0, err
 	}
 	message := req.notFound(params.Truncate(slug), slugStatus{active: found.Tool != nil, retired: found.Retired != nil})
 	return nil, result.Newest, &missingSlug{release, problem.New(problem.NotFound, "%s", message)}

@@ -171,10 +171,7 @@ func (s *Server) names(ctx context.Context) *catalogNames {
 						Meta  struct{ Pages int }
 					}
 				}
-				if p := executed.Problem(); p != nil {
-					return nil, p
-				}
-				if err := json.Unmarshal(executed.Data, &list); err != nil {
+				if err := executed.Decode(&list); err != nil {
 					return nil, err
 				}
 				for _, item := range list.Names.Items {

@@ -229,11 +229,7 @@ func (s *Site) load(ctx context.Context, req *request) (any, *graph.Result, erro
 
 // execute executes an operation of queries/ on a release and decodes its result.
 func (s *Site) execute(ctx context.Context, asOf graph.AsOf, operation string, variables map[string]any, result any) error {
-	response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf})
-	if p := response.Problem(); p != nil {
-		return p
-	}
-	return json.Unmarshal(response.Data, result)
+	return s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf}).Decode(result)
 }
 
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
