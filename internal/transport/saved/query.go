@@ -208,16 +208,13 @@ func (q *query) bodyOf(data json.RawMessage) (json.RawMessage, error) {
 		if i == 2 { // the nodes of edges
 			return unwrapEach(data, f.Alias)
 		}
-		data = fieldOrNull(data, f.Alias)
+		value, ok := graph.OnlyField(data, f.Alias)
+		if !ok {
+			return json.RawMessage("null"), nil
+		}
+		data = value
 	}
 	return data, nil
-}
-
-func fieldOrNull(object json.RawMessage, name string) json.RawMessage {
-	if value, ok := graph.OnlyField(object, name); ok {
-		return value
-	}
-	return json.RawMessage("null")
 }
 
 // unwrapEach replaces each object in a list with its only field.
@@ -227,7 +224,11 @@ func unwrapEach(list json.RawMessage, name string) (json.RawMessage, error) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(out, fieldOrNull(json.RawMessage(item), name)...)
+		value, ok := graph.OnlyField(json.RawMessage(item), name)
+		if !ok {
+			value = json.RawMessage("null")
+		}
+		out = append(out, value...)
 		return nil
 	})
 	return append(out, ']'), err

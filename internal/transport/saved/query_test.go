@@ -30,6 +30,8 @@ func TestBodies(t *testing.T) {
 			"{stats {toolsTotal} feed {credit}}":                                                            {`{"stats":{"toolsTotal":`, "stats.toolsTotal feed.credit", ""},
 			`{tool(slug: "nobody") {slug}}`:                                                                 {`null`, "slug", ""},
 			"{tools(limit: 1) @skip(if: true) {items {slug}}}":                                              {`null`, "slug", ""},
+			"{toolConnection(first: 1) {edges @skip(if: true) {node {slug}}}}":                              {`null`, "slug", ""},
+			"{toolConnection(first: 1) {edges {node @skip(if: true) {slug}}}}":                              {`[null]`, "slug", ""},
 			"{tools(limit: 1) {items {slug priceHistory {price}}}}":                                         {`[{"slug":"`, "slug priceHistory", "priceHistory"},
 			"{changes(first: 1) {nodes {slug fields}}}":                                                     {`[{"slug":"`, "slug fields", "fields"},
 			"{changes(first: 1) {nodes {slug after}}}":                                                      {`[{"slug":"`, "slug after", "after"},
