@@ -55,6 +55,7 @@ func (queryResolver) Changes(ctx context.Context, first *int, after *string, las
 	if err != nil {
 		return nil, err
 	}
+	r.next = orZero(found[0].NextCursor)
 	return found[0], nil
 }
 

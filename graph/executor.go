@@ -84,6 +84,10 @@ type Result struct {
 	PublishedAt     time.Time
 	AsOf            AsOf // how the release was selected
 	SchemaOnly      bool // it only describes the schema
+	// Total is the number of items in the list that the operation reads by page, and
+	// Next the cursor of the changes that follow those it reads.
+	Total int
+	Next  string
 	// Cause is the internal cause of a server error. It has been logged and is never
 	// shown to callers.
 	Cause error
@@ -300,6 +304,7 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 		}
 		reader := newReader(e, of, op.asOf, op.scan)
 		dispatch(context.WithValue(ctx, readerKey{}, reader))
+		result.Total, result.Next = reader.total, reader.next
 		return reader.queried, reader.failed // partial data is never returned
 	}
 	var err error
@@ -365,6 +370,11 @@ func (e *Executor) readable() []*ent.Release {
 // operations read the newest release that was loaded.
 func (e *Executor) Follow(ctx context.Context, published func(*ent.Release) bool) {
 	e.catalog.Follow(ctx, published)
+}
+
+// Newest returns the newest release, for what needs no operation.
+func (e *Executor) Newest(ctx context.Context) (*release.Release, error) {
+	return e.catalog.Newest(ctx)
 }
 
 // Preload loads the newest release, so that operations do not have to.

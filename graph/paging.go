@@ -45,6 +45,7 @@ func (l *list[Item, Node]) page(ctx context.Context, number, limit int) ([]Node,
 		return nil, nil, err
 	}
 	s, total := selected(ctx), len(l.items)
+	readerFrom(ctx).total = total
 	meta := &model.PageInfoByNumber{Total: total, Page: number, Limit: limit, Pages: (total + limit - 1) / limit}
 	start := min((number-1)*limit, total)
 	if start == total || !s.has("items") {

@@ -49,6 +49,9 @@ type reader struct {
 	scan     *Scan
 	queried  bool // something was read from the database
 
+	total int    // of the list at the root that is read by page
+	next  string // cursor of the changes at the root
+
 	searches map[string]map[*release.Tool]int // ranks of tools by search text
 	syncs    map[syncRequest][]documentChange
 	nested   map[nestedKey][]nestedList

@@ -26,9 +26,6 @@ import (
 const (
 	formatName, dialectName = "format", "dialect"
 
-	formatCSV, formatNDJSON = "csv", "ndjson"
-	dialectExcelFR          = "excel-fr"
-
 	// bulkPage is the number of items that are read at a time.
 	bulkPage = 200
 	// defaultSendTime is how long a client may take to receive a chunk.
@@ -39,9 +36,9 @@ const (
 
 // bulkParameters are the parameters of lists that can be downloaded as a whole.
 var bulkParameters = []parameter{
-	{name: formatName, Param: params.Param{Name: formatName, Kind: "String", Values: []string{formatCSV, formatNDJSON}},
+	{name: formatName, Param: params.Param{Name: formatName, Kind: "String", Values: []string{table.CSV, table.NDJSON}},
 		description: "Returns the whole list in one response, as CSV (`text/csv`, RFC 4180) or with one JSON object per line (`application/x-ndjson`). Requires an API key. Cannot be combined with `page` and `limit`. At most 2 downloads may run at the same time."},
-	{name: dialectName, Param: params.Param{Name: dialectName, Kind: "String", Values: []string{dialectExcelFR}},
+	{name: dialectName, Param: params.Param{Name: dialectName, Kind: "String", Values: []string{table.ExcelFR}},
 		description: "With `format=csv`: `excel-fr` is for spreadsheets in French, with semicolons, decimal commas and a byte order mark."},
 }
 
@@ -53,7 +50,7 @@ func checkFormat(given map[string]any) error {
 			return problem.New(problem.BadInput, "%s cannot be combined with format, which returns the whole list.", name)
 		}
 	}
-	if _, dialect := given[dialectName]; dialect && format != formatCSV {
+	if _, dialect := given[dialectName]; dialect && format != table.CSV {
 		return problem.New(problem.BadInput, "dialect requires format=csv.")
 	}
 	return nil
@@ -103,22 +100,18 @@ func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry,
 	}
 	total, err := 0, error(nil)
 	if req.paginated {
-		total = int(totalOf(result.Data))
-	} else if total, err = eachItem(bodyOf(result.Data), func(jsontext.Value) error { return nil }); err != nil {
+		total = result.Total
+	} else if total, err = eachItem(result.Body(), func(jsontext.Value) error { return nil }); err != nil {
 		return nil, 0, err
 	}
-	contentType := "application/x-ndjson"
-	if req.variables[formatName] == formatCSV {
-		contentType = "text/csv; charset=utf-8; header=present"
-	}
-	header := result.Header(contentType, true)
+	format := req.variables[formatName].(string)
+	header := result.Header(table.ContentTypes[format], true)
 	header["Vary"] = []string{vary}
 	header["X-Total-Count"] = []string{strconv.Itoa(total)}
-	if req.variables[formatName] == formatCSV {
+	if format == table.CSV {
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, req.tag(), result.Release)}
 	}
-	h.addAsOf(header, req, result)
-	req.deprecation.AddTo(header)
+	h.addCommon(header, req, result)
 	// A restored backup may have another release with the same number.
 	content := fmt.Sprintf("release %d of %s, version %s", result.Release, result.PublishedAt.UTC().Format(time.RFC3339Nano), h.cfg.Version)
 	return cache.NewEntry([]byte(content), header), result.Newest, nil
@@ -136,19 +129,10 @@ func (r *request) part(page, limit int, asOf graph.AsOf, scan *graph.Scan) graph
 
 // writeList writes all items of a list, page by page.
 func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsOf, total int, to io.Writer) error {
-	write := func(item jsontext.Value) error {
-		if _, err := to.Write(item); err != nil {
-			return err
-		}
-		_, err := to.Write([]byte{'\n'})
+	dialect, _ := req.variables[dialectName].(string)
+	write, err := table.NewItemWriter(to, req.variables[formatName].(string), dialect, req.columns)
+	if err != nil {
 		return err
-	}
-	if req.variables[formatName] == formatCSV {
-		rows := table.NewWriter(to, req.columns, req.variables[dialectName] == dialectExcelFR)
-		if err := rows.WriteHeader(); err != nil {
-			return err
-		}
-		write = rows.WriteRow
 	}
 	scan := &graph.Scan{}
 	for page, written := 1, 0; written < total; page++ {
@@ -156,7 +140,7 @@ func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsO
 		if p := result.Problem(); p != nil {
 			return p
 		}
-		n, err := eachItem(bodyOf(result.Data), write)
+		n, err := eachItem(result.Body(), write)
 		if err != nil {
 			return err
 		}
@@ -171,52 +155,50 @@ func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsO
 // and returns their number.
 func eachItem(body []byte, use func(jsontext.Value) error) (n int, err error) {
 	in := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true)) // there are none
-	for range len([...]string{"{", `"data":`, "["}) {
+	for range len([...]string{"{", `"data":`}) {
 		if _, err := in.ReadToken(); err != nil {
 			return 0, err
 		}
 	}
-	for ; in.PeekKind() == '{'; n++ {
-		item, err := in.ReadValue()
-		if err != nil {
-			return n, err
-		}
-		if err := use(item); err != nil {
-			return n, err
-		}
-	}
-	_, err = in.ReadToken() // the end of the list
-	return n, err
+	return table.EachItem(in, use)
 }
 
-// columnsOf returns the names of the fields in a list's items, with dots between
-// the names of nested objects.
-func columnsOf(set ast.SelectionSet, prefix string) (names []string) {
+// Column is a field of the items in a table. Its name has dots between the names of
+// nested objects.
+type Column struct {
+	Name string
+	Type *ast.Type
+}
+
+// Columns returns the columns of a selection within a type.
+func Columns(set ast.SelectionSet, typeName string) (columns []Column) {
+	for _, f := range graph.Fields(set, typeName) {
+		t := f.Definition.Type
+		if len(f.SelectionSet) == 0 || t.Elem != nil {
+			columns = append(columns, Column{f.Alias, t})
+			continue
+		}
+		for _, c := range Columns(f.SelectionSet, t.NamedType) {
+			columns = append(columns, Column{f.Alias + "." + c.Name, c.Type})
+		}
+	}
+	return columns
+}
+
+// columnsOf returns the names of the columns of a list, whose field is named data.
+func columnsOf(set ast.SelectionSet) (names []string) {
 	for _, selection := range set {
-		switch s := selection.(type) {
-		case *ast.FragmentSpread:
-			names = append(names, columnsOf(s.Definition.SelectionSet, prefix)...)
-		case *ast.Field:
-			if s.SelectionSet == nil {
-				names = append(names, prefix+s.Alias)
-			} else {
-				names = append(names, columnsOf(s.SelectionSet, prefix+s.Alias+".")...)
+		f, ok := selection.(*ast.Field)
+		if ok && f.Alias == "body" {
+			return columnsOf(f.SelectionSet)
+		}
+		if ok && f.Alias == "data" {
+			for _, c := range Columns(f.SelectionSet, f.Definition.Type.Name()) {
+				names = append(names, c.Name)
 			}
 		}
 	}
 	return names
-}
-
-// itemsOf returns the selection of a list's items, whose field is named data.
-func itemsOf(set ast.SelectionSet) ast.SelectionSet {
-	for _, selection := range set {
-		if f, ok := selection.(*ast.Field); ok && f.Alias == "data" {
-			return f.SelectionSet
-		} else if ok && f.Alias == "body" {
-			return itemsOf(f.SelectionSet)
-		}
-	}
-	return nil
 }
 
 // downloads counts the downloads of each account on this server.

@@ -2,11 +2,9 @@ package rest
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"palmares/auth"
@@ -47,7 +45,7 @@ func (h *Handler) Samples(ctx context.Context) (*params.Samples, error) {
 		samples.Paths[e.path] = e.examplePath(slugs)
 	}
 	var found struct{ Categories []struct{ Slug string } }
-	err = json.Unmarshal(result.Data, &found)
+	err = result.Decode(&found)
 	for _, category := range found.Categories {
 		samples.Categories = append(samples.Categories, category.Slug)
 	}
@@ -59,9 +57,6 @@ func (h *Handler) findExamples(ctx context.Context) (exampleSlugs, *graph.Result
 	// Which tools have embeddings is not secret; their content is not read.
 	ctx = auth.WithCaller(ctx, auth.Caller{Plan: auth.Developer})
 	result := h.executor.Execute(ctx, graph.Request{Operation: h.exampleSlugs})
-	if p := result.Problem(); p != nil {
-		return nil, nil, p
-	}
 	var found struct {
 		Tools struct {
 			Items []struct {
@@ -72,7 +67,7 @@ func (h *Handler) findExamples(ctx context.Context) (exampleSlugs, *graph.Result
 		}
 		Comparisons struct{ Items []struct{ Slug string } }
 	}
-	if err := json.Unmarshal(result.Data, &found); err != nil {
+	if err := result.Decode(&found); err != nil {
 		return nil, nil, err
 	}
 	slugs := maps.Clone(demoSlugs)
@@ -115,13 +110,7 @@ func (h *Handler) Explain(target string) (query string, variables map[string]any
 			variables[name] = []any{value}
 		}
 	}
-	text := req.operation.Text
-	if asOf := req.asOf; asOf.Date != "" {
-		text = strings.Replace(text, " {", ` @asOf(date: "`+asOf.Date+`") {`, 1)
-	} else if asOf.Release > 0 {
-		text = strings.Replace(text, " {", " @asOf(release: "+strconv.Itoa(asOf.Release)+") {", 1)
-	}
-	return text, variables, nil
+	return strings.Replace(req.operation.Text, " {", req.asOf.Directive()+" {", 1), variables, nil
 }
 
 // ExplorerPath returns the path that opens a REST URL in the GraphQL explorer.

@@ -4,7 +4,6 @@
 package rest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -54,12 +53,7 @@ const (
 // maxSlugLength is longer than any slug.
 const maxSlugLength = 200
 
-const (
-	// asOfName is the parameter of every path that selects the release.
-	asOfName = "as_of"
-
-	vary = "Authorization, Accept-Encoding"
-)
+const vary = "Authorization, Accept-Encoding"
 
 // NewHandler checks the route table against the schema and returns a handler.
 // An error is a mistake in the program.
@@ -166,10 +160,10 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	variables, err := readParameters(e.parameters, raw.Variables)
+	variables, err := readParameters(e.inQuery, raw.Variables)
 	var asOf graph.AsOf
-	if text, given := variables[asOfName].(string); given && err == nil {
-		asOf, err = graph.ParseAsOf(text)
+	if err == nil {
+		asOf, err = graph.ReadAsOf(variables)
 	}
 	if err != nil {
 		return &request{endpoint: e, err: err}, nil
@@ -179,7 +173,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 	}
 	req := &request{
 		endpoint: e, variables: variables, arguments: e.arguments(variables), asOf: asOf,
-		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
+		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + params.Canonical(e.inQuery, variables), Keyed: e.requiresKey},
 	}
 	if e.ownDeprecation != nil { // its headers differ from those of other paths with the same operation
 		req.cacheKey.Operation += " " + e.path
@@ -210,11 +204,10 @@ func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int,
 	if p := result.Problem(); p != nil {
 		return nil, 0, p
 	}
-	body := bodyOf(result.Data)
-	if req.notFound != nil && string(body) == "null" {
+	if req.notFound != nil && !result.Found() {
 		return h.respondNotFound(ctx, req, result.Release)
 	}
-	return h.newEntry(req, result, body), result.Newest, nil
+	return h.newEntry(req, result), result.Newest, nil
 }
 
 // lookUp is respond for operations that can be executed from memory. It returns
@@ -224,7 +217,7 @@ func (h *Handler) lookUp(ctx context.Context, req *request) (*cache.Entry, int) 
 	if result == nil {
 		return nil, 0
 	}
-	return h.newEntry(req, result, bodyOf(result.Data)), result.Newest
+	return h.newEntry(req, result), result.Newest
 }
 
 func (r *request) execution() graph.Request {
@@ -232,50 +225,40 @@ func (r *request) execution() graph.Request {
 }
 
 // newEntry returns a successful response.
-func (h *Handler) newEntry(req *request, result *graph.Result, body []byte) *cache.Entry {
+func (h *Handler) newEntry(req *request, result *graph.Result) *cache.Entry {
 	header := responseHeader(result, req.keyed || req.requiresKey)
 	if req.paginated {
-		total := totalOf(result.Data)
-		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
+		header["X-Total-Count"] = []string{strconv.Itoa(result.Total)}
 		variables := req.variables
 		if req.pinned && result.Release > 0 {
 			variables = maps.Clone(variables)
-			variables[asOfName] = strconv.Itoa(result.Release)
+			variables[graph.AsOfName] = strconv.Itoa(result.Release)
 		}
-		header["Link"] = []string{req.links(h.cfg.PublicURL, variables, total)}
+		header["Link"] = []string{req.links(h.cfg.PublicURL, variables, int64(result.Total))}
 	}
-	if req.resumable {
-		header["Link"] = req.nextLink(h.cfg.PublicURL, nextOf(body))
+	if req.resumable && result.Next != "" {
+		header["Link"] = []string{"<" + h.urlWith(req, "after", result.Next) + `>; rel="next"`}
 	}
-	h.addAsOf(header, req, result)
+	h.addCommon(header, req, result)
+	return cache.NewEntry(result.Body(), header)
+}
+
+// addCommon adds the headers that depend on the request, for all kinds of responses.
+func (h *Handler) addCommon(header http.Header, req *request, result *graph.Result) {
+	req.asOf.AddTo(header, result, func(value any) string { return h.urlWith(req, graph.AsOfName, value) })
 	req.deprecation.AddTo(header)
-	return cache.NewEntry(body, header)
 }
 
-// addAsOf adds the headers of a response from an earlier release. A release selected
-// by number never changes; RFC 7089 calls it a memento.
-func (h *Handler) addAsOf(header http.Header, req *request, result *graph.Result) {
-	if req.asOf.Date != "" {
-		header["Content-Location"] = []string{req.urlAsOf(h.cfg.PublicURL, strconv.Itoa(result.Release))}
-	}
-	if req.asOf.Release == 0 {
-		return
-	}
-	header["Memento-Datetime"] = []string{result.PublishedAt.UTC().Format(http.TimeFormat)}
-	header["Link"] = append(header["Link"], "<"+req.urlAsOf(h.cfg.PublicURL, "")+`>; rel="original"`)
-}
-
-// urlAsOf returns the URL of a request as of a release, or of the newest.
-func (r *request) urlAsOf(publicURL, asOf string) string {
-	variables := maps.Clone(r.variables)
-	if delete(variables, asOfName); asOf != "" {
-		variables[asOfName] = asOf
-	}
-	address := publicURL + r.path
-	if slug, ok := r.variables["slug"].(string); ok {
+// urlWith returns the URL of a request with another value of a parameter, or without
+// it for nil.
+func (h *Handler) urlWith(req *request, name string, value any) string {
+	variables := maps.Clone(req.variables)
+	variables[name] = value
+	address := h.cfg.PublicURL + req.path
+	if slug, ok := req.variables["slug"].(string); ok {
 		address = strings.Replace(address, "{slug}", url.PathEscape(slug), 1)
 	}
-	if query := canonicalQuery(r.parameters, variables); query != "" {
+	if query := params.Canonical(req.inQuery, variables); query != "" {
 		address += "?" + query
 	}
 	return address
@@ -288,61 +271,13 @@ func responseHeader(result *graph.Result, keyed bool) http.Header {
 	return header
 }
 
-// bodyOf cuts the response body out of a result: the root field named body,
-// which comes first and may be followed by count, or else the whole result.
-func bodyOf(data []byte) []byte {
-	body, ok := bytes.CutPrefix(data, []byte(`{"body":`))
-	if !ok {
-		return data
-	}
-	const longestCount = 64 // bytes, with any total
-	end := max(0, len(body)-longestCount)
-	if i := bytes.LastIndex(body[end:], []byte(`,"count":{"meta":`)); i >= 0 {
-		return body[:end+i]
-	}
-	return body[:len(body)-1]
-}
-
-// totalOf reads the last "total" in a result, which is the list's. Quotes in
-// strings are escaped, so a string cannot contain the key.
-func totalOf(data []byte) int64 {
-	const key = `"total":`
-	_, digits, _ := bytes.Cut(data[max(0, bytes.LastIndex(data, []byte(key))):], []byte(key))
-	total, err := strconv.ParseInt(string(digits[:max(0, bytes.IndexAny(digits, ",}"))]), 10, 64)
-	if err != nil {
-		panic("rest: the operation of a list does not select its total")
-	}
-	return total
-}
-
-// nextOf reads the cursor at the end of a body; "" if there is none.
-func nextOf(body []byte) string {
-	const key = `,"next":"`
-	i := bytes.LastIndex(body, []byte(key))
-	if i < 0 {
-		return ""
-	}
-	next, _, _ := bytes.Cut(body[i+len(key):], []byte(`"`))
-	return string(next)
-}
-
-// nextLink returns the Link header to the events after a cursor.
-func (r *request) nextLink(publicURL, next string) []string {
-	if next == "" { // before the first release
-		return nil
-	}
-	others := maps.Clone(r.variables)
-	others["after"] = next
-	return []string{"<" + publicURL + r.path + "?" + canonicalQuery(r.parameters, others) + `>; rel="next"`}
-}
-
 // links returns the Link header of a page, with absolute URLs of the other pages.
 func (e *endpoint) links(publicURL string, variables map[string]any, total int64) string {
 	page, limit := variables["page"].(int64), variables["limit"].(int64)
 	last := max(1, (total+limit-1)/limit)
 	others := maps.Clone(variables)
 	delete(others, "page")
-	query := canonicalQuery(e.parameters, others)
+	query := params.Canonical(e.inQuery, others)
 	if query != "" {
 		query = "&" + query
 	}
@@ -392,16 +327,15 @@ func embeddingsNotFound(slug string, status slugStatus) string {
 func (h *Handler) respondNotFound(ctx context.Context, req *request, release int) (*cache.Entry, int, error) {
 	slug := req.variables["slug"].(string)
 	result := h.executor.Execute(ctx, graph.Request{Operation: h.slugStatus, Variables: map[string]any{"slug": slug}, AsOf: req.asOf})
-	if p := result.Problem(); p != nil {
-		return nil, 0, p
+	var found struct{ Tool, Retired *struct{} }
+	if err := result.Decode(&found); err != nil {
+		return nil, 0, err
 	}
 	if result.Release != release {
 		return h.respond(ctx, req)
 	}
-	return nil, result.Newest, &missingSlug{release, problem.New(problem.NotFound, "%s", req.notFound(params.Truncate(slug), slugStatus{
-		active:  !bytes.Contains(result.Data, []byte(`"tool":null`)),
-		retired: !bytes.Contains(result.Data, []byte(`"retired":null`)),
-	}))}
+	message := req.notFound(params.Truncate(slug), slugStatus{active: found.Tool != nil, retired: found.Retired != nil})
+	return nil, result.Newest, &missingSlug{release, problem.New(problem.NotFound, "%s", message)}
 }
 
 // missingSlug is the error for a slug that does not exist in a release.

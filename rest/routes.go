@@ -85,7 +85,7 @@ var (
 	search          = parameter{name: "search", description: "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words.", max: 200}
 	sort            = parameter{name: "sort", description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug. With `search`, the best matches come first unless `sort` is given.",
 		values: []string{"score_desc", "score_asc", "name_asc", "name_desc"}, noDefaultWith: "search"}
-	asOf = parameter{name: asOfName, Param: params.Param{Name: asOfName, Kind: "String"}, pattern: `^([1-9][0-9]{0,8}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`,
+	asOf = parameter{name: graph.AsOfName, Param: graph.AsOfParam, pattern: `^([1-9][0-9]{0,8}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`,
 		description: "Reads an earlier release: its number, or a day (`YYYY-MM-DD`) for the newest release whose feed is dated on or before it."}
 	reason = parameter{name: "reason", description: "Returns only tools retired for this reason."}
 
@@ -124,6 +124,7 @@ var queries embed.FS
 type endpoint struct {
 	route
 	segments  []string
+	inQuery   []params.Param // the parameters in the query string
 	operation *graph.Operation
 	paginated bool     // by page number
 	resumable bool     // by cursor
@@ -172,8 +173,13 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 		e.parameters = append(e.parameters, asOf)
 		if r.bulk {
 			e.parameters = append(e.parameters, bulkParameters...)
-			if e.columns = columnsOf(itemsOf(operation.Definition().SelectionSet), ""); len(e.columns) == 0 {
+			if e.columns = columnsOf(operation.Definition().SelectionSet); len(e.columns) == 0 {
 				return nil, nil, fmt.Errorf("%s: the operation has no list named data", r.path)
+			}
+		}
+		for _, p := range e.parameters {
+			if !p.inPath {
+				e.inQuery = append(e.inQuery, p.Param)
 			}
 		}
 		endpoints = append(endpoints, e)
@@ -260,18 +266,18 @@ func (p parameter) typed(variable *ast.VariableDefinition) parameter {
 	if p.form != "" {
 		p.Pattern, p.Form = regexp.MustCompile(p.pattern), p.form
 	}
-	p.List = p.list
+	p.List, p.NoDefaultWith = p.list, p.noDefaultWith
 	return p
 }
 
 // arguments returns the operation's variables for the values of parameters.
 func (e *endpoint) arguments(values map[string]any) map[string]any {
 	variables := maps.Clone(values)
-	for _, name := range []string{asOfName, formatName, dialectName} {
+	for _, name := range []string{graph.AsOfName, formatName, dialectName} {
 		delete(variables, name)
 	}
 	for _, p := range e.parameters {
-		if _, given := values[p.name]; !given && p.Default != nil && p.defaultWith(values) == nil && !e.operation.Definition().VariableDefinitions.ForName(p.name).Type.NonNull {
+		if _, given := values[p.name]; !given && p.Default != nil && p.DefaultWith(values) == nil && !e.operation.Definition().VariableDefinitions.ForName(p.name).Type.NonNull {
 			variables[p.name] = nil // otherwise the operation's own default would apply
 		}
 		if list, given := values[p.name].([]string); given {
@@ -290,14 +296,8 @@ func (e *endpoint) arguments(values map[string]any) map[string]any {
 
 // readParameters converts a query string to an operation's variables, including
 // defaults.
-func readParameters(parameters []parameter, rawQuery string) (map[string]any, error) {
-	var inQuery []params.Param
-	for _, p := range parameters {
-		if !p.inPath {
-			inQuery = append(inQuery, p.Param)
-		}
-	}
-	variables, err := params.Read(rawQuery, inQuery)
+func readParameters(parameters []params.Param, rawQuery string) (map[string]any, error) {
+	variables, err := params.Read(rawQuery, parameters)
 	if err == nil {
 		err = checkFormat(variables)
 	}
@@ -305,29 +305,9 @@ func readParameters(parameters []parameter, rawQuery string) (map[string]any, er
 		return nil, err
 	}
 	for _, p := range parameters {
-		if _, given := variables[p.name]; !given && !p.inPath && p.defaultWith(variables) != nil {
-			variables[p.name] = p.Default
+		if _, given := variables[p.Name]; !given && p.DefaultWith(variables) != nil {
+			variables[p.Name] = p.Default
 		}
 	}
 	return variables, nil
-}
-
-// defaultWith returns the default of a parameter, given the others; nil for none.
-func (p parameter) defaultWith(variables map[string]any) any {
-	if _, given := variables[p.noDefaultWith]; given {
-		return nil
-	}
-	return p.Default
-}
-
-// canonicalQuery writes variables as a query string, with the parameters in
-// the route's order and without defaults. Equal requests have equal query strings.
-func canonicalQuery(parameters []parameter, variables map[string]any) string {
-	var pairs []string
-	for _, p := range parameters {
-		if value, given := variables[p.name]; given && !p.inPath && value != p.defaultWith(variables) {
-			pairs = append(pairs, p.name+"="+url.QueryEscape(params.Format(value)))
-		}
-	}
-	return strings.Join(pairs, "&")
 }

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -58,16 +59,16 @@ func FuzzParameters(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, query string) {
 		for _, e := range endpoints {
-			variables, err := readParameters(e.parameters, query)
+			variables, err := readParameters(e.inQuery, query)
 			if err != nil {
 				if p := problem.Of(err); p.Code.Status() != 400 || p.Message == "" {
 					t.Errorf("%s?%q: got %v, want a 400", e.path, query, err)
 				}
 				continue
 			}
-			canonical := canonicalQuery(e.parameters, variables)
-			again, err := readParameters(e.parameters, canonical)
-			if err != nil || !reflect.DeepEqual(variables, again) || canonicalQuery(e.parameters, again) != canonical {
+			canonical := params.Canonical(e.inQuery, variables)
+			again, err := readParameters(e.inQuery, canonical)
+			if err != nil || !reflect.DeepEqual(variables, again) || params.Canonical(e.inQuery, again) != canonical {
 				t.Errorf("%s?%q: got %v and %v from the canonical form %q, want %v", e.path, query, again, err, canonical, variables)
 			}
 		}

@@ -19,6 +19,7 @@ import (
 
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // deployFile reads a file of the deploy folder.
@@ -214,9 +215,7 @@ func TestKubernetesFiles(t *testing.T) {
 	container := at(pod, "containers", 0)
 	for _, probe := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
 		path, _ := at(container, probe, "httpGet", "path").(string)
-		if code, _ := s.get(t, path); code != 200 {
-			t.Errorf("%s: got %d for %q, want 200", probe, code, path)
-		}
+		wait.Until(t, probe+" succeeds", func() bool { code, _ := s.get(t, path); return code == 200 })
 	}
 	if path := at(container, "livenessProbe", "httpGet", "path"); path != "/healthz" {
 		t.Errorf("got liveness probe %v, want /healthz, because a database outage must not restart pods", path)

@@ -188,15 +188,20 @@ func TestDemoKeepsExistingCatalog(t *testing.T) {
 	}
 }
 
-func TestNotReadyWhileDraining(t *testing.T) {
+func TestNotReadyWhileLoadingOrDraining(t *testing.T) {
 	t.Parallel()
-	h := health{store: testkit.Open(t, testkit.SQLite(t)), log: slog.New(slog.DiscardHandler)}
+	loaded := false
+	h := health{store: testkit.Open(t, testkit.SQLite(t)), log: slog.New(slog.DiscardHandler), loaded: func() bool { return loaded }}
 	h.release.Store(&ent.Release{})
 	status := func() int {
 		recorder := httptest.NewRecorder()
 		h.ready(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
 		return recorder.Code
 	}
+	if code := status(); code != http.StatusServiceUnavailable {
+		t.Errorf("while the catalog is being loaded: got %d, want 503", code)
+	}
+	loaded = true
 	if code := status(); code != http.StatusOK {
 		t.Errorf("before: got %d, want 200", code)
 	}

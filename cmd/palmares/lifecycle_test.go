@@ -78,6 +78,7 @@ func TestServeDemo(t *testing.T) {
 			if code, body := s.get(t, "/healthz"); code != 200 || body["status"] != "alive" {
 				t.Errorf("%s: /healthz: got %d %v, want 200 alive", start, code, body)
 			}
+			wait.Until(t, "the catalog is in memory", func() bool { code, _ := s.get(t, "/readyz"); return code == 200 })
 			if code, body := s.get(t, "/readyz"); code != 200 || fmt.Sprint(body) != "map[release:8 status:ready updated_at:2026-11-10]" {
 				t.Errorf("%s: /readyz: got %d %v, want 200 and release 8", start, code, body)
 			}

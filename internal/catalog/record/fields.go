@@ -67,22 +67,26 @@ func newField(declared reflect.StructField, rowType reflect.Type) (f field, err 
 		return f, nil // lists are stored in other tables
 	}
 	f.column = cmp.Or(declared.Tag.Get("column"), name)
-	for i := range rowType.NumField() {
-		column := rowType.Field(i)
-		if column.Tag.Get("json") != f.column+",omitempty" {
-			continue
-		}
-		f.rowIndex, f.columnType = i, column.Type
-		want := declared.Type
-		if want.Kind() == reflect.Pointer && column.Type.Kind() == reflect.Pointer {
-			want, f.columnType = want.Elem(), column.Type.Elem()
-		}
-		if want.Kind() != f.columnType.Kind() {
-			return f, fmt.Errorf("is a %s, but column %s of ent.%s is a %s", declared.Type, f.column, rowType.Name(), column.Type)
-		}
-		return f, nil
+	column, ok := columnField(rowType, f.column)
+	if !ok {
+		return f, fmt.Errorf("ent.%s has no column %q: add it to ent/schema, or name another with a column tag", rowType.Name(), f.column)
 	}
-	return f, fmt.Errorf("ent.%s has no column %q: add it to ent/schema, or name another with a column tag", rowType.Name(), f.column)
+	f.rowIndex, f.columnType = column.Index[0], column.Type
+	want := declared.Type
+	if want.Kind() == reflect.Pointer && column.Type.Kind() == reflect.Pointer {
+		want, f.columnType = want.Elem(), column.Type.Elem()
+	}
+	if want.Kind() != f.columnType.Kind() {
+		return f, fmt.Errorf("is a %s, but column %s of ent.%s is a %s", declared.Type, f.column, rowType.Name(), column.Type)
+	}
+	return f, nil
+}
+
+// columnField returns the field of a row that ent generates for a column: CanonicalURL
+// for canonical_url.
+func columnField(rowType reflect.Type, column string) (reflect.StructField, bool) {
+	name := strings.ReplaceAll(column, "_", "")
+	return rowType.FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) })
 }
 
 // Reporter receives a problem with the value at a path within a record.

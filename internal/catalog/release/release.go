@@ -38,7 +38,7 @@ type Release struct {
 	orders        map[Order]func() []*Tool
 	comparisonsOf func() map[*Tool][]*Comparison
 	searching     atomic.Pointer[search.Index]
-	names         func() *Names
+	derived       sync.Map // see Derived
 	earlier       earlier
 	size          int64 // approximate, in bytes
 	dialect       string
@@ -139,7 +139,6 @@ func (r *Release) deriveOnUse() {
 		}
 		return of
 	})
-	r.names = sync.OnceValue(r.newNames)
 }
 
 // Tool returns the active or retired tool with a slug, or nil.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,6 +33,17 @@ type Param struct {
 	Form     string         // describes the pattern in error messages
 	List     bool           // accepts several of Values, repeated or separated by commas
 	Repeats  bool           // accepts several values, each in its own parameter
+	// NoDefaultWith is another parameter; where it is given, this one has no default.
+	NoDefaultWith string
+}
+
+// DefaultWith returns the default of a parameter, given the values of others; nil for
+// none.
+func (p Param) DefaultWith(values map[string]any) any {
+	if _, given := values[p.NoDefaultWith]; given {
+		return nil
+	}
+	return p.Default
 }
 
 // Operation describes a REST path and the GraphQL operation that it runs.
@@ -234,6 +246,26 @@ func CheckRange(name string, value, least, most int) error {
 
 func integerRange(least, most int) lang.Phrase {
 	return lang.NewPhrase("an integer from %d to %d", least, most)
+}
+
+// Canonical writes values as a query string, in the order of the parameters and
+// without defaults. Equal requests have equal query strings.
+func Canonical(params []Param, values map[string]any) string {
+	var pairs []string
+	for _, p := range params {
+		value := values[p.Name]
+		if value == nil || reflect.DeepEqual(value, p.DefaultWith(values)) {
+			continue
+		}
+		repeated, ok := value.([]any)
+		if !ok {
+			repeated = []any{value}
+		}
+		for _, one := range repeated {
+			pairs = append(pairs, p.Name+"="+url.QueryEscape(Format(one)))
+		}
+	}
+	return strings.Join(pairs, "&")
 }
 
 // Format formats a value for a canonical query string.

@@ -3,6 +3,8 @@ package params
 import (
 	"errors"
 	"fmt"
+	"math"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -118,8 +120,12 @@ func TestFromVariable(t *testing.T) {
 	for _, v := range document.Operations[0].VariableDefinitions {
 		got = append(got, FromVariable(v))
 	}
-	want := "[{n Int [] -2147483648 2147483647 5 false <nil>  false false} {s Sort [a b] -2147483648 2147483647 b false <nil>  false false} {q String [] -2147483648 2147483647 <nil> false <nil>  false false}]"
-	if fmt.Sprint(got) != want {
-		t.Errorf("got %v, want %s", got, want)
+	want := []Param{
+		{Name: "n", Kind: "Int", Min: math.MinInt32, Max: math.MaxInt32, Default: int64(5)},
+		{Name: "s", Kind: "Sort", Values: []string{"a", "b"}, Min: math.MinInt32, Max: math.MaxInt32, Default: "b"},
+		{Name: "q", Kind: "String", Min: math.MinInt32, Max: math.MaxInt32},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-// Package table writes JSON objects as the rows of a table.
+// Package table writes the items of a JSON list as the rows of a CSV file, or as NDJSON.
 package table
 
 import (
@@ -8,6 +8,47 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 )
+
+// The formats, and the dialect of CSV for French spreadsheets.
+const (
+	CSV, NDJSON = "csv", "ndjson"
+	ExcelFR     = "excel-fr"
+)
+
+// ContentTypes are the content types of the formats.
+var ContentTypes = map[string]string{CSV: "text/csv; charset=utf-8; header=present", NDJSON: "application/x-ndjson"}
+
+// NewItemWriter returns a function that writes one item of a list. A CSV file starts
+// with the names of the columns, which it writes at once.
+func NewItemWriter(to io.Writer, format, dialect string, columns []string) (func(jsontext.Value) error, error) {
+	if format == CSV {
+		rows := NewWriter(to, columns, dialect == ExcelFR)
+		return rows.WriteRow, rows.WriteHeader()
+	}
+	return func(item jsontext.Value) error {
+		if _, err := to.Write(item); err != nil {
+			return err
+		}
+		_, err := to.Write([]byte{'\n'})
+		return err
+	}, nil
+}
+
+// EachItem calls a function with each item of the next list, or with the next value if
+// it is not a list, and returns their number.
+func EachItem(in *jsontext.Decoder, use func(jsontext.Value) error) (n int, err error) {
+	isList := in.PeekKind() == '['
+	if isList {
+		_, err = in.ReadToken()
+	}
+	for err == nil && in.PeekKind() != ']' && (isList || n == 0) {
+		var item jsontext.Value
+		if item, err = in.ReadValue(); err == nil {
+			n, err = n+1, use(item)
+		}
+	}
+	return n, err
+}
 
 // Writer writes JSON objects as the rows of a CSV file (RFC 4180). It does not use
 // encoding/csv, which changes line breaks within strings.
@@ -51,7 +92,8 @@ func (c *Writer) WriteHeader() error {
 	return err
 }
 
-// WriteRow writes an object. Missing fields become empty cells.
+// WriteRow writes an object, whose missing fields become empty cells, or a single value
+// as the first cell.
 func (c *Writer) WriteRow(item jsontext.Value) error {
 	for i := range c.cells {
 		c.cells[i] = c.cells[i][:0]
@@ -59,7 +101,9 @@ func (c *Writer) WriteRow(item jsontext.Value) error {
 	c.input.Reset(item)
 	c.decoder.Reset(&c.input, jsontext.AllowDuplicateNames(true)) // there are none
 	c.name = c.name[:0]
-	if err := c.readObject(); err != nil {
+	if item.Kind() != '{' {
+		c.cells[0] = c.appendCell(c.cells[0], item)
+	} else if err := c.readObject(); err != nil {
 		return err
 	}
 	c.row = c.row[:0]

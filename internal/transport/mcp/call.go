@@ -62,7 +62,7 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 		if err := t.checkSlugs(executed.Data, variables); err != nil {
 			return nil, executed.Newest, err
 		}
-		r := s.newResult(body(executed.Data), t.sizeArgument, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
+		r := s.newResult(executed.Body(), t.sizeArgument, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
 		return cache.NewEntry(slices.Concat(r.structured, []byte{0}, []byte(r.text)), nil), executed.Newest, nil
 	})
 	if missing := (*missingSlug)(nil); errors.As(err, &missing) {
@@ -73,14 +73,6 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 	}
 	structured, words, _ := bytes.Cut(response.Body(), []byte{0}) // which JSON does not contain
 	return &result{structured, string(words)}, nil
-}
-
-// body returns the root field named body, or everything.
-func body(data json.RawMessage) json.RawMessage {
-	if inner, ok := bytes.CutPrefix(data, []byte(`{"body":`)); ok {
-		return inner[:len(inner)-1]
-	}
-	return data
 }
 
 // newResult adds the text to a result: the data, the credit line and links.
@@ -134,76 +126,21 @@ const maxSuggestions = 5
 
 func (s *Server) explainMissing(ctx context.Context, missing *missingSlug) error {
 	slug := params.Truncate(missing.slug)
-	names := s.names(ctx)
-	if names != nil && names.retired[missing.slug] {
-		return problem.New(problem.NotFound, "%s: the tool %q is retired. Call get_tool for the reason.", missing.argument, slug)
-	}
 	message := fmt.Sprintf("%s: no tool has the slug %q.", missing.argument, slug)
-	if names != nil {
-		if similar := names.similar(missing.slug); len(similar) > 0 {
+	if newest, err := s.cfg.Executor.Newest(ctx); err == nil {
+		if t := newest.Tool(missing.slug); t != nil && !t.Active() {
+			return problem.New(problem.NotFound, "%s: the tool %q is retired. Call get_tool for the reason.", missing.argument, slug)
+		}
+		var similar []string
+		for _, t := range newest.SimilarTools(missing.slug, maxSuggestions) {
+			similar = append(similar, t.Slug)
+		}
+		if len(similar) > 0 {
 			return problem.New(problem.NotFound, "%s Did you mean %s?", message, strings.Join(similar, ", "))
 		}
 	}
 	return problem.New(problem.NotFound, "%s Call search_tools to find it.", message)
 }
-
-// catalogNames are the slugs of all tools.
-type catalogNames struct {
-	slugs   []string
-	retired map[string]bool
-	index   *text.Index
-}
-
-func (n *catalogNames) similar(slug string) (similar []string) {
-	for _, i := range n.index.Similar(slug, maxSuggestions) {
-		similar = append(similar, n.slugs[i])
-	}
-	return similar
-}
-
-// names returns the slugs of the newest release, which are cached. It returns nil if
-// they cannot be read.
-func (s *Server) names(ctx context.Context) *catalogNames {
-	edition, key := s.cfg.Cache.Edition(), cache.Key{}
-	if known, ok := s.known.Get(edition, key); ok {
-		return known
-	}
-	read, err, _ := s.reading.Do("", func() (any, error) {
-		n, size := &catalogNames{retired: map[string]bool{}}, 0
-		for _, operation := range []string{"active_names", "retired_names"} {
-			for page, pages := 1, 1; page <= pages && len(n.slugs) < maxNames; page++ {
-				executed := s.cfg.Executor.Execute(context.WithoutCancel(ctx), graph.Request{Operation: s.operations[operation], Variables: map[string]any{"page": page}})
-				var list struct {
-					Names struct {
-						Items []struct{ Slug string }
-						Meta  struct{ Pages int }
-					}
-				}
-				if p := executed.Problem(); p != nil {
-					return nil, p
-				}
-				if err := json.Unmarshal(executed.Data, &list); err != nil {
-					return nil, err
-				}
-				for _, item := range list.Names.Items {
-					n.slugs = append(n.slugs, item.Slug)
-					n.retired[item.Slug] = operation == "retired_names"
-					size += 200 + 4*len(item.Slug)
-				}
-				pages = list.Names.Meta.Pages
-			}
-		}
-		n.index = text.NewIndex(n.slugs)
-		s.known.Put(edition, key, n, size)
-		return n, nil
-	})
-	if err != nil {
-		return nil
-	}
-	return read.(*catalogNames)
-}
-
-const maxNames = 200_000 // further names are not suggested
 
 // checkCategories returns an error for a category that does not exist: an empty
 // result would suggest that it has no tools.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"golang.org/x/sync/singleflight"
 
 	"palmares/auth"
 	"palmares/graph"
@@ -56,8 +55,6 @@ type Server struct {
 	categories *tool
 	toolDetail *tool
 	sdl        []definition
-	known      *cache.Table[*catalogNames]
-	reading    singleflight.Group
 	replies    *cache.Table[*reply]
 	origins    origins
 }
@@ -75,7 +72,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, operations: operations, sdl: definitions(graph.Schema()), origins: newOrigins(cfg.PublicURL, cfg.ServiceURL),
-		known: cache.NewTable[*catalogNames](cfg.Cache, "MCP names"), replies: cache.NewTable[*reply](cfg.Cache, "MCP replies"),
+		replies: cache.NewTable[*reply](cfg.Cache, "MCP replies"),
 	}
 	s.server = sdk.NewServer(&sdk.Implementation{Name: cfg.ServiceName, Title: "Catalog of tested AI tools", Version: cfg.Version, WebsiteURL: cfg.PublicURL}, &sdk.ServerOptions{
 		Instructions: "A catalog of tested AI tools: scores, comparisons, prices in euros and their history. Texts are in French. Show the credit line wherever you use the data: " + cfg.Credit,

@@ -56,14 +56,11 @@ type tool struct {
 // argument is a variable of an operation.
 type argument struct {
 	params.Param
-	required bool
-	schema   map[string]any
+	schema map[string]any
 }
 
-const asOfName = "as_of"
-
 var asOfArgument = argument{
-	Param:  params.Param{Name: asOfName, Kind: "String"},
+	Param:  graph.AsOfParam,
 	schema: map[string]any{"type": "string", "description": "Read the catalog as of this release number or day (YYYY-MM-DD)."},
 }
 
@@ -88,7 +85,7 @@ func buildTools(rows []row, operations map[string]*graph.Operation) (tools []*to
 			if err != nil {
 				return nil, fmt.Errorf("tool %s: %w", r.name, err)
 			}
-			if a.required {
+			if a.Required {
 				required = append(required, a.Name)
 			}
 			t.arguments = append(t.arguments, a)
@@ -121,7 +118,7 @@ func (t *tool) description() string {
 // newArgument derives an argument from a variable and from the argument or input
 // field of the GraphQL schema that the variable is used for.
 func newArgument(variable *ast.VariableDefinition, set ast.SelectionSet) (argument, error) {
-	a := argument{Param: params.FromVariable(variable), required: variable.Type.NonNull && variable.DefaultValue == nil}
+	a := argument{Param: params.FromVariable(variable)}
 	documented := usage(variable.Variable, set)
 	description := variable.Description
 	if description == "" {
@@ -249,17 +246,15 @@ func (t *tool) read(arguments json.RawMessage) (variables map[string]any, asOf g
 			if variables[a.Name], err = a.parse(raw); err != nil {
 				return nil, asOf, err
 			}
-		case a.required:
+		case a.Required:
 			return nil, asOf, problem.New(problem.BadInput, "%s is required.", a.Name)
 		}
 	}
 	for name := range given {
 		return nil, asOf, t.unknownArgument(name)
 	}
-	if release, isGiven := variables[asOfName].(string); isGiven {
-		delete(variables, asOfName)
-		asOf, err = graph.ParseAsOf(release)
-	}
+	asOf, err = graph.ReadAsOf(variables)
+	delete(variables, graph.AsOfName)
 	return variables, asOf, err
 }
 

@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +17,7 @@ import (
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/table"
 )
 
 const (
@@ -32,7 +33,7 @@ var errNotFound = problem.New(problem.NotFound, "There is no saved query at this
 
 const mediaJSON, mediaCSV, mediaNDJSON = "application/json", "text/csv", "application/x-ndjson"
 
-var contentTypes = map[string]string{formatJSON: mediaJSON, formatCSV: mediaCSV + "; charset=utf-8; header=present", formatNDJSON: mediaNDJSON}
+var contentTypes = map[string]string{formatJSON: mediaJSON, table.CSV: table.ContentTypes[table.CSV], table.NDJSON: table.ContentTypes[table.NDJSON]}
 
 // splitPath splits a path into the address of a query and the format, which may be "".
 func splitPath(path string) (address, format string, ok bool) {
@@ -145,9 +146,9 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 	if accept := r.Header["Accept"]; format == "" && len(accept) > 0 && accept[0] != "*/*" {
 		switch negotiate.Accepts(accept, mediaJSON, mediaCSV, mediaNDJSON) {
 		case mediaCSV:
-			negotiated = formatCSV
+			negotiated = table.CSV
 		case mediaNDJSON:
-			negotiated = formatNDJSON
+			negotiated = table.NDJSON
 		}
 	}
 	if negotiated != "" {
@@ -182,9 +183,7 @@ func (s *Queries) parse(r *http.Request, from *cachedValue[*record], format, neg
 	if req.variables, req.others, req.err = rec.query.read(r.URL.RawQuery); req.err != nil {
 		return req
 	}
-	if text, given := req.others[asOfName].(string); given {
-		req.asOf, req.err = graph.ParseAsOf(text)
-	}
+	req.asOf, req.err = graph.ReadAsOf(req.others)
 	wanted, given := req.others[formatName].(string)
 	switch {
 	case req.err != nil:
@@ -198,16 +197,16 @@ func (s *Queries) parse(r *http.Request, from *cachedValue[*record], format, neg
 	dialect, _ := req.others[dialectName].(string)
 	switch {
 	case req.err != nil:
-	case dialect != "" && format != formatCSV:
+	case dialect != "" && format != table.CSV:
 		req.err = problem.New(problem.BadInput, "dialect requires CSV (the extension .csv or format=csv).")
-	case format == formatCSV:
+	case format == table.CSV:
 		req.err = rec.query.checkTable()
 	}
 	req.format = format
 	req.keyed = !rec.public || rec.query.operation.RequiresKey() || req.asOf.Release > 0 && keyed
 	req.cacheKey = cache.Key{
 		Operation: rec.address + " " + rec.hash, Keyed: req.keyed,
-		Variables: strings.Join([]string{req.vary, format, dialect, req.asOf.String(), rec.query.canonical(req.variables)}, "\n"),
+		Variables: strings.Join([]string{req.vary, format, dialect, req.asOf.String(), params.Canonical(rec.query.parameters, req.variables)}, "\n"),
 	}
 	if !rec.public { // never shared with a public version, nor with another account's
 		req.cacheKey.Operation += " of account " + strconv.Itoa(rec.account)
@@ -247,34 +246,22 @@ func (s *Queries) header(req *request, result *graph.Result) http.Header {
 	case rec.account != 0 && result.AsOf.Release > 0: // not forever, because its owner may change it or make it private
 		header["Cache-Control"] = []string{graph.CacheControl}
 	}
-	if req.format == formatCSV {
+	if req.format == table.CSV {
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, cmp.Or(rec.name, rec.hash), result.Release)}
 	}
-	if req.asOf.Date != "" {
-		header["Content-Location"] = []string{s.urlAsOf(req, strconv.Itoa(result.Release))}
-	}
-	if req.asOf.Release > 0 {
-		header["Memento-Datetime"] = []string{result.PublishedAt.UTC().Format(http.TimeFormat)}
-		header["Link"] = []string{"<" + s.urlAsOf(req, "") + `>; rel="original"`}
-	}
+	req.asOf.AddTo(header, result, func(value any) string { return s.urlAsOf(req, value) })
 	rec.query.operation.Deprecation().AddTo(header)
 	return header
 }
 
-// urlAsOf returns the URL of a request as of a release, or of the newest.
-func (s *Queries) urlAsOf(req *request, asOf string) string {
-	rec := req.from.value
-	pairs := []string{rec.query.canonical(req.variables)}
-	if dialect, given := req.others[dialectName].(string); given {
-		pairs = append(pairs, dialectName+"="+dialect)
-	}
-	if asOf != "" {
-		pairs = append(pairs, asOfName+"="+url.QueryEscape(asOf))
-	}
-	pairs = slices.DeleteFunc(pairs, func(pair string) bool { return pair == "" })
+// urlAsOf returns the URL of a request with a value of as_of, or without it for nil.
+func (s *Queries) urlAsOf(req *request, value any) string {
+	rec, values := req.from.value, maps.Clone(req.variables)
+	values[dialectName], values[graph.AsOfName] = req.others[dialectName], value
 	address := s.Service.PublicURL + rec.address + "." + req.format
-	if len(pairs) > 0 {
-		address += "?" + strings.Join(pairs, "&")
+	parameters := slices.Concat(rec.query.parameters, []params.Param{{Name: dialectName}, graph.AsOfParam})
+	if query := params.Canonical(parameters, values); query != "" {
+		address += "?" + query
 	}
 	return address
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
-	"net/url"
-	"reflect"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -33,16 +31,15 @@ const (
 
 // The parameters of every saved query.
 const (
-	asOfName, formatName, dialectName, tokenName = "as_of", "format", "dialect", "token"
+	formatName, dialectName, tokenName = "format", "dialect", "token"
 
-	formatJSON, formatCSV, formatNDJSON = "json", "csv", "ndjson"
-	dialectExcelFR                      = "excel-fr"
+	formatJSON = "json"
 )
 
 var common = []params.Param{
-	{Name: asOfName, Kind: "String"},
-	{Name: formatName, Kind: "String", Values: []string{formatJSON, formatCSV, formatNDJSON}},
-	{Name: dialectName, Kind: "String", Values: []string{dialectExcelFR}},
+	graph.AsOfParam,
+	{Name: formatName, Kind: "String", Values: []string{formatJSON, table.CSV, table.NDJSON}},
+	{Name: dialectName, Kind: "String", Values: []string{table.ExcelFR}},
 }
 
 // hashOf returns the hash of a text.
@@ -130,36 +127,20 @@ func (q *query) findBody() {
 		q.body = q.body[:1]
 		set, typeName = q.body[0].SelectionSet, q.body[0].Definition.Type.Name()
 	}
-	if len(set) > 0 {
-		q.addColumns(set, typeName, "")
-		return
+	columns := rest.Columns(set, typeName)
+	if len(set) == 0 { // a scalar or a list of them
+		columns = []rest.Column{{Name: q.body[0].Alias, Type: q.body[0].Definition.Type.Elem}}
 	}
-	root := q.body[0] // a scalar or a list of them
-	q.addColumn(root.Alias, root.Definition.Type.Elem)
+	for _, c := range columns {
+		if q.nested == "" && c.Type != nil && (c.Type.Elem != nil || c.Type.NamedType == "JSON") {
+			q.nested = c.Name
+		}
+		q.columns = append(q.columns, c.Name)
+	}
 }
 
 func isPage(typeName string) bool {
 	return strings.HasSuffix(typeName, "Page") || strings.HasSuffix(typeName, "Connection")
-}
-
-// addColumns adds the fields of a selection, with dots between the names of
-// nested objects.
-func (q *query) addColumns(set ast.SelectionSet, typeName, prefix string) {
-	for _, f := range graph.Fields(set, typeName) {
-		name, t := prefix+f.Alias, f.Definition.Type
-		if len(f.SelectionSet) > 0 && t.Elem == nil {
-			q.addColumns(f.SelectionSet, t.NamedType, name+".")
-			continue
-		}
-		q.addColumn(name, t)
-	}
-}
-
-func (q *query) addColumn(name string, t *ast.Type) {
-	if q.nested == "" && t != nil && (t.Elem != nil || t.NamedType == "JSON") {
-		q.nested = name
-	}
-	q.columns = append(q.columns, name)
 }
 
 // checkTable returns an error if the result does not fit a table.
@@ -220,82 +201,37 @@ func (q *query) read(rawQuery string) (variables, others map[string]any, err err
 	return variables, others, nil
 }
 
-// canonical writes variables as a query string, in the order of the operation and
-// without defaults.
-func (q *query) canonical(variables map[string]any) string {
-	var pairs []string
-	for _, p := range q.parameters {
-		value, given := variables[p.Name]
-		if !given || reflect.DeepEqual(value, p.Default) {
-			continue
-		}
-		list, isList := value.([]any)
-		if !isList {
-			list = []any{value}
-		}
-		for _, item := range list {
-			pairs = append(pairs, p.Name+"="+url.QueryEscape(params.Format(item)))
-		}
-	}
-	return strings.Join(pairs, "&")
-}
-
 // bodyOf returns the part of a result that is the response body. It is null if a
 // condition excludes the field.
-func (q *query) bodyOf(data []byte) ([]byte, error) {
+func (q *query) bodyOf(data json.RawMessage) (json.RawMessage, error) {
 	for i, f := range q.body {
 		if i == 2 { // the nodes of edges
 			return unwrapEach(data, f.Alias)
 		}
-		inner, ok := bytes.CutPrefix(data, []byte(`{"`+f.Alias+`":`))
+		value, ok := graph.OnlyField(data, f.Alias)
 		if !ok {
-			return []byte("null"), nil
+			return json.RawMessage("null"), nil
 		}
-		data = inner[:len(inner)-1]
+		data = value
 	}
 	return data, nil
 }
 
 // unwrapEach replaces each object in a list with its only field.
-func unwrapEach(list []byte, name string) ([]byte, error) {
+func unwrapEach(list json.RawMessage, name string) (json.RawMessage, error) {
 	out := append(make([]byte, 0, len(list)), '[')
-	err := eachItem(list, func(item jsontext.Value) error {
+	_, err := table.EachItem(jsontext.NewDecoder(bytes.NewReader(list)), func(item jsontext.Value) error {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		inner, ok := bytes.CutPrefix(item, []byte(`{"`+name+`":`))
+		value, ok := graph.OnlyField(json.RawMessage(item), name)
 		if !ok {
-			inner = []byte("null}")
+			value = json.RawMessage("null")
 		}
-		out = append(out, inner[:len(inner)-1]...)
+		out = append(out, value...)
 		return nil
 	})
 	return append(out, ']'), err
-}
-
-// eachItem calls a function with each item of a list, or with a single value that
-// is not a list.
-func eachItem(body []byte, use func(jsontext.Value) error) error {
-	in := jsontext.NewDecoder(bytes.NewReader(body))
-	isList := in.PeekKind() == '['
-	if isList {
-		if _, err := in.ReadToken(); err != nil {
-			return err
-		}
-	}
-	for in.PeekKind() != ']' {
-		item, err := in.ReadValue()
-		if err == io.EOF && !isList {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := use(item); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // write writes a body in a format.
@@ -304,26 +240,10 @@ func (q *query) write(body []byte, format, dialect string) ([]byte, error) {
 		return body, nil
 	}
 	var out bytes.Buffer
-	write := func(item jsontext.Value) error {
-		out.Write(item)
-		return out.WriteByte('\n')
+	write, err := table.NewItemWriter(&out, format, dialect, q.columns)
+	if err == nil {
+		_, err = table.EachItem(jsontext.NewDecoder(bytes.NewReader(body)), write)
 	}
-	if format == formatCSV {
-		rows := table.NewWriter(&out, q.columns, dialect == dialectExcelFR)
-		if err := rows.WriteHeader(); err != nil {
-			return nil, err
-		}
-		write = func(item jsontext.Value) error {
-			switch {
-			case item.Kind() == 'n':
-				item = jsontext.Value("{}")
-			case item.Kind() != '{': // a list of single values
-				item = slices.Concat(jsontext.Value(`{"`+q.columns[0]+`":`), item, jsontext.Value("}"))
-			}
-			return rows.WriteRow(item)
-		}
-	}
-	err := eachItem(body, write)
 	return out.Bytes(), err
 }
 

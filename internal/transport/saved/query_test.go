@@ -10,6 +10,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/core/table"
 	"palmares/internal/dev/testkit"
 )
 
@@ -29,6 +30,8 @@ func TestBodies(t *testing.T) {
 			"{stats {toolsTotal} feed {credit}}":                                                            {`{"stats":{"toolsTotal":`, "stats.toolsTotal feed.credit", ""},
 			`{tool(slug: "nobody") {slug}}`:                                                                 {`null`, "slug", ""},
 			"{tools(limit: 1) @skip(if: true) {items {slug}}}":                                              {`null`, "slug", ""},
+			"{toolConnection(first: 1) {edges @skip(if: true) {node {slug}}}}":                              {`null`, "slug", ""},
+			"{toolConnection(first: 1) {edges {node @skip(if: true) {slug}}}}":                              {`[null]`, "slug", ""},
 			"{tools(limit: 1) {items {slug priceHistory {price}}}}":                                         {`[{"slug":"`, "slug priceHistory", "priceHistory"},
 			"{changes(first: 1) {nodes {slug fields}}}":                                                     {`[{"slug":"`, "slug fields", "fields"},
 			"{changes(first: 1) {nodes {slug after}}}":                                                      {`[{"slug":"`, "slug after", "after"},
@@ -64,7 +67,7 @@ func TestWrite(t *testing.T) {
 		{objects, `null`, "a,b.c\r\n,\r\n", "null\n"},
 		{values, `[1,"x"]`, "v\r\n1\r\nx\r\n", "1\n\"x\"\n"},
 	} {
-		for format, want := range map[string]string{formatCSV: c.csv, formatNDJSON: c.ndjson, formatJSON: c.body} {
+		for format, want := range map[string]string{table.CSV: c.csv, table.NDJSON: c.ndjson, formatJSON: c.body} {
 			if got, err := c.query.write([]byte(c.body), format, ""); err != nil || string(got) != want {
 				t.Errorf("%s as %s: got %q and %v, want %q", c.body, format, got, err, want)
 			}

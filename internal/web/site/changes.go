@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"palmares/graph"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
 )
@@ -324,7 +325,7 @@ func (v *pricesView) prepare(r *request) error {
 			Before: text(e.Before, "price"), After: text(e.After, "price"), ChangedAt: text(e.After, "changed_at"),
 		}
 		if e.Tool.Name == "" { // it is retired or removed
-			item.URL = withQuery("/tools/"+e.Slug, url.Values{asOfParam: {strconv.Itoa(e.Release)}})
+			item.URL = withQuery("/tools/"+e.Slug, url.Values{graph.AsOfName: {strconv.Itoa(e.Release)}})
 		}
 		if before, after := text(e.Before, "pricing"), text(e.After, "pricing"); before != after {
 			item.BeforePricing, item.AfterPricing = before, after

@@ -52,7 +52,7 @@ func newCompletions(lists ...[]namedPage) (c completions) {
 		for _, p := range list {
 			name := strings.Join(text.Words(p.Name), " ")
 			for from := 0; ; {
-				c.entries = append(c.entries, completion{name[from:], int32(len(c.pages)), from == 0}) //nolint:gosec // at most 4 × maxNames
+				c.entries = append(c.entries, completion{name[from:], int32(len(c.pages)), from == 0}) //nolint:gosec // the catalog fits into memory
 				space := strings.IndexByte(name[from:], ' ')
 				if space < 0 {
 					break
@@ -144,32 +144,32 @@ func (s *Site) complete(ctx context.Context, typed string) []completedPage {
 	if strings.TrimSpace(typed) == "" {
 		return nil
 	}
-	names := s.names.get(ctx, s.Cache.Newest())
-	if names == nil {
+	known := s.names(ctx)
+	if known == nil {
 		return nil
 	}
-	found := names.completions.complete(typed)
-	if len(found) > 0 || utf8.RuneCountInString(typed) < minTextWithTypos || len(names.tools.pages) > maxNamesWithTypos {
+	found := known.completions.complete(typed)
+	if len(found) > 0 || utf8.RuneCountInString(typed) < minTextWithTypos || len(known.release.Tools) > maxNamesWithTypos {
 		return found
 	}
-	release, err := s.limiter.acquire(ctx) // typos are compared with every name
+	done, err := s.limiter.acquire(ctx) // typos are compared with every name
 	if err != nil {
 		return nil
 	}
-	defer release()
-	for _, i := range names.tools.slugs.Similar(typed, maxCompletions) {
-		found = append(found, completedPage{namedPage: names.tools.pages[i]})
+	defer done()
+	for _, p := range known.similarTools(typed, maxCompletions) {
+		found = append(found, completedPage{namedPage: p})
 	}
 	return found
 }
 
 // similarTools returns the pages of tools with a name similar to the search text.
 func (s *Site) similarTools(ctx context.Context, typed string) []page.Suggestion {
-	names := s.names.get(ctx, s.Cache.Newest())
-	if names == nil || typed == "" {
+	known := s.names(ctx)
+	if known == nil || typed == "" {
 		return nil
 	}
-	return names.tools.similar(typed)
+	return suggestionsOf(known.similarTools(typed, maxSuggestions))
 }
 
 // note says what a page is about.

@@ -28,7 +28,7 @@ func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, route *route,
 		return err
 	}
 	plain := r.Clone(r.Context())
-	plain.URL.RawQuery = url.Values{asOfParam: {typed.Get(asOfParam)}}.Encode()
+	plain.URL.RawQuery = url.Values{graph.AsOfName: {typed.Get(graph.AsOfName)}}.Encode()
 	req, parseErr := route.parse(plain)
 	if parseErr != nil {
 		return err
@@ -67,7 +67,7 @@ func (rt *route) invalidParam(typed url.Values, p *problem.Problem) string {
 			return ""
 		}
 		_, err := params.ReadForm(url.Values{param.Name: {value}}.Encode(), rt.params)
-		if (err != nil || utf8.RuneCountInString(strings.TrimSpace(value)) > maxText) && !slices.Contains([]string{"page", asOfParam}, param.Name) {
+		if (err != nil || utf8.RuneCountInString(strings.TrimSpace(value)) > maxText) && !slices.Contains([]string{"page", graph.AsOfName}, param.Name) {
 			return param.Name
 		}
 	}

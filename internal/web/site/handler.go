@@ -44,7 +44,6 @@ type Site struct {
 	operations map[string]*graph.Operation
 	routes     []route
 	mux        *http.ServeMux // of the whole server
-	names      nameCache
 	limiter    *limiter
 }
 
@@ -74,7 +73,6 @@ func New(cfg Config) (*Site, error) {
 		return nil, err
 	}
 	s := &Site{Config: cfg, operations: operations, limiter: newLimiter()}
-	s.names.read = s.readNames
 	for _, r := range routes {
 		if r.operation = operations[r.name]; r.operation == nil {
 			return nil, fmt.Errorf("%s: no operation %q in queries/", r.pattern, r.name)
@@ -91,7 +89,7 @@ func New(cfg Config) (*Site, error) {
 		}
 		r.params = append(r.params, r.selects...)
 		if r.name != releasesPage {
-			r.params = append(r.params, params.Param{Name: asOfParam, Kind: "String"})
+			r.params = append(r.params, graph.AsOfParam)
 		}
 		s.routes = append(s.routes, r)
 	}
@@ -229,11 +227,7 @@ func (s *Site) load(ctx context.Context, req *request) (any, *graph.Result, erro
 
 // execute executes an operation of queries/ on a release and decodes its result.
 func (s *Site) execute(ctx context.Context, asOf graph.AsOf, operation string, variables map[string]any, result any) error {
-	response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf})
-	if p := response.Problem(); p != nil {
-		return p
-	}
-	return json.Unmarshal(response.Data, result)
+	return s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf}).Decode(result)
 }
 
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
@@ -251,7 +245,7 @@ func (s *Site) content(req *request, view any, response *graph.Result) page.Cont
 		data.Explorer = explorerURL("path", data.REST)
 		return content
 	}
-	content.AsOf = &page.AsOf{Release: response.Release, Date: response.UpdatedAt, Query: req.asOfQuery().Encode(), Current: req.Without(asOfParam)}
+	content.AsOf = &page.AsOf{Release: response.Release, Date: response.UpdatedAt, Query: req.asOfQuery().Encode(), Current: req.Without(graph.AsOfName)}
 	return content
 }
 

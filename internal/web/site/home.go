@@ -47,8 +47,7 @@ func (v *homeView) prepare(r *request) error {
 	v.REST = showJSON(r.lang, v.Example)
 	v.Response = showJSON(r.lang, slices.Concat([]byte(`{"data":{"tools":`), v.ExampleItems, []byte(`}}`)))
 	if asOf := r.asOfQuery().Encode(); asOf != "" {
-		signature, _, _ := strings.Cut(r.queryText(), " {")
-		v.asOf.query, v.asOf.directive = "&"+asOf, strings.TrimPrefix(signature, "query home")
+		v.asOf.query, v.asOf.directive = "&"+asOf, r.asOf.Directive()
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -41,8 +40,6 @@ func wantsMarkdown(r *http.Request) bool {
 }
 
 const (
-	asOfParam = "as_of"
-
 	maxPage = 1_000_000
 	maxText = 200 // characters
 )
@@ -64,12 +61,8 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 		inPath[name] = strings.TrimSuffix(strings.TrimSpace(r.PathValue(name)), page.MarkdownSuffix) // which no slug ends with
 	}
 	req := &request{route: rt, lang: lang.Of(r.Context()), path: rt.pathOf(inPath), query: url.Values{}, variables: variables, markdown: wantsMarkdown(r)}
-	if text, given := variables[asOfParam].(string); given {
-		if req.asOf, err = graph.ParseAsOf(text); err != nil {
-			return nil, err
-		}
-		req.query.Set(asOfParam, text)
-		delete(variables, asOfParam)
+	if req.asOf, err = graph.ReadAsOf(variables); err != nil {
+		return nil, err
 	}
 	for _, p := range rt.params {
 		switch value := variables[p.Name]; value {
@@ -80,6 +73,7 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 			req.query.Set(p.Name, params.Format(value))
 		}
 	}
+	delete(variables, graph.AsOfName)
 	for _, p := range rt.selects {
 		delete(variables, p.Name)
 	}
@@ -174,12 +168,12 @@ func (r *request) Without(names ...string) string {
 
 // AsOf returns the parameter that selects the release, or "" for the current
 // catalog.
-func (r *request) AsOf() string { return r.Param(asOfParam) }
+func (r *request) AsOf() string { return r.Param(graph.AsOfName) }
 
 func (r *request) asOfQuery() url.Values {
 	query := url.Values{}
 	if asOf := r.AsOf(); asOf != "" {
-		query.Set(asOfParam, asOf)
+		query.Set(graph.AsOfName, asOf)
 	}
 	return query
 }
@@ -204,7 +198,7 @@ func (r *request) PageURL(page int) string { return r.With("page", strconv.Itoa(
 
 // REST has these parameters under the same names, and pages of the same length.
 var (
-	restParams = []string{"category", "score_min", "reason", "page", "sort", asOfParam}
+	restParams = []string{"category", "score_min", "reason", "page", "sort", graph.AsOfName}
 	restSorts  = []string{"score_desc", "score_asc", "name_asc", "name_desc"}
 )
 
@@ -241,16 +235,8 @@ func (r *request) explorerURL() string {
 // queryText returns the page's operation, with a directive for the release that
 // is viewed.
 func (r *request) queryText() string {
-	directive := ""
-	switch {
-	case r.asOf.Release > 0:
-		directive = fmt.Sprintf(" @asOf(release: %d)", r.asOf.Release)
-	case r.asOf.Date != "":
-		directive = fmt.Sprintf(" @asOf(date: %q)", r.asOf.Date)
-	}
 	// The text starts with the operation, whose variables contain no braces.
-	signature, rest, _ := strings.Cut(r.operation.Text, " {")
-	return signature + directive + " {" + rest
+	return strings.Replace(r.operation.Text, " {", r.asOf.Directive()+" {", 1)
 }
 
 func explorerURL(param, value string) string {

@@ -3,7 +3,6 @@ package site
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"net/http"
@@ -73,11 +72,8 @@ func (s *Site) sitemap(name string) cache.Execute {
 		}
 		defer release()
 		response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations["sitemap"]})
-		if p := response.Problem(); p != nil {
-			return nil, 0, p
-		}
 		var catalog sitemapCatalog
-		if err := json.Unmarshal(response.Data, &catalog); err != nil {
+		if err := response.Decode(&catalog); err != nil {
 			return nil, response.Newest, err
 		}
 		catalog.day = response.UpdatedAt

@@ -3,16 +3,14 @@ package site
 import (
 	"context"
 	"maps"
+	"math"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"palmares/graph"
+	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/text"
 	"palmares/internal/web/page"
@@ -52,31 +50,27 @@ func (s *Site) suggest(ctx context.Context, r *http.Request, route *route) []pag
 }
 
 func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Suggestion {
-	names := s.names.get(ctx, s.Cache.Newest())
-	if names == nil {
+	known := s.names(ctx)
+	if known == nil {
 		return nil
 	}
-	release, err := s.limiter.acquire(ctx)
+	done, err := s.limiter.acquire(ctx)
 	if err != nil {
 		return nil
 	}
-	defer release()
+	defer done()
 	switch list {
 	case "/comparatifs":
-		return names.comparisons.similar(slug)
+		return suggestionsOf(known.comparisons.similar(slug))
 	case "/categories":
-		return names.categories.similar(slug)
+		return suggestionsOf(known.categories.similar(slug))
 	}
-	return names.tools.similar(slug)
+	return suggestionsOf(known.similarTools(slug, maxSuggestions))
 }
 
 // suggestCompared returns comparisons with a known tool in place of the one that
 // is unknown.
 func (s *Site) suggestCompared(ctx context.Context, r *http.Request, route *route) (found []page.Suggestion) {
-	names := s.names.get(ctx, s.Cache.Newest())
-	if names == nil {
-		return nil
-	}
 	var slugs []string
 	for _, name := range route.pathParams() {
 		slugs = append(slugs, strings.TrimSuffix(strings.TrimSpace(r.PathValue(name)), page.MarkdownSuffix))
@@ -103,11 +97,11 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 	if route == nil || route.name != "tool" && route.name != "retired" {
 		return last
 	}
-	release, err := s.limiter.acquire(ctx)
+	done, err := s.limiter.acquire(ctx)
 	if err != nil {
 		return last
 	}
-	defer release()
+	defer done()
 	var result struct {
 		knownReleases
 		ToolVersions struct {
@@ -151,20 +145,11 @@ func (s *Site) suggestPages(l lang.Language, name string) (found []page.Suggesti
 	return found
 }
 
-// nameCache holds the names of everything in the catalog. They are read on first
-// use and again after each release.
-type nameCache struct {
-	read    func(ctx context.Context, operation, list string) ([]namedPage, error)
-	reads   singleflight.Group
-	current atomic.Pointer[catalogNames]
-}
-
-type catalogNames struct {
-	release     int
-	tools       nameIndex // active and retired
-	comparisons nameIndex
-	categories  nameIndex
-	completions completions // of all
+// names finds pages of the catalog by name.
+type names struct {
+	release                 *catalog.Release
+	comparisons, categories nameIndex
+	completions             completions // of everything
 }
 
 // namedPage is the page of an item of the catalog.
@@ -179,100 +164,76 @@ type nameIndex struct {
 	slugs *text.Index
 }
 
-const (
-	maxNames        = 200_000 // per list; further names are not suggested
-	readNamesWithin = 30 * time.Second
-	waitForNames    = time.Second
-)
-
-// get returns the names of a release. While they are being read, it returns those
-// of the previous release, or nil if there is none and reading takes too long.
-func (n *nameCache) get(ctx context.Context, release int) *catalogNames {
-	current := n.current.Load()
-	if current != nil && current.release == release {
-		return current
+// names returns the names of the newest release, or nil if it is not available.
+func (s *Site) names(ctx context.Context) *names {
+	newest, err := s.Executor.Newest(ctx)
+	if err != nil {
+		return nil
 	}
-	done := n.reads.DoChan("", func() (any, error) { return nil, n.refresh(release) })
-	if current != nil {
-		return current
-	}
-	select {
-	case <-done:
-	case <-time.After(waitForNames):
-	case <-ctx.Done():
-	}
-	return n.current.Load()
+	return catalog.Derived(newest, newNames)
 }
 
-// refresh has its own context, because several requests wait for it.
-func (n *nameCache) refresh(release int) error {
-	ctx, cancel := context.WithTimeout(context.Background(), readNamesWithin)
-	defer cancel()
-	tools, err := n.read(ctx, "toolNames", "/tools/")
-	if err != nil {
-		return err
+func newNames(r *catalog.Release) *names {
+	n := &names{release: r}
+	var active, retired []namedPage
+	for _, t := range r.Sorted(catalog.ByScore) {
+		active = append(active, n.toolPage(t))
 	}
-	retired, err := n.read(ctx, "retiredNames", "/cimetiere/")
-	if err != nil {
-		return err
+	for _, t := range r.Sorted(catalog.ByRetirement) {
+		retired = append(retired, n.toolPage(t))
 	}
-	comparisons, err := n.read(ctx, "comparisonNames", "/comparatifs/")
-	if err != nil {
-		return err
+	for _, c := range r.Categories {
+		n.categories.pages = append(n.categories.pages, newNamedPage("/categories/"+c.Slug, c.Label))
 	}
-	categories, err := n.read(ctx, "categoryNames", "/categories/")
-	if err != nil {
-		return err
+	for _, c := range r.Comparisons {
+		n.comparisons.pages = append(n.comparisons.pages, newNamedPage("/comparatifs/"+c.Slug, c.Title))
 	}
-	n.current.Store(&catalogNames{
-		release, newNameIndex(slices.Concat(tools, retired)), newNameIndex(comparisons), newNameIndex(categories),
-		newCompletions(tools, categories, retired, comparisons),
-	})
-	return nil
+	for _, index := range []*nameIndex{&n.categories, &n.comparisons} {
+		slugs := make([]string, len(index.pages))
+		for i, page := range index.pages {
+			slugs[i] = path.Base(page.Path)
+		}
+		index.slugs = text.NewIndex(slugs)
+	}
+	n.completions = newCompletions(active, n.categories.pages, retired, n.comparisons.pages)
+	return n
 }
 
-func newNameIndex(pages []namedPage) nameIndex {
-	slugs := make([]string, len(pages))
-	for i, page := range pages {
-		slugs[i] = path.Base(page.Path)
-	}
-	return nameIndex{pages, text.NewIndex(slugs)}
+func newNamedPage(path, name string) namedPage {
+	return namedPage{Suggestion: page.Suggestion{Path: path, Name: name, Lang: catalogLang(lang.English)}}
 }
 
-func (x nameIndex) similar(slug string) (found []page.Suggestion) {
-	for _, i := range x.slugs.Similar(slug, maxSuggestions) {
-		found = append(found, x.pages[i].Suggestion)
+// toolPage returns the page of an active or retired tool.
+func (n *names) toolPage(t *catalog.Tool) namedPage {
+	list := "/tools/"
+	if !t.Active() {
+		list = "/cimetiere/"
+	}
+	p := newNamedPage(list+t.Slug, t.Name)
+	if p.category = n.release.Category(t.Category).Label; t.Active() && !math.IsNaN(t.Score) {
+		p.score = &t.Score
+	}
+	return p
+}
+
+// similarTools returns the pages of tools with slugs similar to a text.
+func (n *names) similarTools(wanted string, limit int) (found []namedPage) {
+	for _, t := range n.release.SimilarTools(wanted, limit) {
+		found = append(found, n.toolPage(t))
 	}
 	return found
 }
 
-// readNames reads all pages of a list.
-func (s *Site) readNames(ctx context.Context, operation, list string) (all []namedPage, err error) {
-	labels := map[string]string{} // each in memory once, for up to maxNames tools
-	for number, pages := 1, 1; number <= pages && len(all) < maxNames; number++ {
-		type item struct {
-			Slug, Name string
-			Score      *float64
-			Category   struct{ Label string }
-		}
-		var result struct {
-			Names struct {
-				Items []item
-				Meta  struct{ Pages int }
-			}
-			Categories []item
-		}
-		if err := s.execute(ctx, graph.AsOf{}, operation, map[string]any{"page": number}, &result); err != nil {
-			return nil, err
-		}
-		for _, item := range append(result.Names.Items, result.Categories...) {
-			label := item.Category.Label
-			if _, known := labels[label]; !known {
-				labels[label] = label
-			}
-			all = append(all, namedPage{page.Suggestion{Path: list + item.Slug, Name: item.Name, Lang: catalogLang(lang.English)}, labels[label], item.Score})
-		}
-		pages = result.Names.Meta.Pages
+func (x nameIndex) similar(slug string) (found []namedPage) {
+	for _, i := range x.slugs.Similar(slug, maxSuggestions) {
+		found = append(found, x.pages[i])
 	}
-	return all, nil
+	return found
+}
+
+func suggestionsOf(pages []namedPage) (found []page.Suggestion) {
+	for _, p := range pages {
+		found = append(found, p.Suggestion)
+	}
+	return found
 }

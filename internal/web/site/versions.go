@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"palmares/graph"
 	"palmares/internal/core/lang"
 )
 
@@ -134,7 +135,7 @@ func (v *version) pageAsOf(slug string, release int) string {
 	if v.After["retired_at"] != nil {
 		list = "/cimetiere/"
 	}
-	return fmt.Sprintf("%s%s?%s=%d", list, slug, asOfParam, release)
+	return fmt.Sprintf("%s%s?%s=%d", list, slug, graph.AsOfName, release)
 }
 
 // changes lists the fields to show: those that changed, the price and score of a

@@ -98,7 +98,7 @@ func TestDatabaseDown(t *testing.T) {
 			t.Fatalf("%s: got %d, want 200", path, got.StatusCode)
 		}
 	}
-	wait.Until(t, "the catalog is in memory", func() bool { return strings.Contains(s.Log.String(), "catalog preloaded") })
+	wait.Until(t, "the catalog is in memory", func() bool { return strings.Contains(s.Log.String(), "catalog loaded") })
 	proxy.Cut()
 	time.Sleep(1500 * time.Millisecond) // until the cached key is stale
 	for range 3 {

@@ -94,7 +94,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 		t.Fatalf("export: got %d %v %s, want 200", status, err, body)
 	}
 
-	wait.Until(t, "the catalog is in memory", func() bool { return strings.Contains(s.Log.String(), "catalog preloaded") })
+	wait.Until(t, "the catalog is in memory", func() bool { return strings.Contains(s.Log.String(), "catalog loaded") })
 	cluster.Freeze(t)
 	t.Cleanup(func() { cluster.Thaw(t) }) // before it is stopped
 	visitor := newCookieClient(t)
