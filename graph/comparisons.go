@@ -102,10 +102,17 @@ func (r *reader) readComparisons(ctx context.Context, found []*release.Compariso
 		}
 		if tools != nil {
 			m.ToolA, m.ToolB, m.Winner = tools[c.A], tools[c.B], tools[c.Best]
-			m.WinnerName = m.Winner.GetName()
+			m.WinnerName = nameOf(m.Winner)
 		}
 		return m
 	}), nil
+}
+
+func nameOf(t model.ComparedTool) string {
+	if active, ok := t.(*model.Tool); ok {
+		return active.Name
+	}
+	return t.(*model.RetiredTool).Name
 }
 
 // comparedTools returns active and retired tools, each once.

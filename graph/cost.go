@@ -111,7 +111,7 @@ func (c *costCalculator) field(f *ast.Field, size int) cost {
 		}
 	}
 	if len(f.SelectionSet) == 0 {
-		if f.ObjectDefinition != nil && f.ObjectDefinition.Name == "Tool" && slices.Contains(storedElsewhere, f.Name) {
+		if f.ObjectDefinition != nil && f.ObjectDefinition.Name == "Tool" && slices.Contains(reviewFields, f.Name) {
 			return cost{1, statementWork}
 		}
 		return cost{fields: 1}

@@ -35,7 +35,7 @@ func (r *reader) readEmbeddings(ctx context.Context, found []*release.Tool, s se
 	if err != nil {
 		return nil, err
 	}
-	tools := mapSlice(complete, toolFields.model)
+	tools := mapSlice(complete, newTool)
 	err = r.addEmbeddings(ctx, tools, complete, s)
 	return mapSlice(tools, func(t *model.Tool) *model.EmbeddingsDocument { return t.Embeddings }), err
 }

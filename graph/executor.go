@@ -140,11 +140,11 @@ const earlierShare = 4
 // defaultCacheSize is the size of the cache of an executor without a shared one.
 const defaultCacheSize = 16 << 20
 
-// NewExecutor returns an executor. It panics if a field of the schema is not
-// declared in tool_fields.go, before the server accepts requests.
+// NewExecutor returns an executor. It panics if tools cannot be filtered or sorted as
+// the schema says, before the server accepts requests.
 func NewExecutor(cfg Config) *Executor {
 	schema := generated.NewExecutableSchema(generated.Config{Resolvers: Resolver{}, Schema: Schema()})
-	if err := errors.Join(toolFields.check(schema.Schema()), retiredFields.check(schema.Schema()), checkFields(schema.Schema())); err != nil {
+	if err := checkFields(schema.Schema()); err != nil {
 		panic(err)
 	}
 	if cfg.Cache == nil {

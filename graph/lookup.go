@@ -31,7 +31,7 @@ func newLookup(doc *document) *lookup {
 	types := append([]string{"Tool"}, Schema().Types["Tool"].Interfaces...)
 	selected := graphql.CollectFields(&graphql.OperationContext{Doc: doc.QueryDocument}, root.SelectionSet, types)
 	if slug.Kind != ast.Variable || slices.ContainsFunc(selected, func(f graphql.CollectedField) bool {
-		return len(f.Selections) > 0 || slices.Contains(storedElsewhere, f.Name)
+		return slices.Contains(reviewFields, f.Name) || !slices.Contains(generated.PlainToolFields, f.Name) && f.Name != "__typename"
 	}) {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (e *Executor) FromMemory(ctx context.Context, req Request) *Result {
 	}
 	result := &Result{Newest: newest.Number()}
 	result.setRelease(newest.Info)
-	tool := toolFields.model(found)
+	tool := newTool(found)
 	tool.ID = toolID(slug)
 	const expected = 1_000 // bytes of a tool
 	result.Data = generated.AppendTool(append(make([]byte, 0, expected), wanted.start...), wanted.fields, tool)

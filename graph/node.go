@@ -155,8 +155,8 @@ func readInto[Item any, Object model.Node](ctx context.Context, found map[string
 
 func (r *reader) readToolNodes(ctx context.Context, wanted []*release.Tool, s selection, found map[string]model.Node) error {
 	tools, err := r.comparedTools(ctx, wanted, s)
-	for _, t := range tools {
-		found[toolID(t.GetSlug())] = t
+	for t, node := range tools {
+		found[toolID(t.Slug)] = node
 	}
 	return err
 }

@@ -1,8 +1,6 @@
 package graph
 
 import (
-	"math"
-
 	"palmares/graph/model"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/release"
@@ -22,12 +20,4 @@ func priceChange(c *release.PriceChange) *model.PriceChange {
 		change.Direction, change.Percent = (*model.PriceDirection)(&direction), percent
 	}
 	return change
-}
-
-// orNull returns nil for NaN.
-func orNull(number *float64) *float64 {
-	if math.IsNaN(*number) || math.IsInf(*number, 0) {
-		return nil
-	}
-	return number
 }

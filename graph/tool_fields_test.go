@@ -2,82 +2,30 @@ package graph
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"palmares/graph/generated"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
 )
 
-// A field that is missing from tool_fields.go stops the server before it accepts
-// requests, with an error that names the field.
-func TestToolFieldsAreCheckedAtStartup(t *testing.T) {
-	if err := toolFields.check(Schema()); err != nil {
-		t.Errorf("Tool: got %v, want no error", err)
-	}
-	if err := retiredFields.check(Schema()); err != nil {
-		t.Errorf("RetiredTool: got %v, want no error", err)
-	}
-	extended := *Schema()
-	extended.Types = map[string]*ast.Definition{}
-	for name, definition := range Schema().Types {
-		copied := *definition
-		extended.Types[name] = &copied
-	}
-	unusedName := &ast.FieldDefinition{Name: "unusedName", Type: ast.NonNullNamedType("String", nil)}
-	extended.Types["Tool"].Fields = append(extended.Types["Tool"].Fields[:0:0], append(extended.Types["Tool"].Fields, unusedName)...)
-	wantError(t, "field without an entry", toolFields.check(&extended), "Tool.unusedName")
-
-	set := func(*model.Tool, *release.Tool) {}
-	complete := toolFields.fields
-	with := func(field toolField[model.Tool]) fieldTable[model.Tool] {
-		return fieldTable[model.Tool]{"Tool", append(complete[:len(complete):len(complete)], field)}
-	}
-	wantError(t, "entry that is not in the schema", with(toolField[model.Tool]{"unusedName", set}).check(Schema()), "Tool.unusedName")
-	if err := with(toolField[model.Tool]{"unusedName", set}).check(&extended); err != nil {
-		t.Errorf("complete table: got %v, want no error", err)
-	}
-}
-
-func wantError(t *testing.T, what string, err error, want string) {
-	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%s: got %v, want an error with %q", what, err, want)
-	}
-}
-
-// Each entry sets its own field of the model.
-func TestToolFieldsSetTheirOwnField(t *testing.T) {
-	checkSetters(t, toolFields)
-	checkSetters(t, retiredFields)
-}
-
-func checkSetters[Model any](t *testing.T, table fieldTable[Model]) {
-	for _, field := range table.fields {
-		if field.name == "id" { // set only if it is selected
-			continue
-		}
-		tool := &release.Tool{Details: &release.Details{}}
-		for _, values := range []reflect.Value{reflect.ValueOf(tool).Elem(), reflect.ValueOf(tool.Details).Elem()} {
-			for i := range values.NumField() {
-				if value := values.Field(i); value.CanSet() && value.Type() != reflect.TypeFor[*release.Details]() {
-					fillIn(value)
-				}
-			}
-		}
-		tool.ICP = "mixte"
-		m := new(Model)
-		field.set(m, tool)
-		value := reflect.ValueOf(m).Elem()
-		for i := range value.NumField() {
-			name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
-			if got, want := !value.Field(i).IsZero(), name == field.name; got != want {
-				t.Errorf("%s.%s: got %s set: %t, want %t", table.typeName, field.name, name, got, want)
+// newFilledTool returns a tool in which everything has a value.
+func newFilledTool() *release.Tool {
+	t := &release.Tool{Details: &release.Details{}}
+	for _, values := range []reflect.Value{reflect.ValueOf(t).Elem(), reflect.ValueOf(t.Details).Elem()} {
+		for i := range values.NumField() {
+			if value := values.Field(i); value.CanSet() && value.Type() != reflect.TypeFor[*release.Details]() {
+				fillIn(value)
 			}
 		}
 	}
+	t.ICP = "mixte"
+	return t
 }
 
 func fillIn(field reflect.Value) {
@@ -92,5 +40,55 @@ func fillIn(field reflect.Value) {
 		field.SetBool(true)
 	case reflect.Pointer:
 		field.Set(reflect.New(field.Type().Elem()))
+	}
+}
+
+// Every field of Tool and RetiredTool that is stored with the tool gets its value.
+func TestToolsAreConverted(t *testing.T) {
+	filled, empty := newTool(newFilledTool()), newTool(&release.Tool{Details: &release.Details{}})
+	for _, name := range generated.PlainToolFields {
+		if name == "id" || slices.Contains(reviewFields, name) { // set only if it is selected
+			continue
+		}
+		field := []graphql.CollectedField{{Field: &ast.Field{Name: name, Alias: name}}}
+		got := string(generated.AppendTool(nil, field, filled))
+		if got == string(generated.AppendTool(nil, field, empty)) || strings.Contains(got, "null") {
+			t.Errorf("Tool.%s: got %s, want a value", name, got)
+		}
+	}
+	retired := reflect.ValueOf(newRetired(newFilledTool())).Elem()
+	for _, field := range Schema().Types["RetiredTool"].Fields {
+		i := slices.IndexFunc(reflect.VisibleFields(retired.Type()), func(f reflect.StructField) bool {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			return name == field.Name
+		})
+		if Schema().Types[field.Type.Name()].IsLeafType() && field.Name != "id" && retired.Field(i).IsZero() {
+			t.Errorf("RetiredTool.%s: got no value, want one", field.Name)
+		}
+	}
+}
+
+// The program does not start if the schema has a filter or an order that tools do
+// not have.
+func TestFiltersAndOrdersAreCheckedAtStartup(t *testing.T) {
+	if err := checkFields(Schema()); err != nil {
+		t.Errorf("got %v, want no error", err)
+	}
+	extended := *Schema()
+	sort := *extended.Types["ToolSort"]
+	sort.EnumValues = append(slices.Clone(sort.EnumValues), &ast.EnumValueDefinition{Name: "weight_asc"})
+	extended.Types = map[string]*ast.Definition{"ToolSort": &sort}
+	if err := checkFields(&extended); err == nil || !strings.Contains(err.Error(), "weight_asc") {
+		t.Errorf("got %v, want an error about weight_asc", err)
+	}
+	names := filterNames
+	defer func() { filterNames = names }()
+	filterNames = slices.Clone(names)
+	filterNames[slices.Index(names, "scoreMin")] = "weightMin"
+	if err := checkFields(Schema()); err == nil || !strings.Contains(err.Error(), "weightMin") {
+		t.Errorf("got %v, want an error about weightMin", err)
+	}
+	if _, err := toolCondition(&model.ToolFilter{ScoreMin: new(float64)}); err == nil {
+		t.Error("got no error for an unknown condition, want one")
 	}
 }

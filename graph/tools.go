@@ -132,7 +132,7 @@ func (r *reader) readTools(ctx context.Context, found []*release.Tool, s selecti
 	if err != nil {
 		return nil, err
 	}
-	tools := mapSlice(complete, toolFields.model)
+	tools := mapSlice(complete, newTool)
 	links, err := r.readLinks(ctx, found, s)
 	if err != nil || len(tools) == 0 {
 		return nil, err
@@ -238,7 +238,7 @@ func (r *reader) searchRetired(ctx context.Context, tools []*release.Tool, query
 	}
 	complete, err := r.withDetails(ctx, tools)
 	for i, t := range complete {
-		of := slices.Concat(text.Words(t.Name), text.Words(t.Note))
+		of := slices.Concat(text.Words(t.Name), text.Words(t.RetiredNote))
 		if !slices.ContainsFunc(words, func(word string) bool {
 			return !slices.ContainsFunc(of, func(w string) bool { return strings.HasPrefix(w, word) })
 		}) {
@@ -265,7 +265,7 @@ func (r *reader) readRetired(ctx context.Context, found []*release.Tool, s selec
 	if err != nil {
 		return nil, err
 	}
-	tools := mapSlice(complete, retiredFields.model)
+	tools := mapSlice(complete, newRetired)
 	for i, t := range tools {
 		t.ID, t.Category, t.Comparisons, t.Versions = links.id(t.Slug), links.categories[t.CategorySlug], links.comparisons[found[i]], links.versions[t.Slug]
 	}

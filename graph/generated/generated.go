@@ -13507,7 +13507,11 @@ func (ec *executionContext) marshalO__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgen�
 	return list
 }
 
-// AppendTool appends a tool with fields that have no subfields.
+// PlainToolFields are the fields of Tool without subfields that need no resolver.
+var PlainToolFields = []string{"id", "slug", "name", "domain", "categorySlug", "icp", "icpCode", "pricing", "price", "priceAmount", "pricePeriod", "billingPeriod", "monthlyPrice", "score", "verifiability", "obsolescence", "tagline", "canonicalUrl", "avisUrl", "alternativesUrl", "updatedAt", "tier", "mainstream", "verdict", "reviewSections"}
+
+// AppendTool appends a tool with fields of PlainToolFields. They need no execution
+// context.
 func AppendTool(b []byte, collected []graphql.CollectedField, tool *model.Tool) []byte {
 	b, _ = (&executionContext{}).appendTool(context.Background(), b, collected, tool)
 	return b

@@ -15,24 +15,6 @@ import (
 type ComparedTool interface {
 	IsNode()
 	IsComparedTool()
-	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
-	GetID() string
-	// The unique identifier of the tool, such as `plume`.
-	GetSlug() string
-	// The name of the tool.
-	GetName() string
-	// The score, from 0 (worst) to 10 (best); null if the tool has not been tested.
-	GetScore() *float64
-	// The slug of the category.
-	GetCategorySlug() string
-	// The category.
-	GetCategory() *Category
-	// The published comparisons with this tool, most recently updated first.
-	GetComparisons() []*Comparison
-	// The published comparisons with this tool as a Relay connection, most recently updated first.
-	GetComparisonConnection() *ComparisonConnection
-	// The changes to the tool itself, newest first, since it was added to the catalog.
-	GetChanges() *ChangeConnection
 }
 
 // A document to store in place of its previous version, or a document to delete.
@@ -43,8 +25,6 @@ type EmbeddingsChange interface {
 // An object with a global identifier.
 type Node interface {
 	IsNode()
-	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
-	GetID() string
 }
 
 // A category of tools. Every tool belongs to exactly one.
@@ -68,9 +48,6 @@ type Category struct {
 }
 
 func (Category) IsNode() {}
-
-// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
-func (this Category) GetID() string { return this.ID }
 
 // A change to the catalog.
 type Change struct {
@@ -99,9 +76,6 @@ type Change struct {
 }
 
 func (Change) IsNode() {}
-
-// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
-func (this Change) GetID() string { return this.ID }
 
 // A Relay connection of changes.
 type ChangeConnection struct {
@@ -190,9 +164,6 @@ type Comparison struct {
 }
 
 func (Comparison) IsNode() {}
-
-// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
-func (this Comparison) GetID() string { return this.ID }
 
 // A Relay connection of comparisons.
 type ComparisonConnection struct {
@@ -409,9 +380,6 @@ type Release struct {
 
 func (Release) IsNode() {}
 
-// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
-func (this Release) GetID() string { return this.ID }
-
 // A Relay connection of releases, newest first.
 type ReleaseConnection struct {
 	// The releases with their cursors.
@@ -464,47 +432,7 @@ type RetiredTool struct {
 
 func (RetiredTool) IsComparedTool() {}
 
-// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
-func (this RetiredTool) GetID() string { return this.ID }
-
-// The unique identifier of the tool, such as `plume`.
-func (this RetiredTool) GetSlug() string { return this.Slug }
-
-// The name of the tool.
-func (this RetiredTool) GetName() string { return this.Name }
-
-// The score, from 0 (worst) to 10 (best); null if the tool has not been tested.
-func (this RetiredTool) GetScore() *float64 { return this.Score }
-
-// The slug of the category.
-func (this RetiredTool) GetCategorySlug() string { return this.CategorySlug }
-
-// The category.
-func (this RetiredTool) GetCategory() *Category { return this.Category }
-
-// The published comparisons with this tool, most recently updated first.
-func (this RetiredTool) GetComparisons() []*Comparison {
-	if this.Comparisons == nil {
-		return nil
-	}
-	interfaceSlice := make([]*Comparison, 0, len(this.Comparisons))
-	for _, concrete := range this.Comparisons {
-		interfaceSlice = append(interfaceSlice, concrete)
-	}
-	return interfaceSlice
-}
-
-// The published comparisons with this tool as a Relay connection, most recently updated first.
-func (this RetiredTool) GetComparisonConnection() *ComparisonConnection {
-	return this.ComparisonConnection
-}
-
-// The changes to the tool itself, newest first, since it was added to the catalog.
-func (this RetiredTool) GetChanges() *ChangeConnection { return this.Changes }
-
 func (RetiredTool) IsNode() {}
-
-// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 
 // A Relay connection of retired tools.
 type RetiredToolConnection struct {
@@ -598,118 +526,6 @@ type Statistics struct {
 // reconnects with `Last-Event-ID` first receives the events that it missed.
 type Subscription struct {
 }
-
-// An active tool. A tool that can no longer be used is a `RetiredTool`.
-type Tool struct {
-	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
-	ID string `json:"id"`
-	// The unique identifier of the tool, such as `plume`.
-	Slug string `json:"slug"`
-	// The name of the tool.
-	Name string `json:"name"`
-	// The domain of the tool's website, such as `plume.example`.
-	Domain string `json:"domain"`
-	// The slug of the category.
-	CategorySlug string `json:"categorySlug"`
-	// The category.
-	Category *Category `json:"category"`
-	// The audience that the tool is made for.
-	Icp Icp `json:"icp"`
-	// The audience that the tool is made for, spelled as in the REST API.
-	IcpCode string `json:"icpCode"`
-	// The pricing model.
-	Pricing Pricing `json:"pricing"`
-	// The price as a string, `<amount> €/<period>`, such as `19,90 €/mois`.
-	Price string `json:"price"`
-	// The amount of `price` in euros, for one `pricePeriod`.
-	PriceAmount float64 `json:"priceAmount"`
-	// The period of `price` in French, such as `mois` (month).
-	PricePeriod string `json:"pricePeriod"`
-	// The period of `price` as an enum.
-	BillingPeriod BillingPeriod `json:"billingPeriod"`
-	// The price per month in euros, rounded to cents. Yearly prices are divided by 12, and prices per seat are for one seat. Null for other periods.
-	MonthlyPrice *float64 `json:"monthlyPrice,omitempty"`
-	// The score, from 0 (worst) to 10 (best); null if the tool has not been tested.
-	Score *float64 `json:"score,omitempty"`
-	// How well the tool's claims can be verified, from 0 to 10; null if it has not been rated.
-	Verifiability *float64 `json:"verifiability,omitempty"`
-	// How outdated the editors consider the tool, from 0 (current) to 10 (obsolete); null if it has not been rated.
-	Obsolescence *float64 `json:"obsolescence,omitempty"`
-	// A one-sentence description, in French.
-	Tagline string `json:"tagline"`
-	// The page of the tool.
-	CanonicalURL string `json:"canonicalUrl"`
-	// The page of the review; null if there is none.
-	AvisURL *string `json:"avisUrl,omitempty"`
-	// The page with alternatives to the tool.
-	AlternativesURL string `json:"alternativesUrl"`
-	// The date of the last update.
-	UpdatedAt string `json:"updatedAt"`
-	// The importance of the tool, from 1 (highest) to 3 (lowest).
-	Tier int `json:"tier"`
-	// Whether the tool is widely known.
-	Mainstream bool `json:"mainstream"`
-	// The published comparisons with this tool, most recently updated first.
-	Comparisons []*Comparison `json:"comparisons"`
-	// The published comparisons with this tool as a Relay connection, most recently updated first.
-	ComparisonConnection *ComparisonConnection `json:"comparisonConnection"`
-	// The changes to the tool itself, newest first, since it was added to the catalog.
-	Changes *ChangeConnection `json:"changes"`
-	// All changes to the price or pricing model, newest first. For the current price, see `price`.
-	PriceHistory []*PriceChange `json:"priceHistory"`
-	// The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the current state.
-	History []*ToolMoment `json:"history"`
-	// The verdict of the review as text, in French; null if the review has none.
-	Verdict *string `json:"verdict,omitempty"`
-	// The identifiers of the sections of the review, in their order, such as `verdict`; empty if there is no review. For their text, see `embeddings`.
-	ReviewSections []string `json:"reviewSections"`
-	// The review as text chunks; null if the tool has none. Requires an API key.
-	Embeddings *EmbeddingsDocument `json:"embeddings,omitempty"`
-	// The versions of the tool, both active and retired, newest first.
-	Versions []*ToolVersion `json:"versions"`
-}
-
-func (Tool) IsComparedTool() {}
-
-// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
-func (this Tool) GetID() string { return this.ID }
-
-// The unique identifier of the tool, such as `plume`.
-func (this Tool) GetSlug() string { return this.Slug }
-
-// The name of the tool.
-func (this Tool) GetName() string { return this.Name }
-
-// The score, from 0 (worst) to 10 (best); null if the tool has not been tested.
-func (this Tool) GetScore() *float64 { return this.Score }
-
-// The slug of the category.
-func (this Tool) GetCategorySlug() string { return this.CategorySlug }
-
-// The category.
-func (this Tool) GetCategory() *Category { return this.Category }
-
-// The published comparisons with this tool, most recently updated first.
-func (this Tool) GetComparisons() []*Comparison {
-	if this.Comparisons == nil {
-		return nil
-	}
-	interfaceSlice := make([]*Comparison, 0, len(this.Comparisons))
-	for _, concrete := range this.Comparisons {
-		interfaceSlice = append(interfaceSlice, concrete)
-	}
-	return interfaceSlice
-}
-
-// The published comparisons with this tool as a Relay connection, most recently updated first.
-func (this Tool) GetComparisonConnection() *ComparisonConnection { return this.ComparisonConnection }
-
-// The changes to the tool itself, newest first, since it was added to the catalog.
-func (this Tool) GetChanges() *ChangeConnection { return this.Changes }
-
-func (Tool) IsNode() {}
-
-// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
 
 // A Relay connection of tools.
 type ToolConnection struct {

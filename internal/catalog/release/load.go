@@ -3,10 +3,7 @@ package release
 import (
 	"cmp"
 	"context"
-	"hash/maphash"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -18,7 +15,6 @@ import (
 	entrelease "palmares/ent/release"
 	"palmares/ent/tool"
 	"palmares/internal/catalog/pricing"
-	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 )
 
@@ -215,48 +211,6 @@ func updated[Row interface {
 	return append(all, added...), nil
 }
 
-// replacedColumns are the columns of tools that a history needs.
-var replacedColumns = []string{
-	tool.FieldID, tool.FieldName, tool.FieldNameKey, tool.FieldCategorySlug, tool.FieldUpdatedAt, tool.FieldRetiredAt, tool.FieldPricing, tool.FieldIcp,
-	tool.FieldRetiredReason, tool.FieldTier, tool.FieldPriceAmount, tool.FieldPricePeriod, tool.FieldScore, tool.FieldVerifiability, tool.FieldObsolescence,
-	tool.FieldInEmbeddings, tool.FieldCanonicalURL, tool.FieldAvisURL, tool.FieldSectionsHash, tool.FieldSinceRelease,
-}
-
-// tool converts a row, without details.
-func (l *loader) tool(row *ent.Tool) *Tool {
-	t := &Tool{
-		Slug: l.text(row.ID), NameKey: l.text(row.NameKey), Category: l.text(row.CategorySlug), UpdatedAt: l.text(row.UpdatedAt), RetiredAt: l.text(row.RetiredAt),
-		Pricing: l.text(string(row.Pricing)), ICP: l.text(string(row.Icp)), Reason: l.text(string(row.RetiredReason)), Tier: row.Tier,
-		Amount: row.PriceAmount, MonthlyPrice: math.NaN(),
-		Score: orNaN(row.Score), Verifiability: orNaN(row.Verifiability), Obsolescence: orNaN(row.Obsolescence),
-		InEmbeddings: row.InEmbeddings, Since: row.SinceRelease,
-	}
-	if t.Active() {
-		t.MonthlyPrice = pricing.Monthly(row.PriceAmount, pricing.Period(row.PricePeriod))
-	}
-	t.searchKey = l.text(search.Key(t.NameKey))
-	if t.InEmbeddings {
-		url := row.CanonicalURL
-		if row.AvisURL != nil {
-			url = *row.AvisURL
-		}
-		t.document = maphash.String(documentSeed, strings.Join([]string{
-			row.Name, url, row.CategorySlug, row.UpdatedAt, row.SectionsHash,
-			strconv.FormatFloat(t.Score, 'g', -1, 64), strconv.FormatFloat(t.Verifiability, 'g', -1, 64),
-		}, "\x00"))
-	}
-	return t
-}
-
-var documentSeed = maphash.MakeSeed()
-
-func newDetails(row *ent.Tool) *Details {
-	return &Details{
-		Name: row.Name, Domain: row.Domain, Price: row.Price, PricePeriod: row.PricePeriod, Billing: pricing.Period(row.PricePeriod), Tagline: row.Tagline, CanonicalURL: row.CanonicalURL,
-		AlternativesURL: row.AlternativesURL, AvisURL: row.AvisURL, Mainstream: row.Mainstream, Note: row.RetiredNote, SectionsHash: row.SectionsHash,
-	}
-}
-
 func (l *loader) priceChange(row *ent.PriceChange) *PriceChange {
 	c := &PriceChange{
 		Tool: l.text(row.ToolSlug), ChangedAt: l.text(row.ChangedAt), Pricing: l.text(string(row.Pricing)), Price: l.text(row.Price),
@@ -277,11 +231,4 @@ func (l *loader) text(s string) string {
 		l.texts[s], known = s, s
 	}
 	return known
-}
-
-func orNaN(number *float64) float64 {
-	if number == nil {
-		return math.NaN()
-	}
-	return *number
 }

@@ -3,7 +3,8 @@
 //
 // Start reading at Release, which is one release and never changes. Catalog loads the
 // newest one through ent (load.go) and derives earlier ones from it (history.go).
-// fields.go declares the values that tools are filtered, ordered and grouped by.
+// tool.go declares what a tool is, and the values that tools are filtered, ordered and
+// grouped by.
 package release
 
 import (
@@ -43,33 +44,6 @@ type Release struct {
 	size          int64 // approximate, in bytes
 	dialect       string
 }
-
-// Tool is an active or retired tool. Numbers that it does not have are NaN, which
-// satisfies no condition.
-type Tool struct {
-	Slug, NameKey, Category, UpdatedAt, RetiredAt string
-	Pricing, ICP, Reason                          string
-	Tier                                          int
-	Amount, MonthlyPrice                          float64 // of its price
-	Score, Verifiability, Obsolescence            float64
-	InEmbeddings                                  bool
-	Since                                         int // the release that wrote it
-
-	searchKey string // its name, as search.Rank compares it
-	document  uint64 // identifies its embeddings document within this process
-	*Details
-}
-
-// Details are the values of a tool that only its own fields show. They are in
-// memory for the tools of the newest release; WithDetails reads others.
-type Details struct {
-	Name, Domain, Price, PricePeriod, Billing, Tagline, CanonicalURL, AlternativesURL, Note, SectionsHash string
-	AvisURL                                                                                               *string
-	Mainstream                                                                                            bool
-}
-
-// Active reports whether a tool is not retired.
-func (t *Tool) Active() bool { return t.RetiredAt == "" }
 
 // Category is a category with its figures.
 type Category struct {

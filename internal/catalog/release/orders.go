@@ -6,43 +6,9 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 )
-
-// A field is a value of tools that they are filtered, ordered or grouped by. It has
-// one of text, number and flag.
-type field struct {
-	text   func(*Tool) string
-	number func(*Tool) float64
-	flag   func(*Tool) bool
-	// optional is set for a number that active tools may lack: they come last in both
-	// directions.
-	optional bool
-	sorted   bool // lists can be ordered by it
-}
-
-// fields are the fields by name. To filter by one, add its condition to the input
-// ToolFilter of the schema: xMin and xMax for numbers, xSince and xBefore for dates,
-// hasX for flags, and its plural for a list of values. To order by it, set sorted and
-// add x_asc and x_desc to the enum ToolSort. Both are checked at start-up.
-var fields = map[string]field{
-	"slug":          {text: func(t *Tool) string { return t.Slug }},
-	"category":      {text: func(t *Tool) string { return t.Category }},
-	"pricing":       {text: func(t *Tool) string { return t.Pricing }},
-	"icp":           {text: func(t *Tool) string { return t.ICP }},
-	"tier":          {text: func(t *Tool) string { return strconv.Itoa(t.Tier) }},
-	"name":          {text: func(t *Tool) string { return t.NameKey }, sorted: true},
-	"updated":       {text: func(t *Tool) string { return t.UpdatedAt }, sorted: true},
-	"retired":       {text: func(t *Tool) string { return t.RetiredAt }},
-	"score":         {number: func(t *Tool) float64 { return t.Score }, optional: true, sorted: true},
-	"verifiability": {number: func(t *Tool) float64 { return t.Verifiability }, optional: true},
-	"obsolescence":  {number: func(t *Tool) float64 { return t.Obsolescence }, optional: true},
-	"price":         {number: func(t *Tool) float64 { return t.Amount }, sorted: true},
-	"monthlyPrice":  {number: func(t *Tool) float64 { return t.MonthlyPrice }, optional: true, sorted: true},
-	"embeddings":    {flag: func(t *Tool) bool { return t.InEmbeddings }},
-}
 
 // Order is an order of tools: by a field, then by slug.
 type Order struct {
@@ -236,7 +202,7 @@ func init() {
 			conditions[name+"Before"] = with(func(end string, t *Tool) bool { return f.text(t) < end })
 			conditions[plural(name)] = func(given any) func(*Tool) bool { return oneOf(f, given) }
 		case f.flag != nil:
-			conditions["has"+strings.ToUpper(name[:1])+name[1:]] = with(func(wanted bool, t *Tool) bool { return f.flag(t) == wanted })
+			conditions[name] = with(func(wanted bool, t *Tool) bool { return f.flag(t) == wanted })
 		}
 	}
 }

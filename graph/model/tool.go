@@ -1,0 +1,35 @@
+package model
+
+import "palmares/internal/catalog/release"
+
+// Tool is an active tool. Fields that look the same in the catalog are those of
+// release.Tool and release.Details; the others are declared here.
+type Tool struct {
+	*release.Tool
+
+	ID            string
+	CategorySlug  string
+	Icp           Icp
+	IcpCode       string
+	Pricing       Pricing
+	PriceAmount   float64
+	BillingPeriod BillingPeriod
+	MonthlyPrice  *float64
+	Score         *float64
+	Verifiability *float64
+	Obsolescence  *float64
+
+	// What is stored elsewhere, if it is selected.
+	Category       *Category
+	Comparisons    []*Comparison
+	PriceHistory   []*PriceChange
+	History        []*ToolMoment
+	Verdict        *string
+	ReviewSections []string
+	Embeddings     *EmbeddingsDocument
+	Versions       []*ToolVersion
+}
+
+// IsNode and IsComparedTool mark the interfaces that Tool implements.
+func (Tool) IsNode()         {}
+func (Tool) IsComparedTool() {}
