@@ -383,6 +383,9 @@ func (e *Executor) Preload(ctx context.Context) error {
 	return err
 }
 
+// CatalogSize returns how many bytes the catalog takes in memory, approximately.
+func (e *Executor) CatalogSize() int64 { return e.catalog.Size() }
+
 // Loaded reports whether a release is in memory, or there is none yet.
 func (e *Executor) Loaded() bool { return e.catalog.InMemory() != nil }
 

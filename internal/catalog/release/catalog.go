@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"palmares/ent"
 	"palmares/internal/core/store"
@@ -34,13 +35,17 @@ type Catalog struct {
 	current  atomic.Pointer[Release]
 	followed atomic.Bool
 	loading  chan struct{} // holds a token while a release is loaded
+	loaded   chan struct{} // closed when the first one is in memory
 }
 
 // NewCatalog returns a catalog that has nothing in memory. Earlier releases take at
 // most budget bytes; reserve may be nil.
 func NewCatalog(db Database, log *slog.Logger, budget int64, reserve func(bytes int64)) *Catalog {
-	return &Catalog{db: db, log: log, budget: budget, reserve: reserve, loading: make(chan struct{}, 1)}
+	return &Catalog{db: db, log: log, budget: budget, reserve: reserve, loading: make(chan struct{}, 1), loaded: make(chan struct{})}
 }
+
+// retryAfter is how long Follow waits after it failed to load the first release.
+const retryAfter = time.Second
 
 // Follow loads each release when it is published, and calls published with it,
 // until ctx ends. If published returns false, it is called again. Meanwhile, Newest
@@ -48,28 +53,46 @@ func NewCatalog(db Database, log *slog.Logger, budget int64, reserve func(bytes 
 func (c *Catalog) Follow(ctx context.Context, published func(*ent.Release) bool) {
 	c.followed.Store(true)
 	defer c.followed.Store(false)
-	if _, err := c.Load(ctx); err != nil && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "loading the catalog failed, will retry", "cause", err)
+	load := func() *Release {
+		r, err := c.Load(ctx)
+		if err != nil && ctx.Err() == nil {
+			c.log.WarnContext(ctx, "loading the catalog failed, will retry", "cause", err)
+		}
+		return r
+	}
+	for load() == nil { // Watch would wait for the first import
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+			return
+		}
 	}
 	c.db.Watch(ctx, c.log, func(*ent.Release) bool {
-		r, err := c.Load(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				c.log.WarnContext(ctx, "loading the catalog failed, will retry", "cause", err)
-			}
-			return false
-		}
-		return published(r.Info)
+		r := load()
+		return r != nil && published(r.Info)
 	})
+}
+
+// Size returns how many bytes the release in memory takes, approximately.
+func (c *Catalog) Size() int64 {
+	if known := c.current.Load(); known != nil {
+		return known.size
+	}
+	return 0
 }
 
 // Newest returns the newest release: the one in memory if it is kept up to date by
 // Follow, or else the newest in the database.
 func (c *Catalog) Newest(ctx context.Context) (*Release, error) {
-	if known := c.Followed(); known != nil {
-		return known, nil
+	if !c.followed.Load() {
+		return c.Load(ctx)
 	}
-	return c.Load(ctx)
+	select {
+	case <-c.loaded:
+		return c.current.Load(), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // Followed returns the newest release if Follow keeps it in memory, or nil.
@@ -113,6 +136,9 @@ func (c *Catalog) Load(ctx context.Context) (*Release, error) {
 	}
 	c.reserved(r)
 	c.current.Store(r)
+	if previous == nil {
+		close(c.loaded)
+	}
 	c.log.InfoContext(ctx, "catalog loaded", "release", r.Number(), "tools", len(r.Tools), "bytes", r.size)
 	return r, nil
 }

@@ -1,5 +1,5 @@
-// Recipes follows two recipes of CONTRIBUTING.md on a copy of the repository: it
-// adds a field to tools and a REST path, regenerates code and golden files,
+// Recipes follows three recipes of CONTRIBUTING.md on a copy of the repository: it
+// adds a field to tools, a filter and a REST path, regenerates code and golden files,
 // starts the server and checks the result over HTTP. It fails if a recipe
 // requires more files to be edited than it states.
 package main
@@ -35,6 +35,13 @@ type step struct {
 	commands            []string
 }
 
+// change is a step that changes text within lines.
+func change(file, from, to string, commands ...string) step {
+	return step{file, changes + from, to, commands}
+}
+
+const changes = "change "
+
 const updateGolden = "go test ./rest -run 'Golden|OpenAPI' -update"
 
 var recipes = []recipe{
@@ -45,9 +52,23 @@ var recipes = []recipe{
 			{"ent/schema/tool.go", `field.String("alternatives_url")`, `		field.String("license").Optional().Nillable(),`,
 				[]string{"make generate", "make migration NAME=add_license"}},
 			{"internal/catalog/record/record.go", `json:"alternatives_url"`, "	License *string `json:\"license,omitzero\" rule:\"text\" event:\"The license; null if unknown.\"`", nil},
+			{"internal/catalog/release/tool.go", `type Details struct {`, `	License *string`, nil},
 			{"graph/schema/tool.graphql", `  alternativesUrl:`, "  \"The license, such as `MIT`; null if unknown.\"\n  license: String", []string{"make generate"}},
-			{"graph/tool_fields.go", `{"alternativesUrl"`, `	{"license", func(t *model.Tool, row *ent.Tool) { t.License = row.License }},`, nil},
 			{"rest/queries/fragments.graphql", `alternatives_url: alternativesUrl`, `  license`, []string{updateGolden}},
+		},
+	},
+	{
+		name:     "Add a filter",
+		maxFiles: 4,
+		steps: []step{
+			{"internal/catalog/release/tool.go", `type Tool struct {`, `	HasAvis bool // there is a page with its review`, nil},
+			{"internal/catalog/release/tool.go", `InEmbeddings: row.InEmbeddings`, `		HasAvis:      row.AvisURL != nil,`, nil},
+			{"internal/catalog/release/tool.go", `"hasEmbeddings":`, `	"hasAvis":       {flag: func(t *Tool) bool { return t.HasAvis }},`, nil},
+			{"graph/schema/tool.graphql", `  hasEmbeddings: Boolean`, "  \"Tools with or without a page with their review.\"\n  hasAvis: Boolean", []string{"make generate"}},
+			{"rest/routes.go", `	obsolescenceMax = parameter`, `	hasAvis = parameter{name: "has_avis", description: "Tools with or without a page with their review."}`, nil},
+			change("rest/routes.go", `obsolescenceMax, search, sort}`, `obsolescenceMax, hasAvis, search, sort}`),
+			change("rest/queries/tools.graphql", `$obsolescence_max: Float,`, `$obsolescence_max: Float, $has_avis: Boolean,`),
+			change("rest/queries/tools.graphql", `$obsolescence_max,`, `$obsolescence_max, hasAvis: $has_avis,`, updateGolden),
 		},
 	},
 	{
@@ -116,6 +137,13 @@ func (s step) edit(t testing.TB, tree string) {
 	if s.after != "" {
 		data, err := os.ReadFile(path)
 		testkit.Check(t, err)
+		if from, ok := strings.CutPrefix(s.after, changes); ok {
+			if !strings.Contains(string(data), from) {
+				t.Fatalf("%s: got no %q, want it", s.file, from)
+			}
+			testkit.Check(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(data), from, s.insert)), 0o644))
+			return
+		}
 		lines := strings.Split(string(data), "\n")
 		i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, s.after) })
 		if i < 0 {
@@ -151,6 +179,8 @@ func checkServer(t testing.TB, tree string) {
 		{"REST field", "/api/v1/tools/plume", []string{"license"}, "MIT"},
 		{"REST field without a value", "/api/v1/tools/atelier-nova", []string{"license"}, nil},
 		{"GraphQL field", `/graphql?query={tool(slug:%22plume%22){license}}`, []string{"data", "tool", "license"}, "MIT"},
+		{"REST filter", "/api/v1/tools?has_avis=false", []string{"meta", "total"}, 8.0},
+		{"GraphQL filter", `/graphql?query={tools(filter:{hasAvis:false}){meta{total}}}`, []string{"data", "tools", "meta", "total"}, 8.0},
 		{"REST path", "/api/v1/totals", []string{"active"}, 48.0},
 		{"OpenAPI field", "/api/v1/openapi.json", []string{"components", "schemas", "ToolItem", "properties", "license", "type"}, "string"},
 		{"OpenAPI path", "/api/v1/openapi.json", []string{"paths", "/api/v1/totals", "get", "summary"}, "Totals"},

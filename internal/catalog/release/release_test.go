@@ -1,0 +1,414 @@
+package release_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"palmares/ent"
+	"palmares/ent/comparison"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/release"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+)
+
+var silent = slog.New(slog.DiscardHandler)
+
+func publish(t testing.TB, s *store.Store, revision int) {
+	t.Helper()
+	var data bytes.Buffer
+	testkit.Check(t, synth.Write(t.Context(), &data, synth.Options{Tools: 150, Seed: 4, Revision: revision}))
+	_, err := feed.Import(t.Context(), s, bytes.NewReader(data.Bytes()), feed.Options{Force: true})
+	testkit.Check(t, err)
+}
+
+func newCatalog(db release.Database) *release.Catalog {
+	return release.NewCatalog(db, silent, 1<<20, nil)
+}
+
+func load(t testing.TB, c *release.Catalog) *release.Release {
+	t.Helper()
+	r, err := c.Load(t.Context())
+	testkit.Check(t, err)
+	return r
+}
+
+// scan is a release as a naive program reads it: row by row, with one query for each
+// table.
+type scan struct {
+	tools       []*ent.Tool
+	categories  []*ent.Category
+	comparisons []*ent.Comparison
+	prices      map[string][]*ent.PriceChange
+}
+
+func scanRelease(t testing.TB, s *store.Store, number int) (of scan) {
+	t.Helper()
+	var err error
+	of.tools, err = s.Read.Tool.Query().Where(store.Tools.At(number)).All(t.Context())
+	testkit.Check(t, err)
+	of.categories, err = s.Read.Category.Query().Where(store.Categories.At(number)).All(t.Context())
+	testkit.Check(t, err)
+	of.comparisons, err = s.Read.Comparison.Query().Where(store.Comparisons.At(number), comparison.Published(true)).All(t.Context())
+	testkit.Check(t, err)
+	prices, err := s.Read.PriceChange.Query().Where(store.PriceChanges.At(number)).All(t.Context())
+	testkit.Check(t, err)
+	of.prices = map[string][]*ent.PriceChange{}
+	for _, p := range prices {
+		of.prices[p.ToolSlug] = append(of.prices[p.ToolSlug], p)
+	}
+	slices.SortFunc(of.tools, func(a, b *ent.Tool) int { return strings.Compare(a.ID, b.ID) })
+	return of
+}
+
+// active returns the slugs of the active tools that match, in an order.
+func (s scan) active(matches func(*ent.Tool) bool, compare func(a, b *ent.Tool) int) (slugs []string) {
+	found := slices.Clone(s.tools)
+	slices.SortStableFunc(found, compare) // by slug before
+	for _, t := range found {
+		if t.RetiredAt == "" && matches(t) {
+			slugs = append(slugs, t.ID)
+		}
+	}
+	return slugs
+}
+
+func slugsOf(tools []*release.Tool) (slugs []string) {
+	for _, t := range tools {
+		slugs = append(slugs, t.Slug)
+	}
+	return slugs
+}
+
+// check compares everything in a release with a scan of its rows.
+func check(t testing.TB, s *store.Store, r *release.Release) {
+	t.Helper()
+	rows := scanRelease(t, s, r.Number())
+	if len(r.Tools) != len(rows.tools) || len(r.Categories) != len(rows.categories) || len(r.Comparisons) != len(rows.comparisons) {
+		t.Fatalf("release %d: got %d tools, %d categories and %d comparisons, want %d, %d and %d", r.Number(),
+			len(r.Tools), len(r.Categories), len(r.Comparisons), len(rows.tools), len(rows.categories), len(rows.comparisons))
+	}
+	full, err := r.WithDetails(t.Context(), s.Client, r.Tools)
+	testkit.Check(t, err)
+	for i, row := range rows.tools {
+		got := full[i]
+		want := fmt.Sprint(row.ID, row.Name, row.CategorySlug, row.Score == nil, row.Tagline, row.RetiredAt, row.RetiredNote, row.Price, row.InEmbeddings, row.SinceRelease)
+		if text := fmt.Sprint(got.Slug, got.Name, got.Category, math.IsNaN(got.Score), got.Tagline, got.RetiredAt, got.RetiredNote, got.Price, got.InEmbeddings, got.Since); text != want {
+			t.Errorf("release %d: got %s, want %s", r.Number(), text, want)
+		}
+		prices := rows.prices[row.ID]
+		slices.SortFunc(prices, func(a, b *ent.PriceChange) int {
+			return cmp.Or(strings.Compare(b.ChangedAt, a.ChangedAt), b.ID-a.ID)
+		})
+		var days, wantDays []string
+		for _, p := range r.PricesOf(row.ID) {
+			days = append(days, p.ChangedAt+p.PreviousPrice+p.Price)
+		}
+		for _, p := range prices {
+			wantDays = append(wantDays, p.ChangedAt+p.PreviousPrice+p.Price)
+		}
+		if !slices.Equal(days, wantDays) {
+			t.Errorf("release %d, %s: got prices %q, want %q", r.Number(), row.ID, days, wantDays)
+		}
+	}
+	for _, row := range rows.categories {
+		if c := r.Category(row.ID); c == nil || c.Label != row.Label || c.ToolCount != row.ToolCount {
+			t.Errorf("release %d: got category %+v, want %+v", r.Number(), c, row)
+		}
+	}
+	slices.SortFunc(rows.comparisons, func(a, b *ent.Comparison) int {
+		return cmp.Or(strings.Compare(b.UpdatedAt, a.UpdatedAt), strings.Compare(a.ID, b.ID))
+	})
+	for i, row := range rows.comparisons {
+		c := r.Comparisons[i]
+		if c.Slug != row.ID || c.A != r.Tool(row.ToolASlug) || c.B != r.Tool(row.ToolBSlug) || c.Best != r.Tool(row.WinnerSlug) || !slices.Contains(r.ComparisonsOf(c.A), c) {
+			t.Errorf("release %d: got comparison %+v, want %+v", r.Number(), c, row)
+		}
+	}
+	checkLists(t, r, rows)
+}
+
+// checkLists compares filters and orders with a scan.
+func checkLists(t testing.TB, r *release.Release, rows scan) {
+	t.Helper()
+	number := func(n *float64) float64 { // missing ones last
+		if n == nil {
+			return math.Inf(1)
+		}
+		return *n
+	}
+	atLeast := 3.5
+	for _, c := range []struct {
+		order, condition string
+		value            any
+		matches          func(*ent.Tool) bool
+		compare          func(a, b *ent.Tool) int
+	}{
+		{"score_asc", "scoreMin", atLeast, func(t *ent.Tool) bool { return t.Score != nil && *t.Score >= atLeast },
+			func(a, b *ent.Tool) int { return cmp.Compare(number(a.Score), number(b.Score)) }},
+		{"name_desc", "categories", []string{rows.categories[0].ID, "nowhere"}, func(t *ent.Tool) bool { return t.CategorySlug == rows.categories[0].ID },
+			func(a, b *ent.Tool) int { return strings.Compare(b.NameKey, a.NameKey) }},
+		{"price_desc", "priceMax", 30.0, func(t *ent.Tool) bool { return t.PriceAmount <= 30 },
+			func(a, b *ent.Tool) int { return cmp.Compare(b.PriceAmount, a.PriceAmount) }},
+		{"updated_asc", "hasEmbeddings", true, func(t *ent.Tool) bool { return t.InEmbeddings },
+			func(a, b *ent.Tool) int { return strings.Compare(a.UpdatedAt, b.UpdatedAt) }},
+		{"updated_desc", "tiers", []string{"1", "2"}, func(t *ent.Tool) bool { return t.Tier <= 2 },
+			func(a, b *ent.Tool) int { return strings.Compare(b.UpdatedAt, a.UpdatedAt) }},
+	} {
+		order, ok := release.OrderNamed(c.order)
+		condition, err := release.Condition(c.condition, c.value)
+		if !ok || err != nil {
+			t.Fatalf("%s, %s: got %t and %v, want both", c.order, c.condition, ok, err)
+		}
+		got := r.Matching(order, condition)
+		if want := rows.active(c.matches, c.compare); !slices.Equal(slugsOf(got), want) {
+			t.Errorf("release %d, %s, %s:\ngot  %q\nwant %q", r.Number(), c.order, c.condition, slugsOf(got), want)
+		}
+		// Each position finds its place again, in the list with or without it.
+		for i, tool := range got {
+			compare, ok := order.Seek(order.Position(tool))
+			if !ok || compare(tool) != 0 || i > 0 && compare(got[i-1]) >= 0 || i+1 < len(got) && compare(got[i+1]) <= 0 {
+				t.Fatalf("%s: got a position of %s that is not between its neighbors", c.order, tool.Slug)
+			}
+		}
+	}
+}
+
+// Releases that are loaded one after the other, or all at once, and earlier ones
+// derived from any of them have the same content as the tables.
+func TestReleasesMatchTables(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		followed := newCatalog(s)
+		if r := load(t, followed); r.Info != nil || len(r.Tools) != 0 || r.Number() != 0 {
+			t.Errorf("before the first import: got %+v, want an empty release", r)
+		}
+		for revision := range 5 {
+			if publish(t, s, revision*revision); revision == 2 {
+				publish(t, s, 40) // two releases at once
+			}
+			for _, c := range []*release.Catalog{followed, newCatalog(s)} {
+				newest := load(t, c)
+				check(t, s, newest)
+				for _, info := range newest.Readable()[1:] {
+					check(t, s, c.Earlier(newest, info))
+				}
+			}
+		}
+		_, err := feed.Prune(t.Context(), s, 5)
+		testkit.Check(t, err)
+		newest := load(t, followed)
+		if got := len(newest.Readable()); got != 2 {
+			t.Errorf("after pruning: got %d releases that can be read, want 2", got)
+		}
+		check(t, s, newest)
+		check(t, s, followed.Earlier(newest, newest.Readable()[1]))
+	})
+}
+
+// Groups, histograms and series count what a scan counts.
+func TestFiguresMatchScan(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	for revision := range 4 {
+		publish(t, s, revision)
+	}
+	c := newCatalog(s)
+	newest := load(t, c)
+	for _, g := range release.GroupTools(newest.Sorted(release.ByScore), release.Key("category"), release.Key("tier")) {
+		var scores []float64
+		count := 0
+		for _, row := range scanRelease(t, s, newest.Number()).tools {
+			if row.RetiredAt == "" && row.CategorySlug == g.Keys[0] && fmt.Sprint(row.Tier) == g.Keys[1] {
+				if count++; row.Score != nil {
+					scores = append(scores, *row.Score)
+				}
+			}
+		}
+		slices.Sort(scores)
+		if g.Count != count || g.Scores.Count != len(scores) || len(scores) > 0 && (*g.Scores.Min() != scores[0] || *g.Scores.Max() != scores[len(scores)-1]) {
+			t.Errorf("%q: got %d tools with %d scores, want %d with %v", g.Keys, g.Count, g.Scores.Count, count, scores)
+		}
+	}
+	points, err := release.Points(newest.Readable(), release.ByRelease, "", "")
+	testkit.Check(t, err)
+	states := newest.States(points, func(*release.Tool) string { return "" }, nil)[""]
+	for i, p := range points {
+		active := 0
+		for _, row := range scanRelease(t, s, p.Release).tools {
+			if row.RetiredAt == "" {
+				active++
+			}
+		}
+		if states[i].Count != active {
+			t.Errorf("release %d: got %d tools in the series, want %d", p.Release, states[i].Count, active)
+		}
+	}
+	value := func(t *release.Tool) float64 { return t.Score }
+	first := c.Earlier(newest, newest.Readable()[len(points)-1])
+	changed := 0
+	for _, t := range first.Sorted(release.ByScore) {
+		now := newest.Tool(t.Slug)
+		if now != nil && now.Active() && now.Score != t.Score && !math.IsNaN(now.Score) && !math.IsNaN(t.Score) {
+			changed++
+		}
+	}
+	if movers := newest.Movers(1, newest.Number(), value, nil); len(movers) != changed || changed == 0 {
+		t.Errorf("got %d movers, want %d", len(movers), changed)
+	}
+	var prices int
+	for _, n := range newest.CountPriceChanges(nil, func(*release.PriceChange) bool { return true }) {
+		prices += n.Count
+	}
+	want := 0
+	for _, tool := range newest.Sorted(release.ByScore) {
+		want += len(newest.PricesOf(tool.Slug))
+	}
+	if prices != want || want == 0 {
+		t.Errorf("got %d price changes, want %d", prices, want)
+	}
+}
+
+// lateDatabase returns the release that was the newest when a load started only after
+// a newer one was loaded.
+type lateDatabase struct {
+	*store.Store
+	before func()
+}
+
+func (d *lateDatabase) CurrentRelease(ctx context.Context) (*ent.Release, error) {
+	release, err := d.Store.CurrentRelease(ctx)
+	if before := d.before; before != nil {
+		d.before = nil
+		before()
+	}
+	return release, err
+}
+
+// A load that starts before another one and ends after it does not revert the
+// release, nor the history after pruning.
+func TestLateLoadDoesNotRevertRelease(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, 0)
+		publish(t, s, 1)
+		d := &lateDatabase{Store: s}
+		c := newCatalog(d)
+		load(t, c)
+		d.before = func() {
+			publish(t, s, 2)
+			load(t, c)
+		}
+		if got := load(t, c).Number(); got != 3 {
+			t.Errorf("got release %d, want 3", got)
+		}
+		d.before = func() {
+			_, err := feed.Prune(t.Context(), s, 3)
+			testkit.Check(t, err)
+			load(t, c)
+		}
+		if got := len(load(t, c).Readable()); got != 1 {
+			t.Errorf("got %d releases that can be read after pruning, want 1", got)
+		}
+	})
+}
+
+// While a release is being loaded, or cannot be, the previous one is served. Each one
+// is loaded once, however many ask for it, and none is lost.
+func TestReleasesAreLoadedInTheBackground(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		var slow, failing atomic.Bool
+		var loads atomic.Int64
+		blocked := make(chan struct{})
+		cfg.OnStatement = func(_ context.Context, pool, statement string) func(error) {
+			if pool == "reader" && strings.Contains(statement, "tools_versions") {
+				if loads.Add(1); slow.Load() {
+					<-blocked
+				}
+			}
+			return func(error) {}
+		}
+		s := testkit.Open(t, cfg)
+		publish(t, s, 0)
+		c := newCatalog(s)
+		published := make(chan int, 100)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.Follow(ctx, func(release *ent.Release) bool {
+				if failing.CompareAndSwap(true, false) {
+					return false // it is called again
+				}
+				published <- release.ID
+				return true
+			})
+		}()
+		defer func() { stop(); <-ended }()
+		if got := <-published; got != 1 {
+			t.Fatalf("got release %d, want 1", got)
+		}
+		for release := 2; release <= 5; release++ {
+			loads.Store(0)
+			slow.Store(true)
+			failing.Store(release == 4)
+			publish(t, s, release)
+			wait.Until(t, "the release is being loaded", func() bool { return loads.Load() > 0 })
+			for range 3 {
+				newest, err := c.Newest(t.Context())
+				if err != nil || newest.Number() != release-1 {
+					t.Errorf("while release %d is being loaded: got release %d and %v, want the previous one", release, newest.Number(), err)
+				}
+			}
+			slow.Store(false)
+			blocked <- struct{}{}
+			if got := <-published; got != release {
+				t.Errorf("got release %d published, want %d", got, release)
+			}
+			if got := loads.Load(); got != 1 {
+				t.Errorf("release %d: got %d loads, want 1", release, got)
+			}
+		}
+	})
+}
+
+func TestDerivedValues(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, 0)
+	r := load(t, newCatalog(s))
+	type count int
+	derivations := 0
+	for range 3 {
+		if got := release.Derived(r, func(r *release.Release) count { derivations++; return count(len(r.Tools)) }); int(got) != len(r.Tools) || derivations != 1 {
+			t.Errorf("got %d after %d derivations, want %d after one", got, derivations, len(r.Tools))
+		}
+	}
+	wanted := r.Tools[rand.IntN(len(r.Tools))]
+	typo := wanted.Slug[:1] + "x" + wanted.Slug[1:]
+	if got := r.SimilarTools(typo, 5); !slices.Contains(got, wanted) {
+		t.Errorf("%s: got %q, want %s among them", typo, slugsOf(got), wanted.Slug)
+	}
+}
+
+// Values of cursors that callers can change never match an order by accident.
+func TestInvalidPositions(t *testing.T) {
+	for name, position := range map[string][]any{
+		"score_desc": {nil, 1.0, "a"}, "score_asc": {false, "1", "a"}, "name_asc": {1.0, "a"}, "price_asc": {2.0}, "monthly_price_desc": {true, nil, 3.0}, "updated_desc": nil,
+	} {
+		order, _ := release.OrderNamed(name)
+		if _, ok := order.Seek(position); ok {
+			t.Errorf("%s: got %v accepted, want it rejected", name, position)
+		}
+	}
+	if _, ok := release.OrderNamed("verifiability_asc"); ok {
+		t.Error("got an order by verifiability, want none: it is not declared as sorted")
+	}
+}
