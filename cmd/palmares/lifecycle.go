@@ -32,8 +32,8 @@ func newLogger(w io.Writer) (*slog.Logger, *middleware.LogBuffer) {
 	return slog.New(slog.NewJSONHandler(buffer, nil)), buffer
 }
 
-// memoryOutsideCache is how much memory the program may use in addition to its
-// cache before garbage collection becomes more frequent.
+// memoryOutsideCache is how much memory the program may use in addition to the
+// catalog and its caches before garbage collection becomes more frequent.
 const memoryOutsideCache = 100 << 20
 
 // tuneMemory makes garbage collection less frequent: with the default setting, it
