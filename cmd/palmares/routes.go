@@ -127,7 +127,7 @@ func (p *program) routes() (*routes, error) {
 		return nil, err
 	}
 	website.Register(mux)
-	statusPage := status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy, DownSince: p.minutes.DownSince})
+	statusPage := status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.statusRecorder.Healthy, DownSince: p.statusRecorder.DownSince})
 	mux.Handle(status.Path, statusPage)
 	mux.HandleFunc(status.FeedPath, statusPage.ServeFeed)
 	mux.Handle(page.MarkdownPath(status.Path), statusPage)
