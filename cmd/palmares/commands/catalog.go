@@ -67,9 +67,9 @@ func importError(err error, w io.Writer) error {
 // nothingChanged adds to an error that nothing was changed, or the advice if the
 // transaction may have been committed.
 func nothingChanged(err error, advice string) error {
-	var database *store.Fault
+	var databaseErr *store.Error
 	switch {
-	case errors.As(err, &database) && database.CommitUnknown:
+	case errors.As(err, &databaseErr) && databaseErr.CommitUnknown:
 		return fmt.Errorf("%w%s", err, advice)
 	case errors.Is(err, context.Canceled):
 		return errInterrupted
