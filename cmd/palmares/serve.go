@@ -183,7 +183,7 @@ func publishDemo(ctx context.Context, db *store.Store, release *ent.Release) err
 			}
 		}
 		_, err := feed.Import(ctx, db, bytes.NewReader(edition.Feed), opts)
-		var older *feed.Refusal
+		var older *feed.ImplausibleError
 		if errors.As(err, &older) {
 			continue // another server that starts at the same time is ahead
 		}
