@@ -19,8 +19,8 @@ OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/scalar gr
 
 # The explorer and the API reference are built with npm. Without npm, the binary
 # does not include them.
-WEB    := internal/web/workbench/web
-BUILT  := internal/web/workbench/built/manifest.json
+WEB    := internal/web/apidocs/web
+BUILT  := internal/web/apidocs/built/manifest.json
 ASSETS := $(if $(shell command -v npm),$(BUILT))
 
 .DEFAULT_GOAL := help

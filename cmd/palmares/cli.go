@@ -159,11 +159,11 @@ func printError(w io.Writer, err error, verbose bool) {
 	if !verbose {
 		return
 	}
-	var fault *store.Fault
+	var databaseErr *store.Error
 	var p *problem.Problem
 	switch {
-	case errors.As(err, &fault) && fault.Cause != nil:
-		fmt.Fprintf(w, "cause: %v\n", fault.Cause)
+	case errors.As(err, &databaseErr) && databaseErr.Cause != nil:
+		fmt.Fprintf(w, "cause: %v\n", databaseErr.Cause)
 	case errors.As(err, &p) && p.Cause != nil:
 		fmt.Fprintf(w, "cause: %v\n", p.Cause)
 	}

@@ -13,10 +13,10 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
+	"palmares/internal/web/apidocs"
 	"palmares/internal/web/page"
 	"palmares/internal/web/queries"
 	"palmares/internal/web/status"
-	"palmares/internal/web/workbench"
 	"palmares/rest"
 )
 
@@ -42,8 +42,8 @@ func apis() []api {
 		events.descriptions = append(events.descriptions, target{journal.SchemasPath + event + ".json", "application/schema+json"})
 	}
 	return []api{
-		{"/api/v1", []target{{rest.DocumentPath, "application/json"}, {rest.YAMLPath, "application/yaml"}}, workbench.ReferencePath},
-		{"/graphql", []target{{workbench.SchemaPath, "text/plain"}}, workbench.ExplorerPath},
+		{"/api/v1", []target{{rest.DocumentPath, "application/json"}, {rest.YAMLPath, "application/yaml"}}, apidocs.ReferencePath},
+		{"/graphql", []target{{apidocs.SchemaPath, "text/plain"}}, apidocs.ExplorerPath},
 		{saved.Path + saved.Handle, []target{{saved.Path + saved.Handle + "/openapi.json", "application/json"}}, queries.GalleryPath},
 		{mcp.Path, []target{{"/guides/agents.md", "text/markdown"}}, "/guides/agents"},
 		events,
@@ -132,6 +132,6 @@ func opensGraphQL(r *http.Request) bool {
 func showExplorer(http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept, Accept-Language")
-		http.Redirect(w, r, lang.Preferred(r.Header.Get("Accept-Language")).Path(workbench.ExplorerPath), http.StatusSeeOther)
+		http.Redirect(w, r, lang.Preferred(r.Header.Get("Accept-Language")).Path(apidocs.ExplorerPath), http.StatusSeeOther)
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
+	"palmares/internal/web/apidocs"
 	"palmares/internal/web/guide"
 	"palmares/internal/web/icon"
 	"palmares/internal/web/info"
@@ -26,7 +27,6 @@ import (
 	"palmares/internal/web/queries"
 	"palmares/internal/web/site"
 	"palmares/internal/web/status"
-	"palmares/internal/web/workbench"
 	"palmares/rest"
 )
 
@@ -127,7 +127,7 @@ func (p *program) routes() (*routes, error) {
 		return nil, err
 	}
 	website.Register(mux)
-	statusPage := status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy, DownSince: p.minutes.DownSince})
+	statusPage := status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.statusRecorder.Healthy, DownSince: p.statusRecorder.DownSince})
 	mux.Handle(status.Path, statusPage)
 	mux.HandleFunc(status.FeedPath, statusPage.ServeFeed)
 	mux.Handle(page.MarkdownPath(status.Path), statusPage)
@@ -147,17 +147,17 @@ func (p *program) routes() (*routes, error) {
 		return nil, err
 	}
 	information.Register(mux)
-	reference := workbench.Config{
+	reference := apidocs.Config{
 		Service: s.service(), Schema: schemaText(), Document: rest.DocumentPath,
 		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(graph.Limits(s.GraphQL)), Sections: textSections(api), Samples: api.Samples,
 		Cache: p.cache, Explain: api.Explain, Run: p.runPublic, Cost: p.cost, SavePath: "/account/queries/new", Key: p.services.portal.Key, Log: p.log,
 	}
 	for _, g := range guides.All() {
-		reference.Guides = append(reference.Guides, workbench.Guide{Title: g.Title, Summary: g.Summary, URL: g.URL, Markdown: g.Markdown})
+		reference.Guides = append(reference.Guides, apidocs.Guide{Title: g.Title, Summary: g.Summary, URL: g.URL, Markdown: g.Markdown})
 	}
-	workbench.New(reference).Register(mux)
+	apidocs.New(reference).Register(mux)
 	icon.Register(mux, s.service())
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, workbench.Assets))
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, apidocs.Assets))
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
@@ -189,7 +189,7 @@ func sitemapPages() []string {
 // panels returns the explorer's dashboard panels, which are saved queries of the
 // service.
 func panels() (all []saved.BuiltIn) {
-	for _, example := range workbench.Examples {
+	for _, example := range apidocs.Examples {
 		if name, isPanel := strings.CutPrefix(example.Name, "panel-"); isPanel {
 			title := strings.TrimPrefix(example.Title, "Panel: ")
 			all = append(all, saved.BuiltIn{Name: name, Description: strings.ToUpper(title[:1]) + title[1:], Text: example.Query})
@@ -229,13 +229,13 @@ func schemaText() string {
 var definitionEnd = regexp.MustCompile(`(?m)^(\}|scalar .*|\) on .*)\n`)
 
 // textSections returns the links of llms.txt.
-func textSections(api *rest.Handler) []workbench.Section {
-	restLinks := []workbench.Link{
+func textSections(api *rest.Handler) []apidocs.Section {
+	restLinks := []apidocs.Link{
 		{Name: "OpenAPI document", Path: rest.DocumentPath, Note: "Every path, parameter and response, as OpenAPI 3.0.3; as YAML at " + rest.YAMLPath + "."},
-		{Name: "Reference", Path: workbench.MarkdownPath, Note: "The same as Markdown. The web version is at " + workbench.ReferencePath + "."},
+		{Name: "Reference", Path: apidocs.MarkdownPath, Note: "The same as Markdown. The web version is at " + apidocs.ReferencePath + "."},
 	}
 	for _, o := range api.Operations() {
-		link := workbench.Link{Name: o.Path, Path: o.Path, Note: o.Summary + "."}
+		link := apidocs.Link{Name: o.Path, Path: o.Path, Note: o.Summary + "."}
 		if strings.Contains(o.Path, "{") {
 			link.Path = rest.DocumentPath // a path template is not a link
 		}
@@ -244,21 +244,21 @@ func textSections(api *rest.Handler) []workbench.Section {
 		}
 		restLinks = append(restLinks, link)
 	}
-	var eventLinks []workbench.Link
+	var eventLinks []apidocs.Link
 	for _, event := range journal.SchemaTypes {
-		link := workbench.Link{Name: event, Path: journal.SchemasPath + event + ".json", Note: "JSON Schema of this event, in webhooks and in the change journal."}
+		link := apidocs.Link{Name: event, Path: journal.SchemasPath + event + ".json", Note: "JSON Schema of this event, in webhooks and in the change journal."}
 		if event == journal.EventsBatch {
 			link.Note = "JSON Schema of webhook requests with several events."
 		}
 		eventLinks = append(eventLinks, link)
 	}
-	return []workbench.Section{
+	return []apidocs.Section{
 		{Title: "REST", Links: restLinks},
-		{Title: "GraphQL", Links: []workbench.Link{
-			{Name: "Schema", Path: workbench.SchemaPath, Note: "All types and fields, with descriptions. Send queries to /graphql, as POST or QUERY with JSON or as GET: numbered pages, Relay connections, aggregates, the change journal, and a subscription as server-sent events."},
-			{Name: "Explorer", Path: workbench.ExplorerPath, Note: "An editor to try queries in the browser."},
+		{Title: "GraphQL", Links: []apidocs.Link{
+			{Name: "Schema", Path: apidocs.SchemaPath, Note: "All types and fields, with descriptions. Send queries to /graphql, as POST or QUERY with JSON or as GET: numbered pages, Relay connections, aggregates, the change journal, and a subscription as server-sent events."},
+			{Name: "Explorer", Path: apidocs.ExplorerPath, Note: "An editor to try queries in the browser."},
 		}},
-		{Title: "Feeds", Links: []workbench.Link{
+		{Title: "Feeds", Links: []apidocs.Link{
 			{Name: "Changes", Path: atom.Path + "changes.atom", Note: "All changes to the catalog, as Atom."},
 			{Name: "Prices", Path: atom.Path + "prices.atom", Note: "Price changes, as Atom."},
 			{Name: "Retired tools", Path: atom.Path + "cimetiere.atom", Note: "Retired tools, as Atom."},
@@ -266,7 +266,7 @@ func textSections(api *rest.Handler) []workbench.Section {
 			{Name: "Incidents", Path: status.FeedPath, Note: "Service incidents, as Atom. The status page is at " + status.Path + "."},
 		}},
 		{Title: "Events", Links: eventLinks},
-		{Title: "About", Links: []workbench.Link{
+		{Title: "About", Links: []apidocs.Link{
 			{Name: "How tools are tested", Path: "/en/method.md", Note: "What scores, verifiability and obsolescence mean."},
 			{Name: "License", Path: "/en/licence.md", Note: "The data is free to reuse, provided that you show the credit line."},
 			{Name: "Plans", Path: "/en/pricing.md", Note: "Quotas and prices."},

@@ -66,23 +66,23 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term commands.Termi
 
 // program is a server with everything it uses.
 type program struct {
-	settings    *settings
-	log         *slog.Logger
-	store       *store.Store
-	listener    net.Listener
-	metrics     net.Listener // nil without metrics
-	server      *http.Server
-	health      health
-	connections atomic.Int64
-	closing     atomic.Bool // responses close their connection
-	access      *access
-	executor    *graph.Executor
-	graphql     *graphql.Handler
-	saved       *saved.Queries
-	cache       *cache.Cache
-	services    *services
-	minutes     *status.Recorder
-	telemetry   telemetry
+	settings       *settings
+	log            *slog.Logger
+	store          *store.Store
+	listener       net.Listener
+	metrics        net.Listener // nil without metrics
+	server         *http.Server
+	health         health
+	connections    atomic.Int64
+	closing        atomic.Bool // responses close their connection
+	access         *access
+	executor       *graph.Executor
+	graphql        *graphql.Handler
+	saved          *saved.Queries
+	cache          *cache.Cache
+	services       *services
+	statusRecorder *status.Recorder
+	telemetry      telemetry
 }
 
 // newProgram opens the database and listens.
@@ -92,7 +92,7 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *trac
 	if err != nil {
 		return nil, err
 	}
-	p := &program{settings: s, log: log, telemetry: telemetry, store: db, health: health{store: db, log: log}, minutes: status.NewRecorder(db, log)}
+	p := &program{settings: s, log: log, telemetry: telemetry, store: db, health: health{store: db, log: log}, statusRecorder: status.NewRecorder(db, log)}
 	if err := p.open(ctx, fillDemo); err != nil {
 		p.close()
 		return nil, err
@@ -183,7 +183,7 @@ func publishDemo(ctx context.Context, db *store.Store, release *ent.Release) err
 			}
 		}
 		_, err := feed.Import(ctx, db, bytes.NewReader(edition.Feed), opts)
-		var older *feed.Refusal
+		var older *feed.ImplausibleError
 		if errors.As(err, &older) {
 			continue // another server that starts at the same time is ahead
 		}
@@ -208,7 +208,7 @@ func (p *program) close() {
 func (p *program) handler() (http.Handler, error) {
 	p.executor = graph.NewExecutor(graph.Config{
 		Catalog: p.store, Credit: p.settings.credit(), Limits: graph.Limits(p.settings.GraphQL), Log: p.log, Cache: p.cache, Trace: p.telemetry.operations(),
-		Healthy: func() bool { return p.minutes.HealthyFor(2 * p.settings.GraphQL.Time) }, Tools: func() int { return p.health.release.Load().ToolsTotal },
+		Healthy: func() bool { return p.statusRecorder.HealthyFor(2 * p.settings.GraphQL.Time) }, Tools: func() int { return p.health.release.Load().ToolsTotal },
 	})
 	p.health.loaded = p.executor.Loaded
 	var err error
@@ -249,7 +249,7 @@ func (p *program) serve(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { p.executor.Follow(background, p.publish) })
 	running.Go(func() { p.access.run(background) })
-	running.Go(func() { p.minutes.Run(background) })
+	running.Go(func() { p.statusRecorder.Run(background) })
 	running.Go(func() { p.services.run(background) })
 	running.Go(func() { p.saved.Run(background) })
 	if p.metrics != nil {

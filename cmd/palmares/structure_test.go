@@ -50,7 +50,7 @@ var forbiddenImports = map[string][]string{
 	"internal/web/site":        {"ent", "internal/core/store"},
 	"internal/web/guide":       {"ent", "graph", "internal/core/store"},
 	"internal/web/icon":        {"ent", "graph", "internal/core/store"},
-	"internal/web/workbench":   {"ent", "graph", "internal/core/store"},
+	"internal/web/apidocs":     {"ent", "graph", "internal/core/store"},
 	"internal/web/status":      {"graph"},
 	"internal/web/queries":     {"ent", "internal/core/store"},
 	"internal/ops/metrics":     {"ent", "internal/core/store"},

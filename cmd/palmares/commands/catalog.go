@@ -53,12 +53,12 @@ func (c *Import) Run(ctx context.Context, cfg store.Config, term Terminal) error
 	return nil
 }
 
-// importError prints the faults of a feed and adds to other errors whether anything
+// importError prints the errors in a feed and adds to other errors whether anything
 // changed.
 func importError(err error, w io.Writer) error {
-	var faults *feed.Faults
-	if errors.As(err, &faults) {
-		fmt.Fprintln(w, faults)
+	var invalid *feed.ValidationError
+	if errors.As(err, &invalid) {
+		fmt.Fprintln(w, invalid)
 		return errors.New("nothing was changed: the feed is invalid")
 	}
 	return nothingChanged(err, ": import the feed again; nothing changes if the first import succeeded")
@@ -67,9 +67,9 @@ func importError(err error, w io.Writer) error {
 // nothingChanged adds to an error that nothing was changed, or the advice if the
 // transaction may have been committed.
 func nothingChanged(err error, advice string) error {
-	var database *store.Fault
+	var databaseErr *store.Error
 	switch {
-	case errors.As(err, &database) && database.CommitUnknown:
+	case errors.As(err, &databaseErr) && databaseErr.CommitUnknown:
 		return fmt.Errorf("%w%s", err, advice)
 	case errors.Is(err, context.Canceled):
 		return errInterrupted

@@ -185,7 +185,7 @@ func TestUncertainChange(t *testing.T) {
 	s := newSQLiteSite(t)
 	for unsure, text := range map[bool]string{false: "Nothing was changed", true: "may or may not have been saved"} {
 		b := s.browser()
-		got := b.failWith(&store.Fault{Message: "the words of a database", CommitUnknown: unsure})
+		got := b.failWith(&store.Error{Message: "the words of a database", CommitUnknown: unsure})
 		wantPage(t, got, 503, text)
 		wantNoText(t, got, "the words of a database")
 		if unsure {

@@ -119,9 +119,9 @@ func (p *Portal) returnFromManaging(v *visit) error {
 // Stripe can be read again later.
 func (p *Portal) syncPlan(v *visit) (synced bool, err error) {
 	err = p.Billing.Sync(v.Context(), v.account)
-	var fault *store.Fault
+	var databaseErr *store.Error
 	switch {
-	case errors.As(err, &fault):
+	case errors.As(err, &databaseErr):
 		return false, err
 	case err != nil:
 		p.Log.Warn("reading the subscription from Stripe failed", "cause", cmp.Or(errors.Unwrap(err), err))

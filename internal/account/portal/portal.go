@@ -354,12 +354,12 @@ func titleOf(code problem.Code) lang.Message {
 
 // fail logs a server error and writes an error page, which never shows the cause.
 func (p *Portal) fail(v *visit, err error) {
-	if fault, found := errors.AsType[*store.Fault](err); found {
+	if databaseErr, found := errors.AsType[*store.Error](err); found {
 		message := lang.Message("Our database is unavailable. Nothing was changed. Try again in a minute.")
-		if fault.CommitUnknown {
+		if databaseErr.CommitUnknown {
 			message = "We lost the connection to our database, so your change may or may not have been saved. Check before you try again."
 		}
-		err = &problem.Problem{Code: problem.Unavailable, Message: string(message), Cause: cmp.Or(fault.Cause, err)}
+		err = &problem.Problem{Code: problem.Unavailable, Message: string(message), Cause: cmp.Or(databaseErr.Cause, err)}
 	}
 	if reason := problem.Of(err); reason.Code.Status() >= http.StatusInternalServerError && v.Context().Err() == nil {
 		p.Log.ErrorContext(v.Context(), "account page failed", "path", v.URL.Path, "cause", cmp.Or(reason.Cause, err), "request_id", problem.RequestID(v.Context()))

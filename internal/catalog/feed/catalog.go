@@ -98,10 +98,10 @@ func inPages[Row any](query func(after string) ([]Row, error), each func(Row) (s
 
 func isRetired(row *ent.Tool) bool { return row.RetiredAt != "" }
 
-// checkPlausible returns a Refusal for a feed that looks old or truncated.
+// checkPlausible returns an ImplausibleError for a feed that looks old or truncated.
 func (c *catalog) checkPlausible(snap *snapshot) error {
 	if c.release != nil && snap.header.UpdatedAt < c.release.FeedDate {
-		return &Refusal{fmt.Sprintf("the feed's date, %s, is older than the catalog's, %s; use --force to import it anyway",
+		return &ImplausibleError{fmt.Sprintf("the feed's date, %s, is older than the catalog's, %s; use --force to import it anyway",
 			snap.header.UpdatedAt, c.release.FeedDate)}
 	}
 	lost := 0
@@ -111,7 +111,7 @@ func (c *catalog) checkPlausible(snap *snapshot) error {
 		}
 	}
 	if lost*5 > c.active {
-		return &Refusal{fmt.Sprintf("the feed would remove or retire %d of %d active tools, more than a fifth; use --force to import it anyway",
+		return &ImplausibleError{fmt.Sprintf("the feed would remove or retire %d of %d active tools, more than a fifth; use --force to import it anyway",
 			lost, c.active)}
 	}
 	return nil

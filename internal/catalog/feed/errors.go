@@ -27,60 +27,61 @@ type OutputError struct{ Cause error }
 
 func (e *OutputError) Error() string { return "the feed cannot be written" }
 
-// Refusal means that a valid feed was not imported because it is probably a mistake.
-type Refusal struct{ Reason string }
+// ImplausibleError means that a valid feed was not imported because it is probably
+// a mistake.
+type ImplausibleError struct{ Reason string }
 
-func (r *Refusal) Error() string { return r.Reason }
+func (e *ImplausibleError) Error() string { return e.Reason }
 
-// maxFaults is how many faults an import reports.
-const maxFaults = 100
+// maxLineErrors is how many errors of a feed an import reports.
+const maxLineErrors = 100
 
-// Fault is a problem with a feed.
-type Fault struct {
+// LineError is an error in a line of a feed.
+type LineError struct {
 	Line int
 	Text string
 }
 
-func (f Fault) String() string { return fmt.Sprintf("line %d: %s", f.Line, f.Text) }
+func (e LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Text) }
 
-// Faults lists the problems with a feed.
-type Faults struct {
-	List []Fault
+// ValidationError means that a feed is not valid, and lists what is wrong with it.
+type ValidationError struct {
+	List []LineError
 	More bool // there are more that are not listed
 }
 
-func (f *Faults) Error() string {
+func (e *ValidationError) Error() string {
 	var text strings.Builder
-	for i, fault := range f.List {
+	for i, lineErr := range e.List {
 		if i > 0 {
 			text.WriteByte('\n')
 		}
-		text.WriteString(fault.String())
+		text.WriteString(lineErr.Error())
 	}
-	if f.More {
-		fmt.Fprintf(&text, "\nonly the first %d faults are shown", len(f.List))
+	if e.More {
+		fmt.Fprintf(&text, "\nonly the first %d faults are shown", len(e.List))
 	}
 	return text.String()
 }
 
-func (f *Faults) add(line int, format string, args ...any) {
-	if len(f.List) == maxFaults {
-		f.More = true
+func (e *ValidationError) add(line int, format string, args ...any) {
+	if len(e.List) == maxLineErrors {
+		e.More = true
 		return
 	}
-	f.List = append(f.List, Fault{Line: line, Text: fmt.Sprintf(format, args...)})
+	e.List = append(e.List, LineError{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-// err returns the faults in the order of their lines, or nil if there are none.
-func (f *Faults) err() error {
-	if len(f.List) == 0 {
+// err returns the errors in the order of their lines, or nil if there are none.
+func (e *ValidationError) err() error {
+	if len(e.List) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(f.List, func(a, b Fault) int { return a.Line - b.Line })
-	return f
+	slices.SortStableFunc(e.List, func(a, b LineError) int { return a.Line - b.Line })
+	return e
 }
 
-// label names a record in a fault, such as tool "plume".
+// label names a record in an error, such as tool "plume".
 func label(recordType, slug string) string {
 	if slug == "" {
 		return recordType

@@ -42,7 +42,8 @@ type Options struct {
 var errDryRun = errors.New("dry run")
 
 // Import publishes a feed as a new release, or returns an error and changes
-// nothing: *Faults if the feed is not valid, *Refusal if it needs Force.
+// nothing: *ValidationError if the feed is not valid, *ImplausibleError if it needs
+// Force.
 func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Options) (*Report, error) {
 	in := &source{feed, opts.Progress}
 	reader, err := in.open("checking")
@@ -230,7 +231,7 @@ func readChanged(ctx context.Context, r io.Reader, types []string, changed map[s
 			return ctx.Err()
 		}
 	}
-	s := scanner{types: types, faults: &Faults{}}
+	s := scanner{types: types, errs: &ValidationError{}}
 	s.visit = func(_ int, rec record.Record, valid bool) error {
 		fingerprint, wanted := changed[rec.RecordSlug()]
 		if !wanted {
@@ -248,7 +249,7 @@ func readChanged(ctx context.Context, r io.Reader, types []string, changed map[s
 	if err := s.scan(ctx, r); err != nil {
 		return err
 	}
-	if s.faults.err() != nil || seen != len(changed) {
+	if s.errs.err() != nil || seen != len(changed) {
 		return errFeedChanged
 	}
 	return send()

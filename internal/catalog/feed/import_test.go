@@ -228,8 +228,8 @@ func TestRefusedImports(t *testing.T) {
 		refused := func(name, want string, data []byte) {
 			t.Helper()
 			_, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{})
-			var refusal *feed.Refusal
-			if !errors.As(err, &refusal) || refusal.Reason != want {
+			var implausible *feed.ImplausibleError
+			if !errors.As(err, &implausible) || implausible.Reason != want {
 				t.Errorf("%s: got %v, want %s", name, err, want)
 			}
 			expect(t, name, export(t, s), before)

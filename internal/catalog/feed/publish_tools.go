@@ -377,9 +377,9 @@ func checkFits(t *Tool, history []PriceChange, line int) error {
 	if len(Line(&whole)) <= maxLine {
 		return nil
 	}
-	faults := &Faults{}
-	faults.add(line, "%s: price_history: together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections", label(record.TypeTool, t.Slug))
-	return faults
+	errs := &ValidationError{}
+	errs.add(line, "%s: price_history: together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections", label(record.TypeTool, t.Slug))
+	return errs
 }
 
 // recordPrices records earlier changes without an event, and the current one

@@ -111,13 +111,13 @@ func (l *lineReader) next() ([]byte, error) {
 	return line, nil
 }
 
-// scanner reads a feed from its first line to its last and collects its faults.
+// scanner reads a feed from its first line to its last and collects its errors.
 type scanner struct {
 	// types lists the record types to read; other lines are skipped.
 	types []string
 	// visit receives each record that has a slug, and whether it is valid.
-	visit  func(line int, rec record.Record, valid bool) error
-	faults *Faults
+	visit func(line int, rec record.Record, valid bool) error
+	errs  *ValidationError
 
 	header   record.Header
 	lineSize int // of the record being visited
@@ -126,13 +126,14 @@ type scanner struct {
 	incomplete bool
 }
 
-// scan reads until the end, until the maximum number of faults, or until an error.
+// scan reads until the end, until the maximum number of errors in the feed, or
+// until reading fails.
 func (s *scanner) scan(ctx context.Context, r io.Reader) error {
 	lines, err := newLineReader(r)
 	if err != nil {
 		return s.readError(1, err)
 	}
-	for !s.faults.More {
+	for !s.errs.More {
 		if lines.number%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -140,12 +141,12 @@ func (s *scanner) scan(ctx context.Context, r io.Reader) error {
 		switch {
 		case err == io.EOF:
 			if lines.number == 1 {
-				s.faults.add(1, "the feed is empty")
+				s.errs.add(1, "the feed is empty")
 			}
 			return nil
 		case err == errLineTooLong:
 			s.incomplete = true
-			s.faults.add(lines.number, "%s", err)
+			s.errs.add(lines.number, "%s", err)
 		case err != nil:
 			return s.readError(lines.number, err)
 		case lines.number > 1:
@@ -154,19 +155,19 @@ func (s *scanner) scan(ctx context.Context, r io.Reader) error {
 			}
 		}
 		if lines.number == 1 && (err != nil || !s.readHeader(line)) {
-			return nil // not a feed: faults of other lines would not help
+			return nil // not a feed: errors in other lines would not help
 		}
 	}
 	return nil
 }
 
-// readError distinguishes a damaged archive, which is a fault of the feed, from
+// readError distinguishes a damaged archive, which is an error in the feed, from
 // a disk that cannot be read.
 func (s *scanner) readError(line int, err error) error {
 	var corrupt flate.CorruptInputError
 	if errors.As(err, &corrupt) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) {
 		s.incomplete = true
-		s.faults.add(line, "the compressed feed is damaged or truncated")
+		s.errs.add(line, "the compressed feed is damaged or truncated")
 		return nil
 	}
 	return &InputError{err}
@@ -176,9 +177,9 @@ func (s *scanner) readHeader(line []byte) (valid bool) {
 	dec, recordType, problem := readType(line)
 	switch {
 	case problem != "":
-		s.faults.add(1, "%s", problem)
+		s.errs.add(1, "%s", problem)
 	case recordType != record.TypeFeed:
-		s.faults.add(1, `the first line must be the header, {"type":"feed",…} (got type %s)`, record.Quote(recordType))
+		s.errs.add(1, `the first line must be the header, {"type":"feed",…} (got type %s)`, record.Quote(recordType))
 	default:
 		return s.readFields(1, dec, &s.header, func() string { return record.TypeFeed })
 	}
@@ -190,12 +191,12 @@ func (s *scanner) readRecord(number int, line []byte) error {
 	switch {
 	case problem != "":
 		s.incomplete = true
-		s.faults.add(number, "%s", problem)
+		s.errs.add(number, "%s", problem)
 	case recordType == record.TypeFeed:
-		s.faults.add(number, "feed: only the first line may have this type")
+		s.errs.add(number, "feed: only the first line may have this type")
 	case !slices.Contains(record.Types, recordType):
 		s.incomplete = true
-		s.faults.add(number, "type: must be one of %s (got %s)", strings.Join(record.Types, ", "), record.Quote(recordType))
+		s.errs.add(number, "type: must be one of %s (got %s)", strings.Join(record.Types, ", "), record.Quote(recordType))
 	case slices.Contains(s.types, recordType):
 		s.lineSize = len(line)
 		rec := record.New(recordType)
@@ -247,7 +248,7 @@ func (s *scanner) readFields(number int, dec *jsontext.Decoder, into any, name f
 		found = []string{invalidJSON(err)}
 	}
 	for _, problem := range found {
-		s.faults.add(number, "%s: %s", name(), problem)
+		s.errs.add(number, "%s: %s", name(), problem)
 	}
 	return len(found) == 0
 }

@@ -24,13 +24,13 @@ const (
 
 var validLines = []string{validHeader, validCategory, validTool, validRetired, validComparison}
 
-// read checks a feed and returns its faults, one per line.
+// read checks a feed and returns its errors, one per line.
 func read(t *testing.T, feed string) string {
 	t.Helper()
 	_, err := takeSnapshot(t.Context(), strings.NewReader(feed))
-	var faults *Faults
-	if err != nil && !errors.As(err, &faults) {
-		t.Fatalf("got %v, want faults of the feed", err)
+	var errs *ValidationError
+	if err != nil && !errors.As(err, &errs) {
+		t.Fatalf("got %v, want errors in the feed", err)
 	}
 	if err == nil {
 		return ""
@@ -49,14 +49,14 @@ func TestValidFeeds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := read(t, feed); got != "" {
-				t.Errorf("got %s, want no faults", got)
+				t.Errorf("got %s, want no errors", got)
 			}
 		})
 	}
 }
 
 // TestRules breaks one rule at a time: it replaces from with to in the valid
-// feed, and the fault must be exactly want.
+// feed, and the error must be exactly want.
 func TestRules(t *testing.T) {
 	long := strings.Repeat("a", 81)
 	for _, c := range []struct{ name, from, to, want string }{
@@ -176,7 +176,7 @@ func TestRules(t *testing.T) {
 		{"another format", `"format":1`, `"format":2`, `line 1: feed: format: must be 1 (got 2)`},
 		{"no format", `"format":1,`, ``, `line 1: feed: format: is required, but missing`},
 		{"unknown key of the feed", `"format":1`, `"format":1,"source":"x"`, `line 1: feed: source: is not a known field`},
-		{"several faults of one record", `"score":8.4,"verifiability":7.5`, `"score":12,"verifiability":-1`,
+		{"several errors in one record", `"score":8.4,"verifiability":7.5`, `"score":12,"verifiability":-1`,
 			"line 3: tool \"plume\": score: must be at most 10 (got 12)\nline 3: tool \"plume\": verifiability: must be at least 0 (got -1)"},
 		{"key with control characters", `"score":6.1`, `"\u001b[2J\nline 9: forged":6.1`,
 			"line 4: cimetiere \"vieux-bot\": \"\uFFFD[2J\uFFFDline 9: forged\": is not a known field"},
@@ -221,7 +221,7 @@ func TestAllowedValues(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			feed := strings.Replace(strings.Join(validLines, "\n"), c.from, c.to, 1)
 			if got := read(t, feed); got != "" {
-				t.Errorf("got %s, want no faults", got)
+				t.Errorf("got %s, want no errors", got)
 			}
 		})
 	}
@@ -270,7 +270,7 @@ func TestCompressedFeeds(t *testing.T) {
 		{"whole", whole, ""},
 		{"cut short", whole[:len(whole)-30], "the compressed feed is damaged or truncated"},
 		{"cut in its header", whole[:5], "the compressed feed is damaged or truncated"},
-		{"damaged", damaged, ""}, // the fault depends on the position of the damage
+		{"damaged", damaged, ""}, // the error depends on the position of the damage
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := read(t, string(c.feed))
@@ -281,7 +281,7 @@ func TestCompressedFeeds(t *testing.T) {
 	}
 }
 
-func TestAtMostAHundredFaults(t *testing.T) {
+func TestAtMostAHundredErrors(t *testing.T) {
 	var feed strings.Builder
 	feed.WriteString(validHeader + "\n")
 	for i := range 250 {
@@ -293,7 +293,7 @@ func TestAtMostAHundredFaults(t *testing.T) {
 	}
 }
 
-// A very long line uses little memory, and faults in later lines are reported.
+// A very long line uses little memory, and errors in later lines are reported.
 func TestVeryLongLine(t *testing.T) {
 	const length = 2 << 30
 	feed := io.MultiReader(
@@ -301,10 +301,10 @@ func TestVeryLongLine(t *testing.T) {
 		io.LimitReader(endlessText{}, length),
 		strings.NewReader("\"}\n{\"type\":\"category\",\"slug\":\"code\"}\n"),
 	)
-	var faults *Faults
+	var errs *ValidationError
 	_, err := takeSnapshot(t.Context(), feed)
 	const want = "line 2: the line is longer than 1 MiB\nline 3: category \"code\": label: is required, but missing"
-	if !errors.As(err, &faults) || err.Error() != want {
+	if !errors.As(err, &errs) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -315,7 +315,7 @@ func TestLongestLine(t *testing.T) {
 		return start + strings.Repeat("a", length-len(start)-len(end)) + end
 	}
 	if got := read(t, validHeader+"\n"+line(1<<20)+"\n"); got != "" {
-		t.Errorf("line of 1 MiB: got %s, want no faults", got)
+		t.Errorf("line of 1 MiB: got %s, want no errors", got)
 	}
 	const want = "line 2: the line is longer than 1 MiB"
 	if got := read(t, validHeader+"\n"+line(1<<20+1)+"\n"); got != want {
@@ -342,11 +342,11 @@ type failingDisk struct{}
 
 func (failingDisk) Read([]byte) (int, error) { return 0, errors.New("input/output error") }
 
-func TestFailingDiskIsNotAFault(t *testing.T) {
+func TestFailingDiskIsNotAValidationError(t *testing.T) {
 	_, err := takeSnapshot(t.Context(), io.MultiReader(strings.NewReader(validHeader+"\n"), failingDisk{}))
-	var faults *Faults
-	if err == nil || errors.As(err, &faults) {
-		t.Errorf("got %v, want an error that is not a fault of the feed", err)
+	var errs *ValidationError
+	if err == nil || errors.As(err, &errs) {
+		t.Errorf("got %v, want an error that is not a ValidationError", err)
 	}
 }
 
@@ -360,15 +360,15 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, feed []byte) {
 		before, err := takeSnapshot(context.Background(), bytes.NewReader(feed))
 		if err != nil {
-			var faults *Faults
-			if !errors.As(err, &faults) || len(faults.List) == 0 || faults.List[0].Line < 1 {
-				t.Fatalf("got %v, want faults with lines", err)
+			var errs *ValidationError
+			if !errors.As(err, &errs) || len(errs.List) == 0 || errs.List[0].Line < 1 {
+				t.Fatalf("got %v, want errors with lines", err)
 			}
 			return
 		}
 		var again bytes.Buffer
 		out := NewWriter(&again, before.header.UpdatedAt)
-		rewrite := scanner{types: record.Types, faults: &Faults{}}
+		rewrite := scanner{types: record.Types, errs: &ValidationError{}}
 		rewrite.visit = func(_ int, rec record.Record, _ bool) error { out.Write(rec); return nil }
 		if err := rewrite.scan(context.Background(), bytes.NewReader(feed)); err != nil {
 			t.Fatal(err)

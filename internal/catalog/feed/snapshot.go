@@ -72,19 +72,19 @@ func (s *scoreStats) add(score *float64) {
 // mean returns nil if no tool has a score.
 func (s *scoreStats) mean() *float64 { return text.Mean(s.sum, s.tested) }
 
-// takeSnapshot reads and validates a whole feed. It returns *Faults if the feed is
-// invalid.
+// takeSnapshot reads and validates a whole feed. It returns *ValidationError if the
+// feed is not valid.
 func takeSnapshot(ctx context.Context, r io.Reader) (*snapshot, error) {
 	snap := &snapshot{
 		categories:  map[string]*categoryLine{},
 		tools:       map[string]*toolLine{},
 		comparisons: map[string]*comparisonLine{},
 	}
-	faults := &Faults{}
-	s := scanner{types: record.Types, faults: faults}
+	errs := &ValidationError{}
+	s := scanner{types: record.Types, errs: errs}
 	s.visit = func(number int, rec record.Record, valid bool) error {
 		if first := snap.lineOf(rec); first != 0 {
-			faults.add(number, "%s: slug: is already used at line %d; each slug may appear once", label(rec.RecordType(), rec.RecordSlug()), first)
+			errs.add(number, "%s: slug: is already used at line %d; each slug may appear once", label(rec.RecordType(), rec.RecordSlug()), first)
 		} else {
 			snap.add(number, rec, valid)
 		}
@@ -94,10 +94,10 @@ func takeSnapshot(ctx context.Context, r io.Reader) (*snapshot, error) {
 		return nil, err
 	}
 	snap.header = s.header
-	if !s.incomplete && !faults.More {
-		snap.checkReferences(faults)
+	if !s.incomplete && !errs.More {
+		snap.checkReferences(errs)
 	}
-	if err := faults.err(); err != nil {
+	if err := errs.err(); err != nil {
 		return nil, err
 	}
 	snap.deriveStats()
@@ -107,7 +107,7 @@ func takeSnapshot(ctx context.Context, r io.Reader) (*snapshot, error) {
 	return snap, nil
 }
 
-// add stores a record, even if it has faults, because references to it are valid.
+// add stores a record, even if it is not valid, because references to it are valid.
 func (s *snapshot) add(number int, rec record.Record, valid bool) {
 	at := line{number: number}
 	if valid {
@@ -147,11 +147,11 @@ func (s *snapshot) lineOf(rec record.Record) int {
 }
 
 // checkReferences reports references to records that the feed does not have. A
-// reference is empty if its field has a fault of its own.
-func (s *snapshot) checkReferences(faults *Faults) {
-	var missing []Fault
+// reference is empty if its field has an error of its own.
+func (s *snapshot) checkReferences(errs *ValidationError) {
+	var missing []LineError
 	miss := func(line int, recordType, slug, field, noun, target string) {
-		missing = append(missing, Fault{line, fmt.Sprintf("%s: %s: the feed has no %s %s", label(recordType, slug), field, noun, record.Quote(target))})
+		missing = append(missing, LineError{line, fmt.Sprintf("%s: %s: the feed has no %s %s", label(recordType, slug), field, noun, record.Quote(target))})
 	}
 	for slug, tool := range s.tools {
 		if tool.category != "" && s.categories[tool.category] == nil {
@@ -170,9 +170,9 @@ func (s *snapshot) checkReferences(faults *Faults) {
 			miss(comparison.number, record.TypeComparison, slug, "tool_b", "tool", comparison.toolB)
 		}
 	}
-	slices.SortStableFunc(missing, func(a, b Fault) int { return a.Line - b.Line })
-	for _, fault := range missing {
-		faults.add(fault.Line, "%s", fault.Text)
+	slices.SortStableFunc(missing, func(a, b LineError) int { return a.Line - b.Line })
+	for _, e := range missing {
+		errs.add(e.Line, "%s", e.Text)
 	}
 }
 

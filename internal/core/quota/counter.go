@@ -143,8 +143,8 @@ func (c *Counter) Take(_ context.Context, subject Subject, day Day, limit int) i
 	return count + 1 - changed
 }
 
-// GiveBack implements Store.
-func (c *Counter) GiveBack(_ context.Context, subject Subject, day Day) {
+// Refund implements Store.
+func (c *Counter) Refund(_ context.Context, subject Subject, day Day) {
 	c.add(key{day, subject}, -1, 0)
 }
 

@@ -71,7 +71,7 @@ func TestExactUnderConcurrency(t *testing.T) {
 	if n := grants([]Store{c, c, c, c}, Account(1), today, 100, 1000); n != 100 {
 		t.Errorf("got %d of 4 × 1,000 granted, want 100", n)
 	}
-	c.GiveBack(t.Context(), Account(1), someDay)
+	c.Refund(t.Context(), Account(1), someDay)
 	if n := grants([]Store{c}, Account(1), today, 100, 50); n != 1 {
 		t.Errorf("got %d granted after one refund, want 1", n)
 	}
@@ -147,7 +147,7 @@ func TestClockJumpsBackAndForth(t *testing.T) {
 		wantCount(t, c, someDay+Day(1000+i), 1)
 		wantCount(t, c, someDay-Day(1000+i), 1)
 	}
-	c.GiveBack(t.Context(), somebody, someDay+50)
+	c.Refund(t.Context(), somebody, someDay+50)
 	if got := c.get(key{someDay + 51, somebody}).count(); got != 0 {
 		t.Errorf("got count %d on a day without requests, want 0", got)
 	}

@@ -129,7 +129,7 @@ func (v *visit) refund() bool {
 	if limit := v.caller.Limit; v.executed && limit > 0 && v.gate.Store.Take(ctx, v.caller.Subject.refunds(), v.day, limit) > limit {
 		return false
 	}
-	v.gate.Store.GiveBack(ctx, v.caller.Subject, v.day)
+	v.gate.Store.Refund(ctx, v.caller.Subject, v.day)
 	v.record(-1)
 	return true
 }

@@ -75,8 +75,8 @@ func TestCountsSurviveRestart(t *testing.T) {
 		take(t, counter, Account(account.ID), 7, 1000)
 		ledger.Write(t.Context())
 		take(t, counter, somebody, 3, 100)
-		counter.GiveBack(t.Context(), somebody, someDay)
-		counter.GiveBack(t.Context(), Account(account.ID), someDay)
+		counter.Refund(t.Context(), somebody, someDay)
+		counter.Refund(t.Context(), Account(account.ID), someDay)
 		ledger.Write(t.Context())
 		take(t, counter, somebody, 50, 100) // lost: the server is killed
 

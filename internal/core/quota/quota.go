@@ -53,8 +53,8 @@ type Store interface {
 	// Take counts a request, unless the limit is reached. It returns the count
 	// including the request, which is above the limit if it was not counted.
 	Take(ctx context.Context, s Subject, d Day, limit int) (count int)
-	// GiveBack subtracts a request from the count.
-	GiveBack(ctx context.Context, s Subject, d Day)
+	// Refund uncounts a request.
+	Refund(ctx context.Context, s Subject, d Day)
 }
 
 // Watched is a Store that reports when counting a request starts and ends.

@@ -208,8 +208,8 @@ func (r *Redis) Take(_ context.Context, s Subject, d Day, limit int) int {
 	return r.count(&request{key: key{d, s}, change: 1, limit: limit})
 }
 
-// GiveBack implements Store.
-func (r *Redis) GiveBack(_ context.Context, s Subject, d Day) {
+// Refund implements Store.
+func (r *Redis) Refund(_ context.Context, s Subject, d Day) {
 	r.count(&request{key: key{d, s}, change: -1})
 }
 

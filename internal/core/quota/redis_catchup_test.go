@@ -180,7 +180,7 @@ func TestCatchUpWithRedis(t *testing.T) {
 				r.Take(t.Context(), somebody, someDay, 0)
 			}
 			for range c.refunds {
-				r.GiveBack(t.Context(), somebody, someDay)
+				r.Refund(t.Context(), somebody, someDay)
 			}
 			if want := 30 + c.inFlight + c.local - c.refunds; r.known() != want {
 				t.Errorf("got known count %d during the outage, want %d", r.known(), want)

@@ -59,7 +59,7 @@ func TestReplicasCountTogetherWithRedis(t *testing.T) {
 	if n := grants(stores, somebody, today, 100, 1000); n != 100 {
 		t.Errorf("got %d of 4 × 1,000 granted, want 100", n)
 	}
-	stores[0].GiveBack(t.Context(), somebody, someDay)
+	stores[0].Refund(t.Context(), somebody, someDay)
 	if n := grants(stores, somebody, today, 100, 50); n != 1 {
 		t.Errorf("got %d granted after one refund, want 1", n)
 	}
@@ -129,7 +129,7 @@ func TestServersCatchUpWithRedis(t *testing.T) {
 	waitUntilAvailable(t, stores[0])
 	wait.Until(t, "the other server counts 31", func() bool {
 		count := take(t, stores[1], somebody, 1, 100)
-		stores[1].GiveBack(t.Context(), somebody, someDay)
+		stores[1].Refund(t.Context(), somebody, someDay)
 		return count >= 31
 	})
 }
@@ -195,9 +195,9 @@ func TestRefundsByOtherServersWithRedis(t *testing.T) {
 	take(t, stores[1], somebody, 60, 1000)
 	take(t, stores[0], somebody, 1, 1000)
 	for range 60 {
-		stores[1].GiveBack(t.Context(), somebody, someDay)
+		stores[1].Refund(t.Context(), somebody, someDay)
 	}
-	stores[0].GiveBack(t.Context(), somebody, someDay)
+	stores[0].Refund(t.Context(), somebody, someDay)
 	for want := 1; want <= 5; want++ {
 		if got := take(t, stores[0], somebody, 1, 1000); got != want {
 			t.Errorf("got count %d after all 61 were refunded, want %d", got, want)
@@ -228,7 +228,7 @@ func TestWrongClockWithRedis(t *testing.T) {
 		if day := wrongDay(jump); day != someDay {
 			wantCount(t, stores[1], day, 1)
 			wantCount(t, stores[1], day, 2)
-			stores[1].GiveBack(t.Context(), somebody, day)
+			stores[1].Refund(t.Context(), somebody, day)
 		}
 		wantCount(t, stores[1], someDay, want+2)
 		want += 2

@@ -119,9 +119,9 @@ func TestLostCommitHasUnknownOutcome(t *testing.T) {
 			"SELECT pg_terminate_backend(pid, 20000) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
 		return err
 	})
-	var fault *store.Fault
-	if !errors.As(err, &fault) || !fault.CommitUnknown {
-		t.Errorf("got %v, want a fault with an unknown outcome", err)
+	var databaseErr *store.Error
+	if !errors.As(err, &databaseErr) || !databaseErr.CommitUnknown {
+		t.Errorf("got %v, want a store.Error with an unknown outcome", err)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestFrozenDatabaseIsReportedInTime(t *testing.T) {
 }
 
 // A driver may report a canceled statement as a database error.
-func TestCanceledQueryIsNotAFault(t *testing.T) {
+func TestCanceledQueryIsNotAStoreError(t *testing.T) {
 	s := testkit.Open(t, testkit.Postgres(t))
 	for name, fails := range map[string]error{
 		"canceled statement": &pq.Error{Code: "57014"},
@@ -264,15 +264,15 @@ func TestCanceledQueryIsNotAFault(t *testing.T) {
 				t.Errorf("canceled: got %v, want %v", err, context.Canceled)
 			}
 			err = s.Update(t.Context(), func(*ent.Tx) error { return fails })
-			if fault := (*store.Fault)(nil); !errors.As(err, &fault) {
-				t.Errorf("not canceled: got %v, want a fault", err)
+			if databaseErr := (*store.Error)(nil); !errors.As(err, &databaseErr) {
+				t.Errorf("not canceled: got %v, want a store.Error", err)
 			}
 		})
 	}
 }
 
-// Clients return Faults without further conversion.
-func TestClientsReturnFaults(t *testing.T) {
+// Clients return a store.Error without further conversion.
+func TestClientsReturnStoreErrors(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		release(t, s, 1)
 		again := s.Write.Release.Create().SetID(1).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
@@ -292,8 +292,8 @@ func TestClientsReturnFaults(t *testing.T) {
 			"created": s.Write.Minute.Create().SetID(1).SetRequests(1).SetFailed(0).Exec(t.Context()),
 			"rows":    store.ScanRows(t.Context(), s.Keys, func(*sql.Rows) error { return nil }, "SELECT id FROM minutes"),
 		} {
-			if fault := (*store.Fault)(nil); !errors.As(err, &fault) || fault.Cause == nil {
-				t.Errorf("%s: got %v, want a fault with its cause", name, err)
+			if databaseErr := (*store.Error)(nil); !errors.As(err, &databaseErr) || databaseErr.Cause == nil {
+				t.Errorf("%s: got %v, want a store.Error with its cause", name, err)
 			}
 		}
 	})

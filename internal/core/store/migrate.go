@@ -48,7 +48,7 @@ func (s *Store) CheckMigrated(ctx context.Context) error {
 		return err
 	}
 	if n := len(pending(steps)); n > 0 {
-		return &Fault{Message: fmt.Sprintf("%d migration(s) are pending: run palmares migrate up", n)}
+		return &Error{Message: fmt.Sprintf("%d migration(s) are pending: run palmares migrate up", n)}
 	}
 	return nil
 }
@@ -58,8 +58,8 @@ func (s *Store) CheckMigrated(ctx context.Context) error {
 // servers keep working until they are replaced.
 func (s *Store) checkCompatible(ctx context.Context) error {
 	err := s.CheckMigrated(ctx)
-	var fault *Fault
-	if errors.As(err, &fault) && fault.newer {
+	var databaseErr *Error
+	if errors.As(err, &databaseErr) && databaseErr.newer {
 		return nil
 	}
 	return err
@@ -168,7 +168,7 @@ func (s *Store) steps(ctx context.Context, db Querier) ([]Migration, error) {
 			return err
 		}
 		if version > newest {
-			return &Fault{newer: true, Message: fmt.Sprintf(
+			return &Error{newer: true, Message: fmt.Sprintf(
 				"the database is at migration %d, but this version of palmares supports only up to %d: upgrade palmares", version, newest)}
 		}
 		for i := range steps {
@@ -217,7 +217,7 @@ func (s *Store) checkEncoding(ctx context.Context, db Querier) error {
 	var encoding string
 	err := ScanRows(ctx, db, func(rows *sql.Rows) error { return rows.Scan(&encoding) }, "SHOW server_encoding")
 	if err == nil && encoding != "UTF8" {
-		return &Fault{Message: messageEncoding}
+		return &Error{Message: messageEncoding}
 	}
 	return err
 }

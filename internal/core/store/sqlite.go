@@ -37,11 +37,11 @@ func openSQLite(cfg Config) (*Store, error) {
 	}
 	if cfg.MustExist {
 		if _, err := os.Stat(path); err != nil {
-			return nil, &Fault{Message: fmt.Sprintf("there is no database in %s", cfg.DataDir), Cause: err}
+			return nil, &Error{Message: fmt.Sprintf("there is no database in %s", cfg.DataDir), Cause: err}
 		}
 	}
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return nil, &Fault{Message: fmt.Sprintf("cannot create the data directory %s", cfg.DataDir), Cause: err}
+		return nil, &Error{Message: fmt.Sprintf("cannot create the data directory %s", cfg.DataDir), Cause: err}
 	}
 	createPrivate(path)
 
@@ -103,7 +103,7 @@ func (s *Store) recordFile() error {
 	}
 	var err error
 	if s.file, err = os.Stat(s.path); err != nil {
-		return &Fault{Message: messageFile, Cause: err}
+		return &Error{Message: messageFile, Cause: err}
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (s *Store) checkSameFile() error {
 		return nil
 	}
 	if now, err := os.Stat(s.path); err != nil || !os.SameFile(now, s.file) {
-		return &Fault{Message: messageReplaced, Cause: err}
+		return &Error{Message: messageReplaced, Cause: err}
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		if explained := explain(err); explained != err || ctx.Err() != nil {
 			return nil, explained
 		}
-		return nil, &Fault{Message: messageOther, Cause: err}
+		return nil, &Error{Message: messageOther, Cause: err}
 	}
 	if err := s.recordFile(); err != nil {
 		s.Close()
@@ -85,7 +85,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// newClient returns a client whose database errors are Faults.
+// newClient returns a client whose database errors are of type Error.
 func newClient(driver dialect.Driver) *ent.Client {
 	client := ent.NewClient(ent.Driver(driver))
 	client.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
@@ -146,7 +146,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		}
 	case <-ctx.Done():
 	}
-	return &Fault{Message: messageLost, Cause: ctx.Err()}
+	return &Error{Message: messageLost, Cause: ctx.Err()}
 }
 
 // isolation returns level for PostgreSQL, whose default an operator may have
@@ -172,7 +172,7 @@ func inTx(ctx context.Context, client *ent.Client, opts *sql.TxOptions, do func(
 		return canceled
 	}
 	if messageFor(err) == messageLost {
-		return &Fault{Message: messageCommitUnknown, Cause: err, CommitUnknown: true}
+		return &Error{Message: messageCommitUnknown, Cause: err, CommitUnknown: true}
 	}
 	return err
 }
@@ -181,7 +181,7 @@ func inTx(ctx context.Context, client *ent.Client, opts *sql.TxOptions, do func(
 // a canceled statement or a transaction that was rolled back.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (messageFor(err) == messageSlow || errors.Is(err, sql.ErrTxDone)) {
-		return fmt.Errorf("%w: %v", ctx.Err(), err) // not a Fault
+		return fmt.Errorf("%w: %v", ctx.Err(), err) // not an *Error
 	}
 	return err
 }

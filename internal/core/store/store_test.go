@@ -133,9 +133,9 @@ func TestFailedMigrationChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := s.Migrate(t.Context())
-		var fault *store.Fault
-		if !errors.As(err, &fault) || strings.Contains(err.Error(), "sections") {
-			t.Errorf("got %v, want a fault that does not name the table", err)
+		var databaseErr *store.Error
+		if !errors.As(err, &databaseErr) || strings.Contains(err.Error(), "sections") {
+			t.Errorf("got %v, want a store.Error that does not name the table", err)
 		}
 		if _, err := s.Write.ExecContext(t.Context(), `SELECT * FROM categories`); err == nil {
 			t.Error("got table categories of the failed migration, want none")
@@ -265,7 +265,7 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 	})
 }
 
-func TestFaultMessages(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	notADatabase := testkit.SQLite(t)
 	if err := os.WriteFile(filepath.Join(notADatabase.DataDir, "palmares.db"), []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
 		t.Fatal(err)

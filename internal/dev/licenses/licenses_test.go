@@ -36,7 +36,7 @@ func TestAllowed(t *testing.T) {
 // is the same each time.
 func TestProgram(t *testing.T) {
 	dir, program := t.TempDir(), blackbox.Path(t)
-	lock := filepath.Join("..", "..", "web", "workbench", "web", "package-lock.json")
+	lock := filepath.Join("..", "..", "web", "apidocs", "web", "package-lock.json")
 	var sboms [2][]byte
 	for i := range sboms {
 		file := filepath.Join(dir, "sbom.json")

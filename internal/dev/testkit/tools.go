@@ -158,7 +158,7 @@ func NPM(t testing.TB, dir string) {
 func Assets(t testing.TB) string {
 	t.Helper()
 	Node.Ensure(t)
-	dir := filepath.Join(repo.Root(t), "internal", "web", "workbench")
+	dir := filepath.Join(repo.Root(t), "internal", "web", "apidocs")
 	defer lockPackages(t, filepath.Join(dir, "web")).Close()
 	build(t, repo.Root(t), "make", "assets")
 	return filepath.Join(dir, "built")

@@ -69,7 +69,7 @@ func (r report) databaseError(ctx context.Context, check string, state State, er
 	r.add(check, state, sentence(message), cmp.Or(databaseAdvice[message], advice), cause)
 }
 
-// databaseAdvice maps messages of store.Fault to what to do about them.
+// databaseAdvice maps messages of store.Error to what to do about them.
 var databaseAdvice = map[string]string{
 	"the database rejected the user name or password":             "Correct them in DATABASE_URL or in the database.",
 	"the database in DATABASE_URL does not exist":                 "Create it with the encoding UTF8, or correct DATABASE_URL.",
@@ -81,10 +81,10 @@ var databaseAdvice = map[string]string{
 
 // explain returns the message for an error, and the library's error that caused it.
 func explain(ctx context.Context, err error) (message string, cause error) {
-	var fault *store.Fault
+	var databaseErr *store.Error
 	switch {
-	case errors.As(err, &fault):
-		return fault.Message, fault.Cause
+	case errors.As(err, &databaseErr):
+		return databaseErr.Message, databaseErr.Cause
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return "the database took too long to respond", err
 	}

@@ -17,7 +17,7 @@ import (
 	"palmares/internal/core/middleware"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
-	"palmares/internal/web/workbench"
+	"palmares/internal/web/apidocs"
 )
 
 func TestClients(t *testing.T) {
@@ -26,7 +26,7 @@ func TestClients(t *testing.T) {
 	cfg := testkit.SQLite(t)
 	s := blackbox.Serve(t, cfg, "--demo")
 	url, key := "http://"+s.Address+"/graphql", blackbox.NewKey(t, cfg, "developer")
-	schema := blackbox.ReadAll(t, s.Call(t, http.MethodGet, workbench.SchemaPath, "").Body)
+	schema := blackbox.ReadAll(t, s.Call(t, http.MethodGet, apidocs.SchemaPath, "").Body)
 
 	t.Run("Relay compiler", func(t *testing.T) { compileRelay(t, schema) })
 	t.Run("schema rules", func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
-	"palmares/internal/web/workbench"
+	"palmares/internal/web/apidocs"
 )
 
 // object and list are what JSON decodes to.
@@ -180,7 +180,7 @@ func TestPanels(t *testing.T) {
 				}
 				e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Tools: func() int { return 5_000 }})
 				tested := 0
-				for _, example := range workbench.Examples {
+				for _, example := range apidocs.Examples {
 					if title, isPanel := strings.CutPrefix(example.Title, "Panel: "); isPanel {
 						tested++
 						checkPanel(t, e, w, title, example.Query)

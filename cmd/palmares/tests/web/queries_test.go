@@ -29,7 +29,7 @@ func signIn(t *testing.T, s *blackbox.Server, p *browser.Page, l lang.Language, 
 // read as a page and as CSV, edited, and given a token.
 func TestQueryBecomesEndpoint(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	chrome := browser.Start(t)
 	inLanguages(t, func(t *testing.T, l lang.Language) { saveQuery(t, s, chrome, l) })
 }

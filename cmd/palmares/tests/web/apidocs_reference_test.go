@@ -17,7 +17,7 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
 	"palmares/internal/dev/testkit/wait"
-	"palmares/internal/web/workbench"
+	"palmares/internal/web/apidocs"
 	"palmares/rest"
 )
 
@@ -70,7 +70,7 @@ func TestReferenceSendsRequests(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	key := blackbox.NewKey(t, cfg, "developer")
-	s := startWorkbenchOn(t, cfg)
+	s := startAPIDocsOn(t, cfg)
 	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{}, base+"/docs")
 	openReference(p)
@@ -106,7 +106,7 @@ func TestReferenceSendsRequests(t *testing.T) {
 // Each operation of the reference opens in Scalar's client. The license is not cut.
 func TestReferenceOpensClient(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	base := "http://" + s.Address
 	chrome := browser.Start(t)
 	for _, width := range []int{320, 1200, 1280} {
@@ -141,7 +141,7 @@ func statusOf(t *testing.T, p *browser.Page, address string) (status int) {
 // The reference has code samples for curl, JavaScript, Python and Go only.
 func TestReferenceCodeSamples(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/docs")
 	openReference(p)
 	p.WaitForText("#reference", "Test Request")
@@ -187,7 +187,7 @@ func TestExamplesExist(t *testing.T) {
 		for _, line := range lines {
 			respondsOK(line[1])
 		}
-		for _, example := range workbench.Examples {
+		for _, example := range apidocs.Examples {
 			query, err := json.Marshal(map[string]string{"query": example.Query})
 			if err != nil {
 				t.Fatal(err)
@@ -210,7 +210,7 @@ func TestExamplesExist(t *testing.T) {
 }
 
 // The reference and the explorer work without the database.
-func TestWorkbenchWithoutDatabase(t *testing.T) {
+func TestAPIDocsWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
 	proxy := testkit.StartProxy(t, cfg.DatabaseURL)
@@ -232,7 +232,7 @@ func TestWorkbenchWithoutDatabase(t *testing.T) {
 // The reference fills in the key of the signed-in account.
 func TestReferenceUsesAccountKey(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/")
 	signIn(t, s, p, lang.English, "kay@example.com")
 	p.Go("http://" + s.Address + "/docs")

@@ -1,4 +1,4 @@
-package workbench
+package apidocs
 
 import (
 	"html/template"
@@ -24,14 +24,14 @@ type referenceScript struct {
 }
 
 // referencePage returns the reference, with the key of the signed-in user or "".
-func (w *Workbench) referencePage(l lang.Language, operations []params.Operation, key string) page.Content {
-	data := reference{Config: w.Config, Script: referenceScript{Document: w.Document, Key: key, App: w.app("scalar")}}
+func (p *Pages) referencePage(l lang.Language, operations []params.Operation, key string) page.Content {
+	data := reference{Config: p.Config, Script: referenceScript{Document: p.Document, Key: key, App: p.app("scalar")}}
 	data.Operations = operations
 	head := page.Head{Wide: true, Styles: style}
-	if script := w.built["reference.js"]; script != "" {
+	if script := p.built["reference.js"]; script != "" {
 		head.Scripts = []string{script}
 	}
-	content := w.Content(l, ReferencePath, head, data)
+	content := p.Content(l, ReferencePath, head, data)
 	content.Markdown = MarkdownPath
 	return content
 }
@@ -61,8 +61,8 @@ func (r reference) Markup(text string) template.HTML {
 
 // operationsWith returns the operations with the examples of a release, or of the
 // demo catalog if there are none.
-func (w *Workbench) operationsWith(samples *params.Samples) []params.Operation {
-	operations := slices.Clone(w.Operations)
+func (p *Pages) operationsWith(samples *params.Samples) []params.Operation {
+	operations := slices.Clone(p.Operations)
 	for i, o := range operations {
 		if example, found := samples.Paths[o.Path]; found {
 			operations[i].Example = example

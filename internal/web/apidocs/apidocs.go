@@ -1,7 +1,7 @@
-// Package workbench serves the pages on which people try the API: the GraphQL
+// Package apidocs serves the pages on which people try the API: the GraphQL
 // explorer (GraphiQL) and the REST reference (Scalar), and the same as texts for
 // language models.
-package workbench
+package apidocs
 
 import (
 	"bytes"
@@ -33,6 +33,10 @@ const (
 	CostPath      = "/explorer/cost"
 )
 
+// publicName is in the URLs of the assets and in the entity tags of the pages. It is
+// older than the name of this package, and changing it would change all of them.
+const publicName = "workbench"
+
 // builtFiles are the files that `make assets` builds. Without them, there is only
 // a README, and the pages show plain lists instead.
 //
@@ -45,11 +49,11 @@ var files embed.FS
 // Assets are the style of the pages before GraphiQL and Scalar are loaded.
 var Assets = page.MustAssets(files, "assets")
 
-var style = []string{Assets.Path("workbench.css")}
+var style = []string{Assets.Path(publicName + ".css")}
 
 var templates = page.NewTemplates(files, "templates", nil)
 
-// Config configures the workbench.
+// Config configures the pages.
 type Config struct {
 	page.Service
 	Schema     string             // GraphQL schema
@@ -76,8 +80,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Workbench serves the pages.
-type Workbench struct {
+// Pages serves the explorer, the reference and the texts.
+type Pages struct {
 	Config
 	assets *page.Assets
 	built  map[string]string // URLs of built files by name; empty if `make assets` was not run
@@ -86,11 +90,11 @@ type Workbench struct {
 }
 
 // New returns the pages with the built files of this binary.
-func New(cfg Config) *Workbench { return newWorkbench(cfg, builtFiles) }
+func New(cfg Config) *Pages { return newPages(cfg, builtFiles) }
 
-func newWorkbench(cfg Config, files fs.FS) *Workbench {
-	assets := page.MustBuilt(files, "built", "workbench")
-	return &Workbench{
+func newPages(cfg Config, files fs.FS) *Pages {
+	assets := page.MustBuilt(files, "built", publicName)
+	return &Pages{
 		Config: cfg, assets: assets, built: readManifest(files, assets), costs: rate.NewLimiter(costsPerSecond, costsPerSecond),
 		schema: cache.NewEntry([]byte(cfg.Schema), http.Header{
 			"Content-Type": {"text/plain; charset=utf-8"}, "Cache-Control": {"no-cache"}, "Vary": {"Accept-Encoding"},
@@ -116,31 +120,31 @@ func readManifest(files fs.FS, assets *page.Assets) map[string]string {
 }
 
 // Register adds the pages and their assets.
-func (w *Workbench) Register(mux *http.ServeMux) {
-	mux.HandleFunc(ExplorerPath, w.handle(w.showExplorer))
-	mux.HandleFunc(ReferencePath, w.handle(w.showReference))
-	mux.HandleFunc(SchemaPath, w.handle(w.schema.Write))
-	mux.HandleFunc("POST "+CostPath, w.showCost)
+func (p *Pages) Register(mux *http.ServeMux) {
+	mux.HandleFunc(ExplorerPath, p.handle(p.showExplorer))
+	mux.HandleFunc(ReferencePath, p.handle(p.showReference))
+	mux.HandleFunc(SchemaPath, p.handle(p.schema.Write))
+	mux.HandleFunc("POST "+CostPath, p.showCost)
 	for path := range texts {
-		mux.HandleFunc(path, w.handle(func(rw http.ResponseWriter, r *http.Request) error { return w.showText(rw, r, path) }))
+		mux.HandleFunc(path, p.handle(func(w http.ResponseWriter, r *http.Request) error { return p.showText(w, r, path) }))
 	}
-	mux.Handle("GET "+page.AssetsPath+"workbench/", page.ServeAssets(w.assets))
+	mux.Handle("GET "+page.AssetsPath+publicName+"/", page.ServeAssets(p.assets))
 }
 
-func (w *Workbench) handle(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
-	return func(rw http.ResponseWriter, r *http.Request) {
-		w.SetSecurityHeaders(rw.Header(), page.BasePolicy)
-		err := page.CheckMethod(rw, r)
+func (p *Pages) handle(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		p.SetSecurityHeaders(w.Header(), page.BasePolicy)
+		err := page.CheckMethod(w, r)
 		if err == nil {
-			err = serve(rw, r)
+			err = serve(w, r)
 		}
 		if err == nil {
 			return
 		}
-		if p := problem.Of(err); p.Code == problem.Internal {
-			w.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", problem.RequestID(r.Context()))
+		if problem.Of(err).Code == problem.Internal {
+			p.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", problem.RequestID(r.Context()))
 		}
-		problem.Write(rw, err)
+		problem.Write(w, err)
 	}
 }
 
@@ -158,22 +162,22 @@ const (
 )
 
 // showCost returns the cost of a query without running it.
-func (w *Workbench) showCost(rw http.ResponseWriter, r *http.Request) {
-	rw.Header().Set("Cache-Control", "no-store")
-	rw.Header().Set("Content-Type", "application/json")
-	if !w.costs.Allow() {
-		rw.Header().Set("Retry-After", "1")
-		problem.Write(rw, problem.New(problem.TooMany, "Too many cost estimates. Try again in a second."))
+func (p *Pages) showCost(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "application/json")
+	if !p.costs.Allow() {
+		w.Header().Set("Retry-After", "1")
+		problem.Write(w, problem.New(problem.TooMany, "Too many cost estimates. Try again in a second."))
 		return
 	}
 	var request struct {
 		Query     string         `json:"query"`
 		Variables map[string]any `json:"variables"`
 	}
-	decoder := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxCostBody))
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCostBody))
 	decoder.UseNumber()
 	if err := decoder.Decode(&request); err != nil {
-		problem.Write(rw, problem.New(problem.BadInput, "The body must be a JSON object with a query and its variables, of at most %d bytes.", maxCostBody))
+		problem.Write(w, problem.New(problem.BadInput, "The body must be a JSON object with a query and its variables, of at most %d bytes.", maxCostBody))
 		return
 	}
 	var response struct {
@@ -182,10 +186,10 @@ func (w *Workbench) showCost(rw http.ResponseWriter, r *http.Request) {
 		Error string `json:"error,omitempty"` // why it cannot be run
 	}
 	var err error
-	if response.Cost, response.Limit, err = w.Cost(r.Context(), request.Query, request.Variables); err != nil {
+	if response.Cost, response.Limit, err = p.Cost(r.Context(), request.Query, request.Variables); err != nil {
 		response.Error = problem.Of(err).Message
 	}
-	_ = json.NewEncoder(rw).Encode(response) // fails only if the client has disconnected
+	_ = json.NewEncoder(w).Encode(response) // fails only if the client has disconnected
 }
 
 // app is what the script of a page loads on demand: GraphiQL or Scalar.
@@ -194,47 +198,47 @@ type app struct {
 	Style  string `json:"style"`
 }
 
-func (w *Workbench) app(name string) app { return app{w.built[name+".js"], w.built[name+".css"]} }
+func (p *Pages) app(name string) app { return app{p.built[name+".js"], p.built[name+".css"]} }
 
 const referenceVary = "Accept, Accept-Encoding"
 
-func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error {
+func (p *Pages) showReference(w http.ResponseWriter, r *http.Request) error {
 	if page.WantsMarkdown(r.Header["Accept"]) {
-		return w.showText(rw, r, MarkdownPath)
+		return p.showText(w, r, MarkdownPath)
 	}
-	if len(w.built) > 0 {
-		w.SetSecurityHeaders(rw.Header(), appPolicy)
+	if len(p.built) > 0 {
+		p.SetSecurityHeaders(w.Header(), appPolicy)
 	}
-	if key := w.Key(r); key != "" && len(w.built) > 0 {
-		samples, err := w.Samples(r.Context())
+	if key := p.Key(r); key != "" && len(p.built) > 0 {
+		samples, err := p.Samples(r.Context())
 		if err != nil {
 			samples = &params.Samples{}
 		}
-		return w.showWithKey(rw, "reference", w.referencePage(lang.Of(r.Context()), w.operationsWith(samples), key))
+		return p.showWithKey(w, "reference", p.referencePage(lang.Of(r.Context()), p.operationsWith(samples), key))
 	}
-	return w.withSamples(rw, r, ReferencePath+" "+string(lang.Of(r.Context())), func(_ context.Context, operations []params.Operation, _ *params.Samples) (*cache.Entry, error) {
-		return templates.Entry("reference", w.referencePage(lang.Of(r.Context()), operations, ""), "private, no-cache", referenceVary) // private, because signed-in users get their key
+	return p.withSamples(w, r, ReferencePath+" "+string(lang.Of(r.Context())), func(_ context.Context, operations []params.Operation, _ *params.Samples) (*cache.Entry, error) {
+		return templates.Entry("reference", p.referencePage(lang.Of(r.Context()), operations, ""), "private, no-cache", referenceVary) // private, because signed-in users get their key
 	})
 }
 
 // withSamples sends a document with example requests. It is rendered once per
 // release. If the release cannot be read, the examples are from the demo catalog.
-func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name string, render func(context.Context, []params.Operation, *params.Samples) (*cache.Entry, error)) error {
-	response, err := w.Cache.Get(r.Context(), cache.Key{Operation: "workbench " + name}, func(ctx context.Context) (*cache.Entry, int, error) {
-		samples, err := w.Samples(ctx)
+func (p *Pages) withSamples(w http.ResponseWriter, r *http.Request, name string, render func(context.Context, []params.Operation, *params.Samples) (*cache.Entry, error)) error {
+	response, err := p.Cache.Get(r.Context(), cache.Key{Operation: publicName + " " + name}, func(ctx context.Context) (*cache.Entry, int, error) {
+		samples, err := p.Samples(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
-		entry, err := render(ctx, w.operationsWith(samples), samples)
+		entry, err := render(ctx, p.operationsWith(samples), samples)
 		return entry, samples.Release, err
 	})
 	entry := response.Entry
 	if err != nil {
-		if entry, err = render(r.Context(), w.Operations, &params.Samples{}); err != nil {
+		if entry, err = render(r.Context(), p.Operations, &params.Samples{}); err != nil {
 			return err
 		}
 	}
-	return entry.Write(rw, r)
+	return entry.Write(w, r)
 }
 
 //go:embed examples/*.graphql
@@ -283,73 +287,73 @@ type explorer struct {
 }
 
 // showExplorer opens the query in the URL without running it.
-func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error {
+func (p *Pages) showExplorer(w http.ResponseWriter, r *http.Request) error {
 	const caching, vary = "private, no-cache", "Accept, Accept-Encoding" // private, because signed-in users get their key
 	if page.WantsMarkdown(r.Header["Accept"]) {
-		return w.showText(rw, r, explorerText)
+		return p.showText(w, r, explorerText)
 	}
-	if len(w.built) == 0 {
-		content := w.Content(lang.Of(r.Context()), ExplorerPath, page.Head{Styles: style}, struct{ Schema, Path string }{w.Schema, SchemaPath})
+	if len(p.built) == 0 {
+		content := p.Content(lang.Of(r.Context()), ExplorerPath, page.Head{Styles: style}, struct{ Schema, Path string }{p.Schema, SchemaPath})
 		entry, err := templates.Entry("schema", content, caching, vary)
 		if err != nil {
 			return err
 		}
-		return entry.Write(rw, r)
+		return entry.Write(w, r)
 	}
 	e := explorer{
-		Base: w.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: w.Operations, CostPath: CostPath, Editor: w.app("graphiql"),
+		Base: p.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: p.Operations, CostPath: CostPath, Editor: p.app("graphiql"),
 		Workers: map[string]string{
-			"editor": w.built["editor.worker.js"], "json": w.built["json.worker.js"], "graphql": w.built["graphql.worker.js"],
+			"editor": p.built["editor.worker.js"], "json": p.built["json.worker.js"], "graphql": p.built["graphql.worker.js"],
 		},
 	}
-	w.SetSecurityHeaders(rw.Header(), appPolicy)
+	p.SetSecurityHeaders(w.Header(), appPolicy)
 	var note string
-	e.Query, e.Variables, note = w.queryToOpen(r)
-	key := w.Key(r)
+	e.Query, e.Variables, note = p.queryToOpen(r)
+	key := p.Key(r)
 	if key != "" {
 		e.Headers = indented(map[string]string{"Authorization": "Bearer " + key})
 	}
-	head := page.Head{Wide: true, Styles: style, Scripts: []string{w.built["explorer.js"]}}
-	save := w.SavePath
+	head := page.Head{Wide: true, Styles: style, Scripts: []string{p.built["explorer.js"]}}
+	save := p.SavePath
 	if key == "" {
 		save = "" // only signed-in users can
 	}
-	content := w.Content(lang.Of(r.Context()), ExplorerPath, head, struct {
+	content := p.Content(lang.Of(r.Context()), ExplorerPath, head, struct {
 		Examples           []Example
 		Schema, Note, Save string
 		Script             explorer
 	}{Examples, SchemaPath, note, save, e})
 	content.Markdown = explorerText
 	if key != "" {
-		return w.showWithKey(rw, "explorer", content)
+		return p.showWithKey(w, "explorer", content)
 	}
 	entry, err := templates.Entry("explorer", content, caching, vary)
 	if err != nil {
 		return err
 	}
-	return entry.Write(rw, r)
+	return entry.Write(w, r)
 }
 
 // showWithKey sends a page with a key. It is not compressed: its size would leak
 // the key to attackers who choose the query beside it (BREACH).
-func (w *Workbench) showWithKey(rw http.ResponseWriter, name string, content page.Content) error {
-	rw.Header().Set("Cache-Control", "no-store")
-	return templates.Write(rw, http.StatusOK, name, content)
+func (p *Pages) showWithKey(w http.ResponseWriter, name string, content page.Content) error {
+	w.Header().Set("Cache-Control", "no-store")
+	return templates.Write(w, http.StatusOK, name, content)
 }
 
 // queryToOpen returns the query and variables from the URL, given as such or as a
 // REST path, and a note if something is wrong with them.
-func (w *Workbench) queryToOpen(r *http.Request) (query, variables, note string) {
+func (p *Pages) queryToOpen(r *http.Request) (query, variables, note string) {
 	l, url := lang.Of(r.Context()), r.URL.Query()
 	if target := url.Get("path"); target != "" {
-		query, values, err := w.Explain(target)
+		query, values, err := p.Explain(target)
 		if err != nil {
 			return "", "", l.Text("This path cannot be opened in the explorer.") + " " + problem.Of(err).Message
 		}
 		if len(values) > 0 {
 			variables = indented(values)
 		}
-		for _, o := range w.Operations {
+		for _, o := range p.Operations {
 			if o.Query == query && o.Deprecated != "" {
 				note = l.Text("This path is deprecated.") + " " + o.Deprecated
 			}

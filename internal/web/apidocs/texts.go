@@ -1,4 +1,4 @@
-package workbench
+package apidocs
 
 import (
 	"bytes"
@@ -61,14 +61,14 @@ type workedQuery struct {
 }
 
 // showText sends one of the texts.
-func (w *Workbench) showText(rw http.ResponseWriter, r *http.Request, path string) error {
-	return w.withSamples(rw, r, path, func(ctx context.Context, operations []params.Operation, samples *params.Samples) (*cache.Entry, error) {
-		data := textData{Config: w.Config, Categories: samples.Categories, Examples: Examples, SchemaPath: SchemaPath}
+func (p *Pages) showText(w http.ResponseWriter, r *http.Request, path string) error {
+	return p.withSamples(w, r, path, func(ctx context.Context, operations []params.Operation, samples *params.Samples) (*cache.Entry, error) {
+		data := textData{Config: p.Config, Categories: samples.Categories, Examples: Examples, SchemaPath: SchemaPath}
 		data.Operations = operations
 		for _, example := range worked {
 			result := ""
 			if samples.Release > 0 && (path == MarkdownPath || path == LLMsFullPath) {
-				found, err := w.Run(ctx, example.Query)
+				found, err := p.Run(ctx, example.Query)
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", example.Title, err)
 				}

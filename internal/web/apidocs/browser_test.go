@@ -1,6 +1,6 @@
 //go:build full
 
-package workbench
+package apidocs
 
 import (
 	"fmt"

@@ -18,9 +18,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Fault is a database error with a message for users. The driver's own error is
+// Error is a database error with a message for users. The driver's own error is
 // its cause, which is for the log only.
-type Fault struct {
+type Error struct {
 	Message       string
 	Cause         error
 	CommitUnknown bool // the transaction may or may not have been committed
@@ -28,15 +28,15 @@ type Fault struct {
 	newer bool // the database is newer than this program
 }
 
-func (f *Fault) Error() string { return f.Message }
-func (f *Fault) Unwrap() error { return f.Cause }
+func (e *Error) Error() string { return e.Message }
+func (e *Error) Unwrap() error { return e.Cause }
 
 // LogValue implements slog.LogValuer.
-func (f *Fault) LogValue() slog.Value {
-	if f.Cause == nil {
-		return slog.StringValue(f.Message)
+func (e *Error) LogValue() slog.Value {
+	if e.Cause == nil {
+		return slog.StringValue(e.Message)
 	}
-	return slog.StringValue(f.Message + ": " + f.Cause.Error())
+	return slog.StringValue(e.Message + ": " + e.Cause.Error())
 }
 
 const (
@@ -58,14 +58,14 @@ const (
 	messageOther         = "the database failed unexpectedly"
 )
 
-// explain turns a driver's error into a Fault, and returns other errors unchanged.
+// explain turns a driver's error into an *Error, and returns other errors unchanged.
 func explain(err error) error {
-	var fault *Fault
-	if err == nil || errors.As(err, &fault) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	var databaseErr *Error
+	if err == nil || errors.As(err, &databaseErr) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if message := messageFor(err); message != "" {
-		return &Fault{Message: message, Cause: err}
+		return &Error{Message: message, Cause: err}
 	}
 	return err
 }

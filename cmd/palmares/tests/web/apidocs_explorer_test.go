@@ -17,12 +17,12 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
 	"palmares/internal/dev/testkit/wait"
-	"palmares/internal/web/workbench"
+	"palmares/internal/web/apidocs"
 )
 
 func TestExplorerBuildsQueries(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/explorer")
 	openEditor(p)
 	p.WaitForText(inQuery, "query BestTools")
@@ -53,7 +53,7 @@ func TestExplorerBuildsQueries(t *testing.T) {
 
 func TestExplorerOpensExamples(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/explorer")
 	openEditor(p)
 	p.WaitForText(inQuery, "query BestTools")
@@ -72,7 +72,7 @@ func TestExplorerOpensExamples(t *testing.T) {
 func TestExamplesRun(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, testkit.SQLite(t), "--demo") // which publishes all editions
-	for _, example := range workbench.Examples {
+	for _, example := range apidocs.Examples {
 		query, err := json.Marshal(map[string]string{"query": example.Query})
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestExamplesRun(t *testing.T) {
 // The explorer opens the operation of each REST path, and shows the path.
 func TestExplorerOpensPaths(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{}, base+explorerOf("/api/v1/tools?category=code"))
 	openEditor(p)
@@ -127,7 +127,7 @@ func TestExplorerOpensPaths(t *testing.T) {
 // state is unreadable.
 func TestExplorerRestoresTabs(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	base := "http://" + s.Address
 	for _, c := range []struct {
 		name   string
@@ -179,7 +179,7 @@ func TestExplorerRestoresTabs(t *testing.T) {
 // store it.
 func TestExplorerUsesAccountKey(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{}, base+"/login")
 	p.Fill("#email", "kay@example.com")
@@ -229,7 +229,7 @@ func TestExplorerTools(t *testing.T) {
 	for _, need := range []testkit.Need{testkit.Curl, testkit.Node, testkit.Python} {
 		need.Ensure(t)
 	}
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	base := "http://" + s.Address
 	const query = "query Names($limit: Int! = 2) {\n  # It's a comment\n  tools(limit: $limit, filter: {search: \"poste d'aiguillage\"}) { items { name } }\n}\n"
 	p := browser.Start(t).Open(t, browser.Look{}, base+"/explorer?query="+url.QueryEscape(query)+"&variables="+url.QueryEscape(`{"limit": 3}`))
@@ -280,7 +280,7 @@ func TestExplorerTools(t *testing.T) {
 // place is scrolled.
 func TestExplorerDocumentationOpensAtTop(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/explorer")
 	openEditor(p)
 	top := func() (top int) {

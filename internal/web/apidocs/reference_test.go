@@ -1,4 +1,4 @@
-package workbench
+package apidocs
 
 import (
 	"context"
@@ -138,7 +138,7 @@ func TestSamples(t *testing.T) {
 
 // Features of Scalar that contact other hosts are turned off.
 func TestScalarConfigurationWithNode(t *testing.T) {
-	repo.Read(t, "internal/web/workbench/web/src")
+	repo.Read(t, "internal/web/apidocs/web/src")
 	cmd := exec.CommandContext(t.Context(), testkit.Node.Ensure(t), "--input-type=module", "--eval", `
 		import { configuration } from "./src/configuration.js";
 		console.log(JSON.stringify(configuration({ url: "/document", server: "https://here.example", dark: true })));`)
@@ -179,7 +179,7 @@ func TestScalarConfigurationWithNode(t *testing.T) {
 func TestDeprecatedPaths(t *testing.T) {
 	const sentence = "Deprecated since 2026-11-16, to be removed on 2027-06-30."
 	log := slog.New(slog.DiscardHandler)
-	w := newWorkbench(Config{
+	pages := newPages(Config{
 		Cache: cache.New(1<<20, nil, log), Log: log, Key: func(*http.Request) string { return "" },
 		Samples:    func(context.Context) (*params.Samples, error) { return &params.Samples{Release: 1}, nil },
 		Run:        func(context.Context, string) ([]byte, error) { return []byte("{}"), nil },
@@ -187,13 +187,13 @@ func TestDeprecatedPaths(t *testing.T) {
 		Explain:    func(string) (string, map[string]any, error) { return "query old { a }", nil, nil },
 	}, withoutAssets)
 	mux := http.NewServeMux()
-	w.Register(mux)
+	pages.Register(mux)
 	for _, path := range []string{ReferencePath, MarkdownPath} {
 		if body := get(t, mux, path).Body.String(); !strings.Contains(body, sentence) {
 			t.Errorf("%s: got %s, want %s", path, body, sentence)
 		}
 	}
-	if _, _, note := w.queryToOpen(httptest.NewRequest(http.MethodGet, ExplorerPath+"?path=/api/v1/old", nil)); !strings.Contains(note, sentence) {
+	if _, _, note := pages.queryToOpen(httptest.NewRequest(http.MethodGet, ExplorerPath+"?path=/api/v1/old", nil)); !strings.Contains(note, sentence) {
 		t.Errorf("explorer: got note %q, want %s", note, sentence)
 	}
 }

@@ -1,4 +1,4 @@
-package workbench
+package apidocs
 
 import (
 	"context"
@@ -48,7 +48,7 @@ func newHandler(files fstest.MapFS, key string) *http.ServeMux {
 
 func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cache, samples func(context.Context) (*params.Samples, error)) *http.ServeMux {
 	mux := http.NewServeMux()
-	newWorkbench(Config{
+	newPages(Config{
 		Cache: responses, Samples: samples,
 		Cost: func(_ context.Context, query string, _ map[string]any) (int, int, error) {
 			if query == "bad" {
@@ -276,7 +276,7 @@ func TestAssetsAreImmutable(t *testing.T) {
 			t.Errorf("%s: got %d %v, want 200, %s and immutable", name, got.Code, got.Header(), kind)
 		}
 	}
-	for _, name := range []string{"manifest.json", "README.md", "../workbench.go", "nothing.js"} {
+	for _, name := range []string{"manifest.json", "README.md", "../apidocs.go", "nothing.js"} {
 		if got := get(t, handler, "/assets/workbench/"+name); got.Code == 200 {
 			t.Errorf("%s: got 200, want an error", name)
 		}

@@ -22,13 +22,13 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// startWorkbench starts a server with the current explorer and reference.
-func startWorkbench(t *testing.T) *blackbox.Server {
+// startAPIDocs starts a server with the current explorer and reference.
+func startAPIDocs(t *testing.T) *blackbox.Server {
 	t.Helper()
-	return startWorkbenchOn(t, blackbox.Demo(t))
+	return startAPIDocsOn(t, blackbox.Demo(t))
 }
 
-func startWorkbenchOn(t *testing.T, cfg store.Config) *blackbox.Server {
+func startAPIDocsOn(t *testing.T, cfg store.Config) *blackbox.Server {
 	t.Helper()
 	return withAssets(t, func() *blackbox.Server { return blackbox.Serve(t, cfg, "--demo") })
 }
@@ -96,9 +96,9 @@ func runQuery(p *browser.Page) {
 
 func explorerOf(path string) string { return "/explorer?path=" + url.QueryEscape(path) }
 
-func TestWorkbenchIsAccessible(t *testing.T) {
+func TestAPIDocsIsAccessible(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	chrome := browser.Start(t)
 	for _, view := range views {
 		t.Run(view.String(), func(t *testing.T) {
@@ -131,9 +131,9 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 }
 
 // A visitor can use both pages before GraphiQL and Scalar are loaded.
-func TestWorkbenchFirstLoad(t *testing.T) {
+func TestAPIDocsFirstLoad(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := startAPIDocs(t)
 	base := "http://" + s.Address
 	chrome := browser.Start(t)
 	// load returns the files of a page and their size as transferred.
@@ -199,7 +199,7 @@ func TestWorkbenchFirstLoad(t *testing.T) {
 	}
 }
 
-func TestWorkbenchAssetsAreCompressed(t *testing.T) {
+func TestAPIDocsAssetsAreCompressed(t *testing.T) {
 	t.Parallel()
 	s := withAssets(t, func() *blackbox.Server { return blackbox.Serve(t, blackbox.Demo(t), "--demo") })
 	folder := testkit.Assets(t)
