@@ -17,6 +17,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 func TestExportToLinkAndPipe(t *testing.T) {
@@ -177,9 +178,10 @@ func TestDemoKeepsExistingCatalog(t *testing.T) {
 		mustRun(t, palmares(t, cfg, "import", catalog))
 		before := mustRun(t, palmares(t, cfg, "export")).out
 		s := startServer(t, cfg, "--demo")
-		if _, body := s.get(t, "/readyz"); body["release"] != 1.0 {
-			t.Errorf("%s: got release %v, want 1", name, body["release"])
-		}
+		wait.Until(t, "the server is ready with release 1", func() bool {
+			_, body := s.get(t, "/readyz")
+			return body["release"] == 1.0
+		})
 		_ = s.cmd.Process.Signal(syscall.SIGTERM)
 		s.waitForExit(t)
 		if mustRun(t, palmares(t, cfg, "export")).out != before {

@@ -38,12 +38,13 @@ const memoryOutsideCache = 100 << 20
 
 // tuneMemory makes garbage collection less frequent: with the default setting, it
 // costs a tenth of the throughput. The operator's GOGC and GOMEMLIMIT take precedence.
-func tuneMemory(s *settings) {
+// It is called again for each release, because a catalog may be larger than the cache.
+func tuneMemory(s *settings, catalog int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(s.CacheMB)<<20 + memoryOutsideCache)
+	if cache := int64(s.CacheMB) << 20; os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(max(cache, catalog+cache/4) + memoryOutsideCache)
 	}
 }
 
@@ -71,6 +72,7 @@ func listenError(address string, err error) error {
 // publish switches the server to a new release. It returns false if it has to
 // be called again.
 func (p *program) publish(release *ent.Release) bool {
+	tuneMemory(p.settings, p.executor.CatalogSize())
 	last := p.health.release.Load()
 	switch {
 	case last.ID == release.ID && last.ImportedAt.Equal(release.ImportedAt) && last.HistoryFrom == release.HistoryFrom:

@@ -136,9 +136,10 @@ func TestServerDetectsImports(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := startServer(t, cfg)
-		if code, body := s.get(t, "/readyz"); code != 200 || body["release"] != 0.0 {
-			t.Errorf("empty: got %d %v, want 200 and release 0", code, body)
-		}
+		wait.Until(t, "the server is ready without a release", func() bool {
+			code, body := s.get(t, "/readyz")
+			return code == 200 && body["release"] == 0.0
+		})
 		for release := 1; release <= 3; release++ {
 			mustRun(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 50, Seed: 1, Revision: release})))
 			wait.Until(t, fmt.Sprint("release ", release), func() bool {

@@ -30,7 +30,7 @@ type settings struct {
 	DatabaseURL    string        `help:"PostgreSQL database to use instead of the embedded one." env:"DATABASE_URL" placeholder:"postgres://…"`
 	ReadURL        string        `name:"database-read-url" hidden:"" env:"DATABASE_READ_URL"`
 	RedisURL       string        `help:"Redis to share request quotas between servers." env:"REDIS_URL" placeholder:"redis://…"`
-	CacheMB        int           `help:"Cache size in megabytes (${default})." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
+	CacheMB        int           `help:"Memory for the catalog and caches in megabytes (${default}). A large catalog may take more." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
 	ServiceName    string        `help:"Public name of the service (${default})." default:"palmares" env:"SERVICE_NAME" placeholder:"NAME"`
 	ServiceURL     string        `help:"Address of the service in the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
 	Contact        string        `name:"contact-email" help:"Contact email address shown on pages." env:"CONTACT_EMAIL" placeholder:"ADDRESS"`
