@@ -22,7 +22,7 @@ func bulk(t testing.TB) {
 	for _, kind := range kinds {
 		progress("%s, downloads of 100,000 tools", kind)
 		_, server, key := serveCatalog(t, kind, tools)
-		time.Sleep(10 * time.Second) // until as much as possible is in memory
+		waitUntilReady(t, server.Address)
 		before := cpuOf(t, server)
 		for page := range tools / pageSize {
 			download(t, server, key, fmt.Sprintf("/api/v1/tools?limit=%d&page=%d", pageSize, page+1))

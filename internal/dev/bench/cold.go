@@ -262,7 +262,29 @@ func cold(t testing.TB) {
 		}
 	}
 	table.Print(os.Stdout)
+	coldFiltered(t)
 	coldLarge(t)
+}
+
+// coldFiltered compares filtered lists of a larger catalog with hand-written SQL.
+func coldFiltered(t testing.TB) {
+	table := load.NewTable("uncached, over HTTP, 16 connections, 60,000 tools", "database", "palmares, req/s", "baseline", "ratio", "goal", "p50", "p99", "allocations", "baseline")
+	for _, kind := range kinds {
+		progress("%s, uncached lists of 60,000 tools", kind)
+		cfg, server, key := serveCatalog(t, kind, 60_000)
+		other, _ := startBare(t, server, key, cfg)
+		categories := fetchSlugs(t, server.Address, "/api/v1/categories?")
+		random := rand.New(rand.NewPCG(3, 4))
+		var ours, theirs requests
+		for range 1_000 {
+			query := fmt.Sprintf("?page=%d&score_min=%.6f&category=%s", 1+random.IntN(5), random.Float64()*4, categories[random.IntN(len(categories))])
+			ours.Texts, theirs.Texts = append(ours.Texts, getText("/api/v1/tools"+query, bearer(key))), append(theirs.Texts, getText("/list"+query, ""))
+		}
+		ours.Count, theirs.Count = len(ours.Texts), len(theirs.Texts)
+		server.Kill()
+		contest{"list of 50, random page, score and category", ours, theirs, 1.8}.runCold(t, table, kind, cfg, key, other, [2]uint64{})
+	}
+	table.Print(os.Stdout)
 }
 
 // runCold measures both sides alternately and adds a row. Each round starts a new
@@ -272,7 +294,7 @@ func (c contest) runCold(t testing.TB, table *load.Table, kind string, cfg store
 	var totals [2]results
 	for range 4 {
 		server := load.Serve(t, cfg)
-		time.Sleep(2 * time.Second) // until the catalog is in memory
+		waitUntilReady(t, server.Address)
 		for side, r := range []requests{c.ours, c.theirs} {
 			r.Address = []string{server.Address, other}[side]
 			warmUp := r
@@ -283,6 +305,11 @@ func (c contest) runCold(t testing.TB, table *load.Table, kind string, cfg store
 		server.Kill()
 	}
 	c.addRow(table, kind, totals, allocations[0], allocations[1])
+}
+
+// waitUntilReady waits until a server has the catalog in memory.
+func waitUntilReady(t testing.TB, address string) {
+	wait.Until(t, "the catalog is in memory", func() bool { return strings.Contains(string(fetch(t, "http://"+address+"/readyz")), `"release":`) })
 }
 
 // countAllocations returns the allocations of each operation in this process,
@@ -343,7 +370,7 @@ func coldLarge(t testing.TB) {
 	for _, kind := range kinds {
 		progress("%s, 100,000 tools", kind)
 		_, server, key := serveCatalog(t, kind, 100_000)
-		time.Sleep(5 * time.Second)                 // until as much as possible is in memory
+		waitUntilReady(t, server.Address)
 		median := func(path string) time.Duration { // {number} makes each request unique
 			r := requests{Address: server.Address, Connections: 1, Count: 100, Texts: []string{getText(path, bearer(key))}}
 			return r.sendAll(t).P50

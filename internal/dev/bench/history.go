@@ -48,7 +48,7 @@ func history(t testing.TB) {
 
 		key := blackbox.CreateKey(t, cfg, load.Owner, "pro")
 		server := load.Serve(t, cfg)
-		time.Sleep(5 * time.Second) // until the newest release is in memory
+		waitUntilReady(t, server.Address)
 		median := func(asOf string, count int) time.Duration {
 			r := requests{Address: server.Address, Connections: 1, Count: count, Texts: []string{getText("/api/v1/tools?score_min=0.000"+number+asOf, bearer(key))}}
 			return r.sendAll(t).P50

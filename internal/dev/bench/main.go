@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +20,6 @@ import (
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
-	"palmares/internal/dev/testkit/wait"
 )
 
 // parts are the parts that can be measured. Those that are not standard run only
@@ -145,12 +143,9 @@ func imports(t testing.TB) {
 		}
 		start := time.Now()
 		server := load.Serve(t, cfg)
-		body := fetch(t, "http://"+server.Address+"/healthz")
+		fetch(t, "http://"+server.Address+"/healthz")
 		table.Add("start until it responds, 100,000 tools", kind, time.Since(start).Round(time.Millisecond), 300*time.Millisecond)
-		wait.Until(t, "the server is ready", func() bool {
-			body = fetch(t, "http://"+server.Address+"/readyz")
-			return strings.Contains(string(body), `"release":`)
-		})
+		waitUntilReady(t, server.Address)
 		table.Add("start until the catalog is in memory", kind, time.Since(start).Round(time.Millisecond), "")
 		server.Kill()
 	}
