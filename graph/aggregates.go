@@ -14,7 +14,7 @@ import (
 
 // matchingTools returns the active tools that match a filter.
 func (r *reader) matchingTools(ctx context.Context, filter *model.ToolFilter) ([]*release.Tool, error) {
-	matches, err := r.toolFilter(ctx, filter)
+	matches, err := r.toolFilter(filter)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (queryResolver) ScoreHistogram(ctx context.Context, filter *model.ToolFilte
 
 func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection) ([]*model.PriceChangeCount, error) {
 	r := readerFrom(ctx)
-	matches, err := r.toolFilter(ctx, filter)
+	matches, err := r.toolFilter(filter)
 	if err != nil {
 		return nil, err
 	}

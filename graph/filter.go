@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -17,12 +16,12 @@ import (
 )
 
 // toolFilter converts a filter to a condition on tools; nil for none.
-func (r *reader) toolFilter(ctx context.Context, filter *model.ToolFilter) (func(*release.Tool) bool, error) {
+func (r *reader) toolFilter(filter *model.ToolFilter) (func(*release.Tool) bool, error) {
 	matches, err := toolCondition(filter)
 	if err != nil || !isSearch(filter) {
 		return matches, err
 	}
-	found, err := r.search(ctx, *filter.Search)
+	found, err := r.search(*filter.Search)
 	return func(t *release.Tool) bool {
 		_, ok := found[t]
 		return ok && (matches == nil || matches(t))
@@ -147,14 +146,14 @@ func isSearch(filter *model.ToolFilter) bool {
 }
 
 // search returns the matching tools with their ranks.
-func (r *reader) search(ctx context.Context, query string) (map[*release.Tool]int, error) {
+func (r *reader) search(query string) (map[*release.Tool]int, error) {
 	if err := checkText("filter.search", query, maxSearchText); err != nil {
 		return nil, err
 	}
 	if ranks, done := r.searches[query]; done {
 		return ranks, nil
 	}
-	ranks, err := r.release.Search(ctx, r.database(), query)
+	ranks, err := r.release.Search(query)
 	if errors.Is(err, search.ErrTooManyWords) {
 		return nil, errTooManyWords
 	}

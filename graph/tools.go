@@ -75,7 +75,7 @@ func (r *reader) toolList(ctx context.Context, filter *model.ToolFilter, sort *m
 		tools.cursors = toolCursors(orderOf(by))
 	}
 	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) {
-		matches, err := r.toolFilter(ctx, filter)
+		matches, err := r.toolFilter(filter)
 		switch {
 		case err != nil:
 			return nil, err

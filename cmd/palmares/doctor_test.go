@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // examined is the output of palmares doctor, with the state and message of each check.
@@ -319,6 +320,7 @@ func TestDoctorOnAddresses(t *testing.T) {
 	e.want(t, "proxies", "wrong", "TRUSTED_PROXIES contains 0.0.0.0/0")
 	e.want(t, "public url", "warning", "PUBLIC_URL is not set")
 	s := startServer(t, cfg)
+	wait.Until(t, "the server is ready", func() bool { code, _ := s.get(t, "/readyz"); return code == 200 })
 	examine(t, cfg, "PUBLIC_URL=http://"+s.address).want(t, "public url", "ok", "with release 1")
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"palmares/ent"
+	"palmares/internal/catalog/search"
 )
 
 // history has all versions of everything since the oldest release that can be read.
@@ -16,6 +17,7 @@ type history struct {
 	tools       []version[Tool]           // by slug, then by release; replaced ones without details
 	comparisons []version[ComparisonText] // published ones, as compareComparisons orders them
 	prices      []version[PriceChange]    // by tool, newest first
+	search      *search.Index             // of the texts of tools
 }
 
 // version is a value as it was from release since up to, but not including, release
@@ -87,10 +89,7 @@ func retired(versions []version[Tool], i int) bool {
 
 // earlierRelease derives an earlier release, which must be one of All.
 func (r *Release) earlierRelease(info *ent.Release) *Release {
-	i := slices.Index(r.All, info)
-	earlier := newRelease(info, r.All[i:], r.history, r)
-	earlier.dialect = r.dialect
-	return earlier
+	return newRelease(info, r.All[slices.Index(r.All, info):], r.history, r)
 }
 
 // sort returns the tools in an order. An earlier release takes the order of what has

@@ -15,6 +15,7 @@ import (
 	entrelease "palmares/ent/release"
 	"palmares/ent/tool"
 	"palmares/internal/catalog/pricing"
+	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 )
 
@@ -39,10 +40,16 @@ func load(ctx context.Context, db *ent.Client, dialect string, newest *ent.Relea
 	if err != nil {
 		return nil, err
 	}
+	if known.search != nil && known.search.Outdated(newest.HistoryFrom) {
+		known, since = &history{}, 0
+	}
+	if h.search, err = search.Load(ctx, db, dialect, known.search, since); err != nil {
+		return nil, err
+	}
 	r := newRelease(newest, all, h, nil)
-	r.dialect, r.size = dialect, sizeOf(h)
-	_, err = r.searchIndex(ctx, db)
-	return r, err
+	r.size = sizeOf(h)
+	r.searched() // not in the first search
+	return r, nil
 }
 
 // loader reads what releases after since have written, replaced and removed.

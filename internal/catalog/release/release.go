@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"palmares/ent"
 	"palmares/ent/tool"
@@ -38,11 +37,10 @@ type Release struct {
 
 	orders        map[Order]func() []*Tool
 	comparisonsOf func() map[*Tool][]*Comparison
-	searching     atomic.Pointer[search.Index]
-	derived       sync.Map // see Derived
+	searched      func() []*Tool // the tools of the texts that can be searched
+	derived       sync.Map       // see Derived
 	earlier       earlier
 	size          int64 // approximate, in bytes
-	dialect       string
 }
 
 // Category is a category with its figures.
@@ -103,6 +101,15 @@ func (r *Release) deriveOnUse() {
 	for _, o := range append(slices.Collect(orders()), ByRetirement) {
 		r.orders[o] = sync.OnceValue(func() []*Tool { return r.sort(o) })
 	}
+	r.searched = sync.OnceValue(func() []*Tool {
+		tools := make([]*Tool, len(r.history.search.Texts))
+		for i, t := range r.history.search.Texts {
+			if t.Since <= r.Number() && r.Number() < t.Until {
+				tools[i] = r.Tool(t.Slug)
+			}
+		}
+		return tools
+	})
 	r.comparisonsOf = sync.OnceValue(func() map[*Tool][]*Comparison {
 		of := map[*Tool][]*Comparison{}
 		for _, c := range r.Comparisons {
@@ -202,48 +209,20 @@ func SameDocument(a, b *Tool) bool { return a.document == b.document }
 
 // Search returns the tools that contain the words of a query, with their ranks. It
 // returns search.ErrTooManyWords for a long query.
-func (r *Release) Search(ctx context.Context, db store.Querier, query string) (map[*Tool]int, error) {
+func (r *Release) Search(query string) (map[*Tool]int, error) {
 	if r.Info == nil {
 		return nil, nil
 	}
-	index, err := r.searchIndex(ctx, db)
+	found, err := r.history.search.Find(r.Number(), text.Words(query))
 	if err != nil {
 		return nil, err
 	}
-	found, err := index.Find(ctx, db, text.Words(query))
-	if err != nil {
-		return nil, err
-	}
-	key := search.Key(query)
+	tools, key := r.searched(), search.Key(query)
 	ranks := make(map[*Tool]int, len(found))
 	for _, i := range found {
-		ranks[r.Tools[i]] = search.Rank(key, r.Tools[i].searchKey)
+		ranks[tools[i]] = search.Rank(key, tools[i].searchKey)
 	}
 	return ranks, nil
-}
-
-// searchIndex reads the index on the first search of a release. An earlier release
-// shares the vocabulary of the newest.
-func (r *Release) searchIndex(ctx context.Context, db store.Querier) (index *search.Index, err error) {
-	if known := r.searching.Load(); known != nil {
-		return known, nil
-	}
-	position := func(slug string) (int, bool) {
-		return slices.BinarySearchFunc(r.Tools, slug, func(t *Tool, slug string) int { return strings.Compare(t.Slug, slug) })
-	}
-	if r.newest == nil {
-		index, err = search.Load(ctx, db, r.dialect, r.Number(), position)
-	} else {
-		var shared *search.Index
-		if shared, err = r.newest.searchIndex(ctx, db); err == nil {
-			index, err = shared.LoadEarlier(ctx, db, r.Number(), position)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	r.searching.Store(index)
-	return index, nil
 }
 
 // compareComparisons orders comparisons: most recently updated first, then by slug.

@@ -5,7 +5,7 @@ import "reflect"
 // sizeOf estimates how many bytes a history takes: the values with what they point
 // to. Texts that values share are counted for each of them.
 func sizeOf(h *history) int64 {
-	return versionsSize(h.categories) + versionsSize(h.tools) + versionsSize(h.comparisons) + versionsSize(h.prices)
+	return versionsSize(h.categories) + versionsSize(h.tools) + versionsSize(h.comparisons) + versionsSize(h.prices) + h.search.Size()
 }
 
 func versionsSize[V any](versions []version[V]) (size int64) {

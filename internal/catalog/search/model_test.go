@@ -132,6 +132,7 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 		m := &model{rand.New(rand.NewPCG(7, 7)), map[string]string{"code": "Code", "voix": "Voix"}, map[string]*feed.Tool{}, map[string]bool{}}
 		indexed, vocabulary := map[string]string{}, map[string]int{} // the vocabulary counts every version of a tool
 		found := map[int]map[string][]string{}                       // by revision and query
+		var updated *search.Index                                    // with each revision
 		for revision := 1; revision <= 12; revision++ {
 			m.change()
 			publish(t, s, m.feed(revision))
@@ -141,6 +142,20 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 				found[revision][query] = find(t, s, query)
 				if want := m.find(query); !slices.Equal(found[revision][query], want) {
 					t.Fatalf("revision %d, %q: got %q, want %q", revision, query, found[revision][query], want)
+				}
+			}
+			before := updated
+			var err error
+			if updated, err = search.Load(t.Context(), s.Read, s.Dialect(), before, revision-1); err != nil {
+				t.Fatal(err)
+			}
+			for _, index := range []*search.Index{updated, before} { // the new one does not change the old one
+				for earlier := 1; earlier <= revision && index != nil; earlier++ {
+					for query, want := range found[earlier] {
+						if got := findWith(t, index, earlier, query); (index == updated || earlier < revision) && !slices.Equal(got, want) {
+							t.Fatalf("revision %d, as of %d, %q: got %q, want %q", revision, earlier, query, got, want)
+						}
+					}
 				}
 			}
 			for slug := range indexed {
@@ -168,7 +183,7 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 					if revision < first {
 						continue
 					}
-					if got := findIn(t.Context(), t, s, revision, query); !slices.Equal(got, want) {
+					if got := findIn(t, s, revision, query); !slices.Equal(got, want) {
 						t.Errorf("as of revision %d, from %d on, %q: got %q, want %q", revision, first, query, got, want)
 					}
 				}

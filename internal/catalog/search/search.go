@@ -1,6 +1,5 @@
-// Package search finds tools by words. It splits text into words itself, and the
-// database indexes them: with GIN in PostgreSQL, and with FTS5 in SQLite. This way,
-// both find the same tools.
+// Package search finds tools by words. An import splits texts into words and stores
+// them (Update); a server holds them in memory (Load).
 //
 // A tool matches if each word of the query is the beginning of some word of the
 // tool's name, domain, category label, tagline or review. If no tool matches,
@@ -8,11 +7,15 @@
 package search
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"fmt"
+	"maps"
+	"math"
+	"math/bits"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
@@ -33,75 +36,146 @@ const (
 // ErrTooManyWords is returned for a query of more than MaxWords distinct words.
 var ErrTooManyWords = fmt.Errorf("a search may have at most %d distinct words", MaxWords)
 
-// Index holds what a search needs in memory: the vocabulary of a release, and
-// the position of each tool in the caller's list.
+// Index finds texts by their words: the searchable text of each tool, in all releases
+// that can be read. It never changes.
 type Index struct {
-	*vocabulary
-	dialect   string
-	positions []int // by the tool's ID in the index; -1 for none
+	vocabulary
+	postings []posting // by word
+	Texts    []Text
 }
 
-// Load reads the index of a release. position returns the position of a tool in
-// the caller's list, and whether it is in the list. The vocabulary is that of all
-// releases; words that only occur in other releases match no tools.
-func Load(ctx context.Context, db store.Querier, dialectName string, release int, position func(slug string) (int, bool)) (*Index, error) {
-	x := &Index{vocabulary: &vocabulary{}, dialect: dialectName}
-	if err := x.readTools(ctx, db, release, position); err != nil {
-		return nil, err
+// Text is the text of a tool from release Since up to, but not including, release
+// Until.
+type Text struct {
+	Slug         string
+	Since, Until int
+}
+
+// posting lists the positions of the texts that have a word, in order: each as the
+// difference from the previous one.
+type posting struct {
+	differences []byte
+	last        int
+}
+
+func (p *posting) add(text int) {
+	p.differences, p.last = binary.AppendUvarint(p.differences, uint64(text-p.last)), text //nolint:gosec // positions grow
+}
+
+// forever is the end of a text that has not been replaced, as the database stores it.
+const forever = math.MaxInt32
+
+// rowsOf selects the stored rows.
+var rowsOf = map[string]string{
+	dialect.Postgres: "SELECT slug, since_release, until_release, array_to_string(tsvector_to_array(words), ' ') FROM tool_search WHERE ",
+	dialect.SQLite:   "SELECT slug, since_release, until_release, words FROM tool_search WHERE ",
+}
+
+// Load reads the index with a client that sees one state of the database. It shares what
+// has not changed with the index of an earlier release since, which may be nil.
+func Load(ctx context.Context, db store.Querier, dialectName string, known *Index, since int) (*Index, error) {
+	if known == nil {
+		known = &Index{}
 	}
-	words, err := selectString(ctx, db, "SELECT string_agg(word || ' ' || tools, ' ' ORDER BY word) FROM search_words")
+	type start struct {
+		slug  string
+		since int
+	}
+	ended := map[start]int{}
+	var row Text
+	err := store.ScanRows(ctx, db, func(rows *sql.Rows) error {
+		err := rows.Scan(&row.Slug, &row.Since, &row.Until)
+		ended[start{row.Slug, row.Since}] = row.Until
+		return err
+	}, "SELECT slug, since_release, until_release FROM tool_search WHERE since_release <= $1 AND until_release > $1 AND until_release < $2", since, forever)
 	if err != nil {
 		return nil, err
 	}
-	x.total = append(x.total, 0)
-	return x, eachPair(words, func(word, tools string) error {
-		n, err := strconv.Atoi(tools)
-		x.words = append(x.words, word)
-		x.total = append(x.total, x.total[len(x.total)-1]+n)
-		return err
-	})
-}
-
-// LoadEarlier reads the index of an earlier release, which shares the vocabulary.
-func (x *Index) LoadEarlier(ctx context.Context, db store.Querier, release int, position func(slug string) (int, bool)) (*Index, error) {
-	earlier := &Index{vocabulary: x.vocabulary, dialect: x.dialect}
-	return earlier, earlier.readTools(ctx, db, release, position)
-}
-
-// readTools reads the IDs of the tools of a release.
-func (x *Index) readTools(ctx context.Context, db store.Querier, release int, position func(slug string) (int, bool)) error {
-	tools, err := selectString(ctx, db, "SELECT string_agg(id || ' ' || slug, ' ') FROM tool_search WHERE since_release <= $1 AND until_release > $1", release)
+	texts := slices.Clone(known.Texts)
+	for i, t := range texts {
+		if until, ok := ended[start{t.Slug, t.Since}]; ok {
+			texts[i].Until = until
+		}
+	}
+	changed := map[string]*posting{}
+	var words sql.RawBytes
+	err = store.ScanRows(ctx, db, func(rows *sql.Rows) error {
+		if err := rows.Scan(&row.Slug, &row.Since, &row.Until, &words); err != nil {
+			return err
+		}
+		for word := range bytes.FieldsSeq(words) {
+			p := changed[string(word)]
+			if p == nil {
+				p = known.posting(string(word))
+				changed[string(word)] = p
+			}
+			p.add(len(texts))
+		}
+		texts = append(texts, row)
+		return nil
+	}, rowsOf[dialectName]+"since_release > $1 ORDER BY id", since)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return eachPair(tools, func(id, slug string) error {
-		n, err := strconv.Atoi(id)
-		for len(x.positions) <= n {
-			x.positions = append(x.positions, -1)
-		}
-		if at, ok := position(slug); ok {
-			x.positions[n] = at
-		}
-		return err
-	})
+	return known.with(texts, changed), nil
 }
 
-// Size estimates how many bytes the index takes in addition to another one, with
-// which it may share the vocabulary. The other one may be nil.
-func (x *Index) Size(other *Index) int64 {
-	size := cap(x.positions) * int(unsafe.Sizeof(0))
-	if other == nil || other.vocabulary != x.vocabulary {
-		size += cap(x.words)*int(unsafe.Sizeof("")) + cap(x.total)*int(unsafe.Sizeof(0))
-		for _, word := range x.words {
-			size += len(word)
-		}
+// posting returns a copy of the posting of a word, to which texts can be added.
+func (x *Index) posting(word string) *posting {
+	i, ok := slices.BinarySearch(x.words, word)
+	if !ok {
+		return &posting{}
 	}
-	return int64(size)
+	return &posting{slices.Clone(x.postings[i].differences), x.postings[i].last}
 }
 
-// Find returns the positions of the tools that match, in no particular order:
-// none if there are no words.
-func (x *Index) Find(ctx context.Context, db store.Querier, words []string) ([]int, error) {
+// with returns an index with other texts, and with some postings replaced or added.
+func (x *Index) with(texts []Text, changed map[string]*posting) *Index {
+	next := &Index{Texts: texts}
+	known := x.words
+	for _, word := range slices.Sorted(maps.Keys(changed)) {
+		for len(known) > 0 && known[0] < word {
+			next.add(known[0], x.postings[len(x.words)-len(known)])
+			known = known[1:]
+		}
+		if len(known) > 0 && known[0] == word {
+			known = known[1:]
+		}
+		next.add(word, posting{slices.Clone(changed[word].differences), changed[word].last}) // trims the capacity
+	}
+	for i := len(x.words) - len(known); i < len(x.words); i++ {
+		next.add(x.words[i], x.postings[i])
+	}
+	return next
+}
+
+func (x *Index) add(word string, p posting) {
+	x.words, x.postings = append(x.words, word), append(x.postings, p)
+}
+
+// Outdated reports whether most texts belong to releases before from, which can no
+// longer be read.
+func (x *Index) Outdated(from int) bool {
+	outdated := 0
+	for _, t := range x.Texts {
+		if t.Until <= from {
+			outdated++
+		}
+	}
+	return outdated > len(x.Texts)/2
+}
+
+// Size estimates how many bytes the index takes.
+func (x *Index) Size() (size int64) {
+	for i, word := range x.words {
+		size += int64(len(word)+len(x.postings[i].differences)) + int64(unsafe.Sizeof(word)+unsafe.Sizeof(posting{}))
+	}
+	return size + int64(len(x.Texts))*int64(unsafe.Sizeof(Text{}))
+}
+
+// Find returns the positions of the texts in a release that match: none if there are
+// no words.
+func (x *Index) Find(release int, words []string) ([]int, error) {
 	words = distinct(slices.Clone(words))
 	if len(words) > MaxWords {
 		return nil, ErrTooManyWords
@@ -110,9 +184,8 @@ func (x *Index) Find(ctx context.Context, db store.Querier, words []string) ([]i
 	for i, word := range words {
 		groups[i] = []prefix{x.find(x.all(), word)}
 	}
-	found, err := x.run(ctx, db, groups)
-	if err != nil || len(found) > 0 {
-		return found, err
+	if found := x.run(release, groups); len(found) > 0 {
+		return found, nil
 	}
 	long := false
 	for i, word := range words {
@@ -123,7 +196,7 @@ func (x *Index) Find(ctx context.Context, db store.Querier, words []string) ([]i
 	if !long {
 		return nil, nil
 	}
-	return x.run(ctx, db, groups)
+	return x.run(release, groups), nil
 }
 
 // mayHaveTypo excludes numbers, because another digit makes another number.
@@ -131,104 +204,42 @@ func mayHaveTypo(word string) bool {
 	return utf8.RuneCountInString(word) >= minTypo && strings.Trim(word, "0123456789") != ""
 }
 
-// run returns the tools that have a word of each group.
-func (x *Index) run(ctx context.Context, db store.Querier, groups [][]prefix) ([]int, error) {
+// run returns the texts in a release that have a word of each group.
+func (x *Index) run(release int, groups [][]prefix) (found []int) {
 	if len(groups) == 0 {
-		return nil, nil
+		return nil
 	}
-	fewest := slices.MinFunc(groups, func(a, b []prefix) int { return x.tools(a) - x.tools(b) })
-	if x.tools(fewest) == 0 {
-		return nil, nil
-	}
-	engine := engines[x.dialect]
-	var indexed, checked []string
-	for _, group := range groups {
-		terms, open := x.terms(engine, group, x.tools(group) >= engine.expandFactor*x.tools(fewest))
-		term := "(" + strings.Join(terms, engine.or) + ")"
-		if open && engine.check != "" && x.tools(group) > checkFactor*x.tools(fewest) {
-			checked = append(checked, term)
-		} else {
-			indexed = append(indexed, term)
+	all := make([]uint64, len(x.Texts)/64+1) // one bit for each text
+	of := make([]uint64, len(all))
+	for i, group := range groups {
+		clear(of)
+		for _, p := range group {
+			for _, list := range x.postings[p.from:p.to] {
+				at := uint64(0)
+				for rest := list.differences; len(rest) > 0; {
+					difference, n := binary.Uvarint(rest)
+					rest = rest[n:]
+					at += difference
+					of[at/64] |= 1 << (at % 64)
+				}
+			}
+		}
+		for j := range all {
+			if i == 0 {
+				all[j] = of[j]
+			}
+			all[j] &= of[j]
 		}
 	}
-	statement, args := engine.match, []any{strings.Join(indexed, engine.and)}
-	if len(checked) > 0 {
-		statement, args = statement+engine.check, append(args, strings.Join(checked, engine.and))
-	}
-	ids, err := selectString(ctx, db, statement, args...)
-	if err != nil || ids == "" {
-		return nil, err
-	}
-	found := make([]int, 0, strings.Count(ids, " ")+1)
-	for id := range strings.SplitSeq(ids, " ") {
-		n, err := strconv.Atoi(id)
-		if err != nil {
-			return nil, fmt.Errorf("read the search index: %w", err)
-		}
-		if n >= len(x.positions) || x.positions[n] < 0 {
-			continue // of another release
-		}
-		found = append(found, x.positions[n])
-	}
-	return found, nil
-}
-
-// tools returns the maximum number of tools that have a word of a group.
-func (x *Index) tools(group []prefix) (n int) {
-	for _, p := range group {
-		n += x.total[p.to] - x.total[p.from]
-	}
-	return n
-}
-
-const (
-	// maxTerms is how many words may replace the prefixes of a group. Both engines
-	// read all tools of a prefix that is not indexed. For a word, they skip the tools
-	// that other words of the query rule out.
-	maxTerms = 32
-	// checkFactor is how many entries of the index take as long to read as it
-	// takes to check one tool.
-	checkFactor = 100
-)
-
-// engine describes how a database finds words. Words have only letters, digits
-// and marks, so they can be quoted without escaping.
-type engine struct {
-	match         string
-	check         string // a condition that is checked for each tool found; may be empty
-	word, prefix  string // formats
-	and, or       string
-	prefixIndexes int // the length up to which prefixes are indexed
-	// expandFactor is how many more tools than the rarest group a group must have
-	// for its words to be faster than its prefix.
-	expandFactor int
-}
-
-var engines = map[string]engine{
-	dialect.Postgres: {
-		match: "SELECT string_agg(id::text, ' ') FROM tool_search WHERE words @@ $1::tsquery",
-		check: " AND (words @@ $2::tsquery) IS TRUE",
-		word:  "'%s'", prefix: "'%s':*", and: " & ", or: " | ", expandFactor: 8,
-	},
-	dialect.SQLite: {
-		match: "SELECT group_concat(rowid, ' ') FROM tool_search_index WHERE tool_search_index MATCH $1",
-		word:  `"%s"`, prefix: `"%s"*`, and: " AND ", or: " OR ", prefixIndexes: 5,
-	},
-}
-
-// terms returns the terms of a group, and whether one of them is a prefix. With
-// expand, prefixes are replaced with their words.
-func (x *Index) terms(e engine, group []prefix, expand bool) (terms []string, open bool) {
-	for _, p := range group {
-		if p.size() > 1 && (!expand || len(terms)+p.size() > maxTerms || utf8.RuneCountInString(p.text) <= e.prefixIndexes) {
-			terms, open = append(terms, fmt.Sprintf(e.prefix, p.text)), true
-			continue
-		}
-		for _, word := range x.words[p.from:p.to] {
-			terms = append(terms, fmt.Sprintf(e.word, word))
+	for i, set := range all {
+		for ; set != 0; set &= set - 1 {
+			at := i*64 + bits.TrailingZeros64(set)
+			if t := x.Texts[at]; t.Since <= release && release < t.Until {
+				found = append(found, at)
+			}
 		}
 	}
-	return terms, open
+	return found
 }
 
 // Ranks of a match, best first.
@@ -256,24 +267,4 @@ func Rank(query, name string) int {
 		}
 	}
 	return RankName
-}
-
-// selectString returns the only column of the only row; "" for null.
-func selectString(ctx context.Context, db store.Querier, statement string, args ...any) (string, error) {
-	var value sql.NullString
-	err := store.ScanRows(ctx, db, func(rows *sql.Rows) error { return rows.Scan(&value) }, statement, args...)
-	return value.String, err
-}
-
-// eachPair calls do with the words of a list, two at a time.
-func eachPair(list string, do func(first, second string) error) error {
-	for list != "" {
-		var first, second string
-		first, list, _ = strings.Cut(list, " ")
-		second, list, _ = strings.Cut(list, " ")
-		if err := do(first, second); err != nil {
-			return err
-		}
-	}
-	return nil
 }

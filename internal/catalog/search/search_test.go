@@ -2,7 +2,6 @@ package search_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,26 +30,27 @@ func find(t *testing.T, s *store.Store, query string) []string {
 	if err != nil {
 		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
-	return findIn(t.Context(), t, s, release.ID, query)
+	return findIn(t, s, release.ID, query)
 }
 
 // findIn searches a release like find.
-func findIn(ctx context.Context, t *testing.T, s *store.Store, release int, query string) (found []string) {
+func findIn(t *testing.T, s *store.Store, release int, query string) (found []string) {
 	t.Helper()
-	var slugs []string
-	index, err := search.Load(ctx, s.Read, s.Dialect(), release, func(slug string) (int, bool) {
-		slugs = append(slugs, slug)
-		return len(slugs) - 1, true
-	})
+	index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
 	if err != nil {
 		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
-	positions, err := index.Find(ctx, s.Read, text.Words(query))
+	return findWith(t, index, release, query)
+}
+
+func findWith(t *testing.T, index *search.Index, release int, query string) (found []string) {
+	t.Helper()
+	positions, err := index.Find(release, text.Words(query))
 	if err != nil {
 		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
 	for _, at := range positions {
-		found = append(found, slugs[at])
+		found = append(found, index.Texts[at].Slug)
 	}
 	slices.Sort(found)
 	return found
@@ -171,7 +171,7 @@ func TestFind(t *testing.T) {
 
 func TestTooManyWords(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		index, err := search.Load(t.Context(), s.Read, s.Dialect(), 1, nil)
+		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,10 +179,10 @@ func TestTooManyWords(t *testing.T) {
 		for i := range search.MaxWords + 1 {
 			words = append(words, string(rune('a'+i)))
 		}
-		if found, err := index.Find(t.Context(), s.Read, words); !errors.Is(err, search.ErrTooManyWords) {
+		if found, err := index.Find(1, words); !errors.Is(err, search.ErrTooManyWords) {
 			t.Errorf("got %v and %v, want ErrTooManyWords", found, err)
 		}
-		if found, err := index.Find(t.Context(), s.Read, words[1:]); err != nil || found != nil {
+		if found, err := index.Find(1, words[1:]); err != nil || found != nil {
 			t.Errorf("empty catalog: got %v and %v, want none", found, err)
 		}
 	})

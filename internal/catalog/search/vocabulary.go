@@ -10,8 +10,6 @@ import (
 // vocabulary holds all indexed words, sorted.
 type vocabulary struct {
 	words []string
-	// total[i] is the sum of how many tools have each of the first i words.
-	total []int
 }
 
 // prefix stands for all words that start with it: words[from:to].

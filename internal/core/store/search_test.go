@@ -40,21 +40,17 @@ func TestMigrationToSearchIndex(t *testing.T) {
 		if n := s.Read.Section.Query().CountX(t.Context()); n != 1 {
 			t.Errorf("got %d sections, want 1", n)
 		}
-		var slugs []string
-		index, err := search.Load(t.Context(), s.Read, s.Dialect(), 1, func(slug string) (int, bool) {
-			slugs = append(slugs, slug)
-			return len(slugs) - 1, true
-		})
+		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for query, want := range map[string]int{"agent code": 1, "redige": 1, "ancien": 0} {
-			if found, err := index.Find(t.Context(), s.Read, strings.Fields(query)); err != nil || len(found) != want {
+			if found, err := index.Find(1, strings.Fields(query)); err != nil || len(found) != want {
 				t.Errorf("%q: got %v and %v, want %d tools", query, found, err, want)
 			}
 		}
-		if len(slugs) != 1 || slugs[0] != "plume" {
-			t.Errorf("got %q in the index, want plume", slugs)
+		if len(index.Texts) != 1 || index.Texts[0].Slug != "plume" {
+			t.Errorf("got %v in the index, want plume", index.Texts)
 		}
 	})
 }
