@@ -32,7 +32,7 @@ func Prune(ctx context.Context, s *store.Store, before int) (p *Pruning, err err
 		if err != nil {
 			return err
 		}
-		indexed, err := search.Prune(ctx, tx, s.Dialect(), before)
+		indexed, err := search.Prune(ctx, tx, before)
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,7 +15,7 @@ import (
 	"palmares/internal/core/text"
 )
 
-// Fill indexes all tools if the index is empty, as it is after a migration.
+// Fill stores the words of all tools if none are stored, as after a migration.
 func Fill(ctx context.Context, s *store.Store) error {
 	if empty, err := isEmpty(ctx, s.Read); err != nil || !empty {
 		return err
@@ -37,14 +36,12 @@ func isEmpty(ctx context.Context, db store.Querier) (empty bool, err error) {
 	return empty, err
 }
 
-const (
-	batchSize = 1000 // tools; SQLite writes a part of the index for each batch
-	wordBatch = 5000 // words of the vocabulary
-)
+// batchSize is the number of tools whose texts are in memory at a time.
+const batchSize = 1000
 
-// Update updates the index for the tools that a release has created, changed, retired
-// or removed. Rows of earlier releases stay in the index. If the index is still
-// empty, all tools are indexed.
+// Update stores the words of the tools that a release has created, changed, retired or
+// removed. Those of earlier releases stay. If nothing is stored yet, the words of all
+// tools are.
 func Update(ctx context.Context, tx *ent.Tx, dialectName string, release int, slugs []string) error {
 	empty, err := isEmpty(ctx, tx)
 	if err != nil {
@@ -55,72 +52,28 @@ func Update(ctx context.Context, tx *ent.Tx, dialectName string, release int, sl
 			return err
 		}
 	}
-	u := &update{tx: tx, sql: statements[dialectName], release: release, counts: map[string]int{}}
+	u := &update{tx: tx, sql: statements[dialectName], release: release}
 	err = store.ScanRows(ctx, tx, func(rows *sql.Rows) error { return rows.Scan(&u.lastID) }, "SELECT coalesce(max(id), 0) FROM tool_search")
 	if err != nil {
 		return err
 	}
 	for batch := range slices.Chunk(slugs, batchSize) {
-		if err := u.indexTools(ctx, batch); err != nil {
+		if err := u.storeWords(ctx, batch); err != nil {
 			return err
 		}
 	}
-	if err := u.countWords(ctx); err != nil {
-		return err
-	}
-	if u.written*100 > u.sql.mergeFrom*u.lastID {
-		_, err = tx.ExecContext(ctx, u.sql.merge)
-	}
-	return err
+	return nil
 }
 
 // Prune removes the rows that only releases before from have, and returns how many it
 // removed.
-func Prune(ctx context.Context, tx *ent.Tx, dialectName string, from int) (removed int, err error) {
-	u := &update{tx: tx, sql: statements[dialectName]}
-	for {
-		rows, err := u.pruneBatch(ctx, from)
-		if err != nil {
-			return 0, err
-		}
-		if rows == 0 {
-			break
-		}
-		removed += rows
-	}
-	if removed == 0 {
-		return 0, nil
-	}
-	if _, err := tx.ExecContext(ctx, "DELETE FROM search_words WHERE tools < 1"); err != nil {
-		return 0, err
-	}
-	_, err = tx.ExecContext(ctx, u.sql.merge)
-	return removed, err
-}
-
-// pruneBatch removes some of these rows, and returns how many.
-func (u *update) pruneBatch(ctx context.Context, from int) (int, error) {
-	u.counts = map[string]int{}
-	var ids []any
-	err := store.ScanRows(ctx, u.tx, func(rows *sql.Rows) error {
-		var id int
-		var words string
-		if err := rows.Scan(&id, &words); err != nil {
-			return err
-		}
-		ids = append(ids, id)
-		for word := range strings.FieldsSeq(words) {
-			u.counts[word]--
-		}
-		return nil
-	}, u.sql.ended, from, batchSize)
+func Prune(ctx context.Context, tx *ent.Tx, from int) (removed int, err error) {
+	result, err := tx.ExecContext(ctx, "DELETE FROM tool_search WHERE until_release <= $1", from)
 	if err != nil {
 		return 0, err
 	}
-	if err := u.exec(ctx, u.sql.remove, ids); err != nil {
-		return 0, err
-	}
-	return len(ids), u.countWords(ctx)
+	rows, err := result.RowsAffected()
+	return int(rows), err
 }
 
 type update struct {
@@ -128,23 +81,11 @@ type update struct {
 	sql     updateStatements
 	release int
 	lastID  int
-	written int            // tools
-	counts  map[string]int // change in the number of rows that have each word
 }
 
-// updateStatements are the statements of one database. Most take a JSON array,
-// because the SQLite driver is slow with many parameters. save and end also take
-// the release. ended takes a release and a limit, and selects rows that neither
-// this release nor a later one has.
-type updateStatements struct {
-	texts, save, end, count string
-	ended, remove           string
-	// merge merges pending changes into the index. The database would do it later,
-	// and searches are slower until then. mergeFrom is the percentage of changed
-	// tools from which it pays off.
-	merge     string
-	mergeFrom int
-}
+// updateStatements are the statements of one database. They take a JSON array, because
+// the SQLite driver is slow with many parameters. save and end also take the release.
+type updateStatements struct{ texts, save, end string }
 
 // texts selects the searchable text of each tool, which is null unless the tool is
 // active, and its row in the index.
@@ -161,26 +102,15 @@ var statements = map[string]updateStatements{
 		save: `INSERT INTO tool_search (id, slug, words, since_release)
 			SELECT (item->>0)::integer, item->>1, array_to_tsvector(string_to_array(item->>2, ' ')), $2 FROM json_array_elements($1::json) AS list (item)`,
 		end: `UPDATE tool_search SET until_release = $2 WHERE id IN (SELECT value::integer FROM json_array_elements_text($1::json))`,
-		count: `INSERT INTO search_words (word, tools) SELECT item->>0, (item->>1)::integer FROM json_array_elements($1::json) AS list (item)
-			ON CONFLICT (word) DO UPDATE SET tools = search_words.tools + excluded.tools`,
-		ended:  `SELECT id, array_to_string(tsvector_to_array(words), ' ') FROM tool_search WHERE until_release <= $1 LIMIT $2`,
-		remove: `DELETE FROM tool_search WHERE id IN (SELECT value::integer FROM json_array_elements_text($1::json))`,
-		// Only the index's owner may call the function.
-		merge: `SELECT gin_clean_pending_list(oid) FROM pg_class WHERE oid = 'tool_search_by_words'::regclass AND pg_has_role(relowner, 'USAGE')`,
 	},
 	dialect.SQLite: {
 		texts: texts + `i.words FROM (SELECT value AS slug FROM json_each($1)) list` + joins,
 		save:  `INSERT INTO tool_search (id, slug, words, since_release) SELECT value->>0, value->>1, value->>2, $2 FROM json_each($1)`,
 		end:   `UPDATE tool_search SET until_release = $2 WHERE id IN (SELECT value FROM json_each($1))`,
-		count: `INSERT INTO search_words (word, tools) SELECT value->>0, value->>1 FROM json_each($1) WHERE true
-			ON CONFLICT (word) DO UPDATE SET tools = search_words.tools + excluded.tools`,
-		ended:  `SELECT id, words FROM tool_search WHERE until_release <= $1 LIMIT $2`,
-		remove: `DELETE FROM tool_search WHERE id IN (SELECT value FROM json_each($1))`,
-		merge:  `INSERT INTO tool_search_index (tool_search_index) VALUES ('optimize')`, mergeFrom: 10,
 	},
 }
 
-func (u *update) indexTools(ctx context.Context, slugs []string) error {
+func (u *update) storeWords(ctx context.Context, slugs []string) error {
 	var saved, ended []any
 	err := store.ScanRows(ctx, u.tx, func(rows *sql.Rows) error {
 		var slug string
@@ -199,41 +129,23 @@ func (u *update) indexTools(ctx context.Context, slugs []string) error {
 		if content.Valid {
 			u.lastID++
 			saved = append(saved, []any{u.lastID, slug, strings.Join(after, " ")})
-			for _, word := range after {
-				u.counts[word]++
-			}
 		}
 		return nil
 	}, u.sql.texts, toJSON(slugs))
 	if err != nil {
 		return err
 	}
-	u.written += len(saved)
-	if err := u.exec(ctx, u.sql.end, ended, u.release); err != nil {
+	if err := u.exec(ctx, u.sql.end, ended); err != nil {
 		return err
 	}
-	return u.exec(ctx, u.sql.save, saved, u.release)
+	return u.exec(ctx, u.sql.save, saved)
 }
 
-// countWords updates the vocabulary.
-func (u *update) countWords(ctx context.Context) error {
-	for words := range slices.Chunk(slices.Sorted(maps.Keys(u.counts)), wordBatch) {
-		rows := make([]any, len(words))
-		for i, word := range words {
-			rows[i] = []any{word, u.counts[word]}
-		}
-		if err := u.exec(ctx, u.sql.count, rows); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (u *update) exec(ctx context.Context, statement string, rows []any, args ...any) error {
+func (u *update) exec(ctx context.Context, statement string, rows []any) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := u.tx.ExecContext(ctx, statement, append([]any{toJSON(rows)}, args...)...)
+	_, err := u.tx.ExecContext(ctx, statement, toJSON(rows), u.release)
 	return err
 }
 

@@ -108,7 +108,7 @@ func TestRestoredBackup(t *testing.T) {
 		in := newInbox(t)
 		key := fillAllTables(t, cfg, in)
 		before := allRows(t, cfg)
-		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "tools_versions", "sections_versions", "tool_search", "search_words", "releases", "schema_migrations"} {
+		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "tools_versions", "sections_versions", "tool_search", "releases", "schema_migrations"} {
 			if before[table] == "" {
 				t.Errorf("%s: got no rows, want some to compare", table)
 			}
