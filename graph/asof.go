@@ -3,25 +3,21 @@ package graph
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
 	"time"
 
-	entsql "entgo.io/ent/dialect/sql"
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/ent"
-	"palmares/ent/journalentry"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 )
 
 // AsOf selects the release that an operation reads: the newest, the one with a
@@ -179,11 +175,7 @@ func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[s
 	if r.release.Info == nil || len(slugs) == 0 {
 		return versions, nil
 	}
-	numbers, err := r.versionEvents(ctx, slugs, limit)
-	if err != nil {
-		return nil, err
-	}
-	events, err := journal.ByNumbers(ctx, r.database().JournalEntry, numbers)
+	events, err := r.journalOf(slugs).Versions(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -200,29 +192,4 @@ func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[s
 		}
 	}
 	return versions, nil
-}
-
-// versionEvents returns, for each tool, the numbers of the newest events that
-// started a version or ended the last one.
-func (r *reader) versionEvents(ctx context.Context, slugs []string, limit int) (numbers []int, err error) {
-	events := []string{journal.EventToolCreated, journal.EventToolUpdated, journal.EventToolRetired, journal.EventToolRemoved}
-	newest := entsql.Dialect(r.dialect()).Select(journalentry.FieldID).From(entsql.Table(journalentry.Table)).
-		Where(entsql.And(
-			entsql.In(journalentry.FieldSlug, mapSlice(slugs, func(slug string) any { return slug })...),
-			ofTypes(events),
-			entsql.LTE(journalentry.FieldReleaseNumber, r.release.Number()),
-		))
-	// A removal is not a version. It has the same place as the version after it.
-	place := entsql.Window(func(b *entsql.Builder) {
-		b.WriteString("sum(CASE WHEN " + journalentry.FieldEvent + " = '" + journal.EventToolRemoved + "' THEN 0 ELSE 1 END)")
-	})
-	newest.AppendSelectExprAs(place.PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(journalentry.FieldID+" DESC")), "place")
-	statement, args := entsql.Dialect(r.dialect()).Select(journalentry.FieldID).From(newest.As("newest")).Where(entsql.LTE("place", limit)).Query()
-	err = store.ScanRows(ctx, r.database(), func(rows *sql.Rows) error {
-		var number int
-		err := rows.Scan(&number)
-		numbers = append(numbers, number)
-		return err
-	}, statement, args...)
-	return numbers, err
 }

@@ -14,6 +14,7 @@ import (
 	"palmares/graph/fields"
 	"palmares/graph/generated"
 	"palmares/graph/model"
+	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -74,7 +75,12 @@ func (r *reader) database() *ent.Client {
 	return r.executor.config.Catalog.Client()
 }
 
-func (r *reader) dialect() string { return r.executor.config.Catalog.Dialect() }
+// journalOf returns the journal of tools, up to the release being read.
+func (r *reader) journalOf(slugs []string) journal.Tools {
+	return journal.Tools{
+		DB: r.database(), Dialect: r.executor.config.Catalog.Dialect(), Slugs: slugs, UpTo: r.release.Number(),
+	}
+}
 
 type readerKey struct{}
 
