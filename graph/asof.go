@@ -31,9 +31,11 @@ func (a AsOf) isNewest() bool { return a == AsOf{} }
 
 // These errors are shown on pages too, so they are translated.
 const (
-	badAsOf            lang.Message = "as_of must be a release number (1 or higher) or a date in the form YYYY-MM-DD (got %q)."
-	noRelease          lang.Message = "No release has been published yet."
-	noReleaseBefore    lang.Message = "No release dated %s or earlier is available. Available releases: %d (%s) to %d (%s)."
+	badAsOf lang.Message = "as_of must be a release number (1 or higher) " +
+		"or a date in the form YYYY-MM-DD (got %q)."
+	noRelease       lang.Message = "No release has been published yet."
+	noReleaseBefore lang.Message = "No release dated %s or earlier is available. " +
+		"Available releases: %d (%s) to %d (%s)."
 	releaseUnavailable lang.Message = "Release %d is not available. Available releases: %d (%s) to %d (%s)."
 	releasePruned      lang.Message = "Release %s is no longer available."
 	badCursor          lang.Message = "%s must be a cursor from this list in the same sort order."
@@ -73,7 +75,8 @@ func asOfOperation(op *ast.OperationDefinition, variables map[string]any, reques
 		return requested, nil
 	}
 	if !requested.isNewest() {
-		return asOf, problem.New(problem.BadInput, "as_of cannot be used with this query, which selects its release with @asOf.")
+		return asOf, problem.New(problem.BadInput,
+			"as_of cannot be used with this query, which selects its release with @asOf.")
 	}
 	arguments := directive.ArgumentMap(variables)
 	release, hasRelease := wholeNumber(arguments["release"])
@@ -86,7 +89,8 @@ func asOfOperation(op *ast.OperationDefinition, variables map[string]any, reques
 	case hasRelease:
 		return AsOf{Release: release}, nil
 	case !isDay(date):
-		return asOf, problem.New(problem.BadInput, "@asOf(date:) must be a date in the form YYYY-MM-DD (got %q).", params.Truncate(date))
+		return asOf, problem.New(problem.BadInput, "@asOf(date:) must be a date in the form YYYY-MM-DD (got %q).",
+			params.Truncate(date))
 	}
 	return AsOf{Date: date}, nil
 }
@@ -111,13 +115,16 @@ func (e *Executor) resolve(newest *release.Release, asOf AsOf) (*release.Release
 	oldest := readable[len(readable)-1]
 	available := []any{oldest.ID, lang.Date(oldest.FeedDate), newest.Number(), lang.Date(newest.Info.FeedDate)}
 	if asOf.Date != "" {
-		return nil, problem.New(problem.NotFound, string(noReleaseBefore), append([]any{lang.Date(asOf.Date)}, available...)...)
+		return nil, problem.New(problem.NotFound, string(noReleaseBefore),
+			append([]any{lang.Date(asOf.Date)}, available...)...)
 	}
 	return nil, problem.New(problem.NotFound, string(releaseUnavailable), append([]any{asOf.Release}, available...)...)
 }
 
 // Releases lists the releases up to the one being read.
-func (queryResolver) Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error) {
+func (queryResolver) Releases(
+	ctx context.Context, first *int, after *string, last *int, before *string,
+) (*model.ReleaseConnection, error) {
 	r := readerFrom(ctx)
 	releases := &list[*ent.Release, *model.Release]{
 		name: "releases", items: r.release.All, nodes: r.readReleases,
@@ -133,21 +140,26 @@ func (queryResolver) Releases(ctx context.Context, first *int, after *string, la
 		},
 	}
 	c, err := releases.connection(ctx, first, after, last, before)
-	return &model.ReleaseConnection{Edges: edgesOf[model.ReleaseEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
+	return &model.ReleaseConnection{
+		Edges: edgesOf[model.ReleaseEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total,
+	}, err
 }
 
 func (r *reader) readReleases(_ context.Context, releases []*ent.Release, _ selection) ([]*model.Release, error) {
 	historyFrom := r.release.HistoryFrom()
 	return mapSlice(releases, func(release *ent.Release) *model.Release {
 		return &model.Release{
-			ID: r.pin(releaseID(release.ID)), Number: release.ID, Date: release.FeedDate, PublishedAt: release.ImportedAt,
+			ID: r.pin(releaseID(release.ID)), Number: release.ID,
+			Date: release.FeedDate, PublishedAt: release.ImportedAt,
 			Readable: release.ID >= historyFrom, Stats: statistics(release),
 		}
 	}), nil
 }
 
 func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error) {
-	if err := cmp.Or(checkText("slug", slug, maxSlugText), params.CheckRange("limit", limit, 1, maxPageSize)); err != nil {
+	if err := cmp.Or(
+		checkText("slug", slug, maxSlugText), params.CheckRange("limit", limit, 1, maxPageSize),
+	); err != nil {
 		return nil, err
 	}
 	found, err := readerFrom(ctx).versions(ctx, []string{slug}, limit)
@@ -182,7 +194,9 @@ func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[s
 	until := map[string]*int{} // the release that ended a tool's next version
 	for _, e := range slices.Backward(events) {
 		v := &model.ToolVersion{
-			FirstRelease: e.Release, LastRelease: until[e.Slug], Date: r.release.All[r.release.Number()-e.Release].FeedDate, Type: changeType(e.Type), Fields: e.Fields,
+			FirstRelease: e.Release, LastRelease: until[e.Slug],
+			Date: r.release.All[r.release.Number()-e.Release].FeedDate,
+			Type: changeType(e.Type), Fields: e.Fields,
 			Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
 		}
 		last := e.Release - 1

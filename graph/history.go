@@ -34,7 +34,8 @@ func (r *reader) addHistory(ctx context.Context, tools []*model.Tool) error {
 	}
 	for _, t := range tools {
 		for _, price := range slices.Backward(t.PriceHistory) {
-			changes[t.Slug] = append(changes[t.Slug], historyChange{at: price.ChangedAt, pricing: string(price.Pricing), price: price.Price})
+			changes[t.Slug] = append(changes[t.Slug],
+				historyChange{at: price.ChangedAt, pricing: string(price.Pricing), price: price.Price})
 		}
 		t.History = historyOf(t, changes[t.Slug])
 	}
@@ -61,7 +62,9 @@ func historyOf(t *model.Tool, changes []historyChange) []*model.ToolMoment {
 			history = addMoment(history, now)
 		}
 	}
-	history = addMoment(history, model.ToolMoment{At: max(t.UpdatedAt, now.At), Pricing: t.Pricing, Price: t.Price, Score: t.Score})
+	history = addMoment(history, model.ToolMoment{
+		At: max(t.UpdatedAt, now.At), Pricing: t.Pricing, Price: t.Price, Score: t.Score,
+	})
 	return history[max(0, len(history)-maxHistory):]
 }
 

@@ -12,17 +12,23 @@ import (
 )
 
 // Changes returns the connection that was read for this field.
-func (toolResolver) Changes(ctx context.Context, t *model.Tool, _ []model.ChangeType, _ *int, _ *string, _ *int, _ *string) (*model.ChangeConnection, error) {
+func (toolResolver) Changes(
+	ctx context.Context, t *model.Tool, _ []model.ChangeType, _ *int, _ *string, _ *int, _ *string,
+) (*model.ChangeConnection, error) {
 	return nestedOf[*model.ChangeConnection](ctx, toolID(t.Slug))
 }
 
 // Changes returns the connection that was read for this field.
-func (retiredToolResolver) Changes(ctx context.Context, t *model.RetiredTool, _ []model.ChangeType, _ *int, _ *string, _ *int, _ *string) (*model.ChangeConnection, error) {
+func (retiredToolResolver) Changes(
+	ctx context.Context, t *model.RetiredTool, _ []model.ChangeType, _ *int, _ *string, _ *int, _ *string,
+) (*model.ChangeConnection, error) {
 	return nestedOf[*model.ChangeConnection](ctx, toolID(t.Slug))
 }
 
 // readToolChanges reads a part of the changes to each tool for one field.
-func (r *reader) readToolChanges(ctx context.Context, tools []*release.Tool, field graphql.CollectedField, within selection) error {
+func (r *reader) readToolChanges(
+	ctx context.Context, tools []*release.Tool, field graphql.CollectedField, within selection,
+) error {
 	arguments := field.ArgumentMap(within.op.Variables)
 	p := pagingOf(arguments)
 	after, before, limit, err := p.events()
@@ -60,7 +66,9 @@ func toolEventTypes(argument any) []string {
 	case nil:
 		return journal.ToolEvents
 	case []any:
-		return slices.DeleteFunc(slices.Clone(journal.ToolEvents), func(event string) bool { return !slices.Contains(given, any(string(changeType(event)))) })
+		return slices.DeleteFunc(slices.Clone(journal.ToolEvents), func(event string) bool {
+			return !slices.Contains(given, any(string(changeType(event))))
+		})
 	default: // a single value stands for a list of one
 		return toolEventTypes([]any{given})
 	}

@@ -107,8 +107,8 @@ func (t Tools) events(q ToolQuery) *entsql.Selector {
 	all.AppendSelectExprAs(entsql.Raw(bytes), "bytes")
 	place := entsql.RowNumber().PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(order))
 	all.AppendSelectExprAs(place, "place")
-	return entsql.Dialect(t.Dialect).Select(journalentry.FieldID, journalentry.FieldSlug, "bytes").From(all.As("events")).
-		Where(entsql.LTE("place", q.Limit+1)).OrderBy("place", journalentry.FieldSlug)
+	return entsql.Dialect(t.Dialect).Select(journalentry.FieldID, journalentry.FieldSlug, "bytes").
+		From(all.As("events")).Where(entsql.LTE("place", q.Limit+1)).OrderBy("place", journalentry.FieldSlug)
 }
 
 // Versions returns the newest events that started a version of a tool or ended its

@@ -117,7 +117,9 @@ func (r *Release) deriveOnUse() {
 
 // Tool returns the active or retired tool with a slug, or nil.
 func (r *Release) Tool(slug string) *Tool {
-	i, ok := slices.BinarySearchFunc(r.Tools, slug, func(t *Tool, slug string) int { return strings.Compare(t.Slug, slug) })
+	i, ok := slices.BinarySearchFunc(r.Tools, slug, func(t *Tool, slug string) int {
+		return strings.Compare(t.Slug, slug)
+	})
 	if !ok {
 		return nil
 	}
@@ -126,7 +128,9 @@ func (r *Release) Tool(slug string) *Tool {
 
 // Category returns the category with a slug, or nil.
 func (r *Release) Category(slug string) *Category {
-	i, ok := slices.BinarySearchFunc(r.Categories, slug, func(c *Category, slug string) int { return strings.Compare(c.Slug, slug) })
+	i, ok := slices.BinarySearchFunc(r.Categories, slug, func(c *Category, slug string) int {
+		return strings.Compare(c.Slug, slug)
+	})
 	if !ok {
 		return nil
 	}
@@ -150,7 +154,9 @@ func (r *Release) FindComparisons(slugs ...string) (found []*Comparison) {
 // PricesOf returns the price changes of a tool, newest first.
 func (r *Release) PricesOf(slug string) (changes []*PriceChange) {
 	all := r.history.prices
-	start, _ := slices.BinarySearchFunc(all, slug, func(v version[PriceChange], slug string) int { return strings.Compare(v.value.Tool, slug) })
+	start, _ := slices.BinarySearchFunc(all, slug, func(v version[PriceChange], slug string) int {
+		return strings.Compare(v.value.Tool, slug)
+	})
 	for _, v := range all[start:] {
 		if v.value.Tool != slug {
 			break
@@ -229,7 +235,9 @@ func (r *Release) searchIndex(ctx context.Context, db store.Querier) (index *sea
 		return known, nil
 	}
 	position := func(slug string) (int, bool) {
-		return slices.BinarySearchFunc(r.Tools, slug, func(t *Tool, slug string) int { return strings.Compare(t.Slug, slug) })
+		return slices.BinarySearchFunc(r.Tools, slug, func(t *Tool, slug string) int {
+			return strings.Compare(t.Slug, slug)
+		})
 	}
 	if r.newest == nil {
 		index, err = search.Load(ctx, db, r.dialect, r.Number(), position)
