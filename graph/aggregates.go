@@ -21,7 +21,9 @@ func (r *reader) matchingTools(ctx context.Context, filter *model.ToolFilter) ([
 	return r.release.Matching(release.ByScore, matches), nil
 }
 
-func (queryResolver) ToolGroups(ctx context.Context, by model.ToolGroupKey, thenBy *model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error) {
+func (queryResolver) ToolGroups(
+	ctx context.Context, by model.ToolGroupKey, thenBy *model.ToolGroupKey, filter *model.ToolFilter,
+) ([]*model.ToolGroup, error) {
 	if thenBy != nil && *thenBy == by {
 		return nil, problem.New(problem.BadInput, "by and thenBy must be different (got %s for both).", by)
 	}
@@ -36,8 +38,10 @@ func (queryResolver) ToolGroups(ctx context.Context, by model.ToolGroupKey, then
 	return mapSlice(release.GroupTools(tools, keys...), func(g release.Group) *model.ToolGroup {
 		group := &model.ToolGroup{
 			Key: g.Keys[0], Count: g.Count, Tested: g.Scores.Count,
-			MinScore: g.Scores.Min(), AvgScore: g.Scores.Mean(), MedianScore: g.Scores.Median(), MaxScore: g.Scores.Max(),
-			MinMonthlyPrice: g.Prices.Min(), AvgMonthlyPrice: g.Prices.Mean(), MedianMonthlyPrice: g.Prices.Median(), MaxMonthlyPrice: g.Prices.Max(),
+			MinScore: g.Scores.Min(), AvgScore: g.Scores.Mean(),
+			MedianScore: g.Scores.Median(), MaxScore: g.Scores.Max(),
+			MinMonthlyPrice: g.Prices.Min(), AvgMonthlyPrice: g.Prices.Mean(),
+			MedianMonthlyPrice: g.Prices.Median(), MaxMonthlyPrice: g.Prices.Max(),
 		}
 		if thenBy != nil {
 			group.ThenKey = &g.Keys[1]
@@ -46,11 +50,17 @@ func (queryResolver) ToolGroups(ctx context.Context, by model.ToolGroupKey, then
 	}), nil
 }
 
-func (queryResolver) ComparisonGroups(ctx context.Context, by model.ComparisonGroupKey, category, tool, winner, updatedSince, updatedBefore *string, sort model.ComparisonGroupSort, limit int) ([]*model.ComparisonGroup, error) {
+func (queryResolver) ComparisonGroups(
+	ctx context.Context, by model.ComparisonGroupKey,
+	category, tool, winner, updatedSince, updatedBefore *string,
+	sort model.ComparisonGroupSort, limit int,
+) ([]*model.ComparisonGroup, error) {
 	if err := params.CheckRange("limit", limit, 1, maxPageSize); err != nil {
 		return nil, err
 	}
-	found, err := comparisonFilter{category: category, tool: tool, winner: winner, updatedSince: updatedSince, updatedBefore: updatedBefore}.find(readerFrom(ctx).release)
+	found, err := comparisonFilter{
+		category: category, tool: tool, winner: winner, updatedSince: updatedSince, updatedBefore: updatedBefore,
+	}.find(readerFrom(ctx).release)
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +94,12 @@ var comparisonRanks = map[model.ComparisonGroupSort]func(*model.ComparisonGroup)
 	model.ComparisonGroupSortWinRateDesc: func(g *model.ComparisonGroup) float64 { return orZero(g.WinRate) },
 }
 
-func (queryResolver) RetirementGroups(ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince, retiredBefore *string) ([]*model.RetirementGroup, error) {
+func (queryResolver) RetirementGroups(
+	ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince, retiredBefore *string,
+) ([]*model.RetirementGroup, error) {
 	if len(by) > 2 || len(by) == 2 && by[0] == by[1] {
-		return nil, problem.New(problem.BadInput, "by must be reason, category or both, without duplicates (got %s).", strings.Join(mapSlice(by, model.RetirementGroupKey.String), ", "))
+		return nil, problem.New(problem.BadInput, "by must be reason, category or both, without duplicates (got %s).",
+			strings.Join(mapSlice(by, model.RetirementGroupKey.String), ", "))
 	}
 	r := readerFrom(ctx)
 	found, err := retiredFilter{retiredSince: retiredSince, retiredBefore: retiredBefore}.find(ctx, r)
@@ -107,7 +120,8 @@ func (queryResolver) RetirementGroups(ctx context.Context, by []model.Retirement
 	})
 	return mapSlice(groups, func(g release.RetirementCount) *model.RetirementGroup {
 		return &model.RetirementGroup{
-			Reason: (*model.RetirementReason)(orNil(g.Reason)), Category: orNil(g.Category), Period: orNil(g.Period), Count: g.Count,
+			Reason: (*model.RetirementReason)(orNil(g.Reason)), Category: orNil(g.Category),
+			Period: orNil(g.Period), Count: g.Count,
 		}
 	}), nil
 }
@@ -124,7 +138,9 @@ func (queryResolver) ScoreHistogram(ctx context.Context, filter *model.ToolFilte
 	return histogram, nil
 }
 
-func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection) ([]*model.PriceChangeCount, error) {
+func (queryResolver) PriceChangeCounts(
+	ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection,
+) ([]*model.PriceChangeCount, error) {
 	r := readerFrom(ctx)
 	matches, err := r.toolFilter(filter)
 	if err != nil {
@@ -133,5 +149,7 @@ func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFi
 	counts := r.release.CountPriceChanges(matches, func(c *release.PriceChange) bool {
 		return (since == nil || c.ChangedAt >= *since) && (direction == nil || c.Direction == string(*direction))
 	})
-	return mapSlice(counts, func(c release.PriceChangeCount) *model.PriceChangeCount { return (*model.PriceChangeCount)(&c) }), nil
+	return mapSlice(counts, func(c release.PriceChangeCount) *model.PriceChangeCount {
+		return (*model.PriceChangeCount)(&c)
+	}), nil
 }

@@ -77,7 +77,9 @@ func number(value any) (float64, bool) {
 
 // readVariables converts variables to the types that an operation declares.
 // gqlparser's own conversion accepts "1" for 1 and echoes invalid values.
-func readVariables(schema *ast.Schema, op *ast.OperationDefinition, given map[string]any) (map[string]any, *problem.Problem) {
+func readVariables(
+	schema *ast.Schema, op *ast.OperationDefinition, given map[string]any,
+) (map[string]any, *problem.Problem) {
 	if len(op.VariableDefinitions) == 0 {
 		return nil, nil
 	}
@@ -87,7 +89,8 @@ func readVariables(schema *ast.Schema, op *ast.OperationDefinition, given map[st
 		value, exists := given[name]
 		switch {
 		case exists && hasLongList(value):
-			return nil, problem.New(problem.BadInput, "$%s must not contain a list of more than %d values.", name, maxListItems)
+			return nil, problem.New(problem.BadInput, "$%s must not contain a list of more than %d values.",
+				name, maxListItems)
 		case exists:
 			converted, ok := convert(schema, definition.Type, value)
 			if !ok {

@@ -3,25 +3,21 @@ package graph
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
 	"time"
 
-	entsql "entgo.io/ent/dialect/sql"
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/ent"
-	"palmares/ent/journalentry"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 )
 
 // AsOf selects the release that an operation reads: the newest, the one with a
@@ -35,9 +31,11 @@ func (a AsOf) isNewest() bool { return a == AsOf{} }
 
 // These errors are shown on pages too, so they are translated.
 const (
-	badAsOf            lang.Message = "as_of must be a release number (1 or higher) or a date in the form YYYY-MM-DD (got %q)."
-	noRelease          lang.Message = "No release has been published yet."
-	noReleaseBefore    lang.Message = "No release dated %s or earlier is available. Available releases: %d (%s) to %d (%s)."
+	badAsOf lang.Message = "as_of must be a release number (1 or higher) " +
+		"or a date in the form YYYY-MM-DD (got %q)."
+	noRelease       lang.Message = "No release has been published yet."
+	noReleaseBefore lang.Message = "No release dated %s or earlier is available. " +
+		"Available releases: %d (%s) to %d (%s)."
 	releaseUnavailable lang.Message = "Release %d is not available. Available releases: %d (%s) to %d (%s)."
 	releasePruned      lang.Message = "Release %s is no longer available."
 	badCursor          lang.Message = "%s must be a cursor from this list in the same sort order."
@@ -77,7 +75,8 @@ func asOfOperation(op *ast.OperationDefinition, variables map[string]any, reques
 		return requested, nil
 	}
 	if !requested.isNewest() {
-		return asOf, problem.New(problem.BadInput, "as_of cannot be used with this query, which selects its release with @asOf.")
+		return asOf, problem.New(problem.BadInput,
+			"as_of cannot be used with this query, which selects its release with @asOf.")
 	}
 	arguments := directive.ArgumentMap(variables)
 	release, hasRelease := wholeNumber(arguments["release"])
@@ -90,7 +89,8 @@ func asOfOperation(op *ast.OperationDefinition, variables map[string]any, reques
 	case hasRelease:
 		return AsOf{Release: release}, nil
 	case !isDay(date):
-		return asOf, problem.New(problem.BadInput, "@asOf(date:) must be a date in the form YYYY-MM-DD (got %q).", params.Truncate(date))
+		return asOf, problem.New(problem.BadInput, "@asOf(date:) must be a date in the form YYYY-MM-DD (got %q).",
+			params.Truncate(date))
 	}
 	return AsOf{Date: date}, nil
 }
@@ -115,13 +115,16 @@ func (e *Executor) resolve(newest *release.Release, asOf AsOf) (*release.Release
 	oldest := readable[len(readable)-1]
 	available := []any{oldest.ID, lang.Date(oldest.FeedDate), newest.Number(), lang.Date(newest.Info.FeedDate)}
 	if asOf.Date != "" {
-		return nil, problem.New(problem.NotFound, string(noReleaseBefore), append([]any{lang.Date(asOf.Date)}, available...)...)
+		return nil, problem.New(problem.NotFound, string(noReleaseBefore),
+			append([]any{lang.Date(asOf.Date)}, available...)...)
 	}
 	return nil, problem.New(problem.NotFound, string(releaseUnavailable), append([]any{asOf.Release}, available...)...)
 }
 
 // Releases lists the releases up to the one being read.
-func (queryResolver) Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error) {
+func (queryResolver) Releases(
+	ctx context.Context, first *int, after *string, last *int, before *string,
+) (*model.ReleaseConnection, error) {
 	r := readerFrom(ctx)
 	releases := &list[*ent.Release, *model.Release]{
 		name: "releases", items: r.release.All, nodes: r.readReleases,
@@ -137,21 +140,26 @@ func (queryResolver) Releases(ctx context.Context, first *int, after *string, la
 		},
 	}
 	c, err := releases.connection(ctx, first, after, last, before)
-	return &model.ReleaseConnection{Edges: edgesOf[model.ReleaseEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
+	return &model.ReleaseConnection{
+		Edges: edgesOf[model.ReleaseEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total,
+	}, err
 }
 
 func (r *reader) readReleases(_ context.Context, releases []*ent.Release, _ selection) ([]*model.Release, error) {
 	historyFrom := r.release.HistoryFrom()
 	return mapSlice(releases, func(release *ent.Release) *model.Release {
 		return &model.Release{
-			ID: r.pin(releaseID(release.ID)), Number: release.ID, Date: release.FeedDate, PublishedAt: release.ImportedAt,
+			ID: r.pin(releaseID(release.ID)), Number: release.ID,
+			Date: release.FeedDate, PublishedAt: release.ImportedAt,
 			Readable: release.ID >= historyFrom, Stats: statistics(release),
 		}
 	}), nil
 }
 
 func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error) {
-	if err := cmp.Or(checkText("slug", slug, maxSlugText), params.CheckRange("limit", limit, 1, maxPageSize)); err != nil {
+	if err := cmp.Or(
+		checkText("slug", slug, maxSlugText), params.CheckRange("limit", limit, 1, maxPageSize),
+	); err != nil {
 		return nil, err
 	}
 	found, err := readerFrom(ctx).versions(ctx, []string{slug}, limit)
@@ -179,18 +187,16 @@ func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[s
 	if r.release.Info == nil || len(slugs) == 0 {
 		return versions, nil
 	}
-	numbers, err := r.versionEvents(ctx, slugs, limit)
-	if err != nil {
-		return nil, err
-	}
-	events, err := journal.ByNumbers(ctx, r.database().JournalEntry, numbers)
+	events, err := r.journalOf(slugs).Versions(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
 	until := map[string]*int{} // the release that ended a tool's next version
 	for _, e := range slices.Backward(events) {
 		v := &model.ToolVersion{
-			FirstRelease: e.Release, LastRelease: until[e.Slug], Date: r.release.All[r.release.Number()-e.Release].FeedDate, Type: changeType(e.Type), Fields: e.Fields,
+			FirstRelease: e.Release, LastRelease: until[e.Slug],
+			Date: r.release.All[r.release.Number()-e.Release].FeedDate,
+			Type: changeType(e.Type), Fields: e.Fields,
 			Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
 		}
 		last := e.Release - 1
@@ -200,29 +206,4 @@ func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[s
 		}
 	}
 	return versions, nil
-}
-
-// versionEvents returns, for each tool, the numbers of the newest events that
-// started a version or ended the last one.
-func (r *reader) versionEvents(ctx context.Context, slugs []string, limit int) (numbers []int, err error) {
-	events := []string{journal.EventToolCreated, journal.EventToolUpdated, journal.EventToolRetired, journal.EventToolRemoved}
-	newest := entsql.Dialect(r.dialect()).Select(journalentry.FieldID).From(entsql.Table(journalentry.Table)).
-		Where(entsql.And(
-			entsql.In(journalentry.FieldSlug, mapSlice(slugs, func(slug string) any { return slug })...),
-			ofTypes(events),
-			entsql.LTE(journalentry.FieldReleaseNumber, r.release.Number()),
-		))
-	// A removal is not a version. It has the same place as the version after it.
-	place := entsql.Window(func(b *entsql.Builder) {
-		b.WriteString("sum(CASE WHEN " + journalentry.FieldEvent + " = '" + journal.EventToolRemoved + "' THEN 0 ELSE 1 END)")
-	})
-	newest.AppendSelectExprAs(place.PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(journalentry.FieldID+" DESC")), "place")
-	statement, args := entsql.Dialect(r.dialect()).Select(journalentry.FieldID).From(newest.As("newest")).Where(entsql.LTE("place", limit)).Query()
-	err = store.ScanRows(ctx, r.database(), func(rows *sql.Rows) error {
-		var number int
-		err := rows.Scan(&number)
-		numbers = append(numbers, number)
-		return err
-	}, statement, args...)
-	return numbers, err
 }

@@ -35,12 +35,16 @@ func (categoryResolver) Tools(ctx context.Context, c *model.Category, _ model.To
 }
 
 // ToolConnection returns the connection that was read for this field.
-func (categoryResolver) ToolConnection(ctx context.Context, c *model.Category, _ model.ToolSort, _ *int, _ *string, _ *int, _ *string) (*model.ToolConnection, error) {
+func (categoryResolver) ToolConnection(
+	ctx context.Context, c *model.Category, _ model.ToolSort, _ *int, _ *string, _ *int, _ *string,
+) (*model.ToolConnection, error) {
 	return nestedOf[*model.ToolConnection](ctx, categoryID(c.Slug))
 }
 
 // categoriesOf returns the categories of tools, by slug.
-func (r *reader) categoriesOf(ctx context.Context, tools []*release.Tool, s selection) (map[string]*model.Category, error) {
+func (r *reader) categoriesOf(
+	ctx context.Context, tools []*release.Tool, s selection,
+) (map[string]*model.Category, error) {
 	slugs := distinct(mapSlice(tools, func(t *release.Tool) string { return t.Category }))
 	categories, err := r.readCategories(ctx, mapSlice(slugs, r.release.Category), s)
 	bySlug := make(map[string]*model.Category, len(categories))
@@ -53,7 +57,9 @@ func (r *reader) categoriesOf(ctx context.Context, tools []*release.Tool, s sele
 var categoryTypes = []string{"Category", "Node"}
 
 // readCategories returns categories and reads their selected tools.
-func (r *reader) readCategories(ctx context.Context, categories []*release.Category, s selection) ([]*model.Category, error) {
+func (r *reader) readCategories(
+	ctx context.Context, categories []*release.Category, s selection,
+) ([]*model.Category, error) {
 	s = s.as(categoryTypes)
 	if len(categories) == 0 {
 		return nil, nil
@@ -61,7 +67,8 @@ func (r *reader) readCategories(ctx context.Context, categories []*release.Categ
 	for _, field := range s.named("tools", "toolConnection") {
 		sort := model.ToolSort(fmt.Sprint(field.ArgumentMap(s.op.Variables)["sort"]))
 		if sort == model.ToolSortRelevance {
-			return nil, inField(field, problem.New(problem.BadInput, "sort: relevance requires a search, which the tools of a category do not support."))
+			return nil, inField(field, problem.New(problem.BadInput,
+				"sort: relevance requires a search, which the tools of a category do not support."))
 		}
 		read := r.readCategoryTools
 		if field.Name == "toolConnection" {
@@ -73,13 +80,17 @@ func (r *reader) readCategories(ctx context.Context, categories []*release.Categ
 	}
 	return mapSlice(categories, func(c *release.Category) *model.Category {
 		return &model.Category{
-			ID: r.pin(categoryID(c.Slug)), Slug: c.Slug, Label: c.Label, ToolCount: c.ToolCount, AvgScore: c.AvgScore, AvgScoreOrZero: orZero(c.AvgScore),
+			ID: r.pin(categoryID(c.Slug)), Slug: c.Slug, Label: c.Label,
+			ToolCount: c.ToolCount, AvgScore: c.AvgScore, AvgScoreOrZero: orZero(c.AvgScore),
 		}
 	}), nil
 }
 
 // readCategoryTools reads the first tools of categories for one field.
-func (r *reader) readCategoryTools(ctx context.Context, categories []*release.Category, sort model.ToolSort, field graphql.CollectedField, within selection) error {
+func (r *reader) readCategoryTools(
+	ctx context.Context, categories []*release.Category, sort model.ToolSort,
+	field graphql.CollectedField, within selection,
+) error {
 	limit, _ := wholeNumber(field.ArgumentMap(within.op.Variables)["limit"])
 	if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
 		return err
@@ -100,7 +111,10 @@ func (r *reader) readCategoryTools(ctx context.Context, categories []*release.Ca
 
 // readCategoryConnections reads a part of the tools of each category for one
 // field.
-func (r *reader) readCategoryConnections(ctx context.Context, categories []*release.Category, sort model.ToolSort, field graphql.CollectedField, within selection) error {
+func (r *reader) readCategoryConnections(
+	ctx context.Context, categories []*release.Category, sort model.ToolSort,
+	field graphql.CollectedField, within selection,
+) error {
 	name, cursors := toolListName(sort), toolCursors(orderOf(sort))
 	lists := make([]*list[*release.Tool, *model.Tool], len(categories))
 	of := make(map[string]*list[*release.Tool, *model.Tool], len(categories))

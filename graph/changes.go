@@ -17,15 +17,23 @@ import (
 	"palmares/internal/core/problem"
 )
 
-func (queryResolver) Changes(ctx context.Context, first *int, after *string, last *int, before *string, types []model.ChangeType, category, slug, since, until *string, release, afterRelease *int, fields []string, order model.ChangeOrder) (*model.ChangeConnection, error) {
+func (queryResolver) Changes(
+	ctx context.Context, first *int, after *string, last *int, before *string,
+	types []model.ChangeType, category, slug, since, until *string, release, afterRelease *int,
+	fields []string, order model.ChangeOrder,
+) (*model.ChangeConnection, error) {
 	r, p := readerFrom(ctx), paging{first, after, last, before}
-	query := journal.Query{NewestFirst: order == model.ChangeOrderNewestFirst, Types: mapSlice(types, eventName), Fields: fields}
+	query := journal.Query{
+		NewestFirst: order == model.ChangeOrderNewestFirst, Types: mapSlice(types, eventName), Fields: fields,
+	}
 	var err error
 	if query.After, query.Before, query.Limit, err = p.events(); err != nil {
 		return nil, err
 	}
 	query.FromEnd = last != nil
-	if err := cmp.Or(checkSlugs(argument{"category", category}, argument{"slug", slug}), checkChangedFields(fields)); err != nil {
+	if err := cmp.Or(
+		checkSlugs(argument{"category", category}, argument{"slug", slug}), checkChangedFields(fields),
+	); err != nil {
 		return nil, err
 	}
 	if release != nil && *release < 1 {
@@ -37,7 +45,8 @@ func (queryResolver) Changes(ctx context.Context, first *int, after *string, las
 		}
 	}
 	// The journal stores "" for releases and ignores empty lists.
-	matchesNothing := isEmpty(types) || isEmpty(fields) || category != nil && *category == "" || slug != nil && *slug == ""
+	matchesNothing := isEmpty(types) || isEmpty(fields) ||
+		category != nil && *category == "" || slug != nil && *slug == ""
 	if category != nil {
 		query.Categories = []string{*category}
 	}
@@ -61,8 +70,12 @@ func (queryResolver) Changes(ctx context.Context, first *int, after *string, las
 
 // changeConnections returns connections of the events with the given numbers. All
 // of them start after the same cursor.
-func (r *reader) changeConnections(ctx context.Context, infos []*model.PageInfo, parts [][]int, after *string, s selection) ([]*model.ChangeConnection, error) {
-	c := mapSlice(infos, func(info *model.PageInfo) connection[*model.Change] { return connection[*model.Change]{info: info} })
+func (r *reader) changeConnections(
+	ctx context.Context, infos []*model.PageInfo, parts [][]int, after *string, s selection,
+) ([]*model.ChangeConnection, error) {
+	c := mapSlice(infos, func(info *model.PageInfo) connection[*model.Change] {
+		return connection[*model.Change]{info: info}
+	})
 	if err := fillConnections(ctx, c, parts, journal.ID, r.changesAt, s); err != nil {
 		return nil, err
 	}
@@ -158,11 +171,13 @@ const maxChangedFields = 20
 
 func checkChangedFields(fields []string) error {
 	if len(fields) > maxChangedFields {
-		return problem.New(problem.BadInput, "fields must have at most %d names (got %d).", maxChangedFields, len(fields))
+		return problem.New(problem.BadInput, "fields must have at most %d names (got %d).",
+			maxChangedFields, len(fields))
 	}
 	for _, name := range fields {
 		if !slices.Contains(journal.FieldNames, name) {
-			return problem.New(problem.BadInput, "fields: there is no field %q. The fields are: %s.", params.Truncate(name), strings.Join(journal.FieldNames, ", "))
+			return problem.New(problem.BadInput, "fields: there is no field %q. The fields are: %s.",
+				params.Truncate(name), strings.Join(journal.FieldNames, ", "))
 		}
 	}
 	return nil
@@ -258,7 +273,8 @@ func (r *reader) readChanges(ctx context.Context, events []*journal.Event, s sel
 	changed := map[string][]*model.Change{}
 	var found []*release.Tool
 	for i, e := range events {
-		if t := r.release.Tool(e.Slug); t != nil && e.AboutTool() && t.Active() { // a comparison may have the slug of a tool
+		// A comparison may have the slug of a tool.
+		if t := r.release.Tool(e.Slug); t != nil && e.AboutTool() && t.Active() {
 			if changed[e.Slug] == nil {
 				found = append(found, t)
 			}

@@ -19,18 +19,30 @@ func (queryResolver) Comparison(ctx context.Context, slug string) (*model.Compar
 	return first(r.readComparisons(ctx, r.release.FindComparisons(slug), selected(ctx)))
 }
 
-func (queryResolver) Comparisons(ctx context.Context, category, tool, otherTool, winner, updatedSince, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error) {
-	items, meta, err := readerFrom(ctx).comparisonList(ctx, comparisonFilter{category, tool, otherTool, winner, updatedSince, updatedBefore}).page(ctx, page, limit)
+func (queryResolver) Comparisons(
+	ctx context.Context, category, tool, otherTool, winner, updatedSince, updatedBefore *string,
+	page int, limit int,
+) (*model.ComparisonPage, error) {
+	items, meta, err := readerFrom(ctx).
+		comparisonList(ctx, comparisonFilter{category, tool, otherTool, winner, updatedSince, updatedBefore}).
+		page(ctx, page, limit)
 	return &model.ComparisonPage{Items: items, Meta: meta}, err
 }
 
-func (queryResolver) ComparisonConnection(ctx context.Context, category, tool, otherTool, winner, updatedSince, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error) {
-	c, err := readerFrom(ctx).comparisonList(ctx, comparisonFilter{category, tool, otherTool, winner, updatedSince, updatedBefore}).connection(ctx, first, after, last, before)
+func (queryResolver) ComparisonConnection(
+	ctx context.Context, category, tool, otherTool, winner, updatedSince, updatedBefore *string,
+	first *int, after *string, last *int, before *string,
+) (*model.ComparisonConnection, error) {
+	c, err := readerFrom(ctx).
+		comparisonList(ctx, comparisonFilter{category, tool, otherTool, winner, updatedSince, updatedBefore}).
+		connection(ctx, first, after, last, before)
 	return comparisonConnection(c), err
 }
 
 func comparisonConnection(c connection[*model.Comparison]) *model.ComparisonConnection {
-	return &model.ComparisonConnection{Edges: edgesOf[model.ComparisonEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}
+	return &model.ComparisonConnection{
+		Edges: edgesOf[model.ComparisonEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total,
+	}
 }
 
 // comparisonFilter has the conditions on comparisons; nil for none.
@@ -38,7 +50,10 @@ type comparisonFilter struct{ category, tool, otherTool, winner, updatedSince, u
 
 // find returns the published comparisons that match, most recently updated first.
 func (f comparisonFilter) find(of *release.Release) (found []*release.Comparison, err error) {
-	if err := checkSlugs(argument{"category", f.category}, argument{"tool", f.tool}, argument{"otherTool", f.otherTool}, argument{"winner", f.winner}); err != nil {
+	if err := checkSlugs(
+		argument{"category", f.category}, argument{"tool", f.tool},
+		argument{"otherTool", f.otherTool}, argument{"winner", f.winner},
+	); err != nil {
 		return nil, err
 	}
 	for _, c := range of.Comparisons {
@@ -55,33 +70,42 @@ func (f comparisonFilter) find(of *release.Release) (found []*release.Comparison
 }
 
 // comparisonList lists the published comparisons that match a filter.
-func (r *reader) comparisonList(ctx context.Context, filter comparisonFilter) *list[*release.Comparison, *model.Comparison] {
+func (r *reader) comparisonList(
+	ctx context.Context, filter comparisonFilter,
+) *list[*release.Comparison, *model.Comparison] {
 	comparisons := r.listComparisons(nil)
-	comparisons.items, comparisons.err = found(ctx, r, func() ([]*release.Comparison, error) { return filter.find(r.release) })
+	comparisons.items, comparisons.err = found(ctx, r, func() ([]*release.Comparison, error) {
+		return filter.find(r.release)
+	})
 	return comparisons
 }
 
 // listComparisons lists comparisons that are in order.
 func (r *reader) listComparisons(items []*release.Comparison) *list[*release.Comparison, *model.Comparison] {
-	return &list[*release.Comparison, *model.Comparison]{name: "comparisons", items: items, nodes: r.readComparisons, cursors: cursors[*release.Comparison]{
-		position: func(c *release.Comparison) []any { return []any{c.UpdatedAt, c.Slug} },
-		compare: func(position []any) (func(*release.Comparison) int, bool) {
-			if len(position) != 2 {
-				return nil, false
-			}
-			updatedAt, isDate := position[0].(string)
-			slug, isText := position[1].(string)
-			return func(c *release.Comparison) int {
-				return cmp.Or(strings.Compare(updatedAt, c.UpdatedAt), strings.Compare(c.Slug, slug))
-			}, isDate && isText
+	return &list[*release.Comparison, *model.Comparison]{
+		name: "comparisons", items: items, nodes: r.readComparisons,
+		cursors: cursors[*release.Comparison]{
+			position: func(c *release.Comparison) []any { return []any{c.UpdatedAt, c.Slug} },
+			compare: func(position []any) (func(*release.Comparison) int, bool) {
+				if len(position) != 2 {
+					return nil, false
+				}
+				updatedAt, isDate := position[0].(string)
+				slug, isText := position[1].(string)
+				return func(c *release.Comparison) int {
+					return cmp.Or(strings.Compare(updatedAt, c.UpdatedAt), strings.Compare(c.Slug, slug))
+				}, isDate && isText
+			},
 		},
-	}}
+	}
 }
 
 var comparisonTypes = []string{"Comparison", "Node"}
 
 // readComparisons returns comparisons with their selected tools.
-func (r *reader) readComparisons(ctx context.Context, found []*release.Comparison, s selection) ([]*model.Comparison, error) {
+func (r *reader) readComparisons(
+	ctx context.Context, found []*release.Comparison, s selection,
+) ([]*model.Comparison, error) {
 	s = s.as(comparisonTypes)
 	var tools map[*release.Tool]model.ComparedTool
 	if len(found) > 0 && s.has("toolA", "toolB", "winner", "winnerName") {
@@ -96,7 +120,10 @@ func (r *reader) readComparisons(ctx context.Context, found []*release.Compariso
 	}
 	pins := s.has("id")
 	return mapSlice(found, func(c *release.Comparison) *model.Comparison {
-		m := &model.Comparison{Slug: c.Slug, Title: c.Title, WinnerNote: c.WinnerNote, UpdatedAt: c.UpdatedAt, CanonicalURL: c.CanonicalURL}
+		m := &model.Comparison{
+			Slug: c.Slug, Title: c.Title, WinnerNote: c.WinnerNote,
+			UpdatedAt: c.UpdatedAt, CanonicalURL: c.CanonicalURL,
+		}
 		if pins {
 			m.ID = r.pin(comparisonID(c.Slug))
 		}
@@ -116,7 +143,9 @@ func nameOf(t model.ComparedTool) string {
 }
 
 // comparedTools returns active and retired tools, each once.
-func (r *reader) comparedTools(ctx context.Context, found []*release.Tool, s selection) (map[*release.Tool]model.ComparedTool, error) {
+func (r *reader) comparedTools(
+	ctx context.Context, found []*release.Tool, s selection,
+) (map[*release.Tool]model.ComparedTool, error) {
 	var active, retired []*release.Tool
 	compared := make(map[*release.Tool]model.ComparedTool, len(found))
 	for _, t := range found {
@@ -145,7 +174,9 @@ func (r *reader) comparedTools(ctx context.Context, found []*release.Tool, s sel
 
 // comparisonsOf returns the comparisons of each tool, up to the largest limit in
 // the selection.
-func (r *reader) comparisonsOf(ctx context.Context, tools []*release.Tool, s selection) (map[*release.Tool][]*model.Comparison, error) {
+func (r *reader) comparisonsOf(
+	ctx context.Context, tools []*release.Tool, s selection,
+) (map[*release.Tool][]*model.Comparison, error) {
 	limit, err := s.maxLimit("comparisons")
 	if err != nil {
 		return nil, err
@@ -176,7 +207,9 @@ func (r *reader) comparisonsOf(ctx context.Context, tools []*release.Tool, s sel
 
 // readComparisonConnections reads a part of the comparisons of each tool for one
 // field.
-func (r *reader) readComparisonConnections(ctx context.Context, tools []*release.Tool, field graphql.CollectedField, within selection) error {
+func (r *reader) readComparisonConnections(
+	ctx context.Context, tools []*release.Tool, field graphql.CollectedField, within selection,
+) error {
 	lists := mapSlice(tools, func(t *release.Tool) *list[*release.Comparison, *model.Comparison] {
 		return r.listComparisons(r.release.ComparisonsOf(t))
 	})

@@ -66,7 +66,9 @@ func (c cost) plus(other cost) cost {
 
 // calculateCost returns the cost of an operation, and the calculator with what it found
 // out about the operation.
-func calculateCost(op *ast.OperationDefinition, vars map[string]any, catalog catalogSize, asOf AsOf) (int, *costCalculator) {
+func calculateCost(
+	op *ast.OperationDefinition, vars map[string]any, catalog catalogSize, asOf AsOf,
+) (int, *costCalculator) {
 	c := &costCalculator{catalog: catalog, vars: vars, fragments: map[fragmentKey]cost{}}
 	total := c.selections(op.SelectionSet, 1)
 	if !asOf.isNewest() {
@@ -179,7 +181,8 @@ var conditions = map[string]bool{
 
 // work returns the work of finding the data of a field.
 func (c *costCalculator) work(f *ast.Field) int {
-	if readWithParent[f.Name] && !(isRoot(f) && (f.Name == "node" || f.Name == "nodes")) || f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
+	if readWithParent[f.Name] && !(isRoot(f) && (f.Name == "node" || f.Name == "nodes")) ||
+		f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
 		return 0
 	}
 	work := statementWork + c.scaled(c.scanWork(f))
@@ -238,7 +241,8 @@ func (c *costCalculator) scanWork(f *ast.Field) (work int) {
 			work = filterWork // dividing all tools among the categories
 		}
 	}
-	if f.Name != "changes" && slices.ContainsFunc(f.Arguments, func(a *ast.Argument) bool { return conditions[a.Name] }) {
+	if f.Name != "changes" &&
+		slices.ContainsFunc(f.Arguments, func(a *ast.Argument) bool { return conditions[a.Name] }) {
 		work += filterWork
 	}
 	if f.Arguments.ForName("search") != nil {

@@ -48,7 +48,8 @@ func (d *Deprecation) String() string {
 	case d.Sunset.IsZero():
 		return "Deprecated since " + d.Since.Format(time.DateOnly) + "."
 	}
-	return "Deprecated since " + d.Since.Format(time.DateOnly) + ", to be removed on " + d.Sunset.Format(time.DateOnly) + "."
+	return "Deprecated since " + d.Since.Format(time.DateOnly) +
+		", to be removed on " + d.Sunset.Format(time.DateOnly) + "."
 }
 
 // AddTo adds the headers Deprecation (RFC 9745) and Sunset (RFC 8594) and a link

@@ -74,7 +74,8 @@ func (e *Executor) NewQuery(text string) (*Operation, error) {
 	op := doc.Operations[0]
 	switch {
 	case len(doc.Operations) > 1:
-		return nil, problem.New(problem.BadInput, "The document must have exactly one operation (got %d).", len(doc.Operations))
+		return nil, problem.New(problem.BadInput, "The document must have exactly one operation (got %d).",
+			len(doc.Operations))
 	case op.Operation != ast.Query:
 		return nil, problem.New(problem.BadInput, "The document must contain a query (got a %s).", op.Operation)
 	case !readsCatalog(op):
@@ -254,14 +255,16 @@ func (d *documents) scan(query string) (id string, count int, p *problem.Problem
 		case token.Kind == lexer.Comment:
 			continue
 		case token.Kind == lexer.Name && len(token.Value) > maxName:
-			return "", count, problem.New(problem.TooComplex, "The document has a name of more than %d characters.", maxName)
+			return "", count, problem.New(problem.TooComplex,
+				"The document has a name of more than %d characters.", maxName)
 		}
 		count++
 		canonical = append(canonical, byte(token.Kind))
 		canonical = binary.AppendUvarint(canonical, uint64(len(token.Value)))
 		canonical = append(canonical, token.Value...)
 		if open = countItem(open, token.Kind); len(open) > 0 && open[len(open)-1] > maxListItems {
-			return "", count, problem.New(problem.BadInput, "The document must not contain a list of more than %d values.", maxListItems)
+			return "", count, problem.New(problem.BadInput,
+				"The document must not contain a list of more than %d values.", maxListItems)
 		}
 	}
 	return "", count, nil

@@ -30,7 +30,9 @@ func (queryResolver) Embeddings(ctx context.Context, slug string) (*model.Embedd
 }
 
 // readEmbeddings returns the documents of tools; nil for those without one.
-func (r *reader) readEmbeddings(ctx context.Context, found []*release.Tool, s selection) ([]*model.EmbeddingsDocument, error) {
+func (r *reader) readEmbeddings(
+	ctx context.Context, found []*release.Tool, s selection,
+) ([]*model.EmbeddingsDocument, error) {
 	complete, err := r.withDetails(ctx, found)
 	if err != nil {
 		return nil, err
@@ -47,7 +49,8 @@ func (r *reader) addEmbeddings(ctx context.Context, tools []*model.Tool, from []
 		if from[i].InEmbeddings {
 			withDocument[t.Slug] = t
 			t.Embeddings = &model.EmbeddingsDocument{
-				Slug: t.Slug, Name: t.Name, CanonicalURL: reviewURL(t), Hash: from[i].SectionsHash, UpdatedAt: t.UpdatedAt,
+				Slug: t.Slug, Name: t.Name, CanonicalURL: reviewURL(t),
+				Hash: from[i].SectionsHash, UpdatedAt: t.UpdatedAt,
 			}
 		}
 	}
@@ -59,10 +62,13 @@ func (r *reader) addEmbeddings(ctx context.Context, tools []*model.Tool, from []
 	for _, row := range sections {
 		t := withDocument[row.ToolSlug]
 		t.Embeddings.ChunkCount++
-		t.Embeddings.Chunks = append(t.Embeddings.Chunks, &model.Chunk{ID: row.Section, Text: row.Text, Metadata: &model.ChunkMetadata{
-			Slug: t.Slug, Section: row.Section, Position: row.Position, CanonicalURL: reviewURL(t) + "#" + row.Section,
-			Tool: t.Name, Category: t.CategorySlug, Score: t.Score, Verifiability: t.Verifiability, UpdatedAt: t.UpdatedAt,
-		}})
+		t.Embeddings.Chunks = append(t.Embeddings.Chunks, &model.Chunk{
+			ID: row.Section, Text: row.Text, Metadata: &model.ChunkMetadata{
+				Slug: t.Slug, Section: row.Section, Position: row.Position,
+				CanonicalURL: reviewURL(t) + "#" + row.Section, Tool: t.Name, Category: t.CategorySlug,
+				Score: t.Score, Verifiability: t.Verifiability, UpdatedAt: t.UpdatedAt,
+			},
+		})
 	}
 	return err
 }
@@ -79,7 +85,9 @@ const verdictSection = "verdict"
 // the verdicts, and one for the sections without their text.
 func (r *reader) addReviews(ctx context.Context, tools []*model.Tool, s selection) error {
 	verdicts, sections := map[string]string{}, map[string][]string{}
-	for slugs := range slices.Chunk(distinct(mapSlice(tools, func(t *model.Tool) string { return t.Slug })), release.MaxParameters) {
+	for slugs := range slices.Chunk(
+		distinct(mapSlice(tools, func(t *model.Tool) string { return t.Slug })), release.MaxParameters,
+	) {
 		if s.has("verdict") {
 			rows, err := r.sections(section.ToolSlugIn(slugs...), section.Section(verdictSection)).
 				Select(section.FieldToolSlug, section.FieldText).All(ctx)
@@ -92,7 +100,8 @@ func (r *reader) addReviews(ctx context.Context, tools []*model.Tool, s selectio
 		}
 		if s.has("reviewSections") {
 			rows, err := r.sections(section.ToolSlugIn(slugs...)).
-				Order(section.ByToolSlug(), section.ByPosition()).Select(section.FieldToolSlug, section.FieldSection).All(ctx)
+				Order(section.ByToolSlug(), section.ByPosition()).
+				Select(section.FieldToolSlug, section.FieldSection).All(ctx)
 			if err != nil {
 				return err
 			}

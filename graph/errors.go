@@ -52,7 +52,9 @@ func presentError(ctx context.Context, log *slog.Logger, err error) *gqlerror.Er
 		root := *graphql.GetFieldContext(ctx).Field.Field
 		root.SelectionSet = graphql.GetFieldContext(ctx).Field.Selections // of all its places in the document
 		presented.Path = pathTo(nested.field, ast.SelectionSet{&root})
-		presented.Locations = []gqlerror.Location{{Line: nested.field.Position.Line, Column: nested.field.Position.Column}}
+		presented.Locations = []gqlerror.Location{{
+			Line: nested.field.Position.Line, Column: nested.field.Position.Column,
+		}}
 	}
 	return withRequestID(ctx, presented)
 }
@@ -111,7 +113,8 @@ func (e *Executor) timeoutProblem(cause error) *problem.Problem {
 		return &problem.Problem{Code: problem.Unavailable, Message: catalogUnavailable, Cause: cause}
 	}
 	return &problem.Problem{Code: problem.QueryTimeout, Cause: cause,
-		Message: fmt.Sprintf("The query took longer than %s. Request fewer items or use simpler filters.", e.config.Limits.Time)}
+		Message: fmt.Sprintf("The query took longer than %s. Request fewer items or use simpler filters.",
+			e.config.Limits.Time)}
 }
 
 // errorList converts a problem to GraphQL errors.

@@ -233,7 +233,8 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 	}
 	withDefaults, err := validator.VariableValues(e.documents.schema, op, variables)
 	if err != nil {
-		e.config.Log.ErrorContext(ctx, "gqlparser rejected checked variables", "cause", err, "request_id", problem.RequestID(ctx))
+		e.config.Log.ErrorContext(ctx, "gqlparser rejected checked variables",
+			"cause", err, "request_id", problem.RequestID(ctx))
 		return nil, e.reject(ctx, errorList(problem.New(problem.BadInput, "The variables do not match the operation.")))
 	}
 	cost, asOf := 0, req.AsOf
@@ -247,12 +248,16 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 		case found.nullArgument != "":
 			p = problem.New(problem.BadInput, "%s must not be null.", found.nullArgument)
 		case found.needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings():
-			p = problem.New(problem.Unauthenticated, "Embeddings require an API key. Send it as a bearer token in the Authorization header.")
+			p = problem.New(problem.Unauthenticated,
+				"Embeddings require an API key. Send it as a bearer token in the Authorization header.")
 		case cost > limit:
-			p = problem.New(problem.TooComplex, "The operation costs %d, which exceeds the limit of %d. Request fewer items, fields or filtered lists at once.", cost, limit)
+			p = problem.New(problem.TooComplex,
+				"The operation costs %d, which exceeds the limit of %d. "+
+					"Request fewer items, fields or filtered lists at once.", cost, limit)
 		}
 	} else if req.Operation.needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings() {
-		p = problem.New(problem.Unauthenticated, "Embeddings require an API key. Send it as a bearer token in the Authorization header.")
+		p = problem.New(problem.Unauthenticated,
+			"Embeddings require an API key. Send it as a bearer token in the Authorization header.")
 	}
 	if p != nil {
 		rejection := e.reject(ctx, errorList(p))
@@ -262,10 +267,14 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 	if req.Operation == nil {
 		e.documents.cache(doc)
 	}
-	return &preparedOperation{document: doc, variables: variables, asOf: asOf, scan: req.Scan, cost: cost, OperationContext: &graphql.OperationContext{
-		RawQuery: req.Query, OperationName: req.OperationName, Variables: withDefaults, Doc: doc.QueryDocument, Operation: op, Extensions: doc.extensions,
-		RecoverFunc: recoverPanic, ResolverMiddleware: lockReader, RootResolverMiddleware: limitResponse,
-	}}, nil
+	return &preparedOperation{
+		document: doc, variables: variables, asOf: asOf, scan: req.Scan, cost: cost,
+		OperationContext: &graphql.OperationContext{
+			RawQuery: req.Query, OperationName: req.OperationName, Variables: withDefaults,
+			Doc: doc.QueryDocument, Operation: op, Extensions: doc.extensions,
+			RecoverFunc: recoverPanic, ResolverMiddleware: lockReader, RootResolverMiddleware: limitResponse,
+		},
+	}, nil
 }
 
 func recoverPanic(_ context.Context, recovered any) error {
@@ -293,7 +302,8 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 	result := &Result{Cost: op.cost, AsOf: op.asOf}
 	dispatch := func(ctx context.Context) {
 		if fromCaller {
-			ctx = context.WithValue(ctx, responseSizeKey{}, &responseSize{limit: e.config.Limits.Response, cancel: cancel})
+			ctx = context.WithValue(ctx, responseSizeKey{},
+				&responseSize{limit: e.config.Limits.Response, cancel: cancel})
 		}
 		ctx = e.withErrors(graphql.WithOperationContext(ctx, op.OperationContext))
 		result.Data, result.Errors = e.schema.Exec(ctx)(ctx).Data, graphql.GetErrors(ctx)
@@ -330,7 +340,9 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 // withRelease calls read with the selected release and sets newest to the newest
 // release at that time. What read has read from the database is only complete if the
 // release still exists afterwards.
-func (e *Executor) withRelease(ctx context.Context, asOf AsOf, newest *int, read func(*release.Release) (queried bool, err error)) error {
+func (e *Executor) withRelease(
+	ctx context.Context, asOf AsOf, newest *int, read func(*release.Release) (queried bool, err error),
+) error {
 	try := func(find func(context.Context) (*release.Release, error)) error {
 		known, err := find(ctx)
 		if err != nil {
@@ -398,8 +410,10 @@ func (e *Executor) fail(ctx context.Context, err error, fromCaller bool, cost in
 	case p.Code == problem.Timeout && fromCaller:
 		p = e.timeoutProblem(err)
 	}
-	if !errors.Is(err, context.Canceled) && p.Code != problem.ResponseTooLarge && p.Code != problem.QueryTimeout && p.Code != problem.NotFound {
-		e.config.Log.ErrorContext(ctx, "operation failed", "code", p.Code, "cause", err, "request_id", problem.RequestID(ctx))
+	if !errors.Is(err, context.Canceled) && p.Code != problem.ResponseTooLarge &&
+		p.Code != problem.QueryTimeout && p.Code != problem.NotFound {
+		e.config.Log.ErrorContext(ctx, "operation failed",
+			"code", p.Code, "cause", err, "request_id", problem.RequestID(ctx))
 	}
 	result := e.reject(ctx, errorList(p))
 	result.Cost, result.Cause = cost, err
@@ -449,7 +463,9 @@ func (e *Executor) reject(ctx context.Context, errs gqlerror.List) *Result {
 }
 
 // findOperation returns the operation of a request and its document.
-func (e *Executor) findOperation(ctx context.Context, req Request) (doc *document, op *ast.OperationDefinition, errs gqlerror.List) {
+func (e *Executor) findOperation(
+	ctx context.Context, req Request,
+) (doc *document, op *ast.OperationDefinition, errs gqlerror.List) {
 	if req.Operation != nil {
 		return &req.Operation.document, req.Operation.Definition(), nil
 	}
@@ -459,10 +475,12 @@ func (e *Executor) findOperation(ctx context.Context, req Request) (doc *documen
 		}
 	}
 	if req.OperationName == "" && len(doc.Operations) > 1 {
-		return nil, nil, errorList(problem.New(problem.BadInput, "The document has several operations. Select one with operationName."))
+		return nil, nil, errorList(problem.New(problem.BadInput,
+			"The document has several operations. Select one with operationName."))
 	}
 	if op = doc.Operations.ForName(req.OperationName); op == nil {
-		return nil, nil, errorList(problem.New(problem.BadInput, "The document has no operation with the name in operationName."))
+		return nil, nil, errorList(problem.New(problem.BadInput,
+			"The document has no operation with the name in operationName."))
 	}
 	return doc, op, nil
 }

@@ -102,7 +102,8 @@ func checkFields(schema *ast.Schema) error {
 // checkFilter rejects values that no tool can have.
 func checkFilter(filter *model.ToolFilter) error {
 	if len(filter.Categories) > maxFilterCategories {
-		return problem.New(problem.BadInput, "filter.categories must have at most %d values (got %d).", maxFilterCategories, len(filter.Categories))
+		return problem.New(problem.BadInput, "filter.categories must have at most %d values (got %d).",
+			maxFilterCategories, len(filter.Categories))
 	}
 	for _, slug := range filter.Categories {
 		if err := checkText("filter.categories", slug, maxSlugText); err != nil {
@@ -110,7 +111,8 @@ func checkFilter(filter *model.ToolFilter) error {
 		}
 	}
 	if filter.Slugs != nil && (len(filter.Slugs) == 0 || len(filter.Slugs) > maxFilterSlugs) {
-		return problem.New(problem.BadInput, "filter.slugs must have 1 to %d values (got %d).", maxFilterSlugs, len(filter.Slugs))
+		return problem.New(problem.BadInput, "filter.slugs must have 1 to %d values (got %d).",
+			maxFilterSlugs, len(filter.Slugs))
 	}
 	slugs := map[string]bool{}
 	for _, slug := range filter.Slugs {
@@ -118,7 +120,8 @@ func checkFilter(filter *model.ToolFilter) error {
 			return err
 		}
 		if slugs[slug] {
-			return problem.New(problem.BadInput, "filter.slugs must not contain duplicates (got %q more than once).", slug)
+			return problem.New(problem.BadInput,
+				"filter.slugs must not contain duplicates (got %q more than once).", slug)
 		}
 		slugs[slug] = true
 	}

@@ -3,16 +3,9 @@ package graph
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"slices"
 
-	"entgo.io/ent/dialect"
-	entsql "entgo.io/ent/dialect/sql"
-
-	"palmares/ent/journalentry"
 	"palmares/graph/model"
-	"palmares/internal/catalog/journal"
-	"palmares/internal/core/store"
 )
 
 // historyChange is a change to a tool's price or score.
@@ -29,13 +22,20 @@ const maxHistory = maxPageSize
 // addHistory combines two sources: the price history, which also has changes
 // before the first import, and the journal, which has the scores.
 func (r *reader) addHistory(ctx context.Context, tools []*model.Tool) error {
-	changes, err := r.journalChanges(ctx, tools)
+	slugs := mapSlice(tools, func(t *model.Tool) string { return t.Slug })
+	scores, err := r.journalOf(slugs).ScoreChanges(ctx)
 	if err != nil {
 		return err
 	}
+	changes := map[string][]historyChange{}
+	for _, c := range scores {
+		changes[c.Slug] = append(changes[c.Slug],
+			historyChange{at: c.Day, pricing: c.Pricing, price: c.Price, scored: true, score: c.Score})
+	}
 	for _, t := range tools {
 		for _, price := range slices.Backward(t.PriceHistory) {
-			changes[t.Slug] = append(changes[t.Slug], historyChange{at: price.ChangedAt, pricing: string(price.Pricing), price: price.Price})
+			changes[t.Slug] = append(changes[t.Slug],
+				historyChange{at: price.ChangedAt, pricing: string(price.Pricing), price: price.Price})
 		}
 		t.History = historyOf(t, changes[t.Slug])
 	}
@@ -62,7 +62,9 @@ func historyOf(t *model.Tool, changes []historyChange) []*model.ToolMoment {
 			history = addMoment(history, now)
 		}
 	}
-	history = addMoment(history, model.ToolMoment{At: max(t.UpdatedAt, now.At), Pricing: t.Pricing, Price: t.Price, Score: t.Score})
+	history = addMoment(history, model.ToolMoment{
+		At: max(t.UpdatedAt, now.At), Pricing: t.Pricing, Price: t.Price, Score: t.Score,
+	})
 	return history[max(0, len(history)-maxHistory):]
 }
 
@@ -79,48 +81,4 @@ func addMoment(history []*model.ToolMoment, next model.ToolMoment) []*model.Tool
 		}
 	}
 	return append(history, &next)
-}
-
-// journalChanges returns how tools were created and how their scores changed, by
-// slug. The database extracts the values from the journal's JSON, because a year
-// of daily updates to 200 tools would be too much to load.
-func (r *reader) journalChanges(ctx context.Context, tools []*model.Tool) (map[string][]historyChange, error) {
-	before, after := journalentry.FieldBefore, journalentry.FieldAfter
-	if r.dialect() == dialect.Postgres {
-		before, after = "CAST("+before+" AS jsonb)", "CAST("+after+" AS jsonb)"
-	}
-	s := entsql.Dialect(r.dialect()).Select(journalentry.FieldSlug, journalentry.FieldKind).From(entsql.Table(journalentry.Table))
-	// A record that was changed without a new date counts as changed on the date of
-	// its feed.
-	s.AppendSelectExprAs(entsql.Raw("CASE WHEN "+before+" ->> 'updated_at' IS DISTINCT FROM "+after+" ->> 'updated_at' THEN "+after+" ->> 'updated_at' "+
-		"ELSE (SELECT feed_date FROM releases WHERE number = release_number) END"), "day")
-	for _, name := range []string{"pricing", "price", "score"} {
-		s.AppendSelectExprAs(entsql.Raw(after+" ->> '"+name+"'"), name)
-	}
-	s.Where(entsql.And(
-		entsql.In(journalentry.FieldSlug, mapSlice(tools, func(t *model.Tool) any { return t.Slug })...),
-		entsql.In(journalentry.FieldKind, journal.ToolCreated, journal.ToolUpdated),
-		entsql.LTE(journalentry.FieldReleaseNumber, r.release.Number()),
-		entsql.ExprP(after+" ->> 'price' IS NOT NULL"), // retired tools have none
-		entsql.ExprP("("+journalentry.FieldKind+" = '"+journal.ToolCreated+"' OR "+before+" ->> 'score' IS DISTINCT FROM "+after+" ->> 'score')"),
-	)).OrderBy(journalentry.FieldID)
-	statement, args := s.Query()
-	changes := map[string][]historyChange{}
-	err := store.ScanRows(ctx, r.database(), func(rows *sql.Rows) error {
-		var slug, kind string
-		var score sql.NullFloat64
-		change := historyChange{scored: true}
-		if err := rows.Scan(&slug, &kind, &change.at, &change.pricing, &change.price, &score); err != nil {
-			return err
-		}
-		if score.Valid {
-			change.score = &score.Float64
-		}
-		if kind == journal.ToolUpdated {
-			change.pricing, change.price = "", "" // the price history has them
-		}
-		changes[slug] = append(changes[slug], change)
-		return nil
-	}, statement, args...)
-	return changes, err
 }

@@ -66,8 +66,11 @@ type documentSize struct {
 
 func (s documentSize) plus(other documentSize) documentSize {
 	return documentSize{
-		depth: max(s.depth, other.depth), fields: addCapped(s.fields, other.fields), aliases: addCapped(s.aliases, other.aliases),
-		directives: addCapped(s.directives, other.directives), introspectionLists: max(s.introspectionLists, other.introspectionLists),
+		depth:              max(s.depth, other.depth),
+		fields:             addCapped(s.fields, other.fields),
+		aliases:            addCapped(s.aliases, other.aliases),
+		directives:         addCapped(s.directives, other.directives),
+		introspectionLists: max(s.introspectionLists, other.introspectionLists),
 	}
 }
 
@@ -202,7 +205,8 @@ func (s *sizer) checkRepeats(doc *ast.QueryDocument) *problem.Problem {
 	}
 	for place, n := range counts {
 		if n > maxRepeats {
-			return problem.New(problem.TooComplex, "The document repeats the field %s more than %d times in the same place.",
+			return problem.New(problem.TooComplex,
+				"The document repeats the field %s more than %d times in the same place.",
 				place[strings.LastIndexByte(place, '/')+1:], maxRepeats)
 		}
 	}
@@ -225,7 +229,8 @@ func (s *responseSize) add(n int) bool {
 	total := s.bytes.Add(int64(n))
 	if total > s.limit && total-int64(n) <= s.limit {
 		s.cancel(problem.New(problem.ResponseTooLarge,
-			"The response is larger than %d bytes. Request fewer items or fields, and read the rest page by page.", s.limit))
+			"The response is larger than %d bytes. Request fewer items or fields, and read the rest page by page.",
+			s.limit))
 	}
 	return total <= s.limit
 }

@@ -31,7 +31,8 @@ func newLookup(doc *document) *lookup {
 	types := append([]string{"Tool"}, Schema().Types["Tool"].Interfaces...)
 	selected := graphql.CollectFields(&graphql.OperationContext{Doc: doc.QueryDocument}, root.SelectionSet, types)
 	if slug.Kind != ast.Variable || slices.ContainsFunc(selected, func(f graphql.CollectedField) bool {
-		return slices.Contains(reviewFields, f.Name) || !slices.Contains(generated.PlainToolFields, f.Name) && f.Name != "__typename"
+		return slices.Contains(reviewFields, f.Name) ||
+			!slices.Contains(generated.PlainToolFields, f.Name) && f.Name != "__typename"
 	}) {
 		return nil
 	}

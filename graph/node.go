@@ -76,15 +76,20 @@ func (r *reader) readNodes(ctx context.Context, argument string, ids []string, s
 			return nil, err
 		}
 		if !slices.Contains(plain[:i], plain[i]) && !r.findNode(plain[i], &of) {
-			return nil, problem.New(problem.BadInput, "%s: %q is not an identifier. Valid identifiers are tool/<slug>, category/<slug>, comparison/<slug>, release/<number> and evt_<number>.",
+			return nil, problem.New(problem.BadInput,
+				"%s: %q is not an identifier. Valid identifiers are tool/<slug>, category/<slug>, comparison/<slug>, "+
+					"release/<number> and evt_<number>.",
 				argument, params.Truncate(id))
 		}
 	}
 	found := map[string]model.Node{}
 	err := cmp.Or(r.readToolNodes(ctx, of.tools, s, found),
-		readInto(ctx, found, r.release.FindComparisons(of.comparisons...), s, r.readComparisons, func(c *model.Comparison) string { return comparisonID(c.Slug) }),
-		readInto(ctx, found, of.categories, s, r.readCategories, func(c *model.Category) string { return categoryID(c.Slug) }),
-		readInto(ctx, found, of.releases, s, r.readReleases, func(release *model.Release) string { return releaseID(release.Number) }),
+		readInto(ctx, found, r.release.FindComparisons(of.comparisons...), s, r.readComparisons,
+			func(c *model.Comparison) string { return comparisonID(c.Slug) }),
+		readInto(ctx, found, of.categories, s, r.readCategories,
+			func(c *model.Category) string { return categoryID(c.Slug) }),
+		readInto(ctx, found, of.releases, s, r.readReleases,
+			func(release *model.Release) string { return releaseID(release.Number) }),
 		r.readEvents(ctx, of.events, s, found))
 	return mapSlice(plain, func(id string) model.Node { return found[id] }), err
 }
@@ -100,7 +105,9 @@ func (r *reader) unpin(argument, id string) (string, error) {
 	case !isPinned || strings.HasPrefix(id, journal.IDPrefix) || !releaseNumber.MatchString(release):
 		return id, nil // findNode rejects what it does not know
 	case !r.pinned || release != strconv.Itoa(r.release.Number()):
-		return "", problem.New(problem.BadInput, "%s: %q is an object of release %s. Add @asOf(release: %[3]s) to the operation, or remove @%[3]s from the identifier.",
+		return "", problem.New(problem.BadInput,
+			"%s: %q is an object of release %s. "+
+				"Add @asOf(release: %[3]s) to the operation, or remove @%[3]s from the identifier.",
 			argument, params.Truncate(id), release)
 	}
 	return plain, nil
@@ -133,7 +140,9 @@ func (r *reader) findNode(id string, to *nodesByType) bool {
 		if err != nil || !releaseNumber.MatchString(key) {
 			return false
 		}
-		if i := slices.IndexFunc(r.release.All, func(release *ent.Release) bool { return release.ID == number }); i >= 0 {
+		if i := slices.IndexFunc(r.release.All, func(release *ent.Release) bool {
+			return release.ID == number
+		}); i >= 0 {
 			to.releases = append(to.releases, r.release.All[i])
 		}
 	default:
@@ -153,7 +162,9 @@ func readInto[Item any, Object model.Node](ctx context.Context, found map[string
 	return err
 }
 
-func (r *reader) readToolNodes(ctx context.Context, wanted []*release.Tool, s selection, found map[string]model.Node) error {
+func (r *reader) readToolNodes(
+	ctx context.Context, wanted []*release.Tool, s selection, found map[string]model.Node,
+) error {
 	tools, err := r.comparedTools(ctx, wanted, s)
 	for t, node := range tools {
 		found[toolID(t.Slug)] = node

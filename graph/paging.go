@@ -41,7 +41,9 @@ type cursors[Item any] struct {
 
 // page reads a numbered page.
 func (l *list[Item, Node]) page(ctx context.Context, number, limit int) ([]Node, *model.PageInfoByNumber, error) {
-	if err := cmp.Or(params.CheckRange("page", number, 1, maxPage), params.CheckRange("limit", limit, 1, maxPageSize), l.err); err != nil {
+	if err := cmp.Or(
+		params.CheckRange("page", number, 1, maxPage), params.CheckRange("limit", limit, 1, maxPageSize), l.err,
+	); err != nil {
 		return nil, nil, err
 	}
 	s, total := selected(ctx), len(l.items)
@@ -88,7 +90,9 @@ type connection[Node any] struct {
 }
 
 // connection reads a Relay connection.
-func (l *list[Item, Node]) connection(ctx context.Context, first *int, after *string, last *int, before *string) (c connection[Node], err error) {
+func (l *list[Item, Node]) connection(
+	ctx context.Context, first *int, after *string, last *int, before *string,
+) (c connection[Node], err error) {
 	found, err := connections(ctx, []*list[Item, Node]{l}, paging{first, after, last, before}, selected(ctx))
 	if err != nil {
 		return c, err
@@ -98,7 +102,9 @@ func (l *list[Item, Node]) connection(ctx context.Context, first *int, after *st
 
 // connections reads the same part of several lists of the same kind, such as one
 // for each parent: the nodes of all of them at once.
-func connections[Item comparable, Node any](ctx context.Context, lists []*list[Item, Node], p paging, s selection) ([]connection[Node], error) {
+func connections[Item comparable, Node any](
+	ctx context.Context, lists []*list[Item, Node], p paging, s selection,
+) ([]connection[Node], error) {
 	if len(lists) == 0 {
 		return nil, nil
 	}
@@ -210,7 +216,8 @@ func (l *list[Item, Node]) seek(argument, text string, bound int) (int, error) {
 
 // fillConnections adds the cursors and nodes of the parts of connections. It
 // reads all nodes at once, for both nodes and edges, unless neither is selected.
-func fillConnections[Item comparable, Node any](ctx context.Context, to []connection[Node], parts [][]Item, cursor func(Item) string,
+func fillConnections[Item comparable, Node any](
+	ctx context.Context, to []connection[Node], parts [][]Item, cursor func(Item) string,
 	nodes func(context.Context, []Item, selection) ([]Node, error), s selection,
 ) error {
 	edges := s.has("edges")

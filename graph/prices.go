@@ -12,7 +12,8 @@ func priceChange(c *release.PriceChange) *model.PriceChange {
 	change := &model.PriceChange{
 		ChangedAt: c.ChangedAt,
 		Pricing:   model.Pricing(c.Pricing), Price: c.Price, Amount: after.Amount,
-		PreviousPricing: model.Pricing(c.PreviousPricing), PreviousPrice: c.PreviousPrice, PreviousAmount: before.Amount,
+		PreviousPricing: model.Pricing(c.PreviousPricing),
+		PreviousPrice:   c.PreviousPrice, PreviousAmount: before.Amount,
 		BillingPeriod: model.BillingPeriod(after.Billing), PreviousBillingPeriod: model.BillingPeriod(before.Billing),
 		MonthlyPrice: orNull(&after.Monthly), PreviousMonthlyPrice: orNull(&before.Monthly),
 	}

@@ -14,6 +14,7 @@ import (
 	"palmares/graph/fields"
 	"palmares/graph/generated"
 	"palmares/graph/model"
+	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -63,7 +64,8 @@ func newReader(e *Executor, of *release.Release, asOf AsOf, scan *Scan) *reader 
 	}
 	return &reader{
 		executor: e, release: of, pinned: !asOf.isNewest(), scan: scan,
-		searches: map[string]map[*release.Tool]int{}, syncs: map[syncRequest][]documentChange{}, nested: map[nestedKey][]nestedList{},
+		searches: map[string]map[*release.Tool]int{}, syncs: map[syncRequest][]documentChange{},
+		nested: map[nestedKey][]nestedList{},
 	}
 }
 
@@ -74,7 +76,12 @@ func (r *reader) database() *ent.Client {
 	return r.executor.config.Catalog.Client()
 }
 
-func (r *reader) dialect() string { return r.executor.config.Catalog.Dialect() }
+// journalOf returns the journal of tools, up to the release being read.
+func (r *reader) journalOf(slugs []string) journal.Tools {
+	return journal.Tools{
+		DB: r.database(), Dialect: r.executor.config.Catalog.Dialect(), Slugs: slugs, UpTo: r.release.Number(),
+	}
+}
 
 type readerKey struct{}
 
@@ -112,7 +119,10 @@ type selection struct {
 
 // selected returns the selection of the field being resolved.
 func selected(ctx context.Context) selection {
-	return selection{op: graphql.GetOperationContext(ctx), sets: []ast.SelectionSet{graphql.GetFieldContext(ctx).Field.Selections}}
+	return selection{
+		op:   graphql.GetOperationContext(ctx),
+		sets: []ast.SelectionSet{graphql.GetFieldContext(ctx).Field.Selections},
+	}
 }
 
 // with adds another selection.
@@ -142,14 +152,18 @@ func (s selection) fields() []graphql.CollectedField {
 
 // has reports whether any of the named fields is selected.
 func (s selection) has(names ...string) bool {
-	return slices.ContainsFunc(s.fields(), func(field graphql.CollectedField) bool { return slices.Contains(names, field.Name) })
+	return slices.ContainsFunc(s.fields(), func(field graphql.CollectedField) bool {
+		return slices.Contains(names, field.Name)
+	})
 }
 
 // named returns the selected fields with the given names: one for each place, unless
 // two places spread the same fragment.
 func (s selection) named(names ...string) (found []graphql.CollectedField) {
 	for _, field := range s.fields() {
-		if slices.Contains(names, field.Name) && !slices.ContainsFunc(found, func(known graphql.CollectedField) bool { return sameField(known, field) }) {
+		if slices.Contains(names, field.Name) && !slices.ContainsFunc(found, func(known graphql.CollectedField) bool {
+			return sameField(known, field)
+		}) {
 			found = append(found, field)
 		}
 	}
@@ -170,7 +184,10 @@ func (s selection) of(names ...string) selection {
 
 // within returns the selection within some of its fields.
 func (s selection) within(fields ...graphql.CollectedField) selection {
-	return selection{op: s.op, sets: mapSlice(fields, func(field graphql.CollectedField) ast.SelectionSet { return field.Selections })}
+	return selection{
+		op:   s.op,
+		sets: mapSlice(fields, func(field graphql.CollectedField) ast.SelectionSet { return field.Selections }),
+	}
 }
 
 // nestedKey identifies lists below the root by their field and their parent.

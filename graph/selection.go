@@ -26,7 +26,8 @@ func Fields(set ast.SelectionSet, typeName string) []Field {
 			case *ast.InlineFragment:
 				expand(s.SelectionSet, optional || isConditional(s.Directives) || narrows(s.TypeCondition, typeName))
 			case *ast.FragmentSpread:
-				expand(s.Definition.SelectionSet, optional || isConditional(s.Directives) || narrows(s.Definition.TypeCondition, typeName))
+				expand(s.Definition.SelectionSet,
+					optional || isConditional(s.Directives) || narrows(s.Definition.TypeCondition, typeName))
 			}
 		}
 	}

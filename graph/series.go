@@ -17,13 +17,17 @@ import (
 
 const maxYears = 100 // between the first and the last day
 
-func (queryResolver) Series(ctx context.Context, metrics []model.SeriesMetric, by model.SeriesKey, every model.SeriesInterval, from, to *string, filter *model.ToolFilter) ([]*model.Series, error) {
+func (queryResolver) Series(
+	ctx context.Context, metrics []model.SeriesMetric, by model.SeriesKey, every model.SeriesInterval,
+	from, to *string, filter *model.ToolFilter,
+) ([]*model.Series, error) {
 	if len(metrics) == 0 {
 		return nil, problem.New(problem.BadInput, "metrics must not be empty.")
 	}
 	for i, metric := range metrics {
 		if slices.Contains(metrics[:i], metric) {
-			return nil, problem.New(problem.BadInput, "metrics must not contain duplicates (got %s more than once).", metric)
+			return nil, problem.New(problem.BadInput,
+				"metrics must not contain duplicates (got %s more than once).", metric)
 		}
 	}
 	condition, err := conditionOverTime(filter)
@@ -36,7 +40,9 @@ func (queryResolver) Series(ctx context.Context, metrics []model.SeriesMetric, b
 	r := readerFrom(ctx)
 	points, err := release.Points(r.release.Readable(), string(every), orZero(from), orZero(to))
 	if errors.Is(err, release.ErrTooManyPoints) {
-		return nil, problem.New(problem.BadInput, "The series would have more than %d points. Use a longer interval, or limit it with from and to.", release.MaxPoints)
+		return nil, problem.New(problem.BadInput,
+			"The series would have more than %d points. "+
+				"Use a longer interval, or limit it with from and to.", release.MaxPoints)
 	}
 	if err != nil || len(points) == 0 {
 		return nil, err
@@ -54,7 +60,9 @@ func (queryResolver) Series(ctx context.Context, metrics []model.SeriesMetric, b
 				s.Key = nil
 			}
 			for i, p := range points {
-				s.Points = append(s.Points, &model.SeriesPoint{Period: p.Period, Start: p.Start, Release: p.Release, Value: metricOf(groups[key][i], metric)})
+				s.Points = append(s.Points, &model.SeriesPoint{
+					Period: p.Period, Start: p.Start, Release: p.Release, Value: metricOf(groups[key][i], metric),
+				})
 			}
 			series = append(series, s)
 		}
@@ -66,7 +74,8 @@ func (queryResolver) Series(ctx context.Context, metrics []model.SeriesMetric, b
 // nil for none. Their text is not in memory, so it cannot be searched.
 func conditionOverTime(filter *model.ToolFilter) (func(*release.Tool) bool, error) {
 	if filter != nil && filter.Search != nil {
-		return nil, problem.New(problem.BadInput, "filter.search is not supported here. Search a release with @asOf instead.")
+		return nil, problem.New(problem.BadInput,
+			"filter.search is not supported here. Search a release with @asOf instead.")
 	}
 	return toolCondition(filter)
 }
@@ -76,7 +85,8 @@ func conditionOverTime(filter *model.ToolFilter) (func(*release.Tool) bool, erro
 func checkDays(from, to string) error {
 	for _, day := range []string{from, to} {
 		if day != "" && !isDay(day) {
-			return problem.New(problem.BadInput, "from and to must be days in the form YYYY-MM-DD (got %q).", params.Truncate(day))
+			return problem.New(problem.BadInput, "from and to must be days in the form YYYY-MM-DD (got %q).",
+				params.Truncate(day))
 		}
 	}
 	if from == "" || to == "" {
@@ -87,7 +97,8 @@ func checkDays(from, to string) error {
 	case from >= to:
 		return problem.New(problem.BadInput, "from must be before to (got %s and %s).", from, to)
 	case start.AddDate(maxYears, 0, 0).Format(time.DateOnly) < to:
-		return problem.New(problem.BadInput, "from and to must be at most %d years apart (got %s and %s).", maxYears, from, to)
+		return problem.New(problem.BadInput, "from and to must be at most %d years apart (got %s and %s).",
+			maxYears, from, to)
 	}
 	return nil
 }
@@ -115,7 +126,10 @@ func metricOf(s release.State, metric model.SeriesMetric) *float64 {
 	return nil
 }
 
-func (queryResolver) Movers(ctx context.Context, metric model.MoverMetric, from string, to *string, direction *model.MoverDirection, filter *model.ToolFilter, first int) ([]*model.Mover, error) {
+func (queryResolver) Movers(
+	ctx context.Context, metric model.MoverMetric, from string, to *string,
+	direction *model.MoverDirection, filter *model.ToolFilter, first int,
+) ([]*model.Mover, error) {
 	if err := cmp.Or(params.CheckRange("first", first, 1, maxPageSize), checkDays(from, orZero(to))); err != nil {
 		return nil, err
 	}
@@ -135,7 +149,10 @@ func (queryResolver) Movers(ctx context.Context, metric model.MoverMetric, from 
 	var movers []*model.Mover
 	for _, m := range r.release.Movers(start, end, value, condition) {
 		if direction == nil || (*direction == model.MoverDirectionUp) == (m.After > m.Before) {
-			movers = append(movers, &model.Mover{Slug: m.Slug, Before: m.Before, After: m.After, Change: m.Change, Percent: pricing.Percent(m.Before, m.After)})
+			movers = append(movers, &model.Mover{
+				Slug: m.Slug, Before: m.Before, After: m.After,
+				Change: m.Change, Percent: pricing.Percent(m.Before, m.After),
+			})
 		}
 	}
 	movers = movers[:min(first, len(movers))]

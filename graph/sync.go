@@ -23,9 +23,13 @@ const maxSyncPage = 100
 // EmbeddingsSync lists the documents of the embeddings set, or the differences
 // between the release of a token and the one being read, so that a client ends up
 // with the same set however long it waited.
-func (queryResolver) EmbeddingsSync(ctx context.Context, category, sync *string, page, limit int) (*model.EmbeddingsSyncPage, error) {
+func (queryResolver) EmbeddingsSync(
+	ctx context.Context, category, sync *string, page, limit int,
+) (*model.EmbeddingsSyncPage, error) {
 	r := readerFrom(ctx)
-	if err := cmp.Or(params.CheckRange("limit", limit, 1, maxSyncPage), checkSlugs(argument{"category", category})); err != nil {
+	if err := cmp.Or(
+		params.CheckRange("limit", limit, 1, maxSyncPage), checkSlugs(argument{"category", category}),
+	); err != nil {
 		return nil, err
 	}
 	if category != nil && *category == "" {
@@ -70,7 +74,9 @@ func (r *reader) documentChanges(ctx context.Context, req syncRequest) ([]docume
 		}
 		if since = token.release; since < r.release.Number() {
 			if oldest := r.release.HistoryFrom(); since < oldest {
-				return nil, problem.New(problem.Gone, "sync is from release %d, which is no longer available. The oldest available release is %d. %s", since, oldest, startOver)
+				return nil, problem.New(problem.Gone,
+					"sync is from release %d, which is no longer available. "+
+						"The oldest available release is %d. %s", since, oldest, startOver)
 			}
 			for _, t := range r.release.HadDocument(since) {
 				former[t.Slug] = t
@@ -82,7 +88,8 @@ func (r *reader) documentChanges(ctx context.Context, req syncRequest) ([]docume
 		if !t.InEmbeddings || !t.Active() || t.Since <= since || !req.includes(t.Category) {
 			continue
 		}
-		if before := former[t.Slug]; before == nil || !req.includes(before.Category) || !release.SameDocument(before, t) {
+		if before := former[t.Slug]; before == nil || !req.includes(before.Category) ||
+			!release.SameDocument(before, t) {
 			changes = append(changes, documentChange{slug: t.Slug})
 		}
 	}
@@ -118,7 +125,9 @@ func (r *reader) deletionReason(slug string, req syncRequest) model.EmbeddingsDe
 }
 
 // readDocumentChanges reads the documents of a page.
-func (r *reader) readDocumentChanges(ctx context.Context, changes []documentChange, s selection) ([]model.EmbeddingsChange, error) {
+func (r *reader) readDocumentChanges(
+	ctx context.Context, changes []documentChange, s selection,
+) ([]model.EmbeddingsChange, error) {
 	var found []*release.Tool
 	for _, c := range changes {
 		if c.reason == "" {
@@ -181,9 +190,12 @@ func (r *reader) checkToken(ctx context.Context, req syncRequest) (syncToken, er
 	token, ok := parseSyncToken(req.token)
 	switch {
 	case !ok:
-		return token, problem.New(problem.BadInput, "sync must be the token of an earlier response, complete and unchanged (got %q). If you have none, read the whole set without sync.", params.Truncate(req.token))
+		return token, problem.New(problem.BadInput,
+			"sync must be the token of an earlier response, complete and unchanged (got %q). "+
+				"If you have none, read the whole set without sync.", params.Truncate(req.token))
 	case token.category != req.category:
-		return token, problem.New(problem.BadInput, "sync was issued for %s (got %s). Send the same category again, or read the whole set without sync.",
+		return token, problem.New(problem.BadInput,
+			"sync was issued for %s (got %s). Send the same category again, or read the whole set without sync.",
 			describeCategory(token.category), describeCategory(req.category))
 	}
 	if r.release.Info == nil {
@@ -191,12 +203,15 @@ func (r *reader) checkToken(ctx context.Context, req syncRequest) (syncToken, er
 	}
 	if token.release > r.release.Number() {
 		if r.pinned {
-			return token, problem.New(problem.BadInput, "sync is from release %d, which is newer than release %d. Read the newest release instead.", token.release, r.release.Number())
+			return token, problem.New(problem.BadInput,
+				"sync is from release %d, which is newer than release %d. "+
+					"Read the newest release instead.", token.release, r.release.Number())
 		}
 		if err := r.checkNewer(ctx, token); err != nil {
 			return token, err
 		}
-		return token, problem.New(problem.Gone, "sync is from release %d, which this catalog does not have. %s", token.release, startOver)
+		return token, problem.New(problem.Gone, "sync is from release %d, which this catalog does not have. %s",
+			token.release, startOver)
 	}
 	info := r.release.All[min(r.release.Number()-token.release, len(r.release.All)-1)]
 	if info.ID != token.release || info.ImportedAt.UnixMicro() != token.publishedAt {
@@ -211,7 +226,8 @@ func (r *reader) checkToken(ctx context.Context, req syncRequest) (syncToken, er
 func (r *reader) checkNewer(ctx context.Context, token syncToken) error {
 	newest, err := store.NewestRelease(ctx, r.database().Release)
 	if err == nil && newest != nil && newest.ID >= token.release {
-		return problem.New(problem.Unavailable, "Release %d is being loaded. Try again in a few seconds.", token.release)
+		return problem.New(problem.Unavailable, "Release %d is being loaded. Try again in a few seconds.",
+			token.release)
 	}
 	return err
 }

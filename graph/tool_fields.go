@@ -12,7 +12,8 @@ import (
 func newTool(t *release.Tool) *model.Tool {
 	return &model.Tool{
 		Tool: t, CategorySlug: t.Category, Icp: icps[t.ICP], IcpCode: t.ICP,
-		Pricing: model.Pricing(t.Pricing), PriceAmount: t.Amount, BillingPeriod: model.BillingPeriod(t.Billing), MonthlyPrice: orNull(&t.MonthlyPrice),
+		Pricing: model.Pricing(t.Pricing), PriceAmount: t.Amount,
+		BillingPeriod: model.BillingPeriod(t.Billing), MonthlyPrice: orNull(&t.MonthlyPrice),
 		Score: orNull(&t.Score), Verifiability: orNull(&t.Verifiability), Obsolescence: orNull(&t.Obsolescence),
 	}
 }

@@ -26,18 +26,25 @@ func (queryResolver) Tool(ctx context.Context, slug string) (*model.Tool, error)
 	return first(r.readTools(ctx, []*release.Tool{t}, selected(ctx)))
 }
 
-func (queryResolver) Tools(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, page int, limit int) (*model.ToolPage, error) {
+func (queryResolver) Tools(
+	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, page int, limit int,
+) (*model.ToolPage, error) {
 	items, meta, err := readerFrom(ctx).toolList(ctx, filter, sort).page(ctx, page, limit)
 	return &model.ToolPage{Items: items, Meta: meta}, err
 }
 
-func (queryResolver) ToolConnection(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error) {
+func (queryResolver) ToolConnection(
+	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort,
+	first *int, after *string, last *int, before *string,
+) (*model.ToolConnection, error) {
 	c, err := readerFrom(ctx).toolList(ctx, filter, sort).connection(ctx, first, after, last, before)
 	return toolConnection(c), err
 }
 
 func toolConnection(c connection[*model.Tool]) *model.ToolConnection {
-	return &model.ToolConnection{Edges: edgesOf[model.ToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}
+	return &model.ToolConnection{
+		Edges: edgesOf[model.ToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total,
+	}
 }
 
 // toolListName identifies the lists of tools in an order. Cursors of one are valid
@@ -51,13 +58,17 @@ func (toolResolver) Comparisons(_ context.Context, t *model.Tool, limit int) ([]
 }
 
 // ComparisonConnection returns the connection that was read for this field.
-func (toolResolver) ComparisonConnection(ctx context.Context, t *model.Tool, _ *int, _ *string, _ *int, _ *string) (*model.ComparisonConnection, error) {
+func (toolResolver) ComparisonConnection(
+	ctx context.Context, t *model.Tool, _ *int, _ *string, _ *int, _ *string,
+) (*model.ComparisonConnection, error) {
 	return nestedOf[*model.ComparisonConnection](ctx, toolID(t.Slug))
 }
 
 // toolList lists the tools that match a filter. Without an order, the best
 // matches of a search come first, or else the highest scores.
-func (r *reader) toolList(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort) *list[*release.Tool, *model.Tool] {
+func (r *reader) toolList(
+	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort,
+) *list[*release.Tool, *model.Tool] {
 	by := model.ToolSortScoreDesc
 	if sort != nil {
 		by = *sort
@@ -139,7 +150,8 @@ func (r *reader) readTools(ctx context.Context, found []*release.Tool, s selecti
 	}
 	history := s.has("history")
 	for i, t := range tools {
-		t.ID, t.Category, t.Comparisons, t.Versions = links.id(t.Slug), links.categories[t.CategorySlug], links.comparisons[found[i]], links.versions[t.Slug]
+		t.ID, t.Category = links.id(t.Slug), links.categories[t.CategorySlug]
+		t.Comparisons, t.Versions = links.comparisons[found[i]], links.versions[t.Slug]
 		if history || s.has("priceHistory") {
 			t.PriceHistory = mapSlice(r.release.PricesOf(t.Slug), priceChange)
 		}
@@ -178,24 +190,40 @@ func (queryResolver) RetiredTool(ctx context.Context, slug string) (*model.Retir
 	return first(r.readRetired(ctx, []*release.Tool{t}, selected(ctx)))
 }
 
-func (queryResolver) RetiredTools(ctx context.Context, reason *model.RetirementReason, category, retiredSince, retiredBefore, search *string, page int, limit int) (*model.RetiredToolPage, error) {
-	items, meta, err := readerFrom(ctx).retiredList(ctx, retiredFilter{reason, category, retiredSince, retiredBefore, search}).page(ctx, page, limit)
+func (queryResolver) RetiredTools(
+	ctx context.Context, reason *model.RetirementReason, category, retiredSince, retiredBefore, search *string,
+	page int, limit int,
+) (*model.RetiredToolPage, error) {
+	items, meta, err := readerFrom(ctx).
+		retiredList(ctx, retiredFilter{reason, category, retiredSince, retiredBefore, search}).
+		page(ctx, page, limit)
 	return &model.RetiredToolPage{Items: items, Meta: meta}, err
 }
 
-func (queryResolver) RetiredToolConnection(ctx context.Context, reason *model.RetirementReason, category, retiredSince, retiredBefore, search *string, first *int, after *string, last *int, before *string) (*model.RetiredToolConnection, error) {
-	c, err := readerFrom(ctx).retiredList(ctx, retiredFilter{reason, category, retiredSince, retiredBefore, search}).connection(ctx, first, after, last, before)
-	return &model.RetiredToolConnection{Edges: edgesOf[model.RetiredToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
+func (queryResolver) RetiredToolConnection(
+	ctx context.Context, reason *model.RetirementReason, category, retiredSince, retiredBefore, search *string,
+	first *int, after *string, last *int, before *string,
+) (*model.RetiredToolConnection, error) {
+	c, err := readerFrom(ctx).
+		retiredList(ctx, retiredFilter{reason, category, retiredSince, retiredBefore, search}).
+		connection(ctx, first, after, last, before)
+	return &model.RetiredToolConnection{
+		Edges: edgesOf[model.RetiredToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total,
+	}, err
 }
 
 // Comparisons returns the first items of the list, which was read with the largest
 // limit in the operation.
-func (retiredToolResolver) Comparisons(_ context.Context, t *model.RetiredTool, limit int) ([]*model.Comparison, error) {
+func (retiredToolResolver) Comparisons(
+	_ context.Context, t *model.RetiredTool, limit int,
+) ([]*model.Comparison, error) {
 	return t.Comparisons[:min(limit, len(t.Comparisons))], nil
 }
 
 // ComparisonConnection returns the connection that was read for this field.
-func (retiredToolResolver) ComparisonConnection(ctx context.Context, t *model.RetiredTool, _ *int, _ *string, _ *int, _ *string) (*model.ComparisonConnection, error) {
+func (retiredToolResolver) ComparisonConnection(
+	ctx context.Context, t *model.RetiredTool, _ *int, _ *string, _ *int, _ *string,
+) (*model.ComparisonConnection, error) {
 	return nestedOf[*model.ComparisonConnection](ctx, toolID(t.Slug))
 }
 
@@ -225,7 +253,9 @@ func (f retiredFilter) find(ctx context.Context, r *reader) ([]*release.Tool, er
 // searchRetired returns the tools that contain all words of a query, in the same
 // order. There are far fewer retired tools than active ones, so they need no search
 // index.
-func (r *reader) searchRetired(ctx context.Context, tools []*release.Tool, query string) (found []*release.Tool, err error) {
+func (r *reader) searchRetired(
+	ctx context.Context, tools []*release.Tool, query string,
+) (found []*release.Tool, err error) {
 	if err := checkText("search", query, maxSearchText); err != nil {
 		return nil, err
 	}
@@ -249,7 +279,9 @@ func (r *reader) searchRetired(ctx context.Context, tools []*release.Tool, query
 }
 
 func (r *reader) retiredList(ctx context.Context, filter retiredFilter) *list[*release.Tool, *model.RetiredTool] {
-	tools := &list[*release.Tool, *model.RetiredTool]{name: "retired tools", cursors: toolCursors(release.ByRetirement), nodes: r.readRetired}
+	tools := &list[*release.Tool, *model.RetiredTool]{
+		name: "retired tools", cursors: toolCursors(release.ByRetirement), nodes: r.readRetired,
+	}
 	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) { return filter.find(ctx, r) })
 	return tools
 }
@@ -267,7 +299,8 @@ func (r *reader) readRetired(ctx context.Context, found []*release.Tool, s selec
 	}
 	tools := mapSlice(complete, newRetired)
 	for i, t := range tools {
-		t.ID, t.Category, t.Comparisons, t.Versions = links.id(t.Slug), links.categories[t.CategorySlug], links.comparisons[found[i]], links.versions[t.Slug]
+		t.ID, t.Category = links.id(t.Slug), links.categories[t.CategorySlug]
+		t.Comparisons, t.Versions = links.comparisons[found[i]], links.versions[t.Slug]
 	}
 	return tools, nil
 }

@@ -155,10 +155,14 @@ func (q Query) findIn(ctx context.Context, query *ent.JournalEntryQuery) (found 
 		query.Order(ent.Asc(journalentry.FieldID))
 	}
 	err = query.Select(journalentry.FieldID).Aggregate(func(s *entsql.Selector) string {
-		before, after := s.C(journalentry.FieldBefore), s.C(journalentry.FieldAfter)
-		return entsql.As("coalesce(octet_length("+before+"), 0) + coalesce(octet_length("+after+"), 0)", "bytes")
+		return entsql.As(statesBytes(s.C(journalentry.FieldBefore), s.C(journalentry.FieldAfter)), "bytes")
 	}).Scan(ctx, &found)
 	return found, err
+}
+
+// statesBytes is the SQL for the size of an entry's states.
+func statesBytes(before, after string) string {
+	return "coalesce(octet_length(" + before + "), 0) + coalesce(octet_length(" + after + "), 0)"
 }
 
 // inReleases limits a query to its releases. Event numbers increase with release

@@ -41,7 +41,10 @@ type Catalog struct {
 // NewCatalog returns a catalog that has nothing in memory. Earlier releases take at
 // most budget bytes; reserve may be nil.
 func NewCatalog(db Database, log *slog.Logger, budget int64, reserve func(bytes int64)) *Catalog {
-	return &Catalog{db: db, log: log, budget: budget, reserve: reserve, loading: make(chan struct{}, 1), loaded: make(chan struct{})}
+	return &Catalog{
+		db: db, log: log, budget: budget, reserve: reserve,
+		loading: make(chan struct{}, 1), loaded: make(chan struct{}),
+	}
 }
 
 // retryAfter is how long Follow waits after it failed to load the first release.

@@ -70,7 +70,9 @@ func CountWins(comparisons []*Comparison, key func(*Tool) string) []Wins {
 
 // CountByMonth groups comparisons by the month of their last update.
 func CountByMonth(comparisons []*Comparison) []Wins {
-	return countComparisons(comparisons, func(c *Comparison, count func(string, bool)) { count(month(c.UpdatedAt), false) })
+	return countComparisons(comparisons, func(c *Comparison, count func(string, bool)) {
+		count(month(c.UpdatedAt), false)
+	})
 }
 
 func countComparisons(comparisons []*Comparison, visit func(*Comparison, func(key string, won bool))) []Wins {
@@ -113,7 +115,8 @@ func CountRetirements(tools []*Tool, key func(*Tool) RetirementKey) []Retirement
 		groups = append(groups, RetirementCount{k, n})
 	}
 	slices.SortFunc(groups, func(a, b RetirementCount) int {
-		return cmp.Or(strings.Compare(a.Period, b.Period), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Category, b.Category))
+		return cmp.Or(strings.Compare(a.Period, b.Period), strings.Compare(a.Reason, b.Reason),
+			strings.Compare(a.Category, b.Category))
 	})
 	return groups
 }

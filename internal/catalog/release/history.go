@@ -84,7 +84,8 @@ func (h *history) added(versions []version[Tool], i int) bool {
 
 // retired reports whether the tool was retired when a version ended.
 func retired(versions []version[Tool], i int) bool {
-	return versions[i].value.Active() && i+1 < len(versions) && !versions[i+1].value.Active() && versions[i+1].since == versions[i].until
+	return versions[i].value.Active() && i+1 < len(versions) &&
+		!versions[i+1].value.Active() && versions[i+1].since == versions[i].until
 }
 
 // earlierRelease derives an earlier release, which must be one of All.

@@ -21,7 +21,9 @@ import (
 
 // load reads the newest release with a client that sees one state of the database.
 // Of what the previous release has in memory, it reads only what has changed since.
-func load(ctx context.Context, db *ent.Client, dialect string, newest *ent.Release, previous *Release) (*Release, error) {
+func load(
+	ctx context.Context, db *ent.Client, dialect string, newest *ent.Release, previous *Release,
+) (*Release, error) {
 	if newest == nil {
 		return empty(), nil
 	}
@@ -31,7 +33,8 @@ func load(ctx context.Context, db *ent.Client, dialect string, newest *ent.Relea
 	}
 	known, since := &history{}, 0
 	if previous != nil && previous.Info != nil && slices.ContainsFunc(all, func(release *ent.Release) bool {
-		return release.ID == previous.Info.ID && release.ImportedAt.Equal(previous.Info.ImportedAt) // or else a backup was restored
+		// Otherwise, a backup was restored.
+		return release.ID == previous.Info.ID && release.ImportedAt.Equal(previous.Info.ImportedAt)
 	}) {
 		known, since = previous.history, previous.Number()
 	}
@@ -66,7 +69,8 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 	h = &history{from: from}
 	h.categories, err = updated(l, known.categories, from, table[*ent.Category, Category, string]{
 		written: func(after string) ([]*ent.Category, error) {
-			return l.db.Category.Query().Where(category.SinceReleaseGT(l.since), category.IDGT(after)).Order(category.ByID()).Limit(pageSize).All(l.ctx)
+			return l.db.Category.Query().Where(category.SinceReleaseGT(l.since), category.IDGT(after)).
+				Order(category.ByID()).Limit(pageSize).All(l.ctx)
 		},
 		replaced: func(after int) ([]*ent.Category, error) {
 			return l.db.Category.Query().Where(store.Categories.Replaced(l.since, after)).Limit(pageSize).All(l.ctx)
@@ -82,10 +86,12 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 	}
 	h.tools, err = updated(l, known.tools, from, table[*ent.Tool, Tool, string]{
 		written: func(after string) ([]*ent.Tool, error) {
-			return l.db.Tool.Query().Where(tool.SinceReleaseGT(l.since), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).All(l.ctx)
+			return l.db.Tool.Query().Where(tool.SinceReleaseGT(l.since), tool.IDGT(after)).
+				Order(tool.ByID()).Limit(pageSize).All(l.ctx)
 		},
 		replaced: func(after int) ([]*ent.Tool, error) {
-			return l.db.Tool.Query().Where(store.Tools.Replaced(l.since, after)).Limit(pageSize).Select(replacedColumns...).All(l.ctx)
+			return l.db.Tool.Query().Where(store.Tools.Replaced(l.since, after)).
+				Limit(pageSize).Select(replacedColumns...).All(l.ctx)
 		},
 		convert: func(row *ent.Tool, replaced bool) (*Tool, string, int) {
 			t := l.tool(row)
@@ -103,15 +109,19 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 	}
 	h.comparisons, err = updated(l, known.comparisons, from, table[*ent.Comparison, ComparisonText, string]{
 		written: func(after string) ([]*ent.Comparison, error) {
-			return l.db.Comparison.Query().Where(comparison.SinceReleaseGT(l.since), comparison.IDGT(after), comparison.Published(true)).
+			return l.db.Comparison.Query().
+				Where(comparison.SinceReleaseGT(l.since), comparison.IDGT(after), comparison.Published(true)).
 				Order(comparison.ByID()).Limit(pageSize).All(l.ctx)
 		},
 		replaced: func(after int) ([]*ent.Comparison, error) {
-			return l.db.Comparison.Query().Where(store.Comparisons.Replaced(l.since, after), comparison.Published(true)).Limit(pageSize).All(l.ctx)
+			return l.db.Comparison.Query().
+				Where(store.Comparisons.Replaced(l.since, after), comparison.Published(true)).
+				Limit(pageSize).All(l.ctx)
 		},
 		convert: func(row *ent.Comparison, _ bool) (*ComparisonText, string, int) {
 			return &ComparisonText{
-				row.ID, row.Title, row.WinnerNote, l.text(row.UpdatedAt), row.CanonicalURL, l.text(row.ToolASlug), l.text(row.ToolBSlug), l.text(row.WinnerSlug),
+				row.ID, row.Title, row.WinnerNote, l.text(row.UpdatedAt), row.CanonicalURL,
+				l.text(row.ToolASlug), l.text(row.ToolBSlug), l.text(row.WinnerSlug),
 			}, row.ID, row.SinceRelease
 		},
 		key:     func(c *ComparisonText) string { return c.Slug },
@@ -122,17 +132,20 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 	}
 	h.prices, err = updated(l, known.prices, from, table[*ent.PriceChange, PriceChange, int]{
 		written: func(after int) ([]*ent.PriceChange, error) {
-			return l.db.PriceChange.Query().Where(pricechange.SinceReleaseGT(l.since), pricechange.IDGT(after)).Order(pricechange.ByID()).Limit(pageSize).All(l.ctx)
+			return l.db.PriceChange.Query().Where(pricechange.SinceReleaseGT(l.since), pricechange.IDGT(after)).
+				Order(pricechange.ByID()).Limit(pageSize).All(l.ctx)
 		},
 		replaced: func(after int) ([]*ent.PriceChange, error) {
-			return l.db.PriceChange.Query().Where(store.PriceChanges.Replaced(l.since, after)).Limit(pageSize).All(l.ctx)
+			return l.db.PriceChange.Query().Where(store.PriceChanges.Replaced(l.since, after)).
+				Limit(pageSize).All(l.ctx)
 		},
 		convert: func(row *ent.PriceChange, _ bool) (*PriceChange, int, int) {
 			return l.priceChange(row), row.ID, row.SinceRelease
 		},
 		key: func(c *PriceChange) int { return c.id },
 		compare: func(a, b *PriceChange) int {
-			return cmp.Or(strings.Compare(a.Tool, b.Tool), strings.Compare(b.ChangedAt, a.ChangedAt), cmp.Compare(b.id, a.id))
+			return cmp.Or(strings.Compare(a.Tool, b.Tool), strings.Compare(b.ChangedAt, a.ChangedAt),
+				cmp.Compare(b.id, a.id))
 		},
 	})
 	return h, err
@@ -150,7 +163,8 @@ type table[Row interface {
 	convert  func(row Row, replaced bool) (value *V, key Key, since int) // from a row
 	key      func(*V) Key                                                // unique in a release
 	compare  func(a, b *V) int                                           // the order of the values
-	reduce   func(*V) *V                                                 // to what is kept of a replaced value; nil for all
+	// reduce returns what is kept of a replaced value; nil for all.
+	reduce func(*V) *V
 }
 
 // updated returns known versions with those that were written since, and without those
@@ -220,7 +234,8 @@ func updated[Row interface {
 
 func (l *loader) priceChange(row *ent.PriceChange) *PriceChange {
 	c := &PriceChange{
-		Tool: l.text(row.ToolSlug), ChangedAt: l.text(row.ChangedAt), Pricing: l.text(string(row.Pricing)), Price: l.text(row.Price),
+		Tool: l.text(row.ToolSlug), ChangedAt: l.text(row.ChangedAt),
+		Pricing: l.text(string(row.Pricing)), Price: l.text(row.Price),
 		PreviousPricing: l.text(string(row.PreviousPricing)), PreviousPrice: l.text(row.PreviousPrice), id: row.ID,
 	}
 	prices := [2]string{c.PreviousPrice, c.Price}

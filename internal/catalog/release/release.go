@@ -124,7 +124,9 @@ func (r *Release) deriveOnUse() {
 
 // Tool returns the active or retired tool with a slug, or nil.
 func (r *Release) Tool(slug string) *Tool {
-	i, ok := slices.BinarySearchFunc(r.Tools, slug, func(t *Tool, slug string) int { return strings.Compare(t.Slug, slug) })
+	i, ok := slices.BinarySearchFunc(r.Tools, slug, func(t *Tool, slug string) int {
+		return strings.Compare(t.Slug, slug)
+	})
 	if !ok {
 		return nil
 	}
@@ -133,7 +135,9 @@ func (r *Release) Tool(slug string) *Tool {
 
 // Category returns the category with a slug, or nil.
 func (r *Release) Category(slug string) *Category {
-	i, ok := slices.BinarySearchFunc(r.Categories, slug, func(c *Category, slug string) int { return strings.Compare(c.Slug, slug) })
+	i, ok := slices.BinarySearchFunc(r.Categories, slug, func(c *Category, slug string) int {
+		return strings.Compare(c.Slug, slug)
+	})
 	if !ok {
 		return nil
 	}
@@ -157,7 +161,9 @@ func (r *Release) FindComparisons(slugs ...string) (found []*Comparison) {
 // PricesOf returns the price changes of a tool, newest first.
 func (r *Release) PricesOf(slug string) (changes []*PriceChange) {
 	all := r.history.prices
-	start, _ := slices.BinarySearchFunc(all, slug, func(v version[PriceChange], slug string) int { return strings.Compare(v.value.Tool, slug) })
+	start, _ := slices.BinarySearchFunc(all, slug, func(v version[PriceChange], slug string) int {
+		return strings.Compare(v.value.Tool, slug)
+	})
 	for _, v := range all[start:] {
 		if v.value.Tool != slug {
 			break

@@ -160,7 +160,8 @@ func (r *Release) Movers(start, end int, value func(*Tool) float64, matches func
 		}
 	})
 	slices.SortFunc(movers, func(a, b Mover) int {
-		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)), strings.Compare(a.Slug, b.Slug))
+		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)),
+			strings.Compare(a.Slug, b.Slug))
 	})
 	return movers
 }

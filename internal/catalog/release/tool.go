@@ -118,7 +118,8 @@ func orNaN(number *float64) float64 {
 // needs.
 var replacedColumns = slices.DeleteFunc(slices.Clone(tool.Columns), func(column string) bool {
 	return slices.Contains([]string{
-		tool.FieldDomain, tool.FieldPrice, tool.FieldTagline, tool.FieldAlternativesURL, tool.FieldMainstream, tool.FieldRetiredNote,
+		tool.FieldDomain, tool.FieldPrice, tool.FieldTagline, tool.FieldAlternativesURL,
+		tool.FieldMainstream, tool.FieldRetiredNote,
 		tool.FieldFingerprint, tool.FieldHistoryHash, tool.FieldUntested,
 	}, column)
 })
