@@ -37,7 +37,7 @@ func (r *reader) readEmbeddings(
 	if err != nil {
 		return nil, err
 	}
-	tools := mapSlice(complete, newTool)
+	tools := newTools(complete)
 	err = r.addEmbeddings(ctx, tools, complete, s)
 	return mapSlice(tools, func(t *model.Tool) *model.EmbeddingsDocument { return t.Embeddings }), err
 }

@@ -18,6 +18,7 @@ type lookup struct {
 	start    string // of the result, up to the tool
 	variable string
 	fields   []graphql.CollectedField
+	withID   bool
 }
 
 // newLookup returns nil if the operation is not a lookup.
@@ -36,7 +37,8 @@ func newLookup(doc *document) *lookup {
 	}) {
 		return nil
 	}
-	return &lookup{start: `{"` + root.Alias + `":`, variable: slug.Raw, fields: selected}
+	withID := slices.ContainsFunc(selected, func(f graphql.CollectedField) bool { return f.Name == "id" })
+	return &lookup{start: `{"` + root.Alias + `":`, variable: slug.Raw, fields: selected, withID: withID}
 }
 
 // FromMemory executes one of the server's own operations without blocking. It
@@ -59,9 +61,11 @@ func (e *Executor) FromMemory(ctx context.Context, req Request) *Result {
 	result := &Result{Newest: newest.Number()}
 	result.setRelease(newest.Info)
 	tool := newTool(found)
-	tool.ID = toolID(slug)
+	if wanted.withID {
+		tool.ID = toolID(slug)
+	}
 	const expected = 1_000 // bytes of a tool
-	result.Data = generated.AppendTool(append(make([]byte, 0, expected), wanted.start...), wanted.fields, tool)
+	result.Data = generated.AppendTool(append(make([]byte, 0, expected), wanted.start...), wanted.fields, &tool)
 	result.Data = append(result.Data, '}')
 	return result
 }

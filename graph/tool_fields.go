@@ -8,9 +8,18 @@ import (
 	"palmares/internal/catalog/release"
 )
 
-// newTool converts an active tool, without what is stored elsewhere.
-func newTool(t *release.Tool) *model.Tool {
-	return &model.Tool{
+// newTools converts active tools, without what is stored elsewhere.
+func newTools(found []*release.Tool) []*model.Tool {
+	all, tools := make([]model.Tool, len(found)), make([]*model.Tool, len(found))
+	for i, t := range found {
+		all[i] = newTool(t)
+		tools[i] = &all[i]
+	}
+	return tools
+}
+
+func newTool(t *release.Tool) model.Tool {
+	return model.Tool{
 		Tool: t, CategorySlug: t.Category, Icp: icps[t.ICP], IcpCode: t.ICP,
 		Pricing: model.Pricing(t.Pricing), PriceAmount: t.Amount,
 		BillingPeriod: model.BillingPeriod(t.Billing), MonthlyPrice: orNull(&t.MonthlyPrice),

@@ -51,8 +51,8 @@ func TestToolsAreConverted(t *testing.T) {
 			continue
 		}
 		field := []graphql.CollectedField{{Field: &ast.Field{Name: name, Alias: name}}}
-		got := string(generated.AppendTool(nil, field, filled))
-		if got == string(generated.AppendTool(nil, field, empty)) || strings.Contains(got, "null") {
+		got := string(generated.AppendTool(nil, field, &filled))
+		if got == string(generated.AppendTool(nil, field, &empty)) || strings.Contains(got, "null") {
 			t.Errorf("Tool.%s: got %s, want a value", name, got)
 		}
 	}

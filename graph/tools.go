@@ -143,7 +143,7 @@ func (r *reader) readTools(ctx context.Context, found []*release.Tool, s selecti
 	if err != nil {
 		return nil, err
 	}
-	tools := mapSlice(complete, newTool)
+	tools := newTools(complete)
 	links, err := r.readLinks(ctx, found, s)
 	if err != nil || len(tools) == 0 {
 		return nil, err

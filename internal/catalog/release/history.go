@@ -90,27 +90,66 @@ func retired(versions []version[Tool], i int) bool {
 
 // earlierRelease derives an earlier release, which must be one of All.
 func (r *Release) earlierRelease(info *ent.Release) *Release {
-	return newRelease(info, r.All[slices.Index(r.All, info):], r.history, r)
+	earlier := newRelease(info, r.All[slices.Index(r.All, info):], r.history)
+	earlier.like = &sortedLike{
+		release: r,
+		owns:    func(t *Tool) bool { return t.Details == nil }, // a later release replaced it
+		drops:   func(t *Tool) bool { return t.Since > info.ID },
+	}
+	return earlier
 }
 
-// sort returns the tools in an order. An earlier release takes the order of what has
-// not changed from the newest one, and sorts only the rest.
+// sortAll sorts the tools in all orders, so that no request has to. It takes the order of
+// what has not changed from the previous release, which may be nil.
+func (r *Release) sortAll(previous *Release) {
+	if previous != nil {
+		gone := map[*Tool]bool{}
+		rest := r.Tools
+		for _, t := range previous.Tools {
+			for len(rest) > 0 && rest[0].Slug < t.Slug {
+				rest = rest[1:]
+			}
+			if len(rest) == 0 || rest[0] != t {
+				gone[t] = true
+			}
+		}
+		r.like = &sortedLike{
+			release: previous,
+			owns:    func(t *Tool) bool { return t.Since > previous.Number() },
+			drops:   func(t *Tool) bool { return gone[t] },
+		}
+	}
+	for o := range r.orders {
+		r.Sorted(o)
+	}
+	r.like = nil // it would keep the previous release in memory
+}
+
+// sortedLike is a release that shares most of its tools with another one.
+type sortedLike struct {
+	release *Release
+	owns    func(*Tool) bool // whether only the other one has a tool
+	drops   func(*Tool) bool // whether only this one has a tool
+}
+
+// sort returns the tools in an order. It takes the order of shared tools from another
+// release, if there is one, and sorts only the rest.
 func (r *Release) sort(o Order) []*Tool {
-	var own []*Tool // that have to be sorted
-	for _, v := range r.history.tools {
-		if v.has(r.Number()) && v.value.Active() == o.ofActive() && (r.newest == nil || v.until != forever) {
-			own = append(own, v.value)
+	var own []*Tool
+	for _, t := range r.Tools {
+		if t.Active() == o.ofActive() && (r.like == nil || r.like.owns(t)) {
+			own = append(own, t)
 		}
 	}
 	compare := o.Comparer()
 	slices.SortFunc(own, compare)
-	if r.newest == nil {
+	if r.like == nil {
 		return slices.Clip(own)
 	}
-	shared := r.newest.Sorted(o)
+	shared := r.like.release.Sorted(o)
 	all := make([]*Tool, 0, len(shared)+len(own))
 	for _, t := range shared {
-		if t.Since > r.Number() {
+		if r.like.drops(t) {
 			continue
 		}
 		for len(own) > 0 && compare(own[0], t) < 0 {

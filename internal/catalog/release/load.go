@@ -33,10 +33,11 @@ func load(
 	}
 	known, since := &history{}, 0
 	if previous != nil && previous.Info != nil && slices.ContainsFunc(all, func(release *ent.Release) bool {
-		// Otherwise, a backup was restored.
 		return release.ID == previous.Info.ID && release.ImportedAt.Equal(previous.Info.ImportedAt)
 	}) {
 		known, since = previous.history, previous.Number()
+	} else {
+		previous = nil // a backup was restored
 	}
 	l := &loader{ctx: ctx, db: db, since: since, texts: map[string]string{}, directions: map[[2]string]string{}}
 	h, err := l.update(known, newest.HistoryFrom)
@@ -49,9 +50,10 @@ func load(
 	if h.search, err = search.Load(ctx, db, dialect, known.search, since); err != nil {
 		return nil, err
 	}
-	r := newRelease(newest, all, h, nil)
+	r := newRelease(newest, all, h)
 	r.size = sizeOf(h)
 	r.searched() // not in the first search
+	r.sortAll(previous)
 	return r, nil
 }
 

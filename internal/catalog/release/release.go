@@ -32,8 +32,8 @@ type Release struct {
 	Tools       []*Tool        // active and retired, by slug
 	Comparisons []*Comparison  // published ones, most recently updated first
 
-	newest  *Release // that an earlier release was derived from; nil for the newest
-	history *history // up to the newest release
+	history *history    // up to the newest release
+	like    *sortedLike // nil if all orders are sorted from scratch
 
 	orders        map[Order]func() []*Tool
 	comparisonsOf func() map[*Tool][]*Comparison
@@ -77,9 +77,9 @@ func (r *Release) Number() int {
 }
 
 // newRelease prepares what is derived from a release on first use.
-func newRelease(info *ent.Release, all []*ent.Release, h *history, newest *Release) *Release {
+func newRelease(info *ent.Release, all []*ent.Release, h *history) *Release {
 	r := &Release{
-		Info: info, All: all, newest: newest, history: h,
+		Info: info, All: all, history: h,
 		Categories: at(h.categories, info.ID), Tools: at(h.tools, info.ID),
 	}
 	for _, c := range at(h.comparisons, info.ID) {
