@@ -190,7 +190,7 @@ func (c *Catalog) Earlier(newest *Release, info *ent.Release) *Release {
 // earlierSize estimates how many bytes an earlier release takes: lists of pointers in
 // all orders, its search index and its comparisons.
 func (r *Release) earlierSize() int64 {
-	const pointer, comparison = 8, 100
+	const pointer, comparison = 8 + 4, 100
 	return int64(len(r.Tools))*pointer*int64(len(r.orders)+2) + int64(len(r.Comparisons))*comparison + 1
 }
 

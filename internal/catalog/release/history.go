@@ -132,6 +132,20 @@ type sortedLike struct {
 	drops   func(*Tool) bool // whether only this one has a tool
 }
 
+// sorted sorts the tools in an order.
+func (r *Release) sorted(o Order) sorted {
+	places := make(map[*Tool]int32, len(r.Tools))
+	for i, t := range r.Tools {
+		places[t] = int32(i) //nolint:gosec // the catalog fits into memory
+	}
+	list := sorted{tools: r.sort(o)}
+	list.positions = make([]int32, len(list.tools))
+	for i, t := range list.tools {
+		list.positions[i] = places[t]
+	}
+	return list
+}
+
 // sort returns the tools in an order. It takes the order of shared tools from another
 // release, if there is one, and sorts only the rest.
 func (r *Release) sort(o Order) []*Tool {

@@ -151,19 +151,35 @@ func (o Order) Seek(position []any) (compare func(*Tool) int, ok bool) {
 	return func(t *Tool) int { return o.compare(f.of(t), t.Slug, at, slug) }, ok && isText
 }
 
-// Sorted returns the active tools in an order, or the retired ones by retirement.
-func (r *Release) Sorted(o Order) []*Tool { return r.orders[o]() }
+// sorted is a list of tools in an order, with their positions in the release.
+type sorted struct {
+	tools     []*Tool
+	positions []int32
+}
 
-// Matching returns the tools of an order that satisfy a condition; nil for all.
+// Sorted returns the active tools in an order, or the retired ones by retirement.
+func (r *Release) Sorted(o Order) []*Tool { return r.orders[o]().tools }
+
+// Matching returns the tools of an order that satisfy a condition; nil for all. The
+// condition is checked in the order in which tools lie in memory, which is several times
+// as fast as in any other.
 func (r *Release) Matching(o Order, matches func(*Tool) bool) []*Tool {
-	all := r.Sorted(o)
+	all := r.orders[o]()
 	if matches == nil {
-		return all
+		return all.tools
 	}
-	found := make([]*Tool, 0, len(all))
-	for _, t := range all {
-		if matches(t) {
-			found = append(found, t)
+	match := make([]bool, len(r.Tools))
+	count := 0
+	for i, t := range r.Tools {
+		if t.Active() == o.ofActive() && matches(t) {
+			match[i] = true
+			count++
+		}
+	}
+	found := make([]*Tool, 0, count)
+	for i, position := range all.positions {
+		if match[position] {
+			found = append(found, all.tools[i])
 		}
 	}
 	return found

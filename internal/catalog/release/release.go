@@ -35,7 +35,7 @@ type Release struct {
 	history *history    // up to the newest release
 	like    *sortedLike // nil if all orders are sorted from scratch
 
-	orders        map[Order]func() []*Tool
+	orders        map[Order]func() sorted
 	comparisonsOf func() map[*Tool][]*Comparison
 	searched      func() []*Tool // the tools of the texts that can be searched
 	derived       sync.Map       // see Derived
@@ -97,9 +97,9 @@ func empty() *Release {
 }
 
 func (r *Release) deriveOnUse() {
-	r.orders = map[Order]func() []*Tool{}
+	r.orders = map[Order]func() sorted{}
 	for _, o := range append(slices.Collect(orders()), ByRetirement) {
-		r.orders[o] = sync.OnceValue(func() []*Tool { return r.sort(o) })
+		r.orders[o] = sync.OnceValue(func() sorted { return r.sorted(o) })
 	}
 	r.searched = sync.OnceValue(func() []*Tool {
 		tools := make([]*Tool, len(r.history.search.Texts))
