@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"palmares/auth"
 	"palmares/ent"
@@ -147,4 +148,32 @@ func TestOperationsWithoutDatabase(t *testing.T) {
 			t.Errorf("review without a database: got %s, want an error", got.Data)
 		}
 	})
+}
+
+// blockedCatalog cannot be loaded in time.
+type blockedCatalog struct{ *store.Store }
+
+func (blockedCatalog) Snapshot(ctx context.Context, _ func(*ent.Client, *ent.Release) error) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Operations that wait for the first release are not blamed for it.
+func TestOperationsBeforeTheFirstLoad(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, demo.Catalog)
+	limits := graph.DefaultLimits
+	limits.Time = 20 * time.Millisecond
+	e := newExecutorWith(blockedCatalog{s}, limits)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.Follow(ctx, func(*ent.Release) bool { return true })
+	}()
+	defer func() { stop(); <-ended }()
+	wantRejected(t, execute(t, e, "", `{feed {release}}`), "UNAVAILABLE", "The catalog is temporarily unavailable. Try again in a minute.")
+	if got := execute(t, e, "", `{__typename}`); len(got.Errors) > 0 {
+		t.Errorf("got %v for the schema, want no error", got.Errors)
+	}
 }
