@@ -404,7 +404,7 @@ func valuesOf(s *openapi3.Schema) (good, bad []string) {
 		low, high := int(*s.Min), int(*s.Max)
 		return []string{strconv.Itoa(low), strconv.Itoa(high)}, []string{strconv.Itoa(low - 1), strconv.Itoa(high + 1), "x", ""}
 	case s.Type.Is("boolean"):
-		return []string{"true", "false"}, []string{"yes", "1", ""}
+		return []string{"true", "false"}, []string{"yes", "ja", ""}
 	case s.Type.Is("number"):
 		return []string{"0", "-3.5", "8", "10", "1e300"}, []string{"NaN", "Inf", "0x8", "8,5", ""}
 	}

@@ -50,6 +50,8 @@ func TestQueryTimeout(t *testing.T) {
 		e := graph.NewExecutor(graph.Config{
 			Catalog: s, Limits: limits, Log: slog.New(slog.NewTextHandler(&log, nil)), Healthy: func() bool { return healthy },
 		})
+		testkit.Check(t, e.Preload(t.Context())) // callers are not blamed for waiting for the catalog
+		log.Reset()
 		h := newHandler(e)
 		const query = `{tools {items {slug}}}`
 		for _, media := range []string{"application/json", "application/graphql-response+json"} {
