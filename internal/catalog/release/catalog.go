@@ -30,7 +30,7 @@ type Catalog struct {
 	db      Database
 	log     *slog.Logger
 	budget  int64             // for earlier releases, in bytes
-	reserve func(bytes int64) // is told how much memory the releases take
+	reserve func(bytes int64) // called with the memory that the releases take
 
 	current  atomic.Pointer[Release]
 	followed atomic.Bool
@@ -72,7 +72,7 @@ func (c *Catalog) Follow(ctx context.Context, published func(*ent.Release) bool)
 	}
 	c.db.Watch(ctx, c.log, func(*ent.Release) bool {
 		r := load()
-		return r != nil && published(r.Info)
+		return r != nil && r.Info != nil && published(r.Info) // an empty backup may have been restored
 	})
 }
 

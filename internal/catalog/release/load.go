@@ -165,7 +165,7 @@ type table[Row interface {
 	convert  func(row Row, replaced bool) (value *V, key Key, since int) // from a row
 	key      func(*V) Key                                                // unique in a release
 	compare  func(a, b *V) int                                           // the order of the values
-	// reduce returns what is kept of a replaced value; nil for all.
+	// reduce returns the part of a replaced value that is kept; nil keeps all of it.
 	reduce func(*V) *V
 }
 

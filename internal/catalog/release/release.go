@@ -226,7 +226,9 @@ func (r *Release) Search(query string) (map[*Tool]int, error) {
 	tools, key := r.searched(), search.Key(query)
 	ranks := make(map[*Tool]int, len(found))
 	for _, i := range found {
-		ranks[tools[i]] = search.Rank(key, tools[i].searchKey)
+		if t := tools[i]; t != nil {
+			ranks[t] = search.Rank(key, t.searchKey)
+		}
 	}
 	return ranks, nil
 }

@@ -412,3 +412,22 @@ func TestInvalidPositions(t *testing.T) {
 		t.Error("got an order by verifiability, want none: it is not declared as sorted")
 	}
 }
+
+// Words without a tool are not found.
+func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, 0)
+		_, err := s.Write.ExecContext(t.Context(), "UPDATE tool_search SET slug = 'no-such-tool' WHERE id = 1")
+		testkit.Check(t, err)
+		r := load(t, newCatalog(s))
+		found, err := r.Search("a")
+		if err != nil || len(found) == 0 {
+			t.Errorf("got %d tools and %v, want some", len(found), err)
+		}
+		for tool := range found {
+			if tool == nil {
+				t.Error("got a match without a tool, want none")
+			}
+		}
+	})
+}
