@@ -171,6 +171,10 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 		if !ok || err != nil {
 			t.Fatalf("%s, %s: got %t and %v, want both", c.order, c.condition, ok, err)
 		}
+		all := rows.active(func(*ent.Tool) bool { return true }, c.compare)
+		if got := slugsOf(r.Sorted(order)); !slices.Equal(got, all) {
+			t.Errorf("release %d, %s:\ngot  %q\nwant %q", r.Number(), c.order, got, all)
+		}
 		got := r.Matching(order, condition)
 		if want := rows.active(c.matches, c.compare); !slices.Equal(slugsOf(got), want) {
 			t.Errorf("release %d, %s, %s:\ngot  %q\nwant %q", r.Number(), c.order, c.condition, slugsOf(got), want)
