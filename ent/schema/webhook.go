@@ -53,3 +53,58 @@ func (Endpoint) Edges() []ent.Edge {
 func (Endpoint) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("account_id"), index.Fields("state", "position")}
 }
+
+// Delivery is a pending delivery of an event to an endpoint, usually a retry.
+// Events that are delivered on the first attempt have no row.
+type Delivery struct{ ent.Schema }
+
+func (Delivery) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int("endpoint_id").Immutable(),
+		field.Int("event").Immutable().Comment("Number of the event in the journal."),
+		field.Int("attempts").Default(0),
+		field.Time("next_at"),
+		field.Int("batch").Default(0).Comment("The number of the first event that was sent in the same request; 0 if the event has not been sent yet."),
+		field.Bool("held").Default(false).Comment("Waits for earlier events; next_at is then when the last of them is retried."),
+	}
+}
+
+func (Delivery) Edges() []ent.Edge {
+	return []ent.Edge{edge.From("endpoint", Endpoint.Type).Ref("deliveries").Field("endpoint_id").Unique().Required().Immutable()}
+}
+
+func (Delivery) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("endpoint_id", "event").Unique(), index.Fields("next_at")}
+}
+
+// Attempt is one attempt to deliver an event or a batch of events to an endpoint.
+type Attempt struct{ ent.Schema }
+
+func (Attempt) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int("endpoint_id").Immutable(),
+		field.Int("event").Immutable().Comment("The event's number in the journal; 0 for a test event."),
+		field.JSON("events", []int{}).SchemaType(asText).Optional().Immutable().Comment("The numbers of all events in a batch; event is the first."),
+		field.String("type").Immutable(),
+		field.Int("number").Immutable().Comment("1 for the first attempt."),
+		field.Time("at").Default(time.Now).Immutable(),
+		field.Int("status").Immutable().Comment("HTTP status of the response; 0 if there was none."),
+		field.Int("took_ms").Immutable(),
+		// Renaming the column would break the previous version during an upgrade.
+		field.String("response").StorageKey("answer").Immutable().Comment("The first bytes of the response, or why there is none."),
+		field.Bool("delivered").Immutable(),
+		field.String("test_body").Default("").Immutable().Comment("The body of a test event, which is not in the journal."),
+	}
+}
+
+func (Attempt) Edges() []ent.Edge {
+	return []ent.Edge{edge.From("endpoint", Endpoint.Type).Ref("attempts").Field("endpoint_id").Unique().Required().Immutable()}
+}
+
+func (Attempt) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("endpoint_id", "at"), index.Fields("at"),
+		// Failed attempts are few and are queried separately.
+		index.Fields("endpoint_id", "at").Annotations(entsql.IndexWhere("NOT delivered")).StorageKey("attempt_failed"),
+	}
+}

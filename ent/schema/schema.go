@@ -1,3 +1,13 @@
+// Package schema declares what the database stores. It is the only hand-written
+// part of ent, and does not depend on feeds, requests or plans.
+//
+// Three choices apply to every entity of the catalog:
+//   - A slug is the primary key. Slugs are unique and stable by contract, so
+//     references are readable and no join is needed to name a category.
+//   - Dates are text, YYYY-MM-DD. They sort as dates on every database and
+//     have no time zone to get wrong.
+//   - Values that determine an order are stored (name_key, untested), because
+//     databases differ in their collations and in how they sort NULL.
 package schema
 
 import (
