@@ -35,13 +35,8 @@ func (Account) Fields() []ent.Field {
 func (Account) Edges() []ent.Edge {
 	return []ent.Edge{
 		edge.To("keys", APIKey.Type),
-		edge.To("usage", Usage.Type),
-		edge.To("sessions", Session.Type),
-		edge.To("confirmations", Confirmation.Type),
 		edge.To("customer", Customer.Type).Unique(),
-		edge.To("endpoints", Endpoint.Type).Annotations(entsql.OnDelete(entsql.Cascade)),
 		edge.To("saved_queries", SavedQuery.Type).Annotations(entsql.OnDelete(entsql.Cascade)),
-		edge.To("query_versions", QueryVersion.Type).Annotations(entsql.OnDelete(entsql.Cascade)),
 	}
 }
 
@@ -92,7 +87,8 @@ func (Session) Fields() []ent.Field {
 }
 
 func (Session) Edges() []ent.Edge {
-	return []ent.Edge{edge.From("account", Account.Type).Ref("sessions").Field("account_id").Unique().Required().Immutable()}
+	return []ent.Edge{edge.To("account", Account.Type).Field("account_id").Unique().Required().Immutable().
+		StorageKey(edge.Symbol("sessions_accounts_sessions"))}
 }
 
 func (Session) Indexes() []ent.Index {
@@ -127,7 +123,8 @@ func (Confirmation) Fields() []ent.Field {
 }
 
 func (Confirmation) Edges() []ent.Edge {
-	return []ent.Edge{edge.From("account", Account.Type).Ref("confirmations").Field("account_id").Unique().Immutable()}
+	return []ent.Edge{edge.To("account", Account.Type).Field("account_id").Unique().Immutable().
+		StorageKey(edge.Symbol("confirmations_accounts_confirmations"))}
 }
 
 func (Confirmation) Indexes() []ent.Index {

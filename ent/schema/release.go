@@ -29,10 +29,6 @@ func (Release) Fields() []ent.Field {
 	}
 }
 
-func (Release) Edges() []ent.Edge {
-	return []ent.Edge{edge.To("journal", JournalEntry.Type)}
-}
-
 // JournalEntry is one change that a release made, with the states before and
 // after.
 type JournalEntry struct{ ent.Schema }
@@ -54,7 +50,8 @@ func (JournalEntry) Fields() []ent.Field {
 }
 
 func (JournalEntry) Edges() []ent.Edge {
-	return []ent.Edge{edge.From("release", Release.Type).Ref("journal").Field("release_number").Unique().Required()}
+	return []ent.Edge{edge.To("release", Release.Type).Field("release_number").Unique().Required().
+		StorageKey(edge.Symbol("journal_entries_releases_journal"))}
 }
 
 func (JournalEntry) Indexes() []ent.Index {

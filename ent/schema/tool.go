@@ -58,15 +58,12 @@ func (Tool) Fields() []ent.Field {
 
 func (Tool) Edges() []ent.Edge {
 	return []ent.Edge{
-		edge.From("category", Category.Type).Ref("tools").
-			Field("category_slug").Unique().Required(),
+		edge.To("category", Category.Type).Field("category_slug").Unique().Required().
+			StorageKey(edge.Symbol("tools_categories_tools")),
 		edge.To("sections", Section.Type).
 			Annotations(entsql.OnDelete(entsql.Cascade)),
 		edge.To("price_changes", PriceChange.Type).
 			Annotations(entsql.OnDelete(entsql.Cascade)),
-		edge.To("comparisons_as_a", Comparison.Type),
-		edge.To("comparisons_as_b", Comparison.Type),
-		edge.To("comparisons_won", Comparison.Type),
 	}
 }
 
@@ -143,10 +140,6 @@ func (Category) Fields() []ent.Field {
 	}
 }
 
-func (Category) Edges() []ent.Edge {
-	return []ent.Edge{edge.To("tools", Tool.Type)}
-}
-
 // Comparison compares two tools, active or retired.
 type Comparison struct{ ent.Schema }
 
@@ -168,9 +161,12 @@ func (Comparison) Fields() []ent.Field {
 
 func (Comparison) Edges() []ent.Edge {
 	return []ent.Edge{
-		edge.From("tool_a", Tool.Type).Ref("comparisons_as_a").Field("tool_a_slug").Unique().Required(),
-		edge.From("tool_b", Tool.Type).Ref("comparisons_as_b").Field("tool_b_slug").Unique().Required(),
-		edge.From("winner", Tool.Type).Ref("comparisons_won").Field("winner_slug").Unique().Required(),
+		edge.To("tool_a", Tool.Type).Field("tool_a_slug").Unique().Required().
+			StorageKey(edge.Symbol("comparisons_tools_comparisons_as_a")),
+		edge.To("tool_b", Tool.Type).Field("tool_b_slug").Unique().Required().
+			StorageKey(edge.Symbol("comparisons_tools_comparisons_as_b")),
+		edge.To("winner", Tool.Type).Field("winner_slug").Unique().Required().
+			StorageKey(edge.Symbol("comparisons_tools_comparisons_won")),
 	}
 }
 

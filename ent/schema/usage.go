@@ -19,7 +19,8 @@ func (Usage) Fields() []ent.Field {
 }
 
 func (Usage) Edges() []ent.Edge {
-	return []ent.Edge{edge.From("account", Account.Type).Ref("usage").Field("account_id").Unique().Required().Immutable()}
+	return []ent.Edge{edge.To("account", Account.Type).Field("account_id").Unique().Required().Immutable().
+		StorageKey(edge.Symbol("usages_accounts_usage"))}
 }
 
 func (Usage) Indexes() []ent.Index {

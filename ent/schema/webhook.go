@@ -44,9 +44,9 @@ func (Endpoint) Fields() []ent.Field {
 
 func (Endpoint) Edges() []ent.Edge {
 	return []ent.Edge{
-		edge.From("account", Account.Type).Ref("endpoints").Field("account_id").Unique().Required().Immutable(),
+		edge.To("account", Account.Type).Field("account_id").Unique().Required().Immutable().
+			StorageKey(edge.Symbol("endpoints_accounts_endpoints")).Annotations(entsql.OnDelete(entsql.Cascade)),
 		edge.To("deliveries", Delivery.Type).Annotations(entsql.OnDelete(entsql.Cascade)),
-		edge.To("attempts", Attempt.Type).Annotations(entsql.OnDelete(entsql.Cascade)),
 	}
 }
 
@@ -98,7 +98,8 @@ func (Attempt) Fields() []ent.Field {
 }
 
 func (Attempt) Edges() []ent.Edge {
-	return []ent.Edge{edge.From("endpoint", Endpoint.Type).Ref("attempts").Field("endpoint_id").Unique().Required().Immutable()}
+	return []ent.Edge{edge.To("endpoint", Endpoint.Type).Field("endpoint_id").Unique().Required().Immutable().
+		StorageKey(edge.Symbol("attempts_endpoints_attempts")).Annotations(entsql.OnDelete(entsql.Cascade))}
 }
 
 func (Attempt) Indexes() []ent.Index {
