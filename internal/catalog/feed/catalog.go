@@ -117,13 +117,6 @@ func (c *catalog) checkPlausible(snap *snapshot) error {
 	return nil
 }
 
-// toolMayDiffer reports whether a tool's record has to be read again: it is new
-// or changed, or the feed has price changes that may not be stored yet.
-func (c *catalog) toolMayDiffer(slug string, line *toolLine) bool {
-	stored, exists := c.tools[slug]
-	return !exists || stored.fingerprint != line.fingerprint || (line.historyHash != "" && line.historyHash != stored.historyHash)
-}
-
 // missingFrom returns the stored slugs that the feed no longer has, sorted.
 func missingFrom[L, S any](feed map[string]L, stored map[string]S) []string {
 	missing := map[string]bool{}

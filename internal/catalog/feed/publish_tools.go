@@ -22,7 +22,9 @@ import (
 func (p *publication) writeTools(ctx context.Context) error {
 	changed := map[string]string{}
 	for slug, line := range p.snap.tools {
-		if p.stored.toolMayDiffer(slug, line) {
+		stored := p.stored.tools[slug] // empty for a new one
+		// The feed may have price changes that are not stored yet.
+		if stored.fingerprint != line.fingerprint || (line.historyHash != "" && line.historyHash != stored.historyHash) {
 			changed[slug] = line.fingerprint
 		}
 	}
@@ -321,7 +323,8 @@ func newPrices(t *Tool, before *ent.Tool, stored []PriceChange) (prices []PriceC
 	// changes on the same day.
 	history := slices.Clone(t.PriceHistory)
 	slices.Reverse(history)
-	slices.SortStableFunc(history, func(a, b PriceChange) int { return strings.Compare(a.ChangedAt, b.ChangedAt) })
+	byDay := func(a, b PriceChange) int { return strings.Compare(a.ChangedAt, b.ChangedAt) }
+	slices.SortStableFunc(history, byDay)
 	known := map[PriceChange]bool{}
 	for _, change := range stored {
 		known[change] = true
@@ -345,25 +348,17 @@ func newPrices(t *Tool, before *ent.Tool, stored []PriceChange) (prices []PriceC
 	// The newest known change is the current one if it leads to the current
 	// price, and either happened since the last import, or is new in the feed
 	// and starts at the previous price.
-	if newest := newestOf(slices.Concat(stored, prices)); newest != nil && newest.Pricing == t.Pricing && newest.Price == t.Price {
+	all := slices.Concat(stored, prices)
+	slices.SortStableFunc(all, byDay)
+	if last := len(all) - 1; last >= 0 && all[last].Pricing == t.Pricing && all[last].Price == t.Price {
+		newest := all[last]
 		sameStep := newest.PreviousPricing == current.PreviousPricing && newest.PreviousPrice == current.PreviousPrice
-		if newest.ChangedAt >= before.UpdatedAt || (sameStep && slices.Contains(prices, *newest)) {
-			return prices, newest
+		if newest.ChangedAt >= before.UpdatedAt || (sameStep && slices.Contains(prices, newest)) {
+			return prices, &newest
 		}
 	}
 	add(*current)
 	return prices, current
-}
-
-// newestOf returns the last change of the latest day; nil if there is none.
-func newestOf(history []PriceChange) *PriceChange {
-	var newest *PriceChange
-	for i := range history {
-		if newest == nil || history[i].ChangedAt >= newest.ChangedAt {
-			newest = &history[i]
-		}
-	}
-	return newest
 }
 
 // checkFits rejects a history that has grown too long for a line of a feed,
