@@ -262,25 +262,20 @@ func (p *publication) indexForSearch(ctx context.Context) error {
 // whether unchanged tools belong to the set: the score of one tool can push another
 // one out.
 func (p *publication) updateEmbeddings(ctx context.Context) error {
-	slugs := map[string]bool{}
-	for slug, stored := range p.stored.tools {
-		if stored.inEmbeddings {
-			slugs[slug] = true
-		}
-	}
+	documents := maps.Clone(p.stored.documents)
 	for slug, line := range p.snap.tools {
 		if line.inEmbeddings {
-			slugs[slug] = true
+			documents[slug] = line.metadata
 		}
 	}
 	marked := map[bool][]string{}
-	for _, slug := range sortedKeys(slugs) {
-		stored, line := p.stored.tools[slug], p.snap.tools[slug]
+	for _, slug := range sortedKeys(documents) {
+		metadata, wasMember := p.stored.documents[slug]
 		entry := journal.Entry{Kind: journal.EmbeddingsChanged, Event: journal.EventEmbeddingsChanged, Slug: slug}
-		if stored.inEmbeddings {
-			entry.Before = documentState(stored.sectionsHash, p.stored.documents[slug])
+		if wasMember {
+			entry.Before = documentState(p.stored.tools[slug].sectionsHash, metadata)
 		}
-		if line != nil && line.inEmbeddings {
+		if line := p.snap.tools[slug]; line != nil && line.inEmbeddings {
 			entry.After = documentState(line.sectionsHash, line.metadata)
 		}
 		if string(entry.Before) == string(entry.After) {
@@ -290,7 +285,7 @@ func (p *publication) updateEmbeddings(ctx context.Context) error {
 		if err := p.record(ctx, entry); err != nil {
 			return err
 		}
-		if member := entry.After != nil; member != stored.inEmbeddings {
+		if member := entry.After != nil; member != wasMember {
 			marked[member] = append(marked[member], slug)
 		}
 	}
