@@ -112,24 +112,38 @@ func (t Templates) Render(name string, content Content) ([]byte, error) {
 	return localizeLinks(body.Bytes(), content.Language), err
 }
 
+// renderAs renders a page in the selected version, and returns its Content-Type.
+func (t Templates) renderAs(name string, content Content) (body []byte, contentType string, err error) {
+	body, err = t.Render(name, content)
+	if err != nil || !content.AsMarkdown {
+		return body, HTML, err
+	}
+	body, err = content.markdown(body)
+	return body, MarkdownType, err
+}
+
 // Entry renders a page that is the same for all visitors.
-func (t Templates) Entry(name string, content Content, cacheControl, vary string) (*cache.Entry, error) {
-	body, err := t.Render(name, content)
-	return NewEntry(body, cacheControl, vary), err
+func (t Templates) Entry(name string, content Content, cacheControl string) (*cache.Entry, error) {
+	body, contentType, err := t.renderAs(name, content)
+	return cache.NewEntry(body, http.Header{"Content-Type": {contentType}, "Cache-Control": {cacheControl}, "Vary": {Vary}}), err
 }
 
-// NewEntry returns a response with a rendered page.
-func NewEntry(body []byte, cacheControl, vary string) *cache.Entry {
-	return cache.NewEntry(body, http.Header{"Content-Type": {HTML}, "Cache-Control": {cacheControl}, "Vary": {vary}})
-}
-
-// Write renders a page and sends it.
-func (t Templates) Write(w http.ResponseWriter, status int, name string, content Content) error {
-	body, err := t.Render(name, content)
+// Send renders such a page and sends it.
+func (t Templates) Send(w http.ResponseWriter, r *http.Request, name string, content Content, cacheControl string) error {
+	entry, err := t.Entry(name, content, cacheControl)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", HTML)
+	return entry.Write(w, r)
+}
+
+// Write renders a page for one visitor and sends it.
+func (t Templates) Write(w http.ResponseWriter, status int, name string, content Content) error {
+	body, contentType, err := t.renderAs(name, content)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // fails only if the client has disconnected
 	return nil

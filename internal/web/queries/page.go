@@ -118,22 +118,10 @@ func languageOf(r *http.Request) lang.Language {
 
 // write sends a page, or its Markdown version.
 func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, name string, content page.Content) {
-	body, err := templates.Render(name, content)
-	if err != nil {
+	content.AsMarkdown = page.WantsMarkdown(r)
+	if err := templates.Write(w, status, name, content); err != nil {
 		p.fail(w, r, err)
-		return
 	}
-	contentType := page.HTML
-	if page.WantsMarkdown(r.Header["Accept"]) || strings.HasSuffix(r.URL.Path, page.MarkdownSuffix) {
-		contentType = page.MarkdownType
-		if body, err = p.Markdown(body); err != nil {
-			p.fail(w, r, err)
-			return
-		}
-	}
-	w.Header().Set("Content-Type", contentType)
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // fails only if the client has disconnected
 }
 
 // withoutEmpty returns the URL without the empty fields of a form, or "" if it

@@ -112,18 +112,11 @@ type suggestion struct {
 
 // serveSuggestions completes what a visitor types into a search field. It only
 // reads names in memory, so it does not count against a quota.
-func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) {
-	s.SetSecurityHeaders(w.Header(), page.BasePolicy)
-	if err := page.CheckMethod(w, r); err != nil {
-		problem.Write(w, err)
-		return
-	}
+func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) error {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	typed := query.Get("q")
 	if err != nil || !params.IsText(typed) || utf8.RuneCountInString(typed) > maxCompletedText {
-		w.Header().Set("Cache-Control", "no-store")
-		problem.Write(w, problem.New(problem.BadInput, "%s must be text of at most %d characters.", "q", maxCompletedText))
-		return
+		return problem.New(problem.BadInput, "%s must be text of at most %d characters.", "q", maxCompletedText)
 	}
 	l := lang.Parse(query.Get("lang"))
 	list := []suggestion{} // not null
@@ -132,12 +125,12 @@ func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := json.Marshal(list)
 	if err != nil {
-		problem.Write(w, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", suggestionsLifetime)
 	_, _ = w.Write(body)
+	return nil
 }
 
 func (s *Site) complete(ctx context.Context, typed string) []completedPage {

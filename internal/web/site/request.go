@@ -34,11 +34,6 @@ type request struct {
 	invalid   map[string]string // errors by parameter, to be shown in the form
 }
 
-// wantsMarkdown reports whether a request is for the Markdown version of a page.
-func wantsMarkdown(r *http.Request) bool {
-	return strings.HasSuffix(r.URL.Path, page.MarkdownSuffix) || page.WantsMarkdown(r.Header["Accept"])
-}
-
 const (
 	maxPage = 1_000_000
 	maxText = 200 // characters
@@ -60,7 +55,7 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	for _, name := range rt.pathParams() {
 		inPath[name] = strings.TrimSuffix(strings.TrimSpace(r.PathValue(name)), page.MarkdownSuffix) // which no slug ends with
 	}
-	req := &request{route: rt, lang: lang.Of(r.Context()), path: rt.pathOf(inPath), query: url.Values{}, variables: variables, markdown: wantsMarkdown(r)}
+	req := &request{route: rt, lang: lang.Of(r.Context()), path: rt.pathOf(inPath), query: url.Values{}, variables: variables, markdown: page.WantsMarkdown(r)}
 	if req.asOf, err = graph.ReadAsOf(variables); err != nil {
 		return nil, err
 	}
