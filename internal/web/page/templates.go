@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"path"
+	"strings"
 	"sync"
 
 	"palmares/internal/core/cache"
@@ -16,19 +17,12 @@ import (
 )
 
 // Templates are the pages of a package by language.
-type Templates map[lang.Language]*pages
+type Templates map[lang.Language]pages
 
 // pages are the pages of one language, each within the layout. A page is parsed
 // when it is first rendered, because parsing all of them takes most of the time
 // of a short command.
-type pages struct {
-	files  fs.FS
-	folder string
-	layout func() *template.Template
-
-	mu     sync.Mutex
-	parsed map[string]*template.Template
-}
+type pages map[string]func() (*template.Template, error)
 
 // NewTemplates returns the pages in folder, and a page "error" unless there is
 // one. All of them can use the templates in the subfolder "parts", and the
@@ -36,9 +30,17 @@ type pages struct {
 func NewTemplates(from fs.FS, folder string, funcs func(lang.Language) template.FuncMap) Templates {
 	all := Templates{}
 	for _, l := range lang.All {
-		all[l] = &pages{
-			files: from, folder: folder, parsed: map[string]*template.Template{},
-			layout: sync.OnceValue(func() *template.Template { return mustParseLayout(from, folder, l, funcs) }),
+		all[l] = pages{}
+		layout := sync.OnceValue(func() *template.Template { return mustParseLayout(from, folder, l, funcs) })
+		add := func(from fs.FS, file string) {
+			all[l][strings.TrimSuffix(path.Base(file), ".html")] = sync.OnceValues(func() (*template.Template, error) {
+				return template.Must(layout().Clone()).ParseFS(from, file)
+			})
+		}
+		add(files, "templates/error.html")
+		own, _ := fs.Glob(from, path.Join(folder, "*.html"))
+		for _, file := range own {
+			add(from, file)
 		}
 	}
 	return all
@@ -54,23 +56,6 @@ func mustParseLayout(from fs.FS, folder string, l lang.Language, funcs func(lang
 		template.Must(layout.ParseFS(from, parts...))
 	}
 	return layout
-}
-
-func (p *pages) page(name string) (*template.Template, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if page := p.parsed[name]; page != nil {
-		return page, nil
-	}
-	from, file := p.files, path.Join(p.folder, name+".html")
-	if _, err := fs.Stat(from, file); err != nil && name == "error" {
-		from, file = files, "templates/error.html"
-	}
-	page, err := template.Must(p.layout().Clone()).ParseFS(from, file)
-	if err == nil {
-		p.parsed[name] = page
-	}
-	return page, err
 }
 
 // Functions are what every template can call in a language: t translates a
@@ -105,7 +90,7 @@ func dict(pairs ...any) map[string]any {
 func (t Templates) Render(name string, content Content) ([]byte, error) {
 	var body bytes.Buffer
 	content.Language = lang.Parse(string(content.Language))
-	page, err := t[content.Language].page(name)
+	page, err := t[content.Language][name]()
 	if err == nil {
 		err = page.ExecuteTemplate(&body, "layout.html", content)
 	}

@@ -31,13 +31,8 @@ const (
 // completions finds names by the start of any of their words. Entries are sorted
 // by their key: the rest of a name from a word on.
 type completions struct {
-	pages   []completedPage
+	pages   []namedPage
 	entries []completion
-}
-
-type completedPage struct {
-	namedPage
-	kind int // position of its list
 }
 
 type completion struct {
@@ -59,7 +54,8 @@ func newCompletions(lists ...[]namedPage) (c completions) {
 				}
 				from += space + 1
 			}
-			c.pages = append(c.pages, completedPage{p, kind})
+			p.kind = kind
+			c.pages = append(c.pages, p)
 		}
 	}
 	slices.SortFunc(c.entries, func(a, b completion) int { return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.at, b.at)) })
@@ -68,7 +64,7 @@ func newCompletions(lists ...[]namedPage) (c completions) {
 
 // complete returns the pages whose names contain a text that starts at a word:
 // names that start with it first, then by kind and score.
-func (c completions) complete(typed string) (found []completedPage) {
+func (c completions) complete(typed string) (found []namedPage) {
 	prefix := strings.Join(text.Words(typed), " ")
 	if prefix == "" {
 		return nil
@@ -86,7 +82,7 @@ func (c completions) complete(typed string) (found []completedPage) {
 		if len(found) == maxCompletions {
 			break
 		}
-		if p := c.pages[m.at]; !slices.ContainsFunc(found, func(known completedPage) bool { return known.Path == p.Path }) {
+		if p := c.pages[m.at]; !slices.ContainsFunc(found, func(known namedPage) bool { return known.Path == p.Path }) {
 			found = append(found, p)
 		}
 	}
@@ -133,7 +129,7 @@ func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (s *Site) complete(ctx context.Context, typed string) []completedPage {
+func (s *Site) complete(ctx context.Context, typed string) []namedPage {
 	if strings.TrimSpace(typed) == "" {
 		return nil
 	}
@@ -150,10 +146,7 @@ func (s *Site) complete(ctx context.Context, typed string) []completedPage {
 		return nil
 	}
 	defer done()
-	for _, p := range known.similarTools(typed, maxCompletions) {
-		found = append(found, completedPage{namedPage: p})
-	}
-	return found
+	return known.similarTools(typed, maxCompletions)
 }
 
 // similarTools returns the pages of tools with a name similar to the search text.
@@ -166,7 +159,7 @@ func (s *Site) similarTools(ctx context.Context, typed string) []page.Suggestion
 }
 
 // note says what a page is about.
-func (p completedPage) note(l lang.Language) string {
+func (p namedPage) note(l lang.Language) string {
 	switch {
 	case strings.HasPrefix(p.Path, "/tools/") && p.score != nil:
 		return p.category + " · " + formatScore(l, p.score)

@@ -49,13 +49,11 @@ type seriesPoint struct {
 
 // scoreMover is a tool whose score changed.
 type scoreMover struct {
-	Slug                  string
-	Before, After, Change float64
-	Tool                  *tool // nil if it was removed
+	Slug          string
+	Before, After *float64
+	Change        float64
+	Tool          *tool // nil if it was removed
 }
-
-// Sign returns the change with its sign.
-func (m scoreMover) Sign(l lang.Language) string { return signed(l, m.Change) }
 
 // signed formats the change of a score with its sign.
 func signed(l lang.Language, change float64) string {
@@ -63,11 +61,6 @@ func signed(l lang.Language, change float64) string {
 		return "+" + l.Decimal(change, 1, 2)
 	}
 	return "−" + l.Decimal(-change, 1, 2)
-}
-
-// Scores returns the scores before and after.
-func (m scoreMover) Scores(l lang.Language) string {
-	return formatScore(l, &m.Before) + " → " + formatScore(l, &m.After)
 }
 
 // Coverage returns the days of the first and the last release, as an interval.
