@@ -53,7 +53,13 @@ func (c Content) markdown(page []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	main := find(document, func(n *html.Node) bool { return n.DataAtom == atom.Main })
+	var main *html.Node
+	for n := range document.Descendants() {
+		if n.DataAtom == atom.Main {
+			main = n
+			break
+		}
+	}
 	if main == nil {
 		return nil, errors.New("the page has no main element")
 	}
@@ -63,19 +69,6 @@ func (c Content) markdown(page []byte) ([]byte, error) {
 		return nil, err
 	}
 	return append(bytes.TrimSpace(text), "\n\n"+c.Credit+"\n"...), nil
-}
-
-// find returns the first element that satisfies a condition; nil for none.
-func find(n *html.Node, is func(*html.Node) bool) *html.Node {
-	if is(n) {
-		return n
-	}
-	for child := range n.ChildNodes() {
-		if found := find(child, is); found != nil {
-			return found
-		}
-	}
-	return nil
 }
 
 // interactive are the elements that Markdown cannot contain. The data of charts is

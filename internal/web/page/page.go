@@ -62,11 +62,15 @@ type Head struct {
 
 // Address returns the path and query of the page in a language.
 func (c Content) Address(l lang.Language) string {
-	address := LocalPath(l, c.Path)
-	if c.Query != "" {
-		address += "?" + c.Query
+	return WithQuery(LocalPath(l, c.Path), c.Query)
+}
+
+// WithQuery adds an encoded query to a path, unless it is empty.
+func WithQuery(path, query string) string {
+	if query == "" {
+		return path
 	}
-	return address
+	return path + "?" + query
 }
 
 // Canonical returns the URL under which search engines find the page.

@@ -84,7 +84,7 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, format := range []string{"json", "csv", "ndjson"} {
 		if format != "csv" || view.Nested == "" {
-			data.Links = append(data.Links, link{strings.ToUpper(format), withQuery(view.Address+"."+format, r.URL.RawQuery)})
+			data.Links = append(data.Links, link{strings.ToUpper(format), page.WithQuery(view.Address+"."+format, r.URL.RawQuery)})
 		}
 	}
 	status := http.StatusOK
@@ -138,7 +138,7 @@ func withoutEmpty(u *url.URL) string {
 	if !empty {
 		return ""
 	}
-	return withQuery(u.EscapedPath(), query.Encode())
+	return page.WithQuery(u.EscapedPath(), query.Encode())
 }
 
 // fieldOf returns the input for a parameter.
@@ -160,13 +160,6 @@ func fieldOf(p params.Param, given url.Values) field {
 		f.Value = f.Preset // browsers show no placeholder in a date field
 	}
 	return f
-}
-
-func withQuery(path, query string) string {
-	if query == "" {
-		return path
-	}
-	return path + "?" + query
 }
 
 // explorerURL opens a query with its variables.
@@ -239,7 +232,7 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "public, max-age=30")
 	w.Header().Set("Vary", "Accept, Accept-Encoding")
 	content := p.Content(languageOf(r), GalleryPath, page.Head{}, data)
-	content.Markdown = withQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
+	content.Markdown = page.WithQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
 	p.write(w, r, http.StatusOK, "gallery", content)
 }
 

@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -322,7 +320,7 @@ func (v *pricesView) prepare(r *request) error {
 			Before: textIn(e.Before, "price"), After: textIn(e.After, "price"), ChangedAt: textIn(e.After, "changed_at"),
 		}
 		if e.Tool.Name == "" { // it is retired or removed
-			item.URL = withQuery("/tools/"+e.Slug, url.Values{graph.AsOfName: {strconv.Itoa(e.Release)}})
+			item.URL = fmt.Sprintf("/tools/%s?%s=%d", e.Slug, graph.AsOfName, e.Release)
 		}
 		if before, after := textIn(e.Before, "pricing"), textIn(e.After, "pricing"); before != after {
 			item.BeforePricing, item.AfterPricing = before, after

@@ -116,16 +116,18 @@ type compareView struct {
 // Without returns the path of the comparison without a tool, or "" if there are
 // only two.
 func (v *compareView) Without(slug string) string {
-	var slugs []string
-	for _, t := range v.Tools {
-		if t.Slug != slug {
-			slugs = append(slugs, t.Slug)
-		}
-	}
+	slugs := slices.DeleteFunc(v.slugs(), func(other string) bool { return other == slug })
 	if len(slugs) < 2 {
 		return ""
 	}
 	return comparePath(slugs...)
+}
+
+func (v *compareView) slugs() (slugs []string) {
+	for _, t := range v.Tools {
+		slugs = append(slugs, t.Slug)
+	}
+	return slugs
 }
 
 // Names returns the names of all tools.
@@ -179,12 +181,7 @@ func (v *compareView) prepare(r *request) error {
 
 // canonicalPath is the same for every order of the tools.
 func (v *compareView) canonicalPath() string {
-	var slugs []string
-	for _, t := range v.Tools {
-		slugs = append(slugs, t.Slug)
-	}
-	slices.Sort(slugs)
-	return comparePath(slugs...)
+	return comparePath(slices.Sorted(slices.Values(v.slugs()))...)
 }
 
 func (v *compareView) structured(r *request) any {

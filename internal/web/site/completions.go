@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -76,7 +77,7 @@ func (c completions) complete(typed string) (found []namedPage) {
 	}
 	matches = slices.Clone(matches)
 	slices.SortStableFunc(matches, func(a, b completion) int {
-		return cmp.Or(boolOrder(a.start, b.start), cmp.Compare(c.pages[a.at].kind, c.pages[b.at].kind), compareScores(c.pages[a.at].score, c.pages[b.at].score))
+		return cmp.Or(boolOrder(a.start, b.start), cmp.Compare(c.pages[a.at].kind, c.pages[b.at].kind), cmp.Compare(c.pages[b.at].score, c.pages[a.at].score))
 	})
 	for _, m := range matches {
 		if len(found) == maxCompletions {
@@ -87,16 +88,6 @@ func (c completions) complete(typed string) (found []namedPage) {
 		}
 	}
 	return found
-}
-
-// compareScores orders the highest score first.
-func compareScores(a, b *float64) int {
-	switch {
-	case a == nil || b == nil:
-		return boolOrder(a != nil, b != nil)
-	default:
-		return cmp.Compare(*b, *a)
-	}
 }
 
 // suggestion is an element of the suggestions response.
@@ -161,8 +152,8 @@ func (s *Site) similarTools(ctx context.Context, typed string) []page.Suggestion
 // note says what a page is about.
 func (p namedPage) note(l lang.Language) string {
 	switch {
-	case strings.HasPrefix(p.Path, "/tools/") && p.score != nil:
-		return p.category + " · " + formatScore(l, p.score)
+	case strings.HasPrefix(p.Path, "/tools/") && !math.IsNaN(p.score):
+		return p.category + " · " + formatScore(l, &p.score)
 	case strings.HasPrefix(p.Path, "/tools/"):
 		return p.category
 	case strings.HasPrefix(p.Path, "/cimetiere/"):

@@ -233,7 +233,7 @@ func (s *Site) content(req *request, view any, response *graph.Result) page.Cont
 		data.Structured = v.structured(req)
 	}
 	content.Query, content.NoIndex = req.query.Encode(), req.name == "search"
-	content.Markdown = withQuery(page.MarkdownPath(req.path), req.query)
+	content.Markdown = page.WithQuery(page.MarkdownPath(req.path), req.query.Encode())
 	if req.AsOf() == "" {
 		data.Explorer = explorerURL("path", data.REST)
 		return content

@@ -3,7 +3,6 @@ package site
 import (
 	"context"
 	"maps"
-	"math"
 	"net/http"
 	"path"
 	"slices"
@@ -162,9 +161,9 @@ type names struct {
 // namedPage is the page of an item of the catalog.
 type namedPage struct {
 	page.Suggestion
-	category string   // label, or ""
-	score    *float64 // nil if the item has none
-	kind     int      // position of its list among completions
+	category string  // label, or ""
+	score    float64 // of an active tool; NaN if it has none
+	kind     int     // position of its list among completions
 }
 
 // names returns the names of the newest release, or nil if it is not available.
@@ -206,8 +205,8 @@ func (n *names) toolPage(t *catalog.Tool) namedPage {
 		list = "/cimetiere/"
 	}
 	p := newNamedPage(list+t.Slug, t.Name)
-	if p.category = n.release.Category(t.Category).Label; t.Active() && !math.IsNaN(t.Score) {
-		p.score = &t.Score
+	if p.category = n.release.Category(t.Category).Label; t.Active() {
+		p.score = t.Score
 	}
 	return p
 }

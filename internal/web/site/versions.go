@@ -96,19 +96,16 @@ const (
 func newVersionHistory(r *request, slug string, versions []version, known *knownReleases, categories []category) versionHistory {
 	h := versionHistory{Truncated: len(versions) > maxVersions, JSON: r.Link("/api/v1/tools/", slug, "/versions")}
 	for _, v := range versions[:min(len(versions), maxVersions)] {
-		first := known.find(v.FirstRelease)
 		entry := versionEntry{
 			Event: r.lang.Text(v.event()), Release: v.FirstRelease, Date: v.Date, Changes: v.changes(r.lang, categories),
 		}
-		if first.Readable {
+		if known.find(v.FirstRelease).Readable {
 			entry.Path = v.pageAsOf(slug, v.FirstRelease)
 		}
-		if len(h.Recent) < recentVersions {
-			h.Recent = append(h.Recent, entry)
-		} else {
-			h.Older = append(h.Older, entry)
-		}
+		h.Recent = append(h.Recent, entry)
 	}
+	recent := min(len(h.Recent), recentVersions)
+	h.Recent, h.Older = h.Recent[:recent], h.Recent[recent:]
 	return h
 }
 
