@@ -155,14 +155,15 @@ func CheckMethod(w http.ResponseWriter, r *http.Request) error {
 	return problem.New(problem.WrongMethod, "The method %s is not allowed here. Use GET.", r.Method)
 }
 
-// Handler returns a handler for GET and HEAD. It sends errors as JSON.
+// Handler returns a handler for GET and HEAD. It sends errors as JSON, unless the
+// client has disconnected, which would count as an error of the server.
 func Handler(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := CheckMethod(w, r)
 		if err == nil {
 			err = serve(w, r)
 		}
-		if err != nil {
+		if err != nil && r.Context().Err() == nil {
 			problem.Write(w, err)
 		}
 	}

@@ -60,9 +60,14 @@ func (s *Site) sitemap(name string) cache.Execute {
 			return nil, 0, err
 		}
 		defer done()
+		ctx, cancel := context.WithTimeout(ctx, graph.DefaultLimits.Time) // as for an operation
+		defer cancel()
 		newest, err := s.Executor.Newest(ctx)
+		if err != nil && problem.Of(err).Code == problem.Internal {
+			err = &problem.Problem{Code: problem.Unavailable, Message: graph.ErrUnavailable.Message, Cause: err}
+		}
 		if err != nil {
-			return nil, 0, &problem.Problem{Code: problem.Unavailable, Message: graph.ErrUnavailable.Message, Cause: err}
+			return nil, 0, err
 		}
 		caching, day := "no-store", ""
 		if newest.Info != nil {

@@ -152,14 +152,14 @@ func (v *version) changes(l lang.Language, categories []category) (changes []fie
 			continue
 		}
 		change := fieldChange{Field: fieldName(l, field)}
-		if !existed {
-			change.After = showField(l, field, excerpt(fieldText(l, field, after, categories), 0), after)
-		} else {
-			from, to := fieldText(l, field, before, categories), fieldText(l, field, after, categories)
-			start := differenceStart(from, to)
+		start, to := 0, fieldText(l, field, after, categories)
+		if existed {
+			from := fieldText(l, field, before, categories)
+			start = differenceStart(from, to)
 			shown := showField(l, field, excerpt(from, start), before)
-			change.Before, change.After = &shown, showField(l, field, excerpt(to, start), after)
+			change.Before = &shown
 		}
+		change.After = showField(l, field, excerpt(to, start), after)
 		changes = append(changes, change)
 	}
 	return changes
