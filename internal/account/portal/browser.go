@@ -33,17 +33,14 @@ func browserOf(userAgent string) (browser, system string) {
 	if !strings.HasPrefix(userAgent, "Mozilla/") { // every browser claims to be Netscape
 		return "", ""
 	}
-	for _, known := range browserNames {
+	return firstName(browserNames, userAgent), firstName(systemNames, userAgent)
+}
+
+func firstName(names []struct{ part, name string }, userAgent string) string {
+	for _, known := range names {
 		if strings.Contains(userAgent, known.part) {
-			browser = known.name
-			break
+			return known.name
 		}
 	}
-	for _, known := range systemNames {
-		if strings.Contains(userAgent, known.part) {
-			system = known.name
-			break
-		}
-	}
-	return browser, system
+	return ""
 }
