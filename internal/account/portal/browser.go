@@ -27,13 +27,14 @@ var systemNames = []struct{ part, name string }{
 	{"Linux", "Linux"},
 }
 
-// browserOf returns the browser and the system that a User-Agent header names.
-// Either is empty if it is unknown.
-func browserOf(userAgent string) (browser, system string) {
+// device is what a User-Agent header names. Either is empty if it is unknown.
+type device struct{ Browser, System string }
+
+func deviceOf(userAgent string) device {
 	if !strings.HasPrefix(userAgent, "Mozilla/") { // every browser claims to be Netscape
-		return "", ""
+		return device{}
 	}
-	return firstName(browserNames, userAgent), firstName(systemNames, userAgent)
+	return device{firstName(browserNames, userAgent), firstName(systemNames, userAgent)}
 }
 
 func firstName(names []struct{ part, name string }, userAgent string) string {

@@ -282,6 +282,7 @@ var pages = page.NewTemplates(templateFiles, "templates", func(l lang.Language) 
 		"moment":    func(t time.Time) string { return l.ShortDay(t) + t.UTC().Format(", 15:04:05") },
 		"messageID": webhook.MessageID,
 		"terms":     auth.Plan.Terms,
+		"device":    deviceOf,
 		"stored":    func(text string) string { return l.Text(lang.Message(text)) }, // a message in the database, in English
 	}
 })
@@ -307,7 +308,7 @@ var notices = map[string]lang.Message{
 
 // formPages maps paths that forms are posted to, to the page with the form, if
 // that is neither the same path nor the one above it.
-var formPages = map[string]string{"/account/keys": home, "/account/email": "/account/settings", "/account/language": "/account/settings"}
+var formPages = map[string]string{"/account/email": "/account/settings", "/account/language": "/account/settings"}
 
 // pagePath returns the path that shows the page of a request, also in another
 // language. After a form was sent, that is the path of the page with the form.

@@ -20,13 +20,8 @@ import (
 
 type settingsPage struct {
 	Email    string // as typed in a rejected form
-	Sessions []signedInBrowser
+	Sessions []*ent.Session
 	Language string
-}
-
-type signedInBrowser struct {
-	*ent.Session
-	Browser, System string // empty if unknown
 }
 
 func (p *Portal) showSettings(v *visit) error {
@@ -34,12 +29,7 @@ func (p *Portal) showSettings(v *visit) error {
 	if err != nil {
 		return err
 	}
-	data := settingsPage{Email: strings.TrimSpace(v.PostFormValue("email")), Language: string(v.account.Language)}
-	for _, session := range sessions {
-		browser, system := browserOf(session.UserAgent)
-		data.Sessions = append(data.Sessions, signedInBrowser{session, browser, system})
-	}
-	return p.show(v, "settings", data)
+	return p.show(v, "settings", settingsPage{strings.TrimSpace(v.PostFormValue("email")), sessions, string(v.account.Language)})
 }
 
 func (p *Portal) setLanguage(v *visit) error {

@@ -39,22 +39,22 @@ type choice struct {
 	Checked     bool
 }
 
-// choices returns the inputs with some values checked. Categories that no longer
+// choices returns the inputs with the values of a form checked. Categories that no longer
 // exist are listed while they are checked.
-func (p *Portal) choices(v *visit, types, categories []string, batches bool) (c eventChoices, err error) {
+func (p *Portal) choices(v *visit, form webhook.NewEndpoint) (c eventChoices, err error) {
 	for _, name := range journal.Events {
-		c.Types = append(c.Types, choice{name, name, slices.Contains(types, name)})
+		c.Types = append(c.Types, choice{name, name, slices.Contains(form.Types, name)})
 	}
 	rows, err := p.Store.Read.Category.Query().Order(category.ByID()).All(v.Context())
 	for _, row := range rows {
-		c.Categories = append(c.Categories, choice{row.ID, row.Label, slices.Contains(categories, row.ID)})
+		c.Categories = append(c.Categories, choice{row.ID, row.Label, slices.Contains(form.Categories, row.ID)})
 	}
-	for _, slug := range categories {
+	for _, slug := range form.Categories {
 		if !slices.ContainsFunc(rows, func(row *ent.Category) bool { return row.ID == slug }) {
 			c.Categories = append(c.Categories, choice{slug, slug, true})
 		}
 	}
-	c.Batches = batches
+	c.Batches = form.Batches
 	return c, err
 }
 
@@ -68,8 +68,7 @@ func (p *Portal) showEndpoints(v *visit) error {
 	if err != nil {
 		return err
 	}
-	typed := spec(v)
-	choices, err := p.choices(v, typed.Types, typed.Categories, typed.Batches)
+	choices, err := p.choices(v, spec(v))
 	if err != nil {
 		return err
 	}
@@ -97,10 +96,7 @@ func (p *Portal) addEndpoint(v *visit) error {
 }
 
 func (p *Portal) endpoint(v *visit) (*ent.Endpoint, error) {
-	id, err := strconv.Atoi(v.PathValue("id"))
-	if err != nil {
-		return nil, problem.New(problem.NotFound, "There is no such endpoint.")
-	}
+	id, _ := strconv.Atoi(v.PathValue("id")) // 0 if it is not a number, which is no endpoint's
 	return p.Webhooks.Find(v.Context(), v.account, id)
 }
 
@@ -137,7 +133,7 @@ func (p *Portal) showEndpointForm(v *visit, e *ent.Endpoint, form webhook.NewEnd
 			return err
 		}
 	}
-	choices, err := p.choices(v, form.Types, form.Categories, form.Batches)
+	choices, err := p.choices(v, form)
 	if err != nil {
 		return err
 	}
