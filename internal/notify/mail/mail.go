@@ -159,9 +159,7 @@ func (m *Mailer) compose(msg Message) (*email, error) {
 	out.SetMessageIDWithValue(rand.Text() + "@" + domainOf(m.from.Address))
 	out.SetGenHeader("Auto-Submitted", "auto-generated")
 	out.SetBodyString(gomail.TypeTextPlain, msg.Text)
-	if msg.HTML != "" {
-		out.AddAlternativeString(gomail.TypeTextHTML, msg.HTML)
-	}
+	out.AddAlternativeString(gomail.TypeTextHTML, msg.HTML)
 	var raw bytes.Buffer
 	if _, err := out.WriteTo(&raw); err != nil {
 		return nil, &problem.Problem{Code: problem.Internal, Message: "The email could not be written.", Cause: err}
