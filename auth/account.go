@@ -214,11 +214,8 @@ func storeFirstAddress(ctx context.Context, tx *ent.Tx, acc *ent.Account, day st
 // address, and updates what is stored under an earlier one. Requests that the
 // account carries have rows of their own and are not included.
 func storeFormerUsage(ctx context.Context, tx *ent.Tx, acc *ent.Account, day string) error {
-	requests := 0
-	row, err := tx.Usage.Query().Where(usage.AccountID(acc.ID), usage.Day(day)).Only(ctx)
-	if err == nil {
-		requests = row.Requests
-	} else if !ent.IsNotFound(err) {
+	requests, err := tx.Usage.Query().Where(usage.AccountID(acc.ID), usage.Day(day)).Select(usage.FieldRequests).Int(ctx)
+	if ent.MaskNotFound(err) != nil {
 		return err
 	}
 	hash, err := emailHash(ctx, tx, acc.Email)

@@ -95,12 +95,8 @@ var (
 	// orphaned matches customers who pay for a deleted account.
 	orphaned = customer.And(customer.AccountIDIsNil(), customer.StatusNotIn(endedStatuses...))
 	// emailChanged matches customers whose address at Stripe is outdated.
-	emailChanged = predicate.Customer(func(s *sql.Selector) {
-		accounts := sql.Table(account.Table)
-		s.Where(sql.Exists(sql.Select(accounts.C(account.FieldID)).From(accounts).Where(sql.And(
-			sql.ColumnsEQ(accounts.C(account.FieldID), s.C(customer.FieldAccountID)),
-			sql.ColumnsNEQ(accounts.C(account.FieldEmail), s.C(customer.FieldEmail)),
-		))))
+	emailChanged = customer.HasAccountWith(func(accounts *sql.Selector) {
+		accounts.Where(sql.ColumnsNEQ(accounts.C(account.FieldEmail), sql.Table(customer.Table).C(customer.FieldEmail)))
 	})
 )
 

@@ -191,12 +191,9 @@ func (b *Billing) save(ctx context.Context, row, current *ent.Customer, event *s
 
 // setPlan does not change a manual plan. It returns an account that has lost Pro.
 func setPlan(ctx context.Context, tx *ent.Tx, id int, plan auth.Plan) (demoted *ent.Account, err error) {
-	acc, err := tx.Account.Get(ctx, id)
-	if ent.IsNotFound(err) || err == nil && (acc.ManualPlan || auth.Plan(acc.Plan) == plan) {
-		return nil, nil
-	}
+	acc, err := tx.Account.Query().Where(account.ID(id), account.ManualPlan(false), account.PlanNEQ(account.Plan(plan))).Only(ctx)
 	if err != nil {
-		return nil, err
+		return nil, ent.MaskNotFound(err)
 	}
 	updated, err := tx.Account.Update().Where(account.ID(id), account.ManualPlan(false)).SetPlan(account.Plan(plan)).Save(ctx)
 	if err != nil || updated == 0 || plan == auth.Pro {

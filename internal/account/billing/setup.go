@@ -48,12 +48,12 @@ func (b *Billing) findPrice(ctx context.Context) (string, error) {
 // forgetPrice makes the next checkout look the price up again, unless it is
 // configured. It returns the error for users.
 func (b *Billing) forgetPrice(id string) error {
+	advice := "run palmares billing setup"
 	if b.Price != "" {
-		b.Log.Error("price rejected by Stripe", "price", id, "advice", "change STRIPE_PRICE, or unset it and run palmares billing setup")
-		return errNoPrice
+		advice = "change STRIPE_PRICE, or unset it and " + advice
 	}
 	b.foundPrice.Store(nil)
-	b.Log.Error("price rejected by Stripe", "price", id, "advice", "run palmares billing setup")
+	b.Log.Error("price rejected by Stripe", "price", id, "advice", advice)
 	return errNoPrice
 }
 

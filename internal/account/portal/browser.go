@@ -27,23 +27,21 @@ var systemNames = []struct{ part, name string }{
 	{"Linux", "Linux"},
 }
 
-// browserOf returns the browser and the system that a User-Agent header names.
-// Either is empty if it is unknown.
-func browserOf(userAgent string) (browser, system string) {
+// device is what a User-Agent header names. Either is empty if it is unknown.
+type device struct{ Browser, System string }
+
+func deviceOf(userAgent string) device {
 	if !strings.HasPrefix(userAgent, "Mozilla/") { // every browser claims to be Netscape
-		return "", ""
+		return device{}
 	}
-	for _, known := range browserNames {
+	return device{firstName(browserNames, userAgent), firstName(systemNames, userAgent)}
+}
+
+func firstName(names []struct{ part, name string }, userAgent string) string {
+	for _, known := range names {
 		if strings.Contains(userAgent, known.part) {
-			browser = known.name
-			break
+			return known.name
 		}
 	}
-	for _, known := range systemNames {
-		if strings.Contains(userAgent, known.part) {
-			system = known.name
-			break
-		}
-	}
-	return browser, system
+	return ""
 }

@@ -37,10 +37,10 @@ func TestBrowserOf(t *testing.T) {
 		"<script>alert(1)</script>": "Unknown browser",
 		"Mozilla/5.0 (Linux) Gecko " + strings.Repeat("Firefox", 9): "Unknown browser",
 	} {
-		browser, system := browserOf(userAgent)
+		device := deviceOf(userAgent)
 		got := "Unknown browser"
-		if browser != "" {
-			got = strings.TrimSuffix(browser+" on "+system, " on ")
+		if device.Browser != "" {
+			got = strings.TrimSuffix(device.Browser+" on "+device.System, " on ")
 		}
 		if got != want {
 			t.Errorf("%s: got %s, want %s", userAgent, got, want)

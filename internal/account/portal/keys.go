@@ -19,19 +19,16 @@ import (
 type keysPage struct {
 	Keys           []*ent.APIKey
 	Suspended      map[string]bool // by id
-	Limit          int
+	Plan           auth.Plan
 	MaxName        int
 	Name           string // as typed in a rejected form
-	CanUpgrade     bool
-	ProKeys        int
 	Today          allowance
 	PaymentDue     *time.Time
 	HasRevokedKeys bool
 	Recent         map[string]int // requests of the last days, by key id
 	Usage          []endpointUsage
 	UsageDays      int
-	Newest         int64  // see auth.CreateKeyOnce
-	Agents         string // URL of the MCP server
+	Newest         int64 // see auth.CreateKeyOnce
 }
 
 // usageDays is the period of the usage by key and endpoint, including today.
@@ -91,11 +88,10 @@ func (p *Portal) showKeys(v *visit) error {
 	}
 	plan, keys := auth.Plan(v.account.Plan), auth.Unrevoked(all)
 	return p.show(v, "keys", keysPage{
-		Limit: plan.Terms().Keys, MaxName: auth.MaxKeyName, Name: v.PostFormValue("name"), CanUpgrade: plan == auth.Developer,
-		ProKeys: auth.Pro.Terms().Keys, Newest: auth.NewestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
+		Plan: plan, MaxName: auth.MaxKeyName, Name: v.PostFormValue("name"),
+		Newest: auth.NewestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
 		Today: allowanceOn(days[len(days)-1], v.account), PaymentDue: paymentDue(v.account, customer, p.now()),
-		HasRevokedKeys: len(all) > len(keys), Agents: p.PublicURL + "/mcp",
-		Recent: recent, Usage: usageByKey(usage, all), UsageDays: usageDays,
+		HasRevokedKeys: len(all) > len(keys), Recent: recent, Usage: usageByKey(usage, all), UsageDays: usageDays,
 	})
 }
 
@@ -109,27 +105,21 @@ func (p *Portal) createKey(v *visit) error {
 	}
 	text, key, err := p.accounts.CreateKeyOnce(v.Context(), v.account, v.PostFormValue("name"), newest)
 	if err != nil {
-		return v.reject(err, p.showKeys)
+		return p.showKeys(v.rejected(err))
 	}
 	curl := fmt.Sprintf(`curl -s -H "Authorization: Bearer %s" %s%s`, text, p.PublicURL, p.Example(v.Context()))
 	agent := fmt.Sprintf(`{"mcpServers": {"palmares": {"type": "http", "url": "%s/mcp", "headers": {"Authorization": "Bearer %s"}}}}`, p.PublicURL, text)
 	return p.show(v, "newkey", newKeyPage{Name: key.Name, Key: text, Curl: curl, Agent: agent})
 }
 
-// withKey passes the key in the path, if it belongs to the visitor.
-func withKey(handle func(*Portal, *visit, *ent.APIKey) error) handler {
-	return func(p *Portal, v *visit) error {
-		keys, err := p.accounts.Keys(v.Context(), v.account)
-		if err != nil {
-			return err
+func (p *Portal) key(v *visit) (*ent.APIKey, error) {
+	keys, err := p.accounts.Keys(v.Context(), v.account)
+	for _, key := range auth.Unrevoked(keys) {
+		if key.ID == v.PathValue("id") {
+			return key, nil
 		}
-		for _, key := range auth.Unrevoked(keys) {
-			if key.ID == v.PathValue("id") {
-				return handle(p, v, key)
-			}
-		}
-		return problem.New(problem.NotFound, "This key does not exist or was already revoked.")
 	}
+	return nil, cmp.Or[error](err, problem.New(problem.NotFound, "This key does not exist or was already revoked."))
 }
 
 func (p *Portal) revokeKey(v *visit, key *ent.APIKey) error {

@@ -27,8 +27,6 @@ type planPage struct {
 	Confirming   bool   // back from the checkout, but not Pro yet
 	Contact      string // email address of the operator, or ""
 	Euros        int
-	Developer    auth.Terms
-	ProTerms     auth.Terms
 }
 
 const paying = "paying" // value of done after the checkout
@@ -40,7 +38,6 @@ func (p *Portal) showPlan(v *visit) error {
 	}
 	data := planPage{
 		Pro: auth.Plan(v.account.Plan) == auth.Pro, Manual: v.account.ManualPlan, CanSubscribe: p.Billing.Enabled(), Contact: p.Contact, Euros: billing.MonthlyEuros,
-		Developer: auth.Developer.Terms(), ProTerms: auth.Pro.Terms(),
 	}
 	if customer != nil {
 		data.Subscribed, data.Manageable = billing.Live(customer.Status), true
@@ -70,9 +67,9 @@ func paymentDue(acc *ent.Account, customer *ent.Customer, now time.Time) *time.T
 func (p *Portal) subscribe(v *visit) error {
 	switch {
 	case v.account.ManualPlan && auth.Plan(v.account.Plan) == auth.Pro:
-		return v.reject(problem.New(problem.BadInput, "We set your plan manually, so there is nothing to pay."), p.showPlan)
+		return p.showPlan(v.rejected(problem.New(problem.BadInput, "We set your plan manually, so there is nothing to pay.")))
 	case v.account.ManualPlan:
-		return v.reject(problem.New(problem.BadInput, "We set your plan manually, so a subscription would not change it. Contact us to upgrade."), p.showPlan)
+		return p.showPlan(v.rejected(problem.New(problem.BadInput, "We set your plan manually, so a subscription would not change it. Contact us to upgrade.")))
 	}
 	return p.redirectToStripe(v, p.Billing.Subscribe)
 }
@@ -88,7 +85,7 @@ func (p *Portal) redirectToStripe(v *visit, open func(context.Context, *ent.Acco
 	if account, err := p.accounts.SessionAccount(v.Context(), p.cookie(v.Request, sessionCookie)); err == nil && account != nil {
 		v.account = account
 	}
-	return v.reject(err, p.showPlan)
+	return p.showPlan(v.rejected(err))
 }
 
 // returnFromCheckout reads the subscription, because Stripe's event may arrive

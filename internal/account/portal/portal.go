@@ -76,8 +76,8 @@ var routes = []struct {
 
 	{"GET /account", signedIn, (*Portal).showKeys},
 	{"POST /account/keys", signedIn, (*Portal).createKey},
-	{"GET /account/keys/{id}/revoke", signedIn, withKey(confirm[*ent.APIKey]("revoke"))},
-	{"POST /account/keys/{id}/revoke", signedIn, withKey((*Portal).revokeKey)},
+	{"GET /account/keys/{id}/revoke", signedIn, with((*Portal).key, confirm[*ent.APIKey]("revoke"))},
+	{"POST /account/keys/{id}/revoke", signedIn, with((*Portal).key, (*Portal).revokeKey)},
 
 	{"GET /account/usage", signedIn, (*Portal).showUsage},
 
@@ -89,28 +89,28 @@ var routes = []struct {
 
 	{"GET /account/webhooks", signedIn, (*Portal).showEndpoints},
 	{"POST /account/webhooks", signedIn, (*Portal).addEndpoint},
-	{"GET /account/webhooks/{id}", signedIn, withEndpoint((*Portal).showEndpoint)},
-	{"GET /account/webhooks/{id}/attempts/{attempt}", signedIn, withEndpoint((*Portal).showAttempt)},
-	{"POST /account/webhooks/{id}/test", signedIn, withEndpoint((*Portal).testEndpoint)},
-	{"POST /account/webhooks/{id}/replay", signedIn, withEndpoint((*Portal).replayEvents)},
-	{"POST /account/webhooks/{id}/settings", signedIn, withEndpoint((*Portal).updateEndpoint)},
-	{"GET /account/webhooks/{id}/rotate", signedIn, withEndpoint(confirm[*ent.Endpoint]("rotatesecret"))},
-	{"POST /account/webhooks/{id}/rotate", signedIn, withEndpoint((*Portal).rotateSecret)},
+	{"GET /account/webhooks/{id}", signedIn, with((*Portal).endpoint, (*Portal).showEndpoint)},
+	{"GET /account/webhooks/{id}/attempts/{attempt}", signedIn, with((*Portal).endpoint, (*Portal).showAttempt)},
+	{"POST /account/webhooks/{id}/test", signedIn, with((*Portal).endpoint, (*Portal).testEndpoint)},
+	{"POST /account/webhooks/{id}/replay", signedIn, with((*Portal).endpoint, (*Portal).replayEvents)},
+	{"POST /account/webhooks/{id}/settings", signedIn, with((*Portal).endpoint, (*Portal).updateEndpoint)},
+	{"GET /account/webhooks/{id}/rotate", signedIn, with((*Portal).endpoint, confirm[*ent.Endpoint]("rotatesecret"))},
+	{"POST /account/webhooks/{id}/rotate", signedIn, with((*Portal).endpoint, (*Portal).rotateSecret)},
 	{"POST /account/webhooks/{id}/pause", signedIn, changeEndpoint((*webhook.Webhooks).Pause, "/account/webhooks/{id}?done=paused")},
 	{"POST /account/webhooks/{id}/resume", signedIn, changeEndpoint((*webhook.Webhooks).Resume, "/account/webhooks/{id}?done=resumed")},
-	{"GET /account/webhooks/{id}/remove", signedIn, withEndpoint(confirm[*ent.Endpoint]("removeendpoint"))},
+	{"GET /account/webhooks/{id}/remove", signedIn, with((*Portal).endpoint, confirm[*ent.Endpoint]("removeendpoint"))},
 	{"POST /account/webhooks/{id}/remove", signedIn, changeEndpoint((*webhook.Webhooks).Remove, "/account/webhooks?done=removed")},
 
 	{"GET /account/queries", signedIn, (*Portal).showQueries},
 	{"POST /account/queries", signedIn, (*Portal).saveQuery},
 	{"GET /account/queries/new", signedIn, (*Portal).showQueryForm},
 	{"POST /account/queries/new", signedIn, (*Portal).showQueryForm}, // from the explorer
-	{"GET /account/queries/{name}", signedIn, withQuery((*Portal).showQuery)},
-	{"GET /account/queries/{name}/edit", signedIn, withQuery((*Portal).editQuery)},
-	{"POST /account/queries/{name}/token", signedIn, withQuery((*Portal).createToken)},
-	{"POST /account/queries/{name}/revoke-token", signedIn, withQuery((*Portal).revokeToken)},
-	{"GET /account/queries/{name}/delete", signedIn, withQuery(confirm[*saved.Query]("querydelete"))},
-	{"POST /account/queries/{name}/delete", signedIn, withQuery((*Portal).deleteQuery)},
+	{"GET /account/queries/{name}", signedIn, with((*Portal).query, (*Portal).showQuery)},
+	{"GET /account/queries/{name}/edit", signedIn, with((*Portal).query, (*Portal).editQuery)},
+	{"POST /account/queries/{name}/token", signedIn, with((*Portal).query, (*Portal).createToken)},
+	{"POST /account/queries/{name}/revoke-token", signedIn, with((*Portal).query, (*Portal).revokeToken)},
+	{"GET /account/queries/{name}/delete", signedIn, with((*Portal).query, confirm[*saved.Query]("querydelete"))},
+	{"POST /account/queries/{name}/delete", signedIn, with((*Portal).query, (*Portal).deleteQuery)},
 
 	{"GET /account/settings", signedIn, (*Portal).showSettings},
 	{"POST /account/email", signedIn, (*Portal).startEmailChange},
@@ -231,10 +231,21 @@ func (p *Portal) redirect(v *visit, path string) error {
 	return nil
 }
 
-// reject shows the page of a form again, with the reason for rejecting it.
-func (v *visit) reject(err error, show func(*visit) error) error {
+// rejected makes the page that is shown again say why its form was rejected.
+func (v *visit) rejected(err error) *visit {
 	v.invalid = err
-	return show(v)
+	return v
+}
+
+// with passes the item in the path, which find returns if it belongs to the visitor.
+func with[T any](find func(*Portal, *visit) (T, error), handle func(*Portal, *visit, T) error) handler {
+	return func(p *Portal, v *visit) error {
+		item, err := find(p, v)
+		if err != nil {
+			return err
+		}
+		return handle(p, v, item)
+	}
 }
 
 // confirm returns a handler that shows a page with the button for an action.
@@ -270,6 +281,8 @@ var pages = page.NewTemplates(templateFiles, "templates", func(l lang.Language) 
 		"stamp":     l.Time,
 		"moment":    func(t time.Time) string { return l.ShortDay(t) + t.UTC().Format(", 15:04:05") },
 		"messageID": webhook.MessageID,
+		"terms":     auth.Plan.Terms,
+		"device":    deviceOf,
 		"stored":    func(text string) string { return l.Text(lang.Message(text)) }, // a message in the database, in English
 	}
 })
@@ -295,7 +308,7 @@ var notices = map[string]lang.Message{
 
 // formPages maps paths that forms are posted to, to the page with the form, if
 // that is neither the same path nor the one above it.
-var formPages = map[string]string{"/account/keys": home, "/account/email": "/account/settings", "/account/language": "/account/settings"}
+var formPages = map[string]string{"/account/email": "/account/settings", "/account/language": "/account/settings"}
 
 // pagePath returns the path that shows the page of a request, also in another
 // language. After a form was sent, that is the path of the page with the form.
@@ -345,13 +358,6 @@ var errorTitles = map[*problem.Problem]lang.Message{
 	auth.ErrSameAddress:  "This is already your email address",
 }
 
-func titleOf(code problem.Code) lang.Message {
-	if code == problem.NotFound {
-		return "Page not found"
-	}
-	return "Something went wrong"
-}
-
 // fail logs a server error and writes an error page, which never shows the cause.
 func (p *Portal) fail(v *visit, err error) {
 	if databaseErr, found := errors.AsType[*store.Error](err); found {
@@ -377,10 +383,15 @@ func (p *Portal) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (p *Portal) showError(v *visit, err error) {
 	reason := problem.Of(err)
 	l, status := lang.Of(v.Context()), reason.Code.Status()
-	data := page.ErrorPage{Title: l.Text(cmp.Or(errorTitles[reason], titleOf(reason.Code))), Text: reason.In(l)}
-	if reason.Code == problem.Gone { // a new email helps
+	title := lang.Message("Something went wrong")
+	data := page.ErrorPage{Text: reason.In(l)}
+	switch reason.Code {
+	case problem.NotFound:
+		title = "Page not found"
+	case problem.Gone: // a new email helps
 		data.Retry = "/login"
 	}
+	data.Title = l.Text(cmp.Or(errorTitles[reason], title))
 	if status >= http.StatusInternalServerError {
 		data.RequestID = problem.RequestID(v.Context())
 	}

@@ -16,10 +16,9 @@ import (
 const maxQueryForm = 3*saved.MaxDocument + MaxForm
 
 type queriesPage struct {
-	Queries  []*saved.Query
-	Limit    int
-	ProLimit int
-	Handle   string
+	Queries []*saved.Query
+	Plan    auth.Plan
+	Handle  string
 }
 
 func (p *Portal) showQueries(v *visit) error {
@@ -27,7 +26,7 @@ func (p *Portal) showQueries(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return p.show(v, "queries", queriesPage{queries, auth.Plan(v.account.Plan).Terms().SavedQueries, auth.Pro.Terms().SavedQueries, handleOf(v)})
+	return p.show(v, "queries", queriesPage{queries, auth.Plan(v.account.Plan), handleOf(v)})
 }
 
 func handleOf(v *visit) string {
@@ -81,15 +80,8 @@ func (p *Portal) saveQuery(v *visit) error {
 	return p.redirect(v, "/account/queries/"+q.Name+"?done=querysaved")
 }
 
-// withQuery passes the saved query in the path, if it belongs to the visitor.
-func withQuery(handle func(*Portal, *visit, *saved.Query) error) handler {
-	return func(p *Portal, v *visit) error {
-		q, err := p.Queries.Find(v.Context(), v.account, v.PathValue("name"))
-		if err != nil {
-			return err
-		}
-		return handle(p, v, q)
-	}
+func (p *Portal) query(v *visit) (*saved.Query, error) {
+	return p.Queries.Find(v.Context(), v.account, v.PathValue("name"))
 }
 
 type queryPage struct {

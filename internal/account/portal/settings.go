@@ -20,13 +20,8 @@ import (
 
 type settingsPage struct {
 	Email    string // as typed in a rejected form
-	Sessions []signedInBrowser
+	Sessions []*ent.Session
 	Language string
-}
-
-type signedInBrowser struct {
-	*ent.Session
-	Browser, System string // empty if unknown
 }
 
 func (p *Portal) showSettings(v *visit) error {
@@ -34,28 +29,23 @@ func (p *Portal) showSettings(v *visit) error {
 	if err != nil {
 		return err
 	}
-	data := settingsPage{Email: strings.TrimSpace(v.PostFormValue("email")), Language: string(v.account.Language)}
-	for _, session := range sessions {
-		browser, system := browserOf(session.UserAgent)
-		data.Sessions = append(data.Sessions, signedInBrowser{session, browser, system})
-	}
-	return p.show(v, "settings", data)
+	return p.show(v, "settings", settingsPage{strings.TrimSpace(v.PostFormValue("email")), sessions, string(v.account.Language)})
 }
 
 func (p *Portal) setLanguage(v *visit) error {
 	if err := p.accounts.SetLanguage(v.Context(), v.account, v.PostFormValue("language")); err != nil {
-		return v.reject(err, p.showSettings)
+		return p.showSettings(v.rejected(err))
 	}
 	return p.redirect(v, "/account/settings?done=language")
 }
 
 func (p *Portal) startEmailChange(v *visit) error {
 	if p.SignInDisabled {
-		return v.reject(problem.New(problem.Forbidden, "Emails cannot be sent at the moment."), p.showSettings)
+		return p.showSettings(v.rejected(problem.New(problem.Forbidden, "Emails cannot be sent at the moment.")))
 	}
 	challenge, err := p.accounts.StartEmailChange(v.Context(), v.account, v.PostFormValue("email"), p.sender(v))
 	if err != nil {
-		return v.reject(err, p.showSettings)
+		return p.showSettings(v.rejected(err))
 	}
 	return emailChangeFlow.send(p, v, challenge, home)
 }
@@ -104,7 +94,7 @@ func (p *Portal) confirmDelete(v *visit) error {
 func (p *Portal) deleteAccount(v *visit) error {
 	typed, err := auth.NormalizeEmail(v.PostFormValue("email"))
 	if err != nil || typed != v.account.Email {
-		return v.reject(problem.New(problem.BadInput, "This does not match the email address of your account. Nothing was deleted."), p.confirmDelete)
+		return p.confirmDelete(v.rejected(problem.New(problem.BadInput, "This does not match the email address of your account. Nothing was deleted.")))
 	}
 	if err := p.Billing.Cancel(v.Context(), v.account); err != nil {
 		return err

@@ -97,8 +97,7 @@ func (f flow) submitCode(p *Portal, v *visit) error {
 	code := strings.NewReplacer(" ", "", "-", "", "\u00a0", "").Replace(v.PostFormValue("code")) // often typed in two groups
 	found, err := p.accounts.CheckCode(v.Context(), f.purpose, p.cookie(v.Request, browserCookie), code)
 	if errors.Is(err, auth.ErrWrongCode) || errors.Is(err, auth.ErrLocked) {
-		v.invalid = err
-		return f.showCode(p, v)
+		return f.showCode(p, v.rejected(err))
 	}
 	if err != nil {
 		return err
@@ -143,11 +142,11 @@ func (p *Portal) showLogin(v *visit) error {
 // whether the address has an account.
 func (p *Portal) startSignIn(v *visit) error {
 	if p.SignInDisabled {
-		return v.reject(problem.New(problem.Forbidden, "Signing in is not available at the moment."), p.showLogin)
+		return p.showLogin(v.rejected(problem.New(problem.Forbidden, "Signing in is not available at the moment.")))
 	}
 	challenge, err := p.accounts.StartSignIn(v.Context(), v.PostFormValue("email"), p.sender(v))
 	if err != nil {
-		return v.reject(err, p.showLogin)
+		return p.showLogin(v.rejected(err))
 	}
 	return signInFlow.send(p, v, challenge, nextPath(v))
 }

@@ -39,22 +39,22 @@ type choice struct {
 	Checked     bool
 }
 
-// choices returns the inputs with some values checked. Categories that no longer
+// choices returns the inputs with the values of a form checked. Categories that no longer
 // exist are listed while they are checked.
-func (p *Portal) choices(v *visit, types, categories []string, batches bool) (c eventChoices, err error) {
+func (p *Portal) choices(v *visit, form webhook.NewEndpoint) (c eventChoices, err error) {
 	for _, name := range journal.Events {
-		c.Types = append(c.Types, choice{name, name, slices.Contains(types, name)})
+		c.Types = append(c.Types, choice{name, name, slices.Contains(form.Types, name)})
 	}
 	rows, err := p.Store.Read.Category.Query().Order(category.ByID()).All(v.Context())
 	for _, row := range rows {
-		c.Categories = append(c.Categories, choice{row.ID, row.Label, slices.Contains(categories, row.ID)})
+		c.Categories = append(c.Categories, choice{row.ID, row.Label, slices.Contains(form.Categories, row.ID)})
 	}
-	for _, slug := range categories {
+	for _, slug := range form.Categories {
 		if !slices.ContainsFunc(rows, func(row *ent.Category) bool { return row.ID == slug }) {
 			c.Categories = append(c.Categories, choice{slug, slug, true})
 		}
 	}
-	c.Batches = batches
+	c.Batches = form.Batches
 	return c, err
 }
 
@@ -68,8 +68,7 @@ func (p *Portal) showEndpoints(v *visit) error {
 	if err != nil {
 		return err
 	}
-	typed := spec(v)
-	choices, err := p.choices(v, typed.Types, typed.Categories, typed.Batches)
+	choices, err := p.choices(v, spec(v))
 	if err != nil {
 		return err
 	}
@@ -91,24 +90,14 @@ func (p *Portal) addEndpoint(v *visit) error {
 	wanted.URL = strings.TrimSpace(v.PostFormValue("url"))
 	added, err := p.Webhooks.Add(v.Context(), v.account, wanted)
 	if err != nil {
-		return v.reject(err, p.showEndpoints)
+		return p.showEndpoints(v.rejected(err))
 	}
 	return p.show(v, "secret", secretPage{Endpoint: added, Secret: added.Secret})
 }
 
-// withEndpoint passes the endpoint in the path, if it belongs to the visitor.
-func withEndpoint(handle func(*Portal, *visit, *ent.Endpoint) error) handler {
-	return func(p *Portal, v *visit) error {
-		id, err := strconv.Atoi(v.PathValue("id"))
-		if err != nil {
-			return problem.New(problem.NotFound, "There is no such endpoint.")
-		}
-		endpoint, err := p.Webhooks.Find(v.Context(), v.account, id)
-		if err != nil {
-			return err
-		}
-		return handle(p, v, endpoint)
-	}
+func (p *Portal) endpoint(v *visit) (*ent.Endpoint, error) {
+	id, _ := strconv.Atoi(v.PathValue("id")) // 0 if it is not a number, which is no endpoint's
+	return p.Webhooks.Find(v.Context(), v.account, id)
 }
 
 type endpointPage struct {
@@ -144,7 +133,7 @@ func (p *Portal) showEndpointForm(v *visit, e *ent.Endpoint, form webhook.NewEnd
 			return err
 		}
 	}
-	choices, err := p.choices(v, form.Types, form.Categories, form.Batches)
+	choices, err := p.choices(v, form)
 	if err != nil {
 		return err
 	}
@@ -173,7 +162,6 @@ type attemptPage struct {
 	*webhook.Details
 	Endpoint    *ent.Endpoint
 	Body        string // the payload, indented
-	IsTest      bool
 	MaxAttempts int
 }
 
@@ -190,19 +178,17 @@ func (p *Portal) showAttempt(v *visit, e *ent.Endpoint) error {
 	if json.Indent(&body, details.Payload, "", "  ") != nil {
 		body.Reset() // there is no payload
 	}
-	return p.show(v, "attempt", attemptPage{details, e, body.String(), details.Type == webhook.TestType, webhook.MaxAttempts})
+	return p.show(v, "attempt", attemptPage{details, e, body.String(), webhook.MaxAttempts})
 }
 
 func (p *Portal) testEndpoint(v *visit, e *ent.Endpoint) error {
 	if !includesWebhooks(v.account) {
-		v.invalid = problem.New(problem.Forbidden, "Webhooks require the Pro plan.")
-		return p.showEndpoint(v, e)
+		return p.showEndpoint(v.rejected(problem.New(problem.Forbidden, "Webhooks require the Pro plan.")), e)
 	}
 	tested, err := p.Webhooks.Test(v.Context(), e)
 	if limit, reached := errors.AsType[*webhook.TestLimitError](err); reached {
 		v.w.Header().Set("Retry-After", strconv.Itoa(limit.Seconds()))
-		v.invalid = err
-		return p.showEndpoint(v, e)
+		return p.showEndpoint(v.rejected(err), e)
 	} else if err != nil {
 		return err
 	}
@@ -219,8 +205,7 @@ func (p *Portal) rotateSecret(v *visit, e *ent.Endpoint) error {
 
 func (p *Portal) updateEndpoint(v *visit, e *ent.Endpoint) error {
 	if err := p.Webhooks.Update(v.Context(), e, spec(v)); err != nil {
-		v.invalid = err
-		return p.showEndpointForm(v, e, spec(v))
+		return p.showEndpointForm(v.rejected(err), e, spec(v))
 	}
 	return p.redirect(v, fmt.Sprintf("/account/webhooks/%d?done=saved", e.ID))
 }
@@ -235,15 +220,14 @@ func (p *Portal) replayEvents(v *visit, e *ent.Endpoint) (err error) {
 		err = p.Webhooks.ReplaySince(v.Context(), e, since)
 	}
 	if err != nil {
-		v.invalid = err
-		return p.showEndpoint(v, e)
+		return p.showEndpoint(v.rejected(err), e)
 	}
 	return p.redirect(v, fmt.Sprintf("/account/webhooks/%d?done=replayed", e.ID))
 }
 
 // changeEndpoint returns a handler that changes an endpoint and redirects.
 func changeEndpoint(change func(*webhook.Webhooks, context.Context, *ent.Endpoint) error, to string) handler {
-	return withEndpoint(func(p *Portal, v *visit, e *ent.Endpoint) error {
+	return with((*Portal).endpoint, func(p *Portal, v *visit, e *ent.Endpoint) error {
 		if err := change(p.Webhooks, v.Context(), e); err != nil {
 			return err
 		}

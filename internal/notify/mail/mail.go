@@ -58,12 +58,15 @@ type Mailer struct {
 	attemptTimeout  time.Duration
 	shutdownTimeout time.Duration
 
-	queue chan *email   // has room for all pending emails
-	slots chan struct{} // holds one element per attempt in progress
+	started  chan struct{}   // closed by Run once it has set the contexts
+	stopping context.Context // ends when failed emails are not retried any more
+	sending  context.Context // ends when emails are not sent any more
+	slots    chan struct{}   // holds one element per attempt in progress
 
 	mu      sync.Mutex
-	pending int  // emails that are queued, being sent or waiting for a retry
-	stopped bool // new emails are rejected
+	idle    sync.Cond // signaled when an email is no longer pending
+	pending int       // emails that are queued, being sent or waiting for a retry
+	stopped bool      // new emails are rejected
 
 	Sent, Failed atomic.Int64
 }
@@ -79,8 +82,9 @@ type email struct {
 func New(cfg Config) (*Mailer, error) {
 	m := &Mailer{
 		log: cfg.Log, retryDelays: retryDelays, attemptTimeout: attemptTimeout, shutdownTimeout: shutdownTimeout,
-		queue: make(chan *email, queueLength), slots: make(chan struct{}, maxConnections),
+		started: make(chan struct{}), slots: make(chan struct{}, maxConnections),
 	}
+	m.idle.L = &m.mu
 	if cfg.URL == "" {
 		return m, nil
 	}
@@ -123,7 +127,7 @@ func (m *Mailer) Enqueue(msg Message) error {
 		return ErrQueueFull
 	}
 	m.pending++
-	m.queue <- e
+	go m.deliverWithRetries(e)
 	return nil
 }
 
@@ -155,9 +159,7 @@ func (m *Mailer) compose(msg Message) (*email, error) {
 	out.SetMessageIDWithValue(rand.Text() + "@" + domainOf(m.from.Address))
 	out.SetGenHeader("Auto-Submitted", "auto-generated")
 	out.SetBodyString(gomail.TypeTextPlain, msg.Text)
-	if msg.HTML != "" {
-		out.AddAlternativeString(gomail.TypeTextHTML, msg.HTML)
-	}
+	out.AddAlternativeString(gomail.TypeTextHTML, msg.HTML)
 	var raw bytes.Buffer
 	if _, err := out.WriteTo(&raw); err != nil {
 		return nil, &problem.Problem{Code: problem.Internal, Message: "The email could not be written.", Cause: err}
@@ -184,50 +186,34 @@ func (m *Mailer) logMessage(msg Message) {
 // Run sends queued emails until ctx ends, and then the remaining ones for at
 // most 10 seconds. Emails that wait for a retry get a last attempt then.
 func (m *Mailer) Run(ctx context.Context) {
-	if m.LogsOnly() {
-		<-ctx.Done()
-		return
-	}
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	var emails sync.WaitGroup
-	start := func(e *email) { emails.Go(func() { m.deliverWithRetries(ctx, sending, e) }) }
-	for ctx.Err() == nil {
-		select {
-		case e := <-m.queue:
-			start(e)
-		case <-ctx.Done():
-		}
-	}
+	m.stopping, m.sending = ctx, sending
+	close(m.started)
+	<-ctx.Done()
 	defer time.AfterFunc(m.shutdownTimeout, cancel).Stop()
-	for !m.stopIfIdle() { // emails may still be queued during shutdown
-		for len(m.queue) > 0 {
-			start(<-m.queue)
-		}
-		emails.Wait()
-	}
-}
-
-// stopIfIdle rejects new emails from now on, unless some are still pending.
-func (m *Mailer) stopIfIdle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.stopped = m.pending == 0
-	return m.stopped
+	for m.pending > 0 { // emails may still be queued during shutdown
+		m.idle.Wait()
+	}
+	m.stopped = true
 }
 
-// deliverWithRetries makes attempts within sending. Once ctx ends, it makes only
-// one more.
-func (m *Mailer) deliverWithRetries(ctx, sending context.Context, e *email) {
+// deliverWithRetries makes attempts once Run has started. After Run has to stop, it
+// makes only one more.
+func (m *Mailer) deliverWithRetries(e *email) {
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.pending--
+		m.idle.Signal()
 	}()
+	<-m.started
 	for attempt := 0; ; attempt++ {
-		last := attempt == len(m.retryDelays) || ctx.Err() != nil
+		last := attempt == len(m.retryDelays) || m.stopping.Err() != nil
 		m.slots <- struct{}{}
-		err := m.deliver(sending, e)
+		err := m.deliver(m.sending, e)
 		<-m.slots
 		if err == nil {
 			return
@@ -241,7 +227,7 @@ func (m *Mailer) deliverWithRetries(ctx, sending context.Context, e *email) {
 		}
 		select {
 		case <-time.After(m.retryDelays[attempt]):
-		case <-ctx.Done():
+		case <-m.stopping.Done():
 		}
 	}
 }

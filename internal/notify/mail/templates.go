@@ -22,13 +22,14 @@ type values struct {
 	Endpoint, Reason                       string
 }
 
-// render writes both bodies of an email from its templates, in the language of
-// its values.
+// render writes both bodies of an email from its template, in the language of its
+// values. The layouts define what paragraphs, codes and links look like.
 func render(name, to, subject string, v values) Message {
 	v.Service, v.NewAddress, v.Endpoint = oneLine(v.Service), oneLine(v.NewAddress), oneLine(v.Endpoint)
 	functions := map[string]any{"t": func(m string, args ...any) string { return v.Language.Text(lang.Message(m), args...) }}
-	textBody := texttemplate.Must(texttemplate.New(name+".txt").Funcs(functions).ParseFS(templateFiles, "templates/"+name+".txt"))
-	htmlBody := template.Must(template.New("layout.html").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
+	file := "templates/" + name + ".txt"
+	textBody := texttemplate.Must(texttemplate.New("layout.txt").Funcs(functions).ParseFS(templateFiles, "templates/layout.txt", file))
+	htmlBody := template.Must(template.New("layout.html").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", file))
 	var text, html strings.Builder
 	if err := errors.Join(textBody.Execute(&text, v), htmlBody.Execute(&html, v)); err != nil {
 		panic(fmt.Sprintf("email template: %v", err)) // the tests render every template

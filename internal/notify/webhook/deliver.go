@@ -247,16 +247,12 @@ func (r *round) readRetry(ctx context.Context, rows []*ent.Delivery) (*task, err
 			t.due = row.NextAt
 		}
 	}
-	r.reading.Lock()
-	defer r.reading.Unlock()
-	events, err := journal.ByNumbers(ctx, r.Store.Read.JournalEntry, numbers)
+	items, err := r.read(ctx, numbers)
 	if err != nil {
 		return nil, err
 	}
-	var items []*item
-	for _, event := range events {
-		items = append(items, r.item(event))
-		numbers = slices.DeleteFunc(numbers, func(number int) bool { return number == event.Number })
+	for _, event := range items {
+		numbers = slices.DeleteFunc(numbers, func(number int) bool { return number == event.number })
 	}
 	if len(numbers) > 0 {
 		_, err = r.Store.Write.Delivery.Delete().Where(delivery.EndpointID(r.endpoint.ID), delivery.EventIn(numbers...)).Exec(ctx)

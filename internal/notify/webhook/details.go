@@ -3,14 +3,12 @@ package webhook
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"time"
 
 	"palmares/ent"
 	"palmares/ent/attempt"
 	"palmares/ent/delivery"
-	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
 )
 
@@ -75,15 +73,9 @@ func (w *Webhooks) payload(ctx context.Context, a *ent.Attempt) ([]byte, error) 
 	if !batch {
 		numbers = []int{a.Event}
 	}
-	w.reading.Lock()
-	defer w.reading.Unlock()
-	events, err := journal.ByNumbers(ctx, w.Store.Read.JournalEntry, numbers)
-	if err != nil || len(events) != len(numbers) {
+	items, err := w.read(ctx, numbers)
+	if err != nil || len(items) != len(numbers) {
 		return nil, err
-	}
-	var items []*item
-	for _, event := range events {
-		items = append(items, w.item(event))
 	}
 	return newMessage(items, batch).body, nil
 }
@@ -93,9 +85,7 @@ func (w *Webhooks) payload(ctx context.Context, a *ent.Attempt) ([]byte, error) 
 func (w *Webhooks) NextAttempts(ctx context.Context, e *ent.Endpoint, attempts []*ent.Attempt) (map[int]*time.Time, error) {
 	var events []int
 	for _, a := range attempts {
-		if a.Event > 0 && !slices.Contains(events, a.Event) {
-			events = append(events, a.Event)
-		}
+		events = append(events, a.Event)
 	}
 	rows, err := w.Store.Read.Delivery.Query().Where(delivery.EndpointID(e.ID), delivery.EventIn(events...)).All(ctx)
 	next := map[int]*time.Time{}

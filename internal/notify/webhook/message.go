@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"net/url"
 	"time"
 
@@ -52,6 +53,17 @@ func (w *Webhooks) item(event *journal.Event) *item {
 		}{true, length, len(event.Fields), w.linkTo(event)})
 	}
 	return i
+}
+
+// read returns the events that the journal still has.
+func (w *Webhooks) read(ctx context.Context, numbers []int) (items []*item, err error) {
+	w.reading.Lock()
+	defer w.reading.Unlock()
+	events, err := journal.ByNumbers(ctx, w.Store.Read.JournalEntry, numbers)
+	for _, event := range events {
+		items = append(items, w.item(event))
+	}
+	return items, err
 }
 
 // linkTo returns a URL that fetches an event from the GraphQL API.

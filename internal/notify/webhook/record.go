@@ -30,15 +30,6 @@ const (
 	disableAfter = 5 * 24 * time.Hour
 )
 
-// nextAttempt returns when to try again after a number of attempts; false if
-// there are no attempts left.
-func nextAttempt(attempts int, now time.Time) (time.Time, bool) {
-	if attempts > len(retries) {
-		return time.Time{}, false
-	}
-	return now.Add(withJitter(retries[attempts-1])), true
-}
-
 // withJitter adds up to a tenth, so that retries spread out.
 func withJitter(wait time.Duration) time.Duration {
 	return wait + time.Duration(rand.Int64N(int64(wait)/10))
@@ -178,7 +169,8 @@ func planRetries(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done, held []
 	}
 	for _, t := range done {
 		var err error
-		if next, again := nextAttempt(t.attempts+1, now); again && !t.outcome.delivered() {
+		if !t.finished() {
+			next := now.Add(withJitter(retries[t.attempts]))
 			if next.Before(notBefore) {
 				next = notBefore
 			}
