@@ -35,9 +35,9 @@ const (
 
 // bulkParameters are the parameters of lists that can be downloaded as a whole.
 var bulkParameters = []parameter{
-	{name: formatName, Param: params.Param{Name: formatName, Kind: "String", Values: []string{table.CSV, table.NDJSON}},
+	{Param: params.Param{Name: formatName, Kind: "String", Values: []string{table.CSV, table.NDJSON}},
 		description: "Returns the whole list in one response, as CSV (`text/csv`, RFC 4180) or with one JSON object per line (`application/x-ndjson`). Requires an API key. Cannot be combined with `page` and `limit`. At most 2 downloads may run at the same time."},
-	{name: dialectName, Param: params.Param{Name: dialectName, Kind: "String", Values: []string{table.ExcelFR}},
+	{Param: params.Param{Name: dialectName, Kind: "String", Values: []string{table.ExcelFR}},
 		description: "With `format=csv`: `excel-fr` is for spreadsheets in French, with semicolons, decimal commas and a byte order mark."},
 }
 
