@@ -221,7 +221,10 @@ func (h *Handler) sendReleases(ctx context.Context, s *graph.Subscription, out *
 		for _, event := range events {
 			result, err := s.Execute(event)
 			if err != nil {
-				h.endEarly(ctx, out, err)
+				if ctx.Err() == nil {
+					h.executor.Log().ErrorContext(ctx, "stream failed", "cause", err, "request_id", problem.RequestID(ctx))
+					_ = out.send("event: complete\ndata:\n\n") // the client must not reconnect
+				}
 				return
 			}
 			if out.send("event: next\nid: "+event.ID()+"\ndata: "+string(encode(result))+"\n\n") != nil {
@@ -248,15 +251,6 @@ func (h *Handler) sendReleases(ctx context.Context, s *graph.Subscription, out *
 	}
 	// Not "complete", which would keep the client from reconnecting.
 	_ = out.send(retryField + ": reconnect to continue\n\n")
-}
-
-// endEarly sends "complete" to end a stream that cannot continue, so that the client
-// does not reconnect.
-func (h *Handler) endEarly(ctx context.Context, out *eventWriter, err error) {
-	if ctx.Err() == nil {
-		h.executor.Log().ErrorContext(ctx, "stream failed", "cause", err, "request_id", problem.RequestID(ctx))
-		_ = out.send("event: complete\ndata:\n\n")
-	}
 }
 
 // retryField is the delay after which clients reconnect.
