@@ -3,13 +3,12 @@ package rest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -36,9 +35,9 @@ const (
 
 // bulkParameters are the parameters of lists that can be downloaded as a whole.
 var bulkParameters = []parameter{
-	{name: formatName, Param: params.Param{Name: formatName, Kind: "String", Values: []string{table.CSV, table.NDJSON}},
+	{Param: params.Param{Name: formatName, Kind: "String", Values: []string{table.CSV, table.NDJSON}},
 		description: "Returns the whole list in one response, as CSV (`text/csv`, RFC 4180) or with one JSON object per line (`application/x-ndjson`). Requires an API key. Cannot be combined with `page` and `limit`. At most 2 downloads may run at the same time."},
-	{name: dialectName, Param: params.Param{Name: dialectName, Kind: "String", Values: []string{table.ExcelFR}},
+	{Param: params.Param{Name: dialectName, Kind: "String", Values: []string{table.ExcelFR}},
 		description: "With `format=csv`: `excel-fr` is for spreadsheets in French, with semicolons, decimal commas and a byte order mark."},
 }
 
@@ -77,16 +76,18 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 	}
 	end := func() {}
 	defer func() { end() }() // after the last chunk
-	return response.Stream(w, r, h.sendTime, func(out io.Writer) (err error) {
+	return response.Stream(w, r, h.sendTime, func(out io.Writer) error {
 		if cache.CachedOnly(ctx) {
 			return problem.New(problem.NotFound, "The response is not cached.")
 		}
-		if end, err = h.downloads.reserve(caller.Account, limit); err != nil {
+		reserved, err := h.downloads.Reserve(caller.Account, limit, math.MaxInt)
+		if err != nil {
 			w.Header().Set("Retry-After", downloadRetry)
 			w.Header().Add("RateLimit", `"downloads";r=0;t=`+downloadRetry)
 			w.Header().Add("RateLimit-Policy", `"downloads";q=`+strconv.Itoa(limit)+`;qu="concurrent-requests"`)
-			return err
+			return problem.New(problem.TooMany, "Too many downloads: at most %d may run at the same time. Try again when one has finished.", limit)
 		}
+		end = reserved
 		return h.writeList(ctx, req, graph.AsOf{Release: release}, total, out)
 	})
 }
@@ -199,33 +200,4 @@ func columnsOf(set ast.SelectionSet) (names []string) {
 		}
 	}
 	return names
-}
-
-// downloads counts the downloads of each account on this server.
-type downloads struct {
-	mu        sync.Mutex
-	byAccount map[int]int
-}
-
-var errTooManyDownloads = errors.New("too many downloads")
-
-// reserve returns a function that ends a download.
-func (d *downloads) reserve(account, limit int) (end func(), err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.byAccount[account] >= limit {
-		return func() {}, &problem.Problem{Code: problem.TooMany, Cause: errTooManyDownloads,
-			Message: fmt.Sprintf("Too many downloads: at most %d may run at the same time. Try again when one has finished.", limit)}
-	}
-	if d.byAccount == nil {
-		d.byAccount = map[int]int{}
-	}
-	d.byAccount[account]++
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.byAccount[account]--; d.byAccount[account] == 0 {
-			delete(d.byAccount, account)
-		}
-	}, nil
 }

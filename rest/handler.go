@@ -18,6 +18,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/quota"
 )
 
 // Config describes the service to its callers.
@@ -39,9 +40,9 @@ type Handler struct {
 	slugStatus   *graph.Operation
 	exampleSlugs *graph.Operation
 	requests     *cache.Table[*request]
-	demoDocument []byte // the OpenAPI document with examples from the demo catalog
-	downloads    downloads
-	sendTime     time.Duration // for each chunk of a download
+	demoDocument []byte           // the OpenAPI document with examples from the demo catalog
+	downloads    quota.Slots[int] // by account
+	sendTime     time.Duration    // for each chunk of a download
 }
 
 // The paths of the OpenAPI document, in both of its formats.

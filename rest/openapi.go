@@ -62,7 +62,7 @@ func DescribeQueries(cfg Config, title, description string, queries []Query) ([]
 			segments: strings.Split(q.Path, "/"), operation: q.Operation, deprecation: q.Operation.Deprecation(), saved: &q,
 		}
 		for _, p := range q.Parameters {
-			e.parameters = append(e.parameters, parameter{name: p.Name, description: p.Description, Param: p.Param})
+			e.parameters = append(e.parameters, parameter{Param: p.Param, description: p.Description})
 		}
 		e.parameters = append(e.parameters, asOf)
 		endpoints = append(endpoints, e)
@@ -168,11 +168,11 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 		parameters = append(parameters, p.describe(s, slugs[e.example]))
 		switch {
 		case p.inPath:
-			variables.add(p.name, slugs[e.example])
-		case p.name == "limit":
-			variables.add(p.name, 2) // keeps example responses short
+			variables.add(p.Name, slugs[e.example])
+		case p.Name == "limit":
+			variables.add(p.Name, 2) // keeps example responses short
 		case p.Default != nil:
-			variables.add(p.name, p.Default)
+			variables.add(p.Name, p.Default)
 		}
 	}
 	operation.add("parameters", append(parameters, object{{"$ref", "#/components/parameters/If-None-Match"}}))
@@ -187,8 +187,10 @@ func (e *endpoint) describeResponses(body object) object {
 	if e.paginated {
 		headers = append([]string{"X-Total-Count"}, headers...)
 	}
-	headers = append(headers, "Link", "Memento-Datetime", "Content-Location")
-	described := headerRefs(headers)
+	var described object
+	for _, name := range append(headers, "Link", "Memento-Datetime", "Content-Location") {
+		described.add(name, object{{"$ref", "#/components/headers/" + name}})
+	}
 	if e.deprecation != nil { // a component that no path uses would be a mistake
 		described.add("Deprecation", object{{"description", "The date since which the path, or a field of the response, is deprecated (RFC 9745)."}, {"schema", object{{"type", "string"}}}})
 		described.add("Sunset", object{{"description", "When it will be removed, if a date is set (RFC 8594)."}, {"schema", object{{"type", "string"}}}})
@@ -199,9 +201,8 @@ func (e *endpoint) describeResponses(body object) object {
 	}
 	contents := object{{"application/json", content}}
 	if e.saved != nil {
-		for _, contentType := range []string{"text/csv", "application/x-ndjson"} {
-			contents.add(contentType, object{{"schema", object{{"type", "string"}}}})
-		}
+		contents.add("text/csv", object{{"schema", scalar("String")}})
+		contents.add("application/x-ndjson", object{{"schema", scalar("String")}})
 	}
 	if e.bulk {
 		contents.add("text/csv", object{{"schema", object{{"type", "string"},
@@ -230,9 +231,9 @@ func (e *endpoint) describeResponses(body object) object {
 }
 
 func (p parameter) describe(s *schemas, exampleSlug string) object {
-	described := object{{"name", p.name}, {"in", "query"}, {"description", p.description}}
+	described := object{{"name", p.Name}, {"in", "query"}, {"description", p.description}}
 	if p.inPath {
-		described = object{{"name", p.name}, {"in", "path"}, {"description", p.description}, {"required", true}, {"example", exampleSlug}}
+		described = object{{"name", p.Name}, {"in", "path"}, {"description", p.description}, {"required", true}, {"example", exampleSlug}}
 	}
 	if p.Required && !p.inPath {
 		described.add("required", true)
@@ -242,9 +243,9 @@ func (p parameter) describe(s *schemas, exampleSlug string) object {
 	case p.Repeats:
 		item := p
 		item.Repeats, item.Required, item.Default = false, false, nil
-		items, _ := item.describe(s, "").get("schema").(object)
+		items, _ := item.describe(s, "").member("schema").(object)
 		schema = object{{"type", "array"}, {"items", items}}
-	case p.list:
+	case p.List:
 		schema = object{{"type", "array"}, {"items", object{{"type", "string"}, {"enum", p.Values}}}, {"minItems", 1}}
 		described.add("explode", false)
 	case p.Values != nil && p.Kind == "String":
@@ -255,20 +256,16 @@ func (p parameter) describe(s *schemas, exampleSlug string) object {
 	case p.Values != nil:
 		described.add("schema", s.enum(p.Kind, p.Values, p.Default))
 		return described
-	case p.Kind == "Boolean":
-		schema = object{{"type", "boolean"}}
 	case p.Kind == "Int":
-		schema = object{{"type", "integer"}, {"minimum", p.Min}, {"maximum", p.Max}}
-	case p.Kind == "Float":
-		schema = object{{"type", "number"}, {"format", "double"}}
-	case p.Kind == "Date":
-		schema = object{{"type", "string"}, {"format", "date"}}
+		schema = append(scalar(p.Kind), object{{"minimum", p.Min}, {"maximum", p.Max}}...)
+	case p.Kind == "Boolean" || p.Kind == "Float" || p.Kind == "Date":
+		schema = scalar(p.Kind)
 	case p.pattern != "":
 		schema = object{{"type", "string"}, {"pattern", p.pattern}}
 	default:
 		schema = object{{"type", "string"}, {"minLength", 1}}
-		if p.max > 0 {
-			schema.add("maxLength", p.max)
+		if p.Max > 0 && !s.inline {
+			schema.add("maxLength", p.Max)
 		}
 	}
 	if p.Default != nil {
@@ -284,12 +281,4 @@ func (p parameter) describe(s *schemas, exampleSlug string) object {
 var errorResponses = []struct{ status, name string }{
 	{"400", "BadRequest"}, {"401", "Unauthorized"}, {"404", "NotFound"}, {"410", "Gone"}, {"406", "NotAcceptable"},
 	{"429", "TooManyRequests"}, {"500", "InternalError"}, {"503", "Unavailable"},
-}
-
-func headerRefs(names []string) object {
-	var refs object
-	for _, name := range names {
-		refs.add(name, object{{"$ref", "#/components/headers/" + name}})
-	}
-	return refs
 }

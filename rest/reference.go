@@ -22,7 +22,7 @@ func (h *Handler) Operations() []params.Operation {
 		}
 		for _, p := range e.parameters {
 			o.Parameters = append(o.Parameters, params.Parameter{
-				Name: p.name, Description: p.description, InPath: p.inPath, Default: p.Default, Allowed: p.allowed(),
+				Name: p.Name, Description: p.description, InPath: p.inPath, Default: p.Default, Allowed: p.allowed(),
 			})
 		}
 		operations = append(operations, o)
@@ -33,7 +33,7 @@ func (h *Handler) Operations() []params.Operation {
 // allowed describes the values that a parameter accepts.
 func (p parameter) allowed() string {
 	switch {
-	case p.list:
+	case p.List:
 		return "one or more of " + quoted(p.Values)
 	case p.Values != nil:
 		return "one of " + quoted(p.Values)
@@ -43,12 +43,12 @@ func (p parameter) allowed() string {
 		return "number"
 	case p.Kind == "Date":
 		return "day, YYYY-MM-DD"
-	case p.form != "":
-		return p.form
+	case p.Form != "":
+		return p.Form
 	case p.pattern != "":
 		return "string that matches `" + p.pattern + "`"
-	case p.max > 0:
-		return fmt.Sprintf("string of 1 to %d characters", p.max)
+	case p.Max > 0:
+		return fmt.Sprintf("string of 1 to %d characters", p.Max)
 	}
 	return "text"
 }

@@ -72,32 +72,32 @@ var routes = []route{
 }
 
 var (
-	slug = parameter{name: "slug", description: "Unique identifier.", inPath: true}
+	slug = parameter{Param: params.Param{Name: "slug"}, description: "Unique identifier.", inPath: true}
 
 	paging = []parameter{
-		{name: "page", description: "Page number, starting at 1. Pages after the last one are empty.", min: 1, max: 1_000_000, noDefaultWith: formatName},
+		{Param: params.Param{Name: "page", Min: 1, Max: 1_000_000, NoDefaultWith: formatName}, description: "Page number, starting at 1. Pages after the last one are empty."},
 		pageSize,
-		{name: "category", description: "Slug of a category. Returns only items in it; an unknown category returns an empty list."},
+		{Param: params.Param{Name: "category"}, description: "Slug of a category. Returns only items in it; an unknown category returns an empty list."},
 	}
 
-	scoreMin        = parameter{name: "score_min", description: "Minimum score. Excludes tools without a score."}
-	obsolescenceMax = parameter{name: "obsolescence_max", description: "Maximum obsolescence, from 0 (current) to 10 (obsolete). Excludes tools without a rating."}
-	search          = parameter{name: "search", description: "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words.", max: 200}
-	sort            = parameter{name: "sort", description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug. With `search`, the best matches come first unless `sort` is given.",
-		values: []string{"score_desc", "score_asc", "name_asc", "name_desc"}, noDefaultWith: "search"}
-	asOf = parameter{name: graph.AsOfName, Param: graph.AsOfParam, pattern: `^([1-9][0-9]{0,8}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`,
-		description: "Reads an earlier release: its number, or a day (`YYYY-MM-DD`) for the newest release whose feed is dated on or before it."}
-	reason = parameter{name: "reason", description: "Returns only tools retired for this reason."}
+	scoreMin        = parameter{Param: params.Param{Name: "score_min"}, description: "Minimum score. Excludes tools without a score."}
+	obsolescenceMax = parameter{Param: params.Param{Name: "obsolescence_max"}, description: "Maximum obsolescence, from 0 (current) to 10 (obsolete). Excludes tools without a rating."}
+	search          = parameter{Param: params.Param{Name: "search", Max: 200}, description: "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words."}
+	sort            = parameter{Param: params.Param{Name: "sort", Values: []string{"score_desc", "score_asc", "name_asc", "name_desc"}, NoDefaultWith: "search"},
+		description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug. With `search`, the best matches come first unless `sort` is given."}
+	asOf = parameter{Param: graph.AsOfParam,
+		pattern: `^([1-9][0-9]{0,8}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`, description: "Reads an earlier release: its number, or a day (`YYYY-MM-DD`) for the newest release whose feed is dated on or before it."}
+	reason = parameter{Param: params.Param{Name: "reason"}, description: "Returns only tools retired for this reason."}
 
-	pageSize         = parameter{name: "limit", description: "Number of items per page.", min: 1, max: 200, noDefaultWith: formatName}
-	after            = parameter{name: "after", description: "Returns only events after this one: `next` of an earlier response, or an event ID.", pattern: `^evt_[1-9][0-9]{0,17}$`, form: "an event ID, such as evt_42"}
-	types            = parameter{name: "types", description: "Returns only events of these types, separated by commas. The parameter may also be repeated.", list: true, dotted: true}
-	changeCategory   = parameter{name: "category", description: "Slug of a category. Returns only events about its tools; a tool that moved matches both categories, and a comparison those of both tools."}
-	changedSlug      = parameter{name: "slug", description: "Returns only events about the tool or comparison with this slug."}
-	syncPageSize     = parameter{name: "limit", description: "Number of documents per page.", min: 1, max: 100}
-	documentCategory = parameter{name: "category", description: "Slug of a category. Returns only documents of its tools; an unknown category returns an empty list."}
-	syncToken        = parameter{name: "sync", description: "`next_sync` of an earlier response with the same `category`. Returns only what changed since then. If its release is no longer available, the response is 410: read the whole set again.", pattern: `^[A-Za-z0-9_-]{24,600}$`}
-	since            = parameter{name: "since", description: "Returns only events published on or after this day (UTC)."}
+	pageSize         = parameter{Param: params.Param{Name: "limit", Min: 1, Max: 200, NoDefaultWith: formatName}, description: "Number of items per page."}
+	after            = parameter{Param: params.Param{Name: "after", Form: "an event ID, such as evt_42"}, description: "Returns only events after this one: `next` of an earlier response, or an event ID.", pattern: `^evt_[1-9][0-9]{0,17}$`}
+	types            = parameter{Param: params.Param{Name: "types", List: true}, description: "Returns only events of these types, separated by commas. The parameter may also be repeated.", dotted: true}
+	changeCategory   = parameter{Param: params.Param{Name: "category"}, description: "Slug of a category. Returns only events about its tools; a tool that moved matches both categories, and a comparison those of both tools."}
+	changedSlug      = parameter{Param: params.Param{Name: "slug"}, description: "Returns only events about the tool or comparison with this slug."}
+	syncPageSize     = parameter{Param: params.Param{Name: "limit", Min: 1, Max: 100}, description: "Number of documents per page."}
+	documentCategory = parameter{Param: params.Param{Name: "category"}, description: "Slug of a category. Returns only documents of its tools; an unknown category returns an empty list."}
+	syncToken        = parameter{Param: params.Param{Name: "sync"}, description: "`next_sync` of an earlier response with the same `category`. Returns only what changed since then. If its release is no longer available, the response is 410: read the whole set again.", pattern: `^[A-Za-z0-9_-]{24,600}$`}
+	since            = parameter{Param: params.Param{Name: "since"}, description: "Returns only events published on or after this day (UTC)."}
 )
 
 // route is one path and the operation that it runs.
@@ -155,13 +155,13 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 		}
 		e.parameters = nil
 		for _, p := range r.parameters {
-			variable := variables.ForName(p.name)
+			variable := variables.ForName(p.Name)
 			if variable == nil {
-				return nil, nil, fmt.Errorf("%s: the operation has no variable $%s", r.path, p.name)
+				return nil, nil, fmt.Errorf("%s: the operation has no variable $%s", r.path, p.Name)
 			}
 			e.parameters = append(e.parameters, p.typed(variable))
-			e.paginated = e.paginated || p.name == "page"
-			e.resumable = e.resumable || p.name == "after"
+			e.paginated = e.paginated || p.Name == "page"
+			e.resumable = e.resumable || p.Name == "after"
 		}
 		if r.id == "" || slices.ContainsFunc(endpoints, func(other *endpoint) bool { return other.id == r.id }) {
 			return nil, nil, fmt.Errorf("%s: got operation ID %q, want a unique one", r.path, r.id)
@@ -234,39 +234,28 @@ func (e *endpoint) match(segments []string) (slug string, ok bool) {
 // parameter is a path or query parameter, and the operation's variable of the
 // same name. Its type and default come from the operation.
 type parameter struct {
-	name        string
-	description string
-	min, max    int      // of an integer; max is also the maximum length of a string
-	values      []string // of an enum, if fewer are allowed than the type has
-	pattern     string   // of a string
-	form        string   // describes the pattern in errors; without it, the pattern is only documented
-	inPath      bool
-	list        bool // takes several values
-	dotted      bool // its values have dots where those of the enum have underscores
-	// noDefaultWith is another parameter; where it is given, this one has no default.
-	noDefaultWith string
-
 	params.Param
+	description string
+	pattern     string // of a string; without a Form, it is only documented
+	inPath      bool
+	dotted      bool // its values have dots where those of the enum have underscores
 }
 
 // typed adds the type and default of the operation's variable.
 func (p parameter) typed(variable *ast.VariableDefinition) parameter {
-	p.Param = params.FromVariable(variable)
-	if p.max > 0 {
-		p.Min, p.Max = p.min, p.max
-	}
-	if p.values != nil {
-		p.Values = p.values
+	declared := params.FromVariable(variable)
+	p.Kind, p.Default, p.Required = declared.Kind, declared.Default, declared.Required
+	if p.Values == nil {
+		p.Values = declared.Values
 	}
 	if p.dotted {
 		for i, value := range p.Values {
 			p.Values[i] = strings.ReplaceAll(value, "_", ".")
 		}
 	}
-	if p.form != "" {
-		p.Pattern, p.Form = regexp.MustCompile(p.pattern), p.form
+	if p.Form != "" {
+		p.Pattern = regexp.MustCompile(p.pattern)
 	}
-	p.List, p.NoDefaultWith = p.list, p.noDefaultWith
 	return p
 }
 
@@ -277,10 +266,10 @@ func (e *endpoint) arguments(values map[string]any) map[string]any {
 		delete(variables, name)
 	}
 	for _, p := range e.parameters {
-		if _, given := values[p.name]; !given && p.Default != nil && p.DefaultWith(values) == nil && !e.operation.Definition().VariableDefinitions.ForName(p.name).Type.NonNull {
-			variables[p.name] = nil // otherwise the operation's own default would apply
+		if _, given := values[p.Name]; !given && p.Default != nil && p.DefaultWith(values) == nil && !e.operation.Definition().VariableDefinitions.ForName(p.Name).Type.NonNull {
+			variables[p.Name] = nil // otherwise the operation's own default would apply
 		}
-		if list, given := values[p.name].([]string); given {
+		if list, given := values[p.Name].([]string); given {
 			items := make([]any, len(list))
 			for i, item := range list {
 				if p.dotted {
@@ -288,7 +277,7 @@ func (e *endpoint) arguments(values map[string]any) map[string]any {
 				}
 				items[i] = item
 			}
-			variables[p.name] = items
+			variables[p.Name] = items
 		}
 	}
 	return variables

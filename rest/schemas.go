@@ -141,7 +141,19 @@ func (s *schemas) value(t *ast.Type, f *ast.Field) object {
 		name, _ := strings.CutSuffix(f.Name, "Code")
 		return s.enum(f.ObjectDefinition.Fields.ForName(name).Type.Name(), values, nil)
 	}
-	switch t.NamedType {
+	if definition := s.model.Types[t.NamedType]; definition.Kind == ast.Enum {
+		var values []string
+		for _, value := range definition.EnumValues {
+			values = append(values, value.Name)
+		}
+		return s.enum(t.NamedType, values, nil)
+	}
+	return scalar(t.NamedType)
+}
+
+// scalar returns the schema of a scalar type.
+func scalar(name string) object {
+	switch name {
 	case "Int":
 		return object{{"type", "integer"}}
 	case "Float":
@@ -154,13 +166,6 @@ func (s *schemas) value(t *ast.Type, f *ast.Field) object {
 		return object{{"type", "string"}, {"format", "uri"}}
 	case "JSON": // in our paths, always an object
 		return object{{"type", "object"}, {"additionalProperties", true}}
-	}
-	if definition := s.model.Types[t.NamedType]; definition.Kind == ast.Enum {
-		var values []string
-		for _, value := range definition.EnumValues {
-			values = append(values, value.Name)
-		}
-		return s.enum(t.NamedType, values, nil)
 	}
 	return object{{"type", "string"}}
 }
@@ -187,35 +192,17 @@ func (s *schemas) enum(name string, values []string, preset any) object {
 // object returns the schema of a selection, or a reference if it is a single
 // fragment.
 func (s *schemas) object(typeName string, set ast.SelectionSet) object {
-	if s.inline {
-		return s.expanded(typeName, set)
-	}
-	if spread, ok := set[0].(*ast.FragmentSpread); ok && len(set) == 1 {
+	if spread, ok := set[0].(*ast.FragmentSpread); ok && len(set) == 1 && !s.inline {
 		fragment := spread.Definition
 		return s.add(fragment.Name, func() object { return s.object(fragment.TypeCondition, fragment.SelectionSet) })
 	}
-	if s.model.Types[typeName].Kind == ast.Union {
+	if s.model.Types[typeName].Kind == ast.Union && !s.inline {
 		var types []object
 		for _, selection := range set {
 			types = append(types, s.object(typeName, ast.SelectionSet{selection}))
 		}
 		return object{{"oneOf", types}}
 	}
-	var required []string
-	var properties object
-	for _, selection := range set {
-		f := selection.(*ast.Field) // our operations contain no other selections
-		required = append(required, f.Alias)
-		properties.add(f.Alias, s.field(f))
-	}
-	return object{
-		{"type", "object"}, {"description", s.model.Types[typeName].Description},
-		{"required", required}, {"properties", properties},
-	}
-}
-
-// expanded returns the schema of a selection with its fragments expanded.
-func (s *schemas) expanded(typeName string, set ast.SelectionSet) object {
 	var required []string
 	var properties object
 	for _, f := range graph.Fields(set, typeName) {
@@ -225,10 +212,14 @@ func (s *schemas) expanded(typeName string, set ast.SelectionSet) object {
 		properties.add(f.Alias, s.field(f.Field))
 	}
 	schema := object{{"type", "object"}, {"description", s.model.Types[typeName].Description}, {"properties", properties}}
-	if len(required) > 0 {
-		schema.add("required", required)
+	if len(required) == 0 {
+		return schema
 	}
-	return schema
+	at := len(schema)
+	if !s.inline {
+		at--
+	}
+	return slices.Insert(schema, at, member{"required", required})
 }
 
 // object is a JSON object whose members keep their order, so that the document lists
@@ -260,15 +251,6 @@ func (o object) text(name string) string {
 
 func (o object) has(name string) bool {
 	return slices.ContainsFunc(o, func(m member) bool { return m.name == name })
-}
-
-func (o object) get(name string) any {
-	for _, m := range o {
-		if m.name == name {
-			return m.value
-		}
-	}
-	return nil
 }
 
 // MarshalJSONTo implements json.MarshalerTo.

@@ -41,7 +41,6 @@ type Cache struct {
 
 	flightsMu  sync.Mutex
 	flights    map[key]*flight
-	idle       chan func() // idle goroutines receive executions from it
 	publishing sync.Mutex
 	renewing   sync.Mutex // only one renewal runs at a time
 	renewLimit int        // how many queries are executed again for a new release
@@ -82,7 +81,7 @@ const itemWeight = 500
 
 // New returns a cache of up to size bytes, which signs its ETags with a secret.
 func New(size int64, secret []byte, log *slog.Logger) *Cache {
-	c := &Cache{size: size, log: log, secret: secret, flights: map[key]*flight{}, idle: make(chan func()), renewLimit: maxRenewed}
+	c := &Cache{size: size, log: log, secret: secret, flights: map[key]*flight{}, renewLimit: maxRenewed}
 	c.items = otter.Must(&otter.Options[key, *item]{
 		MaximumWeight: uint64(size),
 		Weigher:       func(_ key, value *item) uint32 { return value.weight },
@@ -185,40 +184,15 @@ func (c *Cache) join(ctx context.Context, k key, work Execute) (f *flight, first
 	// The first caller may disconnect while others wait.
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	f.stop = stop
-	c.start(func() {
+	go func() {
 		defer stop()
 		f.entry, f.err = c.fill(working, k.query, work)
 		c.flightsMu.Lock()
 		c.removeFlight(k, f) // before done is closed: later requests use the cached response, or execute again
 		c.flightsMu.Unlock()
 		close(f.done)
-	})
+	}()
 	return f, true
-}
-
-// idleTime is how long a goroutine waits for its next execution.
-const idleTime = time.Second
-
-// start runs an execution on an idle goroutine, if there is one. Growing the stack
-// of a new goroutine costs more than a short execution.
-func (c *Cache) start(execution func()) {
-	select {
-	case c.idle <- execution:
-	default:
-		go func() {
-			wait := time.NewTimer(idleTime)
-			defer wait.Stop()
-			for {
-				execution()
-				wait.Reset(idleTime)
-				select {
-				case execution = <-c.idle:
-				case <-wait.C:
-					return
-				}
-			}
-		}()
-	}
 }
 
 // leave stops waiting for a flight. An execution that no request waits for is
@@ -244,7 +218,7 @@ func (c *Cache) fill(ctx context.Context, q Key, work Execute) (*Entry, error) {
 	entry, edition, err := c.execute(ctx, q, work)
 	// The response may belong to a release that this server has not detected yet,
 	// even if it is an error, such as for a tool that no longer exists.
-	if renewErr := c.renew(edition, true); renewErr != nil {
+	if renewErr := c.renew(edition); renewErr != nil {
 		return nil, renewErr
 	}
 	return entry, err

@@ -3,9 +3,11 @@ package cache
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"palmares/internal/core/problem"
 )
@@ -23,11 +25,9 @@ const (
 // so that its first readers do not have to wait. It publishes after renewTime at the
 // latest, unless the database fails: then the cached release stays published, and
 // the caller has to try again.
-func (c *Cache) Renew(release int) error { return c.renew(c.Edition().Of(release), false) }
+func (c *Cache) Renew(release int) error { return c.renew(c.Edition().Of(release)) }
 
-// renew is Renew for an edition; healthy is whether the database has just
-// responded.
-func (c *Cache) renew(e Edition, healthy bool) error {
+func (c *Cache) renew(e Edition) error {
 	if e <= c.Edition() {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (c *Cache) renew(e Edition, healthy bool) error {
 	if e <= c.Edition() {
 		return nil // another renewal has published it
 	}
-	if err := c.warm(c.mostRequested(), healthy); err != nil {
+	if err := c.warm(c.mostRequested()); err != nil {
 		return err
 	}
 	c.publish(e)
@@ -44,64 +44,33 @@ func (c *Cache) renew(e Edition, healthy bool) error {
 	return nil
 }
 
-// warm executes queries, several at a time, until all are done or renewTime is
-// over. It fails if the database does: at least one response must show that it is
-// healthy.
-func (c *Cache) warm(all []popularQuery, healthy bool) error {
-	next, done := make(chan popularQuery, len(all)), make(chan error, len(all))
-	for _, p := range all {
-		next <- p
-	}
-	close(next)
-	var ended atomic.Bool
-	defer ended.Store(true)
-	for range renewers {
-		go func() {
-			for p := range next {
-				if ended.Load() {
-					return
+// warm executes queries until all are done or renewTime is over. It fails if the
+// database does; a slow query only goes without renewal. Queries run without the
+// context of a request, and so without the permissions of a caller.
+func (c *Cache) warm(all []popularQuery) error {
+	limited, cancel := context.WithTimeout(context.Background(), renewTime)
+	defer cancel()
+	executions, ending := errgroup.WithContext(limited)
+	executions.SetLimit(renewers)
+	go func() {
+		for _, p := range all {
+			executions.Go(func() error {
+				if ending.Err() != nil {
+					return nil
 				}
-				done <- c.reexecute(p)
-			}
-		}()
-	}
-	deadline, timeout := time.After(renewTime), time.After(maxWait)
-	var failed error
-	overdue := false
-	for left := len(all); left > 0; {
-		select {
-		case err := <-done:
-			left--
-			switch {
-			case err == nil:
-				healthy = true
-			case problem.Of(err).Code == problem.Unavailable:
-				return err
-			default: // the database, or only this query, is slow
-				failed = err
-			}
-		case <-deadline:
-			deadline, overdue = nil, true
-		case <-timeout:
-			return problem.New(problem.Timeout, "The request took too long.")
+				_, _, err := c.execute(context.Background(), p.query, p.work)
+				if err != nil && problem.Of(err).Code == problem.Unavailable {
+					return err
+				}
+				return nil // what the query is about may no longer exist
+			})
 		}
-		if healthy && overdue {
-			return nil
-		}
-	}
-	if healthy {
-		return nil
-	}
-	return failed // nil if there was nothing to execute
-}
-
-// reexecute executes a query for a new release. It fails only if the database does:
-// what the query is about may no longer exist. It runs without the context of a
-// request, and so without the permissions of a caller.
-func (c *Cache) reexecute(p popularQuery) error {
-	_, _, err := c.execute(context.Background(), p.query, p.work)
-	if code := problem.Of(err).Code; err != nil && (code == problem.Unavailable || code == problem.Timeout) {
-		return err
+		_ = executions.Wait()
+	}()
+	<-ending.Done()
+	var failed *problem.Problem
+	if errors.As(context.Cause(ending), &failed) {
+		return failed
 	}
 	return nil
 }

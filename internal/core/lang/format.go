@@ -68,18 +68,15 @@ func (l Language) Time(t time.Time) string {
 }
 
 // DayOf formats a date like "2026-07-07" like Day. Other strings are returned unchanged.
-func (l Language) DayOf(date string) string {
-	if t, err := time.Parse(time.DateOnly, date); err == nil {
-		return l.Day(t)
-	}
-	return date
-}
+func (l Language) DayOf(date string) string { return formatDate(date, l.Day) }
 
 // ShortDayOf formats a date like "2026-07-07" like ShortDay. Other strings are
 // returned unchanged.
-func (l Language) ShortDayOf(date string) string {
+func (l Language) ShortDayOf(date string) string { return formatDate(date, l.ShortDay) }
+
+func formatDate(date string, format func(time.Time) string) string {
 	if t, err := time.Parse(time.DateOnly, date); err == nil {
-		return l.ShortDay(t)
+		return format(t)
 	}
 	return date
 }

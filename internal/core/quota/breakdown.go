@@ -22,9 +22,9 @@ const (
 	breakdownEvery   = 5 * time.Second
 	breakdownTimeout = 4 * time.Second
 	breakdownDays    = 35
-	// maxCalls limits the memory of a shard while the database is unavailable.
-	// Further calls are not counted.
-	maxCalls = 2_000
+	// maxCalls limits the memory while the database is unavailable. Further calls
+	// are not counted.
+	maxCalls = 128_000
 	// maxRows is how many rows one statement writes; databases limit its
 	// parameters.
 	maxRows = 1_000
@@ -45,28 +45,21 @@ type Breakdown struct {
 	store   *store.Store
 	log     *slog.Logger
 	failing bool
-	shards  [shardCount]struct {
-		mu     sync.Mutex
-		counts map[Call]int
-	}
+	mu      sync.Mutex
+	counts  map[Call]int
 }
 
 // NewBreakdown returns a breakdown that Run stores in a database.
 func NewBreakdown(s *store.Store, log *slog.Logger) *Breakdown {
-	b := &Breakdown{store: s, log: log}
-	for i := range b.shards {
-		b.shards[i].counts = map[Call]int{}
-	}
-	return b
+	return &Breakdown{store: s, log: log, counts: map[Call]int{}}
 }
 
 // Add counts n calls. It only changes memory.
 func (b *Breakdown) Add(call Call, n int) {
-	shard := &b.shards[uint64(call.Account)*0x9E3779B97F4A7C15>>58]
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	if count, known := shard.counts[call]; known || len(shard.counts) < maxCalls {
-		shard.counts[call] = count + n
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if count, known := b.counts[call]; known || len(b.counts) < maxCalls {
+		b.counts[call] = count + n
 	}
 }
 
@@ -106,16 +99,14 @@ type callCount struct {
 // collect returns the counts and resets them. Servers write them in the same
 // order, because they would deadlock otherwise.
 func (b *Breakdown) collect() (rows []callCount) {
-	for i := range b.shards {
-		shard := &b.shards[i]
-		shard.mu.Lock()
-		for call, n := range shard.counts {
-			if n != 0 {
-				rows = append(rows, callCount{call, n})
-			}
+	b.mu.Lock()
+	counts := b.counts
+	b.counts = make(map[Call]int, len(counts))
+	b.mu.Unlock()
+	for call, n := range counts {
+		if n != 0 {
+			rows = append(rows, callCount{call, n})
 		}
-		clear(shard.counts) // retains the memory, so that counting allocates nothing
-		shard.mu.Unlock()
 	}
 	slices.SortFunc(rows, func(a, b callCount) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Day, b.Day), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Endpoint, b.Endpoint))

@@ -22,8 +22,8 @@ const (
 	redisTimeout = 45 * time.Millisecond
 	dialTimeout  = time.Second
 	probeEvery   = 500 * time.Millisecond
-	// maxIdle is how long a connection stays unused before it is tested: firewalls
-	// and Redis itself may close idle ones.
+	// maxIdle is how long a connection may stay unused: firewalls and Redis itself
+	// may close idle ones.
 	maxIdle   = 10 * time.Second
 	retention = 2 * dayLength
 	// Requests are sent in batches, so that a burst does not make Redis look slow.
@@ -42,7 +42,7 @@ const (
 // Redis stopped responding, and if it lost its data, those that the first server
 // to send its tally did not know of.
 type Redis struct {
-	url     string
+	pool    *redis.Pool
 	local   *Counter // the last known tallies, and what was counted since
 	log     *slog.Logger
 	timeout time.Duration
@@ -50,8 +50,6 @@ type Redis struct {
 	stop    context.CancelFunc
 
 	mu          sync.Mutex
-	idle        *redisConn // nil while it is in use, and after a failure
-	inUse       int        // connections
 	unavailable bool
 	// unsent is what was counted while Redis was unavailable. Requests that Redis
 	// may have counted only add the key.
@@ -106,7 +104,11 @@ func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
 }
 
 func newRedis(url string, local *Counter, log *slog.Logger) *Redis {
-	return &Redis{url: url, local: local, log: log, timeout: redisTimeout, unsent: map[key]tally{}, queue: make(chan *request, queueLength)}
+	// One connection for requests and one for probes, which keep both in use.
+	pool := &redis.Pool{MaxIdle: 2, IdleTimeout: maxIdle, DialContext: func(ctx context.Context) (redis.Conn, error) {
+		return DialRedis(ctx, url, redis.DialReadTimeout(dialTimeout), redis.DialWriteTimeout(redisTimeout))
+	}}
+	return &Redis{pool: pool, local: local, log: log, timeout: redisTimeout, unsent: map[key]tally{}, queue: make(chan *request, queueLength)}
 }
 
 // CheckRedisURL returns an error if a URL is not valid.
@@ -119,81 +121,23 @@ func CheckRedisURL(url string) error {
 	return nil
 }
 
-// redisConn is a connection on which writing has a deadline, too.
-type redisConn struct {
-	conn redis.Conn
-	raw  net.Conn
-	used time.Time
-}
-
 // DialRedis connects to the Redis server at a URL, within the deadline of ctx.
-func DialRedis(ctx context.Context, url string) (redis.Conn, error) {
-	c, err := dialRedis(ctx, url)
-	if err != nil {
-		return nil, err
-	}
-	return c.conn, nil
-}
-
-func dialRedis(ctx context.Context, url string) (*redisConn, error) {
-	c := &redisConn{}
-	var err error
-	c.conn, err = redis.DialURLContext(ctx, url, redis.DialContextFunc(func(ctx context.Context, network, address string) (net.Conn, error) {
+func DialRedis(ctx context.Context, url string, options ...redis.DialOption) (redis.Conn, error) {
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		var dialer net.Dialer
 		raw, err := dialer.DialContext(ctx, network, address)
 		if deadline, ok := ctx.Deadline(); ok && err == nil {
 			err = raw.SetDeadline(deadline) // for the TLS handshake
 		}
-		c.raw = raw
 		return raw, err
-	}))
-	if err != nil {
-		return nil, err
 	}
-	return c, nil
+	return redis.DialURLContext(ctx, url, append(options, redis.DialContextFunc(dial))...)
 }
 
-// connection returns the idle connection or a new one, to be released.
-func (r *Redis) connection(ctx context.Context) (*redisConn, error) {
-	r.mu.Lock()
-	c := r.idle
-	r.idle = nil
-	r.inUse++
-	r.mu.Unlock()
-	if c != nil {
-		return c, nil
-	}
-	c, err := dialRedis(ctx, r.url)
-	if err != nil {
-		r.release(nil)
-	}
-	return c, err
-}
-
-// release makes a connection idle, unless it failed or another one is.
-func (r *Redis) release(c *redisConn) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.inUse--
-	switch {
-	case c == nil:
-	case r.idle == nil && c.conn.Err() == nil:
-		c.used = time.Now()
-		r.idle = c
-	default:
-		_ = c.conn.Close()
-	}
-}
-
-// Close closes the connection. Nothing may be counted afterwards.
+// Close closes the connections. Nothing may be counted afterwards.
 func (r *Redis) Close() error {
 	r.stop()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.idle == nil {
-		return nil
-	}
-	return r.idle.conn.Close()
+	return r.pool.Close()
 }
 
 // Unavailable reports whether requests are counted locally for now.
@@ -277,42 +221,37 @@ func (r *Redis) send(batch []*request) {
 	due := batch[0].due
 	ctx, cancel := context.WithDeadline(context.Background(), due)
 	defer cancel()
-	c, err := r.connection(ctx)
+	c, err := r.pool.GetContext(ctx)
 	if err != nil {
 		r.countLocally(err, false, batch...)
 		return
 	}
-	defer r.release(c)
-	_ = c.raw.SetWriteDeadline(due)
+	defer c.Close()
 	for _, req := range batch {
 		known, unsent := r.local.get(req.key), r.takeUnsent(req.key)
 		// A connection that fails returns the same error when the reply is received.
-		_ = countScript.Send(c.conn, redisKey(req.key), known.granted-unsent.granted, known.refunded-unsent.refunded,
+		_ = countScript.Send(c, redisKey(req.key), known.granted-unsent.granted, known.refunded-unsent.refunded,
 			unsent.granted, unsent.refunded, req.change, req.limit, int(retention/time.Second))
 	}
-	_ = c.conn.Flush()
-	err = r.decide(batch, func() ([]int, error) {
-		return redis.Ints(redis.ReceiveWithTimeout(c.conn, max(time.Until(due), 1)))
+	_ = c.Flush()
+	r.decide(batch, func() ([]int, error) {
+		return redis.Ints(redis.ReceiveWithTimeout(c, max(time.Until(due), 1)))
 	})
-	if err != nil {
-		_ = c.conn.Close() // replies to other requests may follow
-	}
 }
 
 // decide reports the count of each request. The first one without a reply, and
 // all after it, are counted locally.
-func (r *Redis) decide(batch []*request, receive func() ([]int, error)) error {
+func (r *Redis) decide(batch []*request, receive func() ([]int, error)) {
 	for i, req := range batch {
 		reply, err := receive()
 		if err != nil {
 			r.countLocally(err, true, batch[i:]...)
-			return err
+			return
 		}
 		t, change := tally{int32(reply[0]), int32(reply[1])}, reply[2] // see countScript
 		r.local.update(req.key, func(tally) (tally, int) { return t, change })
 		req.count <- t.count() + req.change - change
 	}
-	return nil
 }
 
 // takeUnsent returns and resets what was counted locally. It is sent to Redis only
@@ -329,18 +268,14 @@ func (r *Redis) takeUnsent(k key) tally {
 // Redis responds again, it lets it catch up, by a request for each count that was
 // changed without it.
 func (r *Redis) probe() {
-	if !r.needsProbe() {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
-	c, err := r.connection(ctx)
+	c, err := r.pool.GetContext(ctx)
 	if err != nil {
 		return
 	}
-	_ = c.raw.SetWriteDeadline(time.Now().Add(dialTimeout))
-	_, err = redis.DoWithTimeout(c.conn, dialTimeout, "PING")
-	r.release(c)
+	_, err = c.Do("PING")
+	_ = c.Close()
 	r.mu.Lock()
 	if err != nil || !r.unavailable {
 		r.mu.Unlock()
@@ -353,14 +288,4 @@ func (r *Redis) probe() {
 	for _, k := range changed {
 		r.count(&request{key: k})
 	}
-}
-
-// needsProbe reports whether Redis is unavailable or the connection may be stale.
-func (r *Redis) needsProbe() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.idle == nil {
-		return r.unavailable || r.inUse == 0
-	}
-	return r.unavailable || time.Since(r.idle.used) > maxIdle
 }

@@ -38,7 +38,7 @@ func serverWithCount(t *testing.T, url string, count int) *Redis {
 // do sends a command to the Redis server.
 func (r *Redis) do(t *testing.T, command string, args ...any) any {
 	t.Helper()
-	c, err := DialRedis(wait.Context(t), r.url)
+	c, err := r.pool.DialContext(wait.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestPartialReplies(t *testing.T) {
 			}
 			results = append(results, reply{count, change, err})
 		}
-		_ = r.decide(batch, replies(results...))
+		r.decide(batch, replies(results...))
 		total := known
 		for _, req := range batch {
 			if granted(limit, <-req.count) {
@@ -146,7 +146,7 @@ func TestLimitReachedElsewhere(t *testing.T) {
 	r := serverWithCount(t, "", 4)
 	batch := takes(2, 100)
 	// Other servers took the rest.
-	_ = r.decide(batch, replies(reply{100, 1, nil}, reply{0, 0, errLost}))
+	r.decide(batch, replies(reply{100, 1, nil}, reply{0, 0, errLost}))
 	if got := <-batch[1].count; got != 101 {
 		t.Errorf("got count %d, want 101", got)
 	}

@@ -44,6 +44,7 @@ type preparedRequest struct {
 	responseKey cache.Key // without the media type and the caller's permissions
 	stream      bool      // it is a subscription
 	deprecation *graph.Deprecation
+	weight      int // in bytes
 
 	hash     string          // of its document, for a persisted query
 	key      cache.Key       // where the prepared request is cached
@@ -54,13 +55,14 @@ const allowedMethods = "GET, HEAD, POST, QUERY, OPTIONS"
 
 // NewHandler returns a handler that caches responses.
 func NewHandler(e *graph.Executor, responses *cache.Cache) *Handler {
-	return &Handler{
+	h := &Handler{
 		executor: e, responses: responses,
 		persisted: cache.NewTable[string](responses, "persisted queries"),
 		requests:  cache.NewTable[*preparedRequest](responses, "requests"),
-		streams:   streams{ended: make(chan struct{})},
 		Heartbeat: defaultHeartbeat, MaxStreams: defaultMaxStreams,
 	}
+	h.streams.closed, h.streams.close = context.WithCancel(context.Background())
+	return h
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -145,12 +147,17 @@ func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *grap
 		stream:      op.Subscription,
 		hash:        hash, key: key, prepared: op,
 		deprecation: op.Deprecation,
+		weight:      len(req.Query) + len(req.OperationName) + decodedSize*len(variables),
 	}
 	if prepared.stream {
 		h.cacheRequest(prepared)
 	}
 	return prepared, nil, nil
 }
+
+// decodedSize is the memory that a byte of variables takes once they are decoded, in
+// bytes; short items of lists take the most.
+const decodedSize = 20
 
 // cacheRequest caches a request that was executed.
 func (h *Handler) cacheRequest(request *preparedRequest) {
@@ -159,7 +166,7 @@ func (h *Handler) cacheRequest(request *preparedRequest) {
 	}
 	cached := *request
 	cached.prepared = nil // its document is cached separately
-	h.requests.Put(cache.Timeless, request.key, &cached, weightOf(request.request))
+	h.requests.Put(cache.Timeless, request.key, &cached, request.weight)
 	if request.hash != "" {
 		h.persisted.Put(cache.Timeless, cache.Key{Operation: request.hash}, request.request.Query, len(request.request.Query))
 	}
@@ -171,7 +178,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 	key := prepared.responseKey
 	key.Operation = media + key.Operation
 	key.Keyed = auth.CallerFrom(r.Context()).MayReadEmbeddings()
-	ctx, request := r.Context(), prepared.request // the cache must not hold on to the document
+	ctx, request, weight := r.Context(), prepared.request, prepared.weight // the cache must not hold on to the document
 	if prepared.prepared != nil {
 		ctx = prepared.prepared.WithDocument(ctx)
 	}
@@ -184,7 +191,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 		if result.SchemaOnly {
 			release = h.responses.Newest()
 		}
-		return cache.NewEntry(encode(result), headersOf(result, media, key.Keyed)).AddWeight(weightOf(request)), release, nil
+		return cache.NewEntry(encode(result), headersOf(result, media, key.Keyed)).AddWeight(weight), release, nil
 	})
 	if err == nil {
 		h.cacheRequest(prepared)

@@ -220,28 +220,3 @@ func (h *Handler) findPersisted(req *httpRequest) (hash string, p *httpProblem) 
 	req.Query = query
 	return hash, nil
 }
-
-// weightOf returns the memory that a request takes, in bytes.
-func weightOf(r graph.Request) int {
-	return len(r.Query) + len(r.OperationName) + weightOfJSON(r.Variables)
-}
-
-// weightOfJSON returns the memory that a decoded JSON value takes, in bytes.
-func weightOfJSON(value any) int {
-	const header, perItem, perObject = 32, 16, 300
-	weight := header
-	switch v := value.(type) {
-	case string:
-		weight += len(v)
-	case []any:
-		for _, item := range v {
-			weight += perItem + weightOfJSON(item)
-		}
-	case map[string]any:
-		weight = perObject
-		for name, item := range v {
-			weight += header + len(name) + perItem + weightOfJSON(item)
-		}
-	}
-	return weight
-}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/quota"
 )
 
 // Subscriptions follow the GraphQL over SSE protocol in "distinct connections"
@@ -42,7 +42,7 @@ const (
 
 // StreamConfig configures streams. Zero values stand for the defaults.
 type StreamConfig struct {
-	// Network identifies anonymous callers; by default, by the peer's address.
+	// Network identifies anonymous callers. It is required.
 	Network func(*http.Request) string
 	// Recheck returns a caller with its current plan, or an error if its key is no
 	// longer valid. By default, callers never change.
@@ -58,65 +58,17 @@ func (h *Handler) ConfigureStreams(config StreamConfig) { h.streams.config = con
 
 // streams counts and ends the open streams.
 type streams struct {
+	quota.Slots[string]
 	config StreamConfig
-
-	mu       sync.Mutex
-	open     int
-	byCaller map[string]int
-	closed   bool
-	ended    chan struct{} // closed together with the handler
+	closed context.Context
+	close  context.CancelFunc
 }
-
-// reserve reserves a stream. It returns a function that releases it, or why no
-// stream can be opened.
-func (s *streams) reserve(caller string, limit, total int) (release func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return nil, errStreamsClosed
-	case s.byCaller[caller] >= limit:
-		return nil, errCallerLimit
-	case s.open >= total:
-		return nil, errServerLimit
-	}
-	if s.byCaller == nil {
-		s.byCaller = map[string]int{}
-	}
-	s.open++
-	s.byCaller[caller]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.open--
-		if s.byCaller[caller]--; s.byCaller[caller] == 0 {
-			delete(s.byCaller, caller)
-		}
-	}, nil
-}
-
-var (
-	errStreamsClosed = errors.New("the server is shutting down")
-	errCallerLimit   = errors.New("the caller has too many streams")
-	errServerLimit   = errors.New("the server has too many streams")
-)
 
 // Close ends all streams and rejects new ones. Other requests are still served.
-func (h *Handler) Close() {
-	h.streams.mu.Lock()
-	defer h.streams.mu.Unlock()
-	if !h.streams.closed {
-		h.streams.closed = true
-		close(h.streams.ended)
-	}
-}
+func (h *Handler) Close() { h.streams.close() }
 
 // OpenStreams returns the number of open streams.
-func (h *Handler) OpenStreams() int {
-	h.streams.mu.Lock()
-	defer h.streams.mu.Unlock()
-	return h.streams.open
-}
+func (h *Handler) OpenStreams() int { return h.streams.Open() }
 
 // stream sends each release until the client disconnects or the stream ends.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req graph.Request, media string) {
@@ -131,7 +83,10 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req graph.Reque
 		return
 	}
 	caller := auth.CallerFrom(r.Context())
-	release, err := h.streams.reserve(h.streamOwner(r, caller), caller.Plan.Terms().Streams, h.MaxStreams)
+	release, err := func() {}, h.streams.closed.Err()
+	if err == nil {
+		release, err = h.streams.Reserve(h.streamOwner(r, caller), caller.Plan.Terms().Streams, h.MaxStreams)
+	}
 	if err != nil {
 		h.rejectStream(w, r, media, caller.Plan, err)
 		return
@@ -173,25 +128,18 @@ func (h *Handler) streamOwner(r *http.Request, caller auth.Caller) string {
 	if caller.Key != "" {
 		return "account " + strconv.Itoa(caller.Account)
 	}
-	if network := h.streams.config.Network; network != nil {
-		return "network " + network(r)
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	return "network " + host
+	return "network " + h.streams.config.Network(r)
 }
 
 // rejectStream responds with 429 whatever the reason: the client has to wait.
 func (h *Handler) rejectStream(w http.ResponseWriter, r *http.Request, media string, plan auth.Plan, cause error) {
 	message, after := "", ""
 	switch limit := plan.Terms().Streams; {
-	case errors.Is(cause, errCallerLimit) && plan == auth.Anonymous:
+	case errors.Is(cause, quota.ErrOwnerLimit) && plan == auth.Anonymous:
 		message, after = fmt.Sprintf("Too many streams: without an API key, at most %d may be open at the same time from one network. Close one, or send an API key.", limit), "60"
-	case errors.Is(cause, errCallerLimit):
+	case errors.Is(cause, quota.ErrOwnerLimit):
 		message, after = fmt.Sprintf("Too many streams: your plan allows at most %d at the same time. Close one before you open another.", limit), "60"
-	case errors.Is(cause, errServerLimit):
+	case errors.Is(cause, quota.ErrTotalLimit):
 		h.executor.Log().WarnContext(r.Context(), "stream rejected", "cause", cause, "open", h.MaxStreams, "request_id", problem.RequestID(r.Context()))
 		message, after = "The server has too many open streams at the moment. Try again later.", "30"
 	default:
@@ -215,7 +163,7 @@ func (h *Handler) mustEnd(ctx context.Context, caller auth.Caller, epoch <-chan 
 		select {
 		case <-ctx.Done():
 			return false
-		case <-h.streams.ended:
+		case <-h.streams.closed.Done():
 			return true
 		case <-epoch:
 			return true
@@ -273,7 +221,10 @@ func (h *Handler) sendReleases(ctx context.Context, s *graph.Subscription, out *
 		for _, event := range events {
 			result, err := s.Execute(event)
 			if err != nil {
-				h.endEarly(ctx, out, err)
+				if ctx.Err() == nil {
+					h.executor.Log().ErrorContext(ctx, "stream failed", "cause", err, "request_id", problem.RequestID(ctx))
+					_ = out.send("event: complete\ndata:\n\n") // the client must not reconnect
+				}
 				return
 			}
 			if out.send("event: next\nid: "+event.ID()+"\ndata: "+string(encode(result))+"\n\n") != nil {
@@ -300,15 +251,6 @@ func (h *Handler) sendReleases(ctx context.Context, s *graph.Subscription, out *
 	}
 	// Not "complete", which would keep the client from reconnecting.
 	_ = out.send(retryField + ": reconnect to continue\n\n")
-}
-
-// endEarly sends "complete" to end a stream that cannot continue, so that the client
-// does not reconnect.
-func (h *Handler) endEarly(ctx context.Context, out *eventWriter, err error) {
-	if ctx.Err() == nil {
-		h.executor.Log().ErrorContext(ctx, "stream failed", "cause", err, "request_id", problem.RequestID(ctx))
-		_ = out.send("event: complete\ndata:\n\n")
-	}
 }
 
 // retryField is the delay after which clients reconnect.

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -126,7 +127,7 @@ const maxSuggestions = 5
 
 func (s *Server) explainMissing(ctx context.Context, missing *missingSlug) error {
 	slug := params.Truncate(missing.slug)
-	message := fmt.Sprintf("%s: no tool has the slug %q.", missing.argument, slug)
+	suggestion := " Call search_tools to find it."
 	if newest, err := s.cfg.Executor.Newest(ctx); err == nil {
 		if t := newest.Tool(missing.slug); t != nil && !t.Active() {
 			return problem.New(problem.NotFound, "%s: the tool %q is retired. Call get_tool for the reason.", missing.argument, slug)
@@ -135,11 +136,17 @@ func (s *Server) explainMissing(ctx context.Context, missing *missingSlug) error
 		for _, t := range newest.SimilarTools(missing.slug, maxSuggestions) {
 			similar = append(similar, t.Slug)
 		}
-		if len(similar) > 0 {
-			return problem.New(problem.NotFound, "%s Did you mean %s?", message, strings.Join(similar, ", "))
-		}
+		suggestion = cmp.Or(didYouMean(similar), suggestion)
 	}
-	return problem.New(problem.NotFound, "%s Call search_tools to find it.", message)
+	return problem.New(problem.NotFound, "%s: no tool has the slug %q.%s", missing.argument, slug, suggestion)
+}
+
+// didYouMean returns a sentence, after a space, that suggests names; "" for none.
+func didYouMean(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " Did you mean " + strings.Join(names, ", ") + "?"
 }
 
 // checkCategories returns an error for a category that does not exist: an empty
@@ -166,11 +173,8 @@ func (s *Server) checkCategories(ctx context.Context, given any, asOf graph.AsOf
 	}
 	for _, one := range wanted {
 		if slug := one.(string); !slices.Contains(slugs, slug) {
-			message := fmt.Sprintf("category: there is no category %q.", params.Truncate(slug))
-			if similar := text.Similar(slug, slugs, 1); len(similar) > 0 {
-				message += " Did you mean " + similar[0] + "?"
-			}
-			return problem.New(problem.NotFound, "%s The categories are: %s.", message, strings.Join(slugs, ", "))
+			return problem.New(problem.NotFound, "category: there is no category %q.%s The categories are: %s.",
+				params.Truncate(slug), didYouMean(text.Similar(slug, slugs, 1)), strings.Join(slugs, ", "))
 		}
 	}
 	return nil

@@ -151,9 +151,6 @@ func (s *Server) unknownType(search string) error {
 	for i, d := range s.sdl {
 		names[i] = d.name
 	}
-	message := fmt.Sprintf("search: no type or query matches %q.", params.Truncate(search))
-	if similar := text.Similar(search, names, maxSuggestions); len(similar) > 0 {
-		return problem.New(problem.NotFound, "%s Did you mean %s?", message, strings.Join(similar, ", "))
-	}
-	return problem.New(problem.NotFound, "%s Try one word, such as price, score or release.", message)
+	suggestion := cmp.Or(didYouMean(text.Similar(search, names, maxSuggestions)), " Try one word, such as price, score or release.")
+	return problem.New(problem.NotFound, "search: no type or query matches %q.%s", params.Truncate(search), suggestion)
 }

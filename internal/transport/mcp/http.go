@@ -11,10 +11,12 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -61,16 +63,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	edition := s.cfg.Cache.Edition()
-	m := readMessage(body)
-	key := m.key(r, body)
+	var m message
+	_ = jsonv2.Unmarshal(body, &m) // the library reports what is wrong
+	key := m.key(r)
 	if known, ok := s.replies.Get(edition, key); ok && m.repeatable() && x.countEarly() == nil {
-		known.write(w, m.id)
+		x.Header().Set("Content-Type", "application/json")
+		x.Header().Set("Cache-Control", "no-cache, no-transform")
+		fmt.Fprintf(x, `%s%s,"result":%s`, replyStart, m.ID, known)
+		x.finish()
 		return
 	}
 	s.http.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
 	x.finish()
 	if reply, ok := newReply(x, m); ok && edition == s.cfg.Cache.Edition() && s.cfg.Cache.Newest() > 0 {
-		s.replies.Put(edition, key, reply, len(reply.rest)+len(key.Variables))
+		s.replies.Put(edition, key, reply, len(reply)+len(key.Variables))
 	}
 }
 
@@ -92,90 +98,41 @@ func batchLength(body []byte) (n int) {
 	return n
 }
 
-// message is the part of a JSON-RPC message that identifies a repeated call.
+// message is a JSON-RPC message. A batch has no method.
 type message struct {
-	id         jsontext.Value
-	start, end int // of the ID in the body
-	method     string
+	ID     jsontext.Value `json:"id"`
+	Method string         `json:"method"`
+	Others jsontext.Value `json:",inline"`
 }
 
-// readMessage reads the members of a message. A batch has none.
-func readMessage(body []byte) (m message) {
-	if len(body) == 0 || jsontext.Value(body).Kind() != '{' {
-		return m
-	}
-	decoder := jsontext.NewDecoder(bytes.NewBuffer(body))
-	_, err := decoder.ReadToken()
-	for err == nil && decoder.PeekKind() == '"' {
-		var value jsontext.Value
-		if value, err = decoder.ReadValue(); err != nil {
-			break
-		}
-		name := string(value)
-		if value, err = decoder.ReadValue(); err != nil {
-			break
-		}
-		switch name {
-		case `"id"`:
-			m.id, m.end = value.Clone(), int(decoder.InputOffset())
-			m.start = m.end - len(m.id)
-		case `"method"`:
-			m.method = string(value)
-		}
-	}
-	return m
-}
+// usualID matches the IDs that the library writes unchanged.
+var usualID = regexp.MustCompile(`^("[A-Za-z0-9_-]{0,97}"|0|[1-9][0-9]{0,14})$`)
 
 // repeatable reports whether the reply to a message depends only on the message and
-// the catalog. IDs are written unchanged, so unusual ones are left to the library.
-func (m message) repeatable() bool {
-	return m.method == `"tools/call"` && len(m.id) > 0 && len(m.id) < 100 &&
-		!bytes.ContainsFunc(m.id, func(c rune) bool {
-			return c != '"' && c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
-		}) && (m.id[0] == '"' || m.id[0] >= '1' && m.id[0] <= '9' && len(m.id) < 16 || string(m.id) == "0")
-}
+// the catalog.
+func (m message) repeatable() bool { return m.Method == "tools/call" && usualID.Match(m.ID) }
 
 // key identifies equal messages, regardless of their ID. It includes the headers
 // that the library checks.
-func (m message) key(r *http.Request, body []byte) cache.Key {
-	h := r.Header
+func (m message) key(r *http.Request) cache.Key {
 	headers := r.Method + "\n" + r.Host
 	for _, name := range []string{"Content-Type", "Accept", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Last-Event-Id"} {
-		headers += "\n" + strings.Join(h[name], ",")
+		headers += "\n" + strings.Join(r.Header[name], ",")
 	}
-	return cache.Key{Operation: headers, Variables: string(body[:m.start]) + "\n" + string(body[m.end:]), Keyed: auth.CallerFrom(r.Context()).MayReadEmbeddings()}
+	return cache.Key{Operation: headers, Variables: string(m.Others), Keyed: auth.CallerFrom(r.Context()).MayReadEmbeddings()}
 }
 
-// reply is the reply to a call, without the ID of the call.
-type reply struct{ rest []byte }
+// reply is the reply to a call, after the ID of the call.
+type reply []byte
 
 const replyStart = `{"jsonrpc":"2.0","id":`
 
 // newReply returns the reply of an exchange if it can be repeated, which errors
 // cannot.
-func newReply(x *exchange, m message) (*reply, bool) {
-	if !m.repeatable() || x.status != http.StatusOK {
-		return nil, false
-	}
-	rest, ok := bytes.CutPrefix(x.body.Bytes(), []byte(replyStart+string(m.id)))
-	if !ok || !bytes.HasPrefix(rest, []byte(`,"result":`)) || bytes.Contains(rest, []byte(`"isError":true`)) {
-		return nil, false
-	}
-	return &reply{bytes.Clone(rest)}, true
+func newReply(x *exchange, m message) (reply, bool) {
+	rest, ok := bytes.CutPrefix(x.body.Bytes(), []byte(replyStart+string(m.ID)+`,"result":`))
+	return bytes.Clone(rest), ok && m.repeatable() && x.status == http.StatusOK && !bytes.Contains(rest, []byte(`"isError":true`))
 }
-
-func (p *reply) write(w http.ResponseWriter, id []byte) {
-	header := w.Header()
-	header["Content-Type"] = jsonType
-	header["Cache-Control"] = notCached
-	body := make([]byte, 0, len(replyStart)+len(id)+len(p.rest))
-	body = append(append(append(body, replyStart...), id...), p.rest...)
-	header["Content-Length"] = []string{strconv.Itoa(len(body))}
-	_, _ = w.Write(body) // fails only if the client has disconnected
-}
-
-// Values of headers. They are shared by all responses: never modify them.
-var jsonType, notCached = []string{"application/json"}, []string{"no-cache, no-transform"}
 
 // exchange is one HTTP request and its response. It counts the calls in the
 // request, and converts the library's plain-text errors to JSON-RPC.

@@ -51,11 +51,10 @@ type Server struct {
 	cfg        Config
 	server     *sdk.Server
 	http       http.Handler
-	operations map[string]*graph.Operation
 	categories *tool
 	toolDetail *tool
 	sdl        []definition
-	replies    *cache.Table[*reply]
+	replies    *cache.Table[reply]
 	origins    origins
 }
 
@@ -71,8 +70,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, operations: operations, sdl: definitions(graph.Schema()), origins: newOrigins(cfg.PublicURL, cfg.ServiceURL),
-		replies: cache.NewTable[*reply](cfg.Cache, "MCP replies"),
+		cfg: cfg, sdl: definitions(graph.Schema()), origins: newOrigins(cfg.PublicURL, cfg.ServiceURL),
+		replies: cache.NewTable[reply](cfg.Cache, "MCP replies"),
 	}
 	s.server = sdk.NewServer(&sdk.Implementation{Name: cfg.ServiceName, Title: "Catalog of tested AI tools", Version: cfg.Version, WebsiteURL: cfg.PublicURL}, &sdk.ServerOptions{
 		Instructions: "A catalog of tested AI tools: scores, comparisons, prices in euros and their history. Texts are in French. Show the credit line wherever you use the data: " + cfg.Credit,

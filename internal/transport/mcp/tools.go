@@ -101,7 +101,7 @@ func buildTools(rows []row, operations map[string]*graph.Operation) (tools []*to
 		if len(required) > 0 {
 			t.input["required"] = required
 		}
-		t.output = outputSchema(t.keyed.Definition().SelectionSet)
+		t.output = outputSchema("Query", t.keyed.Definition().SelectionSet)
 		if body, ok := t.output["properties"].(map[string]any)["body"]; ok {
 			t.output = body.(map[string]any)
 		}
@@ -194,23 +194,12 @@ func usage(variable string, set ast.SelectionSet) (description string) {
 
 // outputSchema derives the JSON Schema of a result. It has no descriptions: the
 // list of tools is in the context of every conversation.
-func outputSchema(set ast.SelectionSet) map[string]any {
+func outputSchema(typeName string, set ast.SelectionSet) map[string]any {
 	properties := map[string]any{}
-	addFields(properties, set)
-	return map[string]any{"type": "object", "properties": properties}
-}
-
-func addFields(properties map[string]any, set ast.SelectionSet) {
-	for _, selection := range set {
-		switch s := selection.(type) {
-		case *ast.Field:
-			properties[s.Alias] = fieldSchema(s.Definition.Type, s.SelectionSet)
-		case *ast.FragmentSpread:
-			addFields(properties, s.Definition.SelectionSet)
-		case *ast.InlineFragment:
-			addFields(properties, s.SelectionSet)
-		}
+	for _, f := range graph.Fields(set, typeName) {
+		properties[f.Alias] = fieldSchema(f.Definition.Type, f.SelectionSet)
 	}
+	return map[string]any{"type": "object", "properties": properties}
 }
 
 func fieldSchema(t *ast.Type, set ast.SelectionSet) map[string]any {
@@ -219,7 +208,7 @@ func fieldSchema(t *ast.Type, set ast.SelectionSet) map[string]any {
 	case t.Elem != nil:
 		schema = map[string]any{"type": "array", "items": fieldSchema(t.Elem, set)}
 	case len(set) > 0:
-		schema = outputSchema(set)
+		schema = outputSchema(t.NamedType, set)
 	case t.NamedType == "JSON":
 		return map[string]any{} // anything
 	case t.NamedType == "Int", t.NamedType == "Float", t.NamedType == "Boolean":
@@ -271,11 +260,8 @@ func (t *tool) unknownArgument(name string) error {
 	for _, a := range t.arguments {
 		names = append(names, a.Name)
 	}
-	message := fmt.Sprintf("%s has no argument %q.", t.name, params.Truncate(name))
-	if similar := text.Similar(name, names, 1); len(similar) > 0 {
-		message += " Did you mean " + similar[0] + "?"
-	}
-	return problem.New(problem.BadInput, "%s Its arguments are: %s.", message, strings.Join(names, ", "))
+	return problem.New(problem.BadInput, "%s has no argument %q.%s Its arguments are: %s.",
+		t.name, params.Truncate(name), didYouMean(text.Similar(name, names, 1)), strings.Join(names, ", "))
 }
 
 // parse returns the value of an argument. Numbers may be strings, and one value

@@ -185,20 +185,17 @@ func (q *query) read(rawQuery string) (variables, others map[string]any, err err
 	if err != nil {
 		return nil, nil, err
 	}
-	variables, others = map[string]any{}, map[string]any{}
 	for _, p := range q.parameters {
-		if value, given := values[p.Name]; given {
-			variables[p.Name] = value
-		} else if p.Required {
+		if p.Required && values[p.Name] == nil {
 			return nil, nil, problem.New(problem.BadInput, "%s is required.", p.Name)
 		}
 	}
+	others = map[string]any{}
 	for _, p := range common {
-		if value, given := values[p.Name]; given {
-			others[p.Name] = value
-		}
+		others[p.Name] = values[p.Name]
+		delete(values, p.Name)
 	}
-	return variables, others, nil
+	return values, others, nil
 }
 
 // bodyOf returns the part of a result that is the response body. It is null if a

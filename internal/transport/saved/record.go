@@ -36,8 +36,7 @@ type state struct {
 // the caller gets a public version or that of their own account.
 func (s *Queries) find(ctx context.Context, address string, accountID int) (*cachedValue[*record], error) {
 	if found, ok := s.builtIn[address]; ok {
-		builtIn := &cachedValue[*record]{value: found}
-		return builtIn, nil
+		return &cachedValue[*record]{value: found}, nil
 	}
 	rest := strings.TrimPrefix(address, Path)
 	handle, name, named := strings.Cut(rest, "/")

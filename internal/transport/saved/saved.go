@@ -318,7 +318,20 @@ func (s *Queries) Find(ctx context.Context, owner *ent.Account, name string) (*Q
 	if at := slices.IndexFunc(list, func(q *Query) bool { return q.Name == name }); at >= 0 {
 		return list[at], nil
 	}
-	return nil, problem.New(problem.NotFound, "The account has no saved query named %q.", params.Truncate(name))
+	return nil, errNoQuery(name)
+}
+
+func errNoQuery(name string) error {
+	return problem.New(problem.NotFound, "The account has no saved query named %q.", params.Truncate(name))
+}
+
+// changed returns the error of a statement that changes one saved query.
+func (s *Queries) changed(name string, rows int, err error) error {
+	s.changes.Add(1)
+	if err == nil && rows == 0 {
+		return errNoQuery(name)
+	}
+	return err
 }
 
 // Text returns the current text of a saved query.
@@ -333,11 +346,7 @@ func (s *Queries) Text(ctx context.Context, q *Query) (string, error) {
 // Delete deletes a saved query. Its versions remain available by their hashes.
 func (s *Queries) Delete(ctx context.Context, owner *ent.Account, name string) error {
 	n, err := s.Store.Write.SavedQuery.Delete().Where(savedquery.AccountID(owner.ID), savedquery.Name(name)).Exec(ctx)
-	s.changes.Add(1)
-	if err == nil && n == 0 {
-		return problem.New(problem.NotFound, "The account has no saved query named %q.", params.Truncate(name))
-	}
-	return err
+	return s.changed(name, n, err)
 }
 
 // SetToken creates a new token for a saved query, which replaces any previous one,
@@ -359,11 +368,7 @@ func (s *Queries) setToken(ctx context.Context, owner *ent.Account, name string,
 		update.ClearTokenHash()
 	}
 	n, err := update.Save(ctx)
-	s.changes.Add(1)
-	if err == nil && n == 0 {
-		return problem.New(problem.NotFound, "The account has no saved query named %q.", params.Truncate(name))
-	}
-	return err
+	return s.changed(name, n, err)
 }
 
 func tokenHash(token string) string {
