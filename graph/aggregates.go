@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"palmares/graph/document"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
@@ -55,7 +56,7 @@ func (queryResolver) ComparisonGroups(
 	category, tool, winner, updatedSince, updatedBefore *string,
 	sort model.ComparisonGroupSort, limit int,
 ) ([]*model.ComparisonGroup, error) {
-	if err := params.CheckRange("limit", limit, 1, maxPageSize); err != nil {
+	if err := params.CheckRange("limit", limit, 1, document.MaxPageSize); err != nil {
 		return nil, err
 	}
 	found, err := comparisonFilter{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
+	"palmares/graph/document"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
@@ -91,7 +92,7 @@ func (r *reader) readCategoryTools(
 	ctx context.Context, categories []*release.Category, sort model.ToolSort,
 	field graphql.CollectedField, within selection,
 ) error {
-	limit, _ := wholeNumber(field.ArgumentMap(within.op.Variables)["limit"])
+	limit, _ := document.WholeNumber(field.ArgumentMap(within.op.Variables)["limit"])
 	if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"palmares/graph/document"
 	"palmares/graph/model"
 )
 
@@ -17,7 +18,7 @@ type historyChange struct {
 }
 
 // maxHistory is the maximum number of entries in a history.
-const maxHistory = maxPageSize
+const maxHistory = document.MaxPageSize
 
 // addHistory combines two sources: the price history, which also has changes
 // before the first import, and the journal, which has the scores.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
+	"palmares/graph/document"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
@@ -42,7 +43,7 @@ type cursors[Item any] struct {
 // page reads a numbered page.
 func (l *list[Item, Node]) page(ctx context.Context, number, limit int) ([]Node, *model.PageInfoByNumber, error) {
 	if err := cmp.Or(
-		params.CheckRange("page", number, 1, maxPage), params.CheckRange("limit", limit, 1, maxPageSize), l.err,
+		params.CheckRange("page", number, 1, maxPage), params.CheckRange("limit", limit, 1, document.MaxPageSize), l.err,
 	); err != nil {
 		return nil, nil, err
 	}
@@ -130,10 +131,10 @@ type paging struct {
 
 // pagingOf returns the paging arguments of a connection below the root.
 func pagingOf(arguments map[string]any) (p paging) {
-	if n, ok := wholeNumber(arguments["first"]); ok {
+	if n, ok := document.WholeNumber(arguments["first"]); ok {
 		p.first = &n
 	}
-	if n, ok := wholeNumber(arguments["last"]); ok {
+	if n, ok := document.WholeNumber(arguments["last"]); ok {
 		p.last = &n
 	}
 	if text, ok := arguments["after"].(string); ok {
@@ -154,7 +155,7 @@ func (p *paging) check() (limit int, err error) {
 	if p.before != nil && *p.before == "" {
 		p.before = nil
 	}
-	name, limit := "first", defaultPageSize
+	name, limit := "first", document.DefaultPageSize
 	switch {
 	case p.first != nil && p.last != nil:
 		return 0, problem.New(problem.BadInput, "first and last cannot be used together.")
@@ -163,7 +164,7 @@ func (p *paging) check() (limit int, err error) {
 	case p.last != nil:
 		name, limit = "last", *p.last
 	}
-	return limit, params.CheckRange(name, limit, 0, maxPageSize)
+	return limit, params.CheckRange(name, limit, 0, document.MaxPageSize)
 }
 
 // info returns the position of a part; more reports whether the limit cut off

@@ -11,6 +11,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/ent"
+	"palmares/graph/document"
 	"palmares/graph/fields"
 	"palmares/graph/generated"
 	"palmares/graph/model"
@@ -224,8 +225,8 @@ func nestedOf[List any](ctx context.Context, parent string) (none List, err erro
 func (s selection) maxLimit(name string) (int, error) {
 	most := 0
 	for _, field := range s.named(name) {
-		limit, _ := wholeNumber(field.ArgumentMap(s.op.Variables)["limit"])
-		if err := params.CheckRange("limit", limit, 1, maxPageSize); err != nil {
+		limit, _ := document.WholeNumber(field.ArgumentMap(s.op.Variables)["limit"])
+		if err := params.CheckRange("limit", limit, 1, document.MaxPageSize); err != nil {
 			return 0, inField(field, err)
 		}
 		most = max(most, limit)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"palmares/graph/document"
 	"palmares/graph/model"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/release"
@@ -103,6 +104,17 @@ func checkDays(from, to string) error {
 	return nil
 }
 
+// points returns the number of points of a series; 0 if it is invalid, which its
+// resolver reports.
+func (e *Executor) points(every, from, to string) int {
+	newest := e.catalog.InMemory()
+	if newest == nil || checkDays(from, to) != nil {
+		return 0
+	}
+	points, _ := release.Points(newest.Readable(), cmp.Or(every, release.Month), from, to)
+	return len(points)
+}
+
 func metricOf(s release.State, metric model.SeriesMetric) *float64 {
 	number := func(n int) *float64 { f := float64(n); return &f }
 	switch metric {
@@ -130,7 +142,7 @@ func (queryResolver) Movers(
 	ctx context.Context, metric model.MoverMetric, from string, to *string,
 	direction *model.MoverDirection, filter *model.ToolFilter, first int,
 ) ([]*model.Mover, error) {
-	if err := cmp.Or(params.CheckRange("first", first, 1, maxPageSize), checkDays(from, orZero(to))); err != nil {
+	if err := cmp.Or(params.CheckRange("first", first, 1, document.MaxPageSize), checkDays(from, orZero(to))); err != nil {
 		return nil, err
 	}
 	condition, err := conditionOverTime(filter)

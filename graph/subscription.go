@@ -46,8 +46,8 @@ func (e *Executor) Subscribe(ctx context.Context, req Request) (*Subscription, *
 	// within fragments.
 	fields := graphql.CollectFields(op.OperationContext, op.Operation.SelectionSet, nil)
 	if len(fields) != 1 || strings.HasPrefix(fields[0].Name, "__") {
-		return nil, e.reject(ctx, errorList(problem.New(problem.BadInput,
-			"A subscription must select exactly one field of Subscription.")))
+		return nil, e.Reject(ctx, problem.New(problem.BadInput,
+			"A subscription must select exactly one field of Subscription."))
 	}
 	s := &Subscription{executor: e, publications: make(chan *model.Publication, 1), Cost: op.cost}
 	s.ctx = graphql.WithOperationContext(context.WithValue(ctx, publicationsKey{}, s.publications), op.OperationContext)

@@ -10,6 +10,7 @@ import (
 	"palmares/cmd/palmares/commands"
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/transport/mcp"
@@ -55,7 +56,7 @@ func (mcpCommand) Run(ctx context.Context, s *settings, term commands.Terminal) 
 	if release != nil {
 		responses.Publish(release.ID)
 	}
-	executor := graph.NewExecutor(graph.Config{Catalog: db, Credit: s.credit(), Limits: graph.Limits(s.GraphQL), Log: log, Cache: responses})
+	executor := graph.NewExecutor(graph.Config{Catalog: db, Credit: s.credit(), Limits: document.Limits(s.GraphQL), Log: log, Cache: responses})
 	server, err := newMCP(s, executor, responses, nil, log)
 	if err != nil {
 		return err
