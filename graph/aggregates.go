@@ -15,11 +15,11 @@ import (
 
 // matchingTools returns the active tools that match a filter.
 func (r *reader) matchingTools(ctx context.Context, filter *model.ToolFilter) ([]*release.Tool, error) {
-	matches, err := r.toolFilter(filter)
+	conditions, err := r.toolFilter(filter)
 	if err != nil {
 		return nil, err
 	}
-	return r.release.Matching(release.ByScore, matches), nil
+	return r.release.Matching(release.ByScore, conditions), nil
 }
 
 func (queryResolver) ToolGroups(
@@ -143,11 +143,11 @@ func (queryResolver) PriceChangeCounts(
 	ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection,
 ) ([]*model.PriceChangeCount, error) {
 	r := readerFrom(ctx)
-	matches, err := r.toolFilter(filter)
+	conditions, err := r.toolFilter(filter)
 	if err != nil {
 		return nil, err
 	}
-	counts := r.release.CountPriceChanges(matches, func(c *release.PriceChange) bool {
+	counts := r.release.CountPriceChanges(conditions, func(c *release.PriceChange) bool {
 		return (since == nil || c.ChangedAt >= *since) && (direction == nil || c.Direction == string(*direction))
 	})
 	return mapSlice(counts, func(c release.PriceChangeCount) *model.PriceChangeCount {

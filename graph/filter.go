@@ -15,40 +15,40 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// toolFilter converts a filter to a condition on tools; nil for none.
-func (r *reader) toolFilter(filter *model.ToolFilter) (func(*release.Tool) bool, error) {
-	matches, err := toolCondition(filter)
+// toolFilter converts a filter to conditions on tools.
+func (r *reader) toolFilter(filter *model.ToolFilter) (release.Filter, error) {
+	conditions, err := toolConditions(filter)
 	if err != nil || !isSearch(filter) {
-		return matches, err
+		return conditions, err
 	}
 	found, err := r.search(*filter.Search)
-	return func(t *release.Tool) bool {
+	return append(conditions, release.Where(func(t *release.Tool) bool {
 		_, ok := found[t]
-		return ok && (matches == nil || matches(t))
-	}, err
+		return ok
+	})), err
 }
 
-// toolCondition converts a filter without its search to a condition on tools of any
-// release; nil for none.
-func toolCondition(filter *model.ToolFilter) (func(*release.Tool) bool, error) {
+// toolConditions converts a filter without its search to conditions on tools of any
+// release.
+func toolConditions(filter *model.ToolFilter) (release.Filter, error) {
 	if filter == nil {
 		return nil, nil
 	}
 	if err := checkFilter(filter); err != nil {
 		return nil, err
 	}
-	var conditions []func(*release.Tool) bool
+	var conditions release.Filter
 	given := reflect.ValueOf(*filter)
 	for i := range given.NumField() {
 		if field := given.Field(i); !field.IsNil() && filterNames[i] != searchCondition {
-			condition, err := release.Condition(filterNames[i], conditionValue(field))
+			condition, err := release.ConditionNamed(filterNames[i], conditionValue(field))
 			if err != nil {
 				return nil, err
 			}
 			conditions = append(conditions, condition)
 		}
 	}
-	return release.All(conditions), nil
+	return conditions, nil
 }
 
 const searchCondition = "search"
@@ -63,7 +63,7 @@ var filterNames = func() (names []string) {
 	return names
 }()
 
-// conditionValue converts a value of a filter to one that release.Condition accepts.
+// conditionValue converts a value of a filter to one that release.ConditionNamed accepts.
 func conditionValue(field reflect.Value) any {
 	if field.Kind() == reflect.Pointer {
 		return field.Elem().Interface()
@@ -87,7 +87,7 @@ func checkFields(schema *ast.Schema) error {
 		if value.Kind() == reflect.Pointer {
 			value = reflect.New(value.Type().Elem())
 		}
-		if _, err := release.Condition(name, conditionValue(value)); err != nil && name != searchCondition {
+		if _, err := release.ConditionNamed(name, conditionValue(value)); err != nil && name != searchCondition {
 			errs = append(errs, err)
 		}
 	}

@@ -31,7 +31,7 @@ func (queryResolver) Series(
 				"metrics must not contain duplicates (got %s more than once).", metric)
 		}
 	}
-	condition, err := conditionOverTime(filter)
+	condition, err := conditionsOverTime(filter)
 	if err != nil {
 		return nil, err
 	}
@@ -71,14 +71,13 @@ func (queryResolver) Series(
 	return series, nil
 }
 
-// conditionOverTime converts a filter to a condition on tools of earlier releases;
-// nil for none. Their text is not in memory, so it cannot be searched.
-func conditionOverTime(filter *model.ToolFilter) (func(*release.Tool) bool, error) {
+// conditionsOverTime converts a filter to conditions on tools of earlier releases. Their text is not in memory, so it cannot be searched.
+func conditionsOverTime(filter *model.ToolFilter) (release.Filter, error) {
 	if filter != nil && filter.Search != nil {
 		return nil, problem.New(problem.BadInput,
 			"filter.search is not supported here. Search a release with @asOf instead.")
 	}
-	return toolCondition(filter)
+	return toolConditions(filter)
 }
 
 // checkDays rejects days that are not in order or too far apart; both may be
@@ -145,7 +144,7 @@ func (queryResolver) Movers(
 	if err := cmp.Or(params.CheckRange("first", first, 1, document.MaxPageSize), checkDays(from, orZero(to))); err != nil {
 		return nil, err
 	}
-	condition, err := conditionOverTime(filter)
+	condition, err := conditionsOverTime(filter)
 	if err != nil {
 		return nil, err
 	}

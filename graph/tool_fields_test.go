@@ -89,7 +89,7 @@ func TestFiltersAndOrdersAreCheckedAtStartup(t *testing.T) {
 	if err := checkFields(Schema()); err == nil || !strings.Contains(err.Error(), "weightMin") {
 		t.Errorf("got %v, want an error about weightMin", err)
 	}
-	if _, err := toolCondition(&model.ToolFilter{ScoreMin: new(float64)}); err == nil {
+	if _, err := toolConditions(&model.ToolFilter{ScoreMin: new(float64)}); err == nil {
 		t.Error("got no error for an unknown condition, want one")
 	}
 }

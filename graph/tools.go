@@ -86,14 +86,14 @@ func (r *reader) toolList(
 		tools.cursors = toolCursors(orderOf(by))
 	}
 	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) {
-		matches, err := r.toolFilter(filter)
+		conditions, err := r.toolFilter(filter)
 		switch {
 		case err != nil:
 			return nil, err
 		case by == model.ToolSortRelevance:
-			return r.byRelevance(*filter.Search, matches), nil
+			return r.byRelevance(*filter.Search, conditions), nil
 		}
-		return r.release.Matching(orderOf(by), matches), nil
+		return r.release.Matching(orderOf(by), conditions), nil
 	})
 	return tools
 }
@@ -104,11 +104,11 @@ func orderOf(sort model.ToolSort) release.Order {
 	return order
 }
 
-// byRelevance returns the matches of a search that satisfy a condition, ordered
+// byRelevance returns the matches of a search that satisfy a filter, ordered
 // by rank, then by score.
-func (r *reader) byRelevance(search string, matches func(*release.Tool) bool) []*release.Tool {
+func (r *reader) byRelevance(search string, filter release.Filter) []*release.Tool {
 	ranks := r.searches[search]
-	found := slices.DeleteFunc(slices.Collect(maps.Keys(ranks)), func(t *release.Tool) bool { return !matches(t) })
+	found := slices.DeleteFunc(slices.Collect(maps.Keys(ranks)), func(t *release.Tool) bool { return !filter.Matches(t) })
 	compare := release.ByScore.Comparer()
 	slices.SortFunc(found, func(a, b *release.Tool) int { return cmp.Or(ranks[a]-ranks[b], compare(a, b)) })
 	return found
@@ -238,12 +238,12 @@ func (f retiredFilter) find(ctx context.Context, r *reader) ([]*release.Tool, er
 	if err := checkSlugs(argument{"category", f.category}); err != nil {
 		return nil, err
 	}
-	found := r.release.Matching(release.ByRetirement, func(t *release.Tool) bool {
+	found := r.release.Matching(release.ByRetirement, release.Filter{release.Where(func(t *release.Tool) bool {
 		return (f.reason == nil || t.Reason == string(*f.reason)) &&
 			(f.category == nil || t.Category == *f.category) &&
 			(f.retiredSince == nil || t.RetiredAt >= *f.retiredSince) &&
 			(f.retiredBefore == nil || t.RetiredAt < *f.retiredBefore)
-	})
+	})})
 	if f.search == nil || strings.TrimSpace(*f.search) == "" {
 		return found, nil
 	}

@@ -127,9 +127,9 @@ type PriceChangeCount struct {
 	Count           int
 }
 
-// CountPriceChanges counts the price changes of active tools that satisfy both
-// conditions; nil for all tools. They are ordered by month, then by category.
-func (r *Release) CountPriceChanges(tools func(*Tool) bool, changes func(*PriceChange) bool) []PriceChangeCount {
+// CountPriceChanges counts the price changes that satisfy a condition, of the active
+// tools that satisfy a filter. They are ordered by month, then by category.
+func (r *Release) CountPriceChanges(tools Filter, changes func(*PriceChange) bool) []PriceChangeCount {
 	counts := map[[2]string]int{}
 	i := 0 // both are ordered by slug
 	for _, v := range r.history.prices {
@@ -140,7 +140,7 @@ func (r *Release) CountPriceChanges(tools func(*Tool) bool, changes func(*PriceC
 			break
 		}
 		t := r.Tools[i]
-		if v.has(r.Number()) && t.Slug == v.value.Tool && t.Active() && (tools == nil || tools(t)) && changes(v.value) {
+		if v.has(r.Number()) && t.Slug == v.value.Tool && t.Active() && tools.Matches(t) && changes(v.value) {
 			counts[[2]string{month(v.value.ChangedAt), t.Category}]++
 		}
 	}

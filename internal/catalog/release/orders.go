@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"unicode"
 )
@@ -160,23 +161,27 @@ type sorted struct {
 // Sorted returns the active tools in an order, or the retired ones by retirement.
 func (r *Release) Sorted(o Order) []*Tool { return r.orders[o]().tools }
 
-// Matching returns the tools of an order that satisfy a condition; nil for all. The
-// condition is checked in the order in which tools lie in memory, which is several times
-// as fast as in any other.
-func (r *Release) Matching(o Order, matches func(*Tool) bool) []*Tool {
+// Matching returns the tools of an order that satisfy a filter. Those within limits on
+// the order's own field follow each other; other conditions are checked in the order in
+// which tools lie in memory, which is several times as fast as in any other.
+func (r *Release) Matching(o Order, filter Filter) []*Tool {
 	all := r.orders[o]()
-	if matches == nil {
+	var others Filter
+	for _, c := range filter {
+		if c.limits == o.field {
+			all = all.within(c.matches, fields[o.field])
+		} else {
+			others = append(others, c)
+		}
+	}
+	if others == nil {
 		return all.tools
 	}
 	match := make([]bool, len(r.Tools))
-	count := 0
 	for i, t := range r.Tools {
-		if t.Active() == o.ofActive() && matches(t) {
-			match[i] = true
-			count++
-		}
+		match[i] = t.Active() == o.ofActive() && others.Matches(t)
 	}
-	found := make([]*Tool, 0, count)
+	var found []*Tool
 	for i, position := range all.positions {
 		if match[position] {
 			found = append(found, all.tools[i])
@@ -185,53 +190,88 @@ func (r *Release) Matching(o Order, matches func(*Tool) bool) []*Tool {
 	return found
 }
 
+// within returns the part of a list whose tools satisfy a limit on the field that it is
+// ordered by. Missing values, at its end, satisfy none.
+func (s sorted) within(limit func(*Tool) bool, f field) sorted {
+	from := 0
+	to := sort.Search(len(s.tools), func(i int) bool { return f.of(s.tools[i]).missing })
+	if to > 0 && limit(s.tools[0]) {
+		to = sort.Search(to, func(i int) bool { return !limit(s.tools[i]) })
+	} else {
+		from = sort.Search(to, func(i int) bool { return limit(s.tools[i]) })
+	}
+	return sorted{s.tools[from:to], s.positions[from:to]}
+}
+
 // Key returns a function that returns a field's text, which tools are grouped by; nil
 // if there is no such field.
 func Key(name string) func(*Tool) string { return fields[name].text }
 
-// Condition returns the condition with a name, such as scoreMin or categories, and a
-// value: a float64, a string, a bool or a []string. Conditions are named after their
+// Filter has conditions that tools satisfy; an empty one is satisfied by all.
+type Filter []Condition
+
+// Condition is a condition on tools.
+type Condition struct {
+	matches func(*Tool) bool
+	limits  string // the field that it is an upper or lower limit of, if any
+}
+
+// Where returns a condition on something else than the value of a field.
+func Where(matches func(*Tool) bool) Condition { return Condition{matches: matches} }
+
+// Matches reports whether a tool satisfies all conditions.
+func (f Filter) Matches(t *Tool) bool {
+	for i := range f {
+		if !f[i].matches(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// ConditionNamed returns the condition with a name, such as scoreMin or categories, and
+// a value: a float64, a string, a bool or a []string. Conditions are named after their
 // fields.
-func Condition(name string, given any) (func(*Tool) bool, error) {
-	condition := conditions[name]
-	if condition == nil {
-		return nil, fmt.Errorf("tools have no field for the condition %s", name)
+func ConditionNamed(name string, given any) (Condition, error) {
+	named := conditions[name]
+	if named == nil {
+		return Condition{}, fmt.Errorf("tools have no field for the condition %s", name)
 	}
-	matches := condition(given)
-	if matches == nil {
-		return nil, fmt.Errorf("the condition %s does not accept a %T", name, given)
+	c := named(given)
+	if c.matches == nil {
+		return c, fmt.Errorf("the condition %s does not accept a %T", name, given)
 	}
-	return matches, nil
+	return c, nil
 }
 
 // conditions are functions that return the condition with a value, by name.
-var conditions = map[string]func(given any) func(*Tool) bool{}
+var conditions = map[string]func(given any) Condition{}
 
 func init() {
 	for name, f := range fields {
 		switch {
 		case f.number != nil:
-			conditions[name+"Min"] = with(func(least float64, t *Tool) bool { return f.number(t) >= least })
-			conditions[name+"Max"] = with(func(most float64, t *Tool) bool { return f.number(t) <= most })
+			conditions[name+"Min"] = with(name, func(least float64, t *Tool) bool { return f.number(t) >= least })
+			conditions[name+"Max"] = with(name, func(most float64, t *Tool) bool { return f.number(t) <= most })
 		case f.text != nil:
-			conditions[name+"Since"] = with(func(first string, t *Tool) bool { return f.text(t) >= first })
-			conditions[name+"Before"] = with(func(end string, t *Tool) bool { return f.text(t) < end })
-			conditions[plural(name)] = func(given any) func(*Tool) bool { return oneOf(f, given) }
+			conditions[name+"Since"] = with(name, func(first string, t *Tool) bool { return f.text(t) >= first })
+			conditions[name+"Before"] = with(name, func(end string, t *Tool) bool { return f.text(t) < end })
+			conditions[plural(name)] = func(given any) Condition { return Where(oneOf(f, given)) }
 		case f.flag != nil:
-			conditions[name] = with(func(wanted bool, t *Tool) bool { return f.flag(t) == wanted })
+			conditions[name] = with("", func(wanted bool, t *Tool) bool { return f.flag(t) == wanted })
 		}
 	}
 }
 
-// with returns a function that returns a condition with a value, or nil if the value
+// with returns a function that returns a condition with a value, or none if the value
 // has another type.
-func with[Value any](matches func(Value, *Tool) bool) func(given any) func(*Tool) bool {
-	return func(given any) func(*Tool) bool {
+func with[Value any](limits string, matches func(Value, *Tool) bool) func(given any) Condition {
+	return func(given any) Condition {
 		value, ok := given.(Value)
 		if !ok {
-			return nil
+			return Condition{}
 		}
-		return func(t *Tool) bool { return matches(value, t) }
+		return Condition{func(t *Tool) bool { return matches(value, t) }, limits}
 	}
 }
 
@@ -256,22 +296,4 @@ func plural(name string) string {
 		return stem + "ies"
 	}
 	return name + "s"
-}
-
-// All returns a condition that requires all of some conditions; nil for none.
-func All(conditions []func(*Tool) bool) func(*Tool) bool {
-	switch len(conditions) {
-	case 0:
-		return nil
-	case 1:
-		return conditions[0]
-	}
-	return func(t *Tool) bool {
-		for _, matches := range conditions {
-			if !matches(t) {
-				return false
-			}
-		}
-		return true
-	}
 }

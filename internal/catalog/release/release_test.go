@@ -17,6 +17,7 @@ import (
 	"palmares/ent/comparison"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -148,6 +149,19 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 		}
 		return *n
 	}
+	lowest := func(n *float64) float64 { // missing ones last, in descending order
+		if n == nil {
+			return math.Inf(-1)
+		}
+		return *n
+	}
+	monthly := func(t *ent.Tool) float64 {
+		price := pricing.Monthly(t.PriceAmount, pricing.Period(t.PricePeriod))
+		if math.IsNaN(price) {
+			return math.Inf(1)
+		}
+		return price
+	}
 	atLeast := 3.5
 	for _, c := range []struct {
 		order, condition string
@@ -157,6 +171,12 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 	}{
 		{"score_asc", "scoreMin", atLeast, func(t *ent.Tool) bool { return t.Score != nil && *t.Score >= atLeast },
 			func(a, b *ent.Tool) int { return cmp.Compare(number(a.Score), number(b.Score)) }},
+		{"score_desc", "scoreMax", atLeast, func(t *ent.Tool) bool { return t.Score != nil && *t.Score <= atLeast },
+			func(a, b *ent.Tool) int { return cmp.Compare(lowest(b.Score), lowest(a.Score)) }},
+		{"score_asc", "scoreMin", 11.0, func(*ent.Tool) bool { return false },
+			func(a, b *ent.Tool) int { return cmp.Compare(number(a.Score), number(b.Score)) }},
+		{"monthly_price_asc", "monthlyPriceMin", 0.0, func(t *ent.Tool) bool { return !math.IsInf(monthly(t), 1) },
+			func(a, b *ent.Tool) int { return cmp.Compare(monthly(a), monthly(b)) }},
 		{"name_desc", "categories", []string{rows.categories[0].ID, "nowhere"}, func(t *ent.Tool) bool { return t.CategorySlug == rows.categories[0].ID },
 			func(a, b *ent.Tool) int { return strings.Compare(b.NameKey, a.NameKey) }},
 		{"price_desc", "priceMax", 30.0, func(t *ent.Tool) bool { return t.PriceAmount <= 30 },
@@ -167,7 +187,7 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 			func(a, b *ent.Tool) int { return strings.Compare(b.UpdatedAt, a.UpdatedAt) }},
 	} {
 		order, ok := release.OrderNamed(c.order)
-		condition, err := release.Condition(c.condition, c.value)
+		condition, err := release.ConditionNamed(c.condition, c.value)
 		if !ok || err != nil {
 			t.Fatalf("%s, %s: got %t and %v, want both", c.order, c.condition, ok, err)
 		}
@@ -175,7 +195,7 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 		if got := slugsOf(r.Sorted(order)); !slices.Equal(got, all) {
 			t.Errorf("release %d, %s:\ngot  %q\nwant %q", r.Number(), c.order, got, all)
 		}
-		got := r.Matching(order, condition)
+		got := r.Matching(order, release.Filter{condition})
 		if want := rows.active(c.matches, c.compare); !slices.Equal(slugsOf(got), want) {
 			t.Errorf("release %d, %s, %s:\ngot  %q\nwant %q", r.Number(), c.order, c.condition, slugsOf(got), want)
 		}

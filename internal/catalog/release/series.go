@@ -84,7 +84,7 @@ type State struct {
 // States returns the state of each group of tools at each point. Each version of a
 // tool is added to its group at its first point and removed after its last, so that
 // the time does not depend on the number of points in between.
-func (r *Release) States(points []Point, keyOf func(*Tool) string, matches func(*Tool) bool) map[string][]State {
+func (r *Release) States(points []Point, keyOf func(*Tool) string, filter Filter) map[string][]State {
 	groups := map[string][]State{}
 	group := func(key string) []State {
 		if groups[key] == nil {
@@ -100,7 +100,7 @@ func (r *Release) States(points []Point, keyOf func(*Tool) string, matches func(
 	r.history.versionsOf(func(versions []version[Tool]) {
 		for i, v := range versions {
 			t := v.value
-			if !t.Active() || matches != nil && !matches(t) {
+			if !t.Active() || !filter.Matches(t) {
 				continue
 			}
 			key, first, end := keyOf(t), pointOf(v.since), pointOf(v.until)
@@ -147,10 +147,10 @@ type Mover struct {
 // Movers returns the tools that were active in two releases and whose value changed,
 // by the size of the change, then by slug. The condition applies to the later
 // release.
-func (r *Release) Movers(start, end int, value func(*Tool) float64, matches func(*Tool) bool) (movers []Mover) {
+func (r *Release) Movers(start, end int, value func(*Tool) float64, filter Filter) (movers []Mover) {
 	r.history.versionsOf(func(versions []version[Tool]) {
 		then, now := activeAt(versions, start), activeAt(versions, end)
-		if then == nil || now == nil || matches != nil && !matches(now) {
+		if then == nil || now == nil || !filter.Matches(now) {
 			return
 		}
 		before, after := value(then), value(now)
