@@ -16,6 +16,7 @@ import (
 	"palmares/ent"
 	"palmares/graph/document"
 	"palmares/graph/generated"
+	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
@@ -47,10 +48,10 @@ type Config struct {
 
 // Executor executes operations for GraphQL, REST and all other interfaces.
 type Executor struct {
+	*journal.Announcements
 	config    Config
 	schema    graphql.ExecutableSchema
 	documents *document.Parser
-	releases  releaseSignal
 	catalog   *release.Catalog
 }
 
@@ -88,12 +89,22 @@ func NewExecutor(cfg Config) *Executor {
 	if cfg.Tools == nil {
 		cfg.Tools = func() int { return document.ReferenceTools }
 	}
+	catalog := release.NewCatalog(cfg.Catalog, cfg.Log, cfg.Cache.Size()/earlierShare, cfg.Cache.Reserve)
 	return &Executor{
 		config:    cfg,
 		schema:    schema,
 		documents: document.NewParser(schema.Schema(), cfg.Limits, cfg.Cache),
-		catalog:   release.NewCatalog(cfg.Catalog, cfg.Log, cfg.Cache.Size()/earlierShare, cfg.Cache.Reserve),
-		releases:  releaseSignal{next: make(chan struct{}), epoch: make(chan struct{})},
+		catalog:   catalog,
+		Announcements: journal.NewAnnouncements(
+			func() *ent.JournalEntryClient { return cfg.Catalog.Client().JournalEntry },
+			func(ctx context.Context) (int, error) {
+				newest, err := catalog.Newest(ctx)
+				if err != nil {
+					return 0, err
+				}
+				return newest.Number(), nil
+			},
+		),
 	}
 }
 

@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/99designs/gqlgen/graphql"
+
 	"palmares/ent"
 	"palmares/graph/document"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 )
 
@@ -19,17 +22,7 @@ func (queryResolver) Releases(
 ) (*model.ReleaseConnection, error) {
 	r := readerFrom(ctx)
 	releases := &list[*ent.Release, *model.Release]{
-		name: "releases", items: r.release.All, nodes: r.readReleases,
-		cursors: cursors[*ent.Release]{
-			position: func(release *ent.Release) []any { return []any{release.ID} },
-			compare: func(position []any) (func(*ent.Release) int, bool) {
-				if len(position) != 1 {
-					return nil, false
-				}
-				number, ok := position[0].(float64)
-				return func(release *ent.Release) int { return cmp.Compare(number, float64(release.ID)) }, ok
-			},
-		},
+		name: "releases", items: r.release.All, order: release.ByNumber{}, nodes: r.readReleases,
 	}
 	c, err := releases.connection(ctx, first, after, last, before)
 	return &model.ReleaseConnection{
@@ -61,15 +54,24 @@ func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (
 	return &model.ToolVersions{Slug: slug, Versions: found[slug]}, nil
 }
 
-// Versions returns the first items of the list, which was read with the largest
-// limit in the operation.
-func (toolResolver) Versions(_ context.Context, t *model.Tool, limit int) ([]*model.ToolVersion, error) {
-	return t.Versions[:min(limit, len(t.Versions))], nil
-}
-
-// Versions does the same for a retired tool.
-func (retiredToolResolver) Versions(_ context.Context, t *model.RetiredTool, limit int) ([]*model.ToolVersion, error) {
-	return t.Versions[:min(limit, len(t.Versions))], nil
+// readVersions reads the versions of tools for some fields.
+func (r *reader) readVersions(
+	ctx context.Context, tools []*release.Tool, fields []graphql.CollectedField, s selection,
+) (err error) {
+	limits := make([]int, len(fields))
+	for i, field := range fields {
+		if limits[i], err = s.limit(field, document.MaxPageSize); err != nil {
+			return err
+		}
+	}
+	slugs := mapSlice(tools, func(t *release.Tool) string { return t.Slug })
+	found, err := r.versions(ctx, slugs, slices.Max(limits))
+	for i, field := range fields {
+		for _, slug := range slugs {
+			r.setNested(field, toolID(slug), found[slug][:min(limits[i], len(found[slug]))])
+		}
+	}
+	return err
 }
 
 // versions returns the newest versions of each tool from the journal, up to the
