@@ -5,7 +5,6 @@ import (
 
 	"palmares/graph/document"
 	"palmares/graph/model"
-	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/release"
 )
@@ -13,9 +12,9 @@ import (
 // addHistory adds how the prices and scores of tools changed.
 func (r *reader) addHistory(ctx context.Context, tools []*model.Tool) error {
 	changes, err := r.journalOf(mapSlice(tools, func(t *model.Tool) string { return t.Slug })).ScoreChanges(ctx)
-	scores := map[string][]journal.ScoreChange{}
+	scores := map[string][]release.Moment{}
 	for _, c := range changes {
-		scores[c.Slug] = append(scores[c.Slug], c)
+		scores[c.Slug] = append(scores[c.Slug], release.Moment{At: c.Day, Pricing: c.Pricing, Price: c.Price, Score: c.Score})
 	}
 	for _, t := range tools {
 		moments := r.release.Moments(t.Tool, scores[t.Slug], document.MaxPageSize)

@@ -71,7 +71,8 @@ func (queryResolver) Series(
 	return series, nil
 }
 
-// conditionsOverTime converts a filter to conditions on tools of earlier releases. Their text is not in memory, so it cannot be searched.
+// conditionsOverTime converts a filter to conditions on tools of earlier releases.
+// Their text is not in memory, so it cannot be searched.
 func conditionsOverTime(filter *model.ToolFilter) (release.Filter, error) {
 	if filter != nil && filter.Search != nil {
 		return nil, problem.New(problem.BadInput,
@@ -167,26 +168,14 @@ func (queryResolver) Movers(
 		}
 	}
 	movers = movers[:min(first, len(movers))]
-	return movers, r.addMovedTools(ctx, movers, selected(ctx))
-}
-
-// addMovedTools reads the selected tools.
-func (r *reader) addMovedTools(ctx context.Context, movers []*model.Mover, s selection) error {
+	s := selected(ctx)
 	if !s.has("tool") {
-		return nil
+		return movers, nil
 	}
-	var found []*release.Tool
-	for _, m := range movers {
-		if t := r.release.Tool(m.Slug); t != nil {
-			found = append(found, t)
-		}
-	}
-	tools, err := r.comparedTools(ctx, found, s.of("tool"))
-	if err != nil {
-		return err
-	}
+	slugs := mapSlice(movers, func(m *model.Mover) string { return m.Slug })
+	tools, err := r.comparedTools(ctx, existing(slugs, r.release.Tool), s.of("tool"))
 	for _, m := range movers {
 		m.Tool = tools[r.release.Tool(m.Slug)]
 	}
-	return nil
+	return movers, err
 }

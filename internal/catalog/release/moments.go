@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"palmares/internal/catalog/journal"
 )
 
 // Moment is the price and the score of a tool from one day on. The score is nil if it
@@ -17,16 +15,17 @@ type Moment struct {
 
 // Moments returns one entry for each day on which the price or the score of a tool
 // changed, at most limit. It combines two sources: the price history, which also has
-// changes before the first import, and the journal, which has the scores. The last
-// entry is always the tool's current state.
-func (r *Release) Moments(t *Tool, scores []journal.ScoreChange, limit int) []Moment {
+// changes before the first import, and changes of the score from the journal, which
+// have no price unless the tool was created. The last entry is always the tool's
+// current state.
+func (r *Release) Moments(t *Tool, scores []Moment, limit int) []Moment {
 	type change struct {
 		Moment
 		scored bool
 	}
 	var changes []change
 	for _, c := range scores {
-		changes = append(changes, change{Moment{c.Day, c.Pricing, c.Price, c.Score}, true})
+		changes = append(changes, change{c, true})
 	}
 	for _, c := range slices.Backward(r.PricesOf(t.Slug)) {
 		changes = append(changes, change{Moment: Moment{At: c.ChangedAt, Pricing: c.Pricing, Price: c.Price}})
