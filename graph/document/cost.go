@@ -166,14 +166,14 @@ const ReferenceTools = 100_000
 // The work of scanning a catalog of ReferenceTools. It is scaled to the size of
 // the actual catalog.
 const (
-	minTools       = 1_000
-	filterWork     = 100    // comparing all tools with a filter
-	groupWork      = 200    // grouping all tools
-	figuresWork    = 500    // grouping all tools, with averages and medians
-	versionsWork   = 1_000  // comparing all versions of all tools
-	searchWork     = 1_500  // finding words in the text of all tools
-	pricesWork     = 1_000  // grouping all price changes
-	earlierWork    = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
+	minTools     = 1_000
+	filterWork   = 100    // comparing all tools with a filter
+	groupWork    = 200    // grouping all tools
+	figuresWork  = 500    // grouping all tools, with averages and medians
+	versionsWork = 1_000  // comparing all versions of all tools
+	searchWork   = 1_500  // finding words in the text of all tools
+	pricesWork   = 1_000  // grouping all price changes
+	earlierWork  = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
 )
 
 // readWithParent are the fields with subfields that need no statement.
