@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os/exec"
@@ -15,8 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"golang.org/x/sync/errgroup"
 
+	"palmares/ent"
 	"palmares/ent/release"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
@@ -68,6 +71,38 @@ func (s *server) call(t testing.TB, method, path, body string, headers ...string
 func (s *server) waitForExit(t testing.TB) {
 	t.Helper()
 	s.blackbox().WaitForExit(t)
+}
+
+// A server that is started during an import waits for its end.
+func TestServeWaitsForImports(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	var s settings
+	if _, err := kong.Must(&s).Parse([]string{"--listen", "127.0.0.1:0", "--data-dir", cfg.DataDir}); err != nil {
+		t.Fatal(err)
+	}
+	log := &testkit.Log{}
+	started := make(chan error, 1)
+	err := testkit.Open(t, cfg).Exclusive(t.Context(), func(*ent.Tx) error {
+		go func() {
+			p, err := newProgram(t.Context(), &s, slog.New(slog.NewTextHandler(log, nil)), nil, false)
+			if err == nil {
+				p.close()
+			}
+			started <- err
+		}()
+		wait.Until(t, "the server waits", func() bool {
+			return len(started) > 0 || strings.Contains(log.String(), "waiting for another import")
+		})
+		if len(started) > 0 {
+			t.Error("the server did not wait for the end of the import")
+		}
+		return nil
+	})
+	testkit.Check(t, err)
+	if err := <-started; err != nil {
+		t.Errorf("after the import: got %v, want no error", err)
+	}
 }
 
 func TestServeDemo(t *testing.T) {

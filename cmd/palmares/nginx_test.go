@@ -165,36 +165,52 @@ func TestDeploymentWithNginx(t *testing.T) {
 		}
 	})
 
+	// Only requests to the API with a well-formed key are not limited.
 	t.Run("rate limit", func(t *testing.T) {
-		var all sync.WaitGroup
-		var rejected atomic.Int64
-		for range 8 {
-			all.Go(func() {
-				for range 100 {
-					r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+front.address+"/healthz", nil)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					response, err := client.Do(r)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					body, _ := io.ReadAll(response.Body)
-					response.Body.Close()
-					if response.StatusCode == 429 {
-						rejected.Add(1)
-						if response.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(body), `{"error":"Too many`) {
-							t.Errorf("429: got %v %s, want Retry-After and a JSON error", response.Header, body)
+		key := newKey(t, cfg, "pro")
+		for _, flood := range []struct {
+			path, authorization string
+			limited             bool
+		}{
+			{"/healthz", "", true},
+			{"/api/v1/stats", "Bearer nonsense", true},
+			{"/api/v1/stats", "Bearer " + key + " /api/", true},
+			{"/healthz", "Bearer " + key, true},
+			{"/api/v1/stats", "bearer " + key, false},
+		} {
+			var all sync.WaitGroup
+			var rejected atomic.Int64
+			for range 8 {
+				all.Go(func() {
+					for range 100 {
+						r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+front.address+flood.path, nil)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if flood.authorization != "" {
+							r.Header.Set("Authorization", flood.authorization)
+						}
+						response, err := client.Do(r)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						body, _ := io.ReadAll(response.Body)
+						response.Body.Close()
+						if response.StatusCode == 429 {
+							rejected.Add(1)
+							if response.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(body), `{"error":"Too many`) {
+								t.Errorf("429: got %v %s, want Retry-After and a JSON error", response.Header, body)
+							}
 						}
 					}
-				}
-			})
-		}
-		all.Wait()
-		if rejected.Load() == 0 {
-			t.Error("got no 429 in 800 requests, want some")
+				})
+			}
+			all.Wait()
+			if limited := rejected.Load() > 0; limited != flood.limited {
+				t.Errorf("%s with %q: got %d of 800 requests rejected, want some: %t", flood.path, flood.authorization, rejected.Load(), flood.limited)
+			}
 		}
 	})
 

@@ -86,8 +86,27 @@ type program struct {
 	telemetry      telemetry
 }
 
-// newProgram opens the database and listens.
+// newProgram opens the database and listens. It waits while an import or a migration
+// locks the database.
 func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *tracing.Tracing, fillDemo bool) (*program, error) {
+	for {
+		p, err := openProgram(ctx, s, log, traces, fillDemo)
+		if !store.IsBusy(err) {
+			return p, err
+		}
+		log.InfoContext(ctx, "waiting for another import or migration to finish")
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(busyRetry):
+		}
+	}
+}
+
+// busyRetry is the time between attempts to open a locked database.
+const busyRetry = time.Second
+
+func openProgram(ctx context.Context, s *settings, log *slog.Logger, traces *tracing.Tracing, fillDemo bool) (*program, error) {
 	telemetry := newTelemetry(s, traces)
 	db, err := commands.OpenMigrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, OnStatement: telemetry.statements()})
 	if err != nil {

@@ -177,11 +177,14 @@ func (r *Release) Matching(o Order, filter Filter) []*Tool {
 	if others == nil {
 		return all.tools
 	}
-	match := make([]bool, len(r.Tools))
+	match, count := make([]bool, len(r.Tools)), 0
 	for i, t := range r.Tools {
-		match[i] = t.Active() == o.ofActive() && others.Matches(t)
+		if t.Active() == o.ofActive() && others.Matches(t) {
+			match[i] = true
+			count++
+		}
 	}
-	var found []*Tool
+	found := make([]*Tool, 0, min(count, len(all.tools)))
 	for i, position := range all.positions {
 		if match[position] {
 			found = append(found, all.tools[i])

@@ -58,6 +58,12 @@ const (
 	messageOther         = "the database failed unexpectedly"
 )
 
+// IsBusy reports whether an import or a migration locks the database.
+func IsBusy(err error) bool {
+	var databaseErr *Error
+	return errors.As(err, &databaseErr) && databaseErr.Message == messageBusy || messageFor(err) == messageBusy
+}
+
 // explain turns a driver's error into an *Error, and returns other errors unchanged.
 func explain(err error) error {
 	var databaseErr *Error
