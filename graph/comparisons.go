@@ -164,9 +164,12 @@ func (r *reader) readToolComparisons(
 		}
 	}
 	parents := mapSlice(tools, func(t *release.Tool) string { return toolID(t.Slug) })
+	all := r.listComparisons(nil)
 	lists := mapSlice(tools, func(t *release.Tool) *list[*release.Comparison, *model.Comparison] {
-		all := r.release.ComparisonsOf(t)
-		return r.listComparisons(all[:min(limit, len(all))])
+		own := *all
+		own.items = r.release.ComparisonsOf(t)
+		own.items = own.items[:min(limit, len(own.items))]
+		return &own
 	})
 	return readNested(ctx, r, field, within, parents, lists, comparisonConnection)
 }
