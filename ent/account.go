@@ -44,23 +44,13 @@ type Account struct {
 type AccountEdges struct {
 	// Keys holds the value of the keys edge.
 	Keys []*APIKey `json:"keys,omitempty"`
-	// Usage holds the value of the usage edge.
-	Usage []*Usage `json:"usage,omitempty"`
-	// Sessions holds the value of the sessions edge.
-	Sessions []*Session `json:"sessions,omitempty"`
-	// Confirmations holds the value of the confirmations edge.
-	Confirmations []*Confirmation `json:"confirmations,omitempty"`
 	// Customer holds the value of the customer edge.
 	Customer *Customer `json:"customer,omitempty"`
-	// Endpoints holds the value of the endpoints edge.
-	Endpoints []*Endpoint `json:"endpoints,omitempty"`
 	// SavedQueries holds the value of the saved_queries edge.
 	SavedQueries []*SavedQuery `json:"saved_queries,omitempty"`
-	// QueryVersions holds the value of the query_versions edge.
-	QueryVersions []*QueryVersion `json:"query_versions,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [8]bool
+	loadedTypes [3]bool
 }
 
 // KeysOrErr returns the Keys value or an error if the edge
@@ -72,69 +62,24 @@ func (e AccountEdges) KeysOrErr() ([]*APIKey, error) {
 	return nil, &NotLoadedError{edge: "keys"}
 }
 
-// UsageOrErr returns the Usage value or an error if the edge
-// was not loaded in eager-loading.
-func (e AccountEdges) UsageOrErr() ([]*Usage, error) {
-	if e.loadedTypes[1] {
-		return e.Usage, nil
-	}
-	return nil, &NotLoadedError{edge: "usage"}
-}
-
-// SessionsOrErr returns the Sessions value or an error if the edge
-// was not loaded in eager-loading.
-func (e AccountEdges) SessionsOrErr() ([]*Session, error) {
-	if e.loadedTypes[2] {
-		return e.Sessions, nil
-	}
-	return nil, &NotLoadedError{edge: "sessions"}
-}
-
-// ConfirmationsOrErr returns the Confirmations value or an error if the edge
-// was not loaded in eager-loading.
-func (e AccountEdges) ConfirmationsOrErr() ([]*Confirmation, error) {
-	if e.loadedTypes[3] {
-		return e.Confirmations, nil
-	}
-	return nil, &NotLoadedError{edge: "confirmations"}
-}
-
 // CustomerOrErr returns the Customer value or an error if the edge
 // was not loaded in eager-loading, or loaded but was not found.
 func (e AccountEdges) CustomerOrErr() (*Customer, error) {
 	if e.Customer != nil {
 		return e.Customer, nil
-	} else if e.loadedTypes[4] {
+	} else if e.loadedTypes[1] {
 		return nil, &NotFoundError{label: customer.Label}
 	}
 	return nil, &NotLoadedError{edge: "customer"}
 }
 
-// EndpointsOrErr returns the Endpoints value or an error if the edge
-// was not loaded in eager-loading.
-func (e AccountEdges) EndpointsOrErr() ([]*Endpoint, error) {
-	if e.loadedTypes[5] {
-		return e.Endpoints, nil
-	}
-	return nil, &NotLoadedError{edge: "endpoints"}
-}
-
 // SavedQueriesOrErr returns the SavedQueries value or an error if the edge
 // was not loaded in eager-loading.
 func (e AccountEdges) SavedQueriesOrErr() ([]*SavedQuery, error) {
-	if e.loadedTypes[6] {
+	if e.loadedTypes[2] {
 		return e.SavedQueries, nil
 	}
 	return nil, &NotLoadedError{edge: "saved_queries"}
-}
-
-// QueryVersionsOrErr returns the QueryVersions value or an error if the edge
-// was not loaded in eager-loading.
-func (e AccountEdges) QueryVersionsOrErr() ([]*QueryVersion, error) {
-	if e.loadedTypes[7] {
-		return e.QueryVersions, nil
-	}
-	return nil, &NotLoadedError{edge: "query_versions"}
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -238,39 +183,14 @@ func (_m *Account) QueryKeys() *APIKeyQuery {
 	return NewAccountClient(_m.config).QueryKeys(_m)
 }
 
-// QueryUsage queries the "usage" edge of the Account entity.
-func (_m *Account) QueryUsage() *UsageQuery {
-	return NewAccountClient(_m.config).QueryUsage(_m)
-}
-
-// QuerySessions queries the "sessions" edge of the Account entity.
-func (_m *Account) QuerySessions() *SessionQuery {
-	return NewAccountClient(_m.config).QuerySessions(_m)
-}
-
-// QueryConfirmations queries the "confirmations" edge of the Account entity.
-func (_m *Account) QueryConfirmations() *ConfirmationQuery {
-	return NewAccountClient(_m.config).QueryConfirmations(_m)
-}
-
 // QueryCustomer queries the "customer" edge of the Account entity.
 func (_m *Account) QueryCustomer() *CustomerQuery {
 	return NewAccountClient(_m.config).QueryCustomer(_m)
 }
 
-// QueryEndpoints queries the "endpoints" edge of the Account entity.
-func (_m *Account) QueryEndpoints() *EndpointQuery {
-	return NewAccountClient(_m.config).QueryEndpoints(_m)
-}
-
 // QuerySavedQueries queries the "saved_queries" edge of the Account entity.
 func (_m *Account) QuerySavedQueries() *SavedQueryQuery {
 	return NewAccountClient(_m.config).QuerySavedQueries(_m)
-}
-
-// QueryQueryVersions queries the "query_versions" edge of the Account entity.
-func (_m *Account) QueryQueryVersions() *QueryVersionQuery {
-	return NewAccountClient(_m.config).QueryQueryVersions(_m)
 }
 
 // Update returns a builder for updating this Account.

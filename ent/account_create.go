@@ -8,13 +8,8 @@ import (
 	"fmt"
 	"palmares/ent/account"
 	"palmares/ent/apikey"
-	"palmares/ent/confirmation"
 	"palmares/ent/customer"
-	"palmares/ent/endpoint"
-	"palmares/ent/queryversion"
 	"palmares/ent/savedquery"
-	"palmares/ent/session"
-	"palmares/ent/usage"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -141,51 +136,6 @@ func (_c *AccountCreate) AddKeys(v ...*APIKey) *AccountCreate {
 	return _c.AddKeyIDs(ids...)
 }
 
-// AddUsageIDs adds the "usage" edge to the Usage entity by IDs.
-func (_c *AccountCreate) AddUsageIDs(ids ...int) *AccountCreate {
-	_c.mutation.AddUsageIDs(ids...)
-	return _c
-}
-
-// AddUsage adds the "usage" edges to the Usage entity.
-func (_c *AccountCreate) AddUsage(v ...*Usage) *AccountCreate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddUsageIDs(ids...)
-}
-
-// AddSessionIDs adds the "sessions" edge to the Session entity by IDs.
-func (_c *AccountCreate) AddSessionIDs(ids ...string) *AccountCreate {
-	_c.mutation.AddSessionIDs(ids...)
-	return _c
-}
-
-// AddSessions adds the "sessions" edges to the Session entity.
-func (_c *AccountCreate) AddSessions(v ...*Session) *AccountCreate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddSessionIDs(ids...)
-}
-
-// AddConfirmationIDs adds the "confirmations" edge to the Confirmation entity by IDs.
-func (_c *AccountCreate) AddConfirmationIDs(ids ...int) *AccountCreate {
-	_c.mutation.AddConfirmationIDs(ids...)
-	return _c
-}
-
-// AddConfirmations adds the "confirmations" edges to the Confirmation entity.
-func (_c *AccountCreate) AddConfirmations(v ...*Confirmation) *AccountCreate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddConfirmationIDs(ids...)
-}
-
 // SetCustomerID sets the "customer" edge to the Customer entity by ID.
 func (_c *AccountCreate) SetCustomerID(id string) *AccountCreate {
 	_c.mutation.SetCustomerID(id)
@@ -205,21 +155,6 @@ func (_c *AccountCreate) SetCustomer(v *Customer) *AccountCreate {
 	return _c.SetCustomerID(v.ID)
 }
 
-// AddEndpointIDs adds the "endpoints" edge to the Endpoint entity by IDs.
-func (_c *AccountCreate) AddEndpointIDs(ids ...int) *AccountCreate {
-	_c.mutation.AddEndpointIDs(ids...)
-	return _c
-}
-
-// AddEndpoints adds the "endpoints" edges to the Endpoint entity.
-func (_c *AccountCreate) AddEndpoints(v ...*Endpoint) *AccountCreate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddEndpointIDs(ids...)
-}
-
 // AddSavedQueryIDs adds the "saved_queries" edge to the SavedQuery entity by IDs.
 func (_c *AccountCreate) AddSavedQueryIDs(ids ...int) *AccountCreate {
 	_c.mutation.AddSavedQueryIDs(ids...)
@@ -233,21 +168,6 @@ func (_c *AccountCreate) AddSavedQueries(v ...*SavedQuery) *AccountCreate {
 		ids[i] = v[i].ID
 	}
 	return _c.AddSavedQueryIDs(ids...)
-}
-
-// AddQueryVersionIDs adds the "query_versions" edge to the QueryVersion entity by IDs.
-func (_c *AccountCreate) AddQueryVersionIDs(ids ...int) *AccountCreate {
-	_c.mutation.AddQueryVersionIDs(ids...)
-	return _c
-}
-
-// AddQueryVersions adds the "query_versions" edges to the QueryVersion entity.
-func (_c *AccountCreate) AddQueryVersions(v ...*QueryVersion) *AccountCreate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddQueryVersionIDs(ids...)
 }
 
 // Mutation returns the AccountMutation object of the builder.
@@ -413,54 +333,6 @@ func (_c *AccountCreate) createSpec() (*Account, *sqlgraph.CreateSpec) {
 		}
 		_spec.Edges = append(_spec.Edges, edge)
 	}
-	if nodes := _c.mutation.UsageIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.UsageTable,
-			Columns: []string{account.UsageColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(usage.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
-	}
-	if nodes := _c.mutation.SessionsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.SessionsTable,
-			Columns: []string{account.SessionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
-	}
-	if nodes := _c.mutation.ConfirmationsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.ConfirmationsTable,
-			Columns: []string{account.ConfirmationsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
-	}
 	if nodes := _c.mutation.CustomerIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.O2O,
@@ -477,22 +349,6 @@ func (_c *AccountCreate) createSpec() (*Account, *sqlgraph.CreateSpec) {
 		}
 		_spec.Edges = append(_spec.Edges, edge)
 	}
-	if nodes := _c.mutation.EndpointsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.EndpointsTable,
-			Columns: []string{account.EndpointsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
-	}
 	if nodes := _c.mutation.SavedQueriesIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.O2M,
@@ -502,22 +358,6 @@ func (_c *AccountCreate) createSpec() (*Account, *sqlgraph.CreateSpec) {
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(savedquery.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
-	}
-	if nodes := _c.mutation.QueryVersionsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.QueryVersionsTable,
-			Columns: []string{account.QueryVersionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
 			},
 		}
 		for _, k := range nodes {

@@ -9,14 +9,9 @@ import (
 	"math"
 	"palmares/ent/account"
 	"palmares/ent/apikey"
-	"palmares/ent/confirmation"
 	"palmares/ent/customer"
-	"palmares/ent/endpoint"
 	"palmares/ent/predicate"
-	"palmares/ent/queryversion"
 	"palmares/ent/savedquery"
-	"palmares/ent/session"
-	"palmares/ent/usage"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
@@ -27,18 +22,13 @@ import (
 // AccountQuery is the builder for querying Account entities.
 type AccountQuery struct {
 	config
-	ctx               *QueryContext
-	order             []account.OrderOption
-	inters            []Interceptor
-	predicates        []predicate.Account
-	withKeys          *APIKeyQuery
-	withUsage         *UsageQuery
-	withSessions      *SessionQuery
-	withConfirmations *ConfirmationQuery
-	withCustomer      *CustomerQuery
-	withEndpoints     *EndpointQuery
-	withSavedQueries  *SavedQueryQuery
-	withQueryVersions *QueryVersionQuery
+	ctx              *QueryContext
+	order            []account.OrderOption
+	inters           []Interceptor
+	predicates       []predicate.Account
+	withKeys         *APIKeyQuery
+	withCustomer     *CustomerQuery
+	withSavedQueries *SavedQueryQuery
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
 	path func(context.Context) (*sql.Selector, error)
@@ -97,72 +87,6 @@ func (_q *AccountQuery) QueryKeys() *APIKeyQuery {
 	return query
 }
 
-// QueryUsage chains the current query on the "usage" edge.
-func (_q *AccountQuery) QueryUsage() *UsageQuery {
-	query := (&UsageClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(account.Table, account.FieldID, selector),
-			sqlgraph.To(usage.Table, usage.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, account.UsageTable, account.UsageColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
-}
-
-// QuerySessions chains the current query on the "sessions" edge.
-func (_q *AccountQuery) QuerySessions() *SessionQuery {
-	query := (&SessionClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(account.Table, account.FieldID, selector),
-			sqlgraph.To(session.Table, session.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, account.SessionsTable, account.SessionsColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
-}
-
-// QueryConfirmations chains the current query on the "confirmations" edge.
-func (_q *AccountQuery) QueryConfirmations() *ConfirmationQuery {
-	query := (&ConfirmationClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(account.Table, account.FieldID, selector),
-			sqlgraph.To(confirmation.Table, confirmation.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, account.ConfirmationsTable, account.ConfirmationsColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
-}
-
 // QueryCustomer chains the current query on the "customer" edge.
 func (_q *AccountQuery) QueryCustomer() *CustomerQuery {
 	query := (&CustomerClient{config: _q.config}).Query()
@@ -185,28 +109,6 @@ func (_q *AccountQuery) QueryCustomer() *CustomerQuery {
 	return query
 }
 
-// QueryEndpoints chains the current query on the "endpoints" edge.
-func (_q *AccountQuery) QueryEndpoints() *EndpointQuery {
-	query := (&EndpointClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(account.Table, account.FieldID, selector),
-			sqlgraph.To(endpoint.Table, endpoint.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, account.EndpointsTable, account.EndpointsColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
-}
-
 // QuerySavedQueries chains the current query on the "saved_queries" edge.
 func (_q *AccountQuery) QuerySavedQueries() *SavedQueryQuery {
 	query := (&SavedQueryClient{config: _q.config}).Query()
@@ -222,28 +124,6 @@ func (_q *AccountQuery) QuerySavedQueries() *SavedQueryQuery {
 			sqlgraph.From(account.Table, account.FieldID, selector),
 			sqlgraph.To(savedquery.Table, savedquery.FieldID),
 			sqlgraph.Edge(sqlgraph.O2M, false, account.SavedQueriesTable, account.SavedQueriesColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
-}
-
-// QueryQueryVersions chains the current query on the "query_versions" edge.
-func (_q *AccountQuery) QueryQueryVersions() *QueryVersionQuery {
-	query := (&QueryVersionClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(account.Table, account.FieldID, selector),
-			sqlgraph.To(queryversion.Table, queryversion.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, account.QueryVersionsTable, account.QueryVersionsColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -438,19 +318,14 @@ func (_q *AccountQuery) Clone() *AccountQuery {
 		return nil
 	}
 	return &AccountQuery{
-		config:            _q.config,
-		ctx:               _q.ctx.Clone(),
-		order:             append([]account.OrderOption{}, _q.order...),
-		inters:            append([]Interceptor{}, _q.inters...),
-		predicates:        append([]predicate.Account{}, _q.predicates...),
-		withKeys:          _q.withKeys.Clone(),
-		withUsage:         _q.withUsage.Clone(),
-		withSessions:      _q.withSessions.Clone(),
-		withConfirmations: _q.withConfirmations.Clone(),
-		withCustomer:      _q.withCustomer.Clone(),
-		withEndpoints:     _q.withEndpoints.Clone(),
-		withSavedQueries:  _q.withSavedQueries.Clone(),
-		withQueryVersions: _q.withQueryVersions.Clone(),
+		config:           _q.config,
+		ctx:              _q.ctx.Clone(),
+		order:            append([]account.OrderOption{}, _q.order...),
+		inters:           append([]Interceptor{}, _q.inters...),
+		predicates:       append([]predicate.Account{}, _q.predicates...),
+		withKeys:         _q.withKeys.Clone(),
+		withCustomer:     _q.withCustomer.Clone(),
+		withSavedQueries: _q.withSavedQueries.Clone(),
 		// clone intermediate query.
 		sql:  _q.sql.Clone(),
 		path: _q.path,
@@ -468,39 +343,6 @@ func (_q *AccountQuery) WithKeys(opts ...func(*APIKeyQuery)) *AccountQuery {
 	return _q
 }
 
-// WithUsage tells the query-builder to eager-load the nodes that are connected to
-// the "usage" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *AccountQuery) WithUsage(opts ...func(*UsageQuery)) *AccountQuery {
-	query := (&UsageClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withUsage = query
-	return _q
-}
-
-// WithSessions tells the query-builder to eager-load the nodes that are connected to
-// the "sessions" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *AccountQuery) WithSessions(opts ...func(*SessionQuery)) *AccountQuery {
-	query := (&SessionClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withSessions = query
-	return _q
-}
-
-// WithConfirmations tells the query-builder to eager-load the nodes that are connected to
-// the "confirmations" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *AccountQuery) WithConfirmations(opts ...func(*ConfirmationQuery)) *AccountQuery {
-	query := (&ConfirmationClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withConfirmations = query
-	return _q
-}
-
 // WithCustomer tells the query-builder to eager-load the nodes that are connected to
 // the "customer" edge. The optional arguments are used to configure the query builder of the edge.
 func (_q *AccountQuery) WithCustomer(opts ...func(*CustomerQuery)) *AccountQuery {
@@ -512,17 +354,6 @@ func (_q *AccountQuery) WithCustomer(opts ...func(*CustomerQuery)) *AccountQuery
 	return _q
 }
 
-// WithEndpoints tells the query-builder to eager-load the nodes that are connected to
-// the "endpoints" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *AccountQuery) WithEndpoints(opts ...func(*EndpointQuery)) *AccountQuery {
-	query := (&EndpointClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withEndpoints = query
-	return _q
-}
-
 // WithSavedQueries tells the query-builder to eager-load the nodes that are connected to
 // the "saved_queries" edge. The optional arguments are used to configure the query builder of the edge.
 func (_q *AccountQuery) WithSavedQueries(opts ...func(*SavedQueryQuery)) *AccountQuery {
@@ -531,17 +362,6 @@ func (_q *AccountQuery) WithSavedQueries(opts ...func(*SavedQueryQuery)) *Accoun
 		opt(query)
 	}
 	_q.withSavedQueries = query
-	return _q
-}
-
-// WithQueryVersions tells the query-builder to eager-load the nodes that are connected to
-// the "query_versions" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *AccountQuery) WithQueryVersions(opts ...func(*QueryVersionQuery)) *AccountQuery {
-	query := (&QueryVersionClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withQueryVersions = query
 	return _q
 }
 
@@ -623,15 +443,10 @@ func (_q *AccountQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Acco
 	var (
 		nodes       = []*Account{}
 		_spec       = _q.querySpec()
-		loadedTypes = [8]bool{
+		loadedTypes = [3]bool{
 			_q.withKeys != nil,
-			_q.withUsage != nil,
-			_q.withSessions != nil,
-			_q.withConfirmations != nil,
 			_q.withCustomer != nil,
-			_q.withEndpoints != nil,
 			_q.withSavedQueries != nil,
-			_q.withQueryVersions != nil,
 		}
 	)
 	_spec.ScanValues = func(columns []string) ([]any, error) {
@@ -659,37 +474,9 @@ func (_q *AccountQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Acco
 			return nil, err
 		}
 	}
-	if query := _q.withUsage; query != nil {
-		if err := _q.loadUsage(ctx, query, nodes,
-			func(n *Account) { n.Edges.Usage = []*Usage{} },
-			func(n *Account, e *Usage) { n.Edges.Usage = append(n.Edges.Usage, e) }); err != nil {
-			return nil, err
-		}
-	}
-	if query := _q.withSessions; query != nil {
-		if err := _q.loadSessions(ctx, query, nodes,
-			func(n *Account) { n.Edges.Sessions = []*Session{} },
-			func(n *Account, e *Session) { n.Edges.Sessions = append(n.Edges.Sessions, e) }); err != nil {
-			return nil, err
-		}
-	}
-	if query := _q.withConfirmations; query != nil {
-		if err := _q.loadConfirmations(ctx, query, nodes,
-			func(n *Account) { n.Edges.Confirmations = []*Confirmation{} },
-			func(n *Account, e *Confirmation) { n.Edges.Confirmations = append(n.Edges.Confirmations, e) }); err != nil {
-			return nil, err
-		}
-	}
 	if query := _q.withCustomer; query != nil {
 		if err := _q.loadCustomer(ctx, query, nodes, nil,
 			func(n *Account, e *Customer) { n.Edges.Customer = e }); err != nil {
-			return nil, err
-		}
-	}
-	if query := _q.withEndpoints; query != nil {
-		if err := _q.loadEndpoints(ctx, query, nodes,
-			func(n *Account) { n.Edges.Endpoints = []*Endpoint{} },
-			func(n *Account, e *Endpoint) { n.Edges.Endpoints = append(n.Edges.Endpoints, e) }); err != nil {
 			return nil, err
 		}
 	}
@@ -697,13 +484,6 @@ func (_q *AccountQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Acco
 		if err := _q.loadSavedQueries(ctx, query, nodes,
 			func(n *Account) { n.Edges.SavedQueries = []*SavedQuery{} },
 			func(n *Account, e *SavedQuery) { n.Edges.SavedQueries = append(n.Edges.SavedQueries, e) }); err != nil {
-			return nil, err
-		}
-	}
-	if query := _q.withQueryVersions; query != nil {
-		if err := _q.loadQueryVersions(ctx, query, nodes,
-			func(n *Account) { n.Edges.QueryVersions = []*QueryVersion{} },
-			func(n *Account, e *QueryVersion) { n.Edges.QueryVersions = append(n.Edges.QueryVersions, e) }); err != nil {
 			return nil, err
 		}
 	}
@@ -740,99 +520,6 @@ func (_q *AccountQuery) loadKeys(ctx context.Context, query *APIKeyQuery, nodes 
 	}
 	return nil
 }
-func (_q *AccountQuery) loadUsage(ctx context.Context, query *UsageQuery, nodes []*Account, init func(*Account), assign func(*Account, *Usage)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[int]*Account)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
-		if init != nil {
-			init(nodes[i])
-		}
-	}
-	if len(query.ctx.Fields) > 0 {
-		query.ctx.AppendFieldOnce(usage.FieldAccountID)
-	}
-	query.Where(predicate.Usage(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(account.UsageColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		fk := n.AccountID
-		node, ok := nodeids[fk]
-		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "account_id" returned %v for node %v`, fk, n.ID)
-		}
-		assign(node, n)
-	}
-	return nil
-}
-func (_q *AccountQuery) loadSessions(ctx context.Context, query *SessionQuery, nodes []*Account, init func(*Account), assign func(*Account, *Session)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[int]*Account)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
-		if init != nil {
-			init(nodes[i])
-		}
-	}
-	if len(query.ctx.Fields) > 0 {
-		query.ctx.AppendFieldOnce(session.FieldAccountID)
-	}
-	query.Where(predicate.Session(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(account.SessionsColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		fk := n.AccountID
-		node, ok := nodeids[fk]
-		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "account_id" returned %v for node %v`, fk, n.ID)
-		}
-		assign(node, n)
-	}
-	return nil
-}
-func (_q *AccountQuery) loadConfirmations(ctx context.Context, query *ConfirmationQuery, nodes []*Account, init func(*Account), assign func(*Account, *Confirmation)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[int]*Account)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
-		if init != nil {
-			init(nodes[i])
-		}
-	}
-	if len(query.ctx.Fields) > 0 {
-		query.ctx.AppendFieldOnce(confirmation.FieldAccountID)
-	}
-	query.Where(predicate.Confirmation(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(account.ConfirmationsColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		fk := n.AccountID
-		if fk == nil {
-			return fmt.Errorf(`foreign-key "account_id" is nil for node %v`, n.ID)
-		}
-		node, ok := nodeids[*fk]
-		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "account_id" returned %v for node %v`, *fk, n.ID)
-		}
-		assign(node, n)
-	}
-	return nil
-}
 func (_q *AccountQuery) loadCustomer(ctx context.Context, query *CustomerQuery, nodes []*Account, init func(*Account), assign func(*Account, *Customer)) error {
 	fks := make([]driver.Value, 0, len(nodes))
 	nodeids := make(map[int]*Account)
@@ -863,36 +550,6 @@ func (_q *AccountQuery) loadCustomer(ctx context.Context, query *CustomerQuery, 
 	}
 	return nil
 }
-func (_q *AccountQuery) loadEndpoints(ctx context.Context, query *EndpointQuery, nodes []*Account, init func(*Account), assign func(*Account, *Endpoint)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[int]*Account)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
-		if init != nil {
-			init(nodes[i])
-		}
-	}
-	if len(query.ctx.Fields) > 0 {
-		query.ctx.AppendFieldOnce(endpoint.FieldAccountID)
-	}
-	query.Where(predicate.Endpoint(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(account.EndpointsColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		fk := n.AccountID
-		node, ok := nodeids[fk]
-		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "account_id" returned %v for node %v`, fk, n.ID)
-		}
-		assign(node, n)
-	}
-	return nil
-}
 func (_q *AccountQuery) loadSavedQueries(ctx context.Context, query *SavedQueryQuery, nodes []*Account, init func(*Account), assign func(*Account, *SavedQuery)) error {
 	fks := make([]driver.Value, 0, len(nodes))
 	nodeids := make(map[int]*Account)
@@ -908,36 +565,6 @@ func (_q *AccountQuery) loadSavedQueries(ctx context.Context, query *SavedQueryQ
 	}
 	query.Where(predicate.SavedQuery(func(s *sql.Selector) {
 		s.Where(sql.InValues(s.C(account.SavedQueriesColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		fk := n.AccountID
-		node, ok := nodeids[fk]
-		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "account_id" returned %v for node %v`, fk, n.ID)
-		}
-		assign(node, n)
-	}
-	return nil
-}
-func (_q *AccountQuery) loadQueryVersions(ctx context.Context, query *QueryVersionQuery, nodes []*Account, init func(*Account), assign func(*Account, *QueryVersion)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[int]*Account)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
-		if init != nil {
-			init(nodes[i])
-		}
-	}
-	if len(query.ctx.Fields) > 0 {
-		query.ctx.AppendFieldOnce(queryversion.FieldAccountID)
-	}
-	query.Where(predicate.QueryVersion(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(account.QueryVersionsColumn), fks...))
 	}))
 	neighbors, err := query.All(ctx)
 	if err != nil {

@@ -8,14 +8,9 @@ import (
 	"fmt"
 	"palmares/ent/account"
 	"palmares/ent/apikey"
-	"palmares/ent/confirmation"
 	"palmares/ent/customer"
-	"palmares/ent/endpoint"
 	"palmares/ent/predicate"
-	"palmares/ent/queryversion"
 	"palmares/ent/savedquery"
-	"palmares/ent/session"
-	"palmares/ent/usage"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -126,51 +121,6 @@ func (_u *AccountUpdate) AddKeys(v ...*APIKey) *AccountUpdate {
 	return _u.AddKeyIDs(ids...)
 }
 
-// AddUsageIDs adds the "usage" edge to the Usage entity by IDs.
-func (_u *AccountUpdate) AddUsageIDs(ids ...int) *AccountUpdate {
-	_u.mutation.AddUsageIDs(ids...)
-	return _u
-}
-
-// AddUsage adds the "usage" edges to the Usage entity.
-func (_u *AccountUpdate) AddUsage(v ...*Usage) *AccountUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddUsageIDs(ids...)
-}
-
-// AddSessionIDs adds the "sessions" edge to the Session entity by IDs.
-func (_u *AccountUpdate) AddSessionIDs(ids ...string) *AccountUpdate {
-	_u.mutation.AddSessionIDs(ids...)
-	return _u
-}
-
-// AddSessions adds the "sessions" edges to the Session entity.
-func (_u *AccountUpdate) AddSessions(v ...*Session) *AccountUpdate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddSessionIDs(ids...)
-}
-
-// AddConfirmationIDs adds the "confirmations" edge to the Confirmation entity by IDs.
-func (_u *AccountUpdate) AddConfirmationIDs(ids ...int) *AccountUpdate {
-	_u.mutation.AddConfirmationIDs(ids...)
-	return _u
-}
-
-// AddConfirmations adds the "confirmations" edges to the Confirmation entity.
-func (_u *AccountUpdate) AddConfirmations(v ...*Confirmation) *AccountUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddConfirmationIDs(ids...)
-}
-
 // SetCustomerID sets the "customer" edge to the Customer entity by ID.
 func (_u *AccountUpdate) SetCustomerID(id string) *AccountUpdate {
 	_u.mutation.SetCustomerID(id)
@@ -190,21 +140,6 @@ func (_u *AccountUpdate) SetCustomer(v *Customer) *AccountUpdate {
 	return _u.SetCustomerID(v.ID)
 }
 
-// AddEndpointIDs adds the "endpoints" edge to the Endpoint entity by IDs.
-func (_u *AccountUpdate) AddEndpointIDs(ids ...int) *AccountUpdate {
-	_u.mutation.AddEndpointIDs(ids...)
-	return _u
-}
-
-// AddEndpoints adds the "endpoints" edges to the Endpoint entity.
-func (_u *AccountUpdate) AddEndpoints(v ...*Endpoint) *AccountUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddEndpointIDs(ids...)
-}
-
 // AddSavedQueryIDs adds the "saved_queries" edge to the SavedQuery entity by IDs.
 func (_u *AccountUpdate) AddSavedQueryIDs(ids ...int) *AccountUpdate {
 	_u.mutation.AddSavedQueryIDs(ids...)
@@ -218,21 +153,6 @@ func (_u *AccountUpdate) AddSavedQueries(v ...*SavedQuery) *AccountUpdate {
 		ids[i] = v[i].ID
 	}
 	return _u.AddSavedQueryIDs(ids...)
-}
-
-// AddQueryVersionIDs adds the "query_versions" edge to the QueryVersion entity by IDs.
-func (_u *AccountUpdate) AddQueryVersionIDs(ids ...int) *AccountUpdate {
-	_u.mutation.AddQueryVersionIDs(ids...)
-	return _u
-}
-
-// AddQueryVersions adds the "query_versions" edges to the QueryVersion entity.
-func (_u *AccountUpdate) AddQueryVersions(v ...*QueryVersion) *AccountUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddQueryVersionIDs(ids...)
 }
 
 // Mutation returns the AccountMutation object of the builder.
@@ -261,94 +181,10 @@ func (_u *AccountUpdate) RemoveKeys(v ...*APIKey) *AccountUpdate {
 	return _u.RemoveKeyIDs(ids...)
 }
 
-// ClearUsage clears all "usage" edges to the Usage entity.
-func (_u *AccountUpdate) ClearUsage() *AccountUpdate {
-	_u.mutation.ClearUsage()
-	return _u
-}
-
-// RemoveUsageIDs removes the "usage" edge to Usage entities by IDs.
-func (_u *AccountUpdate) RemoveUsageIDs(ids ...int) *AccountUpdate {
-	_u.mutation.RemoveUsageIDs(ids...)
-	return _u
-}
-
-// RemoveUsage removes "usage" edges to Usage entities.
-func (_u *AccountUpdate) RemoveUsage(v ...*Usage) *AccountUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveUsageIDs(ids...)
-}
-
-// ClearSessions clears all "sessions" edges to the Session entity.
-func (_u *AccountUpdate) ClearSessions() *AccountUpdate {
-	_u.mutation.ClearSessions()
-	return _u
-}
-
-// RemoveSessionIDs removes the "sessions" edge to Session entities by IDs.
-func (_u *AccountUpdate) RemoveSessionIDs(ids ...string) *AccountUpdate {
-	_u.mutation.RemoveSessionIDs(ids...)
-	return _u
-}
-
-// RemoveSessions removes "sessions" edges to Session entities.
-func (_u *AccountUpdate) RemoveSessions(v ...*Session) *AccountUpdate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveSessionIDs(ids...)
-}
-
-// ClearConfirmations clears all "confirmations" edges to the Confirmation entity.
-func (_u *AccountUpdate) ClearConfirmations() *AccountUpdate {
-	_u.mutation.ClearConfirmations()
-	return _u
-}
-
-// RemoveConfirmationIDs removes the "confirmations" edge to Confirmation entities by IDs.
-func (_u *AccountUpdate) RemoveConfirmationIDs(ids ...int) *AccountUpdate {
-	_u.mutation.RemoveConfirmationIDs(ids...)
-	return _u
-}
-
-// RemoveConfirmations removes "confirmations" edges to Confirmation entities.
-func (_u *AccountUpdate) RemoveConfirmations(v ...*Confirmation) *AccountUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveConfirmationIDs(ids...)
-}
-
 // ClearCustomer clears the "customer" edge to the Customer entity.
 func (_u *AccountUpdate) ClearCustomer() *AccountUpdate {
 	_u.mutation.ClearCustomer()
 	return _u
-}
-
-// ClearEndpoints clears all "endpoints" edges to the Endpoint entity.
-func (_u *AccountUpdate) ClearEndpoints() *AccountUpdate {
-	_u.mutation.ClearEndpoints()
-	return _u
-}
-
-// RemoveEndpointIDs removes the "endpoints" edge to Endpoint entities by IDs.
-func (_u *AccountUpdate) RemoveEndpointIDs(ids ...int) *AccountUpdate {
-	_u.mutation.RemoveEndpointIDs(ids...)
-	return _u
-}
-
-// RemoveEndpoints removes "endpoints" edges to Endpoint entities.
-func (_u *AccountUpdate) RemoveEndpoints(v ...*Endpoint) *AccountUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveEndpointIDs(ids...)
 }
 
 // ClearSavedQueries clears all "saved_queries" edges to the SavedQuery entity.
@@ -370,27 +206,6 @@ func (_u *AccountUpdate) RemoveSavedQueries(v ...*SavedQuery) *AccountUpdate {
 		ids[i] = v[i].ID
 	}
 	return _u.RemoveSavedQueryIDs(ids...)
-}
-
-// ClearQueryVersions clears all "query_versions" edges to the QueryVersion entity.
-func (_u *AccountUpdate) ClearQueryVersions() *AccountUpdate {
-	_u.mutation.ClearQueryVersions()
-	return _u
-}
-
-// RemoveQueryVersionIDs removes the "query_versions" edge to QueryVersion entities by IDs.
-func (_u *AccountUpdate) RemoveQueryVersionIDs(ids ...int) *AccountUpdate {
-	_u.mutation.RemoveQueryVersionIDs(ids...)
-	return _u
-}
-
-// RemoveQueryVersions removes "query_versions" edges to QueryVersion entities.
-func (_u *AccountUpdate) RemoveQueryVersions(v ...*QueryVersion) *AccountUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveQueryVersionIDs(ids...)
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -518,141 +333,6 @@ func (_u *AccountUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 		}
 		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
-	if _u.mutation.UsageCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.UsageTable,
-			Columns: []string{account.UsageColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(usage.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedUsageIDs(); len(nodes) > 0 && !_u.mutation.UsageCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.UsageTable,
-			Columns: []string{account.UsageColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(usage.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.UsageIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.UsageTable,
-			Columns: []string{account.UsageColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(usage.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.SessionsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.SessionsTable,
-			Columns: []string{account.SessionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedSessionsIDs(); len(nodes) > 0 && !_u.mutation.SessionsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.SessionsTable,
-			Columns: []string{account.SessionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.SessionsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.SessionsTable,
-			Columns: []string{account.SessionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.ConfirmationsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.ConfirmationsTable,
-			Columns: []string{account.ConfirmationsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedConfirmationsIDs(); len(nodes) > 0 && !_u.mutation.ConfirmationsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.ConfirmationsTable,
-			Columns: []string{account.ConfirmationsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ConfirmationsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.ConfirmationsTable,
-			Columns: []string{account.ConfirmationsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
 	if _u.mutation.CustomerCleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.O2O,
@@ -675,51 +355,6 @@ func (_u *AccountUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(customer.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.EndpointsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.EndpointsTable,
-			Columns: []string{account.EndpointsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedEndpointsIDs(); len(nodes) > 0 && !_u.mutation.EndpointsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.EndpointsTable,
-			Columns: []string{account.EndpointsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.EndpointsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.EndpointsTable,
-			Columns: []string{account.EndpointsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
 			},
 		}
 		for _, k := range nodes {
@@ -765,51 +400,6 @@ func (_u *AccountUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(savedquery.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.QueryVersionsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.QueryVersionsTable,
-			Columns: []string{account.QueryVersionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedQueryVersionsIDs(); len(nodes) > 0 && !_u.mutation.QueryVersionsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.QueryVersionsTable,
-			Columns: []string{account.QueryVersionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.QueryVersionsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.QueryVersionsTable,
-			Columns: []string{account.QueryVersionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
 			},
 		}
 		for _, k := range nodes {
@@ -928,51 +518,6 @@ func (_u *AccountUpdateOne) AddKeys(v ...*APIKey) *AccountUpdateOne {
 	return _u.AddKeyIDs(ids...)
 }
 
-// AddUsageIDs adds the "usage" edge to the Usage entity by IDs.
-func (_u *AccountUpdateOne) AddUsageIDs(ids ...int) *AccountUpdateOne {
-	_u.mutation.AddUsageIDs(ids...)
-	return _u
-}
-
-// AddUsage adds the "usage" edges to the Usage entity.
-func (_u *AccountUpdateOne) AddUsage(v ...*Usage) *AccountUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddUsageIDs(ids...)
-}
-
-// AddSessionIDs adds the "sessions" edge to the Session entity by IDs.
-func (_u *AccountUpdateOne) AddSessionIDs(ids ...string) *AccountUpdateOne {
-	_u.mutation.AddSessionIDs(ids...)
-	return _u
-}
-
-// AddSessions adds the "sessions" edges to the Session entity.
-func (_u *AccountUpdateOne) AddSessions(v ...*Session) *AccountUpdateOne {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddSessionIDs(ids...)
-}
-
-// AddConfirmationIDs adds the "confirmations" edge to the Confirmation entity by IDs.
-func (_u *AccountUpdateOne) AddConfirmationIDs(ids ...int) *AccountUpdateOne {
-	_u.mutation.AddConfirmationIDs(ids...)
-	return _u
-}
-
-// AddConfirmations adds the "confirmations" edges to the Confirmation entity.
-func (_u *AccountUpdateOne) AddConfirmations(v ...*Confirmation) *AccountUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddConfirmationIDs(ids...)
-}
-
 // SetCustomerID sets the "customer" edge to the Customer entity by ID.
 func (_u *AccountUpdateOne) SetCustomerID(id string) *AccountUpdateOne {
 	_u.mutation.SetCustomerID(id)
@@ -992,21 +537,6 @@ func (_u *AccountUpdateOne) SetCustomer(v *Customer) *AccountUpdateOne {
 	return _u.SetCustomerID(v.ID)
 }
 
-// AddEndpointIDs adds the "endpoints" edge to the Endpoint entity by IDs.
-func (_u *AccountUpdateOne) AddEndpointIDs(ids ...int) *AccountUpdateOne {
-	_u.mutation.AddEndpointIDs(ids...)
-	return _u
-}
-
-// AddEndpoints adds the "endpoints" edges to the Endpoint entity.
-func (_u *AccountUpdateOne) AddEndpoints(v ...*Endpoint) *AccountUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddEndpointIDs(ids...)
-}
-
 // AddSavedQueryIDs adds the "saved_queries" edge to the SavedQuery entity by IDs.
 func (_u *AccountUpdateOne) AddSavedQueryIDs(ids ...int) *AccountUpdateOne {
 	_u.mutation.AddSavedQueryIDs(ids...)
@@ -1020,21 +550,6 @@ func (_u *AccountUpdateOne) AddSavedQueries(v ...*SavedQuery) *AccountUpdateOne 
 		ids[i] = v[i].ID
 	}
 	return _u.AddSavedQueryIDs(ids...)
-}
-
-// AddQueryVersionIDs adds the "query_versions" edge to the QueryVersion entity by IDs.
-func (_u *AccountUpdateOne) AddQueryVersionIDs(ids ...int) *AccountUpdateOne {
-	_u.mutation.AddQueryVersionIDs(ids...)
-	return _u
-}
-
-// AddQueryVersions adds the "query_versions" edges to the QueryVersion entity.
-func (_u *AccountUpdateOne) AddQueryVersions(v ...*QueryVersion) *AccountUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddQueryVersionIDs(ids...)
 }
 
 // Mutation returns the AccountMutation object of the builder.
@@ -1063,94 +578,10 @@ func (_u *AccountUpdateOne) RemoveKeys(v ...*APIKey) *AccountUpdateOne {
 	return _u.RemoveKeyIDs(ids...)
 }
 
-// ClearUsage clears all "usage" edges to the Usage entity.
-func (_u *AccountUpdateOne) ClearUsage() *AccountUpdateOne {
-	_u.mutation.ClearUsage()
-	return _u
-}
-
-// RemoveUsageIDs removes the "usage" edge to Usage entities by IDs.
-func (_u *AccountUpdateOne) RemoveUsageIDs(ids ...int) *AccountUpdateOne {
-	_u.mutation.RemoveUsageIDs(ids...)
-	return _u
-}
-
-// RemoveUsage removes "usage" edges to Usage entities.
-func (_u *AccountUpdateOne) RemoveUsage(v ...*Usage) *AccountUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveUsageIDs(ids...)
-}
-
-// ClearSessions clears all "sessions" edges to the Session entity.
-func (_u *AccountUpdateOne) ClearSessions() *AccountUpdateOne {
-	_u.mutation.ClearSessions()
-	return _u
-}
-
-// RemoveSessionIDs removes the "sessions" edge to Session entities by IDs.
-func (_u *AccountUpdateOne) RemoveSessionIDs(ids ...string) *AccountUpdateOne {
-	_u.mutation.RemoveSessionIDs(ids...)
-	return _u
-}
-
-// RemoveSessions removes "sessions" edges to Session entities.
-func (_u *AccountUpdateOne) RemoveSessions(v ...*Session) *AccountUpdateOne {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveSessionIDs(ids...)
-}
-
-// ClearConfirmations clears all "confirmations" edges to the Confirmation entity.
-func (_u *AccountUpdateOne) ClearConfirmations() *AccountUpdateOne {
-	_u.mutation.ClearConfirmations()
-	return _u
-}
-
-// RemoveConfirmationIDs removes the "confirmations" edge to Confirmation entities by IDs.
-func (_u *AccountUpdateOne) RemoveConfirmationIDs(ids ...int) *AccountUpdateOne {
-	_u.mutation.RemoveConfirmationIDs(ids...)
-	return _u
-}
-
-// RemoveConfirmations removes "confirmations" edges to Confirmation entities.
-func (_u *AccountUpdateOne) RemoveConfirmations(v ...*Confirmation) *AccountUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveConfirmationIDs(ids...)
-}
-
 // ClearCustomer clears the "customer" edge to the Customer entity.
 func (_u *AccountUpdateOne) ClearCustomer() *AccountUpdateOne {
 	_u.mutation.ClearCustomer()
 	return _u
-}
-
-// ClearEndpoints clears all "endpoints" edges to the Endpoint entity.
-func (_u *AccountUpdateOne) ClearEndpoints() *AccountUpdateOne {
-	_u.mutation.ClearEndpoints()
-	return _u
-}
-
-// RemoveEndpointIDs removes the "endpoints" edge to Endpoint entities by IDs.
-func (_u *AccountUpdateOne) RemoveEndpointIDs(ids ...int) *AccountUpdateOne {
-	_u.mutation.RemoveEndpointIDs(ids...)
-	return _u
-}
-
-// RemoveEndpoints removes "endpoints" edges to Endpoint entities.
-func (_u *AccountUpdateOne) RemoveEndpoints(v ...*Endpoint) *AccountUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveEndpointIDs(ids...)
 }
 
 // ClearSavedQueries clears all "saved_queries" edges to the SavedQuery entity.
@@ -1172,27 +603,6 @@ func (_u *AccountUpdateOne) RemoveSavedQueries(v ...*SavedQuery) *AccountUpdateO
 		ids[i] = v[i].ID
 	}
 	return _u.RemoveSavedQueryIDs(ids...)
-}
-
-// ClearQueryVersions clears all "query_versions" edges to the QueryVersion entity.
-func (_u *AccountUpdateOne) ClearQueryVersions() *AccountUpdateOne {
-	_u.mutation.ClearQueryVersions()
-	return _u
-}
-
-// RemoveQueryVersionIDs removes the "query_versions" edge to QueryVersion entities by IDs.
-func (_u *AccountUpdateOne) RemoveQueryVersionIDs(ids ...int) *AccountUpdateOne {
-	_u.mutation.RemoveQueryVersionIDs(ids...)
-	return _u
-}
-
-// RemoveQueryVersions removes "query_versions" edges to QueryVersion entities.
-func (_u *AccountUpdateOne) RemoveQueryVersions(v ...*QueryVersion) *AccountUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveQueryVersionIDs(ids...)
 }
 
 // Where appends a list predicates to the AccountUpdate builder.
@@ -1350,141 +760,6 @@ func (_u *AccountUpdateOne) sqlSave(ctx context.Context) (_node *Account, err er
 		}
 		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
-	if _u.mutation.UsageCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.UsageTable,
-			Columns: []string{account.UsageColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(usage.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedUsageIDs(); len(nodes) > 0 && !_u.mutation.UsageCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.UsageTable,
-			Columns: []string{account.UsageColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(usage.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.UsageIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.UsageTable,
-			Columns: []string{account.UsageColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(usage.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.SessionsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.SessionsTable,
-			Columns: []string{account.SessionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedSessionsIDs(); len(nodes) > 0 && !_u.mutation.SessionsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.SessionsTable,
-			Columns: []string{account.SessionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.SessionsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.SessionsTable,
-			Columns: []string{account.SessionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.ConfirmationsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.ConfirmationsTable,
-			Columns: []string{account.ConfirmationsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedConfirmationsIDs(); len(nodes) > 0 && !_u.mutation.ConfirmationsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.ConfirmationsTable,
-			Columns: []string{account.ConfirmationsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ConfirmationsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.ConfirmationsTable,
-			Columns: []string{account.ConfirmationsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
 	if _u.mutation.CustomerCleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.O2O,
@@ -1507,51 +782,6 @@ func (_u *AccountUpdateOne) sqlSave(ctx context.Context) (_node *Account, err er
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(customer.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.EndpointsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.EndpointsTable,
-			Columns: []string{account.EndpointsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedEndpointsIDs(); len(nodes) > 0 && !_u.mutation.EndpointsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.EndpointsTable,
-			Columns: []string{account.EndpointsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.EndpointsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.EndpointsTable,
-			Columns: []string{account.EndpointsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
 			},
 		}
 		for _, k := range nodes {
@@ -1597,51 +827,6 @@ func (_u *AccountUpdateOne) sqlSave(ctx context.Context) (_node *Account, err er
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(savedquery.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.QueryVersionsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.QueryVersionsTable,
-			Columns: []string{account.QueryVersionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedQueryVersionsIDs(); len(nodes) > 0 && !_u.mutation.QueryVersionsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.QueryVersionsTable,
-			Columns: []string{account.QueryVersionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.QueryVersionsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   account.QueryVersionsTable,
-			Columns: []string{account.QueryVersionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(queryversion.FieldID, field.TypeInt),
 			},
 		}
 		for _, k := range nodes {

@@ -260,7 +260,7 @@ func (_c *AttemptCreate) createSpec() (*Attempt, *sqlgraph.CreateSpec) {
 	if nodes := _c.mutation.EndpointIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   attempt.EndpointTable,
 			Columns: []string{attempt.EndpointColumn},
 			Bidi:    false,

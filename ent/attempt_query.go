@@ -74,7 +74,7 @@ func (_q *AttemptQuery) QueryEndpoint() *EndpointQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(attempt.Table, attempt.FieldID, selector),
 			sqlgraph.To(endpoint.Table, endpoint.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, attempt.EndpointTable, attempt.EndpointColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, attempt.EndpointTable, attempt.EndpointColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil

@@ -26,28 +26,7 @@ type Category struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// The release that this row was last written by.
 	SinceRelease int `json:"since_release,omitempty"`
-	// Edges holds the relations/edges for other nodes in the graph.
-	// The values are being populated by the CategoryQuery when eager-loading is set.
-	Edges        CategoryEdges `json:"edges"`
 	selectValues sql.SelectValues
-}
-
-// CategoryEdges holds the relations/edges for other nodes in the graph.
-type CategoryEdges struct {
-	// Tools holds the value of the tools edge.
-	Tools []*Tool `json:"tools,omitempty"`
-	// loadedTypes holds the information for reporting if a
-	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [1]bool
-}
-
-// ToolsOrErr returns the Tools value or an error if the edge
-// was not loaded in eager-loading.
-func (e CategoryEdges) ToolsOrErr() ([]*Tool, error) {
-	if e.loadedTypes[0] {
-		return e.Tools, nil
-	}
-	return nil, &NotLoadedError{edge: "tools"}
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -124,11 +103,6 @@ func (_m *Category) assignValues(columns []string, values []any) error {
 // This includes values selected through modifiers, order, etc.
 func (_m *Category) Value(name string) (ent.Value, error) {
 	return _m.selectValues.Get(name)
-}
-
-// QueryTools queries the "tools" edge of the Category entity.
-func (_m *Category) QueryTools() *ToolQuery {
-	return NewCategoryClient(_m.config).QueryTools(_m)
 }
 
 // Update returns a builder for updating this Category.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"palmares/ent/category"
-	"palmares/ent/tool"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
@@ -81,21 +80,6 @@ func (_c *CategoryCreate) SetNillableSinceRelease(v *int) *CategoryCreate {
 func (_c *CategoryCreate) SetID(v string) *CategoryCreate {
 	_c.mutation.SetID(v)
 	return _c
-}
-
-// AddToolIDs adds the "tools" edge to the Tool entity by IDs.
-func (_c *CategoryCreate) AddToolIDs(ids ...string) *CategoryCreate {
-	_c.mutation.AddToolIDs(ids...)
-	return _c
-}
-
-// AddTools adds the "tools" edges to the Tool entity.
-func (_c *CategoryCreate) AddTools(v ...*Tool) *CategoryCreate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddToolIDs(ids...)
 }
 
 // Mutation returns the CategoryMutation object of the builder.
@@ -222,22 +206,6 @@ func (_c *CategoryCreate) createSpec() (*Category, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.SinceRelease(); ok {
 		_spec.SetField(category.FieldSinceRelease, field.TypeInt, value)
 		_node.SinceRelease = value
-	}
-	if nodes := _c.mutation.ToolsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   category.ToolsTable,
-			Columns: []string{category.ToolsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
 	}
 	return _node, _spec
 }

@@ -4,12 +4,10 @@ package ent
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"math"
 	"palmares/ent/category"
 	"palmares/ent/predicate"
-	"palmares/ent/tool"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
@@ -24,7 +22,6 @@ type CategoryQuery struct {
 	order      []category.OrderOption
 	inters     []Interceptor
 	predicates []predicate.Category
-	withTools  *ToolQuery
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
 	path func(context.Context) (*sql.Selector, error)
@@ -59,28 +56,6 @@ func (_q *CategoryQuery) Unique(unique bool) *CategoryQuery {
 func (_q *CategoryQuery) Order(o ...category.OrderOption) *CategoryQuery {
 	_q.order = append(_q.order, o...)
 	return _q
-}
-
-// QueryTools chains the current query on the "tools" edge.
-func (_q *CategoryQuery) QueryTools() *ToolQuery {
-	query := (&ToolClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(category.Table, category.FieldID, selector),
-			sqlgraph.To(tool.Table, tool.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, category.ToolsTable, category.ToolsColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
 }
 
 // First returns the first Category entity from the query.
@@ -275,22 +250,10 @@ func (_q *CategoryQuery) Clone() *CategoryQuery {
 		order:      append([]category.OrderOption{}, _q.order...),
 		inters:     append([]Interceptor{}, _q.inters...),
 		predicates: append([]predicate.Category{}, _q.predicates...),
-		withTools:  _q.withTools.Clone(),
 		// clone intermediate query.
 		sql:  _q.sql.Clone(),
 		path: _q.path,
 	}
-}
-
-// WithTools tells the query-builder to eager-load the nodes that are connected to
-// the "tools" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *CategoryQuery) WithTools(opts ...func(*ToolQuery)) *CategoryQuery {
-	query := (&ToolClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withTools = query
-	return _q
 }
 
 // GroupBy is used to group vertices by one or more fields/columns.
@@ -369,11 +332,8 @@ func (_q *CategoryQuery) prepareQuery(ctx context.Context) error {
 
 func (_q *CategoryQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Category, error) {
 	var (
-		nodes       = []*Category{}
-		_spec       = _q.querySpec()
-		loadedTypes = [1]bool{
-			_q.withTools != nil,
-		}
+		nodes = []*Category{}
+		_spec = _q.querySpec()
 	)
 	_spec.ScanValues = func(columns []string) ([]any, error) {
 		return (*Category).scanValues(nil, columns)
@@ -381,7 +341,6 @@ func (_q *CategoryQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Cat
 	_spec.Assign = func(columns []string, values []any) error {
 		node := &Category{config: _q.config}
 		nodes = append(nodes, node)
-		node.Edges.loadedTypes = loadedTypes
 		return node.assignValues(columns, values)
 	}
 	for i := range hooks {
@@ -393,45 +352,7 @@ func (_q *CategoryQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Cat
 	if len(nodes) == 0 {
 		return nodes, nil
 	}
-	if query := _q.withTools; query != nil {
-		if err := _q.loadTools(ctx, query, nodes,
-			func(n *Category) { n.Edges.Tools = []*Tool{} },
-			func(n *Category, e *Tool) { n.Edges.Tools = append(n.Edges.Tools, e) }); err != nil {
-			return nil, err
-		}
-	}
 	return nodes, nil
-}
-
-func (_q *CategoryQuery) loadTools(ctx context.Context, query *ToolQuery, nodes []*Category, init func(*Category), assign func(*Category, *Tool)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[string]*Category)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
-		if init != nil {
-			init(nodes[i])
-		}
-	}
-	if len(query.ctx.Fields) > 0 {
-		query.ctx.AppendFieldOnce(tool.FieldCategorySlug)
-	}
-	query.Where(predicate.Tool(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(category.ToolsColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		fk := n.CategorySlug
-		node, ok := nodeids[fk]
-		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "category_slug" returned %v for node %v`, fk, n.ID)
-		}
-		assign(node, n)
-	}
-	return nil
 }
 
 func (_q *CategoryQuery) sqlCount(ctx context.Context) (int, error) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"palmares/ent/category"
 	"palmares/ent/predicate"
-	"palmares/ent/tool"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -125,45 +124,9 @@ func (_u *CategoryUpdate) AddSinceRelease(v int) *CategoryUpdate {
 	return _u
 }
 
-// AddToolIDs adds the "tools" edge to the Tool entity by IDs.
-func (_u *CategoryUpdate) AddToolIDs(ids ...string) *CategoryUpdate {
-	_u.mutation.AddToolIDs(ids...)
-	return _u
-}
-
-// AddTools adds the "tools" edges to the Tool entity.
-func (_u *CategoryUpdate) AddTools(v ...*Tool) *CategoryUpdate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddToolIDs(ids...)
-}
-
 // Mutation returns the CategoryMutation object of the builder.
 func (_u *CategoryUpdate) Mutation() *CategoryMutation {
 	return _u.mutation
-}
-
-// ClearTools clears all "tools" edges to the Tool entity.
-func (_u *CategoryUpdate) ClearTools() *CategoryUpdate {
-	_u.mutation.ClearTools()
-	return _u
-}
-
-// RemoveToolIDs removes the "tools" edge to Tool entities by IDs.
-func (_u *CategoryUpdate) RemoveToolIDs(ids ...string) *CategoryUpdate {
-	_u.mutation.RemoveToolIDs(ids...)
-	return _u
-}
-
-// RemoveTools removes "tools" edges to Tool entities.
-func (_u *CategoryUpdate) RemoveTools(v ...*Tool) *CategoryUpdate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveToolIDs(ids...)
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -241,51 +204,6 @@ func (_u *CategoryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedSinceRelease(); ok {
 		_spec.AddField(category.FieldSinceRelease, field.TypeInt, value)
-	}
-	if _u.mutation.ToolsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   category.ToolsTable,
-			Columns: []string{category.ToolsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedToolsIDs(); len(nodes) > 0 && !_u.mutation.ToolsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   category.ToolsTable,
-			Columns: []string{category.ToolsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ToolsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   category.ToolsTable,
-			Columns: []string{category.ToolsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -404,45 +322,9 @@ func (_u *CategoryUpdateOne) AddSinceRelease(v int) *CategoryUpdateOne {
 	return _u
 }
 
-// AddToolIDs adds the "tools" edge to the Tool entity by IDs.
-func (_u *CategoryUpdateOne) AddToolIDs(ids ...string) *CategoryUpdateOne {
-	_u.mutation.AddToolIDs(ids...)
-	return _u
-}
-
-// AddTools adds the "tools" edges to the Tool entity.
-func (_u *CategoryUpdateOne) AddTools(v ...*Tool) *CategoryUpdateOne {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddToolIDs(ids...)
-}
-
 // Mutation returns the CategoryMutation object of the builder.
 func (_u *CategoryUpdateOne) Mutation() *CategoryMutation {
 	return _u.mutation
-}
-
-// ClearTools clears all "tools" edges to the Tool entity.
-func (_u *CategoryUpdateOne) ClearTools() *CategoryUpdateOne {
-	_u.mutation.ClearTools()
-	return _u
-}
-
-// RemoveToolIDs removes the "tools" edge to Tool entities by IDs.
-func (_u *CategoryUpdateOne) RemoveToolIDs(ids ...string) *CategoryUpdateOne {
-	_u.mutation.RemoveToolIDs(ids...)
-	return _u
-}
-
-// RemoveTools removes "tools" edges to Tool entities.
-func (_u *CategoryUpdateOne) RemoveTools(v ...*Tool) *CategoryUpdateOne {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveToolIDs(ids...)
 }
 
 // Where appends a list predicates to the CategoryUpdate builder.
@@ -550,51 +432,6 @@ func (_u *CategoryUpdateOne) sqlSave(ctx context.Context) (_node *Category, err 
 	}
 	if value, ok := _u.mutation.AddedSinceRelease(); ok {
 		_spec.AddField(category.FieldSinceRelease, field.TypeInt, value)
-	}
-	if _u.mutation.ToolsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   category.ToolsTable,
-			Columns: []string{category.ToolsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedToolsIDs(); len(nodes) > 0 && !_u.mutation.ToolsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   category.ToolsTable,
-			Columns: []string{category.ToolsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ToolsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   category.ToolsTable,
-			Columns: []string{category.ToolsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	_node = &Category{config: _u.config}
 	_spec.Assign = _node.assignValues

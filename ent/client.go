@@ -668,54 +668,6 @@ func (c *AccountClient) QueryKeys(_m *Account) *APIKeyQuery {
 	return query
 }
 
-// QueryUsage queries the usage edge of a Account.
-func (c *AccountClient) QueryUsage(_m *Account) *UsageQuery {
-	query := (&UsageClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(account.Table, account.FieldID, id),
-			sqlgraph.To(usage.Table, usage.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, account.UsageTable, account.UsageColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
-// QuerySessions queries the sessions edge of a Account.
-func (c *AccountClient) QuerySessions(_m *Account) *SessionQuery {
-	query := (&SessionClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(account.Table, account.FieldID, id),
-			sqlgraph.To(session.Table, session.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, account.SessionsTable, account.SessionsColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
-// QueryConfirmations queries the confirmations edge of a Account.
-func (c *AccountClient) QueryConfirmations(_m *Account) *ConfirmationQuery {
-	query := (&ConfirmationClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(account.Table, account.FieldID, id),
-			sqlgraph.To(confirmation.Table, confirmation.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, account.ConfirmationsTable, account.ConfirmationsColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
 // QueryCustomer queries the customer edge of a Account.
 func (c *AccountClient) QueryCustomer(_m *Account) *CustomerQuery {
 	query := (&CustomerClient{config: c.config}).Query()
@@ -732,22 +684,6 @@ func (c *AccountClient) QueryCustomer(_m *Account) *CustomerQuery {
 	return query
 }
 
-// QueryEndpoints queries the endpoints edge of a Account.
-func (c *AccountClient) QueryEndpoints(_m *Account) *EndpointQuery {
-	query := (&EndpointClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(account.Table, account.FieldID, id),
-			sqlgraph.To(endpoint.Table, endpoint.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, account.EndpointsTable, account.EndpointsColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
 // QuerySavedQueries queries the saved_queries edge of a Account.
 func (c *AccountClient) QuerySavedQueries(_m *Account) *SavedQueryQuery {
 	query := (&SavedQueryClient{config: c.config}).Query()
@@ -757,22 +693,6 @@ func (c *AccountClient) QuerySavedQueries(_m *Account) *SavedQueryQuery {
 			sqlgraph.From(account.Table, account.FieldID, id),
 			sqlgraph.To(savedquery.Table, savedquery.FieldID),
 			sqlgraph.Edge(sqlgraph.O2M, false, account.SavedQueriesTable, account.SavedQueriesColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
-// QueryQueryVersions queries the query_versions edge of a Account.
-func (c *AccountClient) QueryQueryVersions(_m *Account) *QueryVersionQuery {
-	query := (&QueryVersionClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(account.Table, account.FieldID, id),
-			sqlgraph.To(queryversion.Table, queryversion.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, account.QueryVersionsTable, account.QueryVersionsColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -921,7 +841,7 @@ func (c *AttemptClient) QueryEndpoint(_m *Attempt) *EndpointQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(attempt.Table, attempt.FieldID, id),
 			sqlgraph.To(endpoint.Table, endpoint.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, attempt.EndpointTable, attempt.EndpointColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, attempt.EndpointTable, attempt.EndpointColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -1195,22 +1115,6 @@ func (c *CategoryClient) GetX(ctx context.Context, id string) *Category {
 	return obj
 }
 
-// QueryTools queries the tools edge of a Category.
-func (c *CategoryClient) QueryTools(_m *Category) *ToolQuery {
-	query := (&ToolClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(category.Table, category.FieldID, id),
-			sqlgraph.To(tool.Table, tool.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, category.ToolsTable, category.ToolsColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
 // Hooks returns the client hooks.
 func (c *CategoryClient) Hooks() []Hook {
 	return c.hooks.Category
@@ -1352,7 +1256,7 @@ func (c *ComparisonClient) QueryToolA(_m *Comparison) *ToolQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(comparison.Table, comparison.FieldID, id),
 			sqlgraph.To(tool.Table, tool.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, comparison.ToolATable, comparison.ToolAColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, comparison.ToolATable, comparison.ToolAColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -1368,7 +1272,7 @@ func (c *ComparisonClient) QueryToolB(_m *Comparison) *ToolQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(comparison.Table, comparison.FieldID, id),
 			sqlgraph.To(tool.Table, tool.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, comparison.ToolBTable, comparison.ToolBColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, comparison.ToolBTable, comparison.ToolBColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -1384,7 +1288,7 @@ func (c *ComparisonClient) QueryWinner(_m *Comparison) *ToolQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(comparison.Table, comparison.FieldID, id),
 			sqlgraph.To(tool.Table, tool.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, comparison.WinnerTable, comparison.WinnerColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, comparison.WinnerTable, comparison.WinnerColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -1533,7 +1437,7 @@ func (c *ConfirmationClient) QueryAccount(_m *Confirmation) *AccountQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(confirmation.Table, confirmation.FieldID, id),
 			sqlgraph.To(account.Table, account.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, confirmation.AccountTable, confirmation.AccountColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, confirmation.AccountTable, confirmation.AccountColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -2113,7 +2017,7 @@ func (c *EndpointClient) QueryAccount(_m *Endpoint) *AccountQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(endpoint.Table, endpoint.FieldID, id),
 			sqlgraph.To(account.Table, account.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, endpoint.AccountTable, endpoint.AccountColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, endpoint.AccountTable, endpoint.AccountColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -2130,22 +2034,6 @@ func (c *EndpointClient) QueryDeliveries(_m *Endpoint) *DeliveryQuery {
 			sqlgraph.From(endpoint.Table, endpoint.FieldID, id),
 			sqlgraph.To(delivery.Table, delivery.FieldID),
 			sqlgraph.Edge(sqlgraph.O2M, false, endpoint.DeliveriesTable, endpoint.DeliveriesColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
-// QueryAttempts queries the attempts edge of a Endpoint.
-func (c *EndpointClient) QueryAttempts(_m *Endpoint) *AttemptQuery {
-	query := (&AttemptClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(endpoint.Table, endpoint.FieldID, id),
-			sqlgraph.To(attempt.Table, attempt.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, endpoint.AttemptsTable, endpoint.AttemptsColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -2427,7 +2315,7 @@ func (c *JournalEntryClient) QueryRelease(_m *JournalEntry) *ReleaseQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(journalentry.Table, journalentry.FieldID, id),
 			sqlgraph.To(release.Table, release.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, journalentry.ReleaseTable, journalentry.ReleaseColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, journalentry.ReleaseTable, journalentry.ReleaseColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -2991,7 +2879,7 @@ func (c *QueryVersionClient) QueryAccount(_m *QueryVersion) *AccountQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(queryversion.Table, queryversion.FieldID, id),
 			sqlgraph.To(account.Table, account.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, queryversion.AccountTable, queryversion.AccountColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, queryversion.AccountTable, queryversion.AccountColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -3130,22 +3018,6 @@ func (c *ReleaseClient) GetX(ctx context.Context, id int) *Release {
 		panic(err)
 	}
 	return obj
-}
-
-// QueryJournal queries the journal edge of a Release.
-func (c *ReleaseClient) QueryJournal(_m *Release) *JournalEntryQuery {
-	query := (&JournalEntryClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(release.Table, release.FieldID, id),
-			sqlgraph.To(journalentry.Table, journalentry.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, release.JournalTable, release.JournalColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
 }
 
 // Hooks returns the client hooks.
@@ -3720,7 +3592,7 @@ func (c *SessionClient) QueryAccount(_m *Session) *AccountQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(session.Table, session.FieldID, id),
 			sqlgraph.To(account.Table, account.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, session.AccountTable, session.AccountColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, session.AccountTable, session.AccountColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -3869,7 +3741,7 @@ func (c *ToolClient) QueryCategory(_m *Tool) *CategoryQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(tool.Table, tool.FieldID, id),
 			sqlgraph.To(category.Table, category.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, tool.CategoryTable, tool.CategoryColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, tool.CategoryTable, tool.CategoryColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -3902,54 +3774,6 @@ func (c *ToolClient) QueryPriceChanges(_m *Tool) *PriceChangeQuery {
 			sqlgraph.From(tool.Table, tool.FieldID, id),
 			sqlgraph.To(pricechange.Table, pricechange.FieldID),
 			sqlgraph.Edge(sqlgraph.O2M, false, tool.PriceChangesTable, tool.PriceChangesColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
-// QueryComparisonsAsA queries the comparisons_as_a edge of a Tool.
-func (c *ToolClient) QueryComparisonsAsA(_m *Tool) *ComparisonQuery {
-	query := (&ComparisonClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(tool.Table, tool.FieldID, id),
-			sqlgraph.To(comparison.Table, comparison.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, tool.ComparisonsAsATable, tool.ComparisonsAsAColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
-// QueryComparisonsAsB queries the comparisons_as_b edge of a Tool.
-func (c *ToolClient) QueryComparisonsAsB(_m *Tool) *ComparisonQuery {
-	query := (&ComparisonClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(tool.Table, tool.FieldID, id),
-			sqlgraph.To(comparison.Table, comparison.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, tool.ComparisonsAsBTable, tool.ComparisonsAsBColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
-// QueryComparisonsWon queries the comparisons_won edge of a Tool.
-func (c *ToolClient) QueryComparisonsWon(_m *Tool) *ComparisonQuery {
-	query := (&ComparisonClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(tool.Table, tool.FieldID, id),
-			sqlgraph.To(comparison.Table, comparison.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, tool.ComparisonsWonTable, tool.ComparisonsWonColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -4098,7 +3922,7 @@ func (c *UsageClient) QueryAccount(_m *Usage) *AccountQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(usage.Table, usage.FieldID, id),
 			sqlgraph.To(account.Table, account.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, usage.AccountTable, usage.AccountColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, usage.AccountTable, usage.AccountColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil

@@ -289,7 +289,7 @@ func (_c *ComparisonCreate) createSpec() (*Comparison, *sqlgraph.CreateSpec) {
 	if nodes := _c.mutation.ToolAIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.ToolATable,
 			Columns: []string{comparison.ToolAColumn},
 			Bidi:    false,
@@ -306,7 +306,7 @@ func (_c *ComparisonCreate) createSpec() (*Comparison, *sqlgraph.CreateSpec) {
 	if nodes := _c.mutation.ToolBIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.ToolBTable,
 			Columns: []string{comparison.ToolBColumn},
 			Bidi:    false,
@@ -323,7 +323,7 @@ func (_c *ComparisonCreate) createSpec() (*Comparison, *sqlgraph.CreateSpec) {
 	if nodes := _c.mutation.WinnerIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.WinnerTable,
 			Columns: []string{comparison.WinnerColumn},
 			Bidi:    false,

@@ -76,7 +76,7 @@ func (_q *ComparisonQuery) QueryToolA() *ToolQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(comparison.Table, comparison.FieldID, selector),
 			sqlgraph.To(tool.Table, tool.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, comparison.ToolATable, comparison.ToolAColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, comparison.ToolATable, comparison.ToolAColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -98,7 +98,7 @@ func (_q *ComparisonQuery) QueryToolB() *ToolQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(comparison.Table, comparison.FieldID, selector),
 			sqlgraph.To(tool.Table, tool.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, comparison.ToolBTable, comparison.ToolBColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, comparison.ToolBTable, comparison.ToolBColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -120,7 +120,7 @@ func (_q *ComparisonQuery) QueryWinner() *ToolQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(comparison.Table, comparison.FieldID, selector),
 			sqlgraph.To(tool.Table, tool.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, comparison.WinnerTable, comparison.WinnerColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, comparison.WinnerTable, comparison.WinnerColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil

@@ -316,7 +316,7 @@ func (_u *ComparisonUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if _u.mutation.ToolACleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.ToolATable,
 			Columns: []string{comparison.ToolAColumn},
 			Bidi:    false,
@@ -329,7 +329,7 @@ func (_u *ComparisonUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if nodes := _u.mutation.ToolAIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.ToolATable,
 			Columns: []string{comparison.ToolAColumn},
 			Bidi:    false,
@@ -345,7 +345,7 @@ func (_u *ComparisonUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if _u.mutation.ToolBCleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.ToolBTable,
 			Columns: []string{comparison.ToolBColumn},
 			Bidi:    false,
@@ -358,7 +358,7 @@ func (_u *ComparisonUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if nodes := _u.mutation.ToolBIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.ToolBTable,
 			Columns: []string{comparison.ToolBColumn},
 			Bidi:    false,
@@ -374,7 +374,7 @@ func (_u *ComparisonUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if _u.mutation.WinnerCleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.WinnerTable,
 			Columns: []string{comparison.WinnerColumn},
 			Bidi:    false,
@@ -387,7 +387,7 @@ func (_u *ComparisonUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if nodes := _u.mutation.WinnerIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.WinnerTable,
 			Columns: []string{comparison.WinnerColumn},
 			Bidi:    false,
@@ -738,7 +738,7 @@ func (_u *ComparisonUpdateOne) sqlSave(ctx context.Context) (_node *Comparison, 
 	if _u.mutation.ToolACleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.ToolATable,
 			Columns: []string{comparison.ToolAColumn},
 			Bidi:    false,
@@ -751,7 +751,7 @@ func (_u *ComparisonUpdateOne) sqlSave(ctx context.Context) (_node *Comparison, 
 	if nodes := _u.mutation.ToolAIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.ToolATable,
 			Columns: []string{comparison.ToolAColumn},
 			Bidi:    false,
@@ -767,7 +767,7 @@ func (_u *ComparisonUpdateOne) sqlSave(ctx context.Context) (_node *Comparison, 
 	if _u.mutation.ToolBCleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.ToolBTable,
 			Columns: []string{comparison.ToolBColumn},
 			Bidi:    false,
@@ -780,7 +780,7 @@ func (_u *ComparisonUpdateOne) sqlSave(ctx context.Context) (_node *Comparison, 
 	if nodes := _u.mutation.ToolBIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.ToolBTable,
 			Columns: []string{comparison.ToolBColumn},
 			Bidi:    false,
@@ -796,7 +796,7 @@ func (_u *ComparisonUpdateOne) sqlSave(ctx context.Context) (_node *Comparison, 
 	if _u.mutation.WinnerCleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.WinnerTable,
 			Columns: []string{comparison.WinnerColumn},
 			Bidi:    false,
@@ -809,7 +809,7 @@ func (_u *ComparisonUpdateOne) sqlSave(ctx context.Context) (_node *Comparison, 
 	if nodes := _u.mutation.WinnerIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   comparison.WinnerTable,
 			Columns: []string{comparison.WinnerColumn},
 			Bidi:    false,

@@ -338,7 +338,7 @@ func (_c *ConfirmationCreate) createSpec() (*Confirmation, *sqlgraph.CreateSpec)
 	if nodes := _c.mutation.AccountIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   confirmation.AccountTable,
 			Columns: []string{confirmation.AccountColumn},
 			Bidi:    false,

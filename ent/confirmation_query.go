@@ -74,7 +74,7 @@ func (_q *ConfirmationQuery) QueryAccount() *AccountQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(confirmation.Table, confirmation.FieldID, selector),
 			sqlgraph.To(account.Table, account.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, confirmation.AccountTable, confirmation.AccountColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, confirmation.AccountTable, confirmation.AccountColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil

@@ -69,11 +69,9 @@ type EndpointEdges struct {
 	Account *Account `json:"account,omitempty"`
 	// Deliveries holds the value of the deliveries edge.
 	Deliveries []*Delivery `json:"deliveries,omitempty"`
-	// Attempts holds the value of the attempts edge.
-	Attempts []*Attempt `json:"attempts,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [3]bool
+	loadedTypes [2]bool
 }
 
 // AccountOrErr returns the Account value or an error if the edge
@@ -94,15 +92,6 @@ func (e EndpointEdges) DeliveriesOrErr() ([]*Delivery, error) {
 		return e.Deliveries, nil
 	}
 	return nil, &NotLoadedError{edge: "deliveries"}
-}
-
-// AttemptsOrErr returns the Attempts value or an error if the edge
-// was not loaded in eager-loading.
-func (e EndpointEdges) AttemptsOrErr() ([]*Attempt, error) {
-	if e.loadedTypes[2] {
-		return e.Attempts, nil
-	}
-	return nil, &NotLoadedError{edge: "attempts"}
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -284,11 +273,6 @@ func (_m *Endpoint) QueryAccount() *AccountQuery {
 // QueryDeliveries queries the "deliveries" edge of the Endpoint entity.
 func (_m *Endpoint) QueryDeliveries() *DeliveryQuery {
 	return NewEndpointClient(_m.config).QueryDeliveries(_m)
-}
-
-// QueryAttempts queries the "attempts" edge of the Endpoint entity.
-func (_m *Endpoint) QueryAttempts() *AttemptQuery {
-	return NewEndpointClient(_m.config).QueryAttempts(_m)
 }
 
 // Update returns a builder for updating this Endpoint.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"palmares/ent/account"
-	"palmares/ent/attempt"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"time"
@@ -263,21 +262,6 @@ func (_c *EndpointCreate) AddDeliveries(v ...*Delivery) *EndpointCreate {
 	return _c.AddDeliveryIDs(ids...)
 }
 
-// AddAttemptIDs adds the "attempts" edge to the Attempt entity by IDs.
-func (_c *EndpointCreate) AddAttemptIDs(ids ...int) *EndpointCreate {
-	_c.mutation.AddAttemptIDs(ids...)
-	return _c
-}
-
-// AddAttempts adds the "attempts" edges to the Attempt entity.
-func (_c *EndpointCreate) AddAttempts(v ...*Attempt) *EndpointCreate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddAttemptIDs(ids...)
-}
-
 // Mutation returns the EndpointMutation object of the builder.
 func (_c *EndpointCreate) Mutation() *EndpointMutation {
 	return _c.mutation
@@ -511,7 +495,7 @@ func (_c *EndpointCreate) createSpec() (*Endpoint, *sqlgraph.CreateSpec) {
 	if nodes := _c.mutation.AccountIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   endpoint.AccountTable,
 			Columns: []string{endpoint.AccountColumn},
 			Bidi:    false,
@@ -534,22 +518,6 @@ func (_c *EndpointCreate) createSpec() (*Endpoint, *sqlgraph.CreateSpec) {
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(delivery.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
-	}
-	if nodes := _c.mutation.AttemptsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   endpoint.AttemptsTable,
-			Columns: []string{endpoint.AttemptsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(attempt.FieldID, field.TypeInt),
 			},
 		}
 		for _, k := range nodes {

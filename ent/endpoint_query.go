@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"palmares/ent/account"
-	"palmares/ent/attempt"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/ent/predicate"
@@ -28,7 +27,6 @@ type EndpointQuery struct {
 	predicates     []predicate.Endpoint
 	withAccount    *AccountQuery
 	withDeliveries *DeliveryQuery
-	withAttempts   *AttemptQuery
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
 	path func(context.Context) (*sql.Selector, error)
@@ -79,7 +77,7 @@ func (_q *EndpointQuery) QueryAccount() *AccountQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(endpoint.Table, endpoint.FieldID, selector),
 			sqlgraph.To(account.Table, account.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, endpoint.AccountTable, endpoint.AccountColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, endpoint.AccountTable, endpoint.AccountColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -102,28 +100,6 @@ func (_q *EndpointQuery) QueryDeliveries() *DeliveryQuery {
 			sqlgraph.From(endpoint.Table, endpoint.FieldID, selector),
 			sqlgraph.To(delivery.Table, delivery.FieldID),
 			sqlgraph.Edge(sqlgraph.O2M, false, endpoint.DeliveriesTable, endpoint.DeliveriesColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
-}
-
-// QueryAttempts chains the current query on the "attempts" edge.
-func (_q *EndpointQuery) QueryAttempts() *AttemptQuery {
-	query := (&AttemptClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(endpoint.Table, endpoint.FieldID, selector),
-			sqlgraph.To(attempt.Table, attempt.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, endpoint.AttemptsTable, endpoint.AttemptsColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -325,7 +301,6 @@ func (_q *EndpointQuery) Clone() *EndpointQuery {
 		predicates:     append([]predicate.Endpoint{}, _q.predicates...),
 		withAccount:    _q.withAccount.Clone(),
 		withDeliveries: _q.withDeliveries.Clone(),
-		withAttempts:   _q.withAttempts.Clone(),
 		// clone intermediate query.
 		sql:  _q.sql.Clone(),
 		path: _q.path,
@@ -351,17 +326,6 @@ func (_q *EndpointQuery) WithDeliveries(opts ...func(*DeliveryQuery)) *EndpointQ
 		opt(query)
 	}
 	_q.withDeliveries = query
-	return _q
-}
-
-// WithAttempts tells the query-builder to eager-load the nodes that are connected to
-// the "attempts" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *EndpointQuery) WithAttempts(opts ...func(*AttemptQuery)) *EndpointQuery {
-	query := (&AttemptClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withAttempts = query
 	return _q
 }
 
@@ -443,10 +407,9 @@ func (_q *EndpointQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*End
 	var (
 		nodes       = []*Endpoint{}
 		_spec       = _q.querySpec()
-		loadedTypes = [3]bool{
+		loadedTypes = [2]bool{
 			_q.withAccount != nil,
 			_q.withDeliveries != nil,
-			_q.withAttempts != nil,
 		}
 	)
 	_spec.ScanValues = func(columns []string) ([]any, error) {
@@ -477,13 +440,6 @@ func (_q *EndpointQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*End
 		if err := _q.loadDeliveries(ctx, query, nodes,
 			func(n *Endpoint) { n.Edges.Deliveries = []*Delivery{} },
 			func(n *Endpoint, e *Delivery) { n.Edges.Deliveries = append(n.Edges.Deliveries, e) }); err != nil {
-			return nil, err
-		}
-	}
-	if query := _q.withAttempts; query != nil {
-		if err := _q.loadAttempts(ctx, query, nodes,
-			func(n *Endpoint) { n.Edges.Attempts = []*Attempt{} },
-			func(n *Endpoint, e *Attempt) { n.Edges.Attempts = append(n.Edges.Attempts, e) }); err != nil {
 			return nil, err
 		}
 	}
@@ -534,36 +490,6 @@ func (_q *EndpointQuery) loadDeliveries(ctx context.Context, query *DeliveryQuer
 	}
 	query.Where(predicate.Delivery(func(s *sql.Selector) {
 		s.Where(sql.InValues(s.C(endpoint.DeliveriesColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		fk := n.EndpointID
-		node, ok := nodeids[fk]
-		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "endpoint_id" returned %v for node %v`, fk, n.ID)
-		}
-		assign(node, n)
-	}
-	return nil
-}
-func (_q *EndpointQuery) loadAttempts(ctx context.Context, query *AttemptQuery, nodes []*Endpoint, init func(*Endpoint), assign func(*Endpoint, *Attempt)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[int]*Endpoint)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
-		if init != nil {
-			init(nodes[i])
-		}
-	}
-	if len(query.ctx.Fields) > 0 {
-		query.ctx.AppendFieldOnce(attempt.FieldEndpointID)
-	}
-	query.Where(predicate.Attempt(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(endpoint.AttemptsColumn), fks...))
 	}))
 	neighbors, err := query.All(ctx)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"palmares/ent/attempt"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/ent/predicate"
@@ -324,21 +323,6 @@ func (_u *EndpointUpdate) AddDeliveries(v ...*Delivery) *EndpointUpdate {
 	return _u.AddDeliveryIDs(ids...)
 }
 
-// AddAttemptIDs adds the "attempts" edge to the Attempt entity by IDs.
-func (_u *EndpointUpdate) AddAttemptIDs(ids ...int) *EndpointUpdate {
-	_u.mutation.AddAttemptIDs(ids...)
-	return _u
-}
-
-// AddAttempts adds the "attempts" edges to the Attempt entity.
-func (_u *EndpointUpdate) AddAttempts(v ...*Attempt) *EndpointUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddAttemptIDs(ids...)
-}
-
 // Mutation returns the EndpointMutation object of the builder.
 func (_u *EndpointUpdate) Mutation() *EndpointMutation {
 	return _u.mutation
@@ -363,27 +347,6 @@ func (_u *EndpointUpdate) RemoveDeliveries(v ...*Delivery) *EndpointUpdate {
 		ids[i] = v[i].ID
 	}
 	return _u.RemoveDeliveryIDs(ids...)
-}
-
-// ClearAttempts clears all "attempts" edges to the Attempt entity.
-func (_u *EndpointUpdate) ClearAttempts() *EndpointUpdate {
-	_u.mutation.ClearAttempts()
-	return _u
-}
-
-// RemoveAttemptIDs removes the "attempts" edge to Attempt entities by IDs.
-func (_u *EndpointUpdate) RemoveAttemptIDs(ids ...int) *EndpointUpdate {
-	_u.mutation.RemoveAttemptIDs(ids...)
-	return _u
-}
-
-// RemoveAttempts removes "attempts" edges to Attempt entities.
-func (_u *EndpointUpdate) RemoveAttempts(v ...*Attempt) *EndpointUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveAttemptIDs(ids...)
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -568,51 +531,6 @@ func (_u *EndpointUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(delivery.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.AttemptsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   endpoint.AttemptsTable,
-			Columns: []string{endpoint.AttemptsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(attempt.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedAttemptsIDs(); len(nodes) > 0 && !_u.mutation.AttemptsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   endpoint.AttemptsTable,
-			Columns: []string{endpoint.AttemptsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(attempt.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.AttemptsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   endpoint.AttemptsTable,
-			Columns: []string{endpoint.AttemptsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(attempt.FieldID, field.TypeInt),
 			},
 		}
 		for _, k := range nodes {
@@ -933,21 +851,6 @@ func (_u *EndpointUpdateOne) AddDeliveries(v ...*Delivery) *EndpointUpdateOne {
 	return _u.AddDeliveryIDs(ids...)
 }
 
-// AddAttemptIDs adds the "attempts" edge to the Attempt entity by IDs.
-func (_u *EndpointUpdateOne) AddAttemptIDs(ids ...int) *EndpointUpdateOne {
-	_u.mutation.AddAttemptIDs(ids...)
-	return _u
-}
-
-// AddAttempts adds the "attempts" edges to the Attempt entity.
-func (_u *EndpointUpdateOne) AddAttempts(v ...*Attempt) *EndpointUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddAttemptIDs(ids...)
-}
-
 // Mutation returns the EndpointMutation object of the builder.
 func (_u *EndpointUpdateOne) Mutation() *EndpointMutation {
 	return _u.mutation
@@ -972,27 +875,6 @@ func (_u *EndpointUpdateOne) RemoveDeliveries(v ...*Delivery) *EndpointUpdateOne
 		ids[i] = v[i].ID
 	}
 	return _u.RemoveDeliveryIDs(ids...)
-}
-
-// ClearAttempts clears all "attempts" edges to the Attempt entity.
-func (_u *EndpointUpdateOne) ClearAttempts() *EndpointUpdateOne {
-	_u.mutation.ClearAttempts()
-	return _u
-}
-
-// RemoveAttemptIDs removes the "attempts" edge to Attempt entities by IDs.
-func (_u *EndpointUpdateOne) RemoveAttemptIDs(ids ...int) *EndpointUpdateOne {
-	_u.mutation.RemoveAttemptIDs(ids...)
-	return _u
-}
-
-// RemoveAttempts removes "attempts" edges to Attempt entities.
-func (_u *EndpointUpdateOne) RemoveAttempts(v ...*Attempt) *EndpointUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveAttemptIDs(ids...)
 }
 
 // Where appends a list predicates to the EndpointUpdate builder.
@@ -1207,51 +1089,6 @@ func (_u *EndpointUpdateOne) sqlSave(ctx context.Context) (_node *Endpoint, err 
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(delivery.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.AttemptsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   endpoint.AttemptsTable,
-			Columns: []string{endpoint.AttemptsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(attempt.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedAttemptsIDs(); len(nodes) > 0 && !_u.mutation.AttemptsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   endpoint.AttemptsTable,
-			Columns: []string{endpoint.AttemptsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(attempt.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.AttemptsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   endpoint.AttemptsTable,
-			Columns: []string{endpoint.AttemptsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(attempt.FieldID, field.TypeInt),
 			},
 		}
 		for _, k := range nodes {

@@ -266,7 +266,7 @@ func (_c *JournalEntryCreate) createSpec() (*JournalEntry, *sqlgraph.CreateSpec)
 	if nodes := _c.mutation.ReleaseIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   journalentry.ReleaseTable,
 			Columns: []string{journalentry.ReleaseColumn},
 			Bidi:    false,

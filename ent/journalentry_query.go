@@ -74,7 +74,7 @@ func (_q *JournalEntryQuery) QueryRelease() *ReleaseQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(journalentry.Table, journalentry.FieldID, selector),
 			sqlgraph.To(release.Table, release.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, journalentry.ReleaseTable, journalentry.ReleaseColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, journalentry.ReleaseTable, journalentry.ReleaseColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil

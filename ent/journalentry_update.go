@@ -265,7 +265,7 @@ func (_u *JournalEntryUpdate) sqlSave(ctx context.Context) (_node int, err error
 	if _u.mutation.ReleaseCleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   journalentry.ReleaseTable,
 			Columns: []string{journalentry.ReleaseColumn},
 			Bidi:    false,
@@ -278,7 +278,7 @@ func (_u *JournalEntryUpdate) sqlSave(ctx context.Context) (_node int, err error
 	if nodes := _u.mutation.ReleaseIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   journalentry.ReleaseTable,
 			Columns: []string{journalentry.ReleaseColumn},
 			Bidi:    false,
@@ -578,7 +578,7 @@ func (_u *JournalEntryUpdateOne) sqlSave(ctx context.Context) (_node *JournalEnt
 	if _u.mutation.ReleaseCleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   journalentry.ReleaseTable,
 			Columns: []string{journalentry.ReleaseColumn},
 			Bidi:    false,
@@ -591,7 +591,7 @@ func (_u *JournalEntryUpdateOne) sqlSave(ctx context.Context) (_node *JournalEnt
 	if nodes := _u.mutation.ReleaseIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   journalentry.ReleaseTable,
 			Columns: []string{journalentry.ReleaseColumn},
 			Bidi:    false,

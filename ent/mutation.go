@@ -776,45 +776,30 @@ func (m *APIKeyMutation) ResetEdge(name string) error {
 // AccountMutation represents an operation that mutates the Account nodes in the graph.
 type AccountMutation struct {
 	config
-	op                    Op
-	typ                   string
-	id                    *int
-	email                 *string
-	plan                  *account.Plan
-	manual_plan           *bool
-	handle                *string
-	language              *account.Language
-	created_at            *time.Time
-	carried_day           *string
-	carried_requests      *int
-	addcarried_requests   *int
-	clearedFields         map[string]struct{}
-	keys                  map[string]struct{}
-	removedkeys           map[string]struct{}
-	clearedkeys           bool
-	usage                 map[int]struct{}
-	removedusage          map[int]struct{}
-	clearedusage          bool
-	sessions              map[string]struct{}
-	removedsessions       map[string]struct{}
-	clearedsessions       bool
-	confirmations         map[int]struct{}
-	removedconfirmations  map[int]struct{}
-	clearedconfirmations  bool
-	customer              *string
-	clearedcustomer       bool
-	endpoints             map[int]struct{}
-	removedendpoints      map[int]struct{}
-	clearedendpoints      bool
-	saved_queries         map[int]struct{}
-	removedsaved_queries  map[int]struct{}
-	clearedsaved_queries  bool
-	query_versions        map[int]struct{}
-	removedquery_versions map[int]struct{}
-	clearedquery_versions bool
-	done                  bool
-	oldValue              func(context.Context) (*Account, error)
-	predicates            []predicate.Account
+	op                   Op
+	typ                  string
+	id                   *int
+	email                *string
+	plan                 *account.Plan
+	manual_plan          *bool
+	handle               *string
+	language             *account.Language
+	created_at           *time.Time
+	carried_day          *string
+	carried_requests     *int
+	addcarried_requests  *int
+	clearedFields        map[string]struct{}
+	keys                 map[string]struct{}
+	removedkeys          map[string]struct{}
+	clearedkeys          bool
+	customer             *string
+	clearedcustomer      bool
+	saved_queries        map[int]struct{}
+	removedsaved_queries map[int]struct{}
+	clearedsaved_queries bool
+	done                 bool
+	oldValue             func(context.Context) (*Account, error)
+	predicates           []predicate.Account
 }
 
 var _ ent.Mutation = (*AccountMutation)(nil)
@@ -1303,168 +1288,6 @@ func (m *AccountMutation) ResetKeys() {
 	m.removedkeys = nil
 }
 
-// AddUsageIDs adds the "usage" edge to the Usage entity by ids.
-func (m *AccountMutation) AddUsageIDs(ids ...int) {
-	if m.usage == nil {
-		m.usage = make(map[int]struct{})
-	}
-	for i := range ids {
-		m.usage[ids[i]] = struct{}{}
-	}
-}
-
-// ClearUsage clears the "usage" edge to the Usage entity.
-func (m *AccountMutation) ClearUsage() {
-	m.clearedusage = true
-}
-
-// UsageCleared reports if the "usage" edge to the Usage entity was cleared.
-func (m *AccountMutation) UsageCleared() bool {
-	return m.clearedusage
-}
-
-// RemoveUsageIDs removes the "usage" edge to the Usage entity by IDs.
-func (m *AccountMutation) RemoveUsageIDs(ids ...int) {
-	if m.removedusage == nil {
-		m.removedusage = make(map[int]struct{})
-	}
-	for i := range ids {
-		delete(m.usage, ids[i])
-		m.removedusage[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedUsage returns the removed IDs of the "usage" edge to the Usage entity.
-func (m *AccountMutation) RemovedUsageIDs() (ids []int) {
-	for id := range m.removedusage {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// UsageIDs returns the "usage" edge IDs in the mutation.
-func (m *AccountMutation) UsageIDs() (ids []int) {
-	for id := range m.usage {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetUsage resets all changes to the "usage" edge.
-func (m *AccountMutation) ResetUsage() {
-	m.usage = nil
-	m.clearedusage = false
-	m.removedusage = nil
-}
-
-// AddSessionIDs adds the "sessions" edge to the Session entity by ids.
-func (m *AccountMutation) AddSessionIDs(ids ...string) {
-	if m.sessions == nil {
-		m.sessions = make(map[string]struct{})
-	}
-	for i := range ids {
-		m.sessions[ids[i]] = struct{}{}
-	}
-}
-
-// ClearSessions clears the "sessions" edge to the Session entity.
-func (m *AccountMutation) ClearSessions() {
-	m.clearedsessions = true
-}
-
-// SessionsCleared reports if the "sessions" edge to the Session entity was cleared.
-func (m *AccountMutation) SessionsCleared() bool {
-	return m.clearedsessions
-}
-
-// RemoveSessionIDs removes the "sessions" edge to the Session entity by IDs.
-func (m *AccountMutation) RemoveSessionIDs(ids ...string) {
-	if m.removedsessions == nil {
-		m.removedsessions = make(map[string]struct{})
-	}
-	for i := range ids {
-		delete(m.sessions, ids[i])
-		m.removedsessions[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedSessions returns the removed IDs of the "sessions" edge to the Session entity.
-func (m *AccountMutation) RemovedSessionsIDs() (ids []string) {
-	for id := range m.removedsessions {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// SessionsIDs returns the "sessions" edge IDs in the mutation.
-func (m *AccountMutation) SessionsIDs() (ids []string) {
-	for id := range m.sessions {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetSessions resets all changes to the "sessions" edge.
-func (m *AccountMutation) ResetSessions() {
-	m.sessions = nil
-	m.clearedsessions = false
-	m.removedsessions = nil
-}
-
-// AddConfirmationIDs adds the "confirmations" edge to the Confirmation entity by ids.
-func (m *AccountMutation) AddConfirmationIDs(ids ...int) {
-	if m.confirmations == nil {
-		m.confirmations = make(map[int]struct{})
-	}
-	for i := range ids {
-		m.confirmations[ids[i]] = struct{}{}
-	}
-}
-
-// ClearConfirmations clears the "confirmations" edge to the Confirmation entity.
-func (m *AccountMutation) ClearConfirmations() {
-	m.clearedconfirmations = true
-}
-
-// ConfirmationsCleared reports if the "confirmations" edge to the Confirmation entity was cleared.
-func (m *AccountMutation) ConfirmationsCleared() bool {
-	return m.clearedconfirmations
-}
-
-// RemoveConfirmationIDs removes the "confirmations" edge to the Confirmation entity by IDs.
-func (m *AccountMutation) RemoveConfirmationIDs(ids ...int) {
-	if m.removedconfirmations == nil {
-		m.removedconfirmations = make(map[int]struct{})
-	}
-	for i := range ids {
-		delete(m.confirmations, ids[i])
-		m.removedconfirmations[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedConfirmations returns the removed IDs of the "confirmations" edge to the Confirmation entity.
-func (m *AccountMutation) RemovedConfirmationsIDs() (ids []int) {
-	for id := range m.removedconfirmations {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ConfirmationsIDs returns the "confirmations" edge IDs in the mutation.
-func (m *AccountMutation) ConfirmationsIDs() (ids []int) {
-	for id := range m.confirmations {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetConfirmations resets all changes to the "confirmations" edge.
-func (m *AccountMutation) ResetConfirmations() {
-	m.confirmations = nil
-	m.clearedconfirmations = false
-	m.removedconfirmations = nil
-}
-
 // SetCustomerID sets the "customer" edge to the Customer entity by id.
 func (m *AccountMutation) SetCustomerID(id string) {
 	m.customer = &id
@@ -1502,60 +1325,6 @@ func (m *AccountMutation) CustomerIDs() (ids []string) {
 func (m *AccountMutation) ResetCustomer() {
 	m.customer = nil
 	m.clearedcustomer = false
-}
-
-// AddEndpointIDs adds the "endpoints" edge to the Endpoint entity by ids.
-func (m *AccountMutation) AddEndpointIDs(ids ...int) {
-	if m.endpoints == nil {
-		m.endpoints = make(map[int]struct{})
-	}
-	for i := range ids {
-		m.endpoints[ids[i]] = struct{}{}
-	}
-}
-
-// ClearEndpoints clears the "endpoints" edge to the Endpoint entity.
-func (m *AccountMutation) ClearEndpoints() {
-	m.clearedendpoints = true
-}
-
-// EndpointsCleared reports if the "endpoints" edge to the Endpoint entity was cleared.
-func (m *AccountMutation) EndpointsCleared() bool {
-	return m.clearedendpoints
-}
-
-// RemoveEndpointIDs removes the "endpoints" edge to the Endpoint entity by IDs.
-func (m *AccountMutation) RemoveEndpointIDs(ids ...int) {
-	if m.removedendpoints == nil {
-		m.removedendpoints = make(map[int]struct{})
-	}
-	for i := range ids {
-		delete(m.endpoints, ids[i])
-		m.removedendpoints[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedEndpoints returns the removed IDs of the "endpoints" edge to the Endpoint entity.
-func (m *AccountMutation) RemovedEndpointsIDs() (ids []int) {
-	for id := range m.removedendpoints {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// EndpointsIDs returns the "endpoints" edge IDs in the mutation.
-func (m *AccountMutation) EndpointsIDs() (ids []int) {
-	for id := range m.endpoints {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetEndpoints resets all changes to the "endpoints" edge.
-func (m *AccountMutation) ResetEndpoints() {
-	m.endpoints = nil
-	m.clearedendpoints = false
-	m.removedendpoints = nil
 }
 
 // AddSavedQueryIDs adds the "saved_queries" edge to the SavedQuery entity by ids.
@@ -1610,60 +1379,6 @@ func (m *AccountMutation) ResetSavedQueries() {
 	m.saved_queries = nil
 	m.clearedsaved_queries = false
 	m.removedsaved_queries = nil
-}
-
-// AddQueryVersionIDs adds the "query_versions" edge to the QueryVersion entity by ids.
-func (m *AccountMutation) AddQueryVersionIDs(ids ...int) {
-	if m.query_versions == nil {
-		m.query_versions = make(map[int]struct{})
-	}
-	for i := range ids {
-		m.query_versions[ids[i]] = struct{}{}
-	}
-}
-
-// ClearQueryVersions clears the "query_versions" edge to the QueryVersion entity.
-func (m *AccountMutation) ClearQueryVersions() {
-	m.clearedquery_versions = true
-}
-
-// QueryVersionsCleared reports if the "query_versions" edge to the QueryVersion entity was cleared.
-func (m *AccountMutation) QueryVersionsCleared() bool {
-	return m.clearedquery_versions
-}
-
-// RemoveQueryVersionIDs removes the "query_versions" edge to the QueryVersion entity by IDs.
-func (m *AccountMutation) RemoveQueryVersionIDs(ids ...int) {
-	if m.removedquery_versions == nil {
-		m.removedquery_versions = make(map[int]struct{})
-	}
-	for i := range ids {
-		delete(m.query_versions, ids[i])
-		m.removedquery_versions[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedQueryVersions returns the removed IDs of the "query_versions" edge to the QueryVersion entity.
-func (m *AccountMutation) RemovedQueryVersionsIDs() (ids []int) {
-	for id := range m.removedquery_versions {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// QueryVersionsIDs returns the "query_versions" edge IDs in the mutation.
-func (m *AccountMutation) QueryVersionsIDs() (ids []int) {
-	for id := range m.query_versions {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetQueryVersions resets all changes to the "query_versions" edge.
-func (m *AccountMutation) ResetQueryVersions() {
-	m.query_versions = nil
-	m.clearedquery_versions = false
-	m.removedquery_versions = nil
 }
 
 // Where appends a list predicates to the AccountMutation builder.
@@ -1948,30 +1663,15 @@ func (m *AccountMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *AccountMutation) AddedEdges() []string {
-	edges := make([]string, 0, 8)
+	edges := make([]string, 0, 3)
 	if m.keys != nil {
 		edges = append(edges, account.EdgeKeys)
-	}
-	if m.usage != nil {
-		edges = append(edges, account.EdgeUsage)
-	}
-	if m.sessions != nil {
-		edges = append(edges, account.EdgeSessions)
-	}
-	if m.confirmations != nil {
-		edges = append(edges, account.EdgeConfirmations)
 	}
 	if m.customer != nil {
 		edges = append(edges, account.EdgeCustomer)
 	}
-	if m.endpoints != nil {
-		edges = append(edges, account.EdgeEndpoints)
-	}
 	if m.saved_queries != nil {
 		edges = append(edges, account.EdgeSavedQueries)
-	}
-	if m.query_versions != nil {
-		edges = append(edges, account.EdgeQueryVersions)
 	}
 	return edges
 }
@@ -1986,43 +1686,13 @@ func (m *AccountMutation) AddedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
-	case account.EdgeUsage:
-		ids := make([]ent.Value, 0, len(m.usage))
-		for id := range m.usage {
-			ids = append(ids, id)
-		}
-		return ids
-	case account.EdgeSessions:
-		ids := make([]ent.Value, 0, len(m.sessions))
-		for id := range m.sessions {
-			ids = append(ids, id)
-		}
-		return ids
-	case account.EdgeConfirmations:
-		ids := make([]ent.Value, 0, len(m.confirmations))
-		for id := range m.confirmations {
-			ids = append(ids, id)
-		}
-		return ids
 	case account.EdgeCustomer:
 		if id := m.customer; id != nil {
 			return []ent.Value{*id}
 		}
-	case account.EdgeEndpoints:
-		ids := make([]ent.Value, 0, len(m.endpoints))
-		for id := range m.endpoints {
-			ids = append(ids, id)
-		}
-		return ids
 	case account.EdgeSavedQueries:
 		ids := make([]ent.Value, 0, len(m.saved_queries))
 		for id := range m.saved_queries {
-			ids = append(ids, id)
-		}
-		return ids
-	case account.EdgeQueryVersions:
-		ids := make([]ent.Value, 0, len(m.query_versions))
-		for id := range m.query_versions {
 			ids = append(ids, id)
 		}
 		return ids
@@ -2032,27 +1702,12 @@ func (m *AccountMutation) AddedIDs(name string) []ent.Value {
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *AccountMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 8)
+	edges := make([]string, 0, 3)
 	if m.removedkeys != nil {
 		edges = append(edges, account.EdgeKeys)
 	}
-	if m.removedusage != nil {
-		edges = append(edges, account.EdgeUsage)
-	}
-	if m.removedsessions != nil {
-		edges = append(edges, account.EdgeSessions)
-	}
-	if m.removedconfirmations != nil {
-		edges = append(edges, account.EdgeConfirmations)
-	}
-	if m.removedendpoints != nil {
-		edges = append(edges, account.EdgeEndpoints)
-	}
 	if m.removedsaved_queries != nil {
 		edges = append(edges, account.EdgeSavedQueries)
-	}
-	if m.removedquery_versions != nil {
-		edges = append(edges, account.EdgeQueryVersions)
 	}
 	return edges
 }
@@ -2067,39 +1722,9 @@ func (m *AccountMutation) RemovedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
-	case account.EdgeUsage:
-		ids := make([]ent.Value, 0, len(m.removedusage))
-		for id := range m.removedusage {
-			ids = append(ids, id)
-		}
-		return ids
-	case account.EdgeSessions:
-		ids := make([]ent.Value, 0, len(m.removedsessions))
-		for id := range m.removedsessions {
-			ids = append(ids, id)
-		}
-		return ids
-	case account.EdgeConfirmations:
-		ids := make([]ent.Value, 0, len(m.removedconfirmations))
-		for id := range m.removedconfirmations {
-			ids = append(ids, id)
-		}
-		return ids
-	case account.EdgeEndpoints:
-		ids := make([]ent.Value, 0, len(m.removedendpoints))
-		for id := range m.removedendpoints {
-			ids = append(ids, id)
-		}
-		return ids
 	case account.EdgeSavedQueries:
 		ids := make([]ent.Value, 0, len(m.removedsaved_queries))
 		for id := range m.removedsaved_queries {
-			ids = append(ids, id)
-		}
-		return ids
-	case account.EdgeQueryVersions:
-		ids := make([]ent.Value, 0, len(m.removedquery_versions))
-		for id := range m.removedquery_versions {
 			ids = append(ids, id)
 		}
 		return ids
@@ -2109,30 +1734,15 @@ func (m *AccountMutation) RemovedIDs(name string) []ent.Value {
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *AccountMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 8)
+	edges := make([]string, 0, 3)
 	if m.clearedkeys {
 		edges = append(edges, account.EdgeKeys)
-	}
-	if m.clearedusage {
-		edges = append(edges, account.EdgeUsage)
-	}
-	if m.clearedsessions {
-		edges = append(edges, account.EdgeSessions)
-	}
-	if m.clearedconfirmations {
-		edges = append(edges, account.EdgeConfirmations)
 	}
 	if m.clearedcustomer {
 		edges = append(edges, account.EdgeCustomer)
 	}
-	if m.clearedendpoints {
-		edges = append(edges, account.EdgeEndpoints)
-	}
 	if m.clearedsaved_queries {
 		edges = append(edges, account.EdgeSavedQueries)
-	}
-	if m.clearedquery_versions {
-		edges = append(edges, account.EdgeQueryVersions)
 	}
 	return edges
 }
@@ -2143,20 +1753,10 @@ func (m *AccountMutation) EdgeCleared(name string) bool {
 	switch name {
 	case account.EdgeKeys:
 		return m.clearedkeys
-	case account.EdgeUsage:
-		return m.clearedusage
-	case account.EdgeSessions:
-		return m.clearedsessions
-	case account.EdgeConfirmations:
-		return m.clearedconfirmations
 	case account.EdgeCustomer:
 		return m.clearedcustomer
-	case account.EdgeEndpoints:
-		return m.clearedendpoints
 	case account.EdgeSavedQueries:
 		return m.clearedsaved_queries
-	case account.EdgeQueryVersions:
-		return m.clearedquery_versions
 	}
 	return false
 }
@@ -2179,26 +1779,11 @@ func (m *AccountMutation) ResetEdge(name string) error {
 	case account.EdgeKeys:
 		m.ResetKeys()
 		return nil
-	case account.EdgeUsage:
-		m.ResetUsage()
-		return nil
-	case account.EdgeSessions:
-		m.ResetSessions()
-		return nil
-	case account.EdgeConfirmations:
-		m.ResetConfirmations()
-		return nil
 	case account.EdgeCustomer:
 		m.ResetCustomer()
 		return nil
-	case account.EdgeEndpoints:
-		m.ResetEndpoints()
-		return nil
 	case account.EdgeSavedQueries:
 		m.ResetSavedQueries()
-		return nil
-	case account.EdgeQueryVersions:
-		m.ResetQueryVersions()
 		return nil
 	}
 	return fmt.Errorf("unknown Account edge %s", name)
@@ -3699,9 +3284,6 @@ type CategoryMutation struct {
 	since_release    *int
 	addsince_release *int
 	clearedFields    map[string]struct{}
-	tools            map[string]struct{}
-	removedtools     map[string]struct{}
-	clearedtools     bool
 	done             bool
 	oldValue         func(context.Context) (*Category, error)
 	predicates       []predicate.Category
@@ -4065,60 +3647,6 @@ func (m *CategoryMutation) ResetSinceRelease() {
 	m.addsince_release = nil
 }
 
-// AddToolIDs adds the "tools" edge to the Tool entity by ids.
-func (m *CategoryMutation) AddToolIDs(ids ...string) {
-	if m.tools == nil {
-		m.tools = make(map[string]struct{})
-	}
-	for i := range ids {
-		m.tools[ids[i]] = struct{}{}
-	}
-}
-
-// ClearTools clears the "tools" edge to the Tool entity.
-func (m *CategoryMutation) ClearTools() {
-	m.clearedtools = true
-}
-
-// ToolsCleared reports if the "tools" edge to the Tool entity was cleared.
-func (m *CategoryMutation) ToolsCleared() bool {
-	return m.clearedtools
-}
-
-// RemoveToolIDs removes the "tools" edge to the Tool entity by IDs.
-func (m *CategoryMutation) RemoveToolIDs(ids ...string) {
-	if m.removedtools == nil {
-		m.removedtools = make(map[string]struct{})
-	}
-	for i := range ids {
-		delete(m.tools, ids[i])
-		m.removedtools[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedTools returns the removed IDs of the "tools" edge to the Tool entity.
-func (m *CategoryMutation) RemovedToolsIDs() (ids []string) {
-	for id := range m.removedtools {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ToolsIDs returns the "tools" edge IDs in the mutation.
-func (m *CategoryMutation) ToolsIDs() (ids []string) {
-	for id := range m.tools {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetTools resets all changes to the "tools" edge.
-func (m *CategoryMutation) ResetTools() {
-	m.tools = nil
-	m.clearedtools = false
-	m.removedtools = nil
-}
-
 // Where appends a list predicates to the CategoryMutation builder.
 func (m *CategoryMutation) Where(ps ...predicate.Category) {
 	m.predicates = append(m.predicates, ps...)
@@ -4368,85 +3896,49 @@ func (m *CategoryMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *CategoryMutation) AddedEdges() []string {
-	edges := make([]string, 0, 1)
-	if m.tools != nil {
-		edges = append(edges, category.EdgeTools)
-	}
+	edges := make([]string, 0, 0)
 	return edges
 }
 
 // AddedIDs returns all IDs (to other nodes) that were added for the given edge
 // name in this mutation.
 func (m *CategoryMutation) AddedIDs(name string) []ent.Value {
-	switch name {
-	case category.EdgeTools:
-		ids := make([]ent.Value, 0, len(m.tools))
-		for id := range m.tools {
-			ids = append(ids, id)
-		}
-		return ids
-	}
 	return nil
 }
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *CategoryMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 1)
-	if m.removedtools != nil {
-		edges = append(edges, category.EdgeTools)
-	}
+	edges := make([]string, 0, 0)
 	return edges
 }
 
 // RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
 // the given name in this mutation.
 func (m *CategoryMutation) RemovedIDs(name string) []ent.Value {
-	switch name {
-	case category.EdgeTools:
-		ids := make([]ent.Value, 0, len(m.removedtools))
-		for id := range m.removedtools {
-			ids = append(ids, id)
-		}
-		return ids
-	}
 	return nil
 }
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *CategoryMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 1)
-	if m.clearedtools {
-		edges = append(edges, category.EdgeTools)
-	}
+	edges := make([]string, 0, 0)
 	return edges
 }
 
 // EdgeCleared returns a boolean which indicates if the edge with the given name
 // was cleared in this mutation.
 func (m *CategoryMutation) EdgeCleared(name string) bool {
-	switch name {
-	case category.EdgeTools:
-		return m.clearedtools
-	}
 	return false
 }
 
 // ClearEdge clears the value of the edge with the given name. It returns an error
 // if that edge is not defined in the schema.
 func (m *CategoryMutation) ClearEdge(name string) error {
-	switch name {
-	}
 	return fmt.Errorf("unknown Category unique edge %s", name)
 }
 
 // ResetEdge resets all changes to the edge with the given name in this mutation.
 // It returns an error if the edge is not defined in the schema.
 func (m *CategoryMutation) ResetEdge(name string) error {
-	switch name {
-	case category.EdgeTools:
-		m.ResetTools()
-		return nil
-	}
 	return fmt.Errorf("unknown Category edge %s", name)
 }
 
@@ -8899,9 +8391,6 @@ type EndpointMutation struct {
 	deliveries        map[int]struct{}
 	removeddeliveries map[int]struct{}
 	cleareddeliveries bool
-	attempts          map[int]struct{}
-	removedattempts   map[int]struct{}
-	clearedattempts   bool
 	done              bool
 	oldValue          func(context.Context) (*Endpoint, error)
 	predicates        []predicate.Endpoint
@@ -9905,60 +9394,6 @@ func (m *EndpointMutation) ResetDeliveries() {
 	m.removeddeliveries = nil
 }
 
-// AddAttemptIDs adds the "attempts" edge to the Attempt entity by ids.
-func (m *EndpointMutation) AddAttemptIDs(ids ...int) {
-	if m.attempts == nil {
-		m.attempts = make(map[int]struct{})
-	}
-	for i := range ids {
-		m.attempts[ids[i]] = struct{}{}
-	}
-}
-
-// ClearAttempts clears the "attempts" edge to the Attempt entity.
-func (m *EndpointMutation) ClearAttempts() {
-	m.clearedattempts = true
-}
-
-// AttemptsCleared reports if the "attempts" edge to the Attempt entity was cleared.
-func (m *EndpointMutation) AttemptsCleared() bool {
-	return m.clearedattempts
-}
-
-// RemoveAttemptIDs removes the "attempts" edge to the Attempt entity by IDs.
-func (m *EndpointMutation) RemoveAttemptIDs(ids ...int) {
-	if m.removedattempts == nil {
-		m.removedattempts = make(map[int]struct{})
-	}
-	for i := range ids {
-		delete(m.attempts, ids[i])
-		m.removedattempts[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedAttempts returns the removed IDs of the "attempts" edge to the Attempt entity.
-func (m *EndpointMutation) RemovedAttemptsIDs() (ids []int) {
-	for id := range m.removedattempts {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// AttemptsIDs returns the "attempts" edge IDs in the mutation.
-func (m *EndpointMutation) AttemptsIDs() (ids []int) {
-	for id := range m.attempts {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetAttempts resets all changes to the "attempts" edge.
-func (m *EndpointMutation) ResetAttempts() {
-	m.attempts = nil
-	m.clearedattempts = false
-	m.removedattempts = nil
-}
-
 // Where appends a list predicates to the EndpointMutation builder.
 func (m *EndpointMutation) Where(ps ...predicate.Endpoint) {
 	m.predicates = append(m.predicates, ps...)
@@ -10458,15 +9893,12 @@ func (m *EndpointMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *EndpointMutation) AddedEdges() []string {
-	edges := make([]string, 0, 3)
+	edges := make([]string, 0, 2)
 	if m.account != nil {
 		edges = append(edges, endpoint.EdgeAccount)
 	}
 	if m.deliveries != nil {
 		edges = append(edges, endpoint.EdgeDeliveries)
-	}
-	if m.attempts != nil {
-		edges = append(edges, endpoint.EdgeAttempts)
 	}
 	return edges
 }
@@ -10485,24 +9917,15 @@ func (m *EndpointMutation) AddedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
-	case endpoint.EdgeAttempts:
-		ids := make([]ent.Value, 0, len(m.attempts))
-		for id := range m.attempts {
-			ids = append(ids, id)
-		}
-		return ids
 	}
 	return nil
 }
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *EndpointMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 3)
+	edges := make([]string, 0, 2)
 	if m.removeddeliveries != nil {
 		edges = append(edges, endpoint.EdgeDeliveries)
-	}
-	if m.removedattempts != nil {
-		edges = append(edges, endpoint.EdgeAttempts)
 	}
 	return edges
 }
@@ -10517,27 +9940,18 @@ func (m *EndpointMutation) RemovedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
-	case endpoint.EdgeAttempts:
-		ids := make([]ent.Value, 0, len(m.removedattempts))
-		for id := range m.removedattempts {
-			ids = append(ids, id)
-		}
-		return ids
 	}
 	return nil
 }
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *EndpointMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 3)
+	edges := make([]string, 0, 2)
 	if m.clearedaccount {
 		edges = append(edges, endpoint.EdgeAccount)
 	}
 	if m.cleareddeliveries {
 		edges = append(edges, endpoint.EdgeDeliveries)
-	}
-	if m.clearedattempts {
-		edges = append(edges, endpoint.EdgeAttempts)
 	}
 	return edges
 }
@@ -10550,8 +9964,6 @@ func (m *EndpointMutation) EdgeCleared(name string) bool {
 		return m.clearedaccount
 	case endpoint.EdgeDeliveries:
 		return m.cleareddeliveries
-	case endpoint.EdgeAttempts:
-		return m.clearedattempts
 	}
 	return false
 }
@@ -10576,9 +9988,6 @@ func (m *EndpointMutation) ResetEdge(name string) error {
 		return nil
 	case endpoint.EdgeDeliveries:
 		m.ResetDeliveries()
-		return nil
-	case endpoint.EdgeAttempts:
-		m.ResetAttempts()
 		return nil
 	}
 	return fmt.Errorf("unknown Endpoint edge %s", name)
@@ -14474,9 +13883,6 @@ type ReleaseMutation struct {
 	history_from         *int
 	addhistory_from      *int
 	clearedFields        map[string]struct{}
-	journal              map[int]struct{}
-	removedjournal       map[int]struct{}
-	clearedjournal       bool
 	done                 bool
 	oldValue             func(context.Context) (*Release, error)
 	predicates           []predicate.Release
@@ -15008,60 +14414,6 @@ func (m *ReleaseMutation) ResetHistoryFrom() {
 	m.addhistory_from = nil
 }
 
-// AddJournalIDs adds the "journal" edge to the JournalEntry entity by ids.
-func (m *ReleaseMutation) AddJournalIDs(ids ...int) {
-	if m.journal == nil {
-		m.journal = make(map[int]struct{})
-	}
-	for i := range ids {
-		m.journal[ids[i]] = struct{}{}
-	}
-}
-
-// ClearJournal clears the "journal" edge to the JournalEntry entity.
-func (m *ReleaseMutation) ClearJournal() {
-	m.clearedjournal = true
-}
-
-// JournalCleared reports if the "journal" edge to the JournalEntry entity was cleared.
-func (m *ReleaseMutation) JournalCleared() bool {
-	return m.clearedjournal
-}
-
-// RemoveJournalIDs removes the "journal" edge to the JournalEntry entity by IDs.
-func (m *ReleaseMutation) RemoveJournalIDs(ids ...int) {
-	if m.removedjournal == nil {
-		m.removedjournal = make(map[int]struct{})
-	}
-	for i := range ids {
-		delete(m.journal, ids[i])
-		m.removedjournal[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedJournal returns the removed IDs of the "journal" edge to the JournalEntry entity.
-func (m *ReleaseMutation) RemovedJournalIDs() (ids []int) {
-	for id := range m.removedjournal {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// JournalIDs returns the "journal" edge IDs in the mutation.
-func (m *ReleaseMutation) JournalIDs() (ids []int) {
-	for id := range m.journal {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetJournal resets all changes to the "journal" edge.
-func (m *ReleaseMutation) ResetJournal() {
-	m.journal = nil
-	m.clearedjournal = false
-	m.removedjournal = nil
-}
-
 // Where appends a list predicates to the ReleaseMutation builder.
 func (m *ReleaseMutation) Where(ps ...predicate.Release) {
 	m.predicates = append(m.predicates, ps...)
@@ -15398,85 +14750,49 @@ func (m *ReleaseMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *ReleaseMutation) AddedEdges() []string {
-	edges := make([]string, 0, 1)
-	if m.journal != nil {
-		edges = append(edges, release.EdgeJournal)
-	}
+	edges := make([]string, 0, 0)
 	return edges
 }
 
 // AddedIDs returns all IDs (to other nodes) that were added for the given edge
 // name in this mutation.
 func (m *ReleaseMutation) AddedIDs(name string) []ent.Value {
-	switch name {
-	case release.EdgeJournal:
-		ids := make([]ent.Value, 0, len(m.journal))
-		for id := range m.journal {
-			ids = append(ids, id)
-		}
-		return ids
-	}
 	return nil
 }
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *ReleaseMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 1)
-	if m.removedjournal != nil {
-		edges = append(edges, release.EdgeJournal)
-	}
+	edges := make([]string, 0, 0)
 	return edges
 }
 
 // RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
 // the given name in this mutation.
 func (m *ReleaseMutation) RemovedIDs(name string) []ent.Value {
-	switch name {
-	case release.EdgeJournal:
-		ids := make([]ent.Value, 0, len(m.removedjournal))
-		for id := range m.removedjournal {
-			ids = append(ids, id)
-		}
-		return ids
-	}
 	return nil
 }
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *ReleaseMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 1)
-	if m.clearedjournal {
-		edges = append(edges, release.EdgeJournal)
-	}
+	edges := make([]string, 0, 0)
 	return edges
 }
 
 // EdgeCleared returns a boolean which indicates if the edge with the given name
 // was cleared in this mutation.
 func (m *ReleaseMutation) EdgeCleared(name string) bool {
-	switch name {
-	case release.EdgeJournal:
-		return m.clearedjournal
-	}
 	return false
 }
 
 // ClearEdge clears the value of the edge with the given name. It returns an error
 // if that edge is not defined in the schema.
 func (m *ReleaseMutation) ClearEdge(name string) error {
-	switch name {
-	}
 	return fmt.Errorf("unknown Release unique edge %s", name)
 }
 
 // ResetEdge resets all changes to the edge with the given name in this mutation.
 // It returns an error if the edge is not defined in the schema.
 func (m *ReleaseMutation) ResetEdge(name string) error {
-	switch name {
-	case release.EdgeJournal:
-		m.ResetJournal()
-		return nil
-	}
 	return fmt.Errorf("unknown Release edge %s", name)
 }
 
@@ -18084,63 +17400,54 @@ func (m *SessionMutation) ResetEdge(name string) error {
 // ToolMutation represents an operation that mutates the Tool nodes in the graph.
 type ToolMutation struct {
 	config
-	op                      Op
-	typ                     string
-	id                      *string
-	name                    *string
-	name_key                *string
-	score                   *float64
-	addscore                *float64
-	untested                *bool
-	domain                  *string
-	icp                     *tool.Icp
-	pricing                 *tool.Pricing
-	price                   *string
-	price_amount            *float64
-	addprice_amount         *float64
-	price_period            *string
-	verifiability           *float64
-	addverifiability        *float64
-	obsolescence            *float64
-	addobsolescence         *float64
-	tagline                 *string
-	canonical_url           *string
-	avis_url                *string
-	alternatives_url        *string
-	updated_at              *string
-	tier                    *int
-	addtier                 *int
-	mainstream              *bool
-	sections_hash           *string
-	history_hash            *string
-	in_embeddings           *bool
-	retired_reason          *tool.RetiredReason
-	retired_at              *string
-	retired_note            *string
-	fingerprint             *string
-	since_release           *int
-	addsince_release        *int
-	clearedFields           map[string]struct{}
-	category                *string
-	clearedcategory         bool
-	sections                map[int]struct{}
-	removedsections         map[int]struct{}
-	clearedsections         bool
-	price_changes           map[int]struct{}
-	removedprice_changes    map[int]struct{}
-	clearedprice_changes    bool
-	comparisons_as_a        map[string]struct{}
-	removedcomparisons_as_a map[string]struct{}
-	clearedcomparisons_as_a bool
-	comparisons_as_b        map[string]struct{}
-	removedcomparisons_as_b map[string]struct{}
-	clearedcomparisons_as_b bool
-	comparisons_won         map[string]struct{}
-	removedcomparisons_won  map[string]struct{}
-	clearedcomparisons_won  bool
-	done                    bool
-	oldValue                func(context.Context) (*Tool, error)
-	predicates              []predicate.Tool
+	op                   Op
+	typ                  string
+	id                   *string
+	name                 *string
+	name_key             *string
+	score                *float64
+	addscore             *float64
+	untested             *bool
+	domain               *string
+	icp                  *tool.Icp
+	pricing              *tool.Pricing
+	price                *string
+	price_amount         *float64
+	addprice_amount      *float64
+	price_period         *string
+	verifiability        *float64
+	addverifiability     *float64
+	obsolescence         *float64
+	addobsolescence      *float64
+	tagline              *string
+	canonical_url        *string
+	avis_url             *string
+	alternatives_url     *string
+	updated_at           *string
+	tier                 *int
+	addtier              *int
+	mainstream           *bool
+	sections_hash        *string
+	history_hash         *string
+	in_embeddings        *bool
+	retired_reason       *tool.RetiredReason
+	retired_at           *string
+	retired_note         *string
+	fingerprint          *string
+	since_release        *int
+	addsince_release     *int
+	clearedFields        map[string]struct{}
+	category             *string
+	clearedcategory      bool
+	sections             map[int]struct{}
+	removedsections      map[int]struct{}
+	clearedsections      bool
+	price_changes        map[int]struct{}
+	removedprice_changes map[int]struct{}
+	clearedprice_changes bool
+	done                 bool
+	oldValue             func(context.Context) (*Tool, error)
+	predicates           []predicate.Tool
 }
 
 var _ ent.Mutation = (*ToolMutation)(nil)
@@ -19788,168 +19095,6 @@ func (m *ToolMutation) ResetPriceChanges() {
 	m.removedprice_changes = nil
 }
 
-// AddComparisonsAsAIDs adds the "comparisons_as_a" edge to the Comparison entity by ids.
-func (m *ToolMutation) AddComparisonsAsAIDs(ids ...string) {
-	if m.comparisons_as_a == nil {
-		m.comparisons_as_a = make(map[string]struct{})
-	}
-	for i := range ids {
-		m.comparisons_as_a[ids[i]] = struct{}{}
-	}
-}
-
-// ClearComparisonsAsA clears the "comparisons_as_a" edge to the Comparison entity.
-func (m *ToolMutation) ClearComparisonsAsA() {
-	m.clearedcomparisons_as_a = true
-}
-
-// ComparisonsAsACleared reports if the "comparisons_as_a" edge to the Comparison entity was cleared.
-func (m *ToolMutation) ComparisonsAsACleared() bool {
-	return m.clearedcomparisons_as_a
-}
-
-// RemoveComparisonsAsAIDs removes the "comparisons_as_a" edge to the Comparison entity by IDs.
-func (m *ToolMutation) RemoveComparisonsAsAIDs(ids ...string) {
-	if m.removedcomparisons_as_a == nil {
-		m.removedcomparisons_as_a = make(map[string]struct{})
-	}
-	for i := range ids {
-		delete(m.comparisons_as_a, ids[i])
-		m.removedcomparisons_as_a[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedComparisonsAsA returns the removed IDs of the "comparisons_as_a" edge to the Comparison entity.
-func (m *ToolMutation) RemovedComparisonsAsAIDs() (ids []string) {
-	for id := range m.removedcomparisons_as_a {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ComparisonsAsAIDs returns the "comparisons_as_a" edge IDs in the mutation.
-func (m *ToolMutation) ComparisonsAsAIDs() (ids []string) {
-	for id := range m.comparisons_as_a {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetComparisonsAsA resets all changes to the "comparisons_as_a" edge.
-func (m *ToolMutation) ResetComparisonsAsA() {
-	m.comparisons_as_a = nil
-	m.clearedcomparisons_as_a = false
-	m.removedcomparisons_as_a = nil
-}
-
-// AddComparisonsAsBIDs adds the "comparisons_as_b" edge to the Comparison entity by ids.
-func (m *ToolMutation) AddComparisonsAsBIDs(ids ...string) {
-	if m.comparisons_as_b == nil {
-		m.comparisons_as_b = make(map[string]struct{})
-	}
-	for i := range ids {
-		m.comparisons_as_b[ids[i]] = struct{}{}
-	}
-}
-
-// ClearComparisonsAsB clears the "comparisons_as_b" edge to the Comparison entity.
-func (m *ToolMutation) ClearComparisonsAsB() {
-	m.clearedcomparisons_as_b = true
-}
-
-// ComparisonsAsBCleared reports if the "comparisons_as_b" edge to the Comparison entity was cleared.
-func (m *ToolMutation) ComparisonsAsBCleared() bool {
-	return m.clearedcomparisons_as_b
-}
-
-// RemoveComparisonsAsBIDs removes the "comparisons_as_b" edge to the Comparison entity by IDs.
-func (m *ToolMutation) RemoveComparisonsAsBIDs(ids ...string) {
-	if m.removedcomparisons_as_b == nil {
-		m.removedcomparisons_as_b = make(map[string]struct{})
-	}
-	for i := range ids {
-		delete(m.comparisons_as_b, ids[i])
-		m.removedcomparisons_as_b[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedComparisonsAsB returns the removed IDs of the "comparisons_as_b" edge to the Comparison entity.
-func (m *ToolMutation) RemovedComparisonsAsBIDs() (ids []string) {
-	for id := range m.removedcomparisons_as_b {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ComparisonsAsBIDs returns the "comparisons_as_b" edge IDs in the mutation.
-func (m *ToolMutation) ComparisonsAsBIDs() (ids []string) {
-	for id := range m.comparisons_as_b {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetComparisonsAsB resets all changes to the "comparisons_as_b" edge.
-func (m *ToolMutation) ResetComparisonsAsB() {
-	m.comparisons_as_b = nil
-	m.clearedcomparisons_as_b = false
-	m.removedcomparisons_as_b = nil
-}
-
-// AddComparisonsWonIDs adds the "comparisons_won" edge to the Comparison entity by ids.
-func (m *ToolMutation) AddComparisonsWonIDs(ids ...string) {
-	if m.comparisons_won == nil {
-		m.comparisons_won = make(map[string]struct{})
-	}
-	for i := range ids {
-		m.comparisons_won[ids[i]] = struct{}{}
-	}
-}
-
-// ClearComparisonsWon clears the "comparisons_won" edge to the Comparison entity.
-func (m *ToolMutation) ClearComparisonsWon() {
-	m.clearedcomparisons_won = true
-}
-
-// ComparisonsWonCleared reports if the "comparisons_won" edge to the Comparison entity was cleared.
-func (m *ToolMutation) ComparisonsWonCleared() bool {
-	return m.clearedcomparisons_won
-}
-
-// RemoveComparisonsWonIDs removes the "comparisons_won" edge to the Comparison entity by IDs.
-func (m *ToolMutation) RemoveComparisonsWonIDs(ids ...string) {
-	if m.removedcomparisons_won == nil {
-		m.removedcomparisons_won = make(map[string]struct{})
-	}
-	for i := range ids {
-		delete(m.comparisons_won, ids[i])
-		m.removedcomparisons_won[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedComparisonsWon returns the removed IDs of the "comparisons_won" edge to the Comparison entity.
-func (m *ToolMutation) RemovedComparisonsWonIDs() (ids []string) {
-	for id := range m.removedcomparisons_won {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ComparisonsWonIDs returns the "comparisons_won" edge IDs in the mutation.
-func (m *ToolMutation) ComparisonsWonIDs() (ids []string) {
-	for id := range m.comparisons_won {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetComparisonsWon resets all changes to the "comparisons_won" edge.
-func (m *ToolMutation) ResetComparisonsWon() {
-	m.comparisons_won = nil
-	m.clearedcomparisons_won = false
-	m.removedcomparisons_won = nil
-}
-
 // Where appends a list predicates to the ToolMutation builder.
 func (m *ToolMutation) Where(ps ...predicate.Tool) {
 	m.predicates = append(m.predicates, ps...)
@@ -20740,7 +19885,7 @@ func (m *ToolMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *ToolMutation) AddedEdges() []string {
-	edges := make([]string, 0, 6)
+	edges := make([]string, 0, 3)
 	if m.category != nil {
 		edges = append(edges, tool.EdgeCategory)
 	}
@@ -20749,15 +19894,6 @@ func (m *ToolMutation) AddedEdges() []string {
 	}
 	if m.price_changes != nil {
 		edges = append(edges, tool.EdgePriceChanges)
-	}
-	if m.comparisons_as_a != nil {
-		edges = append(edges, tool.EdgeComparisonsAsA)
-	}
-	if m.comparisons_as_b != nil {
-		edges = append(edges, tool.EdgeComparisonsAsB)
-	}
-	if m.comparisons_won != nil {
-		edges = append(edges, tool.EdgeComparisonsWon)
 	}
 	return edges
 }
@@ -20782,45 +19918,18 @@ func (m *ToolMutation) AddedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
-	case tool.EdgeComparisonsAsA:
-		ids := make([]ent.Value, 0, len(m.comparisons_as_a))
-		for id := range m.comparisons_as_a {
-			ids = append(ids, id)
-		}
-		return ids
-	case tool.EdgeComparisonsAsB:
-		ids := make([]ent.Value, 0, len(m.comparisons_as_b))
-		for id := range m.comparisons_as_b {
-			ids = append(ids, id)
-		}
-		return ids
-	case tool.EdgeComparisonsWon:
-		ids := make([]ent.Value, 0, len(m.comparisons_won))
-		for id := range m.comparisons_won {
-			ids = append(ids, id)
-		}
-		return ids
 	}
 	return nil
 }
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *ToolMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 6)
+	edges := make([]string, 0, 3)
 	if m.removedsections != nil {
 		edges = append(edges, tool.EdgeSections)
 	}
 	if m.removedprice_changes != nil {
 		edges = append(edges, tool.EdgePriceChanges)
-	}
-	if m.removedcomparisons_as_a != nil {
-		edges = append(edges, tool.EdgeComparisonsAsA)
-	}
-	if m.removedcomparisons_as_b != nil {
-		edges = append(edges, tool.EdgeComparisonsAsB)
-	}
-	if m.removedcomparisons_won != nil {
-		edges = append(edges, tool.EdgeComparisonsWon)
 	}
 	return edges
 }
@@ -20841,31 +19950,13 @@ func (m *ToolMutation) RemovedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
-	case tool.EdgeComparisonsAsA:
-		ids := make([]ent.Value, 0, len(m.removedcomparisons_as_a))
-		for id := range m.removedcomparisons_as_a {
-			ids = append(ids, id)
-		}
-		return ids
-	case tool.EdgeComparisonsAsB:
-		ids := make([]ent.Value, 0, len(m.removedcomparisons_as_b))
-		for id := range m.removedcomparisons_as_b {
-			ids = append(ids, id)
-		}
-		return ids
-	case tool.EdgeComparisonsWon:
-		ids := make([]ent.Value, 0, len(m.removedcomparisons_won))
-		for id := range m.removedcomparisons_won {
-			ids = append(ids, id)
-		}
-		return ids
 	}
 	return nil
 }
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *ToolMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 6)
+	edges := make([]string, 0, 3)
 	if m.clearedcategory {
 		edges = append(edges, tool.EdgeCategory)
 	}
@@ -20874,15 +19965,6 @@ func (m *ToolMutation) ClearedEdges() []string {
 	}
 	if m.clearedprice_changes {
 		edges = append(edges, tool.EdgePriceChanges)
-	}
-	if m.clearedcomparisons_as_a {
-		edges = append(edges, tool.EdgeComparisonsAsA)
-	}
-	if m.clearedcomparisons_as_b {
-		edges = append(edges, tool.EdgeComparisonsAsB)
-	}
-	if m.clearedcomparisons_won {
-		edges = append(edges, tool.EdgeComparisonsWon)
 	}
 	return edges
 }
@@ -20897,12 +19979,6 @@ func (m *ToolMutation) EdgeCleared(name string) bool {
 		return m.clearedsections
 	case tool.EdgePriceChanges:
 		return m.clearedprice_changes
-	case tool.EdgeComparisonsAsA:
-		return m.clearedcomparisons_as_a
-	case tool.EdgeComparisonsAsB:
-		return m.clearedcomparisons_as_b
-	case tool.EdgeComparisonsWon:
-		return m.clearedcomparisons_won
 	}
 	return false
 }
@@ -20930,15 +20006,6 @@ func (m *ToolMutation) ResetEdge(name string) error {
 		return nil
 	case tool.EdgePriceChanges:
 		m.ResetPriceChanges()
-		return nil
-	case tool.EdgeComparisonsAsA:
-		m.ResetComparisonsAsA()
-		return nil
-	case tool.EdgeComparisonsAsB:
-		m.ResetComparisonsAsB()
-		return nil
-	case tool.EdgeComparisonsWon:
-		m.ResetComparisonsWon()
 		return nil
 	}
 	return fmt.Errorf("unknown Tool edge %s", name)

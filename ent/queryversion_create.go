@@ -183,7 +183,7 @@ func (_c *QueryVersionCreate) createSpec() (*QueryVersion, *sqlgraph.CreateSpec)
 	if nodes := _c.mutation.AccountIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   queryversion.AccountTable,
 			Columns: []string{queryversion.AccountColumn},
 			Bidi:    false,

@@ -74,7 +74,7 @@ func (_q *QueryVersionQuery) QueryAccount() *AccountQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(queryversion.Table, queryversion.FieldID, selector),
 			sqlgraph.To(account.Table, account.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, queryversion.AccountTable, queryversion.AccountColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, queryversion.AccountTable, queryversion.AccountColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil

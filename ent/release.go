@@ -33,29 +33,8 @@ type Release struct {
 	// Published comparisons.
 	ComparisonsTotal int `json:"comparisons_total,omitempty"`
 	// The oldest release that can still be read, as of this one.
-	HistoryFrom int `json:"history_from,omitempty"`
-	// Edges holds the relations/edges for other nodes in the graph.
-	// The values are being populated by the ReleaseQuery when eager-loading is set.
-	Edges        ReleaseEdges `json:"edges"`
+	HistoryFrom  int `json:"history_from,omitempty"`
 	selectValues sql.SelectValues
-}
-
-// ReleaseEdges holds the relations/edges for other nodes in the graph.
-type ReleaseEdges struct {
-	// Journal holds the value of the journal edge.
-	Journal []*JournalEntry `json:"journal,omitempty"`
-	// loadedTypes holds the information for reporting if a
-	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [1]bool
-}
-
-// JournalOrErr returns the Journal value or an error if the edge
-// was not loaded in eager-loading.
-func (e ReleaseEdges) JournalOrErr() ([]*JournalEntry, error) {
-	if e.loadedTypes[0] {
-		return e.Journal, nil
-	}
-	return nil, &NotLoadedError{edge: "journal"}
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -152,11 +131,6 @@ func (_m *Release) assignValues(columns []string, values []any) error {
 // This includes values selected through modifiers, order, etc.
 func (_m *Release) Value(name string) (ent.Value, error) {
 	return _m.selectValues.Get(name)
-}
-
-// QueryJournal queries the "journal" edge of the Release entity.
-func (_m *Release) QueryJournal() *JournalEntryQuery {
-	return NewReleaseClient(_m.config).QueryJournal(_m)
 }
 
 // Update returns a builder for updating this Release.

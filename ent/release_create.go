@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"palmares/ent/journalentry"
 	"palmares/ent/release"
 	"time"
 
@@ -99,21 +98,6 @@ func (_c *ReleaseCreate) SetNillableHistoryFrom(v *int) *ReleaseCreate {
 func (_c *ReleaseCreate) SetID(v int) *ReleaseCreate {
 	_c.mutation.SetID(v)
 	return _c
-}
-
-// AddJournalIDs adds the "journal" edge to the JournalEntry entity by IDs.
-func (_c *ReleaseCreate) AddJournalIDs(ids ...int) *ReleaseCreate {
-	_c.mutation.AddJournalIDs(ids...)
-	return _c
-}
-
-// AddJournal adds the "journal" edges to the JournalEntry entity.
-func (_c *ReleaseCreate) AddJournal(v ...*JournalEntry) *ReleaseCreate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddJournalIDs(ids...)
 }
 
 // Mutation returns the ReleaseMutation object of the builder.
@@ -253,22 +237,6 @@ func (_c *ReleaseCreate) createSpec() (*Release, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.HistoryFrom(); ok {
 		_spec.SetField(release.FieldHistoryFrom, field.TypeInt, value)
 		_node.HistoryFrom = value
-	}
-	if nodes := _c.mutation.JournalIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   release.JournalTable,
-			Columns: []string{release.JournalColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(journalentry.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
 	}
 	return _node, _spec
 }

@@ -4,10 +4,8 @@ package ent
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"math"
-	"palmares/ent/journalentry"
 	"palmares/ent/predicate"
 	"palmares/ent/release"
 
@@ -20,11 +18,10 @@ import (
 // ReleaseQuery is the builder for querying Release entities.
 type ReleaseQuery struct {
 	config
-	ctx         *QueryContext
-	order       []release.OrderOption
-	inters      []Interceptor
-	predicates  []predicate.Release
-	withJournal *JournalEntryQuery
+	ctx        *QueryContext
+	order      []release.OrderOption
+	inters     []Interceptor
+	predicates []predicate.Release
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
 	path func(context.Context) (*sql.Selector, error)
@@ -59,28 +56,6 @@ func (_q *ReleaseQuery) Unique(unique bool) *ReleaseQuery {
 func (_q *ReleaseQuery) Order(o ...release.OrderOption) *ReleaseQuery {
 	_q.order = append(_q.order, o...)
 	return _q
-}
-
-// QueryJournal chains the current query on the "journal" edge.
-func (_q *ReleaseQuery) QueryJournal() *JournalEntryQuery {
-	query := (&JournalEntryClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(release.Table, release.FieldID, selector),
-			sqlgraph.To(journalentry.Table, journalentry.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, release.JournalTable, release.JournalColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
 }
 
 // First returns the first Release entity from the query.
@@ -270,27 +245,15 @@ func (_q *ReleaseQuery) Clone() *ReleaseQuery {
 		return nil
 	}
 	return &ReleaseQuery{
-		config:      _q.config,
-		ctx:         _q.ctx.Clone(),
-		order:       append([]release.OrderOption{}, _q.order...),
-		inters:      append([]Interceptor{}, _q.inters...),
-		predicates:  append([]predicate.Release{}, _q.predicates...),
-		withJournal: _q.withJournal.Clone(),
+		config:     _q.config,
+		ctx:        _q.ctx.Clone(),
+		order:      append([]release.OrderOption{}, _q.order...),
+		inters:     append([]Interceptor{}, _q.inters...),
+		predicates: append([]predicate.Release{}, _q.predicates...),
 		// clone intermediate query.
 		sql:  _q.sql.Clone(),
 		path: _q.path,
 	}
-}
-
-// WithJournal tells the query-builder to eager-load the nodes that are connected to
-// the "journal" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *ReleaseQuery) WithJournal(opts ...func(*JournalEntryQuery)) *ReleaseQuery {
-	query := (&JournalEntryClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withJournal = query
-	return _q
 }
 
 // GroupBy is used to group vertices by one or more fields/columns.
@@ -369,11 +332,8 @@ func (_q *ReleaseQuery) prepareQuery(ctx context.Context) error {
 
 func (_q *ReleaseQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Release, error) {
 	var (
-		nodes       = []*Release{}
-		_spec       = _q.querySpec()
-		loadedTypes = [1]bool{
-			_q.withJournal != nil,
-		}
+		nodes = []*Release{}
+		_spec = _q.querySpec()
 	)
 	_spec.ScanValues = func(columns []string) ([]any, error) {
 		return (*Release).scanValues(nil, columns)
@@ -381,7 +341,6 @@ func (_q *ReleaseQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Rele
 	_spec.Assign = func(columns []string, values []any) error {
 		node := &Release{config: _q.config}
 		nodes = append(nodes, node)
-		node.Edges.loadedTypes = loadedTypes
 		return node.assignValues(columns, values)
 	}
 	for i := range hooks {
@@ -393,45 +352,7 @@ func (_q *ReleaseQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Rele
 	if len(nodes) == 0 {
 		return nodes, nil
 	}
-	if query := _q.withJournal; query != nil {
-		if err := _q.loadJournal(ctx, query, nodes,
-			func(n *Release) { n.Edges.Journal = []*JournalEntry{} },
-			func(n *Release, e *JournalEntry) { n.Edges.Journal = append(n.Edges.Journal, e) }); err != nil {
-			return nil, err
-		}
-	}
 	return nodes, nil
-}
-
-func (_q *ReleaseQuery) loadJournal(ctx context.Context, query *JournalEntryQuery, nodes []*Release, init func(*Release), assign func(*Release, *JournalEntry)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[int]*Release)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
-		if init != nil {
-			init(nodes[i])
-		}
-	}
-	if len(query.ctx.Fields) > 0 {
-		query.ctx.AppendFieldOnce(journalentry.FieldReleaseNumber)
-	}
-	query.Where(predicate.JournalEntry(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(release.JournalColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		fk := n.ReleaseNumber
-		node, ok := nodeids[fk]
-		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "release_number" returned %v for node %v`, fk, n.ID)
-		}
-		assign(node, n)
-	}
-	return nil
 }
 
 func (_q *ReleaseQuery) sqlCount(ctx context.Context) (int, error) {

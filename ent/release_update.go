@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"palmares/ent/journalentry"
 	"palmares/ent/predicate"
 	"palmares/ent/release"
 
@@ -174,45 +173,9 @@ func (_u *ReleaseUpdate) AddHistoryFrom(v int) *ReleaseUpdate {
 	return _u
 }
 
-// AddJournalIDs adds the "journal" edge to the JournalEntry entity by IDs.
-func (_u *ReleaseUpdate) AddJournalIDs(ids ...int) *ReleaseUpdate {
-	_u.mutation.AddJournalIDs(ids...)
-	return _u
-}
-
-// AddJournal adds the "journal" edges to the JournalEntry entity.
-func (_u *ReleaseUpdate) AddJournal(v ...*JournalEntry) *ReleaseUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddJournalIDs(ids...)
-}
-
 // Mutation returns the ReleaseMutation object of the builder.
 func (_u *ReleaseUpdate) Mutation() *ReleaseMutation {
 	return _u.mutation
-}
-
-// ClearJournal clears all "journal" edges to the JournalEntry entity.
-func (_u *ReleaseUpdate) ClearJournal() *ReleaseUpdate {
-	_u.mutation.ClearJournal()
-	return _u
-}
-
-// RemoveJournalIDs removes the "journal" edge to JournalEntry entities by IDs.
-func (_u *ReleaseUpdate) RemoveJournalIDs(ids ...int) *ReleaseUpdate {
-	_u.mutation.RemoveJournalIDs(ids...)
-	return _u
-}
-
-// RemoveJournal removes "journal" edges to JournalEntry entities.
-func (_u *ReleaseUpdate) RemoveJournal(v ...*JournalEntry) *ReleaseUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveJournalIDs(ids...)
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -292,51 +255,6 @@ func (_u *ReleaseUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedHistoryFrom(); ok {
 		_spec.AddField(release.FieldHistoryFrom, field.TypeInt, value)
-	}
-	if _u.mutation.JournalCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   release.JournalTable,
-			Columns: []string{release.JournalColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(journalentry.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedJournalIDs(); len(nodes) > 0 && !_u.mutation.JournalCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   release.JournalTable,
-			Columns: []string{release.JournalColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(journalentry.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.JournalIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   release.JournalTable,
-			Columns: []string{release.JournalColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(journalentry.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -504,45 +422,9 @@ func (_u *ReleaseUpdateOne) AddHistoryFrom(v int) *ReleaseUpdateOne {
 	return _u
 }
 
-// AddJournalIDs adds the "journal" edge to the JournalEntry entity by IDs.
-func (_u *ReleaseUpdateOne) AddJournalIDs(ids ...int) *ReleaseUpdateOne {
-	_u.mutation.AddJournalIDs(ids...)
-	return _u
-}
-
-// AddJournal adds the "journal" edges to the JournalEntry entity.
-func (_u *ReleaseUpdateOne) AddJournal(v ...*JournalEntry) *ReleaseUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddJournalIDs(ids...)
-}
-
 // Mutation returns the ReleaseMutation object of the builder.
 func (_u *ReleaseUpdateOne) Mutation() *ReleaseMutation {
 	return _u.mutation
-}
-
-// ClearJournal clears all "journal" edges to the JournalEntry entity.
-func (_u *ReleaseUpdateOne) ClearJournal() *ReleaseUpdateOne {
-	_u.mutation.ClearJournal()
-	return _u
-}
-
-// RemoveJournalIDs removes the "journal" edge to JournalEntry entities by IDs.
-func (_u *ReleaseUpdateOne) RemoveJournalIDs(ids ...int) *ReleaseUpdateOne {
-	_u.mutation.RemoveJournalIDs(ids...)
-	return _u
-}
-
-// RemoveJournal removes "journal" edges to JournalEntry entities.
-func (_u *ReleaseUpdateOne) RemoveJournal(v ...*JournalEntry) *ReleaseUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveJournalIDs(ids...)
 }
 
 // Where appends a list predicates to the ReleaseUpdate builder.
@@ -652,51 +534,6 @@ func (_u *ReleaseUpdateOne) sqlSave(ctx context.Context) (_node *Release, err er
 	}
 	if value, ok := _u.mutation.AddedHistoryFrom(); ok {
 		_spec.AddField(release.FieldHistoryFrom, field.TypeInt, value)
-	}
-	if _u.mutation.JournalCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   release.JournalTable,
-			Columns: []string{release.JournalColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(journalentry.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedJournalIDs(); len(nodes) > 0 && !_u.mutation.JournalCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   release.JournalTable,
-			Columns: []string{release.JournalColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(journalentry.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.JournalIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   release.JournalTable,
-			Columns: []string{release.JournalColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(journalentry.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	_node = &Release{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -74,7 +74,7 @@ func (_q *SessionQuery) QueryAccount() *AccountQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(session.Table, session.FieldID, selector),
 			sqlgraph.To(account.Table, account.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, session.AccountTable, session.AccountColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, session.AccountTable, session.AccountColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil

@@ -87,15 +87,9 @@ type ToolEdges struct {
 	Sections []*Section `json:"sections,omitempty"`
 	// PriceChanges holds the value of the price_changes edge.
 	PriceChanges []*PriceChange `json:"price_changes,omitempty"`
-	// ComparisonsAsA holds the value of the comparisons_as_a edge.
-	ComparisonsAsA []*Comparison `json:"comparisons_as_a,omitempty"`
-	// ComparisonsAsB holds the value of the comparisons_as_b edge.
-	ComparisonsAsB []*Comparison `json:"comparisons_as_b,omitempty"`
-	// ComparisonsWon holds the value of the comparisons_won edge.
-	ComparisonsWon []*Comparison `json:"comparisons_won,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [6]bool
+	loadedTypes [3]bool
 }
 
 // CategoryOrErr returns the Category value or an error if the edge
@@ -125,33 +119,6 @@ func (e ToolEdges) PriceChangesOrErr() ([]*PriceChange, error) {
 		return e.PriceChanges, nil
 	}
 	return nil, &NotLoadedError{edge: "price_changes"}
-}
-
-// ComparisonsAsAOrErr returns the ComparisonsAsA value or an error if the edge
-// was not loaded in eager-loading.
-func (e ToolEdges) ComparisonsAsAOrErr() ([]*Comparison, error) {
-	if e.loadedTypes[3] {
-		return e.ComparisonsAsA, nil
-	}
-	return nil, &NotLoadedError{edge: "comparisons_as_a"}
-}
-
-// ComparisonsAsBOrErr returns the ComparisonsAsB value or an error if the edge
-// was not loaded in eager-loading.
-func (e ToolEdges) ComparisonsAsBOrErr() ([]*Comparison, error) {
-	if e.loadedTypes[4] {
-		return e.ComparisonsAsB, nil
-	}
-	return nil, &NotLoadedError{edge: "comparisons_as_b"}
-}
-
-// ComparisonsWonOrErr returns the ComparisonsWon value or an error if the edge
-// was not loaded in eager-loading.
-func (e ToolEdges) ComparisonsWonOrErr() ([]*Comparison, error) {
-	if e.loadedTypes[5] {
-		return e.ComparisonsWon, nil
-	}
-	return nil, &NotLoadedError{edge: "comparisons_won"}
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -386,21 +353,6 @@ func (_m *Tool) QuerySections() *SectionQuery {
 // QueryPriceChanges queries the "price_changes" edge of the Tool entity.
 func (_m *Tool) QueryPriceChanges() *PriceChangeQuery {
 	return NewToolClient(_m.config).QueryPriceChanges(_m)
-}
-
-// QueryComparisonsAsA queries the "comparisons_as_a" edge of the Tool entity.
-func (_m *Tool) QueryComparisonsAsA() *ComparisonQuery {
-	return NewToolClient(_m.config).QueryComparisonsAsA(_m)
-}
-
-// QueryComparisonsAsB queries the "comparisons_as_b" edge of the Tool entity.
-func (_m *Tool) QueryComparisonsAsB() *ComparisonQuery {
-	return NewToolClient(_m.config).QueryComparisonsAsB(_m)
-}
-
-// QueryComparisonsWon queries the "comparisons_won" edge of the Tool entity.
-func (_m *Tool) QueryComparisonsWon() *ComparisonQuery {
-	return NewToolClient(_m.config).QueryComparisonsWon(_m)
 }
 
 // Update returns a builder for updating this Tool.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"palmares/ent/category"
-	"palmares/ent/comparison"
 	"palmares/ent/pricechange"
 	"palmares/ent/section"
 	"palmares/ent/tool"
@@ -425,51 +424,6 @@ func (_c *ToolCreate) AddPriceChanges(v ...*PriceChange) *ToolCreate {
 	return _c.AddPriceChangeIDs(ids...)
 }
 
-// AddComparisonsAsAIDs adds the "comparisons_as_a" edge to the Comparison entity by IDs.
-func (_c *ToolCreate) AddComparisonsAsAIDs(ids ...string) *ToolCreate {
-	_c.mutation.AddComparisonsAsAIDs(ids...)
-	return _c
-}
-
-// AddComparisonsAsA adds the "comparisons_as_a" edges to the Comparison entity.
-func (_c *ToolCreate) AddComparisonsAsA(v ...*Comparison) *ToolCreate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddComparisonsAsAIDs(ids...)
-}
-
-// AddComparisonsAsBIDs adds the "comparisons_as_b" edge to the Comparison entity by IDs.
-func (_c *ToolCreate) AddComparisonsAsBIDs(ids ...string) *ToolCreate {
-	_c.mutation.AddComparisonsAsBIDs(ids...)
-	return _c
-}
-
-// AddComparisonsAsB adds the "comparisons_as_b" edges to the Comparison entity.
-func (_c *ToolCreate) AddComparisonsAsB(v ...*Comparison) *ToolCreate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddComparisonsAsBIDs(ids...)
-}
-
-// AddComparisonsWonIDs adds the "comparisons_won" edge to the Comparison entity by IDs.
-func (_c *ToolCreate) AddComparisonsWonIDs(ids ...string) *ToolCreate {
-	_c.mutation.AddComparisonsWonIDs(ids...)
-	return _c
-}
-
-// AddComparisonsWon adds the "comparisons_won" edges to the Comparison entity.
-func (_c *ToolCreate) AddComparisonsWon(v ...*Comparison) *ToolCreate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddComparisonsWonIDs(ids...)
-}
-
 // Mutation returns the ToolMutation object of the builder.
 func (_c *ToolCreate) Mutation() *ToolMutation {
 	return _c.mutation
@@ -720,7 +674,7 @@ func (_c *ToolCreate) createSpec() (*Tool, *sqlgraph.CreateSpec) {
 	if nodes := _c.mutation.CategoryIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   tool.CategoryTable,
 			Columns: []string{tool.CategoryColumn},
 			Bidi:    false,
@@ -759,54 +713,6 @@ func (_c *ToolCreate) createSpec() (*Tool, *sqlgraph.CreateSpec) {
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(pricechange.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
-	}
-	if nodes := _c.mutation.ComparisonsAsAIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsATable,
-			Columns: []string{tool.ComparisonsAsAColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
-	}
-	if nodes := _c.mutation.ComparisonsAsBIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsBTable,
-			Columns: []string{tool.ComparisonsAsBColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
-	}
-	if nodes := _c.mutation.ComparisonsWonIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsWonTable,
-			Columns: []string{tool.ComparisonsWonColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
 			},
 		}
 		for _, k := range nodes {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"palmares/ent/category"
-	"palmares/ent/comparison"
 	"palmares/ent/predicate"
 	"palmares/ent/pricechange"
 	"palmares/ent/section"
@@ -23,16 +22,13 @@ import (
 // ToolQuery is the builder for querying Tool entities.
 type ToolQuery struct {
 	config
-	ctx                *QueryContext
-	order              []tool.OrderOption
-	inters             []Interceptor
-	predicates         []predicate.Tool
-	withCategory       *CategoryQuery
-	withSections       *SectionQuery
-	withPriceChanges   *PriceChangeQuery
-	withComparisonsAsA *ComparisonQuery
-	withComparisonsAsB *ComparisonQuery
-	withComparisonsWon *ComparisonQuery
+	ctx              *QueryContext
+	order            []tool.OrderOption
+	inters           []Interceptor
+	predicates       []predicate.Tool
+	withCategory     *CategoryQuery
+	withSections     *SectionQuery
+	withPriceChanges *PriceChangeQuery
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
 	path func(context.Context) (*sql.Selector, error)
@@ -83,7 +79,7 @@ func (_q *ToolQuery) QueryCategory() *CategoryQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(tool.Table, tool.FieldID, selector),
 			sqlgraph.To(category.Table, category.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, tool.CategoryTable, tool.CategoryColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, tool.CategoryTable, tool.CategoryColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -128,72 +124,6 @@ func (_q *ToolQuery) QueryPriceChanges() *PriceChangeQuery {
 			sqlgraph.From(tool.Table, tool.FieldID, selector),
 			sqlgraph.To(pricechange.Table, pricechange.FieldID),
 			sqlgraph.Edge(sqlgraph.O2M, false, tool.PriceChangesTable, tool.PriceChangesColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
-}
-
-// QueryComparisonsAsA chains the current query on the "comparisons_as_a" edge.
-func (_q *ToolQuery) QueryComparisonsAsA() *ComparisonQuery {
-	query := (&ComparisonClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(tool.Table, tool.FieldID, selector),
-			sqlgraph.To(comparison.Table, comparison.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, tool.ComparisonsAsATable, tool.ComparisonsAsAColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
-}
-
-// QueryComparisonsAsB chains the current query on the "comparisons_as_b" edge.
-func (_q *ToolQuery) QueryComparisonsAsB() *ComparisonQuery {
-	query := (&ComparisonClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(tool.Table, tool.FieldID, selector),
-			sqlgraph.To(comparison.Table, comparison.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, tool.ComparisonsAsBTable, tool.ComparisonsAsBColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
-}
-
-// QueryComparisonsWon chains the current query on the "comparisons_won" edge.
-func (_q *ToolQuery) QueryComparisonsWon() *ComparisonQuery {
-	query := (&ComparisonClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(tool.Table, tool.FieldID, selector),
-			sqlgraph.To(comparison.Table, comparison.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, tool.ComparisonsWonTable, tool.ComparisonsWonColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -388,17 +318,14 @@ func (_q *ToolQuery) Clone() *ToolQuery {
 		return nil
 	}
 	return &ToolQuery{
-		config:             _q.config,
-		ctx:                _q.ctx.Clone(),
-		order:              append([]tool.OrderOption{}, _q.order...),
-		inters:             append([]Interceptor{}, _q.inters...),
-		predicates:         append([]predicate.Tool{}, _q.predicates...),
-		withCategory:       _q.withCategory.Clone(),
-		withSections:       _q.withSections.Clone(),
-		withPriceChanges:   _q.withPriceChanges.Clone(),
-		withComparisonsAsA: _q.withComparisonsAsA.Clone(),
-		withComparisonsAsB: _q.withComparisonsAsB.Clone(),
-		withComparisonsWon: _q.withComparisonsWon.Clone(),
+		config:           _q.config,
+		ctx:              _q.ctx.Clone(),
+		order:            append([]tool.OrderOption{}, _q.order...),
+		inters:           append([]Interceptor{}, _q.inters...),
+		predicates:       append([]predicate.Tool{}, _q.predicates...),
+		withCategory:     _q.withCategory.Clone(),
+		withSections:     _q.withSections.Clone(),
+		withPriceChanges: _q.withPriceChanges.Clone(),
 		// clone intermediate query.
 		sql:  _q.sql.Clone(),
 		path: _q.path,
@@ -435,39 +362,6 @@ func (_q *ToolQuery) WithPriceChanges(opts ...func(*PriceChangeQuery)) *ToolQuer
 		opt(query)
 	}
 	_q.withPriceChanges = query
-	return _q
-}
-
-// WithComparisonsAsA tells the query-builder to eager-load the nodes that are connected to
-// the "comparisons_as_a" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *ToolQuery) WithComparisonsAsA(opts ...func(*ComparisonQuery)) *ToolQuery {
-	query := (&ComparisonClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withComparisonsAsA = query
-	return _q
-}
-
-// WithComparisonsAsB tells the query-builder to eager-load the nodes that are connected to
-// the "comparisons_as_b" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *ToolQuery) WithComparisonsAsB(opts ...func(*ComparisonQuery)) *ToolQuery {
-	query := (&ComparisonClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withComparisonsAsB = query
-	return _q
-}
-
-// WithComparisonsWon tells the query-builder to eager-load the nodes that are connected to
-// the "comparisons_won" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *ToolQuery) WithComparisonsWon(opts ...func(*ComparisonQuery)) *ToolQuery {
-	query := (&ComparisonClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withComparisonsWon = query
 	return _q
 }
 
@@ -549,13 +443,10 @@ func (_q *ToolQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Tool, e
 	var (
 		nodes       = []*Tool{}
 		_spec       = _q.querySpec()
-		loadedTypes = [6]bool{
+		loadedTypes = [3]bool{
 			_q.withCategory != nil,
 			_q.withSections != nil,
 			_q.withPriceChanges != nil,
-			_q.withComparisonsAsA != nil,
-			_q.withComparisonsAsB != nil,
-			_q.withComparisonsWon != nil,
 		}
 	)
 	_spec.ScanValues = func(columns []string) ([]any, error) {
@@ -593,27 +484,6 @@ func (_q *ToolQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Tool, e
 		if err := _q.loadPriceChanges(ctx, query, nodes,
 			func(n *Tool) { n.Edges.PriceChanges = []*PriceChange{} },
 			func(n *Tool, e *PriceChange) { n.Edges.PriceChanges = append(n.Edges.PriceChanges, e) }); err != nil {
-			return nil, err
-		}
-	}
-	if query := _q.withComparisonsAsA; query != nil {
-		if err := _q.loadComparisonsAsA(ctx, query, nodes,
-			func(n *Tool) { n.Edges.ComparisonsAsA = []*Comparison{} },
-			func(n *Tool, e *Comparison) { n.Edges.ComparisonsAsA = append(n.Edges.ComparisonsAsA, e) }); err != nil {
-			return nil, err
-		}
-	}
-	if query := _q.withComparisonsAsB; query != nil {
-		if err := _q.loadComparisonsAsB(ctx, query, nodes,
-			func(n *Tool) { n.Edges.ComparisonsAsB = []*Comparison{} },
-			func(n *Tool, e *Comparison) { n.Edges.ComparisonsAsB = append(n.Edges.ComparisonsAsB, e) }); err != nil {
-			return nil, err
-		}
-	}
-	if query := _q.withComparisonsWon; query != nil {
-		if err := _q.loadComparisonsWon(ctx, query, nodes,
-			func(n *Tool) { n.Edges.ComparisonsWon = []*Comparison{} },
-			func(n *Tool, e *Comparison) { n.Edges.ComparisonsWon = append(n.Edges.ComparisonsWon, e) }); err != nil {
 			return nil, err
 		}
 	}
@@ -704,96 +574,6 @@ func (_q *ToolQuery) loadPriceChanges(ctx context.Context, query *PriceChangeQue
 		node, ok := nodeids[fk]
 		if !ok {
 			return fmt.Errorf(`unexpected referenced foreign-key "tool_slug" returned %v for node %v`, fk, n.ID)
-		}
-		assign(node, n)
-	}
-	return nil
-}
-func (_q *ToolQuery) loadComparisonsAsA(ctx context.Context, query *ComparisonQuery, nodes []*Tool, init func(*Tool), assign func(*Tool, *Comparison)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[string]*Tool)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
-		if init != nil {
-			init(nodes[i])
-		}
-	}
-	if len(query.ctx.Fields) > 0 {
-		query.ctx.AppendFieldOnce(comparison.FieldToolASlug)
-	}
-	query.Where(predicate.Comparison(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(tool.ComparisonsAsAColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		fk := n.ToolASlug
-		node, ok := nodeids[fk]
-		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "tool_a_slug" returned %v for node %v`, fk, n.ID)
-		}
-		assign(node, n)
-	}
-	return nil
-}
-func (_q *ToolQuery) loadComparisonsAsB(ctx context.Context, query *ComparisonQuery, nodes []*Tool, init func(*Tool), assign func(*Tool, *Comparison)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[string]*Tool)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
-		if init != nil {
-			init(nodes[i])
-		}
-	}
-	if len(query.ctx.Fields) > 0 {
-		query.ctx.AppendFieldOnce(comparison.FieldToolBSlug)
-	}
-	query.Where(predicate.Comparison(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(tool.ComparisonsAsBColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		fk := n.ToolBSlug
-		node, ok := nodeids[fk]
-		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "tool_b_slug" returned %v for node %v`, fk, n.ID)
-		}
-		assign(node, n)
-	}
-	return nil
-}
-func (_q *ToolQuery) loadComparisonsWon(ctx context.Context, query *ComparisonQuery, nodes []*Tool, init func(*Tool), assign func(*Tool, *Comparison)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[string]*Tool)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
-		if init != nil {
-			init(nodes[i])
-		}
-	}
-	if len(query.ctx.Fields) > 0 {
-		query.ctx.AppendFieldOnce(comparison.FieldWinnerSlug)
-	}
-	query.Where(predicate.Comparison(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(tool.ComparisonsWonColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		fk := n.WinnerSlug
-		node, ok := nodeids[fk]
-		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "winner_slug" returned %v for node %v`, fk, n.ID)
 		}
 		assign(node, n)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"palmares/ent/category"
-	"palmares/ent/comparison"
 	"palmares/ent/predicate"
 	"palmares/ent/pricechange"
 	"palmares/ent/section"
@@ -626,51 +625,6 @@ func (_u *ToolUpdate) AddPriceChanges(v ...*PriceChange) *ToolUpdate {
 	return _u.AddPriceChangeIDs(ids...)
 }
 
-// AddComparisonsAsAIDs adds the "comparisons_as_a" edge to the Comparison entity by IDs.
-func (_u *ToolUpdate) AddComparisonsAsAIDs(ids ...string) *ToolUpdate {
-	_u.mutation.AddComparisonsAsAIDs(ids...)
-	return _u
-}
-
-// AddComparisonsAsA adds the "comparisons_as_a" edges to the Comparison entity.
-func (_u *ToolUpdate) AddComparisonsAsA(v ...*Comparison) *ToolUpdate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddComparisonsAsAIDs(ids...)
-}
-
-// AddComparisonsAsBIDs adds the "comparisons_as_b" edge to the Comparison entity by IDs.
-func (_u *ToolUpdate) AddComparisonsAsBIDs(ids ...string) *ToolUpdate {
-	_u.mutation.AddComparisonsAsBIDs(ids...)
-	return _u
-}
-
-// AddComparisonsAsB adds the "comparisons_as_b" edges to the Comparison entity.
-func (_u *ToolUpdate) AddComparisonsAsB(v ...*Comparison) *ToolUpdate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddComparisonsAsBIDs(ids...)
-}
-
-// AddComparisonsWonIDs adds the "comparisons_won" edge to the Comparison entity by IDs.
-func (_u *ToolUpdate) AddComparisonsWonIDs(ids ...string) *ToolUpdate {
-	_u.mutation.AddComparisonsWonIDs(ids...)
-	return _u
-}
-
-// AddComparisonsWon adds the "comparisons_won" edges to the Comparison entity.
-func (_u *ToolUpdate) AddComparisonsWon(v ...*Comparison) *ToolUpdate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddComparisonsWonIDs(ids...)
-}
-
 // Mutation returns the ToolMutation object of the builder.
 func (_u *ToolUpdate) Mutation() *ToolMutation {
 	return _u.mutation
@@ -722,69 +676,6 @@ func (_u *ToolUpdate) RemovePriceChanges(v ...*PriceChange) *ToolUpdate {
 		ids[i] = v[i].ID
 	}
 	return _u.RemovePriceChangeIDs(ids...)
-}
-
-// ClearComparisonsAsA clears all "comparisons_as_a" edges to the Comparison entity.
-func (_u *ToolUpdate) ClearComparisonsAsA() *ToolUpdate {
-	_u.mutation.ClearComparisonsAsA()
-	return _u
-}
-
-// RemoveComparisonsAsAIDs removes the "comparisons_as_a" edge to Comparison entities by IDs.
-func (_u *ToolUpdate) RemoveComparisonsAsAIDs(ids ...string) *ToolUpdate {
-	_u.mutation.RemoveComparisonsAsAIDs(ids...)
-	return _u
-}
-
-// RemoveComparisonsAsA removes "comparisons_as_a" edges to Comparison entities.
-func (_u *ToolUpdate) RemoveComparisonsAsA(v ...*Comparison) *ToolUpdate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveComparisonsAsAIDs(ids...)
-}
-
-// ClearComparisonsAsB clears all "comparisons_as_b" edges to the Comparison entity.
-func (_u *ToolUpdate) ClearComparisonsAsB() *ToolUpdate {
-	_u.mutation.ClearComparisonsAsB()
-	return _u
-}
-
-// RemoveComparisonsAsBIDs removes the "comparisons_as_b" edge to Comparison entities by IDs.
-func (_u *ToolUpdate) RemoveComparisonsAsBIDs(ids ...string) *ToolUpdate {
-	_u.mutation.RemoveComparisonsAsBIDs(ids...)
-	return _u
-}
-
-// RemoveComparisonsAsB removes "comparisons_as_b" edges to Comparison entities.
-func (_u *ToolUpdate) RemoveComparisonsAsB(v ...*Comparison) *ToolUpdate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveComparisonsAsBIDs(ids...)
-}
-
-// ClearComparisonsWon clears all "comparisons_won" edges to the Comparison entity.
-func (_u *ToolUpdate) ClearComparisonsWon() *ToolUpdate {
-	_u.mutation.ClearComparisonsWon()
-	return _u
-}
-
-// RemoveComparisonsWonIDs removes the "comparisons_won" edge to Comparison entities by IDs.
-func (_u *ToolUpdate) RemoveComparisonsWonIDs(ids ...string) *ToolUpdate {
-	_u.mutation.RemoveComparisonsWonIDs(ids...)
-	return _u
-}
-
-// RemoveComparisonsWon removes "comparisons_won" edges to Comparison entities.
-func (_u *ToolUpdate) RemoveComparisonsWon(v ...*Comparison) *ToolUpdate {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveComparisonsWonIDs(ids...)
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -1016,7 +907,7 @@ func (_u *ToolUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.CategoryCleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   tool.CategoryTable,
 			Columns: []string{tool.CategoryColumn},
 			Bidi:    false,
@@ -1029,7 +920,7 @@ func (_u *ToolUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if nodes := _u.mutation.CategoryIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   tool.CategoryTable,
 			Columns: []string{tool.CategoryColumn},
 			Bidi:    false,
@@ -1125,141 +1016,6 @@ func (_u *ToolUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(pricechange.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.ComparisonsAsACleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsATable,
-			Columns: []string{tool.ComparisonsAsAColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedComparisonsAsAIDs(); len(nodes) > 0 && !_u.mutation.ComparisonsAsACleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsATable,
-			Columns: []string{tool.ComparisonsAsAColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ComparisonsAsAIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsATable,
-			Columns: []string{tool.ComparisonsAsAColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.ComparisonsAsBCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsBTable,
-			Columns: []string{tool.ComparisonsAsBColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedComparisonsAsBIDs(); len(nodes) > 0 && !_u.mutation.ComparisonsAsBCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsBTable,
-			Columns: []string{tool.ComparisonsAsBColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ComparisonsAsBIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsBTable,
-			Columns: []string{tool.ComparisonsAsBColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.ComparisonsWonCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsWonTable,
-			Columns: []string{tool.ComparisonsWonColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedComparisonsWonIDs(); len(nodes) > 0 && !_u.mutation.ComparisonsWonCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsWonTable,
-			Columns: []string{tool.ComparisonsWonColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ComparisonsWonIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsWonTable,
-			Columns: []string{tool.ComparisonsWonColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
 			},
 		}
 		for _, k := range nodes {
@@ -1882,51 +1638,6 @@ func (_u *ToolUpdateOne) AddPriceChanges(v ...*PriceChange) *ToolUpdateOne {
 	return _u.AddPriceChangeIDs(ids...)
 }
 
-// AddComparisonsAsAIDs adds the "comparisons_as_a" edge to the Comparison entity by IDs.
-func (_u *ToolUpdateOne) AddComparisonsAsAIDs(ids ...string) *ToolUpdateOne {
-	_u.mutation.AddComparisonsAsAIDs(ids...)
-	return _u
-}
-
-// AddComparisonsAsA adds the "comparisons_as_a" edges to the Comparison entity.
-func (_u *ToolUpdateOne) AddComparisonsAsA(v ...*Comparison) *ToolUpdateOne {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddComparisonsAsAIDs(ids...)
-}
-
-// AddComparisonsAsBIDs adds the "comparisons_as_b" edge to the Comparison entity by IDs.
-func (_u *ToolUpdateOne) AddComparisonsAsBIDs(ids ...string) *ToolUpdateOne {
-	_u.mutation.AddComparisonsAsBIDs(ids...)
-	return _u
-}
-
-// AddComparisonsAsB adds the "comparisons_as_b" edges to the Comparison entity.
-func (_u *ToolUpdateOne) AddComparisonsAsB(v ...*Comparison) *ToolUpdateOne {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddComparisonsAsBIDs(ids...)
-}
-
-// AddComparisonsWonIDs adds the "comparisons_won" edge to the Comparison entity by IDs.
-func (_u *ToolUpdateOne) AddComparisonsWonIDs(ids ...string) *ToolUpdateOne {
-	_u.mutation.AddComparisonsWonIDs(ids...)
-	return _u
-}
-
-// AddComparisonsWon adds the "comparisons_won" edges to the Comparison entity.
-func (_u *ToolUpdateOne) AddComparisonsWon(v ...*Comparison) *ToolUpdateOne {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddComparisonsWonIDs(ids...)
-}
-
 // Mutation returns the ToolMutation object of the builder.
 func (_u *ToolUpdateOne) Mutation() *ToolMutation {
 	return _u.mutation
@@ -1978,69 +1689,6 @@ func (_u *ToolUpdateOne) RemovePriceChanges(v ...*PriceChange) *ToolUpdateOne {
 		ids[i] = v[i].ID
 	}
 	return _u.RemovePriceChangeIDs(ids...)
-}
-
-// ClearComparisonsAsA clears all "comparisons_as_a" edges to the Comparison entity.
-func (_u *ToolUpdateOne) ClearComparisonsAsA() *ToolUpdateOne {
-	_u.mutation.ClearComparisonsAsA()
-	return _u
-}
-
-// RemoveComparisonsAsAIDs removes the "comparisons_as_a" edge to Comparison entities by IDs.
-func (_u *ToolUpdateOne) RemoveComparisonsAsAIDs(ids ...string) *ToolUpdateOne {
-	_u.mutation.RemoveComparisonsAsAIDs(ids...)
-	return _u
-}
-
-// RemoveComparisonsAsA removes "comparisons_as_a" edges to Comparison entities.
-func (_u *ToolUpdateOne) RemoveComparisonsAsA(v ...*Comparison) *ToolUpdateOne {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveComparisonsAsAIDs(ids...)
-}
-
-// ClearComparisonsAsB clears all "comparisons_as_b" edges to the Comparison entity.
-func (_u *ToolUpdateOne) ClearComparisonsAsB() *ToolUpdateOne {
-	_u.mutation.ClearComparisonsAsB()
-	return _u
-}
-
-// RemoveComparisonsAsBIDs removes the "comparisons_as_b" edge to Comparison entities by IDs.
-func (_u *ToolUpdateOne) RemoveComparisonsAsBIDs(ids ...string) *ToolUpdateOne {
-	_u.mutation.RemoveComparisonsAsBIDs(ids...)
-	return _u
-}
-
-// RemoveComparisonsAsB removes "comparisons_as_b" edges to Comparison entities.
-func (_u *ToolUpdateOne) RemoveComparisonsAsB(v ...*Comparison) *ToolUpdateOne {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveComparisonsAsBIDs(ids...)
-}
-
-// ClearComparisonsWon clears all "comparisons_won" edges to the Comparison entity.
-func (_u *ToolUpdateOne) ClearComparisonsWon() *ToolUpdateOne {
-	_u.mutation.ClearComparisonsWon()
-	return _u
-}
-
-// RemoveComparisonsWonIDs removes the "comparisons_won" edge to Comparison entities by IDs.
-func (_u *ToolUpdateOne) RemoveComparisonsWonIDs(ids ...string) *ToolUpdateOne {
-	_u.mutation.RemoveComparisonsWonIDs(ids...)
-	return _u
-}
-
-// RemoveComparisonsWon removes "comparisons_won" edges to Comparison entities.
-func (_u *ToolUpdateOne) RemoveComparisonsWon(v ...*Comparison) *ToolUpdateOne {
-	ids := make([]string, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveComparisonsWonIDs(ids...)
 }
 
 // Where appends a list predicates to the ToolUpdate builder.
@@ -2302,7 +1950,7 @@ func (_u *ToolUpdateOne) sqlSave(ctx context.Context) (_node *Tool, err error) {
 	if _u.mutation.CategoryCleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   tool.CategoryTable,
 			Columns: []string{tool.CategoryColumn},
 			Bidi:    false,
@@ -2315,7 +1963,7 @@ func (_u *ToolUpdateOne) sqlSave(ctx context.Context) (_node *Tool, err error) {
 	if nodes := _u.mutation.CategoryIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   tool.CategoryTable,
 			Columns: []string{tool.CategoryColumn},
 			Bidi:    false,
@@ -2411,141 +2059,6 @@ func (_u *ToolUpdateOne) sqlSave(ctx context.Context) (_node *Tool, err error) {
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(pricechange.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.ComparisonsAsACleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsATable,
-			Columns: []string{tool.ComparisonsAsAColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedComparisonsAsAIDs(); len(nodes) > 0 && !_u.mutation.ComparisonsAsACleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsATable,
-			Columns: []string{tool.ComparisonsAsAColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ComparisonsAsAIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsATable,
-			Columns: []string{tool.ComparisonsAsAColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.ComparisonsAsBCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsBTable,
-			Columns: []string{tool.ComparisonsAsBColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedComparisonsAsBIDs(); len(nodes) > 0 && !_u.mutation.ComparisonsAsBCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsBTable,
-			Columns: []string{tool.ComparisonsAsBColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ComparisonsAsBIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsAsBTable,
-			Columns: []string{tool.ComparisonsAsBColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.ComparisonsWonCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsWonTable,
-			Columns: []string{tool.ComparisonsWonColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedComparisonsWonIDs(); len(nodes) > 0 && !_u.mutation.ComparisonsWonCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsWonTable,
-			Columns: []string{tool.ComparisonsWonColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ComparisonsWonIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.ComparisonsWonTable,
-			Columns: []string{tool.ComparisonsWonColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(comparison.FieldID, field.TypeString),
 			},
 		}
 		for _, k := range nodes {

@@ -129,7 +129,7 @@ func (_c *UsageCreate) createSpec() (*Usage, *sqlgraph.CreateSpec) {
 	if nodes := _c.mutation.AccountIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
-			Inverse: true,
+			Inverse: false,
 			Table:   usage.AccountTable,
 			Columns: []string{usage.AccountColumn},
 			Bidi:    false,

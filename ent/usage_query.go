@@ -74,7 +74,7 @@ func (_q *UsageQuery) QueryAccount() *AccountQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(usage.Table, usage.FieldID, selector),
 			sqlgraph.To(account.Table, account.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, usage.AccountTable, usage.AccountColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, usage.AccountTable, usage.AccountColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil

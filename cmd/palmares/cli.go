@@ -104,7 +104,7 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term co
 		if command.Command() == "queries check" { // before an upgrade
 			open, cfg.MustExist = store.Open, true
 		}
-	case "migrate", "export", "releases", "history":
+	case "migrate", "export", "releases", "history", "mcp":
 		open, cfg.MustExist = store.Open, name != "migrate"
 	}
 	if open != nil {

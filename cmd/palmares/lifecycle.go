@@ -75,7 +75,7 @@ func (p *program) publish(release *ent.Release) bool {
 	tuneMemory(p.settings, p.executor.CatalogSize())
 	last := p.health.release.Load()
 	switch {
-	case last.ID == release.ID && last.ImportedAt.Equal(release.ImportedAt) && last.HistoryFrom == release.HistoryFrom:
+	case store.SameRelease(last, release):
 		return true
 	case release.ID <= last.ID: // a backup was restored, or the history pruned
 		p.cache.Restart(release.ID)

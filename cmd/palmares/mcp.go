@@ -36,18 +36,11 @@ type mcpCommand struct{}
 
 // Run serves one client over standard input and output, which carry nothing but
 // messages of the protocol. It needs no network.
-func (mcpCommand) Run(ctx context.Context, s *settings, term commands.Terminal) error {
+func (mcpCommand) Run(ctx context.Context, s *settings, db *store.Store, term commands.Terminal) error {
 	log := slog.New(slog.NewTextHandler(term.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if err := s.resolveAddresses(); err != nil {
 		return err
 	}
-	cfg := s.storeConfig()
-	cfg.MustExist = true
-	db, err := store.Open(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
 	release, err := db.CurrentRelease(ctx)
 	if err != nil {
 		return err

@@ -33,20 +33,10 @@ const (
 	FieldCarriedRequests = "carried_requests"
 	// EdgeKeys holds the string denoting the keys edge name in mutations.
 	EdgeKeys = "keys"
-	// EdgeUsage holds the string denoting the usage edge name in mutations.
-	EdgeUsage = "usage"
-	// EdgeSessions holds the string denoting the sessions edge name in mutations.
-	EdgeSessions = "sessions"
-	// EdgeConfirmations holds the string denoting the confirmations edge name in mutations.
-	EdgeConfirmations = "confirmations"
 	// EdgeCustomer holds the string denoting the customer edge name in mutations.
 	EdgeCustomer = "customer"
-	// EdgeEndpoints holds the string denoting the endpoints edge name in mutations.
-	EdgeEndpoints = "endpoints"
 	// EdgeSavedQueries holds the string denoting the saved_queries edge name in mutations.
 	EdgeSavedQueries = "saved_queries"
-	// EdgeQueryVersions holds the string denoting the query_versions edge name in mutations.
-	EdgeQueryVersions = "query_versions"
 	// Table holds the table name of the account in the database.
 	Table = "accounts"
 	// KeysTable is the table that holds the keys relation/edge.
@@ -56,27 +46,6 @@ const (
 	KeysInverseTable = "api_keys"
 	// KeysColumn is the table column denoting the keys relation/edge.
 	KeysColumn = "account_id"
-	// UsageTable is the table that holds the usage relation/edge.
-	UsageTable = "usages"
-	// UsageInverseTable is the table name for the Usage entity.
-	// It exists in this package in order to avoid circular dependency with the "usage" package.
-	UsageInverseTable = "usages"
-	// UsageColumn is the table column denoting the usage relation/edge.
-	UsageColumn = "account_id"
-	// SessionsTable is the table that holds the sessions relation/edge.
-	SessionsTable = "sessions"
-	// SessionsInverseTable is the table name for the Session entity.
-	// It exists in this package in order to avoid circular dependency with the "session" package.
-	SessionsInverseTable = "sessions"
-	// SessionsColumn is the table column denoting the sessions relation/edge.
-	SessionsColumn = "account_id"
-	// ConfirmationsTable is the table that holds the confirmations relation/edge.
-	ConfirmationsTable = "confirmations"
-	// ConfirmationsInverseTable is the table name for the Confirmation entity.
-	// It exists in this package in order to avoid circular dependency with the "confirmation" package.
-	ConfirmationsInverseTable = "confirmations"
-	// ConfirmationsColumn is the table column denoting the confirmations relation/edge.
-	ConfirmationsColumn = "account_id"
 	// CustomerTable is the table that holds the customer relation/edge.
 	CustomerTable = "customers"
 	// CustomerInverseTable is the table name for the Customer entity.
@@ -84,13 +53,6 @@ const (
 	CustomerInverseTable = "customers"
 	// CustomerColumn is the table column denoting the customer relation/edge.
 	CustomerColumn = "account_id"
-	// EndpointsTable is the table that holds the endpoints relation/edge.
-	EndpointsTable = "endpoints"
-	// EndpointsInverseTable is the table name for the Endpoint entity.
-	// It exists in this package in order to avoid circular dependency with the "endpoint" package.
-	EndpointsInverseTable = "endpoints"
-	// EndpointsColumn is the table column denoting the endpoints relation/edge.
-	EndpointsColumn = "account_id"
 	// SavedQueriesTable is the table that holds the saved_queries relation/edge.
 	SavedQueriesTable = "saved_queries"
 	// SavedQueriesInverseTable is the table name for the SavedQuery entity.
@@ -98,13 +60,6 @@ const (
 	SavedQueriesInverseTable = "saved_queries"
 	// SavedQueriesColumn is the table column denoting the saved_queries relation/edge.
 	SavedQueriesColumn = "account_id"
-	// QueryVersionsTable is the table that holds the query_versions relation/edge.
-	QueryVersionsTable = "query_versions"
-	// QueryVersionsInverseTable is the table name for the QueryVersion entity.
-	// It exists in this package in order to avoid circular dependency with the "queryversion" package.
-	QueryVersionsInverseTable = "query_versions"
-	// QueryVersionsColumn is the table column denoting the query_versions relation/edge.
-	QueryVersionsColumn = "account_id"
 )
 
 // Columns holds all SQL columns for account fields.
@@ -252,66 +207,10 @@ func ByKeys(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
 	}
 }
 
-// ByUsageCount orders the results by usage count.
-func ByUsageCount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newUsageStep(), opts...)
-	}
-}
-
-// ByUsage orders the results by usage terms.
-func ByUsage(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newUsageStep(), append([]sql.OrderTerm{term}, terms...)...)
-	}
-}
-
-// BySessionsCount orders the results by sessions count.
-func BySessionsCount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newSessionsStep(), opts...)
-	}
-}
-
-// BySessions orders the results by sessions terms.
-func BySessions(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newSessionsStep(), append([]sql.OrderTerm{term}, terms...)...)
-	}
-}
-
-// ByConfirmationsCount orders the results by confirmations count.
-func ByConfirmationsCount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newConfirmationsStep(), opts...)
-	}
-}
-
-// ByConfirmations orders the results by confirmations terms.
-func ByConfirmations(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newConfirmationsStep(), append([]sql.OrderTerm{term}, terms...)...)
-	}
-}
-
 // ByCustomerField orders the results by customer field.
 func ByCustomerField(field string, opts ...sql.OrderTermOption) OrderOption {
 	return func(s *sql.Selector) {
 		sqlgraph.OrderByNeighborTerms(s, newCustomerStep(), sql.OrderByField(field, opts...))
-	}
-}
-
-// ByEndpointsCount orders the results by endpoints count.
-func ByEndpointsCount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newEndpointsStep(), opts...)
-	}
-}
-
-// ByEndpoints orders the results by endpoints terms.
-func ByEndpoints(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newEndpointsStep(), append([]sql.OrderTerm{term}, terms...)...)
 	}
 }
 
@@ -328,46 +227,11 @@ func BySavedQueries(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
 		sqlgraph.OrderByNeighborTerms(s, newSavedQueriesStep(), append([]sql.OrderTerm{term}, terms...)...)
 	}
 }
-
-// ByQueryVersionsCount orders the results by query_versions count.
-func ByQueryVersionsCount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newQueryVersionsStep(), opts...)
-	}
-}
-
-// ByQueryVersions orders the results by query_versions terms.
-func ByQueryVersions(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newQueryVersionsStep(), append([]sql.OrderTerm{term}, terms...)...)
-	}
-}
 func newKeysStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(KeysInverseTable, FieldID),
 		sqlgraph.Edge(sqlgraph.O2M, false, KeysTable, KeysColumn),
-	)
-}
-func newUsageStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(UsageInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, UsageTable, UsageColumn),
-	)
-}
-func newSessionsStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(SessionsInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, SessionsTable, SessionsColumn),
-	)
-}
-func newConfirmationsStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(ConfirmationsInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, ConfirmationsTable, ConfirmationsColumn),
 	)
 }
 func newCustomerStep() *sqlgraph.Step {
@@ -377,24 +241,10 @@ func newCustomerStep() *sqlgraph.Step {
 		sqlgraph.Edge(sqlgraph.O2O, false, CustomerTable, CustomerColumn),
 	)
 }
-func newEndpointsStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(EndpointsInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, EndpointsTable, EndpointsColumn),
-	)
-}
 func newSavedQueriesStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(SavedQueriesInverseTable, FieldID),
 		sqlgraph.Edge(sqlgraph.O2M, false, SavedQueriesTable, SavedQueriesColumn),
-	)
-}
-func newQueryVersionsStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(QueryVersionsInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, QueryVersionsTable, QueryVersionsColumn),
 	)
 }

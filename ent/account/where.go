@@ -453,75 +453,6 @@ func HasKeysWith(preds ...predicate.APIKey) predicate.Account {
 	})
 }
 
-// HasUsage applies the HasEdge predicate on the "usage" edge.
-func HasUsage() predicate.Account {
-	return predicate.Account(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, UsageTable, UsageColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasUsageWith applies the HasEdge predicate on the "usage" edge with a given conditions (other predicates).
-func HasUsageWith(preds ...predicate.Usage) predicate.Account {
-	return predicate.Account(func(s *sql.Selector) {
-		step := newUsageStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
-}
-
-// HasSessions applies the HasEdge predicate on the "sessions" edge.
-func HasSessions() predicate.Account {
-	return predicate.Account(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, SessionsTable, SessionsColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasSessionsWith applies the HasEdge predicate on the "sessions" edge with a given conditions (other predicates).
-func HasSessionsWith(preds ...predicate.Session) predicate.Account {
-	return predicate.Account(func(s *sql.Selector) {
-		step := newSessionsStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
-}
-
-// HasConfirmations applies the HasEdge predicate on the "confirmations" edge.
-func HasConfirmations() predicate.Account {
-	return predicate.Account(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, ConfirmationsTable, ConfirmationsColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasConfirmationsWith applies the HasEdge predicate on the "confirmations" edge with a given conditions (other predicates).
-func HasConfirmationsWith(preds ...predicate.Confirmation) predicate.Account {
-	return predicate.Account(func(s *sql.Selector) {
-		step := newConfirmationsStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
-}
-
 // HasCustomer applies the HasEdge predicate on the "customer" edge.
 func HasCustomer() predicate.Account {
 	return predicate.Account(func(s *sql.Selector) {
@@ -545,29 +476,6 @@ func HasCustomerWith(preds ...predicate.Customer) predicate.Account {
 	})
 }
 
-// HasEndpoints applies the HasEdge predicate on the "endpoints" edge.
-func HasEndpoints() predicate.Account {
-	return predicate.Account(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, EndpointsTable, EndpointsColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasEndpointsWith applies the HasEdge predicate on the "endpoints" edge with a given conditions (other predicates).
-func HasEndpointsWith(preds ...predicate.Endpoint) predicate.Account {
-	return predicate.Account(func(s *sql.Selector) {
-		step := newEndpointsStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
-}
-
 // HasSavedQueries applies the HasEdge predicate on the "saved_queries" edge.
 func HasSavedQueries() predicate.Account {
 	return predicate.Account(func(s *sql.Selector) {
@@ -583,29 +491,6 @@ func HasSavedQueries() predicate.Account {
 func HasSavedQueriesWith(preds ...predicate.SavedQuery) predicate.Account {
 	return predicate.Account(func(s *sql.Selector) {
 		step := newSavedQueriesStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
-}
-
-// HasQueryVersions applies the HasEdge predicate on the "query_versions" edge.
-func HasQueryVersions() predicate.Account {
-	return predicate.Account(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, QueryVersionsTable, QueryVersionsColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasQueryVersionsWith applies the HasEdge predicate on the "query_versions" edge with a given conditions (other predicates).
-func HasQueryVersionsWith(preds ...predicate.QueryVersion) predicate.Account {
-	return predicate.Account(func(s *sql.Selector) {
-		step := newQueryVersionsStep()
 		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
 			for _, p := range preds {
 				p(s)

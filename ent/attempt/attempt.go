@@ -150,6 +150,6 @@ func newEndpointStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(EndpointInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.M2O, true, EndpointTable, EndpointColumn),
+		sqlgraph.Edge(sqlgraph.M2O, false, EndpointTable, EndpointColumn),
 	)
 }

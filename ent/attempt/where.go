@@ -545,7 +545,7 @@ func HasEndpoint() predicate.Attempt {
 	return predicate.Attempt(func(s *sql.Selector) {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, EndpointTable, EndpointColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, EndpointTable, EndpointColumn),
 		)
 		sqlgraph.HasNeighbors(s, step)
 	})

@@ -4,7 +4,6 @@ package category
 
 import (
 	"entgo.io/ent/dialect/sql"
-	"entgo.io/ent/dialect/sql/sqlgraph"
 )
 
 const (
@@ -22,17 +21,8 @@ const (
 	FieldFingerprint = "fingerprint"
 	// FieldSinceRelease holds the string denoting the since_release field in the database.
 	FieldSinceRelease = "since_release"
-	// EdgeTools holds the string denoting the tools edge name in mutations.
-	EdgeTools = "tools"
 	// Table holds the table name of the category in the database.
 	Table = "categories"
-	// ToolsTable is the table that holds the tools relation/edge.
-	ToolsTable = "tools"
-	// ToolsInverseTable is the table name for the Tool entity.
-	// It exists in this package in order to avoid circular dependency with the "tool" package.
-	ToolsInverseTable = "tools"
-	// ToolsColumn is the table column denoting the tools relation/edge.
-	ToolsColumn = "category_slug"
 )
 
 // Columns holds all SQL columns for category fields.
@@ -97,25 +87,4 @@ func ByFingerprint(opts ...sql.OrderTermOption) OrderOption {
 // BySinceRelease orders the results by the since_release field.
 func BySinceRelease(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSinceRelease, opts...).ToFunc()
-}
-
-// ByToolsCount orders the results by tools count.
-func ByToolsCount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newToolsStep(), opts...)
-	}
-}
-
-// ByTools orders the results by tools terms.
-func ByTools(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newToolsStep(), append([]sql.OrderTerm{term}, terms...)...)
-	}
-}
-func newToolsStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(ToolsInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, ToolsTable, ToolsColumn),
-	)
 }

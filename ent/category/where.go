@@ -6,7 +6,6 @@ import (
 	"palmares/ent/predicate"
 
 	"entgo.io/ent/dialect/sql"
-	"entgo.io/ent/dialect/sql/sqlgraph"
 )
 
 // ID filters vertices based on their ID field.
@@ -342,29 +341,6 @@ func SinceReleaseLT(v int) predicate.Category {
 // SinceReleaseLTE applies the LTE predicate on the "since_release" field.
 func SinceReleaseLTE(v int) predicate.Category {
 	return predicate.Category(sql.FieldLTE(FieldSinceRelease, v))
-}
-
-// HasTools applies the HasEdge predicate on the "tools" edge.
-func HasTools() predicate.Category {
-	return predicate.Category(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, ToolsTable, ToolsColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasToolsWith applies the HasEdge predicate on the "tools" edge with a given conditions (other predicates).
-func HasToolsWith(preds ...predicate.Tool) predicate.Category {
-	return predicate.Category(func(s *sql.Selector) {
-		step := newToolsStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
 }
 
 // And groups predicates with the AND operator between them.

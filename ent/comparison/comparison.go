@@ -179,20 +179,20 @@ func newToolAStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(ToolAInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.M2O, true, ToolATable, ToolAColumn),
+		sqlgraph.Edge(sqlgraph.M2O, false, ToolATable, ToolAColumn),
 	)
 }
 func newToolBStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(ToolBInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.M2O, true, ToolBTable, ToolBColumn),
+		sqlgraph.Edge(sqlgraph.M2O, false, ToolBTable, ToolBColumn),
 	)
 }
 func newWinnerStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(WinnerInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.M2O, true, WinnerTable, WinnerColumn),
+		sqlgraph.Edge(sqlgraph.M2O, false, WinnerTable, WinnerColumn),
 	)
 }

@@ -689,7 +689,7 @@ func HasToolA() predicate.Comparison {
 	return predicate.Comparison(func(s *sql.Selector) {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, ToolATable, ToolAColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, ToolATable, ToolAColumn),
 		)
 		sqlgraph.HasNeighbors(s, step)
 	})
@@ -712,7 +712,7 @@ func HasToolB() predicate.Comparison {
 	return predicate.Comparison(func(s *sql.Selector) {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, ToolBTable, ToolBColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, ToolBTable, ToolBColumn),
 		)
 		sqlgraph.HasNeighbors(s, step)
 	})
@@ -735,7 +735,7 @@ func HasWinner() predicate.Comparison {
 	return predicate.Comparison(func(s *sql.Selector) {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, WinnerTable, WinnerColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, WinnerTable, WinnerColumn),
 		)
 		sqlgraph.HasNeighbors(s, step)
 	})

@@ -57,8 +57,6 @@ const (
 	EdgeAccount = "account"
 	// EdgeDeliveries holds the string denoting the deliveries edge name in mutations.
 	EdgeDeliveries = "deliveries"
-	// EdgeAttempts holds the string denoting the attempts edge name in mutations.
-	EdgeAttempts = "attempts"
 	// Table holds the table name of the endpoint in the database.
 	Table = "endpoints"
 	// AccountTable is the table that holds the account relation/edge.
@@ -75,13 +73,6 @@ const (
 	DeliveriesInverseTable = "deliveries"
 	// DeliveriesColumn is the table column denoting the deliveries relation/edge.
 	DeliveriesColumn = "endpoint_id"
-	// AttemptsTable is the table that holds the attempts relation/edge.
-	AttemptsTable = "attempts"
-	// AttemptsInverseTable is the table name for the Attempt entity.
-	// It exists in this package in order to avoid circular dependency with the "attempt" package.
-	AttemptsInverseTable = "attempts"
-	// AttemptsColumn is the table column denoting the attempts relation/edge.
-	AttemptsColumn = "endpoint_id"
 )
 
 // Columns holds all SQL columns for endpoint fields.
@@ -279,25 +270,11 @@ func ByDeliveries(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
 		sqlgraph.OrderByNeighborTerms(s, newDeliveriesStep(), append([]sql.OrderTerm{term}, terms...)...)
 	}
 }
-
-// ByAttemptsCount orders the results by attempts count.
-func ByAttemptsCount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newAttemptsStep(), opts...)
-	}
-}
-
-// ByAttempts orders the results by attempts terms.
-func ByAttempts(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newAttemptsStep(), append([]sql.OrderTerm{term}, terms...)...)
-	}
-}
 func newAccountStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(AccountInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.M2O, true, AccountTable, AccountColumn),
+		sqlgraph.Edge(sqlgraph.M2O, false, AccountTable, AccountColumn),
 	)
 }
 func newDeliveriesStep() *sqlgraph.Step {
@@ -305,12 +282,5 @@ func newDeliveriesStep() *sqlgraph.Step {
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(DeliveriesInverseTable, FieldID),
 		sqlgraph.Edge(sqlgraph.O2M, false, DeliveriesTable, DeliveriesColumn),
-	)
-}
-func newAttemptsStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(AttemptsInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, AttemptsTable, AttemptsColumn),
 	)
 }

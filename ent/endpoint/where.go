@@ -895,7 +895,7 @@ func HasAccount() predicate.Endpoint {
 	return predicate.Endpoint(func(s *sql.Selector) {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, AccountTable, AccountColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, AccountTable, AccountColumn),
 		)
 		sqlgraph.HasNeighbors(s, step)
 	})
@@ -928,29 +928,6 @@ func HasDeliveries() predicate.Endpoint {
 func HasDeliveriesWith(preds ...predicate.Delivery) predicate.Endpoint {
 	return predicate.Endpoint(func(s *sql.Selector) {
 		step := newDeliveriesStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
-}
-
-// HasAttempts applies the HasEdge predicate on the "attempts" edge.
-func HasAttempts() predicate.Endpoint {
-	return predicate.Endpoint(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, AttemptsTable, AttemptsColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasAttemptsWith applies the HasEdge predicate on the "attempts" edge with a given conditions (other predicates).
-func HasAttemptsWith(preds ...predicate.Attempt) predicate.Endpoint {
-	return predicate.Endpoint(func(s *sql.Selector) {
-		step := newAttemptsStep()
 		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
 			for _, p := range preds {
 				p(s)

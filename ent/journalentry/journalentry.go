@@ -135,6 +135,6 @@ func newReleaseStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(ReleaseInverseTable, ReleaseFieldID),
-		sqlgraph.Edge(sqlgraph.M2O, true, ReleaseTable, ReleaseColumn),
+		sqlgraph.Edge(sqlgraph.M2O, false, ReleaseTable, ReleaseColumn),
 	)
 }

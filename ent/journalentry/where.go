@@ -604,7 +604,7 @@ func HasRelease() predicate.JournalEntry {
 	return predicate.JournalEntry(func(s *sql.Selector) {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, ReleaseTable, ReleaseColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, ReleaseTable, ReleaseColumn),
 		)
 		sqlgraph.HasNeighbors(s, step)
 	})

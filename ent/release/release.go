@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"entgo.io/ent/dialect/sql/sqlgraph"
 )
 
 const (
@@ -30,19 +29,8 @@ const (
 	FieldComparisonsTotal = "comparisons_total"
 	// FieldHistoryFrom holds the string denoting the history_from field in the database.
 	FieldHistoryFrom = "history_from"
-	// EdgeJournal holds the string denoting the journal edge name in mutations.
-	EdgeJournal = "journal"
-	// JournalEntryFieldID holds the string denoting the ID field of the JournalEntry.
-	JournalEntryFieldID = "id"
 	// Table holds the table name of the release in the database.
 	Table = "releases"
-	// JournalTable is the table that holds the journal relation/edge.
-	JournalTable = "journal_entries"
-	// JournalInverseTable is the table name for the JournalEntry entity.
-	// It exists in this package in order to avoid circular dependency with the "journalentry" package.
-	JournalInverseTable = "journal_entries"
-	// JournalColumn is the table column denoting the journal relation/edge.
-	JournalColumn = "release_number"
 )
 
 // Columns holds all SQL columns for release fields.
@@ -123,25 +111,4 @@ func ByComparisonsTotal(opts ...sql.OrderTermOption) OrderOption {
 // ByHistoryFrom orders the results by the history_from field.
 func ByHistoryFrom(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldHistoryFrom, opts...).ToFunc()
-}
-
-// ByJournalCount orders the results by journal count.
-func ByJournalCount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newJournalStep(), opts...)
-	}
-}
-
-// ByJournal orders the results by journal terms.
-func ByJournal(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newJournalStep(), append([]sql.OrderTerm{term}, terms...)...)
-	}
-}
-func newJournalStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(JournalInverseTable, JournalEntryFieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, JournalTable, JournalColumn),
-	)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"entgo.io/ent/dialect/sql/sqlgraph"
 )
 
 // ID filters vertices based on their ID field.
@@ -448,29 +447,6 @@ func HistoryFromLT(v int) predicate.Release {
 // HistoryFromLTE applies the LTE predicate on the "history_from" field.
 func HistoryFromLTE(v int) predicate.Release {
 	return predicate.Release(sql.FieldLTE(FieldHistoryFrom, v))
-}
-
-// HasJournal applies the HasEdge predicate on the "journal" edge.
-func HasJournal() predicate.Release {
-	return predicate.Release(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, JournalTable, JournalColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasJournalWith applies the HasEdge predicate on the "journal" edge with a given conditions (other predicates).
-func HasJournalWith(preds ...predicate.JournalEntry) predicate.Release {
-	return predicate.Release(func(s *sql.Selector) {
-		step := newJournalStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
 }
 
 // And groups predicates with the AND operator between them.

@@ -6,6 +6,7 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
 )
 
 // Release is one published state of the whole catalog, with its statistics.
@@ -28,6 +29,34 @@ func (Release) Fields() []ent.Field {
 	}
 }
 
-func (Release) Edges() []ent.Edge {
-	return []ent.Edge{edge.To("journal", JournalEntry.Type)}
+// JournalEntry is one change that a release made, with the states before and
+// after.
+type JournalEntry struct{ ent.Schema }
+
+func (JournalEntry) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int("id").Positive().Immutable().
+			Comment("Set by the import and never reused; see internal/catalog/journal."),
+		field.Int("release_number"),
+		field.String("kind").NotEmpty().Comment("One of the kinds in internal/catalog/journal, for example tool.updated."),
+		field.String("slug").Comment("Slug of the record that changed."),
+		field.String("event").Optional().Nillable().
+			Comment("Type of the event, as in internal/catalog/journal; null if the change is not visible to readers."),
+		field.String("category").Default("").Comment("Category of the tool that changed."),
+		field.String("other_category").Default("").Comment("Category of the second tool of a comparison, or the previous category of a tool."),
+		field.Text("before").Optional().Nillable().Comment("JSON; null if the record is new."),
+		field.Text("after").Optional().Nillable().Comment("JSON; null if the record was removed."),
+	}
+}
+
+func (JournalEntry) Edges() []ent.Edge {
+	return []ent.Edge{edge.To("release", Release.Type).Field("release_number").Unique().Required().
+		StorageKey(edge.Symbol("journal_entries_releases_journal"))}
+}
+
+func (JournalEntry) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("event", "id").StorageKey("journal_by_event"),
+		index.Fields("slug").StorageKey("journal_by_slug"),
+	}
 }

@@ -58,7 +58,8 @@ func (QueryVersion) Fields() []ent.Field {
 }
 
 func (QueryVersion) Edges() []ent.Edge {
-	return []ent.Edge{edge.From("account", Account.Type).Ref("query_versions").Field("account_id").Unique().Required().Immutable()}
+	return []ent.Edge{edge.To("account", Account.Type).Field("account_id").Unique().Required().Immutable().
+		StorageKey(edge.Symbol("query_versions_accounts_query_versions")).Annotations(entsql.OnDelete(entsql.Cascade))}
 }
 
 func (QueryVersion) Indexes() []ent.Index {

@@ -6,6 +6,7 @@ import (
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
 )
 
 // Tool is an active or retired tool. The columns that only active tools have
@@ -57,15 +58,12 @@ func (Tool) Fields() []ent.Field {
 
 func (Tool) Edges() []ent.Edge {
 	return []ent.Edge{
-		edge.From("category", Category.Type).Ref("tools").
-			Field("category_slug").Unique().Required(),
+		edge.To("category", Category.Type).Field("category_slug").Unique().Required().
+			StorageKey(edge.Symbol("tools_categories_tools")),
 		edge.To("sections", Section.Type).
 			Annotations(entsql.OnDelete(entsql.Cascade)),
 		edge.To("price_changes", PriceChange.Type).
 			Annotations(entsql.OnDelete(entsql.Cascade)),
-		edge.To("comparisons_as_a", Comparison.Type),
-		edge.To("comparisons_as_b", Comparison.Type),
-		edge.To("comparisons_won", Comparison.Type),
 	}
 }
 
@@ -76,5 +74,106 @@ func (Tool) Annotations() []schema.Annotation {
 			"tools_active_or_retired": "((retired_at IS NULL) = (domain IS NOT NULL))",
 			"tools_untested_is_told":  "(untested = (score IS NULL))",
 		}),
+	}
+}
+
+// Section is one part of a tool's review. Embeddings documents consist of
+// sections.
+type Section struct{ ent.Schema }
+
+func (Section) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("tool_slug"),
+		field.Int("position").NonNegative().Comment("Order within the review, from 0."),
+		field.String("section").NotEmpty().Comment("The section's identifier within the review."),
+		field.Text("text"),
+		sinceRelease(),
+	}
+}
+
+func (Section) Edges() []ent.Edge {
+	return []ent.Edge{edge.From("tool", Tool.Type).Ref("sections").Field("tool_slug").Unique().Required()}
+}
+
+func (Section) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("tool_slug", "position").Unique().StorageKey("sections_by_tool")}
+}
+
+// PriceChange is one entry of a tool's price history. Entries of one tool
+// are inserted oldest first, so the id orders those of the same day.
+type PriceChange struct{ ent.Schema }
+
+func (PriceChange) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("tool_slug"),
+		field.String("changed_at"),
+		field.Enum("pricing").Values(pricingModels...),
+		field.String("price"),
+		field.Enum("previous_pricing").Values(pricingModels...),
+		field.String("previous_price"),
+		field.String("digest").Comment("Hash of the change, unique within its tool."),
+		sinceRelease(),
+	}
+}
+
+func (PriceChange) Edges() []ent.Edge {
+	return []ent.Edge{edge.From("tool", Tool.Type).Ref("price_changes").Field("tool_slug").Unique().Required()}
+}
+
+func (PriceChange) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("tool_slug", "digest").Unique().StorageKey("price_changes_once")}
+}
+
+// Category groups tools. Each import recalculates its count and average.
+type Category struct{ ent.Schema }
+
+func (Category) Fields() []ent.Field {
+	return []ent.Field{
+		slugID(),
+		field.String("label").NotEmpty(),
+		field.Int("tool_count").Default(0).
+			Comment("Active tools in the category."),
+		field.Float("avg_score").Optional().Nillable().
+			Comment("Mean score of its active tools, two decimals; null when none has a score."),
+		fingerprint(),
+		sinceRelease(),
+	}
+}
+
+// Comparison compares two tools, active or retired.
+type Comparison struct{ ent.Schema }
+
+func (Comparison) Fields() []ent.Field {
+	return []ent.Field{
+		slugID(),
+		field.String("title").NotEmpty(),
+		field.String("tool_a_slug"),
+		field.String("tool_b_slug"),
+		field.String("winner_slug"),
+		field.String("winner_note"),
+		field.Bool("published"),
+		field.String("updated_at"),
+		field.String("canonical_url"),
+		fingerprint(),
+		sinceRelease(),
+	}
+}
+
+func (Comparison) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.To("tool_a", Tool.Type).Field("tool_a_slug").Unique().Required().
+			StorageKey(edge.Symbol("comparisons_tools_comparisons_as_a")),
+		edge.To("tool_b", Tool.Type).Field("tool_b_slug").Unique().Required().
+			StorageKey(edge.Symbol("comparisons_tools_comparisons_as_b")),
+		edge.To("winner", Tool.Type).Field("winner_slug").Unique().Required().
+			StorageKey(edge.Symbol("comparisons_tools_comparisons_won")),
+	}
+}
+
+func (Comparison) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("tool_a_slug").StorageKey("comparisons_by_tool_a"),
+		index.Fields("tool_b_slug").StorageKey("comparisons_by_tool_b"),
+		index.Fields("winner_slug").StorageKey("comparisons_by_winner"),
 	}
 }

@@ -76,12 +76,6 @@ const (
 	EdgeSections = "sections"
 	// EdgePriceChanges holds the string denoting the price_changes edge name in mutations.
 	EdgePriceChanges = "price_changes"
-	// EdgeComparisonsAsA holds the string denoting the comparisons_as_a edge name in mutations.
-	EdgeComparisonsAsA = "comparisons_as_a"
-	// EdgeComparisonsAsB holds the string denoting the comparisons_as_b edge name in mutations.
-	EdgeComparisonsAsB = "comparisons_as_b"
-	// EdgeComparisonsWon holds the string denoting the comparisons_won edge name in mutations.
-	EdgeComparisonsWon = "comparisons_won"
 	// SectionFieldID holds the string denoting the ID field of the Section.
 	SectionFieldID = "id"
 	// PriceChangeFieldID holds the string denoting the ID field of the PriceChange.
@@ -109,27 +103,6 @@ const (
 	PriceChangesInverseTable = "price_changes"
 	// PriceChangesColumn is the table column denoting the price_changes relation/edge.
 	PriceChangesColumn = "tool_slug"
-	// ComparisonsAsATable is the table that holds the comparisons_as_a relation/edge.
-	ComparisonsAsATable = "comparisons"
-	// ComparisonsAsAInverseTable is the table name for the Comparison entity.
-	// It exists in this package in order to avoid circular dependency with the "comparison" package.
-	ComparisonsAsAInverseTable = "comparisons"
-	// ComparisonsAsAColumn is the table column denoting the comparisons_as_a relation/edge.
-	ComparisonsAsAColumn = "tool_a_slug"
-	// ComparisonsAsBTable is the table that holds the comparisons_as_b relation/edge.
-	ComparisonsAsBTable = "comparisons"
-	// ComparisonsAsBInverseTable is the table name for the Comparison entity.
-	// It exists in this package in order to avoid circular dependency with the "comparison" package.
-	ComparisonsAsBInverseTable = "comparisons"
-	// ComparisonsAsBColumn is the table column denoting the comparisons_as_b relation/edge.
-	ComparisonsAsBColumn = "tool_b_slug"
-	// ComparisonsWonTable is the table that holds the comparisons_won relation/edge.
-	ComparisonsWonTable = "comparisons"
-	// ComparisonsWonInverseTable is the table name for the Comparison entity.
-	// It exists in this package in order to avoid circular dependency with the "comparison" package.
-	ComparisonsWonInverseTable = "comparisons"
-	// ComparisonsWonColumn is the table column denoting the comparisons_won relation/edge.
-	ComparisonsWonColumn = "winner_slug"
 )
 
 // Columns holds all SQL columns for tool fields.
@@ -444,53 +417,11 @@ func ByPriceChanges(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
 		sqlgraph.OrderByNeighborTerms(s, newPriceChangesStep(), append([]sql.OrderTerm{term}, terms...)...)
 	}
 }
-
-// ByComparisonsAsACount orders the results by comparisons_as_a count.
-func ByComparisonsAsACount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newComparisonsAsAStep(), opts...)
-	}
-}
-
-// ByComparisonsAsA orders the results by comparisons_as_a terms.
-func ByComparisonsAsA(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newComparisonsAsAStep(), append([]sql.OrderTerm{term}, terms...)...)
-	}
-}
-
-// ByComparisonsAsBCount orders the results by comparisons_as_b count.
-func ByComparisonsAsBCount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newComparisonsAsBStep(), opts...)
-	}
-}
-
-// ByComparisonsAsB orders the results by comparisons_as_b terms.
-func ByComparisonsAsB(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newComparisonsAsBStep(), append([]sql.OrderTerm{term}, terms...)...)
-	}
-}
-
-// ByComparisonsWonCount orders the results by comparisons_won count.
-func ByComparisonsWonCount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newComparisonsWonStep(), opts...)
-	}
-}
-
-// ByComparisonsWon orders the results by comparisons_won terms.
-func ByComparisonsWon(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newComparisonsWonStep(), append([]sql.OrderTerm{term}, terms...)...)
-	}
-}
 func newCategoryStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(CategoryInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.M2O, true, CategoryTable, CategoryColumn),
+		sqlgraph.Edge(sqlgraph.M2O, false, CategoryTable, CategoryColumn),
 	)
 }
 func newSectionsStep() *sqlgraph.Step {
@@ -505,26 +436,5 @@ func newPriceChangesStep() *sqlgraph.Step {
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(PriceChangesInverseTable, PriceChangeFieldID),
 		sqlgraph.Edge(sqlgraph.O2M, false, PriceChangesTable, PriceChangesColumn),
-	)
-}
-func newComparisonsAsAStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(ComparisonsAsAInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, ComparisonsAsATable, ComparisonsAsAColumn),
-	)
-}
-func newComparisonsAsBStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(ComparisonsAsBInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, ComparisonsAsBTable, ComparisonsAsBColumn),
-	)
-}
-func newComparisonsWonStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(ComparisonsWonInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, ComparisonsWonTable, ComparisonsWonColumn),
 	)
 }

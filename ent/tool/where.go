@@ -1764,7 +1764,7 @@ func HasCategory() predicate.Tool {
 	return predicate.Tool(func(s *sql.Selector) {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, true, CategoryTable, CategoryColumn),
+			sqlgraph.Edge(sqlgraph.M2O, false, CategoryTable, CategoryColumn),
 		)
 		sqlgraph.HasNeighbors(s, step)
 	})
@@ -1820,75 +1820,6 @@ func HasPriceChanges() predicate.Tool {
 func HasPriceChangesWith(preds ...predicate.PriceChange) predicate.Tool {
 	return predicate.Tool(func(s *sql.Selector) {
 		step := newPriceChangesStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
-}
-
-// HasComparisonsAsA applies the HasEdge predicate on the "comparisons_as_a" edge.
-func HasComparisonsAsA() predicate.Tool {
-	return predicate.Tool(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, ComparisonsAsATable, ComparisonsAsAColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasComparisonsAsAWith applies the HasEdge predicate on the "comparisons_as_a" edge with a given conditions (other predicates).
-func HasComparisonsAsAWith(preds ...predicate.Comparison) predicate.Tool {
-	return predicate.Tool(func(s *sql.Selector) {
-		step := newComparisonsAsAStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
-}
-
-// HasComparisonsAsB applies the HasEdge predicate on the "comparisons_as_b" edge.
-func HasComparisonsAsB() predicate.Tool {
-	return predicate.Tool(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, ComparisonsAsBTable, ComparisonsAsBColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasComparisonsAsBWith applies the HasEdge predicate on the "comparisons_as_b" edge with a given conditions (other predicates).
-func HasComparisonsAsBWith(preds ...predicate.Comparison) predicate.Tool {
-	return predicate.Tool(func(s *sql.Selector) {
-		step := newComparisonsAsBStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
-}
-
-// HasComparisonsWon applies the HasEdge predicate on the "comparisons_won" edge.
-func HasComparisonsWon() predicate.Tool {
-	return predicate.Tool(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, ComparisonsWonTable, ComparisonsWonColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasComparisonsWonWith applies the HasEdge predicate on the "comparisons_won" edge with a given conditions (other predicates).
-func HasComparisonsWonWith(preds ...predicate.Comparison) predicate.Tool {
-	return predicate.Tool(func(s *sql.Selector) {
-		step := newComparisonsWonStep()
 		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
 			for _, p := range preds {
 				p(s)

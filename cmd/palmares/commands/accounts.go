@@ -102,11 +102,7 @@ func (c *accountsPlan) Run(ctx context.Context, db *store.Store, accounts *auth.
 	} else {
 		err = accounts.SetPlan(ctx, account, plan)
 	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(term.Out, "%s has the %s plan.\n", account.Email, plan)
-	return nil
+	return term.done(err, "%s has the %s plan.", account.Email, plan)
 }
 
 // Keys groups the commands about API keys.
@@ -156,11 +152,7 @@ type keysRevoke struct {
 }
 
 func (c *keysRevoke) Run(ctx context.Context, accounts *auth.Accounts, term Terminal) error {
-	if err := accounts.Revoke(ctx, c.ID); err != nil {
-		return err
-	}
-	fmt.Fprintln(term.Out, "The key is revoked.")
-	return nil
+	return term.done(accounts.Revoke(ctx, c.ID), "The key is revoked.")
 }
 
 // Billing groups the commands about Stripe.

@@ -217,7 +217,7 @@ func (c *historyPrune) Run(ctx context.Context, db *store.Store, term Terminal) 
 		return err
 	}
 	if !c.Yes {
-		plan, err := feed.PlanPruning(ctx, db, *c.Before)
+		plan, err := feed.PlanPruning(ctx, db.Read.Release, *c.Before)
 		if err != nil {
 			return nothingChanged(err, "; run palmares releases to see whether the history was pruned")
 		}

@@ -115,11 +115,7 @@ func (c *queriesShow) Run(ctx context.Context, owner *ent.Account, queries *save
 type queriesDelete struct{ queryArgument }
 
 func (c *queriesDelete) Run(ctx context.Context, owner *ent.Account, queries *saved.Queries, term Terminal) error {
-	if err := queries.Delete(ctx, owner, c.Name); err != nil {
-		return err
-	}
-	fmt.Fprintf(term.Out, "Deleted %s. Its permanent URLs keep working.\n", c.Name)
-	return nil
+	return term.done(queries.Delete(ctx, owner, c.Name), "Deleted %s. Its permanent URLs keep working.", c.Name)
 }
 
 type queriesToken struct {
@@ -129,11 +125,7 @@ type queriesToken struct {
 
 func (c *queriesToken) Run(ctx context.Context, owner *ent.Account, queries *saved.Queries, term Terminal) error {
 	if c.Revoke {
-		if err := queries.RevokeToken(ctx, owner, c.Name); err != nil {
-			return err
-		}
-		fmt.Fprintln(term.Out, "The token was revoked.")
-		return nil
+		return term.done(queries.RevokeToken(ctx, owner, c.Name), "The token was revoked.")
 	}
 	token, err := queries.SetToken(ctx, owner, c.Name)
 	if err != nil {

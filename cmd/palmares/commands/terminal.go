@@ -29,6 +29,14 @@ func IsTerminal(w io.Writer) bool {
 	return isFile && term.IsTerminal(int(file.Fd()))
 }
 
+// done prints what a command did, unless it failed.
+func (t Terminal) done(err error, format string, args ...any) error {
+	if err == nil {
+		fmt.Fprintf(t.Out, format+"\n", args...)
+	}
+	return err
+}
+
 // printTable prints a table with aligned columns. Tabs separate the columns.
 func printTable[T any](w io.Writer, heading string, rows []T, format func(T) string) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -89,11 +89,8 @@ type webhooksBatches struct {
 }
 
 func (c *webhooksBatches) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term Terminal) error {
-	if err := hooks.SetBatches(ctx, endpoint, c.Choice == "on"); err != nil {
-		return err
-	}
-	fmt.Fprintf(term.Out, "Batches are %s for endpoint %d.\n", c.Choice, c.ID)
-	return nil
+	err := hooks.SetBatches(ctx, endpoint, c.Choice == "on")
+	return term.done(err, "Batches are %s for endpoint %d.", c.Choice, c.ID)
 }
 
 type webhooksTest struct{ endpointArgument }
@@ -131,11 +128,7 @@ func (c *webhooksReplay) Run(ctx context.Context, hooks *webhook.Webhooks, endpo
 	} else {
 		err = hooks.ReplaySince(ctx, endpoint, c.Since)
 	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(term.Out, "Scheduled. A running server sends the events within seconds.")
-	return nil
+	return term.done(err, "Scheduled. A running server sends the events within seconds.")
 }
 
 type webhooksDisable struct {
@@ -147,19 +140,13 @@ type webhooksDisable struct {
 const disabledByOperator lang.Message = "an operator disabled it"
 
 func (c *webhooksDisable) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term Terminal) error {
-	if err := hooks.Disable(ctx, endpoint, cmp.Or(c.Reason, string(disabledByOperator))); err != nil {
-		return err
-	}
-	fmt.Fprintf(term.Out, "Endpoint %d is disabled.\n", c.ID)
-	return nil
+	err := hooks.Disable(ctx, endpoint, cmp.Or(c.Reason, string(disabledByOperator)))
+	return term.done(err, "Endpoint %d is disabled.", c.ID)
 }
 
 type webhooksResume struct{ endpointArgument }
 
 func (c *webhooksResume) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term Terminal) error {
-	if err := hooks.Resume(ctx, endpoint); err != nil {
-		return err
-	}
-	fmt.Fprintf(term.Out, "Endpoint %d is active. Events published from now on are sent to it; use replay for earlier ones.\n", c.ID)
-	return nil
+	const resumed = "Endpoint %d is active. Events published from now on are sent to it; use replay for earlier ones."
+	return term.done(hooks.Resume(ctx, endpoint), resumed, c.ID)
 }

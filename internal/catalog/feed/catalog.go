@@ -19,12 +19,11 @@ type catalog struct {
 	tools       map[string]storedTool // active and retired
 	documents   map[string]string     // metadata of the embeddings documents
 	comparisons map[string]string     // fingerprints
-	active      int                   // tools
 }
 
 type storedTool struct {
 	fingerprint, historyHash, sectionsHash string
-	retired, inEmbeddings                  bool
+	retired                                bool
 	category                               string // shares memory with the category's row
 }
 
@@ -49,11 +48,10 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 	err = inPages(func(after string) ([]*ent.Tool, error) {
 		return tx.Tool.Query().Where(tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).
 			Select(tool.FieldID, tool.FieldFingerprint, tool.FieldHistoryHash,
-				tool.FieldSectionsHash, tool.FieldRetiredAt, tool.FieldInEmbeddings, tool.FieldCategorySlug).All(ctx)
+				tool.FieldSectionsHash, tool.FieldRetiredAt, tool.FieldCategorySlug).All(ctx)
 	}, func(row *ent.Tool) string {
-		c.tools[row.ID] = storedTool{row.Fingerprint, row.HistoryHash, row.SectionsHash, isRetired(row), row.InEmbeddings, c.categories[row.CategorySlug].ID}
-		if !isRetired(row) {
-			c.active++
+		c.tools[row.ID] = storedTool{
+			row.Fingerprint, row.HistoryHash, row.SectionsHash, isRetired(row), c.categories[row.CategorySlug].ID,
 		}
 		return row.ID
 	})
@@ -104,24 +102,21 @@ func (c *catalog) checkPlausible(snap *snapshot) error {
 		return &ImplausibleError{fmt.Sprintf("the feed's date, %s, is older than the catalog's, %s; use --force to import it anyway",
 			snap.header.UpdatedAt, c.release.FeedDate)}
 	}
-	lost := 0
+	active, lost := 0, 0
 	for slug, stored := range c.tools {
-		if line := snap.tools[slug]; !stored.retired && (line == nil || line.retired) {
+		if stored.retired {
+			continue
+		}
+		active++
+		if line := snap.tools[slug]; line == nil || line.retired {
 			lost++
 		}
 	}
-	if lost*5 > c.active {
+	if lost*5 > active {
 		return &ImplausibleError{fmt.Sprintf("the feed would remove or retire %d of %d active tools, more than a fifth; use --force to import it anyway",
-			lost, c.active)}
+			lost, active)}
 	}
 	return nil
-}
-
-// toolMayDiffer reports whether a tool's record has to be read again: it is new
-// or changed, or the feed has price changes that may not be stored yet.
-func (c *catalog) toolMayDiffer(slug string, line *toolLine) bool {
-	stored, exists := c.tools[slug]
-	return !exists || stored.fingerprint != line.fingerprint || (line.historyHash != "" && line.historyHash != stored.historyHash)
 }
 
 // missingFrom returns the stored slugs that the feed no longer has, sorted.

@@ -15,12 +15,10 @@ var ErrEmptyCatalog = errors.New("the catalog is empty: nothing has been importe
 // errFeedChanged means that the feed was modified between two passes.
 var errFeedChanged = errors.New("the feed changed while it was being read")
 
-// InputError means that reading the feed failed, for example because of a disk error.
-// Like OutputError, it does not unwrap, so that its cause is not mistaken for a
+// errUnreadable means that reading the feed failed, for example because of a disk
+// error. Like OutputError, it does not wrap its cause, which would be mistaken for a
 // database error.
-type InputError struct{ Cause error }
-
-func (e *InputError) Error() string { return "the feed cannot be read" }
+var errUnreadable = errors.New("the feed cannot be read")
 
 // OutputError means that writing the feed failed.
 type OutputError struct{ Cause error }

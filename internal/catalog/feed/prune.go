@@ -16,16 +16,11 @@ type Pruning struct {
 	Rows           int          // the number of rows that were removed
 }
 
-// PlanPruning returns what Prune would do, without the number of rows.
-func PlanPruning(ctx context.Context, s *store.Store, before int) (*Pruning, error) {
-	return planPruning(ctx, s.Read.Release, before)
-}
-
 // Prune removes the history of all releases before the given one. They can then no
 // longer be read. Running servers detect this like a new release.
 func Prune(ctx context.Context, s *store.Store, before int) (p *Pruning, err error) {
 	err = s.Exclusive(ctx, func(tx *ent.Tx) error {
-		if p, err = planPruning(ctx, tx.Release, before); err != nil {
+		if p, err = PlanPruning(ctx, tx.Release, before); err != nil {
 			return err
 		}
 		versions, err := store.PruneVersions(ctx, tx, before)
@@ -45,7 +40,8 @@ func Prune(ctx context.Context, s *store.Store, before int) (p *Pruning, err err
 	return p, err
 }
 
-func planPruning(ctx context.Context, releases *ent.ReleaseClient, before int) (*Pruning, error) {
+// PlanPruning returns what Prune would do, without the number of rows.
+func PlanPruning(ctx context.Context, releases *ent.ReleaseClient, before int) (*Pruning, error) {
 	newest, err := store.NewestRelease(ctx, releases)
 	switch {
 	case err != nil:

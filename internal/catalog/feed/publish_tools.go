@@ -22,7 +22,9 @@ import (
 func (p *publication) writeTools(ctx context.Context) error {
 	changed := map[string]string{}
 	for slug, line := range p.snap.tools {
-		if p.stored.toolMayDiffer(slug, line) {
+		stored := p.stored.tools[slug] // empty for a new one
+		// The feed may have price changes that are not stored yet.
+		if stored.fingerprint != line.fingerprint || (line.historyHash != "" && line.historyHash != stored.historyHash) {
 			changed[slug] = line.fingerprint
 		}
 	}
@@ -260,25 +262,20 @@ func (p *publication) indexForSearch(ctx context.Context) error {
 // whether unchanged tools belong to the set: the score of one tool can push another
 // one out.
 func (p *publication) updateEmbeddings(ctx context.Context) error {
-	slugs := map[string]bool{}
-	for slug, stored := range p.stored.tools {
-		if stored.inEmbeddings {
-			slugs[slug] = true
-		}
-	}
+	documents := maps.Clone(p.stored.documents)
 	for slug, line := range p.snap.tools {
 		if line.inEmbeddings {
-			slugs[slug] = true
+			documents[slug] = line.metadata
 		}
 	}
 	marked := map[bool][]string{}
-	for _, slug := range sortedKeys(slugs) {
-		stored, line := p.stored.tools[slug], p.snap.tools[slug]
+	for _, slug := range sortedKeys(documents) {
+		metadata, wasMember := p.stored.documents[slug]
 		entry := journal.Entry{Kind: journal.EmbeddingsChanged, Event: journal.EventEmbeddingsChanged, Slug: slug}
-		if stored.inEmbeddings {
-			entry.Before = documentState(stored.sectionsHash, p.stored.documents[slug])
+		if wasMember {
+			entry.Before = documentState(p.stored.tools[slug].sectionsHash, metadata)
 		}
-		if line != nil && line.inEmbeddings {
+		if line := p.snap.tools[slug]; line != nil && line.inEmbeddings {
 			entry.After = documentState(line.sectionsHash, line.metadata)
 		}
 		if string(entry.Before) == string(entry.After) {
@@ -288,7 +285,7 @@ func (p *publication) updateEmbeddings(ctx context.Context) error {
 		if err := p.record(ctx, entry); err != nil {
 			return err
 		}
-		if member := entry.After != nil; member != stored.inEmbeddings {
+		if member := entry.After != nil; member != wasMember {
 			marked[member] = append(marked[member], slug)
 		}
 	}
@@ -321,7 +318,8 @@ func newPrices(t *Tool, before *ent.Tool, stored []PriceChange) (prices []PriceC
 	// changes on the same day.
 	history := slices.Clone(t.PriceHistory)
 	slices.Reverse(history)
-	slices.SortStableFunc(history, func(a, b PriceChange) int { return strings.Compare(a.ChangedAt, b.ChangedAt) })
+	byDay := func(a, b PriceChange) int { return strings.Compare(a.ChangedAt, b.ChangedAt) }
+	slices.SortStableFunc(history, byDay)
 	known := map[PriceChange]bool{}
 	for _, change := range stored {
 		known[change] = true
@@ -345,25 +343,17 @@ func newPrices(t *Tool, before *ent.Tool, stored []PriceChange) (prices []PriceC
 	// The newest known change is the current one if it leads to the current
 	// price, and either happened since the last import, or is new in the feed
 	// and starts at the previous price.
-	if newest := newestOf(slices.Concat(stored, prices)); newest != nil && newest.Pricing == t.Pricing && newest.Price == t.Price {
+	all := slices.Concat(stored, prices)
+	slices.SortStableFunc(all, byDay)
+	if last := len(all) - 1; last >= 0 && all[last].Pricing == t.Pricing && all[last].Price == t.Price {
+		newest := all[last]
 		sameStep := newest.PreviousPricing == current.PreviousPricing && newest.PreviousPrice == current.PreviousPrice
-		if newest.ChangedAt >= before.UpdatedAt || (sameStep && slices.Contains(prices, *newest)) {
-			return prices, newest
+		if newest.ChangedAt >= before.UpdatedAt || (sameStep && slices.Contains(prices, newest)) {
+			return prices, &newest
 		}
 	}
 	add(*current)
 	return prices, current
-}
-
-// newestOf returns the last change of the latest day; nil if there is none.
-func newestOf(history []PriceChange) *PriceChange {
-	var newest *PriceChange
-	for i := range history {
-		if newest == nil || history[i].ChangedAt >= newest.ChangedAt {
-			newest = &history[i]
-		}
-	}
-	return newest
 }
 
 // checkFits rejects a history that has grown too long for a line of a feed,

@@ -43,7 +43,7 @@ func (s *source) open(stage string) (io.Reader, error) {
 		_, err = s.feed.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return nil, &InputError{err}
+		return nil, errUnreadable
 	}
 	if s.progress == nil {
 		return s.feed, nil
@@ -170,7 +170,7 @@ func (s *scanner) readError(line int, err error) error {
 		s.errs.add(line, "the compressed feed is damaged or truncated")
 		return nil
 	}
-	return &InputError{err}
+	return errUnreadable
 }
 
 func (s *scanner) readHeader(line []byte) (valid bool) {

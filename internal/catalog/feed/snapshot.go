@@ -150,25 +150,22 @@ func (s *snapshot) lineOf(rec record.Record) int {
 // reference is empty if its field has an error of its own.
 func (s *snapshot) checkReferences(errs *ValidationError) {
 	var missing []LineError
-	miss := func(line int, recordType, slug, field, noun, target string) {
-		missing = append(missing, LineError{line, fmt.Sprintf("%s: %s: the feed has no %s %s", label(recordType, slug), field, noun, record.Quote(target))})
+	check := func(line int, recordType, slug, field, noun, target string, found bool) {
+		if target != "" && !found {
+			text := fmt.Sprintf("%s: %s: the feed has no %s %s", label(recordType, slug), field, noun, record.Quote(target))
+			missing = append(missing, LineError{line, text})
+		}
 	}
 	for slug, tool := range s.tools {
-		if tool.category != "" && s.categories[tool.category] == nil {
-			recordType := record.TypeTool
-			if tool.retired {
-				recordType = record.TypeRetired
-			}
-			miss(tool.number, recordType, slug, "category", "category", tool.category)
+		recordType := record.TypeTool
+		if tool.retired {
+			recordType = record.TypeRetired
 		}
+		check(tool.number, recordType, slug, "category", "category", tool.category, s.categories[tool.category] != nil)
 	}
-	for slug, comparison := range s.comparisons {
-		if comparison.toolA != "" && s.tools[comparison.toolA] == nil {
-			miss(comparison.number, record.TypeComparison, slug, "tool_a", "tool", comparison.toolA)
-		}
-		if comparison.toolB != "" && s.tools[comparison.toolB] == nil {
-			miss(comparison.number, record.TypeComparison, slug, "tool_b", "tool", comparison.toolB)
-		}
+	for slug, c := range s.comparisons {
+		check(c.number, record.TypeComparison, slug, "tool_a", "tool", c.toolA, s.tools[c.toolA] != nil)
+		check(c.number, record.TypeComparison, slug, "tool_b", "tool", c.toolB, s.tools[c.toolB] != nil)
 	}
 	slices.SortStableFunc(missing, func(a, b LineError) int { return a.Line - b.Line })
 	for _, e := range missing {

@@ -170,37 +170,29 @@ func statesBytes(before, after string) string {
 // the last event of the previous release, and those from the last event of the next
 // release on.
 func (q Query) inReleases() (conditions []predicate.JournalEntry) {
-	where := func(p func(s *entsql.Selector) *entsql.Predicate) {
-		conditions = append(conditions, func(s *entsql.Selector) { s.Where(p(s)) })
-	}
-	published := func(s *entsql.Selector, which *entsql.Predicate, order string) *entsql.Selector {
-		return entsql.Dialect(s.Dialect()).Select(journalentry.FieldID).From(entsql.Table(journalentry.Table).As("published")).
-			Where(entsql.And(entsql.EQ(journalentry.FieldEvent, EventCatalogPublished), which)).OrderBy(order).Limit(1)
+	type comparison = func(column string, value any) *entsql.Predicate
+	type direction = func(column string) string
+	beyond := func(operator string, is comparison, release int, order direction, otherwise int) predicate.JournalEntry {
+		return func(s *entsql.Selector) {
+			other := entsql.And(entsql.EQ(journalentry.FieldEvent, EventCatalogPublished), is(journalentry.FieldReleaseNumber, release))
+			published := entsql.Dialect(s.Dialect()).Select(journalentry.FieldID).
+				From(entsql.Table(journalentry.Table).As("published")).
+				Where(other).OrderBy(order(journalentry.FieldID)).Limit(1)
+			s.Where(entsql.P(func(b *entsql.Builder) {
+				b.Ident(s.C(journalentry.FieldID)).WriteString(" " + operator + " coalesce((").Join(published).
+					WriteString("), " + strconv.Itoa(otherwise) + ")")
+			}))
+		}
 	}
 	if q.From > 1 {
-		where(func(s *entsql.Selector) *entsql.Predicate {
-			return entsql.GTE(s.C(journalentry.FieldReleaseNumber), q.From)
-		})
-		where(func(s *entsql.Selector) *entsql.Predicate {
-			return entsql.P(func(b *entsql.Builder) {
-				b.Ident(s.C(journalentry.FieldID)).WriteString(" > coalesce((").
-					Join(published(s, entsql.LT(journalentry.FieldReleaseNumber, q.From), entsql.Desc(journalentry.FieldID))).WriteString("), 0)")
-			})
-		})
+		conditions = append(conditions, entsql.FieldGTE(journalentry.FieldReleaseNumber, q.From),
+			beyond(">", entsql.LT, q.From, entsql.Desc, 0))
 	}
 	if q.UpTo > 0 {
-		where(func(s *entsql.Selector) *entsql.Predicate {
-			return entsql.LTE(s.C(journalentry.FieldReleaseNumber), q.UpTo)
-		})
+		conditions = append(conditions, entsql.FieldLTE(journalentry.FieldReleaseNumber, q.UpTo))
 	}
 	if q.UpTo > 0 && q.Earlier {
-		where(func(s *entsql.Selector) *entsql.Predicate {
-			return entsql.P(func(b *entsql.Builder) {
-				b.Ident(s.C(journalentry.FieldID)).WriteString(" < coalesce((").
-					Join(published(s, entsql.GT(journalentry.FieldReleaseNumber, q.UpTo), entsql.Asc(journalentry.FieldID))).
-					WriteString("), " + strconv.Itoa(math.MaxInt) + ")")
-			})
-		})
+		conditions = append(conditions, beyond("<", entsql.GT, q.UpTo, entsql.Asc, math.MaxInt))
 	}
 	return conditions
 }

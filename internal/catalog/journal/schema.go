@@ -62,22 +62,20 @@ var (
 	}
 )
 
-// changes describes the events that have a state before and one after. Those
-// with fields also list which fields differ.
+// changes describes the events that have a state before and one after.
 var changes = map[string]struct {
 	description   string
 	before, after schema
-	fields        []string
 }{
-	EventToolCreated:         {"A tool was added, or returned from retirement.", anyOf(null, ref("retired")), ref("tool"), nil},
-	EventToolUpdated:         {"The record of an active or retired tool changed.", anyTool, anyTool, names(toolFields, retiredFields)},
-	EventToolRetired:         {"A tool was retired, or added as a retired tool.", anyOf(null, ref("tool")), ref("retired"), nil},
-	EventToolRemoved:         {"A tool was removed from the catalog.", anyTool, null, nil},
-	EventPriceChanged:        {"The price of a tool changed.", object("The former price.", priceFields[1:]...), object("The new price.", priceFields...), nil},
-	EventComparisonPublished: {"A comparison was published.", null, ref("comparison"), nil},
-	EventComparisonUpdated:   {"A published comparison changed.", ref("comparison"), ref("comparison"), names(comparisonFields)},
-	EventComparisonRemoved:   {"A comparison was removed, or is no longer published.", ref("comparison"), null, nil},
-	EventEmbeddingsChanged:   {"The embeddings document of a tool was added, changed or removed. Embed it again if `chunks` differ; otherwise update the metadata that you store with the vectors.", documents, documents, names(documentFields)},
+	EventToolCreated:         {"A tool was added, or returned from retirement.", anyOf(null, ref("retired")), ref("tool")},
+	EventToolUpdated:         {"The record of an active or retired tool changed.", anyTool, anyTool},
+	EventToolRetired:         {"A tool was retired, or added as a retired tool.", anyOf(null, ref("tool")), ref("retired")},
+	EventToolRemoved:         {"A tool was removed from the catalog.", anyTool, null},
+	EventPriceChanged:        {"The price of a tool changed.", object("The former price.", priceFields[1:]...), object("The new price.", priceFields...)},
+	EventComparisonPublished: {"A comparison was published.", null, ref("comparison")},
+	EventComparisonUpdated:   {"A published comparison changed.", ref("comparison"), ref("comparison")},
+	EventComparisonRemoved:   {"A comparison was removed, or is no longer published.", ref("comparison"), null},
+	EventEmbeddingsChanged:   {"The embeddings document of a tool was added, changed or removed. Embed it again if `chunks` differ; otherwise update the metadata that you store with the vectors.", documents, documents},
 }
 
 // eventSchema returns the JSON Schema of a type of events.
@@ -134,8 +132,8 @@ func batchSchema() schema {
 func changeSchema(event string) schema {
 	change := changes[event]
 	states := []property{prop("before", "", change.before), prop("after", "", change.after)}
-	if change.fields != nil {
-		differ := schema{"type": "array", "items": schema{"enum": change.fields}, "uniqueItems": true}
+	if fields := updatable[event]; fields != nil {
+		differ := schema{"type": "array", "items": schema{"enum": fields}, "uniqueItems": true}
 		states = append(states, prop("fields", "The names of the fields that differ.", differ))
 	}
 	return anyOf(object("The state before and after.", states...), object("Sent by webhooks instead of an event longer than 20,000 bytes.",

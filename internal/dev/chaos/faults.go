@@ -18,7 +18,9 @@ import (
 
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // fault is a failure that is injected and then repaired.
@@ -26,8 +28,9 @@ type fault struct {
 	name          string
 	long, short   time.Duration // how long it lasts; if short is 0, a short run skips it
 	inject, clear func(*system)
-	noFailure     bool // not even an uncached read may fail
-	days          int  // on which the quota was tested, if not one
+	noFailure     bool          // not even an uncached read may fail
+	days          int           // on which the quota was tested, if not one
+	patience      time.Duration // how long a new release may take, if more than maxRecovery
 }
 
 // faults are those of three servers, in this order.
@@ -202,6 +205,53 @@ func fillDisk(s *system) {
 	if s.publish() == nil {
 		s.t.Fatalf("an import succeeded on a full disk of %d MB", smallDisk>>20)
 	}
+}
+
+// starvation stops the server for most of the time, so that it gets a fifth of a core.
+const starvation, starvedTurn = 80 * time.Millisecond, 100 * time.Millisecond
+
+var starvedFault = fault{
+	name: "imports of 100,000 tools while the server gets 0.2 of a core, SQLite", noFailure: true, patience: 2 * time.Minute,
+}
+
+// starved imports large catalogs while the server hardly gets any CPU time.
+func starved(t testing.TB, o options) []*outcome {
+	if !o.wants(starvedFault.name) || o.short {
+		return nil
+	}
+	s := newSystem(t, o.logs, store.Config{DataDir: t.TempDir()})
+	s.addServer(s.cfg)
+	s.base, s.rate, s.others = "http://"+s.servers[0].address, 5, 100_000
+	testkit.Check(t, s.publish())
+	s.key = blackbox.CreateKey(t, s.cfg, load.Owner, "pro")
+	s.start(s.servers[0])
+	fmt.Fprintln(os.Stderr, starvedFault.name)
+	process := s.servers[0].process.Cmd.Process
+	fed, enough := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(fed)
+		for {
+			_ = process.Signal(syscall.SIGSTOP)
+			time.Sleep(starvation)
+			_ = process.Signal(syscall.SIGCONT)
+			select {
+			case <-enough:
+				return
+			case <-time.After(starvedTurn - starvation):
+			}
+		}
+	}()
+	endLoad := s.startLoad()
+	result := &outcome{fault: starvedFault}
+	for range 5 {
+		testkit.Check(t, s.publish())
+		result.visible = max(result.visible, waitFor(starvedFault.patience+time.Second, s.allServe))
+	}
+	close(enough)
+	<-fed
+	result.cleared = time.Now()
+	result.add(endLoad())
+	return []*outcome{result}
 }
 
 const midnightFault = "midnight, quota checks of three servers in one process"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ import (
 )
 
 const (
-	rate               = 150 // requests per second, however slow responses are
+	defaultRate        = 150 // requests per second, however slow responses are
 	clientTimeout      = 12 * time.Second
 	requestsPerAddress = 50 // of 100 per day
 )
@@ -84,7 +85,7 @@ func (s *system) startLoad() (end func() []*sample) {
 	running.Go(func() {
 		start := time.Now()
 		for i := 0; ; i++ {
-			due := start.Add(time.Duration(i) * time.Second / rate)
+			due := start.Add(time.Duration(i) * time.Second / time.Duration(cmp.Or(s.rate, defaultRate)))
 			select {
 			case <-ctx.Done():
 				return
@@ -156,8 +157,9 @@ var firstDay = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func editionDate(n int) string { return firstDay.AddDate(0, 0, n).Format(time.DateOnly) }
 
-// writeEdition writes the feed of an edition.
-func writeEdition(w io.Writer, n int) error {
+// writeEdition writes the feed of an edition. Other tools have no score, and change
+// their dates only.
+func writeEdition(w io.Writer, n, others int) error {
 	mark, score := fmt.Sprintf("édition %d.", n), float64(10+n)/10 // which is then the average
 	out := feed.NewWriter(w, editionDate(n))
 	out.Write(&feed.Category{Slug: "code", Label: "Code, " + mark})
@@ -167,6 +169,15 @@ func writeEdition(w io.Writer, n int) error {
 			Slug: slug(i), Name: fmt.Sprintf("Outil %d", i), Domain: slug(i) + ".example", Category: "code",
 			ICP: "mixte", Pricing: "payant", Price: fmt.Sprintf("%d €/mois", 10+n), Score: &score,
 			Tagline: "Outil, " + mark, CanonicalURL: "https://palmares.example/" + slug(i), AlternativesURL: "https://palmares.example/alternatives/" + slug(i),
+			UpdatedAt: editionDate(n), Tier: 3,
+		})
+	}
+	for i := range others {
+		slug := fmt.Sprintf("z-%d", i)
+		out.Write(&feed.Tool{
+			Slug: slug, Name: fmt.Sprintf("Z %d", i), Domain: slug + ".example", Category: "code",
+			ICP: "mixte", Pricing: "payant", Price: "5 €/mois",
+			Tagline: "Outil, " + mark, CanonicalURL: "https://palmares.example/" + slug, AlternativesURL: "https://palmares.example/alternatives/" + slug,
 			UpdatedAt: editionDate(n), Tier: 3,
 		})
 	}

@@ -53,7 +53,7 @@ func (o options) wants(fault string) bool {
 // run runs the faults, prints the results, and reports whether all goals are
 // met.
 func run(t testing.TB, out io.Writer, o options) (met bool) {
-	outcomes := slices.Concat(sharedFaults(t, o), diskFull(t, o), midnight(t, o))
+	outcomes := slices.Concat(sharedFaults(t, o), diskFull(t, o), midnight(t, o), starved(t, o))
 	printTable(out, outcomes)
 	return printGoals(out, outcomes, !o.ignoreTiming)
 }
@@ -127,7 +127,7 @@ var goals = []struct {
 		switch {
 		case o.recovered > maxRecovery:
 			return "requests failed for " + seconds(o.recovered)
-		case o.visible > maxRecovery:
+		case o.visible > max(maxRecovery, o.fault.patience):
 			return "the new release took " + seconds(o.visible)
 		case o.delivered > maxRecovery:
 			return "events took " + seconds(o.delivered)

@@ -42,6 +42,8 @@ type system struct {
 	edition  int                  // the last one published
 	event    *string              // ID of the last event seen in the journal
 	killed   kill
+	rate     int // requests per second, if not defaultRate
+	others   int // tools without a score
 
 	mu    sync.Mutex
 	shown map[string]int // the newest edition that each server has shown, by address
@@ -82,7 +84,7 @@ func (s *system) open() {
 // publish imports the next edition.
 func (s *system) publish() error {
 	var edition bytes.Buffer
-	if err := writeEdition(&edition, s.edition+1); err != nil {
+	if err := writeEdition(&edition, s.edition+1, s.others); err != nil {
 		return err
 	}
 	cmd := blackbox.Command(s.t, s.cfg, "import", "-")

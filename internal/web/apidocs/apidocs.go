@@ -134,17 +134,13 @@ func (p *Pages) Register(mux *http.ServeMux) {
 func (p *Pages) handle(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p.SetSecurityHeaders(w.Header(), page.BasePolicy)
-		err := page.CheckMethod(w, r)
-		if err == nil {
-			err = serve(w, r)
-		}
-		if err == nil {
-			return
-		}
-		if problem.Of(err).Code == problem.Internal {
-			p.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", problem.RequestID(r.Context()))
-		}
-		problem.Write(w, err)
+		page.Handler(func(w http.ResponseWriter, r *http.Request) error {
+			err := serve(w, r)
+			if err != nil && problem.Of(err).Code == problem.Internal {
+				p.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", problem.RequestID(r.Context()))
+			}
+			return err
+		})(w, r)
 	}
 }
 
@@ -200,10 +196,11 @@ type app struct {
 
 func (p *Pages) app(name string) app { return app{p.built[name+".js"], p.built[name+".css"]} }
 
-const referenceVary = "Accept, Accept-Encoding"
+// caching is that of both pages: private, because signed-in users get their key.
+const caching = "private, no-cache"
 
 func (p *Pages) showReference(w http.ResponseWriter, r *http.Request) error {
-	if page.WantsMarkdown(r.Header["Accept"]) {
+	if page.WantsMarkdown(r) {
 		return p.showText(w, r, MarkdownPath)
 	}
 	if len(p.built) > 0 {
@@ -217,7 +214,7 @@ func (p *Pages) showReference(w http.ResponseWriter, r *http.Request) error {
 		return p.showWithKey(w, "reference", p.referencePage(lang.Of(r.Context()), p.operationsWith(samples), key))
 	}
 	return p.withSamples(w, r, ReferencePath+" "+string(lang.Of(r.Context())), func(_ context.Context, operations []params.Operation, _ *params.Samples) (*cache.Entry, error) {
-		return templates.Entry("reference", p.referencePage(lang.Of(r.Context()), operations, ""), "private, no-cache", referenceVary) // private, because signed-in users get their key
+		return templates.Entry("reference", p.referencePage(lang.Of(r.Context()), operations, ""), caching)
 	})
 }
 
@@ -288,17 +285,12 @@ type explorer struct {
 
 // showExplorer opens the query in the URL without running it.
 func (p *Pages) showExplorer(w http.ResponseWriter, r *http.Request) error {
-	const caching, vary = "private, no-cache", "Accept, Accept-Encoding" // private, because signed-in users get their key
-	if page.WantsMarkdown(r.Header["Accept"]) {
+	if page.WantsMarkdown(r) {
 		return p.showText(w, r, explorerText)
 	}
 	if len(p.built) == 0 {
 		content := p.Content(lang.Of(r.Context()), ExplorerPath, page.Head{Styles: style}, struct{ Schema, Path string }{p.Schema, SchemaPath})
-		entry, err := templates.Entry("schema", content, caching, vary)
-		if err != nil {
-			return err
-		}
-		return entry.Write(w, r)
+		return templates.Send(w, r, "schema", content, caching)
 	}
 	e := explorer{
 		Base: p.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: p.Operations, CostPath: CostPath, Editor: p.app("graphiql"),
@@ -327,11 +319,7 @@ func (p *Pages) showExplorer(w http.ResponseWriter, r *http.Request) error {
 	if key != "" {
 		return p.showWithKey(w, "explorer", content)
 	}
-	entry, err := templates.Entry("explorer", content, caching, vary)
-	if err != nil {
-		return err
-	}
-	return entry.Write(w, r)
+	return templates.Send(w, r, "explorer", content, caching)
 }
 
 // showWithKey sends a page with a key. It is not compressed: its size would leak

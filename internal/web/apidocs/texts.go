@@ -83,7 +83,7 @@ func (p *Pages) showText(w http.ResponseWriter, r *http.Request, path string) er
 		var text bytes.Buffer
 		err := textTemplates.ExecuteTemplate(&text, path, data)
 		return cache.NewEntry(text.Bytes(), http.Header{
-			"Content-Type": {texts[path]}, "Cache-Control": {"no-cache"}, "Vary": {referenceVary},
+			"Content-Type": {texts[path]}, "Cache-Control": {"no-cache"}, "Vary": {page.Vary},
 		}), err
 	})
 }

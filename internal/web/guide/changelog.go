@@ -9,6 +9,7 @@ import (
 	"palmares/internal/core/atomxml"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
+	"palmares/internal/web/page"
 )
 
 // The changelog is a page, Markdown, and an Atom feed of the versions in it.
@@ -27,7 +28,7 @@ var changelogText string
 func (g *Guides) addChangelog(text string) error {
 	g.add(changelog, "changelog", text, func(l lang.Language) (any, error) { return Render(l, text) })
 	feed, err := g.changelogAtom(text)
-	g.documents[lang.English][changelogFeed] = document{text: feed}
+	g.documents[lang.English][changelogFeed] = page.Document{Text: feed}
 	return err
 }
 
@@ -75,5 +76,5 @@ func (g *Guides) changelogAtom(text string) (*cache.Entry, error) {
 			feed.Updated = entry.Updated
 		}
 	}
-	return atomxml.NewEntry(feed, caching)
+	return atomxml.NewEntry(feed, page.Caching)
 }

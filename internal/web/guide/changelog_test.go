@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"palmares/internal/core/atomxml"
+	"palmares/internal/web/page"
 )
 
 func TestChangelogIsCurrent(t *testing.T) {
@@ -36,7 +37,7 @@ func TestChangelog(t *testing.T) {
 	}
 	for _, path := range []string{"/changelog.md", "/changelog"} {
 		text := send(handler, "GET", path, "Accept", "text/markdown")
-		if text.Code != 200 || text.Header().Get("Content-Type") != markdown || text.Body.String() != changelogText {
+		if text.Code != 200 || text.Header().Get("Content-Type") != page.MarkdownType || text.Body.String() != changelogText {
 			t.Errorf("%s: got %d %v, want the changelog as Markdown", path, text.Code, text.Header())
 		}
 	}

@@ -77,7 +77,7 @@ func TestPages(t *testing.T) {
 		if got.Code != 200 || got.Header().Get("Content-Type") != "text/html; charset=utf-8" || got.Header().Get("Vary") != "Accept, Accept-Encoding" {
 			t.Errorf("%s: got %d %v, want HTML that varies by Accept", path, got.Code, got.Header())
 		}
-		if got.Header().Get("Cache-Control") != caching || got.Header().Get("Strict-Transport-Security") == "" {
+		if got.Header().Get("Cache-Control") != "public, max-age=0, s-maxage=60, stale-while-revalidate=3600" || got.Header().Get("Strict-Transport-Security") == "" {
 			t.Errorf("%s: got %v, want Cache-Control and HSTS", path, got.Header())
 		}
 		if csp := got.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "form-action 'self'") || strings.Contains(csp, "unsafe") {
@@ -178,14 +178,14 @@ func TestMarkdown(t *testing.T) {
 	} {
 		for _, path := range []string{"/guides", "/guides/paging"} {
 			got := send(handler, "GET", path, "Accept", c.accept)
-			if is := got.Header().Get("Content-Type") == markdown; got.Code != 200 || is != c.markdown || got.Header().Get("Vary") != "Accept, Accept-Encoding" {
+			if is := got.Header().Get("Content-Type") == "text/markdown; charset=utf-8"; got.Code != 200 || is != c.markdown || got.Header().Get("Vary") != "Accept, Accept-Encoding" {
 				t.Errorf("%s with %q: got %d %v, want Markdown: %v", path, c.accept, got.Code, got.Header(), c.markdown)
 			}
 		}
 	}
 	for _, path := range []string{"/guides", "/guides/paging"} {
 		byPath, negotiated := send(handler, "GET", path+".md"), send(handler, "GET", path, "Accept", "text/markdown")
-		if byPath.Code != 200 || byPath.Header().Get("Content-Type") != markdown || byPath.Body.String() != negotiated.Body.String() {
+		if byPath.Code != 200 || byPath.Header().Get("Content-Type") != page.MarkdownType || byPath.Body.String() != negotiated.Body.String() {
 			t.Errorf("%s.md: got %d %v, want the negotiated Markdown", path, byPath.Code, byPath.Header())
 		}
 		if !strings.HasPrefix(byPath.Body.String(), "# ") || !strings.Contains(byPath.Body.String(), testConfig.PublicURL) {
@@ -212,7 +212,7 @@ func TestNotFound(t *testing.T) {
 			t.Errorf("%s: got %v, want a policy and no script", path, got.Header())
 		}
 	}
-	if got := send(handler, "GET", "/guides/webhoks.md"); got.Code != 404 || got.Header().Get("Content-Type") != markdown ||
+	if got := send(handler, "GET", "/guides/webhoks.md"); got.Code != 404 || got.Header().Get("Content-Type") != page.MarkdownType ||
 		!strings.Contains(got.Body.String(), "Did you mean:\n\n- [Webhooks](https://catalog.example/guides/webhooks.md)") {
 		t.Errorf("Markdown: got %d %s, want 404 with a suggestion", got.Code, got.Body)
 	}

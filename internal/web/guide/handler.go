@@ -12,17 +12,12 @@ import (
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
-	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
 	"palmares/internal/web/page"
 )
 
 const (
 	root = "/guides"
-
-	caching  = "public, max-age=0, s-maxage=60, stale-while-revalidate=3600"
-	vary     = "Accept, Accept-Encoding"
-	markdown = "text/markdown; charset=utf-8"
 
 	lead = "Short, practical guides to the API. Every code sample is tested against a running server."
 )
@@ -41,14 +36,7 @@ type Config struct {
 type Guides struct {
 	cfg       Config
 	all       []*Guide
-	documents map[lang.Language]map[string]document // by path
-}
-
-// document has a page, text, or both. They are chosen by the Accept header. The
-// page is rendered when it is first requested.
-type document struct {
-	page func() (*cache.Entry, error)
-	text *cache.Entry
+	documents page.Documents
 }
 
 type guidePage struct {
@@ -70,10 +58,7 @@ func New(cfg Config) (*Guides, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guides{cfg: cfg, all: all, documents: map[lang.Language]map[string]document{}}
-	for _, l := range lang.All {
-		g.documents[l] = map[string]document{}
-	}
+	g := &Guides{cfg: cfg, all: all, documents: page.Documents{}}
 	g.add(root, "index", g.text("index", nil), func(lang.Language) (any, error) { return indexPage{lead, all}, nil })
 	for i, one := range all {
 		data := guidePage{Guide: one, Guides: all}
@@ -96,10 +81,9 @@ func New(cfg Config) (*Guides, error) {
 	return g, nil
 }
 
-// add adds a page in all languages, and its Markdown version at the same path and
-// with .md.
+// add adds a page in all languages. It is rendered when it is first requested.
 func (g *Guides) add(path, template, text string, dataOf func(lang.Language) (any, error)) {
-	entry := textEntry(text, markdown)
+	entry := page.TextEntry(text)
 	for _, l := range lang.All {
 		html := sync.OnceValues(func() (*cache.Entry, error) {
 			data, err := dataOf(l)
@@ -108,21 +92,14 @@ func (g *Guides) add(path, template, text string, dataOf func(lang.Language) (an
 			}
 			content := g.content(l, path, data)
 			content.Markdown = path + ".md"
-			return templates.Entry(template, content, caching, vary)
+			return templates.Entry(template, content, page.Caching)
 		})
-		g.documents[l][path] = document{html, entry}
-		g.documents[l][path+".md"] = document{text: entry}
+		g.documents.Add(l, path, html, entry)
 	}
 }
 
 func (g *Guides) content(l lang.Language, path string, data any) page.Content {
 	return g.cfg.Content(l, path, page.Head{}, data)
-}
-
-func textEntry(text, contentType string) *cache.Entry {
-	return cache.NewEntry([]byte(text), http.Header{
-		"Content-Type": {contentType}, "Cache-Control": {caching}, "Vary": {vary}, "X-Content-Type-Options": {"nosniff"},
-	})
 }
 
 // All returns all guides in order.
@@ -131,39 +108,23 @@ func (g *Guides) All() []*Guide { return g.all }
 // Register adds all paths of the guides and the changelog.
 func (g *Guides) Register(mux *http.ServeMux) {
 	for _, path := range []string{root, root + "/", root + ".md", changelog, changelog + ".md", changelogFeed} {
-		mux.Handle(path, g)
+		mux.HandleFunc(path, page.Handler(g.serve))
 	}
 }
 
-// ServeHTTP serves a guide as HTML or Markdown.
-func (g *Guides) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := g.serve(w, r); err != nil {
-		problem.Write(w, err)
-	}
-}
-
+// serve serves a guide as HTML or Markdown.
 func (g *Guides) serve(w http.ResponseWriter, r *http.Request) error {
-	if err := page.CheckMethod(w, r); err != nil {
-		return err
-	}
 	documents := g.documents[lang.Of(r.Context())]
 	found, ok := documents[r.URL.Path]
 	trimmed, hasSlash := strings.CutSuffix(r.URL.Path, "/")
 	switch {
-	case hasSlash && documents[trimmed].page != nil:
+	case hasSlash && documents[trimmed].Page != nil:
 		page.Redirect(w, r, (&url.URL{Path: trimmed, RawQuery: r.URL.RawQuery}).String(), http.StatusMovedPermanently)
 		return nil
 	case !ok:
 		return g.notFound(w, r)
-	case found.page == nil || page.WantsMarkdown(r.Header["Accept"]):
-		return found.text.Write(w, r)
 	}
-	html, err := found.page()
-	if err != nil {
-		return err
-	}
-	g.cfg.SetSecurityHeaders(w.Header(), page.FormPolicy)
-	return html.Write(w, r)
+	return g.cfg.WriteDocument(w, r, found)
 }
 
 // notFound suggests guides with a similar name.
@@ -175,8 +136,8 @@ func (g *Guides) notFound(w http.ResponseWriter, r *http.Request) error {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("Vary", "Accept")
-	if strings.HasSuffix(r.URL.Path, ".md") || page.WantsMarkdown(r.Header["Accept"]) {
-		header.Set("Content-Type", markdown)
+	if page.WantsMarkdown(r) {
+		header.Set("Content-Type", page.MarkdownType)
 		header.Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte(g.text("notfound", similar)))

@@ -9,7 +9,6 @@ import (
 	"path"
 
 	"palmares/internal/core/cache"
-	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
 )
 
@@ -38,15 +37,7 @@ func Register(mux *http.ServeMux, service page.Service) {
 			"Vary":                   {"Accept-Encoding"},
 			"X-Content-Type-Options": {"nosniff"},
 		})
-		mux.HandleFunc(name, func(w http.ResponseWriter, r *http.Request) {
-			err := page.CheckMethod(w, r)
-			if err == nil {
-				err = entry.Write(w, r)
-			}
-			if err != nil {
-				problem.Write(w, err)
-			}
-		})
+		mux.HandleFunc(name, page.Handler(entry.Write))
 	}
 	add(ManifestPath, "application/manifest+json", manifest(service.ServiceName))
 	for name, mediaType := range map[string]string{

@@ -21,7 +21,6 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
-	"palmares/internal/core/problem"
 	"palmares/internal/web/guide"
 	"palmares/internal/web/page"
 )
@@ -33,8 +32,6 @@ var defaults embed.FS
 var files embed.FS
 
 var templates = page.NewTemplates(files, "templates", nil)
-
-var head = page.Head{}
 
 // Names are the names of the pages, which are also their paths.
 var Names = []string{"method", "pricing", "terms", "privacy", "licence", "contact"}
@@ -61,11 +58,8 @@ type Plan struct {
 // Pages serves all pages, rendered once.
 type Pages struct {
 	Config
-	documents map[lang.Language]map[string]document // by path
+	documents page.Documents
 }
-
-// document is a page as HTML and as Markdown.
-type document struct{ page, text *cache.Entry }
 
 // text is a text of a page, in one language.
 type text struct {
@@ -73,12 +67,7 @@ type text struct {
 	Content        template.HTML
 }
 
-const (
-	caching = "public, max-age=0, s-maxage=60, stale-while-revalidate=3600"
-	vary    = "Accept, Accept-Encoding"
-
-	maxFile = 1 << 20 // bytes
-)
+const maxFile = 1 << 20 // bytes
 
 // Paths returns the paths of all pages.
 func Paths() (paths []string) {
@@ -91,13 +80,12 @@ func Paths() (paths []string) {
 // New reads and renders all texts. It returns an error that names the file if one
 // is invalid.
 func New(cfg Config) (*Pages, error) {
-	p := &Pages{cfg, map[lang.Language]map[string]document{}}
+	p := &Pages{cfg, page.Documents{}}
 	own, err := readFolder(cfg.Folder)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range lang.All {
-		p.documents[l] = map[string]document{}
 		for _, name := range Names {
 			file := fileName(name, l)
 			source, replaced := own[file]
@@ -203,9 +191,9 @@ func (p *Pages) add(l lang.Language, path, source string) error {
 	if t.Content, err = guide.Render(l, filled); err != nil {
 		return err
 	}
-	content := p.Content(l, path, head, t)
+	content := p.Content(l, path, page.Head{}, t)
 	content.Markdown = page.MarkdownPath(path)
-	html, err := templates.Entry("info", content, caching, vary)
+	html, err := templates.Entry("info", content, page.Caching)
 	if err != nil {
 		return err
 	}
@@ -213,11 +201,7 @@ func (p *Pages) add(l lang.Language, path, source string) error {
 		target := localLink.FindStringSubmatch(link)[1]
 		return "](" + p.PublicURL + page.LocalPath(l, target) + ")"
 	})
-	entry := cache.NewEntry([]byte(strings.TrimSpace(markdown)+"\n"), http.Header{
-		"Content-Type": {page.MarkdownType}, "Cache-Control": {caching}, "Vary": {vary}, "X-Content-Type-Options": {"nosniff"},
-	})
-	p.documents[l][path] = document{html, entry}
-	p.documents[l][page.MarkdownPath(path)] = document{text: entry}
+	p.documents.Add(l, path, func() (*cache.Entry, error) { return html, nil }, page.TextEntry(strings.TrimSpace(markdown)+"\n"))
 	return nil
 }
 
@@ -321,27 +305,11 @@ func (p *Pages) plans(l lang.Language) string {
 
 // Register adds all paths.
 func (p *Pages) Register(mux *http.ServeMux) {
+	handle := page.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		return p.WriteDocument(w, r, p.documents[lang.Of(r.Context())][r.URL.Path]) // the mux knows no other paths
+	})
 	for _, path := range Paths() {
-		mux.Handle(path, p)
-		mux.Handle(page.MarkdownPath(path), p)
+		mux.HandleFunc(path, handle)
+		mux.HandleFunc(page.MarkdownPath(path), handle)
 	}
-}
-
-// ServeHTTP serves a page as HTML or Markdown.
-func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := p.serve(w, r); err != nil {
-		problem.Write(w, err)
-	}
-}
-
-func (p *Pages) serve(w http.ResponseWriter, r *http.Request) error {
-	if err := page.CheckMethod(w, r); err != nil {
-		return err
-	}
-	found := p.documents[lang.Of(r.Context())][r.URL.Path] // the mux knows no other paths
-	if found.page == nil || page.WantsMarkdown(r.Header["Accept"]) {
-		return found.text.Write(w, r)
-	}
-	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
-	return found.page.Write(w, r)
 }

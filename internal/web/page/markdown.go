@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"palmares/internal/core/cache"
+	"palmares/internal/core/negotiate"
 )
 
 // MarkdownType is the Content-Type of Markdown.
@@ -38,42 +38,37 @@ var toMarkdown = sync.OnceValue(func() *converter.Converter {
 		table.NewTablePlugin(table.WithNewlineBehavior(table.NewlineBehaviorPreserve), table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal))))
 })
 
-// MarkdownEntry returns a response with the Markdown version of a page.
-func (s Service) MarkdownEntry(page []byte, cacheControl, vary string) (*cache.Entry, error) {
-	text, err := s.Markdown(page)
-	return cache.NewEntry(text, http.Header{"Content-Type": {MarkdownType}, "Cache-Control": {cacheControl}, "Vary": {vary}}), err
+// WantsMarkdown reports whether a request is for the Markdown version of a page: by
+// its path, or because it prefers Markdown to HTML. Wildcards do not, since browsers
+// send them.
+func WantsMarkdown(r *http.Request) bool {
+	markdown := negotiate.Named(r.Header["Accept"], "text/markdown")
+	return strings.HasSuffix(r.URL.Path, MarkdownSuffix) || markdown > 0 && markdown >= negotiate.Named(r.Header["Accept"], "text/html")
 }
 
-// Markdown returns the Markdown version of a page from its HTML: what is in main,
+// markdown returns the Markdown version of a page from its HTML: what is in main,
 // with absolute links, and the credit line.
-func (s Service) Markdown(page []byte) ([]byte, error) {
+func (c Content) markdown(page []byte) ([]byte, error) {
 	document, err := html.Parse(bytes.NewReader(page))
 	if err != nil {
 		return nil, err
 	}
-	main := find(document, func(n *html.Node) bool { return n.DataAtom == atom.Main })
+	var main *html.Node
+	for n := range document.Descendants() {
+		if n.DataAtom == atom.Main {
+			main = n
+			break
+		}
+	}
 	if main == nil {
 		return nil, errors.New("the page has no main element")
 	}
 	simplify(main)
-	text, err := toMarkdown().ConvertNode(main, converter.WithDomain(s.PublicURL))
+	text, err := toMarkdown().ConvertNode(main, converter.WithDomain(c.Base))
 	if err != nil {
 		return nil, err
 	}
-	return append(bytes.TrimSpace(text), "\n\n"+s.Credit+"\n"...), nil
-}
-
-// find returns the first element that satisfies a condition; nil for none.
-func find(n *html.Node, is func(*html.Node) bool) *html.Node {
-	if is(n) {
-		return n
-	}
-	for child := range n.ChildNodes() {
-		if found := find(child, is); found != nil {
-			return found
-		}
-	}
-	return nil
+	return append(bytes.TrimSpace(text), "\n\n"+c.Credit+"\n"...), nil
 }
 
 // interactive are the elements that Markdown cannot contain. The data of charts is

@@ -1,21 +1,18 @@
 package page
 
 import (
-	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"palmares/internal/core/cache"
 )
 
 func TestMarkdown(t *testing.T) {
-	service := Service{PublicURL: "https://palmares.example", Credit: "Source : palmares"}
+	content := Content{Base: "https://palmares.example", Credit: "Source : palmares"}
 	page := `<html><body><nav>Menu</nav><main><h1>Plume</h1><form><input></form><p>Un <a href="/tools/x">lien</a>.</p>
 		<dl><div><dt>Score</dt><dd>8.1</dd></div><dt>Price</dt><dd>19 € <a href="/explorer?query=x">query</a></dd></dl>
 		<table><caption>All</caption><thead><tr><th>Tool</th><th>Score</th></tr></thead>
 		<tbody><tr><th><a href="/tools/x">X</a><p>Tagline</p><p class="narrow-only">19 €</p></th><td>7 <svg><title>chart</title></svg></td></tr></tbody></table>
 		<details><summary>Show as table</summary><p>7.9 <span class="visually-hidden">to</span></p></details><button>Copy</button></main><footer>Foot</footer></body></html>`
-	entry, err := service.MarkdownEntry([]byte(page), "no-store", "Accept")
+	text, err := content.markdown([]byte(page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,19 +31,10 @@ Un [lien](https://palmares.example/tools/x).
 
 Source : palmares
 `
-	if got := strings.TrimSpace(bodyOf(t, entry)); got != strings.TrimSpace(want) {
+	if got := strings.TrimSpace(string(text)); got != strings.TrimSpace(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if _, err := service.MarkdownEntry([]byte("<p>no main</p>"), "", ""); err == nil {
+	if _, err := content.markdown([]byte("<p>no main</p>")); err == nil {
 		t.Error("got no error for a page without main, want one")
 	}
-}
-
-func bodyOf(t *testing.T, entry *cache.Entry) string {
-	t.Helper()
-	w := httptest.NewRecorder()
-	if err := entry.Write(w, httptest.NewRequest("GET", "/", nil)); err != nil || w.Header().Get("Content-Type") != MarkdownType {
-		t.Fatalf("got %v, %v, want Markdown", err, w.Header())
-	}
-	return w.Body.String()
 }

@@ -16,7 +16,6 @@ import (
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
-	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
 )
 
@@ -48,6 +47,7 @@ type Content struct {
 	Notice          string // confirms the previous action
 	FormError       string // error in the submitted form
 	Markdown        string // path of the Markdown version, or ""
+	AsMarkdown      bool   // send the Markdown version
 	NoIndex         bool   // search engines leave the page out
 	AsOf            *AsOf  // the release that the page shows if it was selected, or nil
 	Head            Head
@@ -62,11 +62,15 @@ type Head struct {
 
 // Address returns the path and query of the page in a language.
 func (c Content) Address(l lang.Language) string {
-	address := LocalPath(l, c.Path)
-	if c.Query != "" {
-		address += "?" + c.Query
+	return WithQuery(LocalPath(l, c.Path), c.Query)
+}
+
+// WithQuery adds an encoded query to a path, unless it is empty.
+func WithQuery(path, query string) string {
+	if query == "" {
+		return path
 	}
-	return address
+	return path + "?" + query
 }
 
 // Canonical returns the URL under which search engines find the page.
@@ -142,13 +146,6 @@ type Suggestion struct {
 // HTML is the Content-Type of pages.
 const HTML = "text/html; charset=utf-8"
 
-// WantsMarkdown reports whether an Accept header prefers Markdown to HTML.
-// Wildcards do not, since browsers send them.
-func WantsMarkdown(accept []string) bool {
-	markdown := negotiate.Named(accept, "text/markdown")
-	return markdown > 0 && markdown >= negotiate.Named(accept, "text/html")
-}
-
 // CheckMethod returns an error for methods other than GET and HEAD.
 func CheckMethod(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -156,6 +153,20 @@ func CheckMethod(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Allow", "GET, HEAD")
 	return problem.New(problem.WrongMethod, "The method %s is not allowed here. Use GET.", r.Method)
+}
+
+// Handler returns a handler for GET and HEAD. It sends errors as JSON, unless the
+// client has disconnected, which would count as an error of the server.
+func Handler(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := CheckMethod(w, r)
+		if err == nil {
+			err = serve(w, r)
+		}
+		if err != nil && r.Context().Err() == nil {
+			problem.Write(w, err)
+		}
+	}
 }
 
 // BasePolicy is the Content-Security-Policy of a page with our own style, script,

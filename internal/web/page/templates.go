@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"path"
+	"strings"
 	"sync"
 
 	"palmares/internal/core/cache"
@@ -16,19 +17,12 @@ import (
 )
 
 // Templates are the pages of a package by language.
-type Templates map[lang.Language]*pages
+type Templates map[lang.Language]pages
 
 // pages are the pages of one language, each within the layout. A page is parsed
 // when it is first rendered, because parsing all of them takes most of the time
 // of a short command.
-type pages struct {
-	files  fs.FS
-	folder string
-	layout func() *template.Template
-
-	mu     sync.Mutex
-	parsed map[string]*template.Template
-}
+type pages map[string]func() (*template.Template, error)
 
 // NewTemplates returns the pages in folder, and a page "error" unless there is
 // one. All of them can use the templates in the subfolder "parts", and the
@@ -36,9 +30,17 @@ type pages struct {
 func NewTemplates(from fs.FS, folder string, funcs func(lang.Language) template.FuncMap) Templates {
 	all := Templates{}
 	for _, l := range lang.All {
-		all[l] = &pages{
-			files: from, folder: folder, parsed: map[string]*template.Template{},
-			layout: sync.OnceValue(func() *template.Template { return mustParseLayout(from, folder, l, funcs) }),
+		all[l] = pages{}
+		layout := sync.OnceValue(func() *template.Template { return mustParseLayout(from, folder, l, funcs) })
+		add := func(from fs.FS, file string) {
+			all[l][strings.TrimSuffix(path.Base(file), ".html")] = sync.OnceValues(func() (*template.Template, error) {
+				return template.Must(layout().Clone()).ParseFS(from, file)
+			})
+		}
+		add(files, "templates/error.html")
+		own, _ := fs.Glob(from, path.Join(folder, "*.html"))
+		for _, file := range own {
+			add(from, file)
 		}
 	}
 	return all
@@ -54,23 +56,6 @@ func mustParseLayout(from fs.FS, folder string, l lang.Language, funcs func(lang
 		template.Must(layout.ParseFS(from, parts...))
 	}
 	return layout
-}
-
-func (p *pages) page(name string) (*template.Template, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if page := p.parsed[name]; page != nil {
-		return page, nil
-	}
-	from, file := p.files, path.Join(p.folder, name+".html")
-	if _, err := fs.Stat(from, file); err != nil && name == "error" {
-		from, file = files, "templates/error.html"
-	}
-	page, err := template.Must(p.layout().Clone()).ParseFS(from, file)
-	if err == nil {
-		p.parsed[name] = page
-	}
-	return page, err
 }
 
 // Functions are what every template can call in a language: t translates a
@@ -105,31 +90,45 @@ func dict(pairs ...any) map[string]any {
 func (t Templates) Render(name string, content Content) ([]byte, error) {
 	var body bytes.Buffer
 	content.Language = lang.Parse(string(content.Language))
-	page, err := t[content.Language].page(name)
+	page, err := t[content.Language][name]()
 	if err == nil {
 		err = page.ExecuteTemplate(&body, "layout.html", content)
 	}
 	return localizeLinks(body.Bytes(), content.Language), err
 }
 
+// renderAs renders a page in the selected version, and returns its Content-Type.
+func (t Templates) renderAs(name string, content Content) (body []byte, contentType string, err error) {
+	body, err = t.Render(name, content)
+	if err != nil || !content.AsMarkdown {
+		return body, HTML, err
+	}
+	body, err = content.markdown(body)
+	return body, MarkdownType, err
+}
+
 // Entry renders a page that is the same for all visitors.
-func (t Templates) Entry(name string, content Content, cacheControl, vary string) (*cache.Entry, error) {
-	body, err := t.Render(name, content)
-	return NewEntry(body, cacheControl, vary), err
+func (t Templates) Entry(name string, content Content, cacheControl string) (*cache.Entry, error) {
+	body, contentType, err := t.renderAs(name, content)
+	return cache.NewEntry(body, http.Header{"Content-Type": {contentType}, "Cache-Control": {cacheControl}, "Vary": {Vary}}), err
 }
 
-// NewEntry returns a response with a rendered page.
-func NewEntry(body []byte, cacheControl, vary string) *cache.Entry {
-	return cache.NewEntry(body, http.Header{"Content-Type": {HTML}, "Cache-Control": {cacheControl}, "Vary": {vary}})
-}
-
-// Write renders a page and sends it.
-func (t Templates) Write(w http.ResponseWriter, status int, name string, content Content) error {
-	body, err := t.Render(name, content)
+// Send renders such a page and sends it.
+func (t Templates) Send(w http.ResponseWriter, r *http.Request, name string, content Content, cacheControl string) error {
+	entry, err := t.Entry(name, content, cacheControl)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", HTML)
+	return entry.Write(w, r)
+}
+
+// Write renders a page for one visitor and sends it.
+func (t Templates) Write(w http.ResponseWriter, status int, name string, content Content) error {
+	body, contentType, err := t.renderAs(name, content)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // fails only if the client has disconnected
 	return nil

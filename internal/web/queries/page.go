@@ -84,7 +84,7 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, format := range []string{"json", "csv", "ndjson"} {
 		if format != "csv" || view.Nested == "" {
-			data.Links = append(data.Links, link{strings.ToUpper(format), withQuery(view.Address+"."+format, r.URL.RawQuery)})
+			data.Links = append(data.Links, link{strings.ToUpper(format), page.WithQuery(view.Address+"."+format, r.URL.RawQuery)})
 		}
 	}
 	status := http.StatusOK
@@ -118,22 +118,10 @@ func languageOf(r *http.Request) lang.Language {
 
 // write sends a page, or its Markdown version.
 func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, name string, content page.Content) {
-	body, err := templates.Render(name, content)
-	if err != nil {
+	content.AsMarkdown = page.WantsMarkdown(r)
+	if err := templates.Write(w, status, name, content); err != nil {
 		p.fail(w, r, err)
-		return
 	}
-	contentType := page.HTML
-	if page.WantsMarkdown(r.Header["Accept"]) || strings.HasSuffix(r.URL.Path, page.MarkdownSuffix) {
-		contentType = page.MarkdownType
-		if body, err = p.Markdown(body); err != nil {
-			p.fail(w, r, err)
-			return
-		}
-	}
-	w.Header().Set("Content-Type", contentType)
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // fails only if the client has disconnected
 }
 
 // withoutEmpty returns the URL without the empty fields of a form, or "" if it
@@ -150,7 +138,7 @@ func withoutEmpty(u *url.URL) string {
 	if !empty {
 		return ""
 	}
-	return withQuery(u.EscapedPath(), query.Encode())
+	return page.WithQuery(u.EscapedPath(), query.Encode())
 }
 
 // fieldOf returns the input for a parameter.
@@ -172,13 +160,6 @@ func fieldOf(p params.Param, given url.Values) field {
 		f.Value = f.Preset // browsers show no placeholder in a date field
 	}
 	return f
-}
-
-func withQuery(path, query string) string {
-	if query == "" {
-		return path
-	}
-	return path + "?" + query
 }
 
 // explorerURL opens a query with its variables.
@@ -251,7 +232,7 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "public, max-age=30")
 	w.Header().Set("Vary", "Accept, Accept-Encoding")
 	content := p.Content(languageOf(r), GalleryPath, page.Head{}, data)
-	content.Markdown = withQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
+	content.Markdown = page.WithQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
 	p.write(w, r, http.StatusOK, "gallery", content)
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -31,37 +32,23 @@ const maxRows = 500
 
 // newTable returns the table of a response body.
 func newTable(body []byte) (*table, error) {
+	items := []jsontext.Value{body}
+	if items[0].Kind() == '[' {
+		if err := json.Unmarshal(body, &items); err != nil {
+			return nil, err
+		}
+	}
 	t := &table{}
-	add := func(item jsontext.Value) error {
+	for _, item := range items {
 		rows, err := unnest(item)
+		if err != nil {
+			return nil, err
+		}
 		for _, r := range rows {
 			t.add(r)
 		}
-		return err
 	}
-	in := jsontext.NewDecoder(bytes.NewReader(body))
-	if in.PeekKind() != '[' {
-		return t, add(body)
-	}
-	return t, elements(body, add)
-}
-
-// elements calls use with each element of an array.
-func elements(array jsontext.Value, use func(jsontext.Value) error) error {
-	in := jsontext.NewDecoder(bytes.NewReader(array))
-	if _, err := in.ReadToken(); err != nil {
-		return err
-	}
-	for in.PeekKind() != ']' {
-		value, err := in.ReadValue()
-		if err != nil {
-			return err
-		}
-		if err := use(value); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t, nil
 }
 
 // add adds a row, and a column for each name that is new.
@@ -115,20 +102,22 @@ func unnest(item jsontext.Value) ([]row, error) {
 	}
 	var rows []row
 	for _, l := range whole.lists {
-		err := elements(l.value, func(element jsontext.Value) error {
+		var elements []jsontext.Value
+		if err := json.Unmarshal(l.value, &elements); err != nil {
+			return nil, err
+		}
+		for _, element := range elements {
 			r := row{names: slices.Clone(whole.names), cells: slices.Clone(whole.cells)}
 			name := l.name
 			if several {
 				r.set("list", cell{Text: l.name})
 				name = ""
 			}
-			err := r.flatten(name, element)
+			if err := r.flatten(name, element); err != nil {
+				return nil, err
+			}
 			r.showLists()
 			rows = append(rows, r)
-			return err
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
 	if len(rows) == 0 && !several {

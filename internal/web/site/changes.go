@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -42,11 +40,12 @@ func (e *event) isComparison() bool { return strings.HasPrefix(e.Type, "comparat
 
 // name returns the name or title of what changed.
 func (e *event) name() string {
-	text := func(object map[string]any, field string) string {
-		value, _ := object[field].(string)
-		return value
-	}
-	return cmp.Or(text(e.After, "name"), text(e.After, "title"), text(e.Before, "name"), text(e.Before, "title"), e.Tool.Name, e.Slug)
+	return cmp.Or(textIn(e.After, "name"), textIn(e.After, "title"), textIn(e.Before, "name"), textIn(e.Before, "title"), e.Tool.Name, e.Slug)
+}
+
+func textIn(object map[string]any, field string) string {
+	value, _ := object[field].(string)
+	return value
 }
 
 // path returns the path of the page of what changed, or "" if it was removed.
@@ -315,19 +314,15 @@ func (e *event) direction() string {
 }
 
 func (v *pricesView) prepare(r *request) error {
-	text := func(object map[string]any, field string) string {
-		value, _ := object[field].(string)
-		return value
-	}
 	for _, e := range v.Changes.Nodes {
 		item := priceItem{
 			Name: e.name(), URL: r.Link("/tools/", e.Slug), Category: labelOf(v.Categories, e.Category),
-			Before: text(e.Before, "price"), After: text(e.After, "price"), ChangedAt: text(e.After, "changed_at"),
+			Before: textIn(e.Before, "price"), After: textIn(e.After, "price"), ChangedAt: textIn(e.After, "changed_at"),
 		}
 		if e.Tool.Name == "" { // it is retired or removed
-			item.URL = withQuery("/tools/"+e.Slug, url.Values{graph.AsOfName: {strconv.Itoa(e.Release)}})
+			item.URL = fmt.Sprintf("/tools/%s?%s=%d", e.Slug, graph.AsOfName, e.Release)
 		}
-		if before, after := text(e.Before, "pricing"), text(e.After, "pricing"); before != after {
+		if before, after := textIn(e.Before, "pricing"), textIn(e.After, "pricing"); before != after {
 			item.BeforePricing, item.AfterPricing = before, after
 		}
 		direction, percent := pricing.Compare(pricing.Read(item.Before), pricing.Read(item.After))

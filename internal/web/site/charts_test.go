@@ -90,8 +90,8 @@ func TestBiggestMovers(t *testing.T) {
 		{Slug: "retired", Before: score(1), After: score(9)},
 	}
 	var got []string
-	for _, m := range biggestMovers(lang.French, changes, "2026-11-01") {
-		got = append(got, m.Change)
+	for _, m := range biggestMovers(changes) {
+		got = append(got, signed(lang.French, m.Change))
 	}
 	if want := []string{"−1,5", "+0,1"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -116,16 +116,18 @@ type compareView struct {
 // Without returns the path of the comparison without a tool, or "" if there are
 // only two.
 func (v *compareView) Without(slug string) string {
-	var slugs []string
-	for _, t := range v.Tools {
-		if t.Slug != slug {
-			slugs = append(slugs, t.Slug)
-		}
-	}
+	slugs := slices.DeleteFunc(v.slugs(), func(other string) bool { return other == slug })
 	if len(slugs) < 2 {
 		return ""
 	}
 	return comparePath(slugs...)
+}
+
+func (v *compareView) slugs() (slugs []string) {
+	for _, t := range v.Tools {
+		slugs = append(slugs, t.Slug)
+	}
+	return slugs
 }
 
 // Names returns the names of all tools.
@@ -179,12 +181,7 @@ func (v *compareView) prepare(r *request) error {
 
 // canonicalPath is the same for every order of the tools.
 func (v *compareView) canonicalPath() string {
-	var slugs []string
-	for _, t := range v.Tools {
-		slugs = append(slugs, t.Slug)
-	}
-	slices.Sort(slugs)
-	return comparePath(slugs...)
+	return comparePath(slices.Sorted(slices.Values(v.slugs()))...)
 }
 
 func (v *compareView) structured(r *request) any {
@@ -207,61 +204,43 @@ type compareCell struct {
 
 // compareRows compares tools. A retired tool has no price or verdict, so its
 // cells are empty.
-func compareRows(l lang.Language, tools []tool) []compareRow {
-	score := func(t tool) *float64 { return t.Score }
-	verifiability := func(t tool) *float64 { return t.Verifiability }
-	obsolescence := func(t tool) *float64 { return t.Obsolescence }
-	rows := []compareRow{
-		numberRow(tools, l.Text("Score"), "score", score, 1),
-		numberRow(tools, l.Text("Verifiability"), "score", verifiability, 1),
-		numberRow(tools, l.Text("Obsolescence"), "age", obsolescence, -1),
-	}
-	price := numberRow(tools, l.Text("Price"), "price", func(t tool) *float64 { return t.MonthlyPrice }, -1)
-	price.Differs = differ(tools, func(t tool) string { return t.Price })
-	rows = append(rows, price)
-	for _, row := range []struct {
+func compareRows(l lang.Language, tools []tool) (rows []compareRow) {
+	for _, p := range []struct {
 		name, kind string
-		value      func(tool) string
+		number     func(tool) *float64
+		better     float64 // 1 if the highest number is the best, -1 if the lowest is
+		text       func(tool) string
 	}{
-		{l.Text("Pricing"), "pricing", func(t tool) string { return t.Pricing }},
-		{l.Text("Made for"), "icp", func(t tool) string { return t.Icp }},
-		{l.Text("Category"), "category", func(t tool) string { return t.Category.Slug }},
-		{l.Text("Updated"), "updated", func(t tool) string { return t.UpdatedAt }},
-		{l.Text("Verdict"), "verdict", func(t tool) string { return t.Verdict }},
+		{l.Text("Score"), "score", func(t tool) *float64 { return t.Score }, 1, nil},
+		{l.Text("Verifiability"), "score", func(t tool) *float64 { return t.Verifiability }, 1, nil},
+		{l.Text("Obsolescence"), "age", func(t tool) *float64 { return t.Obsolescence }, -1, nil},
+		{l.Text("Price"), "price", func(t tool) *float64 { return t.MonthlyPrice }, -1, func(t tool) string { return t.Price }},
+		{l.Text("Pricing"), "pricing", nil, 0, func(t tool) string { return t.Pricing }},
+		{l.Text("Made for"), "icp", nil, 0, func(t tool) string { return t.Icp }},
+		{l.Text("Category"), "category", nil, 0, func(t tool) string { return t.Category.Slug }},
+		{l.Text("Updated"), "updated", nil, 0, func(t tool) string { return t.UpdatedAt }},
+		{l.Text("Verdict"), "verdict", nil, 0, func(t tool) string { return t.Verdict }},
 	} {
-		added := compareRow{Name: row.name, Kind: row.kind, Differs: differ(tools, row.value)}
-		for _, t := range tools {
-			added.Cells = append(added.Cells, compareCell{Tool: t})
+		row := compareRow{Name: p.name, Kind: p.kind}
+		if p.text == nil {
+			p.text = func(t tool) string { return formatScore(l, p.number(t)) }
 		}
-		rows = append(rows, added)
+		var numbers []float64
+		for _, t := range tools {
+			cell := compareCell{Tool: t}
+			if p.number != nil {
+				cell.Score = p.number(t)
+			}
+			if cell.Score != nil {
+				numbers = append(numbers, *cell.Score*p.better)
+			}
+			row.Cells = append(row.Cells, cell)
+			row.Differs = row.Differs || p.text(t) != p.text(tools[0])
+		}
+		for i, c := range row.Cells { // there is no best one if all are equal
+			row.Cells[i].Best = c.Score != nil && *c.Score*p.better == slices.Max(numbers) && slices.Max(numbers) > slices.Min(numbers)
+		}
+		rows = append(rows, row)
 	}
 	return rows
-}
-
-// numberRow marks the best numbers: the highest if better is 1, the lowest if it
-// is -1. There is none if all are equal.
-func numberRow(tools []tool, name, kind string, number func(tool) *float64, better float64) compareRow {
-	row := compareRow{Name: name, Kind: kind}
-	var best *float64
-	for _, t := range tools {
-		n := number(t)
-		row.Cells = append(row.Cells, compareCell{Tool: t, Score: n})
-		if n != nil && (best == nil || *n*better > *best*better) {
-			best = n
-		}
-	}
-	for i, c := range row.Cells {
-		row.Differs = row.Differs || (c.Score == nil) != (row.Cells[0].Score == nil) || c.Score != nil && *c.Score != *row.Cells[0].Score
-		row.Cells[i].Best = c.Score != nil && *c.Score == *best
-	}
-	if !slices.ContainsFunc(row.Cells, func(c compareCell) bool { return c.Score != nil && !c.Best }) {
-		for i := range row.Cells {
-			row.Cells[i].Best = false
-		}
-	}
-	return row
-}
-
-func differ(tools []tool, value func(tool) string) bool {
-	return slices.ContainsFunc(tools, func(t tool) bool { return value(t) != value(tools[0]) })
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -31,13 +32,8 @@ const (
 // completions finds names by the start of any of their words. Entries are sorted
 // by their key: the rest of a name from a word on.
 type completions struct {
-	pages   []completedPage
+	pages   []namedPage
 	entries []completion
-}
-
-type completedPage struct {
-	namedPage
-	kind int // position of its list
 }
 
 type completion struct {
@@ -59,7 +55,8 @@ func newCompletions(lists ...[]namedPage) (c completions) {
 				}
 				from += space + 1
 			}
-			c.pages = append(c.pages, completedPage{p, kind})
+			p.kind = kind
+			c.pages = append(c.pages, p)
 		}
 	}
 	slices.SortFunc(c.entries, func(a, b completion) int { return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.at, b.at)) })
@@ -68,7 +65,7 @@ func newCompletions(lists ...[]namedPage) (c completions) {
 
 // complete returns the pages whose names contain a text that starts at a word:
 // names that start with it first, then by kind and score.
-func (c completions) complete(typed string) (found []completedPage) {
+func (c completions) complete(typed string) (found []namedPage) {
 	prefix := strings.Join(text.Words(typed), " ")
 	if prefix == "" {
 		return nil
@@ -80,27 +77,17 @@ func (c completions) complete(typed string) (found []completedPage) {
 	}
 	matches = slices.Clone(matches)
 	slices.SortStableFunc(matches, func(a, b completion) int {
-		return cmp.Or(boolOrder(a.start, b.start), cmp.Compare(c.pages[a.at].kind, c.pages[b.at].kind), compareScores(c.pages[a.at].score, c.pages[b.at].score))
+		return cmp.Or(boolOrder(a.start, b.start), cmp.Compare(c.pages[a.at].kind, c.pages[b.at].kind), cmp.Compare(c.pages[b.at].score, c.pages[a.at].score))
 	})
 	for _, m := range matches {
 		if len(found) == maxCompletions {
 			break
 		}
-		if p := c.pages[m.at]; !slices.ContainsFunc(found, func(known completedPage) bool { return known.Path == p.Path }) {
+		if p := c.pages[m.at]; !slices.ContainsFunc(found, func(known namedPage) bool { return known.Path == p.Path }) {
 			found = append(found, p)
 		}
 	}
 	return found
-}
-
-// compareScores orders the highest score first.
-func compareScores(a, b *float64) int {
-	switch {
-	case a == nil || b == nil:
-		return boolOrder(a != nil, b != nil)
-	default:
-		return cmp.Compare(*b, *a)
-	}
 }
 
 // suggestion is an element of the suggestions response.
@@ -112,18 +99,11 @@ type suggestion struct {
 
 // serveSuggestions completes what a visitor types into a search field. It only
 // reads names in memory, so it does not count against a quota.
-func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) {
-	s.SetSecurityHeaders(w.Header(), page.BasePolicy)
-	if err := page.CheckMethod(w, r); err != nil {
-		problem.Write(w, err)
-		return
-	}
+func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) error {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	typed := query.Get("q")
 	if err != nil || !params.IsText(typed) || utf8.RuneCountInString(typed) > maxCompletedText {
-		w.Header().Set("Cache-Control", "no-store")
-		problem.Write(w, problem.New(problem.BadInput, "%s must be text of at most %d characters.", "q", maxCompletedText))
-		return
+		return problem.New(problem.BadInput, "%s must be text of at most %d characters.", "q", maxCompletedText)
 	}
 	l := lang.Parse(query.Get("lang"))
 	list := []suggestion{} // not null
@@ -132,15 +112,15 @@ func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := json.Marshal(list)
 	if err != nil {
-		problem.Write(w, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", suggestionsLifetime)
 	_, _ = w.Write(body)
+	return nil
 }
 
-func (s *Site) complete(ctx context.Context, typed string) []completedPage {
+func (s *Site) complete(ctx context.Context, typed string) []namedPage {
 	if strings.TrimSpace(typed) == "" {
 		return nil
 	}
@@ -157,10 +137,7 @@ func (s *Site) complete(ctx context.Context, typed string) []completedPage {
 		return nil
 	}
 	defer done()
-	for _, p := range known.similarTools(typed, maxCompletions) {
-		found = append(found, completedPage{namedPage: p})
-	}
-	return found
+	return known.similarTools(typed, maxCompletions)
 }
 
 // similarTools returns the pages of tools with a name similar to the search text.
@@ -173,10 +150,10 @@ func (s *Site) similarTools(ctx context.Context, typed string) []page.Suggestion
 }
 
 // note says what a page is about.
-func (p completedPage) note(l lang.Language) string {
+func (p namedPage) note(l lang.Language) string {
 	switch {
-	case strings.HasPrefix(p.Path, "/tools/") && p.score != nil:
-		return p.category + " · " + formatScore(l, p.score)
+	case strings.HasPrefix(p.Path, "/tools/") && !math.IsNaN(p.score):
+		return p.category + " · " + formatScore(l, &p.score)
 	case strings.HasPrefix(p.Path, "/tools/"):
 		return p.category
 	case strings.HasPrefix(p.Path, "/cimetiere/"):

@@ -12,6 +12,7 @@ import (
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
+	"palmares/internal/web/page"
 )
 
 // correctForm responds to an invalid value in the form of a page: with the form,
@@ -19,7 +20,7 @@ import (
 // the error.
 func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, route *route, err error) error {
 	p := problem.Of(err)
-	if !route.form || p.Code != problem.BadInput || wantsMarkdown(r) {
+	if !route.form || p.Code != problem.BadInput || page.WantsMarkdown(r) {
 		return err
 	}
 	typed, decodeErr := url.ParseQuery(r.URL.RawQuery)

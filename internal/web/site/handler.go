@@ -60,6 +60,7 @@ var templates = page.NewTemplates(files, "templates", func(l lang.Language) temp
 		"price":       func(price string) template.HTML { return showPrice(l, price) },
 		"catalogLang": func() template.HTMLAttr { return catalogLang(l) },
 		"isCategory":  isCategory,
+		"signed":      func(change float64) string { return signed(l, change) },
 		"band":        band, "ageBand": ageBand, "icon": icon, "typeset": lang.Typeset,
 		"euros": l.Euros, "priceText": func(price string) string { return priceText(l, price) }, "section": func(id string) template.HTML { return sectionTitle(l, id) },
 	}
@@ -111,10 +112,13 @@ func (s *Site) Register(mux *http.ServeMux) {
 			mux.HandleFunc(page.MarkdownPath(path), handle)
 		}
 	}
-	mux.HandleFunc(suggestionsPath, s.serveSuggestions)
+	mux.HandleFunc(suggestionsPath, func(w http.ResponseWriter, r *http.Request) {
+		s.SetSecurityHeaders(w.Header(), page.BasePolicy)
+		page.Handler(s.serveSuggestions)(w, r)
+	})
 	mux.HandleFunc("/robots.txt", s.serveRobots)
-	mux.HandleFunc(SitemapPath, s.serveSitemap)
-	mux.HandleFunc(sitemapsPath+"{name}", s.serveSitemap)
+	mux.HandleFunc(SitemapPath, page.Handler(s.serveSitemap))
+	mux.HandleFunc(sitemapsPath+"{name}", page.Handler(s.serveSitemap))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.SetSecurityHeaders(w.Header(), page.FormPolicy)
 		if target := s.withoutTrailingSlash(r); target != "" {
@@ -173,11 +177,6 @@ type pageData struct {
 	Structured any // what search engines read, or nil
 }
 
-const (
-	cacheControl = "public, max-age=0, s-maxage=60, stale-while-revalidate=3600"
-	vary         = "Accept, Accept-Encoding"
-)
-
 func (s *Site) render(req *request) cache.Execute {
 	return func(ctx context.Context) (*cache.Entry, int, error) {
 		release, err := s.limiter.acquire(ctx)
@@ -189,18 +188,11 @@ func (s *Site) render(req *request) cache.Execute {
 		if err != nil {
 			return nil, response.Newest, err
 		}
-		caching := cacheControl
+		caching := page.Caching
 		if response.Release == 0 {
 			caching = "no-store" // the first release must show at once
 		}
-		body, err := templates.Render(req.name, s.content(req, view, response))
-		if err != nil {
-			return nil, response.Newest, err
-		}
-		entry := page.NewEntry(body, caching, vary)
-		if req.markdown {
-			entry, err = s.MarkdownEntry(body, caching, vary)
-		}
+		entry, err := templates.Entry(req.name, s.content(req, view, response), caching)
 		return entry, response.Newest, err
 	}
 }
@@ -233,6 +225,7 @@ func (s *Site) execute(ctx context.Context, asOf graph.AsOf, operation string, v
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
 	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL()}
 	content := s.Content(req.lang, req.path, page.Head{}, data)
+	content.AsMarkdown = req.markdown
 	if v, ok := view.(canonicalPage); ok {
 		content.Path = v.canonicalPath()
 	}
@@ -240,7 +233,7 @@ func (s *Site) content(req *request, view any, response *graph.Result) page.Cont
 		data.Structured = v.structured(req)
 	}
 	content.Query, content.NoIndex = req.query.Encode(), req.name == "search"
-	content.Markdown = withQuery(page.MarkdownPath(req.path), req.query)
+	content.Markdown = page.WithQuery(page.MarkdownPath(req.path), req.query.Encode())
 	if req.AsOf() == "" {
 		data.Explorer = explorerURL("path", data.REST)
 		return content
@@ -276,7 +269,6 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 	}
 	p := problem.Of(err)
 	if route == nil && negotiate.Named(r.Header["Accept"], "text/html") == 0 {
-		w.Header().Set("Cache-Control", "no-store")
 		problem.Write(w, p)
 		return
 	}
@@ -302,7 +294,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 		data.RequestID = problem.RequestID(r.Context())
 		s.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", cmp.Or(p.Cause, err), "request_id", data.RequestID)
 	}
-	if wantsMarkdown(r) {
+	if page.WantsMarkdown(r) {
 		w.Header().Set("Content-Type", page.MarkdownType)
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(status)

@@ -32,7 +32,7 @@ type homeView struct {
 	ExampleItems   json.RawMessage // the same in GraphQL
 
 	Chart          *figure       `json:"-"` // nil if there is nothing to draw
-	Movers         []mover       `json:"-"`
+	Movers         []scoreMover  `json:"-"`
 	Prices         []pricedTool  `json:"-"`
 	REST, Response template.HTML `json:"-"` // the responses to the example
 	asOf           struct{ query, directive string }
@@ -42,7 +42,7 @@ const maxMovers, maxPriceChanges = 5, 5
 
 func (v *homeView) prepare(r *request) error {
 	v.Chart = newHistogram(r.lang, v.ScoreHistogram)
-	v.Movers = biggestMovers(r.lang, v.ScoreChanges.Nodes, v.Feed.UpdatedAt)
+	v.Movers = biggestMovers(v.ScoreChanges.Nodes)
 	v.Prices = pricedTools(v.PriceChanges.Nodes, v.Feed.UpdatedAt)
 	v.REST = showJSON(r.lang, v.Example)
 	v.Response = showJSON(r.lang, slices.Concat([]byte(`{"data":{"tools":`), v.ExampleItems, []byte(`}}`)))
@@ -82,35 +82,18 @@ type scoreChange struct {
 	Tool          *tool
 }
 
-// mover is a tool whose score changed a lot.
-type mover struct {
-	tool
-	Before, After *float64
-	Change        string // with its sign
-	Up            bool
-	Spark         template.HTML
-}
-
 // biggestMovers returns the largest changes, at most one per tool. The changes must
 // be sorted, newest first.
-func biggestMovers(l lang.Language, changes []scoreChange, until string) (movers []mover) {
-	size := func(c scoreChange) float64 { return math.Abs(*c.After.Score - *c.Before.Score) }
-	var recent []scoreChange
+func biggestMovers(changes []scoreChange) (movers []scoreMover) {
 	for _, c := range changes {
-		known := c.Tool != nil && c.Before.Score != nil && c.After.Score != nil
-		if known && !slices.ContainsFunc(recent, func(other scoreChange) bool { return other.Slug == c.Slug }) {
-			recent = append(recent, c)
+		before, after := c.Before.Score, c.After.Score
+		known := c.Tool != nil && before != nil && after != nil
+		if known && !slices.ContainsFunc(movers, func(newer scoreMover) bool { return newer.Slug == c.Slug }) {
+			movers = append(movers, scoreMover{c.Slug, before, after, *after - *before, c.Tool})
 		}
 	}
-	slices.SortStableFunc(recent, func(a, b scoreChange) int { return cmp.Compare(size(b), size(a)) })
-	for _, c := range recent[:min(len(recent), maxMovers)] {
-		change := *c.After.Score - *c.Before.Score
-		movers = append(movers, mover{
-			tool: *c.Tool, Before: c.Before.Score, After: c.After.Score, Up: change > 0,
-			Change: signed(l, change), Spark: newSparkline(c.Tool, scoreIn(lang.English), until),
-		})
-	}
-	return movers
+	slices.SortStableFunc(movers, func(a, b scoreMover) int { return cmp.Compare(math.Abs(b.Change), math.Abs(a.Change)) })
+	return movers[:min(len(movers), maxMovers)]
 }
 
 // priceChange is an event of the journal about a tool whose price changed.

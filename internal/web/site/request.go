@@ -34,11 +34,6 @@ type request struct {
 	invalid   map[string]string // errors by parameter, to be shown in the form
 }
 
-// wantsMarkdown reports whether a request is for the Markdown version of a page.
-func wantsMarkdown(r *http.Request) bool {
-	return strings.HasSuffix(r.URL.Path, page.MarkdownSuffix) || page.WantsMarkdown(r.Header["Accept"])
-}
-
 const (
 	maxPage = 1_000_000
 	maxText = 200 // characters
@@ -60,7 +55,7 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	for _, name := range rt.pathParams() {
 		inPath[name] = strings.TrimSuffix(strings.TrimSpace(r.PathValue(name)), page.MarkdownSuffix) // which no slug ends with
 	}
-	req := &request{route: rt, lang: lang.Of(r.Context()), path: rt.pathOf(inPath), query: url.Values{}, variables: variables, markdown: wantsMarkdown(r)}
+	req := &request{route: rt, lang: lang.Of(r.Context()), path: rt.pathOf(inPath), query: url.Values{}, variables: variables, markdown: page.WantsMarkdown(r)}
 	if req.asOf, err = graph.ReadAsOf(variables); err != nil {
 		return nil, err
 	}
@@ -129,7 +124,7 @@ func (r *request) ShowAll() string { return r.Link(r.path) }
 // Link returns the URL of a path of the catalog, given in parts, as of the
 // release that is viewed.
 func (r *request) Link(parts ...string) string {
-	return withQuery(strings.Join(parts, ""), r.asOfQuery())
+	return page.WithQuery(strings.Join(parts, ""), r.asOfQuery().Encode())
 }
 
 // Query returns the URL of a path with a parameter, as of the release that is
@@ -137,7 +132,7 @@ func (r *request) Link(parts ...string) string {
 func (r *request) Query(path, name, value string) string {
 	query := r.asOfQuery()
 	query.Set(name, value)
-	return withQuery(path, query)
+	return page.WithQuery(path, query.Encode())
 }
 
 // Category returns the URL of a category, as of the release that is viewed.
@@ -154,7 +149,7 @@ func (r *request) With(name, value string) string {
 	if query.Del(name); value != "" {
 		query.Set(name, value)
 	}
-	return withQuery(r.path, query)
+	return page.WithQuery(r.path, query.Encode())
 }
 
 // Without returns the URL of the page without some parameters.
@@ -163,7 +158,7 @@ func (r *request) Without(names ...string) string {
 	for _, name := range names {
 		query.Del(name)
 	}
-	return withQuery(r.path, query)
+	return page.WithQuery(r.path, query.Encode())
 }
 
 // AsOf returns the parameter that selects the release, or "" for the current
@@ -220,7 +215,7 @@ func (r *request) restURL() string {
 			return ""
 		}
 	}
-	return withQuery(r.rest, r.query)
+	return page.WithQuery(r.rest, r.query.Encode())
 }
 
 // explorerURL opens the page's operation with its variables.
@@ -241,13 +236,6 @@ func (r *request) queryText() string {
 
 func explorerURL(param, value string) string {
 	return "/explorer?" + param + "=" + url.QueryEscape(value)
-}
-
-func withQuery(path string, query url.Values) string {
-	if len(query) == 0 {
-		return path
-	}
-	return path + "?" + query.Encode()
 }
 
 // routes lists every page. To add one, add a row, its operation in queries/ and

@@ -3,7 +3,6 @@ package site
 import (
 	"context"
 	"maps"
-	"math"
 	"net/http"
 	"path"
 	"slices"
@@ -49,7 +48,7 @@ func (s *Site) suggest(ctx context.Context, r *http.Request, route *route) []pag
 	return s.suggestPages(lang.Of(r.Context()), path.Base(r.URL.Path))
 }
 
-func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Suggestion {
+func (s *Site) suggestItems(ctx context.Context, list, slug string) (found []page.Suggestion) {
 	known := s.names(ctx)
 	if known == nil {
 		return nil
@@ -59,13 +58,21 @@ func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Sugge
 		return nil
 	}
 	defer done()
-	switch list {
-	case "/comparatifs":
-		return suggestionsOf(known.comparisons.similar(slug))
-	case "/categories":
-		return suggestionsOf(known.categories.similar(slug))
+	if list != "/comparatifs" && list != "/categories" {
+		return suggestionsOf(known.similarTools(slug, maxSuggestions))
 	}
-	return suggestionsOf(known.similarTools(slug, maxSuggestions))
+	var slugs []string
+	pages := map[string]page.Suggestion{}
+	for _, p := range known.completions.pages {
+		if path.Dir(p.Path) == list {
+			slugs = append(slugs, path.Base(p.Path))
+			pages[path.Base(p.Path)] = p.Suggestion
+		}
+	}
+	for _, similar := range text.Similar(slug, slugs, maxSuggestions) {
+		found = append(found, pages[similar])
+	}
+	return found
 }
 
 // suggestCompared returns comparisons with a known tool in place of the one that
@@ -147,21 +154,16 @@ func (s *Site) suggestPages(l lang.Language, name string) (found []page.Suggesti
 
 // names finds pages of the catalog by name.
 type names struct {
-	release                 *catalog.Release
-	comparisons, categories nameIndex
-	completions             completions // of everything
+	release     *catalog.Release
+	completions completions // of everything
 }
 
 // namedPage is the page of an item of the catalog.
 type namedPage struct {
 	page.Suggestion
-	category string   // label, or ""
-	score    *float64 // nil if the item has none
-}
-
-type nameIndex struct {
-	pages []namedPage
-	slugs *text.Index
+	category string  // label, or ""
+	score    float64 // of an active tool; NaN if it has none
+	kind     int     // position of its list among completions
 }
 
 // names returns the names of the newest release, or nil if it is not available.
@@ -175,7 +177,7 @@ func (s *Site) names(ctx context.Context) *names {
 
 func newNames(r *catalog.Release) *names {
 	n := &names{release: r}
-	var active, retired []namedPage
+	var active, retired, categories, comparisons []namedPage
 	for _, t := range r.Sorted(catalog.ByScore) {
 		active = append(active, n.toolPage(t))
 	}
@@ -183,19 +185,12 @@ func newNames(r *catalog.Release) *names {
 		retired = append(retired, n.toolPage(t))
 	}
 	for _, c := range r.Categories {
-		n.categories.pages = append(n.categories.pages, newNamedPage("/categories/"+c.Slug, c.Label))
+		categories = append(categories, newNamedPage("/categories/"+c.Slug, c.Label))
 	}
 	for _, c := range r.Comparisons {
-		n.comparisons.pages = append(n.comparisons.pages, newNamedPage("/comparatifs/"+c.Slug, c.Title))
+		comparisons = append(comparisons, newNamedPage("/comparatifs/"+c.Slug, c.Title))
 	}
-	for _, index := range []*nameIndex{&n.categories, &n.comparisons} {
-		slugs := make([]string, len(index.pages))
-		for i, page := range index.pages {
-			slugs[i] = path.Base(page.Path)
-		}
-		index.slugs = text.NewIndex(slugs)
-	}
-	n.completions = newCompletions(active, n.categories.pages, retired, n.comparisons.pages)
+	n.completions = newCompletions(active, categories, retired, comparisons)
 	return n
 }
 
@@ -210,8 +205,8 @@ func (n *names) toolPage(t *catalog.Tool) namedPage {
 		list = "/cimetiere/"
 	}
 	p := newNamedPage(list+t.Slug, t.Name)
-	if p.category = n.release.Category(t.Category).Label; t.Active() && !math.IsNaN(t.Score) {
-		p.score = &t.Score
+	if p.category = n.release.Category(t.Category).Label; t.Active() {
+		p.score = t.Score
 	}
 	return p
 }
@@ -220,13 +215,6 @@ func (n *names) toolPage(t *catalog.Tool) namedPage {
 func (n *names) similarTools(wanted string, limit int) (found []namedPage) {
 	for _, t := range n.release.SimilarTools(wanted, limit) {
 		found = append(found, n.toolPage(t))
-	}
-	return found
-}
-
-func (x nameIndex) similar(slug string) (found []namedPage) {
-	for _, i := range x.slugs.Similar(slug, maxSuggestions) {
-		found = append(found, x.pages[i])
 	}
 	return found
 }

@@ -10,7 +10,7 @@ import (
 
 func TestCompletions(t *testing.T) {
 	named := func(path, name string, score float64) namedPage {
-		return namedPage{Suggestion: page.Suggestion{Path: path, Name: name}, category: "Rédaction", score: &score}
+		return namedPage{Suggestion: page.Suggestion{Path: path, Name: name}, category: "Rédaction", score: score}
 	}
 	c := newCompletions(
 		[]namedPage{named("/tools/plume", "Plume", 8.1), named("/tools/ecritoire-cie", "Écritoire & Cie", 8.7), named("/tools/plumier", "Plumier", 9), named("/tools/porte-plume", "Porte-plume", 9.5)},

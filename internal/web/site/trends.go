@@ -20,10 +20,7 @@ type trendsView struct {
 		Nodes      []struct {
 			Number int
 			Date   string
-			Stats  struct {
-				ToolsTotal, ToolsRetired, ComparisonsTotal int
-				ToolsAvgScore                              *float64
-			}
+			Stats  releaseStats
 		}
 	}
 	Oldest     struct{ Nodes []struct{ Date string } }
@@ -35,6 +32,9 @@ type trendsView struct {
 	Improved   []scoreMover `json:"-"`
 	Declined   []scoreMover `json:"-"`
 }
+
+// releaseStats are numbers about a release, as charts show them.
+type releaseStats struct{ ToolsTotal, ToolsRetired, ComparisonsTotal, ToolsAvgScore *float64 }
 
 // categorySeries has the values of one metric of one category over time.
 type categorySeries struct {
@@ -49,13 +49,11 @@ type seriesPoint struct {
 
 // scoreMover is a tool whose score changed.
 type scoreMover struct {
-	Slug                  string
-	Before, After, Change float64
-	Tool                  *tool // nil if it was removed
+	Slug          string
+	Before, After *float64
+	Change        float64
+	Tool          *tool // nil if it was removed
 }
-
-// Sign returns the change with its sign.
-func (m scoreMover) Sign(l lang.Language) string { return signed(l, m.Change) }
 
 // signed formats the change of a score with its sign.
 func signed(l lang.Language, change float64) string {
@@ -63,11 +61,6 @@ func signed(l lang.Language, change float64) string {
 		return "+" + l.Decimal(change, 1, 2)
 	}
 	return "−" + l.Decimal(-change, 1, 2)
-}
-
-// Scores returns the scores before and after.
-func (m scoreMover) Scores(l lang.Language) string {
-	return formatScore(l, &m.Before) + " → " + formatScore(l, &m.After)
 }
 
 // Coverage returns the days of the first and the last release, as an interval.
@@ -98,28 +91,23 @@ func (v *trendsView) load(ctx context.Context, s *Site, r *request) error {
 func (v *trendsView) prepare(r *request) error {
 	l := r.lang
 	slices.Reverse(v.Releases.Nodes) // oldest first
-	var rows []figureRow
-	var tools, scores, comparisons, retired []*float64
-	count := func(n int) *float64 { number := float64(n); return &number }
-	for _, n := range v.Releases.Nodes {
-		rows = append(rows, figureRow{Name: l.ShortDayOf(n.Date), Date: n.Date})
-		tools = append(tools, count(n.Stats.ToolsTotal))
-		scores = append(scores, n.Stats.ToolsAvgScore)
-		comparisons = append(comparisons, count(n.Stats.ComparisonsTotal))
-		retired = append(retired, count(n.Stats.ToolsRetired))
-	}
-	add := func(id string, title lang.Message, format func(float64) string, numbers []*float64) {
-		f := &figure{ID: id, Caption: l.Text(title), Columns: []string{l.Text("Release"), l.Text(title)}, Rows: rows}
+	add := func(id string, title lang.Message, format func(float64) string, number func(releaseStats) *float64) {
+		f := &figure{ID: id, Caption: l.Text(title), Columns: []string{l.Text("Release"), l.Text(title)}}
+		var numbers []*float64
+		for _, n := range v.Releases.Nodes {
+			f.Rows = append(f.Rows, figureRow{Name: l.ShortDayOf(n.Date), Date: n.Date})
+			numbers = append(numbers, number(n.Stats))
+		}
 		if f.drawLines(l, format, numbers) {
 			v.Catalog = append(v.Catalog, f)
 		}
 	}
 	whole := func(n float64) string { return l.Decimal(n, 0, 2) }
 	average := func(n float64) string { return formatAverage(l, &n) }
-	add("tools", "Active tools", whole, tools)
-	add("scores", "Average score", average, scores)
-	add("comparisons", "Comparisons", whole, comparisons)
-	add("retired", "Retired tools", whole, retired)
+	add("tools", "Active tools", whole, func(s releaseStats) *float64 { return s.ToolsTotal })
+	add("scores", "Average score", average, func(s releaseStats) *float64 { return s.ToolsAvgScore })
+	add("comparisons", "Comparisons", whole, func(s releaseStats) *float64 { return s.ComparisonsTotal })
+	add("retired", "Retired tools", whole, func(s releaseStats) *float64 { return s.ToolsRetired })
 	v.addCategories(l, "category-scores", "Average score by category", "mean_score", average)
 	v.addCategories(l, "category-prices", "Average price per month by category", "mean_monthly_price", l.Euros)
 	return nil
@@ -161,7 +149,6 @@ const maxDots = 60
 // nothing to draw.
 func (f *figure) drawLines(l lang.Language, format func(float64) string, columns ...[]*float64) bool {
 	f.Class, f.Label, f.IsTall = "lines", l.Text("%s, as in the table", f.Caption), true
-	f.Rows = slices.Clone(f.Rows)
 	var times []string
 	for _, row := range f.Rows {
 		times = append(times, row.Name)

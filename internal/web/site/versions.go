@@ -96,19 +96,16 @@ const (
 func newVersionHistory(r *request, slug string, versions []version, known *knownReleases, categories []category) versionHistory {
 	h := versionHistory{Truncated: len(versions) > maxVersions, JSON: r.Link("/api/v1/tools/", slug, "/versions")}
 	for _, v := range versions[:min(len(versions), maxVersions)] {
-		first := known.find(v.FirstRelease)
 		entry := versionEntry{
 			Event: r.lang.Text(v.event()), Release: v.FirstRelease, Date: v.Date, Changes: v.changes(r.lang, categories),
 		}
-		if first.Readable {
+		if known.find(v.FirstRelease).Readable {
 			entry.Path = v.pageAsOf(slug, v.FirstRelease)
 		}
-		if len(h.Recent) < recentVersions {
-			h.Recent = append(h.Recent, entry)
-		} else {
-			h.Older = append(h.Older, entry)
-		}
+		h.Recent = append(h.Recent, entry)
 	}
+	recent := min(len(h.Recent), recentVersions)
+	h.Recent, h.Older = h.Recent[:recent], h.Recent[recent:]
 	return h
 }
 
@@ -155,14 +152,14 @@ func (v *version) changes(l lang.Language, categories []category) (changes []fie
 			continue
 		}
 		change := fieldChange{Field: fieldName(l, field)}
-		if !existed {
-			change.After = showField(l, field, excerpt(fieldText(l, field, after, categories), 0), after)
-		} else {
-			from, to := fieldText(l, field, before, categories), fieldText(l, field, after, categories)
-			start := differenceStart(from, to)
+		start, to := 0, fieldText(l, field, after, categories)
+		if existed {
+			from := fieldText(l, field, before, categories)
+			start = differenceStart(from, to)
 			shown := showField(l, field, excerpt(from, start), before)
-			change.Before, change.After = &shown, showField(l, field, excerpt(to, start), after)
+			change.Before = &shown
 		}
+		change.After = showField(l, field, excerpt(to, start), after)
 		changes = append(changes, change)
 	}
 	return changes

@@ -120,16 +120,13 @@ func incidents(outages []outage, downSince, now time.Time) (all []Incident) {
 
 // ServeFeed serves the incidents as an Atom feed.
 func (p *Page) ServeFeed(w http.ResponseWriter, r *http.Request) {
-	err := page.CheckMethod(w, r)
-	if err == nil {
-		var entry *cache.Entry
-		if entry, err = p.feed(r.Context()); err == nil {
-			err = entry.Write(w, r)
+	page.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		entry, err := p.feed(r.Context())
+		if err != nil {
+			return err
 		}
-	}
-	if err != nil && r.Context().Err() == nil {
-		problem.Write(w, err)
-	}
+		return entry.Write(w, r)
+	})(w, r)
 }
 
 func (p *Page) feed(ctx context.Context) (*cache.Entry, error) {

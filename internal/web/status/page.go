@@ -120,19 +120,9 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Link", "<"+FeedPath+`>; rel="alternate"; type="application/atom+xml"; title="Incidents"`)
-	caching := data.caching()
-	body, err := templates.Render("status", p.content(lang.Of(r.Context()), data))
-	if err == nil {
-		const vary = "Accept, Accept-Encoding"
-		entry := page.NewEntry(body, caching, vary)
-		if r.URL.Path != Path || page.WantsMarkdown(r.Header["Accept"]) {
-			entry, err = p.MarkdownEntry(body, caching, vary)
-		}
-		if err == nil {
-			err = entry.Write(w, r)
-		}
-	}
-	if err != nil {
+	content := p.content(lang.Of(r.Context()), data)
+	content.AsMarkdown = page.WantsMarkdown(r)
+	if err := templates.Send(w, r, "status", content, data.caching()); err != nil {
 		p.Log.ErrorContext(r.Context(), "rendering status page failed", "cause", err, "request_id", problem.RequestID(r.Context()))
 		problem.Write(w, err)
 	}

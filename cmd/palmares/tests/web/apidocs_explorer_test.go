@@ -60,6 +60,7 @@ func TestExplorerOpensExamples(t *testing.T) {
 	p.Fill("#example", "2")
 	p.Click("#examples button")
 	p.WaitForText(inQuery, "scoreHistogram {")
+	p.WaitForText(".graphiql-tab-button", "ScoreHistogram") // until then, the editor would run an operation named BestTools
 	runQuery(p)
 	p.WaitForText(inResponse, `"scoreHistogram": [`)
 	if !p.Exists("#same[hidden]") {
