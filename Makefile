@@ -15,7 +15,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath -buildvcs=false
 WITH_POSTGRES := $(GO) build -o bin/withpostgres ./internal/dev/testkit/withpostgres && bin/withpostgres
 
 # Hand-written code, for gofmt.
-OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/scalar graph/generate
+OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/document graph/scalar graph/generate
 
 # The explorer and the API reference are built with npm. Without npm, the binary
 # does not include them.
@@ -184,4 +184,4 @@ audit: build ## Check modules, licenses and known vulnerabilities; write a bill 
 lint: ## Run gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }
 	$(GO) vet -tags full ./...
-	$(GO) tool staticcheck -tags full ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/generate
+	$(GO) tool staticcheck -tags full ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/document ./graph/generate

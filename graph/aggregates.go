@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"palmares/graph/document"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
@@ -13,7 +14,7 @@ import (
 )
 
 // matchingTools returns the active tools that match a filter.
-func (r *reader) matchingTools(ctx context.Context, filter *model.ToolFilter) ([]*release.Tool, error) {
+func (r *reader) matchingTools(filter *model.ToolFilter) ([]*release.Tool, error) {
 	conditions, err := r.toolFilter(filter)
 	if err != nil {
 		return nil, err
@@ -27,7 +28,7 @@ func (queryResolver) ToolGroups(
 	if thenBy != nil && *thenBy == by {
 		return nil, problem.New(problem.BadInput, "by and thenBy must be different (got %s for both).", by)
 	}
-	tools, err := readerFrom(ctx).matchingTools(ctx, filter)
+	tools, err := readerFrom(ctx).matchingTools(filter)
 	if err != nil {
 		return nil, err
 	}
@@ -55,12 +56,12 @@ func (queryResolver) ComparisonGroups(
 	category, tool, winner, updatedSince, updatedBefore *string,
 	sort model.ComparisonGroupSort, limit int,
 ) ([]*model.ComparisonGroup, error) {
-	if err := params.CheckRange("limit", limit, 1, maxPageSize); err != nil {
+	if err := params.CheckRange("limit", limit, 1, document.MaxPageSize); err != nil {
 		return nil, err
 	}
-	found, err := comparisonFilter{
-		category: category, tool: tool, winner: winner, updatedSince: updatedSince, updatedBefore: updatedBefore,
-	}.find(readerFrom(ctx).release)
+	found, err := readerFrom(ctx).findComparisons(release.ComparisonFilter{
+		Category: category, Tool: tool, Winner: winner, UpdatedSince: updatedSince, UpdatedBefore: updatedBefore,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -101,11 +102,7 @@ func (queryResolver) RetirementGroups(
 		return nil, problem.New(problem.BadInput, "by must be reason, category or both, without duplicates (got %s).",
 			strings.Join(mapSlice(by, model.RetirementGroupKey.String), ", "))
 	}
-	r := readerFrom(ctx)
-	found, err := retiredFilter{retiredSince: retiredSince, retiredBefore: retiredBefore}.find(ctx, r)
-	if err != nil {
-		return nil, err
-	}
+	found := readerFrom(ctx).release.MatchingRetired(release.RetiredFilter{Since: retiredSince, Before: retiredBefore})
 	groups := release.CountRetirements(found, func(t *release.Tool) (k release.RetirementKey) {
 		if every != nil {
 			k.Period = release.PeriodOf(t.RetiredAt, string(*every)).Name
@@ -127,7 +124,7 @@ func (queryResolver) RetirementGroups(
 }
 
 func (queryResolver) ScoreHistogram(ctx context.Context, filter *model.ToolFilter) ([]*model.ScoreBin, error) {
-	tools, err := readerFrom(ctx).matchingTools(ctx, filter)
+	tools, err := readerFrom(ctx).matchingTools(filter)
 	if err != nil {
 		return nil, err
 	}

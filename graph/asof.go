@@ -2,18 +2,15 @@ package graph
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
+	"fmt"
+	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"palmares/ent"
-	"palmares/graph/model"
-	"palmares/internal/catalog/journal"
+	"palmares/graph/document"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
@@ -79,7 +76,7 @@ func asOfOperation(op *ast.OperationDefinition, variables map[string]any, reques
 			"as_of cannot be used with this query, which selects its release with @asOf.")
 	}
 	arguments := directive.ArgumentMap(variables)
-	release, hasRelease := wholeNumber(arguments["release"])
+	release, hasRelease := document.WholeNumber(arguments["release"])
 	date, hasDate := arguments["date"].(string)
 	switch {
 	case hasRelease == hasDate:
@@ -121,89 +118,41 @@ func (e *Executor) resolve(newest *release.Release, asOf AsOf) (*release.Release
 	return nil, problem.New(problem.NotFound, string(releaseUnavailable), append([]any{asOf.Release}, available...)...)
 }
 
-// Releases lists the releases up to the one being read.
-func (queryResolver) Releases(
-	ctx context.Context, first *int, after *string, last *int, before *string,
-) (*model.ReleaseConnection, error) {
-	r := readerFrom(ctx)
-	releases := &list[*ent.Release, *model.Release]{
-		name: "releases", items: r.release.All, nodes: r.readReleases,
-		cursors: cursors[*ent.Release]{
-			position: func(release *ent.Release) []any { return []any{release.ID} },
-			compare: func(position []any) (func(*ent.Release) int, bool) {
-				if len(position) != 1 {
-					return nil, false
-				}
-				number, ok := position[0].(float64)
-				return func(release *ent.Release) int { return cmp.Compare(number, float64(release.ID)) }, ok
-			},
-		},
+// AsOfName is the name of AsOfParam, which selects the release that is read.
+const AsOfName = "as_of"
+
+// AsOfParam is a parameter of every interface but GraphQL, which has a directive.
+var AsOfParam = params.Param{Name: AsOfName, Kind: "String"}
+
+// ReadAsOf returns the release that the values of parameters select.
+func ReadAsOf(values map[string]any) (asOf AsOf, err error) {
+	if text, given := values[AsOfName].(string); given {
+		return ParseAsOf(text)
 	}
-	c, err := releases.connection(ctx, first, after, last, before)
-	return &model.ReleaseConnection{
-		Edges: edgesOf[model.ReleaseEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total,
-	}, err
+	return asOf, nil
 }
 
-func (r *reader) readReleases(_ context.Context, releases []*ent.Release, _ selection) ([]*model.Release, error) {
-	historyFrom := r.release.HistoryFrom()
-	return mapSlice(releases, func(release *ent.Release) *model.Release {
-		return &model.Release{
-			ID: r.pin(releaseID(release.ID)), Number: release.ID,
-			Date: release.FeedDate, PublishedAt: release.ImportedAt,
-			Readable: release.ID >= historyFrom, Stats: statistics(release),
-		}
-	}), nil
+// Directive returns the directive that selects the same release, after a space; ""
+// for the newest.
+func (a AsOf) Directive() string {
+	switch {
+	case a.Release > 0:
+		return fmt.Sprintf(" @asOf(release: %d)", a.Release)
+	case a.Date != "":
+		return fmt.Sprintf(" @asOf(date: %q)", a.Date)
+	}
+	return ""
 }
 
-func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error) {
-	if err := cmp.Or(
-		checkText("slug", slug, maxSlugText), params.CheckRange("limit", limit, 1, maxPageSize),
-	); err != nil {
-		return nil, err
+// AddTo adds the headers of a response to a request that selects its release. A release
+// selected by number never changes; RFC 7089 calls it a memento. urlAsOf returns the
+// URL of the request with a value of as_of, or without it for nil.
+func (a AsOf) AddTo(header http.Header, result *Result, urlAsOf func(value any) string) {
+	switch {
+	case a.Date != "":
+		header["Content-Location"] = []string{urlAsOf(strconv.Itoa(result.Release))}
+	case a.Release > 0:
+		header["Memento-Datetime"] = []string{result.PublishedAt.UTC().Format(http.TimeFormat)}
+		header["Link"] = append(header["Link"], "<"+urlAsOf(nil)+`>; rel="original"`)
 	}
-	found, err := readerFrom(ctx).versions(ctx, []string{slug}, limit)
-	if err != nil || len(found[slug]) == 0 {
-		return nil, err
-	}
-	return &model.ToolVersions{Slug: slug, Versions: found[slug]}, nil
-}
-
-// Versions returns the first items of the list, which was read with the largest
-// limit in the operation.
-func (toolResolver) Versions(_ context.Context, t *model.Tool, limit int) ([]*model.ToolVersion, error) {
-	return t.Versions[:min(limit, len(t.Versions))], nil
-}
-
-// Versions does the same for a retired tool.
-func (retiredToolResolver) Versions(_ context.Context, t *model.RetiredTool, limit int) ([]*model.ToolVersion, error) {
-	return t.Versions[:min(limit, len(t.Versions))], nil
-}
-
-// versions returns the newest versions of each tool from the journal, up to the
-// release being read.
-func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[string][]*model.ToolVersion, error) {
-	versions := map[string][]*model.ToolVersion{}
-	if r.release.Info == nil || len(slugs) == 0 {
-		return versions, nil
-	}
-	events, err := r.journalOf(slugs).Versions(ctx, limit)
-	if err != nil {
-		return nil, err
-	}
-	until := map[string]*int{} // the release that ended a tool's next version
-	for _, e := range slices.Backward(events) {
-		v := &model.ToolVersion{
-			FirstRelease: e.Release, LastRelease: until[e.Slug],
-			Date: r.release.All[r.release.Number()-e.Release].FeedDate,
-			Type: changeType(e.Type), Fields: e.Fields,
-			Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
-		}
-		last := e.Release - 1
-		until[e.Slug] = &last
-		if e.Type != journal.EventToolRemoved && len(versions[e.Slug]) < limit {
-			versions[e.Slug] = append(versions[e.Slug], v)
-		}
-	}
-	return versions, nil
 }

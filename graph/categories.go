@@ -3,12 +3,12 @@ package graph
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/99designs/gqlgen/graphql"
 
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
-	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -18,15 +18,8 @@ func (queryResolver) Categories(ctx context.Context) ([]*model.Category, error) 
 }
 
 func (queryResolver) Category(ctx context.Context, slug string) (*model.Category, error) {
-	if err := checkText("slug", slug, maxSlugText); err != nil {
-		return nil, err
-	}
 	r := readerFrom(ctx)
-	c := r.release.Category(slug)
-	if c == nil {
-		return nil, nil
-	}
-	return first(r.readCategories(ctx, []*release.Category{c}, selected(ctx)))
+	return bySlug(ctx, slug, r.release.Category, r.readCategories)
 }
 
 // Tools returns the list that was read for this field of the operation.
@@ -65,17 +58,8 @@ func (r *reader) readCategories(
 		return nil, nil
 	}
 	for _, field := range s.named("tools", "toolConnection") {
-		sort := model.ToolSort(fmt.Sprint(field.ArgumentMap(s.op.Variables)["sort"]))
-		if sort == model.ToolSortRelevance {
-			return nil, inField(field, problem.New(problem.BadInput,
-				"sort: relevance requires a search, which the tools of a category do not support."))
-		}
-		read := r.readCategoryTools
-		if field.Name == "toolConnection" {
-			read = r.readCategoryConnections
-		}
-		if err := read(ctx, categories, sort, field, s.within(field)); err != nil {
-			return nil, inField(field, err)
+		if err := r.readCategoryTools(ctx, categories, field, s.within(field)); err != nil {
+			return nil, err
 		}
 	}
 	return mapSlice(categories, func(c *release.Category) *model.Category {
@@ -86,71 +70,28 @@ func (r *reader) readCategories(
 	}), nil
 }
 
-// readCategoryTools reads the first tools of categories for one field.
+// readCategoryTools reads the tools of each category for one field.
 func (r *reader) readCategoryTools(
-	ctx context.Context, categories []*release.Category, sort model.ToolSort,
-	field graphql.CollectedField, within selection,
+	ctx context.Context, categories []*release.Category, field graphql.CollectedField, within selection,
 ) error {
-	limit, _ := wholeNumber(field.ArgumentMap(within.op.Variables)["limit"])
-	if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
-		return err
+	sort := model.ToolSort(fmt.Sprint(field.ArgumentMap(within.op.Variables)["sort"]))
+	if sort == model.ToolSortRelevance {
+		return inField(field, problem.New(problem.BadInput,
+			"sort: relevance requires a search, which the tools of a category do not support."))
 	}
-	tools, err := r.readTools(ctx, r.firstTools(categories, sort, limit), within)
-	if err != nil {
-		return err
-	}
-	of := map[string][]*model.Tool{}
-	for _, t := range tools {
-		of[t.CategorySlug] = append(of[t.CategorySlug], t)
-	}
-	for _, c := range categories {
-		r.setNested(field, categoryID(c.Slug), of[c.Slug])
-	}
-	return nil
-}
-
-// readCategoryConnections reads a part of the tools of each category for one
-// field.
-func (r *reader) readCategoryConnections(
-	ctx context.Context, categories []*release.Category, sort model.ToolSort,
-	field graphql.CollectedField, within selection,
-) error {
-	name, cursors := toolListName(sort), toolCursors(orderOf(sort))
-	lists := make([]*list[*release.Tool, *model.Tool], len(categories))
-	of := make(map[string]*list[*release.Tool, *model.Tool], len(categories))
-	for i, c := range categories {
-		lists[i] = &list[*release.Tool, *model.Tool]{name: name, cursors: cursors, nodes: r.readTools}
-		of[c.Slug] = lists[i]
-	}
-	for _, t := range r.release.Sorted(orderOf(sort)) {
-		if tools := of[t.Category]; tools != nil {
-			tools.items = append(tools.items, t)
+	limit := math.MaxInt
+	if field.Name == "tools" {
+		var err error
+		if limit, err = within.limit(field, maxNestedTools); err != nil {
+			return err
 		}
 	}
-	found, err := connections(ctx, lists, pagingOf(field.ArgumentMap(within.op.Variables)), within)
-	for i, c := range found {
-		r.setNested(field, categoryID(categories[i].Slug), toolConnection(c))
-	}
-	return err
-}
-
-// firstTools returns the first tools of each category.
-func (r *reader) firstTools(categories []*release.Category, sort model.ToolSort, limit int) (first []*release.Tool) {
-	wanted := make(map[string]int, len(categories)) // number of missing tools by category
-	missing := 0
-	for _, c := range categories {
-		wanted[c.Slug] = min(limit, c.ToolCount)
-		missing += wanted[c.Slug]
-	}
-	for _, t := range r.release.Sorted(orderOf(sort)) {
-		if missing == 0 {
-			break
+	of := r.release.InCategories(orderOf(sort), categories, limit)
+	parents := mapSlice(categories, func(c *release.Category) string { return categoryID(c.Slug) })
+	lists := mapSlice(categories, func(c *release.Category) *list[*release.Tool, *model.Tool] {
+		return &list[*release.Tool, *model.Tool]{
+			name: toolListName(sort), items: of[c.Slug], order: orderOf(sort), nodes: r.readTools,
 		}
-		if wanted[t.Category] > 0 {
-			wanted[t.Category]--
-			missing--
-			first = append(first, t)
-		}
-	}
-	return first
+	})
+	return readNested(ctx, r, field, within, parents, lists, toolConnection)
 }

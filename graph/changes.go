@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
-	"time"
 
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
@@ -83,12 +81,13 @@ func (r *reader) changeConnections(
 		return &model.ChangeConnection{Edges: edgesOf[model.ChangeEdge](c), Nodes: c.nodes, PageInfo: c.info}
 	})
 	if s.has("events") {
-		events, err := r.delivered(ctx, slices.Concat(parts...))
+		events, err := r.eventsAt(ctx, slices.Concat(parts...), true)
 		if err != nil {
 			return nil, err
 		}
 		for i, numbers := range parts {
-			found[i].Events = mapSlice(numbers, func(number int) json.RawMessage { return events[number] })
+			found[i].Events = mapSlice(events[:len(numbers)], func(e *journal.Event) json.RawMessage { return e.JSON() })
+			events = events[len(numbers):]
 		}
 	}
 	if !s.has("nextCursor") {
@@ -107,27 +106,6 @@ func (r *reader) changeConnections(
 		}
 	}
 	return found, nil
-}
-
-// delivered returns events as webhooks deliver them, by their numbers.
-func (r *reader) delivered(ctx context.Context, numbers []int) (map[int]json.RawMessage, error) {
-	all := map[int]json.RawMessage{}
-	if len(numbers) == 0 {
-		return all, nil
-	}
-	events, err := journal.ByNumbers(ctx, r.database().JournalEntry, numbers)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range events {
-		all[e.Number] = e.JSON()
-	}
-	for _, number := range numbers {
-		if all[number] == nil {
-			return nil, fmt.Errorf("event %d is missing", number)
-		}
-	}
-	return all, nil
 }
 
 // newestEvent returns the ID of the last event of the release being read; nil before
@@ -186,24 +164,10 @@ func checkChangedFields(fields []string) error {
 // limitReleases limits a query to the given releases and days, up to the release
 // being read. It returns false if no release matches.
 func (r *reader) limitReleases(query *journal.Query, since, until *string, release, afterRelease *int) bool {
-	all, number := r.release.All, r.release.Number()
-	if number == 0 {
+	if r.release.Info == nil {
 		return false
 	}
-	query.From, query.UpTo = 1, number
-	day := func(i int) string { return all[i].ImportedAt.UTC().Format(time.DateOnly) }
-	if since != nil { // releases are newest first
-		query.From = number + 1
-		if n := sort.Search(len(all), func(i int) bool { return day(i) < *since }); n > 0 {
-			query.From = all[n-1].ID
-		}
-	}
-	if until != nil {
-		query.UpTo = 0
-		if n := sort.Search(len(all), func(i int) bool { return day(i) < *until }); n < len(all) {
-			query.UpTo = all[n].ID
-		}
-	}
+	query.From, query.UpTo = r.release.PublishedBetween(since, until)
 	if release != nil {
 		query.From, query.UpTo = max(query.From, *release), min(query.UpTo, *release)
 	}
@@ -221,26 +185,20 @@ func changeType(event string) model.ChangeType {
 	return model.ChangeType(strings.ReplaceAll(event, ".", "_"))
 }
 
-// events returns the events with the given numbers, oldest first. Their states are
-// read only if they are selected.
-func (r *reader) events(ctx context.Context, numbers []int, s selection) ([]*journal.Event, error) {
+// events returns the events with the given numbers, oldest first.
+func (r *reader) events(ctx context.Context, numbers []int, withStates bool) ([]*journal.Event, error) {
 	if len(numbers) == 0 {
 		return nil, nil
 	}
-	if s.as(changeTypes).has(statesOfChange...) {
+	if withStates {
 		return journal.ByNumbers(ctx, r.database().JournalEntry, numbers)
 	}
 	return journal.WithoutStates(ctx, r.database().JournalEntry, numbers)
 }
 
-var (
-	changeTypes    = []string{"Change", "Node"}
-	statesOfChange = []string{"fields", "before", "after"}
-)
-
-// changesAt returns the changes with the given numbers, in the same order.
-func (r *reader) changesAt(ctx context.Context, numbers []int, s selection) ([]*model.Change, error) {
-	events, err := r.events(ctx, numbers, s)
+// eventsAt returns the events with the given numbers, in the same order.
+func (r *reader) eventsAt(ctx context.Context, numbers []int, withStates bool) ([]*journal.Event, error) {
+	events, err := r.events(ctx, numbers, withStates)
 	if err != nil {
 		return nil, err
 	}
@@ -248,11 +206,26 @@ func (r *reader) changesAt(ctx context.Context, numbers []int, s selection) ([]*
 	for _, e := range events {
 		byNumber[e.Number] = e
 	}
+	ordered := make([]*journal.Event, len(numbers))
 	for i, number := range numbers {
-		if i >= len(events) || byNumber[number] == nil {
+		if ordered[i] = byNumber[number]; ordered[i] == nil {
 			return nil, fmt.Errorf("event %d is missing", number)
 		}
-		events[i] = byNumber[number]
+	}
+	return ordered, nil
+}
+
+var changeTypes = []string{"Change", "Node"}
+
+// hasStates reports whether a selection of changes needs their states, which are
+// only read if they are selected.
+func (s selection) hasStates() bool { return s.as(changeTypes).has("fields", "before", "after") }
+
+// changesAt returns the changes with the given numbers, in the same order.
+func (r *reader) changesAt(ctx context.Context, numbers []int, s selection) ([]*model.Change, error) {
+	events, err := r.eventsAt(ctx, numbers, s.hasStates())
+	if err != nil {
+		return nil, err
 	}
 	return r.readChanges(ctx, events, s)
 }

@@ -3,20 +3,19 @@ package graph
 import (
 	"cmp"
 	"context"
-	"strings"
+	"math"
 
 	"github.com/99designs/gqlgen/graphql"
 
+	"palmares/graph/document"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
 )
 
 func (queryResolver) Comparison(ctx context.Context, slug string) (*model.Comparison, error) {
-	if err := checkText("slug", slug, maxSlugText); err != nil {
-		return nil, err
-	}
 	r := readerFrom(ctx)
-	return first(r.readComparisons(ctx, r.release.FindComparisons(slug), selected(ctx)))
+	find := func(slug string) *release.Comparison { return cmp.Or(r.release.FindComparisons(slug)...) }
+	return bySlug(ctx, slug, find, r.readComparisons)
 }
 
 func (queryResolver) Comparisons(
@@ -24,7 +23,10 @@ func (queryResolver) Comparisons(
 	page int, limit int,
 ) (*model.ComparisonPage, error) {
 	items, meta, err := readerFrom(ctx).
-		comparisonList(ctx, comparisonFilter{category, tool, otherTool, winner, updatedSince, updatedBefore}).
+		comparisonList(ctx, release.ComparisonFilter{
+			Category: category, Tool: tool, OtherTool: otherTool, Winner: winner,
+			UpdatedSince: updatedSince, UpdatedBefore: updatedBefore,
+		}).
 		page(ctx, page, limit)
 	return &model.ComparisonPage{Items: items, Meta: meta}, err
 }
@@ -34,7 +36,10 @@ func (queryResolver) ComparisonConnection(
 	first *int, after *string, last *int, before *string,
 ) (*model.ComparisonConnection, error) {
 	c, err := readerFrom(ctx).
-		comparisonList(ctx, comparisonFilter{category, tool, otherTool, winner, updatedSince, updatedBefore}).
+		comparisonList(ctx, release.ComparisonFilter{
+			Category: category, Tool: tool, OtherTool: otherTool, Winner: winner,
+			UpdatedSince: updatedSince, UpdatedBefore: updatedBefore,
+		}).
 		connection(ctx, first, after, last, before)
 	return comparisonConnection(c), err
 }
@@ -45,37 +50,25 @@ func comparisonConnection(c connection[*model.Comparison]) *model.ComparisonConn
 	}
 }
 
-// comparisonFilter has the conditions on comparisons; nil for none.
-type comparisonFilter struct{ category, tool, otherTool, winner, updatedSince, updatedBefore *string }
-
-// find returns the published comparisons that match, most recently updated first.
-func (f comparisonFilter) find(of *release.Release) (found []*release.Comparison, err error) {
+// findComparisons returns the comparisons that satisfy a filter, most recently updated
+// first.
+func (r *reader) findComparisons(f release.ComparisonFilter) ([]*release.Comparison, error) {
 	if err := checkSlugs(
-		argument{"category", f.category}, argument{"tool", f.tool},
-		argument{"otherTool", f.otherTool}, argument{"winner", f.winner},
+		argument{"category", f.Category}, argument{"tool", f.Tool},
+		argument{"otherTool", f.OtherTool}, argument{"winner", f.Winner},
 	); err != nil {
 		return nil, err
 	}
-	for _, c := range of.Comparisons {
-		if (f.category == nil || c.A.Category == *f.category || c.B.Category == *f.category) &&
-			(f.tool == nil || c.ToolA == *f.tool || c.ToolB == *f.tool) &&
-			(f.otherTool == nil || c.ToolA == *f.otherTool || c.ToolB == *f.otherTool) &&
-			(f.winner == nil || c.Winner == *f.winner) &&
-			(f.updatedSince == nil || c.UpdatedAt >= *f.updatedSince) &&
-			(f.updatedBefore == nil || c.UpdatedAt < *f.updatedBefore) {
-			found = append(found, c)
-		}
-	}
-	return found, nil
+	return r.release.MatchingComparisons(f), nil
 }
 
 // comparisonList lists the published comparisons that match a filter.
 func (r *reader) comparisonList(
-	ctx context.Context, filter comparisonFilter,
+	ctx context.Context, filter release.ComparisonFilter,
 ) *list[*release.Comparison, *model.Comparison] {
 	comparisons := r.listComparisons(nil)
 	comparisons.items, comparisons.err = found(ctx, r, func() ([]*release.Comparison, error) {
-		return filter.find(r.release)
+		return r.findComparisons(filter)
 	})
 	return comparisons
 }
@@ -83,20 +76,7 @@ func (r *reader) comparisonList(
 // listComparisons lists comparisons that are in order.
 func (r *reader) listComparisons(items []*release.Comparison) *list[*release.Comparison, *model.Comparison] {
 	return &list[*release.Comparison, *model.Comparison]{
-		name: "comparisons", items: items, nodes: r.readComparisons,
-		cursors: cursors[*release.Comparison]{
-			position: func(c *release.Comparison) []any { return []any{c.UpdatedAt, c.Slug} },
-			compare: func(position []any) (func(*release.Comparison) int, bool) {
-				if len(position) != 2 {
-					return nil, false
-				}
-				updatedAt, isDate := position[0].(string)
-				slug, isText := position[1].(string)
-				return func(c *release.Comparison) int {
-					return cmp.Or(strings.Compare(updatedAt, c.UpdatedAt), strings.Compare(c.Slug, slug))
-				}, isDate && isText
-			},
-		},
+		name: "comparisons", items: items, order: release.ByUpdate{}, nodes: r.readComparisons,
 	}
 }
 
@@ -172,50 +152,24 @@ func (r *reader) comparedTools(
 	return compared, err
 }
 
-// comparisonsOf returns the comparisons of each tool, up to the largest limit in
-// the selection.
-func (r *reader) comparisonsOf(
-	ctx context.Context, tools []*release.Tool, s selection,
-) (map[*release.Tool][]*model.Comparison, error) {
-	limit, err := s.maxLimit("comparisons")
-	if err != nil {
-		return nil, err
-	}
-	places := map[*release.Comparison]int{}
-	var needed []*release.Comparison
-	of := make(map[*release.Tool][]*release.Comparison, len(tools))
-	for _, t := range tools {
-		all := r.release.ComparisonsOf(t)
-		of[t] = all[:min(limit, len(all))]
-		for _, c := range of[t] {
-			if _, known := places[c]; !known {
-				places[c] = len(needed)
-				needed = append(needed, c)
-			}
-		}
-	}
-	comparisons, err := r.readComparisons(ctx, needed, s.of("comparisons"))
-	if err != nil {
-		return nil, err
-	}
-	read := make(map[*release.Tool][]*model.Comparison, len(tools))
-	for t, found := range of {
-		read[t] = mapSlice(found, func(c *release.Comparison) *model.Comparison { return comparisons[places[c]] })
-	}
-	return read, nil
-}
-
-// readComparisonConnections reads a part of the comparisons of each tool for one
-// field.
-func (r *reader) readComparisonConnections(
+// readToolComparisons reads the comparisons of each tool for one field.
+func (r *reader) readToolComparisons(
 	ctx context.Context, tools []*release.Tool, field graphql.CollectedField, within selection,
 ) error {
-	lists := mapSlice(tools, func(t *release.Tool) *list[*release.Comparison, *model.Comparison] {
-		return r.listComparisons(r.release.ComparisonsOf(t))
-	})
-	found, err := connections(ctx, lists, pagingOf(field.ArgumentMap(within.op.Variables)), within)
-	for i, c := range found {
-		r.setNested(field, toolID(tools[i].Slug), comparisonConnection(c))
+	limit := math.MaxInt
+	if field.Name == "comparisons" {
+		var err error
+		if limit, err = within.limit(field, document.MaxPageSize); err != nil {
+			return err
+		}
 	}
-	return inField(field, err)
+	parents := mapSlice(tools, func(t *release.Tool) string { return toolID(t.Slug) })
+	all := r.listComparisons(nil)
+	lists := mapSlice(tools, func(t *release.Tool) *list[*release.Comparison, *model.Comparison] {
+		own := *all
+		own.items = r.release.ComparisonsOf(t)
+		own.items = own.items[:min(limit, len(own.items))]
+		return &own
+	})
+	return readNested(ctx, r, field, within, parents, lists, comparisonConnection)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"palmares/graph"
+	"palmares/graph/document"
 )
 
 // Malformed dates would be ignored.
@@ -16,7 +17,7 @@ func TestDatesOfDeprecatedFields(t *testing.T) {
 				continue
 			}
 			reason := strings.ToLower(directive.Arguments.ForName("reason").Value.Raw)
-			if (strings.Contains(reason, "since") || strings.Contains(reason, "removed on")) && graph.DeprecationOf(field) == nil {
+			if (strings.Contains(reason, "since") || strings.Contains(reason, "removed on")) && document.DeprecationOf(field) == nil {
 				t.Errorf("%s.%s: got no dates from %q, want some", definition.Name, field.Name, reason)
 			}
 		}

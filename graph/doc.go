@@ -3,13 +3,12 @@
 // interface use. It knows neither HTTP nor how callers authenticate. Start reading
 // at Executor.Execute.
 //
-// A document is parsed, measured and validated once, and cached (documents.go,
-// limits.go). The cost of each operation is calculated with its variables (cost.go).
-// Then each root field reads what its selection needs (reader.go, and one file for
-// each noun): tools, categories, comparisons and prices from a release in memory
-// (package release), and reviews, matches of a search and the journal from the
-// database, with one statement for all items of a level. Fields below the root are plain
-// struct fields or lists that were read with their parents.
+// Package graph/document parses, limits and validates a document once, and calculates
+// the cost of its operation with each request's variables. Then each root field reads
+// what its selection needs (reader.go, and one file for each noun): tools, categories,
+// comparisons and prices from a release in memory (package release), and reviews and
+// the journal from the database, with one statement for all items of a level. Fields
+// below the root are plain struct fields or lists that were read with their parents.
 //
 // Subscriptions continue in the journal where they stopped when an announcement
 // wakes them (subscription.go). Package internal/transport/graphql serves operations

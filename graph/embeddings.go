@@ -14,19 +14,8 @@ import (
 )
 
 func (queryResolver) Embeddings(ctx context.Context, slug string) (*model.EmbeddingsDocument, error) {
-	if err := checkText("slug", slug, maxSlugText); err != nil {
-		return nil, err
-	}
 	r := readerFrom(ctx)
-	found := r.release.Tool(slug)
-	if found == nil || !found.Active() {
-		return nil, nil
-	}
-	documents, err := r.readEmbeddings(ctx, []*release.Tool{found}, selected(ctx))
-	if err != nil {
-		return nil, err
-	}
-	return documents[0], nil
+	return bySlug(ctx, slug, r.activeTool, r.readEmbeddings)
 }
 
 // readEmbeddings returns the documents of tools; nil for those without one.
@@ -38,19 +27,18 @@ func (r *reader) readEmbeddings(
 		return nil, err
 	}
 	tools := newTools(complete)
-	err = r.addEmbeddings(ctx, tools, complete, s)
+	err = r.addEmbeddings(ctx, tools, s)
 	return mapSlice(tools, func(t *model.Tool) *model.EmbeddingsDocument { return t.Embeddings }), err
 }
 
 // addEmbeddings reads the documents of the tools that have one.
-func (r *reader) addEmbeddings(ctx context.Context, tools []*model.Tool, from []*release.Tool, s selection) error {
+func (r *reader) addEmbeddings(ctx context.Context, tools []*model.Tool, s selection) error {
 	withDocument := map[string]*model.Tool{}
-	for i, t := range tools {
-		if from[i].InEmbeddings {
+	for _, t := range tools {
+		if t.InEmbeddings {
 			withDocument[t.Slug] = t
 			t.Embeddings = &model.EmbeddingsDocument{
-				Slug: t.Slug, Name: t.Name, CanonicalURL: reviewURL(t),
-				Hash: from[i].SectionsHash, UpdatedAt: t.UpdatedAt,
+				Slug: t.Slug, Name: t.Name, CanonicalURL: reviewURL(t), Hash: t.SectionsHash, UpdatedAt: t.UpdatedAt,
 			}
 		}
 	}

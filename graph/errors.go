@@ -10,19 +10,8 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
+	"palmares/graph/document"
 	"palmares/internal/core/problem"
-)
-
-// Codes of errors that only exist in GraphQL.
-const (
-	codeParseFailed      = "GRAPHQL_PARSE_FAILED"
-	codeValidationFailed = "GRAPHQL_VALIDATION_FAILED"
-)
-
-// These limits keep error responses from being much larger than the document.
-const (
-	maxErrors        = 10
-	maxMessageLength = 300
 )
 
 const catalogUnavailable = "The catalog is temporarily unavailable. Try again in a minute."
@@ -43,7 +32,7 @@ func presentError(ctx context.Context, log *slog.Logger, err error) *gqlerror.Er
 	if p.Cause != nil && !logged {
 		log.ErrorContext(ctx, "field failed", "code", p.Code, "cause", p.Cause, "request_id", problem.RequestID(ctx))
 	}
-	presented := errorList(p)[0]
+	presented := document.Errors(p)[0]
 	if existing != nil {
 		presented.Path, presented.Locations = existing.Path, existing.Locations
 	}
@@ -117,43 +106,9 @@ func (e *Executor) timeoutProblem(cause error) *problem.Problem {
 			e.config.Limits.Time)}
 }
 
-// errorList converts a problem to GraphQL errors.
-func errorList(p *problem.Problem) gqlerror.List {
-	return gqlerror.List{{Err: p, Message: p.Message, Extensions: map[string]any{"code": string(p.Code)}}}
-}
-
-// withCode adds a code to errors of the parser or validator and truncates them.
-func withCode(code string, errs gqlerror.List) gqlerror.List {
-	errs = errs[:min(len(errs), maxErrors)]
-	for _, err := range errs {
-		if message := []rune(err.Message); len(message) > maxMessageLength {
-			err.Message = string(message[:maxMessageLength]) + "…"
-		}
-		err.Locations = err.Locations[:min(len(err.Locations), maxErrors)]
-		setExtension(err, "code", code)
-	}
-	return errs
-}
-
 func withRequestID(ctx context.Context, err *gqlerror.Error) *gqlerror.Error {
 	if id := problem.RequestID(ctx); id != "" {
-		setExtension(err, "requestId", id)
+		document.SetExtension(err, "requestId", id)
 	}
 	return err
-}
-
-func setExtension(err *gqlerror.Error, name, value string) {
-	if err.Extensions == nil {
-		err.Extensions = map[string]any{}
-	}
-	err.Extensions[name] = value
-}
-
-// firstCode returns the code of the first error, which determines the HTTP status.
-func firstCode(errs gqlerror.List) string {
-	if len(errs) == 0 {
-		return ""
-	}
-	code, _ := errs[0].Extensions["code"].(string)
-	return code
 }

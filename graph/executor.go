@@ -3,23 +3,20 @@ package graph
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"runtime/debug"
-	"slices"
-	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
-	"github.com/vektah/gqlparser/v2/validator"
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/graph/document"
 	"palmares/graph/generated"
+	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
@@ -33,7 +30,7 @@ type Catalog = release.Database
 type Config struct {
 	Catalog Catalog
 	Credit  string // the line to display wherever the data is reused
-	Limits  Limits
+	Limits  document.Limits
 	Log     *slog.Logger
 	// Cache stores parsed documents and counts; by default, a small one of its own.
 	Cache *cache.Cache
@@ -51,10 +48,10 @@ type Config struct {
 
 // Executor executes operations for GraphQL, REST and all other interfaces.
 type Executor struct {
+	*journal.Announcements
 	config    Config
 	schema    graphql.ExecutableSchema
-	documents *documents
-	releases  releaseSignal
+	documents *document.Parser
 	catalog   *release.Catalog
 }
 
@@ -71,67 +68,6 @@ type Request struct {
 
 // fromCaller reports whether the limits for callers apply.
 func (r Request) fromCaller() bool { return r.Operation == nil || r.Operation.limited }
-
-// Result is the result of an operation.
-type Result struct {
-	Data   json.RawMessage // nil if the request was rejected before execution
-	Errors gqlerror.List
-	Cost   int
-	// Release, UpdatedAt and PublishedAt identify the data. They are zero before the
-	// first import and without data. Newest is the newest release at that time.
-	Release, Newest int
-	UpdatedAt       string
-	PublishedAt     time.Time
-	AsOf            AsOf // how the release was selected
-	SchemaOnly      bool // it only describes the schema
-	// Total is the number of items in the list that the operation reads by page, and
-	// Next the cursor of the changes that follow those it reads.
-	Total int
-	Next  string
-	// Cause is the internal cause of a server error. It has been logged and is never
-	// shown to callers.
-	Cause error
-}
-
-// InvalidDocument reports whether the document cannot be parsed or does not match the
-// schema.
-func (a *Result) InvalidDocument() bool {
-	code := firstCode(a.Errors)
-	return code == codeParseFailed || code == codeValidationFailed
-}
-
-// WithRequestID copies a result that several callers share, with the request ID
-// of one of them.
-func (a *Result) WithRequestID(ctx context.Context) *Result {
-	own := *a
-	own.Errors = mapSlice(a.Errors, func(err *gqlerror.Error) *gqlerror.Error {
-		copied := *err
-		copied.Extensions = maps.Clone(err.Extensions)
-		return withRequestID(ctx, &copied)
-	})
-	return &own
-}
-
-func (a *Result) setRelease(release *ent.Release) {
-	a.Release, a.UpdatedAt, a.PublishedAt = release.ID, release.FeedDate, release.ImportedAt
-}
-
-// Rejected reports whether nothing was executed.
-func (a *Result) Rejected() bool { return a.Data == nil }
-
-// Problem returns the first error, for interfaces other than GraphQL; nil if
-// there is none.
-func (a *Result) Problem() *problem.Problem {
-	if len(a.Errors) == 0 {
-		return nil
-	}
-	p := problem.Problem{Message: a.Errors[0].Message}
-	if known, ok := a.Errors[0].Err.(*problem.Problem); ok { //nolint:errorlint // errorList sets it
-		p = *known // pages translate it
-	}
-	p.Code, p.Cause = problem.Code(firstCode(a.Errors)), a.Cause
-	return &p
-}
 
 // earlierShare limits earlier releases to this fraction of the memory budget: a
 // quarter.
@@ -151,14 +87,24 @@ func NewExecutor(cfg Config) *Executor {
 		cfg.Cache = cache.New(defaultCacheSize, nil, cfg.Log)
 	}
 	if cfg.Tools == nil {
-		cfg.Tools = func() int { return referenceTools }
+		cfg.Tools = func() int { return document.ReferenceTools }
 	}
+	catalog := release.NewCatalog(cfg.Catalog, cfg.Log, cfg.Cache.Size()/earlierShare, cfg.Cache.Reserve)
 	return &Executor{
 		config:    cfg,
 		schema:    schema,
-		documents: &documents{schema.Schema(), cfg.Limits, cache.NewTable[*document](cfg.Cache, "documents")},
-		catalog:   release.NewCatalog(cfg.Catalog, cfg.Log, cfg.Cache.Size()/earlierShare, cfg.Cache.Reserve),
-		releases:  releaseSignal{next: make(chan struct{}), epoch: make(chan struct{})},
+		documents: document.NewParser(schema.Schema(), cfg.Limits, cfg.Cache),
+		catalog:   catalog,
+		Announcements: journal.NewAnnouncements(
+			func() *ent.JournalEntryClient { return cfg.Catalog.Client().JournalEntry },
+			func(ctx context.Context) (int, error) {
+				newest, err := catalog.Newest(ctx)
+				if err != nil {
+					return 0, err
+				}
+				return newest.Number(), nil
+			},
+		),
 	}
 }
 
@@ -173,7 +119,7 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Result {
 	}
 	ctx, end := e.config.Trace(ctx, name)
 	result := e.execute(ctx, req)
-	code := problem.Code(firstCode(result.Errors))
+	code := problem.Code(document.Code(result.Errors))
 	if code != problem.Internal && code != problem.Unavailable && code != problem.Timeout {
 		code = "" // caused by the caller
 	}
@@ -206,7 +152,7 @@ func (e *Executor) execute(ctx context.Context, req Request) *Result {
 	case rejection != nil:
 		return rejection
 	case op.Operation.Operation == ast.Subscription:
-		return e.reject(ctx, errorList(ErrNotAStream))
+		return e.Reject(ctx, ErrNotAStream)
 	}
 	return e.run(ctx, op, req.fromCaller())
 }
@@ -214,7 +160,7 @@ func (e *Executor) execute(ctx context.Context, req Request) *Result {
 // preparedOperation is a valid operation with its cost.
 type preparedOperation struct {
 	*graphql.OperationContext
-	document  *document
+	document  *document.Document
 	variables map[string]any // without defaults
 	asOf      AsOf
 	scan      *Scan
@@ -225,53 +171,52 @@ type preparedOperation struct {
 func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation, *Result) {
 	doc, op, errs := e.findOperation(ctx, req)
 	if errs != nil {
-		return nil, e.reject(ctx, errs)
+		return nil, reject(ctx, errs)
 	}
-	variables, p := readVariables(e.documents.schema, op, req.Variables)
+	variables, withDefaults, p := document.Variables(e.schema.Schema(), op, req.Variables)
 	if p != nil {
-		return nil, e.reject(ctx, errorList(p))
+		if p.Cause != nil {
+			e.config.Log.ErrorContext(ctx, "gqlparser rejected checked variables",
+				"cause", p.Cause, "request_id", problem.RequestID(ctx))
+		}
+		return nil, e.Reject(ctx, p)
 	}
-	withDefaults, err := validator.VariableValues(e.documents.schema, op, variables)
-	if err != nil {
-		e.config.Log.ErrorContext(ctx, "gqlparser rejected checked variables",
-			"cause", err, "request_id", problem.RequestID(ctx))
-		return nil, e.reject(ctx, errorList(problem.New(problem.BadInput, "The variables do not match the operation.")))
-	}
-	cost, asOf := 0, req.AsOf
+	var cost document.Cost
+	asOf, limit := req.AsOf, e.config.Limits.Cost
 	if req.fromCaller() {
+		var err error
 		if asOf, err = asOfOperation(op, withDefaults, req.AsOf); err != nil {
-			return nil, e.reject(ctx, errorList(problem.Of(err)))
+			return nil, e.Reject(ctx, problem.Of(err))
 		}
-		var found *costCalculator
-		cost, found = calculateCost(op, withDefaults, catalogSize{e.config.Tools(), e.readable()}, asOf)
-		switch limit := e.config.Limits.Cost; {
-		case found.nullArgument != "":
-			p = problem.New(problem.BadInput, "%s must not be null.", found.nullArgument)
-		case found.needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings():
-			p = problem.New(problem.Unauthenticated,
-				"Embeddings require an API key. Send it as a bearer token in the Authorization header.")
-		case cost > limit:
-			p = problem.New(problem.TooComplex,
-				"The operation costs %d, which exceeds the limit of %d. "+
-					"Request fewer items, fields or filtered lists at once.", cost, limit)
-		}
-	} else if req.Operation.needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings() {
+		cost = document.Calculate(op, withDefaults, document.Catalog{Tools: e.config.Tools(), Points: e.points},
+			!asOf.isNewest())
+	} else {
+		cost.NeedsKey = req.Operation.needsKey
+	}
+	switch {
+	case cost.NullArgument != "":
+		p = problem.New(problem.BadInput, "%s must not be null.", cost.NullArgument)
+	case cost.NeedsKey && !auth.CallerFrom(ctx).MayReadEmbeddings():
 		p = problem.New(problem.Unauthenticated,
 			"Embeddings require an API key. Send it as a bearer token in the Authorization header.")
+	case req.fromCaller() && cost.Total > limit:
+		p = problem.New(problem.TooComplex,
+			"The operation costs %d, which exceeds the limit of %d. "+
+				"Request fewer items, fields or filtered lists at once.", cost.Total, limit)
 	}
 	if p != nil {
-		rejection := e.reject(ctx, errorList(p))
-		rejection.Cost = cost
+		rejection := e.Reject(ctx, p)
+		rejection.Cost = cost.Total
 		return nil, rejection
 	}
 	if req.Operation == nil {
-		e.documents.cache(doc)
+		e.documents.Cache(doc)
 	}
 	return &preparedOperation{
-		document: doc, variables: variables, asOf: asOf, scan: req.Scan, cost: cost,
+		document: doc, variables: variables, asOf: asOf, scan: req.Scan, cost: cost.Total,
 		OperationContext: &graphql.OperationContext{
 			RawQuery: req.Query, OperationName: req.OperationName, Variables: withDefaults,
-			Doc: doc.QueryDocument, Operation: op, Extensions: doc.extensions,
+			Doc: doc.QueryDocument, Operation: op, Extensions: doc.Extensions,
 			RecoverFunc: recoverPanic, ResolverMiddleware: lockReader, RootResolverMiddleware: limitResponse,
 		},
 	}, nil
@@ -318,7 +263,7 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 		return reader.queried, reader.failed // partial data is never returned
 	}
 	var err error
-	if result.SchemaOnly = !readsCatalog(op.Operation); result.SchemaOnly {
+	if result.SchemaOnly = document.SchemaOnly(op.Operation); result.SchemaOnly {
 		dispatch(ctx)
 	} else {
 		err = e.withRelease(ctx, op.asOf, &result.Newest, read)
@@ -371,14 +316,6 @@ func (e *Executor) withRelease(
 	return err
 }
 
-// readable returns the releases that can be read, newest first.
-func (e *Executor) readable() []*ent.Release {
-	if known := e.catalog.InMemory(); known != nil {
-		return known.Readable()
-	}
-	return nil
-}
-
 // Follow loads each release when it is published, and calls published with it,
 // until ctx ends. If published returns false, it is called again. Meanwhile,
 // operations read the newest release that was loaded.
@@ -417,7 +354,7 @@ func (e *Executor) fail(ctx context.Context, err error, fromCaller bool, cost in
 		e.config.Log.ErrorContext(ctx, "operation failed",
 			"code", p.Code, "cause", err, "request_id", problem.RequestID(ctx))
 	}
-	result := e.reject(ctx, errorList(p))
+	result := e.Reject(ctx, p)
 	result.Cost, result.Cause = cost, err
 	return result
 }
@@ -427,9 +364,9 @@ type Prepared struct {
 	ID           string         // equal operations of equal documents have the same
 	Variables    map[string]any // without defaults
 	Subscription bool
-	Deprecation  *Deprecation // the earliest one of the selected fields, or nil
+	Deprecation  *document.Deprecation // the earliest one of the selected fields, or nil
 
-	document *document
+	document *document.Document
 }
 
 // Prepare validates a caller's operation without executing it, or returns the
@@ -440,57 +377,52 @@ func (e *Executor) Prepare(ctx context.Context, req Request) (*Prepared, *Result
 		return nil, rejection
 	}
 	return &Prepared{
-		ID: req.OperationName + "\n" + op.document.id, Variables: op.variables,
-		Subscription: op.Operation.Operation == ast.Subscription, Deprecation: deprecationOf(op.Operation),
+		ID: req.OperationName + "\n" + op.document.ID, Variables: op.variables,
+		Subscription: op.Operation.Operation == ast.Subscription, Deprecation: document.EarliestDeprecation(op.Operation),
 		document: op.document,
 	}, nil
 }
 
 // Reject returns the result of a request that cannot be executed.
 func (e *Executor) Reject(ctx context.Context, p *problem.Problem) *Result {
-	return e.reject(ctx, errorList(p))
+	return reject(ctx, document.Errors(p))
 }
 
-// Limits returns the limits for callers.
-func (e *Executor) Limits() Limits { return e.config.Limits }
-
-// Log returns the log that failures of operations are written to.
-func (e *Executor) Log() *slog.Logger { return e.config.Log }
-
-func (e *Executor) reject(ctx context.Context, errs gqlerror.List) *Result {
+func reject(ctx context.Context, errs gqlerror.List) *Result {
 	for _, err := range errs {
 		withRequestID(ctx, err)
 	}
 	return &Result{Errors: errs}
 }
 
+// Limits returns the limits for callers.
+func (e *Executor) Limits() document.Limits { return e.config.Limits }
+
+// Log returns the log that failures of operations are written to.
+func (e *Executor) Log() *slog.Logger { return e.config.Log }
+
+type documentKey struct{}
+
+// WithDocument returns a context in which Execute does not parse the document again.
+func (p *Prepared) WithDocument(ctx context.Context) context.Context {
+	return context.WithValue(ctx, documentKey{}, p.document)
+}
+
 // findOperation returns the operation of a request and its document.
 func (e *Executor) findOperation(
 	ctx context.Context, req Request,
-) (doc *document, op *ast.OperationDefinition, errs gqlerror.List) {
+) (doc *document.Document, op *ast.OperationDefinition, errs gqlerror.List) {
 	if req.Operation != nil {
-		return &req.Operation.document, req.Operation.Definition(), nil
+		return req.Operation.Document, req.Operation.Definition(), nil
 	}
-	if doc = documentFrom(ctx); doc == nil || doc.text != req.Query { // the handler may have parsed it
-		if doc, errs = e.documents.get(req.Query); errs != nil {
+	if doc, _ = ctx.Value(documentKey{}).(*document.Document); doc == nil || doc.Text != req.Query {
+		if doc, errs = e.documents.Parse(req.Query); errs != nil {
 			return nil, nil, errs
 		}
 	}
-	if req.OperationName == "" && len(doc.Operations) > 1 {
-		return nil, nil, errorList(problem.New(problem.BadInput,
-			"The document has several operations. Select one with operationName."))
-	}
-	if op = doc.Operations.ForName(req.OperationName); op == nil {
-		return nil, nil, errorList(problem.New(problem.BadInput,
-			"The document has no operation with the name in operationName."))
+	op, p := doc.Select(req.OperationName)
+	if p != nil {
+		return nil, nil, document.Errors(p)
 	}
 	return doc, op, nil
-}
-
-// readsCatalog reports whether an operation reads more than the schema.
-func readsCatalog(op *ast.OperationDefinition) bool {
-	return slices.ContainsFunc(op.SelectionSet, func(selection ast.Selection) bool {
-		field, ok := selection.(*ast.Field)
-		return !ok || field.Name != "__schema" && field.Name != "__type" && field.Name != "__typename"
-	})
 }

@@ -149,7 +149,7 @@ func isSearch(filter *model.ToolFilter) bool {
 }
 
 // search returns the matching tools with their ranks.
-func (r *reader) search(query string) (map[*release.Tool]int, error) {
+func (r *reader) search(query string) (release.Relevance, error) {
 	if err := checkText("filter.search", query, maxSearchText); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
@@ -20,7 +21,7 @@ const credit = "Source : palmares (https://palmares.example)"
 
 func newExecutor(c graph.Catalog) *graph.Executor { return newExecutorWith(c, graph.DefaultLimits) }
 
-func newExecutorWith(c graph.Catalog, limits graph.Limits) *graph.Executor {
+func newExecutorWith(c graph.Catalog, limits document.Limits) *graph.Executor {
 	return graph.NewExecutor(graph.Config{Catalog: c, Credit: credit, Limits: limits, Log: slog.New(slog.DiscardHandler)})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"palmares/graph/document"
 	"palmares/graph/generated"
 )
 
@@ -22,17 +23,17 @@ type lookup struct {
 }
 
 // newLookup returns nil if the operation is not a lookup.
-func newLookup(doc *document) *lookup {
+func newLookup(doc *document.Document) *lookup {
 	op := doc.Operations[0]
 	root, ok := op.SelectionSet[0].(*ast.Field)
-	if !ok || len(op.SelectionSet) > 1 || root.Name != "tool" || strings.Contains(doc.text, "@") {
+	if !ok || len(op.SelectionSet) > 1 || root.Name != "tool" || strings.Contains(doc.Text, "@") {
 		return nil
 	}
 	slug := root.Arguments.ForName("slug").Value
 	types := append([]string{"Tool"}, Schema().Types["Tool"].Interfaces...)
 	selected := graphql.CollectFields(&graphql.OperationContext{Doc: doc.QueryDocument}, root.SelectionSet, types)
 	if slug.Kind != ast.Variable || slices.ContainsFunc(selected, func(f graphql.CollectedField) bool {
-		return slices.Contains(reviewFields, f.Name) ||
+		return slices.Contains(document.ReviewFields, f.Name) ||
 			!slices.Contains(generated.PlainToolFields, f.Name) && f.Name != "__typename"
 	}) {
 		return nil

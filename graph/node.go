@@ -56,42 +56,51 @@ func (queryResolver) Nodes(ctx context.Context, ids []string) ([]model.Node, err
 	return readerFrom(ctx).readNodes(ctx, "ids", ids, selected(ctx))
 }
 
-// nodesByType has the objects behind identifiers in the release being read.
-type nodesByType struct {
-	tools       []*release.Tool
-	events      []int
-	comparisons []string // slugs, which may not exist
-	categories  []*release.Category
-	releases    []*ent.Release
-}
-
 // readNodes returns the objects with the given identifiers, or nil for those that
 // do not exist. It reads all objects of a type at once.
 func (r *reader) readNodes(ctx context.Context, argument string, ids []string, s selection) ([]model.Node, error) {
-	var of nodesByType
+	keys := map[string][]string{} // by prefix
 	plain := make([]string, len(ids))
 	for i, id := range ids {
 		var err error
 		if plain[i], err = r.unpin(argument, id); err != nil {
 			return nil, err
 		}
-		if !slices.Contains(plain[:i], plain[i]) && !r.findNode(plain[i], &of) {
+		prefix, key, ok := parseNodeID(plain[i])
+		if !ok {
 			return nil, problem.New(problem.BadInput,
 				"%s: %q is not an identifier. Valid identifiers are tool/<slug>, category/<slug>, comparison/<slug>, "+
 					"release/<number> and evt_<number>.",
 				argument, params.Truncate(id))
 		}
+		if !slices.Contains(plain[:i], plain[i]) {
+			keys[prefix] = append(keys[prefix], key)
+		}
 	}
 	found := map[string]model.Node{}
-	err := cmp.Or(r.readToolNodes(ctx, of.tools, s, found),
-		readInto(ctx, found, r.release.FindComparisons(of.comparisons...), s, r.readComparisons,
+	numbered := func(key string) *ent.Release {
+		number, _ := strconv.Atoi(key)
+		return r.release.Numbered(number)
+	}
+	err := cmp.Or(r.readToolNodes(ctx, existing(keys[toolPrefix], r.release.Tool), s, found),
+		readInto(ctx, found, r.release.FindComparisons(keys[comparisonPrefix]...), s, r.readComparisons,
 			func(c *model.Comparison) string { return comparisonID(c.Slug) }),
-		readInto(ctx, found, of.categories, s, r.readCategories,
+		readInto(ctx, found, existing(keys[categoryPrefix], r.release.Category), s, r.readCategories,
 			func(c *model.Category) string { return categoryID(c.Slug) }),
-		readInto(ctx, found, of.releases, s, r.readReleases,
+		readInto(ctx, found, existing(keys[releasePrefix], numbered), s, r.readReleases,
 			func(release *model.Release) string { return releaseID(release.Number) }),
-		r.readEvents(ctx, of.events, s, found))
+		r.readEvents(ctx, keys[journal.IDPrefix], s, found))
 	return mapSlice(plain, func(id string) model.Node { return found[id] }), err
+}
+
+// existing returns the objects with the given keys that exist.
+func existing[Item any](keys []string, find func(string) *Item) (found []*Item) {
+	for _, key := range keys {
+		if item := find(key); item != nil {
+			found = append(found, item)
+		}
+	}
+	return found
 }
 
 // unpin returns an identifier without its release, which must be the one being
@@ -103,7 +112,7 @@ func (r *reader) unpin(argument, id string) (string, error) {
 	plain, release, isPinned := strings.Cut(id, "@")
 	switch {
 	case !isPinned || strings.HasPrefix(id, journal.IDPrefix) || !releaseNumber.MatchString(release):
-		return id, nil // findNode rejects what it does not know
+		return id, nil // parseNodeID rejects what it does not know
 	case !r.pinned || release != strconv.Itoa(r.release.Number()):
 		return "", problem.New(problem.BadInput,
 			"%s: %q is an object of release %s. "+
@@ -113,42 +122,20 @@ func (r *reader) unpin(argument, id string) (string, error) {
 	return plain, nil
 }
 
-// findNode adds the object with an identifier if the release has it. It returns
-// false if the identifier is malformed.
-func (r *reader) findNode(id string, to *nodesByType) bool {
-	if number, ok := journal.ParseID(id); ok {
-		to.events = append(to.events, number)
-		return true
+// parseNodeID splits an identifier without a release into its prefix and what follows.
+func parseNodeID(id string) (prefix, key string, ok bool) {
+	if _, isEvent := journal.ParseID(id); isEvent {
+		return journal.IDPrefix, id, true
 	}
-	kind, key, _ := strings.Cut(id, "/")
-	if key == "" || strings.Contains(key, "@") {
-		return false
-	}
-	switch kind + "/" {
-	case toolPrefix:
-		if t := r.release.Tool(key); t != nil {
-			to.tools = append(to.tools, t)
-		}
-	case categoryPrefix:
-		if c := r.release.Category(key); c != nil {
-			to.categories = append(to.categories, c)
-		}
-	case comparisonPrefix:
-		to.comparisons = append(to.comparisons, key)
+	prefix, key, _ = strings.Cut(id, "/")
+	prefix += "/"
+	switch prefix {
+	case toolPrefix, categoryPrefix, comparisonPrefix:
+		ok = key != "" && !strings.Contains(key, "@")
 	case releasePrefix:
-		number, err := strconv.Atoi(key)
-		if err != nil || !releaseNumber.MatchString(key) {
-			return false
-		}
-		if i := slices.IndexFunc(r.release.All, func(release *ent.Release) bool {
-			return release.ID == number
-		}); i >= 0 {
-			to.releases = append(to.releases, r.release.All[i])
-		}
-	default:
-		return false
+		ok = releaseNumber.MatchString(key)
 	}
-	return true
+	return prefix, key, ok
 }
 
 // readInto adds objects of one type by their plain identifiers.
@@ -173,11 +160,15 @@ func (r *reader) readToolNodes(
 }
 
 // readEvents adds events up to the release being read.
-func (r *reader) readEvents(ctx context.Context, numbers []int, s selection, found map[string]model.Node) error {
+func (r *reader) readEvents(ctx context.Context, ids []string, s selection, found map[string]model.Node) error {
 	if r.release.Info == nil {
 		return nil
 	}
-	events, err := r.events(ctx, numbers, s)
+	numbers := mapSlice(ids, func(id string) int {
+		number, _ := journal.ParseID(id)
+		return number
+	})
+	events, err := r.events(ctx, numbers, s.hasStates())
 	if err != nil {
 		return err
 	}

@@ -10,39 +10,35 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
+	"palmares/graph/document"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
-// toolCursors returns the cursors of an order.
-func toolCursors(o release.Order) cursors[*release.Tool] {
-	return cursors[*release.Tool]{position: o.Position, compare: o.Seek}
-}
-
 // list is a list that is read by page or as a Relay connection.
 type list[Item comparable, Node any] struct {
-	err     error  // why the list cannot be read
-	name    string // identifies the list and its order in cursors
-	items   []Item // all of them, in order
-	cursors cursors[Item]
-	nodes   func(ctx context.Context, items []Item, nodes selection) ([]Node, error)
+	err   error  // why the list cannot be read
+	name  string // identifies the list and its order in cursors
+	items []Item // all of them, in order
+	order order[Item]
+	nodes func(ctx context.Context, items []Item, nodes selection) ([]Node, error)
 }
 
-// cursors converts between the items of a list and their positions, which remain
-// valid when the item is removed.
-type cursors[Item any] struct {
-	position func(Item) []any
-	// compare returns a function that compares items with a position, or false if
-	// the position is not one of this list.
-	compare func(position []any) (compare func(Item) int, ok bool)
+// order converts between the items of a list and their positions, which remain valid
+// when the item is removed.
+type order[Item any] interface {
+	Position(Item) []any
+	// Seek returns a function that compares items with a position, or false if the
+	// position is not one of this list.
+	Seek(position []any) (compare func(Item) int, ok bool)
 }
 
 // page reads a numbered page.
 func (l *list[Item, Node]) page(ctx context.Context, number, limit int) ([]Node, *model.PageInfoByNumber, error) {
 	if err := cmp.Or(
-		params.CheckRange("page", number, 1, maxPage), params.CheckRange("limit", limit, 1, maxPageSize), l.err,
+		params.CheckRange("page", number, 1, maxPage), params.CheckRange("limit", limit, 1, document.MaxPageSize), l.err,
 	); err != nil {
 		return nil, nil, err
 	}
@@ -105,9 +101,6 @@ func (l *list[Item, Node]) connection(
 func connections[Item comparable, Node any](
 	ctx context.Context, lists []*list[Item, Node], p paging, s selection,
 ) ([]connection[Node], error) {
-	if len(lists) == 0 {
-		return nil, nil
-	}
 	parts, found := make([][]Item, len(lists)), make([]connection[Node], len(lists))
 	for i, l := range lists {
 		var err error
@@ -116,7 +109,7 @@ func connections[Item comparable, Node any](
 		}
 		found[i].total = len(l.items)
 	}
-	cursor := func(item Item) string { return encodeCursor(lists[0].name, lists[0].cursors.position(item)) }
+	cursor := func(item Item) string { return encodeCursor(lists[0].name, lists[0].order.Position(item)) }
 	return found, fillConnections(ctx, found, parts, cursor, lists[0].nodes, s)
 }
 
@@ -130,10 +123,10 @@ type paging struct {
 
 // pagingOf returns the paging arguments of a connection below the root.
 func pagingOf(arguments map[string]any) (p paging) {
-	if n, ok := wholeNumber(arguments["first"]); ok {
+	if n, ok := document.WholeNumber(arguments["first"]); ok {
 		p.first = &n
 	}
-	if n, ok := wholeNumber(arguments["last"]); ok {
+	if n, ok := document.WholeNumber(arguments["last"]); ok {
 		p.last = &n
 	}
 	if text, ok := arguments["after"].(string); ok {
@@ -154,7 +147,7 @@ func (p *paging) check() (limit int, err error) {
 	if p.before != nil && *p.before == "" {
 		p.before = nil
 	}
-	name, limit := "first", defaultPageSize
+	name, limit := "first", document.DefaultPageSize
 	switch {
 	case p.first != nil && p.last != nil:
 		return 0, problem.New(problem.BadInput, "first and last cannot be used together.")
@@ -163,7 +156,7 @@ func (p *paging) check() (limit int, err error) {
 	case p.last != nil:
 		name, limit = "last", *p.last
 	}
-	return limit, params.CheckRange(name, limit, 0, maxPageSize)
+	return limit, params.CheckRange(name, limit, 0, document.MaxPageSize)
 }
 
 // info returns the position of a part; more reports whether the limit cut off
@@ -206,7 +199,7 @@ func (l *list[Item, Node]) seek(argument, text string, bound int) (int, error) {
 	position, valid := decodeCursor(text, l.name)
 	var compare func(Item) int
 	if valid {
-		compare, valid = l.cursors.compare(position)
+		compare, valid = l.order.Seek(position)
 	}
 	if !valid {
 		return 0, problem.New(problem.BadInput, string(badCursor), argument)
@@ -235,31 +228,57 @@ func fillConnections[Item comparable, Node any](
 	if len(within.sets) == 0 {
 		return nil
 	}
+	found, err := readParts(ctx, parts, nodes, within)
+	for i := range found {
+		to[i].nodes = found[i]
+	}
+	return err
+}
+
+// readParts reads the nodes of parts of lists, each item once.
+func readParts[Item comparable, Node any](
+	ctx context.Context, parts [][]Item, read func(context.Context, []Item, selection) ([]Node, error), s selection,
+) ([][]Node, error) {
 	if len(parts) == 1 {
-		found, err := nodes(ctx, parts[0], within)
-		to[0].nodes = found
-		return err
+		nodes, err := read(ctx, parts[0], s)
+		return [][]Node{nodes}, err
 	}
 	places := map[Item]int{}
 	var all []Item
-	for _, items := range parts {
-		for _, item := range items {
-			if _, known := places[item]; !known {
-				places[item] = len(all)
-				all = append(all, item)
-			}
+	for _, item := range slices.Concat(parts...) {
+		if _, known := places[item]; !known {
+			places[item] = len(all)
+			all = append(all, item)
 		}
 	}
-	found, err := nodes(ctx, all, within)
+	nodes, err := read(ctx, all, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for i, items := range parts {
-		for j, item := range items {
-			to[i].nodes[j] = found[places[item]]
+	return mapSlice(parts, func(items []Item) []Node {
+		return mapSlice(items, func(item Item) Node { return nodes[places[item]] })
+	}), nil
+}
+
+// readNested reads a list of each parent for one field: all of its items or, if the
+// field is a connection, the requested part.
+func readNested[Item comparable, Node, Connection any](
+	ctx context.Context, r *reader, field graphql.CollectedField, within selection, parents []string,
+	lists []*list[Item, Node], convert func(connection[Node]) Connection,
+) error {
+	if field.Definition.Type.Elem != nil {
+		parts := mapSlice(lists, func(l *list[Item, Node]) []Item { return l.items })
+		found, err := readParts(ctx, parts, lists[0].nodes, within)
+		for i, nodes := range found {
+			r.setNested(field, parents[i], nodes)
 		}
+		return inField(field, err)
 	}
-	return nil
+	found, err := connections(ctx, lists, pagingOf(field.ArgumentMap(within.op.Variables)), within)
+	for i, c := range found {
+		r.setNested(field, parents[i], convert(c))
+	}
+	return inField(field, err)
 }
 
 // edge has the fields that gqlgen generates for every type of edge.
@@ -313,12 +332,23 @@ func distinct[V cmp.Ordered](values []V) []V {
 	return slices.Compact(values)
 }
 
-// first returns the only item of a lookup by slug, or nil.
-func first[T any](items []*T, err error) (*T, error) {
-	if err != nil || len(items) == 0 {
+// bySlug returns the object with a slug, or nil.
+func bySlug[Item, Node any](
+	ctx context.Context, slug string, find func(slug string) *Item,
+	read func(context.Context, []*Item, selection) ([]*Node, error),
+) (*Node, error) {
+	if err := checkText("slug", slug, maxSlugText); err != nil {
 		return nil, err
 	}
-	return items[0], nil
+	item := find(slug)
+	if item == nil {
+		return nil, nil
+	}
+	nodes, err := read(ctx, []*Item{item}, selected(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return nodes[0], nil
 }
 
 // mapSlice converts each item of a slice.

@@ -11,6 +11,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/ent"
+	"palmares/graph/document"
 	"palmares/graph/fields"
 	"palmares/graph/generated"
 	"palmares/graph/model"
@@ -28,16 +29,20 @@ type Resolver struct{}
 type (
 	queryResolver        struct{}
 	subscriptionResolver struct{}
-	toolResolver         struct{}
-	retiredToolResolver  struct{}
 	categoryResolver     struct{}
 )
 
 func (Resolver) Query() generated.QueryResolver               { return queryResolver{} }
 func (Resolver) Subscription() generated.SubscriptionResolver { return subscriptionResolver{} }
-func (Resolver) Tool() generated.ToolResolver                 { return toolResolver{} }
-func (Resolver) RetiredTool() generated.RetiredToolResolver   { return retiredToolResolver{} }
 func (Resolver) Category() generated.CategoryResolver         { return categoryResolver{} }
+
+func (Resolver) Tool() generated.ToolResolver {
+	return toolResolver[model.Tool]{func(t *model.Tool) string { return t.Slug }}
+}
+
+func (Resolver) RetiredTool() generated.RetiredToolResolver {
+	return toolResolver[model.RetiredTool]{func(t *model.RetiredTool) string { return t.Slug }}
+}
 
 // reader reads one release for one operation.
 type reader struct {
@@ -53,8 +58,7 @@ type reader struct {
 	total int    // of the list at the root that is read by page
 	next  string // cursor of the changes at the root
 
-	searches map[string]map[*release.Tool]int // ranks of tools by search text
-	syncs    map[syncRequest][]documentChange
+	searches map[string]release.Relevance // by search text
 	nested   map[nestedKey][]nestedList
 }
 
@@ -64,8 +68,7 @@ func newReader(e *Executor, of *release.Release, asOf AsOf, scan *Scan) *reader 
 	}
 	return &reader{
 		executor: e, release: of, pinned: !asOf.isNewest(), scan: scan,
-		searches: map[string]map[*release.Tool]int{}, syncs: map[syncRequest][]documentChange{},
-		nested: map[nestedKey][]nestedList{},
+		searches: map[string]release.Relevance{}, nested: map[nestedKey][]nestedList{},
 	}
 }
 
@@ -219,18 +222,10 @@ func nestedOf[List any](ctx context.Context, parent string) (none List, err erro
 	return none, fmt.Errorf("%s of %s was not read", place.Name, parent)
 }
 
-// maxLimit returns the largest limit of a list that may be selected in several
-// places.
-func (s selection) maxLimit(name string) (int, error) {
-	most := 0
-	for _, field := range s.named(name) {
-		limit, _ := wholeNumber(field.ArgumentMap(s.op.Variables)["limit"])
-		if err := params.CheckRange("limit", limit, 1, maxPageSize); err != nil {
-			return 0, inField(field, err)
-		}
-		most = max(most, limit)
-	}
-	return most, nil
+// limit returns the limit of a list below the root.
+func (s selection) limit(field graphql.CollectedField, most int) (int, error) {
+	limit, _ := document.WholeNumber(field.ArgumentMap(s.op.Variables)["limit"])
+	return limit, inField(field, params.CheckRange("limit", limit, 1, most))
 }
 
 func (queryResolver) Feed(ctx context.Context) (*model.Feed, error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"palmares/graph/document"
 	"palmares/graph/model"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/release"
@@ -70,7 +71,8 @@ func (queryResolver) Series(
 	return series, nil
 }
 
-// conditionsOverTime converts a filter to conditions on tools of earlier releases. Their text is not in memory, so it cannot be searched.
+// conditionsOverTime converts a filter to conditions on tools of earlier releases.
+// Their text is not in memory, so it cannot be searched.
 func conditionsOverTime(filter *model.ToolFilter) (release.Filter, error) {
 	if filter != nil && filter.Search != nil {
 		return nil, problem.New(problem.BadInput,
@@ -102,6 +104,17 @@ func checkDays(from, to string) error {
 	return nil
 }
 
+// points returns the number of points of a series; 0 if it is invalid, which its
+// resolver reports.
+func (e *Executor) points(every, from, to string) int {
+	newest := e.catalog.InMemory()
+	if newest == nil || checkDays(from, to) != nil {
+		return 0
+	}
+	points, _ := release.Points(newest.Readable(), cmp.Or(every, release.Month), from, to)
+	return len(points)
+}
+
 func metricOf(s release.State, metric model.SeriesMetric) *float64 {
 	number := func(n int) *float64 { f := float64(n); return &f }
 	switch metric {
@@ -129,7 +142,7 @@ func (queryResolver) Movers(
 	ctx context.Context, metric model.MoverMetric, from string, to *string,
 	direction *model.MoverDirection, filter *model.ToolFilter, first int,
 ) ([]*model.Mover, error) {
-	if err := cmp.Or(params.CheckRange("first", first, 1, maxPageSize), checkDays(from, orZero(to))); err != nil {
+	if err := cmp.Or(params.CheckRange("first", first, 1, document.MaxPageSize), checkDays(from, orZero(to))); err != nil {
 		return nil, err
 	}
 	condition, err := conditionsOverTime(filter)
@@ -155,26 +168,14 @@ func (queryResolver) Movers(
 		}
 	}
 	movers = movers[:min(first, len(movers))]
-	return movers, r.addMovedTools(ctx, movers, selected(ctx))
-}
-
-// addMovedTools reads the selected tools.
-func (r *reader) addMovedTools(ctx context.Context, movers []*model.Mover, s selection) error {
+	s := selected(ctx)
 	if !s.has("tool") {
-		return nil
+		return movers, nil
 	}
-	var found []*release.Tool
-	for _, m := range movers {
-		if t := r.release.Tool(m.Slug); t != nil {
-			found = append(found, t)
-		}
-	}
-	tools, err := r.comparedTools(ctx, found, s.of("tool"))
-	if err != nil {
-		return err
-	}
+	slugs := mapSlice(movers, func(m *model.Mover) string { return m.Slug })
+	tools, err := r.comparedTools(ctx, existing(slugs, r.release.Tool), s.of("tool"))
 	for _, m := range movers {
 		m.Tool = tools[r.release.Tool(m.Slug)]
 	}
-	return nil
+	return movers, err
 }

@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/99designs/gqlgen/graphql"
-	"golang.org/x/sync/singleflight"
 
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
@@ -46,8 +43,8 @@ func (e *Executor) Subscribe(ctx context.Context, req Request) (*Subscription, *
 	// within fragments.
 	fields := graphql.CollectFields(op.OperationContext, op.Operation.SelectionSet, nil)
 	if len(fields) != 1 || strings.HasPrefix(fields[0].Name, "__") {
-		return nil, e.reject(ctx, errorList(problem.New(problem.BadInput,
-			"A subscription must select exactly one field of Subscription.")))
+		return nil, e.Reject(ctx, problem.New(problem.BadInput,
+			"A subscription must select exactly one field of Subscription."))
 	}
 	s := &Subscription{executor: e, publications: make(chan *model.Publication, 1), Cost: op.cost}
 	s.ctx = graphql.WithOperationContext(context.WithValue(ctx, publicationsKey{}, s.publications), op.OperationContext)
@@ -91,86 +88,4 @@ func newPublication(event *journal.Event) (*model.Publication, error) {
 		}
 	}
 	return p, nil
-}
-
-// releaseSignal wakes streams when there is a new release. It carries no data:
-// each stream continues in the journal where it stopped and misses nothing.
-type releaseSignal struct {
-	mu    sync.Mutex
-	count int           // of announcements
-	next  chan struct{} // closed by the next announcement
-	epoch chan struct{} // closed when release numbers start over
-	reads singleflight.Group
-}
-
-// AnnounceRelease wakes streams after a new release. It never blocks.
-func (e *Executor) AnnounceRelease() {
-	s := &e.releases
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.count++
-	close(s.next)
-	s.next = make(chan struct{})
-}
-
-// EndStreams ends all streams because release numbers start over: their positions
-// no longer exist. Their clients reconnect.
-func (e *Executor) EndStreams() {
-	s := &e.releases
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.epoch)
-	s.epoch = make(chan struct{})
-}
-
-// NextRelease returns the signals of the next announcement and the next epoch. Call
-// it before Publications, so that no release is missed in between.
-func (e *Executor) NextRelease() (next, epoch <-chan struct{}) {
-	s := &e.releases
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.next, s.epoch
-}
-
-func (s *releaseSignal) announcements() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.count
-}
-
-const journalTimeout = 5 * time.Second
-
-// Publications reads the events of releases. All streams at the same
-// position share one query. It returns after journalTimeout even if the database
-// is frozen and ignores deadlines.
-func (e *Executor) Publications(ctx context.Context, q journal.Query) ([]*journal.Event, error) {
-	q.Types = []string{journal.EventCatalogPublished}
-	// The key has the number of announcements, so that a query that started before
-	// an announcement is not used by the streams that the announcement woke.
-	shared := e.releases.reads.DoChan(fmt.Sprint(q, e.releases.announcements()), func() (_ any, err error) {
-		defer func() {
-			if recovered := recover(); recovered != nil { // singleflight would end the process
-				err = fmt.Errorf("panic: %v", recovered)
-			}
-		}()
-		ctx, cancel := context.WithTimeout(context.Background(), journalTimeout) // shared with other callers
-		defer cancel()
-		newest, err := e.catalog.Newest(ctx)
-		if err != nil || newest.Info == nil {
-			return []*journal.Event(nil), err
-		}
-		q.UpTo = newest.Number()
-		return journal.Read(ctx, e.config.Catalog.Client().JournalEntry, q)
-	})
-	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
-	defer cancel()
-	select {
-	case found := <-shared:
-		if found.Err != nil {
-			return nil, found.Err
-		}
-		return found.Val.([]*journal.Event), nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

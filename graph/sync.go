@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,8 +34,10 @@ func (queryResolver) EmbeddingsSync(
 	if category != nil && *category == "" {
 		return nil, problem.New(problem.BadInput, "category must not be empty.")
 	}
-	changes, err := r.documentChanges(ctx, syncRequest{orZero(category), orZero(sync)})
-	documents := &list[documentChange, model.EmbeddingsChange]{err: err, items: changes, nodes: r.readDocumentChanges}
+	changes, err := r.documentChanges(ctx, orZero(category), orZero(sync))
+	documents := &list[release.DocumentChange, model.EmbeddingsChange]{
+		err: err, items: changes, nodes: r.readDocumentChanges,
+	}
 	items, meta, err := documents.page(ctx, page, limit)
 	if err != nil {
 		return nil, err
@@ -49,98 +50,42 @@ func (queryResolver) EmbeddingsSync(
 	return found, nil
 }
 
-// syncRequest selects all documents or those of a category and, with a token, only
-// what changed since then.
-type syncRequest struct{ category, token string }
-
-// documentChange is a tool whose document is to be stored, or deleted for a
-// reason.
-type documentChange struct {
-	slug   string
-	reason model.EmbeddingsDeletionReason // empty if it is to be stored
-}
-
-// documentChanges returns the documents to store and to delete, sorted by slug.
-func (r *reader) documentChanges(ctx context.Context, req syncRequest) ([]documentChange, error) {
-	if known, ok := r.syncs[req]; ok {
-		return known, nil
-	}
-	former := map[string]*release.Tool{}
+// documentChanges returns the documents of a category, or all for "", that changed
+// since the release of a token, or all without one.
+func (r *reader) documentChanges(ctx context.Context, category, token string) ([]release.DocumentChange, error) {
 	since := 0
-	if req.token != "" {
-		token, err := r.checkToken(ctx, req)
+	if token != "" {
+		known, err := r.checkToken(ctx, token, category)
 		if err != nil {
 			return nil, err
 		}
-		if since = token.release; since < r.release.Number() {
-			if oldest := r.release.HistoryFrom(); since < oldest {
-				return nil, problem.New(problem.Gone,
-					"sync is from release %d, which is no longer available. "+
-						"The oldest available release is %d. %s", since, oldest, startOver)
-			}
-			for _, t := range r.release.HadDocument(since) {
-				former[t.Slug] = t
-			}
-		}
+		since = known.release
 	}
-	var changes []documentChange
-	for _, t := range r.release.Tools {
-		if !t.InEmbeddings || !t.Active() || t.Since <= since || !req.includes(t.Category) {
-			continue
-		}
-		if before := former[t.Slug]; before == nil || !req.includes(before.Category) ||
-			!release.SameDocument(before, t) {
-			changes = append(changes, documentChange{slug: t.Slug})
-		}
+	if oldest := r.release.HistoryFrom(); since > 0 && since < r.release.Number() && since < oldest {
+		return nil, problem.New(problem.Gone,
+			"sync is from release %d, which is no longer available. "+
+				"The oldest available release is %d. %s", since, oldest, startOver)
 	}
-	for slug, t := range former {
-		if reason := r.deletionReason(slug, req); reason != "" && req.includes(t.Category) {
-			changes = append(changes, documentChange{slug, reason})
-		}
-	}
-	slices.SortFunc(changes, func(a, b documentChange) int { return strings.Compare(a.slug, b.slug) })
-	r.syncs[req] = changes
-	return changes, nil
-}
-
-func (req syncRequest) includes(category string) bool {
-	return req.category == "" || req.category == category
-}
-
-// deletionReason returns why a tool has no document in the selected part of the
-// set, or "" if it has one.
-func (r *reader) deletionReason(slug string, req syncRequest) model.EmbeddingsDeletionReason {
-	t := r.release.Tool(slug)
-	switch {
-	case t == nil:
-		return model.EmbeddingsDeletionReasonRemoved
-	case !t.Active():
-		return model.EmbeddingsDeletionReasonRetired
-	case !t.InEmbeddings:
-		return model.EmbeddingsDeletionReasonLeftSet
-	case !req.includes(t.Category):
-		return model.EmbeddingsDeletionReasonLeftFilter
-	}
-	return ""
+	return r.release.DocumentChanges(category, since), nil
 }
 
 // readDocumentChanges reads the documents of a page.
 func (r *reader) readDocumentChanges(
-	ctx context.Context, changes []documentChange, s selection,
+	ctx context.Context, changes []release.DocumentChange, s selection,
 ) ([]model.EmbeddingsChange, error) {
 	var found []*release.Tool
 	for _, c := range changes {
-		if c.reason == "" {
-			found = append(found, r.release.Tool(c.slug))
+		if c.Reason == "" {
+			found = append(found, r.release.Tool(c.Slug))
 		}
 	}
 	documents, err := r.readEmbeddings(ctx, found, s.as([]string{"EmbeddingsDocument", "EmbeddingsChange"}))
 	if err != nil {
 		return nil, err
 	}
-	return mapSlice(changes, func(c documentChange) model.EmbeddingsChange {
-		if c.reason != "" {
-			return &model.EmbeddingsDeletion{Slug: c.slug, Deleted: true, Reason: c.reason}
+	return mapSlice(changes, func(c release.DocumentChange) model.EmbeddingsChange {
+		if c.Reason != "" {
+			return &model.EmbeddingsDeletion{Slug: c.Slug, Deleted: true, Reason: model.EmbeddingsDeletionReason(c.Reason)}
 		}
 		document := documents[0]
 		documents = documents[1:]
@@ -185,18 +130,19 @@ func parseSyncToken(text string) (t syncToken, ok bool) {
 
 const startOver = "Read the whole set again without sync."
 
-// checkToken returns the token of a request if the changes since then are available.
-func (r *reader) checkToken(ctx context.Context, req syncRequest) (syncToken, error) {
-	token, ok := parseSyncToken(req.token)
+// checkToken parses a token, which must be of the same category and of a release of
+// this catalog.
+func (r *reader) checkToken(ctx context.Context, text, category string) (syncToken, error) {
+	token, ok := parseSyncToken(text)
 	switch {
 	case !ok:
 		return token, problem.New(problem.BadInput,
 			"sync must be the token of an earlier response, complete and unchanged (got %q). "+
-				"If you have none, read the whole set without sync.", params.Truncate(req.token))
-	case token.category != req.category:
+				"If you have none, read the whole set without sync.", params.Truncate(text))
+	case token.category != category:
 		return token, problem.New(problem.BadInput,
 			"sync was issued for %s (got %s). Send the same category again, or read the whole set without sync.",
-			describeCategory(token.category), describeCategory(req.category))
+			describeCategory(token.category), describeCategory(category))
 	}
 	if r.release.Info == nil {
 		return token, problem.New(problem.Gone, "sync is from a release that this catalog does not have. %s", startOver)
@@ -213,8 +159,7 @@ func (r *reader) checkToken(ctx context.Context, req syncRequest) (syncToken, er
 		return token, problem.New(problem.Gone, "sync is from release %d, which this catalog does not have. %s",
 			token.release, startOver)
 	}
-	info := r.release.All[min(r.release.Number()-token.release, len(r.release.All)-1)]
-	if info.ID != token.release || info.ImportedAt.UnixMicro() != token.publishedAt {
+	if info := r.release.Numbered(token.release); info == nil || info.ImportedAt.UnixMicro() != token.publishedAt {
 		return token, problem.New(problem.Gone, "sync is from release %d of %s, which this catalog does not have. %s",
 			token.release, time.UnixMicro(token.publishedAt).UTC().Format(time.DateTime), startOver)
 	}

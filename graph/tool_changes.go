@@ -11,20 +11,6 @@ import (
 	"palmares/internal/catalog/release"
 )
 
-// Changes returns the connection that was read for this field.
-func (toolResolver) Changes(
-	ctx context.Context, t *model.Tool, _ []model.ChangeType, _ *int, _ *string, _ *int, _ *string,
-) (*model.ChangeConnection, error) {
-	return nestedOf[*model.ChangeConnection](ctx, toolID(t.Slug))
-}
-
-// Changes returns the connection that was read for this field.
-func (retiredToolResolver) Changes(
-	ctx context.Context, t *model.RetiredTool, _ []model.ChangeType, _ *int, _ *string, _ *int, _ *string,
-) (*model.ChangeConnection, error) {
-	return nestedOf[*model.ChangeConnection](ctx, toolID(t.Slug))
-}
-
 // readToolChanges reads a part of the changes to each tool for one field.
 func (r *reader) readToolChanges(
 	ctx context.Context, tools []*release.Tool, field graphql.CollectedField, within selection,
@@ -38,8 +24,7 @@ func (r *reader) readToolChanges(
 	slugs := distinct(mapSlice(tools, func(t *release.Tool) string { return t.Slug }))
 	query := journal.ToolQuery{
 		Types: toolEventTypes(arguments["types"]), Newer: before, Older: after, Limit: limit, FromOldest: p.last != nil,
-		WithStates: within.of("nodes").with(within.of("edges").of("node")).as(changeTypes).has(statesOfChange...) ||
-			within.has("events"),
+		WithStates: within.of("nodes").with(within.of("edges").of("node")).hasStates() || within.has("events"),
 	}
 	var numbers map[string][]int
 	var more map[string]bool

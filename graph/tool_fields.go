@@ -35,10 +35,6 @@ func newRetired(t *release.Tool) *model.RetiredTool {
 	}
 }
 
-// reviewFields are the fields of Tool without subfields that are stored with its
-// review.
-var reviewFields = []string{"verdict", "reviewSections"}
-
 // icps are the audiences by their code, which GraphQL cannot spell.
 var icps = func() map[string]model.Icp {
 	byCode := map[string]model.Icp{}

@@ -9,6 +9,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"palmares/graph/document"
 	"palmares/graph/generated"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
@@ -47,7 +48,7 @@ func fillIn(field reflect.Value) {
 func TestToolsAreConverted(t *testing.T) {
 	filled, empty := newTool(newFilledTool()), newTool(&release.Tool{Details: &release.Details{}})
 	for _, name := range generated.PlainToolFields {
-		if name == "id" || slices.Contains(reviewFields, name) { // set only if it is selected
+		if name == "id" || slices.Contains(document.ReviewFields, name) { // set only if it is selected
 			continue
 		}
 		field := []graphql.CollectedField{{Field: &ast.Field{Name: name, Alias: name}}}

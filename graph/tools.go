@@ -1,9 +1,7 @@
 package graph
 
 import (
-	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,15 +13,16 @@ import (
 )
 
 func (queryResolver) Tool(ctx context.Context, slug string) (*model.Tool, error) {
-	if err := checkText("slug", slug, maxSlugText); err != nil {
-		return nil, err
-	}
 	r := readerFrom(ctx)
-	t := r.release.Tool(slug)
-	if t == nil || !t.Active() {
-		return nil, nil
+	return bySlug(ctx, slug, r.activeTool, r.readTools)
+}
+
+// activeTool returns the active tool with a slug, or nil.
+func (r *reader) activeTool(slug string) *release.Tool {
+	if t := r.release.Tool(slug); t != nil && t.Active() {
+		return t
 	}
-	return first(r.readTools(ctx, []*release.Tool{t}, selected(ctx)))
+	return nil
 }
 
 func (queryResolver) Tools(
@@ -51,17 +50,28 @@ func toolConnection(c connection[*model.Tool]) *model.ToolConnection {
 // in all of them.
 func toolListName(sort model.ToolSort) string { return "tools " + string(sort) }
 
-// Comparisons returns the first items of the list, which was read with the largest
-// limit in the operation.
-func (toolResolver) Comparisons(_ context.Context, t *model.Tool, limit int) ([]*model.Comparison, error) {
-	return t.Comparisons[:min(limit, len(t.Comparisons))], nil
+// toolResolver resolves the fields of active and retired tools that were read with
+// them.
+type toolResolver[T any] struct{ slug func(*T) string }
+
+func (r toolResolver[T]) Comparisons(ctx context.Context, t *T, _ int) ([]*model.Comparison, error) {
+	return nestedOf[[]*model.Comparison](ctx, toolID(r.slug(t)))
 }
 
-// ComparisonConnection returns the connection that was read for this field.
-func (toolResolver) ComparisonConnection(
-	ctx context.Context, t *model.Tool, _ *int, _ *string, _ *int, _ *string,
+func (r toolResolver[T]) ComparisonConnection(
+	ctx context.Context, t *T, _ *int, _ *string, _ *int, _ *string,
 ) (*model.ComparisonConnection, error) {
-	return nestedOf[*model.ComparisonConnection](ctx, toolID(t.Slug))
+	return nestedOf[*model.ComparisonConnection](ctx, toolID(r.slug(t)))
+}
+
+func (r toolResolver[T]) Changes(
+	ctx context.Context, t *T, _ []model.ChangeType, _ *int, _ *string, _ *int, _ *string,
+) (*model.ChangeConnection, error) {
+	return nestedOf[*model.ChangeConnection](ctx, toolID(r.slug(t)))
+}
+
+func (r toolResolver[T]) Versions(ctx context.Context, t *T, _ int) ([]*model.ToolVersion, error) {
+	return nestedOf[[]*model.ToolVersion](ctx, toolID(r.slug(t)))
 }
 
 // toolList lists the tools that match a filter. Without an order, the best
@@ -75,26 +85,25 @@ func (r *reader) toolList(
 	} else if isSearch(filter) {
 		by = model.ToolSortRelevance
 	}
-	tools := &list[*release.Tool, *model.Tool]{name: toolListName(by), nodes: r.readTools}
-	if by == model.ToolSortRelevance {
-		if !isSearch(filter) {
-			tools.err = problem.New(problem.BadInput, "sort: relevance requires filter.search.")
-			return tools
-		}
-		tools.cursors = r.relevanceCursors(*filter.Search)
-	} else {
-		tools.cursors = toolCursors(orderOf(by))
+	tools := &list[*release.Tool, *model.Tool]{name: toolListName(by), order: orderOf(by), nodes: r.readTools}
+	relevance := by == model.ToolSortRelevance
+	if relevance && !isSearch(filter) {
+		tools.err = problem.New(problem.BadInput, "sort: relevance requires filter.search.")
+		return tools
 	}
 	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) {
 		conditions, err := r.toolFilter(filter)
 		switch {
 		case err != nil:
 			return nil, err
-		case by == model.ToolSortRelevance:
-			return r.byRelevance(*filter.Search, conditions), nil
+		case relevance:
+			return r.searches[*filter.Search].Matching(conditions), nil
 		}
 		return r.release.Matching(orderOf(by), conditions), nil
 	})
+	if relevance {
+		tools.order = r.searches[*filter.Search]
+	}
 	return tools
 }
 
@@ -102,32 +111,6 @@ func (r *reader) toolList(
 func orderOf(sort model.ToolSort) release.Order {
 	order, _ := release.OrderNamed(string(sort)) // checkFields found all of them
 	return order
-}
-
-// byRelevance returns the matches of a search that satisfy a filter, ordered
-// by rank, then by score.
-func (r *reader) byRelevance(search string, filter release.Filter) []*release.Tool {
-	ranks := r.searches[search]
-	found := slices.DeleteFunc(slices.Collect(maps.Keys(ranks)), func(t *release.Tool) bool { return !filter.Matches(t) })
-	compare := release.ByScore.Comparer()
-	slices.SortFunc(found, func(a, b *release.Tool) int { return cmp.Or(ranks[a]-ranks[b], compare(a, b)) })
-	return found
-}
-
-// relevanceCursors returns the cursors of byRelevance.
-func (r *reader) relevanceCursors(search string) cursors[*release.Tool] {
-	rank := func(t *release.Tool) int { return r.searches[search][t] }
-	return cursors[*release.Tool]{
-		position: func(t *release.Tool) []any { return append([]any{rank(t)}, release.ByScore.Position(t)...) },
-		compare: func(position []any) (func(*release.Tool) int, bool) {
-			if len(position) == 0 {
-				return nil, false
-			}
-			other, isNumber := position[0].(float64)
-			compareScores, valid := release.ByScore.Seek(position[1:])
-			return func(t *release.Tool) int { return cmp.Or(rank(t)-int(other), compareScores(t)) }, isNumber && valid
-		},
-	}
 }
 
 // The types that tools satisfy.
@@ -140,23 +123,25 @@ var (
 func (r *reader) readTools(ctx context.Context, found []*release.Tool, s selection) ([]*model.Tool, error) {
 	s = s.as(toolTypes)
 	complete, err := r.withDetails(ctx, found)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	categories, err := r.readLinks(ctx, found, s)
 	if err != nil {
 		return nil, err
 	}
 	tools := newTools(complete)
-	links, err := r.readLinks(ctx, found, s)
-	if err != nil || len(tools) == 0 {
-		return nil, err
-	}
-	history := s.has("history")
-	for i, t := range tools {
-		t.ID, t.Category = links.id(t.Slug), links.categories[t.CategorySlug]
-		t.Comparisons, t.Versions = links.comparisons[found[i]], links.versions[t.Slug]
-		if history || s.has("priceHistory") {
+	withID, withPrices := s.has("id"), s.has("priceHistory")
+	for _, t := range tools {
+		t.Category = categories[t.CategorySlug]
+		if withID {
+			t.ID = r.pin(toolID(t.Slug))
+		}
+		if withPrices {
 			t.PriceHistory = mapSlice(r.release.PricesOf(t.Slug), priceChange)
 		}
 	}
-	if history {
+	if s.has("history") {
 		if err := r.addHistory(ctx, tools); err != nil {
 			return nil, err
 		}
@@ -167,7 +152,7 @@ func (r *reader) readTools(ctx context.Context, found []*release.Tool, s selecti
 		}
 	}
 	if s.has("embeddings") {
-		err = r.addEmbeddings(ctx, tools, complete, s.of("embeddings"))
+		err = r.addEmbeddings(ctx, tools, s.of("embeddings"))
 	}
 	return tools, err
 }
@@ -179,15 +164,14 @@ func (r *reader) withDetails(ctx context.Context, tools []*release.Tool) ([]*rel
 }
 
 func (queryResolver) RetiredTool(ctx context.Context, slug string) (*model.RetiredTool, error) {
-	if err := checkText("slug", slug, maxSlugText); err != nil {
-		return nil, err
-	}
 	r := readerFrom(ctx)
-	t := r.release.Tool(slug)
-	if t == nil || t.Active() {
-		return nil, nil
+	find := func(slug string) *release.Tool {
+		if t := r.release.Tool(slug); t != nil && !t.Active() {
+			return t
+		}
+		return nil
 	}
-	return first(r.readRetired(ctx, []*release.Tool{t}, selected(ctx)))
+	return bySlug(ctx, slug, find, r.readRetired)
 }
 
 func (queryResolver) RetiredTools(
@@ -195,7 +179,9 @@ func (queryResolver) RetiredTools(
 	page int, limit int,
 ) (*model.RetiredToolPage, error) {
 	items, meta, err := readerFrom(ctx).
-		retiredList(ctx, retiredFilter{reason, category, retiredSince, retiredBefore, search}).
+		retiredList(ctx, search, release.RetiredFilter{
+			Reason: (*string)(reason), Category: category, Since: retiredSince, Before: retiredBefore,
+		}).
 		page(ctx, page, limit)
 	return &model.RetiredToolPage{Items: items, Meta: meta}, err
 }
@@ -205,49 +191,13 @@ func (queryResolver) RetiredToolConnection(
 	first *int, after *string, last *int, before *string,
 ) (*model.RetiredToolConnection, error) {
 	c, err := readerFrom(ctx).
-		retiredList(ctx, retiredFilter{reason, category, retiredSince, retiredBefore, search}).
+		retiredList(ctx, search, release.RetiredFilter{
+			Reason: (*string)(reason), Category: category, Since: retiredSince, Before: retiredBefore,
+		}).
 		connection(ctx, first, after, last, before)
 	return &model.RetiredToolConnection{
 		Edges: edgesOf[model.RetiredToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total,
 	}, err
-}
-
-// Comparisons returns the first items of the list, which was read with the largest
-// limit in the operation.
-func (retiredToolResolver) Comparisons(
-	_ context.Context, t *model.RetiredTool, limit int,
-) ([]*model.Comparison, error) {
-	return t.Comparisons[:min(limit, len(t.Comparisons))], nil
-}
-
-// ComparisonConnection returns the connection that was read for this field.
-func (retiredToolResolver) ComparisonConnection(
-	ctx context.Context, t *model.RetiredTool, _ *int, _ *string, _ *int, _ *string,
-) (*model.ComparisonConnection, error) {
-	return nestedOf[*model.ComparisonConnection](ctx, toolID(t.Slug))
-}
-
-// retiredFilter has the conditions on retired tools; nil for none.
-type retiredFilter struct {
-	reason                                        *model.RetirementReason
-	category, retiredSince, retiredBefore, search *string
-}
-
-// find returns the retired tools that match, most recently retired first.
-func (f retiredFilter) find(ctx context.Context, r *reader) ([]*release.Tool, error) {
-	if err := checkSlugs(argument{"category", f.category}); err != nil {
-		return nil, err
-	}
-	found := r.release.Matching(release.ByRetirement, release.Filter{release.Where(func(t *release.Tool) bool {
-		return (f.reason == nil || t.Reason == string(*f.reason)) &&
-			(f.category == nil || t.Category == *f.category) &&
-			(f.retiredSince == nil || t.RetiredAt >= *f.retiredSince) &&
-			(f.retiredBefore == nil || t.RetiredAt < *f.retiredBefore)
-	})})
-	if f.search == nil || strings.TrimSpace(*f.search) == "" {
-		return found, nil
-	}
-	return r.searchRetired(ctx, found, *f.search)
 }
 
 // searchRetired returns the tools that contain all words of a query, in the same
@@ -278,11 +228,24 @@ func (r *reader) searchRetired(
 	return found, err
 }
 
-func (r *reader) retiredList(ctx context.Context, filter retiredFilter) *list[*release.Tool, *model.RetiredTool] {
+// retiredList lists the retired tools that match a filter and contain all words of a
+// search, if there is one.
+func (r *reader) retiredList(
+	ctx context.Context, search *string, filter release.RetiredFilter,
+) *list[*release.Tool, *model.RetiredTool] {
 	tools := &list[*release.Tool, *model.RetiredTool]{
-		name: "retired tools", cursors: toolCursors(release.ByRetirement), nodes: r.readRetired,
+		name: "retired tools", order: release.ByRetirement, nodes: r.readRetired,
 	}
-	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) { return filter.find(ctx, r) })
+	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) {
+		if err := checkSlugs(argument{"category", filter.Category}); err != nil {
+			return nil, err
+		}
+		found := r.release.MatchingRetired(filter)
+		if search == nil || strings.TrimSpace(*search) == "" {
+			return found, nil
+		}
+		return r.searchRetired(ctx, found, *search)
+	})
 	return tools
 }
 
@@ -290,64 +253,42 @@ func (r *reader) retiredList(ctx context.Context, filter retiredFilter) *list[*r
 func (r *reader) readRetired(ctx context.Context, found []*release.Tool, s selection) ([]*model.RetiredTool, error) {
 	s = s.as(retiredTypes)
 	complete, err := r.withDetails(ctx, found)
-	if err != nil {
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	links, err := r.readLinks(ctx, found, s)
-	if err != nil {
-		return nil, err
-	}
-	tools := mapSlice(complete, newRetired)
-	for i, t := range tools {
-		t.ID, t.Category = links.id(t.Slug), links.categories[t.CategorySlug]
-		t.Comparisons, t.Versions = links.comparisons[found[i]], links.versions[t.Slug]
-	}
-	return tools, nil
+	categories, err := r.readLinks(ctx, found, s)
+	withID := s.has("id")
+	return mapSlice(complete, func(t *release.Tool) *model.RetiredTool {
+		retired := newRetired(t)
+		retired.Category = categories[t.Category]
+		if withID {
+			retired.ID = r.pin(toolID(t.Slug))
+		}
+		return retired
+	}), err
 }
 
-// toolLinks are the selected values of active or retired tools that are stored
-// elsewhere.
-type toolLinks struct {
-	id          func(slug string) string
-	categories  map[string]*model.Category            // by slug
-	comparisons map[*release.Tool][]*model.Comparison // by tool
-	versions    map[string][]*model.ToolVersion       // by slug
-}
-
-func (r *reader) readLinks(ctx context.Context, tools []*release.Tool, s selection) (links toolLinks, err error) {
-	links.id = func(string) string { return "" }
-	if len(tools) == 0 {
-		return links, nil
-	}
-	if s.has("id") {
-		links.id = func(slug string) string { return r.pin(toolID(slug)) }
-	}
-	for _, field := range s.named("comparisonConnection", "changes") {
-		read := r.readComparisonConnections
+// readLinks reads the selected lists of active or retired tools, and returns their
+// categories by slug.
+func (r *reader) readLinks(
+	ctx context.Context, tools []*release.Tool, s selection,
+) (categories map[string]*model.Category, err error) {
+	for _, field := range s.named("comparisons", "comparisonConnection", "changes") {
+		read := r.readToolComparisons
 		if field.Name == "changes" {
 			read = r.readToolChanges
 		}
 		if err := read(ctx, tools, field, s.within(field)); err != nil {
-			return links, err
+			return nil, err
 		}
 	}
 	if s.has("category") {
-		if links.categories, err = r.categoriesOf(ctx, tools, s.of("category")); err != nil {
-			return links, err
+		if categories, err = r.categoriesOf(ctx, tools, s.of("category")); err != nil {
+			return nil, err
 		}
 	}
-	if s.has("comparisons") {
-		if links.comparisons, err = r.comparisonsOf(ctx, tools, s); err != nil {
-			return links, err
-		}
+	if fields := s.named("versions"); len(fields) > 0 {
+		err = r.readVersions(ctx, tools, fields, s)
 	}
-	if s.has("versions") {
-		limit, err := s.maxLimit("versions")
-		if err != nil {
-			return links, err
-		}
-		links.versions, err = r.versions(ctx, mapSlice(tools, func(t *release.Tool) string { return t.Slug }), limit)
-		return links, err
-	}
-	return links, nil
+	return categories, err
 }

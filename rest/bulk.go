@@ -16,6 +16,7 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -173,7 +174,7 @@ type Column struct {
 
 // Columns returns the columns of a selection within a type.
 func Columns(set ast.SelectionSet, typeName string) (columns []Column) {
-	for _, f := range graph.Fields(set, typeName) {
+	for _, f := range document.Fields(set, graph.Schema().Types[typeName]) {
 		t := f.Definition.Type
 		if len(f.SelectionSet) == 0 || t.Elem != nil {
 			columns = append(columns, Column{f.Alias, t})

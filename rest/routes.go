@@ -12,6 +12,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
@@ -132,7 +133,7 @@ type endpoint struct {
 	saved     *Query   // the saved query that it serves; nil for a route
 	// ownDeprecation is the deprecation of the path itself; deprecation also takes the
 	// selected fields into account.
-	ownDeprecation, deprecation *graph.Deprecation
+	ownDeprecation, deprecation *document.Deprecation
 }
 
 // buildEndpoints checks the route table against the operations: a mistake is
@@ -166,7 +167,7 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 		if r.id == "" || slices.ContainsFunc(endpoints, func(other *endpoint) bool { return other.id == r.id }) {
 			return nil, nil, fmt.Errorf("%s: got operation ID %q, want a unique one", r.path, r.id)
 		}
-		if e.ownDeprecation, err = graph.ParseDeprecation(r.deprecated, r.sunset); err != nil {
+		if e.ownDeprecation, err = document.ParseDeprecation(r.deprecated, r.sunset); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", r.path, err)
 		}
 		e.deprecation = e.ownDeprecation.Earliest(operation.Deprecation())

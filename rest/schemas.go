@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"palmares/graph"
+	"palmares/graph/document"
 )
 
 // schemas derives JSON schemas from the selections of operations. Every
@@ -119,7 +120,7 @@ func (s *schemas) field(f *ast.Field) object {
 	if !schema.has("description") {
 		schema.add("description", f.Definition.Description)
 	}
-	if graph.DeprecationOf(f.Definition) != nil {
+	if document.DeprecationOf(f.Definition) != nil {
 		schema.add("deprecated", true)
 	}
 	return schema
@@ -205,7 +206,7 @@ func (s *schemas) object(typeName string, set ast.SelectionSet) object {
 	}
 	var required []string
 	var properties object
-	for _, f := range graph.Fields(set, typeName) {
+	for _, f := range document.Fields(set, s.model.Types[typeName]) {
 		if !f.Optional {
 			required = append(required, f.Alias)
 		}

@@ -10,6 +10,7 @@ import (
 	"palmares/cmd/palmares/commands"
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/transport/mcp"
@@ -48,7 +49,7 @@ func (mcpCommand) Run(ctx context.Context, s *settings, db *store.Store, term co
 	if release != nil {
 		responses.Publish(release.ID)
 	}
-	executor := graph.NewExecutor(graph.Config{Catalog: db, Credit: s.credit(), Limits: graph.Limits(s.GraphQL), Log: log, Cache: responses})
+	executor := graph.NewExecutor(graph.Config{Catalog: db, Credit: s.credit(), Limits: document.Limits(s.GraphQL), Log: log, Cache: responses})
 	server, err := newMCP(s, executor, responses, nil, log)
 	if err != nil {
 		return err

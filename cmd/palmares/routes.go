@@ -11,6 +11,7 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/account/billing"
 	"palmares/internal/account/portal"
 	"palmares/internal/catalog/journal"
@@ -149,7 +150,7 @@ func (p *program) routes() (*routes, error) {
 	information.Register(mux)
 	reference := apidocs.Config{
 		Service: s.service(), Schema: schemaText(), Document: rest.DocumentPath,
-		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(graph.Limits(s.GraphQL)), Sections: textSections(api), Samples: api.Samples,
+		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(document.Limits(s.GraphQL)), Sections: textSections(api), Samples: api.Samples,
 		Cache: p.cache, Explain: api.Explain, Run: p.runPublic, Cost: p.cost, SavePath: "/account/queries/new", Key: p.services.portal.Key, Log: p.log,
 	}
 	for _, g := range guides.All() {
@@ -199,7 +200,7 @@ func panels() (all []saved.BuiltIn) {
 }
 
 // limitsText lists the limits of a GraphQL request.
-func limitsText(l graph.Limits) string {
+func limitsText(l document.Limits) string {
 	return fmt.Sprintf("a body of %d bytes, %d tokens, %d levels, %d fields, %d aliases, a cost of %d, a response of %d bytes and a duration of %s",
 		l.Body, l.Tokens, l.Depth, l.Fields, l.Aliases, l.Cost, l.Response, l.Time)
 }

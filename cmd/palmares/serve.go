@@ -17,6 +17,7 @@ import (
 	"palmares/cmd/palmares/commands"
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/cache"
@@ -226,7 +227,7 @@ func (p *program) close() {
 // chain is the security policy.
 func (p *program) handler() (http.Handler, error) {
 	p.executor = graph.NewExecutor(graph.Config{
-		Catalog: p.store, Credit: p.settings.credit(), Limits: graph.Limits(p.settings.GraphQL), Log: p.log, Cache: p.cache, Trace: p.telemetry.operations(),
+		Catalog: p.store, Credit: p.settings.credit(), Limits: document.Limits(p.settings.GraphQL), Log: p.log, Cache: p.cache, Trace: p.telemetry.operations(),
 		Healthy: func() bool { return p.statusRecorder.HealthyFor(2 * p.settings.GraphQL.Time) }, Tools: func() int { return p.health.release.Load().ToolsTotal },
 	})
 	p.health.loaded = p.executor.Loaded

@@ -13,6 +13,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/tool"
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/account/billing"
 	"palmares/internal/account/portal"
 	"palmares/internal/core/cache"
@@ -97,7 +98,7 @@ func newQueries(ctx context.Context, s *settings, db *store.Store, mailer *mail.
 	}
 	memory := cache.New(int64(s.CacheMB)<<20, nil, log)
 	executor := graph.NewExecutor(graph.Config{
-		Catalog: db, Credit: s.credit(), Limits: graph.Limits(s.GraphQL), Log: log, Cache: memory, Tools: func() int { return tools },
+		Catalog: db, Credit: s.credit(), Limits: document.Limits(s.GraphQL), Log: log, Cache: memory, Tools: func() int { return tools },
 	})
 	return saved.New(saved.Config{Service: s.rest(), Store: db, Executor: executor, Cache: memory, Mail: mailer, Log: log})
 }

@@ -21,13 +21,11 @@ type Tool struct {
 
 	// What is stored elsewhere, if it is selected.
 	Category       *Category
-	Comparisons    []*Comparison
 	PriceHistory   []*PriceChange
 	History        []*ToolMoment
 	Verdict        *string
 	ReviewSections []string
 	Embeddings     *EmbeddingsDocument
-	Versions       []*ToolVersion
 }
 
 // IsNode and IsComparedTool mark the interfaces that Tool implements.

@@ -175,6 +175,17 @@ func (r *Release) PricesOf(slug string) (changes []*PriceChange) {
 	return changes
 }
 
+// Numbered returns the release with a number, up to this one, or nil.
+func (r *Release) Numbered(number int) *ent.Release {
+	i, ok := slices.BinarySearchFunc(r.All, number, func(release *ent.Release, number int) int {
+		return cmp.Compare(number, release.ID) // newest first
+	})
+	if !ok {
+		return nil
+	}
+	return r.All[i]
+}
+
 // Dated returns the newest of some releases that is dated on or before a day, or nil.
 // The releases are newest first.
 func Dated(releases []*ent.Release, day string) *ent.Release {
@@ -198,24 +209,9 @@ func (r *Release) Readable() []*ent.Release {
 // HistoryFrom returns the oldest release that can be read.
 func (r *Release) HistoryFrom() int { return r.history.from }
 
-// HadDocument returns the active tools that had an embeddings document in an earlier
-// release.
-func (r *Release) HadDocument(release int) (tools []*Tool) {
-	for _, t := range at(r.history.tools, release) {
-		if t.InEmbeddings && t.Active() {
-			tools = append(tools, t)
-		}
-	}
-	return tools
-}
-
-// SameDocument reports whether two versions of a tool have the same embeddings
-// document.
-func SameDocument(a, b *Tool) bool { return a.document == b.document }
-
 // Search returns the tools that contain the words of a query, with their ranks. It
 // returns search.ErrTooManyWords for a long query.
-func (r *Release) Search(query string) (map[*Tool]int, error) {
+func (r *Release) Search(query string) (Relevance, error) {
 	if r.Info == nil {
 		return nil, nil
 	}
@@ -224,7 +220,7 @@ func (r *Release) Search(query string) (map[*Tool]int, error) {
 		return nil, err
 	}
 	tools, key := r.searched(), search.Key(query)
-	ranks := make(map[*Tool]int, len(found))
+	ranks := make(Relevance, len(found))
 	for _, i := range found {
 		if t := tools[i]; t != nil {
 			ranks[t] = search.Rank(key, t.searchKey)

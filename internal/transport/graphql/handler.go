@@ -18,6 +18,7 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
@@ -43,7 +44,7 @@ type preparedRequest struct {
 	request     graph.Request
 	responseKey cache.Key // without the media type and the caller's permissions
 	stream      bool      // it is a subscription
-	deprecation *graph.Deprecation
+	deprecation *document.Deprecation
 	weight      int // in bytes
 
 	hash     string          // of its document, for a persisted query

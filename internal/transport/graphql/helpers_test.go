@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
@@ -16,7 +17,7 @@ import (
 
 func newExecutor(c graph.Catalog) *graph.Executor { return newExecutorWith(c, graph.DefaultLimits) }
 
-func newExecutorWith(c graph.Catalog, limits graph.Limits) *graph.Executor {
+func newExecutorWith(c graph.Catalog, limits document.Limits) *graph.Executor {
 	return graph.NewExecutor(graph.Config{Catalog: c, Credit: "Source : palmares (https://palmares.example)", Limits: limits, Log: slog.New(slog.DiscardHandler)})
 }
 

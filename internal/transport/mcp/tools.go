@@ -13,6 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
@@ -196,7 +197,7 @@ func usage(variable string, set ast.SelectionSet) (description string) {
 // list of tools is in the context of every conversation.
 func outputSchema(typeName string, set ast.SelectionSet) map[string]any {
 	properties := map[string]any{}
-	for _, f := range graph.Fields(set, typeName) {
+	for _, f := range document.Fields(set, graph.Schema().Types[typeName]) {
 		properties[f.Alias] = fieldSchema(f.Definition.Type, f.SelectionSet)
 	}
 	return map[string]any{"type": "object", "properties": properties}

@@ -13,6 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/table"
@@ -104,7 +105,7 @@ func parameterOf(v *ast.VariableDefinition) (params.Param, error) {
 func (q *query) findBody() {
 	set, typeName := q.operation.Definition().SelectionSet, "Query"
 	for {
-		fields := graph.Fields(set, typeName)
+		fields := document.Fields(set, graph.Schema().Types[typeName])
 		if len(fields) != 1 {
 			break
 		}

@@ -1,4 +1,4 @@
-package graph
+package document
 
 import (
 	"slices"
@@ -15,7 +15,7 @@ type Field struct {
 
 // Fields returns the fields of a selection within a type, with fragments
 // expanded: each response name once, with all of its selections.
-func Fields(set ast.SelectionSet, typeName string) []Field {
+func Fields(set ast.SelectionSet, of *ast.Definition) []Field {
 	var fields []Field
 	var expand func(set ast.SelectionSet, optional bool)
 	expand = func(set ast.SelectionSet, optional bool) {
@@ -24,10 +24,10 @@ func Fields(set ast.SelectionSet, typeName string) []Field {
 			case *ast.Field:
 				fields = merge(fields, Field{s, optional || isConditional(s.Directives)})
 			case *ast.InlineFragment:
-				expand(s.SelectionSet, optional || isConditional(s.Directives) || narrows(s.TypeCondition, typeName))
+				expand(s.SelectionSet, optional || isConditional(s.Directives) || narrows(s.TypeCondition, of))
 			case *ast.FragmentSpread:
 				expand(s.Definition.SelectionSet,
-					optional || isConditional(s.Directives) || narrows(s.Definition.TypeCondition, typeName))
+					optional || isConditional(s.Directives) || narrows(s.Definition.TypeCondition, of))
 			}
 		}
 	}
@@ -52,6 +52,6 @@ func isConditional(directives ast.DirectiveList) bool {
 }
 
 // narrows reports whether a type condition excludes some objects of a type.
-func narrows(condition, typeName string) bool {
-	return condition != "" && condition != typeName && Schema().Types[typeName].IsAbstractType()
+func narrows(condition string, of *ast.Definition) bool {
+	return condition != "" && condition != of.Name && of.IsAbstractType()
 }

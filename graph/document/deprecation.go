@@ -1,4 +1,4 @@
-package graph
+package document
 
 import (
 	"fmt"
@@ -109,13 +109,9 @@ func DeprecationOf(field *ast.FieldDefinition) *Deprecation {
 	return d
 }
 
-// Deprecation returns the earliest deprecation of the fields that the operation
-// selects.
-func (o *Operation) Deprecation() *Deprecation { return deprecationOf(o.Definition()) }
-
-// deprecationOf returns the earliest deprecation of the fields that a valid
+// EarliestDeprecation returns the earliest deprecation of the fields that a valid
 // operation selects.
-func deprecationOf(op *ast.OperationDefinition) (found *Deprecation) {
+func EarliestDeprecation(op *ast.OperationDefinition) (found *Deprecation) {
 	seen := map[*ast.FragmentDefinition]bool{} // each fragment is visited only once
 	var walk func(ast.SelectionSet)
 	walk = func(set ast.SelectionSet) {

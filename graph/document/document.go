@@ -1,14 +1,16 @@
-package graph
+// Package document reads the documents of GraphQL requests: it parses and validates
+// them within limits, converts variables, and calculates costs, all before anything is
+// executed. It knows the schema, but not the catalog. Start reading at Parser.Parse
+// and Calculate.
+package document
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"io/fs"
-	"maps"
+	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -20,31 +22,57 @@ import (
 	"github.com/vektah/gqlparser/v2/validator/rules"
 
 	"palmares/graph/fields"
-	"palmares/graph/generated"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 )
 
-// Schema returns the public model.
-var Schema = sync.OnceValue(func() *ast.Schema {
-	schema := *generated.NewExecutableSchema(generated.Config{}).Schema()
-	schema.Directives = maps.Clone(schema.Directives)
-	delete(schema.Directives, "defer") // gqlgen adds it, but responses are never sent in parts
-	return &schema
-})
-
-// Operation is an operation that is validated only once: one of the server's
-// own, such as that of a REST route, or a saved query.
-type Operation struct {
-	Text     string
-	document document
-	needsKey bool
-	limited  bool    // the limits for callers apply
-	lookup   *lookup // nil if it is not a lookup
+// Document is a valid document.
+type Document struct {
+	*ast.QueryDocument
+	Text       string
+	ID         string         // a hash of its tokens; "" for the server's own operations
+	Extensions map[string]any // of its operations
+	tokens     int
 }
 
-// NewOperation validates a document with one operation.
-func NewOperation(text string) (*Operation, error) {
+func newDocument(doc *ast.QueryDocument, text string) *Document {
+	d := &Document{QueryDocument: doc, Text: text}
+	if !strings.Contains(text, "@") { // it has no directives
+		d.Extensions = fields.Share()
+	}
+	return d
+}
+
+// Select returns the operation with a name, which may be empty if it is the only one.
+func (d *Document) Select(name string) (*ast.OperationDefinition, *problem.Problem) {
+	if name == "" && len(d.Operations) > 1 {
+		return nil, problem.New(problem.BadInput, "The document has several operations. Select one with operationName.")
+	}
+	if op := d.Operations.ForName(name); op != nil {
+		return op, nil
+	}
+	return nil, problem.New(problem.BadInput, "The document has no operation with the name in operationName.")
+}
+
+// SchemaOnly reports whether an operation only describes the schema.
+func SchemaOnly(op *ast.OperationDefinition) bool {
+	return !slices.ContainsFunc(op.SelectionSet, func(selection ast.Selection) bool {
+		field, ok := selection.(*ast.Field)
+		return !ok || field.Name != "__schema" && field.Name != "__type" && field.Name != "__typename"
+	})
+}
+
+// tokenWeight is the memory that a token takes in a parsed document, in bytes:
+// about 250 in a list of numbers, 500 in a selection. It is doubled because the
+// garbage collector follows every pointer in it.
+const tokenWeight = 1_000
+
+// Weight returns the memory that the document takes, in bytes.
+func (d *Document) Weight() int { return len(d.Text) + d.tokens*tokenWeight }
+
+// Own validates a document of the server's own, which must have one operation. The
+// limits for callers do not apply.
+func Own(schema *ast.Schema, text string) (*Document, error) {
 	doc, err := parser.ParseQuery(&ast.Source{Input: text})
 	if err != nil {
 		return nil, err
@@ -52,51 +80,15 @@ func NewOperation(text string) (*Operation, error) {
 	if len(doc.Operations) != 1 {
 		return nil, fmt.Errorf("got %d operations in the document, want 1", len(doc.Operations))
 	}
-	if errs := validator.ValidateWithRules(Schema(), doc, allRules); len(errs) > 0 {
+	if errs := validator.ValidateWithRules(schema, doc, allRules); len(errs) > 0 {
 		return nil, errs
 	}
-	_, found := calculateCost(doc.Operations[0], nil, catalogSize{}, AsOf{})
-	valid := newDocument(doc, text)
-	return &Operation{Text: text, document: *valid, needsKey: found.needsKey, lookup: newLookup(valid)}, nil
+	return newDocument(doc, text), nil
 }
 
-// NewQuery validates a caller's document, which must consist of one query that
-// reads the catalog, within the limits for callers.
-func (e *Executor) NewQuery(text string) (*Operation, error) {
-	doc, errs := e.documents.get(text)
-	if len(errs) > 0 {
-		message := errs[0].Message
-		if at := errs[0].Locations; len(at) > 0 {
-			message = fmt.Sprintf("Line %d: %s", at[0].Line, message)
-		}
-		return nil, problem.New(problem.BadInput, "%s", message)
-	}
-	op := doc.Operations[0]
-	switch {
-	case len(doc.Operations) > 1:
-		return nil, problem.New(problem.BadInput, "The document must have exactly one operation (got %d).",
-			len(doc.Operations))
-	case op.Operation != ast.Query:
-		return nil, problem.New(problem.BadInput, "The document must contain a query (got a %s).", op.Operation)
-	case !readsCatalog(op):
-		return nil, problem.New(problem.BadInput, "The query must read the catalog (got only introspection fields).")
-	}
-	_, found := calculateCost(op, nil, catalogSize{}, AsOf{})
-	return &Operation{Text: text, document: *doc, needsKey: found.needsKey, limited: true}, nil
-}
-
-// RequiresKey reports whether only callers with a key may execute the operation.
-func (o *Operation) RequiresKey() bool { return o.needsKey }
-
-// Weight returns the memory that the operation takes, in bytes.
-func (o *Operation) Weight() int { return len(o.Text) + o.document.tokens*tokenWeight }
-
-// Definition returns the parsed operation.
-func (o *Operation) Definition() *ast.OperationDefinition { return o.document.Operations[0] }
-
-// LoadOperations returns the operations in queries/*.graphql by name, each with
-// the fragments that it needs from any of these files.
-func LoadOperations(files fs.FS) (map[string]*Operation, error) {
+// Load returns the documents of the operations in queries/*.graphql by name, each
+// with the fragments that it needs from any of these files.
+func Load(files fs.FS) (map[string]string, error) {
 	names, err := fs.Glob(files, "queries/*.graphql")
 	if err != nil {
 		return nil, err
@@ -114,17 +106,15 @@ func LoadOperations(files fs.FS) (map[string]*Operation, error) {
 		all.Operations = append(all.Operations, doc.Operations...)
 		all.Fragments = append(all.Fragments, doc.Fragments...)
 	}
-	operations := map[string]*Operation{}
+	texts := map[string]string{}
 	for _, definition := range all.Operations {
 		doc := &ast.QueryDocument{Operations: ast.OperationList{definition}}
 		addFragments(doc, all.Fragments, definition.SelectionSet)
 		var text strings.Builder
 		formatter.NewFormatter(&text, formatter.WithIndent("  ")).FormatQueryDocument(doc)
-		if operations[definition.Name], err = NewOperation(text.String()); err != nil {
-			return nil, fmt.Errorf("operation %s: %w", definition.Name, err)
-		}
+		texts[definition.Name] = text.String()
 	}
-	return operations, nil
+	return texts, nil
 }
 
 // addFragments adds the fragments that a selection spreads, directly or through
@@ -145,71 +135,54 @@ func addFragments(doc *ast.QueryDocument, all ast.FragmentDefinitionList, set as
 	}
 }
 
-// documents parses and validates the documents of callers.
-type documents struct {
+// Parser parses and validates the documents of callers.
+type Parser struct {
 	schema *ast.Schema
 	limits Limits
-	parsed *cache.Table[*document]
+	parsed *cache.Table[*Document]
 }
 
-// document is a valid document.
-type document struct {
-	*ast.QueryDocument
-	text       string
-	id         string // a hash of its tokens; "" for the server's own operations
-	tokens     int
-	extensions map[string]any // of its operations
+// NewParser returns a parser that stores parsed documents in a cache.
+func NewParser(schema *ast.Schema, limits Limits, c *cache.Cache) *Parser {
+	return &Parser{schema, limits, cache.NewTable[*Document](c, "documents")}
 }
 
-func newDocument(doc *ast.QueryDocument, text string) *document {
-	d := &document{QueryDocument: doc, text: text}
-	if !strings.Contains(text, "@") { // it has no directives
-		d.extensions = fields.Share()
+// Parse returns the document with a text, or why the text is invalid.
+func (p *Parser) Parse(query string) (*Document, gqlerror.List) {
+	id, tokens, rejection := p.scan(query)
+	if rejection != nil {
+		return nil, Errors(rejection)
 	}
-	return d
-}
-
-// get returns the document with a text, or why the text is invalid.
-func (d *documents) get(query string) (*document, gqlerror.List) {
-	id, tokens, p := d.scan(query)
-	if p != nil {
-		return nil, errorList(p)
-	}
-	if known, ok := d.parsed.Get(cache.Timeless, cache.Key{Operation: id}); ok && id != "" {
+	if known, ok := p.parsed.Get(cache.Timeless, cache.Key{Operation: id}); ok && id != "" {
 		return known, nil
 	}
-	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: query}, d.limits.Tokens)
+	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: query}, p.limits.Tokens)
 	if err != nil {
 		return nil, withCode(codeParseFailed, gqlerror.List{gqlerror.WrapIfUnwrapped(err)})
 	}
-	if p := checkSize(doc, d.limits); p != nil {
-		return nil, errorList(p)
+	if rejection := checkSize(doc, p.limits); rejection != nil {
+		return nil, Errors(rejection)
 	}
 	if len(doc.Operations) == 0 {
-		return nil, errorList(problem.New(problem.BadInput, "The document has no operation."))
+		return nil, Errors(problem.New(problem.BadInput, "The document has no operation."))
 	}
 	applicable := allRules
 	if len(query) > maxSuggestionQuery {
 		applicable = rulesWithoutSuggestions
 	}
-	if errs := validator.ValidateWithRules(d.schema, doc, applicable); len(errs) > 0 {
+	if errs := validator.ValidateWithRules(p.schema, doc, applicable); len(errs) > 0 {
 		return nil, withCode(codeValidationFailed, errs)
 	}
 	valid := newDocument(doc, query)
-	valid.id, valid.tokens = id, tokens
+	valid.ID, valid.tokens = id, tokens
 	return valid, nil
 }
 
-// tokenWeight is the memory that a token takes in a parsed document, in bytes:
-// about 250 in a list of numbers, 500 in a selection. It is doubled because the
-// garbage collector follows every pointer in it.
-const tokenWeight = 1_000
-
-// cache stores a document once its operation is known to be executable, so that
+// Cache stores a document once its operation is known to be executable, so that
 // rejected requests take no memory.
-func (d *documents) cache(doc *document) {
-	if doc.id != "" {
-		d.parsed.Put(cache.Timeless, cache.Key{Operation: doc.id}, doc, len(doc.text)+doc.tokens*tokenWeight)
+func (p *Parser) Cache(doc *Document) {
+	if doc.ID != "" {
+		p.parsed.Put(cache.Timeless, cache.Key{Operation: doc.ID}, doc, doc.Weight())
 	}
 }
 
@@ -237,14 +210,14 @@ var (
 // scan reads the tokens of a document before anything expensive is done with
 // it. The id is a hash of the tokens, so that whitespace, commas and comments do
 // not matter; it is "" for a document that the parser will reject.
-func (d *documents) scan(query string) (id string, count int, p *problem.Problem) {
+func (p *Parser) scan(query string) (id string, count int, rejection *problem.Problem) {
 	if !utf8.ValidString(query) {
 		return "", 0, problem.New(problem.BadInput, "The document is not valid UTF-8.")
 	}
 	canonical := make([]byte, 0, len(query)+len(query)/2)
 	var open []int // the number of items in each open bracket; -1 if it is not a list
 	tokens := lexer.New(&ast.Source{Input: query})
-	for count <= d.limits.Tokens {
+	for count <= p.limits.Tokens {
 		token, err := tokens.ReadToken()
 		switch {
 		case err != nil:
@@ -289,16 +262,4 @@ func countItem(open []int, kind lexer.Type) []int {
 		return append(open, -1)
 	}
 	return open
-}
-
-type documentKey struct{}
-
-// WithDocument returns a context in which Execute does not parse the document again.
-func (p *Prepared) WithDocument(ctx context.Context) context.Context {
-	return context.WithValue(ctx, documentKey{}, p.document)
-}
-
-func documentFrom(ctx context.Context) *document {
-	doc, _ := ctx.Value(documentKey{}).(*document)
-	return doc
 }

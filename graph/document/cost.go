@@ -1,15 +1,10 @@
-package graph
+package document
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
-
-	"palmares/ent"
-	"palmares/graph/model"
-	"palmares/internal/catalog/release"
 )
 
 // The cost of an operation is calculated before anything is read. It has two
@@ -29,26 +24,34 @@ var listSizes = map[string]int{
 // groupLength is the expected number of groups by one property.
 const groupLength = 20
 
+// ReviewFields are the fields of Tool without subfields that are stored with its
+// review.
+var ReviewFields = []string{"verdict", "reviewSections"}
+
 // eventFields is the number of fields of an event as webhooks deliver it.
 const eventFields = 8
 
-// defaultPageSize is the length of a connection without first or last.
-const defaultPageSize = 50
-
-// costCalculator calculates the cost of one operation. The cost of a fragment is
-// calculated once for each size of the page or connection around it.
-type costCalculator struct {
-	catalog      catalogSize
-	vars         map[string]any
-	fragments    map[fragmentKey]cost
-	needsKey     bool   // the operation selects embeddings
-	nullArgument string // a non-null argument that is null
+// Catalog has the properties of the catalog that costs depend on.
+type Catalog struct {
+	Tools int
+	// Points returns the number of points of a series; 0 if it is invalid.
+	Points func(every, from, to string) int
 }
 
-// catalogSize has the properties of the catalog that costs depend on.
-type catalogSize struct {
-	tools    int
-	releases []*ent.Release // that can be read, newest first
+// Cost is the cost of an operation, and what was found out while calculating it.
+type Cost struct {
+	Total        int
+	NeedsKey     bool   // the operation selects embeddings
+	NullArgument string // a non-null argument that is null
+}
+
+// calculator calculates the cost of one operation. The cost of a fragment is
+// calculated once for each size of the page or connection around it.
+type calculator struct {
+	Cost
+	catalog   Catalog
+	vars      map[string]any
+	fragments map[fragmentKey]cost
 }
 
 type fragmentKey struct {
@@ -64,22 +67,26 @@ func (c cost) plus(other cost) cost {
 	return cost{addCapped(c.fields, other.fields), addCapped(c.work, other.work)}
 }
 
-// calculateCost returns the cost of an operation, and the calculator with what it found
-// out about the operation.
-func calculateCost(
-	op *ast.OperationDefinition, vars map[string]any, catalog catalogSize, asOf AsOf,
-) (int, *costCalculator) {
-	c := &costCalculator{catalog: catalog, vars: vars, fragments: map[fragmentKey]cost{}}
+// Calculate returns the cost of an operation that reads the newest release or an
+// earlier one.
+func Calculate(op *ast.OperationDefinition, vars map[string]any, catalog Catalog, earlier bool) Cost {
+	c := &calculator{catalog: catalog, vars: vars, fragments: map[fragmentKey]cost{}}
 	total := c.selections(op.SelectionSet, 1)
-	if !asOf.isNewest() {
+	if earlier {
 		total.work = addCapped(total.work, c.scaled(earlierWork))
 	}
-	return addCapped(total.fields, total.work), c
+	c.Total = addCapped(total.fields, total.work)
+	return c.Cost
+}
+
+// NeedsKey reports whether an operation selects what requires an API key.
+func NeedsKey(op *ast.OperationDefinition) bool {
+	return Calculate(op, nil, Catalog{Points: func(string, string, string) int { return 0 }}, false).NeedsKey
 }
 
 // selections returns the cost of the content of a page or connection of a given
 // size.
-func (c *costCalculator) selections(set ast.SelectionSet, size int) (total cost) {
+func (c *calculator) selections(set ast.SelectionSet, size int) (total cost) {
 	for _, selection := range set {
 		switch s := selection.(type) {
 		case *ast.Field:
@@ -99,7 +106,7 @@ func (c *costCalculator) selections(set ast.SelectionSet, size int) (total cost)
 	return total
 }
 
-func (c *costCalculator) field(f *ast.Field, size int) cost {
+func (c *calculator) field(f *ast.Field, size int) cost {
 	if f.Definition == nil {
 		return cost{fields: 1}
 	}
@@ -113,13 +120,13 @@ func (c *costCalculator) field(f *ast.Field, size int) cost {
 		}
 	}
 	if len(f.SelectionSet) == 0 {
-		if f.ObjectDefinition != nil && f.ObjectDefinition.Name == "Tool" && slices.Contains(reviewFields, f.Name) {
+		if f.ObjectDefinition != nil && f.ObjectDefinition.Name == "Tool" && slices.Contains(ReviewFields, f.Name) {
 			return cost{1, statementWork}
 		}
 		return cost{fields: 1}
 	}
 	if strings.HasPrefix(f.Definition.Type.Name(), "Embeddings") {
-		c.needsKey = true
+		c.NeedsKey = true
 	}
 	times := 1
 	if f.Definition.Type.NamedType == "" {
@@ -153,18 +160,20 @@ const (
 	toolChangesWork = 20
 )
 
-// The work of scanning a catalog of referenceTools. It is scaled to the size of
+// ReferenceTools is the size of a large catalog.
+const ReferenceTools = 100_000
+
+// The work of scanning a catalog of ReferenceTools. It is scaled to the size of
 // the actual catalog.
 const (
-	referenceTools = 100_000
-	minTools       = 1_000
-	filterWork     = 100    // comparing all tools with a filter
-	groupWork      = 200    // grouping all tools
-	figuresWork    = 500    // grouping all tools, with averages and medians
-	versionsWork   = 1_000  // comparing all versions of all tools
-	searchWork     = 1_500  // finding words in the text of all tools
-	pricesWork     = 1_000  // grouping all price changes
-	earlierWork    = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
+	minTools     = 1_000
+	filterWork   = 100    // comparing all tools with a filter
+	groupWork    = 200    // grouping all tools
+	figuresWork  = 500    // grouping all tools, with averages and medians
+	versionsWork = 1_000  // comparing all versions of all tools
+	searchWork   = 1_500  // finding words in the text of all tools
+	pricesWork   = 1_000  // grouping all price changes
+	earlierWork  = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
 )
 
 // readWithParent are the fields with subfields that need no statement.
@@ -180,7 +189,7 @@ var conditions = map[string]bool{
 }
 
 // work returns the work of finding the data of a field.
-func (c *costCalculator) work(f *ast.Field) int {
+func (c *calculator) work(f *ast.Field) int {
 	if readWithParent[f.Name] && !(isRoot(f) && (f.Name == "node" || f.Name == "nodes")) ||
 		f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
 		return 0
@@ -195,13 +204,13 @@ func (c *costCalculator) work(f *ast.Field) int {
 	return work
 }
 
-// scaled scales the work for referenceTools to the size of the actual catalog.
-func (c *costCalculator) scaled(work int) int {
-	return work * max(c.catalog.tools, minTools) / referenceTools
+// scaled scales the work for ReferenceTools to the size of the actual catalog.
+func (c *calculator) scaled(work int) int {
+	return work * max(c.catalog.Tools, minTools) / ReferenceTools
 }
 
 // journalWork returns the work of finding events in the whole journal.
-func (c *costCalculator) journalWork(f *ast.Field) (work int) {
+func (c *calculator) journalWork(f *ast.Field) (work int) {
 	if c.given(f, "slug") { // the events of one tool or comparison are few
 		return c.distinct(f, "types") * statementWork
 	}
@@ -216,12 +225,12 @@ func (c *costCalculator) journalWork(f *ast.Field) (work int) {
 }
 
 // given reports whether an argument is given and not null.
-func (c *costCalculator) given(f *ast.Field, name string) bool {
+func (c *calculator) given(f *ast.Field, name string) bool {
 	return c.argument(f, name) != nil
 }
 
-// scanWork returns the work of scanning a catalog of referenceTools for a field.
-func (c *costCalculator) scanWork(f *ast.Field) (work int) {
+// scanWork returns the work of scanning a catalog of ReferenceTools for a field.
+func (c *calculator) scanWork(f *ast.Field) (work int) {
 	switch f.Name {
 	case "toolGroups":
 		work = figuresWork
@@ -264,21 +273,8 @@ func (c *costCalculator) scanWork(f *ast.Field) (work int) {
 	return work
 }
 
-// points returns the number of points of a series, at least 1. Errors do not
-// matter here: the resolver rejects the series.
-func (c *costCalculator) points(f *ast.Field) int {
-	from, _ := c.argument(f, "from").(string)
-	to, _ := c.argument(f, "to").(string)
-	every, _ := c.argument(f, "every").(string)
-	if checkDays(from, to) != nil {
-		return 1
-	}
-	points, _ := release.Points(c.catalog.releases, cmp.Or(every, release.Month), from, to)
-	return max(1, len(points))
-}
-
 // argument returns the value of an argument; nil if it is not given.
-func (c *costCalculator) argument(f *ast.Field, name string) any {
+func (c *calculator) argument(f *ast.Field, name string) any {
 	argument := f.Arguments.ForName(name)
 	if argument == nil {
 		return nil
@@ -288,7 +284,7 @@ func (c *costCalculator) argument(f *ast.Field, name string) any {
 }
 
 // values returns the values of an argument that is a list.
-func (c *costCalculator) values(f *ast.Field, name string) []any {
+func (c *calculator) values(f *ast.Field, name string) []any {
 	value := c.argument(f, name)
 	values, isList := value.([]any)
 	if !isList && value != nil {
@@ -298,7 +294,7 @@ func (c *costCalculator) values(f *ast.Field, name string) []any {
 }
 
 // distinct returns the number of different values of an argument.
-func (c *costCalculator) distinct(f *ast.Field, name string) int {
+func (c *calculator) distinct(f *ast.Field, name string) int {
 	unique := map[any]bool{}
 	for _, v := range c.values(f, name) {
 		unique[v] = true
@@ -308,20 +304,20 @@ func (c *costCalculator) distinct(f *ast.Field, name string) int {
 
 // checkNulls finds a null variable in a non-null argument, which the
 // specification leaves to execution.
-func (c *costCalculator) checkNulls(f *ast.Field) {
+func (c *calculator) checkNulls(f *ast.Field) {
 	for _, argument := range f.Arguments {
 		definition := f.Definition.Arguments.ForName(argument.Name)
 		if definition == nil || !definition.Type.NonNull || argument.Value.Kind != ast.Variable {
 			continue
 		}
 		if value, given := c.vars[argument.Value.Raw]; given && value == nil {
-			c.nullArgument = argument.Name
+			c.NullArgument = argument.Name
 		}
 	}
 }
 
 // length returns the maximum number of items in a list.
-func (c *costCalculator) length(f *ast.Field, size int) int {
+func (c *calculator) length(f *ast.Field, size int) int {
 	switch f.Name {
 	case "points":
 		return size
@@ -332,7 +328,7 @@ func (c *costCalculator) length(f *ast.Field, size int) int {
 		return size
 	case "series":
 		groups := groupLength
-		if by := c.argument(f, "by"); by == nil || by == string(model.SeriesKeyNone) {
+		if by := c.argument(f, "by"); by == nil || by == "none" {
 			groups = 1
 		}
 		return groups * max(1, c.distinct(f, "metrics"))
@@ -342,7 +338,7 @@ func (c *costCalculator) length(f *ast.Field, size int) int {
 		}
 	}
 	for _, name := range []string{"limit", "first"} {
-		if limit, ok := c.intArgument(f, name, maxPageSize); ok {
+		if limit, ok := c.intArgument(f, name, MaxPageSize); ok {
 			return limit
 		}
 	}
@@ -354,20 +350,24 @@ func (c *costCalculator) length(f *ast.Field, size int) int {
 
 // sizeOf returns the maximum number of items in a field's page or connection, or
 // of points in its series.
-func (c *costCalculator) sizeOf(f *ast.Field) int {
+func (c *calculator) sizeOf(f *ast.Field) int {
 	if f.Name == "series" {
-		return c.points(f)
+		text := func(name string) string {
+			value, _ := c.argument(f, name).(string)
+			return value
+		}
+		return max(1, c.catalog.Points(text("every"), text("from"), text("to")))
 	}
 	for _, name := range []string{"limit", "first", "last"} {
-		if n, ok := c.intArgument(f, name, maxPageSize); ok {
+		if n, ok := c.intArgument(f, name, MaxPageSize); ok {
 			return n
 		}
 	}
-	return defaultPageSize
+	return DefaultPageSize
 }
 
 // intArgument returns an integer argument, clamped to the range from 0 to most.
-func (c *costCalculator) intArgument(f *ast.Field, name string, most int) (int, bool) {
+func (c *calculator) intArgument(f *ast.Field, name string, most int) (int, bool) {
 	definition := f.Definition.Arguments.ForName(name)
 	if definition == nil {
 		return 0, false
@@ -386,6 +386,6 @@ func (c *costCalculator) intArgument(f *ast.Field, name string, most int) (int, 
 	if err != nil || raw == nil {
 		return 0, false
 	}
-	n, ok := wholeNumber(raw)
+	n, ok := WholeNumber(raw)
 	return max(0, min(n, most)), ok
 }

@@ -1,0 +1,150 @@
+package release
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sort"
+	"time"
+
+	"palmares/ent"
+)
+
+// Relevance has the tools that a search found, with their ranks. It orders them by
+// rank, then by score.
+type Relevance map[*Tool]int
+
+// Matching returns the tools that satisfy a filter, in order.
+func (r Relevance) Matching(filter Filter) []*Tool {
+	found := slices.DeleteFunc(slices.Collect(maps.Keys(r)), func(t *Tool) bool { return !filter.Matches(t) })
+	compare := ByScore.Comparer()
+	slices.SortFunc(found, func(a, b *Tool) int { return cmp.Or(r[a]-r[b], compare(a, b)) })
+	return found
+}
+
+// Position returns the place of a tool in the order.
+func (r Relevance) Position(t *Tool) []any { return append([]any{r[t]}, ByScore.Position(t)...) }
+
+// Seek returns a function that compares tools with a position, or false if the
+// position is not one of this order.
+func (r Relevance) Seek(position []any) (compare func(*Tool) int, ok bool) {
+	if len(position) == 0 {
+		return nil, false
+	}
+	rank, isNumber := position[0].(float64)
+	compareScores, valid := ByScore.Seek(position[1:])
+	return func(t *Tool) int { return cmp.Or(r[t]-int(rank), compareScores(t)) }, isNumber && valid
+}
+
+// InCategories returns the first active tools of each category in an order, by the
+// category's slug.
+func (r *Release) InCategories(o Order, categories []*Category, limit int) map[string][]*Tool {
+	of, missing := make(map[string][]*Tool, len(categories)), 0
+	for _, c := range categories {
+		n := min(limit, c.ToolCount)
+		if of[c.Slug] == nil {
+			missing += n
+		}
+		of[c.Slug] = make([]*Tool, 0, n)
+	}
+	for _, t := range r.Sorted(o) {
+		if missing == 0 {
+			break
+		}
+		if tools := of[t.Category]; len(tools) < cap(tools) {
+			of[t.Category] = append(tools, t)
+			missing--
+		}
+	}
+	return of
+}
+
+// ComparisonFilter has conditions on comparisons; nil for none.
+type ComparisonFilter struct{ Category, Tool, OtherTool, Winner, UpdatedSince, UpdatedBefore *string }
+
+// MatchingComparisons returns the comparisons that satisfy a filter, in order.
+func (r *Release) MatchingComparisons(f ComparisonFilter) (found []*Comparison) {
+	for _, c := range r.Comparisons {
+		if (f.Category == nil || c.A.Category == *f.Category || c.B.Category == *f.Category) &&
+			(f.Tool == nil || c.ToolA == *f.Tool || c.ToolB == *f.Tool) &&
+			(f.OtherTool == nil || c.ToolA == *f.OtherTool || c.ToolB == *f.OtherTool) &&
+			(f.Winner == nil || c.Winner == *f.Winner) &&
+			(f.UpdatedSince == nil || c.UpdatedAt >= *f.UpdatedSince) &&
+			(f.UpdatedBefore == nil || c.UpdatedAt < *f.UpdatedBefore) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// ByUpdate is the order of comparisons: the most recently updated first.
+type ByUpdate struct{}
+
+// Position returns the place of a comparison in the order.
+func (ByUpdate) Position(c *Comparison) []any { return []any{c.UpdatedAt, c.Slug} }
+
+// Seek returns a function that compares comparisons with a position, or false if the
+// position is not one of this order.
+func (ByUpdate) Seek(position []any) (compare func(*Comparison) int, ok bool) {
+	if len(position) != 2 {
+		return nil, false
+	}
+	updatedAt, isDate := position[0].(string)
+	slug, isText := position[1].(string)
+	at := &ComparisonText{UpdatedAt: updatedAt, Slug: slug}
+	return func(c *Comparison) int { return compareComparisons(c.ComparisonText, at) }, isDate && isText
+}
+
+// RetiredFilter has conditions on retired tools; nil for none.
+type RetiredFilter struct{ Reason, Category, Since, Before *string }
+
+// MatchingRetired returns the retired tools that satisfy a filter, the most recently
+// retired first.
+func (r *Release) MatchingRetired(f RetiredFilter) []*Tool {
+	return r.Matching(ByRetirement, Filter{Where(func(t *Tool) bool {
+		return (f.Reason == nil || t.Reason == *f.Reason) && (f.Category == nil || t.Category == *f.Category) &&
+			(f.Since == nil || t.RetiredAt >= *f.Since) && (f.Before == nil || t.RetiredAt < *f.Before)
+	})})
+}
+
+// ByNumber is the order of releases: the newest first.
+type ByNumber struct{}
+
+// Position returns the place of a release in the order.
+func (ByNumber) Position(release *ent.Release) []any { return []any{release.ID} }
+
+// Seek returns a function that compares releases with a position, or false if the
+// position is not one of this order.
+func (ByNumber) Seek(position []any) (compare func(*ent.Release) int, ok bool) {
+	if len(position) != 1 {
+		return nil, false
+	}
+	number, ok := position[0].(float64)
+	return func(release *ent.Release) int { return cmp.Compare(number, float64(release.ID)) }, ok
+}
+
+// PublishedBetween returns the numbers of the first and the last release that were
+// published from one day on and before another, up to this one; nil for no limit. If
+// there is none, the first is greater than the last.
+func (r *Release) PublishedBetween(since, before *string) (first, last int) {
+	// earlier returns the position of the newest release before a day.
+	earlier := func(day string) int {
+		return sort.Search(len(r.All), func(i int) bool { // newest first
+			return r.All[i].ImportedAt.UTC().Format(time.DateOnly) < day
+		})
+	}
+	first, last = 1, r.Number()
+	if since != nil {
+		first = r.Number() + 1
+		if n := earlier(*since); n > 0 {
+			first = r.All[n-1].ID
+		}
+	}
+	if before != nil {
+		last = 0
+		if n := earlier(*before); n < len(r.All) {
+			last = r.All[n].ID
+		}
+	}
+	return first, last
+}
