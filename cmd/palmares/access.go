@@ -35,8 +35,11 @@ type access struct {
 	calls   *quota.Breakdown
 	redis   *quota.Redis // nil if this server counts locally
 	quota   *quota.Gate
-	proxies []netip.Prefix
-	log     *slog.Logger
+	// messages are those of MCP that the quota does not count. Hosted agents share
+	// addresses, so the limit is high.
+	messages quota.Rate
+	proxies  []netip.Prefix
+	log      *slog.Logger
 }
 
 func newAccess(ctx context.Context, s *settings, db *store.Store, log *slog.Logger) (*access, error) {
@@ -49,6 +52,7 @@ func newAccess(ctx context.Context, s *settings, db *store.Store, log *slog.Logg
 		log:     log,
 	}
 	a.quota = &quota.Gate{Store: counter, Caller: a.caller, Now: time.Now}
+	a.messages.PerMinute, a.messages.Now = 1_000, time.Now
 	if s.RedisURL != "" {
 		var err error
 		if a.redis, err = quota.NewRedis(s.RedisURL, counter, log); err != nil {
@@ -77,6 +81,11 @@ func (a *access) caller(r *http.Request) quota.Caller {
 	return counted
 }
 
+// allowMessages reports whether the caller may send further messages of MCP.
+func (a *access) allowMessages(r *http.Request, n int) bool {
+	return a.messages.Take(a.caller(r).Subject, n)
+}
+
 // recordCalls counts the requests of accounts by key and endpoint.
 func (a *access) recordCalls(label func(*http.Request) string) {
 	a.quota.Record = func(r *http.Request, day quota.Day, n int) {
@@ -91,18 +100,19 @@ func (a *access) recordCalls(label func(*http.Request) string) {
 	}
 }
 
-// usesQuota reports whether a request is for catalog data.
+// usesQuota reports whether a request is for catalog data. Pages have a budget of CPU
+// time instead.
 func usesQuota(r *http.Request) bool {
 	path := r.URL.Path
 	return path == "/graphql" || path == "/api/embeddings" || strings.HasPrefix(path, "/api/embeddings/") ||
 		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath && path != rest.YAMLPath ||
-		inSaved(path) && !saved.IsDocument(path)
+		inSaved(path) && !saved.IsDocument(path) && !saved.IsPage(r)
 }
 
 // identifiesCaller reports whether the response to a request depends on its key.
 // MCP counts the calls in a request itself.
 func identifiesCaller(r *http.Request) bool {
-	return usesQuota(r) || saved.IsDocument(r.URL.Path) || r.URL.Path == mcp.Path
+	return usesQuota(r) || isSaved(r) || r.URL.Path == mcp.Path
 }
 
 func isSaved(r *http.Request) bool { return inSaved(r.URL.Path) }

@@ -28,6 +28,7 @@ import (
 	"palmares/internal/web/queries"
 	"palmares/internal/web/site"
 	"palmares/internal/web/status"
+	"palmares/internal/web/visitor"
 	"palmares/rest"
 )
 
@@ -95,14 +96,15 @@ func (p *program) routes() (*routes, error) {
 	p.graphql = graphql.NewHandler(p.executor, p.cache)
 	p.graphql.ConfigureStreams(p.access.streams())
 	mux.Handle("/graphql", p.graphql)
-	pages := &queries.Pages{Service: s.service(), Queries: p.saved, Log: p.log}
+	visitors := visitor.NewLimiter(s.proxies)
+	pages := &queries.Pages{Service: s.service(), Queries: p.saved, Visitors: visitors, Log: p.log}
 	p.saved.Page = http.HandlerFunc(pages.ServeQuery)
 	mux.HandleFunc(queries.GalleryPath, pages.ServeGallery)
 	mux.HandleFunc(page.MarkdownPath(queries.GalleryPath), pages.ServeGallery)
 	for _, path := range []string{"{hash}", "{handle}/{name}", "{handle}/openapi.json"} { // for labels: see ServeHTTP
 		mux.Handle(saved.Path+path, p.saved)
 	}
-	agents, err := newMCP(s, p.executor, p.cache, p.access.quota.Take, p.log)
+	agents, err := newMCP(s, p.executor, p.cache, p.access, p.log)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +122,7 @@ func (p *program) routes() (*routes, error) {
 	mux.Handle("POST "+billing.EventsPath, p.services.billing)
 
 	website, err := site.New(site.Config{
-		Service: s.service(), Executor: p.executor, Cache: p.cache, Log: p.log, TrustedProxies: s.proxies,
+		Service: s.service(), Executor: p.executor, Cache: p.cache, Log: p.log, Visitors: visitors,
 		SitemapPages: sitemapPages(),
 		OtherPages:   []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/changelog", "/feeds/changes.atom", "/method", "/pricing", "/terms", "/privacy", "/licence", "/contact"},
 	})

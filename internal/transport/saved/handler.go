@@ -90,19 +90,17 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 	if IsDocument(r.URL.Path) {
 		return s.serveDocument(w, r)
 	}
-	req, err := s.prepare(r)
-	if err != nil && s.wantsPage(r) {
-		return s.servePage(w, r)
+	if s.Page != nil && IsPage(r) && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		s.Page.ServeHTTP(w, r)
+		return nil
 	}
+	req, err := s.prepare(r)
 	if err != nil {
 		return err
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", params.Truncate(r.Method))
-	}
-	if req.vary == varyWith(true) && s.wantsPage(r) {
-		return s.servePage(w, r)
 	}
 	if req.err != nil {
 		return req.err
@@ -114,21 +112,12 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 	return response.Write(w, r)
 }
 
-// wantsPage reports whether a request is for a page, or for its Markdown version.
-func (s *Queries) wantsPage(r *http.Request) bool {
+// IsPage reports whether a request for a saved query is for its page, or for the
+// Markdown version.
+func IsPage(r *http.Request) bool {
 	_, format, _ := splitPath(r.URL.Path)
 	accept := r.Header["Accept"]
-	return s.Page != nil && format == "" && (negotiate.Named(accept, "text/html") > 0 || negotiate.Named(accept, "text/markdown") > 0)
-}
-
-// servePage serves a page, which executes its query, so callers whose quota is used
-// up are rejected.
-func (s *Queries) servePage(w http.ResponseWriter, r *http.Request) error {
-	if cache.CachedOnly(r.Context()) {
-		return problem.New(problem.NotFound, "The response is not cached.")
-	}
-	s.Page.ServeHTTP(w, r)
-	return nil
+	return format == "" && !r.URL.Query().Has(formatName) && (negotiate.Named(accept, "text/html") > 0 || negotiate.Named(accept, "text/markdown") > 0)
 }
 
 // prepare returns the parsed request if the caller may read the query.
@@ -243,8 +232,8 @@ func (s *Queries) header(req *request, result *graph.Result) http.Header {
 	switch {
 	case !rec.public && result.Release > 0:
 		header["Cache-Control"] = []string{"private, no-cache"}
-	case rec.account != 0 && result.AsOf.Release > 0: // not forever, because its owner may change it or make it private
-		header["Cache-Control"] = []string{graph.CacheControl}
+	case rec.account != 0 && result.Release > 0: // briefly, because its owner may change it or make it private
+		header["Cache-Control"] = []string{"s-maxage=60, stale-while-revalidate=60"}
 	}
 	if req.format == table.CSV {
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, cmp.Or(rec.name, rec.hash), result.Release)}

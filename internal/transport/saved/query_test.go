@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"palmares/graph"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/core/table"
@@ -109,14 +108,6 @@ func TestPage(t *testing.T) {
 		}
 		if send("/q/palmares/unknown", browser); problem.Of(err).Code != problem.NotFound {
 			t.Errorf("unknown query: got %v, want the page of an error", err)
-		}
-		// When the quota is used up, only cached responses are sent, and pages are not cached.
-		view, err = nil, nil
-		r := httptest.NewRequest(http.MethodGet, "/q/palmares/names", nil)
-		r.Header.Set("Accept", browser)
-		q.ServeHTTP(httptest.NewRecorder(), r.WithContext(cache.WithCachedOnly(r.Context())))
-		if view != nil || err != nil {
-			t.Errorf("quota used up: got %+v and %v, want no execution", view, err)
 		}
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
+	"palmares/internal/web/visitor"
 )
 
 // GalleryPath is the path of the gallery.
@@ -33,8 +34,9 @@ var templates = page.NewTemplates(files, "templates", func(lang.Language) templa
 // Pages serves the pages.
 type Pages struct {
 	page.Service
-	Queries *saved.Queries
-	Log     *slog.Logger
+	Queries  *saved.Queries
+	Visitors *visitor.Limiter
+	Log      *slog.Logger
 }
 
 // queryPage is the data of the page of a query.
@@ -70,6 +72,12 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, target, http.StatusSeeOther)
 		return
 	}
+	done, err := p.Visitors.Start(p.Visitors.Identify(r))
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	defer done()
 	view, err := p.Queries.View(r)
 	if err != nil {
 		p.fail(w, r, err)
@@ -213,6 +221,12 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+	done, err := p.Visitors.Start(p.Visitors.Identify(r))
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	defer done()
 	found, more, err := p.Queries.Public(r.Context(), data.Search, galleryLength, (number-1)*galleryLength)
 	if err != nil {
 		p.fail(w, r, err)
@@ -245,7 +259,7 @@ func galleryURL(search string, number int) string {
 }
 
 var errorTitles = map[problem.Code]lang.Message{
-	problem.NotFound: "Query not found", problem.Gone: "This query is no longer valid", problem.BadInput: "Invalid request",
+	problem.TooMany: "Too many requests", problem.NotFound: "Query not found", problem.Gone: "This query is no longer valid", problem.BadInput: "Invalid request",
 }
 
 // fail writes an error page.
@@ -254,6 +268,9 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	data := page.ErrorPage{
 		Title: l.Text(cmp.Or(errorTitles[reason.Code], "Something went wrong")), Text: reason.In(l),
 		More: page.Suggestion{Path: GalleryPath, Name: l.Text("View public queries")},
+	}
+	if reason.Code == problem.TooMany {
+		w.Header().Set("Retry-After", visitor.RetryAfter(err))
 	}
 	if reason.Code.Status() >= http.StatusInternalServerError {
 		data.RequestID = problem.RequestID(r.Context())

@@ -40,6 +40,18 @@ const (
 	asOfRelease = `You are viewing the catalog as of release 5, <time datetime="2026-07-07">7 July 2026</time>.`
 )
 
+// Pages do not search earlier releases, and do not offer it.
+func TestPagesDoNotSearchAsOf(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		get(t, handler, "/tools?as_of=1&q=plume", 400, "Earlier releases cannot be searched here.")
+		get(t, handler, "/search?as_of=1&q=plume", 200, `href="/tools/plume"`)
+		if body := get(t, handler, "/tools?as_of=1", 200); strings.Contains(body, `<input id="q"`) {
+			t.Error("got a search field, want none")
+		}
+		get(t, handler, "/tools", 200, `<input id="q"`)
+	})
+}
+
 // Every page of the catalog shows an earlier release, and its links stay there.
 func TestPagesAsOf(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -52,7 +64,7 @@ func TestPagesAsOf(t *testing.T) {
 			"/?as_of=5":                                   {"/", []string{"<dd>43</dd>", "Updated on <time datetime=\"2026-07-07\">"}},
 			"/tools?as_of=5":                              {"/tools", []string{"1–43 of 43", `<input type="hidden" name="as_of" value="5">`, `href="/api/v1/tools?as_of=5"`}},
 			"/tools?as_of=5&category=code":                {"/tools?category=code", []string{`<option value="code" selected`, `<input type="hidden" name="as_of" value="5">`}},
-			"/tools?as_of=5&q=nothing":                    {"/tools?q=nothing", []string{`No tools match your filters. <a href="/tools?as_of=5">`}},
+			"/tools?as_of=5&score_min=10":                 {"/tools?score_min=10", []string{`No tools match your filters. <a href="/tools?as_of=5">`}},
 			"/tools/plume?as_of=5":                        {"/tools/plume", []string{"<h1>Plume</h1>", "€24.90/month", `<span class="score good">7.8</span>`, `href="/api/v1/tools/plume?as_of=5"`}},
 			"/comparatifs?as_of=5":                        {"/comparatifs", []string{"1–11 of 11", `<input type="hidden" name="as_of" value="5">`}},
 			"/comparatifs/plume-vs-ecritoire-cie?as_of=5": {"/comparatifs/plume-vs-ecritoire-cie", []string{`href="/tools/plume?as_of=5"`}},
@@ -174,7 +186,7 @@ func TestCachingAsOf(t *testing.T) {
 		check("/tools/one?as_of=2", "30")
 		check("/tools/one?as_of=2026-11-01", "30")
 		publish(t, s, price("40 €/mois"))
-		get(t, handler, "/tools?q=one&as_of=1", 200) // not cached, so it notices the release
+		get(t, handler, "/tools?sort=name_asc&as_of=1", 200) // not cached, so it notices the release
 		check("/tools/one", "40")
 		check("/tools/one?as_of=1", "20")
 		check("/tools/one?as_of=2", "30")

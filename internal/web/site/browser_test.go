@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -19,12 +18,12 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
-	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/browser"
 	"palmares/internal/web/page"
 	"palmares/internal/web/status"
+	"palmares/internal/web/visitor"
 )
 
 func TestMain(m *testing.M) { browser.Main(m) }
@@ -36,6 +35,7 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 	site, err := New(Config{
 		Service:  page.Service{PublicURL: "http://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (http://palmares.example)"},
 		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}), Cache: cache.New(1<<20, nil, log), Log: log,
+		Visitors: visitor.NewLimiter(nil),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -58,8 +58,11 @@ func TestUnusualPagesWithChromium(t *testing.T) {
 	closed.Close()
 
 	busySite, busy := startSite(t, testkit.Open(t, testkit.SQLite(t)))
-	for range maxPagesPerVisitor {
-		busySite.limiter.enter(quota.Address(netip.MustParseAddr("127.0.0.1")))
+	request := httptest.NewRequest(http.MethodGet, "/", nil)
+	request.RemoteAddr = "127.0.0.1:1"
+	for range 2 { // all that one visitor may load at the same time
+		_, err := busySite.Visitors.Start(busySite.Visitors.Identify(request))
+		testkit.Check(t, err)
 	}
 
 	wide := testkit.Open(t, testkit.SQLite(t))

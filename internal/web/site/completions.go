@@ -107,7 +107,7 @@ func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) error {
 	}
 	l := lang.Parse(query.Get("lang"))
 	list := []suggestion{} // not null
-	for _, p := range s.complete(s.withVisitor(r), typed) {
+	for _, p := range s.complete(s.Visitors.Identify(r), typed) {
 		list = append(list, suggestion{p.Name, page.LocalPath(l, p.Path), p.note(l)})
 	}
 	body, err := json.Marshal(list)
@@ -129,10 +129,10 @@ func (s *Site) complete(ctx context.Context, typed string) []namedPage {
 		return nil
 	}
 	found := known.completions.complete(typed)
-	if len(found) > 0 || utf8.RuneCountInString(typed) < minTextWithTypos || len(known.release.Tools) > maxNamesWithTypos {
+	if len(found) > 0 || utf8.RuneCountInString(typed) < minTextWithTypos {
 		return found
 	}
-	done, err := s.limiter.acquire(ctx) // typos are compared with every name
+	done, err := s.Visitors.Start(ctx) // typos are compared with every name
 	if err != nil {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 // the error.
 func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, route *route, err error) error {
 	p := problem.Of(err)
-	if !route.form || p.Code != problem.BadInput || page.WantsMarkdown(r) {
+	if !route.form || p.Code != problem.BadInput || p == errSearchAsOf || page.WantsMarkdown(r) {
 		return err
 	}
 	typed, decodeErr := url.ParseQuery(r.URL.RawQuery)
@@ -35,8 +35,8 @@ func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, route *route,
 		return err
 	}
 	req.service, req.invalid = s.Service, map[string]string{name: invalidText(req.lang, name, typed.Get(name))}
-	ctx := s.withVisitor(r)
-	release, busy := s.limiter.acquire(ctx)
+	ctx := s.Visitors.Identify(r)
+	release, busy := s.Visitors.Start(ctx)
 	if busy != nil {
 		return busy
 	}

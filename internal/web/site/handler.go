@@ -13,7 +13,6 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"path"
 	"strings"
@@ -25,17 +24,18 @@ import (
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
+	"palmares/internal/web/visitor"
 )
 
 // Config configures the site.
 type Config struct {
 	page.Service
-	Executor       *graph.Executor
-	Cache          *cache.Cache
-	Log            *slog.Logger
-	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For counts
-	OtherPages     []string       // paths of other packages' pages, for suggestions
-	SitemapPages   []string       // paths of other packages' pages, for the sitemap
+	Executor     *graph.Executor
+	Cache        *cache.Cache
+	Log          *slog.Logger
+	Visitors     *visitor.Limiter
+	OtherPages   []string // paths of other packages' pages, for suggestions
+	SitemapPages []string // paths of other packages' pages, for the sitemap
 }
 
 // Site serves the pages.
@@ -44,7 +44,6 @@ type Site struct {
 	operations map[string]*graph.Operation
 	routes     []route
 	mux        *http.ServeMux // of the whole server
-	limiter    *limiter
 }
 
 //go:embed queries/*.graphql
@@ -73,7 +72,7 @@ func New(cfg Config) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Config: cfg, operations: operations, limiter: newLimiter()}
+	s := &Site{Config: cfg, operations: operations}
 	for _, r := range routes {
 		if r.operation = operations[r.name]; r.operation == nil {
 			return nil, fmt.Errorf("%s: no operation %q in queries/", r.pattern, r.name)
@@ -89,7 +88,7 @@ func New(cfg Config) (*Site, error) {
 			r.params = append(r.params, p)
 		}
 		r.params = append(r.params, r.selects...)
-		if r.name != releasesPage {
+		if r.name != releasesPage && r.name != "search" { // which show what is current
 			r.params = append(r.params, graph.AsOfParam)
 		}
 		s.routes = append(s.routes, r)
@@ -158,7 +157,7 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, route *route) error
 		return s.correctForm(w, r, route, err)
 	}
 	req.service = s.Service
-	entry, err := s.Cache.Get(s.withVisitor(r), req.cacheKey(), s.render(req))
+	entry, err := s.Cache.Get(s.Visitors.Identify(r), req.cacheKey(), s.render(req))
 	if err != nil {
 		return s.correctForm(w, r, route, err)
 	}
@@ -179,7 +178,7 @@ type pageData struct {
 
 func (s *Site) render(req *request) cache.Execute {
 	return func(ctx context.Context) (*cache.Entry, int, error) {
-		release, err := s.limiter.acquire(ctx)
+		release, err := s.Visitors.Start(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -279,13 +278,13 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 		data.Title = l.Text("Release not found")
 		data.More = page.Suggestion{Path: releasesPath, Name: l.Text("View all releases")}
 	case p.Code == problem.NotFound:
-		data.Suggestions = s.suggest(s.withVisitor(r), r, route)
-		if last := s.lastPage(s.withVisitor(r), r, route); last.Path != "" {
+		data.Suggestions = s.suggest(s.Visitors.Identify(r), r, route)
+		if last := s.lastPage(s.Visitors.Identify(r), r, route); last.Path != "" {
 			data.Text += " " + l.Text("It has been removed from the catalog.")
 			data.More = last
 		}
 	case p.Code == problem.TooMany:
-		w.Header().Set("Retry-After", "2")
+		w.Header().Set("Retry-After", visitor.RetryAfter(err))
 	case status == http.StatusServiceUnavailable:
 		data.Text = l.Text("The catalog is temporarily unavailable. Recently viewed pages still work; try this one again in a minute.")
 		w.Header().Set("Retry-After", "60")

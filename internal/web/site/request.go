@@ -39,6 +39,8 @@ const (
 	maxText = 200 // characters
 )
 
+var errSearchAsOf = problem.New(problem.BadInput, "Earlier releases cannot be searched here. Search the current catalog, or use the API.")
+
 // parse reads the operation's variables from the URL.
 func (rt *route) parse(r *http.Request) (*request, error) {
 	variables, err := params.ReadForm(r.URL.RawQuery, rt.params)
@@ -58,6 +60,9 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	req := &request{route: rt, lang: lang.Of(r.Context()), path: rt.pathOf(inPath), query: url.Values{}, variables: variables, markdown: page.WantsMarkdown(r)}
 	if req.asOf, err = graph.ReadAsOf(variables); err != nil {
 		return nil, err
+	}
+	if req.asOf != (graph.AsOf{}) && variables["q"] != nil {
+		return nil, errSearchAsOf
 	}
 	for _, p := range rt.params {
 		switch value := variables[p.Name]; value {

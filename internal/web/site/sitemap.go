@@ -46,7 +46,7 @@ func (s *Site) serveRobots(w http.ResponseWriter, _ *http.Request) {
 // release.
 func (s *Site) serveSitemap(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	entry, err := s.Cache.Get(s.withVisitor(r), cache.Key{Operation: "sitemap", Variables: name}, s.sitemap(name))
+	entry, err := s.Cache.Get(s.Visitors.Identify(r), cache.Key{Operation: "sitemap", Variables: name}, s.sitemap(name))
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (s *Site) serveSitemap(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Site) sitemap(name string) cache.Execute {
 	return func(ctx context.Context) (*cache.Entry, int, error) {
-		done, err := s.limiter.acquire(ctx)
+		done, err := s.Visitors.Start(ctx)
 		if err != nil {
 			return nil, 0, err
 		}

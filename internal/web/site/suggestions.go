@@ -53,7 +53,7 @@ func (s *Site) suggestItems(ctx context.Context, list, slug string) (found []pag
 	if known == nil {
 		return nil
 	}
-	done, err := s.limiter.acquire(ctx)
+	done, err := s.Visitors.Start(ctx)
 	if err != nil {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (s *Site) suggestItems(ctx context.Context, list, slug string) (found []pag
 	var slugs []string
 	pages := map[string]page.Suggestion{}
 	for _, p := range known.completions.pages {
-		if path.Dir(p.Path) == list {
+		if path.Dir(p.Path) == list && len(slugs) < maxNamesWithTypos {
 			slugs = append(slugs, path.Base(p.Path))
 			pages[path.Base(p.Path)] = p.Suggestion
 		}
@@ -104,7 +104,7 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 	if route == nil || route.name != "tool" && route.name != "retired" {
 		return last
 	}
-	done, err := s.limiter.acquire(ctx)
+	done, err := s.Visitors.Start(ctx)
 	if err != nil {
 		return last
 	}
@@ -211,8 +211,12 @@ func (n *names) toolPage(t *catalog.Tool) namedPage {
 	return p
 }
 
-// similarTools returns the pages of tools with slugs similar to a text.
+// similarTools returns the pages of tools with slugs similar to a text. In a large
+// catalog, comparing all of them would take too long.
 func (n *names) similarTools(wanted string, limit int) (found []namedPage) {
+	if len(n.release.Tools) > maxNamesWithTypos {
+		return nil
+	}
 	for _, t := range n.release.SimilarTools(wanted, limit) {
 		found = append(found, n.toolPage(t))
 	}

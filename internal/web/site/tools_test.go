@@ -221,7 +221,7 @@ func TestLinksResolve(t *testing.T) {
 	for _, l := range lang.All {
 		for _, target := range []string{
 			"/tools?category=code&price_max=20", "/tools/plume", "/compare", "/compare/plume/ecritoire-cie/relire-svp", "/categories", "/categories/redaction", "/search?q=plume",
-			"/comparatifs", "/comparatifs/plume-vs-ecritoire-cie", "/tools/plume?as_of=5", "/compare/plume/ecritoire-cie?as_of=5", "/categories/redaction?as_of=5", "/search?as_of=5&q=plume",
+			"/comparatifs", "/comparatifs/plume-vs-ecritoire-cie", "/tools/plume?as_of=5", "/compare/plume/ecritoire-cie?as_of=5", "/categories/redaction?as_of=5", "/tools?as_of=5&category=code",
 		} {
 			for _, match := range pageLink.FindAllStringSubmatch(get(t, handler, "/"+string(l)+target, 200), -1) {
 				link := escape.UnescapeString(match[1])

@@ -141,6 +141,8 @@ func TestTokenQuota(t *testing.T) {
 		if r.Header.Get("Retry-After") == "" || r.Header.Get("X-Ratelimit-Remaining") != "0" {
 			t.Errorf("got %v, want when to retry", r.Header)
 		}
+		s.get(t, named+token, "Accept", "text/html").want(t, 200, "<!doctype html>") // pages are free
+		s.get(t, named+token+"&format=json", "Accept", "text/html").want(t, 429, "used up")
 		s.get(t, named+".csv"+token, "If-None-Match", etag).want(t, 304, "")
 		s.get(t, named).want(t, 404, "") // anonymous callers have their own quota
 		s.get(t, "/q/ana/openapi.json", s.as(ana)...).want(t, 200, `"/q/ana/sheet"`)

@@ -1,0 +1,265 @@
+// Package visitor limits what the pages of each visitor cost the server. Pages do not
+// count against a quota, so without limits a few visitors could slow down everyone else.
+// Cached pages are not limited. Start reading at Limiter.Start.
+package visitor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"palmares/internal/core/problem"
+	"palmares/internal/core/quota"
+)
+
+// Each visitor, an IPv4 address or an IPv6 /64, has a budget of CPU time.
+const (
+	Burst         = 5 * time.Second // at once, and 2 seconds more in each minute
+	burstRecovery = 30              // time until CPU time is available again, as a multiple of it
+
+	maxRendering           = 4  // pages at the same time
+	maxRenderingPerVisitor = 2  // of them
+	maxPagesPerVisitor     = 16 // rendering and waiting; browsers may open several tabs at once
+	maxWait                = 4 * time.Second
+)
+
+// Limiter decides when pages are rendered. A nil one does not limit them.
+type Limiter struct {
+	proxies []netip.Prefix       // whose X-Forwarded-For counts
+	cpu     func() time.Duration // that the process has used
+	now     func() time.Time
+
+	mu        sync.Mutex
+	visitors  map[quota.Subject]*visitor
+	rendering []*visitor // one element for each page
+	waiting   []*page    // oldest first
+	charged   moment     // until when CPU time has been charged
+
+	remembered int // visitors, after the last time that some were forgotten
+}
+
+// moment is a time on both clocks.
+type moment struct {
+	time time.Time
+	cpu  time.Duration
+}
+
+type visitor struct {
+	used      time.Duration // CPU time, which recovers
+	at        time.Time     // when used was computed
+	rendering int
+	waiting   int
+}
+
+// page is a page that waits to be rendered.
+type page struct {
+	visitor *visitor
+	decided chan struct{} // closed when it may start, or err is set
+	err     error
+}
+
+// NewLimiter returns a limiter for visitors that may come through trusted proxies.
+func NewLimiter(proxies []netip.Prefix) *Limiter {
+	return &Limiter{proxies: proxies, cpu: processTime, now: time.Now, visitors: map[quota.Subject]*visitor{}}
+}
+
+// processTime returns the CPU time of this process. Go cannot measure that of a single
+// goroutine.
+func processTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// OverBudget is the error for a visitor who has to wait.
+type OverBudget struct {
+	*problem.Problem
+	RetryAfter time.Duration
+}
+
+// Unwrap returns the problem that the visitor sees.
+func (e OverBudget) Unwrap() error { return e.Problem }
+
+// RetryAfter returns the header of that name for an error of Start.
+func RetryAfter(err error) string {
+	var over OverBudget
+	if errors.As(err, &over) {
+		return strconv.Itoa(int(over.RetryAfter / time.Second))
+	}
+	return "2"
+}
+
+var errBusy = problem.New(problem.TooMany, "Too many pages are being loaded at the same time. Try again in a few seconds.")
+
+type visitorKey struct{}
+
+// Identify returns the context of a request with its visitor.
+func (l *Limiter) Identify(r *http.Request) context.Context {
+	if l == nil {
+		return r.Context()
+	}
+	return context.WithValue(r.Context(), visitorKey{}, quota.Address(quota.ClientAddress(r, l.proxies)))
+}
+
+// Start waits until a page may be rendered; done is called afterwards. Work without a
+// visitor, such as refreshing cached pages after a release, does not wait.
+func (l *Limiter) Start(ctx context.Context) (done func(), err error) {
+	subject, ok := ctx.Value(visitorKey{}).(quota.Subject)
+	if !ok {
+		return func() {}, nil
+	}
+	p, err := l.enqueue(subject)
+	if err != nil {
+		return nil, err
+	}
+	wait, cancel := context.WithTimeoutCause(ctx, maxWait, errBusy)
+	defer cancel()
+	select {
+	case <-p.decided:
+	case <-wait.Done():
+		if l.withdraw(p) {
+			return nil, context.Cause(wait)
+		}
+		<-p.decided
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	return func() { l.end(p.visitor) }, nil
+}
+
+// enqueue adds a page of a visitor, and starts it if it does not have to wait.
+func (l *Limiter) enqueue(subject quota.Subject) (*page, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.charge()
+	l.forget()
+	v := l.visitors[subject]
+	if v == nil {
+		v = &visitor{at: l.charged.time}
+		l.visitors[subject] = v
+	}
+	if v.waiting+v.rendering == maxPagesPerVisitor {
+		return nil, errBusy
+	}
+	p := &page{visitor: v, decided: make(chan struct{})}
+	l.waiting = append(l.waiting, p)
+	v.waiting++
+	l.startNext()
+	return p, nil
+}
+
+// startNext starts pages while there is room. The next one is of the visitor with the
+// fewest pages being rendered, then of the one who has used the least CPU time: a new
+// visitor does not wait for all pages of a busy one. The caller holds the lock.
+func (l *Limiter) startNext() {
+	l.waiting = slices.DeleteFunc(l.waiting, func(p *page) bool {
+		over := p.visitor.usedAt(l.charged.time) - Burst
+		if over < 0 {
+			return false
+		}
+		after := (over*burstRecovery + time.Second).Truncate(time.Second)
+		p.err = OverBudget{problem.New(problem.TooMany,
+			"Pages of your network have used up their computing time. Try again in %d seconds.", int(after/time.Second)), after}
+		l.decide(p)
+		return true
+	})
+	for len(l.rendering) < maxRendering {
+		next := -1
+		for i, p := range l.waiting {
+			if p.visitor.rendering < maxRenderingPerVisitor && (next < 0 || precedes(p.visitor, l.waiting[next].visitor)) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		p := l.waiting[next]
+		l.waiting = slices.Delete(l.waiting, next, next+1)
+		p.visitor.rendering++
+		l.rendering = append(l.rendering, p.visitor)
+		l.decide(p)
+	}
+}
+
+func (l *Limiter) decide(p *page) {
+	p.visitor.waiting--
+	close(p.decided)
+}
+
+func precedes(a, b *visitor) bool {
+	return cmp.Or(cmp.Compare(a.rendering, b.rendering), cmp.Compare(a.used, b.used)) < 0
+}
+
+// withdraw removes a page from the queue; false if it has left it already.
+func (l *Limiter) withdraw(p *page) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting, p)
+	if i < 0 {
+		return false
+	}
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	p.visitor.waiting--
+	return true
+}
+
+// end is called when a page has been rendered.
+func (l *Limiter) end(v *visitor) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.charge()
+	v.rendering--
+	i := slices.Index(l.rendering, v)
+	l.rendering = slices.Delete(l.rendering, i, i+1)
+	l.startNext()
+}
+
+// charge divides the CPU time since the last call among the pages that were rendered
+// since then. Other requests may have used part of it, but no page is charged more than
+// the time that has passed. The caller holds the lock.
+func (l *Limiter) charge() {
+	last, now := l.charged, moment{l.now(), l.cpu()}
+	l.charged = now
+	if len(l.rendering) == 0 {
+		return
+	}
+	share := min((now.cpu-last.cpu)/time.Duration(len(l.rendering)), now.time.Sub(last.time))
+	for _, v := range l.rendering {
+		v.usedAt(now.time)
+		v.used += share
+	}
+}
+
+// usedAt returns the CPU time that has not recovered yet.
+func (v *visitor) usedAt(now time.Time) time.Duration {
+	v.used = max(0, v.used-now.Sub(v.at)/burstRecovery)
+	v.at = now
+	return v.used
+}
+
+// minRemembered is how many visitors are remembered before any is forgotten.
+const minRemembered = 1_000
+
+// forget removes visitors whose budgets have recovered, when there are twice as many as
+// after the last time. The caller holds the lock.
+func (l *Limiter) forget() {
+	if len(l.visitors) < max(minRemembered, 2*l.remembered) {
+		return
+	}
+	for subject, v := range l.visitors {
+		if v.rendering+v.waiting == 0 && v.usedAt(l.charged.time) == 0 {
+			delete(l.visitors, subject)
+		}
+	}
+	l.remembered = len(l.visitors)
+}
