@@ -14,6 +14,7 @@ import (
 	"palmares/ent/apikey"
 	"palmares/ent/confirmation"
 	"palmares/ent/customer"
+	"palmares/ent/formerhandle"
 	"palmares/ent/formerusage"
 	"palmares/ent/keyusage"
 	"palmares/ent/session"
@@ -128,8 +129,8 @@ func deleteAll(ctx context.Context, deletions ...deletion) error {
 }
 
 // Delete deletes an account with its keys, sessions and usage. It retains the
-// customer record that billing needs and, until midnight UTC, the day's usage
-// under a hash of the email address.
+// customer record that billing needs, a hash of its handle and, until midnight UTC,
+// the day's usage under a hash of the email address.
 func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 	return a.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		current, err := tx.Account.Get(ctx, acc.ID) // the address may have changed since acc was read
@@ -137,6 +138,9 @@ func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 			return ent.MaskNotFound(err) // not found: it was deleted concurrently
 		}
 		if err := storeFormerUsage(ctx, tx, current, dayOf(a.now())); err != nil {
+			return err
+		}
+		if err := storeFormerHandle(ctx, tx, current); err != nil {
 			return err
 		}
 		if err := tx.Customer.Update().Where(customer.AccountID(acc.ID)).ClearAccountID().SetEmail("").Exec(ctx); err != nil {
@@ -188,6 +192,31 @@ func emailHash(ctx context.Context, tx *ent.Tx, email string) (string, error) {
 		return "", err
 	}
 	return keyedHash(key.Value, email), nil
+}
+
+// storeFormerHandle prevents others from taking over the URLs of a deleted account.
+func storeFormerHandle(ctx context.Context, tx *ent.Tx, acc *ent.Account) error {
+	if acc.Handle == nil {
+		return nil
+	}
+	hash, err := handleHash(ctx, tx, *acc.Handle)
+	if err != nil {
+		return err
+	}
+	return tx.FormerHandle.Create().SetID(hash).OnConflictColumns(formerhandle.FieldID).DoNothing().Exec(ctx)
+}
+
+// IsFormerHandle reports whether a deleted account had a handle.
+func IsFormerHandle(ctx context.Context, tx *ent.Tx, handle string) (bool, error) {
+	hash, err := handleHash(ctx, tx, handle)
+	if err != nil {
+		return false, err
+	}
+	return tx.FormerHandle.Query().Where(formerhandle.ID(hash)).Exist(ctx)
+}
+
+func handleHash(ctx context.Context, tx *ent.Tx, handle string) (string, error) {
+	return emailHash(ctx, tx, "handle "+handle) // no address contains a space
 }
 
 // Carried returns how many requests of deleted accounts with the same address

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"palmares/ent"
 	"palmares/internal/core/problem"
 )
 
@@ -22,6 +23,11 @@ type Caller struct {
 	// address count against the quota on CarriedDay (YYYY-MM-DD).
 	Carried    int
 	CarriedDay string
+}
+
+// CallerOf returns the caller that an account is when it uses a key.
+func CallerOf(acc *ent.Account, key string) Caller {
+	return Caller{Plan: Plan(acc.Plan), Account: acc.ID, Key: key, Carried: acc.CarriedRequests, CarriedDay: acc.CarriedDay}
 }
 
 // MayReadEmbeddings reports whether the caller's plan includes embeddings.

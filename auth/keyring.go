@@ -254,7 +254,7 @@ func (k *Keyring) query(ctx context.Context, id string) (*cachedKey, error) {
 func (c *cachedKey) set(id string, hash []byte, acc *ent.Account) {
 	if acc != nil {
 		c.hash, c.refusal = hash, nil
-		c.caller = Caller{Plan: Plan(acc.Plan), Account: acc.ID, Key: id, Carried: acc.CarriedRequests, CarriedDay: acc.CarriedDay}
+		c.caller = CallerOf(acc, id)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
+	"palmares/ent/formerhandle"
 	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
 	"palmares/ent/keyusage"
@@ -67,6 +68,8 @@ type Client struct {
 	Delivery *DeliveryClient
 	// Endpoint is the client for interacting with the Endpoint builders.
 	Endpoint *EndpointClient
+	// FormerHandle is the client for interacting with the FormerHandle builders.
+	FormerHandle *FormerHandleClient
 	// FormerUsage is the client for interacting with the FormerUsage builders.
 	FormerUsage *FormerUsageClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
@@ -114,6 +117,7 @@ func (c *Client) init() {
 	c.Customer = NewCustomerClient(c.config)
 	c.Delivery = NewDeliveryClient(c.config)
 	c.Endpoint = NewEndpointClient(c.config)
+	c.FormerHandle = NewFormerHandleClient(c.config)
 	c.FormerUsage = NewFormerUsageClient(c.config)
 	c.JournalEntry = NewJournalEntryClient(c.config)
 	c.KeyUsage = NewKeyUsageClient(c.config)
@@ -230,6 +234,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Customer:     NewCustomerClient(cfg),
 		Delivery:     NewDeliveryClient(cfg),
 		Endpoint:     NewEndpointClient(cfg),
+		FormerHandle: NewFormerHandleClient(cfg),
 		FormerUsage:  NewFormerUsageClient(cfg),
 		JournalEntry: NewJournalEntryClient(cfg),
 		KeyUsage:     NewKeyUsageClient(cfg),
@@ -273,6 +278,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Customer:     NewCustomerClient(cfg),
 		Delivery:     NewDeliveryClient(cfg),
 		Endpoint:     NewEndpointClient(cfg),
+		FormerHandle: NewFormerHandleClient(cfg),
 		FormerUsage:  NewFormerUsageClient(cfg),
 		JournalEntry: NewJournalEntryClient(cfg),
 		KeyUsage:     NewKeyUsageClient(cfg),
@@ -317,9 +323,9 @@ func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
 		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.Endpoint,
-		c.FormerUsage, c.JournalEntry, c.KeyUsage, c.Minute, c.PriceChange,
-		c.QueryVersion, c.Release, c.SavedQuery, c.Secret, c.Section, c.Session,
-		c.Tool, c.Usage,
+		c.FormerHandle, c.FormerUsage, c.JournalEntry, c.KeyUsage, c.Minute,
+		c.PriceChange, c.QueryVersion, c.Release, c.SavedQuery, c.Secret, c.Section,
+		c.Session, c.Tool, c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -331,9 +337,9 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
 		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.Endpoint,
-		c.FormerUsage, c.JournalEntry, c.KeyUsage, c.Minute, c.PriceChange,
-		c.QueryVersion, c.Release, c.SavedQuery, c.Secret, c.Section, c.Session,
-		c.Tool, c.Usage,
+		c.FormerHandle, c.FormerUsage, c.JournalEntry, c.KeyUsage, c.Minute,
+		c.PriceChange, c.QueryVersion, c.Release, c.SavedQuery, c.Secret, c.Section,
+		c.Session, c.Tool, c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -364,6 +370,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Delivery.mutate(ctx, m)
 	case *EndpointMutation:
 		return c.Endpoint.mutate(ctx, m)
+	case *FormerHandleMutation:
+		return c.FormerHandle.mutate(ctx, m)
 	case *FormerUsageMutation:
 		return c.FormerUsage.mutate(ctx, m)
 	case *JournalEntryMutation:
@@ -2063,6 +2071,139 @@ func (c *EndpointClient) mutate(ctx context.Context, m *EndpointMutation) (Value
 		return (&EndpointDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Endpoint mutation op: %q", m.Op())
+	}
+}
+
+// FormerHandleClient is a client for the FormerHandle schema.
+type FormerHandleClient struct {
+	config
+}
+
+// NewFormerHandleClient returns a client for the FormerHandle from the given config.
+func NewFormerHandleClient(c config) *FormerHandleClient {
+	return &FormerHandleClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `formerhandle.Hooks(f(g(h())))`.
+func (c *FormerHandleClient) Use(hooks ...Hook) {
+	c.hooks.FormerHandle = append(c.hooks.FormerHandle, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `formerhandle.Intercept(f(g(h())))`.
+func (c *FormerHandleClient) Intercept(interceptors ...Interceptor) {
+	c.inters.FormerHandle = append(c.inters.FormerHandle, interceptors...)
+}
+
+// Create returns a builder for creating a FormerHandle entity.
+func (c *FormerHandleClient) Create() *FormerHandleCreate {
+	mutation := newFormerHandleMutation(c.config, OpCreate)
+	return &FormerHandleCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of FormerHandle entities.
+func (c *FormerHandleClient) CreateBulk(builders ...*FormerHandleCreate) *FormerHandleCreateBulk {
+	return &FormerHandleCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *FormerHandleClient) MapCreateBulk(slice any, setFunc func(*FormerHandleCreate, int)) *FormerHandleCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &FormerHandleCreateBulk{err: fmt.Errorf("calling to FormerHandleClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*FormerHandleCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &FormerHandleCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for FormerHandle.
+func (c *FormerHandleClient) Update() *FormerHandleUpdate {
+	mutation := newFormerHandleMutation(c.config, OpUpdate)
+	return &FormerHandleUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *FormerHandleClient) UpdateOne(_m *FormerHandle) *FormerHandleUpdateOne {
+	mutation := newFormerHandleMutation(c.config, OpUpdateOne, withFormerHandle(_m))
+	return &FormerHandleUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *FormerHandleClient) UpdateOneID(id string) *FormerHandleUpdateOne {
+	mutation := newFormerHandleMutation(c.config, OpUpdateOne, withFormerHandleID(id))
+	return &FormerHandleUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for FormerHandle.
+func (c *FormerHandleClient) Delete() *FormerHandleDelete {
+	mutation := newFormerHandleMutation(c.config, OpDelete)
+	return &FormerHandleDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *FormerHandleClient) DeleteOne(_m *FormerHandle) *FormerHandleDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *FormerHandleClient) DeleteOneID(id string) *FormerHandleDeleteOne {
+	builder := c.Delete().Where(formerhandle.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &FormerHandleDeleteOne{builder}
+}
+
+// Query returns a query builder for FormerHandle.
+func (c *FormerHandleClient) Query() *FormerHandleQuery {
+	return &FormerHandleQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeFormerHandle},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a FormerHandle entity by its id.
+func (c *FormerHandleClient) Get(ctx context.Context, id string) (*FormerHandle, error) {
+	return c.Query().Where(formerhandle.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *FormerHandleClient) GetX(ctx context.Context, id string) *FormerHandle {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *FormerHandleClient) Hooks() []Hook {
+	return c.hooks.FormerHandle
+}
+
+// Interceptors returns the client interceptors.
+func (c *FormerHandleClient) Interceptors() []Interceptor {
+	return c.inters.FormerHandle
+}
+
+func (c *FormerHandleClient) mutate(ctx context.Context, m *FormerHandleMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&FormerHandleCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&FormerHandleUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&FormerHandleUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&FormerHandleDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown FormerHandle mutation op: %q", m.Op())
 	}
 }
 
@@ -3959,15 +4100,15 @@ func (c *UsageClient) mutate(ctx context.Context, m *UsageMutation) (Value, erro
 type (
 	hooks struct {
 		APIKey, Account, Attempt, BillingEvent, Category, Comparison, Confirmation,
-		CountBatch, Customer, Delivery, Endpoint, FormerUsage, JournalEntry, KeyUsage,
-		Minute, PriceChange, QueryVersion, Release, SavedQuery, Secret, Section,
-		Session, Tool, Usage []ent.Hook
+		CountBatch, Customer, Delivery, Endpoint, FormerHandle, FormerUsage,
+		JournalEntry, KeyUsage, Minute, PriceChange, QueryVersion, Release, SavedQuery,
+		Secret, Section, Session, Tool, Usage []ent.Hook
 	}
 	inters struct {
 		APIKey, Account, Attempt, BillingEvent, Category, Comparison, Confirmation,
-		CountBatch, Customer, Delivery, Endpoint, FormerUsage, JournalEntry, KeyUsage,
-		Minute, PriceChange, QueryVersion, Release, SavedQuery, Secret, Section,
-		Session, Tool, Usage []ent.Interceptor
+		CountBatch, Customer, Delivery, Endpoint, FormerHandle, FormerUsage,
+		JournalEntry, KeyUsage, Minute, PriceChange, QueryVersion, Release, SavedQuery,
+		Secret, Section, Session, Tool, Usage []ent.Interceptor
 	}
 )
 

@@ -17,6 +17,7 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
+	"palmares/ent/formerhandle"
 	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
 	"palmares/ent/keyusage"
@@ -107,6 +108,7 @@ func checkColumn(t, c string) error {
 			customer.Table:     customer.ValidColumn,
 			delivery.Table:     delivery.ValidColumn,
 			endpoint.Table:     endpoint.ValidColumn,
+			formerhandle.Table: formerhandle.ValidColumn,
 			formerusage.Table:  formerusage.ValidColumn,
 			journalentry.Table: journalentry.ValidColumn,
 			keyusage.Table:     keyusage.ValidColumn,

@@ -14,6 +14,7 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
+	"palmares/ent/formerhandle"
 	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
 	"palmares/ent/pricechange"
@@ -262,6 +263,12 @@ func init() {
 	endpointDescCreatedAt := endpointFields[18].Descriptor()
 	// endpoint.DefaultCreatedAt holds the default value on creation for the created_at field.
 	endpoint.DefaultCreatedAt = endpointDescCreatedAt.Default.(func() time.Time)
+	formerhandleFields := schema.FormerHandle{}.Fields()
+	_ = formerhandleFields
+	// formerhandleDescID is the schema descriptor for id field.
+	formerhandleDescID := formerhandleFields[0].Descriptor()
+	// formerhandle.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	formerhandle.IDValidator = formerhandleDescID.Validators[0].(func(string) error)
 	formerusageFields := schema.FormerUsage{}.Fields()
 	_ = formerusageFields
 	// formerusageDescEmailHash is the schema descriptor for email_hash field.

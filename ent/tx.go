@@ -36,6 +36,8 @@ type Tx struct {
 	Delivery *DeliveryClient
 	// Endpoint is the client for interacting with the Endpoint builders.
 	Endpoint *EndpointClient
+	// FormerHandle is the client for interacting with the FormerHandle builders.
+	FormerHandle *FormerHandleClient
 	// FormerUsage is the client for interacting with the FormerUsage builders.
 	FormerUsage *FormerUsageClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
@@ -204,6 +206,7 @@ func (tx *Tx) init() {
 	tx.Customer = NewCustomerClient(tx.config)
 	tx.Delivery = NewDeliveryClient(tx.config)
 	tx.Endpoint = NewEndpointClient(tx.config)
+	tx.FormerHandle = NewFormerHandleClient(tx.config)
 	tx.FormerUsage = NewFormerUsageClient(tx.config)
 	tx.JournalEntry = NewJournalEntryClient(tx.config)
 	tx.KeyUsage = NewKeyUsageClient(tx.config)

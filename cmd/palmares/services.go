@@ -54,6 +54,7 @@ func newServices(s *settings, db *store.Store, a *access, log *slog.Logger) (*se
 		Mail:           mailer,
 		Billing:        v.billing,
 		Webhooks:       v.hooks,
+		Count:          a.quota.Take,
 		Example:        v.examplePath,
 		Log:            log,
 	})

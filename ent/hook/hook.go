@@ -140,6 +140,18 @@ func (f EndpointFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, er
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.EndpointMutation", m)
 }
 
+// The FormerHandleFunc type is an adapter to allow the use of ordinary
+// function as FormerHandle mutator.
+type FormerHandleFunc func(context.Context, *ent.FormerHandleMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f FormerHandleFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.FormerHandleMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.FormerHandleMutation", m)
+}
+
 // The FormerUsageFunc type is an adapter to allow the use of ordinary
 // function as FormerUsage mutator.
 type FormerUsageFunc func(context.Context, *ent.FormerUsageMutation) (ent.Value, error)

@@ -397,6 +397,16 @@ var (
 			},
 		},
 	}
+	// FormerHandlesColumns holds the columns for the "former_handles" table.
+	FormerHandlesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString},
+	}
+	// FormerHandlesTable holds the schema information for the "former_handles" table.
+	FormerHandlesTable = &schema.Table{
+		Name:       "former_handles",
+		Columns:    FormerHandlesColumns,
+		PrimaryKey: []*schema.Column{FormerHandlesColumns[0]},
+	}
 	// FormerUsagesColumns holds the columns for the "former_usages" table.
 	FormerUsagesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt, Increment: true},
@@ -793,6 +803,7 @@ var (
 		CustomersTable,
 		DeliveriesTable,
 		EndpointsTable,
+		FormerHandlesTable,
 		FormerUsagesTable,
 		JournalEntriesTable,
 		KeyUsagesTable,

@@ -39,6 +39,9 @@ type Delivery func(*sql.Selector)
 // Endpoint is the predicate function for endpoint builders.
 type Endpoint func(*sql.Selector)
 
+// FormerHandle is the predicate function for formerhandle builders.
+type FormerHandle func(*sql.Selector)
+
 // FormerUsage is the predicate function for formerusage builders.
 type FormerUsage func(*sql.Selector)
 

@@ -40,6 +40,17 @@ func (Account) Edges() []ent.Edge {
 	}
 }
 
+// FormerHandle is the handle of a deleted account. It is never given out again, because
+// its URLs may still be in use.
+type FormerHandle struct{ ent.Schema }
+
+func (FormerHandle) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("id").NotEmpty().Immutable().
+			Comment("Keyed hash of the handle: the handle itself is deleted with the account."),
+	}
+}
+
 // APIKey is an API key. Only a hash of its secret part is stored, so the
 // database does not give access to anything.
 type APIKey struct{ ent.Schema }

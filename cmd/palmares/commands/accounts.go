@@ -10,6 +10,7 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/internal/account/billing"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
@@ -21,6 +22,7 @@ type Accounts struct {
 	List   accountsList   `cmd:"" help:"List all accounts."`
 	Show   accountsShow   `cmd:"" help:"Show the plan, keys and usage of an account."`
 	Plan   accountsPlan   `cmd:"" help:"Change the plan of an account."`
+	Delete accountsDelete `cmd:"" help:"Delete an account and everything that belongs to it, as its owner can."`
 }
 
 type emailArgument struct {
@@ -103,6 +105,36 @@ func (c *accountsPlan) Run(ctx context.Context, db *store.Store, accounts *auth.
 		err = accounts.SetPlan(ctx, account, plan)
 	}
 	return term.done(err, "%s has the %s plan.", account.Email, plan)
+}
+
+type accountsDelete struct {
+	emailArgument
+	Yes bool `help:"Skip the confirmation prompt."`
+}
+
+func (c *accountsDelete) Run(
+	ctx context.Context, accounts *auth.Accounts, billing *billing.Billing, mailer *mail.Mailer, account *ent.Account, term Terminal,
+) error {
+	if !c.Yes {
+		prompt := fmt.Sprintf("The account %s, its keys, queries and webhooks will be deleted, and its subscription canceled. This cannot be undone.\nType yes to continue: ", account.Email)
+		if err := confirm(ctx, term, prompt); err != nil {
+			return err
+		}
+	}
+	if err := billing.Cancel(ctx, account); err != nil {
+		return err
+	}
+	if err := accounts.Delete(ctx, account); err != nil {
+		return err
+	}
+	fmt.Fprintf(term.Out, "%s was deleted. All servers reject its keys within 2 seconds.\n", account.Email)
+	if mailer.LogsOnly() {
+		return nil
+	}
+	if err := mailer.Send(ctx, mail.AccountDeleted(lang.Language(account.Language), account.Email, billing.ServiceName)); err != nil {
+		return fmt.Errorf("the account was deleted, but the email about it was not sent: %w", err)
+	}
+	return nil
 }
 
 // Keys groups the commands about API keys.

@@ -53,8 +53,12 @@ func TestOtherMethods(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/logout", "/account/delete/", "/account/logout-everywhere", "/account/keys", "/account/nothing", "/login/nothing"} {
-		if got := b.get(path); got.Code != 405 && got.Code != 404 {
+		got := b.get(path)
+		if got.Code != 405 && got.Code != 404 {
 			t.Errorf("GET %s: got status %d, want 404 or 405", path, got.Code)
+		}
+		if strings.Contains(got.Body.String(), "ana@example.com") {
+			t.Errorf("GET %s: got a page with the email address, want one without", path)
 		}
 	}
 	for path, to := range map[string]string{"/account/": "/account", "/login/?next=%2Faccount": "/login?next=%2Faccount"} {

@@ -41,7 +41,8 @@ type Config struct {
 	Billing        *billing.Billing
 	Webhooks       *webhook.Webhooks
 	Queries        *saved.Queries
-	Example        func(context.Context) string // API path to try with a new key
+	Count          func(http.ResponseWriter, *http.Request) error // counts a request of the caller; may be nil
+	Example        func(context.Context) string                   // API path to try with a new key
 	Log            *slog.Logger
 }
 
@@ -398,5 +399,11 @@ func (p *Portal) showError(v *visit, err error) {
 	if status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", "60")
 	}
-	pages.WriteError(v.w, v.Request, p.Log, reason, p.content(v, data))
+	content := p.content(v, &data)
+	if v.account != nil {
+		// Without the address: a cache might mistake the path of an unknown page, such
+		// as /account/style.css, for a public file.
+		data.More, content.Email = page.Suggestion{Path: "/account", Name: l.Text("Go to your account")}, ""
+	}
+	pages.WriteError(v.w, v.Request, p.Log, reason, content)
 }

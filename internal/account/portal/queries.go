@@ -66,7 +66,7 @@ func (p *Portal) showForm(v *visit, edits *saved.Query, form queryForm) error {
 func (p *Portal) saveQuery(v *visit) error {
 	q, err := p.Queries.Save(v.Context(), v.account, saved.NewQuery{
 		Name: strings.TrimSpace(v.PostFormValue("name")), Handle: strings.TrimSpace(v.PostFormValue("handle")), Text: v.PostFormValue("query"),
-		Description: v.PostFormValue("description"), Public: v.PostFormValue("private") == "",
+		Description: v.PostFormValue("description"), Public: v.PostFormValue("private") == "", Count: func() error { return p.count(v) },
 	})
 	if err != nil {
 		v.invalid = err
@@ -78,6 +78,16 @@ func (p *Portal) saveQuery(v *visit) error {
 		return p.showQueryForm(v)
 	}
 	return p.redirect(v, "/account/queries/"+q.Name+"?done=querysaved")
+}
+
+// count counts a visit against the quota of the account, like a request of the explorer.
+func (p *Portal) count(v *visit) error {
+	if p.Count == nil {
+		return nil
+	}
+	caller := auth.CallerOf(v.account, "browser")
+	caller.Browser = true
+	return p.Count(v.w, v.WithContext(auth.WithCaller(v.Context(), caller)))
 }
 
 func (p *Portal) query(v *visit) (*saved.Query, error) {

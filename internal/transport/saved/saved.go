@@ -8,12 +8,14 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode"
@@ -60,6 +62,7 @@ type Queries struct {
 	Config
 	builtIn  map[string]*record // by address
 	changes  atomic.Int64
+	saving   sync.Map // accounts that are saving a query
 	records  lookups[*record]
 	tokens   lookups[tokenOwner]
 	requests *cache.Table[*request]
@@ -99,7 +102,14 @@ var (
 
 	reservedNames   = []string{documentName, "new", "edit", "index", "search"}
 	reservedHandles = []string{Handle, "account", "accounts", "admin", "api", "docs", "explorer", "feeds", "graphql", "guides", "help", "login", "me", "new", "openapi",
-		"public", "q", "queries", "root", "search", "security", "service", "settings", "status", "support", "system", "tools"}
+		"public", "q", "queries", "root", "search", "security", "service", "settings", "status", "support", "system", "tools",
+		// route words and languages
+		"about", "assets", "avis", "categories", "changelog", "changes", "cimetiere", "comparatifs", "compare", "contact", "files", "healthz",
+		"licence", "license", "llms", "logout", "mcp", "method", "oauth", "prices", "pricing", "privacy", "readyz", "releases", "robots",
+		"schemas", "sitemap", "sitemaps", "stripe", "terms", "trends", "well-known", "www",
+		"de", "en", "es", "fr", "it", "nl", "pt"}
+	// reservedPrefixes prevent handles that look like the service, or like an encoded name.
+	reservedPrefixes = []string{Handle, "xn--"}
 )
 
 func checkName(name string) error {
@@ -116,7 +126,9 @@ func checkHandle(handle string) error {
 	switch {
 	case !handlePattern.MatchString(handle):
 		return problem.New(problem.BadInput, "The handle must have 2 to 32 lower-case letters a to z, digits and hyphens, start with a letter and not end with a hyphen (got %q).", params.Truncate(handle))
-	case slices.Contains(reservedHandles, handle) || likeHash.MatchString(handle):
+	case slices.Contains(reservedHandles, handle) || slices.ContainsFunc(reservedPrefixes, func(prefix string) bool {
+		return strings.HasPrefix(handle, prefix)
+	}) || likeHash.MatchString(handle):
 		return problem.New(problem.BadInput, "The handle %q is reserved or looks like a hash; choose another.", handle)
 	}
 	return nil
@@ -142,6 +154,9 @@ func checkDescription(text string) error {
 type NewQuery struct {
 	Name, Handle, Text, Description string
 	Public                          bool
+	// Count is called before the query is executed. If it returns an error, the query is
+	// not saved. It may be nil.
+	Count func() error
 }
 
 // Query is a saved query as its owner sees it.
@@ -151,34 +166,37 @@ type Query struct {
 	Named, Permanent string // URLs of the query and of its current version
 }
 
-// Save validates a query, executes it once and stores it. An existing query of the
-// same name gets the new text.
+// Save checks the name and the limits, then executes the query once and stores it. An
+// existing query of the same name gets the new text. An account can save one query at a
+// time.
 func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Query, error) {
 	n.Description = strings.TrimSpace(strings.ReplaceAll(n.Description, "\r\n", "\n"))
 	if err := cmp.Or(checkName(n.Name), checkDescription(n.Description)); err != nil {
 		return nil, err
 	}
-	err := s.try(ctx, n.Text, auth.Plan(owner.Plan), func(ctx context.Context, r graph.Request) *problem.Problem {
+	if _, busy := s.saving.LoadOrStore(owner.ID, true); busy {
+		return nil, problem.New(problem.TooMany, "Another query of the account is being saved. Try again when it has finished.")
+	}
+	defer s.saving.Delete(owner.ID)
+	q, err := newQuery(s.Executor, n.Text)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := s.store(ctx, owner.ID, n, true); !errors.Is(err, errChecked) {
+		return nil, err
+	}
+	if n.Count != nil {
+		if err := n.Count(); err != nil {
+			return nil, err
+		}
+	}
+	err = q.try(ctx, auth.Plan(owner.Plan), func(ctx context.Context, r graph.Request) *problem.Problem {
 		return s.Executor.Execute(ctx, r).Problem()
 	})
 	if err != nil {
 		return nil, err
 	}
-	var row *ent.SavedQuery
-	// The account's row is locked, so that concurrent calls cannot exceed the limits.
-	err = s.Store.WithRowLock(ctx, account.Table, owner.ID, func(tx *ent.Tx) (err error) {
-		if owner, err = tx.Account.Get(ctx, owner.ID); err != nil {
-			return err
-		}
-		if err := chooseHandle(ctx, tx, owner, n.Handle); err != nil {
-			return err
-		}
-		row, err = save(ctx, tx, owner, n)
-		return err
-	})
-	if ent.IsConstraintError(err) {
-		return nil, problem.New(problem.BadInput, "The handle %q is taken; choose another.", n.Handle)
-	}
+	owner, row, err := s.store(ctx, owner.ID, n, false)
 	if err != nil {
 		return nil, err
 	}
@@ -186,13 +204,38 @@ func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Qu
 	return s.Find(ctx, owner, row.Name)
 }
 
-// try validates a query, and executes or checks it with sample values for variables
-// without a default.
-func (s *Queries) try(ctx context.Context, text string, plan auth.Plan, with func(context.Context, graph.Request) *problem.Problem) error {
-	q, err := newQuery(s.Executor, text)
-	if err != nil {
+// errChecked undoes a transaction that was only a check.
+var errChecked = errors.New("checked")
+
+// store stores a query and the handle of its account, or only checks whether it could.
+func (s *Queries) store(
+	ctx context.Context, accountID int, n NewQuery, check bool,
+) (owner *ent.Account, row *ent.SavedQuery, err error) {
+	// The account's row is locked, so that concurrent calls cannot exceed the limits.
+	err = s.Store.WithRowLock(ctx, account.Table, accountID, func(tx *ent.Tx) (err error) {
+		if owner, err = tx.Account.Get(ctx, accountID); err != nil {
+			return err
+		}
+		if err := chooseHandle(ctx, tx, owner, n.Handle); err != nil {
+			return err
+		}
+		if row, err = save(ctx, tx, owner, n); err == nil && check {
+			return errChecked
+		}
 		return err
+	})
+	if ent.IsConstraintError(err) {
+		err = errTaken(n.Handle)
 	}
+	return owner, row, err
+}
+
+func errTaken(handle string) error {
+	return problem.New(problem.BadInput, "The handle %q is taken; choose another.", handle)
+}
+
+// try executes or checks a query with sample values for variables without a default.
+func (q *query) try(ctx context.Context, plan auth.Plan, with func(context.Context, graph.Request) *problem.Problem) error {
 	samples := q.samples()
 	p := with(auth.WithCaller(ctx, auth.Caller{Plan: plan}), graph.Request{Operation: q.operation, Variables: samples})
 	if p == nil || len(samples) > 0 && p.Code == problem.BadInput { // the sample values may be invalid
@@ -213,6 +256,12 @@ func chooseHandle(ctx context.Context, tx *ent.Tx, owner *ent.Account, handle st
 	}
 	if err := checkHandle(handle); err != nil {
 		return err
+	}
+	switch former, err := auth.IsFormerHandle(ctx, tx, handle); {
+	case err != nil:
+		return err
+	case former:
+		return errTaken(handle)
 	}
 	owner.Handle = &handle
 	return tx.Account.UpdateOne(owner).SetHandle(handle).Exec(ctx)
@@ -384,7 +433,11 @@ const checkBatch = 100
 // may not have been migrated yet.
 func (s *Queries) Check(ctx context.Context, found func(row *ent.SavedQuery, reason error) error) error {
 	return s.each(ctx, func(row *ent.SavedQuery, text string) error {
-		if reason := s.try(ctx, text, auth.Plan(row.Edges.Account.Plan), s.Executor.Check); reason != nil {
+		q, reason := newQuery(s.Executor, text)
+		if reason == nil {
+			reason = q.try(ctx, auth.Plan(row.Edges.Account.Plan), s.Executor.Check)
+		}
+		if reason != nil {
 			return found(row, reason)
 		}
 		return nil

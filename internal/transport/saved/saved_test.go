@@ -3,6 +3,7 @@ package saved
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -88,6 +89,60 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
+// A query is executed only after everything else is checked and the execution is
+// counted, one at a time for each account.
+func TestSaveCountsExecutions(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
+		owner, counted := newAccount(t, s, auth.Developer), 0
+		count := func() error { counted++; return nil }
+		save := func(name, handle string, count func() error) error {
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: name, Handle: handle, Text: names, Count: count})
+			return err
+		}
+		for handle, want := range map[string]string{"": "no handle yet", "admin": "reserved"} {
+			if err := save("x", handle, count); !strings.Contains(messageOf(err), want) || counted != 0 {
+				t.Errorf("handle %q: got %v and %d counted, want %s and none", handle, err, counted, want)
+			}
+		}
+		spent := problem.New(problem.QuotaSpent, "used up")
+		if err := save("x", "ana", func() error { return spent }); !errors.Is(err, spent) {
+			t.Errorf("without quota: got %v, want %v", err, spent)
+		}
+		if list, err := q.List(t.Context(), owner); err != nil || len(list) != 0 {
+			t.Errorf("without quota: got %d queries and %v, want none", len(list), err)
+		}
+		testkit.Check(t, save("x", "ana", func() error {
+			if err := save("y", "", count); problem.Of(err).Code != problem.TooMany {
+				t.Errorf("at the same time: got %v, want too many", err)
+			}
+			return count()
+		}))
+		for i := range auth.Developer.Terms().SavedQueries - 1 {
+			testkit.Check(t, save(fmt.Sprint("q", i), "", count))
+		}
+		before := counted
+		if err := save("more", "", count); problem.Of(err).Code != problem.Forbidden || counted != before || before != auth.Developer.Terms().SavedQueries {
+			t.Errorf("above the plan: got %v and %d counted, want an error and %d", err, counted, auth.Developer.Terms().SavedQueries)
+		}
+	})
+}
+
+// Nobody can take over the URLs of a deleted account.
+func TestHandlesAreNeverReused(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
+		for range 2 {
+			owner := newAccount(t, s, auth.Developer)
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: fmt.Sprint("ana", owner.ID), Text: names})
+			testkit.Check(t, err)
+			testkit.Check(t, auth.NewAccounts(s).Delete(t.Context(), owner))
+			_, err = q.Save(t.Context(), newAccount(t, s, auth.Developer), NewQuery{Name: "x", Handle: fmt.Sprint("ana", owner.ID), Text: names})
+			if !strings.Contains(messageOf(err), "is taken") {
+				t.Errorf("got %v, want the handle to be taken", err)
+			}
+		}
+	})
+}
+
 func TestSaveRejects(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner := newAccount(t, s, auth.Pro)
@@ -102,7 +157,7 @@ func TestSaveRejects(t *testing.T) {
 		}
 		for handle, want := range map[string]string{
 			"": "no handle yet", "Ana": "The handle must have", "аna": "The handle must have", "a": "The handle must have", "1a": "The handle must have",
-			"palmares": "reserved", "admin": "reserved", "abcdefabcdefabcdef": "looks like a hash",
+			"palmares": "reserved", "palmares-team": "reserved", "xn--palmars-fya": "reserved", "fr": "reserved", "compare": "reserved", "admin": "reserved", "abcdefabcdefabcdef": "looks like a hash",
 		} {
 			if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: handle, Text: names}); !strings.Contains(messageOf(err), want) {
 				t.Errorf("handle %q: got %v, want %s", handle, err, want)
@@ -180,8 +235,8 @@ func aliased(field string, n int) string {
 	return strings.Join(all, " ")
 }
 
-// Even with concurrent calls, an account has no more saved queries than its plan
-// includes.
+// Even with concurrent calls on several servers, an account has no more saved queries
+// than its plan includes.
 func TestLimitUnderConcurrency(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		for plan, limit := range map[auth.Plan]int{auth.Developer: 5, auth.Pro: 50} {
@@ -194,8 +249,9 @@ func TestLimitUnderConcurrency(t *testing.T) {
 			var all sync.WaitGroup
 			var saved, refused atomic.Int64
 			for i := range 6 {
+				server, _ := newQueries(t, s)
 				all.Go(func() {
-					_, err := q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("q%d", i), Handle: handle, Text: names})
+					_, err := server.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("q%d", i), Handle: handle, Text: names})
 					switch {
 					case err == nil:
 						saved.Add(1)

@@ -1,0 +1,1 @@
+CREATE TABLE "former_handles" ("id" character varying NOT NULL COLLATE "C", PRIMARY KEY ("id"));

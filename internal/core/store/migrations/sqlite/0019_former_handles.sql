@@ -1,0 +1,1 @@
+CREATE TABLE `former_handles` (`id` text NOT NULL, PRIMARY KEY (`id`));
