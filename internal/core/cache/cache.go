@@ -59,7 +59,6 @@ type key struct {
 type item struct {
 	*Entry
 	work   Execute
-	uses   atomic.Int64
 	value  any
 	weight uint32
 }
@@ -119,7 +118,6 @@ func (c *Cache) GetImmediate(ctx context.Context, q Key, immediate Immediate, wo
 	k := key{edition: c.Edition(), query: q}
 	if found, ok := c.items.GetIfPresent(k); ok {
 		c.Hits.Add(1)
-		found.uses.Add(1)
 		return Response{Entry: found.Entry}, nil
 	}
 	if CachedOnly(ctx) {

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -26,6 +27,7 @@ type Entry struct {
 	header      http.Header // without the headers that depend on the encoding
 	forms       [numberOfCodings]form
 	extraWeight int // see AddWeight
+	uses        atomic.Int64
 
 	secret []byte // signs the ETags; nil for public files
 	query  Key
@@ -106,8 +108,14 @@ func (e *Entry) weight() int { return 2*len(e.forms[identity].body) + 2_000 + e.
 // POST requests.
 func (r Response) Write(w http.ResponseWriter, req *http.Request) error {
 	w.Header()["Cache-Status"] = r.cacheStatus()
-	if r.executed {
-		reportExecution(w)
+	reporter := reporterOf(w)
+	if r.executed && reporter != nil {
+		reporter.ReportExecution()
+	}
+	// Only requests that count against a quota decide what is renewed for the next
+	// release.
+	if reporter != nil && req.Header["If-None-Match"] == nil {
+		r.uses.Add(1)
 	}
 	return r.Entry.Write(w, req)
 }
@@ -123,20 +131,26 @@ func (r Response) cacheStatus() []string {
 // modify them.
 var hit, miss, bypass = []string{"palmares; hit"}, []string{"palmares; fwd=miss"}, []string{"palmares; fwd=bypass"}
 
-// ExecutionReporter is a ResponseWriter that is notified if a response was executed
-// for its request and did not come from the cache.
+// ExecutionReporter is the ResponseWriter of a request that is counted. It is notified
+// if the response was executed for the request and did not come from the cache.
 type ExecutionReporter interface{ ReportExecution() }
 
-func reportExecution(w http.ResponseWriter) {
+// ReportExecution notifies the ExecutionReporter among the writers around w, if any.
+func ReportExecution(w http.ResponseWriter) {
+	if reporter := reporterOf(w); reporter != nil {
+		reporter.ReportExecution()
+	}
+}
+
+func reporterOf(w http.ResponseWriter) ExecutionReporter {
 	for {
 		switch wrapped := w.(type) {
 		case ExecutionReporter:
-			wrapped.ReportExecution()
-			return
+			return wrapped
 		case interface{ Unwrap() http.ResponseWriter }:
 			w = wrapped.Unwrap()
 		default:
-			return
+			return nil
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (c *Cache) warm(all []popularQuery) error {
 	return nil
 }
 
-// popularQuery is a cached query and how often it was requested.
+// popularQuery is a cached query and how often it was used.
 type popularQuery struct {
 	query Key
 	work  Execute
@@ -87,7 +87,7 @@ func (c *Cache) mostRequested() []popularQuery {
 	var all []popularQuery
 	for k, value := range c.items.All() {
 		if k.edition == c.Edition() && value.work != nil {
-			all = append(all, popularQuery{k.query, value.work, value.uses.Load()})
+			all = append(all, popularQuery{k.query, value.work, value.Entry.uses.Load()})
 		}
 	}
 	slices.SortFunc(all, func(a, b popularQuery) int { return cmp.Compare(b.uses, a.uses) })

@@ -3,6 +3,8 @@ package cache
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 
@@ -233,5 +235,42 @@ func TestExecutionEndsAfterRestart(t *testing.T) {
 		if got, err := c.Get(t.Context(), tools, work); err != nil || body(got) != fmt.Sprint("new ", release) || c.Newest() != release {
 			t.Errorf("got %s of release %d and %v, want new %[4]d of release %[4]d", body(got), c.Newest(), err, release)
 		}
+	}
+}
+
+// Only requests that count against a quota decide what is renewed: nobody can replace
+// popular responses for free.
+func TestOnlyCountedRequestsSteerRenewal(t *testing.T) {
+	c := newCache()
+	var times, release atomic.Int64
+	release.Store(1)
+	request := func(variables string, counted bool, headers ...string) {
+		t.Helper()
+		response, err := c.Get(t.Context(), Key{Operation: "tools", Variables: variables}, executing(&times, &release))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w http.ResponseWriter = httptest.NewRecorder()
+		if counted {
+			w = wrapped{&executions{ResponseWriter: w}}
+		}
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		if len(headers) > 0 {
+			r.Header.Set("If-None-Match", headers[0])
+		}
+		if err := response.Write(w, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		request("popular", true)
+	}
+	for range 100 {
+		request("page", false)
+		request("free", true, `"unknown"`)
+	}
+	c.renewLimit = 1
+	if found := c.mostRequested(); len(found) != 1 || found[0].query.Variables != "popular" {
+		t.Errorf("got %+v, want the query that was counted", found)
 	}
 }

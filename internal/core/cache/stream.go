@@ -26,7 +26,7 @@ const streamChunk = 32 << 10
 // The client must read each chunk within the time limit.
 func (r Response) Stream(w http.ResponseWriter, req *http.Request, limit time.Duration, write func(io.Writer) error) error {
 	if r.executed {
-		reportExecution(w)
+		ReportExecution(w)
 	}
 	c, ok := negotiateStream(req.Header["Accept-Encoding"])
 	if !ok {
