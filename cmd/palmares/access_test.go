@@ -28,6 +28,7 @@ var interfaces = []struct{ name, method, path, body string }{
 	{"all embeddings", http.MethodGet, "/api/embeddings", ""},
 	{"saved queries", http.MethodGet, "/q/palmares/growth", ""},
 	{"GraphQL", http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`},
+	{"GraphQL embeddings", http.MethodPost, "/graphql", `{"query":"{embeddings(slug: \"plume\") {hash}}"}`},
 }
 
 func TestKeysAndQuotas(t *testing.T) {
@@ -48,6 +49,9 @@ func testKeysAndQuotas(t *testing.T, cfg store.Config, args ...string) {
 	for i, api := range interfaces {
 		t.Run(api.name, func(t *testing.T) {
 			send := func(headers ...string) *http.Response {
+				if api.path == "/graphql" {
+					headers = append(headers, "Accept", "application/graphql-response+json")
+				}
 				return s.call(t, api.method, api.path, api.body, headers...)
 			}
 			got := send("Authorization", "Bearer "+developer)
@@ -131,7 +135,7 @@ func testKeysAndQuotas(t *testing.T, cfg store.Config, args ...string) {
 				})
 			}
 			all.Wait()
-			if strings.HasSuffix(api.name, "embeddings") { // requests without the required key do not count
+			if api.method == http.MethodGet && strings.HasSuffix(api.name, "embeddings") { // refused before any work
 				if granted.Load() != 200 {
 					t.Errorf("got %d of 200 responses with 401, want all", granted.Load())
 				}
@@ -324,6 +328,15 @@ func TestAccountCommands(t *testing.T) {
 		}
 		if list := mustRun(t, palmares(t, cfg, "keys", "list", "ana@example.com")).out; !strings.Contains(list, created.out[4:16]) || strings.Contains(list, created.out[16:48]) {
 			t.Errorf("got %s, want the ID of the key without its secret", list)
+		}
+		if got := runCmd(t, palmares(t, cfg, "accounts", "delete", "ana@example.com")); got.code != 1 || !strings.Contains(got.err, "--yes is required") {
+			t.Errorf("got exit code %d and %s, want a request for confirmation", got.code, got.err)
+		}
+		if got := mustRun(t, palmares(t, cfg, "accounts", "delete", "--yes", "ana@example.com")); !strings.Contains(got.out, "ana@example.com was deleted") {
+			t.Errorf("got %s, want the account deleted", got.out)
+		}
+		if got := runCmd(t, palmares(t, cfg, "accounts", "show", "ana@example.com")); got.code != 1 || !strings.Contains(got.err, "There is no account") {
+			t.Errorf("after the deletion: got exit code %d and %s, want no account", got.code, got.err)
 		}
 	})
 }

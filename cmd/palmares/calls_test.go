@@ -52,7 +52,7 @@ func TestCallsByEndpoint(t *testing.T) {
 			total += row.Requests
 		}
 		want := map[string]int{
-			"/api/v1/stats": 2, "/api/embeddings/{slug}": 2, "/api/embeddings": 2, "/q/{handle}/{name}": 2, "/graphql": 2,
+			"/api/v1/stats": 2, "/api/embeddings/{slug}": 2, "/api/embeddings": 2, "/q/{handle}/{name}": 2, "/graphql": 4,
 			"/api/v1/tools/{slug}": 1, "/api/v1/tools": 1, "other": 1, "/mcp": 1,
 		}
 		if !maps.Equal(got, want) {

@@ -34,8 +34,8 @@ type Gate struct {
 	Record func(r *http.Request, day Day, n int)
 }
 
-// visit is a counted request. It uncounts the request if its response is 304,
-// 401 or 429.
+// visit is a counted request. It uncounts the request if its response is 304 or 429,
+// or 401 before any work.
 type visit struct {
 	http.ResponseWriter
 	gate     *Gate
@@ -175,7 +175,7 @@ func (v *visit) ReportExecution() { v.executed = true }
 
 // WriteHeader implements http.ResponseWriter.
 func (v *visit) WriteHeader(status int) {
-	free := status == http.StatusUnauthorized || status == http.StatusTooManyRequests || status == http.StatusNotModified && conditional(v.request)
+	free := status == http.StatusUnauthorized && !v.executed || status == http.StatusTooManyRequests || status == http.StatusNotModified && conditional(v.request)
 	if !v.started && free && v.refund() {
 		v.writeLimits(v.decide(v.count - 1))
 	}

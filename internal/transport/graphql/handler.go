@@ -233,6 +233,9 @@ func (h *Handler) write(w http.ResponseWriter, media string, status int, result 
 	if status == http.StatusServiceUnavailable {
 		header.Set("Retry-After", "5")
 	}
+	if status == http.StatusUnauthorized {
+		cache.ReportExecution(w) // it took as much work as any document until here
+	}
 	body := encode(result)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)

@@ -1,0 +1,24 @@
+package quota
+
+import (
+	"testing"
+	"time"
+)
+
+func TestRate(t *testing.T) {
+	now := time.Unix(60, 0)
+	rate := &Rate{PerMinute: 3, Now: func() time.Time { return now }}
+	for _, step := range []struct {
+		subject Subject
+		n       int
+		later   time.Duration
+		want    bool
+	}{
+		{1, 2, 0, true}, {1, 1, 0, true}, {1, 1, 0, false}, {2, 3, 0, true}, {1, 1, 59 * time.Second, false}, {1, 3, time.Second, true}, {2, 4, 0, false},
+	} {
+		now = now.Add(step.later)
+		if got := rate.Take(step.subject, step.n); got != step.want {
+			t.Errorf("%+v: got %t", step, got)
+		}
+	}
+}
