@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net/http"
 	"sync"
 
 	"palmares/cmd/palmares/commands"
@@ -17,14 +16,17 @@ import (
 	"palmares/internal/web/guide"
 )
 
-func newMCP(s *settings, executor *graph.Executor, responses *cache.Cache, count func(http.ResponseWriter, *http.Request) error, log *slog.Logger) (*mcp.Server, error) {
+func newMCP(s *settings, executor *graph.Executor, responses *cache.Cache, a *access, log *slog.Logger) (*mcp.Server, error) {
 	guides, err := guide.Read(guide.Config{Service: s.service()})
 	if err != nil {
 		return nil, err
 	}
 	cfg := mcp.Config{
 		Executor: executor, Cache: responses, PublicURL: s.PublicURL, ServiceName: s.ServiceName, ServiceURL: s.ServiceURL, Credit: s.credit(),
-		Version: version, Schema: schemaText(), MaxBody: s.GraphQL.Body, Count: count, Log: log,
+		Version: version, Schema: schemaText(), MaxBody: s.GraphQL.Body, Log: log,
+	}
+	if a != nil {
+		cfg.Count, cfg.Limit = a.quota.Take, a.allowMessages
 	}
 	for _, g := range guides {
 		cfg.Guides = append(cfg.Guides, mcp.Guide{Name: g.Name, Title: g.Title, Summary: g.Summary, Markdown: g.Markdown})

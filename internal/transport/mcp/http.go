@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,13 +59,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.fail(http.StatusBadRequest, jsonrpc.CodeParseError, "The request body is not valid JSON.")
 		return
 	}
-	if batchLength(body) > maxBatch {
+	messages := batchLength(body)
+	if messages > maxBatch {
 		x.fail(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, fmt.Sprintf("A batch may have at most %d messages.", maxBatch))
 		return
 	}
 	edition := s.cfg.Cache.Edition()
 	var m message
 	_ = jsonv2.Unmarshal(body, &m) // the library reports what is wrong
+	if s.cfg.Limit != nil && !slices.Contains(countedMethods, m.Method) && !s.cfg.Limit(r, max(messages, 1)) {
+		x.Header().Set("Retry-After", "60")
+		x.fail(http.StatusTooManyRequests, codeQuota, "Too many messages were sent within a minute. Only messages other than tools/call and resources/read are limited, and those in batches. Try again in a minute.")
+		return
+	}
 	key := m.key(r)
 	if known, ok := s.replies.Get(edition, key); ok && m.repeatable() && x.countEarly() == nil {
 		x.Header().Set("Content-Type", "application/json")
@@ -79,6 +86,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.replies.Put(edition, key, reply, len(reply)+len(key.Variables))
 	}
 }
+
+// countedMethods count against the quota. Everything else is limited per minute.
+var countedMethods = []string{"tools/call", "resources/read"}
 
 // maxBatch limits the messages in a batch, because most methods do not count against
 // the quota and all replies are in memory at once.

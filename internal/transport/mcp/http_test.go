@@ -68,6 +68,25 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+// Messages that do not count against the quota have a limit of their own.
+func TestFreeMessagesAreLimited(t *testing.T) {
+	c := onSQLite(t)
+	c.limit = 4
+	list, call := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"catalog_stats","arguments":{}}}`
+	for i, step := range []struct {
+		body string
+		want int
+	}{
+		{list, 200}, {"[" + list + "," + call + "]", 200}, {call, 200}, {`{"jsonrpc":"2.0","id":1,"method":"ping"}`, 200},
+		{list, 429}, {"[" + call + "]", 429}, {call, 200},
+	} {
+		w := c.post(step.body, "Mcp-Protocol-Version", "2025-03-26")
+		if w.Code != step.want || w.Code == 429 && (w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `"code":-32000`)) {
+			t.Errorf("message %d: got %d %v %s, want %d", i, w.Code, w.Header(), w.Body, step.want)
+		}
+	}
+}
+
 // Bad requests get a JSON-RPC error.
 func TestBadRequests(t *testing.T) {
 	c := onSQLite(t)
