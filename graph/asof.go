@@ -10,6 +10,7 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"palmares/ent"
 	"palmares/graph/document"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
@@ -100,15 +101,13 @@ func (e *Executor) resolve(newest *release.Release, asOf AsOf) (*release.Release
 	if newest.Info == nil {
 		return nil, problem.New(problem.NotFound, string(noRelease))
 	}
-	readable := newest.Readable() // newest first
-	for i, info := range readable {
-		if info.ID == asOf.Release || asOf.Date != "" && info.FeedDate <= asOf.Date {
-			if i == 0 {
-				return newest, nil
-			}
-			return e.catalog.Earlier(newest, info), nil
-		}
+	switch info, isNewest := readableAsOf(newest, asOf); {
+	case isNewest:
+		return newest, nil
+	case info != nil:
+		return e.catalog.Earlier(newest, info), nil
 	}
+	readable := newest.Readable()
 	oldest := readable[len(readable)-1]
 	available := []any{oldest.ID, lang.Date(oldest.FeedDate), newest.Number(), lang.Date(newest.Info.FeedDate)}
 	if asOf.Date != "" {
@@ -116,6 +115,16 @@ func (e *Executor) resolve(newest *release.Release, asOf AsOf) (*release.Release
 			append([]any{lang.Date(asOf.Date)}, available...)...)
 	}
 	return nil, problem.New(problem.NotFound, string(releaseUnavailable), append([]any{asOf.Release}, available...)...)
+}
+
+// readableAsOf returns the release that asOf selects, if it can be read.
+func readableAsOf(newest *release.Release, asOf AsOf) (info *ent.Release, isNewest bool) {
+	for i, info := range newest.Readable() { // newest first
+		if info.ID == asOf.Release || asOf.Date != "" && info.FeedDate <= asOf.Date {
+			return info, i == 0
+		}
+	}
+	return nil, false
 }
 
 // AsOfName is the name of AsOfParam, which selects the release that is read.

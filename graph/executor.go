@@ -127,6 +127,24 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Result {
 	return result
 }
 
+// sizeOf returns what the cost of reading a release depends on.
+func (e *Executor) sizeOf(asOf AsOf) document.Catalog {
+	size := document.Catalog{Tools: e.config.Tools(), Categories: expectedCategories, Points: e.points}
+	if !asOf.isNewest() {
+		size.Earlier = size.Tools
+	}
+	if newest := e.catalog.InMemory(); newest != nil {
+		size.Categories = len(newest.Categories)
+		if info, _ := readableAsOf(newest, asOf); info != nil {
+			size.Earlier = max(1, info.ToolsTotal)
+		}
+	}
+	return size
+}
+
+// expectedCategories is the number of categories before the catalog is loaded.
+const expectedCategories = 20
+
 // Cost returns the cost of a caller's operation, and its limit, without executing
 // it.
 func (e *Executor) Cost(ctx context.Context, req Request) (cost, limit int, err error) {
@@ -188,8 +206,7 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 		if asOf, err = asOfOperation(op, withDefaults, req.AsOf); err != nil {
 			return nil, e.Reject(ctx, problem.Of(err))
 		}
-		cost = document.Calculate(op, withDefaults, document.Catalog{Tools: e.config.Tools(), Points: e.points},
-			!asOf.isNewest())
+		cost = document.Calculate(op, withDefaults, e.sizeOf(asOf))
 	} else {
 		cost.NeedsKey = req.Operation.needsKey
 	}

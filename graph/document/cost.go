@@ -17,12 +17,9 @@ import (
 // listSizes are the expected lengths of lists without a limit argument.
 var listSizes = map[string]int{
 	"priceHistory": 4, "history": 12, "chunks": 6, "categories": 20,
-	"toolGroups": groupLength, "scoreHistogram": 10, "priceChangeCounts": 100, "retirementGroups": 100,
+	"scoreHistogram": 10, "priceChangeCounts": 100, "retirementGroups": 100,
 	"events": 10, // of a publication, one for each type
 }
-
-// groupLength is the expected number of groups by one property.
-const groupLength = 20
 
 // ReviewFields are the fields of Tool without subfields that are stored with its
 // review.
@@ -33,7 +30,9 @@ const eventFields = 8
 
 // Catalog has the properties of the catalog that costs depend on.
 type Catalog struct {
-	Tools int
+	Tools      int
+	Categories int
+	Earlier    int // tools of the earlier release that is read; 0 for the newest
 	// Points returns the number of points of a series; 0 if it is invalid.
 	Points func(every, from, to string) int
 }
@@ -67,13 +66,14 @@ func (c cost) plus(other cost) cost {
 	return cost{addCapped(c.fields, other.fields), addCapped(c.work, other.work)}
 }
 
-// Calculate returns the cost of an operation that reads the newest release or an
-// earlier one.
-func Calculate(op *ast.OperationDefinition, vars map[string]any, catalog Catalog, earlier bool) Cost {
+// Calculate returns the cost of an operation.
+func Calculate(op *ast.OperationDefinition, vars map[string]any, catalog Catalog) Cost {
 	c := &calculator{catalog: catalog, vars: vars, fragments: map[fragmentKey]cost{}}
 	total := c.selections(op.SelectionSet, 1)
-	if earlier {
-		total.work = addCapped(total.work, c.scaled(earlierWork))
+	if catalog.Earlier > 0 {
+		// Its tools are found among those of the newest release, then sorted.
+		tools := max(catalog.Earlier, catalog.Tools/10)
+		total.work = addCapped(total.work, scaled(earlierWork, tools))
 	}
 	c.Total = addCapped(total.fields, total.work)
 	return c.Cost
@@ -81,7 +81,7 @@ func Calculate(op *ast.OperationDefinition, vars map[string]any, catalog Catalog
 
 // NeedsKey reports whether an operation selects what requires an API key.
 func NeedsKey(op *ast.OperationDefinition) bool {
-	return Calculate(op, nil, Catalog{Points: func(string, string, string) int { return 0 }}, false).NeedsKey
+	return Calculate(op, nil, Catalog{Points: func(string, string, string) int { return 0 }}).NeedsKey
 }
 
 // selections returns the cost of the content of a page or connection of a given
@@ -205,9 +205,9 @@ func (c *calculator) work(f *ast.Field) int {
 }
 
 // scaled scales the work for ReferenceTools to the size of the actual catalog.
-func (c *calculator) scaled(work int) int {
-	return work * max(c.catalog.Tools, minTools) / ReferenceTools
-}
+func (c *calculator) scaled(work int) int { return scaled(work, c.catalog.Tools) }
+
+func scaled(work, tools int) int { return work * max(tools, minTools) / ReferenceTools }
 
 // journalWork returns the work of finding events in the whole journal.
 func (c *calculator) journalWork(f *ast.Field) (work int) {
@@ -327,15 +327,9 @@ func (c *calculator) length(f *ast.Field, size int) int {
 		}
 		return size
 	case "series":
-		groups := groupLength
-		if by := c.argument(f, "by"); by == nil || by == "none" {
-			groups = 1
-		}
-		return groups * max(1, c.distinct(f, "metrics"))
+		return c.groups(f, "by") * max(1, c.distinct(f, "metrics"))
 	case "toolGroups":
-		if c.argument(f, "thenBy") != nil {
-			return groupLength * 3 // one of the two properties has three values
-		}
+		return c.groups(f, "by") * c.groups(f, "thenBy")
 	}
 	for _, name := range []string{"limit", "first"} {
 		if limit, ok := c.intArgument(f, name, MaxPageSize); ok {
@@ -346,6 +340,17 @@ func (c *calculator) length(f *ast.Field, size int) int {
 		return expected
 	}
 	return 1
+}
+
+// groups returns the number of groups by the property that an argument names.
+func (c *calculator) groups(f *ast.Field, argument string) int {
+	switch c.argument(f, argument) {
+	case nil, "none":
+		return 1
+	case "category":
+		return max(c.catalog.Categories, 1)
+	}
+	return 3 // pricing, icp and tier have three values each
 }
 
 // sizeOf returns the maximum number of items in a field's page or connection, or
