@@ -183,7 +183,7 @@ func (g *queryGenerator) argument(f *ast.FieldDefinition, argument *ast.Argument
 		return "[" + strings.Join(ids, " ") + "]"
 	case "search":
 		return fmt.Sprintf("%q", oneOf(g, "a", "fermé par", "zzz"))
-	case "release":
+	case "release", "afterRelease":
 		return fmt.Sprint(1 + g.random.IntN(costReleases))
 	case "fields":
 		return oneOf(g, `["score"]`, `["price", "pricing"]`, `["name"]`)

@@ -123,7 +123,9 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	content := p.content(lang.Of(r.Context()), data)
 	content.AsMarkdown = page.WantsMarkdown(r)
 	if err := templates.Send(w, r, "status", content, data.caching()); err != nil {
-		p.Log.ErrorContext(r.Context(), "rendering status page failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+		if problem.Of(err).Code.Status() >= http.StatusInternalServerError { // anyone can send a header that accepts nothing
+			p.Log.ErrorContext(r.Context(), "rendering status page failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+		}
 		problem.Write(w, err)
 	}
 }

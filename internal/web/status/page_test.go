@@ -1,6 +1,7 @@
 package status
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -97,6 +98,17 @@ func TestErrorPage(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Callers cannot fill the log with errors.
+func TestUnacceptableEncoding(t *testing.T) {
+	log := &testkit.Log{}
+	p := NewPage(Config{Service: service, Store: testkit.Open(t, testkit.SQLite(t)), Log: slog.New(slog.NewTextHandler(log, nil)), Healthy: alwaysHealthy})
+	r, w := httptest.NewRequest(http.MethodGet, Path, nil), httptest.NewRecorder()
+	r.Header.Set("Accept-Encoding", "identity;q=0")
+	if p.ServeHTTP(w, r); w.Code != http.StatusNotAcceptable || log.String() != "" {
+		t.Errorf("got %d and the log %q, want 406 and nothing", w.Code, log)
+	}
 }
 
 // A snapshot from a clock that was a year ahead is replaced once the clock is
