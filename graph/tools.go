@@ -97,7 +97,7 @@ func (r *reader) toolList(
 		case err != nil:
 			return nil, err
 		case relevance:
-			return r.searches[*filter.Search].Matching(conditions), nil
+			return r.release.ByRelevance(r.searches[*filter.Search], conditions), nil
 		}
 		return r.release.Matching(orderOf(by), conditions), nil
 	})

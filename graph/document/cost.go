@@ -169,6 +169,7 @@ const (
 	minTools     = 1_000
 	filterWork   = 100    // comparing all tools with a filter
 	groupWork    = 200    // grouping all tools
+	winsWork     = 300    // grouping all comparisons by their tools
 	figuresWork  = 500    // grouping all tools, with averages and medians
 	versionsWork = 1_000  // comparing all versions of all tools
 	searchWork   = 1_500  // finding words in the text of all tools
@@ -239,8 +240,10 @@ func (c *calculator) scanWork(f *ast.Field) (work int) {
 		if c.given(f, "sync") { // reads the set of an earlier release
 			work += groupWork
 		}
-	case "scoreHistogram", "comparisonGroups", "retirementGroups":
+	case "scoreHistogram", "retirementGroups":
 		work = groupWork
+	case "comparisonGroups":
+		work = winsWork
 	case "series", "movers":
 		work = versionsWork
 	case "priceChangeCounts":

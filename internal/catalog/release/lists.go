@@ -8,18 +8,33 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/internal/catalog/search"
 )
 
 // Relevance has the tools that a search found, with their ranks. It orders them by
 // rank, then by score.
 type Relevance map[*Tool]int
 
-// Matching returns the tools that satisfy a filter, in order.
-func (r Relevance) Matching(filter Filter) []*Tool {
-	found := slices.DeleteFunc(slices.Collect(maps.Keys(r)), func(t *Tool) bool { return !filter.Matches(t) })
-	compare := ByScore.Comparer()
-	slices.SortFunc(found, func(a, b *Tool) int { return cmp.Or(r[a]-r[b], compare(a, b)) })
-	return found
+// fewMatches is the share of tools up to which sorting the matches of a search is faster
+// than finding them among all tools, which are sorted already.
+const fewMatches = 1.0 / 16
+
+// ByRelevance returns the active tools that a search found and that satisfy a filter, in
+// the order of their relevance.
+func (r *Release) ByRelevance(ranks Relevance, filter Filter) []*Tool {
+	if float64(len(ranks)) < fewMatches*float64(len(r.Tools)) {
+		found := slices.DeleteFunc(slices.Collect(maps.Keys(ranks)), func(t *Tool) bool { return !filter.Matches(t) })
+		compare := ByScore.Comparer()
+		slices.SortFunc(found, func(a, b *Tool) int { return cmp.Or(ranks[a]-ranks[b], compare(a, b)) })
+		return found
+	}
+	var byRank [search.RankOther + 1][]*Tool
+	for _, t := range r.Matching(ByScore, filter) {
+		if rank, ok := ranks[t]; ok {
+			byRank[rank] = append(byRank[rank], t)
+		}
+	}
+	return slices.Concat(byRank[:]...)
 }
 
 // Position returns the place of a tool in the order.

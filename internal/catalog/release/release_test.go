@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -454,4 +455,34 @@ func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Searches with few and with many matches have the same order: by rank, then by score.
+func TestOrderByRelevance(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, 0)
+	r := load(t, newCatalog(s))
+	byScore := release.ByScore.Comparer()
+	few, many := 0, 0
+	queries := []string{"a", "e", "l", "p"}
+	for _, tool := range r.Tools {
+		queries = append(queries, tool.NameKey)
+	}
+	for _, query := range queries {
+		ranks, err := r.Search(query)
+		testkit.Check(t, err)
+		want := slices.SortedFunc(maps.Keys(ranks), func(a, b *release.Tool) int { return cmp.Or(ranks[a]-ranks[b], byScore(a, b)) })
+		matches := release.Where(func(t *release.Tool) bool { _, ok := ranks[t]; return ok })
+		if got := r.ByRelevance(ranks, release.Filter{matches}); !slices.Equal(slugsOf(got), slugsOf(want)) {
+			t.Errorf("%s: got %q, want %q", query, slugsOf(got), slugsOf(want))
+		}
+		if len(ranks)*16 < len(r.Tools) {
+			few++
+		} else {
+			many++
+		}
+	}
+	if few == 0 || many == 0 {
+		t.Errorf("got %d searches with few matches and %d with many, want both", few, many)
+	}
 }
