@@ -237,7 +237,7 @@ func TestEarlierReleaseByLinks(t *testing.T) {
 		steps := []struct{ follow, path, text string }{
 			{"footer a[href='%s/releases']", "/releases", l.Text("Releases")},
 			{"main a[href='%s/tools?as_of=5']", "/tools?as_of=5", viewing},
-			{".filter button", "/tools?as_of=5&q=&category=&pricing=&icp=&score_min=&price_max=&sort=score_desc", "1–43 "},
+			{".filter button", "/tools?as_of=5&category=&pricing=&icp=&score_min=&price_max=&sort=score_desc", "1–43 "},
 			{"tbody th a[href='%s/tools/plume?as_of=5']", "/tools/plume?as_of=5", l.Euros(24.9)},
 			{"footer a[href='%s/cimetiere?as_of=5']", "/cimetiere?as_of=5", viewing},
 			{".entries a", "", viewing},
