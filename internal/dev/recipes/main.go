@@ -65,7 +65,7 @@ var recipes = []recipe{
 			{"internal/catalog/release/tool.go", `InEmbeddings: row.InEmbeddings`, `		HasAvis:      row.AvisURL != nil,`, nil},
 			{"internal/catalog/release/tool.go", `"hasEmbeddings":`, `	"hasAvis":       {flag: func(t *Tool) bool { return t.HasAvis }},`, nil},
 			{"graph/schema/tool.graphql", `  hasEmbeddings: Boolean`, "  \"Tools with or without a page with their review.\"\n  hasAvis: Boolean", []string{"make generate"}},
-			{"rest/routes.go", `	obsolescenceMax = parameter`, `	hasAvis = parameter{name: "has_avis", description: "Tools with or without a page with their review."}`, nil},
+			{"rest/routes.go", `	obsolescenceMax = parameter`, `	hasAvis = parameter{Param: params.Param{Name: "has_avis"}, description: "Tools with or without a page with their review."}`, nil},
 			change("rest/routes.go", `obsolescenceMax, search, sort}`, `obsolescenceMax, hasAvis, search, sort}`),
 			change("rest/queries/tools.graphql", `$obsolescence_max: Float,`, `$obsolescence_max: Float, $has_avis: Boolean,`),
 			change("rest/queries/tools.graphql", `$obsolescence_max,`, `$obsolescence_max, hasAvis: $has_avis,`, updateGolden),
