@@ -120,8 +120,8 @@ func measureCosts(t testing.TB, cfg store.Config, tools, count int, seed uint64)
 }
 
 // expensiveQueries are those that a caller would choose to keep the server busy: the
-// searches that match most, alone and together, and earlier releases, each derived
-// anew because only one fits into the budget.
+// searches that match most, alone and together, and earlier releases. Only one of these
+// fits into the budget, so each has to be derived again.
 func expensiveQueries() (queries []string) {
 	together := ""
 	for i, letter := range strings.Split("a e i o s n r t l u c", " ") {

@@ -69,7 +69,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = jsonv2.Unmarshal(body, &m) // the library reports what is wrong
 	if s.cfg.Limit != nil && !slices.Contains(countedMethods, m.Method) && !s.cfg.Limit(r, max(messages, 1)) {
 		x.Header().Set("Retry-After", "60")
-		x.fail(http.StatusTooManyRequests, codeQuota, "Too many messages were sent within a minute. Only messages other than tools/call and resources/read are limited, and those in batches. Try again in a minute.")
+		x.fail(http.StatusTooManyRequests, codeQuota, "You have sent too many messages within a minute. Try again in a minute. Outside of batches, tools/call and resources/read only count against the quota.")
 		return
 	}
 	key := m.key(r)

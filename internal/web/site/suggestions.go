@@ -48,7 +48,7 @@ func (s *Site) suggest(ctx context.Context, r *http.Request, route *route) []pag
 	return s.suggestPages(lang.Of(r.Context()), path.Base(r.URL.Path))
 }
 
-func (s *Site) suggestItems(ctx context.Context, list, slug string) (found []page.Suggestion) {
+func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Suggestion {
 	known := s.names(ctx)
 	if known == nil {
 		return nil
@@ -58,21 +58,7 @@ func (s *Site) suggestItems(ctx context.Context, list, slug string) (found []pag
 		return nil
 	}
 	defer done()
-	if list != "/comparatifs" && list != "/categories" {
-		return suggestionsOf(known.similarTools(slug, maxSuggestions))
-	}
-	var slugs []string
-	pages := map[string]page.Suggestion{}
-	for _, p := range known.completions.pages {
-		if path.Dir(p.Path) == list && len(slugs) < maxNamesWithTypos {
-			slugs = append(slugs, path.Base(p.Path))
-			pages[path.Base(p.Path)] = p.Suggestion
-		}
-	}
-	for _, similar := range text.Similar(slug, slugs, maxSuggestions) {
-		found = append(found, pages[similar])
-	}
-	return found
+	return known.similar(list, slug)
 }
 
 // suggestCompared returns comparisons with a known tool in place of the one that
@@ -211,10 +197,34 @@ func (n *names) toolPage(t *catalog.Tool) namedPage {
 	return p
 }
 
-// similarTools returns the pages of tools with slugs similar to a text. In a large
-// catalog, comparing all of them would take too long.
+// tooMany reports whether comparing a text with all names would take too long.
+func (n *names) tooMany() bool { return len(n.release.Tools) > maxNamesWithTypos }
+
+// similar returns the pages of a list with slugs similar to a text.
+func (n *names) similar(list, slug string) (found []page.Suggestion) {
+	if n.tooMany() {
+		return nil
+	}
+	if list != "/comparatifs" && list != "/categories" {
+		return suggestionsOf(n.similarTools(slug, maxSuggestions))
+	}
+	var slugs []string
+	pages := map[string]page.Suggestion{}
+	for _, p := range n.completions.pages {
+		if path.Dir(p.Path) == list {
+			slugs = append(slugs, path.Base(p.Path))
+			pages[path.Base(p.Path)] = p.Suggestion
+		}
+	}
+	for _, similar := range text.Similar(slug, slugs, maxSuggestions) {
+		found = append(found, pages[similar])
+	}
+	return found
+}
+
+// similarTools returns the pages of tools with slugs similar to a text.
 func (n *names) similarTools(wanted string, limit int) (found []namedPage) {
-	if len(n.release.Tools) > maxNamesWithTypos {
+	if n.tooMany() {
 		return nil
 	}
 	for _, t := range n.release.SimilarTools(wanted, limit) {

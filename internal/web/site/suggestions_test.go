@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	catalog "palmares/internal/catalog/release"
 	"palmares/internal/web/page"
 )
 
@@ -41,5 +42,19 @@ func TestCompletions(t *testing.T) {
 	}
 	if got := newCompletions(many).complete("outil"); len(got) != maxCompletions {
 		t.Errorf("got %d completions, want %d", len(got), maxCompletions)
+	}
+}
+
+// In a large catalog, nothing is compared with all names: the tools here are nil.
+func TestNoTypoCorrectionInLargeCatalogs(t *testing.T) {
+	n := &names{release: &catalog.Release{Tools: make([]*catalog.Tool, maxNamesWithTypos+1)}}
+	n.completions.pages = []namedPage{newNamedPage("/comparatifs/plume-vs-nova", "Plume vs Nova")}
+	for _, list := range []string{"/tools", "/comparatifs"} {
+		if got := n.similar(list, "plume-vs-nove"); got != nil {
+			t.Errorf("%s: got %v, want nothing", list, got)
+		}
+	}
+	if got := n.similarTools("plume", 5); got != nil {
+		t.Errorf("search: got %v, want nothing", got)
 	}
 }

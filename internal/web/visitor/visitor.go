@@ -21,7 +21,7 @@ import (
 
 // Each visitor, an IPv4 address or an IPv6 /64, has a budget of CPU time.
 const (
-	Burst         = 5 * time.Second // at once, and 2 seconds more in each minute
+	burst         = 5 * time.Second // at once, and 2 seconds more in each minute
 	burstRecovery = 30              // time until CPU time is available again, as a multiple of it
 
 	maxRendering           = 4  // pages at the same time
@@ -80,7 +80,7 @@ func processTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// OverBudget is the error for a visitor who has to wait.
+// OverBudget is the error for a visitor with no CPU time left.
 type OverBudget struct {
 	*problem.Problem
 	RetryAfter time.Duration
@@ -158,12 +158,12 @@ func (l *Limiter) enqueue(subject quota.Subject) (*page, error) {
 	return p, nil
 }
 
-// startNext starts pages while there is room. The next one is of the visitor with the
-// fewest pages being rendered, then of the one who has used the least CPU time: a new
-// visitor does not wait for all pages of a busy one. The caller holds the lock.
+// startNext starts pages while there is room. Visitors with fewer pages being rendered
+// come first, then those with less CPU time used, so that a new visitor does not wait for
+// all pages of a busy one. The caller holds the lock.
 func (l *Limiter) startNext() {
 	l.waiting = slices.DeleteFunc(l.waiting, func(p *page) bool {
-		over := p.visitor.usedAt(l.charged.time) - Burst
+		over := p.visitor.usedAt(l.charged.time) - burst
 		if over < 0 {
 			return false
 		}

@@ -177,7 +177,7 @@ func TestVisitorsAreForgotten(t *testing.T) {
 				return
 			}
 		}
-		t.Error("the visitor who has used CPU time was forgotten")
+		t.Error("a visitor was forgotten before its CPU time had recovered")
 	})
 }
 
