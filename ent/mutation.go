@@ -17678,7 +17678,6 @@ type ToolMutation struct {
 	name_key             *string
 	score                *float64
 	addscore             *float64
-	untested             *bool
 	domain               *string
 	icp                  *tool.Icp
 	pricing              *tool.Pricing
@@ -18001,42 +18000,6 @@ func (m *ToolMutation) ResetScore() {
 	m.score = nil
 	m.addscore = nil
 	delete(m.clearedFields, tool.FieldScore)
-}
-
-// SetUntested sets the "untested" field.
-func (m *ToolMutation) SetUntested(b bool) {
-	m.untested = &b
-}
-
-// Untested returns the value of the "untested" field in the mutation.
-func (m *ToolMutation) Untested() (r bool, exists bool) {
-	v := m.untested
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldUntested returns the old "untested" field's value of the Tool entity.
-// If the Tool object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *ToolMutation) OldUntested(ctx context.Context) (v bool, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldUntested is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldUntested requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldUntested: %w", err)
-	}
-	return oldValue.Untested, nil
-}
-
-// ResetUntested resets all changes to the "untested" field.
-func (m *ToolMutation) ResetUntested() {
-	m.untested = nil
 }
 
 // SetDomain sets the "domain" field.
@@ -19400,7 +19363,7 @@ func (m *ToolMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ToolMutation) Fields() []string {
-	fields := make([]string, 0, 28)
+	fields := make([]string, 0, 27)
 	if m.name != nil {
 		fields = append(fields, tool.FieldName)
 	}
@@ -19412,9 +19375,6 @@ func (m *ToolMutation) Fields() []string {
 	}
 	if m.score != nil {
 		fields = append(fields, tool.FieldScore)
-	}
-	if m.untested != nil {
-		fields = append(fields, tool.FieldUntested)
 	}
 	if m.domain != nil {
 		fields = append(fields, tool.FieldDomain)
@@ -19501,8 +19461,6 @@ func (m *ToolMutation) Field(name string) (ent.Value, bool) {
 		return m.CategorySlug()
 	case tool.FieldScore:
 		return m.Score()
-	case tool.FieldUntested:
-		return m.Untested()
 	case tool.FieldDomain:
 		return m.Domain()
 	case tool.FieldIcp:
@@ -19566,8 +19524,6 @@ func (m *ToolMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldCategorySlug(ctx)
 	case tool.FieldScore:
 		return m.OldScore(ctx)
-	case tool.FieldUntested:
-		return m.OldUntested(ctx)
 	case tool.FieldDomain:
 		return m.OldDomain(ctx)
 	case tool.FieldIcp:
@@ -19650,13 +19606,6 @@ func (m *ToolMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetScore(v)
-		return nil
-	case tool.FieldUntested:
-		v, ok := value.(bool)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetUntested(v)
 		return nil
 	case tool.FieldDomain:
 		v, ok := value.(string)
@@ -20077,9 +20026,6 @@ func (m *ToolMutation) ResetField(name string) error {
 		return nil
 	case tool.FieldScore:
 		m.ResetScore()
-		return nil
-	case tool.FieldUntested:
-		m.ResetUntested()
 		return nil
 	case tool.FieldDomain:
 		m.ResetDomain()

@@ -25,8 +25,6 @@ type Tool struct {
 	CategorySlug string `json:"category_slug,omitempty"`
 	// Score holds the value of the "score" field.
 	Score *float64 `json:"score,omitempty"`
-	// True if there is no score: both orders by score sort these tools last.
-	Untested bool `json:"untested,omitempty"`
 	// Domain holds the value of the "domain" field.
 	Domain string `json:"domain,omitempty"`
 	// Icp holds the value of the "icp" field.
@@ -126,7 +124,7 @@ func (*Tool) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case tool.FieldUntested, tool.FieldMainstream, tool.FieldInEmbeddings:
+		case tool.FieldMainstream, tool.FieldInEmbeddings:
 			values[i] = new(sql.NullBool)
 		case tool.FieldScore, tool.FieldPriceAmount, tool.FieldVerifiability, tool.FieldObsolescence:
 			values[i] = new(sql.NullFloat64)
@@ -179,12 +177,6 @@ func (_m *Tool) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Score = new(float64)
 				*_m.Score = value.Float64
-			}
-		case tool.FieldUntested:
-			if value, ok := values[i].(*sql.NullBool); !ok {
-				return fmt.Errorf("unexpected type %T for field untested", values[i])
-			} else if value.Valid {
-				_m.Untested = value.Bool
 			}
 		case tool.FieldDomain:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -391,9 +383,6 @@ func (_m *Tool) String() string {
 		builder.WriteString("score=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
-	builder.WriteString(", ")
-	builder.WriteString("untested=")
-	builder.WriteString(fmt.Sprintf("%v", _m.Untested))
 	builder.WriteString(", ")
 	builder.WriteString("domain=")
 	builder.WriteString(_m.Domain)

@@ -57,12 +57,6 @@ func (_c *ToolCreate) SetNillableScore(v *float64) *ToolCreate {
 	return _c
 }
 
-// SetUntested sets the "untested" field.
-func (_c *ToolCreate) SetUntested(v bool) *ToolCreate {
-	_c.mutation.SetUntested(v)
-	return _c
-}
-
 // SetDomain sets the "domain" field.
 func (_c *ToolCreate) SetDomain(v string) *ToolCreate {
 	_c.mutation.SetDomain(v)
@@ -489,9 +483,6 @@ func (_c *ToolCreate) check() error {
 	if _, ok := _c.mutation.CategorySlug(); !ok {
 		return &ValidationError{Name: "category_slug", err: errors.New(`ent: missing required field "Tool.category_slug"`)}
 	}
-	if _, ok := _c.mutation.Untested(); !ok {
-		return &ValidationError{Name: "untested", err: errors.New(`ent: missing required field "Tool.untested"`)}
-	}
 	if v, ok := _c.mutation.Icp(); ok {
 		if err := tool.IcpValidator(v); err != nil {
 			return &ValidationError{Name: "icp", err: fmt.Errorf(`ent: validator failed for field "Tool.icp": %w`, err)}
@@ -574,10 +565,6 @@ func (_c *ToolCreate) createSpec() (*Tool, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Score(); ok {
 		_spec.SetField(tool.FieldScore, field.TypeFloat64, value)
 		_node.Score = &value
-	}
-	if value, ok := _c.mutation.Untested(); ok {
-		_spec.SetField(tool.FieldUntested, field.TypeBool, value)
-		_node.Untested = value
 	}
 	if value, ok := _c.mutation.Domain(); ok {
 		_spec.SetField(tool.FieldDomain, field.TypeString, value)
@@ -829,18 +816,6 @@ func (u *ToolUpsert) AddScore(v float64) *ToolUpsert {
 // ClearScore clears the value of the "score" field.
 func (u *ToolUpsert) ClearScore() *ToolUpsert {
 	u.SetNull(tool.FieldScore)
-	return u
-}
-
-// SetUntested sets the "untested" field.
-func (u *ToolUpsert) SetUntested(v bool) *ToolUpsert {
-	u.Set(tool.FieldUntested, v)
-	return u
-}
-
-// UpdateUntested sets the "untested" field to the value that was provided on create.
-func (u *ToolUpsert) UpdateUntested() *ToolUpsert {
-	u.SetExcluded(tool.FieldUntested)
 	return u
 }
 
@@ -1379,20 +1354,6 @@ func (u *ToolUpsertOne) UpdateScore() *ToolUpsertOne {
 func (u *ToolUpsertOne) ClearScore() *ToolUpsertOne {
 	return u.Update(func(s *ToolUpsert) {
 		s.ClearScore()
-	})
-}
-
-// SetUntested sets the "untested" field.
-func (u *ToolUpsertOne) SetUntested(v bool) *ToolUpsertOne {
-	return u.Update(func(s *ToolUpsert) {
-		s.SetUntested(v)
-	})
-}
-
-// UpdateUntested sets the "untested" field to the value that was provided on create.
-func (u *ToolUpsertOne) UpdateUntested() *ToolUpsertOne {
-	return u.Update(func(s *ToolUpsert) {
-		s.UpdateUntested()
 	})
 }
 
@@ -2168,20 +2129,6 @@ func (u *ToolUpsertBulk) UpdateScore() *ToolUpsertBulk {
 func (u *ToolUpsertBulk) ClearScore() *ToolUpsertBulk {
 	return u.Update(func(s *ToolUpsert) {
 		s.ClearScore()
-	})
-}
-
-// SetUntested sets the "untested" field.
-func (u *ToolUpsertBulk) SetUntested(v bool) *ToolUpsertBulk {
-	return u.Update(func(s *ToolUpsert) {
-		s.SetUntested(v)
-	})
-}
-
-// UpdateUntested sets the "untested" field to the value that was provided on create.
-func (u *ToolUpsertBulk) UpdateUntested() *ToolUpsertBulk {
-	return u.Update(func(s *ToolUpsert) {
-		s.UpdateUntested()
 	})
 }
 

@@ -99,20 +99,6 @@ func (_u *ToolUpdate) ClearScore() *ToolUpdate {
 	return _u
 }
 
-// SetUntested sets the "untested" field.
-func (_u *ToolUpdate) SetUntested(v bool) *ToolUpdate {
-	_u.mutation.SetUntested(v)
-	return _u
-}
-
-// SetNillableUntested sets the "untested" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableUntested(v *bool) *ToolUpdate {
-	if v != nil {
-		_u.SetUntested(*v)
-	}
-	return _u
-}
-
 // SetDomain sets the "domain" field.
 func (_u *ToolUpdate) SetDomain(v string) *ToolUpdate {
 	_u.mutation.SetDomain(v)
@@ -760,9 +746,6 @@ func (_u *ToolUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.ScoreCleared() {
 		_spec.ClearField(tool.FieldScore, field.TypeFloat64)
 	}
-	if value, ok := _u.mutation.Untested(); ok {
-		_spec.SetField(tool.FieldUntested, field.TypeBool, value)
-	}
 	if value, ok := _u.mutation.Domain(); ok {
 		_spec.SetField(tool.FieldDomain, field.TypeString, value)
 	}
@@ -1109,20 +1092,6 @@ func (_u *ToolUpdateOne) AddScore(v float64) *ToolUpdateOne {
 // ClearScore clears the value of the "score" field.
 func (_u *ToolUpdateOne) ClearScore() *ToolUpdateOne {
 	_u.mutation.ClearScore()
-	return _u
-}
-
-// SetUntested sets the "untested" field.
-func (_u *ToolUpdateOne) SetUntested(v bool) *ToolUpdateOne {
-	_u.mutation.SetUntested(v)
-	return _u
-}
-
-// SetNillableUntested sets the "untested" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableUntested(v *bool) *ToolUpdateOne {
-	if v != nil {
-		_u.SetUntested(*v)
-	}
 	return _u
 }
 
@@ -1802,9 +1771,6 @@ func (_u *ToolUpdateOne) sqlSave(ctx context.Context) (_node *Tool, err error) {
 	}
 	if _u.mutation.ScoreCleared() {
 		_spec.ClearField(tool.FieldScore, field.TypeFloat64)
-	}
-	if value, ok := _u.mutation.Untested(); ok {
-		_spec.SetField(tool.FieldUntested, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.Domain(); ok {
 		_spec.SetField(tool.FieldDomain, field.TypeString, value)

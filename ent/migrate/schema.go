@@ -722,7 +722,6 @@ var (
 		{Name: "name", Type: field.TypeString},
 		{Name: "name_key", Type: field.TypeString},
 		{Name: "score", Type: field.TypeFloat64, Nullable: true},
-		{Name: "untested", Type: field.TypeBool},
 		{Name: "domain", Type: field.TypeString, Nullable: true},
 		{Name: "icp", Type: field.TypeEnum, Nullable: true, Enums: []string{"vibe-coder", "agentic-engineer", "mixte"}},
 		{Name: "pricing", Type: field.TypeEnum, Nullable: true, Enums: []string{"gratuit", "freemium", "payant"}},
@@ -756,7 +755,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "tools_categories_tools",
-				Columns:    []*schema.Column{ToolsColumns[28]},
+				Columns:    []*schema.Column{ToolsColumns[27]},
 				RefColumns: []*schema.Column{CategoriesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -840,7 +839,6 @@ func init() {
 	ToolsTable.Annotation = &entsql.Annotation{}
 	ToolsTable.Annotation.Checks = map[string]string{
 		"tools_active_or_retired": "((retired_at IS NULL) = (domain IS NOT NULL))",
-		"tools_untested_is_told":  "(untested = (score IS NULL))",
 	}
 	UsagesTable.ForeignKeys[0].RefTable = AccountsTable
 }

@@ -6,8 +6,8 @@
 //     references are readable and no join is needed to name a category.
 //   - Dates are text, YYYY-MM-DD. They sort as dates on every database and
 //     have no time zone to get wrong.
-//   - Values that determine an order are stored (name_key, untested), because
-//     databases differ in their collations and in how they sort NULL.
+//   - The key that names are sorted by is stored (name_key), because databases
+//     differ in their collations.
 //
 // An edge has an inverse only if code follows it: each one adds hundreds of
 // generated lines. Symbols are the names of foreign keys in existing databases.

@@ -21,8 +21,6 @@ func (Tool) Fields() []ent.Field {
 			Comment("The name in lower case without accents, shortened for the index; lists are sorted by it."),
 		field.String("category_slug"),
 		field.Float("score").Optional().Nillable(),
-		field.Bool("untested").
-			Comment("True if there is no score: both orders by score sort these tools last."),
 
 		field.String("domain").Optional(),
 		field.Enum("icp").Values("vibe-coder", "agentic-engineer", "mixte").Optional(),
@@ -72,7 +70,6 @@ func (Tool) Annotations() []schema.Annotation {
 	return []schema.Annotation{
 		entsql.Checks(map[string]string{
 			"tools_active_or_retired": "((retired_at IS NULL) = (domain IS NOT NULL))",
-			"tools_untested_is_told":  "(untested = (score IS NULL))",
 		}),
 	}
 }

@@ -22,8 +22,6 @@ const (
 	FieldCategorySlug = "category_slug"
 	// FieldScore holds the string denoting the score field in the database.
 	FieldScore = "score"
-	// FieldUntested holds the string denoting the untested field in the database.
-	FieldUntested = "untested"
 	// FieldDomain holds the string denoting the domain field in the database.
 	FieldDomain = "domain"
 	// FieldIcp holds the string denoting the icp field in the database.
@@ -112,7 +110,6 @@ var Columns = []string{
 	FieldNameKey,
 	FieldCategorySlug,
 	FieldScore,
-	FieldUntested,
 	FieldDomain,
 	FieldIcp,
 	FieldPricing,
@@ -261,11 +258,6 @@ func ByCategorySlug(opts ...sql.OrderTermOption) OrderOption {
 // ByScore orders the results by the score field.
 func ByScore(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldScore, opts...).ToFunc()
-}
-
-// ByUntested orders the results by the untested field.
-func ByUntested(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldUntested, opts...).ToFunc()
 }
 
 // ByDomain orders the results by the domain field.

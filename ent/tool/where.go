@@ -84,11 +84,6 @@ func Score(v float64) predicate.Tool {
 	return predicate.Tool(sql.FieldEQ(FieldScore, v))
 }
 
-// Untested applies equality check predicate on the "untested" field. It's identical to UntestedEQ.
-func Untested(v bool) predicate.Tool {
-	return predicate.Tool(sql.FieldEQ(FieldUntested, v))
-}
-
 // Domain applies equality check predicate on the "domain" field. It's identical to DomainEQ.
 func Domain(v string) predicate.Tool {
 	return predicate.Tool(sql.FieldEQ(FieldDomain, v))
@@ -432,16 +427,6 @@ func ScoreIsNil() predicate.Tool {
 // ScoreNotNil applies the NotNil predicate on the "score" field.
 func ScoreNotNil() predicate.Tool {
 	return predicate.Tool(sql.FieldNotNull(FieldScore))
-}
-
-// UntestedEQ applies the EQ predicate on the "untested" field.
-func UntestedEQ(v bool) predicate.Tool {
-	return predicate.Tool(sql.FieldEQ(FieldUntested, v))
-}
-
-// UntestedNEQ applies the NEQ predicate on the "untested" field.
-func UntestedNEQ(v bool) predicate.Tool {
-	return predicate.Tool(sql.FieldNEQ(FieldUntested, v))
 }
 
 // DomainEQ applies the EQ predicate on the "domain" field.

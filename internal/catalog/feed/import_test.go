@@ -374,7 +374,7 @@ func TestDerivedColumns(t *testing.T) {
 			t.Name, t.Tagline, t.Price, t.Score = "Écritoire & Cie", "Très net.", "19,90 €/poste et par mois", &zero
 		})))
 		row := s.Read.Tool.GetX(t.Context(), "a")
-		expect(t, "columns", []any{row.NameKey, row.PriceAmount, row.PricePeriod, row.Untested, math.Signbit(*row.Score)},
-			[]any{"ecritoire & cie", 19.9, "poste et par mois", false, false})
+		expect(t, "columns", []any{row.NameKey, row.PriceAmount, row.PricePeriod, math.Signbit(*row.Score)},
+			[]any{"ecritoire & cie", 19.9, "poste et par mois", false})
 	})
 }

@@ -126,7 +126,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 		return err
 	}
 	amount, period, _ := pricing.Parse(t.Price)
-	batch.rows = append(batch.rows, p.newToolRow(t, t.Name, t.Score).
+	batch.rows = append(batch.rows, p.newToolRow(t, t.Name).
 		SetPriceAmount(amount).SetPricePeriod(period).
 		SetSectionsHash(line.sectionsHash).SetHistoryHash(record.HistoryHash(history)).SetInEmbeddings(line.inEmbeddings))
 	if before == nil || before.SectionsHash != line.sectionsHash {
@@ -159,7 +159,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 
 func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retired) error {
 	before := batch.before[r.Slug]
-	batch.rows = append(batch.rows, p.newToolRow(r, r.Name, r.Score))
+	batch.rows = append(batch.rows, p.newToolRow(r, r.Name))
 	entry := p.toolEntry(before, r, r.Name)
 	if before == nil || !isRetired(before) {
 		entry.Kind, entry.Event = journal.ToolRetired, journal.EventToolRetired
@@ -178,9 +178,9 @@ func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retir
 const maxNameKey = 400
 
 // newToolRow sets the columns that active and retired tools have.
-func (p *publication) newToolRow(rec record.Record, name string, score *float64) *ent.ToolCreate {
+func (p *publication) newToolRow(rec record.Record, name string) *ent.ToolCreate {
 	row := p.tx.Tool.Create().SetID(rec.RecordSlug()).SetNameKey(text.SortKey(name, maxNameKey)).
-		SetUntested(score == nil).SetFingerprint(p.snap.tools[rec.RecordSlug()].fingerprint).SetSinceRelease(p.number)
+		SetFingerprint(p.snap.tools[rec.RecordSlug()].fingerprint).SetSinceRelease(p.number)
 	record.ToRow(row.Mutation(), rec)
 	return row
 }

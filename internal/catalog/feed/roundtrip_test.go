@@ -32,7 +32,7 @@ func contents(t *testing.T, s *store.Store) string {
 		fmt.Fprintln(&all, c.ID, c.ToolCount, show(c.AvgScore))
 	}
 	for _, row := range s.Read.Tool.Query().Order(tool.ByNameKey(), tool.ByID()).AllX(t.Context()) {
-		fmt.Fprintln(&all, row.ID, row.NameKey, row.Untested, row.PriceAmount, row.PricePeriod, row.SectionsHash, row.InEmbeddings)
+		fmt.Fprintln(&all, row.ID, row.NameKey, row.PriceAmount, row.PricePeriod, row.SectionsHash, row.InEmbeddings)
 	}
 	words := map[string]string{dialect.SQLite: "words", dialect.Postgres: "array_to_string(tsvector_to_array(words), ' ')"}[s.Dialect()]
 	rows, err := s.Read.QueryContext(t.Context(), "SELECT slug, "+words+" FROM tool_search WHERE until_release = 2147483647 ORDER BY slug")

@@ -63,7 +63,7 @@ func TestEveryColumnHasAField(t *testing.T) {
 		records []reflect.Type
 	}{
 		reflect.TypeFor[ent.Tool](): {tool.Columns, []string{
-			tool.FieldNameKey, tool.FieldUntested, tool.FieldPriceAmount, tool.FieldPricePeriod, tool.FieldSectionsHash, tool.FieldHistoryHash,
+			tool.FieldNameKey, tool.FieldPriceAmount, tool.FieldPricePeriod, tool.FieldSectionsHash, tool.FieldHistoryHash,
 			tool.FieldInEmbeddings, tool.FieldFingerprint, tool.FieldSinceRelease,
 		}, []reflect.Type{reflect.TypeFor[Tool](), reflect.TypeFor[Retired]()}},
 		reflect.TypeFor[ent.Category](): {category.Columns, []string{

@@ -120,7 +120,7 @@ var replacedColumns = slices.DeleteFunc(slices.Clone(tool.Columns), func(column 
 	return slices.Contains([]string{
 		tool.FieldDomain, tool.FieldPrice, tool.FieldTagline, tool.FieldAlternativesURL,
 		tool.FieldMainstream, tool.FieldRetiredNote,
-		tool.FieldFingerprint, tool.FieldHistoryHash, tool.FieldUntested,
+		tool.FieldFingerprint, tool.FieldHistoryHash,
 	}, column)
 })
 

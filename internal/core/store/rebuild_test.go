@@ -73,7 +73,7 @@ func withOneTool(t *testing.T) *Store {
 	}
 	ctx := context.Background()
 	s.Write.Category.Create().SetID("code").SetLabel("Code").SetFingerprint("").SaveX(ctx)
-	s.Write.Tool.Create().SetID("a").SetName("A").SetNameKey("a").SetCategorySlug("code").SetUntested(true).
+	s.Write.Tool.Create().SetID("a").SetName("A").SetNameKey("a").SetCategorySlug("code").
 		SetDomain("a.example").SetFingerprint("").SaveX(ctx)
 	s.Write.Section.Create().SetToolSlug("a").SetPosition(0).SetSection("verdict").SetText("Bien.").SaveX(ctx)
 	return s

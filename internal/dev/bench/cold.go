@@ -79,8 +79,8 @@ type baseline struct {
 
 const (
 	baselineColumns = `t.slug, t.name, t.domain, t.category_slug, t.icp, t.pricing, t.price, t.score, t.verifiability, t.tagline, t.canonical_url, t.avis_url, t.alternatives_url, t.updated_at`
-	baselineActive  = ` WHERE t.retired_at IS NULL AND t.untested = false AND t.score >= $1`
-	baselineOrder   = ` ORDER BY t.untested, t.score DESC, t.slug LIMIT 50 OFFSET $2`
+	baselineActive  = ` WHERE t.retired_at IS NULL AND t.score >= $1`
+	baselineOrder   = ` ORDER BY t.score DESC, t.slug LIMIT 50 OFFSET $2`
 )
 
 func openBaseline(cfg store.Config) (*baseline, error) {
@@ -95,8 +95,8 @@ func openBaseline(cfg store.Config) (*baseline, error) {
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
 	for _, statement := range []string{
-		"CREATE INDEX IF NOT EXISTS baseline_score ON tools (untested, score DESC, slug) WHERE retired_at IS NULL",
-		"CREATE INDEX IF NOT EXISTS baseline_category ON tools (category_slug, untested, score DESC, slug) WHERE retired_at IS NULL",
+		"CREATE INDEX IF NOT EXISTS baseline_score ON tools (score DESC, slug) WHERE retired_at IS NULL",
+		"CREATE INDEX IF NOT EXISTS baseline_category ON tools (category_slug, score DESC, slug) WHERE retired_at IS NULL",
 		"ANALYZE tools",
 	} {
 		if _, err := db.Exec(statement); err != nil {
