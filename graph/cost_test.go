@@ -24,17 +24,17 @@ func TestCosts(t *testing.T) {
 		"{tools(limit: 200, page: 1000000) {items {slug}}}":                    1 + 1 + 200 + 5,
 		`{tools(limit: 3, filter: {categories: ["code"]}) {items {slug}}}`:     1 + 1 + 3 + 5 + 100,
 		"{tools(limit: 3, filter: {icps: [mixte]}) {items {slug}}}":            1 + 1 + 3 + 5 + 100,
-		`{tools(limit: 3, filter: {search: "a"}) {items {slug}}}`:              1 + 1 + 3 + 5 + 100 + 1500,
+		`{tools(limit: 3, filter: {search: "a"}) {items {slug}}}`:              1 + 1 + 3 + 5 + 100 + 800,
 		"{tools(limit: 200, page: 7, filter: {icps: [mixte]}) {items {slug}}}": 1 + 1 + 200 + 5 + 100,
 		// One statement reads the categories of all tools, so it counts once.
 		"{tools(limit: 100) {items {category {slug}}}}":                                        1 + 1 + 100*2 + 5 + 5,
-		"{categories {a: tools(limit: 1) {slug} b: tools(limit: 1) {slug}}}":                   1 + 20*4 + 3*5,
-		"{toolGroups(by: tier) {key}}":                                                         1 + 3 + 5 + 500,
-		"{toolGroups(by: tier, thenBy: pricing) {key}}":                                        1 + 9 + 5 + 500,
-		"{toolGroups(by: category) {key}}":                                                     1 + 8 + 5 + 500,
+		"{categories {a: tools(limit: 1) {slug} b: tools(limit: 1) {slug}}}":                   1 + 20*4 + 3*5 + 2*200,
+		"{toolGroups(by: tier) {key}}":                                                         1 + 3 + 5 + 700,
+		"{toolGroups(by: tier, thenBy: pricing) {key}}":                                        1 + 9 + 5 + 700,
+		"{toolGroups(by: category) {key}}":                                                     1 + 8 + 5 + 700,
 		"{scoreHistogram {count}}":                                                             1 + 10 + 5 + 200,
 		"{scoreHistogram(filter: {tierless: 1}) {count}}":                                      0, // rejected before its cost is computed
-		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":                       1 + 10 + 5 + 200 + 100 + 1500,
+		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":                       1 + 10 + 5 + 200 + 100 + 800,
 		"{priceChangeCounts {count}}":                                                          1 + 100 + 5 + 1000,
 		`{comparisons(limit: 1, category: "code") {items {slug}}}`:                             1 + 1 + 1 + 5 + 100,
 		`{changes(first: 1, category: "code") {nodes {id}}}`:                                   1 + 1 + 1 + 5 + 1500,
@@ -56,14 +56,14 @@ func TestCosts(t *testing.T) {
 		"{changes(first: 10) {events nextCursor}}":                                                            1 + (1 + 10*8) + 1 + 5 + 5 + 5,
 		"{tools(limit: 10) {items {changes(last: 3, types: [tool_created, tool_updated]) {nodes {id}}}}}":     1 + 1 + 10*(1+20+1+3) + 5 + 5,
 		`{comparisons(limit: 2) {items {toolA {changes(first: 1) {nodes {id}}}}}}`:                            1 + 1 + 2*(1+1+20+1+1) + 5 + 5 + 5,
-		"{categories {toolConnection(first: 2) {nodes {slug}}}}":                                              1 + 20*(1+1+2) + 5 + 5 + 100,
-		`{category(slug: "a") {toolConnection(first: 2) {nodes {changes(first: 2) {nodes {tool {slug}}}}}}}`:  1 + 1 + 1 + 2*(1+20+1+2*2) + 5 + 5 + 100 + 5 + 5,
+		"{categories {toolConnection(first: 2) {nodes {slug}}}}":                                              1 + 20*(1+1+2) + 5 + 5 + 200,
+		`{category(slug: "a") {toolConnection(first: 2) {nodes {changes(first: 2) {nodes {tool {slug}}}}}}}`:  1 + 1 + 1 + 2*(1+20+1+2*2) + 5 + 5 + 200 + 5 + 5,
 		"{tools(limit: 200) {items {changes(first: 200) {nodes {tool {changes(first: 200) {nodes {id}}}}}}}}": 1_000_000,
 		// An earlier release may have to be derived, regardless of what is read. It is
 		// small here, but its tools have to be found among all others.
 		"query @asOf(release: 1) {feed {release}}":                                        2 + 1_000,
 		`query @asOf(date: "2099-01-01") {a: feed {release} b: feed {release}}`:           4 + 1_000,
-		`query @asOf(release: 1) {tools(limit: 3, filter: {search: "a"}) {items {slug}}}`: 1 + 1 + 3 + 5 + 100 + 1500 + 1_000,
+		`query @asOf(release: 1) {tools(limit: 3, filter: {search: "a"}) {items {slug}}}`: 1 + 1 + 3 + 5 + 100 + 800 + 1_000,
 		`query @asOf(release: 9) {feed {release}}`:                                        2 + 10_000, // there is none
 	} {
 		if got := execute(t, e, "", query).Cost; got != want {
@@ -77,7 +77,7 @@ func TestCosts(t *testing.T) {
 	}
 	// A filter in a variable costs the same as a literal one.
 	const query = "query ($f: ToolFilter) {tools(limit: 3, filter: $f) {items {slug}}}"
-	for cost, filter := range map[int]any{10: nil, 110: map[string]any{"categories": []any{"code"}}, 1610: map[string]any{"search": "code"}} {
+	for cost, filter := range map[int]any{10: nil, 110: map[string]any{"categories": []any{"code"}}, 910: map[string]any{"search": "code"}} {
 		if got := execute(t, e, "", query, map[string]any{"f": filter}).Cost; got != cost {
 			t.Errorf("%v: got %d, want %d", filter, got, cost)
 		}

@@ -11,7 +11,7 @@ import (
 // parts. Each field costs 1, multiplied by the maximum length of the lists
 // around it: roughly the number of fields in the response. Added to that is the
 // work of finding them, which does not depend on the number of items:
-// statements, filters, searches and groups. A unit stands for at most 100 µs of
+// statements, filters, searches and groups. A unit stands for at most 150 µs of
 // CPU time, whatever the size of the catalog, as measured by `make bench PARTS=costs`.
 
 // listSizes are the expected lengths of lists without a limit argument.
@@ -169,10 +169,10 @@ const (
 	minTools     = 1_000
 	filterWork   = 100    // comparing all tools with a filter
 	groupWork    = 200    // grouping all tools
-	winsWork     = 300    // grouping all comparisons by their tools
-	figuresWork  = 500    // grouping all tools, with averages and medians
+	winsWork     = 400    // grouping all comparisons by their tools
+	figuresWork  = 700    // grouping all tools, with averages and medians
 	versionsWork = 1_000  // comparing all versions of all tools
-	searchWork   = 1_500  // finding words in the text of all tools
+	searchWork   = 800    // finding words in the text of all tools
 	pricesWork   = 1_000  // grouping all price changes
 	earlierWork  = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
 )
@@ -248,9 +248,9 @@ func (c *calculator) scanWork(f *ast.Field) (work int) {
 		work = versionsWork
 	case "priceChangeCounts":
 		work = pricesWork
-	case "toolConnection":
+	case "tools", "toolConnection":
 		if !isRoot(f) {
-			work = filterWork // dividing all tools among the categories
+			work = groupWork // dividing all tools among the categories
 		}
 	}
 	if f.Name != "changes" &&
