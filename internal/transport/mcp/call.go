@@ -63,7 +63,22 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 		if err := t.checkSlugs(executed.Data, variables); err != nil {
 			return nil, executed.Newest, err
 		}
-		r := s.newResult(executed.Body(), t.sizeArgument, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
+		body, hint := executed.Body(), ""
+		if t.arrange != nil {
+			var err error
+			if body, err = t.arrange(body); err != nil {
+				return nil, executed.Newest, err
+			}
+		}
+		if search, given := variables["search"].(string); given && t.explain != nil && executed.Total == 0 {
+			newest, err := s.cfg.Executor.Newest(ctx)
+			if err != nil {
+				return nil, executed.Newest, err
+			}
+			hint = t.explain(newest, search)
+		}
+		r := s.newResult(body, t.sizeArgument, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
+		r.add(hint)
 		return cache.NewEntry(slices.Concat(r.structured, []byte{0}, []byte(r.text)), nil), executed.Newest, nil
 	})
 	if missing := (*missingSlug)(nil); errors.As(err, &missing) {
@@ -74,6 +89,16 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 	}
 	structured, words, _ := bytes.Cut(response.Body(), []byte{0}) // which JSON does not contain
 	return &result{structured, string(words)}, nil
+}
+
+// add adds a hint to a result, for models that read only one of its parts.
+func (r *result) add(hint string) {
+	if hint == "" {
+		return
+	}
+	quoted, _ := json.Marshal(hint)
+	r.structured = slices.Concat(bytes.TrimSuffix(r.structured, []byte("}")), []byte(`,"hint":`), quoted, []byte("}"))
+	r.text = hint + "\n\n" + r.text
 }
 
 // dataNotice separates our words from texts of the catalog, which others wrote.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -94,8 +95,11 @@ func definitions(schema *ast.Schema) (all []definition) {
 // maxDefinitions is the maximum number of types that a search of the schema returns.
 const maxDefinitions = 5
 
-// searchSchema returns the definitions that match all words: those with a matching
-// name first, then fields of Query.
+// shortDefinition is the size in bytes of a definition that is not long.
+const shortDefinition = 500
+
+// searchSchema returns the definitions that fit the words of a search best. Rare words
+// and those in names count more.
 func (s *Server) searchSchema(_ context.Context, arguments json.RawMessage) (*result, error) {
 	given, err := object(arguments)
 	if err != nil {
@@ -106,28 +110,33 @@ func (s *Server) searchSchema(_ context.Context, arguments json.RawMessage) (*re
 		return nil, problem.New(problem.BadInput, "search is required: words such as price, or the name of a type.")
 	}
 	words := strings.Fields(text.Fold(search))
-	rank := func(d definition) int {
-		name, inName := text.Fold(d.name), 0
-		for _, word := range words {
-			switch {
-			case name == word || name == "query."+word:
-				inName += 100
-			case strings.Contains(name, word):
-				inName += 2
-			case !strings.Contains(d.folded, word):
-				return 0
+	relevance := map[string]float64{} // by definition
+	for _, word := range words {
+		stem := strings.TrimSuffix(word, "s") // plurals
+		containing := 0
+		for _, d := range s.sdl {
+			if strings.Contains(d.folded, stem) {
+				containing++
 			}
 		}
-		if strings.HasPrefix(name, "query.") {
-			inName++
+		rarity := math.Log(float64(len(s.sdl)+1) / float64(max(containing, 1)))
+		for _, d := range s.sdl {
+			switch name := text.Fold(d.name); {
+			case len(words) == 1 && (name == word || name == "query."+word):
+				relevance[d.name] += 100
+			case strings.Contains(name, stem):
+				relevance[d.name] += 2 * rarity
+			case strings.Contains(d.folded, stem): // long ones contain many words by chance
+				relevance[d.name] += rarity * shortDefinition / float64(shortDefinition+len(d.sdl))
+			}
 		}
-		return 1 + inName
 	}
-	found := slices.DeleteFunc(slices.Clone(s.sdl), func(d definition) bool { return rank(d) == 0 })
-	if len(found) == 0 {
+	if len(relevance) == 0 {
 		return nil, s.unknownType(search)
 	}
-	slices.SortStableFunc(found, func(a, b definition) int { return cmp.Compare(rank(b), rank(a)) })
+	best := slices.Max(slices.Collect(maps.Values(relevance)))
+	found := slices.DeleteFunc(slices.Clone(s.sdl), func(d definition) bool { return relevance[d.name] < best/3 })
+	slices.SortStableFunc(found, func(a, b definition) int { return cmp.Compare(relevance[b.name], relevance[a.name]) })
 	var sdl strings.Builder
 	for _, d := range found[:min(maxDefinitions, len(found))] {
 		sdl.WriteString(d.sdl + "\n")

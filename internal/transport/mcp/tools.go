@@ -14,6 +14,7 @@ import (
 
 	"palmares/graph"
 	"palmares/graph/document"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
@@ -23,12 +24,12 @@ import (
 // name. The operation's description is that of the tool, its variables are the
 // arguments, and its selection is the result.
 var rows = []row{
-	{name: "search_tools", title: "Search tools", page: "/tools", sizeArgument: "limit"},
+	{name: "search_tools", title: "Search tools", page: "/tools", sizeArgument: "limit", explain: explainEmpty},
 	{name: "get_tool", title: "Get a tool", withKey: "get_tool_with_review", page: "/tools/{slug}", slugs: map[string][]string{"slug": {"tool", "retired"}}},
 	{name: "compare_tools", title: "Compare two tools", page: "/tools/{a} /tools/{b}", slugs: map[string][]string{"a": {"a"}, "b": {"b"}}},
 	{name: "list_categories", title: "List categories", page: "/categories"},
 	{name: "price_changes", title: "Price changes", page: "/tools /feeds/prices.atom", sizeArgument: "limit"},
-	{name: "whats_new", title: "What is new", page: "/releases", sizeArgument: "limit"},
+	{name: "whats_new", title: "What is new", page: "/releases", sizeArgument: "limit", arrange: arrangeNews},
 	{name: "retired_tools", title: "Retired tools", page: "/cimetiere", sizeArgument: "limit"},
 	{name: "catalog_stats", title: "Catalog statistics", page: "/"},
 }
@@ -40,6 +41,10 @@ type row struct {
 	page         string              // paths of the pages about the result, with arguments in braces
 	sizeArgument string              // the argument that makes a result smaller
 	slugs        map[string][]string // arguments that are slugs of tools, and the fields that are null if no tool has the slug
+	// explain returns what to try if a search of the newest release finds nothing; nil
+	// for tools without a search.
+	explain func(r *release.Release, search string) string
+	arrange func(json.RawMessage) (json.RawMessage, error) // changes the result; nil if nothing does
 }
 
 //go:embed queries/*.graphql
