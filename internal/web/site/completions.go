@@ -107,7 +107,8 @@ func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) error {
 	}
 	l := lang.Parse(query.Get("lang"))
 	list := []suggestion{} // not null
-	for _, p := range s.complete(s.Visitors.Identify(r), typed) {
+	found, lifetime := s.complete(s.Visitors.Identify(r), typed)
+	for _, p := range found {
 		list = append(list, suggestion{p.Name, page.LocalPath(l, p.Path), p.note(l)})
 	}
 	body, err := json.Marshal(list)
@@ -115,29 +116,31 @@ func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", suggestionsLifetime)
+	w.Header().Set("Cache-Control", lifetime)
 	_, _ = w.Write(body)
 	return nil
 }
 
-func (s *Site) complete(ctx context.Context, typed string) []namedPage {
+// complete returns the pages to suggest, and for how long. Shared caches must not store
+// an empty list that only a busy server, or a visitor without CPU time, gets.
+func (s *Site) complete(ctx context.Context, typed string) (found []namedPage, lifetime string) {
 	if strings.TrimSpace(typed) == "" {
-		return nil
+		return nil, suggestionsLifetime
 	}
 	known := s.names(ctx)
 	if known == nil {
-		return nil
+		return nil, "no-store"
 	}
-	found := known.completions.complete(typed)
+	found = known.completions.complete(typed)
 	if len(found) > 0 || utf8.RuneCountInString(typed) < minTextWithTypos {
-		return found
+		return found, suggestionsLifetime
 	}
 	done, err := s.Visitors.Start(ctx) // typos are compared with every name
 	if err != nil {
-		return nil
+		return nil, "no-store"
 	}
 	defer done()
-	return known.similarTools(typed, maxCompletions)
+	return known.similarTools(typed, maxCompletions), suggestionsLifetime
 }
 
 // similarTools returns the pages of tools with a name similar to the search text.

@@ -17,16 +17,22 @@ import (
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
 	"palmares/internal/web/site"
+	"palmares/internal/web/visitor"
 )
 
 // newSite returns a handler that serves the pages.
 func newSite(t testing.TB, s *store.Store) http.Handler {
 	t.Helper()
+	return newLimitedSite(t, s, nil)
+}
+
+func newLimitedSite(t testing.TB, s *store.Store, visitors *visitor.Limiter) http.Handler {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	pages, err := site.New(site.Config{
 		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
 		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}),
-		Cache:    cache.New(1<<20, nil, log), Log: log, OtherPages: []string{"/docs", "/explorer"},
+		Cache:    cache.New(1<<20, nil, log), Log: log, OtherPages: []string{"/docs", "/explorer"}, Visitors: visitors,
 	})
 	if err != nil {
 		t.Fatal(err)

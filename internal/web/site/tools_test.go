@@ -1,6 +1,7 @@
 package site_test
 
 import (
+	"context"
 	"encoding/json"
 	escape "html"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
+	"palmares/internal/web/visitor"
 )
 
 // inLanguage returns the handler with language prefixes.
@@ -168,7 +170,7 @@ func TestSearchPage(t *testing.T) {
 func TestSuggestions(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publishEditions(t, s)
-	handler := inLanguage(newSite(t, s))
+	handler, caching := inLanguage(newSite(t, s)), "public, max-age=60"
 	type suggestion struct{ Name, Path, Note string }
 	getSuggestions := func(target string, status int) (list []suggestion) {
 		t.Helper()
@@ -177,8 +179,8 @@ func TestSuggestions(t *testing.T) {
 			t.Errorf("%s: got %d, %s, want %d and JSON", target, got.Code, got.Header().Get("Content-Type"), status)
 		}
 		if status == 200 {
-			if err := json.Unmarshal(got.Body.Bytes(), &list); err != nil || list == nil || got.Header().Get("Cache-Control") != "public, max-age=60" {
-				t.Errorf("%s: got %s, %v, want a list that can be cached for a minute", target, got.Body, err)
+			if err := json.Unmarshal(got.Body.Bytes(), &list); err != nil || list == nil || got.Header().Get("Cache-Control") != caching {
+				t.Errorf("%s: got %s, %q, %v, want a list with Cache-Control %q", target, got.Body, got.Header().Get("Cache-Control"), err, caching)
 			}
 		}
 		return list
@@ -202,6 +204,29 @@ func TestSuggestions(t *testing.T) {
 	}
 	getSuggestions("/search/suggestions?q="+strings.Repeat("x", 101), 400)
 	getSuggestions("/search/suggestions?q=%ff", 400)
+
+	// Lists that lack suggestions only now, or only for this visitor, are not cached.
+	visitors := visitor.NewLimiter(nil)
+	handler = inLanguage(newLimitedSite(t, s, visitors))
+	impatient, leave := context.WithCancel(t.Context())
+	defer leave()
+	request := httptest.NewRequest(http.MethodGet, "/search/suggestions?q=plmue", nil).WithContext(impatient)
+	for _, want := range []string{`"name":"Plume" public, max-age=60`, `[] no-store`} {
+		got := httptest.NewRecorder()
+		handler.ServeHTTP(got, request)
+		body, caching, _ := strings.Cut(want, " ")
+		if !strings.Contains(got.Body.String(), body) || got.Header().Get("Cache-Control") != caching {
+			t.Errorf("got %s, %q, want %s", got.Body, got.Header().Get("Cache-Control"), want)
+		}
+		if impatient.Err() == nil {
+			for range 2 { // all that one visitor may load at the same time
+				_, err := visitors.Start(visitors.Identify(request))
+				testkit.Check(t, err)
+			}
+			leave() // do not wait for them
+		}
+	}
+	caching = "no-store"
 	closed := testkit.Open(t, testkit.SQLite(t))
 	handler = inLanguage(newSite(t, closed))
 	closed.Close()
