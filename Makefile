@@ -131,7 +131,7 @@ follow-recipes:
 
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of feeds, requests and texts for FUZZTIME (default 1m)
-	@for target in internal/catalog/feed/FuzzRead internal/transport/graphql/FuzzHandler rest/FuzzParameters internal/core/text/FuzzFold internal/core/text/FuzzSimilar internal/transport/mcp/FuzzHandler; do \
+	@for target in internal/catalog/feed/FuzzRead internal/transport/graphql/FuzzHandler rest/FuzzParameters internal/core/text/FuzzFold internal/core/text/FuzzSimilar internal/transport/mcp/FuzzHandler internal/transport/mcp/FuzzStreams; do \
 		$(GO) test ./$${target%/*} -run '^$$' -fuzz $${target##*/} -fuzztime $(or $(FUZZTIME),1m) || exit 1; \
 	done
 

@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
-	"io"
 	"log/slog"
+	"os/signal"
 	"sync"
+	"syscall"
 
 	"palmares/cmd/palmares/commands"
 	"palmares/ent"
@@ -69,10 +70,6 @@ func (mcpCommand) Run(ctx context.Context, s *settings, db *store.Store, term co
 	})
 	defer running.Wait()
 	defer stop()
-	return server.Run(ctx, term.In, nopCloser{term.Out})
+	signal.Ignore(syscall.SIGPIPE) // otherwise a client that closes standard output kills the process
+	return server.Run(ctx, term.In, term.Out)
 }
-
-// nopCloser leaves standard output open.
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }

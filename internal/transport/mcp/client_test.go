@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"io"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -9,7 +10,6 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"palmares/auth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -61,9 +61,11 @@ func TestGoClient(t *testing.T) {
 
 // overStreams runs a server on pipes until the client closes them.
 func overStreams(t *testing.T, s *Server) sdk.Transport {
-	client, server := sdk.NewInMemoryTransports()
+	input, in := io.Pipe()
+	out, output := io.Pipe()
 	go func() {
-		_ = s.server.Run(auth.WithCaller(context.WithoutCancel(t.Context()), auth.Caller{Plan: auth.Pro}), server)
+		_ = s.Run(context.WithoutCancel(t.Context()), input, output)
+		_ = output.Close()
 	}()
-	return client
+	return &sdk.IOTransport{Reader: out, Writer: in}
 }

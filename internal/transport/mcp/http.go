@@ -81,6 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.http.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	x.reword(m.Method)
 	x.finish()
 	if reply, ok := newReply(x, m); ok && edition == s.cfg.Cache.Edition() && s.cfg.Cache.Newest() > 0 {
 		s.replies.Put(edition, key, reply, len(reply)+len(key.Variables))
@@ -157,6 +158,7 @@ type exchange struct {
 	finished bool       // the response is sent, or the client disconnected
 	counted  bool       // a call is already counted, with this outcome
 	outcome  error
+	failure  *rpcError // of the last call that failed
 }
 
 type exchangeKey struct{}
@@ -189,6 +191,41 @@ func (x *exchange) count() error {
 		return x.outcome
 	}
 	return x.server.cfg.Count(x.ResponseWriter, x.request)
+}
+
+// explained returns an error of a call for the library. Over HTTP, the library encodes
+// it, and adds its own words to some: see reword.
+func (x *exchange) explained(why *rpcError) error {
+	if x == nil {
+		return why
+	}
+	x.counting.Lock()
+	defer x.counting.Unlock()
+	x.failure = why
+	return (*jsonrpc.Error)(why)
+}
+
+// reword replaces the library's words in the error of a single message.
+func (x *exchange) reword(method string) {
+	if x.status != http.StatusOK || bytes.Contains(x.body.Bytes(), []byte(`,"result":`)) {
+		return
+	}
+	var reply struct {
+		ID    jsontext.Value `json:"id"`
+		Error *jsonrpc.Error `json:"error"`
+	}
+	if jsonv2.Unmarshal(x.body.Bytes(), &reply) != nil || reply.Error == nil {
+		return
+	}
+	x.counting.Lock()
+	defer x.counting.Unlock()
+	if x.failure == nil {
+		x.failure = explainRejection(method, reply.Error)
+	}
+	if text, err := encodeReply(reply.ID, x.failure.reply(0)); err == nil {
+		x.body.Reset()
+		x.body.Write(text)
+	}
 }
 
 // WriteHeader implements http.ResponseWriter.

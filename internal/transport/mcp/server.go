@@ -6,12 +6,14 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -100,11 +102,15 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Run serves one client over standard streams, until the client closes them. The
-// client is on the same machine as the database, so it may read everything.
-func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+// Run serves one client over standard streams, until the client closes one of them.
+// The client is on the same machine as the database, so it may read everything.
+func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	ctx = auth.WithCaller(ctx, auth.Caller{Plan: auth.Pro})
-	return s.server.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
+	err := s.server.Run(ctx, newStreams(in, out, s.cfg.MaxBody))
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
+		return nil
+	}
+	return err
 }
 
 func (s *Server) addTool(name, title, description string, input, output map[string]any, run func(context.Context, json.RawMessage) (*result, error)) {
@@ -129,7 +135,10 @@ func (s *Server) guard(next sdk.MethodHandler) sdk.MethodHandler {
 		defer func() {
 			if caught := recover(); caught != nil {
 				s.cfg.Log.ErrorContext(ctx, "call panicked", "method", method, "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
-				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: problem.Of(fmt.Errorf("panic: %v", caught)).Message}
+				err = newError(jsonrpc.CodeInternalError, "%s", problem.Of(fmt.Errorf("panic: %v", caught)).Message)
+			}
+			if err != nil {
+				result, err = nil, exchangeFrom(ctx).explained(explain(method, request, err))
 			}
 		}()
 		switch method {
@@ -139,17 +148,14 @@ func (s *Server) guard(next sdk.MethodHandler) sdk.MethodHandler {
 				return toolResult(nil, err), nil
 			}
 			if err != nil {
-				return nil, &jsonrpc.Error{Code: codeQuota, Message: problem.Of(err).Message}
+				return nil, newError(codeQuota, "%s", problem.Of(err).Message)
 			}
 		case "subscriptions/listen": // the lists never change while the server runs
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "This server does not support subscriptions."}
+			return nil, errNotAvailable(method)
 		}
 		return next(ctx, method, request)
 	}
 }
-
-// codeQuota is the JSON-RPC code of a message over the quota or a limit.
-const codeQuota = -32000
 
 // How long clients may reuse lists, which change with the program, and
 // resources, which change with the catalog.
@@ -199,10 +205,9 @@ func (s *Server) addResources() {
 		case err == nil:
 			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: string(found.structured)}}}, nil
 		case p.Code == problem.NotFound || p.Code == problem.BadInput:
-			data, _ := json.Marshal(map[string]string{"uri": request.Params.URI})
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: p.Message, Data: data}
+			return nil, errNoResource(request.Params.URI, p.Message)
 		default:
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: p.Message}
+			return nil, newError(jsonrpc.CodeInternalError, "%s", p.Message)
 		}
 	})
 }
@@ -222,7 +227,7 @@ func (s *Server) addPrompts() {
 		}, func(_ context.Context, request *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 			value := strings.TrimSpace(request.Params.Arguments[p.argument])
 			if value == "" {
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: p.argument + " is required."}
+				return nil, newError(jsonrpc.CodeInvalidParams, "%s is required.", p.argument)
 			}
 			return &sdk.GetPromptResult{Description: p.description, Messages: []*sdk.PromptMessage{
 				{Role: "user", Content: &sdk.TextContent{Text: fmt.Sprintf(p.text, value)}},

@@ -4,11 +4,13 @@ package mcp_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -226,4 +228,43 @@ func TestStandardStreams(t *testing.T) {
 	if missing.Code != 1 || missing.Out != "" || !strings.Contains(missing.Err, "there is no database") {
 		t.Errorf("without a database: got %+v, want an error", missing)
 	}
+}
+
+// The program exits normally, and prints nothing but replies, whatever its client sends
+// and whichever stream it closes.
+func TestBrokenStreams(t *testing.T) {
+	t.Parallel()
+	cfg := blackbox.Demo(t)
+	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	for name, e := range map[string]struct{ input, want string }{
+		"no input":               {"", ""},
+		"half a line":            {ping + "\n" + ping[:20], `"code":-32700`},
+		"no end of line":         {"\x00\n" + ping, `{"jsonrpc":"2.0","id":1,"result":{}}`},
+		"10 MB in a line":        {strings.Repeat("x", 10_000_000) + "\n" + ping, `"code":-32600`},
+		"1,000 messages at once": {strings.Repeat(ping+"\n", 1_000), strings.Repeat(`{"jsonrpc":"2.0","id":1,"result":{}}`+"\n", 1_000)},
+	} {
+		cmd := blackbox.Command(t, cfg, "mcp")
+		cmd.Stdin = strings.NewReader(e.input)
+		got := blackbox.Run(t, cmd)
+		if got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, e.want) {
+			t.Errorf("%s: got %d, %.200s %.200s, want 0 and %.100s", name, got.Code, got.Out, got.Err, e.want)
+		}
+	}
+	reader, closed, err := os.Pipe()
+	testkit.Check(t, err)
+	testkit.Check(t, reader.Close())
+	for name, input := range map[string]string{"a request": ping + "\n", "an invalid line": "{\n"} {
+		cmd := blackbox.Command(t, cfg, "mcp")
+		var log bytes.Buffer
+		cmd.Stdout, cmd.Stderr = closed, &log
+		in, err := cmd.StdinPipe() // stays open
+		testkit.Check(t, err)
+		testkit.Check(t, cmd.Start())
+		_, err = io.WriteString(in, input)
+		testkit.Check(t, err)
+		if err := cmd.Wait(); err != nil || log.Len() > 0 {
+			t.Errorf("%s without an output: got %v %s, want a normal exit", name, err, &log)
+		}
+	}
+	testkit.Check(t, closed.Close())
 }
