@@ -43,7 +43,7 @@ var calls = map[string][]string{
 	"compare_tools":   {"a=plume", "b=ecritoire-cie", `"winner":"Écritoire & Cie"`},
 	"list_categories": {`"slug":"code"`},
 	"price_changes":   {"slug=plume", `"price":"19,90 €/mois"`},
-	"whats_new":       {"since_release=7", `"type":"catalog_published"`},
+	"whats_new":       {"since_release=7", `"type":"tool_updated"`},
 	"retired_tools":   {"limit=1", `"slug":"vigie-3"`},
 	"catalog_stats":   {"as_of=2", `"tools_total":41`},
 	"graphql_schema":  {"search=Statistics", `type Statistics {`},
