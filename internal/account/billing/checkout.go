@@ -198,7 +198,7 @@ func (b *Billing) cancelAll(ctx context.Context, customer string) error {
 		return err
 	}
 	for _, session := range open {
-		if _, err := b.stripe.V1CheckoutSessions.Expire(ctx, session.ID, nil); err != nil {
+		if err := b.expire(ctx, session.ID); err != nil {
 			return err
 		}
 	}
@@ -210,9 +210,22 @@ func (b *Billing) cancelAll(ctx context.Context, customer string) error {
 		if !Live(string(s.Status)) {
 			continue
 		}
-		if _, err := b.stripe.V1Subscriptions.Cancel(ctx, s.ID, nil); err != nil {
+		if _, err := b.stripe.V1Subscriptions.Cancel(ctx, s.ID, nil); err != nil && !missing(err, pathParam) { // missing: it has just ended
 			return err
 		}
+	}
+	return nil
+}
+
+// expire closes a checkout, unless it has just been paid or closed.
+func (b *Billing) expire(ctx context.Context, session string) error {
+	_, err := b.stripe.V1CheckoutSessions.Expire(ctx, session, nil)
+	if !rejected(err) {
+		return err
+	}
+	current, readErr := b.stripe.V1CheckoutSessions.Retrieve(ctx, session, nil)
+	if readErr != nil || current.Status == stripe.CheckoutSessionStatusOpen {
+		return err
 	}
 	return nil
 }

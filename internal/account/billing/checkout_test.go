@@ -1,11 +1,13 @@
 package billing
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +17,8 @@ import (
 	"palmares/ent"
 	"palmares/ent/customer"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 func TestSubscribe(t *testing.T) {
@@ -414,6 +418,88 @@ func TestCancelWithOpenCheckout(t *testing.T) {
 			t.Error("got a paid checkout expired, want it left alone")
 		}
 	})
+}
+
+// A checkout may be paid, and a subscription may end, just before Cancel would do it.
+func TestCancelIsOvertaken(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		ending, bought := s.subscribed(), s.started(stripe.SubscriptionStatusActive)
+		s.fake.sessions = []map[string]any{{"id": "cs_paid", "status": "open"}, {"id": "cs_open", "status": "open"}}
+		s.fake.onRequest(func(what string) {
+			s.fake.mu.Lock()
+			defer s.fake.mu.Unlock()
+			switch what {
+			case "GET /v1/checkout/sessions":
+				s.fake.session("cs_paid")["status"] = "complete"
+				s.fake.subscriptions["cus_1"] = []subscription{ending, bought}
+			case "GET /v1/subscriptions":
+				s.fake.end(ending.id)
+			}
+		})
+		if err := s.Cancel(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		for id, status := range s.fake.statuses("cus_1") {
+			if Live(status) {
+				t.Errorf("got subscription %s %s, want it canceled", id, status)
+			}
+		}
+		s.fake.only(t, "POST /v1/checkout/sessions/cs_open/expire")
+		s.wantPlan(auth.Developer)
+	})
+}
+
+// A checkout that cannot be closed could still be paid, so the account is not deleted.
+func TestCancelWithUnclosableCheckout(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.customer()
+		s.fake.sessions = []map[string]any{{"id": "cs_open", "status": "open"}}
+		s.fake.forbidden = "POST /v1/checkout/sessions/cs_open/expire"
+		wantProblem(t, s.Cancel(t.Context(), s.account), problem.Internal)
+	})
+}
+
+// An account can be deleted while an event changes its plan. Both lock the account
+// and the customer, which must not end in a deadlock.
+func TestDeleteDuringAnEvent(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.Postgres(t)
+	updated, proceed := make(chan struct{}), make(chan struct{})
+	var event atomic.Bool // the event is being handled
+	cfg.OnStatement = func(_ context.Context, _, statement string) func(error) {
+		return func(error) {
+			if strings.HasPrefix(statement, `UPDATE "customers"`) && event.CompareAndSwap(true, false) {
+				close(updated)
+				<-proceed
+			}
+		}
+	}
+	s := newFixture(t, testkit.Open(t, cfg))
+	s.customer()
+	s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+	code, deleted := make(chan int), make(chan error)
+	event.Store(true)
+	go func() { code <- s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated)).Code }()
+	<-updated
+	go func() { deleted <- s.accounts.Delete(t.Context(), s.account) }()
+	wait.Until(t, "the deletion waits for a lock", func() (waiting bool) {
+		query := "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+		if err := s.Store.Pools()["reader"].QueryRowContext(t.Context(), query).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+		return waiting
+	})
+	close(proceed)
+	if got := <-code; got != http.StatusOK {
+		t.Errorf("got status %d, want 200", got)
+	}
+	if err := <-deleted; err != nil {
+		t.Error(err)
+	}
+	s.reconcile(t.Context())
+	if row := s.row(); row.AccountID != nil || Live(row.Status) {
+		t.Errorf("got customer %v, want it canceled and without an account", row)
+	}
 }
 
 func TestCancelWhileStripeFails(t *testing.T) {

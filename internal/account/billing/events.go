@@ -132,9 +132,10 @@ func customerOf(event *stripe.Event) string {
 	return id
 }
 
-// unlink lets the next subscription of the account create a new customer.
+// unlink lets the next subscription of the account create a new customer. Concurrent
+// updates have to start again, because they must not change the account's plan.
 func (b *Billing) unlink(ctx context.Context, id string) error {
-	return b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().SetEmail("").Exec(ctx)
+	return b.Store.Write.Customer.Update().Where(customer.ID(id)).AddRevision(1).ClearAccountID().SetEmail("").Exec(ctx)
 }
 
 // unlinkDeleted also removes Pro, for a customer that was deleted without an event.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,16 +173,7 @@ func TestReorderedEvents(t *testing.T) {
 func TestOvertakenEvent(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
-		read, proceed := make(chan struct{}), make(chan struct{})
-		var first sync.Once
-		s.fake.onRequest(func(string) {
-			held := false
-			first.Do(func() { held = true })
-			if held {
-				close(read)
-				<-proceed
-			}
-		})
+		read, proceed := s.holdFirstRead()
 		slow := make(chan int)
 		event := s.event(stripe.EventTypeCustomerSubscriptionUpdated)
 		go func() { slow <- s.send(event).Code }()
@@ -198,6 +190,20 @@ func TestOvertakenEvent(t *testing.T) {
 			t.Errorf("got status %q, want canceled", status)
 		}
 	})
+}
+
+// holdFirstRead delays the response to the next request: read is closed when the
+// state was read, and the response is sent when the caller closes proceed.
+func (s *fixture) holdFirstRead() (read, proceed chan struct{}) {
+	read, proceed = make(chan struct{}), make(chan struct{})
+	var requests atomic.Int32
+	s.fake.onRequest(func(string) {
+		if requests.Add(1) == 1 {
+			close(read)
+			<-proceed
+		}
+	})
+	return read, proceed
 }
 
 // After concurrent events, the last state is stored.
@@ -284,6 +290,35 @@ func TestCustomerDeletedPartially(t *testing.T) {
 		}
 		s.wantStatus(s.send(event), http.StatusOK)
 		s.wantNewCustomer()
+	})
+}
+
+// An event about a deleted customer that takes long does not affect the account's
+// next subscription.
+func TestSlowEventOfDeletedCustomer(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.subscribed()
+		s.fake.deleteObject("cus_1")
+		deleted := s.event(stripe.EventTypeCustomerDeleted)
+		// A server applies the event and dies before it unlinks the customer.
+		if err := s.refresh(t.Context(), "cus_1", &stripe.Event{ID: idOf(deleted), Type: stripe.EventTypeCustomerDeleted}); err != nil {
+			t.Fatal(err)
+		}
+		read, proceed := s.holdFirstRead()
+		slow := make(chan int)
+		event := s.event(stripe.EventTypeCustomerSubscriptionDeleted)
+		go func() { slow <- s.send(event).Code }()
+		<-read
+		s.wantStatus(s.send(deleted), http.StatusOK)
+		s.wantNewCustomer()
+		s.fake.set("cus_2", s.started(stripe.SubscriptionStatusActive))
+		s.wantStatus(s.send(eventOf("evt_new", stripe.EventTypeCustomerSubscriptionCreated, "cus_2")), http.StatusOK)
+		s.wantPlan(auth.Pro)
+		close(proceed)
+		if code := <-slow; code != http.StatusOK {
+			t.Errorf("got status %d, want 200", code)
+		}
+		s.wantPlan(auth.Pro)
 	})
 }
 

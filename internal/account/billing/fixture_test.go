@@ -217,12 +217,16 @@ func (s *fixture) send(payload []byte) *httptest.ResponseRecorder {
 
 // deliver may be called concurrently.
 func (s *fixture) deliver(ctx context.Context, payload []byte, signature string) *httptest.ResponseRecorder {
+	return deliverTo(ctx, s.Billing, payload, signature)
+}
+
+func deliverTo(ctx context.Context, server *Billing, payload []byte, signature string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, EventsPath, bytes.NewReader(payload))
 	if signature != "" {
 		r.Header.Set("Stripe-Signature", signature)
 	}
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
+	server.ServeHTTP(w, r)
 	return w
 }
 

@@ -123,18 +123,13 @@ func (b *Billing) refresh(ctx context.Context, id string, event *stripe.Event) e
 
 // update reads a customer's subscription from Stripe and sets the account's
 // plan accordingly. It only overwrites a state that was stored before it read,
-// so the newest state wins whatever the order of events. Without an event, a
-// concurrent update by another caller is enough. It returns the account if it
-// has just lost Pro.
+// so the newest state wins whatever the order of events. It returns the account
+// if it has just lost Pro.
 func (b *Billing) update(ctx context.Context, id string, event *stripe.Event) (demoted *ent.Account, err error) {
-	started := b.now().Truncate(time.Microsecond) // PostgreSQL's precision
-	for attempt := range maxUpdates {
+	for range maxUpdates {
 		row, err := b.Store.Read.Customer.Get(ctx, id)
 		if err != nil { // not found: a customer of another product in the same Stripe account
 			return nil, ent.MaskNotFound(err)
-		}
-		if attempt > 0 && event == nil && row.ReadAt != nil && !row.ReadAt.Before(started) {
-			return nil, nil
 		}
 		all, err := b.subscriptions(ctx, id)
 		if err != nil {
@@ -154,7 +149,14 @@ func (b *Billing) save(ctx context.Context, row, current *ent.Customer, event *s
 	if current.Status == StatusPastDue {
 		current.PastDueSince = graceStart(row, current.PastDueSince, now)
 	}
-	err = b.Store.Update(ctx, func(tx *ent.Tx) error {
+	inTx := b.Store.Update
+	if row.AccountID != nil {
+		// Deleting the account locks it first too; the opposite order could deadlock.
+		inTx = func(ctx context.Context, write func(*ent.Tx) error) error {
+			return b.Store.WithRowLock(ctx, account.Table, *row.AccountID, write)
+		}
+	}
+	err = inTx(ctx, func(tx *ent.Tx) error {
 		demoted = nil
 		if event != nil { // fails if the event was already applied
 			if err := tx.BillingEvent.Create().SetID(event.ID).SetType(string(event.Type)).SetAppliedAt(now).Exec(ctx); err != nil {
@@ -280,7 +282,7 @@ func (b *Billing) SyncAll(ctx context.Context, report func(*ent.Customer)) error
 // ClearManualPlan lets billing determine the plan of an account again after an
 // operator has set it manually. It returns the new plan.
 func ClearManualPlan(ctx context.Context, s *store.Store, acc *ent.Account) (plan auth.Plan, err error) {
-	err = s.Update(ctx, func(tx *ent.Tx) error {
+	err = s.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		// Concurrent updates have to start again.
 		if err := tx.Customer.Update().Where(customer.AccountID(acc.ID)).AddRevision(1).Exec(ctx); err != nil {
 			return err

@@ -94,8 +94,14 @@ func (p *fakeStripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(response)
 }
 
+// mockResponses are stripe-mock's responses to GET requests, by URL. It has no state.
+var mockResponses sync.Map
+
 // forward sends a request to stripe-mock, which must accept it.
 func (p *fakeStripe) forward(r *http.Request, body []byte) []byte {
+	if known, ok := mockResponses.Load(r.URL.RequestURI()); ok && r.Method == http.MethodGet {
+		return known.([]byte)
+	}
 	request, err := http.NewRequestWithContext(r.Context(), r.Method, stripeMock+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		p.t.Error(err)
@@ -113,6 +119,8 @@ func (p *fakeStripe) forward(r *http.Request, body []byte) []byte {
 	content, _ := io.ReadAll(response.Body)
 	if response.StatusCode/100 != 2 {
 		p.t.Errorf("%s %s: got %s, want 2xx: %s", r.Method, r.URL, response.Status, content)
+	} else if r.Method == http.MethodGet {
+		mockResponses.Store(r.URL.RequestURI(), content)
 	}
 	return content
 }
@@ -165,7 +173,19 @@ func (p *fakeStripe) addState(request call, response []byte) (status int, correc
 		p.pages = append(p.pages, created)
 		got["id"] = created["id"]
 	case request.method == http.MethodDelete && strings.HasPrefix(request.path, "/v1/subscriptions/"):
-		p.end(strings.TrimPrefix(request.path, "/v1/subscriptions/"))
+		if !p.end(strings.TrimPrefix(request.path, "/v1/subscriptions/")) {
+			return http.StatusNotFound, missingObject("id")
+		}
+	case strings.HasPrefix(request.path, "/v1/checkout/sessions/"):
+		id, expire := strings.CutSuffix(strings.TrimPrefix(request.path, "/v1/checkout/sessions/"), "/expire")
+		session := p.session(id)
+		if expire && session["status"] != "open" {
+			return http.StatusBadRequest, invalidRequest()
+		}
+		if expire {
+			session["status"] = "expired"
+		}
+		got["status"] = session["status"]
 	}
 	corrected, _ = json.Marshal(got)
 	if request.key != "" && request.method == http.MethodPost {
@@ -236,21 +256,50 @@ func clone(object any) map[string]any {
 	return copied
 }
 
-func (p *fakeStripe) end(id string) {
+// end cancels a subscription and reports whether it had not ended before.
+func (p *fakeStripe) end(id string) bool {
 	for _, all := range p.subscriptions {
 		for i := range all {
-			if all[i].id == id {
+			if all[i].id == id && Live(string(all[i].status)) {
 				all[i].status = stripe.SubscriptionStatusCanceled
+				return true
 			}
 		}
 	}
+	return false
+}
+
+// session returns a checkout, or nil.
+func (p *fakeStripe) session(id string) map[string]any {
+	for _, s := range p.sessions {
+		if s["id"] == id {
+			return s
+		}
+	}
+	return nil
 }
 
 // set sets the subscriptions of a customer.
 func (p *fakeStripe) set(customer string, all ...subscription) {
+	p.change(customer, func([]subscription) []subscription { return all })
+}
+
+// change changes the subscriptions of a customer.
+func (p *fakeStripe) change(customer string, do func(all []subscription) []subscription) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.subscriptions[customer] = all
+	p.subscriptions[customer] = do(p.subscriptions[customer])
+}
+
+// statuses returns the statuses of a customer's subscriptions, by id.
+func (p *fakeStripe) statuses(customer string) map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := map[string]string{}
+	for _, s := range p.subscriptions[customer] {
+		all[s.id] = string(s.status)
+	}
+	return all
 }
 
 func (p *fakeStripe) failWith(failing func(http.ResponseWriter, *http.Request)) {
