@@ -273,8 +273,8 @@ func TestStopWhileSending(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.timing.attempt, s.timing.prompt = time.Hour, defaultTiming.prompt
-		responses := &responseCounter{RoundTripper: s.client.Transport}
-		s.client.Transport = responses
+		responses := &responseCounter{RoundTripper: s.transport}
+		s.transport = responses
 		r, e := s.addReceiver()
 		first := s.publishTools(39)
 		prompt := ids(first, 4)

@@ -86,7 +86,7 @@ func (w *Webhooks) Run(ctx context.Context) {
 	case <-stopped:
 	case <-time.After(w.timing.stop):
 	}
-	w.client.CloseIdleConnections()
+	w.transport.CloseIdleConnections()
 }
 
 // poll leases due endpoints, starts a worker for each, and renews the leases of

@@ -33,6 +33,10 @@ const (
 	maxResponse  = 64 << 10
 	shownBytes   = 300 // of a response
 	secretPrefix = "whsec_"
+	// maxConnections limits how many connections an attempt tries. Over HTTP/2, a receiver
+	// can leave each one in such a way that the request may be sent on another. All idle
+	// connections may be outdated, so there must be more.
+	maxConnections = maxPending + 2
 	// rotationPeriod is how long events are also signed with the previous secret.
 	rotationPeriod = 24 * time.Hour
 )
@@ -56,7 +60,15 @@ func (w *Webhooks) post(ctx context.Context, endpoint *ent.Endpoint, id string, 
 	o := outcome{at: w.now()}
 	ctx, cancel := context.WithTimeout(ctx, w.timing.attempt)
 	defer cancel()
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { written() }})
+	connections := 0
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) {
+			if connections++; connections > maxConnections {
+				cancel()
+			}
+		},
+		WroteRequest: func(httptrace.WroteRequestInfo) { written() },
+	})
 	start := time.Now()
 	o.status, o.response, o.wait = w.request(ctx, endpoint, id, o.at, body)
 	o.took = time.Since(start)
@@ -80,14 +92,17 @@ func (w *Webhooks) request(ctx context.Context, endpoint *ent.Endpoint, id strin
 		r.Header[h.Name] = []string{h.Value}
 	}
 	r.Header[signatureHeader] = []string{signature}
-	response, err := w.client.Do(r)
+	response, err := w.transport.RoundTrip(r) // unlike a Client, it ignores redirects, even to invalid URLs
 	if err != nil {
 		return 0, string(explain(err)), 0
 	}
 	defer response.Body.Close()
-	// Reading the body to its end lets the connection be reused. An error does
-	// not matter, because the status has already arrived.
-	content, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	var content []byte
+	if response.StatusCode != http.StatusSwitchingProtocols { // after which ctx does not end reading
+		// Reading the body to its end lets the connection be reused. An error does
+		// not matter, because the status has already arrived.
+		content, _ = io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	}
 	return response.StatusCode, firstBytes(withoutSecrets(endpoint, content)), retryAfter(response.Header, at)
 }
 
@@ -150,7 +165,8 @@ func explain(err error) lang.Message {
 		return "the TLS certificate is not valid or the handshake failed"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the connection was refused"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, context.Canceled): // by maxConnections
 		return "the connection was closed before a response arrived"
 	}
 	return "the connection failed"
@@ -197,7 +213,7 @@ var (
 )
 
 // checkURL validates and normalizes an endpoint's URL. Host names are not resolved
-// here, because they can change: newClient checks the address of every connection.
+// here, because they can change: newTransport checks the address of every connection.
 func (w *Webhooks) checkURL(raw string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil || u.Hostname() == "" || len(raw) > maxURL || u.Opaque != "" {
@@ -232,9 +248,15 @@ func looksLikeNumber(host string) bool {
 	return err == nil || last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// newClient returns a client that follows no redirects, uses no proxy and connects
-// only to public addresses, no matter what a host name resolves to.
-func (w *Webhooks) newClient() *http.Client {
+// transport sends requests. It is an http.Transport, except in tests.
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
+// newTransport returns a transport that uses no proxy and connects only to public
+// addresses, no matter what a host name resolves to.
+func (w *Webhooks) newTransport() transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Resolver: w.resolver, Control: func(_, address string, _ syscall.RawConn) error {
 		peer, err := netip.ParseAddrPort(address)
 		if err != nil || !w.mayDial(peer.Addr()) {
@@ -242,20 +264,22 @@ func (w *Webhooks) newClient() *http.Client {
 		}
 		return nil
 	}}
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			TLSHandshakeTimeout:    5 * time.Second,
-			ForceAttemptHTTP2:      true,
-			DisableCompression:     true, // a small response could decompress to a huge one
-			MaxIdleConnsPerHost:    maxPending,
-			MaxIdleConns:           1_000,
-			IdleConnTimeout:        30 * time.Second,
-			MaxResponseHeaderBytes: 32 << 10,
-			// Pings detect connections that died without being closed.
-			HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+	return &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    5 * time.Second,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // a small response could decompress to a huge one
+		MaxIdleConnsPerHost:    maxPending,
+		MaxIdleConns:           1_000,
+		IdleConnTimeout:        30 * time.Second,
+		MaxResponseHeaderBytes: 32 << 10,
+		HTTP2: &http.HTTP2Config{
+			// Pings detect connections that died without being closed, and the timeout
+			// of writes detects receivers that send but do not read.
+			SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second, WriteByteTimeout: w.timing.attempt,
+			// By default, receivers may send 4 MB before the first byte is read.
+			MaxReceiveBufferPerStream: maxResponse, MaxReceiveBufferPerConnection: maxPending * maxResponse,
 		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 

@@ -102,7 +102,7 @@ func TestBadTLS(t *testing.T) {
 	t.Parallel()
 	s := newSQLiteFixture(t)
 	roots := x509.NewCertPool()
-	s.client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots}
+	s.transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots}
 	now := time.Now()
 	good := certificate(t, now.Add(-time.Hour), now.Add(time.Hour))
 	expired := certificate(t, now.Add(-2*time.Hour), now.Add(-time.Hour))

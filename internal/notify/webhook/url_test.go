@@ -180,16 +180,16 @@ func TestRedirects(t *testing.T) {
 
 // Proxies of the environment are not used: they would connect for us.
 func TestNoProxy(t *testing.T) {
-	if transport := New(Config{}).client.Transport.(*http.Transport); transport.Proxy != nil {
+	if transport := New(Config{}).transport.(*http.Transport); transport.Proxy != nil {
 		t.Error("got a proxy, want none")
 	}
 }
 
-// nameServer is a DNS server that resolves every name to the same address.
+// nameServer is a DNS server that resolves every name to the same addresses.
 type nameServer struct {
 	net.PacketConn
-	mu      sync.Mutex
-	address netip.Addr
+	mu        sync.Mutex
+	addresses []netip.Addr
 }
 
 func startNameServer(t *testing.T) *nameServer {
@@ -204,10 +204,13 @@ func startNameServer(t *testing.T) *nameServer {
 	return s
 }
 
-func (s *nameServer) resolveTo(address string) {
+func (s *nameServer) resolveTo(addresses ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.address = netip.MustParseAddr(address)
+	s.addresses = nil
+	for _, address := range addresses {
+		s.addresses = append(s.addresses, netip.MustParseAddr(address))
+	}
 }
 
 func (s *nameServer) serve() {
@@ -229,17 +232,19 @@ func (s *nameServer) serve() {
 	}
 }
 
-func (s *nameServer) answers(q dnsmessage.Question) []dnsmessage.Resource {
+func (s *nameServer) answers(q dnsmessage.Question) (all []dnsmessage.Resource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	header := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}
-	switch {
-	case q.Type == dnsmessage.TypeA && s.address.Is4():
-		return []dnsmessage.Resource{{Header: header, Body: &dnsmessage.AResource{A: s.address.As4()}}}
-	case q.Type == dnsmessage.TypeAAAA && s.address.Is6():
-		return []dnsmessage.Resource{{Header: header, Body: &dnsmessage.AAAAResource{AAAA: s.address.As16()}}}
+	for _, address := range s.addresses {
+		switch {
+		case q.Type == dnsmessage.TypeA && address.Is4():
+			all = append(all, dnsmessage.Resource{Header: header, Body: &dnsmessage.AResource{A: address.As4()}})
+		case q.Type == dnsmessage.TypeAAAA && address.Is6():
+			all = append(all, dnsmessage.Resource{Header: header, Body: &dnsmessage.AAAAResource{AAAA: address.As16()}})
+		}
 	}
-	return nil
+	return all
 }
 
 // resolver returns a resolver that queries only this server.
@@ -250,42 +255,59 @@ func (s *nameServer) resolver() *net.Resolver {
 }
 
 // A name that resolves to a public address at first and to a private one when we
-// connect is blocked.
+// connect is blocked. If it resolves to several addresses, the private ones are skipped.
 func TestDNSRebinding(t *testing.T) {
 	t.Parallel()
 	const name = "hooks.example"
+	const blocked = "blocked: the host name resolves to a private network address"
 	names := startNameServer(t)
 	s := newSQLiteFixture(t)
+	s.freezeClock()
 	s.resolver = names.resolver()
-	s.client = s.newClient()
+	s.transport = s.newTransport()
 	r := newReceiver(t)
 	e := s.add(NewEndpoint{URL: "https://" + name})
 	e.URL = "http://" + name + r.URL[strings.LastIndexByte(r.URL, ':'):]
+	delivered := 0
 	for _, test := range []struct {
-		to       string
-		loopback bool
+		to       []string
+		loopback bool // which stands in for a public address
 		response string
 	}{
-		{"127.0.0.1", true, ""}, // to show that it could arrive
-		{"127.0.0.1", false, "blocked: the host name resolves to a private network address"},
-		{"::ffff:127.0.0.1", false, "blocked: the host name resolves to a private network address"},
-		{"::1", false, "blocked: the host name resolves to a private network address"},
-		{"10.0.0.1", true, "blocked: the host name resolves to a private network address"},
-		{"169.254.169.254", true, "blocked: the host name resolves to a private network address"},
+		{[]string{"127.0.0.1"}, true, ""}, // to show that it could arrive
+		{[]string{"127.0.0.1"}, false, blocked},
+		{[]string{"::ffff:127.0.0.1"}, false, blocked},
+		{[]string{"::1"}, false, blocked},
+		{[]string{"0.0.0.0"}, false, blocked}, // which also leads to this machine
+		{[]string{"::"}, false, blocked},
+		{[]string{"10.0.0.1"}, true, blocked},
+		{[]string{"169.254.169.254"}, true, blocked},
+		{[]string{"64:ff9b::7f00:1"}, false, blocked},
+		{[]string{"2002:7f00:1::"}, false, blocked},
+		{[]string{"127.0.0.1", "::1", "10.0.0.1", "0.0.0.0", "::ffff:127.0.0.1"}, false, blocked},
+		{[]string{"10.0.0.1", "169.254.169.254", "127.0.0.1"}, true, ""},
+		{[]string{"127.0.0.1", "10.0.0.1"}, true, ""},
+		{[]string{"fd00:ec2::254", "127.0.0.1"}, true, ""},
+		{[]string{"10.0.0.1", "fd00:ec2::254", "192.168.1.1"}, true, blocked},
+		{nil, true, "the host name could not be resolved"},
 	} {
 		names.resolveTo("93.184.216.34")
 		if before, err := s.resolver.LookupHost(t.Context(), name); err != nil || len(before) != 1 || before[0] != "93.184.216.34" {
 			t.Fatal(before, err)
 		}
-		names.resolveTo(test.to)
+		names.resolveTo(test.to...)
 		s.Loopback = test.loopback
-		s.client.CloseIdleConnections()
+		s.transport.CloseIdleConnections()
+		s.clock.advance(testWindow)
 		attempt, err := s.Test(t.Context(), e)
 		if err != nil || attempt.Response != test.response || attempt.Delivered != (test.response == "") {
 			t.Errorf("%s: got %+v, %v, want %q", test.to, attempt, err, test.response)
 		}
+		if test.response == "" {
+			delivered++
+		}
 	}
-	if got := len(r.all()); got != 1 {
-		t.Errorf("got %d requests, want 1", got)
+	if got := len(r.all()); got != delivered {
+		t.Errorf("got %d requests, want %d", got, delivered)
 	}
 }

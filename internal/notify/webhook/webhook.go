@@ -13,7 +13,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,7 +41,7 @@ type Config struct {
 // Webhooks manages endpoints and delivers events to them.
 type Webhooks struct {
 	Config
-	client     *http.Client
+	transport  transport
 	resolver   *net.Resolver // nil for the system's resolver
 	now        func() time.Time
 	timing     timing
@@ -58,7 +57,7 @@ type Webhooks struct {
 // New returns Webhooks that deliver nothing until Run is called.
 func New(cfg Config) *Webhooks {
 	w := &Webhooks{Config: cfg, now: time.Now, timing: defaultTiming, maxWorkers: defaultWorkers, tests: testCounter{sent: map[int][]time.Time{}}}
-	w.client = w.newClient()
+	w.transport = w.newTransport()
 	return w
 }
 
