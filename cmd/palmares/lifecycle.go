@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -30,6 +31,14 @@ func newLogger(w io.Writer) (*slog.Logger, *middleware.LogBuffer) {
 	}
 	buffer := middleware.NewLogBuffer(w)
 	return slog.New(slog.NewJSONHandler(buffer, nil)), buffer
+}
+
+// setDefaultLogger sets the logger of code that has none, and discards what the HTTP
+// clients of the standard library log: webhook receivers could write anything there, as
+// often as they like. Servers have their own ErrorLog.
+func setDefaultLogger(l *slog.Logger) {
+	slog.SetDefault(l)
+	log.SetOutput(io.Discard)
 }
 
 // memoryOutsideCache is how much memory the program may use in addition to the

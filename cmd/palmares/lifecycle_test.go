@@ -5,9 +5,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -29,6 +32,38 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
+
+// A webhook receiver cannot write into the log through the HTTP client.
+func TestDefaultLogger(t *testing.T) {
+	former := slog.Default()
+	var output testkit.Log
+	setDefaultLogger(slog.New(slog.NewTextHandler(&output, nil)))
+	t.Cleanup(func() { slog.SetDefault(former); log.SetOutput(os.Stderr) })
+	closed := make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		defer close(closed)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nbuy now")
+		_, _ = io.Copy(io.Discard, conn) // until the client has noticed and closes the connection
+		_ = conn.Close()
+	}))
+	t.Cleanup(receiver.Close)
+	client := &http.Client{Transport: &http.Transport{}}
+	response, err := client.Get(receiver.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	<-closed
+	slog.Info("our own line")
+	if text := output.String(); strings.Contains(text, "buy now") || !strings.Contains(text, "our own line") {
+		t.Errorf("got log %s, want only our own line", text)
+	}
+}
 
 // server is a running palmares server.
 type server struct {

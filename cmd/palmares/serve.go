@@ -54,7 +54,7 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term commands.Termi
 		defer traces.Close()
 		log = tracing.WithTraceIDs(log)
 	}
-	slog.SetDefault(log) // net/http logs through it
+	setDefaultLogger(log)
 	tuneMemory(s, 0)
 	p, err := newProgram(ctx, s, log, traces, c.Demo)
 	if err != nil {
