@@ -62,11 +62,14 @@ func explain(method string, request sdk.Request, err error) *rpcError {
 	}
 	switch request := request.(type) {
 	case *sdk.CallToolRequest:
-		return newError(jsonrpc.CodeInvalidParams, "There is no tool %q. Call tools/list for all tools.", params.Truncate(request.Params.Name))
+		return newError(jsonrpc.CodeInvalidParams,
+			"There is no tool %q. Call tools/list for all tools.", params.Truncate(request.Params.Name))
 	case *sdk.GetPromptRequest:
-		return newError(jsonrpc.CodeInvalidParams, "There is no prompt %q. Call prompts/list for all prompts.", params.Truncate(request.Params.Name))
+		return newError(jsonrpc.CodeInvalidParams,
+			"There is no prompt %q. Call prompts/list for all prompts.", params.Truncate(request.Params.Name))
 	case *sdk.ReadResourceRequest:
-		return errNoResource(request.Params.URI, fmt.Sprintf("There is no resource %q. Call resources/list for all resources.", params.Truncate(request.Params.URI)))
+		uri := request.Params.URI
+		return errNoResource(uri, fmt.Sprintf("There is no resource %q. Call resources/list for all resources.", params.Truncate(uri)))
 	}
 	switch {
 	case method == "initialize":
@@ -92,7 +95,8 @@ func explainRejection(method string, err error) *rpcError {
 	case rejection.Code == 0 && method == "initialize", rejection.Code == jsonrpc.CodeInvalidParams:
 		return errInvalidParams(method)
 	case rejection.Code == 0:
-		return newError(jsonrpc.CodeInvalidRequest, "The session is not initialized. Send initialize before %q.", params.Truncate(method))
+		return newError(jsonrpc.CodeInvalidRequest,
+			"The session is not initialized. Send initialize before %q.", params.Truncate(method))
 	case rejection.Code == jsonrpc.CodeMethodNotFound:
 		return errNotAvailable(method)
 	case rejection.Code == jsonrpc.CodeInvalidRequest:
@@ -109,7 +113,8 @@ func errNotAvailable(method string) *rpcError {
 
 func errInvalidParams(method string) *rpcError {
 	return newError(jsonrpc.CodeInvalidParams,
-		"The params of %q are incomplete or have a wrong type. See https://modelcontextprotocol.io/specification for its schema.", params.Truncate(method))
+		"The params of %q are incomplete or have a wrong type. See https://modelcontextprotocol.io/specification for its schema.",
+		params.Truncate(method))
 }
 
 func errNoResource(uri, message string) *rpcError {

@@ -158,7 +158,8 @@ func (c *streams) receive(l line) error {
 	case len(text) == 0:
 		return nil
 	case !text.IsValid():
-		return c.refuse(nil, nil, newError(jsonrpc.CodeParseError, "The line is not valid JSON. Send each message on a line of its own."))
+		return c.refuse(nil, nil, newError(jsonrpc.CodeParseError,
+			"The line is not valid JSON. Send each message on a line of its own."))
 	case text.Kind() != '[':
 		return c.accept(text, nil)
 	}
