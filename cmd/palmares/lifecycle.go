@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,10 +79,11 @@ func listenError(address string, err error) error {
 	return fmt.Errorf("cannot listen on %s: %s", address, reason)
 }
 
-// publish switches the server to a new release. It returns false if it has to
-// be called again.
+// publish switches the server to a new release, or to none if an empty backup was
+// restored. It returns false if it has to be called again.
 func (p *program) publish(release *ent.Release) bool {
 	tuneMemory(p.settings, p.executor.CatalogSize())
+	release = cmp.Or(release, &ent.Release{})
 	last := p.health.release.Load()
 	switch {
 	case store.SameRelease(last, release):

@@ -51,8 +51,9 @@ func NewCatalog(db Database, log *slog.Logger, budget int64, reserve func(bytes 
 const retryAfter = time.Second
 
 // Follow loads each release when it is published, and calls published with it,
-// until ctx ends. If published returns false, it is called again. Meanwhile, Newest
-// never waits for the database, except for the first release.
+// until ctx ends: with nil if a backup without releases was restored. If published
+// returns false, it is called again. Meanwhile, Newest never waits for the database,
+// except for the first release.
 func (c *Catalog) Follow(ctx context.Context, published func(*ent.Release) bool) {
 	c.followed.Store(true)
 	defer c.followed.Store(false)
@@ -72,7 +73,7 @@ func (c *Catalog) Follow(ctx context.Context, published func(*ent.Release) bool)
 	}
 	c.db.Watch(ctx, c.log, func(*ent.Release) bool {
 		r := load()
-		return r != nil && r.Info != nil && published(r.Info) // an empty backup may have been restored
+		return r != nil && published(r.Info)
 	})
 }
 

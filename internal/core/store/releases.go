@@ -27,7 +27,8 @@ func NewestRelease(ctx context.Context, releases *ent.ReleaseClient) (*ent.Relea
 const pollTimeout = 5 * time.Second
 
 // Watch calls seen with the current release and each newer one, imported by this
-// process or another, until ctx ends. If seen returns false, it is called again. An
+// process or another, until ctx ends. After a backup is restored, the release may be
+// older, or nil if the backup has none. If seen returns false, it is called again. An
 // outage of the database is logged once.
 func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Release) bool) {
 	wake, stop := s.listen()
@@ -47,7 +48,8 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 		case err == nil && !healthy:
 			log.Info("polling for new releases works again")
 		}
-		if healthy = err == nil; healthy && rel != nil && !SameRelease(rel, last) && seen(rel) {
+		changed := (rel != nil || last != nil) && !SameRelease(rel, last)
+		if healthy = err == nil; healthy && changed && seen(rel) {
 			last = rel
 		}
 		select {
