@@ -32,12 +32,13 @@ func load(
 		return nil, err
 	}
 	known, since := &history{}, 0
-	if previous != nil && previous.Info != nil && slices.ContainsFunc(all, func(release *ent.Release) bool {
-		return release.ID == previous.Info.ID && release.ImportedAt.Equal(previous.Info.ImportedAt)
-	}) {
+	if previous != nil && previous.Info != nil && previous.history.from <= newest.HistoryFrom &&
+		slices.ContainsFunc(all, func(release *ent.Release) bool {
+			return release.ID == previous.Info.ID && release.ImportedAt.Equal(previous.Info.ImportedAt)
+		}) {
 		known, since = previous.history, previous.Number()
 	} else {
-		previous = nil // a backup was restored
+		previous = nil // a backup was restored: its releases differ, or some of them had been pruned
 	}
 	l := &loader{ctx: ctx, db: db, since: since, texts: map[string]string{}, directions: map[[2]string]string{}}
 	h, err := l.update(known, newest.HistoryFrom)

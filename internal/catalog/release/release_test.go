@@ -241,6 +241,35 @@ func TestReleasesMatchTables(t *testing.T) {
 	})
 }
 
+// After a backup from before the history was pruned is restored, all its releases can be
+// read.
+func TestPrunedReleasesAreRestored(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		before, err := store.Open(t.Context(), cfg)
+		testkit.Check(t, err)
+		_, err = before.Migrate(t.Context())
+		testkit.Check(t, err)
+		for revision := range 3 {
+			publish(t, before, revision)
+		}
+		testkit.Check(t, before.Close())
+		backup, pruned := testkit.Copy(t, cfg), testkit.Open(t, cfg)
+		_, err = feed.Prune(t.Context(), pruned, 3)
+		testkit.Check(t, err)
+		d := &lateDatabase{Store: pruned}
+		c := newCatalog(d)
+		load(t, c)
+		d.Store = testkit.Open(t, backup)
+		newest := load(t, c)
+		if got := len(newest.Readable()); got != 3 {
+			t.Fatalf("got %d releases that can be read, want 3", got)
+		}
+		for _, info := range newest.Readable()[1:] {
+			check(t, d.Store, c.Earlier(newest, info))
+		}
+	})
+}
+
 // Groups, histograms and series count what a scan counts.
 func TestFiguresMatchScan(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
