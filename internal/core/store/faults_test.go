@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,14 +36,17 @@ func release(t *testing.T, s *store.Store, n int) {
 	}
 }
 
-// watch collects the releases that a store sees until the test ends.
+// watch collects the releases that a store sees until the test ends; 0 for none.
 func watch(t *testing.T, s *store.Store) <-chan int {
 	t.Helper()
 	seen := make(chan int, 10)
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		s.Watch(ctx, slog.New(slog.DiscardHandler), func(r *ent.Release) bool { seen <- r.ID; return true })
+		s.Watch(ctx, slog.New(slog.DiscardHandler), func(r *ent.Release) bool {
+			seen <- cmp.Or(r, &ent.Release{}).ID
+			return true
+		})
 	})
 	t.Cleanup(func() {
 		cancel()
@@ -96,7 +99,7 @@ func TestWatchSurvivesLostConnection(t *testing.T) {
 	wantSeen(t, seen, 2)
 }
 
-// After a backup is restored, the newest release has a lower number.
+// After a backup is restored, the newest release has a lower number, or there is none.
 func TestWatchSeesRestoredRelease(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		seen := watch(t, s)
@@ -105,6 +108,7 @@ func TestWatchSeesRestoredRelease(t *testing.T) {
 		if _, err := s.Write.Release.Delete().Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		wantSeen(t, seen, 0)
 		release(t, s, 3)
 		wantSeen(t, seen, 3)
 	})
@@ -158,19 +162,27 @@ func TestUnusualServerSettings(t *testing.T) {
 }
 
 func TestReplacedFileIsNotReady(t *testing.T) {
-	cfg := testkit.SQLite(t)
-	s := testkit.Open(t, cfg)
-	if err := s.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(cfg.DataDir, "palmares.db")
-	if err := os.Rename(file, file+".old"); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Open(t, cfg) // another process creates a new file
-	const want = "the database file was moved or replaced: restart the server"
-	if err := s.Ready(t.Context()); err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
+	for name, replace := range map[string]func(t *testing.T, file string){
+		"moved": func(t *testing.T, file string) { testkit.Check(t, os.Rename(file, file+".old")) },
+		"overwritten by a backup": func(t *testing.T, file string) {
+			backup, err := os.ReadFile(file)
+			testkit.Check(t, errors.Join(err, os.Remove(file+"-wal"), os.Remove(file+"-shm"), os.WriteFile(file, backup, 0o600)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testkit.SQLite(t)
+			s := testkit.Open(t, cfg)
+			release(t, s, 1)
+			if err := s.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			replace(t, store.File(cfg.DataDir))
+			testkit.Open(t, cfg) // another process creates missing files
+			const want = "the database file was moved or replaced: restart the server"
+			if err := s.Ready(t.Context()); err == nil || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
 	}
 }
 

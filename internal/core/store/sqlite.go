@@ -97,25 +97,38 @@ func createPrivate(path string) {
 	}
 }
 
+// firstStatement returns a statement that fails if the database cannot be used. On
+// SQLite, it reads the file, so that the write-ahead log exists afterwards.
+func (s *Store) firstStatement() string {
+	if s.path == "" {
+		return "SELECT 1"
+	}
+	return "SELECT count(*) FROM sqlite_master"
+}
+
 func (s *Store) recordFile() error {
 	if s.path == "" {
 		return nil
 	}
-	var err error
-	if s.file, err = os.Stat(s.path); err != nil {
-		return &Error{Message: messageFile, Cause: err}
+	s.files = map[string]os.FileInfo{}
+	for _, path := range []string{s.path, s.path + "-wal"} {
+		file, err := os.Stat(path)
+		if err != nil {
+			return &Error{Message: messageFile, Cause: err}
+		}
+		s.files[path] = file
 	}
 	return nil
 }
 
-// checkSameFile returns an error if another file has replaced the open one, because
-// later imports would not be visible.
+// checkSameFile returns an error if another file has replaced an open one, because
+// later imports would not be visible. A backup that is copied over the database does
+// not replace its file, but its write-ahead log, which exists while a process uses it.
 func (s *Store) checkSameFile() error {
-	if s.path == "" {
-		return nil
-	}
-	if now, err := os.Stat(s.path); err != nil || !os.SameFile(now, s.file) {
-		return &Error{Message: messageReplaced, Cause: err}
+	for path, opened := range s.files {
+		if now, err := os.Stat(path); err != nil || !os.SameFile(now, opened) {
+			return &Error{Message: messageReplaced, Cause: err}
+		}
 	}
 	return nil
 }

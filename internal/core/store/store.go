@@ -45,9 +45,9 @@ type Store struct {
 	Keys *ent.Client
 
 	dialect string
-	url     string      // PostgreSQL only, for the listener
-	path    string      // SQLite only
-	file    os.FileInfo // SQLite only: of path when it was opened
+	url     string                 // PostgreSQL only, for the listener
+	path    string                 // SQLite only
+	files   map[string]os.FileInfo // SQLite only: by path, when they were opened
 	reader  *sql.DB
 	writer  *sql.DB
 	keys    *sql.DB
@@ -107,7 +107,7 @@ func newClient(driver dialect.Driver) *ent.Client {
 // itself does not wait for that if it could cause a deadlock.
 func (s *Store) connect(ctx context.Context) error {
 	for deadline := time.Now().Add(s.lockWait); ; {
-		err := s.writer.PingContext(ctx)
+		_, err := s.writer.ExecContext(ctx, s.firstStatement())
 		if messageFor(err) != messageBusy || time.Now().After(deadline) {
 			return err
 		}
@@ -138,7 +138,13 @@ func (s *Store) Describe() string {
 // program. It returns when ctx ends, even if the database hangs.
 func (s *Store) Ready(ctx context.Context) error {
 	result := make(chan error, 1)
-	go func() { result <- errors.Join(s.checkSameFile(), s.checkCompatible(ctx)) }()
+	go func() {
+		err := s.checkSameFile()
+		if err == nil { // a replaced file may look damaged
+			err = s.checkCompatible(ctx)
+		}
+		result <- err
+	}()
 	select {
 	case err := <-result:
 		if ctx.Err() == nil {
