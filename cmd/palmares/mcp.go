@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os/signal"
@@ -60,11 +61,14 @@ func (mcpCommand) Run(ctx context.Context, s *settings, db *store.Store, term co
 	background, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
+		last := cmp.Or(release, &ent.Release{})
 		executor.Follow(background, func(release *ent.Release) bool {
-			if release.ID < responses.Newest() { // a backup was restored
+			release = cmp.Or(release, &ent.Release{})
+			if !store.SameRelease(last, release) && release.ID <= last.ID { // restored or pruned, as for a server
 				responses.Restart(release.ID)
 			}
 			responses.Publish(release.ID)
+			last = release
 			return true
 		})
 	})

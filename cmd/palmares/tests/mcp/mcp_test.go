@@ -20,9 +20,11 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/repo"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // packages is where the packages of the clients are installed.
@@ -267,4 +269,41 @@ func TestBrokenStreams(t *testing.T) {
 		}
 	}
 	testkit.Check(t, closed.Close())
+}
+
+// Over standard streams too, a release can no longer be read after it was pruned, even
+// if its responses are cached.
+func TestStandardStreamsAfterPruning(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	for revision := range 2 {
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: revision})))
+	}
+	cmd := blackbox.Command(t, cfg, "mcp")
+	in, err := cmd.StdinPipe()
+	testkit.Check(t, err)
+	out, err := cmd.StdoutPipe()
+	testkit.Check(t, err)
+	testkit.Check(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	send := func(message string) string {
+		_, err := io.WriteString(in, message+"\n")
+		testkit.Check(t, err)
+		if !lines.Scan() {
+			t.Fatalf("got no reply to %s, want one", message)
+		}
+		return lines.Text()
+	}
+	send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"catalog_stats","arguments":{"as_of":"1"}}}`
+	if got := send(call); !strings.Contains(got, `"tools_total":20`) {
+		t.Fatalf("got %s, want release 1", got)
+	}
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "history", "prune", "--before", "2", "--yes"))
+	wait.Until(t, "release 1 is no longer served", func() bool {
+		return strings.Contains(send(call), "Release 1 is not available.")
+	})
+	testkit.Check(t, in.Close())
+	testkit.Check(t, cmd.Wait())
 }
