@@ -1,14 +1,17 @@
 package graph_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 
+	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
@@ -114,6 +117,29 @@ func TestEarlierReleaseWhileAnotherIsPublished(t *testing.T) {
 					t.Errorf("release %d later: got\n%.500s\nwant\n%.500s", release, got, want)
 				}
 			}
+		}
+	})
+}
+
+// A release that is pruned while it is read is not available. The server has not failed,
+// so no error is logged.
+func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		for revision := range 2 {
+			publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
+		}
+		catalog := &interruptedCatalog{Store: s, before: func() {
+			_, err := feed.Prune(t.Context(), s, 2)
+			testkit.Check(t, err)
+		}}
+		var log bytes.Buffer
+		e := graph.NewExecutor(graph.Config{Catalog: catalog, Limits: graph.DefaultLimits, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		got := execute(t, e, auth.Developer, `query @asOf(release: 1) {tools(limit: 40) {items `+allOfTools+`}}`)
+		if len(got.Errors) != 1 || !strings.HasPrefix(got.Errors[0].Message, "Release 1 is not available.") || got.Data != nil {
+			t.Errorf("got %.300s and %v, want no release 1", got.Data, got.Errors)
+		}
+		if strings.Contains(log.String(), "level=ERROR") {
+			t.Errorf("got errors in the log, want none\n%s", &log)
 		}
 	})
 }

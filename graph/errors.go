@@ -12,6 +12,7 @@ import (
 
 	"palmares/graph/document"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 )
 
 const catalogUnavailable = "The catalog is temporarily unavailable. Try again in a minute."
@@ -27,9 +28,11 @@ func presentError(ctx context.Context, log *slog.Logger, err error) *gqlerror.Er
 		return withRequestID(ctx, existing)
 	}
 	p := problem.Of(err)
-	// An operation that times out fails as a whole and is logged later.
-	logged := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if p.Cause != nil && !logged {
+	// An operation that times out fails as a whole and is logged later. One whose release
+	// was pruned is executed again.
+	asWhole := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, store.ErrNoRelease)
+	if p.Cause != nil && !asWhole {
 		log.ErrorContext(ctx, "field failed", "code", p.Code, "cause", p.Cause, "request_id", problem.RequestID(ctx))
 	}
 	presented := document.Errors(p)[0]

@@ -327,15 +327,18 @@ func (e *Executor) withRelease(
 	if errors.Is(err, store.ErrNoRelease) { // it was pruned, or a backup was restored
 		err = try(e.catalog.Load)
 	}
-	if errors.Is(err, store.ErrNoRelease) {
+	if errors.Is(err, store.ErrNoRelease) { // pruned again, or rows of the release are missing
+		e.config.Log.ErrorContext(ctx, "operation failed twice",
+			"code", problem.NotFound, "cause", err, "request_id", problem.RequestID(ctx))
 		return problem.New(problem.NotFound, string(releasePruned), asOf)
 	}
 	return err
 }
 
 // Follow loads each release when it is published, and calls published with it,
-// until ctx ends. If published returns false, it is called again. Meanwhile,
-// operations read the newest release that was loaded.
+// until ctx ends: with nil if a backup without releases was restored. If published
+// returns false, it is called again. Meanwhile, operations read the newest release
+// that was loaded.
 func (e *Executor) Follow(ctx context.Context, published func(*ent.Release) bool) {
 	e.catalog.Follow(ctx, published)
 }
