@@ -251,6 +251,10 @@ const (
 	brotliLevel = 5
 )
 
+// bodyWindow is the base 2 logarithm of how many bytes the encoder of a body looks back,
+// 4 MiB.
+const bodyWindow = 22
+
 // zstdWriter only encodes whole bodies, which is safe for concurrent use.
 var zstdWriter = func() *zstd.Encoder {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(1<<20))
@@ -265,7 +269,7 @@ func (c coding) encode(body []byte) []byte {
 		return zstdWriter.EncodeAll(body, nil)
 	}
 	var out bytes.Buffer
-	w := c.writer(&out)
+	w := c.writer(&out, bodyWindow)
 	_, _ = w.Write(body) // writing to a buffer never fails
 	_ = w.Close()
 	return out.Bytes()

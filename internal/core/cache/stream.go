@@ -18,6 +18,10 @@ import (
 // streamChunk is how many bytes of a stream are sent at a time.
 const streamChunk = 32 << 10
 
+// streamWindow is the base 2 logarithm of how many bytes an encoder of a stream looks
+// back, 256 KiB. A slow client holds a multiple of that in memory for a long time.
+const streamWindow = 18
+
 // Stream sends an entry's headers with a body that is too long to be cached. The
 // entry's own body is not sent, but identifies the content for the ETag. The
 // function write writes the body; it is not called for a 304 or a HEAD. If it fails
@@ -84,7 +88,7 @@ func (s *streamWriter) send(c coding, write func(io.Writer) error) error {
 		}
 		return chunks.Flush()
 	}
-	encoder := c.writer(chunks)
+	encoder := c.writer(chunks, streamWindow)
 	if err := write(&promptWriter{encoder: encoder, chunks: chunks}); err != nil {
 		return err
 	}
@@ -142,16 +146,16 @@ func (s *streamWriter) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// writer returns an encoder.
-func (c coding) writer(to io.Writer) encoder {
+// writer returns an encoder that looks back up to 1<<window bytes.
+func (c coding) writer(to io.Writer, window int) encoder {
 	switch c {
 	case brotlied:
-		return brotli.NewWriterLevel(to, brotliLevel)
+		return brotli.NewWriterOptions(to, brotli.WriterOptions{Quality: brotliLevel, LGWin: window})
 	case gzipped:
 		w, _ := gzip.NewWriterLevel(to, gzipLevel) // fails for levels that do not exist
 		return w
 	default:
-		w, err := zstd.NewWriter(to, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(1<<20), zstd.WithEncoderConcurrency(1))
+		w, err := zstd.NewWriter(to, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(1<<window), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 		if err != nil {
 			panic(err) // the options above are wrong
 		}
