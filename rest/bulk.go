@@ -3,10 +3,10 @@ package rest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -20,6 +20,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/quota"
 	"palmares/internal/core/table"
 )
 
@@ -30,6 +31,8 @@ const (
 	bulkPage = 200
 	// defaultSendTime is how long a client may take to receive a chunk.
 	defaultSendTime = 30 * time.Second
+	// maxDownloads limits the memory of downloads that are read slowly: up to 4 MB each.
+	maxDownloads = 100
 	// downloadRetry is how long to wait after too many downloads, in seconds.
 	downloadRetry = "5"
 )
@@ -81,15 +84,19 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 		if cache.CachedOnly(ctx) {
 			return problem.New(problem.NotFound, "The response is not cached.")
 		}
-		reserved, err := h.downloads.Reserve(caller.Account, limit, math.MaxInt)
-		if err != nil {
+		reserved, err := h.downloads.Reserve(caller.Account, limit, maxDownloads)
+		switch {
+		case errors.Is(err, quota.ErrTotalLimit):
+			w.Header().Set("Retry-After", downloadRetry)
+			return problem.New(problem.TooMany, "Too many downloads are running on the server. Try again in a minute.")
+		case err != nil:
 			w.Header().Set("Retry-After", downloadRetry)
 			w.Header().Add("RateLimit", `"downloads";r=0;t=`+downloadRetry)
 			w.Header().Add("RateLimit-Policy", `"downloads";q=`+strconv.Itoa(limit)+`;qu="concurrent-requests"`)
 			return problem.New(problem.TooMany, "Too many downloads: at most %d may run at the same time. Try again when one has finished.", limit)
 		}
 		end = reserved
-		return h.writeList(ctx, req, graph.AsOf{Release: release}, total, out)
+		return h.writeList(ctx, req, graph.AsOf{Release: release}, response.Body(), total, out)
 	})
 }
 
@@ -114,9 +121,13 @@ func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry,
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, req.tag(), result.Release)}
 	}
 	h.addCommon(header, req, result)
-	// A restored backup may have another release with the same number.
-	content := fmt.Sprintf("release %d of %s, version %s", result.Release, result.PublishedAt.UTC().Format(time.RFC3339Nano), h.cfg.Version)
-	return cache.NewEntry([]byte(content), header), result.Newest, nil
+	return cache.NewEntry(h.sourceOf(result), header), result.Newest, nil
+}
+
+// sourceOf identifies what the items of a list are from. A restored backup may have
+// another release with the same number.
+func (h *Handler) sourceOf(result *graph.Result) []byte {
+	return fmt.Appendf(nil, "release %d of %s, version %s", result.Release, result.PublishedAt.UTC().Format(time.RFC3339Nano), h.cfg.Version)
 }
 
 // part returns the execution that reads a page of a list, or all of a list
@@ -129,8 +140,11 @@ func (r *request) part(page, limit int, asOf graph.AsOf, scan *graph.Scan) graph
 	return graph.Request{Operation: r.operation, Variables: arguments, AsOf: asOf, Scan: scan}
 }
 
-// writeList writes all items of a list, page by page.
-func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsOf, total int, to io.Writer) error {
+var errReplaced = problem.New(problem.Unavailable, "The catalog was replaced by another one. Try again.")
+
+// writeList writes all items of a list, page by page. They must have the source that
+// the headers describe.
+func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsOf, source []byte, total int, to io.Writer) error {
 	dialect, _ := req.variables[dialectName].(string)
 	write, err := table.NewItemWriter(to, req.variables[formatName].(string), dialect, req.columns)
 	if err != nil {
@@ -141,6 +155,9 @@ func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsO
 		result := h.executor.Execute(ctx, req.part(page, bulkPage, release, scan))
 		if p := result.Problem(); p != nil {
 			return p
+		}
+		if !bytes.Equal(h.sourceOf(result), source) {
+			return errReplaced
 		}
 		n, err := eachItem(result.Body(), write)
 		if err != nil {

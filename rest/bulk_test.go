@@ -336,6 +336,31 @@ func TestBulkUsesOneRelease(t *testing.T) {
 	})
 }
 
+// After a backup with another release of the same number is restored, a download that
+// has started ends early, and no other starts with headers of the lost release.
+func TestBulkOfReplacedRelease(t *testing.T) {
+	catalog := &struct{ *store.Store }{testkit.Open(t, testkit.SQLite(t))}
+	handler, responses := handlerOver(t, catalog)
+	publish(t, catalog.Store, responses, synthetic(t, 900, 1))
+	restored := testkit.Open(t, testkit.SQLite(t))
+	publish(t, restored, responses, synthetic(t, 900, 2))
+	got := recordWith(func() { catalog.Store = restored })
+	caught := func() (caught any) {
+		defer func() { caught = recover() }()
+		handler.ServeHTTP(got, request(http.MethodGet, "/api/v1/tools?format=ndjson"))
+		return nil
+	}()
+	if caught != http.ErrAbortHandler {
+		t.Errorf("got %v and %d bytes, want the connection dropped", caught, got.Body.Len())
+	}
+	wantError(t, "before the cache notices", get(handler, "/api/v1/tools?format=ndjson"), 503, "The catalog was replaced by another one. Try again.")
+	responses.Restart(1)
+	want := ndjson(itemsOf(t, handler, "/api/v1/tools?"))
+	if after := get(handler, "/api/v1/tools?format=ndjson"); after.Code != 200 || after.Body.String() != want {
+		t.Errorf("afterwards: got %d and %d bytes, want the restored list", after.Code, after.Body.Len())
+	}
+}
+
 func TestBulkConcurrency(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		as := func(account int, method string, headers ...string) *http.Request {
@@ -374,10 +399,21 @@ func TestBulkConcurrency(t *testing.T) {
 				t.Errorf("%s: got %d, want %d", what, got.Code, c.want)
 			}
 		}
+		for account := 2; account <= 50; account++ { // 100 in all
+			for range 2 {
+				running.Go(func() {
+					handler.ServeHTTP(recordWith(func() { started <- struct{}{}; <-finish }), as(account, http.MethodGet))
+				})
+				<-started
+			}
+		}
+		wantError(t, "one more account", serve(handler, as(101, http.MethodGet)), 429, "Too many downloads are running on the server. Try again in a minute.")
 		close(finish)
 		running.Wait()
-		if got := serve(handler, as(1, http.MethodGet)); got.Code != 200 {
-			t.Errorf("afterwards: got %d, want 200", got.Code)
+		for _, account := range []int{1, 101} {
+			if got := serve(handler, as(account, http.MethodGet)); got.Code != 200 {
+				t.Errorf("account %d afterwards: got %d, want 200", account, got.Code)
+			}
 		}
 	})
 }
