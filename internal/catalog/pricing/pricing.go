@@ -4,6 +4,7 @@ package pricing
 
 import (
 	"math"
+	"math/big"
 	"regexp"
 	"slices"
 	"strconv"
@@ -135,11 +136,26 @@ func Compare(from, to Price) (direction string, percent *float64) {
 }
 
 // Percent returns the difference as a percentage of the first value, or nil if that
-// value is 0.
+// value is 0. It rounds to two decimals, halves away from zero, and computes with
+// fractions, because the nearest float to a half may be on either side of it.
 func Percent(from, to float64) *float64 {
-	percent := text.Round((to - from) / from * 100)
-	if from == 0 || math.IsNaN(percent) || math.IsInf(percent, 0) {
+	before, after := fraction(from), fraction(to)
+	if before == nil || after == nil || before.Sign() == 0 {
 		return nil
 	}
+	ratio := after.Sub(after, before)
+	ratio.Quo(ratio, before).Mul(ratio, big.NewRat(100, 1))
+	percent, err := strconv.ParseFloat(ratio.FloatString(2), 64)
+	if err != nil { // out of range
+		return nil
+	}
+	percent += 0 // turns -0 into 0
 	return &percent
+}
+
+// fraction returns the decimal number that a value was read from, or nil if it is not
+// a number.
+func fraction(value float64) *big.Rat {
+	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(value, 'f', -1, 64))
+	return exact
 }

@@ -1,7 +1,9 @@
 package pricing_test
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"palmares/internal/catalog/pricing"
@@ -46,5 +48,60 @@ func TestPrices(t *testing.T) {
 		if amount, period, ok := pricing.Parse(price); ok {
 			t.Errorf("%q: got %v and %q, want an error", price, amount, period)
 		}
+	}
+}
+
+func TestPercent(t *testing.T) {
+	for _, c := range []struct {
+		from, to float64
+		want     string
+	}{
+		{16, 9.5, "-40.63"}, // -40.625
+		{16, 22.5, "40.63"},
+		{800, 801, "0.13"}, // 0.125
+		{800, 799, "-0.13"},
+		{3, 1, "-66.67"},
+		{19.9, 24.9, "25.13"},
+		{0.1, 0.3, "200"},
+		{1e9, 1e9 - 0.01, "0"},
+		{20, 0, "-100"},
+		{0, 20, "none"},
+		{math.NaN(), 20, "none"},
+		{20, math.Inf(1), "none"},
+		{5e-324, 1e308, "none"},
+	} {
+		got := "none"
+		if percent := pricing.Percent(c.from, c.to); percent != nil {
+			got = fmt.Sprint(*percent)
+		}
+		if got != c.want {
+			t.Errorf("from %v to %v: got %s, want %s", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+// Percentages of prices in cents are those of integer arithmetic, whatever floats
+// are between.
+func TestPercentIsExact(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 35))
+	halves := 0
+	for range 20_000 {
+		from, to := 1+r.IntN(5_000), r.IntN(10_000)
+		hundredths, rest := (to-from)*10_000/from, (to-from)*10_000%from
+		if 2*rest >= from {
+			hundredths++
+		} else if -2*rest >= from {
+			hundredths--
+		}
+		if 2*rest == from || -2*rest == from {
+			halves++
+		}
+		got := pricing.Percent(float64(from)/100, float64(to)/100)
+		if want := float64(hundredths) / 100; got == nil || *got != want {
+			t.Errorf("from %d to %d cents: got %v, want %v", from, to, got, want)
+		}
+	}
+	if halves < 20 {
+		t.Errorf("got %d halves, want at least 20", halves)
 	}
 }
