@@ -12,9 +12,9 @@ import (
 // addHistory adds how the prices and scores of tools changed.
 func (r *reader) addHistory(ctx context.Context, tools []*model.Tool) error {
 	changes, err := r.journalOf(mapSlice(tools, func(t *model.Tool) string { return t.Slug })).ScoreChanges(ctx)
-	scores := map[string][]release.Moment{}
+	scores := map[string][]release.ScoreChange{}
 	for _, c := range changes {
-		scores[c.Slug] = append(scores[c.Slug], release.Moment{At: c.Day, Pricing: c.Pricing, Price: c.Price, Score: c.Score})
+		scores[c.Slug] = append(scores[c.Slug], release.ScoreChange{Day: c.Day, Score: c.Score})
 	}
 	for _, t := range tools {
 		moments := r.release.Moments(t.Tool, scores[t.Slug], document.MaxPageSize)

@@ -109,6 +109,7 @@ type publication struct {
 	report      *Report
 	journal     *journal.Writer   // nil until something changes
 	formerNames map[string]string // of renamed tools, by slug
+	earlier     map[string]earlierPrices
 }
 
 // run writes records before those that refer to them, and deletes records after

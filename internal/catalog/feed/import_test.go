@@ -206,13 +206,14 @@ func TestRetirementAndReturn(t *testing.T) {
 
 		back := publish(t, s, catalogOf("2026-11-04", append(others, newTool("a", priced("12 €/mois", "2026-11-04")), newComparison("a-vs-b", "a", "b"))...))
 		expect(t, "back", back.Tools, feed.Counts{Created: 1, Unchanged: 4})
-		expect(t, "price changes across a retirement", back.PriceChanges, 0)
+		expect(t, "price changes across a retirement", back.PriceChanges, 1)
 		entry := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(4), journalentry.Kind("tool.created")).OnlyX(t.Context())
 		if !strings.Contains(*entry.Before, `"reason":"mort"`) {
 			t.Errorf("journal entry before: got %s, want the retired tool", *entry.Before)
 		}
-		if !strings.Contains(export(t, s), `"previous_price":"20 €/mois"`) {
-			t.Error("got an export without the earlier price history, want it retained")
+		const history = `{"changed_at":"2026-11-04","pricing":"payant","price":"12 €/mois","previous_pricing":"payant","previous_price":"30 €/mois"},{"changed_at":"2026-11-02","pricing":"payant","price":"30 €/mois","previous_pricing":"payant","previous_price":"20 €/mois"}`
+		if exported := export(t, s); !strings.Contains(exported, history) {
+			t.Errorf("got %s, want the price history %s", exported, history)
 		}
 	})
 }

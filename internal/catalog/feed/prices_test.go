@@ -3,9 +3,6 @@ package feed
 import (
 	"fmt"
 	"testing"
-
-	"palmares/ent"
-	"palmares/ent/tool"
 )
 
 // step is a change between two prices in euros a month.
@@ -41,8 +38,8 @@ func TestNewPrices(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := &Tool{Pricing: "payant", Price: "20 €/mois", UpdatedAt: "2026-11-05", PriceHistory: c.listed}
-			before := &ent.Tool{Pricing: tool.PricingPayant, Price: "10 €/mois", UpdatedAt: "2026-11-01"}
-			got, current := newPrices(now, before, c.stored)
+			last := &lastPrice{Pricing: "payant", Price: "10 €/mois", UpdatedAt: "2026-11-01"}
+			got, current := newPrices(now, last, c.stored)
 			if fmt.Sprint(got) != fmt.Sprint(c.want) || current == nil || *current != c.current {
 				t.Errorf("got  %v, current %v\nwant %v, current %v", got, current, c.want, c.current)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"palmares/ent"
 	"palmares/ent/pricechange"
@@ -20,11 +19,16 @@ import (
 
 // writeTools creates and updates active and retired tools.
 func (p *publication) writeTools(ctx context.Context) error {
+	if err := p.readEarlierPrices(ctx); err != nil {
+		return err
+	}
 	changed := map[string]string{}
 	for slug, line := range p.snap.tools {
 		stored := p.stored.tools[slug] // empty for a new one
-		// The feed may have price changes that are not stored yet.
-		if stored.fingerprint != line.fingerprint || (line.historyHash != "" && line.historyHash != stored.historyHash) {
+		// The feed and the journal may have price changes that are not stored yet.
+		listed, recorded := line.historyHash, record.HistoryHash(p.earlier[slug].changes)
+		if stored.fingerprint != line.fingerprint || (listed != "" && listed != stored.historyHash) ||
+			(recorded != "" && recorded != stored.historyHash) {
 			changed[slug] = line.fingerprint
 		}
 	}
@@ -108,15 +112,24 @@ func (p *publication) newToolBatch(ctx context.Context, records []record.Record)
 
 func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) error {
 	line, before, stored := p.snap.tools[t.Slug], batch.before[t.Slug], batch.history[t.Slug]
-	prices, current := newPrices(t, before, stored)
+	restored := missingPrices(p.earlier[t.Slug].changes, stored)
+	stored = slices.Concat(stored, restored)
+	last := p.earlier[t.Slug].last
+	if before != nil && !isRetired(before) {
+		last = &lastPrice{string(before.Pricing), before.Price, before.UpdatedAt}
+	}
+	prices, current := newPrices(t, last, stored)
 	changed := before == nil || before.Fingerprint != line.fingerprint
 	if !changed {
 		p.report.Tools.Unchanged++
-		if len(prices) == 0 {
+		if len(prices)+len(restored) == 0 {
 			return nil
 		}
+		if err := p.createRelease(ctx); err != nil {
+			return err
+		}
 	}
-	for _, price := range prices {
+	for _, price := range slices.Concat(restored, prices) {
 		row := p.tx.PriceChange.Create().SetToolSlug(t.Slug).SetDigest(price.Digest()).SetSinceRelease(p.number)
 		record.ToRow(row.Mutation(), &price)
 		batch.prices = append(batch.prices, row)
@@ -307,99 +320,4 @@ func documentState(hash, metadata string) []byte {
 		Hash     string `json:"hash"`
 		Metadata string `json:"metadata"`
 	}{hash, metadata})
-}
-
-// newPrices returns the price changes that are not stored yet, oldest first:
-// those in the feed, and the change since the last import unless the feed's
-// history has it. current is the change to the current price, or nil if the price
-// has not changed.
-func newPrices(t *Tool, before *ent.Tool, stored []PriceChange) (prices []PriceChange, current *PriceChange) {
-	// A feed lists the newest change first; a stable sort retains the order of
-	// changes on the same day.
-	history := slices.Clone(t.PriceHistory)
-	slices.Reverse(history)
-	byDay := func(a, b PriceChange) int { return strings.Compare(a.ChangedAt, b.ChangedAt) }
-	slices.SortStableFunc(history, byDay)
-	known := map[PriceChange]bool{}
-	for _, change := range stored {
-		known[change] = true
-	}
-	add := func(change PriceChange) {
-		if !known[change] {
-			known[change] = true
-			prices = append(prices, change)
-		}
-	}
-	for _, change := range history {
-		add(change)
-	}
-	if before == nil || isRetired(before) || (string(before.Pricing) == t.Pricing && before.Price == t.Price) {
-		return prices, nil
-	}
-	current = &PriceChange{
-		ChangedAt: t.UpdatedAt, Pricing: t.Pricing, Price: t.Price,
-		PreviousPricing: string(before.Pricing), PreviousPrice: before.Price,
-	}
-	// The newest known change is the current one if it leads to the current
-	// price, and either happened since the last import, or is new in the feed
-	// and starts at the previous price.
-	all := slices.Concat(stored, prices)
-	slices.SortStableFunc(all, byDay)
-	if last := len(all) - 1; last >= 0 && all[last].Pricing == t.Pricing && all[last].Price == t.Price {
-		newest := all[last]
-		sameStep := newest.PreviousPricing == current.PreviousPricing && newest.PreviousPrice == current.PreviousPrice
-		if newest.ChangedAt >= before.UpdatedAt || (sameStep && slices.Contains(prices, newest)) {
-			return prices, &newest
-		}
-	}
-	add(*current)
-	return prices, current
-}
-
-// checkFits rejects a history that has grown too long for a line of a feed,
-// because every export must be importable.
-func checkFits(t *Tool, history []PriceChange, line int) error {
-	if len(history) == len(t.PriceHistory) {
-		return nil // it was read from one line
-	}
-	whole := *t
-	whole.PriceHistory = history
-	if len(Line(&whole)) <= maxLine {
-		return nil
-	}
-	errs := &ValidationError{}
-	errs.add(line, "%s: price_history: together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections", label(record.TypeTool, t.Slug))
-	return errs
-}
-
-// recordPrices records earlier changes without an event, and the current one
-// with an event, even if the history already has it.
-func (p *publication) recordPrices(ctx context.Context, t *Tool, prices []PriceChange, current *PriceChange) error {
-	p.report.PriceChanges += len(prices)
-	for _, price := range prices {
-		if current != nil && price == *current {
-			continue
-		}
-		if err := p.recordPrice(ctx, journal.PriceBackfilled, "", t, price); err != nil {
-			return err
-		}
-	}
-	if current == nil {
-		return nil
-	}
-	return p.recordPrice(ctx, journal.PriceChanged, journal.EventPriceChanged, t, *current)
-}
-
-func (p *publication) recordPrice(ctx context.Context, kind, event string, t *Tool, price PriceChange) error {
-	type state struct {
-		Pricing   string `json:"pricing"`
-		Price     string `json:"price"`
-		ChangedAt string `json:"changed_at,omitzero"`
-	}
-	category, former := p.categoriesOf(t.Slug)
-	return p.record(ctx, journal.Entry{
-		Kind: kind, Event: event, Slug: t.Slug, Category: category, OtherCategory: former,
-		Before: record.Encode(state{Pricing: price.PreviousPricing, Price: price.PreviousPrice}),
-		After:  record.Encode(state{Pricing: price.Pricing, Price: price.Price, ChangedAt: price.ChangedAt}),
-	})
 }

@@ -138,9 +138,8 @@ func (t Tools) Versions(ctx context.Context, limit int) ([]*Event, error) {
 
 // ScoreChange is the creation of a tool or a change to its score.
 type ScoreChange struct {
-	Slug, Day      string
-	Pricing, Price string // empty unless the tool was created
-	Score          *float64
+	Slug, Day string
+	Score     *float64
 }
 
 // ScoreChanges returns how the tools were created and how their scores changed,
@@ -154,7 +153,7 @@ func (t Tools) ScoreChanges(ctx context.Context) (changes []ScoreChange, err err
 	differ := func(name string) string {
 		return before + " ->> '" + name + "' IS DISTINCT FROM " + after + " ->> '" + name + "'"
 	}
-	s := t.entries([]string{journalentry.FieldSlug, journalentry.FieldKind},
+	s := t.entries([]string{journalentry.FieldSlug},
 		entsql.In(journalentry.FieldKind, ToolCreated, ToolUpdated),
 		entsql.ExprP(after+" ->> 'price' IS NOT NULL"), // retired tools have none
 		entsql.ExprP("("+journalentry.FieldKind+" = '"+ToolCreated+"' OR "+differ("score")+")"),
@@ -163,16 +162,10 @@ func (t Tools) ScoreChanges(ctx context.Context) (changes []ScoreChange, err err
 	// its feed.
 	s.AppendSelectExprAs(entsql.Raw("CASE WHEN "+differ("updated_at")+" THEN "+after+" ->> 'updated_at' "+
 		"ELSE (SELECT feed_date FROM releases WHERE number = release_number) END"), "day")
-	for _, name := range []string{"pricing", "price", "score"} {
-		s.AppendSelectExprAs(entsql.Raw(after+" ->> '"+name+"'"), name)
-	}
+	s.AppendSelectExprAs(entsql.Raw(after+" ->> 'score'"), "score")
 	err = t.scan(ctx, s, func(rows *sql.Rows) error {
 		var c ScoreChange
-		var kind string
-		err := rows.Scan(&c.Slug, &kind, &c.Day, &c.Pricing, &c.Price, &c.Score)
-		if kind != ToolCreated {
-			c.Pricing, c.Price = "", ""
-		}
+		err := rows.Scan(&c.Slug, &c.Day, &c.Score)
 		changes = append(changes, c)
 		return err
 	})

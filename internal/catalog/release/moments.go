@@ -13,37 +13,44 @@ type Moment struct {
 	Score              *float64
 }
 
+// ScoreChange is the score of a tool from one day on.
+type ScoreChange struct {
+	Day   string
+	Score *float64
+}
+
 // Moments returns one entry for each day on which the price or the score of a tool
 // changed, at most limit. It combines two sources: the price history, which also has
-// changes before the first import, and changes of the score from the journal, which
-// have no price unless the tool was created. The last entry is always the tool's
-// current state.
-func (r *Release) Moments(t *Tool, scores []Moment, limit int) []Moment {
+// changes before the first import, and the scores of the journal. The last entry is
+// always the tool's current state.
+func (r *Release) Moments(t *Tool, scores []ScoreChange, limit int) []Moment {
 	type change struct {
-		Moment
-		scored bool
+		day   string
+		score *ScoreChange
+		price *PriceChange
 	}
 	var changes []change
 	for _, c := range scores {
-		changes = append(changes, change{c, true})
+		changes = append(changes, change{day: c.Day, score: &c})
 	}
+	now := Moment{Pricing: t.Pricing, Price: t.Price}
 	for _, c := range slices.Backward(r.PricesOf(t.Slug)) {
-		changes = append(changes, change{Moment: Moment{At: c.ChangedAt, Pricing: c.Pricing, Price: c.Price}})
+		if len(changes) == len(scores) { // the oldest
+			now.Pricing, now.Price = c.PreviousPricing, c.PreviousPrice
+		}
+		changes = append(changes, change{day: c.ChangedAt, price: c})
 	}
-	// The sort is stable: on the same day, price changes follow the journal.
-	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.day, b.day) })
 	var moments []Moment
-	var now Moment
 	for i, c := range changes {
-		now.At = c.At
-		if c.Price != "" {
-			now.Pricing, now.Price = c.Pricing, c.Price
+		now.At = c.day
+		if c.price != nil {
+			now.Pricing, now.Price = c.price.Pricing, c.price.Price
 		}
-		if c.scored {
-			now.Score = c.Score
+		if c.score != nil {
+			now.Score = c.score.Score
 		}
-		lastOfDay := i == len(changes)-1 || changes[i+1].At != c.At
-		if lastOfDay && now.Price != "" {
+		if i == len(changes)-1 || changes[i+1].day != c.day {
 			moments = addMoment(moments, now)
 		}
 	}
