@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -82,6 +83,7 @@ func TestChanges(t *testing.T) {
 
 		all := changesOf(t, e, "")
 		expect(t, "in order", summarize(all), []string{
+			"category_created code", "category_created voix",
 			"tool_created a", "tool_created b", "tool_created v", "comparatif_published a", "comparatif_published b-vs-a", "catalog_published",
 			"tool_updated a", "price_changed a", "tool_created c", "tool_updated v", "comparatif_removed b-vs-a", "tool_removed b", "embeddings_changed v", "catalog_published",
 		})
@@ -97,28 +99,30 @@ func TestChanges(t *testing.T) {
 			`types: [tool_removed, tool_created, tool_created]`:                  {"tool_created a", "tool_created b", "tool_created v", "tool_created c", "tool_removed b"},
 			`types: [tool_removed, tool_created], first: 2, order: newest_first`: {"tool_removed b", "tool_created c"},
 			`types: []`:           {},
-			`category: "voix"`:    {"tool_created v", "comparatif_published a", "tool_updated v", "embeddings_changed v"},
+			`category: "voix"`:    {"category_created voix", "tool_created v", "comparatif_published a", "tool_updated v", "embeddings_changed v"},
+			`slug: "code"`:        {"category_created code"},
 			`category: "nowhere"`: {},
 			`category: ""`:        {},
-			`category: "voix", types: [comparatif_published, tool_updated]`:                 {"comparatif_published a", "tool_updated v"},
-			`category: "code", types: [comparatif_published, comparatif_removed]`:           {"comparatif_published a", "comparatif_published b-vs-a", "comparatif_removed b-vs-a"},
-			`after: "evt_9000000000000000"`:                                                 {}, // in microseconds, the year 2255
-			`after: "evt_9000000000000000", order: newest_first, types: [tool_removed]`:     {"tool_removed b"},
-			`after: "evt_1", order: newest_first, types: [catalog_published]`:               {},
-			`after: "` + all.Changes.Nodes[12].ID + `"`:                                     {"catalog_published"},
-			`after: "` + all.Changes.Nodes[1].ID + `", order: newest_first`:                 {"tool_created a"},
-			`after: "` + all.Changes.Nodes[8].ID + `", types: [tool_created, tool_removed]`: {"tool_removed b"},
+			`category: "voix", types: [comparatif_published, tool_updated]`:                  {"comparatif_published a", "tool_updated v"},
+			`category: "code", types: [comparatif_published, comparatif_removed]`:            {"comparatif_published a", "comparatif_published b-vs-a", "comparatif_removed b-vs-a"},
+			`after: "evt_9000000000000000"`:                                                  {}, // in microseconds, the year 2255
+			`after: "evt_9000000000000000", order: newest_first, types: [tool_removed]`:      {"tool_removed b"},
+			`after: "evt_1", order: newest_first, types: [catalog_published]`:                {},
+			`after: "` + all.Changes.Nodes[14].ID + `"`:                                      {"catalog_published"},
+			`after: "` + all.Changes.Nodes[3].ID + `", order: newest_first`:                  {"tool_created a", "category_created voix", "category_created code"},
+			`after: "` + all.Changes.Nodes[10].ID + `", types: [tool_created, tool_removed]`: {"tool_removed b"},
 		} {
 			expect(t, arguments, summarize(changesOf(t, e, arguments)), want)
 		}
 
+		hash := record.SectionsHash(feedtest.Tool("a").Sections)
 		expect(t, "all fields of an update", mustExecute(t, e, `{changes(types: [tool_updated], first: 1) {nodes {release fields before after tool {name price} otherCategory}}}`),
 			`{"changes":{"nodes":[{"release":2,"fields":["price","updated_at"],`+
-				`"before":{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"20 €/mois","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"2026-11-01"},`+
-				`"after":{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"15 €/mois","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"2026-11-02"},`+
+				`"before":{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"20 €/mois","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"2026-11-01","tier":3,"mainstream":false,"obsolescence":null,"sections_hash":"`+hash+`"},`+
+				`"after":{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"15 €/mois","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"2026-11-02","tier":3,"mainstream":false,"obsolescence":null,"sections_hash":"`+hash+`"},`+
 				`"tool":{"name":"Outil a","price":"15 €/mois"},"otherCategory":null}]}}`)
 		expect(t, "a comparison with a tool's slug", mustExecute(t, e, `{changes(types: [comparatif_published], first: 1) {nodes {slug category otherCategory before after tool {name}}}}`),
-			`{"changes":{"nodes":[{"slug":"a","category":"code","otherCategory":"voix","before":null,"after":{"slug":"a","title":"Lequel ?","winner":"Outil a","updated_at":"2026-10-01","canonical_url":"https://palmares.example/duel/a"},"tool":null}]}}`)
+			`{"changes":{"nodes":[{"slug":"a","category":"code","otherCategory":"voix","before":null,"after":{"slug":"a","title":"Lequel ?","tool_a_slug":"a","tool_b_slug":"v","winner":"Outil a","winner_note":"Plus net.","updated_at":"2026-10-01","canonical_url":"https://palmares.example/duel/a","winner_slug":"a"},"tool":null}]}}`)
 		expect(t, "together with that tool", mustExecute(t, e, `{changes(types: [tool_created, comparatif_published], first: 4) {nodes {slug tool {slug}}}}`),
 			`{"changes":{"nodes":[{"slug":"a","tool":{"slug":"a"}},{"slug":"b","tool":null},{"slug":"v","tool":{"slug":"v"}},{"slug":"a","tool":null}]}}`)
 		expect(t, "a removed tool", mustExecute(t, e, `{changes(types: [tool_removed]) {nodes {slug after tool {name}}}}`),
@@ -156,7 +160,7 @@ func TestInvalidChangesArguments(t *testing.T) {
 			`release: 0`:        "release must be at least 1 (got 0).",
 			`slug: "a\u0000"`:   "slug must not contain NUL characters.",
 			`fields: ["prix"]`: `fields: there is no field "prix". The fields are: slug, name, domain, category, icp, pricing, price, score, verifiability, tagline, ` +
-				`canonical_url, avis_url, alternatives_url, updated_at, reason, retired_at, note, title, winner, chunks, metadata.`,
+				`canonical_url, avis_url, alternatives_url, updated_at, tier, mainstream, obsolescence, sections_hash, reason, retired_at, note, title, tool_a_slug, tool_b_slug, winner, winner_note, winner_slug, label, chunks, metadata.`,
 			`fields: [` + strings.Repeat(`"price" `, 21) + `]`: "fields must have at most 20 names (got 21).",
 			`after: "42"`:                       notACursor,
 			`after: "evt_"`:                     notACursor,

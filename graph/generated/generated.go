@@ -344,9 +344,9 @@ type Category implements Node {
     before: String
     "Only events of these types; by default, of all types."
     types: [ChangeType!]
-    "Only events about tools of the category with this slug. Comparisons match the categories of both tools, and a tool that moved matches both categories."
+    "Only events about the category with this slug and its tools. Comparisons match the categories of both tools, and a tool that moved matches both categories."
     category: String
-    "Only events about the tool or comparison with this slug."
+    "Only events about the tool, comparison or category with this slug."
     slug: String
     "Only events published on or after this day (UTC)."
     since: Date
@@ -375,16 +375,26 @@ enum ChangeOrder {
 enum ChangeType {
   "A release was published. This is the last event of each release."
   catalog_published
+  "A category was added."
+  category_created
+  "The label of a category changed."
+  category_updated
+  "A category was removed."
+  category_removed
   "A tool was added, or is active again after retirement."
   tool_created
-  "A tool changed; see ` + "`" + `Change.fields` + "`" + `."
+  "An active tool changed; see ` + "`" + `Change.fields` + "`" + `."
   tool_updated
   "A tool was retired."
   tool_retired
   "A tool was removed from the catalog."
   tool_removed
+  "A retired tool changed; see ` + "`" + `Change.fields` + "`" + `."
+  retired_updated
   "The price or pricing model of a tool changed."
   price_changed
+  "An earlier price change was added to the history of a tool. Its current price did not change."
+  price_backfilled
   "A comparison was published."
   comparatif_published
   "A published comparison changed."
@@ -405,19 +415,19 @@ type Change implements Node {
   release: Int!
   "When the release was published."
   publishedAt: DateTime!
-  "The slug of the tool or comparison; null for ` + "`" + `catalog_published` + "`" + `."
+  "The slug of the tool, comparison or category; null for ` + "`" + `catalog_published` + "`" + `."
   slug: String
-  "The slug of the tool's category or, for a comparison, of the first tool's category; null for ` + "`" + `catalog_published` + "`" + `."
+  "The slug of the category that changed, of the tool's category or, for a comparison, of the first tool's category; null for ` + "`" + `catalog_published` + "`" + `."
   category: String
   "The slug of the category that a tool moved from or, for a comparison, of the second tool's category; otherwise null."
   otherCategory: String
-  "The REST API names of the changed fields; empty unless the event is an update. For ` + "`" + `embeddings_changed` + "`" + `: ` + "`" + `chunks` + "`" + `, ` + "`" + `metadata` + "`" + ` or both."
+  "The names of the changed fields, as in ` + "`" + `before` + "`" + ` and ` + "`" + `after` + "`" + `; empty unless the event is an update. For ` + "`" + `embeddings_changed` + "`" + `: ` + "`" + `chunks` + "`" + `, ` + "`" + `metadata` + "`" + ` or both."
   fields: [String!]!
-  "The object before the change, as in the REST API; null if it did not exist."
+  "The object before the change: as in the REST API, with the fields that only GraphQL has, and a hash of the review of a tool. Null if it did not exist."
   before: JSON
-  "The object after the change, as in the REST API; null if it was removed. For ` + "`" + `catalog_published` + "`" + `, the counts of the release."
+  "The object after the change, with the same fields as ` + "`" + `before` + "`" + `; null if it was removed. For ` + "`" + `catalog_published` + "`" + `, the counts of the release."
   after: JSON
-  "The tool as it is now; null if it is retired or removed, and for comparisons and releases."
+  "The tool as it is now; null if it is retired or removed, and for comparisons, categories and releases."
   tool: Tool
 }
 
@@ -740,13 +750,13 @@ type ToolVersion {
   lastRelease: Int
   "The date of the first release with this version."
   date: Date!
-  "The change that created this version: ` + "`" + `tool_created` + "`" + `, ` + "`" + `tool_updated` + "`" + ` or ` + "`" + `tool_retired` + "`" + `."
+  "The change that created this version: ` + "`" + `tool_created` + "`" + `, ` + "`" + `tool_updated` + "`" + `, ` + "`" + `tool_retired` + "`" + ` or ` + "`" + `retired_updated` + "`" + `."
   type: ChangeType!
-  "The REST API names of the changed fields; empty unless the tool was updated."
+  "The names of the changed fields, as in ` + "`" + `before` + "`" + ` and ` + "`" + `after` + "`" + `; empty unless the tool was updated."
   fields: [String!]!
-  "The tool before the change, as in the REST API; null for the first version."
+  "The tool before the change; see ` + "`" + `Change.before` + "`" + `. Null for the first version."
   before: JSON
-  "The tool in this version, as in the REST API."
+  "The tool in this version; see ` + "`" + `Change.after` + "`" + `."
   after: JSON!
 }
 
@@ -832,7 +842,7 @@ type PriceChange {
   previousMonthlyPrice: Float
   "Whether the price rose or fell, comparing monthly prices or, if there are none, amounts for the same billing period; null if the prices cannot be compared."
   direction: PriceDirection
-  "The change as a percentage of the previous price, rounded to two decimals; null if ` + "`" + `direction` + "`" + ` is null or the previous price is 0."
+  "The change as a percentage of the previous price, rounded to two decimals, halves away from zero; null if ` + "`" + `direction` + "`" + ` is null or the previous price is 0."
   percent: Float
 }
 

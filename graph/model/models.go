@@ -59,19 +59,19 @@ type Change struct {
 	Release int `json:"release"`
 	// When the release was published.
 	PublishedAt time.Time `json:"publishedAt"`
-	// The slug of the tool or comparison; null for `catalog_published`.
+	// The slug of the tool, comparison or category; null for `catalog_published`.
 	Slug *string `json:"slug,omitempty"`
-	// The slug of the tool's category or, for a comparison, of the first tool's category; null for `catalog_published`.
+	// The slug of the category that changed, of the tool's category or, for a comparison, of the first tool's category; null for `catalog_published`.
 	Category *string `json:"category,omitempty"`
 	// The slug of the category that a tool moved from or, for a comparison, of the second tool's category; otherwise null.
 	OtherCategory *string `json:"otherCategory,omitempty"`
-	// The REST API names of the changed fields; empty unless the event is an update. For `embeddings_changed`: `chunks`, `metadata` or both.
+	// The names of the changed fields, as in `before` and `after`; empty unless the event is an update. For `embeddings_changed`: `chunks`, `metadata` or both.
 	Fields []string `json:"fields"`
-	// The object before the change, as in the REST API; null if it did not exist.
+	// The object before the change: as in the REST API, with the fields that only GraphQL has, and a hash of the review of a tool. Null if it did not exist.
 	Before json.RawMessage `json:"before,omitempty"`
-	// The object after the change, as in the REST API; null if it was removed. For `catalog_published`, the counts of the release.
+	// The object after the change, with the same fields as `before`; null if it was removed. For `catalog_published`, the counts of the release.
 	After json.RawMessage `json:"after,omitempty"`
-	// The tool as it is now; null if it is retired or removed, and for comparisons and releases.
+	// The tool as it is now; null if it is retired or removed, and for comparisons, categories and releases.
 	Tool *Tool `json:"tool,omitempty"`
 }
 
@@ -323,7 +323,7 @@ type PriceChange struct {
 	PreviousMonthlyPrice *float64 `json:"previousMonthlyPrice,omitempty"`
 	// Whether the price rose or fell, comparing monthly prices or, if there are none, amounts for the same billing period; null if the prices cannot be compared.
 	Direction *PriceDirection `json:"direction,omitempty"`
-	// The change as a percentage of the previous price, rounded to two decimals; null if `direction` is null or the previous price is 0.
+	// The change as a percentage of the previous price, rounded to two decimals, halves away from zero; null if `direction` is null or the previous price is 0.
 	Percent *float64 `json:"percent,omitempty"`
 }
 
@@ -643,13 +643,13 @@ type ToolVersion struct {
 	LastRelease *int `json:"lastRelease,omitempty"`
 	// The date of the first release with this version.
 	Date string `json:"date"`
-	// The change that created this version: `tool_created`, `tool_updated` or `tool_retired`.
+	// The change that created this version: `tool_created`, `tool_updated`, `tool_retired` or `retired_updated`.
 	Type ChangeType `json:"type"`
-	// The REST API names of the changed fields; empty unless the tool was updated.
+	// The names of the changed fields, as in `before` and `after`; empty unless the tool was updated.
 	Fields []string `json:"fields"`
-	// The tool before the change, as in the REST API; null for the first version.
+	// The tool before the change; see `Change.before`. Null for the first version.
 	Before json.RawMessage `json:"before,omitempty"`
-	// The tool in this version, as in the REST API.
+	// The tool in this version; see `Change.after`.
 	After json.RawMessage `json:"after"`
 }
 
@@ -798,16 +798,26 @@ type ChangeType string
 const (
 	// A release was published. This is the last event of each release.
 	ChangeTypeCatalogPublished ChangeType = "catalog_published"
+	// A category was added.
+	ChangeTypeCategoryCreated ChangeType = "category_created"
+	// The label of a category changed.
+	ChangeTypeCategoryUpdated ChangeType = "category_updated"
+	// A category was removed.
+	ChangeTypeCategoryRemoved ChangeType = "category_removed"
 	// A tool was added, or is active again after retirement.
 	ChangeTypeToolCreated ChangeType = "tool_created"
-	// A tool changed; see `Change.fields`.
+	// An active tool changed; see `Change.fields`.
 	ChangeTypeToolUpdated ChangeType = "tool_updated"
 	// A tool was retired.
 	ChangeTypeToolRetired ChangeType = "tool_retired"
 	// A tool was removed from the catalog.
 	ChangeTypeToolRemoved ChangeType = "tool_removed"
+	// A retired tool changed; see `Change.fields`.
+	ChangeTypeRetiredUpdated ChangeType = "retired_updated"
 	// The price or pricing model of a tool changed.
 	ChangeTypePriceChanged ChangeType = "price_changed"
+	// An earlier price change was added to the history of a tool. Its current price did not change.
+	ChangeTypePriceBackfilled ChangeType = "price_backfilled"
 	// A comparison was published.
 	ChangeTypeComparatifPublished ChangeType = "comparatif_published"
 	// A published comparison changed.
@@ -820,11 +830,16 @@ const (
 
 var AllChangeType = []ChangeType{
 	ChangeTypeCatalogPublished,
+	ChangeTypeCategoryCreated,
+	ChangeTypeCategoryUpdated,
+	ChangeTypeCategoryRemoved,
 	ChangeTypeToolCreated,
 	ChangeTypeToolUpdated,
 	ChangeTypeToolRetired,
 	ChangeTypeToolRemoved,
+	ChangeTypeRetiredUpdated,
 	ChangeTypePriceChanged,
+	ChangeTypePriceBackfilled,
 	ChangeTypeComparatifPublished,
 	ChangeTypeComparatifUpdated,
 	ChangeTypeComparatifRemoved,
@@ -833,7 +848,7 @@ var AllChangeType = []ChangeType{
 
 func (e ChangeType) IsValid() bool {
 	switch e {
-	case ChangeTypeCatalogPublished, ChangeTypeToolCreated, ChangeTypeToolUpdated, ChangeTypeToolRetired, ChangeTypeToolRemoved, ChangeTypePriceChanged, ChangeTypeComparatifPublished, ChangeTypeComparatifUpdated, ChangeTypeComparatifRemoved, ChangeTypeEmbeddingsChanged:
+	case ChangeTypeCatalogPublished, ChangeTypeCategoryCreated, ChangeTypeCategoryUpdated, ChangeTypeCategoryRemoved, ChangeTypeToolCreated, ChangeTypeToolUpdated, ChangeTypeToolRetired, ChangeTypeToolRemoved, ChangeTypeRetiredUpdated, ChangeTypePriceChanged, ChangeTypePriceBackfilled, ChangeTypeComparatifPublished, ChangeTypeComparatifUpdated, ChangeTypeComparatifRemoved, ChangeTypeEmbeddingsChanged:
 		return true
 	}
 	return false

@@ -157,15 +157,15 @@ func checkFits(t *Tool, history []PriceChange, line int) error {
 	return errs
 }
 
-// recordPrices records earlier changes without an event, and the current one
-// with an event, even if the history already has it.
+// recordPrices records earlier changes and then the current one, even if the history
+// already has it.
 func (p *publication) recordPrices(ctx context.Context, t *Tool, prices []PriceChange, current *PriceChange) error {
 	p.report.PriceChanges += len(prices)
 	for _, price := range prices {
 		if current != nil && price == *current {
 			continue
 		}
-		if err := p.recordPrice(ctx, journal.PriceBackfilled, "", t, price); err != nil {
+		if err := p.recordPrice(ctx, journal.PriceBackfilled, journal.EventPriceBackfilled, t, price); err != nil {
 			return err
 		}
 	}

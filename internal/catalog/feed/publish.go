@@ -73,14 +73,18 @@ func (p *publication) writeCategories(ctx context.Context) error {
 	var slugs []string
 	for _, slug := range sortedKeys(p.snap.categories) {
 		line, stored := p.snap.categories[slug], p.stored.categories[slug]
-		entry := journal.Entry{Slug: slug, After: record.Summary(line.category)}
+		entry := journal.Entry{Slug: slug, Category: slug, After: record.Summary(line.category)}
 		switch {
 		case stored == nil:
 			p.report.Categories.Created++
-			entry.Kind = journal.CategoryCreated
+			entry.Kind, entry.Event = journal.CategoryCreated, journal.EventCategoryCreated
 		case stored.Fingerprint != line.fingerprint:
 			p.report.Categories.Updated++
-			entry.Kind, entry.Before = journal.CategoryUpdated, record.Summary(record.FromRow[Category](stored))
+			before := record.FromRow[Category](stored)
+			entry.Kind, entry.Before = journal.CategoryUpdated, record.Summary(before)
+			if !record.SameInEvents(before, line.category) {
+				entry.Event = journal.EventCategoryUpdated
+			}
 		default:
 			p.report.Categories.Unchanged++
 			if stored.ToolCount == line.stats.tools && reflect.DeepEqual(stored.AvgScore, line.stats.mean()) {
@@ -109,8 +113,10 @@ func (p *publication) removeCategories(ctx context.Context) error {
 	return inBatches(missingFrom(p.snap.categories, p.stored.categories), batchSize, func(slugs []string) error {
 		for _, slug := range slugs {
 			p.report.Categories.Removed++
-			entry := journal.Entry{Kind: journal.CategoryRemoved, Slug: slug, Before: record.Summary(record.FromRow[Category](p.stored.categories[slug]))}
-			if err := p.record(ctx, entry); err != nil {
+			if err := p.record(ctx, journal.Entry{
+				Kind: journal.CategoryRemoved, Event: journal.EventCategoryRemoved, Slug: slug, Category: slug,
+				Before: record.Summary(record.FromRow[Category](p.stored.categories[slug])),
+			}); err != nil {
 				return err
 			}
 		}
@@ -236,6 +242,9 @@ func (p *publication) recordComparisons(ctx context.Context, changes []compariso
 			entry.After, after = withWinnerName(c, names[c.Winner])
 		}
 		entry.Event = comparisonEvent(before, after)
+		if was, is := change.before, change.after; entry.Event == "" && after != nil && bool(after.Published) && was.Winner != is.Winner {
+			entry.Event = journal.EventComparisonUpdated // the winners have the same name
+		}
 		if after == nil || entry.Event == journal.EventComparisonRemoved {
 			entry.Slug = before.Slug
 			entry.Category, entry.OtherCategory = p.stored.tools[before.ToolA].category, p.stored.tools[before.ToolB].category

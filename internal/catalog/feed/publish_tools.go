@@ -159,7 +159,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 			p.report.Tools.Created++
 		} else {
 			p.report.Tools.Updated++
-			if record.SameInEvents(record.FromRow[Tool](before), t) {
+			if record.SameInEvents(record.FromRow[Tool](before), t) && before.SectionsHash == line.sectionsHash {
 				entry.Event = ""
 			}
 		}
@@ -179,6 +179,7 @@ func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retir
 		p.report.Tools.Retired++
 		batch.outdated = append(batch.outdated, r.Slug)
 	} else {
+		entry.Kind, entry.Event = journal.RetiredUpdated, journal.EventRetiredUpdated
 		p.report.Tools.Updated++
 		if record.SameInEvents(record.FromRow[Retired](before), r) {
 			entry.Event = ""

@@ -16,7 +16,7 @@ import (
 )
 
 // Event is a change as clients receive it. The states before and after have the
-// format of the REST API.
+// fields of the REST API, and those that only GraphQL and exports have.
 type Event struct {
 	Number                  int // increases with time and is never reused, even after a backup is restored
 	Type                    string
@@ -48,9 +48,7 @@ func ParseID(id string) (int, bool) {
 }
 
 // AboutTool reports whether the event's slug is a tool's.
-func (e *Event) AboutTool() bool {
-	return e.Slug != "" && !strings.HasPrefix(e.Type, "comparatif.")
-}
+func (e *Event) AboutTool() bool { return slices.Contains(ToolEvents, e.Type) }
 
 // JSON returns the event as its schema describes it.
 func (e *Event) JSON() []byte {
@@ -140,25 +138,52 @@ func eventOf(row *ent.JournalEntry) (*Event, error) {
 	e.Before, e.After = before.json, after.json
 	if updatable[e.Type] != nil {
 		e.Fields = []string{}
-		for _, name := range FieldNames {
-			if string(before.values[name]) != string(after.values[name]) {
-				e.Fields = append(e.Fields, name)
+		for _, field := range updatable[e.Type] {
+			if string(before.values[field.Name]) != string(after.values[field.Name]) {
+				e.Fields = append(e.Fields, field.Name)
 			}
 		}
 	}
 	return e, nil
 }
 
-// The fields that events show of each record.
+// The fields that events show of each record. Reviews require a key, so events have
+// their hash.
 var (
-	toolFields       = record.EventProperties[record.Tool]()
+	categoryFields = record.EventProperties[record.Category]()
+	toolFields     = append(record.EventProperties[record.Tool](),
+		stored("sections_hash", "sections_hash", "A hash of the sections of the review.", anyOf(hash, null)))
 	retiredFields    = record.EventProperties[record.Retired]()
-	comparisonFields = record.EventProperties[record.Comparison]()
-	documentFields   = []record.Property{{Name: "chunks"}, {Name: "metadata"}}
+	comparisonFields = append(record.EventProperties[record.Comparison](),
+		stored("winner_slug", "winner", "The slug of the winning tool.", schema{"type": "string"}))
+	documentFields = []record.Property{{Name: "chunks", Stored: "hash"}, {Name: "metadata", Stored: "metadata"}}
 	// FieldNames are the names of all fields that an event may list as changed, in
 	// the order in which it does.
-	FieldNames = names(toolFields, retiredFields, comparisonFields, documentFields)
+	FieldNames = names(toolFields, retiredFields, comparisonFields, categoryFields, documentFields)
 )
+
+// stored returns a property that is stored under another name or in another form than
+// in the record.
+func stored(name, as, description string, s schema) record.Property {
+	p := prop(name, description, s)
+	p.Stored = as
+	return p
+}
+
+// fieldsOf returns the fields that an event shows of a record.
+func fieldsOf(event string, values map[string]jsontext.Value) []record.Property {
+	noun, _, _ := strings.Cut(event, ".")
+	_, retired := values["retired_at"]
+	switch {
+	case retired:
+		return retiredFields
+	case noun == "tool":
+		return toolFields
+	case noun == "category":
+		return categoryFields
+	}
+	return comparisonFields
+}
 
 func names(lists ...[]record.Property) (all []string) {
 	for _, property := range slices.Concat(lists...) {
@@ -182,34 +207,32 @@ func readState(event string, stored *string) (s state, err error) {
 	if stored == nil {
 		return s, nil
 	}
-	noun, _, _ := strings.Cut(event, ".")
-	if noun != "tool" && noun != "comparatif" && noun != "embeddings" {
+	switch event {
+	case EventCatalogPublished, EventPriceChanged, EventPriceBackfilled:
 		return state{json: jsontext.Value(*stored)}, nil
 	}
 	var values map[string]jsontext.Value
 	if err := json.Unmarshal([]byte(*stored), &values); err != nil {
 		return s, err
 	}
-	if noun == "embeddings" { // old entries have no metadata
+	if event == EventEmbeddingsChanged { // old entries have no metadata
 		return state{json: jsontext.Value(`{"hash":` + string(values["hash"]) + "}"),
 			values: map[string]jsontext.Value{"chunks": values["hash"], "metadata": values["metadata"]}}, nil
 	}
-	fields := toolFields
-	if noun == "comparatif" {
-		if string(values["published"]) == "false" {
-			return s, nil
-		}
-		fields = comparisonFields
-		if name, named := values["winner_name"]; named { // missing in old entries
-			values["winner"] = name
-		}
-	} else if _, retired := values["retired_at"]; retired {
-		fields = retiredFields
+	if string(values["published"]) == "false" {
+		return s, nil
 	}
 	s.values = map[string]jsontext.Value{}
 	var members []string
-	for _, f := range fields {
-		s.values[f.Name] = orNull(values[f.Name])
+	for _, f := range fieldsOf(event, values) {
+		value := values[f.Stored]
+		if value == nil {
+			value = f.Default
+		}
+		if name, named := values["winner_name"]; named && f.Name == "winner" { // missing in old entries
+			value = name
+		}
+		s.values[f.Name] = orNull(value)
 		members = append(members, `"`+f.Name+`":`+string(s.values[f.Name]))
 	}
 	s.json = jsontext.Value("{" + strings.Join(members, ",") + "}")

@@ -20,6 +20,7 @@ const (
 	ToolUpdated       = "tool.updated"
 	ToolRetired       = "tool.retired"
 	ToolRemoved       = "tool.removed"
+	RetiredUpdated    = "retired.updated"
 	PriceChanged      = "price.changed"    // the price changed since the last import
 	PriceBackfilled   = "price.backfilled" // the feed added an older change
 	ComparisonCreated = "comparatif.created"
@@ -29,15 +30,20 @@ const (
 	CatalogPublished  = "catalog.published"  // the last of a release
 )
 
-// The types of events. Changes that readers do not notice, such as a tool's
-// tier, have none.
+// The types of events. Changes that readers do not notice, such as those of
+// unpublished comparisons, have none.
 const (
 	EventCatalogPublished    = "catalog.published" // the last of a release
+	EventCategoryCreated     = "category.created"
+	EventCategoryUpdated     = "category.updated"
+	EventCategoryRemoved     = "category.removed"
 	EventToolCreated         = "tool.created"
 	EventToolUpdated         = "tool.updated"
 	EventToolRetired         = "tool.retired"
 	EventToolRemoved         = "tool.removed"
+	EventRetiredUpdated      = "retired.updated"
 	EventPriceChanged        = "price.changed"
+	EventPriceBackfilled     = "price.backfilled"
 	EventComparisonPublished = "comparatif.published"
 	EventComparisonUpdated   = "comparatif.updated"
 	EventComparisonRemoved   = "comparatif.removed" // or no longer published
@@ -46,19 +52,23 @@ const (
 
 // Events lists all types of events.
 var Events = []string{
-	EventCatalogPublished, EventToolCreated, EventToolUpdated, EventToolRetired, EventToolRemoved, EventPriceChanged,
-	EventComparisonPublished, EventComparisonUpdated, EventComparisonRemoved, EventEmbeddingsChanged,
+	EventCatalogPublished, EventCategoryCreated, EventCategoryUpdated, EventCategoryRemoved,
+	EventToolCreated, EventToolUpdated, EventToolRetired, EventToolRemoved, EventRetiredUpdated,
+	EventPriceChanged, EventPriceBackfilled, EventComparisonPublished, EventComparisonUpdated, EventComparisonRemoved, EventEmbeddingsChanged,
 }
 
 // ToolEvents are the types of events about a tool itself.
-var ToolEvents = []string{EventToolCreated, EventToolUpdated, EventToolRetired, EventToolRemoved, EventPriceChanged, EventEmbeddingsChanged}
+var ToolEvents = []string{
+	EventToolCreated, EventToolUpdated, EventToolRetired, EventToolRemoved, EventRetiredUpdated,
+	EventPriceChanged, EventPriceBackfilled, EventEmbeddingsChanged,
+}
 
 // Entry is one change. Before and After are JSON; nil for what does not exist.
 type Entry struct {
 	Kind                    string
 	Event                   string // empty if readers do not notice the change
 	Slug                    string
-	Category, OtherCategory string // of the tools that changed
+	Category, OtherCategory string // that changed, or of the tools that changed
 	Before, After           []byte
 }
 

@@ -46,15 +46,21 @@ func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 	full := feedtest.Tool("full", func(t *feed.Tool) {
 		t.Name, t.Tagline, t.Verifiability, t.AvisURL, t.Tier = hostile, hostile, &verifiability, &avis, 1
 	})
-	v := feedtest.Tool("v", func(t *feed.Tool) { t.Category = "voix"; t.Score = &zero })
+	v := feedtest.Tool("v", func(t *feed.Tool) {
+		t.Category, t.Score = "voix", &zero
+		t.PriceHistory = []feed.PriceChange{{
+			ChangedAt: "2025-01-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois",
+		}}
+	})
 	untested := feedtest.Tool("u", func(t *feed.Tool) { t.Score = nil })
-	publish(t, s, feedtest.Catalog("2026-11-01", full, feedtest.Tool("a"), v, untested, feedtest.Tool("leaves"), feedtest.Tool("retires"),
+	extra := func(label string) *feed.Category { return &feed.Category{Slug: "extra", Label: label} }
+	publish(t, s, feedtest.Catalog("2026-11-01", extra("Extra"), full, feedtest.Tool("a"), v, untested, feedtest.Tool("leaves"), feedtest.Tool("retires"),
 		newRetired("old", "Fermé."), newRetired("back", "Fermé."), newRetired("gone", hostile),
 		newComparison("shown", "Lequel ?", true), newComparison("hidden", hostile, false), newComparison("drops", "Lequel ?", true)))
 	cheaper := feedtest.Tool("a", func(t *feed.Tool) { t.Price, t.Pricing, t.UpdatedAt = "0 €/mois", "gratuit", "2026-11-02" })
 	rewritten := *full
 	rewritten.Sections = []feed.Section{{Section: "verdict", Text: hostile}}
-	publish(t, s, feedtest.Catalog("2026-11-02", &rewritten, cheaper, v, untested, newRetired("retires", hostile),
+	publish(t, s, feedtest.Catalog("2026-11-02", extra(hostile), &rewritten, cheaper, v, untested, newRetired("retires", hostile),
 		newRetired("old", "Autre."), feedtest.Tool("back"),
 		newComparison("shown", hostile, true), newComparison("hidden", hostile, true), newComparison("drops", "Lequel ?", false)))
 	publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("full"), cheaper, v, untested, newRetired("retires", hostile), newRetired("old", "Autre."), feedtest.Tool("back")))
@@ -112,7 +118,7 @@ func TestEventsMatchTheirSchemas(t *testing.T) {
 			}
 		}
 		for _, want := range []string{
-			"tool.created-+", "tool.created++", "tool.retired-+", "tool.retired++", "tool.removed+-", "comparatif.published-+",
+			"category.created-+", "category.updated++", "category.removed+-", "retired.updated++", "tool.created-+", "tool.created++", "tool.retired-+", "tool.retired++", "tool.removed+-", "comparatif.published-+",
 			"comparatif.removed+-", "embeddings.changed-+", "embeddings.changed++", "embeddings.changed+-",
 		} {
 			if !forms[want] {

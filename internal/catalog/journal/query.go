@@ -15,14 +15,15 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/ent/predicate"
 	"palmares/ent/release"
+	"palmares/internal/catalog/record"
 )
 
 // Query selects events.
 type Query struct {
 	Types       []string // all if empty
-	Categories  []string // of a tool that changed; any if empty
+	Categories  []string // that changed, or of a tool that changed; any if empty
 	Releases    bool     // include catalog.published, which has no category
-	Slug        string   // of the tool or comparison; any if empty
+	Slug        string   // of the tool, comparison or category; any if empty
 	Fields      []string // only updates of any of these; see FieldNames
 	After       int      // start after this event, in the order of the query
 	Before      int      // end before this event; unlimited if 0
@@ -201,7 +202,7 @@ func (q Query) inReleases() (conditions []predicate.JournalEntry) {
 // the given types or, if there are none, all types.
 func (q Query) updates(types []string) (updates []string) {
 	for event, fields := range updatable {
-		if (len(types) == 0 || slices.Contains(types, event)) && slices.ContainsFunc(q.Fields, func(name string) bool { return slices.Contains(fields, name) }) {
+		if (len(types) == 0 || slices.Contains(types, event)) && slices.ContainsFunc(names(fields), func(name string) bool { return slices.Contains(q.Fields, name) }) {
 			updates = append(updates, event)
 		}
 	}
@@ -209,28 +210,27 @@ func (q Query) updates(types []string) (updates []string) {
 }
 
 // updatable maps the types of update events to the fields that they can change.
-var updatable = map[string][]string{
-	EventToolUpdated:       names(toolFields, retiredFields),
-	EventComparisonUpdated: names(comparisonFields),
-	EventEmbeddingsChanged: names(documentFields),
+var updatable = map[string][]record.Property{
+	EventCategoryUpdated:   categoryFields,
+	EventToolUpdated:       toolFields,
+	EventRetiredUpdated:    retiredFields,
+	EventComparisonUpdated: comparisonFields,
+	EventEmbeddingsChanged: documentFields,
 }
 
 // changed matches updates of any of the fields. It compares the stored states as
 // eventOf does.
 func changed(event string, fields []string) predicate.JournalEntry {
-	value := func(state, name string) string {
-		if event == EventComparisonUpdated && name == "winner" {
+	value := func(state string, f record.Property) string {
+		if f.Name == "winner" {
 			return "coalesce(" + state + " ->> 'winner_name', " + state + " ->> 'winner')" // old entries have no name
 		}
-		if event == EventEmbeddingsChanged && name == "chunks" {
-			name = "hash"
-		}
-		return state + " ->> '" + name + "'"
+		return state + " ->> '" + f.Stored + "'"
 	}
 	var differ []string
-	for _, name := range updatable[event] {
-		if slices.Contains(fields, name) {
-			differ = append(differ, value("old", name)+" IS DISTINCT FROM "+value("new", name))
+	for _, f := range updatable[event] {
+		if slices.Contains(fields, f.Name) {
+			differ = append(differ, value("old", f)+" IS DISTINCT FROM "+value("new", f))
 		}
 	}
 	return func(s *entsql.Selector) {

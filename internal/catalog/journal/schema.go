@@ -47,18 +47,24 @@ var (
 	integer   = schema{"type": "integer"}
 	count     = schema{"type": "integer", "minimum": 0}
 	positive  = schema{"type": "integer", "minimum": 1}
+	hash      = schema{"type": "string", "pattern": "^sha256-[0-9a-f]{64}$"}
 	anyTool   = anyOf(ref("tool"), ref("retired"))
 	documents = anyOf(null, object("An embeddings document; null if the tool has none.",
-		prop("hash", "The document's hash.", schema{"type": "string", "pattern": "^sha256-[0-9a-f]{64}$"})))
+		prop("hash", "The document's hash.", hash)))
 	priceFields = record.EventProperties[record.PriceChange]()
+	priceBefore = object("The former price.", priceFields[1:]...)
+	priceAfter  = object("The new price.", priceFields...)
+	retiredTool = object("A retired tool, as `/api/v1/cimetiere` returns it, with its category and score.", retiredFields...)
 
 	// definitions are those of the events whose type starts with a noun.
 	definitions = map[string]schema{
+		"category": {"category": object("A category.", categoryFields...)},
 		"tool": {
-			"tool":    object("An active tool, as `/api/v1/tools/{slug}` returns it.", toolFields...),
-			"retired": object("A retired tool, as `/api/v1/cimetiere` returns it.", retiredFields...),
+			"tool":    object("An active tool, as `/api/v1/tools/{slug}` returns it, with its tier, whether it is mainstream, its obsolescence and a hash of its review.", toolFields...),
+			"retired": retiredTool,
 		},
-		"comparatif": {"comparison": object("A comparison, as `/api/v1/comparatifs` returns it.", comparisonFields...)},
+		"retired":    {"retired": retiredTool},
+		"comparatif": {"comparison": object("A comparison, as `/api/v1/comparatifs` returns it, with the slugs of its tools and why the winner won.", comparisonFields...)},
 	}
 )
 
@@ -67,11 +73,16 @@ var changes = map[string]struct {
 	description   string
 	before, after schema
 }{
+	EventCategoryCreated:     {"A category was added.", null, ref("category")},
+	EventCategoryUpdated:     {"The label of a category changed.", ref("category"), ref("category")},
+	EventCategoryRemoved:     {"A category was removed.", ref("category"), null},
 	EventToolCreated:         {"A tool was added, or returned from retirement.", anyOf(null, ref("retired")), ref("tool")},
-	EventToolUpdated:         {"The record of an active or retired tool changed.", anyTool, anyTool},
+	EventToolUpdated:         {"The record of an active tool changed.", ref("tool"), ref("tool")},
 	EventToolRetired:         {"A tool was retired, or added as a retired tool.", anyOf(null, ref("tool")), ref("retired")},
 	EventToolRemoved:         {"A tool was removed from the catalog.", anyTool, null},
-	EventPriceChanged:        {"The price of a tool changed.", object("The former price.", priceFields[1:]...), object("The new price.", priceFields...)},
+	EventRetiredUpdated:      {"The record of a retired tool changed.", ref("retired"), ref("retired")},
+	EventPriceChanged:        {"The price of a tool changed.", priceBefore, priceAfter},
+	EventPriceBackfilled:     {"An earlier price change was added to the history of a tool. Its current price did not change.", priceBefore, priceAfter},
 	EventComparisonPublished: {"A comparison was published.", null, ref("comparison")},
 	EventComparisonUpdated:   {"A published comparison changed.", ref("comparison"), ref("comparison")},
 	EventComparisonRemoved:   {"A comparison was removed, or is no longer published.", ref("comparison"), null},
@@ -86,7 +97,7 @@ func eventSchema(event string) schema {
 		document = object("A release was published. This is the last event of each release.", append(envelope, prop("data", "", releaseSchema()))...)
 	} else {
 		document = object(changes[event].description, append(envelope,
-			prop("slug", "The identifier of the tool or comparison that changed.", schema{"type": "string", "minLength": 1}),
+			prop("slug", "The identifier of the tool, comparison or category that changed.", schema{"type": "string", "minLength": 1}),
 			prop("data", "", changeSchema(event)))...)
 	}
 	noun, _, _ := strings.Cut(event, ".")
@@ -133,7 +144,7 @@ func changeSchema(event string) schema {
 	change := changes[event]
 	states := []property{prop("before", "", change.before), prop("after", "", change.after)}
 	if fields := updatable[event]; fields != nil {
-		differ := schema{"type": "array", "items": schema{"enum": fields}, "uniqueItems": true}
+		differ := schema{"type": "array", "items": schema{"enum": names(fields)}, "uniqueItems": true}
 		states = append(states, prop("fields", "The names of the fields that differ.", differ))
 	}
 	return anyOf(object("The state before and after.", states...), object("Sent by webhooks instead of an event longer than 20,000 bytes.",

@@ -115,7 +115,7 @@ func (t Tools) events(q ToolQuery) *entsql.Selector {
 // last one, oldest first, with at most limit versions of each tool.
 func (t Tools) Versions(ctx context.Context, limit int) ([]*Event, error) {
 	newest := t.entries([]string{journalentry.FieldID},
-		ofTypes(EventToolCreated, EventToolUpdated, EventToolRetired, EventToolRemoved))
+		ofTypes(EventToolCreated, EventToolUpdated, EventToolRetired, EventRetiredUpdated, EventToolRemoved))
 	// A removal is not a version. It has the same place as the version after it.
 	place := entsql.Window(func(b *entsql.Builder) {
 		b.WriteString("sum(CASE WHEN " + journalentry.FieldEvent + " = '" + EventToolRemoved + "' THEN 0 ELSE 1 END)")

@@ -23,6 +23,7 @@ type field struct {
 	required bool
 	rule     rule
 	event    string // description in event schemas; empty if events omit the field
+	eventAs  string // its name in events
 
 	column     string       // empty if the record's own row does not have it
 	rowIndex   int          // in the row's struct
@@ -53,7 +54,7 @@ func newTable(recordType, rowType reflect.Type) *table {
 
 func newField(declared reflect.StructField, rowType reflect.Type) (f field, err error) {
 	name, options, _ := strings.Cut(declared.Tag.Get("json"), ",")
-	f = field{name: name, required: options == "", event: declared.Tag.Get("event")}
+	f = field{name: name, required: options == "", event: declared.Tag.Get("event"), eventAs: cmp.Or(declared.Tag.Get("eventname"), name)}
 	if name == "" {
 		return f, errors.New("no name: add a json tag")
 	}
@@ -205,18 +206,28 @@ func FromRow[R any](row any) *R {
 
 // Property is a property of a JSON object, with its JSON Schema.
 type Property struct {
-	Name   string
-	Schema Schema
+	Name    string
+	Schema  Schema
+	Stored  string         // its name in the journal
+	Default jsontext.Value // of a field that records omit
 }
 
 // EventProperties lists the fields of a record that events show.
 func EventProperties[R any]() (shown []Property) {
-	for _, f := range tables[reflect.TypeFor[R]()].fields {
-		if f.event != "" {
-			schema := maps.Clone(f.rule.schema)
-			schema["description"] = f.event
-			shown = append(shown, Property{f.name, schema})
+	defaults := reflect.ValueOf(new(R))
+	if rec, ok := any(new(R)).(Record); ok {
+		defaults = reflect.ValueOf(New(rec.RecordType()))
+	}
+	for i, f := range tables[reflect.TypeFor[R]()].fields {
+		if f.event == "" {
+			continue
 		}
+		p := Property{Name: f.eventAs, Schema: maps.Clone(f.rule.schema), Stored: f.name}
+		p.Schema["description"] = f.event
+		if !f.required {
+			p.Default = Encode(defaults.Elem().Field(i).Interface())
+		}
+		shown = append(shown, p)
 	}
 	return shown
 }

@@ -7,6 +7,7 @@
 //   - rule defines which values are valid (see rules.go)
 //   - column names its database column, if that differs from the json name
 //   - event describes it in the event schemas; events omit fields without it
+//   - eventname names it in events, if that differs from the json name
 package record
 
 import (
@@ -34,8 +35,8 @@ type Header struct {
 
 // Category groups tools.
 type Category struct {
-	Slug  string `json:"slug" rule:"slug" column:"id"`
-	Label string `json:"label" rule:"text"`
+	Slug  string `json:"slug" rule:"slug" column:"id" event:"The category's identifier."`
+	Label string `json:"label" rule:"text" event:"The category's name."`
 }
 
 // Tool is an active tool.
@@ -54,9 +55,9 @@ type Tool struct {
 	AvisURL         *string       `json:"avis_url,omitzero" rule:"url" event:"The page of the full review; null if there is none."`
 	AlternativesURL string        `json:"alternatives_url" rule:"url" event:"The page that lists alternatives."`
 	UpdatedAt       string        `json:"updated_at" rule:"date" event:"The day the record last changed."`
-	Tier            Tier          `json:"tier,omitzero" rule:"1..3"`
-	Mainstream      bool          `json:"mainstream,omitzero"`
-	Obsolescence    *float64      `json:"obsolescence,omitzero" rule:"0..10"`
+	Tier            Tier          `json:"tier,omitzero" rule:"1..3" event:"The tool's importance, from 1 (highest) to 3."`
+	Mainstream      bool          `json:"mainstream,omitzero" event:"Whether the tool is widely used."`
+	Obsolescence    *float64      `json:"obsolescence,omitzero" rule:"0..10" event:"How outdated the tool is, from 0 (current) to 10 (obsolete); null if it has not been rated."`
 	Sections        []Section     `json:"sections,omitempty"`
 	PriceHistory    []PriceChange `json:"price_history,omitempty"`
 }
@@ -81,10 +82,10 @@ type PriceChange struct {
 type Comparison struct {
 	Slug         string    `json:"slug" rule:"slug" column:"id" event:"The comparison's identifier."`
 	Title        string    `json:"title" rule:"text" event:"The comparison's title."`
-	ToolA        string    `json:"tool_a" rule:"slug" column:"tool_a_slug"`
-	ToolB        string    `json:"tool_b" rule:"slug" column:"tool_b_slug"`
+	ToolA        string    `json:"tool_a" rule:"slug" column:"tool_a_slug" event:"The slug of the first tool." eventname:"tool_a_slug"`
+	ToolB        string    `json:"tool_b" rule:"slug" column:"tool_b_slug" event:"The slug of the second tool." eventname:"tool_b_slug"`
 	Winner       string    `json:"winner" rule:"slug" column:"winner_slug" event:"The name of the winning tool."`
-	WinnerNote   string    `json:"winner_note" rule:"text"`
+	WinnerNote   string    `json:"winner_note" rule:"text" event:"Why the winner won."`
 	Published    Published `json:"published,omitzero"`
 	UpdatedAt    string    `json:"updated_at" rule:"date" event:"The day the record last changed."`
 	CanonicalURL string    `json:"canonical_url" rule:"url" event:"The comparison's page on our site."`
@@ -94,11 +95,11 @@ type Comparison struct {
 type Retired struct {
 	Slug      string   `json:"slug" rule:"slug" column:"id" event:"The tool's identifier."`
 	Name      string   `json:"name" rule:"text" event:"The tool's name."`
-	Category  string   `json:"category" rule:"slug" column:"category_slug"`
+	Category  string   `json:"category" rule:"slug" column:"category_slug" event:"The slug of the tool's category."`
 	Reason    string   `json:"reason" rule:"reason" column:"retired_reason" event:"Why the tool was retired."`
 	RetiredAt string   `json:"retired_at" rule:"date" event:"The day the tool was retired."`
 	Note      string   `json:"note" rule:"text" column:"retired_note" event:"What happened, in one sentence."`
-	Score     *float64 `json:"score,omitzero" rule:"0..10"`
+	Score     *float64 `json:"score,omitzero" rule:"0..10" event:"The last score; null if the tool was not tested."`
 }
 
 // tables holds the fields of every struct above. An invalid declaration stops

@@ -43,7 +43,9 @@ type feed struct {
 }
 
 var feeds = []feed{
-	{"changes.atom", "What changed", slices.DeleteFunc(slices.Clone(journal.Events), func(event string) bool { return event == journal.EventCatalogPublished })},
+	{"changes.atom", "What changed", slices.DeleteFunc(slices.Clone(journal.Events), func(event string) bool {
+		return event == journal.EventCatalogPublished || event == journal.EventPriceBackfilled // which are old news
+	})},
 	{"prices.atom", "Price changes", []string{journal.EventPriceChanged}},
 	{"cimetiere.atom", "Retired tools", []string{journal.EventToolRetired}},
 }
@@ -187,20 +189,22 @@ func (h *Handler) entry(event *journal.Event, name string) atomxml.Entry {
 	return e
 }
 
-// pageOf returns the path of the page about an event. For removed tools and
-// comparisons, that is the page as of the previous release. If a tool is retired or
-// returns later, the site redirects to its current page.
+// pageOf returns the path of the page about an event. For removed objects, that is the
+// page as of the previous release. If a tool is retired or returns later, the site
+// redirects to its current page.
 func pageOf(event *journal.Event) string {
 	path := "/tools/" + event.Slug
 	switch event.Type {
 	case journal.EventCatalogPublished:
 		return "/releases"
-	case journal.EventToolRetired:
+	case journal.EventCategoryCreated, journal.EventCategoryUpdated, journal.EventCategoryRemoved:
+		path = "/categories/" + event.Slug
+	case journal.EventToolRetired, journal.EventRetiredUpdated:
 		path = "/cimetiere/" + event.Slug
 	case journal.EventComparisonPublished, journal.EventComparisonUpdated, journal.EventComparisonRemoved:
 		path = "/comparatifs/" + event.Slug
 	}
-	if event.Type == journal.EventToolRemoved || event.Type == journal.EventComparisonRemoved {
+	if strings.HasSuffix(event.Type, ".removed") {
 		path += "?as_of=" + strconv.Itoa(event.Release-1)
 	}
 	return path
@@ -238,7 +242,10 @@ var reasons = map[string]string{
 // describe describes an event in a title and a few lines. current is the tool's
 // current name, for events that do not contain one.
 func describe(event *journal.Event, before, after state, current string) (title string, lines []string) {
-	name := cmp.Or(after.str("name"), after.str("title"), before.str("name"), before.str("title"), current)
+	name := current
+	for _, field := range []string{"label", "title", "name"} {
+		name = cmp.Or(after.str(field), before.str(field), name)
+	}
 	switch event.Type {
 	case journal.EventCatalogPublished:
 		c := readCatalog(event)
@@ -249,8 +256,14 @@ func describe(event *journal.Event, before, after state, current string) (title 
 			title = name + " is back"
 		}
 		lines = []string{after.text("tagline"), "Price: " + after.text("price"), "Score: " + after.text("score")}
-	case journal.EventToolUpdated, journal.EventComparisonUpdated:
-		title = name + ": " + strings.Join(withoutDate(event.Fields), ", ") + " changed"
+	case journal.EventCategoryCreated:
+		title = "New category: " + name
+	case journal.EventCategoryUpdated:
+		title = before.text("label") + " is now called " + name
+	case journal.EventCategoryRemoved:
+		title = "The category " + name + " was removed"
+	case journal.EventToolUpdated, journal.EventRetiredUpdated, journal.EventComparisonUpdated:
+		title = name + ": " + strings.ReplaceAll(strings.Join(withoutDate(event.Fields), ", "), "sections_hash", "review") + " changed"
 		lines = differences(event.Fields, before, after)
 	case journal.EventToolRetired:
 		reason := after.text("reason")
@@ -307,7 +320,7 @@ func withoutDate(fields []string) []string {
 
 func differences(fields []string, before, after state) (lines []string) {
 	for _, field := range withoutDate(fields) {
-		if was, is := before.text(field), after.text(field); was != is {
+		if was, is := before.text(field), after.text(field); was != is && field != "sections_hash" {
 			lines = append(lines, field+": "+was+" → "+is)
 		}
 	}

@@ -232,6 +232,33 @@ func TestFeeds(t *testing.T) {
 	})
 }
 
+// Entries about categories, retired tools and reviews say what changed. Earlier price
+// changes that a feed adds are not news.
+func TestFeedOfEveryKindOfUpdate(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		gone := &feed.Retired{Slug: "gone", Name: "Parti", Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
+		publish(t, s, feedtest.Catalog("2026-11-01", aTool("a", "A"), gone))
+		noted := *gone
+		noted.Note = "Vendu."
+		publish(t, s, feedtest.Catalog("2026-11-02", &feed.Category{Slug: "extra", Label: "Extra"}, &noted, aTool("a", "A", func(t *feed.Tool) {
+			t.Sections[0].Text, t.Mainstream = "Mieux.", true
+			t.PriceHistory = []feed.PriceChange{{ChangedAt: "2025-01-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "9 €/mois"}}
+		})))
+		publish(t, s, feedtest.Catalog("2026-11-03", &feed.Category{Slug: "extra", Label: "Autre"}, &noted, aTool("a", "A", func(t *feed.Tool) { t.Mainstream = true })))
+		publish(t, s, feedtest.Catalog("2026-11-04", &noted, aTool("a", "A", func(t *feed.Tool) { t.Mainstream = true })))
+		changes := valid(t, get(newHandler(s), "changes.atom"))
+		expect(t, "titles", strings.Join(titles(changes)[:6], "\n"), strings.Join([]string{
+			"The category Autre was removed", "A: review changed", "Extra is now called Autre",
+			"A: mainstream, review changed", "Parti: note changed", "New category: Extra",
+		}, "\n"))
+		expect(t, "links", links(changes)[:6], []string{
+			"/categories/extra?as_of=3", "/tools/a", "/categories/extra", "/tools/a", "/cimetiere/gone", "/categories/extra",
+		})
+		expect(t, "content", changes.Entries[3].Content, "mainstream: false → true")
+		expect(t, "entries", len(changes.Entries), 7)
+	})
+}
+
 func TestFeedsOverHTTP(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		h := newHandler(s)

@@ -67,7 +67,7 @@ func TestStreamFields(t *testing.T) {
 	expect(t, "streams beyond the server's limit", l.conns.extended(opened), 1)
 	id := publications(t, s)[0]
 	expect(t, "GET", lines.Text(), `data: {"data":{"p":{"id":"`+id+`","release":1,"updatedAt":"2026-12-01","toolsTotal":48,"toolsRetired":10,"comparisonsTotal":13,`+
-		`"events":[{"type":"tool_created","count":48},{"type":"tool_retired","count":10},{"type":"comparatif_published","count":13},{"type":"embeddings_changed","count":18}],"__typename":"Publication"}}}`)
+		`"events":[{"type":"category_created","count":8},{"type":"tool_created","count":48},{"type":"tool_retired","count":10},{"type":"price_backfilled","count":24},{"type":"comparatif_published","count":13},{"type":"embeddings_changed","count":18}],"__typename":"Publication"}}}`)
 }
 
 func TestStreamResumes(t *testing.T) {

@@ -36,11 +36,27 @@ type cursorInfo struct {
 	EndCursor                    string
 }
 
-func (e *event) isComparison() bool { return strings.HasPrefix(e.Type, "comparatif_") }
+// subject returns what changed: a comparison, a category or, for all other events, a
+// tool. Each has its own slugs.
+func (e *event) subject() string {
+	if noun, _, _ := strings.Cut(e.Type, "_"); noun == comparisonEvents || noun == categoryEvents {
+		return noun
+	}
+	return "tool"
+}
 
-// name returns the name or title of what changed.
+const (
+	comparisonEvents = "comparatif"
+	categoryEvents   = "category"
+)
+
+// name returns the name, title or label of what changed.
 func (e *event) name() string {
-	return cmp.Or(textIn(e.After, "name"), textIn(e.After, "title"), textIn(e.Before, "name"), textIn(e.Before, "title"), e.Tool.Name, e.Slug)
+	name := cmp.Or(e.Tool.Name, e.Slug)
+	for _, field := range []string{"label", "title", "name"} {
+		name = cmp.Or(textIn(e.After, field), textIn(e.Before, field), name)
+	}
+	return name
 }
 
 func textIn(object map[string]any, field string) string {
@@ -51,11 +67,13 @@ func textIn(object map[string]any, field string) string {
 // path returns the path of the page of what changed, or "" if it was removed.
 func (e *event) path() string {
 	switch {
-	case e.Type == "tool_removed", e.Type == "comparatif_removed":
+	case strings.HasSuffix(e.Type, "_removed"):
 		return ""
-	case e.isComparison():
+	case e.subject() == comparisonEvents:
 		return "/comparatifs/" + e.Slug
-	case e.Type == toolRetired:
+	case e.subject() == categoryEvents:
+		return "/categories/" + e.Slug
+	case e.Type == toolRetired, e.Type == retiredUpdated:
 		return "/cimetiere/" + e.Slug
 	}
 	return "/tools/" + e.Slug
@@ -65,21 +83,24 @@ const catalogPublished = "catalog_published"
 
 // eventKinds are the types of changes that a page lists, most important first.
 var eventKinds = []string{
-	toolCreated, toolRetired, "price_changed", "tool_updated", "tool_removed", "comparatif_published", "comparatif_updated", "comparatif_removed", "embeddings_changed",
+	toolCreated, toolRetired, "price_changed", "tool_updated", "tool_removed", "comparatif_published", "comparatif_updated", "comparatif_removed",
+	"category_created", "category_updated", "category_removed", retiredUpdated, "embeddings_changed", "price_backfilled",
 }
 
 // eventNames are what the pages call the types of changes.
 var eventNames = map[string]lang.Message{
 	toolCreated: "New tool", "tool_updated": "Updated", toolRetired: "Retired", "tool_removed": "Removed", "price_changed": "Price",
 	"comparatif_published": "New comparison", "comparatif_updated": "Comparison updated", "comparatif_removed": "Comparison removed",
-	"embeddings_changed": "Review text",
+	"embeddings_changed": "Review text", retiredUpdated: "Updated", "price_backfilled": "Earlier price",
+	"category_created": "New category", "category_updated": "Category renamed", "category_removed": "Category removed",
 }
 
 // eventChoices are the names of the types in the filter.
 var eventChoices = map[string]lang.Message{
 	toolCreated: "New tools", "tool_updated": "Updated tools", toolRetired: "Retired tools", "tool_removed": "Removed tools", "price_changed": "Price changes",
 	"comparatif_published": "New comparisons", "comparatif_updated": "Updated comparisons", "comparatif_removed": "Removed comparisons",
-	"embeddings_changed": "Review texts", catalogPublished: "Releases",
+	"embeddings_changed": "Review texts", retiredUpdated: "Updates to retired tools", "price_backfilled": "Earlier prices",
+	"category_created": "New categories", "category_updated": "Renamed categories", "category_removed": "Removed categories", catalogPublished: "Releases",
 }
 
 type changesView struct {
@@ -116,7 +137,7 @@ type changedItem struct {
 	Category         string // label
 	Changes          []fieldChange
 	rank             int
-	comparison       bool
+	subject          string
 }
 
 type changeKind struct{ Code, Name string }
@@ -158,11 +179,14 @@ func (c *releaseChanges) add(l lang.Language, e *event, categories []category) {
 		c.Totals = &releaseTotals{number("tools_total"), number("tools_retired"), number("comparatifs_total")}
 		return
 	}
-	i := slices.IndexFunc(c.Items, func(item *changedItem) bool { return item.Slug == e.Slug && item.comparison == e.isComparison() })
+	i := slices.IndexFunc(c.Items, func(item *changedItem) bool { return item.Slug == e.Slug && item.subject == e.subject() })
 	if i < 0 {
-		item := &changedItem{Slug: e.Slug, Name: e.name(), Path: e.path(), Category: labelOf(categories, e.Category), rank: len(eventKinds), comparison: e.isComparison()}
-		if item.comparison {
-			item.Lang = catalogLang(l) // titles are sentences, names are not
+		item := &changedItem{Slug: e.Slug, Name: e.name(), Path: e.path(), rank: len(eventKinds), subject: e.subject()}
+		if item.subject != categoryEvents {
+			item.Category = labelOf(categories, e.Category)
+		}
+		if item.subject != "tool" {
+			item.Lang = catalogLang(l) // titles and labels are text, names are not
 		}
 		i, c.Items = len(c.Items), append(c.Items, item)
 	}
@@ -181,9 +205,9 @@ func (c *releaseChanges) add(l lang.Language, e *event, categories []category) {
 func (e *event) changes(l lang.Language, categories []category) []fieldChange {
 	v := version{Type: e.Type, Before: e.Before, After: e.After}
 	switch e.Type {
-	case "price_changed":
+	case "price_changed", "price_backfilled":
 		v.Fields = []string{"pricing", "price"}
-	case "tool_updated", "comparatif_updated":
+	case "tool_updated", retiredUpdated, "comparatif_updated", "category_updated":
 		v.Fields = slices.DeleteFunc(slices.Clone(e.Fields), func(field string) bool { return field == "updated_at" }) // changes with every update
 	case toolCreated, toolRetired:
 	default:

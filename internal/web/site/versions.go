@@ -110,8 +110,9 @@ func newVersionHistory(r *request, slug string, versions []version, known *known
 }
 
 const (
-	toolCreated = "tool_created"
-	toolRetired = "tool_retired"
+	toolCreated    = "tool_created"
+	toolRetired    = "tool_retired"
+	retiredUpdated = "retired_updated"
 )
 
 func (v *version) event() lang.Message {
@@ -147,11 +148,17 @@ func (v *version) changes(l lang.Language, categories []category) (changes []fie
 	}
 	for _, field := range fields {
 		before, existed := v.Before[field]
+		existed = existed && v.Type != toolCreated // a retired tool has a score too
 		after := v.After[field]
 		if existed && before == after {
 			continue
 		}
 		change := fieldChange{Field: fieldName(l, field)}
+		if field == "sections_hash" { // says nothing to people
+			change.After = fieldValue{Text: l.Text("changed")}
+			changes = append(changes, change)
+			continue
+		}
 		start, to := 0, fieldText(l, field, after, categories)
 		if existed {
 			from := fieldText(l, field, before, categories)
@@ -171,6 +178,8 @@ var fieldNames = map[string]lang.Message{
 	"verifiability": "Verifiability", "obsolescence": "Obsolescence", "tier": "Tier", "note": "Note",
 	"domain": "Website", "icp": "Made for", "canonical_url": "Overview", "avis_url": "Full review", "alternatives_url": "Alternatives",
 	"updated_at": "Review date", "reason": "Reason", "retired_at": "Retired", "title": "Title", "winner": "Winner",
+	"mainstream": "Widely used", "sections_hash": "Review text", "winner_note": "Why it won", "tool_a_slug": "First tool", "tool_b_slug": "Second tool",
+	"winner_slug": "Winner’s slug", "label": "Name",
 }
 
 // fieldName returns the name of a field. One that is not listed is shown as the
@@ -193,7 +202,15 @@ func fieldText(l lang.Language, field string, value any, categories []category) 
 			return l.Text("not rated")
 		}
 		return l.Text("none")
+	case bool:
+		if v {
+			return l.Text("yes")
+		}
+		return l.Text("no")
 	case float64:
+		if field == "tier" {
+			return fmt.Sprint(v)
+		}
 		return formatScore(l, &v)
 	case string:
 		switch field {
@@ -212,7 +229,7 @@ func fieldText(l lang.Language, field string, value any, categories []category) 
 }
 
 // frenchFields have text from the catalog.
-var frenchFields = []string{"category", "tagline", "note"}
+var frenchFields = []string{"category", "tagline", "note", "label", "winner_note"}
 
 func showField(l lang.Language, field, text string, value any) fieldValue {
 	switch price, isText := value.(string); {

@@ -66,6 +66,7 @@ func pick[T any](r *rand.Rand, values []T) T { return values[r.IntN(len(values))
 func randomWorld(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 1))
 	w := &world{prices: map[string][]priceChange{}}
+	last := map[string]tool{} // also of retired and removed tools
 	now := catalog{tools: map[string]tool{}, retired: map[string]retirement{}, duels: map[string]duel{}}
 	for release, date := range dates {
 		now = catalog{date, maps.Clone(now.tools), maps.Clone(now.retired), maps.Clone(now.duels)}
@@ -81,17 +82,19 @@ func randomWorld(seed uint64) *world {
 			case active && n == 1 || retired && n == 2:
 				delete(now.tools, slug)
 				delete(now.retired, slug)
-				delete(w.prices, slug)
 			case active && n < 6:
 				t := before
 				t.updatedAt = date
 				t.change(r)
 				w.recordPrice(slug, before, t)
-				now.tools[slug] = t
+				now.tools[slug], last[slug] = t, t
 			case !active && (n < 2 || release == 0 && n < 8):
 				t := tool{category: pick(r, categories), pricing: pick(r, pricings), icp: pick(r, icps), tier: 1 + r.IntN(3), updatedAt: date}
 				t.change(r)
-				now.tools[slug] = t
+				if before, known := last[slug]; known { // it returns
+					w.recordPrice(slug, before, t)
+				}
+				now.tools[slug], last[slug] = t, t
 				delete(now.retired, slug)
 				created = append(created, slug)
 			}
