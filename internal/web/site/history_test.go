@@ -50,8 +50,9 @@ func changedCatalog(t testing.TB, s *store.Store) {
 	publish(t, s, feedtest.Catalog("2026-10-20", price("one", "25 €/mois"), price("two", "10 €/mois"), feedtest.Tool("four"),
 		&feed.Retired{Slug: "three", Name: "Outil three", Category: "code", Reason: "mort", RetiredAt: "2026-10-15", Note: "Fini."}))
 	publish(t, s, feedtest.Catalog("2026-11-01", price("one", "25 €/mois"), price("two", "10 €/mois"),
-		feedtest.Tool("four", func(tool *feed.Tool) { score := 9.9; tool.Score = &score }),
-		&feed.Retired{Slug: "three", Name: "Outil three", Category: "code", Reason: "mort", RetiredAt: "2026-10-15", Note: "Fini."}))
+		feedtest.Tool("four", func(tool *feed.Tool) { score := 9.9; tool.Score = &score; tool.Sections[0].Text = "Mieux." }),
+		&feed.Category{Slug: "three", Label: "Trois"},
+		&feed.Retired{Slug: "three", Name: "Outil three", Category: "code", Reason: "mort", RetiredAt: "2026-10-15", Note: "Vendu."}))
 }
 
 func TestChangesPage(t *testing.T) {
@@ -59,7 +60,8 @@ func TestChangesPage(t *testing.T) {
 		changedCatalog(t, s)
 		handler := newLocalized(t, s)
 		body := get(t, handler, "/en/changes", 200, `<h2 id="release-4">`, "The catalog was published with 3 tools.", "Price changes", `<del>€20/month</del>`, `<ins>€25/month</ins>`,
-			`href="/en/tools/four"`, `href="/en/cimetiere/three"`, "/feeds/changes.atom", "/en/guides/webhooks", `<meta name="description" content="Every change`)
+			`href="/en/tools/four"`, `href="/en/cimetiere/three"`, `href="/en/categories/three" lang="fr">Trois</a> <span class="mark kind category_created">New category</span>`,
+			`>Outil three</a> <span class="mark kind retired_updated">Updated</span>`, "Review text", "/feeds/changes.atom", "/en/guides/webhooks", `<meta name="description" content="Every change`)
 		if got := strings.Count(body, ">New tool<"); got != 1 {
 			t.Errorf("got %d new tools, want 1: the first release is one entry", got)
 		}
@@ -71,6 +73,8 @@ func TestChangesPage(t *testing.T) {
 			t.Error("got English on the French page, want French")
 		}
 		for filter, want := range map[string][2]string{
+			"type=category_created":     {"Trois", "Outil three"},
+			"type=retired_updated":      {"Vendu.", "Trois<"},
 			"type=tool_retired":         {"Outil three", "Outil four"},
 			"type=price_changed":        {"Outil two", "Outil three"},
 			"tool=four":                 {"Only changes to Outil four.", "Outil one"},
