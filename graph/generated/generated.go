@@ -1495,7 +1495,7 @@ type Tool implements ComparedTool & Node {
     "Only items before this cursor."
     before: String
   ): ChangeConnection!
-  "All changes to the price or pricing model, newest first. For the current price, see ` + "`" + `price` + "`" + `."
+  "All changes to the price or pricing model, newest first, also from before the tool was last retired or removed. For the current price, see ` + "`" + `price` + "`" + `."
   priceHistory: [PriceChange!]!
   "The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the current state."
   history: [ToolMoment!]!
