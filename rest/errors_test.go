@@ -17,7 +17,8 @@ import (
 
 func TestInvalidParameters(t *testing.T) {
 	const integers, limits = "page must be an integer from 1 to 1000000", "limit must be an integer from 1 to 200"
-	const eventTypes = "types must be one or more of catalog.published, tool.created, tool.updated, tool.retired, tool.removed, price.changed, " +
+	const eventTypes = "types must be one or more of catalog.published, category.created, category.updated, category.removed, " +
+		"tool.created, tool.updated, tool.retired, tool.removed, retired.updated, price.changed, price.backfilled, " +
 		"comparatif.published, comparatif.updated, comparatif.removed, embeddings.changed"
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		for target, want := range map[string]string{

@@ -242,7 +242,8 @@ func (p *publication) recordComparisons(ctx context.Context, changes []compariso
 			entry.After, after = withWinnerName(c, names[c.Winner])
 		}
 		entry.Event = comparisonEvent(before, after)
-		if was, is := change.before, change.after; entry.Event == "" && after != nil && bool(after.Published) && was.Winner != is.Winner {
+		published := after != nil && bool(after.Published)
+		if entry.Event == "" && published && change.before.Winner != change.after.Winner {
 			entry.Event = journal.EventComparisonUpdated // the winners have the same name
 		}
 		if after == nil || entry.Event == journal.EventComparisonRemoved {

@@ -54,7 +54,8 @@ const (
 var Events = []string{
 	EventCatalogPublished, EventCategoryCreated, EventCategoryUpdated, EventCategoryRemoved,
 	EventToolCreated, EventToolUpdated, EventToolRetired, EventToolRemoved, EventRetiredUpdated,
-	EventPriceChanged, EventPriceBackfilled, EventComparisonPublished, EventComparisonUpdated, EventComparisonRemoved, EventEmbeddingsChanged,
+	EventPriceChanged, EventPriceBackfilled, EventComparisonPublished, EventComparisonUpdated, EventComparisonRemoved,
+	EventEmbeddingsChanged,
 }
 
 // ToolEvents are the types of events about a tool itself.

@@ -202,7 +202,8 @@ func (q Query) inReleases() (conditions []predicate.JournalEntry) {
 // the given types or, if there are none, all types.
 func (q Query) updates(types []string) (updates []string) {
 	for event, fields := range updatable {
-		if (len(types) == 0 || slices.Contains(types, event)) && slices.ContainsFunc(names(fields), func(name string) bool { return slices.Contains(q.Fields, name) }) {
+		wanted := func(f record.Property) bool { return slices.Contains(q.Fields, f.Name) }
+		if (len(types) == 0 || slices.Contains(types, event)) && slices.ContainsFunc(fields, wanted) {
 			updates = append(updates, event)
 		}
 	}

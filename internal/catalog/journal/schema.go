@@ -54,17 +54,22 @@ var (
 	priceFields = record.EventProperties[record.PriceChange]()
 	priceBefore = object("The former price.", priceFields[1:]...)
 	priceAfter  = object("The new price.", priceFields...)
-	retiredTool = object("A retired tool, as `/api/v1/cimetiere` returns it, with its category and score.", retiredFields...)
+	activeTool  = object("An active tool, as `/api/v1/tools/{slug}` returns it, with its tier, whether it is mainstream, "+
+		"its obsolescence and a hash of its review.", toolFields...)
+	retiredTool = object("A retired tool, as `/api/v1/cimetiere` returns it, with its category and score.",
+		retiredFields...)
+	comparison = object("A comparison, as `/api/v1/comparatifs` returns it, with the slugs of its tools and why the "+
+		"winner won.", comparisonFields...)
 
 	// definitions are those of the events whose type starts with a noun.
 	definitions = map[string]schema{
 		"category": {"category": object("A category.", categoryFields...)},
 		"tool": {
-			"tool":    object("An active tool, as `/api/v1/tools/{slug}` returns it, with its tier, whether it is mainstream, its obsolescence and a hash of its review.", toolFields...),
+			"tool":    activeTool,
 			"retired": retiredTool,
 		},
 		"retired":    {"retired": retiredTool},
-		"comparatif": {"comparison": object("A comparison, as `/api/v1/comparatifs` returns it, with the slugs of its tools and why the winner won.", comparisonFields...)},
+		"comparatif": {"comparison": comparison},
 	}
 )
 
@@ -73,16 +78,17 @@ var changes = map[string]struct {
 	description   string
 	before, after schema
 }{
-	EventCategoryCreated:     {"A category was added.", null, ref("category")},
-	EventCategoryUpdated:     {"The label of a category changed.", ref("category"), ref("category")},
-	EventCategoryRemoved:     {"A category was removed.", ref("category"), null},
-	EventToolCreated:         {"A tool was added, or returned from retirement.", anyOf(null, ref("retired")), ref("tool")},
-	EventToolUpdated:         {"The record of an active tool changed.", ref("tool"), ref("tool")},
-	EventToolRetired:         {"A tool was retired, or added as a retired tool.", anyOf(null, ref("tool")), ref("retired")},
-	EventToolRemoved:         {"A tool was removed from the catalog.", anyTool, null},
-	EventRetiredUpdated:      {"The record of a retired tool changed.", ref("retired"), ref("retired")},
-	EventPriceChanged:        {"The price of a tool changed.", priceBefore, priceAfter},
-	EventPriceBackfilled:     {"An earlier price change was added to the history of a tool. Its current price did not change.", priceBefore, priceAfter},
+	EventCategoryCreated: {"A category was added.", null, ref("category")},
+	EventCategoryUpdated: {"The label of a category changed.", ref("category"), ref("category")},
+	EventCategoryRemoved: {"A category was removed.", ref("category"), null},
+	EventToolCreated:     {"A tool was added, or returned from retirement.", anyOf(null, ref("retired")), ref("tool")},
+	EventToolUpdated:     {"The record of an active tool changed.", ref("tool"), ref("tool")},
+	EventToolRetired:     {"A tool was retired, or added as a retired tool.", anyOf(null, ref("tool")), ref("retired")},
+	EventToolRemoved:     {"A tool was removed from the catalog.", anyTool, null},
+	EventRetiredUpdated:  {"The record of a retired tool changed.", ref("retired"), ref("retired")},
+	EventPriceChanged:    {"The price of a tool changed.", priceBefore, priceAfter},
+	EventPriceBackfilled: {"An earlier price change was added to the history of a tool. Its current price did not " +
+		"change.", priceBefore, priceAfter},
 	EventComparisonPublished: {"A comparison was published.", null, ref("comparison")},
 	EventComparisonUpdated:   {"A published comparison changed.", ref("comparison"), ref("comparison")},
 	EventComparisonRemoved:   {"A comparison was removed, or is no longer published.", ref("comparison"), null},

@@ -54,7 +54,8 @@ func newTable(recordType, rowType reflect.Type) *table {
 
 func newField(declared reflect.StructField, rowType reflect.Type) (f field, err error) {
 	name, options, _ := strings.Cut(declared.Tag.Get("json"), ",")
-	f = field{name: name, required: options == "", event: declared.Tag.Get("event"), eventAs: cmp.Or(declared.Tag.Get("eventname"), name)}
+	f = field{name: name, required: options == "", event: declared.Tag.Get("event")}
+	f.eventAs = cmp.Or(declared.Tag.Get("eventname"), name)
 	if name == "" {
 		return f, errors.New("no name: add a json tag")
 	}

@@ -263,7 +263,8 @@ func describe(event *journal.Event, before, after state, current string) (title 
 	case journal.EventCategoryRemoved:
 		title = "The category " + name + " was removed"
 	case journal.EventToolUpdated, journal.EventRetiredUpdated, journal.EventComparisonUpdated:
-		title = name + ": " + strings.ReplaceAll(strings.Join(withoutDate(event.Fields), ", "), "sections_hash", "review") + " changed"
+		changed := strings.Join(withoutDate(event.Fields), ", ")
+		title = name + ": " + strings.ReplaceAll(changed, "sections_hash", "review") + " changed"
 		lines = differences(event.Fields, before, after)
 	case journal.EventToolRetired:
 		reason := after.text("reason")
