@@ -58,11 +58,13 @@ func isASCII(s string) bool {
 }
 
 // rounding is far above the floating-point error of a sum of scores and far
-// below a hundredth, so that x.xx5 rounds up whatever the order of summation.
+// below a hundredth, so that x.xx5 rounds away from zero whatever the order of summation.
 const rounding = 1e-7
 
-// Round rounds to two decimals.
-func Round(number float64) float64 { return math.Round(number*100+rounding) / 100 }
+// Round rounds to two decimals, and halves away from zero.
+func Round(number float64) float64 {
+	return math.Round(number*100+math.Copysign(rounding, number))/100 + 0 // adding 0 makes -0 positive
+}
 
 // Mean returns sum/n rounded to two decimals, or nil if n is 0.
 func Mean(sum float64, n int) *float64 {
