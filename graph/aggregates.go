@@ -3,13 +3,10 @@ package graph
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
-	"palmares/graph/document"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
-	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -28,7 +25,8 @@ func (queryResolver) ToolGroups(
 	if thenBy != nil && *thenBy == by {
 		return nil, problem.New(problem.BadInput, "by and thenBy must be different (got %s for both).", by)
 	}
-	tools, err := readerFrom(ctx).matchingTools(filter)
+	r := readerFrom(ctx)
+	tools, err := r.matchingTools(filter)
 	if err != nil {
 		return nil, err
 	}
@@ -36,89 +34,72 @@ func (queryResolver) ToolGroups(
 	if thenBy != nil {
 		keys = append(keys, release.Key(string(*thenBy)))
 	}
-	return mapSlice(release.GroupTools(tools, keys...), func(g release.Group) *model.ToolGroup {
-		group := &model.ToolGroup{
-			Key: g.Keys[0], Count: g.Count, Tested: g.Scores.Count,
-			MinScore: g.Scores.Min(), AvgScore: g.Scores.Mean(),
-			MedianScore: g.Scores.Median(), MaxScore: g.Scores.Max(),
-			MinMonthlyPrice: g.Prices.Min(), AvgMonthlyPrice: g.Prices.Mean(),
-			MedianMonthlyPrice: g.Prices.Median(), MaxMonthlyPrice: g.Prices.Max(),
-		}
-		if thenBy != nil {
-			group.ThenKey = &g.Keys[1]
-		}
-		return group
-	}), nil
+	s := selected(ctx)
+	metrics, convert := model.ToolGroupMetrics(func(field string) bool { return s.has(field) })
+	return mapSlice(r.release.GroupTools(tools, metrics, keys...), convert), nil
 }
 
 func (queryResolver) ComparisonGroups(
 	ctx context.Context, by model.ComparisonGroupKey,
 	category, tool, winner, updatedSince, updatedBefore *string,
-	sort model.ComparisonGroupSort, limit int,
+	sort model.ComparisonGroupSort, minCount *int, includeEmpty bool, page, limit int,
 ) ([]*model.ComparisonGroup, error) {
-	if err := params.CheckRange("limit", limit, 1, document.MaxPageSize); err != nil {
+	if err := checkPage(page, limit); err != nil {
 		return nil, err
 	}
-	found, err := readerFrom(ctx).findComparisons(release.ComparisonFilter{
+	byMonth := by == model.ComparisonGroupKeyMonth
+	if includeEmpty && !byMonth {
+		return nil, problem.New(problem.BadInput, "includeEmpty requires by: month (got %s).", by)
+	}
+	r := readerFrom(ctx)
+	found, err := r.findComparisons(release.ComparisonFilter{
 		Category: category, Tool: tool, Winner: winner, UpdatedSince: updatedSince, UpdatedBefore: updatedBefore,
 	})
-	if err != nil {
+	months, tooMany := r.periods(includeEmpty, release.ComparisonUpdates, release.Month, updatedSince, updatedBefore)
+	if err := cmp.Or(err, tooMany); err != nil {
 		return nil, err
 	}
-	counts := release.CountByMonth
-	if by != model.ComparisonGroupKeyMonth {
-		key := release.Key("slug")
-		if by == model.ComparisonGroupKeyCategory {
-			key = release.Key("category")
+	counts := release.GroupComparisons(found, string(by), string(sort), orZero(minCount), months)
+	start := min((page-1)*limit, len(counts))
+	groups := mapSlice(counts[start:min(start+limit, len(counts))], func(w release.Wins) *model.ComparisonGroup {
+		group := &model.ComparisonGroup{
+			Key: w.Key, Count: w.Count, Start: orNil(w.Period.Start), End: orNil(w.Period.End),
 		}
-		counts = func(found []*release.Comparison) []release.Wins { return release.CountWins(found, key) }
-	}
-	groups := mapSlice(counts(found), func(w release.Wins) *model.ComparisonGroup {
-		group := &model.ComparisonGroup{Key: w.Key, Count: w.Count}
-		if by != model.ComparisonGroupKeyMonth {
-			rate := w.Rate()
+		if rate := w.Rate(); !byMonth {
 			group.Wins, group.WinRate = &w.Wins, &rate
 		}
 		return group
 	})
-	slices.SortStableFunc(groups, func(a, b *model.ComparisonGroup) int { // groups are ordered by key
-		return -cmp.Compare(comparisonRanks[sort](a), comparisonRanks[sort](b))
-	})
-	return groups[:min(limit, len(groups))], nil
-}
-
-// comparisonRanks are the sort keys of groups of comparisons, highest first.
-var comparisonRanks = map[model.ComparisonGroupSort]func(*model.ComparisonGroup) float64{
-	model.ComparisonGroupSortKeyAsc:      func(*model.ComparisonGroup) float64 { return 0 },
-	model.ComparisonGroupSortCountDesc:   func(g *model.ComparisonGroup) float64 { return float64(g.Count) },
-	model.ComparisonGroupSortWinsDesc:    func(g *model.ComparisonGroup) float64 { return float64(orZero(g.Wins)) },
-	model.ComparisonGroupSortWinRateDesc: func(g *model.ComparisonGroup) float64 { return orZero(g.WinRate) },
+	if by == model.ComparisonGroupKeyTool {
+		err = addTools(ctx, r, groups,
+			func(g *model.ComparisonGroup) (string, *model.ComparedTool) { return g.Key, &g.Tool })
+	}
+	return groups, err
 }
 
 func (queryResolver) RetirementGroups(
 	ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince, retiredBefore *string,
+	includeEmpty bool,
 ) ([]*model.RetirementGroup, error) {
-	if len(by) > 2 || len(by) == 2 && by[0] == by[1] {
+	keys := mapSlice(by, model.RetirementGroupKey.String)
+	switch {
+	case len(by) > 2 || len(by) == 2 && by[0] == by[1]:
 		return nil, problem.New(problem.BadInput, "by must be reason, category or both, without duplicates (got %s).",
-			strings.Join(mapSlice(by, model.RetirementGroupKey.String), ", "))
+			strings.Join(keys, ", "))
+	case includeEmpty && every == nil:
+		return nil, problem.New(problem.BadInput, "includeEmpty requires every.")
 	}
-	found := readerFrom(ctx).release.MatchingRetired(release.RetiredFilter{Since: retiredSince, Before: retiredBefore})
-	groups := release.CountRetirements(found, func(t *release.Tool) (k release.RetirementKey) {
-		if every != nil {
-			k.Period = release.PeriodOf(t.RetiredAt, string(*every)).Name
-		}
-		if slices.Contains(by, model.RetirementGroupKeyReason) {
-			k.Reason = t.Reason
-		}
-		if slices.Contains(by, model.RetirementGroupKeyCategory) {
-			k.Category = t.Category
-		}
-		return k
-	})
+	r := readerFrom(ctx)
+	periods, err := r.periods(includeEmpty, release.Retirements, string(orZero(every)), retiredSince, retiredBefore)
+	if err != nil {
+		return nil, err
+	}
+	found := r.release.MatchingRetired(release.RetiredFilter{Since: retiredSince, Before: retiredBefore})
+	groups := release.CountRetirements(found, string(orZero(every)), keys, periods)
 	return mapSlice(groups, func(g release.RetirementCount) *model.RetirementGroup {
 		return &model.RetirementGroup{
-			Reason: (*model.RetirementReason)(orNil(g.Reason)), Category: orNil(g.Category),
-			Period: orNil(g.Period), Count: g.Count,
+			Reason: (*model.RetirementReason)(orNil(g.Reason)), Category: orNil(g.Category), Count: g.Count,
+			Period: orNil(g.Period.Name), Start: orNil(g.Period.Start), End: orNil(g.Period.End),
 		}
 	}), nil
 }
@@ -136,17 +117,34 @@ func (queryResolver) ScoreHistogram(ctx context.Context, filter *model.ToolFilte
 }
 
 func (queryResolver) PriceChangeCounts(
-	ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection,
+	ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection, includeEmpty bool,
 ) ([]*model.PriceChangeCount, error) {
 	r := readerFrom(ctx)
 	conditions, err := r.toolFilter(filter)
-	if err != nil {
+	months, tooMany := r.periods(includeEmpty, release.PriceChanges, release.Month, since, nil)
+	if err := cmp.Or(err, tooMany); err != nil {
 		return nil, err
 	}
 	counts := r.release.CountPriceChanges(conditions, func(c *release.PriceChange) bool {
 		return (since == nil || c.ChangedAt >= *since) && (direction == nil || c.Direction == string(*direction))
-	})
+	}, months)
 	return mapSlice(counts, func(c release.PriceChangeCount) *model.PriceChangeCount {
-		return (*model.PriceChangeCount)(&c)
+		return &model.PriceChangeCount{
+			Month: c.Month.Name, Start: c.Month.Start, End: c.Month.End, Category: c.Category, Count: c.Count,
+		}
 	}), nil
+}
+
+// periods returns the periods of groups that include empty ones; none if they do not.
+func (r *reader) periods(
+	includeEmpty bool, of, every string, since, before *string,
+) (periods []release.Period, err error) {
+	if includeEmpty {
+		periods, err = r.release.Periods(of, every, orZero(since), orZero(before))
+	}
+	if err != nil {
+		return nil, problem.New(problem.BadInput,
+			"includeEmpty would return more than %d periods. Use a longer period, or a later first day.", release.MaxPoints)
+	}
+	return periods, nil
 }

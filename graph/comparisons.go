@@ -152,6 +152,24 @@ func (r *reader) comparedTools(
 	return compared, err
 }
 
+// addTools sets the tools of items to those with their slugs that exist, active or
+// retired, if the field being resolved selects them.
+func addTools[Item any](
+	ctx context.Context, r *reader, items []*Item, place func(*Item) (slug string, tool *model.ComparedTool),
+) error {
+	s := selected(ctx)
+	if !s.has("tool") {
+		return nil
+	}
+	slugs := mapSlice(items, func(item *Item) string { slug, _ := place(item); return slug })
+	tools, err := r.comparedTools(ctx, existing(slugs, r.release.Tool), s.of("tool"))
+	for _, item := range items {
+		slug, tool := place(item)
+		*tool = tools[r.release.Tool(slug)]
+	}
+	return err
+}
+
 // readToolComparisons reads the comparisons of each tool for one field.
 func (r *reader) readToolComparisons(
 	ctx context.Context, tools []*release.Tool, field graphql.CollectedField, within selection,

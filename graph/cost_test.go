@@ -27,14 +27,25 @@ func TestCosts(t *testing.T) {
 		`{tools(limit: 3, filter: {search: "a"}) {items {slug}}}`:              1 + 1 + 3 + 5 + 100 + 800,
 		"{tools(limit: 200, page: 7, filter: {icps: [mixte]}) {items {slug}}}": 1 + 1 + 200 + 5 + 100,
 		// One statement reads the categories of all tools, so it counts once.
-		"{tools(limit: 100) {items {category {slug}}}}":                                        1 + 1 + 100*2 + 5 + 5,
-		"{categories {a: tools(limit: 1) {slug} b: tools(limit: 1) {slug}}}":                   1 + 20*4 + 3*5 + 2*200,
-		"{toolGroups(by: tier) {key}}":                                                         1 + 3 + 5 + 700,
-		"{toolGroups(by: tier, thenBy: pricing) {key}}":                                        1 + 9 + 5 + 700,
-		"{toolGroups(by: category) {key}}":                                                     1 + 8 + 5 + 700,
-		"{scoreHistogram {count}}":                                                             1 + 10 + 5 + 200,
-		"{scoreHistogram(filter: {tierless: 1}) {count}}":                                      0, // rejected before its cost is computed
-		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":                       1 + 10 + 5 + 200 + 100 + 800,
+		"{tools(limit: 100) {items {category {slug}}}}":                      1 + 1 + 100*2 + 5 + 5,
+		"{categories {a: tools(limit: 1) {slug} b: tools(limit: 1) {slug}}}": 1 + 20*4 + 3*5 + 2*200,
+		"{toolGroups(by: tier) {key}}":                                       1 + 3 + 5 + 700,
+		"{toolGroups(by: tier, thenBy: pricing) {key}}":                      1 + 9 + 5 + 700,
+		"{toolGroups(by: category) {key}}":                                   1 + 8 + 5 + 700,
+		"{scoreHistogram {count}}":                                           1 + 10 + 5 + 200,
+		"{scoreHistogram(filter: {tierless: 1}) {count}}":                    0, // rejected before its cost is computed
+		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":     1 + 10 + 5 + 200 + 100 + 800,
+		"{toolGroups(by: billing_period) {key}}":                             1 + 7 + 5 + 700,
+		"{tools(limit: 3, filter: {priceIncreases: {}}) {items {slug}}}":     1 + 1 + 3 + 5 + 100 + 1000,
+		// A group for each period and reason, and a count for each month and category.
+		"{retirementGroups(every: quarter) {count}}":                                                 1 + 100 + 5 + 200,
+		"{retirementGroups(every: quarter, includeEmpty: true) {count}}":                             1 + 5*10 + 5 + 200,
+		"{retirementGroups(by: [], every: quarter, includeEmpty: true) {count}}":                     1 + 10 + 5 + 200,
+		"{retirementGroups(by: [category], every: quarter, includeEmpty: true) {count}}":             1 + 8*10 + 5 + 200,
+		`{retirementGroups(every: quarter, retiredSince: "2026-07-01", includeEmpty: true) {count}}`: 1 + 5*2 + 5 + 200 + 100,
+		`{priceChangeCounts(since: "2026-09-09", includeEmpty: true) {count}}`:                       1 + 8*3 + 5 + 1000,
+		// Comparing a tool with all others is work for each tool.
+		"{tools(limit: 10) {items {alternatives(limit: 3) {slug}}}}":                           1 + 1 + 10*(1+1+50+3) + 5 + 5,
 		"{priceChangeCounts {count}}":                                                          1 + 100 + 5 + 1000,
 		`{comparisons(limit: 1, category: "code") {items {slug}}}`:                             1 + 1 + 1 + 5 + 100,
 		`{changes(first: 1, category: "code") {nodes {id}}}`:                                   1 + 1 + 1 + 5 + 1500,
@@ -47,8 +58,8 @@ func TestCosts(t *testing.T) {
 		`{changes(first: 1, slug: null, types: [tool_created]) {nodes {id}}}`:                  1 + 1 + 1 + 5 + 1000,
 		`{node(id: "tool/a") {id ... on Tool {name category {slug}}}}`:                         1 + 2 + 2 + 5 + 5,
 		`{nodes(ids: ["tool/a", "tool/b", "tool/a"]) {id ... on Tool {name category {slug}}}}`: 1 + 3*(2+2) + 5 + 5,
-		`{nodes(ids: []) {id}}`:                                                                1 + 5,
-		`{nodes(ids: "tool/a") {id}}`:                                                          1 + 1 + 5,
+		`{nodes(ids: []) {id}}`:       1 + 5,
+		`{nodes(ids: "tool/a") {id}}`: 1 + 1 + 5,
 		// Nested connections are multiplied by their parents, and so is the work of
 		// finding the changes of each tool.
 		"{tools(limit: 10) {items {comparisonConnection(first: 3) {totalCount nodes {slug}}}}}":               1 + 1 + 10*(1+1+1+3) + 5 + 5,

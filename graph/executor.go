@@ -129,12 +129,12 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Result {
 
 // sizeOf returns what the cost of reading a release depends on.
 func (e *Executor) sizeOf(asOf AsOf) document.Catalog {
-	size := document.Catalog{Tools: e.config.Tools(), Categories: expectedCategories, Points: e.points}
+	size := document.Catalog{Tools: e.config.Tools(), Categories: expectedCategories}
 	if !asOf.isNewest() {
 		size.Earlier = size.Tools
 	}
 	if newest := e.catalog.InMemory(); newest != nil {
-		size.Categories = len(newest.Categories)
+		size.Categories, size.Points, size.Periods = len(newest.Categories), newest.CountPoints, newest.CountPeriods
 		if info, _ := readableAsOf(newest, asOf); info != nil {
 			size.Earlier = max(1, info.ToolsTotal)
 		}

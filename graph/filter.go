@@ -18,6 +18,10 @@ import (
 // toolFilter converts a filter to conditions on tools.
 func (r *reader) toolFilter(filter *model.ToolFilter) (release.Filter, error) {
 	conditions, err := toolConditions(filter)
+	if err == nil && filter != nil && filter.PriceIncreases != nil {
+		rises := filter.PriceIncreases
+		conditions = append(conditions, r.release.PriceRose(rises.Min, orZero(rises.Since)))
+	}
 	if err != nil || !isSearch(filter) {
 		return conditions, err
 	}
@@ -28,8 +32,8 @@ func (r *reader) toolFilter(filter *model.ToolFilter) (release.Filter, error) {
 	})), err
 }
 
-// toolConditions converts a filter without its search to conditions on tools of any
-// release.
+// toolConditions converts a filter to conditions on tools of any release, without those
+// of releaseConditions.
 func toolConditions(filter *model.ToolFilter) (release.Filter, error) {
 	if filter == nil {
 		return nil, nil
@@ -40,7 +44,7 @@ func toolConditions(filter *model.ToolFilter) (release.Filter, error) {
 	var conditions release.Filter
 	given := reflect.ValueOf(*filter)
 	for i := range given.NumField() {
-		if field := given.Field(i); !field.IsNil() && filterNames[i] != searchCondition {
+		if field := given.Field(i); !field.IsNil() && !releaseConditions[filterNames[i]] {
 			condition, err := release.ConditionNamed(filterNames[i], conditionValue(field))
 			if err != nil {
 				return nil, err
@@ -51,7 +55,8 @@ func toolConditions(filter *model.ToolFilter) (release.Filter, error) {
 	return conditions, nil
 }
 
-const searchCondition = "search"
+// releaseConditions need more of a release than the tool itself.
+var releaseConditions = map[string]bool{"search": true, "priceIncreases": true}
 
 // filterNames are the names of the conditions of ToolFilter, in its order.
 var filterNames = func() (names []string) {
@@ -77,8 +82,8 @@ func conditionValue(field reflect.Value) any {
 	return values
 }
 
-// checkFields checks that there is a condition for each field of ToolFilter, and an
-// order for each value of ToolSort.
+// checkFields checks that there is a condition for each field of ToolFilter, an order for
+// each value of ToolSort, and a metric for each of SeriesMetric and ToolGroup.
 func checkFields(schema *ast.Schema) error {
 	var errs []error
 	t := reflect.TypeFor[model.ToolFilter]()
@@ -87,13 +92,24 @@ func checkFields(schema *ast.Schema) error {
 		if value.Kind() == reflect.Pointer {
 			value = reflect.New(value.Type().Elem())
 		}
-		if _, err := release.ConditionNamed(name, conditionValue(value)); err != nil && name != searchCondition {
+		if _, err := release.ConditionNamed(name, conditionValue(value)); err != nil && !releaseConditions[name] {
 			errs = append(errs, err)
 		}
 	}
 	for _, value := range schema.Types["ToolSort"].EnumValues {
 		if _, ok := release.OrderNamed(value.Name); !ok && value.Name != string(model.ToolSortRelevance) {
 			errs = append(errs, fmt.Errorf("tools have no field for the order %s", value.Name))
+		}
+	}
+	metrics := mapSlice(schema.Types["SeriesMetric"].EnumValues, func(v *ast.EnumValueDefinition) string { return v.Name })
+	for _, field := range schema.Types["ToolGroup"].Fields {
+		if field.Type.NamedType == "Float" {
+			metrics = append(metrics, field.Name)
+		}
+	}
+	for _, name := range metrics {
+		if _, ok := release.MetricNamed(name); !ok {
+			errs = append(errs, fmt.Errorf("tools have no metric %s", name))
 		}
 	}
 	return errors.Join(errs...)
@@ -125,6 +141,11 @@ func checkFilter(filter *model.ToolFilter) error {
 		}
 		slugs[slug] = true
 	}
+	if rises := filter.PriceIncreases; rises != nil {
+		if err := params.CheckRange("filter.priceIncreases.min", rises.Min, 1, maxIncreases); err != nil {
+			return err
+		}
+	}
 	for _, tier := range filter.Tiers {
 		if err := params.CheckRange("filter.tiers", tier, 1, lowestTier); err != nil {
 			return err
@@ -136,6 +157,7 @@ func checkFilter(filter *model.ToolFilter) error {
 const (
 	maxFilterCategories = 100
 	maxFilterSlugs      = 200
+	maxIncreases        = 1_000
 	lowestTier          = 3
 )
 

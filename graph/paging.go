@@ -35,11 +35,15 @@ type order[Item any] interface {
 	Seek(position []any) (compare func(Item) int, ok bool)
 }
 
+// checkPage rejects a page that no list has.
+func checkPage(number, limit int) error {
+	return cmp.Or(params.CheckRange("page", number, 1, maxPage),
+		params.CheckRange("limit", limit, 1, document.MaxPageSize))
+}
+
 // page reads a numbered page.
 func (l *list[Item, Node]) page(ctx context.Context, number, limit int) ([]Node, *model.PageInfoByNumber, error) {
-	if err := cmp.Or(
-		params.CheckRange("page", number, 1, maxPage), params.CheckRange("limit", limit, 1, document.MaxPageSize), l.err,
-	); err != nil {
+	if err := cmp.Or(checkPage(number, limit), l.err); err != nil {
 		return nil, nil, err
 	}
 	s, total := selected(ctx), len(l.items)

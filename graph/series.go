@@ -3,80 +3,76 @@ package graph
 import (
 	"cmp"
 	"context"
-	"errors"
-	"maps"
 	"slices"
 	"time"
 
 	"palmares/graph/document"
 	"palmares/graph/model"
-	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
-const maxYears = 100 // between the first and the last day
+const (
+	maxYears  = 100 // between the first and the last day
+	maxChange = 1e9 // far above any difference
+)
 
 func (queryResolver) Series(
 	ctx context.Context, metrics []model.SeriesMetric, by model.SeriesKey, every model.SeriesInterval,
-	from, to *string, filter *model.ToolFilter,
+	from, to *string, filter *model.ToolFilter, includeFirstImport bool,
 ) ([]*model.Series, error) {
 	if len(metrics) == 0 {
 		return nil, problem.New(problem.BadInput, "metrics must not be empty.")
 	}
+	described := make([]release.Metric, len(metrics))
 	for i, metric := range metrics {
 		if slices.Contains(metrics[:i], metric) {
 			return nil, problem.New(problem.BadInput,
 				"metrics must not contain duplicates (got %s more than once).", metric)
 		}
+		described[i], _ = release.MetricNamed(string(metric)) // checkFields found all of them
 	}
 	condition, err := conditionsOverTime(filter)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkDays(orZero(from), orZero(to)); err != nil {
+	if err := cmp.Or(err, checkDays(orZero(from), orZero(to))); err != nil {
 		return nil, err
 	}
 	r := readerFrom(ctx)
 	points, err := release.Points(r.release.Readable(), string(every), orZero(from), orZero(to))
-	if errors.Is(err, release.ErrTooManyPoints) {
+	if err != nil {
 		return nil, problem.New(problem.BadInput,
 			"The series would have more than %d points. "+
 				"Use a longer interval, or limit it with from and to.", release.MaxPoints)
-	}
-	if err != nil || len(points) == 0 {
-		return nil, err
 	}
 	keyOf := func(*release.Tool) string { return "" }
 	if by != model.SeriesKeyNone {
 		keyOf = release.Key(string(by))
 	}
-	groups := r.release.States(points, keyOf, condition)
-	var series []*model.Series
-	for _, metric := range metrics {
-		for _, key := range slices.Sorted(maps.Keys(groups)) {
-			s := &model.Series{Metric: metric, Key: &key}
-			if by == model.SeriesKeyNone {
-				s.Key = nil
-			}
-			for i, p := range points {
-				s.Points = append(s.Points, &model.SeriesPoint{
-					Period: p.Period, Start: p.Start, Release: p.Release, Value: metricOf(groups[key][i], metric),
-				})
-			}
-			series = append(series, s)
+	found := r.release.Series(points, described, keyOf, condition, includeFirstImport)
+	return mapSlice(found, func(s release.Series) *model.Series {
+		series := &model.Series{Metric: metrics[s.Metric]}
+		if by != model.SeriesKeyNone {
+			series.Key = &s.Key
 		}
-	}
-	return series, nil
+		for i, p := range points {
+			series.Points = append(series.Points, &model.SeriesPoint{
+				Period: p.Name, Start: p.Start, End: p.End, Release: p.Release, Value: s.Values[i],
+			})
+		}
+		return series
+	}), nil
 }
 
 // conditionsOverTime converts a filter to conditions on tools of earlier releases.
-// Their text is not in memory, so it cannot be searched.
+// Their text is not in memory, so it cannot be searched, and price increases depend on
+// the release that is read.
 func conditionsOverTime(filter *model.ToolFilter) (release.Filter, error) {
-	if filter != nil && filter.Search != nil {
+	switch {
+	case filter != nil && filter.Search != nil:
 		return nil, problem.New(problem.BadInput,
 			"filter.search is not supported here. Search a release with @asOf instead.")
+	case filter != nil && filter.PriceIncreases != nil:
+		return nil, problem.New(problem.BadInput, "filter.priceIncreases is not supported here.")
 	}
 	return toolConditions(filter)
 }
@@ -84,12 +80,6 @@ func conditionsOverTime(filter *model.ToolFilter) (release.Filter, error) {
 // checkDays rejects days that are not in order or too far apart; both may be
 // empty.
 func checkDays(from, to string) error {
-	for _, day := range []string{from, to} {
-		if day != "" && !isDay(day) {
-			return problem.New(problem.BadInput, "from and to must be days in the form YYYY-MM-DD (got %q).",
-				params.Truncate(day))
-		}
-	}
 	if from == "" || to == "" {
 		return nil
 	}
@@ -104,46 +94,16 @@ func checkDays(from, to string) error {
 	return nil
 }
 
-// points returns the number of points of a series; 0 if it is invalid, which its
-// resolver reports.
-func (e *Executor) points(every, from, to string) int {
-	newest := e.catalog.InMemory()
-	if newest == nil || checkDays(from, to) != nil {
-		return 0
-	}
-	points, _ := release.Points(newest.Readable(), cmp.Or(every, release.Month), from, to)
-	return len(points)
-}
-
-func metricOf(s release.State, metric model.SeriesMetric) *float64 {
-	number := func(n int) *float64 { f := float64(n); return &f }
-	switch metric {
-	case model.SeriesMetricCount:
-		return number(s.Count)
-	case model.SeriesMetricTested:
-		return number(s.Tested)
-	case model.SeriesMetricMeanScore:
-		return s.MeanScore
-	case model.SeriesMetricMedianScore:
-		return s.MedianScore
-	case model.SeriesMetricMeanMonthlyPrice:
-		return s.MeanMonthly
-	case model.SeriesMetricMedianMonthlyPrice:
-		return s.MedianMonthly
-	case model.SeriesMetricAdditions:
-		return number(s.Additions)
-	case model.SeriesMetricRetirements:
-		return number(s.Retirements)
-	}
-	return nil
-}
-
 func (queryResolver) Movers(
 	ctx context.Context, metric model.MoverMetric, from string, to *string,
-	direction *model.MoverDirection, filter *model.ToolFilter, first int,
+	direction *model.MoverDirection, filter *model.ToolFilter, minChange *float64, first int,
 ) ([]*model.Mover, error) {
 	if err := cmp.Or(params.CheckRange("first", first, 1, document.MaxPageSize), checkDays(from, orZero(to))); err != nil {
 		return nil, err
+	}
+	if orZero(minChange) < 0 || orZero(minChange) > maxChange {
+		return nil, problem.New(problem.BadInput,
+			"minChange must be a number from 0 to %d (got %v).", int(maxChange), *minChange)
 	}
 	condition, err := conditionsOverTime(filter)
 	if err != nil {
@@ -154,28 +114,12 @@ func (queryResolver) Movers(
 	if start >= end {
 		return nil, nil
 	}
-	value := func(t *release.Tool) float64 { return t.Score }
-	if metric == model.MoverMetricPrice {
-		value = func(t *release.Tool) float64 { return t.MonthlyPrice }
-	}
-	var movers []*model.Mover
-	for _, m := range r.release.Movers(start, end, value, condition) {
-		if direction == nil || (*direction == model.MoverDirectionUp) == (m.After > m.Before) {
-			movers = append(movers, &model.Mover{
-				Slug: m.Slug, Before: m.Before, After: m.After,
-				Change: m.Change, Percent: pricing.Percent(m.Before, m.After),
-			})
-		}
-	}
-	movers = movers[:min(first, len(movers))]
-	s := selected(ctx)
-	if !s.has("tool") {
-		return movers, nil
-	}
-	slugs := mapSlice(movers, func(m *model.Mover) string { return m.Slug })
-	tools, err := r.comparedTools(ctx, existing(slugs, r.release.Tool), s.of("tool"))
-	for _, m := range movers {
-		m.Tool = tools[r.release.Tool(m.Slug)]
-	}
-	return movers, err
+	found := slices.DeleteFunc(r.release.Movers(start, end, string(metric), orZero(minChange), condition),
+		func(m release.Mover) bool {
+			return direction != nil && (*direction == model.MoverDirectionUp) != (m.After > m.Before)
+		})
+	movers := mapSlice(found[:min(first, len(found))], func(m release.Mover) *model.Mover {
+		return &model.Mover{Slug: m.Slug, Before: m.Before, After: m.After, Change: m.Change, Percent: m.Percent}
+	})
+	return movers, addTools(ctx, r, movers, func(m *model.Mover) (string, *model.ComparedTool) { return m.Slug, &m.Tool })
 }

@@ -37,6 +37,14 @@ func TestInvalidDashboardArguments(t *testing.T) {
 			`{retirementGroups(by: [reason, reason]) {count}}`:                                       "by must be reason, category or both, without duplicates (got reason, reason).",
 			`{comparisonGroups(by: tool, limit: 201) {key}}`:                                         "limit must be an integer from 1 to 200",
 			`{comparisonGroups(by: tool, tool: "\u0000") {key}}`:                                     "tool must not contain NUL characters.",
+			`{comparisonGroups(by: tool, page: 0) {key}}`:                                            "page must be an integer from 1 to 1000000 (got 0).",
+			`{comparisonGroups(by: tool, includeEmpty: true) {key}}`:                                 "includeEmpty requires by: month (got tool).",
+			`{retirementGroups(includeEmpty: true) {count}}`:                                         "includeEmpty requires every.",
+			`{movers(metric: price, from: "2026-03-02", minChange: -1) {slug}}`:                      "minChange must be a number from 0 to 1000000000 (got -1).",
+			`{movers(metric: price, from: "2026-03-02", filter: {priceIncreases: {}}) {slug}}`:       "filter.priceIncreases is not supported here.",
+			`{series(metrics: [count], filter: {priceIncreases: {}}) {key}}`:                         "filter.priceIncreases is not supported here.",
+			`{tools(filter: {priceIncreases: {min: 0}}) {meta {total}}}`:                             "filter.priceIncreases.min must be an integer from 1 to 1000 (got 0).",
+			`{tool(slug: "plume") {alternatives(limit: 51) {slug}}}`:                                 "limit must be an integer from 1 to 50 (got 51).",
 			`{tools(filter: {slugs: []}) {meta {total}}}`:                                            "filter.slugs must have 1 to 200 values (got 0).",
 			`{tools(filter: {slugs: ["plume", "plume"]}) {meta {total}}}`:                            `filter.slugs must not contain duplicates (got "plume" more than once).`,
 			`{tools(filter: {slugs: [` + strings.Join(slugs, " ") + `]}) {meta {total}}}`:            "The document must not contain a list of more than 200 values.",
@@ -83,7 +91,7 @@ func TestSeriesStartWithTheHistory(t *testing.T) {
 		publish(t, s, feedtest.Catalog("2026-01-03", better(8), feedtest.Tool("b"), feedtest.Tool("c")))
 		const change = `"movers":[{"slug":"a"}]}`
 		if got, want := mustExecute(t, e, query), `{"series":[{"metric":"count","points":[{"release":1,"value":1},{"release":2,"value":2},{"release":3,"value":3}]},`+
-			`{"metric":"additions","points":[{"release":1,"value":1},{"release":2,"value":1},{"release":3,"value":1}]}],`+change; got != want {
+			`{"metric":"additions","points":[{"release":1,"value":0},{"release":2,"value":1},{"release":3,"value":1}]}],`+change; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if _, err := feed.Prune(t.Context(), s, 2); err != nil {
@@ -207,7 +215,9 @@ func TestDashboardsNeedNoStatements(t *testing.T) {
 			`{movers(metric: price, from: "2026-03-01", first: 200) {tool {name category {label} comparisons {title}}}}`,
 			"{toolGroups(by: category, thenBy: pricing) {medianMonthlyPrice}}",
 			"{comparisonGroups(by: tool, limit: 200) {winRate}}",
-			"{retirementGroups(every: quarter) {count}}",
+			"{comparisonGroups(by: tool, page: 2) {tool {name}}}",
+			"{retirementGroups(every: quarter, includeEmpty: true) {count}}",
+			"{tools(filter: {priceIncreases: {min: 2}}) {items {alternatives {slug}}}}",
 			`{retiredTools(search: "a") {items {name}}}`,
 			"{priceChangeCounts(direction: up) {count}}",
 		} {

@@ -69,8 +69,8 @@ func TestToolsAreConverted(t *testing.T) {
 	}
 }
 
-// The program does not start if the schema has a filter or an order that tools do
-// not have.
+// The program does not start if the schema has a filter, an order or a metric that tools
+// do not have.
 func TestFiltersAndOrdersAreCheckedAtStartup(t *testing.T) {
 	if err := checkFields(Schema()); err != nil {
 		t.Errorf("got %v, want no error", err)
@@ -78,9 +78,13 @@ func TestFiltersAndOrdersAreCheckedAtStartup(t *testing.T) {
 	extended := *Schema()
 	sort := *extended.Types["ToolSort"]
 	sort.EnumValues = append(slices.Clone(sort.EnumValues), &ast.EnumValueDefinition{Name: "weight_asc"})
-	extended.Types = map[string]*ast.Definition{"ToolSort": &sort}
-	if err := checkFields(&extended); err == nil || !strings.Contains(err.Error(), "weight_asc") {
-		t.Errorf("got %v, want an error about weight_asc", err)
+	metric := *extended.Types["SeriesMetric"]
+	metric.EnumValues = append(slices.Clone(metric.EnumValues), &ast.EnumValueDefinition{Name: "mean_weight"})
+	group := *extended.Types["ToolGroup"]
+	group.Fields = append(slices.Clone(group.Fields), &ast.FieldDefinition{Name: "p99Score", Type: ast.NamedType("Float", nil)})
+	extended.Types = map[string]*ast.Definition{"ToolSort": &sort, "SeriesMetric": &metric, "ToolGroup": &group}
+	if err, want := checkFields(&extended), "tools have no field for the order weight_asc\ntools have no metric mean_weight\ntools have no metric p99Score"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 	names := filterNames
 	defer func() { filterNames = names }()

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/99designs/gqlgen/graphql"
+
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
 	"palmares/internal/catalog/search"
@@ -62,6 +64,10 @@ func (r toolResolver[T]) ComparisonConnection(
 	ctx context.Context, t *T, _ *int, _ *string, _ *int, _ *string,
 ) (*model.ComparisonConnection, error) {
 	return nestedOf[*model.ComparisonConnection](ctx, toolID(r.slug(t)))
+}
+
+func (r toolResolver[T]) Alternatives(ctx context.Context, t *T, _ int) ([]*model.Tool, error) {
+	return nestedOf[[]*model.Tool](ctx, toolID(r.slug(t)))
 }
 
 func (r toolResolver[T]) Changes(
@@ -273,10 +279,13 @@ func (r *reader) readRetired(ctx context.Context, found []*release.Tool, s selec
 func (r *reader) readLinks(
 	ctx context.Context, tools []*release.Tool, s selection,
 ) (categories map[string]*model.Category, err error) {
-	for _, field := range s.named("comparisons", "comparisonConnection", "changes") {
+	for _, field := range s.named("comparisons", "comparisonConnection", "changes", "alternatives") {
 		read := r.readToolComparisons
-		if field.Name == "changes" {
+		switch field.Name {
+		case "changes":
 			read = r.readToolChanges
+		case "alternatives":
+			read = r.readAlternatives
 		}
 		if err := read(ctx, tools, field, s.within(field)); err != nil {
 			return nil, err
@@ -291,4 +300,19 @@ func (r *reader) readLinks(
 		err = r.readVersions(ctx, tools, fields, s)
 	}
 	return categories, err
+}
+
+// readAlternatives reads the alternatives to each tool for one field.
+func (r *reader) readAlternatives(
+	ctx context.Context, tools []*release.Tool, field graphql.CollectedField, within selection,
+) error {
+	limit, err := within.limit(field, maxNestedTools)
+	if err != nil {
+		return err
+	}
+	parents := mapSlice(tools, func(t *release.Tool) string { return toolID(t.Slug) })
+	lists := mapSlice(tools, func(t *release.Tool) *list[*release.Tool, *model.Tool] {
+		return &list[*release.Tool, *model.Tool]{items: r.release.Alternatives(t, limit), nodes: r.readTools}
+	})
+	return readNested(ctx, r, field, within, parents, lists, toolConnection)
 }

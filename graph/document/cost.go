@@ -33,8 +33,12 @@ type Catalog struct {
 	Tools      int
 	Categories int
 	Earlier    int // tools of the earlier release that is read; 0 for the newest
-	// Points returns the number of points of a series; 0 if it is invalid.
+	// Points returns the number of points of a series; 0 if it is invalid. It is nil before
+	// the catalog is loaded.
 	Points func(every, from, to string) int
+	// Periods returns the number of periods with or without something that is counted, such
+	// as retirements; 0 if there are too many. It is nil before the catalog is loaded.
+	Periods func(of, every, since, before string) int
 }
 
 // Cost is the cost of an operation, and what was found out while calculating it.
@@ -81,7 +85,7 @@ func Calculate(op *ast.OperationDefinition, vars map[string]any, catalog Catalog
 
 // NeedsKey reports whether an operation selects what requires an API key.
 func NeedsKey(op *ast.OperationDefinition) bool {
-	return Calculate(op, nil, Catalog{Points: func(string, string, string) int { return 0 }}).NeedsKey
+	return Calculate(op, nil, Catalog{}).NeedsKey
 }
 
 // selections returns the cost of the content of a page or connection of a given
@@ -133,13 +137,16 @@ func (c *calculator) field(f *ast.Field, size int) cost {
 		times = c.length(f, size)
 	}
 	inner := c.selections(f.SelectionSet, c.sizeOf(f))
-	return cost{min(1+parentWork(f)+times*inner.fields, maxCount), addCapped(c.work(f), inner.work)}
+	return cost{min(1+c.parentWork(f)+times*inner.fields, maxCount), addCapped(c.work(f), inner.work)}
 }
 
 // parentWork returns the work of a field for each of its parents.
-func parentWork(f *ast.Field) int {
-	if f.Name == "changes" && !isRoot(f) {
+func (c *calculator) parentWork(f *ast.Field) int {
+	switch {
+	case f.Name == "changes" && !isRoot(f):
 		return toolChangesWork
+	case f.Name == "alternatives":
+		return 1 + c.scaled(alternativesWork)
 	}
 	return 0
 }
@@ -166,15 +173,18 @@ const ReferenceTools = 100_000
 // The work of scanning a catalog of ReferenceTools. It is scaled to the size of
 // the actual catalog.
 const (
-	minTools     = 1_000
-	filterWork   = 100    // comparing all tools with a filter
-	groupWork    = 200    // grouping all tools
-	winsWork     = 400    // grouping all comparisons by their tools
-	figuresWork  = 700    // grouping all tools, with averages and medians
-	versionsWork = 1_000  // comparing all versions of all tools
-	searchWork   = 800    // finding words in the text of all tools
-	pricesWork   = 1_000  // grouping all price changes
-	earlierWork  = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
+	minTools   = 1_000
+	filterWork = 100 // comparing all tools with a filter
+	groupWork  = 200 // grouping all tools
+	// alternativesWork is the work of comparing a tool with all others, which may be in
+	// the same category.
+	alternativesWork = 50
+	winsWork         = 400    // grouping all comparisons by their tools
+	figuresWork      = 700    // grouping all tools, with averages and medians
+	versionsWork     = 1_000  // comparing all versions of all tools
+	searchWork       = 800    // finding words in the text of all tools
+	pricesWork       = 1_000  // grouping all price changes
+	earlierWork      = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
 )
 
 // readWithParent are the fields with subfields that need no statement.
@@ -272,6 +282,9 @@ func (c *calculator) scanWork(f *ast.Field) (work int) {
 		if given["search"] != nil {
 			work += searchWork
 		}
+		if given["priceIncreases"] != nil {
+			work += pricesWork
+		}
 	}
 	return work
 }
@@ -333,6 +346,10 @@ func (c *calculator) length(f *ast.Field, size int) int {
 		return c.groups(f, "by") * max(1, c.distinct(f, "metrics"))
 	case "toolGroups":
 		return c.groups(f, "by") * c.groups(f, "thenBy")
+	case "retirementGroups", "priceChangeCounts":
+		if c.argument(f, "includeEmpty") == true && c.catalog.Periods != nil {
+			return max(1, c.groupsWithEmpty(f))
+		}
 	}
 	for _, name := range []string{"limit", "first"} {
 		if limit, ok := c.intArgument(f, name, MaxPageSize); ok {
@@ -345,6 +362,31 @@ func (c *calculator) length(f *ast.Field, size int) int {
 	return 1
 }
 
+// groupsWithEmpty returns the number of groups of a field that has one for each period.
+func (c *calculator) groupsWithEmpty(f *ast.Field) int {
+	if f.Name == "priceChangeCounts" {
+		return max(1, c.catalog.Categories) * c.catalog.Periods("price changes", "month", c.text(f, "since"), "")
+	}
+	groups := 1
+	by := c.values(f, "by")
+	if f.Arguments.ForName("by") == nil || slices.Contains(by, "reason") {
+		groups = retirementReasons
+	}
+	if slices.Contains(by, "category") {
+		groups *= max(1, c.catalog.Categories)
+	}
+	return groups * c.catalog.Periods("retirements",
+		c.text(f, "every"), c.text(f, "retiredSince"), c.text(f, "retiredBefore"))
+}
+
+const retirementReasons = 5
+
+// text returns the value of an argument that is a string or an enum.
+func (c *calculator) text(f *ast.Field, name string) string {
+	value, _ := c.argument(f, name).(string)
+	return value
+}
+
 // groups returns the number of groups by the property that an argument names.
 func (c *calculator) groups(f *ast.Field, argument string) int {
 	switch c.argument(f, argument) {
@@ -352,6 +394,8 @@ func (c *calculator) groups(f *ast.Field, argument string) int {
 		return 1
 	case "category":
 		return max(c.catalog.Categories, 1)
+	case "billing_period":
+		return 7
 	}
 	return 3 // pricing, icp and tier have three values each
 }
@@ -359,12 +403,8 @@ func (c *calculator) groups(f *ast.Field, argument string) int {
 // sizeOf returns the maximum number of items in a field's page or connection, or
 // of points in its series.
 func (c *calculator) sizeOf(f *ast.Field) int {
-	if f.Name == "series" {
-		text := func(name string) string {
-			value, _ := c.argument(f, name).(string)
-			return value
-		}
-		return max(1, c.catalog.Points(text("every"), text("from"), text("to")))
+	if f.Name == "series" && c.catalog.Points != nil {
+		return max(1, c.catalog.Points(c.text(f, "every"), c.text(f, "from"), c.text(f, "to")))
 	}
 	for _, name := range []string{"limit", "first", "last"} {
 		if n, ok := c.intArgument(f, name, MaxPageSize); ok {

@@ -34,14 +34,14 @@ type QueryResolver interface {
 	Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error)
 	ToolGroups(ctx context.Context, by model.ToolGroupKey, thenBy *model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error)
 	ScoreHistogram(ctx context.Context, filter *model.ToolFilter) ([]*model.ScoreBin, error)
-	PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection) ([]*model.PriceChangeCount, error)
+	PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection, includeEmpty bool) ([]*model.PriceChangeCount, error)
 	Categories(ctx context.Context) ([]*model.Category, error)
 	Category(ctx context.Context, slug string) (*model.Category, error)
 	Changes(ctx context.Context, first *int, after *string, last *int, before *string, types []model.ChangeType, category *string, slug *string, since *string, until *string, release *int, afterRelease *int, fields []string, order model.ChangeOrder) (*model.ChangeConnection, error)
 	Comparison(ctx context.Context, slug string) (*model.Comparison, error)
 	Comparisons(ctx context.Context, category *string, tool *string, otherTool *string, winner *string, updatedSince *string, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error)
 	ComparisonConnection(ctx context.Context, category *string, tool *string, otherTool *string, winner *string, updatedSince *string, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
-	ComparisonGroups(ctx context.Context, by model.ComparisonGroupKey, category *string, tool *string, winner *string, updatedSince *string, updatedBefore *string, sort model.ComparisonGroupSort, limit int) ([]*model.ComparisonGroup, error)
+	ComparisonGroups(ctx context.Context, by model.ComparisonGroupKey, category *string, tool *string, winner *string, updatedSince *string, updatedBefore *string, sort model.ComparisonGroupSort, minCount *int, includeEmpty bool, page int, limit int) ([]*model.ComparisonGroup, error)
 	Embeddings(ctx context.Context, slug string) (*model.EmbeddingsDocument, error)
 	EmbeddingsSync(ctx context.Context, category *string, sync *string, page int, limit int) (*model.EmbeddingsSyncPage, error)
 	ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error)
@@ -50,9 +50,9 @@ type QueryResolver interface {
 	RetiredTool(ctx context.Context, slug string) (*model.RetiredTool, error)
 	RetiredTools(ctx context.Context, reason *model.RetirementReason, category *string, retiredSince *string, retiredBefore *string, search *string, page int, limit int) (*model.RetiredToolPage, error)
 	RetiredToolConnection(ctx context.Context, reason *model.RetirementReason, category *string, retiredSince *string, retiredBefore *string, search *string, first *int, after *string, last *int, before *string) (*model.RetiredToolConnection, error)
-	RetirementGroups(ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince *string, retiredBefore *string) ([]*model.RetirementGroup, error)
-	Series(ctx context.Context, metrics []model.SeriesMetric, by model.SeriesKey, every model.SeriesInterval, from *string, to *string, filter *model.ToolFilter) ([]*model.Series, error)
-	Movers(ctx context.Context, metric model.MoverMetric, from string, to *string, direction *model.MoverDirection, filter *model.ToolFilter, first int) ([]*model.Mover, error)
+	RetirementGroups(ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince *string, retiredBefore *string, includeEmpty bool) ([]*model.RetirementGroup, error)
+	Series(ctx context.Context, metrics []model.SeriesMetric, by model.SeriesKey, every model.SeriesInterval, from *string, to *string, filter *model.ToolFilter, includeFirstImport bool) ([]*model.Series, error)
+	Movers(ctx context.Context, metric model.MoverMetric, from string, to *string, direction *model.MoverDirection, filter *model.ToolFilter, minChange *float64, first int) ([]*model.Mover, error)
 	Tool(ctx context.Context, slug string) (*model.Tool, error)
 	Tools(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, page int, limit int) (*model.ToolPage, error)
 	ToolConnection(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
@@ -60,6 +60,7 @@ type QueryResolver interface {
 type RetiredToolResolver interface {
 	Comparisons(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Comparison, error)
 	ComparisonConnection(ctx context.Context, obj *model.RetiredTool, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
+	Alternatives(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Tool, error)
 	Changes(ctx context.Context, obj *model.RetiredTool, types []model.ChangeType, first *int, after *string, last *int, before *string) (*model.ChangeConnection, error)
 	Versions(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.ToolVersion, error)
 }
@@ -69,6 +70,7 @@ type SubscriptionResolver interface {
 type ToolResolver interface {
 	Comparisons(ctx context.Context, obj *model.Tool, limit int) ([]*model.Comparison, error)
 	ComparisonConnection(ctx context.Context, obj *model.Tool, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
+	Alternatives(ctx context.Context, obj *model.Tool, limit int) ([]*model.Tool, error)
 	Changes(ctx context.Context, obj *model.Tool, types []model.ChangeType, first *int, after *string, last *int, before *string) (*model.ChangeConnection, error)
 
 	Versions(ctx context.Context, obj *model.Tool, limit int) ([]*model.ToolVersion, error)
@@ -114,6 +116,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
+		ec.unmarshalInputPriceIncreases,
 		ec.unmarshalInputToolFilter,
 	)
 	first := true
@@ -209,7 +212,7 @@ var sources = []*ast.Source{
     filter: ToolFilter
   ): [ScoreBin!]!
 
-  "The number of price changes in each month and category, oldest month first, then by category. Months without changes are omitted."
+  "The number of price changes in each month and category, oldest month first, then by category. Months without changes are omitted, except with ` + "`" + `includeEmpty` + "`" + `."
   priceChangeCounts(
     "Only changes of tools that match this filter; by default, of all active tools."
     filter: ToolFilter
@@ -217,6 +220,8 @@ var sources = []*ast.Source{
     since: Date
     "Only changes in this direction; by default, all changes."
     direction: PriceDirection
+    "Whether to return a count of 0 for each month without changes, for each category in the result: from the first change, or from ` + "`" + `since` + "`" + ` if that is later, to the date of the release being read. At most 1,000 months."
+    includeEmpty: Boolean! = false
   ): [PriceChangeCount!]!
 }
 
@@ -230,11 +235,17 @@ enum ToolGroupKey {
   icp
   "` + "`" + `Tool.tier` + "`" + `, from 1 to 3."
   tier
+  "` + "`" + `Tool.billingPeriod` + "`" + `."
+  billing_period
 }
 
-"The number, scores and prices of the tools in a group."
+"""
+The number, scores and prices of the tools in a group. Averages and percentiles are
+rounded to two decimals, halves away from zero. A percentile between two values is
+interpolated linearly.
+"""
 type ToolGroup {
-  "The value that the tools have in common, spelled as in the REST API: ` + "`" + `code` + "`" + `, ` + "`" + `freemium` + "`" + `, ` + "`" + `vibe-coder` + "`" + ` or ` + "`" + `1` + "`" + `."
+  "The value that the tools have in common, spelled as in the REST API: ` + "`" + `code` + "`" + `, ` + "`" + `freemium` + "`" + `, ` + "`" + `vibe-coder` + "`" + `, ` + "`" + `1` + "`" + ` or ` + "`" + `seat_month` + "`" + `."
   key: String!
   "The value of the second property; null without ` + "`" + `thenBy` + "`" + `."
   thenKey: String
@@ -246,18 +257,38 @@ type ToolGroup {
   avgScore: Float
   "The lowest score; null if no tool has a score."
   minScore: Float
+  "The 25th percentile of the scores: a quarter of them are not higher. Null if no tool has a score."
+  p25Score: Float
   "The median score, rounded to two decimals; null if no tool has a score."
   medianScore: Float
+  "The 75th percentile of the scores; null if no tool has a score."
+  p75Score: Float
+  "The 90th percentile of the scores; null if no tool has a score."
+  p90Score: Float
   "The highest score; null if no tool has a score."
   maxScore: Float
   "The lowest ` + "`" + `Tool.monthlyPrice` + "`" + `; null if no tool has one."
   minMonthlyPrice: Float
+  "The 25th percentile of ` + "`" + `Tool.monthlyPrice` + "`" + `; null if no tool has one."
+  p25MonthlyPrice: Float
   "The average ` + "`" + `Tool.monthlyPrice` + "`" + `, rounded to cents; null if no tool has one."
   avgMonthlyPrice: Float
   "The median ` + "`" + `Tool.monthlyPrice` + "`" + `, rounded to cents; null if no tool has one."
   medianMonthlyPrice: Float
+  "The 75th percentile of ` + "`" + `Tool.monthlyPrice` + "`" + `; null if no tool has one."
+  p75MonthlyPrice: Float
+  "The 90th percentile of ` + "`" + `Tool.monthlyPrice` + "`" + `; null if no tool has one."
+  p90MonthlyPrice: Float
   "The highest ` + "`" + `Tool.monthlyPrice` + "`" + `; null if no tool has one."
   maxMonthlyPrice: Float
+  "The average ` + "`" + `Tool.verifiability` + "`" + `, rounded to two decimals; null if no tool has one."
+  avgVerifiability: Float
+  "The average ` + "`" + `Tool.obsolescence` + "`" + `, rounded to two decimals; null if no tool has one."
+  avgObsolescence: Float
+  "The average number of days from ` + "`" + `Tool.updatedAt` + "`" + ` to the date of the release being read, rounded to two decimals."
+  avgDaysSinceUpdate: Float
+  "The median number of days from ` + "`" + `Tool.updatedAt` + "`" + ` to the date of the release being read, rounded to two decimals."
+  medianDaysSinceUpdate: Float
 }
 
 "The tools within a range of scores."
@@ -274,9 +305,13 @@ type ScoreBin {
 type PriceChangeCount {
   "The month, as ` + "`" + `YYYY-MM` + "`" + `."
   month: String!
+  "The first day of the month."
+  start: Date!
+  "The last day of the month."
+  end: Date!
   "The slug of the category."
   category: String!
-  "The number of changes, at least 1."
+  "The number of changes; 0 only with ` + "`" + `includeEmpty` + "`" + `."
   count: Int!
 }
 `, BuiltIn: false},
@@ -506,7 +541,7 @@ type ChangeEdge {
 }
 
 extend type Query {
-  "The number of published comparisons in each group, and how many of them its tools won. Groups without comparisons are omitted."
+  "The number of published comparisons in each group, and how many of them its tools won, by page. Groups without comparisons are omitted, except with ` + "`" + `includeEmpty` + "`" + `."
   comparisonGroups(
     "The property to group by."
     by: ComparisonGroupKey!
@@ -522,7 +557,13 @@ extend type Query {
     updatedBefore: Date
     "The order of the groups. Ties are ordered by ` + "`" + `key` + "`" + `."
     sort: ComparisonGroupSort! = key_asc
-    "The maximum number of groups, from 1 to 200."
+    "Only groups with at least this many comparisons."
+    minCount: Int
+    "Whether to return a group of 0 comparisons for each month without updates: from the first update, or from ` + "`" + `updatedSince` + "`" + ` if that is later, to the date of the release being read, or to ` + "`" + `updatedBefore` + "`" + `. Requires ` + "`" + `by: month` + "`" + `; at most 1,000 months."
+    includeEmpty: Boolean! = false
+    "The number of the page, from 1 to 1,000,000. Pages after the last one are empty."
+    page: Int! = 1
+    "The number of groups per page, from 1 to 200."
     limit: Int! = 50
   ): [ComparisonGroup!]!
 }
@@ -553,7 +594,13 @@ enum ComparisonGroupSort {
 type ComparisonGroup {
   "The slug of the tool or category, or the month as ` + "`" + `YYYY-MM` + "`" + `."
   key: String!
-  "The number of comparisons, at least 1."
+  "The tool, active or retired; null unless grouped by tool."
+  tool: ComparedTool
+  "The first day of the month; null unless grouped by month."
+  start: Date
+  "The last day of the month; null unless grouped by month."
+  end: Date
+  "The number of comparisons; 0 only with ` + "`" + `includeEmpty` + "`" + `."
   count: Int!
   "How many of them the tool, or a tool of the category, won; null for months."
   wins: Int
@@ -1055,7 +1102,7 @@ type Statistics {
 }
 
 extend type Query {
-  "The number of retired tools in each group, ordered by period, reason and category. Groups without tools are omitted."
+  "The number of retired tools in each group, ordered by period, reason and category. Groups without tools are omitted, except with ` + "`" + `includeEmpty` + "`" + `."
   retirementGroups(
     "The properties to group by: one or both."
     by: [RetirementGroupKey!]! = [reason]
@@ -1065,6 +1112,8 @@ extend type Query {
     retiredSince: Date
     "Only tools retired before this date."
     retiredBefore: Date
+    "Whether to return a group of 0 tools for each period without retirements, for each reason and category in the result: from the first retirement, or from ` + "`" + `retiredSince` + "`" + ` if that is later, to the date of the release being read, or to ` + "`" + `retiredBefore` + "`" + `. Requires ` + "`" + `every` + "`" + `; at most 1,000 periods."
+    includeEmpty: Boolean! = false
   ): [RetirementGroup!]!
 }
 
@@ -1084,7 +1133,11 @@ type RetirementGroup {
   category: String
   "The period of the retirement, such as ` + "`" + `2026-Q4` + "`" + `; null if not grouped by it."
   period: String
-  "The number of tools, at least 1."
+  "The first day of the period; null if not grouped by it."
+  start: Date
+  "The last day of the period; null if not grouped by it."
+  end: Date
+  "The number of tools; 0 only with ` + "`" + `includeEmpty` + "`" + `."
   count: Int!
 }
 
@@ -1124,6 +1177,15 @@ type RetiredTool implements ComparedTool & Node {
     "Only items before this cursor."
     before: String
   ): ComparisonConnection!
+  """
+  The active tools in the same category that are nearest in score, nearest first.
+  Equally near tools are ordered by slug. Retired tools have no price, so only scores are compared. Tools without a score
+  come last, unless this tool has none either.
+  """
+  alternatives(
+    "The maximum number of tools, from 1 to 50."
+    limit: Int! = 5
+  ): [Tool!]!
   "The changes to the tool itself, newest first, since it was added to the catalog."
   changes(
     "Only events of these types; by default, of all types."
@@ -1189,12 +1251,12 @@ type RetiredToolEdge {
 	{Name: "../schema/series.graphql", Input: `extend type Query {
   """
   The catalog over time: one series for each metric and group, with one point for
-  each period. A point shows the last release dated in or before its period,
-  including tools that have been retired or removed since. Series start with the
-  oldest available release and end with the release being read.
+  each period, also if nothing changed in it. A point shows the last release dated
+  in or before its period, including tools that have been retired or removed since.
+  Series start with the oldest available release and end with the release being read.
   """
   series(
-    "The metrics to return: 1 to 8, without duplicates."
+    "The metrics to return: at least one, without duplicates."
     metrics: [SeriesMetric!]!
     "The property of tools to group by."
     by: SeriesKey! = none
@@ -1204,11 +1266,13 @@ type RetiredToolEdge {
     from: Date
     "The last day, after ` + "`" + `from` + "`" + `; by default, the date of the release being read."
     to: Date
-    "Only tools that matched this filter at that time. ` + "`" + `search` + "`" + ` is not supported."
+    "Only tools that matched this filter at that time. ` + "`" + `search` + "`" + ` and ` + "`" + `priceIncreases` + "`" + ` are not supported."
     filter: ToolFilter
+    "Whether ` + "`" + `additions` + "`" + ` counts the tools of the first import, with which the catalog started."
+    includeFirstImport: Boolean! = false
   ): [Series!]!
 
-  "The tools whose score or price changed most between two days, largest change first. Only tools that were active on both days and had a value on both are compared."
+  "The tools whose score or price changed most between two days, largest change first. The order is that of the exact differences, before they are rounded; equal differences are ordered by slug. Only tools that were active on both days and had a value on both are compared."
   movers(
     "What to compare."
     metric: MoverMetric!
@@ -1218,28 +1282,54 @@ type RetiredToolEdge {
     to: Date
     "Only changes in this direction; by default, both."
     direction: MoverDirection
-    "Only tools that match this filter on the last day. ` + "`" + `search` + "`" + ` is not supported."
+    "Only tools that match this filter on the last day. ` + "`" + `search` + "`" + ` and ` + "`" + `priceIncreases` + "`" + ` are not supported."
     filter: ToolFilter
+    "Only changes of at least this size, up or down: points of the score or euros per month. By default, all changes."
+    minChange: Float
     "The maximum number of tools, from 1 to 200."
     first: Int! = 10
   ): [Mover!]!
 }
 
-"The metrics of series. Prices are ` + "`" + `Tool.monthlyPrice` + "`" + `."
+"""
+The metrics of series. Prices are ` + "`" + `Tool.monthlyPrice` + "`" + `. Averages and percentiles are
+rounded to two decimals, halves away from zero. A percentile between two values is
+interpolated linearly.
+"""
 enum SeriesMetric {
   "The number of active tools."
   count
   "The number of active tools with a score."
   tested
-  "The average score, rounded to two decimals."
+  "The average score."
   mean_score
-  "The median score, rounded to two decimals."
+  "The 25th percentile of the scores: a quarter of them are not higher."
+  p25_score
+  "The median score."
   median_score
-  "The average price per month, rounded to cents."
+  "The 75th percentile of the scores."
+  p75_score
+  "The 90th percentile of the scores."
+  p90_score
+  "The average price per month."
   mean_monthly_price
-  "The median price per month, rounded to cents."
+  "The 25th percentile of the prices per month."
+  p25_monthly_price
+  "The median price per month."
   median_monthly_price
-  "The number of tools that were added, or became active again, since the previous period."
+  "The 75th percentile of the prices per month."
+  p75_monthly_price
+  "The 90th percentile of the prices per month."
+  p90_monthly_price
+  "The average verifiability."
+  mean_verifiability
+  "The average obsolescence."
+  mean_obsolescence
+  "The average number of days from ` + "`" + `Tool.updatedAt` + "`" + ` to the date of the release that the value comes from."
+  mean_days_since_update
+  "The median number of days from ` + "`" + `Tool.updatedAt` + "`" + ` to the date of the release that the value comes from."
+  median_days_since_update
+  "The number of tools that were added, or became active again, since the previous period. The tools of the first import are not counted; see ` + "`" + `includeFirstImport` + "`" + `."
   additions
   "The number of active tools that were retired since the previous period."
   retirements
@@ -1257,6 +1347,8 @@ enum SeriesKey {
   icp
   "` + "`" + `Tool.tier` + "`" + `, from 1 to 3."
   tier
+  "` + "`" + `Tool.billingPeriod` + "`" + `."
+  billing_period
 }
 
 "The length of a period."
@@ -1297,9 +1389,11 @@ type SeriesPoint {
   period: String!
   "The first day of the period or, for ` + "`" + `every: release` + "`" + `, the date of the release."
   start: Date!
+  "The last day of the period or, for ` + "`" + `every: release` + "`" + `, the date of the release."
+  end: Date!
   "The number of the release that the value comes from."
   release: Int!
-  "The value; null for the average or median of no values."
+  "The value: 0 for the number of no tools, and null for the average or a percentile of no values."
   value: Float
 }
 
@@ -1327,9 +1421,9 @@ type Mover {
   before: Float!
   "The value on the last day."
   after: Float!
-  "The difference, rounded to two decimals; negative if the value fell."
+  "The difference, rounded to two decimals, halves away from zero; negative if the value fell."
   change: Float!
-  "The difference as a percentage of ` + "`" + `before` + "`" + `, rounded to two decimals; null if ` + "`" + `before` + "`" + ` is 0."
+  "The difference as a percentage of ` + "`" + `before` + "`" + `, rounded to two decimals, halves away from zero; null if ` + "`" + `before` + "`" + ` is 0."
   percent: Float
   "The tool in the release being read, active or retired; null if it was removed."
   tool: ComparedTool
@@ -1482,6 +1576,17 @@ type Tool implements ComparedTool & Node {
     "Only items before this cursor."
     before: String
   ): ComparisonConnection!
+  """
+  The active tools in the same category that are nearest in score and price, nearest
+  first. The distance between two tools is the difference of their scores, plus a tenth
+  of the difference of their monthly prices in euros. Equally near tools are ordered by
+  slug. A score or monthly price that this tool does not have is not compared. Tools that
+  lack one that this tool has come after the others.
+  """
+  alternatives(
+    "The maximum number of tools, from 1 to 50."
+    limit: Int! = 5
+  ): [Tool!]!
   "The changes to the tool itself, newest first, since it was added to the catalog."
   changes(
     "Only events of these types; by default, of all types."
@@ -1600,10 +1705,16 @@ input ToolFilter {
   obsolescenceMax: Float
   "The maximum ` + "`" + `priceAmount` + "`" + ` in euros, regardless of the billing period."
   priceMax: Float
+  "Tools whose price covers any of these periods."
+  billingPeriods: [BillingPeriod!]
   "The minimum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a monthly price."
   monthlyPriceMin: Float
   "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a monthly price."
   monthlyPriceMax: Float
+  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros, where free tools (` + "`" + `pricing: gratuit` + "`" + `, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price."
+  monthlyCostMax: Float
+  "Tools whose price rose several times. Not supported by ` + "`" + `series` + "`" + ` and ` + "`" + `movers` + "`" + `."
+  priceIncreases: PriceIncreases
   "Tools of any of these tiers, from 1 to 3."
   tiers: [Int!]
   "Tools with or without an embeddings document."
@@ -1614,6 +1725,14 @@ input ToolFilter {
   updatedBefore: Date
   "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words."
   search: String
+}
+
+"A number of price increases: changes with the ` + "`" + `direction` + "`" + ` ` + "`" + `up` + "`" + ` in ` + "`" + `Tool.priceHistory` + "`" + `."
+input PriceIncreases {
+  "The minimum number of increases, from 1 to 1,000."
+  min: Int! = 1
+  "Only increases on or after this date; by default, all increases."
+  since: Date
 }
 
 "A page of tools."
@@ -1827,6 +1946,12 @@ func (ec *executionContext) childFields_ComparisonGroup(ctx context.Context, fie
 	switch field.Name {
 	case "key":
 		return ec.fieldContext_ComparisonGroup_key(ctx, field)
+	case "tool":
+		return ec.fieldContext_ComparisonGroup_tool(ctx, field)
+	case "start":
+		return ec.fieldContext_ComparisonGroup_start(ctx, field)
+	case "end":
+		return ec.fieldContext_ComparisonGroup_end(ctx, field)
 	case "count":
 		return ec.fieldContext_ComparisonGroup_count(ctx, field)
 	case "wins":
@@ -1973,6 +2098,10 @@ func (ec *executionContext) childFields_PriceChangeCount(ctx context.Context, fi
 	switch field.Name {
 	case "month":
 		return ec.fieldContext_PriceChangeCount_month(ctx, field)
+	case "start":
+		return ec.fieldContext_PriceChangeCount_start(ctx, field)
+	case "end":
+		return ec.fieldContext_PriceChangeCount_end(ctx, field)
 	case "category":
 		return ec.fieldContext_PriceChangeCount_category(ctx, field)
 	case "count":
@@ -2069,6 +2198,8 @@ func (ec *executionContext) childFields_RetiredTool(ctx context.Context, field g
 		return ec.fieldContext_RetiredTool_comparisons(ctx, field)
 	case "comparisonConnection":
 		return ec.fieldContext_RetiredTool_comparisonConnection(ctx, field)
+	case "alternatives":
+		return ec.fieldContext_RetiredTool_alternatives(ctx, field)
 	case "changes":
 		return ec.fieldContext_RetiredTool_changes(ctx, field)
 	case "versions":
@@ -2119,6 +2250,10 @@ func (ec *executionContext) childFields_RetirementGroup(ctx context.Context, fie
 		return ec.fieldContext_RetirementGroup_category(ctx, field)
 	case "period":
 		return ec.fieldContext_RetirementGroup_period(ctx, field)
+	case "start":
+		return ec.fieldContext_RetirementGroup_start(ctx, field)
+	case "end":
+		return ec.fieldContext_RetirementGroup_end(ctx, field)
 	case "count":
 		return ec.fieldContext_RetirementGroup_count(ctx, field)
 	}
@@ -2155,6 +2290,8 @@ func (ec *executionContext) childFields_SeriesPoint(ctx context.Context, field g
 		return ec.fieldContext_SeriesPoint_period(ctx, field)
 	case "start":
 		return ec.fieldContext_SeriesPoint_start(ctx, field)
+	case "end":
+		return ec.fieldContext_SeriesPoint_end(ctx, field)
 	case "release":
 		return ec.fieldContext_SeriesPoint_release(ctx, field)
 	case "value":
@@ -2235,6 +2372,8 @@ func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.
 		return ec.fieldContext_Tool_comparisons(ctx, field)
 	case "comparisonConnection":
 		return ec.fieldContext_Tool_comparisonConnection(ctx, field)
+	case "alternatives":
+		return ec.fieldContext_Tool_alternatives(ctx, field)
 	case "changes":
 		return ec.fieldContext_Tool_changes(ctx, field)
 	case "priceHistory":
@@ -2291,18 +2430,38 @@ func (ec *executionContext) childFields_ToolGroup(ctx context.Context, field gra
 		return ec.fieldContext_ToolGroup_avgScore(ctx, field)
 	case "minScore":
 		return ec.fieldContext_ToolGroup_minScore(ctx, field)
+	case "p25Score":
+		return ec.fieldContext_ToolGroup_p25Score(ctx, field)
 	case "medianScore":
 		return ec.fieldContext_ToolGroup_medianScore(ctx, field)
+	case "p75Score":
+		return ec.fieldContext_ToolGroup_p75Score(ctx, field)
+	case "p90Score":
+		return ec.fieldContext_ToolGroup_p90Score(ctx, field)
 	case "maxScore":
 		return ec.fieldContext_ToolGroup_maxScore(ctx, field)
 	case "minMonthlyPrice":
 		return ec.fieldContext_ToolGroup_minMonthlyPrice(ctx, field)
+	case "p25MonthlyPrice":
+		return ec.fieldContext_ToolGroup_p25MonthlyPrice(ctx, field)
 	case "avgMonthlyPrice":
 		return ec.fieldContext_ToolGroup_avgMonthlyPrice(ctx, field)
 	case "medianMonthlyPrice":
 		return ec.fieldContext_ToolGroup_medianMonthlyPrice(ctx, field)
+	case "p75MonthlyPrice":
+		return ec.fieldContext_ToolGroup_p75MonthlyPrice(ctx, field)
+	case "p90MonthlyPrice":
+		return ec.fieldContext_ToolGroup_p90MonthlyPrice(ctx, field)
 	case "maxMonthlyPrice":
 		return ec.fieldContext_ToolGroup_maxMonthlyPrice(ctx, field)
+	case "avgVerifiability":
+		return ec.fieldContext_ToolGroup_avgVerifiability(ctx, field)
+	case "avgObsolescence":
+		return ec.fieldContext_ToolGroup_avgObsolescence(ctx, field)
+	case "avgDaysSinceUpdate":
+		return ec.fieldContext_ToolGroup_avgDaysSinceUpdate(ctx, field)
+	case "medianDaysSinceUpdate":
+		return ec.fieldContext_ToolGroup_medianDaysSinceUpdate(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ToolGroup", field.Name)
 }
@@ -2824,14 +2983,38 @@ func (ec *executionContext) field_Query_comparisonGroups_args(ctx context.Contex
 		return nil, err
 	}
 	args["sort"] = arg6
-	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "minCount",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minCount"] = arg7
+	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "includeEmpty",
+		func(ctx context.Context, v any) (bool, error) {
+			return ec.unmarshalNBoolean2bool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["includeEmpty"] = arg8
+	arg9, err := graphql.ProcessArgField(ctx, rawArgs, "page",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg7
+	args["page"] = arg9
+	arg10, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg10
 	return args, nil
 }
 
@@ -3014,14 +3197,22 @@ func (ec *executionContext) field_Query_movers_args(ctx context.Context, rawArgs
 		return nil, err
 	}
 	args["filter"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "minChange",
+		func(ctx context.Context, v any) (*float64, error) {
+			return ec.unmarshalOFloat2ᚖfloat64(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minChange"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg5
+	args["first"] = arg6
 	return args, nil
 }
 
@@ -3080,6 +3271,14 @@ func (ec *executionContext) field_Query_priceChangeCounts_args(ctx context.Conte
 		return nil, err
 	}
 	args["direction"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "includeEmpty",
+		func(ctx context.Context, v any) (bool, error) {
+			return ec.unmarshalNBoolean2bool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["includeEmpty"] = arg3
 	return args, nil
 }
 
@@ -3310,6 +3509,14 @@ func (ec *executionContext) field_Query_retirementGroups_args(ctx context.Contex
 		return nil, err
 	}
 	args["retiredBefore"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "includeEmpty",
+		func(ctx context.Context, v any) (bool, error) {
+			return ec.unmarshalNBoolean2bool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["includeEmpty"] = arg4
 	return args, nil
 }
 
@@ -3378,6 +3585,14 @@ func (ec *executionContext) field_Query_series_args(ctx context.Context, rawArgs
 		return nil, err
 	}
 	args["filter"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "includeFirstImport",
+		func(ctx context.Context, v any) (bool, error) {
+			return ec.unmarshalNBoolean2bool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["includeFirstImport"] = arg6
 	return args, nil
 }
 
@@ -3539,6 +3754,20 @@ func (ec *executionContext) field_Query_tools_args(ctx context.Context, rawArgs 
 	return args, nil
 }
 
+func (ec *executionContext) field_RetiredTool_alternatives_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_RetiredTool_changes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -3638,6 +3867,20 @@ func (ec *executionContext) field_RetiredTool_comparisons_args(ctx context.Conte
 }
 
 func (ec *executionContext) field_RetiredTool_versions_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Tool_alternatives_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
@@ -4113,7 +4356,7 @@ func (ec *executionContext) _Query_priceChangeCounts(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PriceChangeCounts(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["since"].(*string), fc.Args["direction"].(*model.PriceDirection))
+			return ec.Resolvers.Query().PriceChangeCounts(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["since"].(*string), fc.Args["direction"].(*model.PriceDirection), fc.Args["includeEmpty"].(bool))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.PriceChangeCount) graphql.Marshaler {
@@ -4409,7 +4652,7 @@ func (ec *executionContext) _Query_comparisonGroups(ctx context.Context, field g
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ComparisonGroups(ctx, fc.Args["by"].(model.ComparisonGroupKey), fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["sort"].(model.ComparisonGroupSort), fc.Args["limit"].(int))
+			return ec.Resolvers.Query().ComparisonGroups(ctx, fc.Args["by"].(model.ComparisonGroupKey), fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["sort"].(model.ComparisonGroupSort), fc.Args["minCount"].(*int), fc.Args["includeEmpty"].(bool), fc.Args["page"].(int), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.ComparisonGroup) graphql.Marshaler {
@@ -4805,7 +5048,7 @@ func (ec *executionContext) _Query_retirementGroups(ctx context.Context, field g
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().RetirementGroups(ctx, fc.Args["by"].([]model.RetirementGroupKey), fc.Args["every"].(*model.Period), fc.Args["retiredSince"].(*string), fc.Args["retiredBefore"].(*string))
+			return ec.Resolvers.Query().RetirementGroups(ctx, fc.Args["by"].([]model.RetirementGroupKey), fc.Args["every"].(*model.Period), fc.Args["retiredSince"].(*string), fc.Args["retiredBefore"].(*string), fc.Args["includeEmpty"].(bool))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.RetirementGroup) graphql.Marshaler {
@@ -4849,7 +5092,7 @@ func (ec *executionContext) _Query_series(ctx context.Context, field graphql.Col
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Series(ctx, fc.Args["metrics"].([]model.SeriesMetric), fc.Args["by"].(model.SeriesKey), fc.Args["every"].(model.SeriesInterval), fc.Args["from"].(*string), fc.Args["to"].(*string), fc.Args["filter"].(*model.ToolFilter))
+			return ec.Resolvers.Query().Series(ctx, fc.Args["metrics"].([]model.SeriesMetric), fc.Args["by"].(model.SeriesKey), fc.Args["every"].(model.SeriesInterval), fc.Args["from"].(*string), fc.Args["to"].(*string), fc.Args["filter"].(*model.ToolFilter), fc.Args["includeFirstImport"].(bool))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.Series) graphql.Marshaler {
@@ -4893,7 +5136,7 @@ func (ec *executionContext) _Query_movers(ctx context.Context, field graphql.Col
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Movers(ctx, fc.Args["metric"].(model.MoverMetric), fc.Args["from"].(string), fc.Args["to"].(*string), fc.Args["direction"].(*model.MoverDirection), fc.Args["filter"].(*model.ToolFilter), fc.Args["first"].(int))
+			return ec.Resolvers.Query().Movers(ctx, fc.Args["metric"].(model.MoverMetric), fc.Args["from"].(string), fc.Args["to"].(*string), fc.Args["direction"].(*model.MoverDirection), fc.Args["filter"].(*model.ToolFilter), fc.Args["minChange"].(*float64), fc.Args["first"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.Mover) graphql.Marshaler {
@@ -5223,6 +5466,50 @@ func (ec *executionContext) fieldContext_RetiredTool_comparisonConnection(ctx co
 	return fc, nil
 }
 
+func (ec *executionContext) _RetiredTool_alternatives(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetiredTool_alternatives(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.RetiredTool().Alternatives(ctx, obj, fc.Args["limit"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
+			return ec.marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetiredTool_alternatives(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RetiredTool",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Tool(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_RetiredTool_alternatives_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RetiredTool_changes(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5425,6 +5712,50 @@ func (ec *executionContext) fieldContext_Tool_comparisonConnection(ctx context.C
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Tool_comparisonConnection_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Tool_alternatives(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_alternatives(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Tool().Alternatives(ctx, obj, fc.Args["limit"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
+			return ec.marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Tool_alternatives(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Tool",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Tool(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Tool_alternatives_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -6574,6 +6905,47 @@ func (ec *executionContext) fieldContext___Type_isOneOf(_ context.Context, field
 	return graphql.NewScalarFieldContext("__Type", field, true, false, errors.New("field of type Boolean does not have child fields"))
 }
 
+func (ec *executionContext) unmarshalInputPriceIncreases(ctx context.Context, obj any) (model.PriceIncreases, error) {
+	var it model.PriceIncreases
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["min"]; !present {
+		asMap["min"] = 1
+	}
+
+	fieldsInOrder := [...]string{"min", "since"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "min":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("min"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Min = data
+		case "since":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("since"))
+			data, err := ec.unmarshalODate2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Since = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj any) (model.ToolFilter, error) {
 	var it model.ToolFilter
 	if obj == nil {
@@ -6585,7 +6957,7 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"slugs", "categories", "pricings", "icps", "scoreMin", "scoreMax", "verifiabilityMin", "verifiabilityMax", "obsolescenceMin", "obsolescenceMax", "priceMax", "monthlyPriceMin", "monthlyPriceMax", "tiers", "hasEmbeddings", "updatedSince", "updatedBefore", "search"}
+	fieldsInOrder := [...]string{"slugs", "categories", "pricings", "icps", "scoreMin", "scoreMax", "verifiabilityMin", "verifiabilityMax", "obsolescenceMin", "obsolescenceMax", "priceMax", "billingPeriods", "monthlyPriceMin", "monthlyPriceMax", "monthlyCostMax", "priceIncreases", "tiers", "hasEmbeddings", "updatedSince", "updatedBefore", "search"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -6669,6 +7041,13 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 				return it, err
 			}
 			it.PriceMax = data
+		case "billingPeriods":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("billingPeriods"))
+			data, err := ec.unmarshalOBillingPeriod2ᚕpalmaresᚋgraphᚋmodelᚐBillingPeriodᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.BillingPeriods = data
 		case "monthlyPriceMin":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("monthlyPriceMin"))
 			data, err := ec.unmarshalOFloat2ᚖfloat64(ctx, v)
@@ -6683,6 +7062,20 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 				return it, err
 			}
 			it.MonthlyPriceMax = data
+		case "monthlyCostMax":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("monthlyCostMax"))
+			data, err := ec.unmarshalOFloat2ᚖfloat64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MonthlyCostMax = data
+		case "priceIncreases":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("priceIncreases"))
+			data, err := ec.unmarshalOPriceIncreases2ᚖpalmaresᚋgraphᚋmodelᚐPriceIncreases(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.PriceIncreases = data
 		case "tiers":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("tiers"))
 			data, err := ec.unmarshalOInt2ᚕintᚄ(ctx, v)
@@ -8853,6 +9246,42 @@ func (ec *executionContext) marshalN__TypeKind2string(ctx context.Context, sel a
 	return res
 }
 
+func (ec *executionContext) unmarshalOBillingPeriod2ᚕpalmaresᚋgraphᚋmodelᚐBillingPeriodᚄ(ctx context.Context, v any) ([]model.BillingPeriod, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]model.BillingPeriod, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNBillingPeriod2palmaresᚋgraphᚋmodelᚐBillingPeriod(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOBillingPeriod2ᚕpalmaresᚋgraphᚋmodelᚐBillingPeriodᚄ(ctx context.Context, sel ast.SelectionSet, v []model.BillingPeriod) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNBillingPeriod2palmaresᚋgraphᚋmodelᚐBillingPeriod(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalOBoolean2bool(ctx context.Context, v any) (bool, error) {
 	res, err := graphql.UnmarshalBoolean(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -9143,6 +9572,14 @@ func (ec *executionContext) marshalOPriceDirection2ᚖpalmaresᚋgraphᚋmodel�
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) unmarshalOPriceIncreases2ᚖpalmaresᚋgraphᚋmodelᚐPriceIncreases(ctx context.Context, v any) (*model.PriceIncreases, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputPriceIncreases(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalOPricing2ᚕpalmaresᚋgraphᚋmodelᚐPricingᚄ(ctx context.Context, v any) ([]model.Pricing, error) {
@@ -10297,6 +10734,29 @@ func (ec *executionContext) appendComparisonGroup(ctx context.Context, b []byte,
 			b = appendText(b, "ComparisonGroup")
 		case "key":
 			b = appendText(b, string(obj.Key))
+		case "tool":
+			b, ok = appendMarshaler(b, ec.marshalOComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.Tool))
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "start":
+			if obj.Start == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.Start))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "end":
+			if obj.End == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.End))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "count":
 			b = strconv.AppendInt(b, int64(obj.Count), 10)
 		case "wins":
@@ -10328,6 +10788,18 @@ func (ec *executionContext) appendComparisonGroup(ctx context.Context, b []byte,
 }
 
 func (ec *executionContext) fieldContext_ComparisonGroup_key(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ComparisonGroup_tool(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ComparisonGroup_start(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ComparisonGroup_end(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "ComparisonGroup", Field: field}, nil
 }
 
@@ -11191,6 +11663,10 @@ func (ec *executionContext) appendPriceChangeCount(ctx context.Context, b []byte
 			b = appendText(b, "PriceChangeCount")
 		case "month":
 			b = appendText(b, string(obj.Month))
+		case "start":
+			b = appendText(b, string(obj.Start))
+		case "end":
+			b = appendText(b, string(obj.End))
 		case "category":
 			b = appendText(b, string(obj.Category))
 		case "count":
@@ -11206,6 +11682,14 @@ func (ec *executionContext) appendPriceChangeCount(ctx context.Context, b []byte
 }
 
 func (ec *executionContext) fieldContext_PriceChangeCount_month(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChangeCount", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChangeCount_start(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChangeCount", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChangeCount_end(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "PriceChangeCount", Field: field}, nil
 }
 
@@ -11616,6 +12100,8 @@ func (ec *executionContext) appendRetiredTool(ctx context.Context, b []byte, col
 			b, ok = appendMarshaler(b, ec._RetiredTool_comparisons(ctx, field, obj))
 		case "comparisonConnection":
 			b, ok = appendMarshaler(b, ec._RetiredTool_comparisonConnection(ctx, field, obj))
+		case "alternatives":
+			b, ok = appendMarshaler(b, ec._RetiredTool_alternatives(ctx, field, obj))
 		case "changes":
 			b, ok = appendMarshaler(b, ec._RetiredTool_changes(ctx, field, obj))
 		case "versions":
@@ -11939,6 +12425,24 @@ func (ec *executionContext) appendRetirementGroup(ctx context.Context, b []byte,
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
+		case "start":
+			if obj.Start == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.Start))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "end":
+			if obj.End == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.End))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "count":
 			b = strconv.AppendInt(b, int64(obj.Count), 10)
 		default:
@@ -11960,6 +12464,14 @@ func (ec *executionContext) fieldContext_RetirementGroup_category(_ context.Cont
 }
 
 func (ec *executionContext) fieldContext_RetirementGroup_period(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetirementGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetirementGroup_start(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetirementGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetirementGroup_end(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "RetirementGroup", Field: field}, nil
 }
 
@@ -12160,6 +12672,8 @@ func (ec *executionContext) appendSeriesPoint(ctx context.Context, b []byte, col
 			b = appendText(b, string(obj.Period))
 		case "start":
 			b = appendText(b, string(obj.Start))
+		case "end":
+			b = appendText(b, string(obj.End))
 		case "release":
 			b = strconv.AppendInt(b, int64(obj.Release), 10)
 		case "value":
@@ -12186,6 +12700,10 @@ func (ec *executionContext) fieldContext_SeriesPoint_period(_ context.Context, f
 }
 
 func (ec *executionContext) fieldContext_SeriesPoint_start(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "SeriesPoint", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_SeriesPoint_end(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "SeriesPoint", Field: field}, nil
 }
 
@@ -12421,6 +12939,8 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 			b, ok = appendMarshaler(b, ec._Tool_comparisons(ctx, field, obj))
 		case "comparisonConnection":
 			b, ok = appendMarshaler(b, ec._Tool_comparisonConnection(ctx, field, obj))
+		case "alternatives":
+			b, ok = appendMarshaler(b, ec._Tool_alternatives(ctx, field, obj))
 		case "changes":
 			b, ok = appendMarshaler(b, ec._Tool_changes(ctx, field, obj))
 		case "priceHistory":
@@ -12790,11 +13310,38 @@ func (ec *executionContext) appendToolGroup(ctx context.Context, b []byte, colle
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
+		case "p25Score":
+			if obj.P25Score == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.P25Score, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "medianScore":
 			if obj.MedianScore == nil {
 				b = append(b, "null"...)
 			} else {
 				b = strconv.AppendFloat(b, *obj.MedianScore, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "p75Score":
+			if obj.P75Score == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.P75Score, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "p90Score":
+			if obj.P90Score == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.P90Score, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -12817,6 +13364,15 @@ func (ec *executionContext) appendToolGroup(ctx context.Context, b []byte, colle
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
+		case "p25MonthlyPrice":
+			if obj.P25MonthlyPrice == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.P25MonthlyPrice, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "avgMonthlyPrice":
 			if obj.AvgMonthlyPrice == nil {
 				b = append(b, "null"...)
@@ -12835,11 +13391,65 @@ func (ec *executionContext) appendToolGroup(ctx context.Context, b []byte, colle
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
+		case "p75MonthlyPrice":
+			if obj.P75MonthlyPrice == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.P75MonthlyPrice, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "p90MonthlyPrice":
+			if obj.P90MonthlyPrice == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.P90MonthlyPrice, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "maxMonthlyPrice":
 			if obj.MaxMonthlyPrice == nil {
 				b = append(b, "null"...)
 			} else {
 				b = strconv.AppendFloat(b, *obj.MaxMonthlyPrice, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "avgVerifiability":
+			if obj.AvgVerifiability == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.AvgVerifiability, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "avgObsolescence":
+			if obj.AvgObsolescence == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.AvgObsolescence, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "avgDaysSinceUpdate":
+			if obj.AvgDaysSinceUpdate == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.AvgDaysSinceUpdate, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "medianDaysSinceUpdate":
+			if obj.MedianDaysSinceUpdate == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.MedianDaysSinceUpdate, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -12878,7 +13488,19 @@ func (ec *executionContext) fieldContext_ToolGroup_minScore(_ context.Context, f
 	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
 }
 
+func (ec *executionContext) fieldContext_ToolGroup_p25Score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
 func (ec *executionContext) fieldContext_ToolGroup_medianScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_p75Score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_p90Score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
 }
 
@@ -12890,6 +13512,10 @@ func (ec *executionContext) fieldContext_ToolGroup_minMonthlyPrice(_ context.Con
 	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
 }
 
+func (ec *executionContext) fieldContext_ToolGroup_p25MonthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
 func (ec *executionContext) fieldContext_ToolGroup_avgMonthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
 }
@@ -12898,7 +13524,31 @@ func (ec *executionContext) fieldContext_ToolGroup_medianMonthlyPrice(_ context.
 	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
 }
 
+func (ec *executionContext) fieldContext_ToolGroup_p75MonthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_p90MonthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
 func (ec *executionContext) fieldContext_ToolGroup_maxMonthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_avgVerifiability(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_avgObsolescence(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_avgDaysSinceUpdate(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_medianDaysSinceUpdate(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
 }
 

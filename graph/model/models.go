@@ -189,7 +189,13 @@ type ComparisonEdge struct {
 type ComparisonGroup struct {
 	// The slug of the tool or category, or the month as `YYYY-MM`.
 	Key string `json:"key"`
-	// The number of comparisons, at least 1.
+	// The tool, active or retired; null unless grouped by tool.
+	Tool ComparedTool `json:"tool,omitempty"`
+	// The first day of the month; null unless grouped by month.
+	Start *string `json:"start,omitempty"`
+	// The last day of the month; null unless grouped by month.
+	End *string `json:"end,omitempty"`
+	// The number of comparisons; 0 only with `includeEmpty`.
 	Count int `json:"count"`
 	// How many of them the tool, or a tool of the category, won; null for months.
 	Wins *int `json:"wins,omitempty"`
@@ -265,9 +271,9 @@ type Mover struct {
 	Before float64 `json:"before"`
 	// The value on the last day.
 	After float64 `json:"after"`
-	// The difference, rounded to two decimals; negative if the value fell.
+	// The difference, rounded to two decimals, halves away from zero; negative if the value fell.
 	Change float64 `json:"change"`
-	// The difference as a percentage of `before`, rounded to two decimals; null if `before` is 0.
+	// The difference as a percentage of `before`, rounded to two decimals, halves away from zero; null if `before` is 0.
 	Percent *float64 `json:"percent,omitempty"`
 	// The tool in the release being read, active or retired; null if it was removed.
 	Tool ComparedTool `json:"tool,omitempty"`
@@ -331,10 +337,22 @@ type PriceChange struct {
 type PriceChangeCount struct {
 	// The month, as `YYYY-MM`.
 	Month string `json:"month"`
+	// The first day of the month.
+	Start string `json:"start"`
+	// The last day of the month.
+	End string `json:"end"`
 	// The slug of the category.
 	Category string `json:"category"`
-	// The number of changes, at least 1.
+	// The number of changes; 0 only with `includeEmpty`.
 	Count int `json:"count"`
+}
+
+// A number of price increases: changes with the `direction` `up` in `Tool.priceHistory`.
+type PriceIncreases struct {
+	// The minimum number of increases, from 1 to 1,000.
+	Min int `json:"min"`
+	// Only increases on or after this date; by default, all increases.
+	Since *string `json:"since,omitempty"`
 }
 
 // A published release of the catalog.
@@ -424,6 +442,10 @@ type RetiredTool struct {
 	Comparisons []*Comparison `json:"comparisons"`
 	// The published comparisons with this tool as a Relay connection, most recently updated first.
 	ComparisonConnection *ComparisonConnection `json:"comparisonConnection"`
+	// The active tools in the same category that are nearest in score, nearest first.
+	// Equally near tools are ordered by slug. Retired tools have no price, so only scores are compared. Tools without a score
+	// come last, unless this tool has none either.
+	Alternatives []*Tool `json:"alternatives"`
 	// The changes to the tool itself, newest first, since it was added to the catalog.
 	Changes *ChangeConnection `json:"changes"`
 	// The versions of the tool, both active and retired, newest first.
@@ -470,7 +492,11 @@ type RetirementGroup struct {
 	Category *string `json:"category,omitempty"`
 	// The period of the retirement, such as `2026-Q4`; null if not grouped by it.
 	Period *string `json:"period,omitempty"`
-	// The number of tools, at least 1.
+	// The first day of the period; null if not grouped by it.
+	Start *string `json:"start,omitempty"`
+	// The last day of the period; null if not grouped by it.
+	End *string `json:"end,omitempty"`
+	// The number of tools; 0 only with `includeEmpty`.
 	Count int `json:"count"`
 }
 
@@ -500,9 +526,11 @@ type SeriesPoint struct {
 	Period string `json:"period"`
 	// The first day of the period or, for `every: release`, the date of the release.
 	Start string `json:"start"`
+	// The last day of the period or, for `every: release`, the date of the release.
+	End string `json:"end"`
 	// The number of the release that the value comes from.
 	Release int `json:"release"`
-	// The value; null for the average or median of no values.
+	// The value: 0 for the number of no tools, and null for the average or a percentile of no values.
 	Value *float64 `json:"value,omitempty"`
 }
 
@@ -571,10 +599,16 @@ type ToolFilter struct {
 	ObsolescenceMax *float64 `json:"obsolescenceMax,omitempty"`
 	// The maximum `priceAmount` in euros, regardless of the billing period.
 	PriceMax *float64 `json:"priceMax,omitempty"`
+	// Tools whose price covers any of these periods.
+	BillingPeriods []BillingPeriod `json:"billingPeriods,omitempty"`
 	// The minimum `monthlyPrice` in euros. Excludes tools without a monthly price.
 	MonthlyPriceMin *float64 `json:"monthlyPriceMin,omitempty"`
 	// The maximum `monthlyPrice` in euros. Excludes tools without a monthly price.
 	MonthlyPriceMax *float64 `json:"monthlyPriceMax,omitempty"`
+	// The maximum `monthlyPrice` in euros, where free tools (`pricing: gratuit`, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price.
+	MonthlyCostMax *float64 `json:"monthlyCostMax,omitempty"`
+	// Tools whose price rose several times. Not supported by `series` and `movers`.
+	PriceIncreases *PriceIncreases `json:"priceIncreases,omitempty"`
 	// Tools of any of these tiers, from 1 to 3.
 	Tiers []int `json:"tiers,omitempty"`
 	// Tools with or without an embeddings document.
@@ -587,9 +621,11 @@ type ToolFilter struct {
 	Search *string `json:"search,omitempty"`
 }
 
-// The number, scores and prices of the tools in a group.
+// The number, scores and prices of the tools in a group. Averages and percentiles are
+// rounded to two decimals, halves away from zero. A percentile between two values is
+// interpolated linearly.
 type ToolGroup struct {
-	// The value that the tools have in common, spelled as in the REST API: `code`, `freemium`, `vibe-coder` or `1`.
+	// The value that the tools have in common, spelled as in the REST API: `code`, `freemium`, `vibe-coder`, `1` or `seat_month`.
 	Key string `json:"key"`
 	// The value of the second property; null without `thenBy`.
 	ThenKey *string `json:"thenKey,omitempty"`
@@ -601,18 +637,38 @@ type ToolGroup struct {
 	AvgScore *float64 `json:"avgScore,omitempty"`
 	// The lowest score; null if no tool has a score.
 	MinScore *float64 `json:"minScore,omitempty"`
+	// The 25th percentile of the scores: a quarter of them are not higher. Null if no tool has a score.
+	P25Score *float64 `json:"p25Score,omitempty"`
 	// The median score, rounded to two decimals; null if no tool has a score.
 	MedianScore *float64 `json:"medianScore,omitempty"`
+	// The 75th percentile of the scores; null if no tool has a score.
+	P75Score *float64 `json:"p75Score,omitempty"`
+	// The 90th percentile of the scores; null if no tool has a score.
+	P90Score *float64 `json:"p90Score,omitempty"`
 	// The highest score; null if no tool has a score.
 	MaxScore *float64 `json:"maxScore,omitempty"`
 	// The lowest `Tool.monthlyPrice`; null if no tool has one.
 	MinMonthlyPrice *float64 `json:"minMonthlyPrice,omitempty"`
+	// The 25th percentile of `Tool.monthlyPrice`; null if no tool has one.
+	P25MonthlyPrice *float64 `json:"p25MonthlyPrice,omitempty"`
 	// The average `Tool.monthlyPrice`, rounded to cents; null if no tool has one.
 	AvgMonthlyPrice *float64 `json:"avgMonthlyPrice,omitempty"`
 	// The median `Tool.monthlyPrice`, rounded to cents; null if no tool has one.
 	MedianMonthlyPrice *float64 `json:"medianMonthlyPrice,omitempty"`
+	// The 75th percentile of `Tool.monthlyPrice`; null if no tool has one.
+	P75MonthlyPrice *float64 `json:"p75MonthlyPrice,omitempty"`
+	// The 90th percentile of `Tool.monthlyPrice`; null if no tool has one.
+	P90MonthlyPrice *float64 `json:"p90MonthlyPrice,omitempty"`
 	// The highest `Tool.monthlyPrice`; null if no tool has one.
 	MaxMonthlyPrice *float64 `json:"maxMonthlyPrice,omitempty"`
+	// The average `Tool.verifiability`, rounded to two decimals; null if no tool has one.
+	AvgVerifiability *float64 `json:"avgVerifiability,omitempty"`
+	// The average `Tool.obsolescence`, rounded to two decimals; null if no tool has one.
+	AvgObsolescence *float64 `json:"avgObsolescence,omitempty"`
+	// The average number of days from `Tool.updatedAt` to the date of the release being read, rounded to two decimals.
+	AvgDaysSinceUpdate *float64 `json:"avgDaysSinceUpdate,omitempty"`
+	// The median number of days from `Tool.updatedAt` to the date of the release being read, rounded to two decimals.
+	MedianDaysSinceUpdate *float64 `json:"medianDaysSinceUpdate,omitempty"`
 }
 
 // The price and score of a tool from one date until the next entry.
@@ -1641,6 +1697,8 @@ const (
 	SeriesKeyIcp SeriesKey = "icp"
 	// `Tool.tier`, from 1 to 3.
 	SeriesKeyTier SeriesKey = "tier"
+	// `Tool.billingPeriod`.
+	SeriesKeyBillingPeriod SeriesKey = "billing_period"
 )
 
 var AllSeriesKey = []SeriesKey{
@@ -1649,11 +1707,12 @@ var AllSeriesKey = []SeriesKey{
 	SeriesKeyPricing,
 	SeriesKeyIcp,
 	SeriesKeyTier,
+	SeriesKeyBillingPeriod,
 }
 
 func (e SeriesKey) IsValid() bool {
 	switch e {
-	case SeriesKeyNone, SeriesKeyCategory, SeriesKeyPricing, SeriesKeyIcp, SeriesKeyTier:
+	case SeriesKeyNone, SeriesKeyCategory, SeriesKeyPricing, SeriesKeyIcp, SeriesKeyTier, SeriesKeyBillingPeriod:
 		return true
 	}
 	return false
@@ -1694,7 +1753,9 @@ func (e SeriesKey) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The metrics of series. Prices are `Tool.monthlyPrice`.
+// The metrics of series. Prices are `Tool.monthlyPrice`. Averages and percentiles are
+// rounded to two decimals, halves away from zero. A percentile between two values is
+// interpolated linearly.
 type SeriesMetric string
 
 const (
@@ -1702,15 +1763,35 @@ const (
 	SeriesMetricCount SeriesMetric = "count"
 	// The number of active tools with a score.
 	SeriesMetricTested SeriesMetric = "tested"
-	// The average score, rounded to two decimals.
+	// The average score.
 	SeriesMetricMeanScore SeriesMetric = "mean_score"
-	// The median score, rounded to two decimals.
+	// The 25th percentile of the scores: a quarter of them are not higher.
+	SeriesMetricP25Score SeriesMetric = "p25_score"
+	// The median score.
 	SeriesMetricMedianScore SeriesMetric = "median_score"
-	// The average price per month, rounded to cents.
+	// The 75th percentile of the scores.
+	SeriesMetricP75Score SeriesMetric = "p75_score"
+	// The 90th percentile of the scores.
+	SeriesMetricP90Score SeriesMetric = "p90_score"
+	// The average price per month.
 	SeriesMetricMeanMonthlyPrice SeriesMetric = "mean_monthly_price"
-	// The median price per month, rounded to cents.
+	// The 25th percentile of the prices per month.
+	SeriesMetricP25MonthlyPrice SeriesMetric = "p25_monthly_price"
+	// The median price per month.
 	SeriesMetricMedianMonthlyPrice SeriesMetric = "median_monthly_price"
-	// The number of tools that were added, or became active again, since the previous period.
+	// The 75th percentile of the prices per month.
+	SeriesMetricP75MonthlyPrice SeriesMetric = "p75_monthly_price"
+	// The 90th percentile of the prices per month.
+	SeriesMetricP90MonthlyPrice SeriesMetric = "p90_monthly_price"
+	// The average verifiability.
+	SeriesMetricMeanVerifiability SeriesMetric = "mean_verifiability"
+	// The average obsolescence.
+	SeriesMetricMeanObsolescence SeriesMetric = "mean_obsolescence"
+	// The average number of days from `Tool.updatedAt` to the date of the release that the value comes from.
+	SeriesMetricMeanDaysSinceUpdate SeriesMetric = "mean_days_since_update"
+	// The median number of days from `Tool.updatedAt` to the date of the release that the value comes from.
+	SeriesMetricMedianDaysSinceUpdate SeriesMetric = "median_days_since_update"
+	// The number of tools that were added, or became active again, since the previous period. The tools of the first import are not counted; see `includeFirstImport`.
 	SeriesMetricAdditions SeriesMetric = "additions"
 	// The number of active tools that were retired since the previous period.
 	SeriesMetricRetirements SeriesMetric = "retirements"
@@ -1720,16 +1801,26 @@ var AllSeriesMetric = []SeriesMetric{
 	SeriesMetricCount,
 	SeriesMetricTested,
 	SeriesMetricMeanScore,
+	SeriesMetricP25Score,
 	SeriesMetricMedianScore,
+	SeriesMetricP75Score,
+	SeriesMetricP90Score,
 	SeriesMetricMeanMonthlyPrice,
+	SeriesMetricP25MonthlyPrice,
 	SeriesMetricMedianMonthlyPrice,
+	SeriesMetricP75MonthlyPrice,
+	SeriesMetricP90MonthlyPrice,
+	SeriesMetricMeanVerifiability,
+	SeriesMetricMeanObsolescence,
+	SeriesMetricMeanDaysSinceUpdate,
+	SeriesMetricMedianDaysSinceUpdate,
 	SeriesMetricAdditions,
 	SeriesMetricRetirements,
 }
 
 func (e SeriesMetric) IsValid() bool {
 	switch e {
-	case SeriesMetricCount, SeriesMetricTested, SeriesMetricMeanScore, SeriesMetricMedianScore, SeriesMetricMeanMonthlyPrice, SeriesMetricMedianMonthlyPrice, SeriesMetricAdditions, SeriesMetricRetirements:
+	case SeriesMetricCount, SeriesMetricTested, SeriesMetricMeanScore, SeriesMetricP25Score, SeriesMetricMedianScore, SeriesMetricP75Score, SeriesMetricP90Score, SeriesMetricMeanMonthlyPrice, SeriesMetricP25MonthlyPrice, SeriesMetricMedianMonthlyPrice, SeriesMetricP75MonthlyPrice, SeriesMetricP90MonthlyPrice, SeriesMetricMeanVerifiability, SeriesMetricMeanObsolescence, SeriesMetricMeanDaysSinceUpdate, SeriesMetricMedianDaysSinceUpdate, SeriesMetricAdditions, SeriesMetricRetirements:
 		return true
 	}
 	return false
@@ -1782,6 +1873,8 @@ const (
 	ToolGroupKeyIcp ToolGroupKey = "icp"
 	// `Tool.tier`, from 1 to 3.
 	ToolGroupKeyTier ToolGroupKey = "tier"
+	// `Tool.billingPeriod`.
+	ToolGroupKeyBillingPeriod ToolGroupKey = "billing_period"
 )
 
 var AllToolGroupKey = []ToolGroupKey{
@@ -1789,11 +1882,12 @@ var AllToolGroupKey = []ToolGroupKey{
 	ToolGroupKeyPricing,
 	ToolGroupKeyIcp,
 	ToolGroupKeyTier,
+	ToolGroupKeyBillingPeriod,
 }
 
 func (e ToolGroupKey) IsValid() bool {
 	switch e {
-	case ToolGroupKeyCategory, ToolGroupKeyPricing, ToolGroupKeyIcp, ToolGroupKeyTier:
+	case ToolGroupKeyCategory, ToolGroupKeyPricing, ToolGroupKeyIcp, ToolGroupKeyTier, ToolGroupKeyBillingPeriod:
 		return true
 	}
 	return false

@@ -4,97 +4,183 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
+	"time"
 
 	"palmares/internal/core/text"
 )
 
-// Figures count tools, and describe their scores and prices per month.
-type Figures struct {
-	Count          int
-	Scores, Prices Values
+// Metric is a number that describes a group of tools: a count, or a statistic of one of
+// their values.
+type Metric struct {
+	measure int // a position in measures; -1 for a count
+	of      func(*figures) *float64
 }
 
-func newFigures() *Figures {
-	return &Figures{Scores: Values{counts: map[float64]int{}}, Prices: Values{counts: map[float64]int{}}}
+// measures are the numbers of tools that metrics describe, by their name in the schema.
+var measures = []struct {
+	name string
+	of   func(*Tool) float64
+}{
+	{"score", func(t *Tool) float64 { return t.Score }},
+	{"monthly_price", func(t *Tool) float64 { return t.MonthlyPrice }},
+	{"verifiability", func(t *Tool) float64 { return t.Verifiability }},
+	{"obsolescence", func(t *Tool) float64 { return t.Obsolescence }},
+	daysSinceUpdate: {"days_since_update", func(t *Tool) float64 { return -dayNumber(t.UpdatedAt) }},
+}
+
+// daysSinceUpdate is the position of a number that depends on the date of a release, which
+// figures add to it.
+const daysSinceUpdate = 4
+
+// statistics describe a set of numbers, or return nil if there are none. Averages and
+// percentiles are rounded.
+var statistics = map[string]func(*numbers) *float64{
+	"min":    (*numbers).min,
+	"max":    (*numbers).max,
+	"avg":    (*numbers).mean,
+	"mean":   (*numbers).mean,
+	"median": func(n *numbers) *float64 { return n.percentile(50) },
+	"p25":    func(n *numbers) *float64 { return n.percentile(25) },
+	"p75":    func(n *numbers) *float64 { return n.percentile(75) },
+	"p90":    func(n *numbers) *float64 { return n.percentile(90) },
+}
+
+// countMetrics are the metrics that count tools.
+var countMetrics = map[string]func(*figures) int{
+	"count":       func(f *figures) int { return f.count },
+	"tested":      func(f *figures) int { return f.tested },
+	"additions":   func(f *figures) int { return f.additions },
+	"retirements": func(f *figures) int { return f.retirements },
+}
+
+// MetricNamed returns a metric by its name in the schema, such as count, p90_score or
+// avgMonthlyPrice.
+func MetricNamed(name string) (Metric, bool) {
+	name = enumName(name)
+	if count, ok := countMetrics[name]; ok {
+		return Metric{-1, func(f *figures) *float64 { n := float64(count(f)); return &n }}, true
+	}
+	statistic, of, _ := strings.Cut(name, "_")
+	for i, m := range measures {
+		if describe := statistics[statistic]; m.name == of && describe != nil {
+			return Metric{i, func(f *figures) *float64 { return describe(f.numbers[i]) }}, true
+		}
+	}
+	return Metric{}, false
+}
+
+// figures are what metrics need to know of a group of tools.
+type figures struct {
+	count, tested          int
+	additions, retirements int        // since the previous point of a series
+	numbers                []*numbers // by position in measures; nil if no metric needs them
+}
+
+func newFigures(metrics []Metric) *figures {
+	f := &figures{numbers: make([]*numbers, len(measures))}
+	for _, m := range metrics {
+		if m.measure >= 0 && f.numbers[m.measure] == nil {
+			f.numbers[m.measure] = &numbers{counts: map[float64]int{}}
+		}
+	}
+	return f
 }
 
 // add adds a tool or, with a difference of -1, removes it.
-func (f *Figures) add(t *Tool, difference int) {
-	f.Count += difference
-	f.Scores.add(t.Score, difference)
-	f.Prices.add(t.MonthlyPrice, difference)
+func (f *figures) add(t *Tool, difference int) {
+	f.count += difference
+	if !math.IsNaN(t.Score) {
+		f.tested += difference
+	}
+	for i, n := range f.numbers {
+		if n != nil {
+			n.add(measures[i].of(t), difference)
+		}
+	}
 }
 
-// Values is a set of numbers that may repeat. Numbers are counted instead of
+// describe returns the values of metrics on a day.
+func (f *figures) describe(metrics []Metric, day string) []*float64 {
+	if days := f.numbers[daysSinceUpdate]; days != nil {
+		days.offset = dayNumber(day)
+	}
+	described := make([]*float64, len(metrics))
+	for i, m := range metrics {
+		described[i] = m.of(f)
+	}
+	return described
+}
+
+// dayNumber returns the number of a day since a fixed one.
+func dayNumber(day string) float64 {
+	date, _ := time.Parse(time.DateOnly, day) // imports are checked
+	return float64(date.Unix() / (24 * 60 * 60))
+}
+
+// numbers is a set of numbers that may repeat. Numbers are counted instead of
 // added up, so that removing one leaves no rounding error.
-type Values struct {
-	Count  int
+type numbers struct {
+	size   int
 	counts map[float64]int
 	sorted []float64 // the distinct numbers; nil if out of date
+	offset float64   // which is added to all of them
 }
 
-func (v *Values) add(number float64, difference int) {
+func (n *numbers) add(number float64, difference int) {
 	if math.IsNaN(number) {
 		return
 	}
-	v.Count += difference
-	before := v.counts[number]
-	if v.counts[number] = before + difference; before+difference == 0 {
-		delete(v.counts, number)
+	n.size += difference
+	before := n.counts[number]
+	if n.counts[number] = before + difference; before+difference == 0 {
+		delete(n.counts, number)
 	}
 	if before == 0 || before+difference == 0 {
-		v.sorted = nil
+		n.sorted = nil
 	}
 }
 
 // ordered returns the distinct numbers in order.
-func (v *Values) ordered() []float64 {
-	if v.sorted == nil && v.Count > 0 {
-		v.sorted = slices.Sorted(maps.Keys(v.counts))
+func (n *numbers) ordered() []float64 {
+	if n.sorted == nil && n.size > 0 {
+		n.sorted = slices.Sorted(maps.Keys(n.counts))
 	}
-	return v.sorted
+	return n.sorted
 }
 
-// Min returns the smallest number, or nil if there is none.
-func (v *Values) Min() *float64 {
-	if v.Count == 0 {
+func (n *numbers) min() *float64 { return n.at(0) }
+func (n *numbers) max() *float64 { return n.at(n.size - 1) }
+
+func (n *numbers) mean() *float64 {
+	sum := n.offset * float64(n.size)
+	for _, number := range n.ordered() {
+		sum += number * float64(n.counts[number])
+	}
+	return text.Mean(sum, n.size)
+}
+
+// percentile returns the number at a share of the sorted set. Between two numbers, it is
+// interpolated, as spreadsheets and NumPy do by default.
+func (n *numbers) percentile(percent int) *float64 {
+	if n.size == 0 {
 		return nil
 	}
-	return &v.ordered()[0]
-}
-
-// Max returns the largest number, or nil if there is none.
-func (v *Values) Max() *float64 {
-	if v.Count == 0 {
-		return nil
+	position := percent * (n.size - 1)
+	low, share := n.at(position/100), float64(position%100)
+	if share == 0 {
+		return text.Mean(*low, 1)
 	}
-	return &v.ordered()[len(v.ordered())-1]
+	return text.Mean(*low*(100-share)+*n.at(position/100 + 1)*share, 100)
 }
 
-// Mean returns the mean, or nil if there are no numbers.
-func (v *Values) Mean() *float64 {
-	sum := 0.0
-	for _, number := range v.ordered() {
-		sum += number * float64(v.counts[number])
-	}
-	return text.Mean(sum, v.Count)
-}
-
-// Median returns the middle number or, if there are two, their mean. It returns nil
-// if there are no numbers.
-func (v *Values) Median() *float64 {
-	if v.Count == 0 {
-		return nil
-	}
-	return text.Mean(v.at((v.Count-1)/2)+v.at(v.Count/2), 2)
-}
-
-// at returns the number at a position of the sorted set.
-func (v *Values) at(position int) float64 {
-	for _, number := range v.ordered() {
-		if position -= v.counts[number]; position < 0 {
-			return number
+// at returns the number at a position of the sorted set, or nil if it is empty.
+func (n *numbers) at(position int) *float64 {
+	for _, number := range n.ordered() {
+		if position -= n.counts[number]; position < 0 {
+			number += n.offset
+			return &number
 		}
 	}
-	return math.NaN()
+	return nil
 }

@@ -72,11 +72,11 @@ func activeAt(versions []version[Tool], release int) *Tool {
 }
 
 // added reports whether a version started because the tool was added or became
-// active again. For the oldest available release, this is only known if it is
-// release 1.
-func (h *history) added(versions []version[Tool], i int) bool {
+// active again. The first import adds tools only if firstImport is set. For another
+// oldest release, it is not known which tools it added.
+func (h *history) added(versions []version[Tool], i int, firstImport bool) bool {
 	v := versions[i]
-	if !v.value.Active() || v.since <= h.from && h.from > 1 {
+	if !v.value.Active() || v.since <= h.from && (h.from > 1 || !firstImport) {
 		return false
 	}
 	return i == 0 || versions[i-1].until < v.since || !versions[i-1].value.Active()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/search"
 )
 
@@ -49,6 +50,18 @@ func (r Relevance) Seek(position []any) (compare func(*Tool) int, ok bool) {
 	rank, isNumber := position[0].(float64)
 	compareScores, valid := ByScore.Seek(position[1:])
 	return func(t *Tool) int { return cmp.Or(r[t]-int(rank), compareScores(t)) }, isNumber && valid
+}
+
+// PriceRose returns the condition that the price of a tool rose at least a number of
+// times since a day, which may be empty.
+func (r *Release) PriceRose(times int, since string) Condition {
+	rises := map[string]int{}
+	for _, v := range r.history.prices {
+		if v.has(r.Number()) && v.value.Direction == pricing.Up && v.value.ChangedAt >= since {
+			rises[v.value.Tool]++
+		}
+	}
+	return Where(func(t *Tool) bool { return rises[t.Slug] >= times })
 }
 
 // InCategories returns the first active tools of each category in an order, by the

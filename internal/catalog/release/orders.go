@@ -47,17 +47,23 @@ func OrderNamed(name string) (Order, bool) {
 
 // String returns the name of the order in the schema.
 func (o Order) String() string {
-	var name strings.Builder
-	for _, r := range o.field {
-		if unicode.IsUpper(r) {
-			name.WriteByte('_')
-		}
-		name.WriteRune(unicode.ToLower(r))
-	}
 	if o.descending {
-		return name.String() + "_desc"
+		return enumName(o.field) + "_desc"
 	}
-	return name.String() + "_asc"
+	return enumName(o.field) + "_asc"
+}
+
+// enumName returns a name as enums of the schema spell it: billing_period for
+// billingPeriod.
+func enumName(name string) string {
+	var spelled strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			spelled.WriteByte('_')
+		}
+		spelled.WriteRune(unicode.ToLower(r))
+	}
+	return spelled.String()
 }
 
 func (o Order) ofActive() bool { return o != ByRetirement }
@@ -207,8 +213,15 @@ func (s sorted) within(limit func(*Tool) bool, f field) sorted {
 }
 
 // Key returns a function that returns a field's text, which tools are grouped by; nil
-// if there is no such field.
-func Key(name string) func(*Tool) string { return fields[name].text }
+// if there is no such field. The name is that of an enum value in the schema.
+func Key(name string) func(*Tool) string {
+	for fieldName, f := range fields {
+		if enumName(fieldName) == name {
+			return f.text
+		}
+	}
+	return nil
+}
 
 // Filter has conditions that tools satisfy; an empty one is satisfied by all.
 type Filter []Condition

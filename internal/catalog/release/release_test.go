@@ -270,68 +270,6 @@ func TestPrunedReleasesAreRestored(t *testing.T) {
 	})
 }
 
-// Groups, histograms and series count what a scan counts.
-func TestFiguresMatchScan(t *testing.T) {
-	s := testkit.Open(t, testkit.SQLite(t))
-	for revision := range 4 {
-		publish(t, s, revision)
-	}
-	c := newCatalog(s)
-	newest := load(t, c)
-	for _, g := range release.GroupTools(newest.Sorted(release.ByScore), release.Key("category"), release.Key("tier")) {
-		var scores []float64
-		count := 0
-		for _, row := range scanRelease(t, s, newest.Number()).tools {
-			if row.RetiredAt == "" && row.CategorySlug == g.Keys[0] && fmt.Sprint(row.Tier) == g.Keys[1] {
-				if count++; row.Score != nil {
-					scores = append(scores, *row.Score)
-				}
-			}
-		}
-		slices.Sort(scores)
-		if g.Count != count || g.Scores.Count != len(scores) || len(scores) > 0 && (*g.Scores.Min() != scores[0] || *g.Scores.Max() != scores[len(scores)-1]) {
-			t.Errorf("%q: got %d tools with %d scores, want %d with %v", g.Keys, g.Count, g.Scores.Count, count, scores)
-		}
-	}
-	points, err := release.Points(newest.Readable(), release.ByRelease, "", "")
-	testkit.Check(t, err)
-	states := newest.States(points, func(*release.Tool) string { return "" }, nil)[""]
-	for i, p := range points {
-		active := 0
-		for _, row := range scanRelease(t, s, p.Release).tools {
-			if row.RetiredAt == "" {
-				active++
-			}
-		}
-		if states[i].Count != active {
-			t.Errorf("release %d: got %d tools in the series, want %d", p.Release, states[i].Count, active)
-		}
-	}
-	value := func(t *release.Tool) float64 { return t.Score }
-	first := c.Earlier(newest, newest.Readable()[len(points)-1])
-	changed := 0
-	for _, t := range first.Sorted(release.ByScore) {
-		now := newest.Tool(t.Slug)
-		if now != nil && now.Active() && now.Score != t.Score && !math.IsNaN(now.Score) && !math.IsNaN(t.Score) {
-			changed++
-		}
-	}
-	if movers := newest.Movers(1, newest.Number(), value, nil); len(movers) != changed || changed == 0 {
-		t.Errorf("got %d movers, want %d", len(movers), changed)
-	}
-	var prices int
-	for _, n := range newest.CountPriceChanges(nil, func(*release.PriceChange) bool { return true }) {
-		prices += n.Count
-	}
-	want := 0
-	for _, tool := range newest.Sorted(release.ByScore) {
-		want += len(newest.PricesOf(tool.Slug))
-	}
-	if prices != want || want == 0 {
-		t.Errorf("got %d price changes, want %d", prices, want)
-	}
-}
-
 // lateDatabase returns the release that was the newest when a load started only after
 // a newer one was loaded.
 type lateDatabase struct {

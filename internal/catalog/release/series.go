@@ -3,6 +3,7 @@ package release
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/text"
 )
 
@@ -22,9 +24,9 @@ var ErrTooManyPoints = errors.New("the series would have too many points")
 
 // Point is a period of a series, and the release that its values come from.
 type Point struct {
-	Period, Start string
-	Release       int
-	before        int // the release of the previous period; 0 if there is none
+	Period
+	Release int
+	before  int // the release of the previous period; 0 if there is none
 }
 
 // ByRelease is the interval of a series with a point for each release.
@@ -47,7 +49,8 @@ func Points(releases []*ent.Release, interval, from, to string) (points []Point,
 	if interval == ByRelease {
 		for _, release := range slices.Backward(releases) {
 			if release.FeedDate >= first && release.FeedDate <= last {
-				points = append(points, Point{strconv.Itoa(release.ID), release.FeedDate, release.ID, release.ID - 1})
+				period := Period{strconv.Itoa(release.ID), release.FeedDate, release.FeedDate}
+				points = append(points, Point{period, release.ID, release.ID - 1})
 			}
 		}
 		if len(points) > MaxPoints {
@@ -55,19 +58,26 @@ func Points(releases []*ent.Release, interval, from, to string) (points []Point,
 		}
 		return points, nil
 	}
-	for p := PeriodOf(first, interval); p.start <= last; p = p.next(interval) {
+	for p := PeriodOf(first, interval); p.Start <= last; p = p.next(interval) {
 		if len(points) == MaxPoints {
 			return nil, ErrTooManyPoints
 		}
 		before := 0
-		if earlier := Dated(releases, dayBefore(p.start)); earlier != nil {
+		if earlier := Dated(releases, dayBefore(p.Start)); earlier != nil {
 			before = earlier.ID
 		}
-		if release := Dated(releases, p.end); release != nil {
-			points = append(points, Point{p.Name, p.start, release.ID, before})
+		if release := Dated(releases, p.End); release != nil {
+			points = append(points, Point{p, release.ID, before})
 		}
 	}
 	return points, nil
+}
+
+// CountPoints returns the number of Points up to this release, or 0 if there are too many.
+// The interval may be empty for the default, a month.
+func (r *Release) CountPoints(interval, from, to string) int {
+	points, _ := Points(r.Readable(), cmp.Or(interval, Month), from, to)
+	return len(points)
 }
 
 func dayBefore(day string) string {
@@ -75,20 +85,33 @@ func dayBefore(day string) string {
 	return date.AddDate(0, 0, -1).Format(time.DateOnly)
 }
 
-// State has the figures of a group of tools at one point.
-type State struct {
-	Count, Tested, Additions, Retirements              int
-	MeanScore, MedianScore, MeanMonthly, MedianMonthly *float64
+// Series has the values of one metric for one group of tools.
+type Series struct {
+	Metric int // its position
+	Key    string
+	Values []*float64 // at each point
 }
 
-// States returns the state of each group of tools at each point. Each version of a
-// tool is added to its group at its first point and removed after its last, so that
-// the time does not depend on the number of points in between.
-func (r *Release) States(points []Point, keyOf func(*Tool) string, filter Filter) map[string][]State {
-	groups := map[string][]State{}
-	group := func(key string) []State {
+// Series returns the values of metrics for each group of tools at each point, ordered by
+// metric, then by key. The tools of the first import are additions only if firstImport is
+// set.
+//
+// Each version of a tool is added to its group at its first point and removed after its
+// last, so that the time does not depend on the number of points in between.
+func (r *Release) Series(
+	points []Point, metrics []Metric, keyOf func(*Tool) string, filter Filter, firstImport bool,
+) (all []Series) {
+	type group struct {
+		now                    *figures
+		additions, retirements []int
+		values                 [][]*float64 // of all metrics at each point
+	}
+	groups := map[string]*group{}
+	groupOf := func(key string) *group {
 		if groups[key] == nil {
-			groups[key] = make([]State, len(points))
+			groups[key] = &group{
+				now: newFigures(metrics), additions: make([]int, len(points)), retirements: make([]int, len(points)),
+			}
 		}
 		return groups[key]
 	}
@@ -104,63 +127,83 @@ func (r *Release) States(points []Point, keyOf func(*Tool) string, filter Filter
 				continue
 			}
 			key, first, end := keyOf(t), pointOf(v.since), pointOf(v.until)
-			if first < len(points) && r.history.added(versions, i) && v.since > points[first].before {
-				group(key)[first].Additions++
+			if first < len(points) && r.history.added(versions, i, firstImport) && v.since > points[first].before {
+				groupOf(key).additions[first]++
 			}
 			if end < len(points) && retired(versions, i) && v.until > points[end].before {
-				group(key)[end].Retirements++
+				groupOf(key).retirements[end]++
 			}
 			if first < end {
 				begins[first], ends[end] = append(begins[first], t), append(ends[end], t)
-				group(key)
+				groupOf(key)
 			}
 		}
 	})
-	now := map[string]*Figures{}
-	for key := range groups {
-		now[key] = newFigures()
-	}
-	for p := range points {
+	for p, point := range points {
 		for _, t := range ends[p] {
-			now[keyOf(t)].add(t, -1)
+			groups[keyOf(t)].now.add(t, -1)
 		}
 		for _, t := range begins[p] {
-			now[keyOf(t)].add(t, 1)
+			groups[keyOf(t)].now.add(t, 1)
 		}
-		for key, f := range now {
-			s := &groups[key][p]
-			s.Count, s.Tested = f.Count, f.Scores.Count
-			s.MeanScore, s.MedianScore = f.Scores.Mean(), f.Scores.Median()
-			s.MeanMonthly, s.MedianMonthly = f.Prices.Mean(), f.Prices.Median()
+		for _, g := range groups {
+			g.now.additions, g.now.retirements = g.additions[p], g.retirements[p]
+			g.values = append(g.values, g.now.describe(metrics, r.Numbered(point.Release).FeedDate))
 		}
 	}
-	return groups
+	for metric := range metrics {
+		for _, key := range slices.Sorted(maps.Keys(groups)) {
+			s := Series{Metric: metric, Key: key}
+			for _, values := range groups[key].values {
+				s.Values = append(s.Values, values[metric])
+			}
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
-// Mover is a tool whose value changed between two releases.
+// Mover is a tool whose value changed between two releases. The change and the
+// percentage are rounded.
 type Mover struct {
 	Slug          string
 	Before, After float64
-	Change        float64 // rounded
+	Change        float64
+	Percent       *float64 // nil if the value was 0
+	difference    int64    // in units of precision
 }
 
-// Movers returns the tools that were active in two releases and whose value changed,
-// by the size of the change, then by slug. The condition applies to the later
-// release.
-func (r *Release) Movers(start, end int, value func(*Tool) float64, filter Filter) (movers []Mover) {
+// precision is the smallest difference between two values that counts: scores and prices
+// have fewer decimals. Subtracting whole numbers of it is exact, unlike subtracting
+// fractions, so that equal differences are in the order of slugs.
+const precision = 1e6
+
+func inUnits(value float64) int64 { return int64(math.Round(value * precision)) }
+
+// Movers returns the tools that were active in two releases and whose score or price per
+// month, by its name in the schema, changed by at least a difference. They are ordered by
+// the size of the change, then by slug. The condition applies to the later release.
+func (r *Release) Movers(start, end int, metric string, least float64, filter Filter) (movers []Mover) {
+	value := fields["score"].number
+	if metric == "price" {
+		value = fields["monthlyPrice"].number
+	}
 	r.history.versionsOf(func(versions []version[Tool]) {
 		then, now := activeAt(versions, start), activeAt(versions, end)
 		if then == nil || now == nil || !filter.Matches(now) {
 			return
 		}
 		before, after := value(then), value(now)
-		change := text.Round(after - before) // NaN unless both are known
-		if !math.IsNaN(change) && before != after {
-			movers = append(movers, Mover{now.Slug, before, after, change})
+		if math.IsNaN(before) || math.IsNaN(after) || before == after {
+			return
+		}
+		if difference := inUnits(after) - inUnits(before); max(difference, -difference) >= inUnits(least) {
+			change := text.Round(float64(difference) / precision)
+			movers = append(movers, Mover{now.Slug, before, after, change, pricing.Percent(before, after), difference})
 		}
 	})
 	slices.SortFunc(movers, func(a, b Mover) int {
-		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)),
+		return cmp.Or(cmp.Compare(max(b.difference, -b.difference), max(a.difference, -a.difference)),
 			strings.Compare(a.Slug, b.Slug))
 	})
 	return movers

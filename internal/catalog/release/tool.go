@@ -20,6 +20,7 @@ import (
 type Tool struct {
 	Slug, NameKey, Category, UpdatedAt, RetiredAt string
 	Pricing, ICP, Reason                          string
+	Billing                                       string // the period of its price; "" if it is retired
 	Tier                                          int
 	Amount, MonthlyPrice                          float64 // of its price
 	Score, Verifiability, Obsolescence            float64
@@ -33,15 +34,26 @@ type Tool struct {
 
 // Details are the values of a tool that only its own fields show. They are in
 // memory for the tools of the newest release; WithDetails reads others. Fields have
-// the names of columns, except Billing, which is the period of the price.
+// the names of columns.
 type Details struct {
-	Name, Domain, Price, PricePeriod, Billing, Tagline, CanonicalURL, AlternativesURL, RetiredNote, SectionsHash string
-	AvisURL                                                                                                      *string
-	Mainstream                                                                                                   bool
+	Name, Domain, Price, PricePeriod, Tagline, CanonicalURL, AlternativesURL, RetiredNote, SectionsHash string
+	AvisURL                                                                                             *string
+	Mainstream                                                                                          bool
 }
 
 // Active reports whether a tool is not retired.
 func (t *Tool) Active() bool { return t.RetiredAt == "" }
+
+// monthlyCost returns the price per month, where free tools cost 0 whatever the period of
+// their price.
+func (t *Tool) monthlyCost() float64 {
+	if t.Amount == 0 || t.Pricing == free {
+		return 0
+	}
+	return t.MonthlyPrice
+}
+
+const free = string(tool.PricingGratuit)
 
 // A field is a value of tools that they are filtered, ordered or grouped by. It has
 // one of text, number and flag.
@@ -66,6 +78,7 @@ var fields = map[string]field{
 	"pricing":       {text: func(t *Tool) string { return t.Pricing }},
 	"icp":           {text: func(t *Tool) string { return t.ICP }},
 	"tier":          {text: func(t *Tool) string { return strconv.Itoa(t.Tier) }},
+	"billingPeriod": {text: func(t *Tool) string { return t.Billing }},
 	"name":          {text: func(t *Tool) string { return t.NameKey }, sorted: true},
 	"updated":       {text: func(t *Tool) string { return t.UpdatedAt }, sorted: true},
 	"retired":       {text: func(t *Tool) string { return t.RetiredAt }},
@@ -74,6 +87,7 @@ var fields = map[string]field{
 	"obsolescence":  {number: func(t *Tool) float64 { return t.Obsolescence }, optional: true},
 	"price":         {number: func(t *Tool) float64 { return t.Amount }, sorted: true},
 	"monthlyPrice":  {number: func(t *Tool) float64 { return t.MonthlyPrice }, optional: true, sorted: true},
+	"monthlyCost":   {number: (*Tool).monthlyCost, optional: true},
 	"hasEmbeddings": {flag: func(t *Tool) bool { return t.InEmbeddings }},
 }
 
@@ -89,7 +103,8 @@ func (l *loader) tool(row *ent.Tool) *Tool {
 		Since:        row.SinceRelease,
 	}
 	if t.Active() {
-		t.MonthlyPrice = pricing.Monthly(row.PriceAmount, pricing.Period(row.PricePeriod))
+		t.Billing = pricing.Period(row.PricePeriod)
+		t.MonthlyPrice = pricing.Monthly(row.PriceAmount, t.Billing)
 	}
 	t.searchKey = l.text(search.Key(t.NameKey))
 	if t.InEmbeddings {
@@ -129,18 +144,16 @@ var detailColumns = func() (positions [][2]int) {
 	row := reflect.TypeFor[ent.Tool]()
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[Details]()) {
 		column, ok := row.FieldByName(f.Name)
-		switch {
-		case ok && column.Type == f.Type:
-			positions = append(positions, [2]int{i, column.Index[0]})
-		case f.Name != "Billing":
+		if !ok || column.Type != f.Type {
 			panic(fmt.Sprintf("release.Details.%s is not a column of tools with the same type", f.Name))
 		}
+		positions = append(positions, [2]int{i, column.Index[0]})
 	}
 	return positions
 }()
 
 func newDetails(row *ent.Tool) *Details {
-	d := &Details{Billing: pricing.Period(row.PricePeriod)}
+	d := &Details{}
 	to, from := reflect.ValueOf(d).Elem(), reflect.ValueOf(row).Elem()
 	for _, at := range detailColumns {
 		to.Field(at[0]).Set(from.Field(at[1]))

@@ -89,10 +89,7 @@ func (w *world) movers(from, to int, value func(tool) int, onlyDrops bool, field
 		values := object{"slug": m.slug, "before": hundredths(m.before), "after": hundredths(m.after), "change": float64(m.after-m.before) / 100,
 			"percent": nil, "tool": tool}
 		if m.before > 0 {
-			values["percent"] = hundredths(divide((m.after-m.before)*10_000, m.before))
-			if m.after < m.before {
-				values["percent"] = -float64(divideDown((m.before-m.after)*10_000, m.before)) / 100
-			}
+			values["percent"] = float64(divide((m.after-m.before)*10_000, m.before)) / 100
 		}
 		movers = append(movers, only(values, fields))
 	}
@@ -123,8 +120,8 @@ func (every interval) name(day time.Time) string {
 // point is a period with its release and the one of the period before, numbered
 // from 0; -1 for none.
 type point struct {
-	period, start   string
-	before, release int
+	period, start, end string
+	before, release    int
 }
 
 // points goes through all days from the first to the last feed's, and on to the
@@ -132,7 +129,7 @@ type point struct {
 func (w *world) points(every interval) (points []point) {
 	if every == byRelease {
 		for i, c := range w.releases {
-			points = append(points, point{fmt.Sprint(i + 1), c.date, i - 1, i})
+			points = append(points, point{fmt.Sprint(i + 1), c.date, c.date, i - 1, i})
 		}
 		return points
 	}
@@ -145,14 +142,14 @@ func (w *world) points(every interval) (points []point) {
 	release := -1
 	for day := start; !day.After(last) || every.name(day) == every.name(last); day = day.AddDate(0, 0, 1) {
 		if len(points) == 0 || points[len(points)-1].period != every.name(day) {
-			points = append(points, point{every.name(day), day.Format(time.DateOnly), release, -1})
+			points = append(points, point{every.name(day), day.Format(time.DateOnly), "", release, -1})
 		}
 		for i, c := range w.releases {
 			if c.date <= day.Format(time.DateOnly) {
 				release = max(release, i)
 			}
 		}
-		points[len(points)-1].release = release
+		points[len(points)-1].end, points[len(points)-1].release = day.Format(time.DateOnly), release
 	}
 	return points
 }
@@ -173,7 +170,7 @@ func (w *world) series(every interval, metric string, keyOf func(tool) string, f
 			if i+1 < len(w.releases) {
 				_, leaves = w.releases[i+1].retired[slug]
 			}
-			if shown || !was || leaves {
+			if shown || !was && i > 0 || leaves {
 				keys[keyOf(t)] = true
 			}
 		}
@@ -181,7 +178,7 @@ func (w *world) series(every interval, metric string, keyOf func(tool) string, f
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		var points list
 		for _, p := range all {
-			values := object{"period": p.period, "start": p.start, "value": w.metric(metric, p, func(t tool) bool { return keyOf(t) == key })}
+			values := object{"period": p.period, "start": p.start, "end": p.end, "value": w.metric(metric, p, func(t tool) bool { return keyOf(t) == key })}
 			points = append(points, only(values, fields))
 		}
 		values := only(object{"key": key, "metric": metric}, fields)
@@ -211,9 +208,20 @@ func (w *world) metric(metric string, p point, matches func(tool) bool) any {
 		return mean(prices(tools))
 	case "median_monthly_price":
 		return median(prices(tools))
+	case "p25_score", "p75_score", "p90_score":
+		return percentile(percents[metric[:3]], scores(tools))
+	case "p25_monthly_price", "p75_monthly_price", "p90_monthly_price":
+		return percentile(percents[metric[:3]], prices(tools))
+	case "mean_days_since_update":
+		return mean(daysSince(tools, w.releases[p.release].date))
+	case "median_days_since_update":
+		return median(daysSince(tools, w.releases[p.release].date))
 	}
 	count := 0
 	for i := p.before + 1; i <= p.release; i++ {
+		if i == 0 && metric == "additions" {
+			continue // the first import
+		}
 		var before catalog
 		if i > 0 {
 			before = w.releases[i-1]
@@ -254,6 +262,19 @@ func prices(tools []tool) (found []int) {
 	return found
 }
 
+var percents = map[string]int{"p25": 25, "p75": 75, "p90": 90}
+
+// daysSince returns hundredths of the days from the update of tools to a date. Releases
+// may be dated before the tools that they have from an earlier one.
+func daysSince(tools []tool, date string) (found []int) {
+	now, _ := time.Parse(time.DateOnly, date)
+	for _, t := range tools {
+		then, _ := time.Parse(time.DateOnly, t.updatedAt)
+		found = append(found, int(now.Sub(then).Hours()/24)*100)
+	}
+	return found
+}
+
 func mean(values []int) any {
 	if len(values) == 0 {
 		return nil
@@ -262,20 +283,28 @@ func mean(values []int) any {
 	for _, v := range values {
 		sum += v
 	}
-	return hundredths(divide(sum, len(values)))
+	return float64(divide(sum, len(values))) / 100
 }
 
-func median(values []int) any {
+func median(values []int) any { return percentile(50, values) }
+
+// percentile interpolates between the two nearest values.
+func percentile(percent int, values []int) any {
 	if len(values) == 0 {
 		return nil
 	}
 	slices.Sort(values)
-	return hundredths(divide(values[(len(values)-1)/2]+values[len(values)/2], 2))
+	low, share := percent*(len(values)-1)/100, percent*(len(values)-1)%100
+	return float64(divide(values[low]*(100-share)+values[min(low+1, len(values)-1)]*share, 100)) / 100
 }
 
-// divide rounds halves up; divideDown rounds them down.
-func divide(a, b int) int     { return (2*a + b) / (2 * b) }
-func divideDown(a, b int) int { return (2*a + b - 1) / (2 * b) }
+// divide rounds halves away from zero.
+func divide(a, b int) int {
+	if a < 0 {
+		return -divide(-a, b)
+	}
+	return (2*a + b) / (2 * b)
+}
 
 func hundredths(n int) any {
 	if n < 0 {

@@ -202,8 +202,12 @@ func TestSeries(t *testing.T) {
 		"pricing":  func(t tool) string { return t.pricing },
 		"icp":      func(t tool) string { return t.icp },
 		"tier":     func(t tool) string { return strconv.Itoa(t.tier) },
+		"billing_period": func(t tool) string {
+			return map[string]string{"mois": "month", "an": "year", "poste / mois": "seat_month", "heure": "hour", "requête": "use", "lune": "other"}[t.period]
+		},
 	}
-	metrics := []string{"count", "tested", "mean_score", "median_score", "mean_monthly_price", "median_monthly_price", "additions", "retirements"}
+	metrics := []string{"count", "tested", "mean_score", "median_score", "mean_monthly_price", "median_monthly_price", "additions", "retirements",
+		"p25_score", "p75_score", "p90_score", "p25_monthly_price", "p75_monthly_price", "p90_monthly_price", "mean_days_since_update", "median_days_since_update"}
 	w := randomWorld(4)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for _, c := range w.releases {
@@ -213,8 +217,8 @@ func TestSeries(t *testing.T) {
 		for _, every := range []interval{weekly, monthly, quarterly, byRelease} {
 			for by, keyOf := range groups {
 				for _, metric := range metrics {
-					query := fmt.Sprintf("{series(metrics: [%s], by: %s, every: %s) {key points {period start value}}}", metric, by, every)
-					want := w.series(every, metric, keyOf, "key", "period", "start", "value")
+					query := fmt.Sprintf("{series(metrics: [%s], by: %s, every: %s) {key points {period start end value}}}", metric, by, every)
+					want := w.series(every, metric, keyOf, "key", "period", "start", "end", "value")
 					if by == "none" {
 						want[0].(object)["key"] = nil
 					}
