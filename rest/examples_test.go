@@ -176,6 +176,7 @@ func TestExplain(t *testing.T) {
 	handler, _ := handlerOver(t, nil)
 	for target, want := range map[string]string{
 		"/api/v1/tools?category=code&score_min=7.5&whatever=1": `tools {"category":["code"],"limit":50,"page":1,"score_min":7.5,"sort":"score_desc"}`,
+		"/api/v1/tools?icp=vibe-coder&pricing=payant":          `tools {"icp":["vibe_coder"],"limit":50,"page":1,"pricing":["payant"],"sort":"score_desc"}`,
 		"/api/v1/cimetiere?reason=mort&page=2":                 `retired {"limit":50,"page":2,"reason":"mort"}`,
 		"/api/v1/tools/a%2Fb":                                  `tool {"slug":"a/b"}`,
 		"https://elsewhere.example/api/v1/stats":               `stats {}`,

@@ -23,7 +23,7 @@ var routes = []route{
 	{path: "/api/v1/tools", query: "tools", id: "listTools", bulk: true,
 		summary:    "Tools",
 		details:    "Active tools, paginated. Retired tools are listed at `/api/v1/cimetiere`.",
-		parameters: slices.Concat(paging, []parameter{scoreMin, obsolescenceMax, search, sort})},
+		parameters: slices.Concat(paging, []parameter{pricing, icp, scoreMin, priceMax, updatedSince, obsolescenceMax, search, sort})},
 	{path: "/api/v1/tools/{slug}", query: "tool", id: "getTool",
 		summary:    "One tool",
 		details:    "The same fields as in the list of tools. Retired tools return 404 with an error that says so.",
@@ -81,6 +81,10 @@ var (
 		{Param: params.Param{Name: "category"}, description: "Slug of a category. Returns only items in it; an unknown category returns an empty list."},
 	}
 
+	pricing         = parameter{Param: params.Param{Name: "pricing"}, description: "Returns only tools with this pricing model."}
+	icp             = parameter{Param: params.Param{Name: "icp"}, description: "Returns only tools made for this audience.", separator: "-"}
+	priceMax        = parameter{Param: params.Param{Name: "price_max"}, description: "Maximum price in euros per month. Yearly prices are divided by 12, and free tools cost 0. Excludes tools with other billing periods, such as hours or uses."}
+	updatedSince    = parameter{Param: params.Param{Name: "updated_since"}, description: "Returns only tools updated on or after this day."}
 	scoreMin        = parameter{Param: params.Param{Name: "score_min"}, description: "Minimum score. Excludes tools without a score."}
 	obsolescenceMax = parameter{Param: params.Param{Name: "obsolescence_max"}, description: "Maximum obsolescence, from 0 (current) to 10 (obsolete). Excludes tools without a rating."}
 	search          = parameter{Param: params.Param{Name: "search", Max: 200}, description: "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words."}
@@ -92,7 +96,7 @@ var (
 
 	pageSize         = parameter{Param: params.Param{Name: "limit", Min: 1, Max: 200, NoDefaultWith: formatName}, description: "Number of items per page."}
 	after            = parameter{Param: params.Param{Name: "after", Form: "an event ID, such as evt_42"}, description: "Returns only events after this one: `next` of an earlier response, or an event ID.", pattern: `^evt_[1-9][0-9]{0,17}$`}
-	types            = parameter{Param: params.Param{Name: "types", List: true}, description: "Returns only events of these types, separated by commas. The parameter may also be repeated.", dotted: true}
+	types            = parameter{Param: params.Param{Name: "types", List: true}, description: "Returns only events of these types, separated by commas. The parameter may also be repeated.", separator: "."}
 	changeCategory   = parameter{Param: params.Param{Name: "category"}, description: "Slug of a category. Returns only events about its tools; a tool that moved matches both categories, and a comparison those of both tools."}
 	changedSlug      = parameter{Param: params.Param{Name: "slug"}, description: "Returns only events about the tool or comparison with this slug."}
 	syncPageSize     = parameter{Param: params.Param{Name: "limit", Min: 1, Max: 100}, description: "Number of documents per page."}
@@ -239,7 +243,7 @@ type parameter struct {
 	description string
 	pattern     string // of a string; without a Form, it is only documented
 	inPath      bool
-	dotted      bool // its values have dots where those of the enum have underscores
+	separator   string // what its values have where those of the enum have underscores; "" for underscores
 }
 
 // typed adds the type and default of the operation's variable.
@@ -249,9 +253,9 @@ func (p parameter) typed(variable *ast.VariableDefinition) parameter {
 	if p.Values == nil {
 		p.Values = declared.Values
 	}
-	if p.dotted {
+	if p.separator != "" {
 		for i, value := range p.Values {
-			p.Values[i] = strings.ReplaceAll(value, "_", ".")
+			p.Values[i] = strings.ReplaceAll(value, "_", p.separator)
 		}
 	}
 	if p.Form != "" {
@@ -270,18 +274,28 @@ func (e *endpoint) arguments(values map[string]any) map[string]any {
 		if _, given := values[p.Name]; !given && p.Default != nil && p.DefaultWith(values) == nil && !e.operation.Definition().VariableDefinitions.ForName(p.Name).Type.NonNull {
 			variables[p.Name] = nil // otherwise the operation's own default would apply
 		}
-		if list, given := values[p.Name].([]string); given {
-			items := make([]any, len(list))
-			for i, item := range list {
-				if p.dotted {
-					item = strings.ReplaceAll(item, ".", "_")
-				}
-				items[i] = item
+		switch value := values[p.Name].(type) {
+		case string:
+			if p.separator != "" {
+				variables[p.Name] = p.enumValue(value)
+			}
+		case []string:
+			items := make([]any, len(value))
+			for i, item := range value {
+				items[i] = p.enumValue(item)
 			}
 			variables[p.Name] = items
 		}
 	}
 	return variables
+}
+
+// enumValue returns a value as the enum spells it.
+func (p parameter) enumValue(value string) string {
+	if p.separator == "" {
+		return value
+	}
+	return strings.ReplaceAll(value, p.separator, "_")
 }
 
 // readParameters converts a query string to an operation's variables, including
