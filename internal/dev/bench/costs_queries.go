@@ -163,7 +163,7 @@ func (g *queryGenerator) argument(f *ast.FieldDefinition, argument *ast.Argument
 	switch argument.Name {
 	case "limit", "first", "last":
 		n := oneOf(g, 1, 1, 2, 5, 10, 50, 200)
-		if f.Name == "tools" && depth > 1 {
+		if (f.Name == "tools" || f.Name == "alternatives") && depth > 1 {
 			n = min(n, 50)
 		}
 		return fmt.Sprint(n)
@@ -185,6 +185,8 @@ func (g *queryGenerator) argument(f *ast.FieldDefinition, argument *ast.Argument
 		return fmt.Sprintf("%q", oneOf(g, "a", "fermé par", "zzz"))
 	case "release", "afterRelease":
 		return fmt.Sprint(1 + g.random.IntN(costReleases))
+	case "minCount":
+		return fmt.Sprint(oneOf(g, 0, 1, 2, 50))
 	case "fields":
 		return oneOf(g, `["score"]`, `["price", "pricing"]`, `["name"]`)
 	case "from":
@@ -283,7 +285,9 @@ func (g *queryGenerator) filter() string {
 			value = oneOf(g, "true", "false")
 		case "updatedSince", "updatedBefore":
 			value = fmt.Sprintf("%q", oneOf(g, "2000-01-01", "2025-06-01", "2025-12-25", "2030-01-01"))
-		case "priceMax", "monthlyPriceMin", "monthlyPriceMax":
+		case "priceIncreases":
+			value = oneOf(g, "{}", "{min: 2}", `{min: 1, since: "2025-06-01"}`)
+		case "priceMax", "monthlyPriceMin", "monthlyPriceMax", "monthlyCostMax":
 			value = fmt.Sprint(oneOf(g, 0, 1, 50, 100_000))
 		default:
 			value = g.value(f.Type)
@@ -310,6 +314,8 @@ func (g *queryGenerator) value(t *ast.Type) string {
 		return fmt.Sprintf("%q", oneOf(g, "2000-01-01", "2025-06-01", "2026-06-01"))
 	case "String":
 		return fmt.Sprintf("%q", g.slugFor("tool"))
+	case "Boolean":
+		return oneOf(g, "true", "false")
 	}
 	return fmt.Sprint(oneOf(g, 0.0, 0.5, 3, 5.5, 8, 9.9, 10))
 }
