@@ -27,16 +27,18 @@ func TestCosts(t *testing.T) {
 		`{tools(limit: 3, filter: {search: "a"}) {items {slug}}}`:              1 + 1 + 3 + 5 + 100 + 800,
 		"{tools(limit: 200, page: 7, filter: {icps: [mixte]}) {items {slug}}}": 1 + 1 + 200 + 5 + 100,
 		// One statement reads the categories of all tools, so it counts once.
-		"{tools(limit: 100) {items {category {slug}}}}":                      1 + 1 + 100*2 + 5 + 5,
-		"{categories {a: tools(limit: 1) {slug} b: tools(limit: 1) {slug}}}": 1 + 20*4 + 3*5 + 2*200,
-		"{toolGroups(by: tier) {key}}":                                       1 + 3 + 5 + 700,
-		"{toolGroups(by: tier, thenBy: pricing) {key}}":                      1 + 9 + 5 + 700,
-		"{toolGroups(by: category) {key}}":                                   1 + 8 + 5 + 700,
-		"{scoreHistogram {count}}":                                           1 + 10 + 5 + 200,
-		"{scoreHistogram(filter: {tierless: 1}) {count}}":                    0, // rejected before its cost is computed
-		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":     1 + 10 + 5 + 200 + 100 + 800,
-		"{toolGroups(by: billing_period) {key}}":                             1 + 7 + 5 + 700,
-		"{tools(limit: 3, filter: {priceIncreases: {}}) {items {slug}}}":     1 + 1 + 3 + 5 + 100 + 1000,
+		"{tools(limit: 100) {items {category {slug}}}}":                           1 + 1 + 100*2 + 5 + 5,
+		"{categories {a: tools(limit: 1) {slug} b: tools(limit: 1) {slug}}}":      1 + 20*4 + 3*5 + 2*200,
+		"{toolGroups(by: tier) {key}}":                                            1 + 3 + 5 + 700,
+		"{toolGroups(by: tier, thenBy: pricing) {key}}":                           1 + 9 + 5 + 700,
+		"{toolGroups(by: category) {key}}":                                        1 + 8 + 5 + 700,
+		"{scoreHistogram {count}}":                                                1 + 10 + 5 + 200,
+		"{scoreHistogram(filter: {tierless: 1}) {count}}":                         0, // rejected before its cost is computed
+		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":          1 + 10 + 5 + 200 + 100 + 800,
+		"{toolGroups(by: billing_period) {key}}":                                  1 + 7 + 5 + 700,
+		"{tools(limit: 3, filter: {priceIncreases: {}}) {items {slug}}}":          1 + 1 + 3 + 5 + 100 + 1000,
+		"{toolGroups(by: tier) {p90Score avgObsolescence medianDaysSinceUpdate}}": 1 + 3*3 + 5 + 700 + 2*100,
+		"{series(metrics: [count, p25_score, mean_verifiability]) {key}}":         1 + 3 + 5 + 1000 + 400,
 		// A group for each period and reason, and a count for each month and category.
 		"{retirementGroups(every: quarter) {count}}":                                                 1 + 100 + 5 + 200,
 		"{retirementGroups(every: quarter, includeEmpty: true) {count}}":                             1 + 5*10 + 5 + 200,

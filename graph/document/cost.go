@@ -123,6 +123,9 @@ func (c *calculator) field(f *ast.Field, size int) cost {
 			return cost{1, statementWork}
 		}
 	}
+	if f.ObjectDefinition != nil && f.ObjectDefinition.Name == "ToolGroup" && isFurtherMeasure(f.Name) {
+		return cost{1, c.scaled(groupMeasureWork)}
+	}
 	if len(f.SelectionSet) == 0 {
 		if f.ObjectDefinition != nil && f.ObjectDefinition.Name == "Tool" && slices.Contains(ReviewFields, f.Name) {
 			return cost{1, statementWork}
@@ -138,6 +141,14 @@ func (c *calculator) field(f *ast.Field, size int) cost {
 	}
 	inner := c.selections(f.SelectionSet, c.sizeOf(f))
 	return cost{min(1+c.parentWork(f)+times*inner.fields, maxCount), addCapped(c.work(f), inner.work)}
+}
+
+// isFurtherMeasure reports whether a metric describes something else than scores and
+// prices, which the work of groups and series includes.
+func isFurtherMeasure(metric string) bool {
+	metric = strings.ToLower(metric)
+	return strings.HasSuffix(metric, "verifiability") || strings.HasSuffix(metric, "obsolescence") ||
+		strings.HasSuffix(metric, "update")
 }
 
 // parentWork returns the work of a field for each of its parents.
@@ -178,13 +189,15 @@ const (
 	groupWork  = 200 // grouping all tools
 	// alternativesWork is the work of comparing a tool with all others, which may be in
 	// the same category.
-	alternativesWork = 50
-	winsWork         = 400    // grouping all comparisons by their tools
-	figuresWork      = 700    // grouping all tools, with averages and medians
-	versionsWork     = 1_000  // comparing all versions of all tools
-	searchWork       = 800    // finding words in the text of all tools
-	pricesWork       = 1_000  // grouping all price changes
-	earlierWork      = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
+	alternativesWork   = 50
+	groupMeasureWork   = 100    // describing a further number of all tools in groups
+	versionMeasureWork = 400    // describing a further number of all versions of all tools
+	winsWork           = 400    // grouping all comparisons by their tools
+	figuresWork        = 700    // grouping all tools, with averages and medians
+	versionsWork       = 1_000  // comparing all versions of all tools
+	searchWork         = 800    // finding words in the text of all tools
+	pricesWork         = 1_000  // grouping all price changes
+	earlierWork        = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
 )
 
 // readWithParent are the fields with subfields that need no statement.
@@ -256,6 +269,11 @@ func (c *calculator) scanWork(f *ast.Field) (work int) {
 		work = winsWork
 	case "series", "movers":
 		work = versionsWork
+		for _, metric := range c.values(f, "metrics") {
+			if name, _ := metric.(string); isFurtherMeasure(name) {
+				work += versionMeasureWork
+			}
+		}
 	case "priceChangeCounts":
 		work = pricesWork
 	case "tools", "toolConnection":

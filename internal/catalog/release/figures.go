@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -123,8 +124,11 @@ func dayNumber(day string) float64 {
 type numbers struct {
 	size   int
 	counts map[float64]int
+	offset float64 // which is added to all of them
+
 	sorted []float64 // the distinct numbers; nil if out of date
-	offset float64   // which is added to all of them
+	upTo   []int     // how many numbers are not greater than each of them; empty if out of date
+	sum    float64   // as of upTo
 }
 
 func (n *numbers) add(number float64, difference int) {
@@ -132,6 +136,7 @@ func (n *numbers) add(number float64, difference int) {
 		return
 	}
 	n.size += difference
+	n.upTo = n.upTo[:0]
 	before := n.counts[number]
 	if n.counts[number] = before + difference; before+difference == 0 {
 		delete(n.counts, number)
@@ -141,23 +146,30 @@ func (n *numbers) add(number float64, difference int) {
 	}
 }
 
-// ordered returns the distinct numbers in order.
-func (n *numbers) ordered() []float64 {
-	if n.sorted == nil && n.size > 0 {
+// update sorts and adds up the numbers, unless that is up to date.
+func (n *numbers) update() {
+	if len(n.upTo) > 0 {
+		return
+	}
+	if n.sorted == nil {
 		n.sorted = slices.Sorted(maps.Keys(n.counts))
 	}
-	return n.sorted
+	n.sum = 0
+	total := 0
+	for _, number := range n.sorted {
+		count := n.counts[number]
+		n.sum += number * float64(count)
+		total += count
+		n.upTo = append(n.upTo, total)
+	}
 }
 
 func (n *numbers) min() *float64 { return n.at(0) }
 func (n *numbers) max() *float64 { return n.at(n.size - 1) }
 
 func (n *numbers) mean() *float64 {
-	sum := n.offset * float64(n.size)
-	for _, number := range n.ordered() {
-		sum += number * float64(n.counts[number])
-	}
-	return text.Mean(sum, n.size)
+	n.update()
+	return text.Mean(n.sum+n.offset*float64(n.size), n.size)
 }
 
 // percentile returns the number at a share of the sorted set. Between two numbers, it is
@@ -171,16 +183,15 @@ func (n *numbers) percentile(percent int) *float64 {
 	if share == 0 {
 		return text.Mean(*low, 1)
 	}
-	return text.Mean(*low*(100-share)+*n.at(position/100 + 1)*share, 100)
+	return text.Mean(*low*(100-share)+*n.at(position/100+1)*share, 100)
 }
 
 // at returns the number at a position of the sorted set, or nil if it is empty.
 func (n *numbers) at(position int) *float64 {
-	for _, number := range n.ordered() {
-		if position -= n.counts[number]; position < 0 {
-			number += n.offset
-			return &number
-		}
+	if n.size == 0 {
+		return nil
 	}
-	return nil
+	n.update()
+	number := n.sorted[sort.SearchInts(n.upTo, position+1)] + n.offset
+	return &number
 }
