@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/graph/document"
+	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -41,8 +43,26 @@ const (
 var bulkParameters = []parameter{
 	{Param: params.Param{Name: formatName, Kind: "String", Values: []string{table.CSV, table.NDJSON}},
 		description: "Returns the whole list in one response, as CSV (`text/csv`, RFC 4180) or with one JSON object per line (`application/x-ndjson`). Requires an API key. Cannot be combined with `page` and `limit`. At most 2 downloads may run at the same time."},
-	{Param: params.Param{Name: dialectName, Kind: "String", Values: []string{table.ExcelFR}},
-		description: "With `format=csv`: `excel-fr` is for spreadsheets in French, with semicolons, decimal commas and a byte order mark."},
+	{Param: params.Param{Name: dialectName, Kind: "String", Values: table.Dialects},
+		description: "Only with `format=csv`. " + DialectsText},
+}
+
+// DialectsText describes the dialects of CSV.
+const DialectsText = "`excel` is for spreadsheets in English, with commas and decimal points, `excel-fr` for spreadsheets in French, with semicolons and decimal commas. Both start with a byte order mark, so that Excel reads UTF-8."
+
+// prices are the columns of CSV with the parts of a price, so that spreadsheets can
+// compute with it.
+var prices = &table.Derived{
+	From: "price", Columns: []string{"price_amount", "price_currency", "billing_period"},
+	Values: func(text string) []jsontext.Value {
+		amount, period, ok := pricing.Parse(text)
+		if !ok {
+			return nil
+		}
+		return []jsontext.Value{
+			strconv.AppendFloat(nil, amount, 'f', -1, 64), jsontext.Value(`"EUR"`), jsontext.Value(`"` + pricing.Period(period) + `"`),
+		}
+	},
 }
 
 // checkFormat checks the given parameters, before defaults.
@@ -146,7 +166,7 @@ var errReplaced = problem.New(problem.Unavailable, "The catalog was replaced by 
 // the headers describe.
 func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsOf, source []byte, total int, to io.Writer) error {
 	dialect, _ := req.variables[dialectName].(string)
-	write, err := table.NewItemWriter(to, req.variables[formatName].(string), dialect, req.columns)
+	write, err := table.NewItemWriter(to, req.variables[formatName].(string), dialect, req.columns, prices)
 	if err != nil {
 		return err
 	}
@@ -182,26 +202,18 @@ func eachItem(body []byte, use func(jsontext.Value) error) (n int, err error) {
 	return table.EachItem(in, use)
 }
 
-// Column is a field of the items in a table. Its name has dots between the names of
-// nested objects.
-type Column struct {
-	Name string
-	Type *ast.Type
-}
-
-// Columns returns the columns of a selection within a type.
-func Columns(set ast.SelectionSet, typeName string) (columns []Column) {
+// fieldNames returns the names of the selected fields within a type, with dots between
+// the names of nested objects.
+func fieldNames(set ast.SelectionSet, typeName string) (names []string) {
 	for _, f := range document.Fields(set, graph.Schema().Types[typeName]) {
-		t := f.Definition.Type
-		if len(f.SelectionSet) == 0 || t.Elem != nil {
-			columns = append(columns, Column{f.Alias, t})
-			continue
+		if len(f.SelectionSet) == 0 {
+			names = append(names, f.Alias)
 		}
-		for _, c := range Columns(f.SelectionSet, t.NamedType) {
-			columns = append(columns, Column{f.Alias + "." + c.Name, c.Type})
+		for _, name := range fieldNames(f.SelectionSet, f.Definition.Type.NamedType) {
+			names = append(names, f.Alias+"."+name)
 		}
 	}
-	return columns
+	return names
 }
 
 // columnsOf returns the names of the columns of a list, whose field is named data.
@@ -212,10 +224,11 @@ func columnsOf(set ast.SelectionSet) (names []string) {
 			return columnsOf(f.SelectionSet)
 		}
 		if ok && f.Alias == "data" {
-			for _, c := range Columns(f.SelectionSet, f.Definition.Type.Name()) {
-				names = append(names, c.Name)
-			}
+			names = fieldNames(f.SelectionSet, f.Definition.Type.Name())
 		}
+	}
+	if slices.Contains(names, prices.From) {
+		names = append(names, prices.Columns...)
 	}
 	return names
 }

@@ -75,14 +75,15 @@ func ndjson(items []string) string {
 }
 
 // checkCSV compares a table with the items of the same list.
-func checkCSV(t *testing.T, list, table string, excelFR bool, items []string) {
+func checkCSV(t *testing.T, list, table, dialect string, items []string) {
 	t.Helper()
+	excelFR := strings.HasSuffix(dialect, "=excel-fr")
 	in := csv.NewReader(strings.NewReader(strings.TrimPrefix(table, "\uFEFF")))
 	if excelFR {
 		in.Comma = ';'
 	}
 	rows, err := in.ReadAll()
-	if err != nil || len(rows) != len(items)+1 || strings.HasPrefix(table, "\uFEFF") != excelFR || !strings.HasSuffix(table, "\r\n") {
+	if err != nil || len(rows) != len(items)+1 || strings.HasPrefix(table, "\uFEFF") != (dialect != "") || !strings.HasSuffix(table, "\r\n") {
 		t.Fatalf("%s: got %d rows and %v, want %d", list, len(rows), err, len(items)+1)
 	}
 	for i, item := range items {
@@ -90,6 +91,16 @@ func checkCSV(t *testing.T, list, table string, excelFR bool, items []string) {
 		fields.UseNumber()
 		var want map[string]any
 		testkit.Check(t, fields.Decode(&want))
+		if price, ok := want["price"].(string); ok {
+			var digits, period string
+			_, err := fmt.Sscanf(price, "%s €/%s", &digits, &period)
+			testkit.Check(t, err)
+			amount, err := strconv.ParseFloat(strings.Replace(digits, ",", ".", 1), 64)
+			testkit.Check(t, err)
+			want["price_amount"] = json.Number(fmt.Sprint(amount))
+			want["price_currency"] = "EUR"
+			want["billing_period"] = map[string]string{"mois": "month", "an": "year", "poste": "seat_month", "requête": "use", "heure": "hour"}[period]
+		}
 		for column, name := range rows[0] {
 			expected := ""
 			switch value := want[name].(type) {
@@ -126,12 +137,12 @@ func TestBulkEqualsPages(t *testing.T) {
 				if got.Code != 200 || got.Body.String() != ndjson(items) || got.Header().Get("X-Total-Count") != total {
 					t.Errorf("%s: got %d, %d bytes and %v, want the %s items of all pages", list, got.Code, got.Body.Len(), got.Header(), total)
 				}
-				for _, dialect := range []string{"", "&dialect=excel-fr"} {
+				for _, dialect := range []string{"", "&dialect=excel", "&dialect=excel-fr"} {
 					got := get(handler, list+"format=csv"+dialect)
 					if got.Code != 200 || got.Header().Get("X-Total-Count") != total {
 						t.Errorf("%s%s: got %d and %v, want %s items", list, dialect, got.Code, got.Header(), total)
 					}
-					checkCSV(t, list, got.Body.String(), dialect != "", items)
+					checkCSV(t, list, got.Body.String(), dialect, items)
 				}
 			}
 		}
@@ -218,7 +229,7 @@ func TestBulkErrors(t *testing.T) {
 			"categories?format=":                     `format must be one of csv, ndjson (got "").`,
 			"tools?format=csv&page=1":                "page cannot be combined with format, which returns the whole list.",
 			"cimetiere?limit=50&format=ndjson":       "limit cannot be combined with format, which returns the whole list.",
-			"tools?format=csv&dialect=excel":         `dialect must be one of excel-fr (got "excel").`,
+			"tools?format=csv&dialect=excel-de":      `dialect must be one of excel, excel-fr (got "excel-de").`,
 			"tools?dialect=excel-fr":                 "dialect requires format=csv.",
 			"pricing?format=ndjson&dialect=excel-fr": "dialect requires format=csv.",
 		} {
@@ -487,9 +498,9 @@ func TestBulkHostileStrings(t *testing.T) {
 		if len(items) != len(tools) {
 			t.Fatalf("got %d tools, want %d", len(items), len(tools))
 		}
-		for _, dialect := range []string{"", "&dialect=excel-fr"} {
+		for _, dialect := range []string{"", "&dialect=excel", "&dialect=excel-fr"} {
 			table := get(handler, "/api/v1/tools?format=csv"+dialect).Body.String()
-			checkCSV(t, "hostile", table, dialect != "", items)
+			checkCSV(t, "hostile", table, dialect, items)
 			if !slices.Contains(strings.Split(strings.ReplaceAll(table, ";", ","), ","), "'+x") {
 				t.Errorf("got %s, want the name '+x with an apostrophe", table)
 			}
@@ -506,6 +517,7 @@ func TestBulkWithoutCatalog(t *testing.T) {
 			"/api/v1/categories?format=csv":  "slug,label,tool_count,avg_score\r\n",
 			"/api/v1/cimetiere?format=csv":   "slug,name,reason,retired_at,note\r\n",
 			"/api/v1/comparatifs?format=csv": "slug,title,winner,updated_at,canonical_url\r\n",
+			"/api/v1/pricing?format=csv":     "slug,name,pricing,price,price_amount,price_currency,billing_period\r\n",
 		} {
 			got := get(handler, target)
 			if got.Code != 200 || got.Body.String() != want || got.Header().Get("Cache-Control") != "no-store" || got.Header().Get("X-Total-Count") != "0" {

@@ -127,6 +127,7 @@ func TestCSVWithLibreOffice(t *testing.T) {
 	// fields as text, detect special numbers, and last, evaluate formulas.
 	forms := []struct{ name, query, options string }{
 		{"standard", "format=csv", "44,34,76,1,,1033,false,true,false,false,false,0,true"},
+		{"excel", "format=csv&dialect=excel", "44,34,76,1,,1033,false,true,false,false,false,0,true"},
 		{"excel-fr", "format=csv&dialect=excel-fr", "59,34,76,1,,1036,false,true,false,false,false,0,true"},
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -145,6 +146,7 @@ func TestCSVWithLibreOffice(t *testing.T) {
 			for i, item := range items {
 				var want map[string]any
 				testkit.Check(t, json.Unmarshal([]byte(item), &want))
+				want["price_amount"], want["price_currency"], want["billing_period"] = 20.0, "EUR", "month"
 				for column, head := range rows[0][:len(want)] {
 					got := rows[i+1][column]
 					switch value := want[head.text].(type) {

@@ -27,7 +27,7 @@ var allowedImports = []struct {
 	{"internal/catalog", []string{"ent", "internal/core"}},
 	{"auth", []string{"ent", "internal/core"}},
 	{"graph", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/catalog/pricing", "internal/catalog/release", "internal/catalog/search"}},
-	{"rest", []string{"graph", "auth", "internal/core"}},
+	{"rest", []string{"graph", "auth", "internal/core", "internal/catalog/pricing"}},
 	{"internal/notify", []string{"ent", "auth", "internal/core", "internal/catalog/journal"}},
 	{"internal/transport", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog/journal", "internal/catalog/release", "internal/notify/mail"}},
 	{"internal/web", []string{"ent", "graph", "internal/core", "internal/catalog/pricing", "internal/catalog/release", "internal/transport/saved"}},

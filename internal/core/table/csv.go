@@ -9,20 +9,33 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The formats, and the dialect of CSV for French spreadsheets.
-const (
-	CSV, NDJSON = "csv", "ndjson"
-	ExcelFR     = "excel-fr"
-)
+// The formats.
+const CSV, NDJSON = "csv", "ndjson"
+
+// The dialects of CSV for spreadsheets: the one in English has commas and decimal
+// points, the one in French has semicolons and decimal commas.
+const Excel, ExcelFR = "excel", "excel-fr"
+
+// Dialects are all dialects.
+var Dialects = []string{Excel, ExcelFR}
 
 // ContentTypes are the content types of the formats.
 var ContentTypes = map[string]string{CSV: "text/csv; charset=utf-8; header=present", NDJSON: "application/x-ndjson"}
 
+// Derived are columns of CSV whose values are computed from the text of another column.
+type Derived struct {
+	From    string
+	Columns []string
+	Values  func(text string) []jsontext.Value // one for each column; nil if the text has none
+}
+
 // NewItemWriter returns a function that writes one item of a list. A CSV file starts
-// with the names of the columns, which it writes at once.
-func NewItemWriter(to io.Writer, format, dialect string, columns []string) (func(jsontext.Value) error, error) {
+// with the names of the columns, which it writes at once. Derived may be nil; otherwise
+// its columns are among the others.
+func NewItemWriter(to io.Writer, format, dialect string, columns []string, derived *Derived) (func(jsontext.Value) error, error) {
 	if format == CSV {
-		rows := NewWriter(to, columns, dialect == ExcelFR)
+		rows := NewWriter(to, columns, dialect)
+		rows.derived = derived
 		return rows.WriteRow, rows.WriteHeader()
 	}
 	return func(item jsontext.Value) error {
@@ -30,6 +43,29 @@ func NewItemWriter(to io.Writer, format, dialect string, columns []string) (func
 			return err
 		}
 		_, err := to.Write([]byte{'\n'})
+		return err
+	}, nil
+}
+
+// NewRowWriter is like NewItemWriter, but returns a function that writes the cells of
+// one row. A line of NDJSON is an object with a field for each column.
+func NewRowWriter(to io.Writer, format, dialect string, columns []string) (func([]jsontext.Value) error, error) {
+	if format == CSV {
+		rows := NewWriter(to, columns, dialect)
+		return rows.WriteCells, rows.WriteHeader()
+	}
+	var line []byte
+	return func(cells []jsontext.Value) error {
+		line = line[:0]
+		for i, cell := range cells {
+			line = append(line, "{,"[min(i, 1)], '"')
+			line = append(append(line, columns[i]...), `":`...)
+			if cell == nil {
+				cell = jsontext.Value("null")
+			}
+			line = append(line, cell...)
+		}
+		_, err := to.Write(append(line, "}\n"...))
 		return err
 	}, nil
 }
@@ -59,6 +95,7 @@ type Writer struct {
 	delimiter    byte
 	decimalComma bool
 	start        string
+	derived      *Derived // may be nil
 
 	// Reused for each row.
 	input   bytes.Reader
@@ -73,11 +110,14 @@ type Writer struct {
 const byteOrderMark = "\uFEFF"
 
 // NewWriter returns a writer. Columns are field names, such as category.slug for a
-// field of a nested object. With excelFR, the file is for French spreadsheets.
-func NewWriter(to io.Writer, columns []string, excelFR bool) *Writer {
+// field of a nested object. The dialect may be "".
+func NewWriter(to io.Writer, columns []string, dialect string) *Writer {
 	c := &Writer{to: to, columns: columns, positions: map[string]int{}, delimiter: ',', cells: make([][]byte, len(columns))}
 	c.decoder = jsontext.NewDecoder(&c.input)
-	if excelFR {
+	switch dialect {
+	case Excel:
+		c.start = byteOrderMark
+	case ExcelFR:
 		c.delimiter, c.decimalComma, c.start = ';', true, byteOrderMark
 	}
 	for i, name := range columns {
@@ -106,6 +146,18 @@ func (c *Writer) WriteRow(item jsontext.Value) error {
 	} else if err := c.readObject(); err != nil {
 		return err
 	}
+	return c.writeCells()
+}
+
+// WriteCells writes a row with a value, or nil, for each column.
+func (c *Writer) WriteCells(values []jsontext.Value) error {
+	for i, value := range values {
+		c.cells[i] = c.appendCell(c.cells[i][:0], value)
+	}
+	return c.writeCells()
+}
+
+func (c *Writer) writeCells() error {
 	c.row = c.row[:0]
 	for i, cell := range c.cells {
 		if i > 0 {
@@ -145,6 +197,12 @@ func (c *Writer) readObject() error {
 		if i, known := c.positions[string(c.name)]; known {
 			c.cells[i] = c.appendCell(c.cells[i], value)
 		}
+		if c.derived != nil && value.Kind() == '"' && string(c.name) == c.derived.From {
+			for j, value := range c.derived.Values(string(c.text)) {
+				i := c.positions[c.derived.Columns[j]]
+				c.cells[i] = c.appendCell(c.cells[i], value)
+			}
+		}
 	}
 	_, err := c.decoder.ReadToken()
 	return err
@@ -153,7 +211,7 @@ func (c *Writer) readObject() error {
 // appendCell appends a value to a cell.
 func (c *Writer) appendCell(cell []byte, value jsontext.Value) []byte {
 	switch value.Kind() {
-	case 'n': // null
+	case 'n', jsontext.KindInvalid: // null, or no value
 		return cell
 	case '"':
 		c.text, _ = jsontext.AppendUnquote(c.text[:0], value) // the decoder has checked it

@@ -20,18 +20,36 @@ func TestCSVRows(t *testing.T) {
 		{`{"a":"1=1","b":"x-y","c":{"d":"é 😀 €"}}`, "1=1,x-y,é 😀 €", "1=1;x-y;é 😀 €"},
 		{`{"a":"=\"x\"","b":"8.5","c":{"d":["x",1]}}`, `"'=""x""",8.5,"[""x"",1]"`, `"'=""x""";8.5;"[""x"",1]"`},
 	} {
-		for excelFR, want := range map[bool]string{false: c.standard, true: c.excelFR} {
+		for dialect, want := range map[string]string{"": c.standard, Excel: c.standard, ExcelFR: c.excelFR} {
 			var out strings.Builder
-			if err := NewWriter(&out, []string{"a", "b", "c.d"}, excelFR).WriteRow(jsontext.Value(c.item)); err != nil {
+			if err := NewWriter(&out, []string{"a", "b", "c.d"}, dialect).WriteRow(jsontext.Value(c.item)); err != nil {
 				t.Fatal(err)
 			}
 			if out.String() != want+"\r\n" {
-				t.Errorf("%s, excel-fr %t: got %q, want %q", c.item, excelFR, out.String(), want+"\r\n")
+				t.Errorf("%s, dialect %q: got %q, want %q", c.item, dialect, out.String(), want+"\r\n")
 			}
 		}
 	}
-	var out strings.Builder
-	if err := NewWriter(&out, []string{"a", "c.d"}, true).WriteHeader(); err != nil || out.String() != "\uFEFFa;c.d\r\n" {
-		t.Errorf("got header %q and %v, want a byte order mark and the columns", out.String(), err)
+	for dialect, want := range map[string]string{"": "a,c.d\r\n", Excel: "\uFEFFa,c.d\r\n", ExcelFR: "\uFEFFa;c.d\r\n"} {
+		var out strings.Builder
+		if err := NewWriter(&out, []string{"a", "c.d"}, dialect).WriteHeader(); err != nil || out.String() != want {
+			t.Errorf("dialect %q: got header %q and %v, want %q", dialect, out.String(), err, want)
+		}
+	}
+}
+
+func TestRowWriter(t *testing.T) {
+	cells := []jsontext.Value{jsontext.Value(`"a,b"`), nil, jsontext.Value(`["x"]`), jsontext.Value(`1.5`)}
+	for format, want := range map[string]string{
+		CSV: "a,b.c,d,e\r\n\"a,b\",,\"[\"\"x\"\"]\",1.5\r\n", NDJSON: `{"a":"a,b","b.c":null,"d":["x"],"e":1.5}` + "\n",
+	} {
+		var out strings.Builder
+		write, err := NewRowWriter(&out, format, "", []string{"a", "b.c", "d", "e"})
+		if err == nil {
+			err = write(cells)
+		}
+		if err != nil || out.String() != want {
+			t.Errorf("%s: got %q and %v, want %q", format, out.String(), err, want)
+		}
 	}
 }

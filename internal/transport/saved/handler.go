@@ -215,7 +215,7 @@ func (s *Queries) respond(ctx context.Context, req *request) (*cache.Entry, int,
 	dialect, _ := req.others[dialectName].(string)
 	body, err := query.bodyOf(result.Data)
 	if err == nil {
-		body, err = query.write(body, req.format, dialect)
+		body, err = query.write(body, req.format, dialect, req.variables, s.Executor.Limits().Response)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -261,8 +261,7 @@ type View struct {
 	Public                                 bool
 	Parameters                             []params.Param
 	Values                                 map[string]any // of the given parameters
-	Columns                                []string
-	Nested                                 string // a field that CSV cannot contain, or ""
+	HasTable                               bool           // there is a CSV
 	Body                                   json.RawMessage
 	Result                                 *graph.Result // nil if a parameter is invalid
 	Err                                    error         // what is wrong with the parameters
@@ -277,7 +276,7 @@ func (s *Queries) View(r *http.Request) (*View, error) {
 	rec := req.from.value
 	view := &View{
 		Address: rec.address, Name: rec.name, Description: rec.description, Hash: rec.hash, Text: rec.text, Public: rec.public,
-		Parameters: rec.query.parameters, Values: req.variables, Columns: rec.query.columns, Nested: rec.query.nested, Err: req.err,
+		Parameters: rec.query.parameters, Values: req.variables, HasTable: rec.query.table != nil, Err: req.err,
 	}
 	if req.err != nil {
 		return view, nil

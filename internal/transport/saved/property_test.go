@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,67 +26,203 @@ import (
 type generator struct {
 	*rand.Rand
 	aliases int
-	nested  bool // a list or JSON was selected where a table cannot have it
+}
+
+// node is a field of a query: a value, or an object or list with fields.
+type node struct {
+	alias, field, typeName string
+	isObject, isList       bool
+	fields                 []*node
 }
 
 // selection returns random fields of a type.
-func (g *generator) selection(typeName string, depth int) string {
+func (g *generator) selection(typeName string, depth int) (string, []*node) {
 	definition := graph.Schema().Types[typeName]
-	var fields []string
+	var texts []string
+	var nodes []*node
 	for _, f := range definition.Fields {
 		t := graph.Schema().Types[f.Type.Name()]
-		isObject := t.Kind == ast.Object || t.Kind == ast.Interface
+		n := &node{alias: f.Name, field: f.Name, typeName: t.Name, isObject: t.Kind == ast.Object || t.Kind == ast.Interface}
+		n.isList = n.isObject && f.Type.Elem != nil
 		isList := f.Type.Elem != nil || t.Name == "JSON"
 		switch {
 		case strings.HasPrefix(f.Name, "__") || strings.HasPrefix(t.Name, "Embeddings") || strings.HasSuffix(t.Name, "Connection") || t.Kind == ast.Union,
-			g.IntN(3) > 0 || isObject && depth == 0 || isList && g.IntN(6) > 0:
+			g.IntN(3) > 0 || n.isObject && depth == 0 || isList && g.IntN(6) > 0:
 			continue
 		}
 		text := f.Name
 		if g.IntN(5) == 0 {
 			g.aliases++
-			text = fmt.Sprintf("x%d: %s", g.aliases, f.Name)
+			n.alias = fmt.Sprintf("x%d", g.aliases)
+			text = n.alias + ": " + f.Name
 		}
 		if isList && f.Arguments.ForName("limit") != nil {
 			text += "(limit: 2)"
 		}
-		if isObject {
-			text += " " + g.selection(t.Name, depth-1)
+		if n.isObject {
+			var inner string
+			inner, n.fields = g.selection(t.Name, depth-1)
+			text += " " + inner
 		}
-		g.nested = g.nested || isList
-		fields = append(fields, text)
+		texts, nodes = append(texts, text), append(nodes, n)
 	}
-	if g.IntN(3) == 0 || len(fields) == 0 {
-		fields = append(fields, "name: __typename")
+	if g.IntN(3) == 0 || len(texts) == 0 {
+		n := &node{alias: "name", field: "__typename", typeName: "String"}
 		if definition.Fields.ForName("name") != nil {
-			fields[len(fields)-1] = "kind: __typename"
+			n.alias = "kind"
 		}
+		texts, nodes = append(texts, n.alias+": __typename"), append(nodes, n)
 	}
 	if g.IntN(4) == 0 && definition.Kind == ast.Object {
-		return "{... on " + typeName + " {" + strings.Join(fields, " ") + "}}"
+		return "{... on " + typeName + " {" + strings.Join(texts, " ") + "}}", nodes
 	}
-	return "{" + strings.Join(fields, " ") + "}"
+	return "{" + strings.Join(texts, " ") + "}", nodes
+}
+
+// wrapper is a field between a root field and the items of its page or connection.
+type wrapper struct {
+	alias, field string
+	isList       bool
 }
 
 // root returns a random root field, and the response names down to the body.
-func (g *generator) root(alias string) (text string, path []string) {
-	at := func(field, arguments string) string { return alias + ": " + field + "(" + arguments + ") " }
+func (g *generator) root(alias string) (text string, root *node, path []string) {
+	field := func(name, arguments string, isList bool, typeName string, depth int, wrappers ...wrapper) (string, *node, []string) {
+		inner, fields := g.selection(typeName, depth)
+		path := []string{alias}
+		for _, w := range wrappers {
+			path = append(path, w.alias)
+		}
+		for _, w := range slices.Backward(wrappers) {
+			inner = "{" + w.alias + ": " + w.field + " " + inner + "}"
+			fields = []*node{{alias: w.alias, field: w.field, typeName: typeName, isObject: true, isList: w.isList, fields: fields}}
+		}
+		return alias + ": " + name + "(" + arguments + ") " + inner, &node{alias: alias, field: name, typeName: typeName, isObject: true, isList: isList, fields: fields}, path
+	}
 	switch g.IntN(7) {
 	case 0:
-		return at("tools", "limit: $n, sort: name_asc") + "{list: items " + g.selection("Tool", 2) + "}", []string{alias, "list"}
+		return field("tools", "limit: $n, sort: name_asc", false, "Tool", 2, wrapper{"list", "items", true})
 	case 1:
-		return at("comparisons", "limit: $n") + "{items " + g.selection("Comparison", 2) + "}", []string{alias, "items"}
+		return field("comparisons", "limit: $n", false, "Comparison", 2, wrapper{"items", "items", true})
 	case 2:
-		return at("toolConnection", "first: $n") + "{nodes " + g.selection("Tool", 1) + "}", []string{alias, "nodes"}
+		return field("toolConnection", "first: $n", false, "Tool", 1, wrapper{"nodes", "nodes", true})
 	case 3:
-		return at("retiredTools", "limit: $n") + "{items " + g.selection("RetiredTool", 1) + "}", []string{alias, "items"}
+		return field("retiredTools", "limit: $n", false, "RetiredTool", 1, wrapper{"items", "items", true})
 	case 4:
-		return at("toolConnection", "last: $n") + "{edges {node " + g.selection("Tool", 1) + "}}", []string{alias, "edges", "node"}
+		return field("toolConnection", "last: $n", false, "Tool", 1, wrapper{"edges", "edges", true}, wrapper{"node", "node", false})
 	case 5:
-		return at("toolGroups", "by: category") + g.selection("ToolGroup", 0), []string{alias}
+		return field("toolGroups", "by: category", true, "ToolGroup", 0)
 	default:
-		return at("tool", `slug: "plume"`) + g.selection("Tool", 2), []string{alias}
+		return field("tool", `slug: "plume"`, false, "Tool", 2)
 	}
+}
+
+// expected is the table that a result should have.
+type expected struct {
+	columns     []string
+	independent bool // it cannot have one
+	nested      bool // there are lists within the items
+}
+
+// placed is a field and its path from the object of a row.
+type placed struct {
+	*node
+	path []string
+}
+
+// split returns the values and the lists among fields, including those of objects.
+func split(fields []*node, path ...string) (values, lists []placed) {
+	for _, n := range fields {
+		p := placed{n, append(slices.Clone(path), n.alias)}
+		switch {
+		case n.isList:
+			lists = append(lists, p)
+		case n.isObject:
+			v, l := split(n.fields, p.path...)
+			values, lists = append(values, v...), append(lists, l...)
+		default:
+			values = append(values, p)
+		}
+	}
+	return values, lists
+}
+
+func (n *node) shape() string {
+	var all []string
+	for _, f := range n.fields {
+		all = append(all, fmt.Sprintf("%s %s %t %s", f.alias, f.field, f.isList, f.shape()))
+	}
+	slices.Sort(all)
+	return fmt.Sprint(n.typeName, all)
+}
+
+// name adds the columns of fields.
+func (e *expected) name(fields []*node, prefix string) {
+	values, lists := split(fields)
+	for _, v := range values {
+		name := strings.Join(v.path, ".")
+		for prefix != "" && slices.Contains(e.columns, name) {
+			name = prefix + "." + name
+		}
+		e.columns = append(e.columns, name)
+	}
+	for _, l := range lists {
+		e.independent = e.independent || l.shape() != lists[0].shape()
+	}
+	if len(lists) == 0 || e.independent {
+		return
+	}
+	if e.nested, prefix = true, strings.Join(lists[0].path, "."); len(lists) > 1 {
+		prefix = "list"
+		e.columns = append(e.columns, prefix)
+	}
+	e.name(lists[0].fields, prefix)
+}
+
+// elementRows returns the rows of an element of a list, which has at least one. Rows
+// may be shorter than the columns.
+func elementRows(element any, fields []*node) [][]any {
+	if rows := rowsOf(element, fields); len(rows) > 0 {
+		return rows
+	}
+	return [][]any{ownValues(element, fields)}
+}
+
+func ownValues(item any, fields []*node) (own []any) {
+	values, _ := split(fields)
+	for _, v := range values {
+		own = append(own, at(item, v.path))
+	}
+	return own
+}
+
+func rowsOf(item any, fields []*node) (rows [][]any) {
+	_, lists := split(fields)
+	if len(lists) == 0 {
+		return [][]any{ownValues(item, fields)}
+	}
+	for _, l := range lists {
+		elements, _ := at(item, l.path).([]any)
+		for _, element := range elements {
+			for _, row := range elementRows(element, l.fields) {
+				whole := ownValues(item, fields)
+				if len(lists) > 1 {
+					whole = append(whole, strings.Join(l.path, "."))
+				}
+				rows = append(rows, append(whole, row...))
+			}
+		}
+	}
+	return rows
+}
+
+// at returns the value at a path within objects, or nil.
+func at(value any, path []string) any {
+	for _, name := range path {
+		object, _ := value.(map[string]any)
+		value = object[name]
+	}
+	return value
 }
 
 // follow returns the value at a path; lists are followed in each item.
@@ -113,22 +250,21 @@ func decode(t testing.TB, text string) (value any) {
 	return value
 }
 
-// flatten returns the cells of an object by their columns.
-func flatten(value any, prefix string, cells map[string]string) {
-	object, ok := value.(map[string]any)
-	if !ok {
-		cell := fmt.Sprint(value)
-		if value == nil {
-			cell = ""
+// isCell reports whether a cell of CSV has a value.
+func isCell(t testing.TB, cell string, want any) bool {
+	t.Helper()
+	switch value := want.(type) {
+	case nil:
+		return cell == ""
+	case []any, map[string]any:
+		return reflect.DeepEqual(decode(t, cell), want)
+	case string:
+		if value != "" && strings.ContainsRune("=+-@\t\r", rune(value[0])) {
+			value = "'" + value
 		}
-		if text, isText := value.(string); isText && text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-			cell = "'" + text
-		}
-		cells[prefix] = cell
-		return
-	}
-	for name, inner := range object {
-		flatten(inner, strings.TrimPrefix(prefix+"."+name, "."), cells)
+		return cell == strings.ReplaceAll(value, "\r\n", "\n") // as encoding/csv reads it
+	default:
+		return cell == fmt.Sprint(want)
 	}
 }
 
@@ -143,13 +279,17 @@ func TestRandomQueries(t *testing.T) {
 			handler.ServeHTTP(w, r)
 			return w
 		}
-		tables, plain := 0, 0
+		tables, nested, plain := 0, 0, 0
 		for seed := range uint64(maxVersionsPerDay - 1) {
 			g := &generator{Rand: rand.New(rand.NewPCG(seed, 22))}
-			text, path := g.root("r0")
+			text, root, path := g.root("r0")
+			fields := root.fields
+			for range path[1:] {
+				fields = fields[0].fields
+			}
 			if g.IntN(4) == 0 {
-				more, _ := g.root("r1")
-				text, path = text+" "+more, nil
+				more, other, _ := g.root("r1")
+				text, fields, path = text+" "+more, []*node{root, other}, nil
 			}
 			text = "query ($n: Int = 3) {" + text + "}"
 			if !strings.Contains(text, "$n,") && !strings.Contains(text, "$n)") {
@@ -176,61 +316,68 @@ func TestRandomQueries(t *testing.T) {
 			if !isList {
 				items = []any{want}
 			}
-			var lines []any
+			var wanted expected
+			wanted.name(fields, "")
+			var rows [][]any
+			for _, item := range items {
+				if isList {
+					rows = append(rows, elementRows(item, fields)...)
+				} else {
+					rows = append(rows, rowsOf(item, fields)...)
+				}
+			}
+			lines := []any{}
 			for line := range strings.Lines(get("ndjson").Body.String()) {
 				lines = append(lines, decode(t, line))
 			}
-			if len(lines)+len(items) > 0 && !reflect.DeepEqual(lines, items) {
+			if wanted.nested && !wanted.independent {
+				items = []any{}
+				for _, row := range rows {
+					object := map[string]any{}
+					for i, name := range wanted.columns {
+						object[name] = nil
+						if i < len(row) {
+							object[name] = row[i]
+						}
+					}
+					items = append(items, object)
+				}
+			}
+			if !reflect.DeepEqual(lines, items) {
 				t.Errorf("%s: got NDJSON %.300v, want %.300v", text, lines, items)
 			}
 
 			table := get("csv")
-			if nested := g.nested || path == nil && strings.ContainsAny(fmt.Sprintf("%T", firstList(data)), "["); nested {
+			if wanted.independent {
 				plain++
-				if table.Code != 400 || !strings.Contains(table.Body.String(), "is nested data") {
+				if table.Code != 400 || !strings.Contains(table.Body.String(), "are independent lists") {
 					t.Errorf("%s: got %d %.200s, want an error that it cannot be a table", text, table.Code, table.Body)
 				}
 				continue
 			}
-			tables++
-			rows, err := csv.NewReader(table.Body).ReadAll()
-			if err != nil || len(rows) != len(items)+1 {
-				t.Fatalf("%s: got %d rows and %v, want %d", text, len(rows), err, len(items)+1)
+			if tables++; wanted.nested {
+				nested++
 			}
-			for i, item := range items {
-				wanted := map[string]string{}
-				flatten(item, "", wanted)
-				for column, name := range rows[0] {
-					if got := rows[i+1][column]; got != strings.ReplaceAll(wanted[name], "\r\n", "\n") {
-						t.Errorf("%s, row %d, %s: got %q, want %q", text, i, name, got, wanted[name])
+			found, err := csv.NewReader(table.Body).ReadAll()
+			if err != nil || len(found) != len(rows)+1 || !slices.Equal(found[0], wanted.columns) {
+				t.Fatalf("%s: got %d rows of %v and %v, want %d of %v", text, len(found)-1, found[0], err, len(rows), wanted.columns)
+			}
+			for i, row := range rows {
+				for column, name := range wanted.columns {
+					var value any
+					if column < len(row) {
+						value = row[column]
 					}
-					delete(wanted, name)
-				}
-				for name, value := range wanted {
-					if value != "" { // an object that is null has no columns
-						t.Errorf("%s, row %d: got no column %s, want %q", text, i, name, value)
+					if got := found[i+1][column]; !isCell(t, got, value) {
+						t.Errorf("%s, row %d, %s: got %q, want %v", text, i, name, got, value)
 					}
 				}
 			}
 		}
-		if tables < 10 || plain < 10 {
-			t.Errorf("got %d tables and %d others, want at least 10 of each", tables, plain)
+		if tables-nested < 10 || nested < 10 || plain < 10 {
+			t.Errorf("got %d tables without and %d with lists, and %d others, want at least 10 of each", tables-nested, nested, plain)
 		}
 	})
-}
-
-// firstList returns a list in the values of an object, or nil.
-func firstList(value any) any {
-	object, _ := value.(map[string]any)
-	for _, inner := range object {
-		if list, ok := inner.([]any); ok {
-			return list
-		}
-		if found := firstList(inner); found != nil {
-			return found
-		}
-	}
-	return nil
 }
 
 func TestWithoutCatalogOrDatabase(t *testing.T) {

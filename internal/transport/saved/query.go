@@ -40,7 +40,7 @@ const (
 var common = []params.Param{
 	graph.AsOfParam,
 	{Name: formatName, Kind: "String", Values: []string{formatJSON, table.CSV, table.NDJSON}},
-	{Name: dialectName, Kind: "String", Values: []string{table.ExcelFR}},
+	{Name: dialectName, Kind: "String", Values: table.Dialects},
 }
 
 // hashOf returns the hash of a text.
@@ -56,9 +56,12 @@ type query struct {
 	// body are the fields from the root of the result down to the response body:
 	// none, a single root field, or also the items of its page or connection. With
 	// edges, the last one is node.
-	body    []*ast.Field
-	columns []string // of the items, for CSV
-	nested  string   // a field that a table cannot contain, or ""
+	body []*ast.Field
+	// table is how the body becomes rows; nil if it cannot, because independent are two
+	// lists that have nothing to do with each other.
+	table       *table.Shape
+	independent [2]string
+	series      []*ast.Field // whose metrics are columns of the table
 }
 
 // newQuery validates a text and derives the rest from it.
@@ -128,16 +131,7 @@ func (q *query) findBody() {
 		q.body = q.body[:1]
 		set, typeName = q.body[0].SelectionSet, q.body[0].Definition.Type.Name()
 	}
-	columns := rest.Columns(set, typeName)
-	if len(set) == 0 { // a scalar or a list of them
-		columns = []rest.Column{{Name: q.body[0].Alias, Type: q.body[0].Definition.Type.Elem}}
-	}
-	for _, c := range columns {
-		if q.nested == "" && c.Type != nil && (c.Type.Elem != nil || c.Type.NamedType == "JSON") {
-			q.nested = c.Name
-		}
-		q.columns = append(q.columns, c.Name)
-	}
+	q.findTable(set, typeName)
 }
 
 func isPage(typeName string) bool {
@@ -146,10 +140,10 @@ func isPage(typeName string) bool {
 
 // checkTable returns an error if the result does not fit a table.
 func (q *query) checkTable() error {
-	if q.nested == "" {
+	if q.table != nil {
 		return nil
 	}
-	return problem.New(problem.BadInput, "This query cannot be read as CSV: %s is nested data, which a table cannot contain. Use JSON or NDJSON, or remove the field.", q.nested)
+	return problem.New(problem.BadInput, "This query has no table form, because %s and %s are independent lists. Use JSON, or select only one of them.", q.independent[0], q.independent[1])
 }
 
 // samples returns values for the variables without a default, to try a query with.
@@ -232,15 +226,39 @@ func unwrapEach(list json.RawMessage, name string) (json.RawMessage, error) {
 	return append(out, ']'), err
 }
 
-// write writes a body in a format.
-func (q *query) write(body []byte, format, dialect string) ([]byte, error) {
+// write writes a body in a format. NDJSON has the items as they are, unless they contain
+// lists that can become rows.
+func (q *query) write(body []byte, format, dialect string, variables map[string]any, limit int64) ([]byte, error) {
 	if format == formatJSON {
 		return body, nil
 	}
 	var out bytes.Buffer
-	write, err := table.NewItemWriter(&out, format, dialect, q.columns)
-	if err == nil {
-		_, err = table.EachItem(jsontext.NewDecoder(bytes.NewReader(body)), write)
+	if format == table.NDJSON && (q.table == nil || !q.table.IsNested()) {
+		write, err := table.NewItemWriter(&out, format, dialect, nil, nil)
+		if err == nil {
+			_, err = table.EachItem(jsontext.NewDecoder(bytes.NewReader(body)), write)
+		}
+		return out.Bytes(), err
+	}
+	columns, metrics := q.table.Columns, []string(nil)
+	if q.table.Pivot != nil {
+		metrics = q.metrics(variables)
+		columns = q.table.PivotColumns(metrics)
+	}
+	write, err := table.NewRowWriter(&out, format, dialect, columns)
+	if err != nil {
+		return nil, err
+	}
+	writeRow := func(cells []jsontext.Value) error {
+		if q.table.IsNested() && int64(out.Len()) > limit { // a long value may be repeated in many rows
+			return problem.New(problem.ResponseTooLarge, "The table is larger than %d bytes, because the values around an inner list are repeated in each row. Select fewer fields or items.", limit)
+		}
+		return write(cells)
+	}
+	if q.table.Pivot != nil {
+		err = q.table.PivotRows(body, metrics, writeRow)
+	} else {
+		err = q.table.Rows(body, writeRow)
 	}
 	return out.Bytes(), err
 }
@@ -254,7 +272,7 @@ func (q *query) describe() rest.Query {
 	for _, p := range common[1:] { // rest adds as_of
 		description := "The format, if the URL has no extension."
 		if p.Name == dialectName {
-			description = "Only with CSV. `excel-fr` is for spreadsheets in French: semicolons, decimal commas and a byte order mark."
+			description = "Only with CSV. " + rest.DialectsText
 		}
 		described.Parameters = append(described.Parameters, rest.Parameter{Param: p, Description: description})
 	}

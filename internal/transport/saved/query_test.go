@@ -1,6 +1,7 @@
 package saved
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,14 +17,14 @@ import (
 // The body is the value of a single root field, or the items of its page.
 func TestBodies(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, _ *store.Store, q *Queries) {
-		for text, want := range map[string]struct{ start, columns, nested string }{
+		for text, want := range map[string]struct{ start, columns, independent string }{
 			"{tools(limit: 1) {items {slug c: category {label}}}}":                                          {`[{"slug":"`, "slug c.label", ""},
 			"{t: tools(limit: 1) {d: items {slug}}}":                                                        {`[{"slug":"`, "slug", ""},
-			"{tools(limit: 1) {meta {total} items {slug}}}":                                                 {`{"meta":{"total":`, "meta.total items", "items"},
+			"{tools(limit: 1) {meta {total} items {slug}}}":                                                 {`{"meta":{"total":`, "meta.total slug", ""},
 			"{tools(limit: 1) {...P}} fragment P on ToolPage {items {...T slug}} fragment T on Tool {name}": {`[{"name":"`, "name slug", ""},
 			"{toolConnection(first: 1) {nodes {slug}}}":                                                     {`[{"slug":"`, "slug", ""},
 			"{toolConnection(first: 1) {edges {node {slug}}}}":                                              {`[{"slug":"`, "slug", ""},
-			"{toolConnection(first: 1) {edges {node {slug} cursor}}}":                                       {`{"edges":[{"node":`, "edges", "edges"},
+			"{toolConnection(first: 1) {edges {node {slug} cursor}}}":                                       {`{"edges":[{"node":`, "node.slug cursor", ""},
 			"{toolConnection(first: 0) {edges {node {slug}}}}":                                              {`[]`, "slug", ""},
 			"{stats {toolsTotal}}":                                                                          {`{"toolsTotal":`, "toolsTotal", ""},
 			"{stats {toolsTotal} feed {credit}}":                                                            {`{"stats":{"toolsTotal":`, "stats.toolsTotal feed.credit", ""},
@@ -31,12 +32,18 @@ func TestBodies(t *testing.T) {
 			"{tools(limit: 1) @skip(if: true) {items {slug}}}":                                              {`null`, "slug", ""},
 			"{toolConnection(first: 1) {edges @skip(if: true) {node {slug}}}}":                              {`null`, "slug", ""},
 			"{toolConnection(first: 1) {edges {node @skip(if: true) {slug}}}}":                              {`[null]`, "slug", ""},
-			"{tools(limit: 1) {items {slug priceHistory {price}}}}":                                         {`[{"slug":"`, "slug priceHistory", "priceHistory"},
-			"{changes(first: 1) {nodes {slug fields}}}":                                                     {`[{"slug":"`, "slug fields", "fields"},
-			"{changes(first: 1) {nodes {slug after}}}":                                                      {`[{"slug":"`, "slug after", "after"},
-			"{changes(first: 1) {events}}":                                                                  {`{"events":[`, "events", "events"},
+			"{tools(limit: 1) {items {priceHistory {price} slug}}}":                                         {`[{"priceHistory":`, "slug price", ""},
+			"{tools(limit: 1) {items {slug price priceHistory {price pricing}}}}":                           {`[{"slug":"`, "slug price priceHistory.price pricing", ""},
+			"{changes(first: 1) {nodes {slug fields}}}":                                                     {`[{"slug":"`, "slug fields", ""},
+			"{changes(first: 1) {nodes {slug after}}}":                                                      {`[{"slug":"`, "slug after", ""},
+			"{changes(first: 1) {events}}":                                                                  {`{"events":[`, "events", ""},
 			`{nodes(ids: ["tool/nobody"]) {id ... on Tool {name}}}`:                                         {`[null]`, "id name", ""},
-			"{categories {slug tools(limit: 1) {name}}}":                                                    {`[{"slug":"`, "slug tools", "tools"},
+			"{categories {slug tools(limit: 1) {slug name}}}":                                               {`[{"slug":"`, "slug tools.slug name", ""},
+			"{a: toolGroups(by: category) {key count} b: toolGroups(by: pricing) {count key}}":              {`{"a":[`, "list key count", ""},
+			"{a: toolGroups(by: category) {list: key} b: toolGroups(by: pricing) {list: key}}":              {`{"a":[`, "list list.list", ""},
+			"{a: toolGroups(by: category) {key} b: toolGroups(by: pricing) {key count}}":                    {`{"a":[`, "", "a b"},
+			"{categories {slug} comparisons(limit: 1) {items {slug}}}":                                      {`{"categories":[`, "", "categories comparisons.items"},
+			"{tools(limit: 1) {items {slug priceHistory {price} history {score}}}}":                         {`[{"slug":"`, "", "priceHistory history"},
 		} {
 			compiled, err := newQuery(q.Executor, text)
 			testkit.Check(t, err)
@@ -46,16 +53,20 @@ func TestBodies(t *testing.T) {
 			}
 			body, err := compiled.bodyOf(result.Data)
 			testkit.Check(t, err)
-			if columns := strings.Join(compiled.columns, " "); !strings.HasPrefix(string(body), want.start) || columns != want.columns || compiled.nested != want.nested {
-				t.Errorf("%s: got %.60s, columns %q, nested %q, want %+v", text, body, columns, compiled.nested, want)
+			columns, independent := "", strings.TrimSpace(strings.Join(compiled.independent[:], " "))
+			if compiled.table != nil {
+				columns = strings.Join(compiled.table.Columns, " ")
+			}
+			if !strings.HasPrefix(string(body), want.start) || columns != want.columns || independent != want.independent {
+				t.Errorf("%s: got %.60s, columns %q, independent lists %q, want %+v", text, body, columns, independent, want)
 			}
 		}
 	})
 }
 
 func TestWrite(t *testing.T) {
-	objects := &query{columns: []string{"a", "b.c"}}
-	values := &query{columns: []string{"v"}}
+	objects := &query{table: &table.Shape{Columns: []string{"a", "b.c"}, Root: &table.Level{Columns: map[string]int{"a": 0, "b.c": 1}}}}
+	values := &query{table: &table.Shape{Columns: []string{"v"}, Root: &table.Level{Columns: map[string]int{"": 0}}}}
 	for _, c := range []struct {
 		query             *query
 		body, csv, ndjson string
@@ -67,9 +78,67 @@ func TestWrite(t *testing.T) {
 		{values, `[1,"x"]`, "v\r\n1\r\nx\r\n", "1\n\"x\"\n"},
 	} {
 		for format, want := range map[string]string{table.CSV: c.csv, table.NDJSON: c.ndjson, formatJSON: c.body} {
-			if got, err := c.query.write([]byte(c.body), format, ""); err != nil || string(got) != want {
+			if got, err := c.query.write([]byte(c.body), format, "", nil, 1<<20); err != nil || string(got) != want {
 				t.Errorf("%s as %s: got %q and %v, want %q", c.body, format, got, err, want)
 			}
+		}
+	}
+}
+
+// Lists become rows, and the metrics of series become columns, even if there are no
+// points.
+func TestTables(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, _ *store.Store, q *Queries) {
+		for _, c := range []struct {
+			text      string
+			variables map[string]any
+			csv       string // the start
+		}{
+			{`{series(metrics: [count, tested], every: month) {metric points {period value}}}`, nil, "period,count,tested\r\n2026-11,48,42\r\n"},
+			{`{series(metrics: count, by: tier, every: month) {key points {period start value} m: metric}}`, nil, "key,period,start,count\r\n1,2026-11,2026-11-01,"},
+			{`{series(metrics: [count], every: month) {points {period value}}}`, nil, "period,value\r\n2026-11,48\r\n"},
+			{`{series(metrics: [count, tested], every: month) {metric points {count: period value}}}`, nil, "metric,count,value\r\ncount,2026-11,48\r\ntested,2026-11,42\r\n"},
+			{`{series(metrics: [count, tested], every: month) {metric points {period}}}`, nil, "metric,period\r\ncount,2026-11\r\ntested,2026-11\r\n"},
+			{`query($m: [SeriesMetric!]! = [count]) {series(metrics: $m, every: month) {metric points {period value}}}`, nil, "period,count\r\n2026-11,48\r\n"},
+			{`query($m: [SeriesMetric!]! = [count]) {series(metrics: $m, every: month) {metric points {period value}}}`,
+				map[string]any{"m": []any{"tested", "count"}}, "period,tested,count\r\n2026-11,42,48\r\n"},
+			{`{all: series(metrics: [count], every: month) {metric points {value}} free: series(metrics: [tested], every: month, filter: {pricings: [gratuit]}) {metric points {value}}}`,
+				nil, "list,count,tested\r\nall,48,\r\nfree,,"},
+			{`{series(metrics: [count], by: category, every: month, filter: {categories: ["nothing"]}) {metric key points {period value}}}`, nil, "key,period,count\r\n"},
+			{`{tools(limit: 1, filter: {search: "nothing at all"}) {meta {total} items {slug}}}`, nil, "meta.total,slug\r\n"},
+			{`{categories {slug toolCount tools(limit: 1, sort: name_asc) {slug}}}`, nil, "slug,toolCount,tools.slug\r\nagents,6,"},
+		} {
+			compiled, err := newQuery(q.Executor, c.text)
+			testkit.Check(t, err)
+			result := q.Executor.Execute(t.Context(), graph.Request{Operation: compiled.operation, Variables: c.variables})
+			if p := result.Problem(); p != nil {
+				t.Fatalf("%s: got %v, want a result", c.text, p)
+			}
+			body, err := compiled.bodyOf(result.Data)
+			testkit.Check(t, err)
+			got, err := compiled.write(body, table.CSV, "", c.variables, 1<<20)
+			if err != nil || !strings.HasPrefix(string(got), c.csv) {
+				t.Errorf("%s: got %q and %v, want %q", c.text, got, err, c.csv)
+			}
+			if compiled.table.IsNested() {
+				lines, err := compiled.write(body, table.NDJSON, "", c.variables, 1<<20)
+				if rows := bytes.Count(got, []byte("\r\n")) - 1; err != nil || bytes.Count(lines, []byte("\n")) != rows {
+					t.Errorf("%s: got %q and %v, want %d lines", c.text, lines, err, rows)
+				}
+			}
+		}
+	})
+}
+
+// A long value next to a long list would make the table much larger than the result.
+func TestTableSize(t *testing.T) {
+	inner := &table.Level{Columns: map[string]int{"b": 1}, First: 1}
+	q := &query{table: &table.Shape{Columns: []string{"a", "b"}, Root: &table.Level{Columns: map[string]int{"a": 0}, Lists: []string{"l"}, Inner: inner}}}
+	body := `{"a":"` + strings.Repeat("x", 10_000) + `","l":[` + strings.Repeat("{},", 10_000) + `{}]}`
+	for _, format := range []string{table.CSV, table.NDJSON} {
+		got, err := q.write([]byte(body), format, "", nil, 100_000)
+		if problem.Of(err).Code != problem.ResponseTooLarge || len(got) > 200_000 {
+			t.Errorf("%s: got %d bytes and %v, want an error soon after 100,000", format, len(got), err)
 		}
 	}
 }
@@ -93,7 +162,7 @@ func TestPage(t *testing.T) {
 		const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 		send("/q/palmares/names?n=2", browser)
 		if view == nil || view.Text != text || view.Name != "names" || view.Description != "Names" || view.Values["n"] != int64(2) || len(view.Parameters) != 1 ||
-			strings.Join(view.Columns, " ") != "slug" || strings.Count(string(view.Body), "slug") != 2 || view.Result.Release != 1 || view.Err != nil {
+			!view.HasTable || strings.Count(string(view.Body), "slug") != 2 || view.Result.Release != 1 || view.Err != nil {
 			t.Errorf("got %+v, want the query with two tools", view)
 		}
 		for path, want := range map[string]string{"/q/palmares/names?n=x": "n must be an integer", "/q/palmares/names?n=500": "limit must be an integer from 1 to 200"} {

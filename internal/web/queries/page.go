@@ -91,7 +91,7 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 		data.Fields = append(data.Fields, fieldOf(parameter, r.URL.Query()))
 	}
 	for _, format := range []string{"json", "csv", "ndjson"} {
-		if format != "csv" || view.Nested == "" {
+		if format != "csv" || view.HasTable {
 			data.Links = append(data.Links, link{strings.ToUpper(format), page.WithQuery(view.Address+"."+format, r.URL.RawQuery)})
 		}
 	}

@@ -1,0 +1,142 @@
+package saved
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/graph"
+	"palmares/graph/document"
+	"palmares/internal/core/table"
+)
+
+// listColumn is the column with the name of the list that a row comes from, if there
+// are several.
+const listColumn = "list"
+
+// findTable determines how a body with a selection becomes rows.
+func (q *query) findTable(set ast.SelectionSet, typeName string) {
+	q.table = &table.Shape{}
+	if len(set) == 0 { // a scalar or a list of them
+		q.table.Columns = []string{q.body[0].Alias}
+		q.table.Root = &table.Level{Columns: map[string]int{"": 0}}
+		return
+	}
+	if q.table.Root = q.addLevel(set, typeName, "", q.body); q.table.Root == nil {
+		q.table = nil
+	}
+}
+
+// selectedList is a list of objects in a selection. Its path has dots between nested
+// objects.
+type selectedList struct {
+	path  string
+	field *ast.Field
+}
+
+// addLevel adds the columns of objects and of the lists within. It returns nil if there
+// are independent lists. Columns that others have the name of get a prefix. The fields
+// are those that return the objects.
+func (q *query) addLevel(set ast.SelectionSet, typeName, prefix string, from []*ast.Field) *table.Level {
+	level := &table.Level{Columns: map[string]int{}, First: len(q.table.Columns)}
+	add := func(name string) int {
+		for prefix != "" && slices.Contains(q.table.Columns, name) {
+			name = prefix + "." + name
+		}
+		q.table.Columns = append(q.table.Columns, name)
+		return len(q.table.Columns) - 1
+	}
+	var lists []selectedList
+	var collect func(set ast.SelectionSet, typeName, path string)
+	collect = func(set ast.SelectionSet, typeName, path string) {
+		for _, f := range document.Fields(set, graph.Schema().Types[typeName]) {
+			switch t := f.Definition.Type; {
+			case len(f.SelectionSet) == 0:
+				level.Columns[path+f.Alias] = add(path + f.Alias)
+			case t.Elem != nil:
+				lists = append(lists, selectedList{path + f.Alias, f.Field})
+			default:
+				collect(f.SelectionSet, t.NamedType, path+f.Alias+".")
+			}
+		}
+	}
+	collect(set, typeName, "")
+	if len(lists) == 0 {
+		return level
+	}
+	first := lists[0]
+	prefix = first.path
+	var fields []*ast.Field
+	for _, list := range lists {
+		if describeList(list.field) != describeList(first.field) {
+			q.independent = [2]string{first.path, list.path}
+			return nil
+		}
+		level.Lists, fields = append(level.Lists, list.path), append(fields, list.field)
+	}
+	if len(lists) > 1 {
+		prefix = listColumn
+		level.ListColumn = add(listColumn)
+	}
+	level.Inner = q.addLevel(first.field.SelectionSet, first.field.Definition.Type.Name(), prefix, fields)
+	if level.Inner == nil {
+		return nil
+	}
+	if typeName == "Series" && first.field.Name == "points" {
+		q.addPivot(set, level, first.field, from)
+	}
+	return level
+}
+
+// describeList returns the type of a list and what it selects, to compare lists.
+func describeList(f *ast.Field) string {
+	var fields []string
+	typeName := f.Definition.Type.Name()
+	for _, inner := range document.Fields(f.SelectionSet, graph.Schema().Types[typeName]) {
+		fields = append(fields, inner.Alias+": "+inner.Name+" "+describeList(inner.Field))
+	}
+	slices.Sort(fields)
+	return typeName + " {" + strings.Join(fields, ", ") + "}"
+}
+
+// addPivot makes a column of each metric, if series select both the metric and the
+// value, and no other column has the name of a metric.
+func (q *query) addPivot(set ast.SelectionSet, level *table.Level, points *ast.Field, from []*ast.Field) {
+	column := func(level *table.Level, set ast.SelectionSet, typeName, field string) int {
+		for _, f := range document.Fields(set, graph.Schema().Types[typeName]) {
+			if f.Name == field && !f.Optional {
+				return level.Columns[f.Alias]
+			}
+		}
+		return -1
+	}
+	metric := column(level, set, "Series", "metric")
+	value := column(level.Inner, points.SelectionSet, "SeriesPoint", "value")
+	isMetric := func(name string) bool {
+		return graph.Schema().Types["SeriesMetric"].EnumValues.ForName(name) != nil
+	}
+	if metric >= 0 && value >= 0 && !slices.ContainsFunc(q.table.Columns, isMetric) {
+		q.table.Pivot, q.series = &table.Pivot{Name: metric, Value: value}, from
+	}
+}
+
+// metrics returns the metrics that the series of a request have.
+func (q *query) metrics(variables map[string]any) (names []string) {
+	add := func(value any) {
+		if name, ok := value.(string); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, f := range q.series {
+		value, _ := f.Arguments.ForName("metrics").Value.Value(variables) // checked with the document
+		if list, ok := value.([]any); ok {
+			for _, item := range list {
+				add(item)
+			}
+		} else {
+			add(value) // GraphQL accepts a single value as a list
+		}
+	}
+	return names
+}
