@@ -48,9 +48,10 @@ func CallerFrom(ctx context.Context) Caller {
 	return Caller{Plan: Anonymous}
 }
 
-// bearerKey reads the key of a request; sent is false if there is none. A
-// malformed key is an error, so that its sender is never treated as anonymous.
-func bearerKey(r *http.Request) (key Key, sent bool, err error) {
+// keyOf reads the key of a request; sent is false if there is none. A malformed key
+// is an error, so that its sender is never treated as anonymous. With allowBasic, the
+// key may also be the user name of HTTP Basic.
+func keyOf(r *http.Request, allowBasic bool) (key Key, sent bool, err error) {
 	if keyInURL(r.URL) {
 		return Key{}, false, problem.New(problem.Unauthenticated,
 			"Send the API key in the Authorization header, never in the URL. Revoke this key: URLs end up in logs.")
@@ -59,17 +60,22 @@ func bearerKey(r *http.Request) (key Key, sent bool, err error) {
 	if len(values) == 0 {
 		return Key{}, false, nil
 	}
+	if len(values) > 1 {
+		return Key{}, true, problem.New(problem.Unauthenticated, "Send the Authorization header only once.")
+	}
 	scheme, token, _ := strings.Cut(values[0], " ")
 	switch {
-	case len(values) > 1:
-		err = problem.New(problem.Unauthenticated, "Send the Authorization header only once.")
-	case !strings.EqualFold(scheme, "Bearer"):
-		err = problem.New(problem.Unauthenticated, "The Authorization header must be of the form Bearer <API_KEY>.")
+	case strings.EqualFold(scheme, "Bearer"):
+	case allowBasic && strings.EqualFold(scheme, "Basic"):
+		token, _, _ = r.BasicAuth() // "" if it is malformed
+	case allowBasic:
+		return Key{}, true, problem.New(problem.Unauthenticated, "The Authorization header must be of the form Bearer <API_KEY>, or HTTP Basic with the API key as the user name.")
 	default:
-		var ok bool
-		if key, ok = ParseKey(token); !ok {
-			err = problem.New(problem.Unauthenticated, "This API key is malformed. Check that you copied all of it.")
-		}
+		return Key{}, true, problem.New(problem.Unauthenticated, "The Authorization header must be of the form Bearer <API_KEY>.")
+	}
+	key, ok := ParseKey(token)
+	if !ok {
+		err = problem.New(problem.Unauthenticated, "This API key is malformed. Check that you copied all of it.")
 	}
 	return key, true, err
 }

@@ -41,6 +41,10 @@ var (
 
 // Keyring identifies callers by their API keys, which it caches.
 type Keyring struct {
+	// AllowBasic reports whether a request may send the key as the user name of HTTP
+	// Basic, for clients that cannot send it otherwise. If it is nil, none may.
+	AllowBasic func(*http.Request) bool
+
 	store   *store.Store
 	log     *slog.Logger
 	now     func() time.Time
@@ -89,7 +93,7 @@ func (k *Keyring) Identify(next http.Handler) http.Handler {
 }
 
 func (k *Keyring) caller(r *http.Request) (Caller, error) {
-	key, sent, err := bearerKey(r)
+	key, sent, err := keyOf(r, k.AllowBasic != nil && k.AllowBasic(r))
 	if err != nil || !sent {
 		return Caller{Plan: Anonymous}, err
 	}

@@ -51,6 +51,7 @@ func newAccess(ctx context.Context, s *settings, db *store.Store, log *slog.Logg
 		proxies: s.proxies,
 		log:     log,
 	}
+	a.keyring.AllowBasic = allowsBasic
 	a.quota = &quota.Gate{Store: counter, Caller: a.caller, Now: time.Now}
 	a.messages.PerMinute, a.messages.Now = 1_000, time.Now
 	if s.RedisURL != "" {
@@ -114,6 +115,10 @@ func usesQuota(r *http.Request) bool {
 func identifiesCaller(r *http.Request) bool {
 	return usesQuota(r) || isSaved(r) || r.URL.Path == mcp.Path
 }
+
+// allowsBasic reports whether a request may send its key as the user name of HTTP Basic.
+// Spreadsheets and dashboards read these paths, and some of them know nothing else.
+func allowsBasic(r *http.Request) bool { return inAPI(r.URL.Path) || inSaved(r.URL.Path) }
 
 func isSaved(r *http.Request) bool { return inSaved(r.URL.Path) }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -29,6 +30,11 @@ var interfaces = []struct{ name, method, path, body string }{
 	{"saved queries", http.MethodGet, "/q/palmares/growth", ""},
 	{"GraphQL", http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`},
 	{"GraphQL embeddings", http.MethodPost, "/graphql", `{"query":"{embeddings(slug: \"plume\") {hash}}"}`},
+}
+
+// basic returns the Authorization header of HTTP Basic.
+func basic(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
 func TestKeysAndQuotas(t *testing.T) {
@@ -71,6 +77,21 @@ func testKeysAndQuotas(t *testing.T, cfg store.Config, args ...string) {
 				t.Errorf("Pro: got %d %v, want 200 without a limit", got.StatusCode, got.Header)
 			}
 
+			// HTTP Basic equals Bearer where spreadsheets read, and only there.
+			for _, authorization := range []string{basic(developer, ""), basic(developer, "ignored: é"), strings.Replace(basic(developer, "x"), "Basic", "bAsIc", 1)} {
+				got := send("Authorization", authorization)
+				if api.path == "/graphql" {
+					if got.StatusCode != 401 || got.Header.Get("WWW-Authenticate") != "Bearer" {
+						t.Errorf("%s: got %d %v, want 401", authorization[:8], got.StatusCode, got.Header)
+					}
+					continue
+				}
+				left--
+				if got.StatusCode != 200 || got.Header.Get("X-RateLimit-Remaining") != fmt.Sprint(left) || got.Header.Get("CDN-Cache-Control") != "private, no-store" {
+					t.Errorf("%s: got %d %v, want 200 and %d remaining", authorization[:8], got.StatusCode, got.Header, left)
+				}
+			}
+
 			invalid := developer[:len(developer)-1] + "x"
 			if invalid == developer {
 				invalid = developer[:len(developer)-1] + "y"
@@ -79,7 +100,16 @@ func testKeysAndQuotas(t *testing.T, cfg store.Config, args ...string) {
 				"empty":              {""},
 				"scheme only":        {"Bearer"},
 				"no scheme":          {developer},
-				"another scheme":     {"Basic " + developer},
+				"another scheme":     {"Digest " + developer},
+				"Basic, not encoded": {"Basic " + developer},
+				"Basic, no user":     {basic("", developer)},
+				"Basic, no colon":    {"Basic " + base64.StdEncoding.EncodeToString([]byte(developer))},
+				"Basic, padding":     {strings.TrimRight(basic(developer, ""), "=")},
+				"Basic, truncated":   {basic(developer[:30], "")},
+				"Basic, unknown":     {basic(forged("pal_nobodyhasit0"), "")},
+				"Basic, forged":      {basic(forged(developer), "")},
+				"Basic, a space":     {basic(" "+developer, "")},
+				"Basic and Bearer":   {basic(developer, ""), "Bearer " + developer},
 				"no space":           {"Bearer" + developer},
 				"two spaces":         {"Bearer  " + developer},
 				"a space inside":     {"Bearer " + developer[:20] + " " + developer[20:]},

@@ -94,6 +94,11 @@ func TestDeploymentWithNginx(t *testing.T) {
 			{"/api/v1/stats", "Bearer " + key + " /api/", true},
 			{"/healthz", "Bearer " + key, true},
 			{"/api/v1/stats", "bearer " + key, false},
+			{"/api/v1/stats", basic("nonsense", ""), true},
+			{"/healthz", basic(key, ""), true},
+			{"/mcp", basic(key, ""), true},
+			{"/api/v1/stats", basic(key, ""), false},
+			{"/api/v1/stats", basic(newKey(t, cfg, "pro"), "pässword"), false},
 		} {
 			var all sync.WaitGroup
 			var rejected atomic.Int64
