@@ -19,6 +19,7 @@ import (
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
 	"palmares/ent/delivery"
+	"palmares/ent/downloadtoken"
 	"palmares/ent/endpoint"
 	"palmares/ent/formerhandle"
 	"palmares/ent/formerusage"
@@ -66,6 +67,8 @@ type Client struct {
 	Customer *CustomerClient
 	// Delivery is the client for interacting with the Delivery builders.
 	Delivery *DeliveryClient
+	// DownloadToken is the client for interacting with the DownloadToken builders.
+	DownloadToken *DownloadTokenClient
 	// Endpoint is the client for interacting with the Endpoint builders.
 	Endpoint *EndpointClient
 	// FormerHandle is the client for interacting with the FormerHandle builders.
@@ -116,6 +119,7 @@ func (c *Client) init() {
 	c.CountBatch = NewCountBatchClient(c.config)
 	c.Customer = NewCustomerClient(c.config)
 	c.Delivery = NewDeliveryClient(c.config)
+	c.DownloadToken = NewDownloadTokenClient(c.config)
 	c.Endpoint = NewEndpointClient(c.config)
 	c.FormerHandle = NewFormerHandleClient(c.config)
 	c.FormerUsage = NewFormerUsageClient(c.config)
@@ -221,33 +225,34 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	cfg := c.config
 	cfg.driver = tx
 	return &Tx{
-		ctx:          ctx,
-		config:       cfg,
-		APIKey:       NewAPIKeyClient(cfg),
-		Account:      NewAccountClient(cfg),
-		Attempt:      NewAttemptClient(cfg),
-		BillingEvent: NewBillingEventClient(cfg),
-		Category:     NewCategoryClient(cfg),
-		Comparison:   NewComparisonClient(cfg),
-		Confirmation: NewConfirmationClient(cfg),
-		CountBatch:   NewCountBatchClient(cfg),
-		Customer:     NewCustomerClient(cfg),
-		Delivery:     NewDeliveryClient(cfg),
-		Endpoint:     NewEndpointClient(cfg),
-		FormerHandle: NewFormerHandleClient(cfg),
-		FormerUsage:  NewFormerUsageClient(cfg),
-		JournalEntry: NewJournalEntryClient(cfg),
-		KeyUsage:     NewKeyUsageClient(cfg),
-		Minute:       NewMinuteClient(cfg),
-		PriceChange:  NewPriceChangeClient(cfg),
-		QueryVersion: NewQueryVersionClient(cfg),
-		Release:      NewReleaseClient(cfg),
-		SavedQuery:   NewSavedQueryClient(cfg),
-		Secret:       NewSecretClient(cfg),
-		Section:      NewSectionClient(cfg),
-		Session:      NewSessionClient(cfg),
-		Tool:         NewToolClient(cfg),
-		Usage:        NewUsageClient(cfg),
+		ctx:           ctx,
+		config:        cfg,
+		APIKey:        NewAPIKeyClient(cfg),
+		Account:       NewAccountClient(cfg),
+		Attempt:       NewAttemptClient(cfg),
+		BillingEvent:  NewBillingEventClient(cfg),
+		Category:      NewCategoryClient(cfg),
+		Comparison:    NewComparisonClient(cfg),
+		Confirmation:  NewConfirmationClient(cfg),
+		CountBatch:    NewCountBatchClient(cfg),
+		Customer:      NewCustomerClient(cfg),
+		Delivery:      NewDeliveryClient(cfg),
+		DownloadToken: NewDownloadTokenClient(cfg),
+		Endpoint:      NewEndpointClient(cfg),
+		FormerHandle:  NewFormerHandleClient(cfg),
+		FormerUsage:   NewFormerUsageClient(cfg),
+		JournalEntry:  NewJournalEntryClient(cfg),
+		KeyUsage:      NewKeyUsageClient(cfg),
+		Minute:        NewMinuteClient(cfg),
+		PriceChange:   NewPriceChangeClient(cfg),
+		QueryVersion:  NewQueryVersionClient(cfg),
+		Release:       NewReleaseClient(cfg),
+		SavedQuery:    NewSavedQueryClient(cfg),
+		Secret:        NewSecretClient(cfg),
+		Section:       NewSectionClient(cfg),
+		Session:       NewSessionClient(cfg),
+		Tool:          NewToolClient(cfg),
+		Usage:         NewUsageClient(cfg),
 	}, nil
 }
 
@@ -265,33 +270,34 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	cfg := c.config
 	cfg.driver = &txDriver{tx: tx, drv: c.driver}
 	return &Tx{
-		ctx:          ctx,
-		config:       cfg,
-		APIKey:       NewAPIKeyClient(cfg),
-		Account:      NewAccountClient(cfg),
-		Attempt:      NewAttemptClient(cfg),
-		BillingEvent: NewBillingEventClient(cfg),
-		Category:     NewCategoryClient(cfg),
-		Comparison:   NewComparisonClient(cfg),
-		Confirmation: NewConfirmationClient(cfg),
-		CountBatch:   NewCountBatchClient(cfg),
-		Customer:     NewCustomerClient(cfg),
-		Delivery:     NewDeliveryClient(cfg),
-		Endpoint:     NewEndpointClient(cfg),
-		FormerHandle: NewFormerHandleClient(cfg),
-		FormerUsage:  NewFormerUsageClient(cfg),
-		JournalEntry: NewJournalEntryClient(cfg),
-		KeyUsage:     NewKeyUsageClient(cfg),
-		Minute:       NewMinuteClient(cfg),
-		PriceChange:  NewPriceChangeClient(cfg),
-		QueryVersion: NewQueryVersionClient(cfg),
-		Release:      NewReleaseClient(cfg),
-		SavedQuery:   NewSavedQueryClient(cfg),
-		Secret:       NewSecretClient(cfg),
-		Section:      NewSectionClient(cfg),
-		Session:      NewSessionClient(cfg),
-		Tool:         NewToolClient(cfg),
-		Usage:        NewUsageClient(cfg),
+		ctx:           ctx,
+		config:        cfg,
+		APIKey:        NewAPIKeyClient(cfg),
+		Account:       NewAccountClient(cfg),
+		Attempt:       NewAttemptClient(cfg),
+		BillingEvent:  NewBillingEventClient(cfg),
+		Category:      NewCategoryClient(cfg),
+		Comparison:    NewComparisonClient(cfg),
+		Confirmation:  NewConfirmationClient(cfg),
+		CountBatch:    NewCountBatchClient(cfg),
+		Customer:      NewCustomerClient(cfg),
+		Delivery:      NewDeliveryClient(cfg),
+		DownloadToken: NewDownloadTokenClient(cfg),
+		Endpoint:      NewEndpointClient(cfg),
+		FormerHandle:  NewFormerHandleClient(cfg),
+		FormerUsage:   NewFormerUsageClient(cfg),
+		JournalEntry:  NewJournalEntryClient(cfg),
+		KeyUsage:      NewKeyUsageClient(cfg),
+		Minute:        NewMinuteClient(cfg),
+		PriceChange:   NewPriceChangeClient(cfg),
+		QueryVersion:  NewQueryVersionClient(cfg),
+		Release:       NewReleaseClient(cfg),
+		SavedQuery:    NewSavedQueryClient(cfg),
+		Secret:        NewSecretClient(cfg),
+		Section:       NewSectionClient(cfg),
+		Session:       NewSessionClient(cfg),
+		Tool:          NewToolClient(cfg),
+		Usage:         NewUsageClient(cfg),
 	}, nil
 }
 
@@ -322,10 +328,10 @@ func (c *Client) Close() error {
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
-		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.Endpoint,
-		c.FormerHandle, c.FormerUsage, c.JournalEntry, c.KeyUsage, c.Minute,
-		c.PriceChange, c.QueryVersion, c.Release, c.SavedQuery, c.Secret, c.Section,
-		c.Session, c.Tool, c.Usage,
+		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.DownloadToken,
+		c.Endpoint, c.FormerHandle, c.FormerUsage, c.JournalEntry, c.KeyUsage,
+		c.Minute, c.PriceChange, c.QueryVersion, c.Release, c.SavedQuery, c.Secret,
+		c.Section, c.Session, c.Tool, c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -336,10 +342,10 @@ func (c *Client) Use(hooks ...Hook) {
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
-		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.Endpoint,
-		c.FormerHandle, c.FormerUsage, c.JournalEntry, c.KeyUsage, c.Minute,
-		c.PriceChange, c.QueryVersion, c.Release, c.SavedQuery, c.Secret, c.Section,
-		c.Session, c.Tool, c.Usage,
+		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.DownloadToken,
+		c.Endpoint, c.FormerHandle, c.FormerUsage, c.JournalEntry, c.KeyUsage,
+		c.Minute, c.PriceChange, c.QueryVersion, c.Release, c.SavedQuery, c.Secret,
+		c.Section, c.Session, c.Tool, c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -368,6 +374,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Customer.mutate(ctx, m)
 	case *DeliveryMutation:
 		return c.Delivery.mutate(ctx, m)
+	case *DownloadTokenMutation:
+		return c.DownloadToken.mutate(ctx, m)
 	case *EndpointMutation:
 		return c.Endpoint.mutate(ctx, m)
 	case *FormerHandleMutation:
@@ -1906,6 +1914,155 @@ func (c *DeliveryClient) mutate(ctx context.Context, m *DeliveryMutation) (Value
 		return (&DeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Delivery mutation op: %q", m.Op())
+	}
+}
+
+// DownloadTokenClient is a client for the DownloadToken schema.
+type DownloadTokenClient struct {
+	config
+}
+
+// NewDownloadTokenClient returns a client for the DownloadToken from the given config.
+func NewDownloadTokenClient(c config) *DownloadTokenClient {
+	return &DownloadTokenClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `downloadtoken.Hooks(f(g(h())))`.
+func (c *DownloadTokenClient) Use(hooks ...Hook) {
+	c.hooks.DownloadToken = append(c.hooks.DownloadToken, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `downloadtoken.Intercept(f(g(h())))`.
+func (c *DownloadTokenClient) Intercept(interceptors ...Interceptor) {
+	c.inters.DownloadToken = append(c.inters.DownloadToken, interceptors...)
+}
+
+// Create returns a builder for creating a DownloadToken entity.
+func (c *DownloadTokenClient) Create() *DownloadTokenCreate {
+	mutation := newDownloadTokenMutation(c.config, OpCreate)
+	return &DownloadTokenCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of DownloadToken entities.
+func (c *DownloadTokenClient) CreateBulk(builders ...*DownloadTokenCreate) *DownloadTokenCreateBulk {
+	return &DownloadTokenCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *DownloadTokenClient) MapCreateBulk(slice any, setFunc func(*DownloadTokenCreate, int)) *DownloadTokenCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &DownloadTokenCreateBulk{err: fmt.Errorf("calling to DownloadTokenClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*DownloadTokenCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &DownloadTokenCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for DownloadToken.
+func (c *DownloadTokenClient) Update() *DownloadTokenUpdate {
+	mutation := newDownloadTokenMutation(c.config, OpUpdate)
+	return &DownloadTokenUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *DownloadTokenClient) UpdateOne(_m *DownloadToken) *DownloadTokenUpdateOne {
+	mutation := newDownloadTokenMutation(c.config, OpUpdateOne, withDownloadToken(_m))
+	return &DownloadTokenUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *DownloadTokenClient) UpdateOneID(id int) *DownloadTokenUpdateOne {
+	mutation := newDownloadTokenMutation(c.config, OpUpdateOne, withDownloadTokenID(id))
+	return &DownloadTokenUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for DownloadToken.
+func (c *DownloadTokenClient) Delete() *DownloadTokenDelete {
+	mutation := newDownloadTokenMutation(c.config, OpDelete)
+	return &DownloadTokenDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *DownloadTokenClient) DeleteOne(_m *DownloadToken) *DownloadTokenDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *DownloadTokenClient) DeleteOneID(id int) *DownloadTokenDeleteOne {
+	builder := c.Delete().Where(downloadtoken.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &DownloadTokenDeleteOne{builder}
+}
+
+// Query returns a query builder for DownloadToken.
+func (c *DownloadTokenClient) Query() *DownloadTokenQuery {
+	return &DownloadTokenQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeDownloadToken},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a DownloadToken entity by its id.
+func (c *DownloadTokenClient) Get(ctx context.Context, id int) (*DownloadToken, error) {
+	return c.Query().Where(downloadtoken.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *DownloadTokenClient) GetX(ctx context.Context, id int) *DownloadToken {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryAccount queries the account edge of a DownloadToken.
+func (c *DownloadTokenClient) QueryAccount(_m *DownloadToken) *AccountQuery {
+	query := (&AccountClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(downloadtoken.Table, downloadtoken.FieldID, id),
+			sqlgraph.To(account.Table, account.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, downloadtoken.AccountTable, downloadtoken.AccountColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *DownloadTokenClient) Hooks() []Hook {
+	return c.hooks.DownloadToken
+}
+
+// Interceptors returns the client interceptors.
+func (c *DownloadTokenClient) Interceptors() []Interceptor {
+	return c.inters.DownloadToken
+}
+
+func (c *DownloadTokenClient) mutate(ctx context.Context, m *DownloadTokenMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&DownloadTokenCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&DownloadTokenUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&DownloadTokenUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&DownloadTokenDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown DownloadToken mutation op: %q", m.Op())
 	}
 }
 
@@ -4100,15 +4257,15 @@ func (c *UsageClient) mutate(ctx context.Context, m *UsageMutation) (Value, erro
 type (
 	hooks struct {
 		APIKey, Account, Attempt, BillingEvent, Category, Comparison, Confirmation,
-		CountBatch, Customer, Delivery, Endpoint, FormerHandle, FormerUsage,
-		JournalEntry, KeyUsage, Minute, PriceChange, QueryVersion, Release, SavedQuery,
-		Secret, Section, Session, Tool, Usage []ent.Hook
+		CountBatch, Customer, Delivery, DownloadToken, Endpoint, FormerHandle,
+		FormerUsage, JournalEntry, KeyUsage, Minute, PriceChange, QueryVersion,
+		Release, SavedQuery, Secret, Section, Session, Tool, Usage []ent.Hook
 	}
 	inters struct {
 		APIKey, Account, Attempt, BillingEvent, Category, Comparison, Confirmation,
-		CountBatch, Customer, Delivery, Endpoint, FormerHandle, FormerUsage,
-		JournalEntry, KeyUsage, Minute, PriceChange, QueryVersion, Release, SavedQuery,
-		Secret, Section, Session, Tool, Usage []ent.Interceptor
+		CountBatch, Customer, Delivery, DownloadToken, Endpoint, FormerHandle,
+		FormerUsage, JournalEntry, KeyUsage, Minute, PriceChange, QueryVersion,
+		Release, SavedQuery, Secret, Section, Session, Tool, Usage []ent.Interceptor
 	}
 )
 

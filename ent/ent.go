@@ -16,6 +16,7 @@ import (
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
 	"palmares/ent/delivery"
+	"palmares/ent/downloadtoken"
 	"palmares/ent/endpoint"
 	"palmares/ent/formerhandle"
 	"palmares/ent/formerusage"
@@ -97,31 +98,32 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
-			apikey.Table:       apikey.ValidColumn,
-			account.Table:      account.ValidColumn,
-			attempt.Table:      attempt.ValidColumn,
-			billingevent.Table: billingevent.ValidColumn,
-			category.Table:     category.ValidColumn,
-			comparison.Table:   comparison.ValidColumn,
-			confirmation.Table: confirmation.ValidColumn,
-			countbatch.Table:   countbatch.ValidColumn,
-			customer.Table:     customer.ValidColumn,
-			delivery.Table:     delivery.ValidColumn,
-			endpoint.Table:     endpoint.ValidColumn,
-			formerhandle.Table: formerhandle.ValidColumn,
-			formerusage.Table:  formerusage.ValidColumn,
-			journalentry.Table: journalentry.ValidColumn,
-			keyusage.Table:     keyusage.ValidColumn,
-			minute.Table:       minute.ValidColumn,
-			pricechange.Table:  pricechange.ValidColumn,
-			queryversion.Table: queryversion.ValidColumn,
-			release.Table:      release.ValidColumn,
-			savedquery.Table:   savedquery.ValidColumn,
-			secret.Table:       secret.ValidColumn,
-			section.Table:      section.ValidColumn,
-			session.Table:      session.ValidColumn,
-			tool.Table:         tool.ValidColumn,
-			usage.Table:        usage.ValidColumn,
+			apikey.Table:        apikey.ValidColumn,
+			account.Table:       account.ValidColumn,
+			attempt.Table:       attempt.ValidColumn,
+			billingevent.Table:  billingevent.ValidColumn,
+			category.Table:      category.ValidColumn,
+			comparison.Table:    comparison.ValidColumn,
+			confirmation.Table:  confirmation.ValidColumn,
+			countbatch.Table:    countbatch.ValidColumn,
+			customer.Table:      customer.ValidColumn,
+			delivery.Table:      delivery.ValidColumn,
+			downloadtoken.Table: downloadtoken.ValidColumn,
+			endpoint.Table:      endpoint.ValidColumn,
+			formerhandle.Table:  formerhandle.ValidColumn,
+			formerusage.Table:   formerusage.ValidColumn,
+			journalentry.Table:  journalentry.ValidColumn,
+			keyusage.Table:      keyusage.ValidColumn,
+			minute.Table:        minute.ValidColumn,
+			pricechange.Table:   pricechange.ValidColumn,
+			queryversion.Table:  queryversion.ValidColumn,
+			release.Table:       release.ValidColumn,
+			savedquery.Table:    savedquery.ValidColumn,
+			secret.Table:        secret.ValidColumn,
+			section.Table:       section.ValidColumn,
+			session.Table:       session.ValidColumn,
+			tool.Table:          tool.ValidColumn,
+			usage.Table:         usage.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

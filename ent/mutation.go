@@ -16,6 +16,7 @@ import (
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
 	"palmares/ent/delivery"
+	"palmares/ent/downloadtoken"
 	"palmares/ent/endpoint"
 	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
@@ -47,31 +48,32 @@ const (
 	OpUpdateOne = ent.OpUpdateOne
 
 	// Node types.
-	TypeAPIKey       = "APIKey"
-	TypeAccount      = "Account"
-	TypeAttempt      = "Attempt"
-	TypeBillingEvent = "BillingEvent"
-	TypeCategory     = "Category"
-	TypeComparison   = "Comparison"
-	TypeConfirmation = "Confirmation"
-	TypeCountBatch   = "CountBatch"
-	TypeCustomer     = "Customer"
-	TypeDelivery     = "Delivery"
-	TypeEndpoint     = "Endpoint"
-	TypeFormerHandle = "FormerHandle"
-	TypeFormerUsage  = "FormerUsage"
-	TypeJournalEntry = "JournalEntry"
-	TypeKeyUsage     = "KeyUsage"
-	TypeMinute       = "Minute"
-	TypePriceChange  = "PriceChange"
-	TypeQueryVersion = "QueryVersion"
-	TypeRelease      = "Release"
-	TypeSavedQuery   = "SavedQuery"
-	TypeSecret       = "Secret"
-	TypeSection      = "Section"
-	TypeSession      = "Session"
-	TypeTool         = "Tool"
-	TypeUsage        = "Usage"
+	TypeAPIKey        = "APIKey"
+	TypeAccount       = "Account"
+	TypeAttempt       = "Attempt"
+	TypeBillingEvent  = "BillingEvent"
+	TypeCategory      = "Category"
+	TypeComparison    = "Comparison"
+	TypeConfirmation  = "Confirmation"
+	TypeCountBatch    = "CountBatch"
+	TypeCustomer      = "Customer"
+	TypeDelivery      = "Delivery"
+	TypeDownloadToken = "DownloadToken"
+	TypeEndpoint      = "Endpoint"
+	TypeFormerHandle  = "FormerHandle"
+	TypeFormerUsage   = "FormerUsage"
+	TypeJournalEntry  = "JournalEntry"
+	TypeKeyUsage      = "KeyUsage"
+	TypeMinute        = "Minute"
+	TypePriceChange   = "PriceChange"
+	TypeQueryVersion  = "QueryVersion"
+	TypeRelease       = "Release"
+	TypeSavedQuery    = "SavedQuery"
+	TypeSecret        = "Secret"
+	TypeSection       = "Section"
+	TypeSession       = "Session"
+	TypeTool          = "Tool"
+	TypeUsage         = "Usage"
 )
 
 // APIKeyMutation represents an operation that mutates the APIKey nodes in the graph.
@@ -8356,6 +8358,627 @@ func (m *DeliveryMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown Delivery edge %s", name)
+}
+
+// DownloadTokenMutation represents an operation that mutates the DownloadToken nodes in the graph.
+type DownloadTokenMutation struct {
+	config
+	op             Op
+	typ            string
+	id             *int
+	name           *string
+	token_hash     *string
+	created_at     *time.Time
+	last_used_at   *time.Time
+	clearedFields  map[string]struct{}
+	account        *int
+	clearedaccount bool
+	done           bool
+	oldValue       func(context.Context) (*DownloadToken, error)
+	predicates     []predicate.DownloadToken
+}
+
+var _ ent.Mutation = (*DownloadTokenMutation)(nil)
+
+// downloadtokenOption allows management of the mutation configuration using functional options.
+type downloadtokenOption func(*DownloadTokenMutation)
+
+// newDownloadTokenMutation creates new mutation for the DownloadToken entity.
+func newDownloadTokenMutation(c config, op Op, opts ...downloadtokenOption) *DownloadTokenMutation {
+	m := &DownloadTokenMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeDownloadToken,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withDownloadTokenID sets the ID field of the mutation.
+func withDownloadTokenID(id int) downloadtokenOption {
+	return func(m *DownloadTokenMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *DownloadToken
+		)
+		m.oldValue = func(ctx context.Context) (*DownloadToken, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().DownloadToken.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withDownloadToken sets the old DownloadToken of the mutation.
+func withDownloadToken(node *DownloadToken) downloadtokenOption {
+	return func(m *DownloadTokenMutation) {
+		m.oldValue = func(context.Context) (*DownloadToken, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m DownloadTokenMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m DownloadTokenMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *DownloadTokenMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *DownloadTokenMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().DownloadToken.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetAccountID sets the "account_id" field.
+func (m *DownloadTokenMutation) SetAccountID(i int) {
+	m.account = &i
+}
+
+// AccountID returns the value of the "account_id" field in the mutation.
+func (m *DownloadTokenMutation) AccountID() (r int, exists bool) {
+	v := m.account
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAccountID returns the old "account_id" field's value of the DownloadToken entity.
+// If the DownloadToken object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DownloadTokenMutation) OldAccountID(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAccountID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAccountID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAccountID: %w", err)
+	}
+	return oldValue.AccountID, nil
+}
+
+// ResetAccountID resets all changes to the "account_id" field.
+func (m *DownloadTokenMutation) ResetAccountID() {
+	m.account = nil
+}
+
+// SetName sets the "name" field.
+func (m *DownloadTokenMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *DownloadTokenMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the DownloadToken entity.
+// If the DownloadToken object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DownloadTokenMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *DownloadTokenMutation) ResetName() {
+	m.name = nil
+}
+
+// SetTokenHash sets the "token_hash" field.
+func (m *DownloadTokenMutation) SetTokenHash(s string) {
+	m.token_hash = &s
+}
+
+// TokenHash returns the value of the "token_hash" field in the mutation.
+func (m *DownloadTokenMutation) TokenHash() (r string, exists bool) {
+	v := m.token_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTokenHash returns the old "token_hash" field's value of the DownloadToken entity.
+// If the DownloadToken object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DownloadTokenMutation) OldTokenHash(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTokenHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTokenHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTokenHash: %w", err)
+	}
+	return oldValue.TokenHash, nil
+}
+
+// ResetTokenHash resets all changes to the "token_hash" field.
+func (m *DownloadTokenMutation) ResetTokenHash() {
+	m.token_hash = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *DownloadTokenMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *DownloadTokenMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the DownloadToken entity.
+// If the DownloadToken object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DownloadTokenMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *DownloadTokenMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetLastUsedAt sets the "last_used_at" field.
+func (m *DownloadTokenMutation) SetLastUsedAt(t time.Time) {
+	m.last_used_at = &t
+}
+
+// LastUsedAt returns the value of the "last_used_at" field in the mutation.
+func (m *DownloadTokenMutation) LastUsedAt() (r time.Time, exists bool) {
+	v := m.last_used_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastUsedAt returns the old "last_used_at" field's value of the DownloadToken entity.
+// If the DownloadToken object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DownloadTokenMutation) OldLastUsedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastUsedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastUsedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastUsedAt: %w", err)
+	}
+	return oldValue.LastUsedAt, nil
+}
+
+// ClearLastUsedAt clears the value of the "last_used_at" field.
+func (m *DownloadTokenMutation) ClearLastUsedAt() {
+	m.last_used_at = nil
+	m.clearedFields[downloadtoken.FieldLastUsedAt] = struct{}{}
+}
+
+// LastUsedAtCleared returns if the "last_used_at" field was cleared in this mutation.
+func (m *DownloadTokenMutation) LastUsedAtCleared() bool {
+	_, ok := m.clearedFields[downloadtoken.FieldLastUsedAt]
+	return ok
+}
+
+// ResetLastUsedAt resets all changes to the "last_used_at" field.
+func (m *DownloadTokenMutation) ResetLastUsedAt() {
+	m.last_used_at = nil
+	delete(m.clearedFields, downloadtoken.FieldLastUsedAt)
+}
+
+// ClearAccount clears the "account" edge to the Account entity.
+func (m *DownloadTokenMutation) ClearAccount() {
+	m.clearedaccount = true
+	m.clearedFields[downloadtoken.FieldAccountID] = struct{}{}
+}
+
+// AccountCleared reports if the "account" edge to the Account entity was cleared.
+func (m *DownloadTokenMutation) AccountCleared() bool {
+	return m.clearedaccount
+}
+
+// AccountIDs returns the "account" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// AccountID instead. It exists only for internal usage by the builders.
+func (m *DownloadTokenMutation) AccountIDs() (ids []int) {
+	if id := m.account; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetAccount resets all changes to the "account" edge.
+func (m *DownloadTokenMutation) ResetAccount() {
+	m.account = nil
+	m.clearedaccount = false
+}
+
+// Where appends a list predicates to the DownloadTokenMutation builder.
+func (m *DownloadTokenMutation) Where(ps ...predicate.DownloadToken) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the DownloadTokenMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *DownloadTokenMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.DownloadToken, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *DownloadTokenMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *DownloadTokenMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (DownloadToken).
+func (m *DownloadTokenMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *DownloadTokenMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.account != nil {
+		fields = append(fields, downloadtoken.FieldAccountID)
+	}
+	if m.name != nil {
+		fields = append(fields, downloadtoken.FieldName)
+	}
+	if m.token_hash != nil {
+		fields = append(fields, downloadtoken.FieldTokenHash)
+	}
+	if m.created_at != nil {
+		fields = append(fields, downloadtoken.FieldCreatedAt)
+	}
+	if m.last_used_at != nil {
+		fields = append(fields, downloadtoken.FieldLastUsedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *DownloadTokenMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case downloadtoken.FieldAccountID:
+		return m.AccountID()
+	case downloadtoken.FieldName:
+		return m.Name()
+	case downloadtoken.FieldTokenHash:
+		return m.TokenHash()
+	case downloadtoken.FieldCreatedAt:
+		return m.CreatedAt()
+	case downloadtoken.FieldLastUsedAt:
+		return m.LastUsedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *DownloadTokenMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case downloadtoken.FieldAccountID:
+		return m.OldAccountID(ctx)
+	case downloadtoken.FieldName:
+		return m.OldName(ctx)
+	case downloadtoken.FieldTokenHash:
+		return m.OldTokenHash(ctx)
+	case downloadtoken.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case downloadtoken.FieldLastUsedAt:
+		return m.OldLastUsedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown DownloadToken field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DownloadTokenMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case downloadtoken.FieldAccountID:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAccountID(v)
+		return nil
+	case downloadtoken.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case downloadtoken.FieldTokenHash:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTokenHash(v)
+		return nil
+	case downloadtoken.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case downloadtoken.FieldLastUsedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastUsedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DownloadToken field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *DownloadTokenMutation) AddedFields() []string {
+	var fields []string
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *DownloadTokenMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DownloadTokenMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown DownloadToken numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *DownloadTokenMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(downloadtoken.FieldLastUsedAt) {
+		fields = append(fields, downloadtoken.FieldLastUsedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *DownloadTokenMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *DownloadTokenMutation) ClearField(name string) error {
+	switch name {
+	case downloadtoken.FieldLastUsedAt:
+		m.ClearLastUsedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown DownloadToken nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *DownloadTokenMutation) ResetField(name string) error {
+	switch name {
+	case downloadtoken.FieldAccountID:
+		m.ResetAccountID()
+		return nil
+	case downloadtoken.FieldName:
+		m.ResetName()
+		return nil
+	case downloadtoken.FieldTokenHash:
+		m.ResetTokenHash()
+		return nil
+	case downloadtoken.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case downloadtoken.FieldLastUsedAt:
+		m.ResetLastUsedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown DownloadToken field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *DownloadTokenMutation) AddedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.account != nil {
+		edges = append(edges, downloadtoken.EdgeAccount)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *DownloadTokenMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case downloadtoken.EdgeAccount:
+		if id := m.account; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *DownloadTokenMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 1)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *DownloadTokenMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *DownloadTokenMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.clearedaccount {
+		edges = append(edges, downloadtoken.EdgeAccount)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *DownloadTokenMutation) EdgeCleared(name string) bool {
+	switch name {
+	case downloadtoken.EdgeAccount:
+		return m.clearedaccount
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *DownloadTokenMutation) ClearEdge(name string) error {
+	switch name {
+	case downloadtoken.EdgeAccount:
+		m.ClearAccount()
+		return nil
+	}
+	return fmt.Errorf("unknown DownloadToken unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *DownloadTokenMutation) ResetEdge(name string) error {
+	switch name {
+	case downloadtoken.EdgeAccount:
+		m.ResetAccount()
+		return nil
+	}
+	return fmt.Errorf("unknown DownloadToken edge %s", name)
 }
 
 // EndpointMutation represents an operation that mutates the Endpoint nodes in the graph.

@@ -13,6 +13,7 @@ import (
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
 	"palmares/ent/delivery"
+	"palmares/ent/downloadtoken"
 	"palmares/ent/endpoint"
 	"palmares/ent/formerhandle"
 	"palmares/ent/formerusage"
@@ -225,6 +226,16 @@ func init() {
 	deliveryDescHeld := deliveryFields[5].Descriptor()
 	// delivery.DefaultHeld holds the default value on creation for the held field.
 	delivery.DefaultHeld = deliveryDescHeld.Default.(bool)
+	downloadtokenFields := schema.DownloadToken{}.Fields()
+	_ = downloadtokenFields
+	// downloadtokenDescTokenHash is the schema descriptor for token_hash field.
+	downloadtokenDescTokenHash := downloadtokenFields[2].Descriptor()
+	// downloadtoken.TokenHashValidator is a validator for the "token_hash" field. It is called by the builders before save.
+	downloadtoken.TokenHashValidator = downloadtokenDescTokenHash.Validators[0].(func(string) error)
+	// downloadtokenDescCreatedAt is the schema descriptor for created_at field.
+	downloadtokenDescCreatedAt := downloadtokenFields[3].Descriptor()
+	// downloadtoken.DefaultCreatedAt holds the default value on creation for the created_at field.
+	downloadtoken.DefaultCreatedAt = downloadtokenDescCreatedAt.Default.(func() time.Time)
 	endpointFields := schema.Endpoint{}.Fields()
 	_ = endpointFields
 	// endpointDescURL is the schema descriptor for url field.

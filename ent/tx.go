@@ -34,6 +34,8 @@ type Tx struct {
 	Customer *CustomerClient
 	// Delivery is the client for interacting with the Delivery builders.
 	Delivery *DeliveryClient
+	// DownloadToken is the client for interacting with the DownloadToken builders.
+	DownloadToken *DownloadTokenClient
 	// Endpoint is the client for interacting with the Endpoint builders.
 	Endpoint *EndpointClient
 	// FormerHandle is the client for interacting with the FormerHandle builders.
@@ -205,6 +207,7 @@ func (tx *Tx) init() {
 	tx.CountBatch = NewCountBatchClient(tx.config)
 	tx.Customer = NewCustomerClient(tx.config)
 	tx.Delivery = NewDeliveryClient(tx.config)
+	tx.DownloadToken = NewDownloadTokenClient(tx.config)
 	tx.Endpoint = NewEndpointClient(tx.config)
 	tx.FormerHandle = NewFormerHandleClient(tx.config)
 	tx.FormerUsage = NewFormerUsageClient(tx.config)

@@ -79,6 +79,12 @@ func checkFormat(given map[string]any) error {
 	return nil
 }
 
+// IsDownload reports whether a request is for a whole list.
+func IsDownload(r *http.Request) bool {
+	isList := slices.ContainsFunc(routes, func(listed route) bool { return listed.bulk && listed.path == r.URL.Path })
+	return isList && r.URL.Query().Has(formatName)
+}
+
 // isBulk reports whether a request is for a whole list.
 func (r *request) isBulk() bool { return r.variables[formatName] != nil }
 

@@ -113,14 +113,12 @@ func usesQuota(r *http.Request) bool {
 // identifiesCaller reports whether the response to a request depends on its key.
 // MCP counts the calls in a request itself.
 func identifiesCaller(r *http.Request) bool {
-	return usesQuota(r) || isSaved(r) || r.URL.Path == mcp.Path
+	return usesQuota(r) || inSaved(r.URL.Path) || r.URL.Path == mcp.Path
 }
 
 // allowsBasic reports whether a request may send its key as the user name of HTTP Basic.
 // Spreadsheets and dashboards read these paths, and some of them know nothing else.
 func allowsBasic(r *http.Request) bool { return inAPI(r.URL.Path) || inSaved(r.URL.Path) }
-
-func isSaved(r *http.Request) bool { return inSaved(r.URL.Path) }
 
 // allowsCORS reports whether web pages from other origins may read the response. They
 // may read all of the API, but no account pages.

@@ -256,7 +256,7 @@ func (p *program) handler() (http.Handler, error) {
 		middleware.When(isRoot, p.linkDescriptions),                  // before any handler, which may add links of its own
 		middleware.When(opensGraphQL, showExplorer),                  // before the quota, because it is not a request for data
 		middleware.When(identifiesCaller, p.access.keyring.Identify), // before the quota, which depends on the caller
-		middleware.When(isSaved, p.saved.IdentifyToken),              // after keys, which take precedence
+		middleware.When(identifiesCaller, p.saved.IdentifyToken),     // after keys, which take precedence
 		middleware.When(usesQuota, p.access.quota.Count),             // before any work, so that over-quota requests cost nothing
 		middleware.LimitBody(maxBody, p.writeError),                  // after the quota, so that rejected requests count too
 		middleware.When(hasDeadline, middleware.Deadline(responseTimeout, p.log, p.writeError)), // innermost, so that it covers only the handler

@@ -128,6 +128,18 @@ func (f DeliveryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, er
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DeliveryMutation", m)
 }
 
+// The DownloadTokenFunc type is an adapter to allow the use of ordinary
+// function as DownloadToken mutator.
+type DownloadTokenFunc func(context.Context, *ent.DownloadTokenMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f DownloadTokenFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.DownloadTokenMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DownloadTokenMutation", m)
+}
+
 // The EndpointFunc type is an adapter to allow the use of ordinary
 // function as Endpoint mutator.
 type EndpointFunc func(context.Context, *ent.EndpointMutation) (ent.Value, error)

@@ -348,6 +348,36 @@ var (
 			},
 		},
 	}
+	// DownloadTokensColumns holds the columns for the "download_tokens" table.
+	DownloadTokensColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "name", Type: field.TypeString},
+		{Name: "token_hash", Type: field.TypeString, Unique: true},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "last_used_at", Type: field.TypeTime, Nullable: true},
+		{Name: "account_id", Type: field.TypeInt},
+	}
+	// DownloadTokensTable holds the schema information for the "download_tokens" table.
+	DownloadTokensTable = &schema.Table{
+		Name:       "download_tokens",
+		Columns:    DownloadTokensColumns,
+		PrimaryKey: []*schema.Column{DownloadTokensColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "download_tokens_accounts_download_tokens",
+				Columns:    []*schema.Column{DownloadTokensColumns[5]},
+				RefColumns: []*schema.Column{AccountsColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "downloadtoken_account_id",
+				Unique:  false,
+				Columns: []*schema.Column{DownloadTokensColumns[5]},
+			},
+		},
+	}
 	// EndpointsColumns holds the columns for the "endpoints" table.
 	EndpointsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt, Increment: true},
@@ -801,6 +831,7 @@ var (
 		CountBatchesTable,
 		CustomersTable,
 		DeliveriesTable,
+		DownloadTokensTable,
 		EndpointsTable,
 		FormerHandlesTable,
 		FormerUsagesTable,
@@ -828,6 +859,7 @@ func init() {
 	ConfirmationsTable.ForeignKeys[0].RefTable = AccountsTable
 	CustomersTable.ForeignKeys[0].RefTable = AccountsTable
 	DeliveriesTable.ForeignKeys[0].RefTable = EndpointsTable
+	DownloadTokensTable.ForeignKeys[0].RefTable = AccountsTable
 	EndpointsTable.ForeignKeys[0].RefTable = AccountsTable
 	JournalEntriesTable.ForeignKeys[0].RefTable = ReleasesTable
 	PriceChangesTable.ForeignKeys[0].RefTable = ToolsTable

@@ -36,6 +36,9 @@ type Customer func(*sql.Selector)
 // Delivery is the predicate function for delivery builders.
 type Delivery func(*sql.Selector)
 
+// DownloadToken is the predicate function for downloadtoken builders.
+type DownloadToken func(*sql.Selector)
+
 // Endpoint is the predicate function for endpoint builders.
 type Endpoint func(*sql.Selector)
 

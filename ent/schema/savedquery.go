@@ -68,3 +68,27 @@ func (QueryVersion) Indexes() []ent.Index {
 		index.Fields("account_id", "created_at"),
 	}
 }
+
+// DownloadToken gives access to downloads of whole lists, for programs that cannot send
+// a key. Revoking it deletes it.
+type DownloadToken struct{ ent.Schema }
+
+func (DownloadToken) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int("account_id").Immutable(),
+		field.String("name").Immutable(),
+		field.String("token_hash").NotEmpty().Unique().Immutable().Sensitive().
+			Comment("SHA-256 of the token, in hexadecimal."),
+		field.Time("created_at").Default(time.Now).Immutable(),
+		field.Time("last_used_at").Optional().Nillable().Comment("Written at most once a minute."),
+	}
+}
+
+func (DownloadToken) Edges() []ent.Edge {
+	return []ent.Edge{edge.To("account", Account.Type).Field("account_id").Unique().Required().Immutable().
+		StorageKey(edge.Symbol("download_tokens_accounts_download_tokens")).Annotations(entsql.OnDelete(entsql.Cascade))}
+}
+
+func (DownloadToken) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("account_id")}
+}

@@ -100,7 +100,7 @@ func TestNoEnglishOnFrenchPages(t *testing.T) {
 	compareLanguages(t, visitor, "/login/code", sent.path(t))
 	b := s.signIn("ana@example.com")
 	ana := s.account("ana@example.com")
-	compareLanguages(t, b, home, "/account/usage", "/account/plan", "/account/queries", "/account/queries/new", "/account/webhooks", "/account/settings", "/account/delete", "/account/nothing")
+	compareLanguages(t, b, home, "/account/usage", "/account/plan", "/account/queries", "/account/queries/new", "/account/downloads", "/account/webhooks", "/account/settings", "/account/delete", "/account/nothing")
 
 	for _, l := range lang.All {
 		b.language = l

@@ -44,7 +44,7 @@ type endpointUsage struct {
 // ByBrowser reports whether a signed-in browser sent the requests.
 func (u endpointUsage) ByBrowser() bool { return u.Key == "" }
 
-// ByToken reports whether the token of a saved query was used.
+// ByToken reports whether a token was used.
 func (u endpointUsage) ByToken() bool { return u.Key == saved.TokenKey }
 
 // OfSavedQuery reports whether the endpoint serves saved queries.

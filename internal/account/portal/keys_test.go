@@ -240,7 +240,7 @@ func TestUsageByEndpoint(t *testing.T) {
 		}
 		want := []string{
 			"laptop pal_" + laptop + "…|/graphql (GraphQL)|1,234", "laptop pal_" + laptop + "…|/api/v1/tools/{slug}|1", "pal_" + server + "…|/mcp (MCP)|1",
-			"Signed-in browser|/graphql (GraphQL)|3", "pal_forgotten…|Other paths|5", "Token of a saved query|/q/{handle}/{name} (saved queries)|4",
+			"Signed-in browser|/graphql (GraphQL)|3", "pal_forgotten…|Other paths|5", "Token|/q/{handle}/{name} (saved queries)|4",
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got rows %q, want %q", got, want)

@@ -113,6 +113,11 @@ var routes = []struct {
 	{"GET /account/queries/{name}/delete", signedIn, with((*Portal).query, confirm[*saved.Query]("querydelete"))},
 	{"POST /account/queries/{name}/delete", signedIn, with((*Portal).query, (*Portal).deleteQuery)},
 
+	{"GET /account/downloads", signedIn, (*Portal).showDownloads},
+	{"POST /account/downloads", signedIn, (*Portal).createDownloadToken},
+	{"GET /account/downloads/{id}/revoke", signedIn, with((*Portal).downloadToken, confirm[*ent.DownloadToken]("revoketoken"))},
+	{"POST /account/downloads/{id}/revoke", signedIn, with((*Portal).downloadToken, (*Portal).revokeDownloadToken)},
+
 	{"GET /account/settings", signedIn, (*Portal).showSettings},
 	{"POST /account/email", signedIn, (*Portal).startEmailChange},
 	{"GET /account/email/code", signedIn, emailChangeFlow.showCode},

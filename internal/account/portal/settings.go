@@ -127,8 +127,9 @@ func (p *Portal) export(v *visit) error {
 	endpoints, endpointsErr := p.exportEndpoints(v)
 	queries, queriesErr := p.Store.Read.SavedQuery.Query().Where(savedquery.AccountID(acc.ID)).Order(savedquery.ByID()).All(ctx)
 	texts, textsErr := p.Store.Read.QueryVersion.Query().Where(queryversion.AccountID(acc.ID)).Order(queryversion.ByID()).All(ctx)
+	tokens, tokensErr := p.Queries.DownloadTokens(ctx, acc)
 	customer, customerErr := p.Billing.Customer(ctx, acc)
-	if err := errors.Join(keysErr, daysErr, callsErr, sessionsErr, emailsErr, endpointsErr, queriesErr, textsErr, customerErr); err != nil {
+	if err := errors.Join(keysErr, daysErr, callsErr, sessionsErr, emailsErr, endpointsErr, queriesErr, textsErr, tokensErr, customerErr); err != nil {
 		return err
 	}
 	data := object{
@@ -150,6 +151,9 @@ func (p *Portal) export(v *visit) error {
 		}),
 		"query_versions": convert(texts, func(v *ent.QueryVersion) object {
 			return object{"version": v.Hash, "text": v.Text, "public": v.Public, "created_at": v.CreatedAt.UTC()}
+		}),
+		"download_tokens": convert(tokens, func(t *ent.DownloadToken) object {
+			return object{"name": t.Name, "created_at": t.CreatedAt.UTC(), "last_used_at": t.LastUsedAt}
 		}),
 		"billing": nil,
 	}

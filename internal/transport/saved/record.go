@@ -2,7 +2,6 @@ package saved
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -110,69 +109,4 @@ func (r *record) check(caller auth.Caller, invalidToken bool) error {
 		return problem.New(problem.Unauthenticated, "This query requires an API key, because it reads embeddings.")
 	}
 	return nil
-}
-
-// TokenKey takes the place of a key in callers that were identified by a token.
-const TokenKey = "token"
-
-// tokenOwner is the account of a token, and the addresses that it gives access to.
-type tokenOwner struct {
-	caller           auth.Caller
-	named, permanent string
-}
-
-// IdentifyToken is middleware that makes the owner of a valid token the caller of a
-// request without a key.
-func (s *Queries) IdentifyToken(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if token := tokenOf(r); token != "" && auth.CallerFrom(r.Context()).Key == "" {
-			address, _, _ := splitPath(r.URL.Path)
-			found, err := s.findToken(r.Context(), token)
-			switch {
-			case err != nil && problem.Of(err).Code != problem.NotFound:
-				s.Log.ErrorContext(r.Context(), "token lookup failed", "cause", problem.Of(err).Cause, "request_id", problem.RequestID(r.Context()))
-				problem.Refuse(w, r, err)
-				return
-			case err == nil && (address == found.named || address == found.permanent):
-				w.Header()["Cdn-Cache-Control"] = []string{"private, no-store"} // the response is only for this caller
-				r = r.WithContext(auth.WithCaller(r.Context(), found.caller))
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// tokenOf returns the token of a request, or "".
-func tokenOf(r *http.Request) string {
-	for query := r.URL.RawQuery; query != ""; { // without parsing all of it
-		var pair string
-		pair, query, _ = strings.Cut(query, "&")
-		if token, found := strings.CutPrefix(pair, tokenName+"="); found {
-			return token // valid tokens need no escaping
-		}
-	}
-	return ""
-}
-
-// findToken returns the owner of a token.
-func (s *Queries) findToken(ctx context.Context, token string) (tokenOwner, error) {
-	if !tokenPattern.MatchString(token) { // needs no lookup
-		return tokenOwner{}, errNotFound
-	}
-	hash := tokenHash(token)
-	found, err := s.tokens.get(ctx, cache.Key{Operation: hash}, func(ctx context.Context, _ tokenOwner) (tokenOwner, int, error) {
-		row, err := s.Store.Keys.SavedQuery.Query().Where(savedquery.TokenHash(hash)).WithAccount().Only(ctx)
-		if err != nil || row.Edges.Account == nil || row.Edges.Account.Handle == nil {
-			return tokenOwner{}, 0, notFound(err)
-		}
-		owner := row.Edges.Account
-		return tokenOwner{
-			caller: auth.Caller{Plan: auth.Plan(owner.Plan), Account: owner.ID, Key: TokenKey, Carried: owner.CarriedRequests, CarriedDay: owner.CarriedDay},
-			named:  namedAddress(*owner.Handle, row.Name), permanent: hashAddress(row.Hash),
-		}, requestSize, nil
-	})
-	if err != nil {
-		return tokenOwner{}, err
-	}
-	return found.value, nil
 }

@@ -28,7 +28,6 @@ var (
 	namePattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
 	handlePattern = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,30}[a-z0-9])$`)
 	hashPattern   = regexp.MustCompile(fmt.Sprintf("^[0-9a-f]{%d}$", hashLength))
-	tokenPattern  = regexp.MustCompile("^" + tokenPrefix + "[A-Z2-7]{26}$")
 	likeHash      = regexp.MustCompile(`^[0-9a-f]{16,}$`)
 
 	reservedNames   = []string{documentName, "new", "edit", "index", "search"}

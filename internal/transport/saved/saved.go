@@ -4,9 +4,6 @@ package saved
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -65,7 +62,7 @@ type Queries struct {
 func New(cfg Config) (*Queries, error) {
 	s := &Queries{Config: cfg, builtIn: map[string]*record{}, requests: cache.NewTable[*request](cfg.Cache, "saved requests")}
 	s.records.table, s.records.changes = cache.NewTable[*cachedValue[*record]](cfg.Cache, "saved queries"), &s.changes
-	s.tokens.table, s.tokens.changes = cache.NewTable[*cachedValue[tokenOwner]](cfg.Cache, "query tokens"), &s.changes
+	s.tokens.table, s.tokens.changes = cache.NewTable[*cachedValue[tokenOwner]](cfg.Cache, "tokens"), &s.changes
 	for _, b := range cfg.BuiltIn {
 		q, err := newQuery(cfg.Executor, b.Text)
 		if err != nil {
@@ -80,8 +77,6 @@ func New(cfg Config) (*Queries, error) {
 
 func namedAddress(handle, name string) string { return Path + handle + "/" + name }
 func hashAddress(hash string) string          { return Path + hash }
-
-const tokenPrefix = "qt_"
 
 // Query is a saved query as its owner sees it.
 type Query struct {
@@ -181,31 +176,4 @@ func (s *Queries) Text(ctx context.Context, q *Query) (string, error) {
 func (s *Queries) Delete(ctx context.Context, owner *ent.Account, name string) error {
 	n, err := s.Store.Write.SavedQuery.Delete().Where(savedquery.AccountID(owner.ID), savedquery.Name(name)).Exec(ctx)
 	return s.changed(name, n, err)
-}
-
-// SetToken creates a new token for a saved query, which replaces any previous one,
-// and returns it. Only its hash is stored, so it cannot be shown again.
-func (s *Queries) SetToken(ctx context.Context, owner *ent.Account, name string) (string, error) {
-	token := tokenPrefix + rand.Text()
-	hash := tokenHash(token)
-	return token, s.setToken(ctx, owner, name, &hash)
-}
-
-// RevokeToken removes the token of a saved query.
-func (s *Queries) RevokeToken(ctx context.Context, owner *ent.Account, name string) error {
-	return s.setToken(ctx, owner, name, nil)
-}
-
-func (s *Queries) setToken(ctx context.Context, owner *ent.Account, name string, hash *string) error {
-	update := s.Store.Write.SavedQuery.Update().Where(savedquery.AccountID(owner.ID), savedquery.Name(name)).SetNillableTokenHash(hash)
-	if hash == nil {
-		update.ClearTokenHash()
-	}
-	n, err := update.Save(ctx)
-	return s.changed(name, n, err)
-}
-
-func tokenHash(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:])
 }

@@ -1,0 +1,103 @@
+package saved_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"palmares/auth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/transport/saved"
+)
+
+// A download token gives access to downloads of lists, at the expense of its owner's
+// quota, and to nothing else.
+func TestDownloadTokens(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := start(t, cfg)
+		db := testkit.Open(t, cfg)
+		owner, err := auth.NewAccounts(db).Find(t.Context(), ana)
+		testkit.Check(t, err)
+		tokens := &saved.Queries{Config: saved.Config{Store: db}}
+		token, err := tokens.CreateDownloadToken(t.Context(), owner, "sheet")
+		testkit.Check(t, err)
+		left := func(r got) int {
+			n, _ := strconv.Atoi(r.Header.Get("X-Ratelimit-Remaining"))
+			return n
+		}
+
+		before := left(s.get(t, "/api/v1/stats", s.as(ana)...))
+		for _, path := range []string{
+			"/api/v1/tools?format=csv&token=" + token, "/api/v1/tools?token=" + token + "&format=ndjson", "/api/v1/pricing?format=csv&dialect=excel&token=" + token,
+			"/api/v1/comparatifs?format=csv&token=" + token, "/api/v1/cimetiere?format=csv&token=" + token, "/api/v1/categories?format=csv&token=" + token,
+		} {
+			r := s.get(t, path).want(t, 200, "slug")
+			if before--; left(r) != before || r.Header.Get("X-Ratelimit-Tier") != "free" || r.Header.Get("Cdn-Cache-Control") != "private, no-store" {
+				t.Errorf("%s: got %v, want the owner's quota with %d left, and a private response", path, r.Header, before)
+			}
+			for name, values := range r.Header {
+				if strings.Contains(fmt.Sprint(values), token) {
+					t.Errorf("%s: got the token in %s %v, want it nowhere", path, name, values)
+				}
+			}
+		}
+		r := s.get(t, "/api/v1/tools?format=csv&token="+token)
+		s.get(t, "/api/v1/tools?format=csv&token="+token, "If-None-Match", r.Header.Get("Etag")).want(t, 304, "")
+		// A key takes precedence.
+		if r := s.get(t, "/api/v1/tools?format=csv&token="+token, s.as(bea)...).want(t, 200, "slug"); left(r) != 999 {
+			t.Errorf("with another key: got %d left, want 999", left(r))
+		}
+
+		const elsewhere = "gives access only to downloads"
+		private, _ := s.save(t, ana, "secret", best, "--private")
+		for path, want := range map[string]struct {
+			status int
+			part   string
+		}{
+			"/api/v1/tools?token=" + token:                                 {401, elsewhere},
+			"/api/v1/tools/plume?format=csv&token=" + token:                {401, elsewhere},
+			"/api/v1/stats?format=csv&token=" + token:                      {401, elsewhere},
+			"/api/embeddings?token=" + token:                               {401, elsewhere},
+			"/api/embeddings/plume?format=csv&token=" + token:              {401, elsewhere},
+			"/graphql?query=%7Bstats%7BtoolsTotal%7D%7D&token=" + token:    {401, elsewhere},
+			"/mcp?token=" + token:                                          {401, elsewhere},
+			private + ".csv?token=" + token:                                {404, "no saved query"},
+			"/q/palmares/growth.csv?token=" + token:                        {401, "The token is not valid"},
+			"/api/v1/tools?format=csv":                                     {401, "requires an API key"},
+			"/api/v1/tools?format=csv&token=dt_":                           {401, "does not exist or was revoked"},
+			"/api/v1/tools?format=csv&token=dt_AAAAAAAAAAAAAAAAAAAAAAAAAA": {401, "does not exist or was revoked"},
+			"/api/v1/tools?format=csv&token=qt_" + token[3:]:               {401, "requires an API key"},
+			"/api/v1/tools?format=csv&token=" + strings.ToLower(token):     {401, "does not exist or was revoked"},
+			"/api/v1/tools?format=&token=" + token:                         {400, "format"},
+			"/api/v1/openapi.json?token=" + token:                          {200, "openapi"},
+			"/api/v1/tools?format=csv&token=" + token + "&limit=1":         {400, "limit cannot be combined"},
+			"/api/v1/unknown?format=csv&token=" + token:                    {401, elsewhere},
+		} {
+			s.get(t, path).want(t, want.status, want.part)
+		}
+		for _, authorization := range []string{"Bearer " + token, "Basic " + base64.StdEncoding.EncodeToString([]byte(token+":"))} {
+			s.get(t, "/api/v1/tools?format=csv", "Authorization", authorization).want(t, 401, "malformed")
+		}
+
+		wait.Until(t, "the use is recorded", func() bool {
+			list, err := tokens.DownloadTokens(t.Context(), owner)
+			testkit.Check(t, err)
+			return len(list) == 1 && list[0].LastUsedAt != nil
+		})
+		list, err := tokens.DownloadTokens(t.Context(), owner)
+		testkit.Check(t, err)
+		testkit.Check(t, tokens.RevokeDownloadToken(t.Context(), owner, list[0].ID))
+		wait.Until(t, "the token is revoked", func() bool {
+			return s.get(t, "/api/v1/tools?format=csv&token="+token).StatusCode == http.StatusUnauthorized
+		})
+		if log := s.Log.String(); strings.Contains(log, token) || !strings.Contains(log, "/api/v1/tools") {
+			t.Errorf("got a log with the token, or without requests, want neither:\n%s", log)
+		}
+	})
+}
