@@ -39,10 +39,11 @@ var (
 	Bash        = Need{"bash", firstInPath("bash"), [4]string{"bash", "bash", "bash", "bash"}}
 	LibreOffice = Need{"LibreOffice Calc", firstInPath("soffice", "libreoffice"), [4]string{"libreoffice-calc", "libreoffice-calc", "libreoffice-calc", "libreoffice"}}
 	Python      = Need{"Python 3", firstInPath("python3"), [4]string{"python3", "python3", "python3", "python"}}
+	Pandas      = Need{"pandas", findPandas, [4]string{"python3-pandas", "python3-pandas", "py3-pandas", "pandas"}} // its path is that of Python
 )
 
 // Needs are all programs but PostgreSQL.
-var Needs = []Need{CCompiler, Node, Redis, Nginx, Chromium, Curl, Bash, Python, LibreOffice}
+var Needs = []Need{CCompiler, Node, Redis, Nginx, Chromium, Curl, Bash, Python, Pandas, LibreOffice}
 
 // firstInPath looks in PATH, and in /usr/sbin, where servers are.
 func firstInPath(names ...string) func() string {
@@ -63,6 +64,16 @@ func findNode() string {
 		return ""
 	}
 	return firstInPath("node")()
+}
+
+// findPandas returns a Python with pandas: there may be another one first in PATH.
+func findPandas() string {
+	for _, python := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(python, "-c", "import pandas").Run() == nil {
+			return python
+		}
+	}
+	return ""
 }
 
 func findPostgreSQL() string {
