@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -79,10 +80,13 @@ func checkFormat(given map[string]any) error {
 	return nil
 }
 
-// IsDownload reports whether a request is for a whole list.
+// IsDownload reports whether a request is for a whole list, by its parameter or by the
+// extension of its path.
 func IsDownload(r *http.Request) bool {
-	isList := slices.ContainsFunc(routes, func(listed route) bool { return listed.bulk && listed.path == r.URL.Path })
-	return isList && r.URL.Query().Has(formatName)
+	path := r.URL.Path
+	list := strings.TrimSuffix(strings.TrimSuffix(path, "."+table.CSV), "."+table.NDJSON)
+	isList := slices.ContainsFunc(routes, func(listed route) bool { return listed.bulk && listed.path == list })
+	return isList && (list != path || r.URL.Query().Has(formatName))
 }
 
 // isBulk reports whether a request is for a whole list.

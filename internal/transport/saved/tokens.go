@@ -43,7 +43,7 @@ const (
 var tokenPattern = regexp.MustCompile("^(" + queryTokenPrefix + "|" + downloadTokenPrefix + ")[A-Z2-7]{26}$")
 
 var (
-	errTokenElsewhere = problem.New(problem.Unauthenticated, "A download token gives access only to downloads of lists, with format=csv or format=ndjson. Send an API key for other requests.")
+	errTokenElsewhere = problem.New(problem.Unauthenticated, "A download token gives access only to downloads of lists as CSV or NDJSON. Send an API key for other requests.")
 	errTokenUnknown   = problem.New(problem.Unauthenticated, "This download token does not exist or was revoked. Create a new one in your account.")
 )
 

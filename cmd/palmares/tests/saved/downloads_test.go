@@ -69,14 +69,14 @@ func TestDownloadTokens(t *testing.T) {
 			"/mcp?token=" + token:                                          {401, elsewhere},
 			private + ".csv?token=" + token:                                {404, "no saved query"},
 			"/q/palmares/growth.csv?token=" + token:                        {401, "The token is not valid"},
-			"/api/v1/tools?format=csv":                                     {401, "requires an API key"},
+			"/api/v1/tools?format=csv":                                     {401, "an API key"},
 			"/api/v1/tools?format=csv&token=dt_":                           {401, "does not exist or was revoked"},
 			"/api/v1/tools?format=csv&token=dt_AAAAAAAAAAAAAAAAAAAAAAAAAA": {401, "does not exist or was revoked"},
-			"/api/v1/tools?format=csv&token=qt_" + token[3:]:               {401, "requires an API key"},
+			"/api/v1/tools?format=csv&token=qt_" + token[3:]:               {401, "an API key"},
 			"/api/v1/tools?format=csv&token=" + strings.ToLower(token):     {401, "does not exist or was revoked"},
 			"/api/v1/tools?format=&token=" + token:                         {400, "format"},
 			"/api/v1/openapi.json?token=" + token:                          {200, "openapi"},
-			"/api/v1/tools?format=csv&token=" + token + "&limit=1":         {400, "limit cannot be combined"},
+			"/api/v1/tools?format=csv&token=" + token + "&limit=1":         {400, "limit"},
 			"/api/v1/unknown?format=csv&token=" + token:                    {401, elsewhere},
 		} {
 			s.get(t, path).want(t, want.status, want.part)

@@ -219,6 +219,7 @@ func TestPortalIsAccessible(t *testing.T) {
 		v.inEachView(p, "webhook-remove", webhook+"/remove")
 		v.inEachView(p, "queries-none", "/account/queries")
 		v.inEachView(p, "query-new", "/account/queries/new")
+		v.inEachView(p, "downloads-none", "/account/downloads")
 		v.inEachView(p, "webhooks", "/account/webhooks")
 	}
 }
