@@ -19,6 +19,7 @@ import (
 	"github.com/vektah/gqlparser/v2/lexer"
 	"github.com/vektah/gqlparser/v2/parser"
 	"github.com/vektah/gqlparser/v2/validator"
+	"github.com/vektah/gqlparser/v2/validator/core"
 	"github.com/vektah/gqlparser/v2/validator/rules"
 
 	"palmares/graph/fields"
@@ -195,7 +196,11 @@ const (
 )
 
 var (
-	allRules                = rules.NewDefaultRules()
+	allRules = func() *rules.Rules {
+		r := rules.NewDefaultRules()
+		r.ReplaceRule(rules.FieldsOnCorrectTypeRule.Name, fieldsOnCorrectType)
+		return r
+	}()
 	rulesWithoutSuggestions = func() *rules.Rules {
 		r := rules.NewDefaultRules()
 		r.ReplaceRule(rules.FieldsOnCorrectTypeRule.Name, rules.FieldsOnCorrectTypeRuleWithoutSuggestions.RuleFunc)
@@ -206,6 +211,34 @@ var (
 		return r
 	}()
 )
+
+// fieldsOnCorrectType is the rule of the library, but it suggests the field with the
+// items where a document has another API's name for it. By its letters, data would be
+// closest to meta.
+func fieldsOnCorrectType(observers *core.Events, addError core.AddErrFunc) {
+	var checked *ast.Field
+	observers.OnField(func(_ *core.Walker, field *ast.Field) { checked = field })
+	rules.FieldsOnCorrectTypeRule.RuleFunc(observers, func(options ...core.ErrorOption) {
+		if items := itemsField(checked); items != "" {
+			options = []core.ErrorOption{core.At(checked.Position),
+				core.Message("Cannot query field %q on type %q. Did you mean %q?", checked.Name, checked.ObjectDefinition.Name, items)}
+		}
+		addError(options...)
+	})
+}
+
+// itemsField returns the field that has the items of a list, if an unknown field has a
+// common name for it; "" otherwise.
+func itemsField(unknown *ast.Field) string {
+	if slices.Contains([]string{"data", "results", "items", "nodes", "edges", "list", "rows", "records", "entries"}, unknown.Name) {
+		for _, name := range []string{"items", "nodes"} {
+			if known := unknown.ObjectDefinition.Fields.ForName(name); known != nil && len(known.Arguments) == 0 {
+				return name
+			}
+		}
+	}
+	return ""
+}
 
 // scan reads the tokens of a document before anything expensive is done with
 // it. The id is a hash of the tokens, so that whitespace, commas and comments do

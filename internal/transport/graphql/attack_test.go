@@ -1,6 +1,7 @@
 package graphql_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -32,13 +33,16 @@ func TestInvalidRequests(t *testing.T) {
 		message string
 	}{
 		"a large body":             {post(`{"query":"` + strings.Repeat(" ", 20<<20) + `"}`), 413, "The request body is larger than 100000 bytes."},
-		"malformed, with a secret": {post(`{"query":"{feed}","password":"s3cret" oops`), 400, "The body is not valid JSON."},
+		"malformed, with a secret": {post(`{"query":"{feed}","password":"s3cret" oops`), 400, "The body is not valid JSON (line 1, column 39)."},
+		"malformed in a line":      {post("{\n  \"query\": \"{feed}\",\n  \"é\": 'x'\n}"), 400, "The body is not valid JSON (line 3, column 8)."},
+		"a body that ends early":   {post("{\"query\":\n\"{feed}\""), 400, "The body is not valid JSON (line 2, column 9)."},
+		"no JSON":                  {post("{feed}"), 400, "The body is not valid JSON (line 1, column 2)."},
 		"a batch":                  {post(`[` + good + `,` + good + `]`), 400, "The body must be a single JSON object. Batches are not supported."},
 		"nothing":                  {post(``), 400, "The body is empty."},
 		"null":                     {post(`null`), 400, "The body must be a single JSON object. Batches are not supported."},
-		"a key twice":              {post(`{"query":"{__typename}","query":"{feed{release}}"}`), 400, "The body is not valid JSON."},
-		"more after it":            {post(good + `{}`), 400, "The body must end after its JSON value."},
-		"invalid UTF-8":            {post("{\"query\":\"{\xff}\"}"), 400, "The body is not valid JSON."},
+		"a key twice":              {post(`{"query":"{__typename}","query":"{feed{release}}"}`), 400, "The body is not valid JSON (line 1, column 25)."},
+		"more after it":            {post(good + "\n {}"), 400, "The body must end after its JSON value (line 2, column 2)."},
+		"invalid UTF-8":            {post("{\"query\":\"{\xff}\"}"), 400, "The body is not valid JSON (line 1, column 12)."},
 		"no query":                 {post(`{}`), 400, "query is required."},
 		"a query of numbers":       {post(`{"query":7}`), 400, "query must be a string."},
 		"variables of text":        {post(`{"query":"{__typename}","variables":"x"}`), 400, "variables must be an object."},
@@ -48,6 +52,7 @@ func TestInvalidRequests(t *testing.T) {
 		"an HTML page":             {with(post(good), "Accept", "text/html"), 406, "Accept must allow application/graphql-response+json or application/json."},
 		"another method":           {httptest.NewRequest(http.MethodDelete, "/graphql", nil), 405, "The method DELETE is not allowed; use GET, POST or QUERY."},
 		"a query twice":            {httptest.NewRequest(http.MethodGet, "/graphql?query={a}&query={b}", nil), 400, "query must be given only once."},
+		"variables in the URL":     {httptest.NewRequest(http.MethodGet, "/graphql?query={a}&variables={%22a%22:}", nil), 400, "variables is not valid JSON (line 1, column 6)."},
 		"a long URL":               {httptest.NewRequest(http.MethodGet, "/graphql?query="+strings.Repeat("a", 40_000), nil), 414, "The URL is too long. Use POST instead."},
 		"an invalid hash":          {post(`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}`), 400, "persistedQuery must have version 1 and a sha256Hash."},
 		"a hash of another query":  {post(`{"query":"{__typename}","extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + strings.Repeat("0", 64) + `"}}}`), 400, "persistedQuery.sha256Hash must be the SHA-256 hash of the query."},
@@ -70,6 +75,33 @@ func TestInvalidRequests(t *testing.T) {
 				t.Errorf("got %s, want no secret in it", body)
 			}
 		})
+	}
+}
+
+// Clients of other APIs find the field with the items of a list.
+func TestItemsUnderAnotherName(t *testing.T) {
+	handler := newHandler(newExecutor(testkit.Open(t, testkit.SQLite(t))))
+	for query, want := range map[string]string{
+		"{tools {data {slug}}}":                               `Cannot query field \"data\" on type \"ToolPage\". Did you mean \"items\"?`,
+		"{tools {results {slug}}}":                            `Cannot query field \"results\" on type \"ToolPage\". Did you mean \"items\"?`,
+		"{comparisons {nodes {slug}}}":                        `Cannot query field \"nodes\" on type \"ComparisonPage\". Did you mean \"items\"?`,
+		"{toolConnection {items {slug}}}":                     `Cannot query field \"items\" on type \"ToolConnection\". Did you mean \"nodes\"?`,
+		"{tools {items {slug} itemz}}":                        `Cannot query field \"itemz\" on type \"ToolPage\". Did you mean \"items\"?`,
+		"{tools {meta {data}}}":                               `Cannot query field \"data\" on type \"PageInfoByNumber\".`,
+		"{data {slug}}":                                       `Cannot query field \"data\" on type \"Query\".`,
+		"{tools {...F}} fragment F on ToolPage {data {slug}}": `Cannot query field \"data\" on type \"ToolPage\". Did you mean \"items\"?`,
+	} {
+		body, err := json.Marshal(map[string]string{"query": query})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodPost, "/graphql", bytes.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		got := httptest.NewRecorder()
+		handler.ServeHTTP(got, r)
+		if !strings.Contains(got.Body.String(), `"message":"`+want+`",`) {
+			t.Errorf("%s: got %s, want %s", query, got.Body, want)
+		}
 	}
 }
 

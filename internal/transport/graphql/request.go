@@ -125,8 +125,8 @@ func parseQueryString(query string) (*httpRequest, *httpProblem) {
 		}
 		if name == "variables" || name == "extensions" {
 			object[name] = json.RawMessage(values[0])
-			if checkJSON(values[0]) != nil {
-				return nil, badRequest("%s must be valid JSON.", name)
+			if p := checkJSON(name, values[0]); p != nil {
+				return nil, p
 			}
 			continue
 		}
@@ -139,7 +139,7 @@ func parseBody(body string) (*httpRequest, *httpProblem) {
 	if strings.TrimSpace(body) == "" {
 		return nil, badRequest("The body is empty.")
 	}
-	if p := checkJSON(body); p != nil {
+	if p := checkJSON("The body", body); p != nil {
 		return nil, p
 	}
 	var object map[string]json.RawMessage
@@ -150,16 +150,32 @@ func parseBody(body string) (*httpRequest, *httpProblem) {
 }
 
 // checkJSON is stricter than encoding/json: no duplicate keys, nothing after the
-// value, valid UTF-8.
-func checkJSON(text string) *httpProblem {
+// value, valid UTF-8. The error names the text and the position in it.
+func checkJSON(name, text string) *httpProblem {
 	dec := jsontext.NewDecoder(strings.NewReader(text))
-	if _, err := dec.ReadValue(); err != nil {
-		return badRequest("The body is not valid JSON.")
+	_, err := dec.ReadValue()
+	if err == nil {
+		value := int(dec.InputOffset())
+		if rest := strings.TrimLeft(text[value:], " \t\r\n"); rest != "" {
+			line, column := position(text, len(text)-len(rest))
+			return badRequest("%s must end after its JSON value (line %d, column %d).", name, line, column)
+		}
+		return nil
 	}
-	if _, err := dec.ReadToken(); err != io.EOF {
-		return badRequest("The body must end after its JSON value.")
+	at := len(text) // where it ends too early
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		at = int(syntax.ByteOffset)
 	}
-	return nil
+	line, column := position(text, at)
+	return badRequest("%s is not valid JSON (line %d, column %d).", name, line, column)
+}
+
+// position returns the line and the column, in characters, of an offset.
+func position(text string, offset int) (line, column int) {
+	before := text[:min(offset, len(text))]
+	start := strings.LastIndexByte(before, '\n') + 1
+	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1
 }
 
 // parseObject reads the four members of a request.
