@@ -3,6 +3,7 @@ package release
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"palmares/internal/core/text"
@@ -14,9 +15,16 @@ type toolNames struct {
 	slugs *text.Index
 }
 
+// maxCompared is the number of names that are compared letter by letter. With more, it
+// would take too long.
+const maxCompared = 20_000
+
 // SimilarTools returns active and retired tools whose slugs are similar to a text, the
-// most similar first.
+// most similar first. In large catalogs, there are none.
 func (r *Release) SimilarTools(wanted string, limit int) (similar []*Tool) {
+	if len(r.Tools) > maxCompared {
+		return nil
+	}
 	names := Derived(r, func(r *Release) toolNames {
 		tools := slices.Concat(r.Sorted(ByScore), r.Sorted(ByRetirement))
 		slugs := make([]string, len(tools))
@@ -29,6 +37,48 @@ func (r *Release) SimilarTools(wanted string, limit int) (similar []*Tool) {
 		similar = append(similar, names.tools[i])
 	}
 	return similar
+}
+
+// maxNearest is the number of similar tools among which the nearest active one is
+// looked for.
+const maxNearest = 10
+
+// NearestTool returns the slug of the active tool whose slug is most similar to another,
+// or "".
+func (r *Release) NearestTool(slug string) string {
+	for _, t := range r.SimilarTools(slug, maxNearest) {
+		if t.Active() {
+			return t.Slug
+		}
+	}
+	return ""
+}
+
+// comparisonNames finds comparisons by slugs that are spelled in a similar way.
+type comparisonNames struct{ slugs *text.Index }
+
+// NearestComparison returns the slug of the comparison of the same tools in the other
+// order, or else the one that is most similar to another slug, or "".
+func (r *Release) NearestComparison(slug string) string {
+	if len(r.Comparisons) > maxCompared {
+		return ""
+	}
+	if a, b, ok := strings.Cut(slug, "-vs-"); ok {
+		if found := r.FindComparisons(b + "-vs-" + a); found != nil {
+			return found[0].Slug
+		}
+	}
+	names := Derived(r, func(r *Release) comparisonNames {
+		slugs := make([]string, len(r.Comparisons))
+		for i, c := range r.Comparisons {
+			slugs[i] = c.Slug
+		}
+		return comparisonNames{text.NewIndex(slugs)}
+	})
+	if similar := names.slugs.Similar(slug, 1); similar != nil {
+		return r.Comparisons[similar[0]].Slug
+	}
+	return ""
 }
 
 // Derived returns a value that is derived from a release on first use, and lives as

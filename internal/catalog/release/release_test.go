@@ -390,6 +390,16 @@ func TestDerivedValues(t *testing.T) {
 	}
 }
 
+// Comparing more names would take too long. The names here are nil, so that comparing
+// them would fail.
+func TestNamesOfLargeCatalogsAreNotCompared(t *testing.T) {
+	const limit = 20_000
+	r := &release.Release{Tools: make([]*release.Tool, limit+1), Comparisons: make([]*release.Comparison, limit+1)}
+	if tools, tool, comparison := r.SimilarTools("plum", 5), r.NearestTool("plum"), r.NearestComparison("a-vs-b"); tools != nil || tool != "" || comparison != "" {
+		t.Errorf("got %v, %q and %q, want none", tools, tool, comparison)
+	}
+}
+
 // Values of cursors that callers can change never match an order by accident.
 func TestInvalidPositions(t *testing.T) {
 	for name, position := range map[string][]any{

@@ -114,6 +114,7 @@ var (
 		"X-GraphQL-Cost", "X-GraphQL-Cost-Limit",
 		"X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Tier",
 		"X-Request-Id", "X-Service-Release", "X-Service-Updated-At", "X-Total-Count",
+		"X-Unknown-Parameters", "X-Unknown-Values",
 	}, ", ")}
 	// allowedHeaders lists the request headers that scripts from other origins
 	// may send. Tracing libraries, Apollo Client and clients that resume an event

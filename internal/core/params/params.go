@@ -52,8 +52,8 @@ type Operation struct {
 	Tag         string      `json:"-"`    // its resource
 	Summary     string      `json:"-"`
 	Details     string      `json:"-"`
-	Example     string      `json:"-"` // a path with data of the demo catalog
-	Query       string      `json:"query"`
+	Example     string      `json:"-"`     // a path with data of the demo catalog
+	Query       string      `json:"query"` // "" for a download
 	Parameters  []Parameter `json:"parameters"`
 	RequiresKey bool        `json:"keyed"`                // requires an API key
 	Deprecated  string      `json:"deprecated,omitempty"` // a sentence with its dates, or ""
@@ -158,6 +158,23 @@ func read(rawQuery string, params []Param, form bool) (map[string]any, error) {
 		values[name] = value
 	}
 	return values, nil
+}
+
+// Unknown returns the first names in a query string that are no parameters, at most
+// limit, in the order of their first use.
+func Unknown(rawQuery string, params []Param, limit int) (names []string) {
+	for pair := range strings.SplitSeq(rawQuery, "&") {
+		rawName, _, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(rawName)
+		if err != nil || name == "" || slices.Contains(names, name) ||
+			slices.ContainsFunc(params, func(p Param) bool { return p.Name == name }) {
+			continue
+		}
+		if names = append(names, name); len(names) == limit {
+			break
+		}
+	}
+	return names
 }
 
 // add adds comma-separated values to a list, which contains each value once, in the

@@ -64,6 +64,37 @@ func TestSimilarLimit(t *testing.T) {
 	}
 }
 
+func TestNearest(t *testing.T) {
+	parameters := []string{"page", "limit", "category", "score_min", "obsolescence_max", "search", "sort", "as_of"}
+	categories := []string{"agents", "chat", "code", "image", "recherche", "redaction", "video", "voix"}
+	for _, c := range []struct {
+		wanted string
+		among  []string
+		want   string
+	}{
+		{"categorie", parameters, "category"},
+		{"Catégorie", parameters, "category"},
+		{"min_score", parameters, "score_min"},
+		{"max-obsolescence", parameters, "obsolescence_max"},
+		{"scoreMin", parameters, "score_min"},
+		{"offset", parameters, ""},
+		{"utm_source", parameters, ""},
+		{"", parameters, ""},
+		{"--", append(parameters, ""), ""},
+		{"coding", categories, "code"},
+		{"voice", categories, "voix"},
+		{"chatbots", categories, "chat"},
+		{"cook", categories, ""}, // two letters are not enough
+		{"musique", categories, ""},
+		{"code", nil, ""},
+		{strings.Repeat("code", 10_000), categories, "code"},
+	} {
+		if got := Nearest(c.wanted, c.among); got != c.want {
+			t.Errorf("%.40q: got %q, want %q", c.wanted, got, c.want)
+		}
+	}
+}
+
 func FuzzSimilar(f *testing.F) {
 	f.Add("plume", "plüme")
 	f.Add("\xff", "\x00")

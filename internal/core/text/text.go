@@ -141,6 +141,44 @@ func (x *Index) Similar(wanted string, limit int) []int {
 	return best
 }
 
+// Nearest returns the name that someone most likely meant: one with the same words in
+// another order, one that resembles it, or one with the same stem. It returns "" if
+// there is none.
+func Nearest(wanted string, names []string) string {
+	words := sortedWords(wanted)
+	for _, name := range names {
+		if words != "" && sortedWords(name) == words {
+			return name
+		}
+	}
+	if similar := Similar(wanted, names, 1); similar != nil {
+		return similar[0]
+	}
+	nearest, longest := "", minStem-1
+	target := []rune(prepare(Truncate(wanted, maxCompared)).text)
+	for _, name := range names {
+		text := []rune(prepare(name).text)
+		stem := 0
+		for stem < min(len(target), len(text)) && target[stem] == text[stem] {
+			stem++
+		}
+		if stem > longest && stem >= min(len(target), len(text))-1 {
+			nearest, longest = name, stem
+		}
+	}
+	return nearest
+}
+
+// minStem is the number of characters at the start of two names that makes them
+// related, such as "coding" and "code".
+const minStem = 3
+
+func sortedWords(name string) string {
+	words := strings.Split(prepare(Truncate(name, maxCompared)).text, "-")
+	slices.Sort(words)
+	return strings.Join(words, "-")
+}
+
 func (p prepared) similarity(name prepared) (cost int, ok bool) {
 	typos := p.typosAllowed()
 	// A typo changes at most two letters of the set and one of the length.
