@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,12 +41,14 @@ const (
 	downloadRetry = "5"
 )
 
-// bulkParameters are the parameters of lists that can be downloaded as a whole.
+// formats are the formats of downloads.
+var formats = []string{table.CSV, table.NDJSON}
+
+// bulkParameters are the parameters of downloads. The path of the JSON list accepts
+// them too: format was the only way to a download before these had their own paths.
 var bulkParameters = []parameter{
-	{Param: params.Param{Name: formatName, Kind: "String", Values: []string{table.CSV, table.NDJSON}},
-		description: "Returns the whole list in one response, as CSV (`text/csv`, RFC 4180) or with one JSON object per line (`application/x-ndjson`). Requires an API key. Cannot be combined with `page` and `limit`. At most 2 downloads may run at the same time."},
-	{Param: params.Param{Name: dialectName, Kind: "String", Values: table.Dialects},
-		description: "Only with `format=csv`. " + DialectsText},
+	{Param: params.Param{Name: formatName, Kind: "String", Values: formats}, hidden: true},
+	{Param: params.Param{Name: dialectName, Kind: "String", Values: table.Dialects}, csvOnly: true, description: DialectsText},
 }
 
 // DialectsText describes the dialects of CSV.
@@ -66,16 +69,54 @@ var prices = &table.Derived{
 	},
 }
 
+// addDownloads returns the endpoints for the whole list in other formats, and adds
+// them to the endpoint of the JSON list.
+func (e *endpoint) addDownloads() (downloads []*endpoint) {
+	e.downloads = map[string]*endpoint{}
+	for _, format := range formats {
+		d := *e
+		d.format, d.path, d.requiresKey = format, e.path+"."+format, true
+		d.segments = strings.Split(d.path, "/")
+		d.id = "download" + strings.TrimPrefix(e.id, "list") + "As" + strings.ToUpper(format[:1]) + format[1:]
+		d.summary = e.summary + ", as " + strings.ToUpper(format)
+		d.details = "The whole list in one response, as a table (RFC 4180) with a header row and a row for each item."
+		if format == table.NDJSON {
+			d.details = "The whole list in one response, with one JSON object per line."
+		}
+		d.details += " Counts as one request. At most 2 downloads may run at the same time."
+		d.parameters = nil
+		for _, p := range e.parameters {
+			p.hidden = p.hidden || p.NoDefaultWith == formatName // a download has no pages
+			d.parameters = append(d.parameters, p)
+		}
+		for _, p := range bulkParameters {
+			p.hidden = p.hidden || p.csvOnly && format != table.CSV
+			if p.Name == formatName { // redundant, but it must not contradict the path
+				p.Values, p.Default = []string{format}, format
+			}
+			d.parameters = append(d.parameters, p)
+		}
+		e.downloads[format] = &d
+		downloads = append(downloads, &d)
+	}
+	for _, p := range bulkParameters {
+		p.hidden = true
+		e.parameters = append(e.parameters, p)
+	}
+	return downloads
+}
+
 // checkFormat checks the given parameters, before defaults.
-func checkFormat(given map[string]any) error {
-	format := given[formatName]
+func (e *endpoint) checkFormat(given map[string]any) error {
+	format, _ := given[formatName].(string)
+	format = cmp.Or(format, e.format)
 	for _, name := range []string{"page", "limit"} {
-		if _, both := given[name]; both && format != nil {
-			return problem.New(problem.BadInput, "%s cannot be combined with format, which returns the whole list.", name)
+		if _, both := given[name]; both && format != "" {
+			return problem.New(problem.BadInput, "%s is not available for downloads, which return the whole list.", name)
 		}
 	}
 	if _, dialect := given[dialectName]; dialect && format != table.CSV {
-		return problem.New(problem.BadInput, "dialect requires format=csv.")
+		return problem.New(problem.BadInput, "dialect requires CSV (the extension .csv or format=csv).")
 	}
 	return nil
 }
@@ -97,7 +138,7 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 	ctx, caller := r.Context(), auth.CallerFrom(r.Context())
 	limit := caller.Plan.Terms().Downloads
 	if limit == 0 {
-		return problem.New(problem.Unauthenticated, "format requires an API key. Create one at %s/account.", h.cfg.PublicURL)
+		return problem.New(problem.Unauthenticated, "Downloads require an API key. Create one at %s/account.", h.cfg.PublicURL)
 	}
 	response, err := h.cache.Get(ctx, req.cacheKey, req.respond)
 	if err != nil {
@@ -150,7 +191,7 @@ func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry,
 	if format == table.CSV {
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, req.tag(), result.Release)}
 	}
-	h.addCommon(header, req, result)
+	h.addCommon(ctx, header, req, result)
 	return cache.NewEntry(h.sourceOf(result), header), result.Newest, nil
 }
 

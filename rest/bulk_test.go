@@ -137,6 +137,10 @@ func TestBulkEqualsPages(t *testing.T) {
 				if got.Code != 200 || got.Body.String() != ndjson(items) || got.Header().Get("X-Total-Count") != total {
 					t.Errorf("%s: got %d, %d bytes and %v, want the %s items of all pages", list, got.Code, got.Body.Len(), got.Header(), total)
 				}
+				atPath := get(handler, strings.Replace(list, "?", ".ndjson?", 1))
+				if atPath.Code != 200 || atPath.Body.String() != got.Body.String() || atPath.Header().Get("ETag") != got.Header().Get("ETag") {
+					t.Errorf("%s at its own path: got %d, %d bytes and %v, want the same as with format=", list, atPath.Code, atPath.Body.Len(), atPath.Header())
+				}
 				for _, dialect := range []string{"", "&dialect=excel", "&dialect=excel-fr"} {
 					got := get(handler, list+"format=csv"+dialect)
 					if got.Code != 200 || got.Header().Get("X-Total-Count") != total {
@@ -159,6 +163,8 @@ func TestBulkHeaders(t *testing.T) {
 			"/api/v1/tools?format=ndjson&as_of=1":         `application/x-ndjson  42 private, max-age=31536000, immutable`,
 			"/api/v1/categories?format=csv&as_of=3":       `text/csv; charset=utf-8; header=present attachment; filename="categories-3.csv" 8 private, max-age=31536000, immutable`,
 			"/api/v1/pricing?as_of=2026-05-30&format=csv": `text/csv; charset=utf-8; header=present attachment; filename="pricing-3.csv" 41 s-maxage=3600, stale-while-revalidate=86400`,
+			"/api/v1/pricing.csv?as_of=2026-06-30":        `text/csv; charset=utf-8; header=present attachment; filename="pricing-4.csv" 42 s-maxage=3600, stale-while-revalidate=86400`,
+			"/api/v1/cimetiere.ndjson":                    `application/x-ndjson  10 s-maxage=3600, stale-while-revalidate=86400`,
 		} {
 			got := get(handler, target)
 			header := got.Header()
@@ -191,6 +197,14 @@ func TestBulkHeaders(t *testing.T) {
 			r = request(http.MethodGet, target, "If-None-Match", `"other"`)
 			if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 404 {
 				t.Errorf("%s from the cache with another ETag: got %d, want 404", target, got.Code)
+			}
+		}
+		for target, want := range map[string]string{
+			"/api/v1/pricing.csv?category=code&as_of=2026-05-30": "https://palmares.example/api/v1/pricing.csv?category=code&as_of=3",
+			"/api/v1/pricing?format=csv&as_of=2026-05-30":        "https://palmares.example/api/v1/pricing.csv?as_of=3",
+		} {
+			if got := get(handler, target).Header().Get("Content-Location"); got != want {
+				t.Errorf("%s: got Content-Location %s, want %s", target, got, want)
 			}
 		}
 		if got := get(handler, "/api/v1/tools?format=csv", "If-None-Match", get(handler, "/api/v1/tools").Header().Get("ETag")); got.Code != 200 {
@@ -227,17 +241,31 @@ func TestBulkErrors(t *testing.T) {
 		for query, want := range map[string]string{
 			"tools?format=xml":                       `format must be one of csv, ndjson (got "xml").`,
 			"categories?format=":                     `format must be one of csv, ndjson (got "").`,
-			"tools?format=csv&page=1":                "page cannot be combined with format, which returns the whole list.",
-			"cimetiere?limit=50&format=ndjson":       "limit cannot be combined with format, which returns the whole list.",
+			"tools?format=csv&page=1":                "page is not available for downloads, which return the whole list.",
+			"cimetiere?limit=50&format=ndjson":       "limit is not available for downloads, which return the whole list.",
+			"tools.csv?page=1":                       "page is not available for downloads, which return the whole list.",
+			"cimetiere.ndjson?limit=50":              "limit is not available for downloads, which return the whole list.",
+			"tools.csv?limit=x":                      `limit must be an integer from 1 to 200 (got "x").`,
 			"tools?format=csv&dialect=excel-de":      `dialect must be one of excel, excel-fr (got "excel-de").`,
-			"tools?dialect=excel-fr":                 "dialect requires format=csv.",
-			"pricing?format=ndjson&dialect=excel-fr": "dialect requires format=csv.",
+			"tools?dialect=excel-fr":                 "dialect requires CSV (the extension .csv or format=csv).",
+			"pricing?format=ndjson&dialect=excel-fr": "dialect requires CSV (the extension .csv or format=csv).",
+			"pricing.ndjson?dialect=excel-fr":        "dialect requires CSV (the extension .csv or format=csv).",
+			"tools.csv?format=ndjson":                `format must be one of csv (got "ndjson").`,
 		} {
 			wantError(t, query, get(handler, "/api/v1/"+query), 400, want)
 		}
-		r := request(http.MethodGet, "/api/v1/tools?format=csv")
-		got := serve(handler, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Anonymous})))
-		wantError(t, "without a key", got, 401, "format requires an API key. Create one at https://palmares.example/account.")
+		for _, path := range []string{"/api/v1/tools?format=csv", "/api/v1/tools.csv", "/api/v1/categories.ndjson"} {
+			r := request(http.MethodGet, path)
+			got := serve(handler, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Anonymous})))
+			wantError(t, path+" without a key", got, 401, "Downloads require an API key. Create one at https://palmares.example/account.")
+		}
+		for _, path := range []string{"tools.xml", "tools.CSV", "tools.csv/", "tools/.csv", "tools.csv/plume", "stats.csv", "changes.ndjson", "tools.", ".csv"} {
+			if got := get(handler, "/api/v1/"+path); got.Code != 404 {
+				t.Errorf("%s: got %d, want 404", path, got.Code)
+			}
+		}
+		got := serve(handler, request(http.MethodPost, "/api/v1/tools.csv"))
+		wantError(t, "POST", got, 405, "The method POST is not allowed; use GET or HEAD.")
 		wantError(t, "encoding", get(handler, "/api/v1/tools?format=csv", "Accept-Encoding", "identity;q=0"), 406,
 			"Accept-Encoding allows none of the encodings that are available: identity, gzip, br and zstd.")
 		if got := get(handler, "/api/v1/stats?format=csv"); got.Code != 200 || got.Header().Get("Content-Type") != "application/json" {

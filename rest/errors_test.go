@@ -120,10 +120,10 @@ func TestUnusualRequests(t *testing.T) {
 			}
 		}
 		for slug, shown := range map[string]string{
-			"plume%2Fmore":            "plume/more",
-			"..%2fplume":              "../plume",
-			"Plume":                   "Plume",
-			"plume%20":                "plume ",
+			"plumage%2Fmore":          "plumage/more",
+			"..%2fnobody":             "../nobody",
+			"Nobody":                  "Nobody",
+			"nobody%20":               "nobody ",
 			"%F0%9F%AA%B6":            "🪶",
 			"'%20OR%20'1'='1":         "' OR '1'='1",
 			strings.Repeat("x", 500):  strings.Repeat("x", 64) + "…",

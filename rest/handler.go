@@ -39,6 +39,7 @@ type Handler struct {
 	endpoints    []*endpoint // all of them
 	slugStatus   *graph.Operation
 	exampleSlugs *graph.Operation
+	categories   *graph.Operation
 	requests     *cache.Table[*request]
 	demoDocument []byte           // the OpenAPI document with examples from the demo catalog
 	downloads    quota.Slots[int] // by account
@@ -71,7 +72,7 @@ func NewHandler(cfg Config, executor *graph.Executor, responses *cache.Cache) (*
 	return &Handler{
 		executor: executor, cache: responses, cfg: cfg, demoDocument: document,
 		paths: endpoints, json: asJSON, yaml: asYAML, endpoints: append(endpoints, asJSON, asYAML),
-		slugStatus: operations["slug_status"], exampleSlugs: operations["example_slugs"],
+		slugStatus: operations["slug_status"], exampleSlugs: operations["example_slugs"], categories: operations["categories"],
 		requests: cache.NewTable[*request](responses, "REST requests"), sendTime: defaultSendTime,
 	}, nil
 }
@@ -84,6 +85,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := h.serve(w, r)
 	if err != nil && r.Context().Err() == nil {
 		w.Header().Set("Vary", vary)
+		w.Header().Del(unknownParametersHeader)
 		release := h.cache.Newest()
 		if missing := (*missingSlug)(nil); errors.As(err, &missing) {
 			release = missing.release
@@ -107,6 +109,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	if req.err != nil {
 		return req.err
+	}
+	if req.unknown != nil { // not part of the cached response, which other URLs share
+		w.Header()[unknownParametersHeader] = req.unknown
 	}
 	switch req.endpoint {
 	case h.json:
@@ -145,6 +150,7 @@ type request struct {
 	lookUp    cache.Immediate
 	respond   cache.Execute
 	private   *request // the same request for callers with a key, if the responses differ
+	unknown   []string // names parameters that the path does not have; nil for none
 	err       error    // in the parameters
 }
 
@@ -161,7 +167,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	variables, err := readParameters(e.inQuery, raw.Variables)
+	variables, err := e.read(raw.Variables)
 	var asOf graph.AsOf
 	if err == nil {
 		asOf, err = graph.ReadAsOf(variables)
@@ -169,12 +175,19 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 	if err != nil {
 		return &request{endpoint: e, err: err}, nil
 	}
+	unknown := e.unknownParameters(raw.Variables)
 	if e.notFound != nil {
 		variables["slug"] = slug
 	}
+	if selected, _ := variables[formatName].(string); e.format == "" && selected != "" {
+		e = e.downloads[selected]
+	}
 	req := &request{
-		endpoint: e, variables: variables, arguments: e.arguments(variables), asOf: asOf,
+		endpoint: e, variables: variables, arguments: e.arguments(variables), asOf: asOf, unknown: unknown,
 		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + params.Canonical(e.inQuery, variables), Keyed: e.requiresKey},
+	}
+	if e.format != "" {
+		req.cacheKey.Operation += "." + e.format
 	}
 	if e.ownDeprecation != nil { // its headers differ from those of other paths with the same operation
 		req.cacheKey.Operation += " " + e.path
@@ -208,7 +221,7 @@ func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int,
 	if req.notFound != nil && !result.Found() {
 		return h.respondNotFound(ctx, req, result.Release)
 	}
-	return h.newEntry(req, result), result.Newest, nil
+	return h.newEntry(ctx, req, result), result.Newest, nil
 }
 
 // lookUp is respond for operations that can be executed from memory. It returns
@@ -218,7 +231,7 @@ func (h *Handler) lookUp(ctx context.Context, req *request) (*cache.Entry, int) 
 	if result == nil {
 		return nil, 0
 	}
-	return h.newEntry(req, result), result.Newest
+	return h.newEntry(ctx, req, result), result.Newest
 }
 
 func (r *request) execution() graph.Request {
@@ -226,7 +239,7 @@ func (r *request) execution() graph.Request {
 }
 
 // newEntry returns a successful response.
-func (h *Handler) newEntry(req *request, result *graph.Result) *cache.Entry {
+func (h *Handler) newEntry(ctx context.Context, req *request, result *graph.Result) *cache.Entry {
 	header := responseHeader(result, req.keyed || req.requiresKey)
 	if req.paginated {
 		header["X-Total-Count"] = []string{strconv.Itoa(result.Total)}
@@ -240,12 +253,15 @@ func (h *Handler) newEntry(req *request, result *graph.Result) *cache.Entry {
 	if req.resumable && result.Next != "" {
 		header["Link"] = []string{"<" + h.urlWith(req, "after", result.Next) + `>; rel="next"`}
 	}
-	h.addCommon(header, req, result)
+	h.addCommon(ctx, header, req, result)
 	return cache.NewEntry(result.Body(), header)
 }
 
 // addCommon adds the headers that depend on the request, for all kinds of responses.
-func (h *Handler) addCommon(header http.Header, req *request, result *graph.Result) {
+func (h *Handler) addCommon(ctx context.Context, header http.Header, req *request, result *graph.Result) {
+	if unknown := h.unknownValues(ctx, req, result); unknown != nil {
+		header[unknownValuesHeader] = unknown
+	}
 	req.asOf.AddTo(header, result, func(value any) string { return h.urlWith(req, graph.AsOfName, value) })
 	req.deprecation.AddTo(header)
 }
@@ -298,22 +314,34 @@ func (e *endpoint) links(publicURL string, variables map[string]any, total int64
 // notFoundMessage explains why nothing has a slug.
 type notFoundMessage func(slug string, status slugStatus) string
 
-// slugStatus says whether a slug is that of an active or a retired tool.
-type slugStatus struct{ active, retired bool }
+// slugStatus says whether a slug is that of an active or a retired tool, and which slug
+// is most similar; "" for none.
+type slugStatus struct {
+	active, retired bool
+	nearest         string
+}
 
-func versionsNotFound(slug string, _ slugStatus) string {
-	return "No release has a tool with the slug " + slug + "."
+// suggest ends a sentence with the most similar slug.
+func (s slugStatus) suggest() string {
+	if s.nearest == "" {
+		return "."
+	}
+	return "; did you mean " + s.nearest + "?"
+}
+
+func versionsNotFound(slug string, status slugStatus) string {
+	return "No release has a tool with the slug " + slug + status.suggest()
 }
 
 func toolNotFound(slug string, status slugStatus) string {
 	if status.retired {
 		return "The tool " + slug + " is retired; see /api/v1/cimetiere for the reason."
 	}
-	return "No tool has the slug " + slug + "."
+	return "No tool has the slug " + slug + status.suggest()
 }
 
-func comparisonNotFound(slug string, _ slugStatus) string {
-	return "No published comparison has the slug " + slug + "."
+func comparisonNotFound(slug string, status slugStatus) string {
+	return "No published comparison has the slug " + slug + status.suggest()
 }
 
 func embeddingsNotFound(slug string, status slugStatus) string {
@@ -321,6 +349,12 @@ func embeddingsNotFound(slug string, status slugStatus) string {
 		return "The tool " + slug + " has no embeddings: they are available only for the top tools, at most 300."
 	}
 	return toolNotFound(slug, status)
+}
+
+// names finds the slugs that are most similar to others, in the newest release.
+type names interface {
+	NearestTool(slug string) string
+	NearestComparison(slug string) string
 }
 
 // respondNotFound looks up the reason. If a new release was published since
@@ -335,7 +369,12 @@ func (h *Handler) respondNotFound(ctx context.Context, req *request, release int
 	if result.Release != release {
 		return h.respond(ctx, req)
 	}
-	message := req.notFound(params.Truncate(slug), slugStatus{active: found.Tool != nil, retired: found.Retired != nil})
+	status := slugStatus{active: found.Tool != nil, retired: found.Retired != nil}
+	isUnknown := !status.active && !status.retired
+	if newest, err := h.executor.Newest(ctx); isUnknown && err == nil && newest.Number() == release {
+		status.nearest = req.nearest(newest, slug)
+	}
+	message := req.notFound(params.Truncate(slug), status)
 	return nil, result.Newest, &missingSlug{release, problem.New(problem.NotFound, "%s", message)}
 }
 

@@ -3,6 +3,7 @@ package rest
 import (
 	"embed"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -11,6 +12,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/core/params"
+	"palmares/internal/core/table"
 )
 
 //go:embed examples
@@ -135,7 +137,7 @@ var apiKey = object{{"apiKey", []string{}}}
 // tag returns the OpenAPI tag, which groups paths by resource.
 func (e *endpoint) tag() string {
 	if e.segments[2] == "v1" {
-		return e.segments[3]
+		return strings.TrimSuffix(e.segments[3], "."+e.format)
 	}
 	return e.segments[2]
 }
@@ -146,9 +148,12 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 		details = "**" + sentence + "** " + details
 	}
 	body := func() object { return s.body(e.operation) }
-	if e.saved == nil {
+	switch {
+	case e.format != "":
+		body = func() object { return e.table() }
+	case e.saved == nil:
 		details += "\n\n[Open in the GraphQL explorer](" + publicURL + ExplorerPath(e.examplePath(slugs)) + ")"
-	} else {
+	default:
 		body = func() object { return s.bodyAt(e.operation, e.saved.Body) }
 	}
 	operation := object{
@@ -164,7 +169,7 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 		operation.add("security", []object{apiKey})
 	}
 	parameters, variables := []object{}, object{}
-	for _, p := range e.parameters {
+	for _, p := range e.documented() {
 		parameters = append(parameters, p.describe(s, slugs[e.example]))
 		switch {
 		case p.inPath:
@@ -177,38 +182,43 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 	}
 	operation.add("parameters", append(parameters, object{{"$ref", "#/components/parameters/If-None-Match"}}))
 	operation.add("responses", e.describeResponses(body()))
-	operation.add("x-graphql", object{{"query", e.operation.Text}, {"variables", variables}})
+	if e.format == "" {
+		operation.add("x-graphql", object{{"query", e.operation.Text}, {"variables", variables}})
+	}
 	return operation
 }
 
 func (e *endpoint) describeResponses(body object) object {
 	headers := []string{"X-Service-Release", "X-Service-Updated-At", "Cache-Control", "ETag", "Vary", "Access-Control-Allow-Origin", "X-Request-Id",
 		"X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit", "RateLimit-Policy", "Cache-Status"}
-	if e.paginated {
+	if e.paginated || e.format != "" {
 		headers = append([]string{"X-Total-Count"}, headers...)
 	}
 	var described object
-	for _, name := range append(headers, "Link", "Memento-Datetime", "Content-Location") {
+	headers = append(headers, "Link", "Memento-Datetime", "Content-Location")
+	if e.saved == nil {
+		headers = append(headers, unknownParametersHeader)
+		if slices.ContainsFunc(e.parameters, func(p parameter) bool { return p.Name == categoryName }) {
+			headers = append(headers, unknownValuesHeader)
+		}
+	}
+	for _, name := range headers {
 		described.add(name, object{{"$ref", "#/components/headers/" + name}})
 	}
 	if e.deprecation != nil { // a component that no path uses would be a mistake
 		described.add("Deprecation", object{{"description", "The date since which the path, or a field of the response, is deprecated (RFC 9745)."}, {"schema", object{{"type", "string"}}}})
 		described.add("Sunset", object{{"description", "When it will be removed, if a date is set (RFC 8594)."}, {"schema", object{{"type", "string"}}}})
 	}
-	content := object{{"schema", body}}
-	if example, err := fs.ReadFile(examples, "examples/"+e.query+".json"); err == nil { // tests fail if it is missing
+	content, mediaType := object{{"schema", body}}, "application/json"
+	if e.format != "" {
+		mediaType, _, _ = strings.Cut(table.ContentTypes[e.format], ";")
+	} else if example, err := fs.ReadFile(examples, "examples/"+e.query+".json"); err == nil { // tests fail if it is missing
 		content.add("example", jsontext.Value(example))
 	}
-	contents := object{{"application/json", content}}
+	contents := object{{mediaType, content}}
 	if e.saved != nil {
 		contents.add("text/csv", object{{"schema", scalar("String")}})
 		contents.add("application/x-ndjson", object{{"schema", scalar("String")}})
-	}
-	if e.bulk {
-		contents.add("text/csv", object{{"schema", object{{"type", "string"},
-			{"description", "With `format=csv`: a header row and a row for each item. The columns are " + quoted(e.columns) + ". `null` is an empty cell. Strings that a spreadsheet would run as a formula are prefixed with an apostrophe."}}}})
-		contents.add("application/x-ndjson", object{{"schema", object{{"type", "string"},
-			{"description", "With `format=ndjson`: a line for each item, with the same fields as in `data`."}}}})
 	}
 	responses := object{
 		{"200", object{
@@ -228,6 +238,15 @@ func (e *endpoint) describeResponses(body object) object {
 		responses.add(r.status, object{{"$ref", "#/components/responses/" + r.name}})
 	}
 	return responses
+}
+
+// table returns the schema of a download.
+func (e *endpoint) table() object {
+	description := "A line for each item, with the same fields as in `data` of the JSON list."
+	if e.format == table.CSV {
+		description = "A header row and a row for each item. The columns are " + quoted(e.columns) + ". `null` is an empty cell. Strings that a spreadsheet would run as a formula are prefixed with an apostrophe."
+	}
+	return object{{"type", "string"}, {"description", description}}
 }
 
 func (p parameter) describe(s *schemas, exampleSlug string) object {

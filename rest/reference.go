@@ -20,7 +20,10 @@ func (h *Handler) Operations() []params.Operation {
 			Parameters: []params.Parameter{}, RequiresKey: e.requiresKey, Deprecated: e.ownDeprecation.String(),
 			Response: typeOf(schemas.body(e.operation)),
 		}
-		for _, p := range e.parameters {
+		if e.format != "" {
+			o.Query, o.Response = "", strings.ToUpper(e.format)
+		}
+		for _, p := range e.documented() {
 			o.Parameters = append(o.Parameters, params.Parameter{
 				Name: p.Name, Description: p.description, InPath: p.inPath, Default: p.Default, Allowed: p.allowed(),
 			})

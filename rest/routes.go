@@ -23,15 +23,15 @@ var routes = []route{
 	{path: "/api/v1/tools", query: "tools", id: "listTools", bulk: true,
 		summary:    "Tools",
 		details:    "Active tools, paginated. Retired tools are listed at `/api/v1/cimetiere`.",
-		parameters: slices.Concat(paging, []parameter{pricing, icp, scoreMin, priceMax, updatedSince, obsolescenceMax, search, sort})},
+		parameters: slices.Concat(paging, []parameter{pricingModel, icp, scoreMin, priceMax, updatedSince, obsolescenceMax, search, sort})},
 	{path: "/api/v1/tools/{slug}", query: "tool", id: "getTool",
 		summary:    "One tool",
 		details:    "The same fields as in the list of tools. Retired tools return 404 with an error that says so.",
-		parameters: []parameter{slug}, example: anyTool, notFound: toolNotFound},
+		parameters: []parameter{slug}, example: anyTool, notFound: toolNotFound, nearest: names.NearestTool},
 	{path: "/api/v1/tools/{slug}/versions", query: "versions", id: "listToolVersions",
 		summary:    "The versions of one tool, newest first",
 		details:    "Each version with its first and last release and the fields that changed, up to the newest 200. Includes tools that have since been retired.",
-		parameters: []parameter{slug}, example: anyTool, notFound: versionsNotFound},
+		parameters: []parameter{slug}, example: anyTool, notFound: versionsNotFound, nearest: names.NearestTool},
 	{path: "/api/v1/comparatifs", query: "comparatifs", id: "listComparisons", bulk: true,
 		summary:    "Published comparisons, newest first",
 		details:    "Published head-to-head comparisons, paginated. `category` selects comparisons in which at least one tool belongs to the category.",
@@ -39,7 +39,7 @@ var routes = []route{
 	{path: "/api/v1/comparatifs/{slug}", query: "comparatif", id: "getComparison",
 		summary:    "One comparison, with the scores of both tools",
 		details:    "The scores of both tools, the winner, and why it won. Either tool may be retired.",
-		parameters: []parameter{slug}, example: anyComparison, notFound: comparisonNotFound},
+		parameters: []parameter{slug}, example: anyComparison, notFound: comparisonNotFound, nearest: names.NearestComparison},
 	{path: "/api/v1/pricing", query: "prices", id: "listPrices", bulk: true,
 		summary:    "Current prices in euros, sorted by tool name",
 		details:    "The current price of every active tool, paginated.",
@@ -47,7 +47,7 @@ var routes = []route{
 	{path: "/api/v1/pricing/{slug}", query: "price", id: "getPrice",
 		summary:    "One tool's price and price history",
 		details:    "The current price and every recorded price change, newest first.",
-		parameters: []parameter{slug}, example: toolWithPriceHistory, notFound: toolNotFound},
+		parameters: []parameter{slug}, example: toolWithPriceHistory, notFound: toolNotFound, nearest: names.NearestTool},
 	{path: "/api/v1/cimetiere", query: "retired", id: "listRetiredTools", bulk: true,
 		summary:    "Retired tools, most recently retired first",
 		details:    "Tools that were shut down, acquired, deprecated or absorbed, or that changed direction, paginated. `category` is the category a tool belonged to.",
@@ -69,7 +69,7 @@ var routes = []route{
 	{path: "/api/embeddings/{slug}", query: "embeddings", id: "getEmbeddings",
 		summary:    "One tool's review as text chunks for retrieval",
 		details:    "Text chunks for you to embed with your own model. `hash` changes whenever a chunk changes. Available for the top tools, at most 300.",
-		parameters: []parameter{slug}, example: toolWithEmbeddings, notFound: embeddingsNotFound, requiresKey: true},
+		parameters: []parameter{slug}, example: toolWithEmbeddings, notFound: embeddingsNotFound, nearest: names.NearestTool, requiresKey: true},
 }
 
 var (
@@ -81,7 +81,7 @@ var (
 		{Param: params.Param{Name: "category"}, description: "Slug of a category. Returns only items in it; an unknown category returns an empty list."},
 	}
 
-	pricing         = parameter{Param: params.Param{Name: "pricing"}, description: "Returns only tools with this pricing model."}
+	pricingModel    = parameter{Param: params.Param{Name: "pricing"}, description: "Returns only tools with this pricing model."}
 	icp             = parameter{Param: params.Param{Name: "icp"}, description: "Returns only tools made for this audience.", separator: "-"}
 	priceMax        = parameter{Param: params.Param{Name: "price_max"}, description: "Maximum price in euros per month. Yearly prices are divided by 12, and free tools cost 0. Excludes tools with other billing periods, such as hours or uses."}
 	updatedSince    = parameter{Param: params.Param{Name: "updated_since"}, description: "Returns only tools updated on or after this day."}
@@ -115,10 +115,11 @@ type route struct {
 	parameters  []parameter
 	example     string // the slug that the documentation uses: a key of exampleSlugs
 	notFound    notFoundMessage
+	nearest     func(in names, slug string) string // finds the slug to suggest instead
 	requiresKey bool
 	deprecated  string // day of the deprecation (YYYY-MM-DD), or ""
 	sunset      string // day of the removal, or ""
-	bulk        bool   // the whole list can be downloaded
+	bulk        bool   // the whole list can be downloaded, at the path with .csv and .ndjson
 	pinned      bool   // its links to other pages select the release
 }
 
@@ -131,10 +132,12 @@ type endpoint struct {
 	segments  []string
 	inQuery   []params.Param // the parameters in the query string
 	operation *graph.Operation
-	paginated bool     // by page number
-	resumable bool     // by cursor
-	columns   []string // of a list that can be downloaded
-	saved     *Query   // the saved query that it serves; nil for a route
+	paginated bool                 // by page number
+	resumable bool                 // by cursor
+	columns   []string             // of a list that can be downloaded
+	format    string               // of a download; "" for JSON
+	downloads map[string]*endpoint // of the same list, by format
+	saved     *Query               // the saved query that it serves; nil for a route
 	// ownDeprecation is the deprecation of the path itself; deprecation also takes the
 	// selected fields into account.
 	ownDeprecation, deprecation *document.Deprecation
@@ -176,20 +179,27 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 		}
 		e.deprecation = e.ownDeprecation.Earliest(operation.Deprecation())
 		e.parameters = append(e.parameters, asOf)
+		endpoints = append(endpoints, e)
 		if r.bulk {
-			e.parameters = append(e.parameters, bulkParameters...)
 			if e.columns = columnsOf(operation.Definition().SelectionSet); len(e.columns) == 0 {
 				return nil, nil, fmt.Errorf("%s: the operation has no list named data", r.path)
 			}
+			endpoints = append(endpoints, e.addDownloads()...)
 		}
+	}
+	for _, e := range endpoints {
 		for _, p := range e.parameters {
 			if !p.inPath {
 				e.inQuery = append(e.inQuery, p.Param)
 			}
 		}
-		endpoints = append(endpoints, e)
 	}
 	return endpoints, operations, nil
+}
+
+// documented returns the parameters that the documentation describes.
+func (e *endpoint) documented() []parameter {
+	return slices.DeleteFunc(slices.Clone(e.parameters), func(p parameter) bool { return p.hidden })
 }
 
 // Paths returns the path templates of all routes and the paths of the OpenAPI
@@ -198,6 +208,11 @@ func Paths() []string {
 	paths := []string{DocumentPath, YAMLPath}
 	for _, r := range routes {
 		paths = append(paths, r.path)
+		for _, format := range formats {
+			if r.bulk {
+				paths = append(paths, r.path+"."+format)
+			}
+		}
 	}
 	return paths
 }
@@ -243,6 +258,8 @@ type parameter struct {
 	description string
 	pattern     string // of a string; without a Form, it is only documented
 	inPath      bool
+	hidden      bool   // accepted, but not documented
+	csvOnly     bool   // for downloads as CSV
 	separator   string // what its values have where those of the enum have underscores; "" for underscores
 }
 
@@ -298,20 +315,22 @@ func (p parameter) enumValue(value string) string {
 	return strings.ReplaceAll(value, p.separator, "_")
 }
 
-// readParameters converts a query string to an operation's variables, including
-// defaults.
-func readParameters(parameters []params.Param, rawQuery string) (map[string]any, error) {
-	variables, err := params.Read(rawQuery, parameters)
+// read converts a query string to the values of the parameters, including defaults.
+func (e *endpoint) read(rawQuery string) (map[string]any, error) {
+	values, err := params.Read(rawQuery, e.inQuery)
 	if err == nil {
-		err = checkFormat(variables)
+		err = e.checkFormat(values)
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range parameters {
-		if _, given := variables[p.Name]; !given && p.DefaultWith(variables) != nil {
-			variables[p.Name] = p.Default
+	if e.format != "" {
+		values[formatName] = e.format
+	}
+	for _, p := range e.inQuery {
+		if _, given := values[p.Name]; !given && p.DefaultWith(values) != nil {
+			values[p.Name] = p.Default
 		}
 	}
-	return variables, nil
+	return values, nil
 }

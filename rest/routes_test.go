@@ -59,7 +59,7 @@ func FuzzParameters(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, query string) {
 		for _, e := range endpoints {
-			variables, err := readParameters(e.inQuery, query)
+			variables, err := e.read(query)
 			if err != nil {
 				if p := problem.Of(err); p.Code.Status() != 400 || p.Message == "" {
 					t.Errorf("%s?%q: got %v, want a 400", e.path, query, err)
@@ -67,7 +67,7 @@ func FuzzParameters(f *testing.F) {
 				continue
 			}
 			canonical := params.Canonical(e.inQuery, variables)
-			again, err := readParameters(e.inQuery, canonical)
+			again, err := e.read(canonical)
 			if err != nil || !reflect.DeepEqual(variables, again) || params.Canonical(e.inQuery, again) != canonical {
 				t.Errorf("%s?%q: got %v and %v from the canonical form %q, want %v", e.path, query, again, err, canonical, variables)
 			}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/time/rate"
@@ -292,8 +293,9 @@ func (p *Pages) showExplorer(w http.ResponseWriter, r *http.Request) error {
 		content := p.Content(lang.Of(r.Context()), ExplorerPath, page.Head{Styles: style}, struct{ Schema, Path string }{p.Schema, SchemaPath})
 		return templates.Send(w, r, "schema", content, caching)
 	}
+	isDownload := func(o params.Operation) bool { return o.Query == "" }
 	e := explorer{
-		Base: p.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: p.Operations, CostPath: CostPath, Editor: p.app("graphiql"),
+		Base: p.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: slices.DeleteFunc(slices.Clone(p.Operations), isDownload), CostPath: CostPath, Editor: p.app("graphiql"),
 		Workers: map[string]string{
 			"editor": p.built["editor.worker.js"], "json": p.built["json.worker.js"], "graphql": p.built["graphql.worker.js"],
 		},

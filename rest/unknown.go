@@ -1,0 +1,89 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"palmares/graph"
+	"palmares/internal/core/params"
+	"palmares/internal/core/text"
+)
+
+// Headers that name what a request has and the API does not know. They are hints: the
+// status is the same as without them.
+const (
+	unknownParametersHeader = "X-Unknown-Parameters"
+	unknownValuesHeader     = "X-Unknown-Values"
+)
+
+const (
+	maxUnknown   = 5  // names in a header
+	maxHintName  = 64 // characters of a name in a header
+	categoryName = "category"
+)
+
+// unknownParameters returns the header for the parameters of a query string that the
+// endpoint does not have; nil for none.
+func (e *endpoint) unknownParameters(rawQuery string) []string {
+	var hints []string
+	for _, name := range params.Unknown(rawQuery, e.inQuery, maxUnknown) {
+		var known []string
+		for _, p := range e.documented() {
+			if !p.inPath {
+				known = append(known, p.Name)
+			}
+		}
+		hints = append(hints, hint("", name, text.Nearest(name, known)))
+	}
+	if hints == nil {
+		return nil
+	}
+	return []string{strings.Join(hints, ", ")}
+}
+
+// unknownValues returns the header for a list that is empty because no category has the
+// slug in the request; nil for others.
+func (h *Handler) unknownValues(ctx context.Context, req *request, result *graph.Result) []string {
+	wanted, given := req.variables[categoryName].(string)
+	if !given || result.Release == 0 || !bytes.HasPrefix(result.Body(), []byte(`{"data":[]`)) {
+		return nil
+	}
+	categories := h.executor.Execute(ctx, graph.Request{Operation: h.categories, AsOf: graph.AsOf{Release: result.Release}})
+	var list struct {
+		Data []struct{ Slug, Label string }
+	}
+	if categories.Decode(&list) != nil { // the response is valid without the hint
+		return nil
+	}
+	var slugs, labels []string
+	for _, category := range list.Data {
+		if category.Slug == wanted {
+			return nil
+		}
+		slugs, labels = append(slugs, category.Slug), append(labels, category.Label)
+	}
+	nearest := text.Nearest(wanted, slugs)
+	if label := text.Nearest(wanted, labels); nearest == "" && label != "" {
+		nearest = slugs[slices.Index(labels, label)]
+	}
+	return []string{hint(categoryName+"=", wanted, nearest)}
+}
+
+// hint formats a name for a header, as it is in a query string: callers choose names,
+// and a header must be short and printable ASCII.
+func hint(prefix, name, nearest string) string {
+	escaped := url.QueryEscape(name)
+	if len(escaped) > maxHintName {
+		escaped = escaped[:maxHintName]
+		if start := strings.LastIndexByte(escaped, '%'); start > maxHintName-len("%xx") { // half of an escape
+			escaped = escaped[:start]
+		}
+	}
+	if nearest == "" {
+		return prefix + escaped
+	}
+	return prefix + escaped + " (did you mean " + url.QueryEscape(nearest) + "?)"
+}

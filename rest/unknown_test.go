@@ -1,0 +1,139 @@
+package rest_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// checkHint requests a target several times, and checks a header of each response.
+func checkHint(t *testing.T, handler http.Handler, target, name, want string) {
+	t.Helper()
+	first := get(handler, target)
+	tag := first.Header().Get("ETag")
+	for what, got := range map[string]http.Header{
+		"GET": first.Header(), "again": get(handler, target).Header(), "HEAD": serve(handler, request(http.MethodHead, target)).Header(),
+		"304": get(handler, target, "If-None-Match", tag).Header(),
+	} {
+		if values := got.Values(name); strings.Join(values, "\n") != want || len(values) > 1 {
+			t.Errorf("%s (%s): got %s %q, want %q", target, what, name, values, want)
+		}
+		if want != "" && !strings.Contains(got.Get("Access-Control-Expose-Headers"), name) {
+			t.Errorf("%s (%s): got %s not exposed to pages of other origins, want it exposed", target, what, name)
+		}
+	}
+	if first.Code != 200 || tag == "" {
+		t.Errorf("%s: got %d with ETag %q, want 200 with one", target, first.Code, tag)
+	}
+}
+
+func TestUnknownParameters(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for target, want := range map[string]string{
+			"tools?categorie=code":             "categorie (did you mean category?)",
+			"tools?cat%C3%A9gorie=code":        "cat%C3%A9gorie (did you mean category?)",
+			"tools?min_score=8":                "min_score (did you mean score_min?)",
+			"tools?scoreMin=8&limit=2":         "scoreMin (did you mean score_min?)",
+			"tools?PAGE=7":                     "PAGE (did you mean page?)",
+			"tools?category=code&utm_source=":  "utm_source",
+			"tools?x=1&x=2&y":                  "x, y",
+			"tools?a&b&c&d&e&f":                "a, b, c, d, e",
+			"tools?&&=1&;":                     "%3B",
+			"tools?%0D%0AX-Evil:%201":          "%0D%0AX-Evil%3A+1",
+			"tools?%22%2C%20(x)=1":             "%22%2C+%28x%29",
+			"tools?" + strings.Repeat("é", 40): strings.Repeat("%C3%A9", 10) + "%C3",
+			"tools?" + strings.Repeat("a", 99): strings.Repeat("a", 64),
+			"tools/plume?page=2":               "page",
+			"stats?category=code":              "category",
+			"changes?type=tool.created":        "type (did you mean types?)",
+			"tools.csv?scoremin=8":             "scoremin (did you mean score_min?)",
+			"tools?format=csv&scoremin=8":      "scoremin (did you mean score_min?)",
+			"openapi.json?whatever=1":          "whatever",
+			"openapi.yaml?whatever=1":          "whatever",
+			"tools":                            "",
+			"tools?category=code&sort=name_asc&page=1&limit=3&score_min=1&obsolescence_max=9&as_of=8": "",
+			"tools?format=csv&dialect=excel-fr": "",
+			"tools.csv?format=csv":              "",
+		} {
+			checkHint(t, handler, "/api/v1/"+target, "X-Unknown-Parameters", want)
+		}
+		known, unknown := get(handler, "/api/v1/tools?limit=7"), get(handler, "/api/v1/tools?limit=7&categorie=code")
+		if unknown.Header().Get("ETag") != known.Header().Get("ETag") || unknown.Header().Get("Cache-Status") != "palmares; hit" {
+			t.Errorf("got %v, want the cached response of the same URL without the unknown parameter", unknown.Header())
+		}
+		for _, target := range []string{"tools?pag=1&page=x", "tools/nobody?pag=1"} {
+			if got := get(handler, "/api/v1/"+target); got.Code < 400 || got.Header().Get("X-Unknown-Parameters") != "" {
+				t.Errorf("%s: got %d %v, want an error without hints", target, got.Code, got.Header())
+			}
+		}
+	})
+}
+
+func TestUnknownValues(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for target, want := range map[string]string{
+			"v1/tools?category=coding":                      "category=coding (did you mean code?)",
+			"v1/tools?category=Code&score_min=5":            "category=Code (did you mean code?)",
+			"v1/tools?category=R%C3%A9daction":              "category=R%C3%A9daction (did you mean redaction?)",
+			"v1/tools?category=coding&as_of=1":              "category=coding (did you mean code?)",
+			"v1/tools.csv?category=coding":                  "category=coding (did you mean code?)",
+			"v1/tools?category=coding&format=ndjson":        "category=coding (did you mean code?)",
+			"v1/comparatifs?category=voice":                 "category=voice (did you mean voix?)",
+			"v1/pricing?category=images":                    "category=images (did you mean image?)",
+			"v1/cimetiere?category=%0A":                     "category=%0A",
+			"v1/changes?category=nowhere":                   "category=nowhere",
+			"embeddings?category=agent":                     "category=agent (did you mean agents?)",
+			"v1/tools?category=" + strings.Repeat("x", 150): "category=" + strings.Repeat("x", 64),
+			"v1/tools?category=code":                        "",
+			"v1/tools?category=code&score_min=11":           "",
+			"v1/tools?category=code&page=1000":              "",
+			"v1/tools?page=1000":                            "",
+			"v1/stats?category=coding":                      "",
+		} {
+			checkHint(t, handler, "/api/"+target, "X-Unknown-Values", want)
+		}
+	})
+}
+
+// Before the first import, no category is known, and none can be unknown.
+func TestUnknownValuesWithoutCatalog(t *testing.T) {
+	handler, _ := handlerOver(t, testkit.Open(t, testkit.SQLite(t)))
+	if got := get(handler, "/api/v1/tools?category=code"); got.Code != 200 || got.Header().Get("X-Unknown-Values") != "" {
+		t.Errorf("got %d %v, want an empty list without hints", got.Code, got.Header())
+	}
+}
+
+func TestNearestSlugs(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for target, want := range map[string]string{
+			"v1/tools/plum":                             "No tool has the slug plum; did you mean plume?",
+			"v1/tools/Pl%C3%BBme":                       "No tool has the slug Plûme; did you mean plume?",
+			"v1/tools/plum/versions":                    "No release has a tool with the slug plum; did you mean plume?",
+			"v1/pricing/enclume8":                       "No tool has the slug enclume8; did you mean enclume-8?",
+			"v1/comparatifs/ecritoire-cie-vs-plume":     "No published comparison has the slug ecritoire-cie-vs-plume; did you mean plume-vs-ecritoire-cie?",
+			"v1/comparatifs/plume-vs-ecritoire":         "No published comparison has the slug plume-vs-ecritoire; did you mean plume-vs-ecritoire-cie?",
+			"embeddings/plum":                           "No tool has the slug plum; did you mean plume?",
+			"v1/tools/nothing-like-it":                  "No tool has the slug nothing-like-it.",
+			"v1/comparatifs/nothing-like-it":            "No published comparison has the slug nothing-like-it.",
+			"v1/tools/plum?as_of=1":                     "No tool has the slug plum.", // only the newest release is searched
+			"v1/tools/" + strings.Repeat("plume-", 40):  "No tool has the slug " + strings.Repeat("plume-", 40)[:64] + "….",
+			"v1/tools/plume-" + strings.Repeat("x", 90): "No tool has the slug plume-" + strings.Repeat("x", 58) + "…; did you mean plume?",
+		} {
+			wantError(t, target, get(handler, "/api/"+target), 404, want)
+		}
+	})
+}
+
+// A retired tool is not suggested: its path is a 404 too.
+func TestNearestSlugsAreActive(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		publish(t, s, responses, feedtest.Catalog("2026-11-01", feedtest.Tool("plumes-noires"), &feed.Retired{Slug: "plume", Name: "Plume", Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé."}))
+		wantError(t, "plum", get(handler, "/api/v1/tools/plum"), 404, "No tool has the slug plum; did you mean plumes-noires?")
+	})
+}
