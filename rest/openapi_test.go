@@ -250,25 +250,50 @@ func TestOpenAPIWithNodeLinters(t *testing.T) {
 	}
 }
 
-// A typed client generated from the document compiles and works.
-func TestTypeScriptClientWithNode(t *testing.T) {
+// Typed clients generated from the document compile without casts, and work.
+func TestTypeScriptClientsWithNode(t *testing.T) {
 	node := nodeTools(t)
-	server := listen(t, onSQLite(t))
+	server := listenWithKeys(t)
 	file := filepath.Join(t.TempDir(), "openapi.json")
 	if err := os.WriteFile(file, document(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("DOCUMENT", file)
+	t.Setenv("SERVER", server)
 	node("openapi-typescript", file, "--output", "client/schema.d.ts")
+	node("orval", "--config", "orval.config.cjs")
+	node("openapi-ts", "--file", "heyapi.config.mjs")
 	node("tsc", "--project", "client")
-	const want = "48 tools, the first Bosco & Matelots, plume 8.1, 404"
-	if out := node("node", "client/built/read.js", server); strings.TrimSpace(out) != want {
-		t.Errorf("got %s, want %s", out, want)
+	for client, want := range map[string]string{
+		"openapi-fetch": clientOutput + " " + toolColumns, "heyapi": clientOutput + " " + toolColumns, "orval": clientOutput,
+	} {
+		if out := node("node", "client/built/"+client+".js", server); strings.TrimSpace(out) != want {
+			t.Errorf("%s: got %s, want %s", client, out, want)
+		}
 	}
+}
+
+const (
+	clientOutput = "48 tools, the first Bosco & Matelots, plume 8.1, No tool has the slug nobody."
+	toolColumns  = "slug,name,domain,category,icp,pricing,price,score,verifiability,tagline,canonical_url,avis_url,alternatives_url,updated_at"
+)
+
+// listenWithKeys serves the demo catalog. Every key is valid.
+func listenWithKeys(t *testing.T) string {
+	t.Helper()
+	handler := onSQLite(t)
+	return listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller := auth.Caller{Plan: auth.Anonymous}
+		if r.Header.Get("Authorization") == "Bearer key" {
+			caller.Plan = auth.Developer
+		}
+		handler.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), caller)))
+	}))
 }
 
 // The Go client is a separate module, which has the generator as a tool.
 func TestGoClient(t *testing.T) {
-	server := listen(t, onSQLite(t))
+	server := listenWithKeys(t)
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "goclient"))); err != nil {
 		t.Fatal(err)
@@ -292,7 +317,7 @@ func TestGoClient(t *testing.T) {
 	run("tool", "oapi-codegen", "-generate", "types,client", "-package", "catalog", "-o", "catalog/catalog.go", "openapi.json")
 	run("build", "-o", "read", ".")
 	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "read"), server).CombinedOutput()
-	const want = "48 tools, the first Bosco & Matelots, plume 8.1, No tool has the slug nobody.\n"
+	const want = clientOutput + " " + toolColumns + "\n"
 	if err != nil || string(out) != want {
 		t.Errorf("got %q and %v, want %q", out, err, want)
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
+	"strings"
 
 	"client/catalog"
 )
@@ -28,8 +30,17 @@ func main() {
 	if err != nil || nobody.JSON404 == nil {
 		log.Fatal("no 404 for an unknown tool: ", err)
 	}
+	withKey := func(_ context.Context, r *http.Request) error {
+		r.Header.Set("Authorization", "Bearer key")
+		return nil
+	}
+	table, err := client.DownloadToolsAsCsvWithResponse(context.Background(), nil, withKey)
+	if err != nil || table.StatusCode() != http.StatusOK {
+		log.Fatal("no table: ", err)
+	}
+	columns, _, _ := strings.Cut(string(table.Body), "\r\n")
 	// These would not compile if the types were not exact.
 	var score *float64 = tool.JSON200.Score
 	var total int = list.JSON200.Meta.Total
-	fmt.Printf("%d tools, the first %s, plume %v, %s\n", total, list.JSON200.Data[0].Name, *score, nobody.JSON404.Error)
+	fmt.Printf("%d tools, the first %s, plume %v, %s %s\n", total, list.JSON200.Data[0].Name, *score, nobody.JSON404.Error, columns)
 }

@@ -1,0 +1,4 @@
+export default {
+  input: process.env.DOCUMENT,
+  output: { path: "client/heyapi", importFileExtension: ".js" },
+};
