@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"embed"
 	"io/fs"
 	"slices"
@@ -46,6 +47,8 @@ type Query struct {
 	// Body lists the fields from the root of the result down to the response body; it
 	// is empty if the body is the whole result.
 	Body []*ast.Field
+	// IsTable reports whether the path with .csv and .ndjson returns a table.
+	IsTable bool
 }
 
 // Parameter is a query parameter with its description.
@@ -64,12 +67,33 @@ func DescribeQueries(cfg Config, title, description string, queries []Query) ([]
 			segments: strings.Split(q.Path, "/"), operation: q.Operation, deprecation: q.Operation.Deprecation(), saved: &q,
 		}
 		for _, p := range q.Parameters {
-			e.parameters = append(e.parameters, parameter{Param: p.Param, description: p.Description})
+			described := parameter{Param: p.Param, description: p.Description}
+			described.hidden, described.csvOnly = p.Name == formatName, p.Name == dialectName
+			e.parameters = append(e.parameters, described)
 		}
 		e.parameters = append(e.parameters, asOf)
 		endpoints = append(endpoints, e)
+		for _, format := range formats {
+			if q.IsTable {
+				endpoints = append(endpoints, e.inFormat(format))
+			}
+		}
+		for i, p := range e.parameters {
+			e.parameters[i].hidden = p.hidden || p.csvOnly
+		}
 	}
 	return describeAs(title, description, endpoints, cfg, nil)
+}
+
+// inFormat returns the endpoint of a saved query in another format, for the document.
+func (e *endpoint) inFormat(format string) *endpoint {
+	d := *e
+	d.format, d.path, d.id, d.summary = format, e.path+"."+format, e.id+"-"+format, e.summary+", as "+strings.ToUpper(format)
+	d.parameters = slices.Clone(e.parameters)
+	for i, p := range d.parameters {
+		d.parameters[i].hidden = p.hidden || p.csvOnly && format != table.CSV
+	}
+	return &d
 }
 
 func describe(endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, error) {
@@ -97,6 +121,15 @@ func describeAs(title, description string, endpoints []*endpoint, cfg Config, sl
 			tags = append(tags, object{{"name", tag}, {"description", description}})
 		}
 	}
+	shared := object{
+		{"schemas", append(schemas.components, member{"Error", components["Error"]})},
+		{"parameters", membersOf(components["parameters"])},
+		{"headers", membersOf(components["headers"])},
+		{"responses", membersOf(components["responses"])},
+	}
+	if err := dropUnused(paths, shared); err != nil {
+		return nil, err
+	}
 	document := object{
 		{"openapi", "3.0.3"},
 		{"info", object{
@@ -110,16 +143,30 @@ func describeAs(title, description string, endpoints []*endpoint, cfg Config, sl
 		{"tags", tags},
 		{"security", []object{{}, apiKey}},
 		{"paths", paths},
-		{"components", object{
-			{"schemas", append(schemas.components, member{"Error", components["Error"]})},
-			{"parameters", components["parameters"]},
-			{"headers", components["headers"]},
-			{"responses", components["responses"]},
-			{"securitySchemes", components["securitySchemes"]},
-		}},
+		{"components", append(shared, member{"securitySchemes", components["securitySchemes"]})},
 		{"x-credit", cfg.Credit},
 	}
 	return json.Marshal(document, jsontext.WithIndent("  "))
+}
+
+// dropUnused removes the components that nothing refers to. Documents of saved queries
+// do not use all of them.
+func dropUnused(paths, components object) error {
+	for dropped := true; dropped; { // what only dropped components refer to is unused too
+		text, err := json.Marshal([]object{paths, components})
+		if err != nil {
+			return err
+		}
+		dropped = false
+		for i, kind := range components {
+			all := kind.value.(object)
+			used := slices.DeleteFunc(slices.Clone(all), func(m member) bool {
+				return !bytes.Contains(text, []byte(`"#/components/`+kind.name+"/"+m.name+`"`))
+			})
+			components[i].value, dropped = used, dropped || len(used) < len(all)
+		}
+	}
+	return nil
 }
 
 func introduction(cfg Config) string {
@@ -191,7 +238,7 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 func (e *endpoint) describeResponses(body object) object {
 	headers := []string{"X-Service-Release", "X-Service-Updated-At", "Cache-Control", "ETag", "Vary", "Access-Control-Allow-Origin", "X-Request-Id",
 		"X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit", "RateLimit-Policy", "Cache-Status"}
-	if e.paginated || e.format != "" {
+	if e.paginated || e.format != "" && e.saved == nil {
 		headers = append([]string{"X-Total-Count"}, headers...)
 	}
 	var described object
@@ -215,16 +262,11 @@ func (e *endpoint) describeResponses(body object) object {
 	} else if example, err := fs.ReadFile(examples, "examples/"+e.query+".json"); err == nil { // tests fail if it is missing
 		content.add("example", jsontext.Value(example))
 	}
-	contents := object{{mediaType, content}}
-	if e.saved != nil {
-		contents.add("text/csv", object{{"schema", scalar("String")}})
-		contents.add("application/x-ndjson", object{{"schema", scalar("String")}})
-	}
 	responses := object{
 		{"200", object{
 			{"description", strings.TrimSuffix(e.summary, ".") + "."},
 			{"headers", described},
-			{"content", contents},
+			{"content", object{{mediaType, content}}},
 		}},
 		{"304", object{
 			{"description", "The response identified by `If-None-Match` is still current."},
@@ -242,9 +284,12 @@ func (e *endpoint) describeResponses(body object) object {
 
 // table returns the schema of a download.
 func (e *endpoint) table() object {
-	description := "A line for each item, with the same fields as in `data` of the JSON list."
+	description := "One JSON object per line."
 	if e.format == table.CSV {
-		description = "A header row and a row for each item. The columns are " + quoted(e.columns) + ". `null` is an empty cell. Strings that a spreadsheet would run as a formula are prefixed with an apostrophe."
+		description = "A header row, and then a row for each item. `null` is an empty cell. Strings that a spreadsheet would run as a formula are prefixed with an apostrophe."
+	}
+	if len(e.columns) > 0 {
+		description += " The fields are " + quoted(e.columns) + "."
 	}
 	return object{{"type", "string"}, {"description", description}}
 }

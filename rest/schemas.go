@@ -109,7 +109,7 @@ func (s *schemas) bodyAt(operation *graph.Operation, path []*ast.Field) object {
 func (s *schemas) field(f *ast.Field) object {
 	schema := s.value(f.Definition.Type, f)
 	if s.inline && schema.has("$ref") && !f.Definition.Type.NonNull {
-		return object{{"allOf", []object{schema}}, {"nullable", true}}
+		return object{{"type", "string"}, {"allOf", []object{schema}}, {"nullable", true}} // of an enum
 	}
 	if schema.has("$ref") {
 		return schema
@@ -252,6 +252,19 @@ func (o object) text(name string) string {
 
 func (o object) has(name string) bool {
 	return slices.ContainsFunc(o, func(m member) bool { return m.name == name })
+}
+
+// membersOf returns the members of a valid JSON object.
+func membersOf(value jsontext.Value) (o object) {
+	in := jsontext.NewDecoder(bytes.NewReader(value))
+	_, _ = in.ReadToken()
+	for in.PeekKind() == '"' {
+		name, _ := in.ReadToken()
+		text := name.String()
+		member, _ := in.ReadValue()
+		o.add(text, member.Clone())
+	}
+	return o
 }
 
 // MarshalJSONTo implements json.MarshalerTo.

@@ -85,13 +85,13 @@ func (s *Queries) document(ctx context.Context, handle string, names []string) (
 			return nil, err
 		}
 		q := found.value.query.describe()
-		q.Path, q.ID = found.value.address, name
+		q.Path, q.ID, q.IsTable = found.value.address, name, found.value.query.checkTable() == nil
 		q.Details = html.EscapeString(found.value.description)
 		if q.Summary, _, _ = strings.Cut(q.Details, "\n"); q.Summary == "" {
-			q.Summary = name
+			q.Summary, q.Details = name, "A saved query of "+handle+"."
 		}
 		described = append(described, q)
 	}
 	return rest.DescribeQueries(s.Service, s.Service.ServiceName+": saved queries of "+handle,
-		"Queries that "+handle+" saved. Each has a fixed URL and returns JSON, CSV (`.csv`) or NDJSON (`.ndjson`). The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
+		"Queries that "+handle+" saved. Each has a fixed URL, which returns JSON; with `.csv` or `.ndjson`, it returns a table. The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
 }

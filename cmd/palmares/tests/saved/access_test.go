@@ -97,8 +97,8 @@ func TestPrivateQueries(t *testing.T) {
 			testkit.Check(t, doc.Validate(t.Context()))
 			return doc.Paths.Len()
 		}
-		if all, others, nobody := paths(s.as(ana)...), paths(s.as(bea)...), paths(); all != 3 || others != 1 || nobody != 1 {
-			t.Errorf("got %d, %d and %d paths, want 3 for the account and 1 for others", all, others, nobody)
+		if all, others, nobody := paths(s.as(ana)...), paths(s.as(bea)...), paths(); all != 9 || others != 3 || nobody != 3 {
+			t.Errorf("got %d, %d and %d paths, want those of 3 queries in 3 formats for the account and of one for others", all, others, nobody)
 		}
 	})
 }
