@@ -164,6 +164,10 @@ generate: ## Regenerate the ent and gqlgen code, and copy the changelog
 verify: ## Check that the generated code is up to date
 	$(GO) test ./cmd/palmares ./graph -run TestGeneratedCodeIsFresh -count 1
 
+.PHONY: contract
+contract: ## After a release: renew docs/contract, with which make test-full compares the documents of the API
+	$(GO) test ./cmd/palmares/tests/clients -run TestContract/current -update
+
 .PHONY: migration
 migration: ## Write the next migration for both databases from the schema (NAME=add_keys)
 	@test -n "$(NAME)" || { echo "NAME is missing: make migration NAME=add_keys"; exit 2; }

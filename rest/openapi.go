@@ -211,6 +211,9 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 	}
 	if e.ownDeprecation != nil {
 		operation.add("deprecated", true)
+		if e.sunset != "" {
+			operation.add("x-sunset", e.sunset)
+		}
 	}
 	if e.requiresKey {
 		operation.add("security", []object{apiKey})

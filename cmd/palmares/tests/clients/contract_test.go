@@ -1,0 +1,192 @@
+package clients_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vektah/gqlparser/v2/formatter"
+
+	"palmares/graph"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/repo"
+	"palmares/rest"
+)
+
+var update = flag.Bool("update", false, "renew the documents of the last release in docs/contract")
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	t.Run("current", func(t *testing.T) { compareCurrent(t, g) })
+	t.Run("gate", func(t *testing.T) { checkGate(t, g) })
+}
+
+// compareCurrent checks that the current documents have no breaking changes since the
+// last release, except for what it had deprecated.
+func compareCurrent(t *testing.T, g gate) {
+	folder := filepath.Join(repo.Root(t), "docs", "contract")
+	openAPIFile, schemaFile := filepath.Join(folder, "openapi.json"), filepath.Join(folder, "schema.graphql")
+	openAPI, schema := currentDocuments(t)
+	if *update {
+		testkit.Check(t, os.MkdirAll(folder, 0o755))
+		testkit.Check(t, os.WriteFile(openAPIFile, []byte(openAPI), 0o644))
+		testkit.Check(t, os.WriteFile(schemaFile, []byte(schema), 0o644))
+	}
+	read := func(file string) string {
+		content, err := os.ReadFile(file)
+		testkit.Check(t, err)
+		return string(content)
+	}
+	const advice = "\nDeprecate it first, and remove it after the next release. After a release, run make contract."
+	if changes := g.openAPI(read(openAPIFile), openAPI); changes != "" {
+		t.Errorf("got breaking changes of the REST API, want none:\n%s%s", changes, advice)
+	}
+	if changes := g.graphQL(read(schemaFile), schema); changes != "" {
+		t.Errorf("got breaking changes of the GraphQL schema, want none:\n%s%s", changes, advice)
+	}
+}
+
+// checkGate checks that the gate reports what would break clients, unless it was
+// deprecated.
+func checkGate(t *testing.T, g gate) {
+	openAPI, schema := currentDocuments(t)
+	const (
+		path     = `"operationId": "getStatistics",`
+		search   = `"name": "search",`
+		property = `"tagline": {`
+	)
+	deprecated := strings.NewReplacer(path, path+` "deprecated": true,`, search, search+` "deprecated": true,`, property, property+` "deprecated": true,`).Replace(openAPI)
+	removed := decode(t, openAPI)
+	delete(at(removed, "paths"), "/api/v1/stats")
+	operation := at(removed, "paths", "/api/v1/tools", "get")
+	operation["parameters"] = without(operation["parameters"], func(p any) bool { return p.(map[string]any)["name"] == "search" })
+	tool := at(removed, "components", "schemas", "ToolItem")
+	delete(at(tool, "properties"), "tagline")
+	tool["required"] = without(tool["required"], func(name any) bool { return name == "tagline" })
+	after, err := json.Marshal(removed)
+	testkit.Check(t, err)
+	got := g.openAPI(openAPI, string(after))
+	for _, want := range []string{"/api/v1/stats api path removed without deprecation", "request parameter `search`", "required property `tagline`"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %q, want %s", got, want)
+		}
+	}
+	if got := g.openAPI(deprecated, string(after)); got != "" {
+		t.Errorf("got %s, want none after a deprecation", got)
+	}
+	if got := g.openAPI(string(after), openAPI); got != "" {
+		t.Errorf("got %s, want none for additions", got)
+	}
+
+	const field, quotes = "  tagline: String!", `"""`
+	before, end, _ := strings.Cut(schema, field)
+	before = before[:strings.LastIndex(before, quotes)] // the end of its description
+	fewer := before[:strings.LastIndex(before, quotes)] + end
+	if got := g.graphQL(schema, fewer); !strings.Contains(got, "Field 'tagline' was removed from object type 'Tool'") {
+		t.Errorf("got %q, want the removed field", got)
+	}
+	if got := g.graphQL(strings.Replace(schema, field, field+` @deprecated(reason: "x")`, 1), fewer); got != "" {
+		t.Errorf("got %s, want none after a deprecation", got)
+	}
+	if got := g.graphQL(fewer, schema); got != "" {
+		t.Errorf("got %s, want none for additions", got)
+	}
+}
+
+// currentDocuments returns the OpenAPI document and the GraphQL schema.
+func currentDocuments(t *testing.T) (openAPI, schema string) {
+	t.Helper()
+	const url = "https://palmares.example"
+	document, err := rest.Describe(rest.Config{PublicURL: url, ServiceName: "palmares", ServiceURL: url, Credit: "Source : palmares (" + url + ")"})
+	testkit.Check(t, err)
+	var text strings.Builder
+	formatter.NewFormatter(&text, formatter.WithIndent("  ")).FormatSchema(graph.Schema())
+	return string(document) + "\n", text.String()
+}
+
+// gate compares documents with oasdiff and graphql-inspector.
+type gate struct {
+	workspace
+	oasdiff string
+}
+
+func newGate(t *testing.T) gate {
+	t.Helper()
+	testkit.NPM(t, "testdata")
+	w := newWorkspace(t, "", "contract.mjs")
+	testkit.Check(t, os.CopyFS(w.dir, os.DirFS(filepath.Join("testdata", "oasdiff"))))
+	w.run(exec.Command("go", "build", "-o", "compare", "github.com/oasdiff/oasdiff"), "CGO_ENABLED=0", "GOFLAGS=")
+	return gate{w, filepath.Join(w.dir, "compare")}
+}
+
+// openAPI returns the breaking changes between two OpenAPI documents. Deprecated
+// properties of responses may be removed, which oasdiff does not know.
+func (g gate) openAPI(before, after string) string {
+	g.Helper()
+	old, current := decode(g, before), decode(g, after)
+	for name, schema := range at(old, "components", "schemas") {
+		schema := schema.(map[string]any)
+		for property, value := range at(schema, "properties") {
+			if value.(map[string]any)["deprecated"] == true && at(current, "components", "schemas", name, "properties")[property] == nil {
+				delete(at(schema, "properties"), property)
+				schema["required"] = without(schema["required"], func(name any) bool { return name == property })
+			}
+		}
+	}
+	kept, err := json.Marshal(old)
+	testkit.Check(g, err)
+	g.write("before.json", string(kept))
+	g.write("after.json", after)
+	out := g.run(exec.Command(g.oasdiff, "breaking", "--format", "json", "--severity-levels", "severity.txt", "before.json", "after.json"))
+	var changes []struct {
+		Text, Path string
+		Level      int
+	}
+	testkit.Check(g, json.Unmarshal([]byte(out), &changes))
+	var breaking []string
+	const isError = 3
+	for _, c := range changes {
+		if c.Level == isError {
+			breaking = append(breaking, c.Path+" "+c.Text)
+		}
+	}
+	return strings.Join(breaking, "\n")
+}
+
+// graphQL returns the breaking changes between two schemas.
+func (g gate) graphQL(before, after string) string {
+	g.Helper()
+	g.write("before.graphql", before)
+	g.write("after.graphql", after)
+	return strings.TrimSpace(g.node("contract.mjs", "before.graphql", "after.graphql"))
+}
+
+func decode(t testing.TB, document string) (object map[string]any) {
+	t.Helper()
+	testkit.Check(t, json.Unmarshal([]byte(document), &object))
+	return object
+}
+
+// at returns the object at a path within another; nil if there is none.
+func at(object map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		object, _ = object[name].(map[string]any)
+	}
+	return object
+}
+
+// without returns a list without some of its items.
+func without(list any, drop func(any) bool) (kept []any) {
+	items, _ := list.([]any)
+	for _, item := range items {
+		if !drop(item) {
+			kept = append(kept, item)
+		}
+	}
+	return kept
+}
