@@ -84,7 +84,8 @@ func TestNearest(t *testing.T) {
 		{"coding", categories, "code"},
 		{"voice", categories, "voix"},
 		{"chatbots", categories, "chat"},
-		{"cook", categories, ""}, // two letters are not enough
+		{"cook", categories, ""},
+		{"vos", []string{"vox-lumiere"}, ""}, // two letters are not enough
 		{"musique", categories, ""},
 		{"code", nil, ""},
 		{strings.Repeat("code", 10_000), categories, "code"},
