@@ -183,7 +183,7 @@ func (n *numbers) percentile(percent int) *float64 {
 	if share == 0 {
 		return text.Mean(*low, 1)
 	}
-	return text.Mean(*low*(100-share)+*n.at(position/100+1)*share, 100)
+	return text.Mean(*low*(100-share)+*n.at(position/100 + 1)*share, 100)
 }
 
 // at returns the number at a position of the sorted set, or nil if it is empty.
