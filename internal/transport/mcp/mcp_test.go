@@ -129,7 +129,7 @@ func (c *catalog) tool(t testing.TB, name, arguments string, headers ...string) 
 
 // examples calls every tool.
 var examples = map[string][]string{
-	"search_tools":    {`{}`, `{"search":"ecrit","category":["redaction","code"],"pricing":["payant"],"icp":"mixte","score_min":5,"monthly_price_max":"50","sort":"price_asc","limit":2,"page":1}`},
+	"search_tools":    {`{}`, `{"search":"ecrit","category":["redaction","code"],"pricing":["payant"],"icp":"mixte","score_min":5,"monthly_price_max":"50","billing_period":"month","sort":"price_asc","limit":2,"page":1}`},
 	"get_tool":        {`{"slug":"plume"}`, `{"slug":"vigie-3"}`},
 	"compare_tools":   {`{"a":"plume","b":"ecritoire-cie"}`, `{"a":"ecritoire-cie","b":"plume"}`, `{"a":"plume","b":"enclume-8"}`},
 	"list_categories": {`{}`, `{"as_of":"2026-05-31"}`},

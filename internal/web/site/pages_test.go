@@ -117,7 +117,7 @@ func TestFiltersAndOrder(t *testing.T) {
 		}
 		get(t, handler, "/tools?q=nobodyhasthis", 200, "No tools match your filters.", "Show all tools")
 		get(t, handler, "/tools?page=9", 200, "past the end of the list", `href="/tools?page=1"`)
-		get(t, handler, "/tools?category=nope", 200, `<option value="nope" selected>nope (unknown)</option>`, "No tools match your filters.")
+		get(t, handler, "/tools?category=nope", 200, `<option value="nope" selected>nope (unknown)</option>`, "There is no category “nope”.")
 		get(t, handler, "/cimetiere?category=nope", 200, "No retired tools match your filters.")
 		get(t, handler, "/tools?sort=monthly_price_asc", 200, "Prices are compared per month", `<option value="monthly_price_asc" selected>Lowest price first</option>`)
 		get(t, handler, "/tools?sort=price_asc", 200, `<option value="monthly_price_asc" selected>`) // a link from before

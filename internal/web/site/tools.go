@@ -15,10 +15,15 @@ type toolsView struct {
 	Categories []category
 	Chips      []chip       `json:"-"`
 	Limits     []priceLimit `json:"-"`
+	Empty      string       `json:"-"` // why the list has no tools
 }
 
 func (v *toolsView) prepare(r *request) error {
 	v.Chips = newChips(r, v.Categories)
+	v.Empty = r.lang.Text("No tools match your filters.")
+	if wanted := r.Param("category"); wanted != "" && !slices.ContainsFunc(v.Categories, func(c category) bool { return c.Slug == wanted }) {
+		v.Empty = r.lang.Text("There is no category “%s”.", wanted)
+	}
 	for _, limit := range priceLimits {
 		value, text := strconv.Itoa(limit), r.lang.Text("Free")
 		if limit > 0 {
@@ -115,7 +120,6 @@ type toolView struct {
 	Categories   []category
 	Tool         *tool
 	RetiredTool  *tool
-	Alternatives []tool         `json:"-"`
 	Others       []tool         `json:"-"` // of the category, to compare with
 	Prices       *chart.Plot    `json:"-"` // nil if there is nothing to draw
 	Scores       *chart.Plot    `json:"-"`
@@ -125,8 +129,6 @@ type toolView struct {
 	Newest       []historyEntry `json:"-"` // the history, newest first
 	Versions     versionHistory `json:"-"`
 }
-
-const maxAlternatives = 6
 
 func (v *toolView) prepare(r *request) error {
 	if v.Tool == nil {
@@ -140,7 +142,6 @@ func (v *toolView) prepare(r *request) error {
 			v.Others = append(v.Others, other)
 		}
 	}
-	v.Alternatives = v.Others[:min(len(v.Others), maxAlternatives)]
 	v.Market = newMarket(r.lang, append([]tool{*v.Tool}, v.Others...), v.Tool.Slug)
 	unnamed := []tool{{History: v.Tool.History}} // the title of the page names it
 	v.Prices = newStepChart(r.lang, unnamed, priceIn(r.lang, v.Tool.PricePeriod), 0, v.Feed.UpdatedAt)

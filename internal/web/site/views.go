@@ -63,6 +63,7 @@ type tool struct {
 	Tier                               int
 	History                            []historyEntry
 	Comparisons                        []comparison
+	Alternatives                       []tool
 	Reason, RetiredAt, Note            string
 	Versions                           []version
 }
