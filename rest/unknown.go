@@ -23,6 +23,7 @@ const (
 	maxUnknown   = 5  // names in a header
 	maxHintName  = 64 // characters of a name in a header
 	categoryName = "category"
+	tokenName    = "token"
 )
 
 // unknownParameters returns the header for the parameters of a query string that the
@@ -30,6 +31,9 @@ const (
 func (e *endpoint) unknownParameters(rawQuery string) []string {
 	var hints []string
 	for _, name := range params.Unknown(rawQuery, e.inQuery, maxUnknown) {
+		if name == tokenName && e.bulk { // it identifies the caller, and is no part of the question
+			continue
+		}
 		var known []string
 		for _, p := range e.documented() {
 			if !p.inPath {

@@ -59,6 +59,9 @@ func TestUnknownParameters(t *testing.T) {
 			"tools?category=code&sort=name_asc&page=1&limit=3&score_min=1&obsolescence_max=9&as_of=8": "",
 			"tools?format=csv&dialect=excel-fr": "",
 			"tools.csv?format=csv":              "",
+			"tools.csv?token=x":                 "",
+			"pricing?format=csv&token=x":        "",
+			"stats?token=x":                     "token",
 		} {
 			checkHint(t, handler, "/api/v1/"+target, "X-Unknown-Parameters", want)
 		}

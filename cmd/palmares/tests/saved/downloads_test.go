@@ -35,10 +35,10 @@ func TestDownloadTokens(t *testing.T) {
 		before := left(s.get(t, "/api/v1/stats", s.as(ana)...))
 		for _, path := range []string{
 			"/api/v1/tools?format=csv&token=" + token, "/api/v1/tools?token=" + token + "&format=ndjson", "/api/v1/pricing?format=csv&dialect=excel&token=" + token,
-			"/api/v1/comparatifs?format=csv&token=" + token, "/api/v1/cimetiere?format=csv&token=" + token, "/api/v1/categories?format=csv&token=" + token,
+			"/api/v1/comparatifs.csv?token=" + token, "/api/v1/tools.ndjson?token=" + token, "/api/v1/cimetiere?format=csv&token=" + token, "/api/v1/categories?format=csv&token=" + token,
 		} {
 			r := s.get(t, path).want(t, 200, "slug")
-			if before--; left(r) != before || r.Header.Get("X-Ratelimit-Tier") != "free" || r.Header.Get("Cdn-Cache-Control") != "private, no-store" {
+			if before--; left(r) != before || r.Header.Get("X-Unknown-Parameters") != "" || r.Header.Get("X-Ratelimit-Tier") != "free" || r.Header.Get("Cdn-Cache-Control") != "private, no-store" {
 				t.Errorf("%s: got %v, want the owner's quota with %d left, and a private response", path, r.Header, before)
 			}
 			for name, values := range r.Header {

@@ -25,13 +25,8 @@ func TestOwnQueriesAsTables(t *testing.T) {
 	}
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := start(t, cfg)
-		var document struct{ Paths map[string]any }
-		testkit.Check(t, json.Unmarshal([]byte(s.get(t, "/q/palmares/openapi.json").body), &document))
-		if len(document.Paths) < 15 {
-			t.Fatalf("got %d queries, want at least 15", len(document.Paths))
-		}
-		found := 0
-		for path := range document.Paths {
+		paths, found := s.ownQueries(t), 0
+		for _, path := range paths {
 			rows, err := csv.NewReader(strings.NewReader(s.get(t, path+".csv").want(t, 200, "").body)).ReadAll() // all of the same length
 			if err != nil || len(rows) < 2 {
 				t.Errorf("%s: got %d rows and %v, want a header and rows", path, len(rows), err)
@@ -68,6 +63,27 @@ func TestOwnQueriesAsTables(t *testing.T) {
 			t.Errorf("got %d of the queries with known columns, want %d", found, len(columns))
 		}
 	})
+}
+
+// ownQueries returns the paths of the queries of the service, each of which must have a
+// CSV.
+func (s *service) ownQueries(t *testing.T) (paths []string) {
+	t.Helper()
+	var document struct{ Paths map[string]any }
+	testkit.Check(t, json.Unmarshal([]byte(s.get(t, "/q/palmares/openapi.json").body), &document))
+	for path := range document.Paths {
+		if strings.Contains(path, ".") {
+			continue
+		}
+		if _, hasTable := document.Paths[path+".csv"]; !hasTable {
+			t.Errorf("%s: got no CSV in the OpenAPI document, want one", path)
+		}
+		paths = append(paths, path)
+	}
+	if len(paths) < 15 {
+		t.Fatalf("got %d queries, want at least 15", len(paths))
+	}
+	return paths
 }
 
 // valueAt returns the field with a name, or the field of a nested object.
