@@ -47,7 +47,7 @@ func (g *generator) selection(typeName string, depth int) (string, []*node) {
 		isList := f.Type.Elem != nil || t.Name == "JSON"
 		switch {
 		case strings.HasPrefix(f.Name, "__") || strings.HasPrefix(t.Name, "Embeddings") || strings.HasSuffix(t.Name, "Connection") || t.Kind == ast.Union,
-			g.IntN(3) > 0 || n.isObject && depth == 0 || isList && g.IntN(6) > 0:
+			g.IntN(3) > 0 || n.isObject && depth == 0 || isList && g.IntN(4) > 0:
 			continue
 		}
 		text := f.Name
