@@ -69,9 +69,11 @@ func keyOf(r *http.Request, allowBasic bool) (key Key, sent bool, err error) {
 	case allowBasic && strings.EqualFold(scheme, "Basic"):
 		token, _, _ = r.BasicAuth() // "" if it is malformed
 	case allowBasic:
-		return Key{}, true, problem.New(problem.Unauthenticated, "The Authorization header must be of the form Bearer <API_KEY>, or HTTP Basic with the API key as the user name.")
+		return Key{}, true, problem.New(problem.Unauthenticated,
+			"The Authorization header must be of the form Bearer <API_KEY>, or HTTP Basic with the API key as the user name.")
 	default:
-		return Key{}, true, problem.New(problem.Unauthenticated, "The Authorization header must be of the form Bearer <API_KEY>.")
+		return Key{}, true, problem.New(problem.Unauthenticated,
+			"The Authorization header must be of the form Bearer <API_KEY>.")
 	}
 	key, ok := ParseKey(token)
 	if !ok {

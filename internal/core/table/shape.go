@@ -113,7 +113,9 @@ func (f *flattener) readElement(l *Level, text jsontext.Value, in *jsontext.Deco
 
 // readObject reads the cells of an object and returns the lists within. The prefix of
 // the names is in f.name.
-func (f *flattener) readObject(l *Level, text jsontext.Value, in *jsontext.Decoder, lists []namedList) ([]namedList, error) {
+func (f *flattener) readObject(
+	l *Level, text jsontext.Value, in *jsontext.Decoder, lists []namedList,
+) ([]namedList, error) {
 	if _, err := in.ReadToken(); err != nil {
 		return nil, err
 	}

@@ -143,7 +143,8 @@ func (q *query) checkTable() error {
 	if q.table != nil {
 		return nil
 	}
-	return problem.New(problem.BadInput, "This query has no table form, because %s and %s are independent lists. Use JSON, or select only one of them.", q.independent[0], q.independent[1])
+	return problem.New(problem.BadInput,
+		"This query has no table form, because %s and %s are independent lists. Use JSON, or select only one of them.", q.independent[0], q.independent[1])
 }
 
 // samples returns values for the variables without a default, to try a query with.
@@ -251,7 +252,8 @@ func (q *query) write(body []byte, format, dialect string, variables map[string]
 	}
 	writeRow := func(cells []jsontext.Value) error {
 		if q.table.IsNested() && int64(out.Len()) > limit { // a long value may be repeated in many rows
-			return problem.New(problem.ResponseTooLarge, "The table is larger than %d bytes, because the values around an inner list are repeated in each row. Select fewer fields or items.", limit)
+			return problem.New(problem.ResponseTooLarge,
+				"The table is larger than %d bytes, because the values around an inner list are repeated in each row. Select fewer fields or items.", limit)
 		}
 		return write(cells)
 	}

@@ -43,8 +43,10 @@ const (
 var tokenPattern = regexp.MustCompile("^(" + queryTokenPrefix + "|" + downloadTokenPrefix + ")[A-Z2-7]{26}$")
 
 var (
-	errTokenElsewhere = problem.New(problem.Unauthenticated, "A download token gives access only to downloads of lists as CSV or NDJSON. Send an API key for other requests.")
-	errTokenUnknown   = problem.New(problem.Unauthenticated, "This download token does not exist or was revoked. Create a new one in your account.")
+	errTokenElsewhere = problem.New(problem.Unauthenticated,
+		"A download token gives access only to downloads of lists as CSV or NDJSON. Send an API key for other requests.")
+	errTokenUnknown = problem.New(problem.Unauthenticated,
+		"This download token does not exist or was revoked. Create a new one in your account.")
 )
 
 // tokenOwner is the account of a token, and what the token gives access to: the
@@ -80,7 +82,8 @@ func (s *Queries) IdentifyToken(next http.Handler) http.Handler {
 			unknown := err != nil && problem.Of(err).Code == problem.NotFound
 			switch {
 			case err != nil && !unknown:
-				s.Log.ErrorContext(r.Context(), "token lookup failed", "cause", problem.Of(err).Cause, "request_id", problem.RequestID(r.Context()))
+				s.Log.ErrorContext(r.Context(), "token lookup failed", "cause", problem.Of(err).Cause,
+					"request_id", problem.RequestID(r.Context()))
 				problem.Refuse(w, r, err)
 				return
 			case unknown && forDownloads:
@@ -117,10 +120,11 @@ func (s *Queries) findToken(ctx context.Context, token string) (tokenOwner, erro
 	if strings.HasPrefix(token, downloadTokenPrefix) {
 		read = s.readDownloadToken
 	}
-	found, err := s.tokens.get(ctx, cache.Key{Operation: hash}, func(ctx context.Context, _ tokenOwner) (tokenOwner, int, error) {
+	lookUp := func(ctx context.Context, _ tokenOwner) (tokenOwner, int, error) {
 		owner, err := read(ctx, hash)
 		return owner, requestSize, err
-	})
+	}
+	found, err := s.tokens.get(ctx, cache.Key{Operation: hash}, lookUp)
 	if err != nil {
 		return tokenOwner{}, err
 	}
@@ -133,7 +137,10 @@ func (s *Queries) readQueryToken(ctx context.Context, hash string) (tokenOwner, 
 		return tokenOwner{}, notFound(err)
 	}
 	owner := row.Edges.Account
-	return tokenOwner{caller: auth.CallerOf(owner, TokenKey), named: namedAddress(*owner.Handle, row.Name), permanent: hashAddress(row.Hash)}, nil
+	return tokenOwner{
+		caller: auth.CallerOf(owner, TokenKey),
+		named:  namedAddress(*owner.Handle, row.Name), permanent: hashAddress(row.Hash),
+	}, nil
 }
 
 func (s *Queries) readDownloadToken(ctx context.Context, hash string) (tokenOwner, error) {
@@ -175,7 +182,8 @@ func (s *Queries) RevokeToken(ctx context.Context, owner *ent.Account, name stri
 }
 
 func (s *Queries) setToken(ctx context.Context, owner *ent.Account, name string, hash *string) error {
-	update := s.Store.Write.SavedQuery.Update().Where(savedquery.AccountID(owner.ID), savedquery.Name(name)).SetNillableTokenHash(hash)
+	update := s.Store.Write.SavedQuery.Update().
+		Where(savedquery.AccountID(owner.ID), savedquery.Name(name)).SetNillableTokenHash(hash)
 	if hash == nil {
 		update.ClearTokenHash()
 	}
@@ -197,8 +205,10 @@ func (s *Queries) DownloadTokens(ctx context.Context, owner *ent.Account) ([]*en
 // so it cannot be shown again.
 func (s *Queries) CreateDownloadToken(ctx context.Context, owner *ent.Account, name string) (string, error) {
 	name = strings.TrimSpace(name)
-	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxTokenName || strings.ContainsFunc(name, unicode.IsControl) {
-		return "", problem.New(problem.BadInput, "The name of a token must be a single line of at most %d characters.", MaxTokenName)
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxTokenName ||
+		strings.ContainsFunc(name, unicode.IsControl) {
+		return "", problem.New(problem.BadInput,
+			"The name of a token must be a single line of at most %d characters.", MaxTokenName)
 	}
 	token := downloadTokenPrefix + rand.Text()
 	// The account's row is locked, so that concurrent calls cannot exceed the limit.
@@ -208,7 +218,8 @@ func (s *Queries) CreateDownloadToken(ctx context.Context, owner *ent.Account, n
 			return err
 		}
 		if n >= MaxDownloadTokens {
-			return problem.New(problem.BadInput, "An account can have %d download tokens, and all of them are in use. Revoke one first.", MaxDownloadTokens)
+			return problem.New(problem.BadInput,
+				"An account can have %d download tokens, and all of them are in use. Revoke one first.", MaxDownloadTokens)
 		}
 		return tx.DownloadToken.Create().SetAccountID(owner.ID).SetName(name).SetTokenHash(tokenHash(token)).Exec(ctx)
 	})
