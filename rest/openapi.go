@@ -88,7 +88,8 @@ func DescribeQueries(cfg Config, title, description string, queries []Query) ([]
 // inFormat returns the endpoint of a saved query in another format, for the document.
 func (e *endpoint) inFormat(format string) *endpoint {
 	d := *e
-	d.format, d.path, d.id, d.summary = format, e.path+"."+format, e.id+"-"+format, e.summary+", as "+strings.ToUpper(format)
+	d.format, d.path, d.id = format, e.path+"."+format, e.id+"-"+format
+	d.summary = e.summary + ", as " + strings.ToUpper(format)
 	d.parameters = slices.Clone(e.parameters)
 	for i, p := range d.parameters {
 		d.parameters[i].hidden = p.hidden || p.csvOnly && format != table.CSV

@@ -55,7 +55,8 @@ func (h *Handler) unknownValues(ctx context.Context, req *request, result *graph
 	if !given || result.Release == 0 || !bytes.HasPrefix(result.Body(), []byte(`{"data":[]`)) {
 		return nil
 	}
-	categories := h.executor.Execute(ctx, graph.Request{Operation: h.categories, AsOf: graph.AsOf{Release: result.Release}})
+	asOf := graph.AsOf{Release: result.Release}
+	categories := h.executor.Execute(ctx, graph.Request{Operation: h.categories, AsOf: asOf})
 	var list struct {
 		Data []struct{ Slug, Label string }
 	}

@@ -60,18 +60,23 @@ func checkGate(t *testing.T, g gate) {
 		search   = `"name": "search",`
 		property = `"tagline": {`
 	)
-	deprecated := strings.NewReplacer(path, path+` "deprecated": true,`, search, search+` "deprecated": true,`, property, property+` "deprecated": true,`).Replace(openAPI)
+	const mark = ` "deprecated": true,`
+	deprecated := strings.NewReplacer(path, path+mark, search, search+mark, property, property+mark).Replace(openAPI)
 	removed := decode(t, openAPI)
 	delete(at(removed, "paths"), "/api/v1/stats")
 	operation := at(removed, "paths", "/api/v1/tools", "get")
-	operation["parameters"] = without(operation["parameters"], func(p any) bool { return p.(map[string]any)["name"] == "search" })
+	operation["parameters"] = without(operation["parameters"], func(p any) bool {
+		return p.(map[string]any)["name"] == "search"
+	})
 	tool := at(removed, "components", "schemas", "ToolItem")
 	delete(at(tool, "properties"), "tagline")
 	tool["required"] = without(tool["required"], func(name any) bool { return name == "tagline" })
 	after, err := json.Marshal(removed)
 	testkit.Check(t, err)
 	got := g.openAPI(openAPI, string(after))
-	for _, want := range []string{"/api/v1/stats api path removed without deprecation", "request parameter `search`", "required property `tagline`"} {
+	for _, want := range []string{
+		"/api/v1/stats api path removed without deprecation", "request parameter `search`", "required property `tagline`",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %q, want %s", got, want)
 		}
@@ -102,7 +107,9 @@ func checkGate(t *testing.T, g gate) {
 func currentDocuments(t *testing.T) (openAPI, schema string) {
 	t.Helper()
 	const url = "https://palmares.example"
-	document, err := rest.Describe(rest.Config{PublicURL: url, ServiceName: "palmares", ServiceURL: url, Credit: "Source : palmares (" + url + ")"})
+	document, err := rest.Describe(rest.Config{
+		PublicURL: url, ServiceName: "palmares", ServiceURL: url, Credit: "Source : palmares (" + url + ")",
+	})
 	testkit.Check(t, err)
 	var text strings.Builder
 	formatter.NewFormatter(&text, formatter.WithIndent("  ")).FormatSchema(graph.Schema())
@@ -130,9 +137,9 @@ func (g gate) openAPI(before, after string) string {
 	g.Helper()
 	old, current := decode(g, before), decode(g, after)
 	for name, schema := range at(old, "components", "schemas") {
-		schema := schema.(map[string]any)
+		schema, now := schema.(map[string]any), at(current, "components", "schemas", name, "properties")
 		for property, value := range at(schema, "properties") {
-			if value.(map[string]any)["deprecated"] == true && at(current, "components", "schemas", name, "properties")[property] == nil {
+			if value.(map[string]any)["deprecated"] == true && now[property] == nil {
 				delete(at(schema, "properties"), property)
 				schema["required"] = without(schema["required"], func(name any) bool { return name == property })
 			}
@@ -142,7 +149,8 @@ func (g gate) openAPI(before, after string) string {
 	testkit.Check(g, err)
 	g.write("before.json", string(kept))
 	g.write("after.json", after)
-	out := g.run(exec.Command(g.oasdiff, "breaking", "--format", "json", "--severity-levels", "severity.txt", "before.json", "after.json"))
+	out := g.run(exec.Command(g.oasdiff, "breaking", "--format", "json", "--severity-levels", "severity.txt",
+		"before.json", "after.json"))
 	var changes []struct {
 		Text, Path string
 		Level      int

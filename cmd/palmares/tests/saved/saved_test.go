@@ -348,7 +348,9 @@ func TestPanels(t *testing.T) {
 }
 
 // mixed has every kind of parameter and field that a document describes.
-const mixed = `query Mixed($limit: Int! = 2, $score: Float, $icps: [Icp!], $sort: ToolSort = name_asc, $since: Date, $on: Boolean = true) {
+const mixed = `query Mixed(
+  $limit: Int! = 2, $score: Float, $icps: [Icp!], $sort: ToolSort = name_asc, $since: Date, $on: Boolean = true
+) {
   tools(limit: $limit, sort: $sort, filter: {scoreMin: $score, icps: $icps, updatedSince: $since}) {
     items { slug score icp billingPeriod category { label } priceHistory { changedAt direction } comparisons { slug } }
     meta @include(if: $on) { total }
@@ -368,7 +370,8 @@ func TestDocumentsWithNodeLinters(t *testing.T) {
 	s.save(t, ana, "best", best)
 	s.save(t, bea, "secret", best, "--private") // the document has no paths
 	for _, handle := range []string{"palmares", "ana", "bea"} {
-		file := blackbox.WriteFile(t, handle+".json", []byte(s.get(t, "/q/"+handle+"/openapi.json").want(t, 200, `"openapi"`).body))
+		document := s.get(t, "/q/"+handle+"/openapi.json").want(t, 200, `"openapi"`).body
+		file := blackbox.WriteFile(t, handle+".json", []byte(document))
 		for _, c := range []struct {
 			want string
 			args []string
@@ -378,8 +381,10 @@ func TestDocumentsWithNodeLinters(t *testing.T) {
 		} {
 			cmd := exec.CommandContext(t.Context(), filepath.Join(packages, "node_modules", ".bin", c.args[0]), c.args[1:]...)
 			cmd.Dir = packages
-			cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "SCARF_ANALYTICS=false")
-			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), c.want) || strings.Contains(string(out), "warning") {
+			cmd.Env = append(os.Environ(),
+				"REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "SCARF_ANALYTICS=false")
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), c.want) || strings.Contains(string(out), "warning") {
 				t.Errorf("%s of %s: got %v and %s, want no warnings", c.args[0], handle, err, out)
 			}
 		}
