@@ -292,8 +292,8 @@ func (e *endpoint) table() object {
 	if e.format == table.CSV {
 		description = "A header row, and then a row for each item. `null` is an empty cell. Strings that a spreadsheet would run as a formula are prefixed with an apostrophe."
 	}
-	if len(e.columns) > 0 {
-		description += " The fields are " + quoted(e.columns) + "."
+	if e.format == table.CSV && len(e.columns) > 0 { // NDJSON has the fields of the JSON list
+		description += " The columns are " + quoted(e.columns) + "."
 	}
 	return object{{"type", "string"}, {"description", description}}
 }

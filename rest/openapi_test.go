@@ -275,7 +275,8 @@ func TestTypeScriptClientsWithNode(t *testing.T) {
 
 const (
 	clientOutput = "48 tools, the first Bosco & Matelots, plume 8.1, No tool has the slug nobody."
-	toolColumns  = "slug,name,domain,category,icp,pricing,price,score,verifiability,tagline,canonical_url,avis_url,alternatives_url,updated_at,price_amount,price_currency,billing_period"
+	toolColumns  = "slug,name,domain,category,icp,pricing,price,score,verifiability,tagline,canonical_url,avis_url," +
+		"alternatives_url,updated_at,price_amount,price_currency,billing_period"
 )
 
 // listenWithKeys serves the demo catalog. Every key is valid.
