@@ -348,6 +348,15 @@ func (e *Executor) Newest(ctx context.Context) (*release.Release, error) {
 	return e.catalog.Newest(ctx)
 }
 
+// Release returns the release that asOf selects.
+func (e *Executor) Release(ctx context.Context, asOf AsOf) (*release.Release, error) {
+	newest, err := e.catalog.Newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.resolve(newest, asOf)
+}
+
 // Preload loads the newest release, so that operations do not have to.
 func (e *Executor) Preload(ctx context.Context) error {
 	_, err := e.catalog.Load(ctx)

@@ -351,7 +351,7 @@ func embeddingsNotFound(slug string, status slugStatus) string {
 	return toolNotFound(slug, status)
 }
 
-// names finds the slugs that are most similar to others, in the newest release.
+// names finds the slugs that are most similar to others.
 type names interface {
 	NearestTool(slug string) string
 	NearestComparison(slug string) string
@@ -371,8 +371,10 @@ func (h *Handler) respondNotFound(ctx context.Context, req *request, release int
 	}
 	status := slugStatus{active: found.Tool != nil, retired: found.Retired != nil}
 	isUnknown := !status.active && !status.retired
-	if newest, err := h.executor.Newest(ctx); isUnknown && err == nil && newest.Number() == release {
-		status.nearest = req.nearest(newest, slug)
+	if isUnknown {
+		if in, err := h.executor.Release(ctx, req.asOf); err == nil && in.Number() == release {
+			status.nearest = req.nearest(in, slug)
+		}
 	}
 	message := req.notFound(params.Truncate(slug), status)
 	return nil, result.Newest, &missingSlug{release, problem.New(problem.NotFound, "%s", message)}

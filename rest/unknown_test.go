@@ -123,7 +123,7 @@ func TestNearestSlugs(t *testing.T) {
 			"embeddings/plum":                           "No tool has the slug plum; did you mean plume?",
 			"v1/tools/nothing-like-it":                  "No tool has the slug nothing-like-it.",
 			"v1/comparatifs/nothing-like-it":            "No published comparison has the slug nothing-like-it.",
-			"v1/tools/plum?as_of=1":                     "No tool has the slug plum.", // only the newest release is searched
+			"v1/tools/plum?as_of=1":                     "No tool has the slug plum; did you mean plume?",
 			"v1/tools/" + strings.Repeat("plume-", 40):  "No tool has the slug " + strings.Repeat("plume-", 40)[:64] + "….",
 			"v1/tools/plume-" + strings.Repeat("x", 90): "No tool has the slug plume-" + strings.Repeat("x", 58) + "…; did you mean plume?",
 		} {
