@@ -131,8 +131,8 @@ follow-recipes:
 
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of feeds, requests and texts for FUZZTIME (default 1m)
-	@for target in internal/catalog/feed/FuzzRead internal/transport/graphql/FuzzHandler rest/FuzzParameters internal/core/text/FuzzFold internal/core/text/FuzzSimilar internal/transport/mcp/FuzzHandler internal/transport/mcp/FuzzStreams; do \
-		$(GO) test ./$${target%/*} -run '^$$' -fuzz $${target##*/} -fuzztime $(or $(FUZZTIME),1m) || exit 1; \
+	@git grep -o '^func Fuzz[A-Za-z]*' -- '*_test.go' | while IFS=: read file target; do \
+		$(GO) test ./$$(dirname $$file) -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(or $(FUZZTIME),1m) </dev/null || exit 1; \
 	done
 
 .PHONY: bench

@@ -27,7 +27,8 @@ func Fold(s string) string {
 	}
 	var folded strings.Builder
 	folded.Grow(len(s))
-	for _, r := range norm.NFKD.String(s) {
+	valid := strings.ToValidUTF8(s, string(utf8.RuneError)) // norm stops decomposing after some invalid bytes
+	for _, r := range norm.NFKD.String(valid) {
 		if !unicode.Is(unicode.Mn, r) {
 			folded.WriteRune(unicode.ToLower(r))
 		}

@@ -152,7 +152,7 @@ func newArgument(variable *ast.VariableDefinition, set ast.SelectionSet) (argume
 	if a.schema = value; a.List {
 		a.schema = map[string]any{"type": "array", "items": value}
 	}
-	if a.Default != nil {
+	if a.Default != nil && !a.List { // a list would need too much of every conversation
 		a.schema["default"] = a.Default
 	}
 	if variable.Description != "" || a.Min == math.MinInt32 && a.Values == nil {
