@@ -19,7 +19,7 @@ func TestDownloadTokens(t *testing.T) {
 			t.Errorf("invalid name: got status %d %s, want 400 and the form", page.Code, page.text)
 		}
 		created := ana.post("/account/downloads", "name", "<b>Prices</b>")
-		token := regexp.MustCompile(`https://palmares\.example/api/v1/tools\?format=csv&(?:amp;)?token=(dt_[A-Z2-7]{26})`).FindStringSubmatch(created.Body.String())
+		token := regexp.MustCompile(`https://palmares\.example/api/v1/tools\.csv\?token=(dt_[A-Z2-7]{26})`).FindStringSubmatch(created.Body.String())
 		if created.Code != 200 || token == nil || !strings.Contains(created.Body.String(), "&lt;b&gt;Prices") || created.Header().Get("Cache-Control") != "no-store" {
 			t.Fatalf("got status %d %v %s, want the URL with the token, and the name escaped", created.Code, created.Header(), created.text)
 		}
