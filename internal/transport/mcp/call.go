@@ -71,11 +71,11 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 			}
 		}
 		if search, given := variables["search"].(string); given && t.explain != nil && executed.Total == 0 {
-			newest, err := s.cfg.Executor.Newest(ctx)
+			searched, err := s.cfg.Executor.Release(ctx, asOf)
 			if err != nil {
 				return nil, executed.Newest, err
 			}
-			hint = t.explain(newest, search)
+			hint = t.explain(searched, search)
 		}
 		r := s.newResult(body, t.sizeArgument, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
 		r.add(hint)

@@ -41,8 +41,8 @@ type row struct {
 	page         string              // paths of the pages about the result, with arguments in braces
 	sizeArgument string              // the argument that makes a result smaller
 	slugs        map[string][]string // arguments that are slugs of tools, and the fields that are null if no tool has the slug
-	// explain returns what to try if a search of the newest release finds nothing; nil
-	// for tools without a search.
+	// explain returns what to try if a search finds nothing; nil for tools without a
+	// search.
 	explain func(r *release.Release, search string) string
 	arrange func(json.RawMessage) (json.RawMessage, error) // changes the result; nil if nothing does
 }
