@@ -159,7 +159,7 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 		switch {
 		case errors.Is(err, quota.ErrTotalLimit):
 			w.Header().Set("Retry-After", downloadRetry)
-			return problem.New(problem.TooMany, "Too many downloads are running on the server. Try again in a minute.")
+			return problem.New(problem.TooMany, "Too many downloads are running on the server. Try again in a few seconds.")
 		case err != nil:
 			w.Header().Set("Retry-After", downloadRetry)
 			w.Header().Add("RateLimit", `"downloads";r=0;t=`+downloadRetry)

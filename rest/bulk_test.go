@@ -446,7 +446,7 @@ func TestBulkConcurrency(t *testing.T) {
 				<-started
 			}
 		}
-		wantError(t, "one more account", serve(handler, as(101, http.MethodGet)), 429, "Too many downloads are running on the server. Try again in a minute.")
+		wantError(t, "one more account", serve(handler, as(101, http.MethodGet)), 429, "Too many downloads are running on the server. Try again in a few seconds.")
 		close(finish)
 		running.Wait()
 		for _, account := range []int{1, 101} {
