@@ -34,6 +34,11 @@ func checkHint(t *testing.T, handler http.Handler, target, name, want string) {
 
 func TestUnknownParameters(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
+		// First: a full cache may evict what it has just stored.
+		known, unknown := get(handler, "/api/v1/tools?limit=7"), get(handler, "/api/v1/tools?limit=7&categorie=code")
+		if unknown.Header().Get("ETag") != known.Header().Get("ETag") || unknown.Header().Get("Cache-Status") != "palmares; hit" {
+			t.Errorf("got %v, want the cached response of the same URL without the unknown parameter", unknown.Header())
+		}
 		for target, want := range map[string]string{
 			"tools?categorie=code":             "categorie (did you mean category?)",
 			"tools?cat%C3%A9gorie=code":        "cat%C3%A9gorie (did you mean category?)",
@@ -64,10 +69,6 @@ func TestUnknownParameters(t *testing.T) {
 			"stats?token=x":                     "token",
 		} {
 			checkHint(t, handler, "/api/v1/"+target, "X-Unknown-Parameters", want)
-		}
-		known, unknown := get(handler, "/api/v1/tools?limit=7"), get(handler, "/api/v1/tools?limit=7&categorie=code")
-		if unknown.Header().Get("ETag") != known.Header().Get("ETag") || unknown.Header().Get("Cache-Status") != "palmares; hit" {
-			t.Errorf("got %v, want the cached response of the same URL without the unknown parameter", unknown.Header())
 		}
 		for _, target := range []string{"tools?pag=1&page=x", "tools/nobody?pag=1"} {
 			if got := get(handler, "/api/v1/"+target); got.Code < 400 || got.Header().Get("X-Unknown-Parameters") != "" {
