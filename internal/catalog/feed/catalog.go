@@ -49,11 +49,11 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 		return tx.Tool.Query().Where(tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).
 			Select(tool.FieldID, tool.FieldFingerprint, tool.FieldHistoryHash,
 				tool.FieldSectionsHash, tool.FieldRetiredAt, tool.FieldCategorySlug).All(ctx)
-	}, func(row *ent.Tool) string {
+	}, func(row *ent.Tool) (string, error) {
 		c.tools[row.ID] = storedTool{
 			row.Fingerprint, row.HistoryHash, row.SectionsHash, isRetired(row), c.categories[row.CategorySlug].ID,
 		}
-		return row.ID
+		return row.ID, nil
 	})
 	if err != nil {
 		return nil, err
@@ -68,9 +68,9 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 	err = inPages(func(after string) ([]*ent.Comparison, error) {
 		return tx.Comparison.Query().Where(comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).
 			Select(comparison.FieldID, comparison.FieldFingerprint).All(ctx)
-	}, func(row *ent.Comparison) string {
+	}, func(row *ent.Comparison) (string, error) {
 		c.comparisons[row.ID] = row.Fingerprint
-		return row.ID
+		return row.ID, nil
 	})
 	return c, err
 }
@@ -79,14 +79,16 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 const pageSize = 500
 
 // inPages calls each for every row. query returns the page after a slug.
-func inPages[Row any](query func(after string) ([]Row, error), each func(Row) (slug string)) error {
+func inPages[Row any](query func(after string) ([]Row, error), each func(Row) (slug string, err error)) error {
 	for after := ""; ; {
 		rows, err := query(after)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			after = each(row)
+			if after, err = each(row); err != nil {
+				return err
+			}
 		}
 		if len(rows) < pageSize {
 			return nil

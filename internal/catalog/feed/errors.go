@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,18 +35,67 @@ func (e *ImplausibleError) Error() string { return e.Reason }
 // maxLineErrors is how many errors of a feed an import reports.
 const maxLineErrors = 100
 
-// LineError is an error in a line of a feed.
-type LineError struct {
-	Line int
-	Text string
+// Position is a place in a feed: a line, or a file with a line and a column in a folder.
+type Position struct {
+	File         string `json:"file,omitzero"`
+	Line, Column int
 }
 
-func (e LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Text) }
+func (p Position) String() string {
+	switch {
+	case p.File == "":
+		return fmt.Sprintf("line %d", p.Line)
+	case p.Column == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
+// Origin is implemented by feeds that were written by a program from something else,
+// such as a folder, so that errors name what an editor can change.
+type Origin interface {
+	// Locate returns the origin of the value at a path of the record in a line.
+	Locate(line int, path string) Position
+	// Problems returns the errors of records that could not be written.
+	Problems() []LineError
+}
+
+// LineError is an error in a feed.
+type LineError struct {
+	At      Position
+	Record  string // such as tool "plume"; empty if it is unknown
+	Path    string // of the value in the record; empty for the whole record
+	Problem string
+}
+
+func (e LineError) Error() string {
+	text := e.At.String() + ": "
+	if e.Record != "" && e.At.File == "" {
+		text += e.Record + ": "
+	}
+	if e.Path != "" {
+		text += e.Path + ": "
+	}
+	return text + e.Problem
+}
 
 // ValidationError means that a feed is not valid, and lists what is wrong with it.
 type ValidationError struct {
 	List []LineError
 	More bool // there are more that are not listed
+
+	origin Origin // nil if errors name the lines of the feed
+}
+
+// newErrors returns a list for the errors of a feed with an origin, or nil.
+func newErrors(origin Origin) *ValidationError {
+	errs := &ValidationError{origin: origin}
+	if origin != nil {
+		errs.List = origin.Problems()
+		errs.More = len(errs.List) > maxLineErrors
+		errs.List = errs.List[:min(len(errs.List), maxLineErrors)]
+	}
+	return errs
 }
 
 func (e *ValidationError) Error() string {
@@ -62,20 +112,30 @@ func (e *ValidationError) Error() string {
 	return text.String()
 }
 
-func (e *ValidationError) add(line int, format string, args ...any) {
+// at returns the place of a value in a line.
+func (e *ValidationError) at(line int, path string) Position {
+	if e.origin == nil {
+		return Position{Line: line}
+	}
+	return e.origin.Locate(line, path)
+}
+
+func (e *ValidationError) add(line int, rec, path, problem string) {
 	if len(e.List) == maxLineErrors {
 		e.More = true
 		return
 	}
-	e.List = append(e.List, LineError{Line: line, Text: fmt.Sprintf(format, args...)})
+	e.List = append(e.List, LineError{e.at(line, path), rec, path, problem})
 }
 
-// err returns the errors in the order of their lines, or nil if there are none.
+// err returns the errors in the order of their places, or nil if there are none.
 func (e *ValidationError) err() error {
 	if len(e.List) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(e.List, func(a, b LineError) int { return a.Line - b.Line })
+	slices.SortStableFunc(e.List, func(a, b LineError) int {
+		return cmp.Or(cmp.Compare(a.At.File, b.At.File), a.At.Line-b.At.Line)
+	})
 	return e
 }
 

@@ -21,6 +21,23 @@ import (
 // The records of each type are ordered by slug, so that the same catalog gives
 // the same bytes with every database.
 func Export(ctx context.Context, s *store.Store, w io.Writer, asOf int) error {
+	var out *Writer
+	err := Records(ctx, s, asOf, func(header record.Header) error {
+		out = NewWriter(w, header.UpdatedAt)
+		return nil
+	}, func(rec record.Record) error {
+		out.Write(rec)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// Records calls begin with the header of a release, and each with its records, in the
+// order of an export.
+func Records(ctx context.Context, s *store.Store, asOf int, begin func(record.Header) error, each func(record.Record) error) error {
 	return s.Snapshot(ctx, func(db *ent.Client, release *ent.Release) (err error) {
 		if release == nil {
 			return ErrEmptyCatalog
@@ -33,27 +50,31 @@ func Export(ctx context.Context, s *store.Store, w io.Writer, asOf int) error {
 				return err
 			}
 		}
-		out := NewWriter(w, release.FeedDate)
-		for _, part := range []func(context.Context, *ent.Client, int, *Writer) error{
-			exportCategories, exportTools, exportComparisons, exportRetired,
+		if err := begin(record.Header{Format: record.FormatVersion, UpdatedAt: release.FeedDate}); err != nil {
+			return err
+		}
+		for _, part := range []func(context.Context, *ent.Client, int, func(record.Record) error) error{
+			categories, tools, comparisons, retired,
 		} {
-			if err := part(ctx, db, release.ID, out); err != nil {
+			if err := part(ctx, db, release.ID, each); err != nil {
 				return err
 			}
 		}
-		return out.Flush()
+		return nil
 	})
 }
 
-func exportCategories(ctx context.Context, db *ent.Client, release int, out *Writer) error {
+func categories(ctx context.Context, db *ent.Client, release int, each func(record.Record) error) error {
 	rows, err := db.Category.Query().Where(store.Categories.At(release)).Order(category.ByID()).All(ctx)
 	for _, row := range rows {
-		out.Write(record.FromRow[Category](row))
+		if err := each(record.FromRow[Category](row)); err != nil {
+			return err
+		}
 	}
 	return err
 }
 
-func exportTools(ctx context.Context, db *ent.Client, release int, out *Writer) error {
+func tools(ctx context.Context, db *ent.Client, release int, each func(record.Record) error) error {
 	return inPages(func(after string) ([]*ent.Tool, error) {
 		return db.Tool.Query().Where(store.Tools.At(release), tool.RetiredAtIsNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).
 			WithSections(func(q *ent.SectionQuery) { q.Where(store.Sections.At(release)).Order(section.ByPosition()) }).
@@ -61,7 +82,7 @@ func exportTools(ctx context.Context, db *ent.Client, release int, out *Writer) 
 				q.Where(store.PriceChanges.At(release)).Order(pricechange.ByChangedAt(entsql.OrderDesc()), pricechange.ByID(entsql.OrderDesc()))
 			}).
 			All(ctx)
-	}, func(row *ent.Tool) string {
+	}, func(row *ent.Tool) (string, error) {
 		rec := record.FromRow[Tool](row)
 		for _, s := range row.Edges.Sections {
 			rec.Sections = append(rec.Sections, *record.FromRow[Section](s))
@@ -69,27 +90,20 @@ func exportTools(ctx context.Context, db *ent.Client, release int, out *Writer) 
 		for _, c := range row.Edges.PriceChanges {
 			rec.PriceHistory = append(rec.PriceHistory, *record.FromRow[PriceChange](c))
 		}
-		out.Write(rec)
-		return row.ID
+		return row.ID, each(rec)
 	})
 }
 
-func exportComparisons(ctx context.Context, db *ent.Client, release int, out *Writer) error {
+func comparisons(ctx context.Context, db *ent.Client, release int, each func(record.Record) error) error {
 	return inPages(func(after string) ([]*ent.Comparison, error) {
 		return db.Comparison.Query().Where(store.Comparisons.At(release), comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).All(ctx)
-	}, func(row *ent.Comparison) string {
-		out.Write(record.FromRow[Comparison](row))
-		return row.ID
-	})
+	}, func(row *ent.Comparison) (string, error) { return row.ID, each(record.FromRow[Comparison](row)) })
 }
 
-func exportRetired(ctx context.Context, db *ent.Client, release int, out *Writer) error {
+func retired(ctx context.Context, db *ent.Client, release int, each func(record.Record) error) error {
 	return inPages(func(after string) ([]*ent.Tool, error) {
 		return db.Tool.Query().Where(store.Tools.At(release), tool.RetiredAtNotNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).All(ctx)
-	}, func(row *ent.Tool) string {
-		out.Write(record.FromRow[Retired](row))
-		return row.ID
-	})
+	}, func(row *ent.Tool) (string, error) { return row.ID, each(record.FromRow[Retired](row)) })
 }
 
 // Writer writes a feed line by line. Flush returns the first error.

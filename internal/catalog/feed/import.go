@@ -45,12 +45,12 @@ var errDryRun = errors.New("dry run")
 // nothing: *ValidationError if the feed is not valid, *ImplausibleError if it needs
 // Force.
 func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Options) (*Report, error) {
-	in := &source{feed, opts.Progress}
+	in := newSource(feed, opts.Progress)
 	reader, err := in.open("checking")
 	if err != nil {
 		return nil, err
 	}
-	snap, err := takeSnapshot(ctx, reader)
+	snap, err := takeSnapshot(ctx, reader, in.origin, nil)
 	if err != nil {
 		return nil, err
 	}

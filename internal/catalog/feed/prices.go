@@ -143,7 +143,7 @@ func missingPrices(changes, known []PriceChange) (missing []PriceChange) {
 
 // checkFits rejects a history that has grown too long for a line of a feed,
 // because every export must be importable.
-func checkFits(t *Tool, history []PriceChange, line int) error {
+func checkFits(t *Tool, history []PriceChange, line int, origin Origin) error {
 	if len(history) == len(t.PriceHistory) {
 		return nil // it was read from one line
 	}
@@ -152,8 +152,8 @@ func checkFits(t *Tool, history []PriceChange, line int) error {
 	if len(Line(&whole)) <= maxLine {
 		return nil
 	}
-	errs := &ValidationError{}
-	errs.add(line, "%s: price_history: together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections", label(record.TypeTool, t.Slug))
+	errs := newErrors(origin)
+	errs.add(line, label(record.TypeTool, t.Slug), "price_history", "together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections")
 	return errs
 }
 

@@ -33,7 +33,13 @@ type (
 // source is a feed that an import reads several times.
 type source struct {
 	feed     io.ReadSeeker
+	origin   Origin // nil if it has none
 	progress func(stage string, done, total int64)
+}
+
+func newSource(feed io.ReadSeeker, progress func(stage string, done, total int64)) *source {
+	origin, _ := feed.(Origin)
+	return &source{feed, origin, progress}
 }
 
 // open starts reading the feed from its beginning.
@@ -141,12 +147,12 @@ func (s *scanner) scan(ctx context.Context, r io.Reader) error {
 		switch {
 		case err == io.EOF:
 			if lines.number == 1 {
-				s.errs.add(1, "the feed is empty")
+				s.errs.add(1, "", "", "the feed is empty")
 			}
 			return nil
 		case err == errLineTooLong:
 			s.incomplete = true
-			s.errs.add(lines.number, "%s", err)
+			s.errs.add(lines.number, "", "", err.Error())
 		case err != nil:
 			return s.readError(lines.number, err)
 		case lines.number > 1:
@@ -154,7 +160,7 @@ func (s *scanner) scan(ctx context.Context, r io.Reader) error {
 				return err
 			}
 		}
-		if lines.number == 1 && (err != nil || !s.readHeader(line)) {
+		if lines.number == 1 && (err != nil || !s.readHeader(line)) && s.errs.origin == nil {
 			return nil // not a feed: errors in other lines would not help
 		}
 	}
@@ -167,7 +173,7 @@ func (s *scanner) readError(line int, err error) error {
 	var corrupt flate.CorruptInputError
 	if errors.As(err, &corrupt) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) {
 		s.incomplete = true
-		s.errs.add(line, "the compressed feed is damaged or truncated")
+		s.errs.add(line, "", "", "the compressed feed is damaged or truncated")
 		return nil
 	}
 	return errUnreadable
@@ -177,9 +183,9 @@ func (s *scanner) readHeader(line []byte) (valid bool) {
 	dec, recordType, problem := readType(line)
 	switch {
 	case problem != "":
-		s.errs.add(1, "%s", problem)
+		s.errs.add(1, "", "", problem)
 	case recordType != record.TypeFeed:
-		s.errs.add(1, `the first line must be the header, {"type":"feed",…} (got type %s)`, record.Quote(recordType))
+		s.errs.add(1, "", "", `the first line must be the header, {"type":"feed",…} (got type `+record.Quote(recordType)+")")
 	default:
 		return s.readFields(1, dec, &s.header, func() string { return record.TypeFeed })
 	}
@@ -191,12 +197,12 @@ func (s *scanner) readRecord(number int, line []byte) error {
 	switch {
 	case problem != "":
 		s.incomplete = true
-		s.errs.add(number, "%s", problem)
+		s.errs.add(number, "", "", problem)
 	case recordType == record.TypeFeed:
-		s.errs.add(number, "feed: only the first line may have this type")
+		s.errs.add(number, record.TypeFeed, "", "only the first line may have this type")
 	case !slices.Contains(record.Types, recordType):
 		s.incomplete = true
-		s.errs.add(number, "type: must be one of %s (got %s)", strings.Join(record.Types, ", "), record.Quote(recordType))
+		s.errs.add(number, "", "type", fmt.Sprintf("must be one of %s (got %s)", strings.Join(record.Types, ", "), record.Quote(recordType)))
 	case slices.Contains(s.types, recordType):
 		s.lineSize = len(line)
 		rec := record.New(recordType)
@@ -241,14 +247,14 @@ func readType(line []byte) (dec *jsontext.Decoder, recordType, problem string) {
 // readFields collects problems before it reports them, because name needs the
 // slug, which may come late in the line.
 func (s *scanner) readFields(number int, dec *jsontext.Decoder, into any, name func() string) (valid bool) {
-	var found []string
-	err := record.Read(dec, into, func(path, problem string) { found = append(found, path+": "+problem) })
+	var found [][2]string // path and problem
+	err := record.Read(dec, into, func(path, problem string) { found = append(found, [2]string{path, problem}) })
 	if err != nil {
 		s.incomplete = true
-		found = []string{invalidJSON(err)}
+		found = [][2]string{{"", invalidJSON(err)}}
 	}
-	for _, problem := range found {
-		s.errs.add(number, "%s: %s", name(), problem)
+	for _, f := range found {
+		s.errs.add(number, name(), f[0], f[1])
 	}
 	return len(found) == 0
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/text"
@@ -72,21 +73,34 @@ func (s *scoreStats) add(score *float64) {
 // mean returns nil if no tool has a score.
 func (s *scoreStats) mean() *float64 { return text.Mean(s.sum, s.tested) }
 
-// takeSnapshot reads and validates a whole feed. It returns *ValidationError if the
-// feed is not valid.
-func takeSnapshot(ctx context.Context, r io.Reader) (*snapshot, error) {
+// Read reads and validates a whole feed, and calls each for its records that are valid
+// on their own, with their lines. It returns *ValidationError if the feed is not valid.
+func Read(ctx context.Context, feed io.Reader, each func(line int, rec record.Record)) (record.Header, error) {
+	origin, _ := feed.(Origin)
+	snap, err := takeSnapshot(ctx, feed, origin, each)
+	if err != nil {
+		return record.Header{}, err
+	}
+	return snap.header, nil
+}
+
+// takeSnapshot is Read, and returns what an import needs.
+func takeSnapshot(ctx context.Context, r io.Reader, origin Origin, each func(line int, rec record.Record)) (*snapshot, error) {
 	snap := &snapshot{
 		categories:  map[string]*categoryLine{},
 		tools:       map[string]*toolLine{},
 		comparisons: map[string]*comparisonLine{},
 	}
-	errs := &ValidationError{}
-	s := scanner{types: record.Types, errs: errs}
+	errs := newErrors(origin)
+	s := scanner{types: record.Types, errs: errs, incomplete: len(errs.List) > 0}
 	s.visit = func(number int, rec record.Record, valid bool) error {
 		if first := snap.lineOf(rec); first != 0 {
-			errs.add(number, "%s: slug: is already used at line %d; each slug may appear once", label(rec.RecordType(), rec.RecordSlug()), first)
-		} else {
-			snap.add(number, rec, valid)
+			errs.add(number, label(rec.RecordType(), rec.RecordSlug()), "slug", fmt.Sprintf("is already used at %s; each slug may appear once", errs.at(first, "slug")))
+			return nil
+		}
+		snap.add(number, rec, valid)
+		if valid && each != nil {
+			each(number, rec)
 		}
 		return nil
 	}
@@ -149,11 +163,14 @@ func (s *snapshot) lineOf(rec record.Record) int {
 // checkReferences reports references to records that the feed does not have. A
 // reference is empty if its field has an error of its own.
 func (s *snapshot) checkReferences(errs *ValidationError) {
-	var missing []LineError
-	check := func(line int, recordType, slug, field, noun, target string, found bool) {
+	type reference struct {
+		line                            int
+		recordType, slug, field, target string
+	}
+	var missing []reference
+	check := func(line int, recordType, slug, field, target string, found bool) {
 		if target != "" && !found {
-			text := fmt.Sprintf("%s: %s: the feed has no %s %s", label(recordType, slug), field, noun, record.Quote(target))
-			missing = append(missing, LineError{line, text})
+			missing = append(missing, reference{line, recordType, slug, field, target})
 		}
 	}
 	for slug, tool := range s.tools {
@@ -161,15 +178,16 @@ func (s *snapshot) checkReferences(errs *ValidationError) {
 		if tool.retired {
 			recordType = record.TypeRetired
 		}
-		check(tool.number, recordType, slug, "category", "category", tool.category, s.categories[tool.category] != nil)
+		check(tool.number, recordType, slug, "category", tool.category, s.categories[tool.category] != nil)
 	}
 	for slug, c := range s.comparisons {
-		check(c.number, record.TypeComparison, slug, "tool_a", "tool", c.toolA, s.tools[c.toolA] != nil)
-		check(c.number, record.TypeComparison, slug, "tool_b", "tool", c.toolB, s.tools[c.toolB] != nil)
+		check(c.number, record.TypeComparison, slug, "tool_a", c.toolA, s.tools[c.toolA] != nil)
+		check(c.number, record.TypeComparison, slug, "tool_b", c.toolB, s.tools[c.toolB] != nil)
 	}
-	slices.SortStableFunc(missing, func(a, b LineError) int { return a.Line - b.Line })
-	for _, e := range missing {
-		errs.add(e.Line, "%s", e.Text)
+	slices.SortFunc(missing, func(a, b reference) int { return cmp.Or(a.line-b.line, cmp.Compare(a.field, b.field)) })
+	for _, m := range missing {
+		noun, _, _ := strings.Cut(m.field, "_") // category or tool
+		errs.add(m.line, label(m.recordType, m.slug), m.field, "the feed has no "+noun+" "+record.Quote(m.target))
 	}
 }
 
