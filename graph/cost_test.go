@@ -11,7 +11,7 @@ import (
 
 func TestCosts(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog)
+	publish(t, s, demo.Catalog())
 	e := newExecutor(s)
 	testkit.Check(t, e.Preload(t.Context()))
 	for query, want := range map[string]int{

@@ -46,7 +46,7 @@ func syntheticFeed(t testing.TB, opts synth.Options) []byte {
 func onDemoCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog)
+		publish(t, s, demo.Catalog())
 		test(t, newExecutor(s))
 	})
 }

@@ -86,7 +86,7 @@ func TestResponseLimitStopsReading(t *testing.T) {
 // The limit does not apply to the server's own operations.
 func TestResponseLimitExemptsOwnOperations(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog)
+	publish(t, s, demo.Catalog())
 	operation, err := graph.NewOperation("{tools {items {slug name tagline}}}")
 	if err != nil {
 		t.Fatal(err)

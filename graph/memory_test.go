@@ -116,7 +116,7 @@ func TestUnchangedToolsAreReadOnce(t *testing.T) {
 // histories need no database.
 func TestOperationsWithoutDatabase(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog)
+		publish(t, s, demo.Catalog())
 		e := newExecutor(s)
 		ctx, stop := context.WithCancel(t.Context())
 		followed, ended := make(chan struct{}, 10), make(chan struct{})
@@ -161,7 +161,7 @@ func (blockedCatalog) Snapshot(ctx context.Context, _ func(*ent.Client, *ent.Rel
 // Operations that wait for the first release are not blamed for it.
 func TestOperationsBeforeTheFirstLoad(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog)
+	publish(t, s, demo.Catalog())
 	limits := graph.DefaultLimits
 	limits.Time = 20 * time.Millisecond
 	e := newExecutorWith(blockedCatalog{s}, limits)

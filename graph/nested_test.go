@@ -297,7 +297,7 @@ func TestToolChangesWithLongReviews(t *testing.T) {
 // read.
 func TestErrorsBelowRoot(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog)
+	publish(t, s, demo.Catalog())
 	e := newExecutor(s)
 	for query, want := range map[string]string{
 		`{tools(limit: 0) {items {slug}}}`:                                                                  `["tools"] [{"line":1,"column":2}]`,

@@ -20,8 +20,8 @@ import (
 func onTwoReleases(t *testing.T, test func(t *testing.T, e *graph.Executor)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog)
-		publish(t, s, []byte(strings.Replace(string(demo.Catalog), "2026-11-10", "2026-11-11", 1)))
+		publish(t, s, demo.Catalog())
+		publish(t, s, []byte(strings.Replace(string(demo.Catalog()), "2026-11-10", "2026-11-11", 1)))
 		test(t, newExecutor(s))
 	})
 }

@@ -162,7 +162,7 @@ func TestHead(t *testing.T) {
 // While a tool is retired and restored over and over, readers always find it
 // either active or retired.
 func TestNotFoundUsesOneRelease(t *testing.T) {
-	retired := bytes.ReplaceAll(demo.Catalog, []byte(`"slug":"plume"`), []byte(`"slug":"plume-x"`))
+	retired := bytes.ReplaceAll(demo.Catalog(), []byte(`"slug":"plume"`), []byte(`"slug":"plume-x"`))
 	retired = append(bytes.TrimRight(retired, "\n"), []byte("\n"+`{"type":"cimetiere","slug":"plume","name":"Plume","category":"redaction","reason":"mort","retired_at":"2026-11-01","note":"Finie."}`+"\n")...)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler := demoOn(t, s)
@@ -171,7 +171,7 @@ func TestNotFoundUsesOneRelease(t *testing.T) {
 		var published atomic.Int64
 		go func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				if _, err := feed.Import(ctx, s, bytes.NewReader([][]byte{retired, demo.Catalog}[i%2]), feed.Options{Force: true}); err == nil {
+				if _, err := feed.Import(ctx, s, bytes.NewReader([][]byte{retired, demo.Catalog()}[i%2]), feed.Options{Force: true}); err == nil {
 					published.Add(1)
 				}
 			}
@@ -258,7 +258,7 @@ func (p *panicking) Client() *ent.Client {
 func TestPanic(t *testing.T) {
 	catalog := &panicking{Store: testkit.Open(t, testkit.SQLite(t))}
 	handler, responses := handlerOver(t, catalog)
-	publish(t, catalog.Store, responses, demo.Catalog)
+	publish(t, catalog.Store, responses, demo.Catalog())
 	get(handler, "/api/v1/tools/plume") // loads the release
 	catalog.panics = true
 	for range 2 {

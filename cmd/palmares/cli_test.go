@@ -176,7 +176,7 @@ func TestImportAndExport(t *testing.T) {
 		"  comparisons       14        0          0        -        0\n" +
 		"price changes: 24\n" +
 		"release: 1, of 2026-11-10\n"
-	file := writeFile(t, "demo.ndjson", demo.Catalog)
+	file := writeFile(t, "demo.ndjson", demo.Catalog())
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		dry := mustRun(t, palmares(t, cfg, "import", "--dry-run", file))
 		if want := strings.Replace(report, "release: 1, of 2026-11-10", "release: would be 1, of 2026-11-10 (dry run: nothing was imported)", 1); dry.out != want {
@@ -190,8 +190,8 @@ func TestImportAndExport(t *testing.T) {
 		if first.out != report || first.err != "checking\nwriting tools\nwriting comparisons\n" {
 			t.Errorf("first import: got\n%s%s\nwant\n%s", first.out, first.err, report)
 		}
-		if r := mustRun(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog) {
-			t.Errorf("got an export of %d bytes, want the imported %d", len(r.out), len(demo.Catalog))
+		if r := mustRun(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog()) {
+			t.Errorf("got an export of %d bytes, want the imported %d", len(r.out), len(demo.Catalog()))
 		}
 		out := filepath.Join(t.TempDir(), "catalog.ndjson.gz")
 		mustRun(t, palmares(t, cfg, "export", out))
@@ -202,13 +202,45 @@ func TestImportAndExport(t *testing.T) {
 	})
 }
 
+// TestFolders exports a release as a folder, publishes the folder on each database, and
+// exports it again.
+func TestFolders(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		mustRun(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog())))
+		mustRun(t, palmares(t, cfg, "import", writeFile(t, "next.ndjson", bytes.Replace(demo.Catalog(), []byte("2026-11-10"), []byte("2026-11-11"), 1))))
+		dir := filepath.Join(t.TempDir(), "catalog")
+		mustRun(t, palmares(t, cfg, "export", "--to", dir, "--as-of", "1"))
+		if r := runCmd(t, palmares(t, cfg, "export", "--to", dir)); r.code != 1 || r.err != "palmares: "+dir+": is not empty; name a new folder\n" {
+			t.Errorf("export into a folder with files: got exit code %d and %q, want 1", r.code, r.err)
+		}
+		testkit.Each(t, func(t *testing.T, empty store.Config) {
+			if r := mustRun(t, palmares(t, empty, "import", dir)); !strings.Contains(r.out, "release: 1, of 2026-11-10") {
+				t.Errorf("got\n%s\nwant release 1", r.out)
+			}
+			if r := mustRun(t, palmares(t, empty, "export")); r.out != string(demo.Catalog()) {
+				t.Errorf("got an export of %d bytes, want the same %d", len(r.out), len(demo.Catalog()))
+			}
+			tool := filepath.Join(dir, "tools", "plume.md")
+			text, err := os.ReadFile(tool)
+			testkit.Check(t, err)
+			testkit.Check(t, os.WriteFile(tool, bytes.Replace(text, []byte("score: 8.1"), []byte("score: 81"), 1), 0o644))
+			r := runCmd(t, palmares(t, empty, "import", dir))
+			testkit.Check(t, os.WriteFile(tool, text, 0o644))
+			if want := "checking\ntools/plume.md:8:8: score: must be at most 10 (got 81)\npalmares: nothing was changed: the feed is invalid\n"; r.code != 1 || r.err != want {
+				t.Errorf("import of an invalid folder: got exit code %d and\n%s\nwant 1 and\n%s", r.code, r.err, want)
+			}
+		})
+	})
+}
+
 func TestImportFromPipe(t *testing.T) {
 	t.Parallel()
 	var compressed bytes.Buffer
 	w := gzip.NewWriter(&compressed)
-	_, _ = w.Write(demo.Catalog)
+	_, _ = w.Write(demo.Catalog())
 	_ = w.Close()
-	for name, data := range map[string][]byte{"plain": demo.Catalog, "compressed": compressed.Bytes()} {
+	for name, data := range map[string][]byte{"plain": demo.Catalog(), "compressed": compressed.Bytes()} {
 		t.Run(name, func(t *testing.T) {
 			cmd := palmares(t, testkit.SQLite(t), "import", "-")
 			cmd.Stdin = io.MultiReader(bytes.NewReader(data)) // a pipe instead of a file
@@ -222,10 +254,10 @@ func TestImportFromPipe(t *testing.T) {
 func TestImportOfInvalidFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	invalid := writeFile(t, "invalid.ndjson", bytes.Replace(demo.Catalog, []byte(`"score":8.6`), []byte(`"score":86`), 1))
+	invalid := writeFile(t, "invalid.ndjson", bytes.Replace(demo.Catalog(), []byte(`"score":8.6`), []byte(`"score":86`), 1))
 	for name, c := range map[string]struct{ file, want string }{
 		"no file":     {filepath.Join(dir, "none"), "palmares: " + filepath.Join(dir, "none") + ": no such file or directory\n"},
-		"a directory": {dir, "palmares: " + dir + ": is a directory\n"},
+		"a directory": {dir, "palmares: " + dir + ": is not a catalog folder: it has no catalog.yml\n"},
 		"an invalid feed": {invalid, "checking\nline 13: tool \"atelier-nova\": score: must be at most 10 (got 86)\n" +
 			"palmares: nothing was changed: the feed is invalid\n"},
 	} {
@@ -241,7 +273,7 @@ func TestImportOfInvalidFiles(t *testing.T) {
 func TestImportThatRemovesTooMuch(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	mustRun(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
+	mustRun(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog())))
 	other := synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 320})
 	r := runCmd(t, palmares(t, cfg, "import", other))
 	if r.code != 1 || !strings.Contains(r.err, "palmares: nothing was changed: the feed would remove or retire 48 of 48 active tools, more than a fifth; use --force to import it anyway") {

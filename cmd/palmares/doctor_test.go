@@ -69,7 +69,7 @@ func (e examined) want(t *testing.T, check, state, text string) {
 // importDemo imports the demo catalog.
 func importDemo(t *testing.T, cfg store.Config) {
 	t.Helper()
-	mustRun(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
+	mustRun(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog())))
 }
 
 func TestDoctorWithoutProblems(t *testing.T) {

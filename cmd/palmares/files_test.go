@@ -33,7 +33,7 @@ func TestExportToLinkAndPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(t, palmares(t, cfg, "export", link))
-	if data, _ := os.ReadFile(target); string(data) != string(demo.Catalog) {
+	if data, _ := os.ReadFile(target); string(data) != string(demo.Catalog()) {
 		t.Errorf("got %d bytes in the target of the link, want the catalog", len(data))
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
@@ -56,7 +56,7 @@ func TestExportToLinkAndPipe(t *testing.T) {
 		read <- string(data)
 	}()
 	mustRun(t, palmares(t, cfg, "export", pipe))
-	if got := <-read; got != string(demo.Catalog) {
+	if got := <-read; got != string(demo.Catalog()) {
 		t.Errorf("got %d bytes from the pipe, want the catalog", len(got))
 	}
 }
@@ -97,7 +97,7 @@ func TestImportWithFullOutput(t *testing.T) {
 	}
 	defer full.Close()
 	cfg := testkit.SQLite(t)
-	cmd := palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog))
+	cmd := palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog()))
 	cmd.Stdout = full
 	if err := cmd.Run(); err != nil {
 		t.Errorf("got %v, want success", err)
@@ -172,7 +172,7 @@ func TestDemoKeepsExistingCatalog(t *testing.T) {
 	for name, catalog := range map[string]string{
 		"another catalog": synthFile(t, synth.Options{Tools: 20, Seed: 1}),
 		"another catalog with the date of the first edition": writeFile(t, "other.ndjson", feedtest.Catalog(editions[0].Date, feedtest.Tool("a"))),
-		"the demo catalog without earlier editions":          writeFile(t, "demo.ndjson", demo.Catalog),
+		"the demo catalog without earlier editions":          writeFile(t, "demo.ndjson", demo.Catalog()),
 	} {
 		cfg := testkit.SQLite(t)
 		mustRun(t, palmares(t, cfg, "import", catalog))

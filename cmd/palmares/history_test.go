@@ -77,7 +77,7 @@ func TestExportAsOf(t *testing.T) {
 				t.Errorf("release %d: got %.100s, want %s", i+1, r.out, date)
 			}
 		}
-		if r := mustRun(t, palmares(t, cfg, "export", "--as-of=8")); r.out != string(demo.Catalog) {
+		if r := mustRun(t, palmares(t, cfg, "export", "--as-of=8")); r.out != string(demo.Catalog()) {
 			t.Errorf("newest release: got %d bytes, want the demo catalog", len(r.out))
 		}
 		for args, want := range map[string]result{
@@ -195,7 +195,7 @@ func TestPruneWhileServing(t *testing.T) {
 		if got := mustRun(t, palmares(t, cfg, "export", "--as-of", "4")).out; got != fourth {
 			t.Errorf("release 4 after an import: got %d bytes, want the same %d", len(got), len(fourth))
 		}
-		if got := mustRun(t, palmares(t, cfg, "export", "--as-of", "8")).out; got != string(demo.Catalog) {
+		if got := mustRun(t, palmares(t, cfg, "export", "--as-of", "8")).out; got != string(demo.Catalog()) {
 			t.Errorf("release 8 after an import: got %d bytes, want the demo catalog", len(got))
 		}
 		if r := mustRun(t, palmares(t, cfg, "history", "prune", "--before=9", "--yes")); !strings.HasSuffix(r.out, "\nRelease 9 (2026-06-09) can still be read.\n") {

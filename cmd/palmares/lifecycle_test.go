@@ -155,7 +155,7 @@ func TestServeDemo(t *testing.T) {
 			_ = s.cmd.Process.Signal(syscall.SIGTERM)
 			s.waitForExit(t)
 		}
-		if r := mustRun(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog) {
+		if r := mustRun(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog()) {
 			t.Errorf("got a catalog of %d bytes, want the demo catalog", len(r.out))
 		}
 	})
@@ -196,7 +196,7 @@ func TestPublishDemo(t *testing.T) {
 		}
 		var exported bytes.Buffer
 		testkit.Check(t, feed.Export(t.Context(), s, &exported, 0))
-		if exported.String() != string(demo.Catalog) {
+		if exported.String() != string(demo.Catalog()) {
 			t.Errorf("got a catalog of %d bytes, want the demo catalog", exported.Len())
 		}
 	})

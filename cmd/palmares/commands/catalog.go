@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bufio"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -16,12 +17,14 @@ import (
 	"palmares/ent/release"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/folder"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
 
 // Import publishes a feed as a new release.
 type Import struct {
-	File   string `arg:"" help:"Path of the feed, plain or gzip; - for standard input."`
+	File   string `arg:"" help:"Path of the feed, a file (plain or gzip) or a folder; - for standard input."`
 	DryRun bool   `help:"Show what would change without importing."`
 	Force  bool   `help:"Import a feed that is older than the catalog, or that removes more than a fifth of the tools."`
 }
@@ -80,7 +83,7 @@ func nothingChanged(err error, advice string) error {
 var errInterrupted = errors.New("nothing was changed: interrupted")
 
 // openFeed opens a feed. It must be seekable, so anything but a regular file is
-// copied to a temporary one.
+// copied to a temporary one. The feed of a folder is a feed.Origin.
 func openFeed(ctx context.Context, name string, stdin *os.File) (io.ReadSeekCloser, error) {
 	file, err := stdin, error(nil)
 	if name != "-" {
@@ -93,19 +96,66 @@ func openFeed(ctx context.Context, name string, stdin *os.File) (io.ReadSeekClos
 	case err != nil:
 		return nil, fileError(name, err)
 	case info.IsDir():
-		return nil, fmt.Errorf("%s: is a directory", name)
+		_ = file.Close()
+		return openFolder(ctx, name)
 	case info.Mode().IsRegular():
 		return file, nil
 	}
 	return copyToTemp(ctx, file)
 }
 
-func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) {
+// folderFeed is the feed of a folder.
+type folderFeed struct {
+	*os.File
+	*folder.Folder
+}
+
+func openFolder(ctx context.Context, name string) (io.ReadSeekCloser, error) {
+	file, err := createTemp()
+	if err != nil {
+		return nil, err
+	}
+	lines := bufio.NewWriterSize(file, 64<<10)
+	opened, err := folder.Convert(ctx, os.DirFS(name), lines)
+	if err == nil {
+		err = lines.Flush()
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, folderError(name, err)
+	}
+	return folderFeed{file, opened}, nil
+}
+
+// folderError adds the name of a folder to an error about it.
+func folderError(name string, err error) error {
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errInterrupted
+	case errors.Is(err, folder.ErrNotCatalog), errors.Is(err, folder.ErrNotEmpty):
+		return fmt.Errorf("%s: %w", name, err)
+	case errors.As(err, &path) && !filepath.IsAbs(path.Path):
+		name = filepath.Join(name, path.Path)
+	}
+	return fileError(name, err)
+}
+
+// createTemp creates a file that disappears when it is closed.
+func createTemp() (*os.File, error) {
 	file, err := os.CreateTemp("", "palmares-feed-")
 	if err != nil {
 		return nil, fileError("temporary file", err)
 	}
 	_ = os.Remove(file.Name()) // the data stays available until the file is closed
+	return file, nil
+}
+
+func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) {
+	file, err := createTemp()
+	if err != nil {
+		return nil, err
+	}
 	// A read from an idle pipe cannot be interrupted, so it runs in its own goroutine.
 	copied := make(chan error, 1)
 	go func() {
@@ -127,11 +177,17 @@ func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) 
 // Export writes a release as a feed.
 type Export struct {
 	File string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
+	To   string `help:"Write a folder with a file for each record instead." placeholder:"DIR"`
 	AsOf *int   `help:"Number of the release to export, as shown by palmares releases. Default: the newest." placeholder:"NUMBER"`
 }
 
 // Validate is called by kong.
-func (c *Export) Validate() error { return checkReleaseNumber("--as-of", c.AsOf) }
+func (c *Export) Validate() error {
+	if c.File != "" && c.To != "" {
+		return errors.New("--to: name a file or a folder, not both")
+	}
+	return checkReleaseNumber("--as-of", c.AsOf)
+}
 
 func (c *Export) Run(ctx context.Context, db *store.Store, term Terminal) error {
 	if err := db.CheckMigrated(ctx); err != nil {
@@ -141,7 +197,25 @@ func (c *Export) Run(ctx context.Context, db *store.Store, term Terminal) error 
 	if c.AsOf != nil {
 		asOf = *c.AsOf
 	}
+	if c.To != "" {
+		return folderError(c.To, exportFolder(ctx, db, c.To, asOf))
+	}
 	return writeFeed(c.File, term.Out, func(w io.Writer) error { return feed.Export(ctx, db, w, asOf) })
+}
+
+func exportFolder(ctx context.Context, db *store.Store, dir string, asOf int) error {
+	if err := folder.CheckEmpty(dir); err != nil {
+		return err
+	}
+	var out *folder.Writer
+	err := feed.Records(ctx, db, asOf, func(header record.Header) (err error) {
+		out, err = folder.NewWriter(dir, header)
+		return err
+	}, func(rec record.Record) error { return out.Write(rec) })
+	if err != nil {
+		return err
+	}
+	return out.Close(nil)
 }
 
 // Generate writes a synthetic feed.

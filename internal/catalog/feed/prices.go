@@ -149,7 +149,7 @@ func checkFits(t *Tool, history []PriceChange, line int, origin Origin) error {
 	}
 	whole := *t
 	whole.PriceHistory = history
-	if len(Line(&whole)) <= maxLine {
+	if len(Line(&whole)) <= MaxLine {
 		return nil
 	}
 	errs := newErrors(origin)

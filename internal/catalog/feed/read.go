@@ -70,8 +70,8 @@ func (m *meter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxLine is the maximum length of a line of a feed, without its line break.
-const maxLine = 1 << 20
+// MaxLine is the maximum length of a line of a feed, without its line break.
+const MaxLine = 1 << 20
 
 var errLineTooLong = errors.New("the line is longer than 1 MiB")
 
@@ -95,7 +95,7 @@ func newLineReader(r io.Reader) (*lineReader, error) {
 			return nil, err
 		}
 	}
-	return &lineReader{buf: bufio.NewReaderSize(plain, maxLine+2)}, nil
+	return &lineReader{buf: bufio.NewReaderSize(plain, MaxLine+2)}, nil
 }
 
 // next returns the next line, which is valid until the following call. It skips a
@@ -111,7 +111,7 @@ func (l *lineReader) next() ([]byte, error) {
 		return nil, err
 	}
 	line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-	if tooLong || len(line) > maxLine {
+	if tooLong || len(line) > MaxLine {
 		return nil, errLineTooLong
 	}
 	return line, nil

@@ -82,7 +82,7 @@ func TestRules(t *testing.T) {
 
 		{"score over", `"score":8.4`, `"score":11`, `line 3: tool "plume": score: must be at most 10 (got 11)`},
 		{"score under", `"score":8.4`, `"score":-0.1`, `line 3: tool "plume": score: must be at least 0 (got -0.1)`},
-		{"score as text", `"score":8.4`, `"score":"8.4"`, `line 3: tool "plume": score: must be a number (got a string)`},
+		{"score as text", `"score":8.4`, `"score":"8.4"`, `line 3: tool "plume": score: must be a number without quotation marks, such as 8.4 (got "8.4")`},
 		{"score too large for a number", `"score":8.4`, `"score":1e400`, `line 3: tool "plume": score: must be at most 10 (got 1e400)`},
 		{"score of a retired tool", `"score":6.1`, `"score":10.01`, `line 4: cimetiere "vieux-bot": score: must be at most 10 (got 10.01)`},
 		{"verifiability over", `"verifiability":7.5`, `"verifiability":10.5`, `line 3: tool "plume": verifiability: must be at most 10 (got 10.5)`},
@@ -108,7 +108,7 @@ func TestRules(t *testing.T) {
 		{"date with a time", `"retired_at":"2026-03-14"`, `"retired_at":"2026-03-14T00:00:00Z"`,
 			`line 4: cimetiere "vieux-bot": retired_at: must be a calendar date as YYYY-MM-DD (got "2026-03-14T00:00:00Z")`},
 		{"date as a number", `"updated_at":"2026-10-20"`, `"updated_at":20261020`,
-			`line 5: comparatif "plume-vs-vieux-bot": updated_at: must be a string (got a number)`},
+			`line 5: comparatif "plume-vs-vieux-bot": updated_at: must be a string (got a number); put it in quotation marks`},
 		{"date of the feed", `"updated_at":"2026-11-10"`, `"updated_at":"10/11/2026"`,
 			`line 1: feed: updated_at: must be a calendar date as YYYY-MM-DD (got "10/11/2026")`},
 

@@ -157,9 +157,9 @@ func firstDifference(a, b string) string {
 // format of an export.
 func TestDemoCatalog(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		report := publish(t, s, demo.Catalog)
-		if exported := export(t, s); exported != string(demo.Catalog) {
-			t.Errorf("got another export, want the demo catalog; first difference at %s", firstDifference(exported, string(demo.Catalog)))
+		report := publish(t, s, demo.Catalog())
+		if exported := export(t, s); exported != string(demo.Catalog()) {
+			t.Errorf("got another export, want the demo catalog; first difference at %s", firstDifference(exported, string(demo.Catalog())))
 		}
 		if report.Tools.Created < 40 || report.Categories.Created < 6 || report.Comparisons.Created < 12 || report.Tools.Retired < 8 || report.PriceChanges < 10 {
 			t.Errorf("got %+v, want a larger catalog", report)

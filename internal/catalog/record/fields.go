@@ -174,6 +174,16 @@ func (t *table) suggestion(name string) string {
 	return ""
 }
 
+// HasField reports whether the records of a type have a field.
+func HasField(recordType, name string) bool {
+	fields := tables[reflect.TypeFor[Header]()]
+	if recordType != TypeFeed {
+		fields = tables[reflect.TypeOf(New(recordType)).Elem()]
+	}
+	_, found := fields.byName[name]
+	return found
+}
+
 // ToRow sets the columns of a new row from a record. The caller sets the primary key
 // and columns that are derived from several records.
 func ToRow(row ent.Mutation, rec any) {

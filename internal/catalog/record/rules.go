@@ -73,7 +73,11 @@ func newRule(t reflect.Type, tag string) (rule, error) {
 func textRule(schema Schema, check func(string) (problem string)) rule {
 	return rule{schema, func(value jsontext.Value, into reflect.Value, report Reporter) {
 		if value.Kind() != '"' {
-			report("", "must be a string (got "+kindName(value)+")")
+			problem := "must be a string (got " + kindName(value) + ")"
+			if kind := value.Kind(); kind == '0' || kind == 't' || kind == 'f' {
+				problem += "; put it in quotation marks"
+			}
+			report("", problem)
 			return
 		}
 		unquoted, err := jsontext.AppendUnquote(nil, value)
@@ -107,6 +111,9 @@ func numberRule(whole bool, least, most int) rule {
 		number, _ := strconv.ParseFloat(string(value), 64) // infinite if too large
 		got := func() string { return params.Truncate(string(value)) }
 		switch {
+		case value.Kind() == '"': // such as 8,4 in a file that allows texts without quotation marks
+			unquoted, _ := jsontext.AppendUnquote(nil, value)
+			report("", "must be a number without quotation marks, such as 8.4 (got "+Quote(string(unquoted))+")")
 		case value.Kind() != '0':
 			report("", "must be a number (got "+kindName(value)+")")
 		case least == most && number != float64(least):

@@ -211,10 +211,10 @@ func checkServer(t testing.TB, tree string) {
 // feedWithLicense writes the demo feed with a license of one tool.
 func feedWithLicense(t testing.TB, tree string) (path string) {
 	const slug = `"slug":"plume",`
-	if n := bytes.Count(demo.Catalog, []byte(slug)); n != 1 {
+	if n := bytes.Count(demo.Catalog(), []byte(slug)); n != 1 {
 		t.Fatalf("got %d tools named plume in the demo feed, want 1", n)
 	}
 	path = filepath.Join(tree, "licensed.ndjson")
-	testkit.Check(t, os.WriteFile(path, bytes.Replace(demo.Catalog, []byte(slug), []byte(slug+`"license":"MIT",`), 1), 0o644))
+	testkit.Check(t, os.WriteFile(path, bytes.Replace(demo.Catalog(), []byte(slug), []byte(slug+`"license":"MIT",`), 1), 0o644))
 	return path
 }

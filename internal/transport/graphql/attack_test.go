@@ -127,7 +127,7 @@ func FuzzHandler(f *testing.F) {
 // amount of memory, however hostile their documents are.
 func TestCachedRequestsUseLimitedMemory(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog)
+	publish(t, s, demo.Catalog())
 	const budget = 8 << 20
 	responses := cache.New(budget, nil, slog.New(slog.DiscardHandler))
 	responses.Publish(1)

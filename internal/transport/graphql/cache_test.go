@@ -21,7 +21,7 @@ import (
 // have their own.
 func TestEquivalentDocumentsShareResponse(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog)
+	publish(t, s, demo.Catalog())
 	responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
 	handler := graphql.NewHandler(newExecutor(s), responses)
 	misses := func(r *http.Request, want string) int64 {

@@ -109,7 +109,7 @@ func TestNoReleaseCannotBeCached(t *testing.T) {
 // QUERY is read like POST and shares its cached responses.
 func TestQueryMethod(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog)
+	publish(t, s, demo.Catalog())
 	responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
 	mux := http.NewServeMux()
 	mux.Handle("QUERY /graphql", graphql.NewHandler(newExecutor(s), responses))

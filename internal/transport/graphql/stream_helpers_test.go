@@ -99,7 +99,7 @@ func (c *connections) extended(started time.Time) (n int) {
 func (l *streamServer) publish(t *testing.T) {
 	t.Helper()
 	l.releases++
-	publish(t, l.store, bytes.Replace(demo.Catalog, []byte("2026-11-10"), fmt.Appendf(nil, "2026-12-%02d", l.releases), 1))
+	publish(t, l.store, bytes.Replace(demo.Catalog(), []byte("2026-11-10"), fmt.Appendf(nil, "2026-12-%02d", l.releases), 1))
 }
 
 const subscribe = `subscription {catalogPublished {release}}`

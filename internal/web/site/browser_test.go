@@ -137,7 +137,7 @@ const menu = all(".bar a").filter(link => link.checkVisibility()), firstOfRows =
 // Related elements are aligned at every width.
 func TestAlignmentWithChromium(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog), feed.Options{}); err != nil {
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	_, base := startSite(t, s)
@@ -254,7 +254,7 @@ func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
 // The pages about tools are accessible and fit at every width.
 func TestToolPagesWithChromium(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog), feed.Options{}); err != nil {
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	_, base := startSite(t, s)

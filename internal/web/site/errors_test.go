@@ -124,7 +124,7 @@ func TestHeaders(t *testing.T) {
 // Cached pages work without a database; others show an error page.
 func TestDatabaseUnavailable(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog)
+		publish(t, s, demo.Catalog())
 		handler := newSite(t, s)
 		get(t, handler, "/tools/plume", 200)
 		s.Close()

@@ -53,7 +53,7 @@ func publish(t testing.TB, s *store.Store, catalog []byte) {
 func onDemo(t *testing.T, test func(t *testing.T, handler http.Handler)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog)
+		publish(t, s, demo.Catalog())
 		test(t, newSite(t, s))
 	})
 }
@@ -63,7 +63,7 @@ func onDemo(t *testing.T, test func(t *testing.T, handler http.Handler)) {
 func onSQLite(t testing.TB) http.Handler {
 	t.Helper()
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog)
+	publish(t, s, demo.Catalog())
 	return newSite(t, s)
 }
 

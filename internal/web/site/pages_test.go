@@ -247,7 +247,7 @@ func TestEmptyCatalog(t *testing.T) {
 		for _, path := range []string{"/tools", "/comparatifs", "/cimetiere", "/categories"} {
 			get(t, handler, path, 200)
 		}
-		publish(t, s, demo.Catalog)
+		publish(t, s, demo.Catalog())
 		get(t, handler, "/", 200, "<dd>48</dd>") // the empty page was not cached
 	})
 }

@@ -357,7 +357,7 @@ func TestBackupCommand(t *testing.T) {
 	if r := blackbox.Run(t, blackbox.Command(t, cfg, "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "there is no database in") {
 		t.Errorf("no database: got exit code %d and %q, want 1", r.Code, r.Err)
 	}
-	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog)))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())))
 	for range 2 { // the second replaces the first
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "backup", file))
 	}

@@ -209,7 +209,7 @@ func revised(t *testing.T, release int) []byte {
 		return regexp.MustCompile(`"tier":[12]`).ReplaceAllString(score.ReplaceAllString(line, `"score":5`), `"tier":3`)
 	}
 	var feed []string
-	for line := range strings.Lines(string(demo.Catalog)) {
+	for line := range strings.Lines(string(demo.Catalog())) {
 		var rec struct{ Type, Slug, Name, Category string }
 		testkit.Check(t, json.Unmarshal([]byte(line), &rec))
 		switch rec.Type {

@@ -4,23 +4,27 @@ package demo
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/folder"
 	"palmares/internal/catalog/record"
 )
 
-// Catalog is the newest edition of the demo catalog as a feed.
+// newest is the folder of the newest edition.
 //
-//go:embed catalog.ndjson
-var Catalog []byte
+//go:embed catalog/*.yml catalog/*/*.md
+var newest embed.FS
 
 // older has a file for each older edition, named after its date. The file lists
 // its differences from the next edition, in the format of a feed:
@@ -37,14 +41,29 @@ type Edition struct {
 	Feed []byte
 }
 
-// Editions returns all editions, oldest first. The last one is Catalog.
-func Editions() ([]Edition, error) {
-	records := edition{}
-	date, err := records.apply(Catalog)
+// Catalog returns the newest edition of the demo catalog as a feed.
+func Catalog() []byte {
+	editions, err := Editions()
 	if err != nil {
-		return nil, fmt.Errorf("catalog.ndjson: %w", err)
+		panic(err) // tests read all editions
 	}
-	editions := []Edition{{date, Catalog}}
+	return editions[len(editions)-1].Feed
+}
+
+// Editions returns all editions, oldest first. The last one is Catalog.
+var Editions = sync.OnceValues(readEditions)
+
+func readEditions() ([]Edition, error) {
+	records := edition{}
+	date, err := records.readFolder()
+	if err != nil {
+		return nil, err
+	}
+	newest, err := records.feed(date)
+	if err != nil {
+		return nil, err
+	}
+	editions := []Edition{{date, newest}}
 	files, err := older.ReadDir("editions")
 	if err != nil {
 		return nil, err
@@ -72,6 +91,31 @@ type edition map[key]record.Record
 
 // key identifies a record. An active and a retired tool are the same tool.
 type key struct{ kind, slug string }
+
+func keyOf(recordType, slug string) key {
+	if recordType == record.TypeRetired {
+		recordType = record.TypeTool
+	}
+	return key{recordType, slug}
+}
+
+// readFolder reads the newest edition, and returns its date.
+func (e edition) readFolder() (date string, err error) {
+	root, err := fs.Sub(newest, "catalog")
+	if err != nil {
+		return "", err
+	}
+	var lines bytes.Buffer
+	opened, err := folder.Convert(context.Background(), root, &lines)
+	if err != nil {
+		return "", err
+	}
+	header, err := feed.Read(context.Background(), struct {
+		*bytes.Buffer
+		*folder.Folder
+	}{&lines, opened}, func(_ int, rec record.Record) { e[keyOf(rec.RecordType(), rec.RecordSlug())] = rec })
+	return header.UpdatedAt, err
+}
 
 // apply applies the lines of a file to the records, and returns the date in its
 // first line.
@@ -103,10 +147,7 @@ func (e edition) applyLine(line []byte) error {
 	if err := json.Unmarshal(line, &given); err != nil {
 		return err
 	}
-	id := key{given.Type, given.Slug}
-	if given.Type == record.TypeRetired {
-		id.kind = record.TypeTool
-	}
+	id := keyOf(given.Type, given.Slug)
 	if given.Absent {
 		delete(e, id)
 		return nil

@@ -33,8 +33,8 @@ func TestEditions(t *testing.T) {
 	if len(all) != 8 {
 		t.Errorf("got %d editions, want 8", len(all))
 	}
-	if last := all[len(all)-1]; !bytes.Equal(last.Feed, demo.Catalog) || last.Date != "2026-11-10" {
-		t.Errorf("last edition: got one of %s, want catalog.ndjson of 2026-11-10", last.Date)
+	if last := all[len(all)-1]; !bytes.Equal(last.Feed, demo.Catalog()) || last.Date != "2026-11-10" {
+		t.Errorf("last edition: got one of %s, want the folder of 2026-11-10", last.Date)
 	}
 	if first := all[0].Date; !strings.HasPrefix(first, "2026-03-") {
 		t.Errorf("first edition: got %s, want one from March 2026", first)
@@ -46,13 +46,15 @@ func TestEditions(t *testing.T) {
 
 func TestEmbeddedSize(t *testing.T) {
 	const limit = 400_000
-	files, err := filepath.Glob("editions/*.ndjson")
-	testkit.Check(t, err)
 	var size int64
-	for _, file := range append(files, "catalog.ndjson") {
-		info, err := os.Stat(file)
+	for _, pattern := range []string{"editions/*.ndjson", "catalog/*.yml", "catalog/*/*.md"} {
+		files, err := filepath.Glob(pattern)
 		testkit.Check(t, err)
-		size += info.Size()
+		for _, file := range files {
+			info, err := os.Stat(file)
+			testkit.Check(t, err)
+			size += info.Size()
+		}
 	}
 	if size >= limit {
 		t.Errorf("got %d bytes, want less than %d", size, limit)

@@ -114,7 +114,7 @@ func CreateKey(t testing.TB, cfg store.Config, email, plan string) string {
 // copyDemo copies the files of an embedded database with the demo catalog.
 var copyDemo = testkit.Template(func(t testing.TB, dir string) {
 	cmd := Command(t, store.Config{DataDir: dir}, "import", "-")
-	cmd.Stdin = bytes.NewReader(catalog.Catalog)
+	cmd.Stdin = bytes.NewReader(catalog.Catalog())
 	MustRun(t, cmd)
 })
 

@@ -1,0 +1,123 @@
+// Package folder reads and writes the catalog as a folder with a file for each record,
+// which people can edit and review. It is a second spelling of the feed:
+//
+//	catalog.yml           format and updated_at
+//	categories.yml        a list of categories
+//	tools/plume.md        the fields of a tool between two lines ---, then its review
+//	comparatifs/….md      the fields of a comparison
+//	cimetiere/….md        the fields of a retired tool
+//
+// Convert writes the records as the lines of a feed, which package feed checks and
+// imports (read.go). Writer writes a folder (write.go). A line of the feed only knows
+// its file: if it has an error, the file is read again to find the value (locate.go).
+package folder
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/record"
+	"palmares/internal/core/text"
+)
+
+// The files and folders of a catalog folder.
+const (
+	headerFile     = "catalog.yml"
+	categoriesFile = "categories.yml"
+	extension      = ".md"
+)
+
+// folders holds the type of the records in each folder, and order the folders in the order
+// of an export.
+var (
+	order   = []string{"tools", "comparatifs", "cimetiere"}
+	folders = map[string]string{order[0]: record.TypeTool, order[1]: record.TypeComparison, order[2]: record.TypeRetired}
+)
+
+// recordType returns the type of the records in a file.
+func recordType(file string) string {
+	switch file {
+	case headerFile:
+		return record.TypeFeed
+	case categoriesFile:
+		return record.TypeCategory
+	}
+	return folders[path.Dir(file)]
+}
+
+// Folder is a folder whose records were written as the lines of a feed.
+type Folder struct {
+	files    fs.FS
+	lines    []origin // of the feed
+	problems []feed.LineError
+}
+
+// origin is where a line of the feed comes from.
+type origin struct {
+	file  string
+	index int // in the list of categories
+}
+
+// Problems returns the errors of files that have no line in the feed.
+func (f *Folder) Problems() []feed.LineError { return slices.Clone(f.problems) }
+
+func (f *Folder) report(at feed.Position, path, problem string) {
+	f.problems = append(f.problems, feed.LineError{At: at, Path: path, Problem: problem})
+}
+
+// list returns the names of the record files, by folder, and reports what does not
+// belong there. Hidden files are ignored, and at the top level every other file, because
+// a folder is often a repository with files of its own.
+func (f *Folder) list() (map[string][]string, error) {
+	top, err := fs.ReadDir(f.files, ".")
+	if err != nil {
+		return nil, err
+	}
+	known := append([]string{headerFile, categoriesFile}, order...)
+	names := map[string][]string{}
+	for _, entry := range top {
+		name := entry.Name()
+		at := feed.Position{File: name, Line: 1, Column: 1}
+		switch {
+		case strings.HasPrefix(name, "."):
+		case !slices.Contains(known, name):
+			if similar := text.Similar(name, known, 1); len(similar) == 1 && path.Ext(name) != extension {
+				f.report(at, "", "is not read; did you mean "+similar[0]+"?")
+			}
+		case entry.Type()&fs.ModeSymlink != 0:
+			f.report(at, "", "is a symbolic link, which is not followed; replace it with what it refers to")
+		case folders[name] != "" && !entry.IsDir():
+			f.report(at, "", "must be a folder")
+		case folders[name] == "" && !entry.Type().IsRegular():
+			f.report(at, "", "must be a file")
+		case folders[name] == "":
+			names[name] = nil
+		default:
+			if names[name], err = f.listRecords(name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return names, nil
+}
+
+func (f *Folder) listRecords(folder string) (names []string, err error) {
+	entries, err := fs.ReadDir(f.files, folder)
+	for _, entry := range entries {
+		name := path.Join(folder, entry.Name())
+		at := feed.Position{File: name, Line: 1, Column: 1}
+		switch {
+		case strings.HasPrefix(entry.Name(), "."):
+		case entry.Type()&fs.ModeSymlink != 0:
+			f.report(at, "", "is a symbolic link, which is not followed; replace it with what it refers to")
+		case !entry.Type().IsRegular() || path.Ext(name) != extension:
+			f.report(at, "", "only files named <slug>"+extension+" belong here; rename or remove it")
+		default:
+			names = append(names, name)
+		}
+	}
+	return names, err
+}

@@ -1,0 +1,392 @@
+package folder
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/record"
+	"palmares/internal/dev/testkit"
+)
+
+// converted is the feed of a folder.
+type converted struct {
+	*bytes.Reader
+	*Folder
+}
+
+func convert(t *testing.T, files fs.FS) converted {
+	t.Helper()
+	var lines bytes.Buffer
+	folder, err := Convert(t.Context(), files, &lines)
+	testkit.Check(t, err)
+	return converted{bytes.NewReader(lines.Bytes()), folder}
+}
+
+// export reads a folder and writes it as an export would.
+func export(t *testing.T, files fs.FS) (string, error) {
+	t.Helper()
+	var records []record.Record
+	header, err := feed.Read(t.Context(), convert(t, files), func(_ int, rec record.Record) { records = append(records, rec) })
+	if err != nil {
+		return "", err
+	}
+	var lines bytes.Buffer
+	out := feed.NewWriter(&lines, header.UpdatedAt)
+	for _, rec := range records {
+		out.Write(rec)
+	}
+	testkit.Check(t, out.Flush())
+	return lines.String(), nil
+}
+
+// pieces are parts of texts that YAML, Markdown or a program may take for something else.
+var pieces = []string{
+	"a", "é", "Plume", "\u00A0:", " : ", ": ", ":", " #", "#", "## ", "##", "\n## x\n", "---", "\n---\n", "\r", "\r\n", "\n", "\n\n", " ", "\t",
+	"- ", "* ", "&a", "*a", "!x", "|", ">", "%", "@", "`", "'", `"`, `\`, `\n`, "{", "}", "[", "]", ",", "?", "~", "null", "yes", "No", "true", "1e3", "0x1F",
+	"2026-11-02", "12:30", ".inf", "<<", "=", "\u0085", "\u2028", "\u2029", "\uFEFF", "\u202E", "\u007F", "\x01", "\x1B[31m", "😀", "\U000E0001", "20 €/mois", "```", "<!--", "# lint:disable x",
+}
+
+func hostile(r *rand.Rand) string {
+	for {
+		var s strings.Builder
+		for range 1 + r.IntN(6) {
+			s.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		if strings.ContainsAny(s.String(), "aéPx1nyN😀") { // texts must not be blank
+			return s.String()
+		}
+	}
+}
+
+func randomRecords(r *rand.Rand) (records []record.Record) {
+	slugs := []string{"code", "null", "true", "1", "2026-11-02", "0x1f", "readme"}
+	for _, slug := range slugs[:1+r.IntN(len(slugs))] {
+		records = append(records, &record.Category{Slug: slug, Label: hostile(r)})
+	}
+	for i, slug := range slugs {
+		tool := &record.Tool{
+			Slug: slug, Name: hostile(r), Domain: hostile(r), Category: records[0].RecordSlug(), ICP: "mixte", Pricing: "gratuit",
+			Price: []string{"0 €/mois", "12,50 €/mois", "1 €/an: #x"}[r.IntN(3)], Tagline: hostile(r),
+			CanonicalURL: "https://a.example/#?x=: y"[:20+r.IntN(2)], AlternativesURL: "http://b.example/'", UpdatedAt: "2026-01-02", Tier: record.Tier(1 + r.IntN(3)), Mainstream: r.IntN(2) == 0,
+		}
+		if score := float64(r.IntN(1000)) / []float64{100, 1e7, 1e-2 * 1e4}[r.IntN(3)]; r.IntN(2) == 0 {
+			tool.Score, tool.Obsolescence = &score, &score
+		}
+		for j := range r.IntN(4) {
+			tool.Sections = append(tool.Sections, record.Section{Section: fmt.Sprint(j, hostile(r)), Text: hostile(r)})
+			if r.IntN(2) == 0 {
+				tool.Sections[j].Section = fmt.Sprint("s", j)
+			}
+		}
+		for range r.IntN(3) {
+			tool.PriceHistory = append(tool.PriceHistory, record.PriceChange{ChangedAt: "2025-01-02", Pricing: "payant", Price: "1 €/an", PreviousPricing: "payant", PreviousPrice: "2 €/an"})
+		}
+		if r.IntN(4) == 0 {
+			records = append(records, &record.Retired{Slug: slug, Name: tool.Name, Category: tool.Category, Reason: "mort", RetiredAt: "2026-01-01", Note: tool.Tagline, Score: tool.Score})
+			slugs[i] = ""
+			continue
+		}
+		records = append(records, tool)
+	}
+	for i := range r.IntN(3) {
+		slug := records[len(records)-1].RecordSlug()
+		if _, ok := records[len(records)-1].(*record.Comparison); ok {
+			break
+		}
+		records = append(records, &record.Comparison{Slug: fmt.Sprint("c", i), Title: hostile(r), ToolA: slug, ToolB: slug, Winner: slug, WinnerNote: hostile(r), Published: r.IntN(2) == 0, UpdatedAt: "2026-01-02", CanonicalURL: "https://a.example"})
+	}
+	return records
+}
+
+func write(t *testing.T, records []record.Record) string {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := NewWriter(dir, record.Header{Format: 1, UpdatedAt: "2026-11-10"})
+	testkit.Check(t, err)
+	for _, rec := range records {
+		testkit.Check(t, out.Write(rec))
+	}
+	testkit.Check(t, out.Close([]byte("Read me.")))
+	return dir
+}
+
+// TestRoundTrip writes feeds with hostile texts as folders and reads them again.
+func TestRoundTrip(t *testing.T) {
+	inText := 0
+	for seed := range uint64(150) {
+		records := randomRecords(rand.New(rand.NewPCG(seed, 0)))
+		var want bytes.Buffer
+		out := feed.NewWriter(&want, "2026-11-10")
+		for _, recordType := range record.Types {
+			for _, slug := range []string{"", "0x1f", "1", "2026-11-02", "c0", "c1", "code", "null", "readme", "true"} {
+				for _, rec := range records {
+					if rec.RecordType() == recordType && rec.RecordSlug() == slug {
+						out.Write(rec)
+						if tool, ok := rec.(*record.Tool); ok {
+							_, text := splitSections(tool.Sections)
+							inText += len(text)
+						}
+					}
+				}
+			}
+		}
+		testkit.Check(t, out.Flush())
+		if got, err := export(t, os.DirFS(write(t, records))); err != nil || sorted(got) != sorted(want.String()) {
+			t.Fatalf("seed %d: got %v\n%s\nwant\n%s", seed, err, got, want.String())
+		}
+	}
+	if inText < 150 {
+		t.Errorf("got %d sections in texts, want most of the simple ones", inText)
+	}
+}
+
+// sorted orders the lines: categories are in the order of their file.
+func sorted(lines string) string {
+	all := strings.Split(lines, "\n")
+	categories := 1
+	for strings.HasPrefix(all[categories], `{"type":"category"`) {
+		categories++
+	}
+	header, rest := all[:1], all[1:categories]
+	slices.Sort(rest)
+	return strings.Join(append(header, append(rest, all[categories:]...)...), "\n")
+}
+
+// valid is a small catalog.
+func valid() fstest.MapFS {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	return fstest.MapFS{
+		"catalog.yml":    file("format: 1\nupdated_at: 2026-11-10\n"),
+		"categories.yml": file("# The categories.\n- slug: code\n  label: Code\n- slug: voix\n  label: Voix\n"),
+		"tools/plume.md": file(`---
+name: Plume
+domain: plume.example
+price: 20 €/mois
+pricing: freemium
+category: code
+icp: mixte
+score: 8.4
+tagline: "Écrire : vite et bien"
+canonical_url: https://palmares.example/plume
+alternatives_url: https://palmares.example/plume/alternatives
+updated_at: 2026-11-02
+price_history:
+  - changed_at: 2026-05-01
+    pricing: freemium
+    price: 20 €/mois
+    previous_pricing: gratuit
+    previous_price: 0 €/mois
+---
+
+## verdict
+
+Un texte.
+
+- une liste
+
+## prix
+
+Un autre.
+`),
+		"cimetiere/vieux-bot.md":            file("---\nname: Vieux Bot\ncategory: code\nreason: acquis\nretired_at: 2026-03-14\nnote: Parti.\n---\n"),
+		"comparatifs/plume-vs-vieux-bot.md": file("---\ntitle: Plume ou Vieux Bot ?\ntool_a: plume\ntool_b: vieux-bot\nwinner: plume\nwinner_note: Vivant.\nupdated_at: 2026-10-20\ncanonical_url: https://palmares.example/c\n---\n"),
+	}
+}
+
+const validFeed = `{"type":"feed","format":1,"updated_at":"2026-11-10"}
+{"type":"category","slug":"code","label":"Code"}
+{"type":"category","slug":"voix","label":"Voix"}
+{"type":"tool","slug":"plume","name":"Plume","domain":"plume.example","category":"code","icp":"mixte","pricing":"freemium","price":"20 €/mois","score":8.4,"tagline":"Écrire : vite et bien","canonical_url":"https://palmares.example/plume","alternatives_url":"https://palmares.example/plume/alternatives","updated_at":"2026-11-02","sections":[{"section":"verdict","text":"Un texte.\n\n- une liste"},{"section":"prix","text":"Un autre."}],"price_history":[{"changed_at":"2026-05-01","pricing":"freemium","price":"20 €/mois","previous_pricing":"gratuit","previous_price":"0 €/mois"}]}
+{"type":"comparatif","slug":"plume-vs-vieux-bot","title":"Plume ou Vieux Bot ?","tool_a":"plume","tool_b":"vieux-bot","winner":"plume","winner_note":"Vivant.","updated_at":"2026-10-20","canonical_url":"https://palmares.example/c"}
+{"type":"cimetiere","slug":"vieux-bot","name":"Vieux Bot","category":"code","reason":"acquis","retired_at":"2026-03-14","note":"Parti."}
+`
+
+// replace changes a file; with an empty old text, it creates or replaces it.
+func replace(t *testing.T, files fstest.MapFS, name, from, to string) fstest.MapFS {
+	t.Helper()
+	if from != "" {
+		before := string(files[name].Data)
+		if !strings.Contains(before, from) {
+			t.Fatalf("%s has no %q", name, from)
+		}
+		to = strings.Replace(before, from, to, 1)
+	}
+	files[name] = &fstest.MapFile{Data: []byte(to)}
+	return files
+}
+
+// TestSpellings reads spellings of the same catalog.
+func TestSpellings(t *testing.T) {
+	const plume = "tools/plume.md"
+	for name, change := range map[string][3]string{
+		"as it is":               {"README.md", "", "# Anything"},
+		"hidden file":            {"tools/.plume.md.swp", "", "x"},
+		"hidden folder":          {".git/config", "", "x"},
+		"other folder":           {"assets/logo.svg", "", "x"},
+		"slug and type":          {plume, "name: Plume", "type: tool\nslug: plume\nname: Plume"},
+		"comments":               {plume, "price: 20 €/mois\npricing", "# Checked.\nprice: 20 €/mois # monthly\npricing"},
+		"quotation marks":        {plume, "price: 20 €/mois\npricing", "price: '20 €/mois'\npricing"},
+		"quoted date":            {plume, "updated_at: 2026-11-02", `updated_at: "2026-11-02"`},
+		"Windows line ends":      {plume, "", strings.ReplaceAll(string(valid()[plume].Data), "\n", "\r\n")},
+		"no line end at the end": {plume, "autre.\n", "autre."},
+		"list of sections first": {plume, "price_history:", "sections:\n  - section: verdict\n    text: \"Un texte.\\n\\n- une liste\"\nprice_history:"},
+		"null":                   {plume, "score: 8.4", "score: 8.4\navis_url:\nverifiability: null"},
+		"flow":                   {"categories.yml", "", "[{slug: code, label: Code}, {label: Voix, slug: voix}]"},
+	} {
+		files := replace(t, valid(), change[0], change[1], change[2])
+		if name == "list of sections first" {
+			replace(t, files, plume, "## verdict\n\nUn texte.\n\n- une liste\n", "")
+		}
+		if got, err := export(t, files); err != nil || got != validFeed {
+			t.Errorf("%s: got %v\n%s\nwant\n%s", name, err, got, validFeed)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	const plume = "tools/plume.md"
+	for _, test := range []struct{ file, from, to, want string }{
+		{plume, "20 €/mois\npricing", "20 euros\npricing", `tools/plume.md:4:8: price: must be <amount> €/<period>, such as 20 €/mois (got "20 euros")`},
+		{plume, "price: 20 €/mois\npricing", "pirce: 20 €/mois\npricing", "tools/plume.md:1:1: price: is required, but missing\ntools/plume.md:4:1: pirce: is not a known field; did you mean price?"},
+		{plume, "score: 8.4", "score: 8,4", `tools/plume.md:8:8: score: must be a number without quotation marks, such as 8.4 (got "8,4")`},
+		{plume, "name: Plume", "name: 1984", "tools/plume.md:2:7: name: must be a string (got a number); put it in quotation marks"},
+		{plume, "name: Plume", "name: true", "tools/plume.md:2:7: name: must be a string (got true); put it in quotation marks"},
+		{plume, "name: Plume", "name: Plume\nname: Plume", "tools/plume.md:2:7: name: is given twice; keep one of them"},
+		{plume, "price: 20 €/mois\n    prev", "price: free\n    prev", `tools/plume.md:16:12: price_history[0].price: must be <amount> €/<period>, such as 20 €/mois (got "free")`},
+		{plume, "    previous_price: 0 €/mois\n", "", "tools/plume.md:14:5: price_history[0].previous_price: is required, but missing"},
+		{plume, "## prix", "## verdict", `tools/plume.md:27:4: sections[1].section: "verdict" is used twice; a tool has each section once`},
+		{plume, "Un autre.", "", "tools/plume.md:27:1: sections[1].text: must not be blank"},
+		{plume, "## verdict\n", "Bonjour\n\n## verdict\n", "tools/plume.md:21:1: sections: the text must begin with the heading of a section, such as ## verdict"},
+		{plume, "category: code", "category: coude", `tools/plume.md:6:11: category: the feed has no category "coude"`},
+		{plume, "name: Plume", "slug: plum\nname: Plume", `tools/plume.md:2:7: slug: must be plume, as the file's place says, or be left out (got "plum")`},
+		{plume, "name: Plume", "name: &x Plume", "tools/plume.md:2:7: anchors and aliases (& and *) are not supported; write the value out, or put a text in quotation marks"},
+		{plume, "name: Plume", "name: !x Plume", "tools/plume.md:2:7: tags (!) are not supported; put a text in quotation marks"},
+		{plume, `"Écrire : vite et bien"`, "Écrire : vite et bien", "tools/plume.md:9:1: is not valid YAML here or just before: put a text with a colon, # or a quotation mark in quotation marks, close those that are open, and indent with spaces"},
+		{plume, "---\nname", "name", "tools/plume.md:1:1: must begin with the record's fields between two lines ---"},
+		{plume, "", "---\n---\n", "tools/plume.md:2:1: must be fields, one per line, such as name: Plume"},
+		{plume, "", "\uFEFF---\n", "tools/plume.md:1:1: starts with a byte order mark; save the file as UTF-8 without one"},
+		{plume, "Plume", "Pl\xFFume", "tools/plume.md:2:9: is not valid UTF-8; save the file as UTF-8"},
+		{plume, "Un autre.", strings.Repeat("a", 1<<20), "tools/plume.md:1:1: is longer than 1 MiB; shorten it"},
+		{plume, "Un autre.", strings.Repeat(`"`, 1<<19), "tools/plume.md:1:1: is longer than 1 MiB as a line of a feed; shorten it"},
+		{"tools/Plume.md", "", string(valid()[plume].Data), `tools/Plume.md:1:1: slug: must be words of a-z and 0-9 joined by single hyphens (got "Plume")`},
+		{"tools/vieux-bot.md", "", string(valid()[plume].Data), "cimetiere/vieux-bot.md:1:1: slug: is already used at tools/vieux-bot.md:1:1; each slug may appear once"},
+		{"tools/plume.txt", "", "x", "tools/plume.txt:1:1: only files named <slug>.md belong here; rename or remove it"},
+		{"tools/sub/a.md", "", "x", "tools/sub:1:1: only files named <slug>.md belong here; rename or remove it"},
+		{"tool/a.md", "", "x", "tool:1:1: is not read; did you mean tools?"},
+		{"categories.yaml", "", "x", "categories.yaml:1:1: is not read; did you mean categories.yml?"},
+		{"categories.yml", "  label: Voix", "  lable: Voix", "categories.yml:4:3: category \"voix\": label: is required, but missing\ncategories.yml:5:3: lable: is not a known field; did you mean label?"},
+		{"categories.yml", "", "code: Code", "categories.yml:1:1: must be a list; begin each category with a hyphen, such as - slug: code"},
+		{"categories.yml", "slug: voix", "slug: code", "categories.yml:4:9: slug: is already used at categories.yml:2:9; each slug may appear once"},
+		{"categories.yml", "- slug: voix\n  label: Voix\n", "- voix\n", "categories.yml:4:3: must be fields, one per line, such as name: Plume"},
+		{"catalog.yml", "format: 1", "format: 2", "catalog.yml:1:9: format: must be 1 (got 2)"},
+		{"catalog.yml", "2026-11-10", "2026-11-31", `catalog.yml:2:13: updated_at: must be a calendar date as YYYY-MM-DD (got "2026-11-31")`},
+		{"catalog.yml", "", "a: b: c", "catalog.yml:1:1: is not valid YAML here or just before: put a text with a colon, # or a quotation mark in quotation marks, close those that are open, and indent with spaces"},
+		{"cimetiere/vieux-bot.md", "note: Parti.\n---\n", "note: Parti.\n---\n\nBonjour\n", "cimetiere/vieux-bot.md:8:1: only tools have text after the fields; remove it"},
+	} {
+		_, err := export(t, replace(t, valid(), test.file, test.from, test.to))
+		want := strings.ReplaceAll(test.want, `category "voix": `, "")
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %.80q instead of %q: got\n%v\nwant\n%s", test.file, test.to, test.from, err, want)
+		}
+	}
+}
+
+// TestManyErrors checks that errors in several files are listed together, at most 100.
+func TestManyErrors(t *testing.T) {
+	files := valid()
+	replace(t, files, "catalog.yml", "2026-11-10", "soon")
+	replace(t, files, "tools/plume.md", "name: Plume", "name: &x Plume")
+	replace(t, files, "cimetiere/vieux-bot.md", "acquis", "perdu")
+	_, err := export(t, files)
+	if err == nil || strings.Count(err.Error(), "\n") != 2 || strings.Contains(err.Error(), "no tool") {
+		t.Errorf("got %v, want three errors, without those that follow from them", err)
+	}
+	for i := range 150 {
+		replace(t, files, fmt.Sprintf("tools/t%d.md", i), "", "x")
+	}
+	if _, err := export(t, files); err == nil || strings.Count(err.Error(), "\n") != 100 || !strings.HasSuffix(err.Error(), "only the first 100 faults are shown") {
+		t.Errorf("got %v, want 100 errors", err)
+	}
+}
+
+func TestNotACatalog(t *testing.T) {
+	for _, missing := range []string{"catalog.yml"} {
+		files := valid()
+		delete(files, missing)
+		if _, err := Convert(t.Context(), files, &bytes.Buffer{}); err != ErrNotCatalog {
+			t.Errorf("got %v, want %v", err, ErrNotCatalog)
+		}
+	}
+	files := valid()
+	delete(files, "categories.yml")
+	if _, err := export(t, files); err == nil || !strings.Contains(err.Error(), "categories.yml:1:1: is missing") {
+		t.Errorf("got %v, want an error for the missing file", err)
+	}
+}
+
+// TestLinks checks that symbolic links are not followed, wherever they lead.
+func TestLinks(t *testing.T) {
+	dir := write(t, nil)
+	outside := filepath.Join(t.TempDir(), "secret.md")
+	testkit.Check(t, os.WriteFile(outside, valid()["tools/plume.md"].Data, 0o644))
+	testkit.Check(t, os.Symlink(outside, filepath.Join(dir, "tools", "plume.md")))
+	testkit.Check(t, os.RemoveAll(filepath.Join(dir, "cimetiere")))
+	testkit.Check(t, os.Symlink(filepath.Dir(outside), filepath.Join(dir, "cimetiere")))
+	_, err := export(t, os.DirFS(dir))
+	const what = ":1:1: is a symbolic link, which is not followed; replace it with what it refers to"
+	if want := "cimetiere" + what + "\ntools/plume.md" + what; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestCheckEmpty(t *testing.T) {
+	dir := t.TempDir()
+	testkit.Check(t, os.Mkdir(filepath.Join(dir, ".git"), 0o755))
+	testkit.Check(t, CheckEmpty(dir))
+	testkit.Check(t, CheckEmpty(filepath.Join(dir, "new")))
+	testkit.Check(t, os.WriteFile(filepath.Join(dir, "LICENSE"), nil, 0o644))
+	if err := CheckEmpty(dir); err != ErrNotEmpty {
+		t.Errorf("got %v, want %v", err, ErrNotEmpty)
+	}
+}
+
+func TestComments(t *testing.T) {
+	files := replace(t, valid(), "tools/plume.md", "price: 20 €/mois\npricing", "  # lint:disable price -- checked\nprice: 20 €/mois\npricing")
+	folder := convert(t, files)
+	for line, from := range folder.lines {
+		if got := folder.Comments(line + 1); from.file == "tools/plume.md" && (len(got) != 1 || got[0] != Comment{4, "lint:disable price -- checked"}) {
+			t.Errorf("got %v, want the comment in line 4", got)
+		}
+	}
+}
+
+// FuzzConvert checks that no file makes reading fail, and that what can be read can be
+// written and read again.
+func FuzzConvert(f *testing.F) {
+	for _, file := range valid() {
+		f.Add(file.Data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		files := valid()
+		files["tools/plume.md"] = &fstest.MapFile{Data: data}
+		got, err := export(t, files)
+		if err != nil {
+			return
+		}
+		var records []record.Record
+		_, err = feed.Read(t.Context(), strings.NewReader(got), func(_ int, rec record.Record) { records = append(records, rec) })
+		testkit.Check(t, err)
+		if again, err := export(t, os.DirFS(write(t, records))); err != nil || again != got {
+			t.Errorf("got %v\n%s\nwant\n%s", err, again, got)
+		}
+	})
+}
