@@ -15,6 +15,7 @@ import (
 	"palmares/internal/account/billing"
 	"palmares/internal/account/portal"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/schema"
 	"palmares/internal/core/clock"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
@@ -125,7 +126,7 @@ func allowsBasic(r *http.Request) bool { return inAPI(r.URL.Path) || inSaved(r.U
 func allowsCORS(r *http.Request) bool {
 	path := r.URL.Path
 	return inAPI(path) || inSaved(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath ||
-		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath)
+		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath) || strings.HasPrefix(path, schema.FeedPath)
 }
 
 // streams configures streams: they are limited per network, like requests, and end

@@ -37,6 +37,7 @@ type commandLine struct {
 	Serve    serveCommand      `cmd:"" help:"Start the server."`
 	Import   commands.Import   `cmd:"" help:"Import a feed atomically."`
 	Export   commands.Export   `cmd:"" help:"Export the catalog as a feed."`
+	Schemas  commands.Schemas  `cmd:"" help:"Write the JSON Schemas of a feed to a folder, for editors."`
 	Releases commands.Releases `cmd:"" help:"List all releases of the catalog, newest first."`
 	History  commands.History  `cmd:"" help:"Manage the history of the catalog."`
 	Generate commands.Generate `cmd:"" help:"Generate a synthetic feed for load tests."`

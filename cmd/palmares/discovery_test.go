@@ -170,6 +170,7 @@ func TestErrorsLinkHelp(t *testing.T) {
 		{"GET", "/api/v1/tools?as_of=99", nil, 404, "/docs"},
 		{"GET", "/q/nothing", nil, 404, "/docs"},
 		{"GET", "/schemas/events/nothing.json", nil, 404, "/docs"},
+		{"GET", "/schemas/feed/nothing.json", nil, 404, "/docs"},
 		{"DELETE", "/api/v1/tools", nil, 405, "/docs"},
 		{"DELETE", "/graphql", nil, 405, "/docs"},
 		{"GET", "/api/v1/tools", []string{"Accept-Encoding", "identity;q=0"}, 406, "/docs"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -73,6 +75,8 @@ func TestFileErrors(t *testing.T) {
 		"a missing folder":  {[]string{"export", filepath.Join(dir, "no", "file")}, filepath.Join(dir, "no", "file") + ": no such file or directory"},
 		"a full disk":       {[]string{"export", "/dev/full"}, "/dev/full: the disk is full"},
 		"another full disk": {[]string{"generate", "--tools", "100", "/dev/full"}, "/dev/full: the disk is full"},
+		"a file":            {[]string{"schemas", "/dev/null"}, "/dev/null: is not a directory"},
+		"a file's folder":   {[]string{"schemas", "/dev/null/schemas"}, "/dev/null/schemas: is not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r := runCmd(t, palmares(t, cfg, c.args...)); r.code != 1 || r.err != "palmares: "+c.want+"\n" {
@@ -85,6 +89,31 @@ func TestFileErrors(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "typo")); err == nil {
 		t.Error("got a data directory created by the export, want none")
+	}
+}
+
+// The schemas are written to a new or an existing folder, as the server serves them.
+func TestSchemasCommand(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, blackbox.Demo(t), "--demo")
+	dir := filepath.Join(t.TempDir(), "new", "schemas")
+	for _, what := range []string{"a new folder", "an existing folder"} {
+		r := mustRun(t, palmares(t, store.Config{DataDir: "none"}, "schemas", dir))
+		files := strings.Fields(r.out)
+		if len(files) != 5 {
+			t.Errorf("%s: got %q, want five files", what, r.out)
+		}
+		for _, file := range files {
+			written, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response := s.call(t, http.MethodGet, "/schemas/feed/"+filepath.Base(file), "")
+			served, err := io.ReadAll(response.Body)
+			if err != nil || response.StatusCode != 200 || !bytes.Equal(served, written) {
+				t.Errorf("%s: got %d %s, want 200 and what was written", file, response.StatusCode, served)
+			}
+		}
 	}
 }
 

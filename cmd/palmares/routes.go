@@ -15,6 +15,7 @@ import (
 	"palmares/internal/account/billing"
 	"palmares/internal/account/portal"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/schema"
 	"palmares/internal/notify/atom"
 	"palmares/internal/ops/metrics"
 	"palmares/internal/transport/graphql"
@@ -114,6 +115,7 @@ func (p *program) routes() (*routes, error) {
 		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, PagePrefix: feedPages, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
 	}))
 	mux.Handle(journal.SchemasPath, journal.SchemaHandler())
+	mux.Handle(schema.FeedPath, schema.FeedHandler())
 	catalog, err := newAPICatalog(s.PublicURL)
 	if err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func TestStripeRequiresWebhookSecret(t *testing.T) {
 func TestCORSPaths(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, blackbox.Demo(t), "--demo")
-	for path, open := range map[string]bool{"/api/v1/stats": true, "/healthz": true, "/login": false, "/account": false, "/assets/x": false, "/": false} {
+	for path, open := range map[string]bool{"/api/v1/stats": true, "/healthz": true, "/schemas/feed/tool.json": true, "/login": false, "/account": false, "/assets/x": false, "/": false} {
 		got := s.call(t, http.MethodGet, path, "")
 		if allowed := got.Header.Get("Access-Control-Allow-Origin"); (allowed == "*") != open {
 			t.Errorf("%s: got Access-Control-Allow-Origin %q, want CORS: %v", path, allowed, open)

@@ -123,6 +123,7 @@ func TestRouteLabels(t *testing.T) {
 		"/tools/plume":                      "/tools/{slug}",
 		"/feeds/changes.atom":               "/feeds/",
 		"/schemas/events/tool.created.json": "/schemas/events/",
+		"/schemas/feed/tool.json":           "/schemas/feed/",
 		"/login":                            "/login",
 		"/login/confirm":                    "/login/",
 		"/account/keys/12/revoke":           "/account/",

@@ -19,6 +19,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/folder"
 	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/schema"
 	"palmares/internal/core/store"
 )
 
@@ -243,6 +244,30 @@ func (c *Generate) Run(ctx context.Context, term Terminal) error {
 	})
 }
 
+// Schemas writes the JSON Schemas of a feed, with which programs check and complete the
+// files of a catalog while they are edited.
+type Schemas struct {
+	Folder string `arg:"" help:"Folder for the schemas; it is created if it does not exist."`
+}
+
+func (c *Schemas) Run(term Terminal) error {
+	if err := os.MkdirAll(c.Folder, 0o755); err != nil {
+		return fileError(c.Folder, err)
+	}
+	for _, recordType := range record.FeedTypes {
+		name := filepath.Join(c.Folder, recordType+".json")
+		err := writeFeed(name, nil, func(w io.Writer) error {
+			_, err := w.Write(schema.Feed(recordType))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(term.Out, name)
+	}
+	return nil
+}
+
 // Releases lists all releases.
 type Releases struct{}
 
@@ -396,6 +421,8 @@ func fileError(name string, err error) error {
 		reason = "no such file or directory"
 	case errors.Is(err, fs.ErrPermission):
 		reason = "permission denied"
+	case errors.Is(err, syscall.ENOTDIR):
+		reason = "is not a directory"
 	case errors.Is(err, syscall.ENOSPC):
 		reason = "the disk is full"
 	case errors.Is(err, syscall.EISDIR), errors.Is(err, fs.ErrExist):

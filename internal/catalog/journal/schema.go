@@ -6,12 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"palmares/internal/catalog/record"
-	"palmares/internal/core/cache"
-	"palmares/internal/core/problem"
+	jsonschema "palmares/internal/catalog/schema"
 )
 
 type (
@@ -110,7 +106,7 @@ func eventSchema(event string) schema {
 	if defs := definitions[noun]; defs != nil {
 		document["$defs"] = defs
 	}
-	return titled(event, document)
+	return document
 }
 
 // envelopeOf returns the properties that events and batches have in common.
@@ -123,18 +119,12 @@ func envelopeOf(kind string, id property) []property {
 	}
 }
 
-// titled adds the metadata that make a schema a document of its own.
-func titled(name string, document schema) schema {
-	document["$schema"], document["$id"], document["title"] = "https://json-schema.org/draft/2020-12/schema", SchemasPath+name+".json", name
-	return document
-}
-
 // batchSchema returns the JSON Schema of a batch. It contains the schemas of all
 // events, so that validators need no other document.
 func batchSchema() schema {
 	events, defs := []schema{}, map[string]schema{}
 	for _, event := range Events {
-		defs[event] = eventSchema(event)
+		defs[event] = jsonschema.Titled(SchemasPath, event, eventSchema(event))
 		events = append(events, schema{"$ref": SchemasPath + event + ".json"})
 	}
 	document := object("Several events of one release in one webhook request, for endpoints that receive batches.",
@@ -143,7 +133,7 @@ func batchSchema() schema {
 			prop("data", "", object("The content of the batch.",
 				prop("events", "The events, oldest first.", schema{"type": "array", "minItems": 1, "maxItems": MaxBatch, "items": anyOf(events...)}))))...)
 	document["$defs"] = defs
-	return titled(EventsBatch, document)
+	return document
 }
 
 func changeSchema(event string) schema {
@@ -180,37 +170,10 @@ var SchemaTypes = append(slices.Clone(Events), EventsBatch)
 
 // SchemaHandler serves the JSON Schema of each type.
 func SchemaHandler() http.Handler {
-	schemas := map[string]*cache.Entry{}
-	for _, name := range SchemaTypes {
-		document := batchSchema()
-		if name != EventsBatch {
-			document = eventSchema(name)
+	return jsonschema.Handler(SchemasPath, SchemaTypes, func(name string) []byte {
+		if name == EventsBatch {
+			return jsonschema.Document(SchemasPath, name, batchSchema())
 		}
-		body, err := json.Marshal(document, json.Deterministic(true), jsontext.WithIndent("  "))
-		if err != nil {
-			panic(err) // the schemas are the program's own
-		}
-		schemas[name+".json"] = cache.NewEntry(append(body, '\n'), http.Header{
-			"Content-Type":           {"application/schema+json"},
-			"Cache-Control":          {"s-maxage=3600, stale-while-revalidate=86400"},
-			"Vary":                   {"Accept-Encoding"},
-			"X-Content-Type-Options": {"nosniff"},
-		})
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		schema, known := schemas[strings.TrimPrefix(r.URL.Path, SchemasPath)]
-		var err error
-		switch {
-		case !known:
-			err = problem.New(problem.NotFound, "There is no event type with this name. Event types: %s.", strings.Join(SchemaTypes, ", "))
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			w.Header().Set("Allow", "GET, HEAD")
-			err = problem.New(problem.WrongMethod, "The method %s is not allowed here. Use GET.", r.Method)
-		default:
-			err = schema.Write(w, r)
-		}
-		if err != nil {
-			problem.Write(w, err)
-		}
-	})
+		return jsonschema.Document(SchemasPath, name, eventSchema(name))
+	}, "There is no event type with this name. Event types")
 }

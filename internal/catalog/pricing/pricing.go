@@ -13,7 +13,10 @@ import (
 	"palmares/internal/core/text"
 )
 
-var form = regexp.MustCompile(`^([0-9]+(?:[.,][0-9]+)?) €/(\S(?:.*\S)?)$`)
+// Pattern matches a price. It means the same in JavaScript, for JSON Schemas.
+const Pattern = `^([0-9]+(?:[.,][0-9]+)?) €/([^\x00\t\n\f\r ](?:[^\x00\n]*[^\x00\t\n\f\r ])?)$`
+
+var form = regexp.MustCompile(Pattern)
 
 // Parse splits a price into its amount in euros and its period.
 func Parse(s string) (amount float64, period string, ok bool) {

@@ -23,6 +23,7 @@ type field struct {
 	required bool
 	rule     rule
 	event    string // description in event schemas; empty if events omit the field
+	help     string // description in the schemas of a feed
 	eventAs  string // its name in events
 
 	column     string       // empty if the record's own row does not have it
@@ -56,6 +57,7 @@ func newField(declared reflect.StructField, rowType reflect.Type) (f field, err 
 	name, options, _ := strings.Cut(declared.Tag.Get("json"), ",")
 	f = field{name: name, required: options == "", event: declared.Tag.Get("event")}
 	f.eventAs = cmp.Or(declared.Tag.Get("eventname"), name)
+	f.help = cmp.Or(declared.Tag.Get("help"), f.event)
 	if name == "" {
 		return f, errors.New("no name: add a json tag")
 	}
@@ -64,6 +66,9 @@ func newField(declared reflect.StructField, rowType reflect.Type) (f field, err 
 	}
 	if f.event != "" && f.rule.schema == nil {
 		return f, errors.New("events cannot show a list: remove the event tag")
+	}
+	if f.help == "" {
+		return f, errors.New("no description: add a help tag, or an event tag if events show the field")
 	}
 	if rowType == nil || declared.Type.Kind() == reflect.Slice {
 		return f, nil // lists are stored in other tables

@@ -8,6 +8,7 @@
 //   - column names its database column, if that differs from the json name
 //   - event describes it in the event schemas; events omit fields without it
 //   - eventname names it in events, if that differs from the json name
+//   - help describes it in the schemas of a feed, if event does not
 package record
 
 import (
@@ -29,8 +30,8 @@ const FormatVersion = 1
 
 // Header is the first line of a feed.
 type Header struct {
-	Format    int    `json:"format" rule:"1..1"`
-	UpdatedAt string `json:"updated_at" rule:"date"`
+	Format    int    `json:"format" rule:"1..1" help:"The version of the feed format."`
+	UpdatedAt string `json:"updated_at" rule:"date" help:"The date of the catalog. It must not be earlier than that of the last import."`
 }
 
 // Category groups tools.
@@ -58,14 +59,14 @@ type Tool struct {
 	Tier            Tier          `json:"tier,omitzero" rule:"1..3" event:"The tool's importance, from 1 (highest) to 3."`
 	Mainstream      bool          `json:"mainstream,omitzero" event:"Whether the tool is widely used."`
 	Obsolescence    *float64      `json:"obsolescence,omitzero" rule:"0..10" event:"How outdated the tool is, from 0 (current) to 10 (obsolete); null if it has not been rated."`
-	Sections        []Section     `json:"sections,omitempty"`
-	PriceHistory    []PriceChange `json:"price_history,omitempty"`
+	Sections        []Section     `json:"sections,omitempty" help:"The sections of the review, in their order. In a Markdown file, write them below the front matter."`
+	PriceHistory    []PriceChange `json:"price_history,omitempty" help:"Price changes before the first import. Imports record later ones."`
 }
 
 // Section is one part of a tool's review.
 type Section struct {
-	Section string `json:"section" rule:"text"`
-	Text    string `json:"text" rule:"text"`
+	Section string `json:"section" rule:"text" help:"The section's name, once per tool."`
+	Text    string `json:"text" rule:"text" help:"The section's text."`
 }
 
 // PriceChange is one entry of a tool's price history.
@@ -73,8 +74,8 @@ type PriceChange struct {
 	ChangedAt       string `json:"changed_at" rule:"date" event:"The day of the change."`
 	Pricing         string `json:"pricing" rule:"pricing" event:"The pricing model."`
 	Price           string `json:"price" rule:"price" event:"The price as text, such as 20 €/mois."`
-	PreviousPricing string `json:"previous_pricing" rule:"pricing"`
-	PreviousPrice   string `json:"previous_price" rule:"price"`
+	PreviousPricing string `json:"previous_pricing" rule:"pricing" help:"The pricing model before the change."`
+	PreviousPrice   string `json:"previous_price" rule:"price" help:"The price before the change."`
 }
 
 // Comparison compares two tools, active or retired. Events show the winner's
@@ -84,9 +85,9 @@ type Comparison struct {
 	Title        string    `json:"title" rule:"text" event:"The comparison's title."`
 	ToolA        string    `json:"tool_a" rule:"slug" column:"tool_a_slug" event:"The slug of the first tool." eventname:"tool_a_slug"`
 	ToolB        string    `json:"tool_b" rule:"slug" column:"tool_b_slug" event:"The slug of the second tool." eventname:"tool_b_slug"`
-	Winner       string    `json:"winner" rule:"slug" column:"winner_slug" event:"The name of the winning tool."`
+	Winner       string    `json:"winner" rule:"slug" column:"winner_slug" event:"The name of the winning tool." help:"The slug of the winning tool: tool_a or tool_b."`
 	WinnerNote   string    `json:"winner_note" rule:"text" event:"Why the winner won."`
-	Published    Published `json:"published,omitzero"`
+	Published    Published `json:"published,omitzero" help:"Whether readers see the comparison."`
 	UpdatedAt    string    `json:"updated_at" rule:"date" event:"The day the record last changed."`
 	CanonicalURL string    `json:"canonical_url" rule:"url" event:"The comparison's page on our site."`
 }

@@ -22,7 +22,7 @@ func TestInvalidDeclarations(t *testing.T) {
 		want     string
 	}{
 		{struct {
-			Motto string `json:"motto" rule:"text"`
+			Motto string `json:"motto" rule:"text" help:"A motto."`
 		}{}, `Motto: ent.Tool has no column "motto"`},
 		{struct {
 			Name string `json:"name" rule:"haiku"`
@@ -34,14 +34,17 @@ func TestInvalidDeclarations(t *testing.T) {
 			Name string `rule:"text"`
 		}{}, `Name: no name: add a json tag`},
 		{struct {
-			Price int `json:"price" rule:"0..10"`
+			Price int `json:"price" rule:"0..10" help:"A price."`
 		}{}, `Price: is a int, but column price of ent.Tool is a string`},
 		{struct {
-			Domain *string `json:"domain" rule:"text"`
+			Domain *string `json:"domain" rule:"text" help:"A domain."`
 		}{}, `Domain: is a *string, but column domain of ent.Tool is a string`},
 		{struct {
 			Sections []Section `json:"sections" event:"Its review."`
 		}{}, `Sections: events cannot show a list`},
+		{struct {
+			Name string `json:"name" rule:"text"`
+		}{}, `Name: no description: add a help tag`},
 	} {
 		got := ""
 		func() {

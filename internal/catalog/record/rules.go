@@ -21,7 +21,8 @@ import (
 
 // rule defines which JSON values a field accepts.
 type rule struct {
-	schema Schema // nil for lists
+	schema Schema // in events; nil for lists
+	feed   Schema // what a feed requires beyond schema
 	// read sets a field to a value, or reports what is wrong with the value.
 	read func(value jsontext.Value, into reflect.Value, report Reporter)
 }
@@ -32,13 +33,16 @@ type Schema = map[string]any
 // DateSchema describes a calendar date.
 var DateSchema = Schema{"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
 
-// The rules for strings, by the name in the rule tag.
+var stringSchema = Schema{"type": "string"}
+
+// The rules for strings, by the name in the rule tag. A pattern means the same in Go
+// and in JavaScript, or accepts more: validators use either.
 var textRules = map[string]rule{
-	"text":    textRule(Schema{"type": "string"}, checkText),
-	"slug":    textRule(Schema{"type": "string"}, checkSlug),
-	"url":     textRule(Schema{"type": "string"}, checkURL),
-	"price":   textRule(Schema{"type": "string"}, checkPrice),
-	"date":    textRule(DateSchema, checkDate),
+	"text":    textRule(stringSchema, Schema{"pattern": `^[^\x00]*[^\x00\s][^\x00]*$`}, checkText),
+	"slug":    textRule(stringSchema, Schema{"pattern": slugForm.String(), "maxLength": maxSlug}, checkSlug),
+	"url":     textRule(stringSchema, Schema{"pattern": `^[Hh][Tt][Tt][Pp][Ss]?://([^\s/?#]*@)?[^\s/?#@:][^\s/?#@]*([/?#]\S*)?$`}, checkURL),
+	"price":   textRule(stringSchema, Schema{"pattern": pricing.Pattern}, checkPrice),
+	"date":    textRule(DateSchema, Schema{"format": "date"}, checkDate),
 	"icp":     oneOf("vibe-coder", "agentic-engineer", "mixte"),
 	"pricing": oneOf("gratuit", "freemium", "payant"),
 	"reason":  oneOf("mort", "acquis", "deprecie", "pivot", "absorbe"),
@@ -70,8 +74,8 @@ func newRule(t reflect.Type, tag string) (rule, error) {
 }
 
 // textRule accepts strings in which check finds no problem.
-func textRule(schema Schema, check func(string) (problem string)) rule {
-	return rule{schema, func(value jsontext.Value, into reflect.Value, report Reporter) {
+func textRule(schema, feed Schema, check func(string) (problem string)) rule {
+	return rule{schema, feed, func(value jsontext.Value, into reflect.Value, report Reporter) {
 		if value.Kind() != '"' {
 			problem := "must be a string (got " + kindName(value) + ")"
 			if kind := value.Kind(); kind == '0' || kind == 't' || kind == 'f' {
@@ -94,7 +98,7 @@ func textRule(schema Schema, check func(string) (problem string)) rule {
 }
 
 func oneOf(allowed ...string) rule {
-	return textRule(Schema{"enum": allowed}, func(s string) string {
+	return textRule(Schema{"enum": allowed}, nil, func(s string) string {
 		if !slices.Contains(allowed, s) {
 			return fmt.Sprintf("must be one of %s (got %s)", strings.Join(allowed, ", "), Quote(s))
 		}
@@ -107,7 +111,7 @@ func numberRule(whole bool, least, most int) rule {
 	if whole {
 		kind = "integer"
 	}
-	return rule{Schema{"type": kind, "minimum": least, "maximum": most}, func(value jsontext.Value, into reflect.Value, report Reporter) {
+	return rule{Schema{"type": kind, "minimum": least, "maximum": most}, nil, func(value jsontext.Value, into reflect.Value, report Reporter) {
 		number, _ := strconv.ParseFloat(string(value), 64) // infinite if too large
 		got := func() string { return params.Truncate(string(value)) }
 		switch {
@@ -132,7 +136,7 @@ func numberRule(whole bool, least, most int) rule {
 	}}
 }
 
-var boolRule = rule{Schema{"type": "boolean"}, func(value jsontext.Value, into reflect.Value, report Reporter) {
+var boolRule = rule{Schema{"type": "boolean"}, nil, func(value jsontext.Value, into reflect.Value, report Reporter) {
 	if value.Kind() != 't' && value.Kind() != 'f' {
 		report("", "must be true or false (got "+kindName(value)+")")
 		return
@@ -141,7 +145,7 @@ var boolRule = rule{Schema{"type": "boolean"}, func(value jsontext.Value, into r
 }}
 
 func orNull(t reflect.Type, inner rule) rule {
-	return rule{Schema{"anyOf": []Schema{inner.schema, {"type": "null"}}}, func(value jsontext.Value, into reflect.Value, report Reporter) {
+	return rule{Schema{"anyOf": []Schema{inner.schema, {"type": "null"}}}, nil, func(value jsontext.Value, into reflect.Value, report Reporter) {
 		if value.Kind() != 'n' {
 			pointer := reflect.New(t)
 			inner.read(value, pointer.Elem(), report)
@@ -153,7 +157,7 @@ func orNull(t reflect.Type, inner rule) rule {
 // listRule accepts a list of objects.
 func listRule(element reflect.Type) rule {
 	fields := newTable(element, nil)
-	return rule{nil, func(value jsontext.Value, into reflect.Value, report Reporter) {
+	return rule{nil, nil, func(value jsontext.Value, into reflect.Value, report Reporter) {
 		if value.Kind() != '[' {
 			report("", "must be an array (got "+kindName(value)+")")
 			return
