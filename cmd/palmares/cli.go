@@ -38,6 +38,8 @@ type commandLine struct {
 	Import   commands.Import   `cmd:"" help:"Import a feed atomically."`
 	Export   commands.Export   `cmd:"" help:"Export the catalog as a feed."`
 	Schemas  commands.Schemas  `cmd:"" help:"Write the JSON Schemas of a feed to a folder, for editors."`
+	New      commands.New      `cmd:"" help:"Write the file of a new record into a catalog folder."`
+	Retire   commands.Retire   `cmd:"" help:"Move a tool of a catalog folder to the retired tools."`
 	Releases commands.Releases `cmd:"" help:"List all releases of the catalog, newest first."`
 	History  commands.History  `cmd:"" help:"Manage the history of the catalog."`
 	Generate commands.Generate `cmd:"" help:"Generate a synthetic feed for load tests."`

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bufio"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -17,9 +16,6 @@ import (
 	"palmares/ent/release"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
-	"palmares/internal/catalog/folder"
-	"palmares/internal/catalog/record"
-	"palmares/internal/catalog/schema"
 	"palmares/internal/core/store"
 )
 
@@ -105,43 +101,6 @@ func openFeed(ctx context.Context, name string, stdin *os.File) (io.ReadSeekClos
 	return copyToTemp(ctx, file)
 }
 
-// folderFeed is the feed of a folder.
-type folderFeed struct {
-	*os.File
-	*folder.Folder
-}
-
-func openFolder(ctx context.Context, name string) (io.ReadSeekCloser, error) {
-	file, err := createTemp()
-	if err != nil {
-		return nil, err
-	}
-	lines := bufio.NewWriterSize(file, 64<<10)
-	opened, err := folder.Convert(ctx, os.DirFS(name), lines)
-	if err == nil {
-		err = lines.Flush()
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, folderError(name, err)
-	}
-	return folderFeed{file, opened}, nil
-}
-
-// folderError adds the name of a folder to an error about it.
-func folderError(name string, err error) error {
-	var path *fs.PathError
-	switch {
-	case errors.Is(err, context.Canceled):
-		return errInterrupted
-	case errors.Is(err, folder.ErrNotCatalog), errors.Is(err, folder.ErrNotEmpty):
-		return fmt.Errorf("%s: %w", name, err)
-	case errors.As(err, &path) && !filepath.IsAbs(path.Path):
-		name = filepath.Join(name, path.Path)
-	}
-	return fileError(name, err)
-}
-
 // createTemp creates a file that disappears when it is closed.
 func createTemp() (*os.File, error) {
 	file, err := os.CreateTemp("", "palmares-feed-")
@@ -204,21 +163,6 @@ func (c *Export) Run(ctx context.Context, db *store.Store, term Terminal) error 
 	return writeFeed(c.File, term.Out, func(w io.Writer) error { return feed.Export(ctx, db, w, asOf) })
 }
 
-func exportFolder(ctx context.Context, db *store.Store, dir string, asOf int) error {
-	if err := folder.CheckEmpty(dir); err != nil {
-		return err
-	}
-	var out *folder.Writer
-	err := feed.Records(ctx, db, asOf, func(header record.Header) (err error) {
-		out, err = folder.NewWriter(dir, header)
-		return err
-	}, func(rec record.Record) error { return out.Write(rec) })
-	if err != nil {
-		return err
-	}
-	return out.Close(nil)
-}
-
 // Generate writes a synthetic feed.
 type Generate struct {
 	File     string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
@@ -242,30 +186,6 @@ func (c *Generate) Run(ctx context.Context, term Terminal) error {
 	return writeFeed(c.File, term.Out, func(w io.Writer) error {
 		return synth.Write(ctx, w, synth.Options{Tools: c.Tools, Seed: c.Seed, Revision: c.Revision})
 	})
-}
-
-// Schemas writes the JSON Schemas of a feed, with which programs check and complete the
-// files of a catalog while they are edited.
-type Schemas struct {
-	Folder string `arg:"" help:"Folder for the schemas; it is created if it does not exist."`
-}
-
-func (c *Schemas) Run(term Terminal) error {
-	if err := os.MkdirAll(c.Folder, 0o755); err != nil {
-		return fileError(c.Folder, err)
-	}
-	for _, recordType := range record.FeedTypes {
-		name := filepath.Join(c.Folder, recordType+".json")
-		err := writeFeed(name, nil, func(w io.Writer) error {
-			_, err := w.Write(schema.Feed(recordType))
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(term.Out, name)
-	}
-	return nil
 }
 
 // Releases lists all releases.

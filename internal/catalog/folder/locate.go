@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,7 +66,7 @@ func (s *source) locate(index int, path string) feed.Position {
 		if value == nil {
 			return at
 		}
-		if at = s.at(value); node == root && !record.HasField(recordType(s.name), part) {
+		if at = s.at(value); node == root && !slices.Contains(record.FieldNames(recordType(s.name)), part) {
 			return s.at(key)
 		}
 		node = value

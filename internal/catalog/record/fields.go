@@ -179,14 +179,16 @@ func (t *table) suggestion(name string) string {
 	return ""
 }
 
-// HasField reports whether the records of a type have a field.
-func HasField(recordType, name string) bool {
+// FieldNames returns the names of the fields that the records of a type have, in order.
+func FieldNames(recordType string) (names []string) {
 	fields := tables[reflect.TypeFor[Header]()]
 	if recordType != TypeFeed {
 		fields = tables[reflect.TypeOf(New(recordType)).Elem()]
 	}
-	_, found := fields.byName[name]
-	return found
+	for _, f := range fields.fields {
+		names = append(names, f.name)
+	}
+	return names
 }
 
 // ToRow sets the columns of a new row from a record. The caller sets the primary key

@@ -39,10 +39,10 @@ var stringSchema = Schema{"type": "string"}
 // and in JavaScript, or accepts more: validators use either.
 var textRules = map[string]rule{
 	"text":    textRule(stringSchema, Schema{"pattern": `^[^\x00]*[^\x00\s][^\x00]*$`}, checkText),
-	"slug":    textRule(stringSchema, Schema{"pattern": slugForm.String(), "maxLength": maxSlug}, checkSlug),
+	"slug":    textRule(stringSchema, Schema{"pattern": slugForm.String(), "maxLength": maxSlug}, CheckSlug),
 	"url":     textRule(stringSchema, Schema{"pattern": `^[Hh][Tt][Tt][Pp][Ss]?://([^\s/?#]*@)?[^\s/?#@:][^\s/?#@]*([/?#]\S*)?$`}, checkURL),
 	"price":   textRule(stringSchema, Schema{"pattern": pricing.Pattern}, checkPrice),
-	"date":    textRule(DateSchema, Schema{"format": "date"}, checkDate),
+	"date":    textRule(DateSchema, Schema{"format": "date"}, CheckDate),
 	"icp":     oneOf("vibe-coder", "agentic-engineer", "mixte"),
 	"pricing": oneOf("gratuit", "freemium", "payant"),
 	"reason":  oneOf("mort", "acquis", "deprecie", "pivot", "absorbe"),
@@ -198,7 +198,8 @@ const maxSlug = 80
 
 var slugForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-func checkSlug(s string) string {
+// CheckSlug returns what is wrong with a slug, or nothing.
+func CheckSlug(s string) string {
 	switch {
 	case s == "":
 		return "must not be blank"
@@ -210,7 +211,8 @@ func checkSlug(s string) string {
 	return ""
 }
 
-func checkDate(s string) string {
+// CheckDate returns what is wrong with a date, or nothing.
+func CheckDate(s string) string {
 	if _, err := time.Parse(time.DateOnly, s); err != nil {
 		return "must be a calendar date as YYYY-MM-DD (got " + Quote(s) + ")"
 	}

@@ -1,0 +1,153 @@
+package folder
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/record"
+)
+
+// New writes a file for a new record with its fields and their descriptions, and returns
+// its name. Fields without a value are invalid until an editor fills them in.
+func New(dir, recordType, slug, today string) (name string, err error) {
+	name = fileName(recordType, slug)
+	if err := checkFree(dir, recordType, slug); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, path.Dir(name)), 0o755); err != nil {
+		return "", err
+	}
+	return name, os.WriteFile(filepath.Join(dir, name), template(recordType, slug, today), 0o644)
+}
+
+// UserError is an error in what a command was told.
+type UserError struct{ text string }
+
+func (e *UserError) Error() string { return e.text }
+
+// checkFree returns an error if a folder cannot have a new record with a slug.
+func checkFree(dir, recordType, slug string) error {
+	if _, err := os.Stat(filepath.Join(dir, headerFile)); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return ErrNotCatalog
+		}
+		return err
+	}
+	if problem := record.CheckSlug(slug); problem != "" {
+		return &UserError{"slug: " + problem}
+	}
+	taken := []string{fileName(recordType, slug)}
+	if recordType != record.TypeComparison { // active and retired tools share their slugs
+		taken = []string{fileName(record.TypeTool, slug), fileName(record.TypeRetired, slug)}
+	}
+	for _, name := range taken {
+		switch _, err := os.Lstat(filepath.Join(dir, name)); {
+		case err == nil:
+			return &UserError{name + " exists already; choose another slug, or edit that file"}
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	return nil
+}
+
+// template returns a file with all fields of a type. Optional ones are comments.
+func template(recordType, slug, today string) []byte {
+	schema := record.FeedSchema(recordType)
+	required := schema["required"].([]string)
+	values := map[string]string{"updated_at": today, "retired_at": today}
+	if a, b, ok := strings.Cut(slug, "-vs-"); ok && recordType == record.TypeComparison {
+		values["tool_a"], values["tool_b"] = a, b
+	}
+	file := []byte("---\n")
+	for _, name := range record.FieldNames(recordType) {
+		if name == "slug" { // the name of the file
+			continue
+		}
+		property := schema["properties"].(record.Schema)[name].(record.Schema)
+		file = fmt.Appendf(file, "# %s", property["description"])
+		if allowed, ok := property["enum"].([]string); ok {
+			file = fmt.Appendf(file, " One of %s.", strings.Join(allowed, ", "))
+		}
+		if slices.Contains(required, name) {
+			file = fmt.Appendf(file, "\n%s: %s\n", name, formatText(values[name]))
+		} else {
+			file = fmt.Appendf(file, " Optional.\n# %s:\n", name)
+		}
+	}
+	if recordType == record.TypeTool {
+		file = append(file, "# The review follows the next line: a heading such as ## verdict for each section, then its text.\n"...)
+	}
+	return append(file, "---\n"...)
+}
+
+// Retire moves a tool to the retired ones, and returns the name of its new file. The
+// record has what the tool does not have.
+func Retire(ctx context.Context, dir string, retired *record.Retired) (name string, err error) {
+	from := fileName(record.TypeTool, retired.Slug)
+	tool, err := readTool(ctx, os.DirFS(dir), retired.Slug)
+	if err != nil {
+		return "", err
+	}
+	retired.Name, retired.Category, retired.Score = tool.Name, tool.Category, tool.Score
+	name = fileName(record.TypeRetired, retired.Slug)
+	if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+		return "", &UserError{name + " exists already; remove it, or the file of the tool"}
+	}
+	if problem := record.CheckDate(retired.RetiredAt); problem != "" {
+		return "", &UserError{"--date: " + problem}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, path.Dir(name)), 0o755); err != nil {
+		return "", err
+	}
+	// First the new file: if the second step fails, both are there, which is an error of the
+	// folder, and nothing is lost.
+	if err := os.WriteFile(filepath.Join(dir, name), Format(retired), 0o644); err != nil {
+		return "", err
+	}
+	return name, os.Remove(filepath.Join(dir, from))
+}
+
+// readTool reads a tool from its file, whatever is wrong in others.
+func readTool(ctx context.Context, files fs.FS, slug string) (tool *record.Tool, err error) {
+	name := fileName(record.TypeTool, slug)
+	if _, err := fs.Stat(files, headerFile); errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotCatalog
+	}
+	if _, err := fs.Stat(files, name); record.CheckSlug(slug) != "" || errors.Is(err, fs.ErrNotExist) {
+		return nil, &UserError{"there is no tool " + record.Quote(slug)}
+	}
+	c := &converter{Folder: &Folder{files: files}, w: &bytes.Buffer{}}
+	if err := c.header(); err != nil {
+		return nil, err
+	}
+	c.problems = nil // those of other files do not matter
+	if err := c.record(record.TypeTool, name); err != nil {
+		return nil, err
+	}
+	var invalid *feed.ValidationError
+	_, err = feed.Read(ctx, struct {
+		*bytes.Buffer
+		*Folder
+	}{c.w.(*bytes.Buffer), c.Folder}, func(_ int, rec record.Record) { tool, _ = rec.(*record.Tool) })
+	if tool != nil {
+		return tool, nil
+	}
+	if errors.As(err, &invalid) {
+		for _, e := range invalid.List {
+			if e.At.File == name {
+				return nil, &UserError{e.Error() + "; correct it first"}
+			}
+		}
+	}
+	return nil, err
+}
