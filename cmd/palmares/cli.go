@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -16,6 +17,7 @@ import (
 	"palmares/cmd/palmares/commands"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/web/guide"
 	"palmares/rest"
 )
 
@@ -122,6 +124,13 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term co
 			return err
 		}
 		command.Bind(db, auth.NewAccounts(db), mailer, newBilling(s, db, mailer, log), newWebhooks(s, db, mailer, log))
+		if name == "export" {
+			readme, err := editorsGuide(s)
+			if err != nil {
+				return err
+			}
+			command.Bind(readme)
+		}
 		if name == "queries" {
 			queries, err := newQueries(ctx, s, db, mailer, log)
 			if err != nil {
@@ -131,6 +140,19 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term co
 		}
 	}
 	return command.Run(s, s.storeConfig(), term)
+}
+
+// editorsGuide returns the guide for editors, as the server would serve it.
+func editorsGuide(s *settings) (commands.Readme, error) {
+	if err := s.resolveAddresses(); err != nil {
+		return "", err
+	}
+	guides, err := guide.Read(guide.Config{Service: s.service()})
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(guides, func(g *guide.Guide) bool { return g.Name == "editors" })
+	return commands.Readme(guides[i].Markdown), nil
 }
 
 // printHelp hides the settings in the help of all commands except serve.

@@ -149,7 +149,7 @@ func (c *Export) Validate() error {
 	return checkReleaseNumber("--as-of", c.AsOf)
 }
 
-func (c *Export) Run(ctx context.Context, db *store.Store, term Terminal) error {
+func (c *Export) Run(ctx context.Context, db *store.Store, readme Readme, term Terminal) error {
 	if err := db.CheckMigrated(ctx); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (c *Export) Run(ctx context.Context, db *store.Store, term Terminal) error 
 		asOf = *c.AsOf
 	}
 	if c.To != "" {
-		return folderError(c.To, exportFolder(ctx, db, c.To, asOf))
+		return folderError(c.To, exportFolder(ctx, db, c.To, asOf, readme))
 	}
 	return writeFeed(c.File, term.Out, func(w io.Writer) error { return feed.Export(ctx, db, w, asOf) })
 }

@@ -58,7 +58,10 @@ func folderError(name string, err error) error {
 	return fileError(name, err)
 }
 
-func exportFolder(ctx context.Context, db *store.Store, dir string, asOf int) error {
+// Readme is the text for the editors of a folder.
+type Readme string
+
+func exportFolder(ctx context.Context, db *store.Store, dir string, asOf int, readme Readme) error {
 	if err := folder.CheckEmpty(dir); err != nil {
 		return err
 	}
@@ -70,7 +73,7 @@ func exportFolder(ctx context.Context, db *store.Store, dir string, asOf int) er
 	if err != nil {
 		return err
 	}
-	return out.Close(nil)
+	return out.Close([]byte(readme))
 }
 
 // New writes the file of a new record.

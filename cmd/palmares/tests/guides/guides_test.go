@@ -37,6 +37,9 @@ func TestGuides(t *testing.T) {
 	cfg := testkit.SQLite(t) // empty, so that --demo publishes every edition
 	s := serveUnreliably(t, cfg)
 	for _, name := range guide.Names() {
+		if name == editors { // it changes the catalog
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newReader(t, cfg, s, name)
@@ -46,6 +49,29 @@ func TestGuides(t *testing.T) {
 			r.follow()
 		})
 	}
+}
+
+// editors is the guide that is followed on the machine of the server.
+const editors = "editors"
+
+// TestEditorsGuide follows the guide for editors with a catalog of its own on each
+// database. An exported folder has the same guide.
+func TestEditorsGuide(t *testing.T) {
+	t.Parallel()
+	installTools(t)
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := blackbox.Serve(t, cfg, "--demo")
+		r := newReader(t, cfg, s, editors)
+		r.env = []string{
+			"PATH=" + filepath.Dir(blackbox.Path(t)) + string(os.PathListSeparator) + os.Getenv("PATH"),
+			"DATABASE_URL=" + cfg.DatabaseURL, "PALMARES_DATA_DIR=" + cfg.DataDir, "PALMARES_LISTEN=" + s.Address,
+		}
+		r.follow()
+		readme, err := os.ReadFile(filepath.Join(r.dir, "catalog", "README.md"))
+		if text := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/guides/editors.md", "").Body); err != nil || string(readme) != text {
+			t.Errorf("got %v and another text in the exported folder, want the guide", err)
+		}
+	})
 }
 
 // serveUnreliably starts a server behind a proxy that fails the first two requests
@@ -95,6 +121,7 @@ type reader struct {
 	blocks []block
 	dir    string
 	key    string
+	env    []string
 	last   string // output of the last command
 }
 
@@ -325,6 +352,7 @@ func (r *reader) start(command string) *process {
 	p.cmd.Dir = r.dir
 	// The same flags as the build of palmares, so that packages are compiled once.
 	p.cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOWORK=off", "PYTHONUNBUFFERED=1")
+	p.cmd.Env = append(p.cmd.Env, r.env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Cancel = func() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
