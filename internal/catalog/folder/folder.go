@@ -84,7 +84,12 @@ func (f *Folder) list() (map[string][]string, error) {
 		switch {
 		case strings.HasPrefix(name, "."):
 		case !slices.Contains(known, name):
-			if similar := text.Similar(name, known, 1); len(similar) == 1 && path.Ext(name) != extension {
+			candidates := order
+			if !entry.IsDir() {
+				candidates = []string{headerFile, categoriesFile}
+			}
+			isYAML := strings.HasPrefix(path.Ext(name), ".y")
+			if similar := text.Similar(name, candidates, 1); len(similar) == 1 && isYAML != entry.IsDir() {
 				f.report(at, "", "is not read; did you mean "+similar[0]+"?")
 			}
 		case entry.Type()&fs.ModeSymlink != 0:

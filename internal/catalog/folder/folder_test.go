@@ -232,6 +232,7 @@ func TestSpellings(t *testing.T) {
 		"hidden file":            {"tools/.plume.md.swp", "", "x"},
 		"hidden folder":          {".git/config", "", "x"},
 		"other folder":           {"assets/logo.svg", "", "x"},
+		"other file":             {"tools.json", "", "x"},
 		"slug and type":          {plume, "name: Plume", "type: tool\nslug: plume\nname: Plume"},
 		"comments":               {plume, "price: 20 €/mois\npricing", "# Checked.\nprice: 20 €/mois # monthly\npricing"},
 		"quotation marks":        {plume, "price: 20 €/mois\npricing", "price: '20 €/mois'\npricing"},
