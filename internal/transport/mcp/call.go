@@ -70,12 +70,12 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 				return nil, executed.Newest, err
 			}
 		}
-		if search, given := variables["search"].(string); given && t.explain != nil && executed.Total == 0 {
+		if t.explain != nil && executed.Total == 0 && hasNoData(body) {
 			searched, err := s.cfg.Executor.Release(ctx, asOf)
 			if err != nil {
 				return nil, executed.Newest, err
 			}
-			hint = t.explain(searched, search)
+			hint = t.explain(searched, variables)
 		}
 		r := s.newResult(body, t.sizeArgument, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
 		r.add(hint)
@@ -89,6 +89,12 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 	}
 	structured, words, _ := bytes.Cut(response.Body(), []byte{0}) // which JSON does not contain
 	return &result{structured, string(words)}, nil
+}
+
+// hasNoData reports whether a list is empty.
+func hasNoData(body json.RawMessage) bool {
+	var list struct{ Data []json.RawMessage }
+	return json.Unmarshal(body, &list) == nil && len(list.Data) == 0
 }
 
 // add adds a hint to a result, for models that read only one of its parts.
@@ -144,6 +150,9 @@ func (t *tool) checkSlugs(data json.RawMessage, variables map[string]any) error 
 	}
 	for _, a := range t.arguments {
 		found := t.slugs[a.Name]
+		if variables[a.Name] == nil {
+			continue // it is optional
+		}
 		if found != nil && !slices.ContainsFunc(found, func(name string) bool { return string(fields[name]) != "null" }) {
 			return &missingSlug{a.Name, fmt.Sprint(variables[a.Name])}
 		}

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"palmares/internal/catalog/release"
+	"palmares/internal/core/params"
 	"palmares/internal/core/text"
 )
 
@@ -21,7 +23,11 @@ const (
 )
 
 // explainEmpty returns what to try after a search without results.
-func explainEmpty(r *release.Release, search string) string {
+func explainEmpty(r *release.Release, given map[string]any) string {
+	search, _ := given["search"].(string)
+	if search == "" {
+		return noMatch("tool", given)
+	}
 	matching := func(words string) (n int) {
 		found, err := r.Search(words)
 		if err != nil {
@@ -38,7 +44,7 @@ func explainEmpty(r *release.Release, search string) string {
 		return fmt.Sprintf("No tool matches all arguments. Without the others, search matches %d.", n)
 	}
 	hint := "No tool contains these words. Texts are in French, so try French words."
-	var alone, similar, categories []string
+	var alone, similar, retired, categories []string
 	words := text.Words(search)
 	if len(words) > 1 {
 		for _, word := range words[:min(len(words), maxHintWords)] {
@@ -50,31 +56,85 @@ func explainEmpty(r *release.Release, search string) string {
 	for _, t := range r.SimilarTools(search, maxSuggestions) {
 		if t.Active() {
 			similar = append(similar, t.Slug)
+		} else {
+			retired = append(retired, t.Slug)
 		}
 	}
 	for _, c := range r.Categories[:min(len(r.Categories), maxHintCategories)] {
 		categories = append(categories, c.Slug+" ("+c.Label+")")
 	}
-	for _, list := range []struct {
-		label string
-		items []string
-	}{{"Words that match alone", alone}, {"Tools with similar names", similar}, {"Categories", categories}} {
-		if len(list.items) > 0 {
-			hint += " " + list.label + ": " + strings.Join(list.items, ", ") + "."
-		}
-	}
-	return hint
+	return hint + listed("Words that match alone", alone) + listed("Tools with similar names", similar) +
+		listed("Retired tools with similar names, for get_tool", retired) + listed("Categories", categories)
 }
 
-// complete proposes values that start with what the user has typed: slugs, names of
-// guides, and days of releases.
+// listed returns a labeled list as a sentence, after a space; "" for none.
+func listed(label string, items []string) string {
+	if len(items) == 0 {
+		return ""
+	}
+	return " " + label + ": " + strings.Join(items, ", ") + "."
+}
+
+// noMatch names the conditions of a list without items.
+func noMatch(item string, given map[string]any) string {
+	names := slices.Sorted(maps.Keys(given))
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains([]string{"limit", "page", "sort", "after"}, name) })
+	if len(names) == 0 {
+		return "There is no " + item + " in this release."
+	}
+	return fmt.Sprintf("No %s matches all conditions. Omit or relax one of: %s.", item, strings.Join(names, ", "))
+}
+
+// explainNoRetired returns what to try after a list of retired tools without items.
+func explainNoRetired(r *release.Release, given map[string]any) string {
+	hint := noMatch("retired tool", given)
+	search, _ := given["search"].(string)
+	if search == "" {
+		return hint
+	}
+	var retired, active []string
+	for _, t := range r.SimilarTools(search, maxSuggestions) {
+		if t.Active() {
+			active = append(active, t.Slug)
+		} else {
+			retired = append(retired, t.Slug)
+		}
+	}
+	return hint + " Texts are in French." + listed("Retired tools with similar names", retired) + listed("Active tools with similar names, for get_tool", active)
+}
+
+// explainNoChanges returns what to try after a list of changes without items.
+func explainNoChanges(r *release.Release, given map[string]any) string {
+	if given["after"] != nil {
+		return "There are no further changes."
+	}
+	hint := noMatch("change", given)
+	if slug, _ := given["slug"].(string); slug != "" && r.Tool(slug) == nil {
+		var similar []string
+		for _, t := range r.SimilarTools(slug, maxSuggestions) {
+			similar = append(similar, t.Slug)
+		}
+		hint = fmt.Sprintf("No tool has the slug %q.%s", params.Truncate(slug), didYouMean(similar))
+	}
+	if r.Info == nil {
+		return hint
+	}
+	var releases []string
+	for _, info := range r.All[:min(len(r.All), maxSuggestions)] {
+		releases = append(releases, fmt.Sprintf("%d (%s)", info.ID, info.FeedDate))
+	}
+	return hint + listed("The latest releases", releases)
+}
+
+// complete proposes values that start with what the user has typed: slugs of tools and
+// categories, names of guides, and days of releases.
 func (s *Server) complete(ctx context.Context, request *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
 	typed := request.Params.Argument.Value
 	var values []string
 	total := 0
 	switch ref := request.Params.Ref; {
 	case ref == nil:
-	case ref.URI == toolTemplate:
+	case ref.URI == toolTemplate || ref.URI == reviewTemplate:
 		newest, err := s.cfg.Executor.Newest(ctx)
 		if err != nil {
 			return nil, err
@@ -83,6 +143,14 @@ func (s *Server) complete(ctx context.Context, request *sdk.CompleteRequest) (*s
 	case ref.URI == guideTemplate:
 		for _, g := range s.cfg.Guides {
 			values = append(values, g.Name)
+		}
+	case ref.Name == "choose_tool" && request.Params.Argument.Name == "category":
+		newest, err := s.cfg.Executor.Newest(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range newest.Categories {
+			values = append(values, c.Slug)
 		}
 	case ref.Name == "what_changed":
 		newest, err := s.cfg.Executor.Newest(ctx)

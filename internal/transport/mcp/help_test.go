@@ -75,7 +75,9 @@ func TestCompletions(t *testing.T) {
 		{`{"type":"ref/resource","uri":"palmares://tools/{slug}"}`, "slug", "plum", `{"total":1,"values":["plume"]}`},
 		{`{"type":"ref/resource","uri":"palmares://tools/{slug}"}`, "slug", "no such", `{"values":[]}`},
 		{`{"type":"ref/prompt","name":"what_changed"}`, "since", "2026-05", `{"total":1,"values":["2026-05-`},
+		{`{"type":"ref/resource","uri":"palmares://reviews/{slug}"}`, "slug", "plum", `{"total":1,"values":["plume"]}`},
 		{`{"type":"ref/prompt","name":"choose_tool"}`, "task", "", `{"values":[]}`},
+		{`{"type":"ref/prompt","name":"choose_tool"}`, "category", "ag", `{"total":1,"values":["agents"]}`},
 	} {
 		got := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":%s,"argument":{"name":%q,"value":%q}}}`,
 			e.ref, e.argument, e.value)).Body.String()

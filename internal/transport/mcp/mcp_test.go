@@ -129,9 +129,11 @@ func (c *catalog) tool(t testing.TB, name, arguments string, headers ...string) 
 
 // examples calls every tool.
 var examples = map[string][]string{
+	"search":          {`{"query":"plume"}`, `{"query":"nothing-like-it"}`},
+	"fetch":           {`{"id":"tool:plume"}`, `{"id":"comparatif:plume-vs-ecritoire-cie"}`, `{"id":"cimetiere:vigie-3"}`},
 	"search_tools":    {`{}`, `{"search":"ecrit","category":["redaction","code"],"pricing":["payant"],"icp":"mixte","score_min":5,"monthly_price_max":"50","billing_period":"month","sort":"price_asc","limit":2,"page":1}`},
 	"get_tool":        {`{"slug":"plume"}`, `{"slug":"vigie-3"}`},
-	"compare_tools":   {`{"a":"plume","b":"ecritoire-cie"}`, `{"a":"ecritoire-cie","b":"plume"}`, `{"a":"plume","b":"enclume-8"}`},
+	"compare_tools":   {`{"a":"plume","b":"ecritoire-cie"}`, `{"a":"ecritoire-cie","b":"plume"}`, `{"a":"plume","b":"enclume-8"}`, `{"a":"plume","b":"enclume-8","c":"ecritoire-cie"}`},
 	"list_categories": {`{}`, `{"as_of":"2026-05-31"}`},
 	"price_changes":   {`{}`, `{"since":"2020-01-01","category":"redaction","slug":"plume","limit":1}`},
 	"whats_new":       {`{}`, `{"since_release":7,"types":["tool_created","tool_updated"],"limit":3}`, `{"since":"2000-01-01","category":"code"}`},
@@ -172,7 +174,13 @@ func TestEveryTool(t *testing.T) {
 				validate(t, tool.Name+" input", tool.InputSchema, arguments, tool.Name == "search_tools" || strings.Contains(arguments, `"as_of":2`))
 				for _, headers := range [][]string{nil, {"Authorization", "Bearer x"}} {
 					got := c.tool(t, tool.Name, arguments, headers...)
-					if got.IsError || !strings.Contains(got.text(), dataNotice) && tool.Name != "graphql_schema" || !strings.Contains(got.text(), credit+"\n"+publicURL) {
+					if tool.Name == "search" || tool.Name == "fetch" {
+						var structured, text any
+						testkit.Check(t, json.Unmarshal(got.StructuredContent, &structured))
+						if json.Unmarshal([]byte(got.text()), &text) != nil || !reflect.DeepEqual(text, structured) || got.IsError || len(got.Content) != 1 {
+							t.Errorf("%s %s: got %v, want one text with the same JSON as %s", tool.Name, arguments, got.Content, got.StructuredContent)
+						}
+					} else if got.IsError || !strings.Contains(got.text(), dataNotice) && tool.Name != "graphql_schema" || !strings.Contains(got.text(), credit+"\n"+publicURL) {
 						t.Errorf("%s %s: got %s, want a result that ends with the credit line and links", tool.Name, arguments, got.text())
 					}
 					if tool.OutputSchema != nil {

@@ -1,10 +1,12 @@
 package mcp
 
 import (
+	"context"
 	"embed"
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,13 +26,15 @@ import (
 // name. The operation's description is that of the tool, its variables are the
 // arguments, and its selection is the result.
 var rows = []row{
+	{name: "search", title: "Search", currentOnly: true, handle: (*Server).search, shape: searchShape},
+	{name: "fetch", title: "Fetch a search result", currentOnly: true, handle: (*Server).fetch, shape: fetchShape, page: "/comparatifs/{id}", slugs: map[string][]string{"id": {"comparison"}}},
 	{name: "search_tools", title: "Search tools", page: "/tools", sizeArgument: "limit", explain: explainEmpty},
 	{name: "get_tool", title: "Get a tool", withKey: "get_tool_with_review", page: "/tools/{slug}", slugs: map[string][]string{"slug": {"tool", "retired"}}},
-	{name: "compare_tools", title: "Compare two tools", page: "/tools/{a} /tools/{b}", slugs: map[string][]string{"a": {"a"}, "b": {"b"}}},
+	{name: "compare_tools", title: "Compare tools", page: "/tools/{a} /tools/{b}", slugs: map[string][]string{"a": {"a"}, "b": {"b"}, "c": {"c"}}, arrange: arrangeComparison},
 	{name: "list_categories", title: "List categories", page: "/categories"},
-	{name: "price_changes", title: "Price changes", page: "/tools /feeds/prices.atom", sizeArgument: "limit"},
-	{name: "whats_new", title: "What is new", page: "/releases", sizeArgument: "limit", arrange: arrangeNews},
-	{name: "retired_tools", title: "Retired tools", page: "/cimetiere", sizeArgument: "limit"},
+	{name: "price_changes", title: "Price changes", page: "/tools /feeds/prices.atom", sizeArgument: "limit", explain: explainNoChanges},
+	{name: "whats_new", title: "What is new", page: "/releases", sizeArgument: "limit", arrange: arrangeNews, explain: explainNoChanges},
+	{name: "retired_tools", title: "Retired tools", page: "/cimetiere", sizeArgument: "limit", explain: explainNoRetired},
 	{name: "catalog_stats", title: "Catalog statistics", page: "/"},
 }
 
@@ -41,10 +45,15 @@ type row struct {
 	page         string              // paths of the pages about the result, with arguments in braces
 	sizeArgument string              // the argument that makes a result smaller
 	slugs        map[string][]string // arguments that are slugs of tools, and the fields that are null if no tool has the slug
-	// explain returns what to try if a search finds nothing; nil for tools without a
-	// search.
-	explain func(r *release.Release, search string) string
+	// explain returns what to try if no item matches the arguments; nil for tools whose
+	// result is never empty.
+	explain func(r *release.Release, given map[string]any) string
 	arrange func(json.RawMessage) (json.RawMessage, error) // changes the result; nil if nothing does
+	// handle replaces Server.call, and shape is the JSON Schema of its result. Both are
+	// nil for tools whose result is that of the operation.
+	handle      func(*Server, context.Context, *tool, json.RawMessage) (*result, error)
+	shape       map[string]any
+	currentOnly bool // it has no argument as_of
 }
 
 //go:embed queries/*.graphql
@@ -67,7 +76,7 @@ type argument struct {
 
 var asOfArgument = argument{
 	Param:  graph.AsOfParam,
-	schema: map[string]any{"type": "string", "description": "Read the catalog as of this release number or day (YYYY-MM-DD)."},
+	schema: map[string]any{"type": "string", "description": "Release number or day (YYYY-MM-DD) to read."},
 }
 
 // buildTools joins the table with the operations. A mistake in either is an
@@ -96,7 +105,9 @@ func buildTools(rows []row, operations map[string]*graph.Operation) (tools []*to
 			}
 			t.arguments = append(t.arguments, a)
 		}
-		t.arguments = append(t.arguments, asOfArgument)
+		if !r.currentOnly {
+			t.arguments = append(t.arguments, asOfArgument)
+		}
 		for _, a := range t.arguments {
 			properties[a.Name] = a.schema
 		}
@@ -107,9 +118,9 @@ func buildTools(rows []row, operations map[string]*graph.Operation) (tools []*to
 		if len(required) > 0 {
 			t.input["required"] = required
 		}
-		t.output = outputSchema("Query", t.keyed.Definition().SelectionSet)
-		if body, ok := t.output["properties"].(map[string]any)["body"]; ok {
-			t.output = body.(map[string]any)
+		t.output = r.shape
+		if t.output == nil {
+			t.output = outputSchema(t.keyed.Definition().SelectionSet)
 		}
 		tools = append(tools, t)
 	}
@@ -152,7 +163,7 @@ func newArgument(variable *ast.VariableDefinition, set ast.SelectionSet) (argume
 	if a.schema = value; a.List {
 		a.schema = map[string]any{"type": "array", "items": value}
 	}
-	if a.Default != nil && !a.List { // a list would need too much of every conversation
+	if a.Default != nil && a.Default != "" && !a.List { // a list would need too much of every conversation
 		a.schema["default"] = a.Default
 	}
 	if variable.Description != "" || a.Min == math.MinInt32 && a.Values == nil {
@@ -198,23 +209,45 @@ func usage(variable string, set ast.SelectionSet) (description string) {
 	return ""
 }
 
-// outputSchema derives the JSON Schema of a result. It has no descriptions: the
-// list of tools is in the context of every conversation.
-func outputSchema(typeName string, set ast.SelectionSet) map[string]any {
-	properties := map[string]any{}
+// outputSchema derives the JSON Schema of a result. It has no descriptions, and
+// describes neither objects within items nor the same object twice: the list of tools
+// is in the context of every conversation.
+func outputSchema(set ast.SelectionSet) map[string]any {
+	whole := objectSchema("Query", set, 3)
+	if body, ok := whole["properties"].(map[string]any)["body"]; ok {
+		return body.(map[string]any)
+	}
+	return objectSchema("Query", set, 2)
+}
+
+// objectSchema describes an object down to a number of levels.
+func objectSchema(typeName string, set ast.SelectionSet, levels int) map[string]any {
+	if levels == 0 {
+		return map[string]any{"type": "object"}
+	}
+	properties, described := map[string]any{}, []any{}
 	for _, f := range document.Fields(set, graph.Schema().Types[typeName]) {
-		properties[f.Alias] = fieldSchema(f.Definition.Type, f.SelectionSet)
+		field := fieldSchema(f.Definition.Type, f.SelectionSet, levels-1)
+		if inner := field["properties"]; inner != nil {
+			if slices.ContainsFunc(described, func(other any) bool { return reflect.DeepEqual(inner, other) }) {
+				delete(field, "properties")
+			}
+			described = append(described, inner)
+		}
+		properties[f.Alias] = field
 	}
 	return map[string]any{"type": "object", "properties": properties}
 }
 
-func fieldSchema(t *ast.Type, set ast.SelectionSet) map[string]any {
+func fieldSchema(t *ast.Type, set ast.SelectionSet, levels int) map[string]any {
 	schema := map[string]any{"type": "string"}
 	switch {
+	case t.Elem != nil && levels == 0:
+		schema = map[string]any{"type": "array"}
 	case t.Elem != nil:
-		schema = map[string]any{"type": "array", "items": fieldSchema(t.Elem, set)}
+		schema = map[string]any{"type": "array", "items": fieldSchema(t.Elem, set, levels)}
 	case len(set) > 0:
-		schema = outputSchema(t.NamedType, set)
+		schema = objectSchema(t.NamedType, set, levels)
 	case t.NamedType == "JSON":
 		return map[string]any{} // anything
 	case t.NamedType == "Int", t.NamedType == "Float", t.NamedType == "Boolean":

@@ -40,6 +40,8 @@ const (
 // calls has a call of every tool, as the Inspector's arguments, and a part of its
 // result.
 var calls = map[string][]string{
+	"search":          {"query=plume", `"id":"tool:plume"`},
+	"fetch":           {"id=tool:plume", `"title":"Plume"`},
 	"search_tools":    {"search=ecrit", "limit=2", `"slug":"ecritoire-cie"`},
 	"get_tool":        {"slug=plume", `"chunks":[{"metadata":`},
 	"compare_tools":   {"a=plume", "b=ecritoire-cie", `"winner":"Écritoire & Cie"`},

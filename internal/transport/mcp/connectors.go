@@ -1,0 +1,232 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"palmares/graph"
+	"palmares/internal/catalog/release"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
+)
+
+// The connectors of ChatGPT call two tools, search and fetch, and expect these fields,
+// as structured content and as one text with the same JSON.
+
+// hit is a result of search.
+type hit struct {
+	ID     string  `json:"id"`
+	Title  string  `json:"title"`
+	URL    string  `json:"url"`
+	weight float64 // how well it matches
+}
+
+// page is a result of fetch.
+type page struct {
+	ID       string                     `json:"id"`
+	Title    string                     `json:"title"`
+	Text     string                     `json:"text"`
+	URL      string                     `json:"url"`
+	Metadata map[string]json.RawMessage `json:"metadata"`
+}
+
+var (
+	searchShape = objectOf("results", map[string]any{"type": "array", "items": objectOf("id", aString, "title", aString, "url", aString)})
+	fetchShape  = objectOf("id", aString, "title", aString, "text", aString, "url", aString, "metadata", map[string]any{"type": "object"})
+	aString     = map[string]any{"type": "string"}
+)
+
+// objectOf returns the JSON Schema of an object, from names and schemas in pairs.
+func objectOf(pairs ...any) map[string]any {
+	properties := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		properties[pairs[i].(string)] = pairs[i+1]
+	}
+	return map[string]any{"type": "object", "properties": properties}
+}
+
+// The kinds of results, which their IDs start with.
+const (
+	kindTool       = "tool"
+	kindComparison = "comparatif"
+	kindRetired    = "cimetiere"
+)
+
+const (
+	maxHits        = 10
+	minWordLetters = 3
+)
+
+// search finds what contains all words or, because agents send whole questions, what
+// contains some of them: those with rare words first.
+func (s *Server) search(ctx context.Context, t *tool, arguments json.RawMessage) (*result, error) {
+	variables, _, err := t.read(arguments)
+	if err != nil {
+		return nil, err
+	}
+	query := variables["query"].(string)
+	hits := []*hit{}
+	if err := s.find(ctx, t, query, &hits); err != nil {
+		return nil, err
+	}
+	if words := text.Words(query); len(hits) == 0 && len(words) > 1 {
+		for _, word := range words {
+			if utf8.RuneCountInString(word) < minWordLetters {
+				continue
+			}
+			if err := s.find(ctx, t, word, &hits); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b *hit) int { return cmp.Compare(b.weight, a.weight) })
+	body, err := jsonv2.Marshal(map[string][]*hit{"results": hits[:min(maxHits, len(hits))]})
+	if err != nil {
+		return nil, err
+	}
+	found := &result{structured: body}
+	if len(hits) == 0 {
+		newest, err := s.cfg.Executor.Newest(ctx)
+		if err != nil {
+			return nil, err
+		}
+		found.add(explainEmpty(newest, map[string]any{"search": query}))
+	}
+	found.text = string(found.structured)
+	return found, nil
+}
+
+// find adds what contains all words of a query. Comparisons contain the names of their
+// tools, so they are found with either and rank higher with both.
+func (s *Server) find(ctx context.Context, t *tool, query string, hits *[]*hit) error {
+	found, err := s.run(ctx, t, map[string]any{"query": query}, graph.AsOf{})
+	if err != nil {
+		return err
+	}
+	type item struct {
+		Slug, Name, Title string
+		CanonicalURL      string `json:"canonical_url"`
+		Comparisons       []item
+	}
+	var lists struct {
+		Tools, Retired struct {
+			Items []item
+			Meta  struct{ Total int }
+		}
+	}
+	if err := json.Unmarshal(found.structured, &lists); err != nil {
+		return err
+	}
+	rarity := 1 / float64(max(1, lists.Tools.Meta.Total+lists.Retired.Meta.Total))
+	add := func(kind, slug, title, url string, weight float64) {
+		id := kind + ":" + slug
+		i := slices.IndexFunc(*hits, func(h *hit) bool { return h.ID == id })
+		if i < 0 {
+			i = len(*hits)
+			*hits = append(*hits, &hit{ID: id, Title: title, URL: url})
+		}
+		(*hits)[i].weight += weight
+	}
+	for _, tool := range lists.Tools.Items {
+		add(kindTool, tool.Slug, tool.Name, tool.CanonicalURL, rarity)
+	}
+	for _, tool := range lists.Retired.Items {
+		weight := rarity
+		if strings.HasPrefix(text.Fold(tool.Name), text.Fold(query)) {
+			weight *= 2 // active tools are already ordered by where they contain the words
+		}
+		add(kindRetired, tool.Slug, tool.Name, s.retiredURL(tool.Slug), weight)
+	}
+	for _, tool := range lists.Tools.Items {
+		for _, c := range tool.Comparisons {
+			add(kindComparison, c.Slug, c.Title, c.CanonicalURL, rarity/2)
+		}
+	}
+	return nil
+}
+
+// retiredURL returns the page of a retired tool: the editors' site has none.
+func (s *Server) retiredURL(slug string) string { return s.cfg.PublicURL + "/cimetiere/" + slug }
+
+// fetch returns a result of search as get_tool returns it, or a comparison.
+func (s *Server) fetch(ctx context.Context, t *tool, arguments json.RawMessage) (*result, error) {
+	variables, _, err := t.read(arguments)
+	if err != nil {
+		return nil, err
+	}
+	newest, err := s.cfg.Executor.Newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id := variables["id"].(string)
+	kind, slug, _ := strings.Cut(id, ":")
+	source, argument := s.toolDetail, "slug"
+	switch {
+	case kind == kindComparison && newest.FindComparisons(slug) != nil:
+		source, argument = t, "id"
+	case (kind == kindTool || kind == kindRetired) && newest.Tool(slug) != nil:
+	default:
+		return nil, unknownID(newest, id)
+	}
+	read, err := s.run(ctx, source, map[string]any{argument: slug}, graph.AsOf{})
+	if err != nil {
+		return nil, err
+	}
+	var body map[string]map[string]json.RawMessage
+	if err := json.Unmarshal(read.structured, &body); err != nil {
+		return nil, err
+	}
+	p := page{Text: read.text, Metadata: map[string]json.RawMessage{}}
+	var fields map[string]json.RawMessage
+	for name, k := range map[string]string{"tool": kindTool, "retired": kindRetired, "comparison": kindComparison} {
+		if body[name] != nil {
+			fields, p.ID = body[name], k+":"+slug
+		}
+	}
+	for name, target := range map[string]*string{"name": &p.Title, "title": &p.Title, "canonical_url": &p.URL} {
+		if fields[name] != nil {
+			_ = json.Unmarshal(fields[name], target) // they are strings
+		}
+	}
+	p.URL = cmp.Or(p.URL, s.retiredURL(slug))
+	for _, name := range []string{"category", "pricing", "price", "score", "winner", "reason", "retired_at", "updated_at"} {
+		if fields[name] != nil {
+			p.Metadata[name] = fields[name]
+		}
+	}
+	structured, err := jsonv2.Marshal(p, jsonv2.Deterministic(true))
+	return &result{structured, string(structured)}, err
+}
+
+// unknownID returns the error for an ID that nothing has, with similar ones.
+func unknownID(r *release.Release, id string) error {
+	kind, slug, hasKind := strings.Cut(id, ":")
+	if !hasKind {
+		slug = id
+	}
+	var similar []string
+	for _, t := range r.SimilarTools(slug, maxSuggestions) {
+		if t.Active() {
+			similar = append(similar, kindTool+":"+t.Slug)
+		} else {
+			similar = append(similar, kindRetired+":"+t.Slug)
+		}
+	}
+	if c := r.NearestComparison(slug); c != "" && (kind == kindComparison || len(similar) == 0) {
+		similar = []string{kindComparison + ":" + c}
+	}
+	if !slices.Contains([]string{kindTool, kindRetired, kindComparison}, kind) {
+		return problem.New(problem.BadInput, "id must be %s:, %s: or %s: and a slug (got %q).%s",
+			kindTool, kindComparison, kindRetired, params.Truncate(id), didYouMean(similar))
+	}
+	suggestion := cmp.Or(didYouMean(similar), " Call search to find it.")
+	return problem.New(problem.NotFound, "%s", fmt.Sprintf("id: there is no %q.%s", params.Truncate(id), suggestion))
+}
