@@ -45,7 +45,7 @@ func apis() []api {
 		{"/api/v1", []target{{rest.DocumentPath, "application/json"}, {rest.YAMLPath, "application/yaml"}}, apidocs.ReferencePath},
 		{"/graphql", []target{{apidocs.SchemaPath, "text/plain"}}, apidocs.ExplorerPath},
 		{saved.Path + saved.Handle, []target{{saved.Path + saved.Handle + "/openapi.json", "application/json"}}, queries.GalleryPath},
-		{mcp.Path, []target{{"/guides/agents.md", "text/markdown"}}, "/guides/agents"},
+		{mcp.Path, []target{{"/guides/agents.md", "text/markdown"}, {mcp.RegistryPath, "application/json"}}, "/guides/agents"},
 		events,
 	}
 }

@@ -110,6 +110,11 @@ func (p *program) routes() (*routes, error) {
 		return nil, err
 	}
 	mux.Handle(mcp.Path, agents)
+	registered, err := agents.RegistryEntry()
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("GET "+mcp.RegistryPath, registered)
 
 	mux.Handle(atom.Path, atom.New(atom.Config{
 		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, PagePrefix: feedPages, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
