@@ -129,6 +129,11 @@ recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the repository an
 follow-recipes:
 	$(GO) run ./internal/dev/recipes
 
+.PHONY: agents
+agents: program ## Answer 40 questions over MCP on both databases; fails if one needs more than three calls or 4,000 tokens
+	$(GO) build -o bin/agents ./internal/dev/agents
+	$(WITH_POSTGRES) -template bin/agents $(PROGRAM)
+
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of feeds, requests and texts for FUZZTIME (default 1m)
 	@git grep -o '^func Fuzz[A-Za-z]*' -- '*_test.go' | while IFS=: read file target; do \

@@ -167,7 +167,12 @@ func (s *Server) explainMissing(ctx context.Context, missing *missingSlug) error
 	suggestion := " Call search_tools to find it."
 	if newest, err := s.cfg.Executor.Newest(ctx); err == nil {
 		if t := newest.Tool(missing.slug); t != nil && !t.Active() {
-			return problem.New(problem.NotFound, "%s: the tool %q is retired. Call get_tool for the reason.", missing.argument, slug)
+			var comparisons []string
+			for _, c := range newest.ComparisonsOf(t) {
+				comparisons = append(comparisons, kindComparison+":"+c.Slug)
+			}
+			return problem.New(problem.NotFound, "%s: the tool %q is retired. Call get_tool for the reason.%s",
+				missing.argument, slug, listed("Comparisons with it, for fetch", comparisons[:min(len(comparisons), maxSuggestions)]))
 		}
 		var similar []string
 		for _, t := range newest.SimilarTools(missing.slug, maxSuggestions) {

@@ -54,11 +54,36 @@ func (s *Server) query(ctx context.Context, arguments json.RawMessage) (*result,
 	executed := s.cfg.Executor.Execute(ctx, request)
 	if p := executed.Problem(); p != nil {
 		if where := executed.Errors[0].Locations; len(where) > 0 {
-			return nil, problem.New(p.Code, "%s (line %d, column %d) Call graphql_schema to look up types.", p.Message, where[0].Line, where[0].Column)
+			return nil, problem.New(p.Code, "%s (line %d, column %d)%s Call graphql_schema to look up types.", p.Message, where[0].Line, where[0].Column, validNames(p.Message))
 		}
 		return nil, p
 	}
 	return s.newResult(executed.Data, "", []string{s.cfg.PublicURL + "/explorer"}, ""), nil
+}
+
+var (
+	unknownArgument = regexp.MustCompile(`^Unknown argument "\w+" on field "(\w+)\.(\w+)"`)
+	unknownField    = regexp.MustCompile(`^Cannot query field "\w+" on type "(\w+)"`)
+)
+
+// validNames returns the names of a field's arguments or a type's fields, after a space,
+// if a message says that another one is unknown.
+func validNames(message string) string {
+	var names []string
+	if found := unknownArgument.FindStringSubmatch(message); found != nil {
+		for _, a := range graph.Schema().Types[found[1]].Fields.ForName(found[2]).Arguments {
+			names = append(names, a.Name)
+		}
+		return listed("Its arguments", names)
+	}
+	if found := unknownField.FindStringSubmatch(message); found != nil {
+		for _, f := range graph.Schema().Types[found[1]].Fields {
+			if !strings.HasPrefix(f.Name, "__") {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	return listed("Its fields", names)
 }
 
 // definition is a type, or one field of Query.
