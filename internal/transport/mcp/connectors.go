@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -61,9 +62,19 @@ const (
 )
 
 const (
-	maxHits        = 10
-	minWordLetters = 3
+	maxHits     = 10
+	maxQuery    = 200 // characters, as for other searches
+	maxWords    = 16
+	shortWord   = 3  // letters below which a word tells nothing
+	longWord    = 50 // letters above which it is not one
+	commonWords = 20 // tools with a word above which it tells nothing; the limit of the operation
 )
+
+// fillers are words of questions that say nothing about what is searched.
+var fillers = strings.Fields(`a ai all an and any are as at au aux avec best better by can ce ces cet cette combien comment dans de des do does du
+	en entre est et find for from good has have how i ia if in is it la le les like list made make me meilleur meilleure meilleurs might more most my need
+	new of on one or ou outil outils par peut plus pour qu que quel quelle quelles quels qui quoi recommend right should show some sont sur than that the
+	their there these this to tool tools un une use versus vs want what when where which who why will with would you your`)
 
 // search finds what contains all words or, because agents send whole questions, what
 // contains some of them: those with rare words first.
@@ -74,12 +85,20 @@ func (s *Server) search(ctx context.Context, t *tool, arguments json.RawMessage)
 	}
 	query := variables["query"].(string)
 	hits := []*hit{}
-	if err := s.find(ctx, t, query, &hits); err != nil {
-		return nil, err
+	words := text.Words(query)
+	if asked := slices.DeleteFunc(slices.Clone(words), isFiller); len(asked) > 0 {
+		words = asked
 	}
-	if words := text.Words(query); len(hits) == 0 && len(words) > 1 {
+	words = slices.DeleteFunc(words, func(word string) bool { return utf8.RuneCountInString(word) > longWord })
+	words = words[:min(len(words), maxWords)]
+	if all := strings.Join(words, " "); all != "" && utf8.RuneCountInString(all) <= maxQuery {
+		if err := s.find(ctx, t, all, &hits); err != nil {
+			return nil, err
+		}
+	}
+	if len(hits) == 0 && len(words) > 1 {
 		for _, word := range words {
-			if utf8.RuneCountInString(word) < minWordLetters {
+			if utf8.RuneCountInString(word) < shortWord {
 				continue
 			}
 			if err := s.find(ctx, t, word, &hits); err != nil {
@@ -104,8 +123,11 @@ func (s *Server) search(ctx context.Context, t *tool, arguments json.RawMessage)
 	return found, nil
 }
 
+func isFiller(word string) bool { return slices.Contains(fillers, word) }
+
 // find adds what contains all words of a query. Comparisons contain the names of their
-// tools, so they are found with either and rank higher with both.
+// tools, so they are found with either and rank higher with both. Rare words and those
+// in names count more.
 func (s *Server) find(ctx context.Context, t *tool, query string, hits *[]*hit) error {
 	found, err := s.run(ctx, t, map[string]any{"query": query}, graph.AsOf{})
 	if err != nil {
@@ -125,7 +147,21 @@ func (s *Server) find(ctx context.Context, t *tool, query string, hits *[]*hit) 
 	if err := json.Unmarshal(found.structured, &lists); err != nil {
 		return err
 	}
-	rarity := 1 / float64(max(1, lists.Tools.Meta.Total+lists.Retired.Meta.Total))
+	newest, err := s.cfg.Executor.Newest(ctx)
+	if err != nil {
+		return err
+	}
+	folded, total := text.Fold(query), lists.Tools.Meta.Total+lists.Retired.Meta.Total
+	if total > commonWords && len(*hits) > 0 {
+		return nil
+	}
+	weight := func(name string) float64 {
+		rarity := math.Log(float64(len(newest.Tools)+1) / float64(max(1, total)))
+		if strings.Contains(" "+text.Fold(name), " "+folded) {
+			return 2 * rarity
+		}
+		return rarity
+	}
 	add := func(kind, slug, title, url string, weight float64) {
 		id := kind + ":" + slug
 		i := slices.IndexFunc(*hits, func(h *hit) bool { return h.ID == id })
@@ -136,18 +172,14 @@ func (s *Server) find(ctx context.Context, t *tool, query string, hits *[]*hit) 
 		(*hits)[i].weight += weight
 	}
 	for _, tool := range lists.Tools.Items {
-		add(kindTool, tool.Slug, tool.Name, tool.CanonicalURL, rarity)
+		add(kindTool, tool.Slug, tool.Name, tool.CanonicalURL, weight(tool.Name))
 	}
 	for _, tool := range lists.Retired.Items {
-		weight := rarity
-		if strings.HasPrefix(text.Fold(tool.Name), text.Fold(query)) {
-			weight *= 2 // active tools are already ordered by where they contain the words
-		}
-		add(kindRetired, tool.Slug, tool.Name, s.retiredURL(tool.Slug), weight)
+		add(kindRetired, tool.Slug, tool.Name, s.retiredURL(tool.Slug), weight(tool.Name))
 	}
 	for _, tool := range lists.Tools.Items {
 		for _, c := range tool.Comparisons {
-			add(kindComparison, c.Slug, c.Title, c.CanonicalURL, rarity/2)
+			add(kindComparison, c.Slug, c.Title, c.CanonicalURL, weight(tool.Name)/2)
 		}
 	}
 	return nil

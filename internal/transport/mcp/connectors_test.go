@@ -21,6 +21,8 @@ func TestSearch(t *testing.T) {
 			{"plume vs écritoire", []string{"tool:ecritoire-cie", "comparatif:plume-vs-ecritoire-cie"}},
 			{"Which tool is best to clean podcasts, balados?", []string{"tool:voix-ardoise"}},
 			{"vigie", []string{"cimetiere:vigie-3"}},
+			{"Which one of all the tools that you have in the list would be the best for me if I make balados?", []string{"tool:voix-ardoise"}},
+			{strings.Repeat("x", 300), nil},
 			{"zzzzzz", nil},
 		} {
 			var found struct {
