@@ -59,6 +59,9 @@ func TestAPICatalog(t *testing.T) {
 			}
 		}
 	}
+	if got := s.call(t, http.MethodGet, "/.well-known/mcp/server.json", ""); got.StatusCode != 200 || got.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("server.json: got %d %v, want 200", got.StatusCode, got.Header)
+	}
 	if got := s.call(t, http.MethodPost, "/.well-known/api-catalog", ""); got.StatusCode != 405 || got.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST: got %d %v, want 405", got.StatusCode, got.Header)
 	}

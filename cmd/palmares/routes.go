@@ -114,7 +114,7 @@ func (p *program) routes() (*routes, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux.Handle("GET "+mcp.RegistryPath, registered)
+	mux.Handle(mcp.RegistryPath, page.Handler(registered.Write))
 
 	mux.Handle(atom.Path, atom.New(atom.Config{
 		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, PagePrefix: feedPages, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,

@@ -11,7 +11,6 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"palmares/internal/core/cache"
-	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
 )
 
@@ -44,8 +43,8 @@ type header struct {
 	Placeholder string `json:"placeholder"`
 }
 
-// RegistryEntry returns a handler for RegistryPath.
-func (s *Server) RegistryEntry() (http.Handler, error) {
+// RegistryEntry returns the response at RegistryPath.
+func (s *Server) RegistryEntry() (*cache.Entry, error) {
 	name, err := registryName(s.cfg.PublicURL, s.cfg.ServiceName)
 	if err != nil {
 		return nil, err
@@ -60,11 +59,8 @@ func (s *Server) RegistryEntry() (http.Handler, error) {
 			{"Authorization", "An API key, for a higher quota and review texts.", false, true, "Bearer YOUR_KEY"},
 		}}},
 	})
-	entry := cache.NewEntry(body, http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"public, max-age=3600"}, "Vary": {"Accept-Encoding"}})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := entry.Write(w, r); err != nil {
-			problem.Write(w, err)
-		}
+	return cache.NewEntry(body, http.Header{
+		"Content-Type": {"application/json"}, "Cache-Control": {"public, max-age=3600"}, "Vary": {"Accept-Encoding"},
 	}), err
 }
 

@@ -1,8 +1,6 @@
 package mcp
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -50,12 +48,10 @@ func TestRegistryEntry(t *testing.T) {
 		{"http://[::1]:8080", "palmares", "1/palmares"},
 	} {
 		c.cfg.PublicURL, c.cfg.ServiceName, c.cfg.Version = e.publicURL, e.service, "v1.2.0-3-gabc"
-		handler, err := c.RegistryEntry()
+		entry, err := c.RegistryEntry()
 		testkit.Check(t, err)
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, RegistryPath, nil))
-		body := w.Body.String()
-		if w.Header().Get("Content-Type") != "application/json" || !strings.Contains(body, `"name":"`+e.name+`"`) || !strings.Contains(body, `"url":"`+e.publicURL+`/mcp"`) {
+		body := string(entry.Body())
+		if !strings.Contains(body, `"name":"`+e.name+`"`) || !strings.Contains(body, `"url":"`+e.publicURL+`/mcp"`) {
 			t.Errorf("got %s, want the name %s and the URL of the server", body, e.name)
 		}
 		validate(t, "server.json", schema, body, false)

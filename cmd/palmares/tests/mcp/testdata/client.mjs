@@ -12,7 +12,7 @@ await client.connect(new StreamableHTTPClientTransport(new URL(url), {requestIni
 assert.match(client.getInstructions(), /the data: Source : palmares/)
 
 const {tools} = await client.listTools()
-assert.equal(tools.length, 10)
+assert.equal(tools.length, 12)
 const found = await client.callTool({name: 'search_tools', arguments: {search: 'plume', limit: 1}})
 assert.equal(found.structuredContent.data[0].slug, 'plume')
 const tool = await client.callTool({name: 'get_tool', arguments: {slug: found.structuredContent.data[0].slug}})
