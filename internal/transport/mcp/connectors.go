@@ -62,12 +62,11 @@ const (
 )
 
 const (
-	maxHits     = 10
-	maxQuery    = 200 // characters, as for other searches
-	maxWords    = 16
-	shortWord   = 3  // letters below which a word tells nothing
-	longWord    = 50 // letters above which it is not one
-	commonWords = 20 // tools with a word above which it tells nothing; the limit of the operation
+	maxHits   = 10
+	maxQuery  = 200 // characters, as for other searches
+	maxWords  = 16
+	shortWord = 3  // letters below which a word tells nothing
+	longWord  = 50 // letters above which it is not one
 )
 
 // fillers are words of questions that say nothing about what is searched.
@@ -152,9 +151,6 @@ func (s *Server) find(ctx context.Context, t *tool, query string, hits *[]*hit) 
 		return err
 	}
 	folded, total := text.Fold(query), lists.Tools.Meta.Total+lists.Retired.Meta.Total
-	if total > commonWords && len(*hits) > 0 {
-		return nil
-	}
 	weight := func(name string) float64 {
 		rarity := math.Log(float64(len(newest.Tools)+1) / float64(max(1, total)))
 		if strings.Contains(" "+text.Fold(name), " "+folded) {

@@ -99,3 +99,23 @@ func TestPhrasesFindTypes(t *testing.T) {
 		}
 	}
 }
+
+// The examples in the instructions work.
+func TestInstructions(t *testing.T) {
+	c := onSQLite(t)
+	tried := 0
+	for line := range strings.Lines(instructions) {
+		if !strings.HasPrefix(line, "- ") {
+			continue
+		}
+		query, err := json.Marshal(line[strings.Index(line, "{") : strings.LastIndex(line, "}")+1])
+		testkit.Check(t, err)
+		if got := c.tool(t, "graphql_query", `{"query":`+string(query)+`}`); got.IsError || strings.Contains(got.text(), ": []") {
+			t.Errorf("%s: got %s, want a result", query, got.text())
+		}
+		tried++
+	}
+	if tried < 5 {
+		t.Errorf("got %d examples, want at least 5", tried)
+	}
+}
