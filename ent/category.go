@@ -3,8 +3,10 @@
 package ent
 
 import (
+	"encoding/json"
 	"fmt"
 	"palmares/ent/category"
+	"palmares/ent/schema"
 	"strings"
 
 	"entgo.io/ent"
@@ -18,6 +20,8 @@ type Category struct {
 	ID string `json:"id,omitempty"`
 	// Label holds the value of the "label" field.
 	Label string `json:"label,omitempty"`
+	// Translations holds the value of the "translations" field.
+	Translations schema.CategoryTranslations `json:"translations,omitempty"`
 	// Active tools in the category.
 	ToolCount int `json:"tool_count,omitempty"`
 	// Mean score of its active tools, two decimals; null when none has a score.
@@ -34,6 +38,8 @@ func (*Category) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case category.FieldTranslations:
+			values[i] = new([]byte)
 		case category.FieldAvgScore:
 			values[i] = new(sql.NullFloat64)
 		case category.FieldToolCount, category.FieldSinceRelease:
@@ -66,6 +72,14 @@ func (_m *Category) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field label", values[i])
 			} else if value.Valid {
 				_m.Label = value.String
+			}
+		case category.FieldTranslations:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field translations", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Translations); err != nil {
+					return fmt.Errorf("unmarshal field translations: %w", err)
+				}
 			}
 		case category.FieldToolCount:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -130,6 +144,9 @@ func (_m *Category) String() string {
 	builder.WriteString(fmt.Sprintf("id=%v, ", _m.ID))
 	builder.WriteString("label=")
 	builder.WriteString(_m.Label)
+	builder.WriteString(", ")
+	builder.WriteString("translations=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Translations))
 	builder.WriteString(", ")
 	builder.WriteString("tool_count=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ToolCount))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"palmares/ent/category"
+	"palmares/ent/schema"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
@@ -25,6 +26,20 @@ type CategoryCreate struct {
 // SetLabel sets the "label" field.
 func (_c *CategoryCreate) SetLabel(v string) *CategoryCreate {
 	_c.mutation.SetLabel(v)
+	return _c
+}
+
+// SetTranslations sets the "translations" field.
+func (_c *CategoryCreate) SetTranslations(v schema.CategoryTranslations) *CategoryCreate {
+	_c.mutation.SetTranslations(v)
+	return _c
+}
+
+// SetNillableTranslations sets the "translations" field if the given value is not nil.
+func (_c *CategoryCreate) SetNillableTranslations(v *schema.CategoryTranslations) *CategoryCreate {
+	if v != nil {
+		_c.SetTranslations(*v)
+	}
 	return _c
 }
 
@@ -190,6 +205,10 @@ func (_c *CategoryCreate) createSpec() (*Category, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Label(); ok {
 		_spec.SetField(category.FieldLabel, field.TypeString, value)
 		_node.Label = value
+	}
+	if value, ok := _c.mutation.Translations(); ok {
+		_spec.SetField(category.FieldTranslations, field.TypeJSON, value)
+		_node.Translations = value
 	}
 	if value, ok := _c.mutation.ToolCount(); ok {
 		_spec.SetField(category.FieldToolCount, field.TypeInt, value)
@@ -359,6 +378,9 @@ func (u *CategoryUpsertOne) UpdateNewValues() *CategoryUpsertOne {
 	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
 		if _, exists := u.create.mutation.ID(); exists {
 			s.SetIgnore(category.FieldID)
+		}
+		if _, exists := u.create.mutation.Translations(); exists {
+			s.SetIgnore(category.FieldTranslations)
 		}
 	}))
 	return u
@@ -671,6 +693,9 @@ func (u *CategoryUpsertBulk) UpdateNewValues() *CategoryUpsertBulk {
 		for _, b := range u.create.builders {
 			if _, exists := b.mutation.ID(); exists {
 				s.SetIgnore(category.FieldID)
+			}
+			if _, exists := b.mutation.Translations(); exists {
+				s.SetIgnore(category.FieldTranslations)
 			}
 		}
 	}))

@@ -181,6 +181,9 @@ func (_u *CategoryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.Label(); ok {
 		_spec.SetField(category.FieldLabel, field.TypeString, value)
 	}
+	if _u.mutation.TranslationsCleared() {
+		_spec.ClearField(category.FieldTranslations, field.TypeJSON)
+	}
 	if value, ok := _u.mutation.ToolCount(); ok {
 		_spec.SetField(category.FieldToolCount, field.TypeInt, value)
 	}
@@ -408,6 +411,9 @@ func (_u *CategoryUpdateOne) sqlSave(ctx context.Context) (_node *Category, err 
 	}
 	if value, ok := _u.mutation.Label(); ok {
 		_spec.SetField(category.FieldLabel, field.TypeString, value)
+	}
+	if _u.mutation.TranslationsCleared() {
+		_spec.ClearField(category.FieldTranslations, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.ToolCount(); ok {
 		_spec.SetField(category.FieldToolCount, field.TypeInt, value)

@@ -3,8 +3,10 @@
 package ent
 
 import (
+	"encoding/json"
 	"fmt"
 	"palmares/ent/comparison"
+	"palmares/ent/schema"
 	"palmares/ent/tool"
 	"strings"
 
@@ -27,6 +29,8 @@ type Comparison struct {
 	WinnerSlug string `json:"winner_slug,omitempty"`
 	// WinnerNote holds the value of the "winner_note" field.
 	WinnerNote string `json:"winner_note,omitempty"`
+	// Translations holds the value of the "translations" field.
+	Translations schema.ComparisonTranslations `json:"translations,omitempty"`
 	// Published holds the value of the "published" field.
 	Published bool `json:"published,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -94,6 +98,8 @@ func (*Comparison) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case comparison.FieldTranslations:
+			values[i] = new([]byte)
 		case comparison.FieldPublished:
 			values[i] = new(sql.NullBool)
 		case comparison.FieldSinceRelease:
@@ -150,6 +156,14 @@ func (_m *Comparison) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field winner_note", values[i])
 			} else if value.Valid {
 				_m.WinnerNote = value.String
+			}
+		case comparison.FieldTranslations:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field translations", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Translations); err != nil {
+					return fmt.Errorf("unmarshal field translations: %w", err)
+				}
 			}
 		case comparison.FieldPublished:
 			if value, ok := values[i].(*sql.NullBool); !ok {
@@ -246,6 +260,9 @@ func (_m *Comparison) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("winner_note=")
 	builder.WriteString(_m.WinnerNote)
+	builder.WriteString(", ")
+	builder.WriteString("translations=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Translations))
 	builder.WriteString(", ")
 	builder.WriteString("published=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Published))

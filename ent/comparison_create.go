@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"palmares/ent/comparison"
+	"palmares/ent/schema"
 	"palmares/ent/tool"
 
 	"entgo.io/ent/dialect"
@@ -50,6 +51,20 @@ func (_c *ComparisonCreate) SetWinnerSlug(v string) *ComparisonCreate {
 // SetWinnerNote sets the "winner_note" field.
 func (_c *ComparisonCreate) SetWinnerNote(v string) *ComparisonCreate {
 	_c.mutation.SetWinnerNote(v)
+	return _c
+}
+
+// SetTranslations sets the "translations" field.
+func (_c *ComparisonCreate) SetTranslations(v schema.ComparisonTranslations) *ComparisonCreate {
+	_c.mutation.SetTranslations(v)
+	return _c
+}
+
+// SetNillableTranslations sets the "translations" field if the given value is not nil.
+func (_c *ComparisonCreate) SetNillableTranslations(v *schema.ComparisonTranslations) *ComparisonCreate {
+	if v != nil {
+		_c.SetTranslations(*v)
+	}
 	return _c
 }
 
@@ -265,6 +280,10 @@ func (_c *ComparisonCreate) createSpec() (*Comparison, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.WinnerNote(); ok {
 		_spec.SetField(comparison.FieldWinnerNote, field.TypeString, value)
 		_node.WinnerNote = value
+	}
+	if value, ok := _c.mutation.Translations(); ok {
+		_spec.SetField(comparison.FieldTranslations, field.TypeJSON, value)
+		_node.Translations = value
 	}
 	if value, ok := _c.mutation.Published(); ok {
 		_spec.SetField(comparison.FieldPublished, field.TypeBool, value)
@@ -531,6 +550,9 @@ func (u *ComparisonUpsertOne) UpdateNewValues() *ComparisonUpsertOne {
 	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
 		if _, exists := u.create.mutation.ID(); exists {
 			s.SetIgnore(comparison.FieldID)
+		}
+		if _, exists := u.create.mutation.Translations(); exists {
+			s.SetIgnore(comparison.FieldTranslations)
 		}
 	}))
 	return u
@@ -892,6 +914,9 @@ func (u *ComparisonUpsertBulk) UpdateNewValues() *ComparisonUpsertBulk {
 		for _, b := range u.create.builders {
 			if _, exists := b.mutation.ID(); exists {
 				s.SetIgnore(comparison.FieldID)
+			}
+			if _, exists := b.mutation.Translations(); exists {
+				s.SetIgnore(comparison.FieldTranslations)
 			}
 		}
 	}))

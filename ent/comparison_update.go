@@ -295,6 +295,9 @@ func (_u *ComparisonUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if value, ok := _u.mutation.WinnerNote(); ok {
 		_spec.SetField(comparison.FieldWinnerNote, field.TypeString, value)
 	}
+	if _u.mutation.TranslationsCleared() {
+		_spec.ClearField(comparison.FieldTranslations, field.TypeJSON)
+	}
 	if value, ok := _u.mutation.Published(); ok {
 		_spec.SetField(comparison.FieldPublished, field.TypeBool, value)
 	}
@@ -716,6 +719,9 @@ func (_u *ComparisonUpdateOne) sqlSave(ctx context.Context) (_node *Comparison, 
 	}
 	if value, ok := _u.mutation.WinnerNote(); ok {
 		_spec.SetField(comparison.FieldWinnerNote, field.TypeString, value)
+	}
+	if _u.mutation.TranslationsCleared() {
+		_spec.ClearField(comparison.FieldTranslations, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.Published(); ok {
 		_spec.SetField(comparison.FieldPublished, field.TypeBool, value)

@@ -27,6 +27,7 @@ import (
 	"palmares/ent/queryversion"
 	"palmares/ent/release"
 	"palmares/ent/savedquery"
+	"palmares/ent/schema"
 	"palmares/ent/secret"
 	"palmares/ent/section"
 	"palmares/ent/session"
@@ -3279,6 +3280,7 @@ type CategoryMutation struct {
 	typ              string
 	id               *string
 	label            *string
+	translations     *schema.CategoryTranslations
 	tool_count       *int
 	addtool_count    *int
 	avg_score        *float64
@@ -3430,6 +3432,55 @@ func (m *CategoryMutation) OldLabel(ctx context.Context) (v string, err error) {
 // ResetLabel resets all changes to the "label" field.
 func (m *CategoryMutation) ResetLabel() {
 	m.label = nil
+}
+
+// SetTranslations sets the "translations" field.
+func (m *CategoryMutation) SetTranslations(st schema.CategoryTranslations) {
+	m.translations = &st
+}
+
+// Translations returns the value of the "translations" field in the mutation.
+func (m *CategoryMutation) Translations() (r schema.CategoryTranslations, exists bool) {
+	v := m.translations
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTranslations returns the old "translations" field's value of the Category entity.
+// If the Category object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CategoryMutation) OldTranslations(ctx context.Context) (v schema.CategoryTranslations, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTranslations is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTranslations requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTranslations: %w", err)
+	}
+	return oldValue.Translations, nil
+}
+
+// ClearTranslations clears the value of the "translations" field.
+func (m *CategoryMutation) ClearTranslations() {
+	m.translations = nil
+	m.clearedFields[category.FieldTranslations] = struct{}{}
+}
+
+// TranslationsCleared returns if the "translations" field was cleared in this mutation.
+func (m *CategoryMutation) TranslationsCleared() bool {
+	_, ok := m.clearedFields[category.FieldTranslations]
+	return ok
+}
+
+// ResetTranslations resets all changes to the "translations" field.
+func (m *CategoryMutation) ResetTranslations() {
+	m.translations = nil
+	delete(m.clearedFields, category.FieldTranslations)
 }
 
 // SetToolCount sets the "tool_count" field.
@@ -3684,9 +3735,12 @@ func (m *CategoryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *CategoryMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 6)
 	if m.label != nil {
 		fields = append(fields, category.FieldLabel)
+	}
+	if m.translations != nil {
+		fields = append(fields, category.FieldTranslations)
 	}
 	if m.tool_count != nil {
 		fields = append(fields, category.FieldToolCount)
@@ -3710,6 +3764,8 @@ func (m *CategoryMutation) Field(name string) (ent.Value, bool) {
 	switch name {
 	case category.FieldLabel:
 		return m.Label()
+	case category.FieldTranslations:
+		return m.Translations()
 	case category.FieldToolCount:
 		return m.ToolCount()
 	case category.FieldAvgScore:
@@ -3729,6 +3785,8 @@ func (m *CategoryMutation) OldField(ctx context.Context, name string) (ent.Value
 	switch name {
 	case category.FieldLabel:
 		return m.OldLabel(ctx)
+	case category.FieldTranslations:
+		return m.OldTranslations(ctx)
 	case category.FieldToolCount:
 		return m.OldToolCount(ctx)
 	case category.FieldAvgScore:
@@ -3752,6 +3810,13 @@ func (m *CategoryMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetLabel(v)
+		return nil
+	case category.FieldTranslations:
+		v, ok := value.(schema.CategoryTranslations)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTranslations(v)
 		return nil
 	case category.FieldToolCount:
 		v, ok := value.(int)
@@ -3850,6 +3915,9 @@ func (m *CategoryMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *CategoryMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(category.FieldTranslations) {
+		fields = append(fields, category.FieldTranslations)
+	}
 	if m.FieldCleared(category.FieldAvgScore) {
 		fields = append(fields, category.FieldAvgScore)
 	}
@@ -3867,6 +3935,9 @@ func (m *CategoryMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *CategoryMutation) ClearField(name string) error {
 	switch name {
+	case category.FieldTranslations:
+		m.ClearTranslations()
+		return nil
 	case category.FieldAvgScore:
 		m.ClearAvgScore()
 		return nil
@@ -3880,6 +3951,9 @@ func (m *CategoryMutation) ResetField(name string) error {
 	switch name {
 	case category.FieldLabel:
 		m.ResetLabel()
+		return nil
+	case category.FieldTranslations:
+		m.ResetTranslations()
 		return nil
 	case category.FieldToolCount:
 		m.ResetToolCount()
@@ -3953,6 +4027,7 @@ type ComparisonMutation struct {
 	id               *string
 	title            *string
 	winner_note      *string
+	translations     *schema.ComparisonTranslations
 	published        *bool
 	updated_at       *string
 	canonical_url    *string
@@ -4253,6 +4328,55 @@ func (m *ComparisonMutation) OldWinnerNote(ctx context.Context) (v string, err e
 // ResetWinnerNote resets all changes to the "winner_note" field.
 func (m *ComparisonMutation) ResetWinnerNote() {
 	m.winner_note = nil
+}
+
+// SetTranslations sets the "translations" field.
+func (m *ComparisonMutation) SetTranslations(st schema.ComparisonTranslations) {
+	m.translations = &st
+}
+
+// Translations returns the value of the "translations" field in the mutation.
+func (m *ComparisonMutation) Translations() (r schema.ComparisonTranslations, exists bool) {
+	v := m.translations
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTranslations returns the old "translations" field's value of the Comparison entity.
+// If the Comparison object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonMutation) OldTranslations(ctx context.Context) (v schema.ComparisonTranslations, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTranslations is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTranslations requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTranslations: %w", err)
+	}
+	return oldValue.Translations, nil
+}
+
+// ClearTranslations clears the value of the "translations" field.
+func (m *ComparisonMutation) ClearTranslations() {
+	m.translations = nil
+	m.clearedFields[comparison.FieldTranslations] = struct{}{}
+}
+
+// TranslationsCleared returns if the "translations" field was cleared in this mutation.
+func (m *ComparisonMutation) TranslationsCleared() bool {
+	_, ok := m.clearedFields[comparison.FieldTranslations]
+	return ok
+}
+
+// ResetTranslations resets all changes to the "translations" field.
+func (m *ComparisonMutation) ResetTranslations() {
+	m.translations = nil
+	delete(m.clearedFields, comparison.FieldTranslations)
 }
 
 // SetPublished sets the "published" field.
@@ -4609,7 +4733,7 @@ func (m *ComparisonMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ComparisonMutation) Fields() []string {
-	fields := make([]string, 0, 10)
+	fields := make([]string, 0, 11)
 	if m.title != nil {
 		fields = append(fields, comparison.FieldTitle)
 	}
@@ -4624,6 +4748,9 @@ func (m *ComparisonMutation) Fields() []string {
 	}
 	if m.winner_note != nil {
 		fields = append(fields, comparison.FieldWinnerNote)
+	}
+	if m.translations != nil {
+		fields = append(fields, comparison.FieldTranslations)
 	}
 	if m.published != nil {
 		fields = append(fields, comparison.FieldPublished)
@@ -4658,6 +4785,8 @@ func (m *ComparisonMutation) Field(name string) (ent.Value, bool) {
 		return m.WinnerSlug()
 	case comparison.FieldWinnerNote:
 		return m.WinnerNote()
+	case comparison.FieldTranslations:
+		return m.Translations()
 	case comparison.FieldPublished:
 		return m.Published()
 	case comparison.FieldUpdatedAt:
@@ -4687,6 +4816,8 @@ func (m *ComparisonMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldWinnerSlug(ctx)
 	case comparison.FieldWinnerNote:
 		return m.OldWinnerNote(ctx)
+	case comparison.FieldTranslations:
+		return m.OldTranslations(ctx)
 	case comparison.FieldPublished:
 		return m.OldPublished(ctx)
 	case comparison.FieldUpdatedAt:
@@ -4740,6 +4871,13 @@ func (m *ComparisonMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetWinnerNote(v)
+		return nil
+	case comparison.FieldTranslations:
+		v, ok := value.(schema.ComparisonTranslations)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTranslations(v)
 		return nil
 	case comparison.FieldPublished:
 		v, ok := value.(bool)
@@ -4820,7 +4958,11 @@ func (m *ComparisonMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *ComparisonMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(comparison.FieldTranslations) {
+		fields = append(fields, comparison.FieldTranslations)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -4833,6 +4975,11 @@ func (m *ComparisonMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *ComparisonMutation) ClearField(name string) error {
+	switch name {
+	case comparison.FieldTranslations:
+		m.ClearTranslations()
+		return nil
+	}
 	return fmt.Errorf("unknown Comparison nullable field %s", name)
 }
 
@@ -4854,6 +5001,9 @@ func (m *ComparisonMutation) ResetField(name string) error {
 		return nil
 	case comparison.FieldWinnerNote:
 		m.ResetWinnerNote()
+		return nil
+	case comparison.FieldTranslations:
+		m.ResetTranslations()
 		return nil
 	case comparison.FieldPublished:
 		m.ResetPublished()
@@ -18317,6 +18467,9 @@ type ToolMutation struct {
 	avis_url             *string
 	alternatives_url     *string
 	updated_at           *string
+	translations         *schema.ToolTranslations
+	sources              *[]schema.Source
+	appendsources        []schema.Source
 	tier                 *int
 	addtier              *int
 	mainstream           *bool
@@ -19325,6 +19478,120 @@ func (m *ToolMutation) ResetUpdatedAt() {
 	delete(m.clearedFields, tool.FieldUpdatedAt)
 }
 
+// SetTranslations sets the "translations" field.
+func (m *ToolMutation) SetTranslations(st schema.ToolTranslations) {
+	m.translations = &st
+}
+
+// Translations returns the value of the "translations" field in the mutation.
+func (m *ToolMutation) Translations() (r schema.ToolTranslations, exists bool) {
+	v := m.translations
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTranslations returns the old "translations" field's value of the Tool entity.
+// If the Tool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolMutation) OldTranslations(ctx context.Context) (v schema.ToolTranslations, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTranslations is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTranslations requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTranslations: %w", err)
+	}
+	return oldValue.Translations, nil
+}
+
+// ClearTranslations clears the value of the "translations" field.
+func (m *ToolMutation) ClearTranslations() {
+	m.translations = nil
+	m.clearedFields[tool.FieldTranslations] = struct{}{}
+}
+
+// TranslationsCleared returns if the "translations" field was cleared in this mutation.
+func (m *ToolMutation) TranslationsCleared() bool {
+	_, ok := m.clearedFields[tool.FieldTranslations]
+	return ok
+}
+
+// ResetTranslations resets all changes to the "translations" field.
+func (m *ToolMutation) ResetTranslations() {
+	m.translations = nil
+	delete(m.clearedFields, tool.FieldTranslations)
+}
+
+// SetSources sets the "sources" field.
+func (m *ToolMutation) SetSources(s []schema.Source) {
+	m.sources = &s
+	m.appendsources = nil
+}
+
+// Sources returns the value of the "sources" field in the mutation.
+func (m *ToolMutation) Sources() (r []schema.Source, exists bool) {
+	v := m.sources
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSources returns the old "sources" field's value of the Tool entity.
+// If the Tool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolMutation) OldSources(ctx context.Context) (v []schema.Source, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSources is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSources requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSources: %w", err)
+	}
+	return oldValue.Sources, nil
+}
+
+// AppendSources adds s to the "sources" field.
+func (m *ToolMutation) AppendSources(s []schema.Source) {
+	m.appendsources = append(m.appendsources, s...)
+}
+
+// AppendedSources returns the list of values that were appended to the "sources" field in this mutation.
+func (m *ToolMutation) AppendedSources() ([]schema.Source, bool) {
+	if len(m.appendsources) == 0 {
+		return nil, false
+	}
+	return m.appendsources, true
+}
+
+// ClearSources clears the value of the "sources" field.
+func (m *ToolMutation) ClearSources() {
+	m.sources = nil
+	m.appendsources = nil
+	m.clearedFields[tool.FieldSources] = struct{}{}
+}
+
+// SourcesCleared returns if the "sources" field was cleared in this mutation.
+func (m *ToolMutation) SourcesCleared() bool {
+	_, ok := m.clearedFields[tool.FieldSources]
+	return ok
+}
+
+// ResetSources resets all changes to the "sources" field.
+func (m *ToolMutation) ResetSources() {
+	m.sources = nil
+	m.appendsources = nil
+	delete(m.clearedFields, tool.FieldSources)
+}
+
 // SetTier sets the "tier" field.
 func (m *ToolMutation) SetTier(i int) {
 	m.tier = &i
@@ -19986,7 +20253,7 @@ func (m *ToolMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ToolMutation) Fields() []string {
-	fields := make([]string, 0, 27)
+	fields := make([]string, 0, 29)
 	if m.name != nil {
 		fields = append(fields, tool.FieldName)
 	}
@@ -20037,6 +20304,12 @@ func (m *ToolMutation) Fields() []string {
 	}
 	if m.updated_at != nil {
 		fields = append(fields, tool.FieldUpdatedAt)
+	}
+	if m.translations != nil {
+		fields = append(fields, tool.FieldTranslations)
+	}
+	if m.sources != nil {
+		fields = append(fields, tool.FieldSources)
 	}
 	if m.tier != nil {
 		fields = append(fields, tool.FieldTier)
@@ -20110,6 +20383,10 @@ func (m *ToolMutation) Field(name string) (ent.Value, bool) {
 		return m.AlternativesURL()
 	case tool.FieldUpdatedAt:
 		return m.UpdatedAt()
+	case tool.FieldTranslations:
+		return m.Translations()
+	case tool.FieldSources:
+		return m.Sources()
 	case tool.FieldTier:
 		return m.Tier()
 	case tool.FieldMainstream:
@@ -20173,6 +20450,10 @@ func (m *ToolMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldAlternativesURL(ctx)
 	case tool.FieldUpdatedAt:
 		return m.OldUpdatedAt(ctx)
+	case tool.FieldTranslations:
+		return m.OldTranslations(ctx)
+	case tool.FieldSources:
+		return m.OldSources(ctx)
 	case tool.FieldTier:
 		return m.OldTier(ctx)
 	case tool.FieldMainstream:
@@ -20320,6 +20601,20 @@ func (m *ToolMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetUpdatedAt(v)
+		return nil
+	case tool.FieldTranslations:
+		v, ok := value.(schema.ToolTranslations)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTranslations(v)
+		return nil
+	case tool.FieldSources:
+		v, ok := value.([]schema.Source)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSources(v)
 		return nil
 	case tool.FieldTier:
 		v, ok := value.(int)
@@ -20538,6 +20833,12 @@ func (m *ToolMutation) ClearedFields() []string {
 	if m.FieldCleared(tool.FieldUpdatedAt) {
 		fields = append(fields, tool.FieldUpdatedAt)
 	}
+	if m.FieldCleared(tool.FieldTranslations) {
+		fields = append(fields, tool.FieldTranslations)
+	}
+	if m.FieldCleared(tool.FieldSources) {
+		fields = append(fields, tool.FieldSources)
+	}
 	if m.FieldCleared(tool.FieldTier) {
 		fields = append(fields, tool.FieldTier)
 	}
@@ -20611,6 +20912,12 @@ func (m *ToolMutation) ClearField(name string) error {
 		return nil
 	case tool.FieldUpdatedAt:
 		m.ClearUpdatedAt()
+		return nil
+	case tool.FieldTranslations:
+		m.ClearTranslations()
+		return nil
+	case tool.FieldSources:
+		m.ClearSources()
 		return nil
 	case tool.FieldTier:
 		m.ClearTier()
@@ -20688,6 +20995,12 @@ func (m *ToolMutation) ResetField(name string) error {
 		return nil
 	case tool.FieldUpdatedAt:
 		m.ResetUpdatedAt()
+		return nil
+	case tool.FieldTranslations:
+		m.ResetTranslations()
+		return nil
+	case tool.FieldSources:
+		m.ResetSources()
 		return nil
 	case tool.FieldTier:
 		m.ResetTier()

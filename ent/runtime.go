@@ -89,11 +89,11 @@ func init() {
 	// category.LabelValidator is a validator for the "label" field. It is called by the builders before save.
 	category.LabelValidator = categoryDescLabel.Validators[0].(func(string) error)
 	// categoryDescToolCount is the schema descriptor for tool_count field.
-	categoryDescToolCount := categoryFields[2].Descriptor()
+	categoryDescToolCount := categoryFields[3].Descriptor()
 	// category.DefaultToolCount holds the default value on creation for the tool_count field.
 	category.DefaultToolCount = categoryDescToolCount.Default.(int)
 	// categoryDescSinceRelease is the schema descriptor for since_release field.
-	categoryDescSinceRelease := categoryFields[5].Descriptor()
+	categoryDescSinceRelease := categoryFields[6].Descriptor()
 	// category.DefaultSinceRelease holds the default value on creation for the since_release field.
 	category.DefaultSinceRelease = categoryDescSinceRelease.Default.(int)
 	// categoryDescID is the schema descriptor for id field.
@@ -121,7 +121,7 @@ func init() {
 	// comparison.TitleValidator is a validator for the "title" field. It is called by the builders before save.
 	comparison.TitleValidator = comparisonDescTitle.Validators[0].(func(string) error)
 	// comparisonDescSinceRelease is the schema descriptor for since_release field.
-	comparisonDescSinceRelease := comparisonFields[10].Descriptor()
+	comparisonDescSinceRelease := comparisonFields[11].Descriptor()
 	// comparison.DefaultSinceRelease holds the default value on creation for the since_release field.
 	comparison.DefaultSinceRelease = comparisonDescSinceRelease.Default.(int)
 	// comparisonDescID is the schema descriptor for id field.
@@ -409,15 +409,15 @@ func init() {
 	// tool.NameValidator is a validator for the "name" field. It is called by the builders before save.
 	tool.NameValidator = toolDescName.Validators[0].(func(string) error)
 	// toolDescMainstream is the schema descriptor for mainstream field.
-	toolDescMainstream := toolFields[19].Descriptor()
+	toolDescMainstream := toolFields[21].Descriptor()
 	// tool.DefaultMainstream holds the default value on creation for the mainstream field.
 	tool.DefaultMainstream = toolDescMainstream.Default.(bool)
 	// toolDescInEmbeddings is the schema descriptor for in_embeddings field.
-	toolDescInEmbeddings := toolFields[22].Descriptor()
+	toolDescInEmbeddings := toolFields[24].Descriptor()
 	// tool.DefaultInEmbeddings holds the default value on creation for the in_embeddings field.
 	tool.DefaultInEmbeddings = toolDescInEmbeddings.Default.(bool)
 	// toolDescSinceRelease is the schema descriptor for since_release field.
-	toolDescSinceRelease := toolFields[27].Descriptor()
+	toolDescSinceRelease := toolFields[29].Descriptor()
 	// tool.DefaultSinceRelease holds the default value on creation for the since_release field.
 	tool.DefaultSinceRelease = toolDescSinceRelease.Default.(int)
 	// toolDescID is the schema descriptor for id field.

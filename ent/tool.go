@@ -3,8 +3,10 @@
 package ent
 
 import (
+	"encoding/json"
 	"fmt"
 	"palmares/ent/category"
+	"palmares/ent/schema"
 	"palmares/ent/tool"
 	"strings"
 
@@ -51,6 +53,10 @@ type Tool struct {
 	AlternativesURL string `json:"alternatives_url,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
 	UpdatedAt string `json:"updated_at,omitempty"`
+	// Translations holds the value of the "translations" field.
+	Translations schema.ToolTranslations `json:"translations,omitempty"`
+	// Sources holds the value of the "sources" field.
+	Sources []schema.Source `json:"sources,omitempty"`
 	// 1 is the highest, 3 the lowest.
 	Tier int `json:"tier,omitempty"`
 	// Mainstream holds the value of the "mainstream" field.
@@ -124,6 +130,8 @@ func (*Tool) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case tool.FieldTranslations, tool.FieldSources:
+			values[i] = new([]byte)
 		case tool.FieldMainstream, tool.FieldInEmbeddings:
 			values[i] = new(sql.NullBool)
 		case tool.FieldScore, tool.FieldPriceAmount, tool.FieldVerifiability, tool.FieldObsolescence:
@@ -258,6 +266,22 @@ func (_m *Tool) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field updated_at", values[i])
 			} else if value.Valid {
 				_m.UpdatedAt = value.String
+			}
+		case tool.FieldTranslations:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field translations", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Translations); err != nil {
+					return fmt.Errorf("unmarshal field translations: %w", err)
+				}
+			}
+		case tool.FieldSources:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field sources", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Sources); err != nil {
+					return fmt.Errorf("unmarshal field sources: %w", err)
+				}
 			}
 		case tool.FieldTier:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -428,6 +452,12 @@ func (_m *Tool) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("updated_at=")
 	builder.WriteString(_m.UpdatedAt)
+	builder.WriteString(", ")
+	builder.WriteString("translations=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Translations))
+	builder.WriteString(", ")
+	builder.WriteString("sources=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Sources))
 	builder.WriteString(", ")
 	builder.WriteString("tier=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Tier))

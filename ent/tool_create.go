@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"palmares/ent/category"
 	"palmares/ent/pricechange"
+	"palmares/ent/schema"
 	"palmares/ent/section"
 	"palmares/ent/tool"
 
@@ -236,6 +237,26 @@ func (_c *ToolCreate) SetNillableUpdatedAt(v *string) *ToolCreate {
 	if v != nil {
 		_c.SetUpdatedAt(*v)
 	}
+	return _c
+}
+
+// SetTranslations sets the "translations" field.
+func (_c *ToolCreate) SetTranslations(v schema.ToolTranslations) *ToolCreate {
+	_c.mutation.SetTranslations(v)
+	return _c
+}
+
+// SetNillableTranslations sets the "translations" field if the given value is not nil.
+func (_c *ToolCreate) SetNillableTranslations(v *schema.ToolTranslations) *ToolCreate {
+	if v != nil {
+		_c.SetTranslations(*v)
+	}
+	return _c
+}
+
+// SetSources sets the "sources" field.
+func (_c *ToolCreate) SetSources(v []schema.Source) *ToolCreate {
+	_c.mutation.SetSources(v)
 	return _c
 }
 
@@ -617,6 +638,14 @@ func (_c *ToolCreate) createSpec() (*Tool, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.UpdatedAt(); ok {
 		_spec.SetField(tool.FieldUpdatedAt, field.TypeString, value)
 		_node.UpdatedAt = value
+	}
+	if value, ok := _c.mutation.Translations(); ok {
+		_spec.SetField(tool.FieldTranslations, field.TypeJSON, value)
+		_node.Translations = value
+	}
+	if value, ok := _c.mutation.Sources(); ok {
+		_spec.SetField(tool.FieldSources, field.TypeJSON, value)
+		_node.Sources = value
 	}
 	if value, ok := _c.mutation.Tier(); ok {
 		_spec.SetField(tool.FieldTier, field.TypeInt, value)
@@ -1255,6 +1284,12 @@ func (u *ToolUpsertOne) UpdateNewValues() *ToolUpsertOne {
 	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
 		if _, exists := u.create.mutation.ID(); exists {
 			s.SetIgnore(tool.FieldID)
+		}
+		if _, exists := u.create.mutation.Translations(); exists {
+			s.SetIgnore(tool.FieldTranslations)
+		}
+		if _, exists := u.create.mutation.Sources(); exists {
+			s.SetIgnore(tool.FieldSources)
 		}
 	}))
 	return u
@@ -2029,6 +2064,12 @@ func (u *ToolUpsertBulk) UpdateNewValues() *ToolUpsertBulk {
 		for _, b := range u.create.builders {
 			if _, exists := b.mutation.ID(); exists {
 				s.SetIgnore(tool.FieldID)
+			}
+			if _, exists := b.mutation.Translations(); exists {
+				s.SetIgnore(tool.FieldTranslations)
+			}
+			if _, exists := b.mutation.Sources(); exists {
+				s.SetIgnore(tool.FieldSources)
 			}
 		}
 	}))

@@ -833,6 +833,12 @@ func (_u *ToolUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.UpdatedAtCleared() {
 		_spec.ClearField(tool.FieldUpdatedAt, field.TypeString)
 	}
+	if _u.mutation.TranslationsCleared() {
+		_spec.ClearField(tool.FieldTranslations, field.TypeJSON)
+	}
+	if _u.mutation.SourcesCleared() {
+		_spec.ClearField(tool.FieldSources, field.TypeJSON)
+	}
 	if value, ok := _u.mutation.Tier(); ok {
 		_spec.SetField(tool.FieldTier, field.TypeInt, value)
 	}
@@ -1858,6 +1864,12 @@ func (_u *ToolUpdateOne) sqlSave(ctx context.Context) (_node *Tool, err error) {
 	}
 	if _u.mutation.UpdatedAtCleared() {
 		_spec.ClearField(tool.FieldUpdatedAt, field.TypeString)
+	}
+	if _u.mutation.TranslationsCleared() {
+		_spec.ClearField(tool.FieldTranslations, field.TypeJSON)
+	}
+	if _u.mutation.SourcesCleared() {
+		_spec.ClearField(tool.FieldSources, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.Tier(); ok {
 		_spec.SetField(tool.FieldTier, field.TypeInt, value)

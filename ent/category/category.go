@@ -13,6 +13,8 @@ const (
 	FieldID = "slug"
 	// FieldLabel holds the string denoting the label field in the database.
 	FieldLabel = "label"
+	// FieldTranslations holds the string denoting the translations field in the database.
+	FieldTranslations = "translations"
 	// FieldToolCount holds the string denoting the tool_count field in the database.
 	FieldToolCount = "tool_count"
 	// FieldAvgScore holds the string denoting the avg_score field in the database.
@@ -29,6 +31,7 @@ const (
 var Columns = []string{
 	FieldID,
 	FieldLabel,
+	FieldTranslations,
 	FieldToolCount,
 	FieldAvgScore,
 	FieldFingerprint,

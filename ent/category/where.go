@@ -148,6 +148,16 @@ func LabelContainsFold(v string) predicate.Category {
 	return predicate.Category(sql.FieldContainsFold(FieldLabel, v))
 }
 
+// TranslationsIsNil applies the IsNil predicate on the "translations" field.
+func TranslationsIsNil() predicate.Category {
+	return predicate.Category(sql.FieldIsNull(FieldTranslations))
+}
+
+// TranslationsNotNil applies the NotNil predicate on the "translations" field.
+func TranslationsNotNil() predicate.Category {
+	return predicate.Category(sql.FieldNotNull(FieldTranslations))
+}
+
 // ToolCountEQ applies the EQ predicate on the "tool_count" field.
 func ToolCountEQ(v int) predicate.Category {
 	return predicate.Category(sql.FieldEQ(FieldToolCount, v))

@@ -22,6 +22,8 @@ const (
 	FieldWinnerSlug = "winner_slug"
 	// FieldWinnerNote holds the string denoting the winner_note field in the database.
 	FieldWinnerNote = "winner_note"
+	// FieldTranslations holds the string denoting the translations field in the database.
+	FieldTranslations = "translations"
 	// FieldPublished holds the string denoting the published field in the database.
 	FieldPublished = "published"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -71,6 +73,7 @@ var Columns = []string{
 	FieldToolBSlug,
 	FieldWinnerSlug,
 	FieldWinnerNote,
+	FieldTranslations,
 	FieldPublished,
 	FieldUpdatedAt,
 	FieldCanonicalURL,

@@ -439,6 +439,16 @@ func WinnerNoteContainsFold(v string) predicate.Comparison {
 	return predicate.Comparison(sql.FieldContainsFold(FieldWinnerNote, v))
 }
 
+// TranslationsIsNil applies the IsNil predicate on the "translations" field.
+func TranslationsIsNil() predicate.Comparison {
+	return predicate.Comparison(sql.FieldIsNull(FieldTranslations))
+}
+
+// TranslationsNotNil applies the NotNil predicate on the "translations" field.
+func TranslationsNotNil() predicate.Comparison {
+	return predicate.Comparison(sql.FieldNotNull(FieldTranslations))
+}
+
 // PublishedEQ applies the EQ predicate on the "published" field.
 func PublishedEQ(v bool) predicate.Comparison {
 	return predicate.Comparison(sql.FieldEQ(FieldPublished, v))

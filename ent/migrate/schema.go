@@ -130,6 +130,7 @@ var (
 	CategoriesColumns = []*schema.Column{
 		{Name: "slug", Type: field.TypeString, Size: 80},
 		{Name: "label", Type: field.TypeString},
+		{Name: "translations", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "tool_count", Type: field.TypeInt, Default: 0},
 		{Name: "avg_score", Type: field.TypeFloat64, Nullable: true},
 		{Name: "fingerprint", Type: field.TypeString},
@@ -146,6 +147,7 @@ var (
 		{Name: "slug", Type: field.TypeString, Size: 80},
 		{Name: "title", Type: field.TypeString},
 		{Name: "winner_note", Type: field.TypeString},
+		{Name: "translations", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "published", Type: field.TypeBool},
 		{Name: "updated_at", Type: field.TypeString},
 		{Name: "canonical_url", Type: field.TypeString},
@@ -163,19 +165,19 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "comparisons_tools_comparisons_as_a",
-				Columns:    []*schema.Column{ComparisonsColumns[8]},
-				RefColumns: []*schema.Column{ToolsColumns[0]},
-				OnDelete:   schema.NoAction,
-			},
-			{
-				Symbol:     "comparisons_tools_comparisons_as_b",
 				Columns:    []*schema.Column{ComparisonsColumns[9]},
 				RefColumns: []*schema.Column{ToolsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
-				Symbol:     "comparisons_tools_comparisons_won",
+				Symbol:     "comparisons_tools_comparisons_as_b",
 				Columns:    []*schema.Column{ComparisonsColumns[10]},
+				RefColumns: []*schema.Column{ToolsColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+			{
+				Symbol:     "comparisons_tools_comparisons_won",
+				Columns:    []*schema.Column{ComparisonsColumns[11]},
 				RefColumns: []*schema.Column{ToolsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -184,17 +186,17 @@ var (
 			{
 				Name:    "comparisons_by_tool_a",
 				Unique:  false,
-				Columns: []*schema.Column{ComparisonsColumns[8]},
+				Columns: []*schema.Column{ComparisonsColumns[9]},
 			},
 			{
 				Name:    "comparisons_by_tool_b",
 				Unique:  false,
-				Columns: []*schema.Column{ComparisonsColumns[9]},
+				Columns: []*schema.Column{ComparisonsColumns[10]},
 			},
 			{
 				Name:    "comparisons_by_winner",
 				Unique:  false,
-				Columns: []*schema.Column{ComparisonsColumns[10]},
+				Columns: []*schema.Column{ComparisonsColumns[11]},
 			},
 		},
 	}
@@ -765,6 +767,8 @@ var (
 		{Name: "avis_url", Type: field.TypeString, Nullable: true},
 		{Name: "alternatives_url", Type: field.TypeString, Nullable: true},
 		{Name: "updated_at", Type: field.TypeString, Nullable: true},
+		{Name: "translations", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "sources", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "tier", Type: field.TypeInt, Nullable: true},
 		{Name: "mainstream", Type: field.TypeBool, Default: false},
 		{Name: "sections_hash", Type: field.TypeString, Nullable: true},
@@ -785,7 +789,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "tools_categories_tools",
-				Columns:    []*schema.Column{ToolsColumns[27]},
+				Columns:    []*schema.Column{ToolsColumns[29]},
 				RefColumns: []*schema.Column{CategoriesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},

@@ -36,6 +36,8 @@ func (Tool) Fields() []ent.Field {
 		field.String("avis_url").Optional().Nillable(),
 		field.String("alternatives_url").Optional(),
 		field.String("updated_at").Optional(),
+		optionalJSON("translations", ToolTranslations{}),
+		optionalJSON("sources", []Source{}),
 		field.Int("tier").Optional().Comment("1 is the highest, 3 the lowest."),
 		field.Bool("mainstream").Default(false),
 		field.String("sections_hash").Optional().
@@ -128,6 +130,7 @@ func (Category) Fields() []ent.Field {
 	return []ent.Field{
 		slugID(),
 		field.String("label").NotEmpty(),
+		optionalJSON("translations", CategoryTranslations{}),
 		field.Int("tool_count").Default(0).
 			Comment("Active tools in the category."),
 		field.Float("avg_score").Optional().Nillable().
@@ -148,6 +151,7 @@ func (Comparison) Fields() []ent.Field {
 		field.String("tool_b_slug"),
 		field.String("winner_slug"),
 		field.String("winner_note"),
+		optionalJSON("translations", ComparisonTranslations{}),
 		field.Bool("published"),
 		field.String("updated_at"),
 		field.String("canonical_url"),

@@ -48,6 +48,10 @@ const (
 	FieldAlternativesURL = "alternatives_url"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
 	FieldUpdatedAt = "updated_at"
+	// FieldTranslations holds the string denoting the translations field in the database.
+	FieldTranslations = "translations"
+	// FieldSources holds the string denoting the sources field in the database.
+	FieldSources = "sources"
 	// FieldTier holds the string denoting the tier field in the database.
 	FieldTier = "tier"
 	// FieldMainstream holds the string denoting the mainstream field in the database.
@@ -123,6 +127,8 @@ var Columns = []string{
 	FieldAvisURL,
 	FieldAlternativesURL,
 	FieldUpdatedAt,
+	FieldTranslations,
+	FieldSources,
 	FieldTier,
 	FieldMainstream,
 	FieldSectionsHash,

@@ -1239,6 +1239,26 @@ func UpdatedAtContainsFold(v string) predicate.Tool {
 	return predicate.Tool(sql.FieldContainsFold(FieldUpdatedAt, v))
 }
 
+// TranslationsIsNil applies the IsNil predicate on the "translations" field.
+func TranslationsIsNil() predicate.Tool {
+	return predicate.Tool(sql.FieldIsNull(FieldTranslations))
+}
+
+// TranslationsNotNil applies the NotNil predicate on the "translations" field.
+func TranslationsNotNil() predicate.Tool {
+	return predicate.Tool(sql.FieldNotNull(FieldTranslations))
+}
+
+// SourcesIsNil applies the IsNil predicate on the "sources" field.
+func SourcesIsNil() predicate.Tool {
+	return predicate.Tool(sql.FieldIsNull(FieldSources))
+}
+
+// SourcesNotNil applies the NotNil predicate on the "sources" field.
+func SourcesNotNil() predicate.Tool {
+	return predicate.Tool(sql.FieldNotNull(FieldSources))
+}
+
 // TierEQ applies the EQ predicate on the "tier" field.
 func TierEQ(v int) predicate.Tool {
 	return predicate.Tool(sql.FieldEQ(FieldTier, v))

@@ -161,7 +161,7 @@ func TestRules(t *testing.T) {
 		{"sections of text", `{"section":"prix","text":"Juste."}`, `"prix"`,
 			`line 3: tool "plume": sections[1]: must be an object (got a string)`},
 		{"unknown key in a section", `"section":"prix","text"`, `"section":"prix","titre":"Prix","text"`,
-			`line 3: tool "plume": sections[1].titre: is not a known field`},
+			`line 3: tool "plume": sections[1].titre: is not a known field; use section or text`},
 
 		{"unknown key", `"tagline"`, `"tag_line"`,
 			"line 3: tool \"plume\": tag_line: is not a known field; did you mean tagline?\nline 3: tool \"plume\": tagline: is required, but missing"},
@@ -175,7 +175,7 @@ func TestRules(t *testing.T) {
 		{"a second header", validCategory, validCategory + "\n" + validHeader, `line 3: feed: only the first line may have this type`},
 		{"another format", `"format":1`, `"format":2`, `line 1: feed: format: must be 1 (got 2)`},
 		{"no format", `"format":1,`, ``, `line 1: feed: format: is required, but missing`},
-		{"unknown key of the feed", `"format":1`, `"format":1,"source":"x"`, `line 1: feed: source: is not a known field`},
+		{"unknown key of the feed", `"format":1`, `"format":1,"source":"x"`, `line 1: feed: source: is not a known field; use format or updated_at`},
 		{"several errors in one record", `"score":8.4,"verifiability":7.5`, `"score":12,"verifiability":-1`,
 			"line 3: tool \"plume\": score: must be at most 10 (got 12)\nline 3: tool \"plume\": verifiability: must be at least 0 (got -1)"},
 		{"key with control characters", `"score":6.1`, `"\u001b[2J\nline 9: forged":6.1`,

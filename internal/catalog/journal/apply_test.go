@@ -78,7 +78,9 @@ func (c *replica) apply(t *testing.T, body json.RawMessage) {
 	testkit.Check(t, json.Unmarshal(body, &e))
 	after := e.Data.After
 	for name, value := range after { // exports omit defaults
-		if value == nil || name == "tier" && value == 3.0 || name == "mainstream" && value == false {
+		list, isList := value.([]any)
+		fields, isObject := value.(object)
+		if value == nil || name == "tier" && value == 3.0 || name == "mainstream" && value == false || isList && len(list) == 0 || isObject && len(fields) == 0 {
 			delete(after, name)
 		}
 	}
@@ -184,6 +186,9 @@ func (f *randomFeed) next() []byte {
 	f.day += f.r.IntN(2)
 	day := fmt.Sprintf("2026-%02d-%02d", 1+f.day/28, 1+f.day%28)
 	word := func() string { return fmt.Sprintf("Mot %d", f.r.IntN(4)) }
+	translation := func() string { // or none
+		return []string{"", "", "Word", `"quoted" \ & </script>`, "two\r\nlines\u2028", " 🦊 "}[f.r.IntN(6)]
+	}
 	number := func() *float64 {
 		if n := f.r.IntN(5); n > 0 {
 			value := float64(n) + 0.5
@@ -196,7 +201,9 @@ func (f *randomFeed) next() []byte {
 		if f.r.IntN(3) == 0 {
 			delete(f.categories, slug)
 		} else {
-			f.categories[slug] = &feed.Category{Slug: slug, Label: word()}
+			c := &feed.Category{Slug: slug, Label: word()}
+			c.Translations.En.Label = translation()
+			f.categories[slug] = c
 		}
 	}
 	category := func() string {
@@ -217,6 +224,12 @@ func (f *randomFeed) next() []byte {
 				t.Price = fmt.Sprintf("%d €/mois", f.r.IntN(3))
 				t.Score, t.Verifiability, t.Obsolescence = number(), number(), number()
 				t.Tier, t.Mainstream = feed.Tier(1+f.r.IntN(3)), f.r.IntN(2) == 0
+				t.Translations.En.Tagline = translation()
+				for i := range f.r.IntN(3) {
+					t.Sources = append(t.Sources, record.Source{
+						Field: []string{"price", "score"}[f.r.IntN(2)], URL: fmt.Sprintf("https://a.example/?<&>=%d", i), CheckedAt: day,
+					})
+				}
 				t.Sections = nil
 				for i := range f.r.IntN(3) {
 					t.Sections = append(t.Sections, feed.Section{Section: fmt.Sprint("partie-", i), Text: word()})
@@ -234,7 +247,7 @@ func (f *randomFeed) next() []byte {
 			})
 			if was, _ := f.tools[slug].(*feed.Tool); was != nil && f.r.IntN(2) == 0 { // only what REST does not show
 				changed := *was
-				switch f.r.IntN(4) {
+				switch f.r.IntN(6) {
 				case 0:
 					changed.Tier = tool.Tier
 				case 1:
@@ -243,6 +256,10 @@ func (f *randomFeed) next() []byte {
 					changed.Obsolescence = tool.Obsolescence
 				case 3:
 					changed.Sections = tool.Sections
+				case 4:
+					changed.Translations = tool.Translations
+				case 5:
+					changed.Sources = tool.Sources
 				}
 				tool = &changed
 			}
@@ -273,6 +290,7 @@ func (f *randomFeed) next() []byte {
 		if was := f.comparisons[slug]; was != nil && f.r.IntN(2) == 0 {
 			changed := *was
 			changed.Winner = []string{was.ToolA, was.ToolB}[f.r.IntN(2)]
+			changed.Translations.En.Title, changed.Translations.En.WinnerNote = translation(), translation()
 			f.comparisons[slug] = &changed
 			continue
 		}
@@ -326,9 +344,13 @@ func TestEventsRebuildEveryRelease(t *testing.T) {
 				var e struct {
 					Type    string
 					Release int
+					Data    struct{ Fields []string }
 				}
 				testkit.Check(t, json.Unmarshal(body, &e))
 				seen[e.Type]++
+				if len(e.Data.Fields) == 1 {
+					seen[e.Type+" "+e.Data.Fields[0]]++
+				}
 				fromNothing.apply(t, body)
 				if e.Release > 1 {
 					built.apply(t, body)
@@ -352,6 +374,7 @@ func TestEventsRebuildEveryRelease(t *testing.T) {
 		for _, event := range []string{
 			"category.created", "category.updated", "category.removed", "tool.created", "tool.updated", "tool.retired", "tool.removed",
 			"retired.updated", "price.changed", "price.backfilled", "comparatif.published", "comparatif.updated", "comparatif.removed",
+			"category.updated translations", "tool.updated translations", "tool.updated sources", "comparatif.updated translations",
 		} {
 			if seen[event] < 3 {
 				t.Errorf("%s: got %d events, want at least 3", event, seen[event])

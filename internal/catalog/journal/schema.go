@@ -51,11 +51,11 @@ var (
 	priceBefore = object("The former price.", priceFields[1:]...)
 	priceAfter  = object("The new price.", priceFields...)
 	activeTool  = object("An active tool, as `/api/v1/tools/{slug}` returns it, with its tier, whether it is mainstream, "+
-		"its obsolescence and a hash of its review.", toolFields...)
+		"its obsolescence, translations and sources, and a hash of its review.", toolFields...)
 	retiredTool = object("A retired tool, as `/api/v1/cimetiere` returns it, with its category and score.",
 		retiredFields...)
-	comparison = object("A comparison, as `/api/v1/comparatifs` returns it, with the slugs of its tools and why the "+
-		"winner won.", comparisonFields...)
+	comparison = object("A comparison, as `/api/v1/comparatifs` returns it, with the slugs of its tools, why the "+
+		"winner won and translations.", comparisonFields...)
 
 	// definitions are those of the events whose type starts with a noun.
 	definitions = map[string]schema{
@@ -75,7 +75,7 @@ var changes = map[string]struct {
 	before, after schema
 }{
 	EventCategoryCreated: {"A category was added.", null, ref("category")},
-	EventCategoryUpdated: {"The label of a category changed.", ref("category"), ref("category")},
+	EventCategoryUpdated: {"The label of a category or its translation changed.", ref("category"), ref("category")},
 	EventCategoryRemoved: {"A category was removed.", ref("category"), null},
 	EventToolCreated:     {"A tool was added, or returned from retirement.", anyOf(null, ref("retired")), ref("tool")},
 	EventToolUpdated:     {"The record of an active tool changed.", ref("tool"), ref("tool")},

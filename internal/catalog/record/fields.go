@@ -64,16 +64,14 @@ func newField(declared reflect.StructField, rowType reflect.Type) (f field, err 
 	if f.rule, err = newRule(declared.Type, declared.Tag.Get("rule")); err != nil {
 		return f, err
 	}
-	if f.event != "" && f.rule.schema == nil {
-		return f, errors.New("events cannot show a list: remove the event tag")
-	}
 	if f.help == "" {
 		return f, errors.New("no description: add a help tag, or an event tag if events show the field")
 	}
-	if rowType == nil || declared.Type.Kind() == reflect.Slice {
-		return f, nil // lists are stored in other tables
+	f.column = declared.Tag.Get("column")
+	if rowType == nil || declared.Type.Kind() == reflect.Slice && f.column == "" {
+		return f, nil
 	}
-	f.column = cmp.Or(declared.Tag.Get("column"), name)
+	f.column = cmp.Or(f.column, name)
 	column, ok := columnField(rowType, f.column)
 	if !ok {
 		return f, fmt.Errorf("ent.%s has no column %q: add it to ent/schema, or name another with a column tag", rowType.Name(), f.column)
@@ -83,7 +81,7 @@ func newField(declared reflect.StructField, rowType reflect.Type) (f field, err 
 	if want.Kind() == reflect.Pointer && column.Type.Kind() == reflect.Pointer {
 		want, f.columnType = want.Elem(), column.Type.Elem()
 	}
-	if want.Kind() != f.columnType.Kind() {
+	if want.Kind() != f.columnType.Kind() || !want.ConvertibleTo(f.columnType) {
 		return f, fmt.Errorf("is a %s, but column %s of ent.%s is a %s", declared.Type, f.column, rowType.Name(), column.Type)
 	}
 	return f, nil
@@ -158,6 +156,30 @@ func (t *table) read(dec *jsontext.Decoder, rec reflect.Value, report Reporter) 
 	return nil
 }
 
+// readObject reads the next value of dec, which is valid JSON, into a struct. It
+// reports a value that is not an object, and returns false for it.
+func (t *table) readObject(dec *jsontext.Decoder, into reflect.Value, report Reporter) bool {
+	if dec.PeekKind() != '{' {
+		other, _ := dec.ReadValue()
+		report("", "must be an object (got "+kindName(other)+")")
+		return false
+	}
+	_, _ = dec.ReadToken()
+	_ = t.read(dec, into, func(path, problem string) { report("."+path, problem) })
+	return true
+}
+
+// schema describes an object with these fields.
+func (t *table) schema() Schema {
+	properties, required := Schema{}, []string{}
+	for _, f := range t.fields {
+		if properties[f.name] = f.rule.schema; f.required {
+			required = append(required, f.name)
+		}
+	}
+	return Schema{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+}
+
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
 
 // printable quotes an unknown name unless it is a plain identifier.
@@ -175,6 +197,9 @@ func (t *table) suggestion(name string) string {
 	}
 	if similar := text.Similar(name, names, 1); len(similar) == 1 {
 		return "; did you mean " + similar[0] + "?"
+	}
+	if len(names) <= 2 {
+		return "; use " + strings.Join(names, " or ")
 	}
 	return ""
 }
@@ -200,7 +225,8 @@ func ToRow(row ent.Mutation, rec any) {
 		if value.Kind() == reflect.Pointer {
 			value = value.Elem()
 		}
-		if f.column == "" || f.column == "id" || !value.IsValid() {
+		absent := !value.IsValid() || value.Kind() == reflect.Struct && value.IsZero() || value.Kind() == reflect.Slice && value.Len() == 0
+		if f.column == "" || f.column == "id" || absent {
 			continue
 		}
 		if err := row.SetField(f.column, value.Convert(f.columnType).Interface()); err != nil {

@@ -5,7 +5,8 @@
 // A field is declared by its struct tags:
 //   - json names it in a feed; with omitzero or omitempty it is optional
 //   - rule defines which values are valid (see rules.go)
-//   - column names its database column, if that differs from the json name
+//   - column names its database column, if that differs from the json name; a list
+//     without it is stored in another table
 //   - event describes it in the event schemas; events omit fields without it
 //   - eventname names it in events, if that differs from the json name
 //   - help describes it in the schemas of a feed, if event does not
@@ -22,6 +23,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"palmares/ent"
+	"palmares/ent/schema"
 )
 
 // FormatVersion is the version of the feed format. It must match the rule of
@@ -38,6 +40,8 @@ type Header struct {
 type Category struct {
 	Slug  string `json:"slug" rule:"slug" column:"id" event:"The category's identifier."`
 	Label string `json:"label" rule:"text" event:"The category's name."`
+
+	Translations schema.CategoryTranslations `json:"translations,omitzero" event:"The label in other languages."`
 }
 
 // Tool is an active tool.
@@ -61,7 +65,13 @@ type Tool struct {
 	Obsolescence    *float64      `json:"obsolescence,omitzero" rule:"0..10" event:"How outdated the tool is, from 0 (current) to 10 (obsolete); null if it has not been rated."`
 	Sections        []Section     `json:"sections,omitempty" help:"The sections of the review, in their order. In a Markdown file, write them below the front matter."`
 	PriceHistory    []PriceChange `json:"price_history,omitempty" help:"Price changes before the first import. Imports record later ones."`
+
+	Translations schema.ToolTranslations `json:"translations,omitzero" event:"The tagline in other languages."`
+	Sources      []Source                `json:"sources,omitempty" column:"sources" event:"Where fields of the tool were checked."`
 }
+
+// Source is where a field of a tool was checked, and when. It is stored with the tool.
+type Source = schema.Source
 
 // Section is one part of a tool's review.
 type Section struct {
@@ -90,6 +100,8 @@ type Comparison struct {
 	Published    Published `json:"published,omitzero" help:"Whether readers see the comparison."`
 	UpdatedAt    string    `json:"updated_at" rule:"date" event:"The day the record last changed."`
 	CanonicalURL string    `json:"canonical_url" rule:"url" event:"The comparison's page on our site."`
+
+	Translations schema.ComparisonTranslations `json:"translations,omitzero" event:"The title and winner_note in other languages."`
 }
 
 // Retired is a retired tool.
@@ -181,6 +193,14 @@ func (t *Tool) check(report Reporter) {
 			report(fmt.Sprintf("sections[%d].section", i), Quote(s.Section)+" is used twice; a tool has each section once")
 		}
 		seen[s.Section] = true
+	}
+	sources := make(map[Source]bool, len(t.Sources))
+	for i, s := range t.Sources {
+		s.CheckedAt = "" // a source that was checked again has the last date only
+		if s.Field != "" && s.URL != "" && sources[s] {
+			report(fmt.Sprintf("sources[%d].url", i), "is given twice for "+s.Field+"; keep the entry with the last date")
+		}
+		sources[s] = true
 	}
 }
 

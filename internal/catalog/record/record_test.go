@@ -40,11 +40,11 @@ func TestInvalidDeclarations(t *testing.T) {
 			Domain *string `json:"domain" rule:"text" help:"A domain."`
 		}{}, `Domain: is a *string, but column domain of ent.Tool is a string`},
 		{struct {
-			Sections []Section `json:"sections" event:"Its review."`
-		}{}, `Sections: events cannot show a list`},
-		{struct {
 			Name string `json:"name" rule:"text"`
 		}{}, `Name: no description: add a help tag`},
+		{struct {
+			Sources []Section `json:"sources" column:"sources" help:"Its sources."`
+		}{}, `Sources: is a []record.Section, but column sources of ent.Tool is a []schema.Source`},
 	} {
 		got := ""
 		func() {
@@ -113,6 +113,14 @@ func TestFingerprint(t *testing.T) {
 	if got, want := Fingerprint(tool), "4fd78a17cf044e6612bc1ec84f4c19cb"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	translated, sourced := *tool, *tool
+	translated.Translations.En.Tagline = "A tool."
+	sourced.Sources = []Source{{Field: "price", URL: "https://a.example/prix", CheckedAt: "2026-11-02"}}
+	for rec, want := range map[*Tool]string{&translated: "42aaf1f28a9cd65b79afcdea11be4f79", &sourced: "8497ade1961934f420b5bb8cd031230f"} {
+		if got := Fingerprint(rec); got != want {
+			t.Errorf("%s: got %s, want %s", Summary(rec), got, want)
+		}
+	}
 }
 
 func TestSectionsHash(t *testing.T) {
@@ -120,5 +128,69 @@ func TestSectionsHash(t *testing.T) {
 	// printf 'verdict\0Bien.\0prix\0Juste.\0' | sha256sum
 	if want := "sha256-3167db5b924ab0cb35705ef1a3c9a7883b5d9b5d6403d33423c378780ee17658"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Problems with translations and sources have the path of the value, which reports of
+// other formats use to find its line.
+func TestPathsOfProblems(t *testing.T) {
+	read := func(recordType, fields string) (Record, []string) {
+		rec, dec := New(recordType), NewDecoder([]byte("{"+fields+"}"))
+		_, _ = dec.ReadToken()
+		var problems []string
+		if err := Read(dec, rec, func(path, problem string) {
+			if strings.HasPrefix(path, "translations") || strings.HasPrefix(path, "sources") {
+				problems = append(problems, path+": "+problem)
+			}
+		}); err != nil {
+			t.Fatalf("%s: got %v, want no error", fields, err)
+		}
+		return rec, problems
+	}
+	const prices, date = `"url":"https://a.example/prix"`, `"checked_at":"2026-11-02"`
+	for _, c := range []struct {
+		recordType, fields string
+		want               []string
+	}{
+		{TypeCategory, `"translations":{"en":{"label":"Code"}}`, nil},
+		{TypeCategory, `"translations":{"en":{}}`, nil},
+		{TypeCategory, `"translations":[]`, []string{"translations: must be an object (got an array)"}},
+		{TypeCategory, `"translations":null`, []string{"translations: must be an object (got null)"}},
+		{TypeCategory, `"translations":{"en":"Code"}`, []string{"translations.en: must be an object (got a string)"}},
+		{TypeCategory, `"translations":{"de":{"label":"Code"}}`, []string{"translations.de: is not a known field; use en"}},
+		{TypeCategory, `"translations":{"en":{"label":" \t"}}`, []string{"translations.en.label: must not be blank"}},
+		{TypeCategory, `"translations":{"en":{"label":"a","label":"b"}}`, []string{"translations.en.label: is given twice; keep one of them"}},
+		{TypeTool, `"translations":{"en":{"tagline":1}}`, []string{"translations.en.tagline: must be a string (got a number); put it in quotation marks"}},
+		{TypeTool, `"translations":{"en":{"taglin":"x"}}`, []string{"translations.en.taglin: is not a known field; did you mean tagline?"}},
+		{TypeTool, `"translations":{"en":{"tagline":"a\u0000"}}`, []string{"translations.en.tagline: must not contain a NUL character"}},
+		{TypeComparison, `"translations":{"en":{"verdict":"x"}}`, []string{"translations.en.verdict: is not a known field; use title or winner_note"}},
+		{TypeRetired, `"translations":{"en":{}}`, []string{"translations: is not a known field"}},
+		{TypeRetired, `"sources":[]`, []string{"sources: is not a known field"}},
+		{TypeCategory, `"sources":[]`, []string{"sources: is not a known field"}},
+
+		{TypeTool, `"sources":[]`, nil},
+		{TypeTool, `"sources":[{"field":"price",` + prices + `,` + date + `},{"field":"pricing",` + prices + `,` + date + `}]`, nil},
+		{TypeTool, `"sources":[{"field":"price",` + prices + `,` + date + `},{"field":"price",` + prices + `,"checked_at":"2026-11-03"}]`,
+			[]string{"sources[1].url: is given twice for price; keep the entry with the last date"}},
+		{TypeTool, `"sources":{}`, []string{"sources: must be an array (got an object)"}},
+		{TypeTool, `"sources":["https://a.example"]`, []string{"sources[0]: must be an object (got a string)"}},
+		{TypeTool, `"sources":[{"field":"price",` + prices + `}]`, []string{"sources[0].checked_at: is required, but missing"}},
+		{TypeTool, `"sources":[{"field":"price","url":"a.example",` + date + `}]`,
+			[]string{`sources[0].url: must be an absolute http or https URL (got "a.example")`}},
+		{TypeTool, `"sources":[{"field":"price",` + prices + `,"checked_at":"2026-11-31"}]`,
+			[]string{`sources[0].checked_at: must be a calendar date as YYYY-MM-DD (got "2026-11-31")`}},
+		{TypeTool, `"sources":[{"field":"sections",` + prices + `,` + date + `}]`, []string{"sources[0].field: must be one of slug, name, domain, " +
+			"category, icp, pricing, price, score, verifiability, tagline, canonical_url, avis_url, alternatives_url, updated_at, tier, " +
+			`mainstream, obsolescence (got "sections")`}},
+		{TypeTool, `"sources":[{"field":"price",` + prices + `,` + date + `,"checkd_at":""}]`,
+			[]string{"sources[0].checkd_at: is not a known field; did you mean checked_at?"}},
+	} {
+		rec, got := read(c.recordType, c.fields)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s %s: got %q, want %q", c.recordType, c.fields, got, c.want)
+		}
+		if tool, ok := rec.(*Tool); ok && len(c.want) == 0 && strings.Contains(c.fields, prices) && len(tool.Sources) != 2 {
+			t.Errorf("%s: got %v, want two sources", c.fields, tool.Sources)
+		}
 	}
 }

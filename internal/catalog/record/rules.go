@@ -21,7 +21,7 @@ import (
 
 // rule defines which JSON values a field accepts.
 type rule struct {
-	schema Schema // in events; nil for lists
+	schema Schema // in events
 	feed   Schema // what a feed requires beyond schema
 	// read sets a field to a value, or reports what is wrong with the value.
 	read func(value jsontext.Value, into reflect.Value, report Reporter)
@@ -46,11 +46,24 @@ var textRules = map[string]rule{
 	"icp":     oneOf("vibe-coder", "agentic-engineer", "mixte"),
 	"pricing": oneOf("gratuit", "freemium", "payant"),
 	"reason":  oneOf("mort", "acquis", "deprecie", "pivot", "absorbe"),
+	// Fields of a tool with a single value, which a source can confirm.
+	"toolfield": oneOf(singleFields(reflect.TypeFor[Tool]())...),
+}
+
+// singleFields returns the names of the fields of a record that are neither lists nor
+// objects.
+func singleFields(recordType reflect.Type) (names []string) {
+	for f := range recordType.Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.Type.Kind() != reflect.Slice && f.Type.Kind() != reflect.Struct {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // newRule returns the rule for a Go type and a rule tag: the name of one of textRules
-// for strings, a range such as 0..10 for numbers, nothing for booleans and lists. A
-// pointer also accepts null.
+// for strings, a range such as 0..10 for numbers, nothing for booleans, objects and
+// lists. A pointer also accepts null.
 func newRule(t reflect.Type, tag string) (rule, error) {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -67,6 +80,8 @@ func newRule(t reflect.Type, tag string) (rule, error) {
 		}
 	case reflect.Bool:
 		return boolRule, nil
+	case reflect.Struct:
+		return objectRule(t), nil
 	case reflect.Slice:
 		return listRule(t.Elem()), nil
 	}
@@ -154,10 +169,18 @@ func orNull(t reflect.Type, inner rule) rule {
 	}}
 }
 
+// objectRule accepts an object with the fields of a struct.
+func objectRule(t reflect.Type) rule {
+	fields := newTable(t, nil)
+	return rule{fields.schema(), nil, func(value jsontext.Value, into reflect.Value, report Reporter) {
+		fields.readObject(NewDecoder(value), into, report)
+	}}
+}
+
 // listRule accepts a list of objects.
 func listRule(element reflect.Type) rule {
 	fields := newTable(element, nil)
-	return rule{nil, nil, func(value jsontext.Value, into reflect.Value, report Reporter) {
+	return rule{Schema{"type": "array", "items": fields.schema()}, nil, func(value jsontext.Value, into reflect.Value, report Reporter) {
 		if value.Kind() != '[' {
 			report("", "must be an array (got "+kindName(value)+")")
 			return
@@ -165,16 +188,10 @@ func listRule(element reflect.Type) rule {
 		dec := NewDecoder(value)
 		_, _ = dec.ReadToken() // the bracket: value is valid JSON
 		for i := 0; dec.PeekKind() != ']'; i++ {
-			path := fmt.Sprintf("[%d]", i)
-			if dec.PeekKind() != '{' {
-				other, _ := dec.ReadValue()
-				report(path, "must be an object (got "+kindName(other)+")")
-				continue
-			}
-			_, _ = dec.ReadToken()
 			item := reflect.New(element).Elem()
-			_ = fields.read(dec, item, func(name, problem string) { report(path+"."+name, problem) })
-			into.Set(reflect.Append(into, item))
+			if fields.readObject(dec, item, func(path, problem string) { report(fmt.Sprintf("[%d]%s", i, path), problem) }) {
+				into.Set(reflect.Append(into, item))
+			}
 		}
 	}}
 }

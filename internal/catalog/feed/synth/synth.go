@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/record"
 )
 
 // Options of a feed.
@@ -32,7 +33,11 @@ func Write(ctx context.Context, w io.Writer, opts Options) error {
 	g := generator{opts}
 	out := feed.NewWriter(w, dateOf(opts.Revision))
 	for i, slug := range categories {
-		out.Write(&feed.Category{Slug: slug, Label: categoryLabels[i]})
+		c := &feed.Category{Slug: slug, Label: categoryLabels[i]}
+		if i%3 == 0 {
+			c.Translations.En.Label = pick(i+opts.Revision/5, oddTexts)
+		}
+		out.Write(c)
 	}
 	for i := range opts.Tools {
 		if i%1000 == 0 && ctx.Err() != nil {
@@ -102,8 +107,23 @@ func (g generator) tool(i int) *feed.Tool {
 			PreviousPricing: one(r, pricings), PreviousPrice: price(r),
 		})
 	}
+	g.addFacts(t, r)
 	g.revise(t, i)
 	return t
+}
+
+// addFacts adds a translation or sources to a few tools.
+func (g generator) addFacts(t *feed.Tool, r *rand.Rand) {
+	if r.IntN(8) == 0 {
+		t.Translations.En.Tagline = one(r, oddTexts)
+	}
+	if r.IntN(8) == 0 {
+		for i := range 1 + r.IntN(3) {
+			t.Sources = append(t.Sources, record.Source{
+				Field: one(r, sourceFields), URL: fmt.Sprintf("https://%s/prix?é=%d&x=<%%22>#tarifs", t.Domain, i), CheckedAt: day(r, 2025),
+			})
+		}
+	}
 }
 
 // revise changes one tool in twenty at each revision.
@@ -117,6 +137,10 @@ func (g generator) revise(t *feed.Tool, i int) {
 		t.UpdatedAt = dateOf(revision)
 		if len(t.Sections) > 0 {
 			t.Sections[0].Text = paragraph(r)
+		}
+		if r.IntN(2) == 0 {
+			t.Translations.En.Tagline, t.Sources = "", nil
+			g.addFacts(t, r)
 		}
 	}
 }
@@ -139,11 +163,18 @@ func (g generator) comparison(i int) *feed.Comparison {
 	if r.IntN(2) == 0 {
 		winner = b
 	}
-	return &feed.Comparison{
+	c := &feed.Comparison{
 		Slug: fmt.Sprintf("duel-%d", i), Title: sentence(r, 4) + " ?", ToolA: a, ToolB: b, Winner: winner,
 		WinnerNote: sentence(r, 14), Published: feed.Published(r.IntN(10) > 0), UpdatedAt: day(r, 2025),
 		CanonicalURL: fmt.Sprintf("https://palmares.example/comparatifs/duel-%d", i),
 	}
+	if r.IntN(4) == 0 {
+		c.Translations.En.Title = one(r, oddTexts)
+	}
+	if r.IntN(4) == 0 {
+		c.Translations.En.WinnerNote = pick(i+g.Revision/3, oddTexts)
+	}
+	return c
 }
 
 // withDefaults adds omitted fields with their default values to every third line.
@@ -154,6 +185,7 @@ func withDefaults(i int, line []byte) []byte {
 	for _, field := range []struct{ key, value string }{
 		{"score", "null"}, {"verifiability", "null"}, {"obsolescence", "null"}, {"avis_url", "null"},
 		{"tier", "3"}, {"mainstream", "false"}, {"sections", "[]"}, {"price_history", "[]"},
+		{"translations", "{}"}, {"sources", "[]"},
 	} {
 		if !bytes.Contains(line, []byte(`,"`+field.key+`":`)) {
 			line = slices.Concat(line[:len(line)-1], []byte(`,"`+field.key+`":`+field.value+`}`))
@@ -180,7 +212,13 @@ var (
 		"Écritoire & Cie", "écritoire & cie", "ECRITOIRE & CIE", "L'Établi <3>", `Le "Guillemet"`, "Cœur d’or", "Zoé\u0301",
 		"İstanbul", "日本語ツール", "🦊 Renard", "a", "Ångström №5", "C:\\Outils", "Tab\tdedans", "e\u0301toile", "\u2028ligne",
 	}
-	words = strings.Fields(`outil équipe brouillon modèle réponse prix essai dépôt page note image voix agent
+	// Texts that are hard to encode.
+	oddTexts = []string{
+		`He said: "yes" \ no`, "<b>bold</b> & </script>", "line one\nline two\r\n## three", " outer spaces ", "\u2028\u2029|",
+		"日本語 🦊 e\u0301", "key: value # - [x] {y} 'z'", "---\n...\n- 'a", "null", "\ufeffmark\u200b \x7f\x01",
+	}
+	sourceFields = []string{"price", "pricing", "domain", "name", "score"}
+	words        = strings.Fields(`outil équipe brouillon modèle réponse prix essai dépôt page note image voix agent
 		code contexte lecture rapide précis fiable sobre cher utile net simple long court chaque pour sans avec
 		entre après déjà encore très peu trop à l’usage côté cœur façon goût même où là`)
 )

@@ -66,6 +66,12 @@ func TestEdgeCasesOccur(t *testing.T) {
 		"line separator":             "\u2028",
 		"no sections":                `"sections":[]`,
 		"address with a query":       `?tri=score&page=1#liste`,
+		"translated label":           `"translations":{"en":{"label":"`,
+		"translated tagline":         `"translations":{"en":{"tagline":"`,
+		"translated title":           `"translations":{"en":{"title":"`,
+		"translated verdict":         `"translations":{"en":{"winner_note":"`,
+		"no translations":            `"translations":{}`,
+		"source":                     `"sources":[{"field":"price","url":"https://`,
 	} {
 		if !strings.Contains(feed, piece) {
 			t.Errorf("%s: got none, want %s", name, piece)
