@@ -64,8 +64,7 @@ func (r *reader) readCategories(
 	}
 	return mapSlice(categories, func(c *release.Category) *model.Category {
 		return &model.Category{
-			ID: r.pin(categoryID(c.Slug)), Slug: c.Slug, Label: c.Label,
-			ToolCount: c.ToolCount, AvgScore: c.AvgScore, AvgScoreOrZero: orZero(c.AvgScore),
+			Category: c, ID: r.pin(categoryID(c.Slug)), AvgScoreOrZero: orZero(c.AvgScore),
 		}
 	}), nil
 }

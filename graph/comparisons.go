@@ -100,10 +100,7 @@ func (r *reader) readComparisons(
 	}
 	pins := s.has("id")
 	return mapSlice(found, func(c *release.Comparison) *model.Comparison {
-		m := &model.Comparison{
-			Slug: c.Slug, Title: c.Title, WinnerNote: c.WinnerNote,
-			UpdatedAt: c.UpdatedAt, CanonicalURL: c.CanonicalURL,
-		}
+		m := &model.Comparison{ComparisonText: c.ComparisonText}
 		if pins {
 			m.ID = r.pin(comparisonID(c.Slug))
 		}

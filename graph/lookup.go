@@ -33,7 +33,7 @@ func newLookup(doc *document.Document) *lookup {
 	types := append([]string{"Tool"}, Schema().Types["Tool"].Interfaces...)
 	selected := graphql.CollectFields(&graphql.OperationContext{Doc: doc.QueryDocument}, root.SelectionSet, types)
 	if slug.Kind != ast.Variable || slices.ContainsFunc(selected, func(f graphql.CollectedField) bool {
-		return slices.Contains(document.ReviewFields, f.Name) ||
+		return len(f.Arguments) > 0 || slices.Contains(document.ReviewFields, f.Name) ||
 			!slices.Contains(generated.PlainToolFields, f.Name) && f.Name != "__typename"
 	}) {
 		return nil

@@ -16,7 +16,7 @@ import (
 
 // listSizes are the expected lengths of lists without a limit argument.
 var listSizes = map[string]int{
-	"priceHistory": 4, "history": 12, "chunks": 6, "categories": 20,
+	"priceHistory": 4, "sources": 4, "history": 12, "chunks": 6, "categories": 20,
 	"scoreHistogram": 10, "priceChangeCounts": 100, "retirementGroups": 100,
 	"events": 10, // of a publication, one for each type
 }

@@ -61,7 +61,7 @@ func generate() error {
 		TemplateFS:  os.DirFS(strings.TrimSpace(string(dir))),
 		Funcs: template.FuncMap{
 			"isModel": isModel, "isPlain": isPlain, "isObjectList": isObjectList, "forGqlgen": forGqlgen, "onlyGqlgen": onlyGqlgen,
-			"kind": kind, "isOptional": isOptional, "optionalValue": optionalValue,
+			"kind": kind, "isOptional": isOptional, "optionalValue": optionalValue, "expression": expression,
 			"value": newValue,
 		},
 		Data:            data,
@@ -74,9 +74,23 @@ func generate() error {
 // isModel reports whether an object is one of our model.
 func isModel(object *codegen.Object) bool { return !object.Root && !object.IsReserved() }
 
-// isPlain reports whether a field of our model is read from its struct.
+// isPlain reports whether a field of our model is read from its struct, or from a method
+// whose only argument is a language.
 func isPlain(field *codegen.Field) bool {
-	return field.IsVariable() && !field.IsResolver && isModel(field.Object)
+	method := field.IsMethod() && field.NoErr && !field.MethodHasContext &&
+		!slices.ContainsFunc(field.Args, func(arg *codegen.FieldArgument) bool { return arg.Type.Name() != "Language" })
+	return (field.IsVariable() || method) && !field.IsResolver && isModel(field.Object)
+}
+
+// expression returns how the value of a plain field is read.
+func expression(field *codegen.Field) string {
+	switch {
+	case field.IsVariable():
+		return "obj." + field.GoFieldName
+	case len(field.Args) == 0:
+		return "obj." + field.GoFieldName + "()"
+	}
+	return "obj." + field.GoFieldName + "(ec.language(field))"
 }
 
 // isObjectList reports whether gqlgen would start a goroutine for each element
@@ -122,11 +136,10 @@ func isOptional(ref *config.TypeReference) bool {
 
 // optionalValue returns the expression for a field that is not nil.
 func optionalValue(field *codegen.Field) string {
-	expression := "obj." + field.GoFieldName
 	if field.TypeReference.IsPtr() && kind(field.TypeReference) != "object" {
-		return "*" + expression
+		return "*" + expression(field)
 	}
-	return expression
+	return expression(field)
 }
 
 // forGqlgen returns the data without the parts that executor.gotpl writes.

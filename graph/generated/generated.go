@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"palmares/ent/schema"
 	"palmares/graph/fields"
 	"palmares/graph/model"
 	"palmares/graph/scalar"
@@ -332,8 +333,11 @@ type Category implements Node {
   id: ID!
   "The unique identifier of the category, such as ` + "`" + `code` + "`" + `."
   slug: String!
-  "The name of the category, in French."
-  label: String!
+  "The name of the category."
+  label(
+    "The language of the text. If there is no translation, the text is in French."
+    language: Language! = fr
+  ): String!
   "The number of active tools."
   toolCount: Int!
   "The average score of the active tools, from 0 to 10, rounded to two decimals; null if none has a score."
@@ -412,7 +416,7 @@ enum ChangeType {
   catalog_published
   "A category was added."
   category_created
-  "The label of a category changed."
+  "The label of a category or its translation changed."
   category_updated
   "A category was removed."
   category_removed
@@ -614,8 +618,11 @@ type Comparison implements Node {
   id: ID!
   "The unique identifier of the comparison, such as ` + "`" + `plume-vs-ecritoire-cie` + "`" + `."
   slug: String!
-  "The title, in French."
-  title: String!
+  "The title."
+  title(
+    "The language of the text. If there is no translation, the text is in French."
+    language: Language! = fr
+  ): String!
   "The first tool, active or retired."
   toolA: ComparedTool!
   "The second tool, active or retired."
@@ -624,8 +631,11 @@ type Comparison implements Node {
   winner: ComparedTool!
   "The name of the winner."
   winnerName: String!
-  "Why the winner was chosen, in French."
-  winnerNote: String!
+  "Why the winner was chosen."
+  winnerNote(
+    "The language of the text. If there is no translation, the text is in French."
+    language: Language! = fr
+  ): String!
   "The date of the last update."
   updatedAt: Date!
   "The page of the comparison."
@@ -1546,8 +1556,11 @@ type Tool implements ComparedTool & Node {
   verifiability: Float
   "How outdated the editors consider the tool, from 0 (current) to 10 (obsolete); null if it has not been rated."
   obsolescence: Float
-  "A one-sentence description, in French."
-  tagline: String!
+  "A one-sentence description."
+  tagline(
+    "The language of the text. If there is no translation, the text is in French."
+    language: Language! = fr
+  ): String!
   "The page of the tool."
   canonicalUrl: URL!
   "The page of the review; null if there is none."
@@ -1560,6 +1573,8 @@ type Tool implements ComparedTool & Node {
   tier: Int!
   "Whether the tool is widely known."
   mainstream: Boolean!
+  "Where the editors checked the tool's data, and when."
+  sources: [Source!]!
   "The published comparisons with this tool, most recently updated first."
   comparisons(
     "The maximum number of comparisons, from 1 to 200."
@@ -1615,6 +1630,24 @@ type Tool implements ComparedTool & Node {
     "The maximum number of versions, from 1 to 200."
     limit: Int! = 20
   ): [ToolVersion!]!
+}
+
+"The languages of the catalog's texts."
+enum Language {
+  "French, the language of all texts."
+  fr
+  "English, the language of some translations."
+  en
+}
+
+"A page on which the editors checked a field of a tool."
+type Source {
+  "The name of the field, as in a feed and the REST API, such as ` + "`" + `price` + "`" + `."
+  field: String!
+  "The page."
+  url: URL!
+  "The date of the last check."
+  checkedAt: Date!
 }
 
 "The audiences that tools are made for."
@@ -2300,6 +2333,18 @@ func (ec *executionContext) childFields_SeriesPoint(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type SeriesPoint", field.Name)
 }
 
+func (ec *executionContext) childFields_Source(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "field":
+		return ec.fieldContext_Source_field(ctx, field)
+	case "url":
+		return ec.fieldContext_Source_url(ctx, field)
+	case "checkedAt":
+		return ec.fieldContext_Source_checkedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Source", field.Name)
+}
+
 func (ec *executionContext) childFields_Statistics(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "toolsTotal":
@@ -2368,6 +2413,8 @@ func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.
 		return ec.fieldContext_Tool_tier(ctx, field)
 	case "mainstream":
 		return ec.fieldContext_Tool_mainstream(ctx, field)
+	case "sources":
+		return ec.fieldContext_Tool_sources(ctx, field)
 	case "comparisons":
 		return ec.fieldContext_Tool_comparisons(ctx, field)
 	case "comparisonConnection":
@@ -2632,6 +2679,20 @@ func (ec *executionContext) childFields___Type(ctx context.Context, field graphq
 	return nil, fmt.Errorf("no field named %q was found under type __Type", field.Name)
 }
 
+func (ec *executionContext) field_Category_label_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "language",
+		func(ctx context.Context, v any) (model.Language, error) {
+			return ec.unmarshalNLanguage2palmaresᚋgraphᚋmodelᚐLanguage(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["language"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Category_toolConnection_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -2697,6 +2758,34 @@ func (ec *executionContext) field_Category_tools_args(ctx context.Context, rawAr
 		return nil, err
 	}
 	args["limit"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Comparison_title_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "language",
+		func(ctx context.Context, v any) (model.Language, error) {
+			return ec.unmarshalNLanguage2palmaresᚋgraphᚋmodelᚐLanguage(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["language"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Comparison_winnerNote_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "language",
+		func(ctx context.Context, v any) (model.Language, error) {
+			return ec.unmarshalNLanguage2palmaresᚋgraphᚋmodelᚐLanguage(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["language"] = arg0
 	return args, nil
 }
 
@@ -3989,6 +4078,20 @@ func (ec *executionContext) field_Tool_comparisons_args(ctx context.Context, raw
 		return nil, err
 	}
 	args["limit"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Tool_tagline_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "language",
+		func(ctx context.Context, v any) (model.Language, error) {
+			return ec.unmarshalNLanguage2palmaresᚋgraphᚋmodelᚐLanguage(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["language"] = arg0
 	return args, nil
 }
 
@@ -8693,6 +8796,16 @@ func (ec *executionContext) marshalNJSON2ᚕencodingᚋjsonᚐRawMessageᚄ(ctx 
 	return ret
 }
 
+func (ec *executionContext) unmarshalNLanguage2palmaresᚋgraphᚋmodelᚐLanguage(ctx context.Context, v any) (model.Language, error) {
+	var res model.Language
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNLanguage2palmaresᚋgraphᚋmodelᚐLanguage(ctx context.Context, sel ast.SelectionSet, v model.Language) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) marshalNMover2ᚖpalmaresᚋgraphᚋmodelᚐMover(ctx context.Context, sel ast.SelectionSet, v *model.Mover) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -8991,6 +9104,16 @@ func (ec *executionContext) marshalNSeriesPoint2ᚖpalmaresᚋgraphᚋmodelᚐSe
 		return graphql.Null
 	}
 	return ec._SeriesPoint(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNSource2ᚖpalmaresᚋentᚋschemaᚐSource(ctx context.Context, sel ast.SelectionSet, v *schema.Source) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Source(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNStatistics2ᚖpalmaresᚋgraphᚋmodelᚐStatistics(ctx context.Context, sel ast.SelectionSet, v *model.Statistics) graphql.Marshaler {
@@ -9827,7 +9950,7 @@ func (ec *executionContext) appendCategory(ctx context.Context, b []byte, collec
 		case "slug":
 			b = appendText(b, string(obj.Slug))
 		case "label":
-			b = appendText(b, string(obj.Label))
+			b = appendText(b, string(obj.Label(ec.language(field))))
 		case "toolCount":
 			b = strconv.AppendInt(b, int64(obj.ToolCount), 10)
 		case "avgScore":
@@ -10485,7 +10608,7 @@ func (ec *executionContext) appendComparison(ctx context.Context, b []byte, coll
 		case "slug":
 			b = appendText(b, string(obj.Slug))
 		case "title":
-			b = appendText(b, string(obj.Title))
+			b = appendText(b, string(obj.Title(ec.language(field))))
 		case "toolA":
 			b, ok = appendMarshaler(b, ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolA))
 		case "toolB":
@@ -10495,7 +10618,7 @@ func (ec *executionContext) appendComparison(ctx context.Context, b []byte, coll
 		case "winnerName":
 			b = appendText(b, string(obj.WinnerName))
 		case "winnerNote":
-			b = appendText(b, string(obj.WinnerNote))
+			b = appendText(b, string(obj.WinnerNote(ec.language(field))))
 		case "updatedAt":
 			b = appendText(b, string(obj.UpdatedAt))
 		case "canonicalUrl":
@@ -12715,6 +12838,76 @@ func (ec *executionContext) fieldContext_SeriesPoint_value(_ context.Context, fi
 	return &graphql.FieldContext{Object: "SeriesPoint", Field: field}, nil
 }
 
+var sourceImplementors = []string{"Source"}
+
+func (ec *executionContext) _Source(ctx context.Context, sel ast.SelectionSet, obj *schema.Source) graphql.Marshaler {
+	b, ok := ec.appendSource(ctx, nil, fields.Collect(ec.OperationContext, sel, sourceImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendSourceList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*schema.Source) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, sourceImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendSource(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendSource reports whether no field that must have a value is null.
+func (ec *executionContext) appendSource(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *schema.Source) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "Source")
+		case "field":
+			b = appendText(b, string(obj.Field))
+		case "url":
+			b = appendText(b, string(obj.URL))
+		case "checkedAt":
+			b = appendText(b, string(obj.CheckedAt))
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Source_field(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Source", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Source_url(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Source", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Source_checkedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Source", Field: field}, nil
+}
+
 var statisticsImplementors = []string{"Statistics"}
 
 func (ec *executionContext) _Statistics(ctx context.Context, sel ast.SelectionSet, obj *model.Statistics) graphql.Marshaler {
@@ -12915,7 +13108,7 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "tagline":
-			b = appendText(b, string(obj.Tagline))
+			b = appendText(b, string(obj.Tagline(ec.language(field))))
 		case "canonicalUrl":
 			b = appendText(b, string(obj.CanonicalURL))
 		case "avisUrl":
@@ -12935,6 +13128,8 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 			b = strconv.AppendInt(b, int64(obj.Tier), 10)
 		case "mainstream":
 			b = strconv.AppendBool(b, obj.Mainstream)
+		case "sources":
+			b, ok = ec.appendSourceList(ctx, b, field.Selections, obj.Sources())
 		case "comparisons":
 			b, ok = appendMarshaler(b, ec._Tool_comparisons(ctx, field, obj))
 		case "comparisonConnection":
@@ -13072,6 +13267,10 @@ func (ec *executionContext) fieldContext_Tool_tier(_ context.Context, field grap
 }
 
 func (ec *executionContext) fieldContext_Tool_mainstream(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_sources(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
 }
 
@@ -14038,6 +14237,14 @@ func (ec *executionContext) marshalNSeriesPoint2ᚕᚖpalmaresᚋgraphᚋmodel�
 	return &encoded{b}
 }
 
+func (ec *executionContext) marshalNSource2ᚕᚖpalmaresᚋentᚋschemaᚐSourceᚄ(ctx context.Context, sel ast.SelectionSet, v []*schema.Source) graphql.Marshaler {
+	b, ok := ec.appendSourceList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
 func (ec *executionContext) marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
 	b, ok := ec.appendToolList(ctx, nil, sel, v)
 	if !ok {
@@ -14175,6 +14382,16 @@ var PlainToolFields = []string{"id", "slug", "name", "domain", "categorySlug", "
 func AppendTool(b []byte, collected []graphql.CollectedField, tool *model.Tool) []byte {
 	b, _ = (&executionContext{}).appendTool(context.Background(), b, collected, tool)
 	return b
+}
+
+// language returns the argument of a text that may be translated.
+func (ec *executionContext) language(field graphql.CollectedField) model.Language {
+	if argument := field.Arguments.ForName("language"); argument != nil {
+		if value, _ := argument.Value.Value(ec.Variables); value != nil {
+			return model.Language(fmt.Sprint(value))
+		}
+	}
+	return model.LanguageFr
 }
 
 // encoded is JSON.

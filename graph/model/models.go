@@ -27,28 +27,6 @@ type Node interface {
 	IsNode()
 }
 
-// A category of tools. Every tool belongs to exactly one.
-type Category struct {
-	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
-	ID string `json:"id"`
-	// The unique identifier of the category, such as `code`.
-	Slug string `json:"slug"`
-	// The name of the category, in French.
-	Label string `json:"label"`
-	// The number of active tools.
-	ToolCount int `json:"toolCount"`
-	// The average score of the active tools, from 0 to 10, rounded to two decimals; null if none has a score.
-	AvgScore *float64 `json:"avgScore,omitempty"`
-	// Like `avgScore`, but 0 if no tool has a score, as in the REST API.
-	AvgScoreOrZero float64 `json:"avgScoreOrZero"`
-	// The first active tools in the given order. To page through all of them, use `toolConnection`.
-	Tools []*Tool `json:"tools"`
-	// The active tools as a Relay connection.
-	ToolConnection *ToolConnection `json:"toolConnection"`
-}
-
-func (Category) IsNode() {}
-
 // A change to the catalog.
 type Change struct {
 	// The unique and permanent ID of the event, `evt_<number>`. It is also the event's cursor.
@@ -138,32 +116,6 @@ type ChunkMetadata struct {
 	// The date of the tool's last update.
 	UpdatedAt string `json:"updatedAt"`
 }
-
-// A comparison of two tools with a winner.
-type Comparison struct {
-	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
-	ID string `json:"id"`
-	// The unique identifier of the comparison, such as `plume-vs-ecritoire-cie`.
-	Slug string `json:"slug"`
-	// The title, in French.
-	Title string `json:"title"`
-	// The first tool, active or retired.
-	ToolA ComparedTool `json:"toolA"`
-	// The second tool, active or retired.
-	ToolB ComparedTool `json:"toolB"`
-	// The winner: either `toolA` or `toolB`.
-	Winner ComparedTool `json:"winner"`
-	// The name of the winner.
-	WinnerName string `json:"winnerName"`
-	// Why the winner was chosen, in French.
-	WinnerNote string `json:"winnerNote"`
-	// The date of the last update.
-	UpdatedAt string `json:"updatedAt"`
-	// The page of the comparison.
-	CanonicalURL string `json:"canonicalUrl"`
-}
-
-func (Comparison) IsNode() {}
 
 // A Relay connection of comparisons.
 type ComparisonConnection struct {
@@ -856,7 +808,7 @@ const (
 	ChangeTypeCatalogPublished ChangeType = "catalog_published"
 	// A category was added.
 	ChangeTypeCategoryCreated ChangeType = "category_created"
-	// The label of a category changed.
+	// The label of a category or its translation changed.
 	ChangeTypeCategoryUpdated ChangeType = "category_updated"
 	// A category was removed.
 	ChangeTypeCategoryRemoved ChangeType = "category_removed"
@@ -1190,6 +1142,64 @@ func (e *Icp) UnmarshalJSON(b []byte) error {
 }
 
 func (e Icp) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// The languages of the catalog's texts.
+type Language string
+
+const (
+	// French, the language of all texts.
+	LanguageFr Language = "fr"
+	// English, the language of some translations.
+	LanguageEn Language = "en"
+)
+
+var AllLanguage = []Language{
+	LanguageFr,
+	LanguageEn,
+}
+
+func (e Language) IsValid() bool {
+	switch e {
+	case LanguageFr, LanguageEn:
+		return true
+	}
+	return false
+}
+
+func (e Language) String() string {
+	return string(e)
+}
+
+func (e *Language) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = Language(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid Language", str)
+	}
+	return nil
+}
+
+func (e Language) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *Language) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e Language) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -13,6 +13,7 @@ import (
 	"palmares/ent/comparison"
 	"palmares/ent/pricechange"
 	entrelease "palmares/ent/release"
+	"palmares/ent/schema"
 	"palmares/ent/tool"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/search"
@@ -79,7 +80,7 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 			return l.db.Category.Query().Where(store.Categories.Replaced(l.since, after)).Limit(pageSize).All(l.ctx)
 		},
 		convert: func(row *ent.Category, _ bool) (*Category, string, int) {
-			return &Category{row.ID, row.Label, row.ToolCount, row.AvgScore}, row.ID, row.SinceRelease
+			return &Category{row.ID, row.Label, row.ToolCount, row.AvgScore, row.Translations}, row.ID, row.SinceRelease
 		},
 		key:     func(c *Category) string { return c.Slug },
 		compare: func(a, b *Category) int { return strings.Compare(a.Slug, b.Slug) },
@@ -122,10 +123,14 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 				Limit(pageSize).All(l.ctx)
 		},
 		convert: func(row *ent.Comparison, _ bool) (*ComparisonText, string, int) {
-			return &ComparisonText{
+			c := &ComparisonText{
 				row.ID, row.Title, row.WinnerNote, l.text(row.UpdatedAt), row.CanonicalURL,
-				l.text(row.ToolASlug), l.text(row.ToolBSlug), l.text(row.WinnerSlug),
-			}, row.ID, row.SinceRelease
+				l.text(row.ToolASlug), l.text(row.ToolBSlug), l.text(row.WinnerSlug), nil,
+			}
+			if translations := row.Translations; translations != (schema.ComparisonTranslations{}) {
+				c.Translations = &translations // the row itself would stay in memory
+			}
+			return c, row.ID, row.SinceRelease
 		},
 		key:     func(c *ComparisonText) string { return c.Slug },
 		compare: compareComparisons,

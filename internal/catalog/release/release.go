@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"palmares/ent"
+	"palmares/ent/schema"
 	"palmares/ent/tool"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
@@ -45,9 +46,10 @@ type Release struct {
 
 // Category is a category with its figures.
 type Category struct {
-	Slug, Label string
-	ToolCount   int
-	AvgScore    *float64
+	Slug, Label  string
+	ToolCount    int
+	AvgScore     *float64
+	Translations schema.CategoryTranslations
 }
 
 // Comparison is a published comparison of two tools.
@@ -59,6 +61,7 @@ type Comparison struct {
 // ComparisonText has the values of a comparison, with the slugs of its tools.
 type ComparisonText struct {
 	Slug, Title, WinnerNote, UpdatedAt, CanonicalURL, ToolA, ToolB, Winner string
+	Translations                                                           *schema.ComparisonTranslations // nil if there are none
 }
 
 // PriceChange is a change to the price of a tool.

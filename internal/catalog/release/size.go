@@ -16,21 +16,22 @@ func versionsSize[V any](versions []version[V]) (size int64) {
 	return size
 }
 
-// pointedTo returns the size of what the fields of a struct point to.
+// pointedTo returns the size of what a value points to.
 func pointedTo(v reflect.Value) (size int64) {
-	for i := range v.NumField() {
-		switch f := v.Field(i); f.Kind() {
-		case reflect.String:
-			size += int64(f.Len())
-		case reflect.Pointer:
-			if f.IsNil() {
-				continue
-			}
-			if size += int64(f.Type().Elem().Size()); f.Elem().Kind() == reflect.Struct {
-				size += pointedTo(f.Elem())
-			} else if f.Elem().Kind() == reflect.String {
-				size += int64(f.Elem().Len())
-			}
+	switch v.Kind() {
+	case reflect.String:
+		return int64(v.Len())
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return int64(v.Type().Elem().Size()) + pointedTo(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			size += int64(v.Type().Elem().Size()) + pointedTo(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			size += pointedTo(v.Field(i))
 		}
 	}
 	return size

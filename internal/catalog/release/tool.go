@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"palmares/ent"
+	"palmares/ent/schema"
 	"palmares/ent/tool"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/search"
@@ -34,11 +35,13 @@ type Tool struct {
 
 // Details are the values of a tool that only its own fields show. They are in
 // memory for the tools of the newest release; WithDetails reads others. Fields have
-// the names of columns.
+// the names of columns. One that few tools have is a pointer to the column's type.
 type Details struct {
 	Name, Domain, Price, PricePeriod, Tagline, CanonicalURL, AlternativesURL, RetiredNote, SectionsHash string
 	AvisURL                                                                                             *string
 	Mainstream                                                                                          bool
+	Translations                                                                                        *schema.ToolTranslations
+	Sources                                                                                             *[]schema.Source
 }
 
 // Active reports whether a tool is not retired.
@@ -134,7 +137,7 @@ func orNaN(number *float64) float64 {
 var replacedColumns = slices.DeleteFunc(slices.Clone(tool.Columns), func(column string) bool {
 	return slices.Contains([]string{
 		tool.FieldDomain, tool.FieldPrice, tool.FieldTagline, tool.FieldAlternativesURL,
-		tool.FieldMainstream, tool.FieldRetiredNote,
+		tool.FieldMainstream, tool.FieldRetiredNote, tool.FieldTranslations, tool.FieldSources,
 		tool.FieldFingerprint, tool.FieldHistoryHash,
 	}, column)
 })
@@ -144,7 +147,7 @@ var detailColumns = func() (positions [][2]int) {
 	row := reflect.TypeFor[ent.Tool]()
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[Details]()) {
 		column, ok := row.FieldByName(f.Name)
-		if !ok || column.Type != f.Type {
+		if !ok || column.Type != f.Type && reflect.PointerTo(column.Type) != f.Type {
 			panic(fmt.Sprintf("release.Details.%s is not a column of tools with the same type", f.Name))
 		}
 		positions = append(positions, [2]int{i, column.Index[0]})
@@ -156,7 +159,13 @@ func newDetails(row *ent.Tool) *Details {
 	d := &Details{}
 	to, from := reflect.ValueOf(d).Elem(), reflect.ValueOf(row).Elem()
 	for _, at := range detailColumns {
-		to.Field(at[0]).Set(from.Field(at[1]))
+		field, column := to.Field(at[0]), from.Field(at[1])
+		if field.Type() == column.Type() {
+			field.Set(column)
+		} else if !column.IsZero() {
+			field.Set(reflect.New(column.Type()))
+			field.Elem().Set(column)
+		}
 	}
 	return d
 }

@@ -259,7 +259,9 @@ func describe(event *journal.Event, before, after state, current string) (title 
 	case journal.EventCategoryCreated:
 		title = "New category: " + name
 	case journal.EventCategoryUpdated:
-		title = before.text("label") + " is now called " + name
+		if title = before.text("label") + " is now called " + name; !slices.Contains(event.Fields, "label") {
+			title = "The category " + name + " was updated"
+		}
 	case journal.EventCategoryRemoved:
 		title = "The category " + name + " was removed"
 	case journal.EventToolUpdated, journal.EventRetiredUpdated, journal.EventComparisonUpdated:
@@ -319,9 +321,12 @@ func withoutDate(fields []string) []string {
 	return others
 }
 
+// unshownFields have values that are not for people, or too long for a list.
+var unshownFields = []string{"sections_hash", "translations", "sources"}
+
 func differences(fields []string, before, after state) (lines []string) {
 	for _, field := range withoutDate(fields) {
-		if was, is := before.text(field), after.text(field); was != is && field != "sections_hash" {
+		if was, is := before.text(field), after.text(field); was != is && !slices.Contains(unshownFields, field) {
 			lines = append(lines, field+": "+was+" → "+is)
 		}
 	}

@@ -247,6 +247,14 @@ func TestFeedOfEveryKindOfUpdate(t *testing.T) {
 		publish(t, s, feedtest.Catalog("2026-11-03", &feed.Category{Slug: "extra", Label: "Autre"}, &noted, aTool("a", "A", func(t *feed.Tool) { t.Mainstream = true })))
 		publish(t, s, feedtest.Catalog("2026-11-04", &noted, aTool("a", "A", func(t *feed.Tool) { t.Mainstream = true })))
 		changes := valid(t, get(newHandler(s), "changes.atom"))
+		translated := &feed.Category{Slug: "code", Label: "Code"}
+		translated.Translations.En.Label = "Source code"
+		publish(t, s, feedtest.Of("2026-11-05", translated, &feed.Category{Slug: "voix", Label: "Voix"}, &noted, aTool("a", "A", func(t *feed.Tool) {
+			t.Mainstream, t.Translations.En.Tagline = true, "A tool."
+		})))
+		latest := valid(t, get(newHandler(s), "changes.atom"))
+		expect(t, "titles of translations", titles(latest)[:2], []string{"A: translations changed", "The category Code was updated"})
+		expect(t, "content of translations", latest.Entries[0].Content, "A: translations changed")
 		expect(t, "titles", strings.Join(titles(changes)[:6], "\n"), strings.Join([]string{
 			"The category Autre was removed", "A: review changed", "Extra is now called Autre",
 			"A: mainstream, review changed", "Parti: note changed", "New category: Extra",

@@ -92,7 +92,7 @@ var eventNames = map[string]lang.Message{
 	toolCreated: "New tool", "tool_updated": "Updated", toolRetired: "Retired", "tool_removed": "Removed", "price_changed": "Price",
 	"comparatif_published": "New comparison", "comparatif_updated": "Comparison updated", "comparatif_removed": "Comparison removed",
 	"embeddings_changed": "Review text", retiredUpdated: "Updated", "price_backfilled": "Earlier price",
-	"category_created": "New category", "category_updated": "Category renamed", "category_removed": "Category removed",
+	"category_created": "New category", "category_updated": "Category updated", "category_removed": "Category removed",
 }
 
 // eventChoices are the names of the types in the filter.
@@ -100,7 +100,7 @@ var eventChoices = map[string]lang.Message{
 	toolCreated: "New tools", "tool_updated": "Updated tools", toolRetired: "Retired tools", "tool_removed": "Removed tools", "price_changed": "Price changes",
 	"comparatif_published": "New comparisons", "comparatif_updated": "Updated comparisons", "comparatif_removed": "Removed comparisons",
 	"embeddings_changed": "Review texts", retiredUpdated: "Updates to retired tools", "price_backfilled": "Earlier prices",
-	"category_created": "New categories", "category_updated": "Renamed categories", "category_removed": "Removed categories", catalogPublished: "Releases",
+	"category_created": "New categories", "category_updated": "Updated categories", "category_removed": "Removed categories", catalogPublished: "Releases",
 }
 
 type changesView struct {

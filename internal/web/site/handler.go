@@ -62,6 +62,7 @@ var templates = page.NewTemplates(files, "templates", func(l lang.Language) temp
 		"signed":      func(change float64) string { return signed(l, change) },
 		"band":        band, "ageBand": ageBand, "icon": icon, "typeset": lang.Typeset,
 		"euros": l.Euros, "priceText": func(price string) string { return priceText(l, price) }, "section": func(id string) template.HTML { return sectionTitle(l, id) },
+		"fieldName": func(field string) string { return fieldName(l, field) },
 	}
 })
 

@@ -14,6 +14,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/lang"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
@@ -64,6 +65,28 @@ func TestToolPage(t *testing.T) {
 	if crumbs, _ := structured(t, body)["BreadcrumbList"]["itemListElement"].([]any); len(crumbs) != 3 {
 		t.Errorf("got %v, want three breadcrumbs", crumbs)
 	}
+}
+
+// The page says where and when facts were checked, and which of them changed.
+func TestSources(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a")))
+	plain := inLanguage(newSite(t, s))
+	if body := get(t, plain, "/en/tools/a", 200); strings.Contains(body, "checked on") {
+		t.Error("got a source, want none")
+	}
+	publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", func(t *feed.Tool) {
+		t.Translations.En.Tagline = "A tool."
+		t.Sources = []record.Source{
+			{Field: "price", URL: `https://a.example/prix?x="><script>&y`, CheckedAt: "2026-11-02"}, {Field: "score", URL: "https://b.example", CheckedAt: "2026-10-01"},
+		}
+	})))
+	handler := inLanguage(newSite(t, s))
+	const link = `<a href="https://a.example/prix?x=%22%3e%3cscript%3e&amp;y" rel="nofollow noopener">source<span class="visually-hidden"> (a.example)</span></a></li>`
+	get(t, handler, "/en/tools/a", 200, "<li>Price checked on "+lang.English.DayOf("2026-11-02")+", "+link,
+		"<li>Score checked on "+lang.English.DayOf("2026-10-01")+`, <a href="https://b.example" rel="nofollow noopener">`, "Translations", "Sources", "changed")
+	get(t, handler, "/fr/tools/a", 200, "<li>Prix : vérification du 2 novembre 2026, "+link, "Traductions")
+	get(t, handler, "/en/changes", 200, "Translations", "Sources")
 }
 
 func TestCompare(t *testing.T) {

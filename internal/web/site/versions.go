@@ -3,6 +3,7 @@ package site
 import (
 	"fmt"
 	"html/template"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode"
@@ -150,11 +151,11 @@ func (v *version) changes(l lang.Language, categories []category) (changes []fie
 		before, existed := v.Before[field]
 		existed = existed && v.Type != toolCreated // a retired tool has a score too
 		after := v.After[field]
-		if existed && before == after {
+		if existed && reflect.DeepEqual(before, after) {
 			continue
 		}
 		change := fieldChange{Field: fieldName(l, field)}
-		if field == "sections_hash" { // says nothing to people
+		if slices.Contains(unshownFields, field) {
 			change.After = fieldValue{Text: l.Text("changed")}
 			changes = append(changes, change)
 			continue
@@ -172,6 +173,9 @@ func (v *version) changes(l lang.Language, categories []category) (changes []fie
 	return changes
 }
 
+// unshownFields have values that are not for people, or too long for a list.
+var unshownFields = []string{"sections_hash", "translations", "sources"}
+
 // fieldNames are the names that the pages use for fields of the API.
 var fieldNames = map[string]lang.Message{
 	"name": "Name", "slug": "Slug", "tagline": "Tagline", "category": "Category", "pricing": "Pricing", "price": "Price", "score": "Score",
@@ -179,7 +183,7 @@ var fieldNames = map[string]lang.Message{
 	"domain": "Website", "icp": "Made for", "canonical_url": "Overview", "avis_url": "Full review", "alternatives_url": "Alternatives",
 	"updated_at": "Review date", "reason": "Reason", "retired_at": "Retired", "title": "Title", "winner": "Winner",
 	"mainstream": "Widely used", "sections_hash": "Review text", "winner_note": "Why it won", "tool_a_slug": "First tool", "tool_b_slug": "Second tool",
-	"winner_slug": "Winner’s slug", "label": "Name",
+	"winner_slug": "Winner’s slug", "label": "Name", "translations": "Translations", "sources": "Sources",
 }
 
 // fieldName returns the name of a field. One that is not listed is shown as the

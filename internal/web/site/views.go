@@ -2,6 +2,7 @@ package site
 
 import (
 	"html/template"
+	"net/url"
 	"slices"
 
 	"palmares/internal/core/lang"
@@ -66,6 +67,19 @@ type tool struct {
 	Alternatives                       []tool
 	Reason, RetiredAt, Note            string
 	Versions                           []version
+	Sources                            []source
+}
+
+// source is where a field of a tool was checked.
+type source struct{ Field, URL, CheckedAt string }
+
+// Host returns the site of the source.
+func (s source) Host() string {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // Path returns the path of the tool's page.
