@@ -1573,7 +1573,7 @@ type Tool implements ComparedTool & Node {
   tier: Int!
   "Whether the tool is widely known."
   mainstream: Boolean!
-  "Where the editors checked the tool's data, and when."
+  "Pages that confirm fields of the tool."
   sources: [Source!]!
   "The published comparisons with this tool, most recently updated first."
   comparisons(
@@ -1640,7 +1640,7 @@ enum Language {
   en
 }
 
-"A page on which the editors checked a field of a tool."
+"A page that confirms a field of a tool."
 type Source {
   "The name of the field, as in a feed and the REST API, such as ` + "`" + `price` + "`" + `."
   field: String!

@@ -85,7 +85,7 @@ func TestSources(t *testing.T) {
 	const link = `<a href="https://a.example/prix?x=%22%3e%3cscript%3e&amp;y" rel="nofollow noopener">source<span class="visually-hidden"> (a.example)</span></a></li>`
 	get(t, handler, "/en/tools/a", 200, "<li>Price checked on "+lang.English.DayOf("2026-11-02")+", "+link,
 		"<li>Score checked on "+lang.English.DayOf("2026-10-01")+`, <a href="https://b.example" rel="nofollow noopener">`, "Translations", "Sources", "changed")
-	get(t, handler, "/fr/tools/a", 200, "<li>Prix : vérification du 2 novembre 2026, "+link, "Traductions")
+	get(t, handler, "/fr/tools/a", 200, "<li>Prix\u00a0: vérification du 2 novembre 2026, "+link, "Traductions")
 	get(t, handler, "/en/changes", 200, "Translations", "Sources")
 }
 
