@@ -58,7 +58,7 @@ program:
 # test-full: they are in a package of FULL_PACKAGES, or have the program's name in
 # theirs. Any other test that uses one fails.
 FULL_PACKAGES := $(addprefix palmares/,$(addprefix cmd/palmares/tests/,clients guides web) internal/dev/chaos internal/dev/testkit/browser)
-FULL_TESTS    := With(Redis|Nginx|Node|LibreOffice|Chromium)
+FULL_TESTS    := With(Redis|Nginx|Node|LibreOffice|Chromium|Git)
 FAST_PACKAGES  = $(filter-out $(FULL_PACKAGES),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 
 # Without debugging information, tests link in half the time; make lint runs vet.

@@ -315,16 +315,24 @@ func TestSystemdUnit(t *testing.T) {
 	if err != nil {
 		testkit.SkipUnsupported(t, "systemd-analyze is not installed")
 	}
-	file := filepath.Join(t.TempDir(), "palmares.service")
-	installed := strings.ReplaceAll(unit, "/usr/local/bin/palmares", os.Args[0])
-	if err := os.WriteFile(file, []byte(installed), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || bytes.Contains(out, []byte("palmares.service:")) {
-		t.Errorf("systemd-analyze verify: got %v: %s, want no findings", err, out)
-	}
-	out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=20", file).CombinedOutput()
-	if err != nil && !bytes.Contains(out, []byte("unrecognized option")) {
-		t.Errorf("systemd-analyze security: got %v: %s, want an exposure of at most 2.0", err, out)
+	dir := t.TempDir()
+	for _, name := range []string{"palmares.service", "editorial/palmares-editorial.service", "editorial/palmares-editorial.timer"} {
+		file := filepath.Join(dir, filepath.Base(name))
+		installed := regexp.MustCompile(`/usr/local/bin/[a-z-]+`).ReplaceAllString(deployFile(t, name), os.Args[0])
+		if err := os.WriteFile(file, []byte(installed), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		verify := exec.Command(analyze, "verify", "--man=no", file)
+		verify.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":") // the timer starts the service
+		if out, err := verify.CombinedOutput(); err != nil || bytes.Contains(out, []byte(filepath.Base(name)+":")) {
+			t.Errorf("systemd-analyze verify %s: got %v: %s, want no findings", name, err, out)
+		}
+		if strings.HasSuffix(name, ".timer") {
+			continue
+		}
+		out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=20", file).CombinedOutput()
+		if err != nil && !bytes.Contains(out, []byte("unrecognized option")) {
+			t.Errorf("systemd-analyze security %s: got %v: %s, want an exposure of at most 2.0", name, err, out)
+		}
 	}
 }

@@ -37,13 +37,14 @@ var (
 	Chromium    = Need{"Chromium", firstInPath("chromium", "chromium-browser", "google-chrome"), [4]string{"chromium", "chromium", "chromium", "chromium"}}
 	Curl        = Need{"curl", firstInPath("curl"), [4]string{"curl", "curl", "curl", "curl"}}
 	Bash        = Need{"bash", firstInPath("bash"), [4]string{"bash", "bash", "bash", "bash"}}
+	Git         = Need{"git", firstInPath("git"), [4]string{"git", "git", "git", "git"}}
 	LibreOffice = Need{"LibreOffice Calc", firstInPath("soffice", "libreoffice"), [4]string{"libreoffice-calc", "libreoffice-calc", "libreoffice-calc", "libreoffice"}}
 	Python      = Need{"Python 3", firstInPath("python3"), [4]string{"python3", "python3", "python3", "python"}}
 	Pandas      = Need{"pandas", findPandas, [4]string{"python3-pandas", "python3-pandas", "py3-pandas", "pandas"}} // its path is that of Python
 )
 
 // Needs are all programs but PostgreSQL.
-var Needs = []Need{CCompiler, Node, Redis, Nginx, Chromium, Curl, Bash, Python, Pandas, LibreOffice}
+var Needs = []Need{CCompiler, Node, Redis, Nginx, Chromium, Curl, Bash, Git, Python, Pandas, LibreOffice}
 
 // firstInPath looks in PATH, and in /usr/sbin, where servers are.
 func firstInPath(names ...string) func() string {
