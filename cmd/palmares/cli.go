@@ -28,7 +28,7 @@ var version = "development"
 const (
 	exitOK = iota
 	exitFailed
-	exitUsage // invalid arguments or settings
+	exitUsage // invalid arguments or settings, or a check that cannot run
 )
 
 // commandLine declares all settings and commands.
@@ -39,6 +39,8 @@ type commandLine struct {
 	Serve    serveCommand      `cmd:"" help:"Start the server."`
 	Import   commands.Import   `cmd:"" help:"Import a feed atomically."`
 	Export   commands.Export   `cmd:"" help:"Export the catalog as a feed."`
+	Lint     commands.Lint     `cmd:"" help:"Check a feed for errors and for what is probably wrong."`
+	Diff     commands.Diff     `cmd:"" help:"Show what an import would change, as Markdown for a pull request."`
 	Schemas  commands.Schemas  `cmd:"" help:"Write the JSON Schemas of a feed to a folder, for editors."`
 	New      commands.New      `cmd:"" help:"Write the file of a new record into a catalog folder."`
 	Retire   commands.Retire   `cmd:"" help:"Move a tool of a catalog folder to the retired tools."`
@@ -92,6 +94,9 @@ func run(ctx context.Context, args []string, term commands.Terminal) int {
 	command.BindTo(ctx, (*context.Context)(nil))
 	if err := runCommand(ctx, command, &line.settings, term); err != nil {
 		printError(term.Err, err, line.Verbose)
+		if errors.As(err, new(*commands.CannotCheckError)) {
+			return exitUsage
+		}
 		return exitFailed
 	}
 	return exitOK

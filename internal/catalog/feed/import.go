@@ -36,6 +36,8 @@ type Options struct {
 	// Progress, if set, is called with the number of the feed's bytes that a
 	// stage has read.
 	Progress func(stage string, done, total int64)
+
+	diff *Diff // collects the changes of a dry run, even of an implausible feed
 }
 
 // errDryRun rolls back the transaction of a dry run.
@@ -60,12 +62,13 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 		if err != nil {
 			return err
 		}
-		if !opts.Force {
-			if err := stored.checkPlausible(snap); err != nil {
-				return err
-			}
+		implausible := stored.checkPlausible(snap)
+		if opts.diff != nil {
+			opts.diff.start(stored.release, implausible)
+		} else if implausible != nil && !opts.Force {
+			return implausible
 		}
-		pub := &publication{tx: tx, dialect: s.Dialect(), publishedAt: opts.PublishedAt, feed: in, snap: snap, stored: stored, report: report, formerNames: map[string]string{}}
+		pub := &publication{tx: tx, dialect: s.Dialect(), publishedAt: opts.PublishedAt, feed: in, snap: snap, stored: stored, report: report, diff: opts.diff, formerNames: map[string]string{}}
 		pub.number, pub.historyFrom = 1, 1
 		if stored.release != nil {
 			pub.number, pub.historyFrom = stored.release.ID+1, stored.release.HistoryFrom
@@ -107,6 +110,7 @@ type publication struct {
 	snap        *snapshot
 	stored      *catalog
 	report      *Report
+	diff        *Diff             // nil unless it is wanted
 	journal     *journal.Writer   // nil until something changes
 	formerNames map[string]string // of renamed tools, by slug
 	earlier     map[string]earlierPrices
@@ -177,6 +181,11 @@ func (p *publication) createRelease(ctx context.Context) error {
 func (p *publication) record(ctx context.Context, entry journal.Entry) error {
 	if err := p.createRelease(ctx); err != nil {
 		return err
+	}
+	if p.diff != nil {
+		if err := p.diff.add(entry); err != nil {
+			return err
+		}
 	}
 	return p.journal.Add(ctx, entry)
 }
@@ -267,7 +276,11 @@ type Report struct {
 
 // Counts are the changes to one type of record.
 type Counts struct {
-	Created, Updated, Unchanged, Retired, Removed int
+	Created   int `json:"created"`
+	Updated   int `json:"updated"`
+	Unchanged int `json:"unchanged"`
+	Retired   int `json:"retired"`
+	Removed   int `json:"removed"`
 }
 
 // Print writes the report as a table.

@@ -53,6 +53,7 @@ type Folder struct {
 	files    fs.FS
 	lines    []origin // of the feed
 	problems []feed.LineError
+	comments map[string][]Comment // by file; nil for a file that is read again
 }
 
 // origin is where a line of the feed comes from.

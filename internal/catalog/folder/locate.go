@@ -27,10 +27,10 @@ func (f *Folder) Locate(line int, path string) feed.Position {
 // Comments returns the comments in the fields of the file that a line of the feed comes
 // from.
 func (f *Folder) Comments(line int) []Comment {
-	if file := f.reread(line); file != nil {
-		return file.comments
+	if line > len(f.lines) {
+		return nil
 	}
-	return nil
+	return f.comments[f.lines[line-1].file]
 }
 
 // reread reads the file of a line again. It returns nil if the file has changed so that it

@@ -30,7 +30,7 @@ const maxFile = feed.MaxLine
 // Convert writes the records of a folder as the lines of a feed. It returns where they
 // come from. Files that cannot be read as records are among its problems.
 func Convert(ctx context.Context, files fs.FS, w io.Writer) (*Folder, error) {
-	f := &Folder{files: files}
+	f := &Folder{files: files, comments: map[string][]Comment{}}
 	names, err := f.list()
 	if err != nil {
 		return nil, err
@@ -147,9 +147,8 @@ type source struct {
 	name      string
 	firstLine int        // of the YAML, minus one
 	fields    *yaml.Node // nil if it is empty
-	comments  []Comment
-	body      []byte // what follows the fields
-	bodyLine  int    // its first line
+	body      []byte     // what follows the fields
+	bodyLine  int        // its first line
 }
 
 // Comment is a line of the fields that is a comment.
@@ -193,8 +192,8 @@ func (f *Folder) read(name string, frontMatter bool) (*source, error) {
 		s.firstLine, s.bodyLine = 1, 3+bytes.Count(data, []byte("\n"))
 	}
 	for i, line := range bytes.Split(data, []byte("\n")) {
-		if comment, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("#")); ok {
-			s.comments = append(s.comments, Comment{i + 1 + s.firstLine, strings.TrimSpace(string(comment))})
+		if comment, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("#")); ok && f.comments != nil {
+			f.comments[name] = append(f.comments[name], Comment{i + 1 + s.firstLine, strings.TrimSpace(string(comment))})
 		}
 	}
 	var document yaml.Node

@@ -1,0 +1,259 @@
+// Package lint finds what is probably wrong in a valid catalog. Its rules are pure: they
+// see records, the comments beside them and the date of today.
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/idna"
+
+	"palmares/internal/catalog/record"
+)
+
+// Options of a check.
+type Options struct {
+	Today time.Time
+	Stale int // days after which a record is stale; 0 for never
+}
+
+// Comment is a comment in the file of a record.
+type Comment struct {
+	Line int    // in the file
+	Text string // without #
+}
+
+// Finding is what a rule found.
+type Finding struct {
+	Line    int    // of the record in the feed
+	Path    string // of the value in the record; empty for the whole record
+	Comment int    // the line of the comment in its file, if the finding is about one
+	Record  string // such as tool "plume"
+	Rule    *Rule
+	Message string
+
+	other int // the line of the other record of a pair
+}
+
+// Checker collects records and checks them.
+type Checker struct {
+	today, oldest string
+	findings      []Finding
+	disabled      map[int][]string // names of rules, by line of the feed
+
+	domains     map[string]place // the first tool of each domain
+	names       []name
+	scores      map[string]*float64 // of all tools, by slug
+	members     map[string]int      // active tools, by category
+	categories  []place
+	comparisons []comparison
+
+	compared int // pairs of names
+}
+
+// place is a record and its line.
+type place struct {
+	line       int
+	kind, slug string
+}
+
+type comparison struct {
+	place
+	winner, loser string
+}
+
+// New returns a checker.
+func New(opts Options) *Checker {
+	c := &Checker{
+		today: opts.Today.Format(time.DateOnly), disabled: map[int][]string{},
+		domains: map[string]place{}, scores: map[string]*float64{}, members: map[string]int{},
+	}
+	if opts.Stale > 0 {
+		c.oldest = opts.Today.AddDate(0, 0, -opts.Stale).Format(time.DateOnly)
+	}
+	return c
+}
+
+// Header checks the header of a feed, which is its first line.
+func (c *Checker) Header(header record.Header, comments []Comment) {
+	at := place{line: 1, kind: record.TypeFeed}
+	c.readComments(at, comments)
+	c.checkDate(at, "updated_at", header.UpdatedAt)
+}
+
+// Record checks a record in a line of the feed, with the comments of its file.
+func (c *Checker) Record(line int, rec record.Record, comments []Comment) {
+	at := place{line, rec.RecordType(), rec.RecordSlug()}
+	c.readComments(at, comments)
+	switch rec := rec.(type) {
+	case *record.Category:
+		c.categories = append(c.categories, at)
+	case *record.Tool:
+		c.checkTool(at, rec)
+	case *record.Retired:
+		c.checkDate(at, "retired_at", rec.RetiredAt)
+		c.names = append(c.names, newName(at, rec.Name))
+		c.scores[rec.Slug] = rec.Score
+	case *record.Comparison:
+		c.checkDate(at, "updated_at", rec.UpdatedAt)
+		c.checkStale(at, "updated_at", rec.UpdatedAt)
+		loser := rec.ToolA
+		if rec.Winner == rec.ToolA {
+			loser = rec.ToolB
+		}
+		c.comparisons = append(c.comparisons, comparison{at, rec.Winner, loser})
+	}
+}
+
+// Findings checks what involves several records, and returns all findings in the order
+// of the feed, without those that comments disable.
+func (c *Checker) Findings() []Finding {
+	c.checkNames()
+	for _, category := range c.categories {
+		switch c.members[category.slug] {
+		case 0:
+			c.add(category, "slug", SmallCategory, "the category has no active tools; add some, or remove it")
+		case 1:
+			c.add(category, "slug", SmallCategory, "the category has one active tool; add others, or move the tool and remove the category")
+		}
+	}
+	for _, duel := range c.comparisons {
+		winner, loser := c.scores[duel.winner], c.scores[duel.loser]
+		if winner != nil && loser != nil && *winner < *loser {
+			c.add(duel.place, "winner", LowerScoredWinner, "%s wins with a score of %v against %v for %s; check the winner and both scores",
+				record.Quote(duel.winner), *winner, *loser, record.Quote(duel.loser))
+		}
+	}
+	found := slices.DeleteFunc(c.findings, func(f Finding) bool {
+		return slices.Contains(c.disabled[f.Line], f.Rule.Name) || slices.Contains(c.disabled[f.other], f.Rule.Name)
+	})
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Comment, b.Comment), cmp.Compare(a.Message, b.Message))
+	})
+	return found
+}
+
+func (c *Checker) checkTool(at place, t *record.Tool) {
+	c.names = append(c.names, newName(at, t.Name))
+	c.scores[t.Slug] = t.Score
+	c.members[t.Category]++
+	domain := normalizeDomain(t.Domain)
+	if first, taken := c.domains[domain]; taken {
+		c.addPair(at, first, "domain", DuplicateDomain, "%s is also the domain of %s; keep one of the records", record.Quote(t.Domain), first)
+	} else {
+		c.domains[domain] = at
+	}
+	if t.AvisURL != nil && len(t.Sections) == 0 {
+		c.add(at, "avis_url", EmptyReview, "the tool has a review, but no sections; add them, or remove avis_url")
+	}
+	c.checkDate(at, "updated_at", t.UpdatedAt)
+	c.checkStale(at, "updated_at", lastCheck(t))
+	newest := 0 // a feed lists the newest first
+	for i, change := range t.PriceHistory {
+		c.checkDate(at, fmt.Sprintf("price_history[%d].changed_at", i), change.ChangedAt)
+		if change.ChangedAt > t.PriceHistory[newest].ChangedAt {
+			newest = i
+		}
+	}
+	if len(t.PriceHistory) == 0 {
+		return
+	}
+	last := t.PriceHistory[newest]
+	if last.ChangedAt <= t.UpdatedAt || last.Pricing == t.Pricing && last.Price == t.Price {
+		return
+	}
+	c.add(at, fmt.Sprintf("price_history[%d].price", newest), PriceHistory,
+		"the entry of %s ends in %s (%s), but the tool, updated on %s, has %s (%s); correct price and updated_at, or the entry",
+		last.ChangedAt, record.Quote(last.Price), last.Pricing, t.UpdatedAt, record.Quote(t.Price), t.Pricing)
+}
+
+// lastCheck returns the day on which a tool was last checked.
+func lastCheck(t *record.Tool) string { return t.UpdatedAt }
+
+func (c *Checker) checkDate(at place, path, date string) {
+	if date > c.today {
+		c.add(at, path, FutureDate, "%s is in the future; correct it", date)
+	}
+}
+
+func (c *Checker) checkStale(at place, path, date string) {
+	if date < c.oldest {
+		c.add(at, path, Stale, "the record was last updated on %s; check it, and set updated_at", date)
+	}
+}
+
+func (c *Checker) add(at place, path, rule, format string, args ...any) {
+	c.addPair(at, place{}, path, rule, format, args...)
+}
+
+// addPair adds a finding that a comment at either of two records can disable.
+func (c *Checker) addPair(at, other place, path, rule, format string, args ...any) {
+	found, _ := FindRule(rule)
+	c.findings = append(c.findings, Finding{
+		Line: at.line, Path: path, Record: at.String(), Rule: found, Message: fmt.Sprintf(format, args...), other: other.line,
+	})
+}
+
+// String names a record, such as tool "plume".
+func (p place) String() string {
+	if p.slug == "" { // the header
+		return p.kind
+	}
+	return p.kind + " " + record.Quote(p.slug)
+}
+
+// readComments reads which rules the comments of a file disable.
+func (c *Checker) readComments(at place, comments []Comment) {
+	for _, comment := range comments {
+		directive, ok := strings.CutPrefix(comment.Text, "lint:")
+		if !ok {
+			continue
+		}
+		rule, problem := readDisable(directive)
+		if problem != "" {
+			c.add(at, "", LintComment, "%s", problem)
+			c.findings[len(c.findings)-1].Comment = comment.Line
+			continue
+		}
+		c.disabled[at.line] = append(c.disabled[at.line], rule)
+	}
+}
+
+func readDisable(directive string) (rule, problem string) {
+	arguments, ok := strings.CutPrefix(directive, "disable ")
+	name, reason, hasReason := strings.Cut(arguments, "--")
+	name = strings.TrimSpace(name)
+	known, similar := FindRule(name)
+	switch {
+	case !ok:
+		return "", "the comment is not understood; " + disableInstructions
+	case known == nil && similar != "":
+		return "", fmt.Sprintf("there is no rule %s; did you mean %s?", record.Quote(name), similar)
+	case known == nil:
+		return "", fmt.Sprintf("there is no rule %s; palmares lint --explain all lists them", record.Quote(name))
+	case known.always:
+		return "", fmt.Sprintf("the rule %s cannot be disabled; correct what it finds", name)
+	case !hasReason || strings.TrimSpace(reason) == "":
+		return "", "a reason is required; " + disableInstructions
+	}
+	return name, ""
+}
+
+// normalizeDomain removes what does not distinguish domains.
+func normalizeDomain(domain string) string {
+	domain = strings.ToLower(strings.TrimSpace(domain))
+	if _, rest, hasScheme := strings.Cut(domain, "://"); hasScheme {
+		domain = rest
+	}
+	if end := strings.IndexAny(domain, "/?#:"); end >= 0 {
+		domain = domain[:end]
+	}
+	domain = strings.TrimPrefix(strings.TrimRight(domain, "."), "www.")
+	if decoded, err := idna.ToUnicode(domain); err == nil { // xn--caf-dma is café
+		return decoded
+	}
+	return domain
+}

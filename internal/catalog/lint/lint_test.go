@@ -1,0 +1,179 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/internal/catalog/record"
+)
+
+var today = time.Date(2026, 11, 17, 0, 0, 0, 0, time.UTC)
+
+func tool(slug string, change ...func(*record.Tool)) *record.Tool {
+	t := &record.Tool{
+		Slug: slug, Name: slug, Domain: slug + ".example", Category: "code", Pricing: "payant", Price: "20 €/mois", UpdatedAt: "2026-11-01",
+		Sections: []record.Section{{Section: "verdict", Text: "Bien."}},
+	}
+	for _, f := range change {
+		f(t)
+	}
+	return t
+}
+
+func named(name string) func(*record.Tool)   { return func(t *record.Tool) { t.Name = name } }
+func at(domain string) func(*record.Tool)    { return func(t *record.Tool) { t.Domain = domain } }
+func updated(date string) func(*record.Tool) { return func(t *record.Tool) { t.UpdatedAt = date } }
+func scored(score float64) func(*record.Tool) {
+	return func(t *record.Tool) { t.Score = &score }
+}
+
+// history is a price history with the newest entry first, each ending in a price.
+func history(entries ...string) func(*record.Tool) {
+	return func(t *record.Tool) {
+		for _, e := range entries {
+			date, price, _ := strings.Cut(e, " ")
+			t.PriceHistory = append(t.PriceHistory, record.PriceChange{ChangedAt: date, Pricing: "payant", Price: price, PreviousPricing: "payant", PreviousPrice: "1 €/mois"})
+		}
+	}
+}
+
+func duel(a, b, winner string) *record.Comparison {
+	return &record.Comparison{Slug: "duel", ToolA: a, ToolB: b, Winner: winner, UpdatedAt: "2026-11-01"}
+}
+
+// found checks records from line 2 on, in a category of their own each if they are tools.
+// It returns the findings as "line path rule".
+func found(opts Options, comments map[int][]Comment, records ...record.Record) (lines []string) {
+	opts.Today = today
+	c := New(opts)
+	c.Header(record.Header{UpdatedAt: "2026-11-17"}, comments[1])
+	for i, rec := range records {
+		c.Record(i+2, rec, comments[i+2])
+	}
+	for _, f := range c.Findings() {
+		lines = append(lines, fmt.Sprint(f.Line, " ", f.Path, " ", f.Rule.Name))
+	}
+	return lines
+}
+
+func TestRules(t *testing.T) {
+	url := "https://palmares.example/avis"
+	reviewed := func(t *record.Tool) { t.AvisURL = &url }
+	withoutSections := func(t *record.Tool) { t.Sections = nil }
+	retired := &record.Retired{Slug: "ancien", Name: "Écritoire", RetiredAt: "2026-11-18"}
+	for name, c := range map[string]struct {
+		opts    Options
+		records []record.Record
+		want    []string
+	}{
+		"another domain": {records: []record.Record{tool("a"), tool("b", at("a.example.com"))}},
+		"same domain": {records: []record.Record{
+			tool("a"), tool("b", at("a.example")), tool("c", at("WWW.A.Example")), tool("d", at("https://a.example/x?y")), tool("e", at("a.example.")),
+			tool("f", at("café.example")), tool("g", at("xn--caf-dma.example")),
+		}, want: []string{"3 domain duplicate-domain", "4 domain duplicate-domain", "5 domain duplicate-domain", "6 domain duplicate-domain", "8 domain duplicate-domain"}},
+		"same name": {records: []record.Record{
+			tool("a", named("Écho d'Alcôve")), tool("b", named("echo dalcove")), tool("c", named("Bo")), tool("d", named("BO!")), retired, tool("e", named("ecritoire")),
+		}, want: []string{"3 name similar-name", "5 name similar-name", "6 retired_at future-date", "7 name similar-name"}},
+		"one letter":      {records: []record.Record{tool("a", named("Plume")), tool("b", named("Plumes")), tool("c", named("Blume")), tool("d", named("Pulme"))}, want: []string{"3 name similar-name", "4 name similar-name", "5 name similar-name"}},
+		"double letter":   {records: []record.Record{tool("a", named("Colline")), tool("b", named("Coline"))}, want: []string{"3 name similar-name"}},
+		"short names":     {records: []record.Record{tool("a", named("Bolt")), tool("b", named("Volt")), tool("c", named("🪶")), tool("d", named("🔥"))}},
+		"versions":        {records: []record.Record{tool("a", named("Nova 1")), tool("b", named("Nova 2")), tool("c", named("Nova 21")), tool("d", named("Novas 3"))}},
+		"two letters":     {records: []record.Record{tool("a", named("Plume")), tool("b", named("Flumet"))}},
+		"empty review":    {records: []record.Record{tool("a", reviewed), tool("b", withoutSections, scored(8)), tool("c", reviewed, withoutSections)}, want: []string{"4 avis_url empty-review"}},
+		"price edit":      {records: []record.Record{tool("a", history("2026-11-01 15 €/mois", "2026-10-01 25 €/mois"))}},
+		"price agrees":    {records: []record.Record{tool("a", history("2026-11-03 20 €/mois", "2026-11-02 25 €/mois"))}},
+		"price differs":   {records: []record.Record{tool("a", history("2026-10-01 20 €/mois", "2026-11-02 25 €/mois"))}, want: []string{"2 price_history[1].price price-history"}},
+		"pricing differs": {records: []record.Record{tool("a", history("2026-11-02 20 €/mois"), func(t *record.Tool) { t.Pricing = "freemium" })}, want: []string{"2 price_history[0].price price-history"}},
+		"winner": {records: []record.Record{
+			duel("a", "b", "a"), tool("a", scored(8)), tool("b", scored(8)), duel("c", "a", "c"), tool("c"), duel("d", "a", "d"), tool("d", scored(7.9)),
+		}, want: []string{"7 winner lower-scored-winner"}},
+		"category": {records: []record.Record{
+			&record.Category{Slug: "vide"}, &record.Category{Slug: "code"}, tool("a"), &record.Category{Slug: "chat"}, tool("b"),
+			tool("c", func(t *record.Tool) { t.Category = "chat" }), &record.Retired{Slug: "d", Name: "Feu", Category: "chat"},
+		}, want: []string{"2 slug small-category", "5 slug small-category"}},
+		"future": {records: []record.Record{
+			tool("a", updated("2026-11-18"), history("2026-11-19 20 €/mois")), tool("b", updated("2026-11-17")),
+			&record.Comparison{Slug: "c", UpdatedAt: "2027-01-01"},
+		}, want: []string{"2 price_history[0].changed_at future-date", "2 updated_at future-date", "4 updated_at future-date"}},
+		"not stale": {records: []record.Record{tool("a", updated("2001-01-01"))}},
+		"stale": {opts: Options{Stale: 365}, records: []record.Record{
+			tool("a", updated("2025-11-16")), tool("b", updated("2025-11-17")), &record.Retired{Slug: "c", Name: "Feu", RetiredAt: "2001-01-01"},
+			&record.Comparison{Slug: "d", UpdatedAt: "2024-11-17"},
+		}, want: []string{"2 updated_at stale", "5 updated_at stale"}},
+	} {
+		if got := found(c.opts, nil, c.records...); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	c := New(Options{Today: today})
+	c.Header(record.Header{UpdatedAt: "2026-11-18"}, nil)
+	if got := c.Findings(); len(got) != 1 || got[0].Record != "feed" || got[0].Message != "2026-11-18 is in the future; correct it" {
+		t.Errorf("header: got %+v, want a date in the future", got)
+	}
+}
+
+// A comment in the file of either record disables a rule about two.
+func TestDisable(t *testing.T) {
+	first, second := tool("a", named("Plume")), tool("b", named("Plumes"), at("a.example"))
+	for text, want := range map[string][]string{
+		"":                                       {"3 domain duplicate-domain", "3 name similar-name"},
+		"disable similar-name -- a remark":       {"3 domain duplicate-domain", "3 name similar-name"},
+		"lint:disable similar-name -- two tools": {"3 domain duplicate-domain"},
+		"lint:disable duplicate-domain -- one site": {"3 name similar-name"},
+	} {
+		for line := range 2 {
+			if got := found(Options{}, map[int][]Comment{line + 2: {{Line: 3, Text: text}}}, first, second); !slices.Equal(got, want) {
+				t.Errorf("%q in line %d: got %q, want %q", text, line+2, got, want)
+			}
+		}
+	}
+	for text, want := range map[string]string{
+		"lint:disable similar-names -- x":  `there is no rule "similar-names"; did you mean similar-name?`,
+		"lint:disable zzz -- x":            `there is no rule "zzz"; palmares lint --explain all lists them`,
+		"lint:disable similar-name":        "a reason is required; write # lint:disable similar-name -- two products of one maker",
+		"lint:disable similar-name -- ":    "a reason is required; write # lint:disable similar-name -- two products of one maker",
+		"lint:disable invalid -- x":        "the rule invalid cannot be disabled; correct what it finds",
+		"lint:ignore similar-name -- x":    "the comment is not understood; write # lint:disable similar-name -- two products of one maker",
+		"lint:disable lint-comment -- why": "the rule lint-comment cannot be disabled; correct what it finds",
+	} {
+		c := New(Options{Today: today})
+		c.Record(2, first, []Comment{{Line: 4, Text: text}})
+		if got := c.Findings(); len(got) != 1 || got[0].Rule.Name != LintComment || got[0].Comment != 4 || got[0].Message != want {
+			t.Errorf("%q: got %+v, want %q", text, got, want)
+		}
+	}
+}
+
+// The number of comparisons grows in proportion to the number of tools, even if all
+// names are similar.
+func TestNamesAreNotComparedPairwise(t *testing.T) {
+	for kind, nameOf := range map[string]func(int) string{
+		"one letter differs": func(i int) string { return "Outil " + string(rune(0x4e00+i)) },
+		"all letters differ": func(i int) string { return strings.Repeat(string(rune(0x4e00+i)), 20) },
+		"numbered":           func(i int) string { return fmt.Sprint("Outil numéro ", i) },
+		"same":               func(int) string { return "Outil" },
+		"long":               func(i int) string { return strings.Repeat("outil ", 20) + string(rune(0x4e00+i)) },
+	} {
+		c := New(Options{Today: today})
+		const tools = 5000
+		for i := range tools {
+			c.Record(i+2, tool(fmt.Sprint("t", i), named(nameOf(i))), nil)
+		}
+		c.Findings()
+		if c.compared > 20*maxNeighbors*tools {
+			t.Errorf("%s: got %d comparisons of %d names, want at most %d", kind, c.compared, tools, 20*maxNeighbors*tools)
+		}
+	}
+}
+
+// Every rule can be explained.
+func TestExplanations(t *testing.T) {
+	for _, rule := range Rules {
+		if known, _ := FindRule(rule.Name); known == nil || rule.Explanation == "" || !slices.Contains([]string{Error, Warning}, rule.Severity) {
+			t.Errorf("got rule %+v, want a known severity and an explanation", rule)
+		}
+	}
+}
