@@ -135,6 +135,36 @@ func TestDates(t *testing.T) {
 	}
 }
 
+// TestFacts checks that every text of every edition is translated, and that no source was
+// checked after its edition.
+func TestFacts(t *testing.T) {
+	sources := 0
+	for _, edition := range editions(t) {
+		for id, rec := range read(t, edition) {
+			var texts []string
+			switch rec := rec.(type) {
+			case *feed.Category:
+				texts = []string{rec.Translations.En.Label}
+			case *feed.Tool:
+				texts = []string{rec.Translations.En.Tagline}
+				for _, source := range rec.Sources {
+					if sources++; source.CheckedAt > edition.Date {
+						t.Errorf("edition of %s: %s: got a source that was checked on %s, want none after the edition", edition.Date, id, source.CheckedAt)
+					}
+				}
+			case *feed.Comparison:
+				texts = []string{rec.Translations.En.Title, rec.Translations.En.WinnerNote}
+			}
+			if slices.Contains(texts, "") {
+				t.Errorf("edition of %s: %s: got translations %q, want all", edition.Date, id, texts)
+			}
+		}
+	}
+	if sources == 0 {
+		t.Error("got no sources, want some")
+	}
+}
+
 // checkPrices checks that a tool's price history leads to its price, has no
 // changes in the future and continues the history of the previous edition.
 func checkPrices(t *testing.T, date string, tool *feed.Tool, before record.Record) {
