@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/ent/tool"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
@@ -65,6 +66,9 @@ func TestTranslationsAndSources(t *testing.T) {
 			if again := publish(t, s, edition); again.Release != 0 {
 				t.Errorf("edition %d again: got release %d, want none", i+1, again.Release)
 			}
+		}
+		if n := s.Read.Tool.Query().Where(tool.Or(tool.TranslationsNotNil(), tool.SourcesNotNil())).CountX(t.Context()); n > 0 {
+			t.Errorf("got values in %d tools, want null in all of them", n)
 		}
 		for i, edition := range editions {
 			if got := exportOf(t, s, i+1); got != string(edition) {
