@@ -141,7 +141,7 @@ func TestLintCommand(t *testing.T) {
 		"strict":       {[]string{warned, "--strict"}, 1, warning, "palmares: 0 errors, 1 warning\n"},
 		"error":        {[]string{wrong}, 1, strings.Replace(warning, warned, wrong, 1) + wrong + `:9: tool "copie": domain: "WWW.plume.example" is also the domain of tool "plume"; keep one of the records [duplicate-domain]` + "\n", "palmares: 1 error, 1 warning\n"},
 		"not stale":    {[]string{old, "--stale", "30", "--today", "2026-12-01"}, 0, "", "0 errors, 0 warnings\n"},
-		"stale":        {[]string{old, "--stale", "29", "--today", "2026-12-01"}, 0, old + `:8: warning: tool "vieux": updated_at: the record was last updated on 2026-11-01; check it, and set updated_at [stale]` + "\n", "0 errors, 1 warning\n"},
+		"stale":        {[]string{old, "--stale", "29", "--today", "2026-12-01"}, 0, old + `:8: warning: tool "vieux": updated_at: the record was last updated or checked on 2026-11-01; check it, and set updated_at [stale]` + "\n", "0 errors, 1 warning\n"},
 		"future":       {[]string{old, "--today", "2026-11-09"}, 1, old + ":1: feed: updated_at: 2026-11-10 is in the future; correct it [future-date]\n", "palmares: 1 error, 0 warnings\n"},
 		"invalid":      {[]string{invalid}, 1, invalid + `:4: tool "plume": score: must be at most 10 (got 75) [invalid]` + "\n", "palmares: 1 error, 0 warnings\n"},
 		"github":       {[]string{invalid, "--format", "github"}, 1, "::error file=" + strings.NewReplacer("%", "%25", ",", "%2C").Replace(invalid) + `,line=4,title=invalid::tool "plume": score: must be at most 10 (got 75)` + "\n", "palmares: 1 error, 0 warnings\n"},

@@ -150,7 +150,16 @@ func (c *Checker) checkTool(at place, t *record.Tool) {
 		c.add(at, "avis_url", EmptyReview, "the tool has a review, but no sections; add them, or remove avis_url")
 	}
 	c.checkDate(at, "updated_at", t.UpdatedAt)
-	c.checkStale(at, "updated_at", lastCheck(t))
+	touched := t.UpdatedAt
+	for i, source := range t.Sources {
+		path := fmt.Sprintf("sources[%d].checked_at", i)
+		c.checkDate(at, path, source.CheckedAt)
+		if source.CheckedAt < c.oldest {
+			c.add(at, path, Stale, "%s was last checked here on %s; check it again, and set checked_at", source.Field, source.CheckedAt)
+		}
+		touched = max(touched, source.CheckedAt)
+	}
+	c.checkStale(at, "updated_at", touched)
 	newest := 0 // a feed lists the newest first
 	for i, change := range t.PriceHistory {
 		c.checkDate(at, fmt.Sprintf("price_history[%d].changed_at", i), change.ChangedAt)
@@ -170,9 +179,6 @@ func (c *Checker) checkTool(at place, t *record.Tool) {
 		last.ChangedAt, record.Quote(last.Price), last.Pricing, t.UpdatedAt, record.Quote(t.Price), t.Pricing)
 }
 
-// lastCheck returns the day on which a tool was last checked.
-func lastCheck(t *record.Tool) string { return t.UpdatedAt }
-
 func (c *Checker) checkDate(at place, path, date string) {
 	if date > c.today {
 		c.add(at, path, FutureDate, "%s is in the future; correct it", date)
@@ -181,7 +187,7 @@ func (c *Checker) checkDate(at place, path, date string) {
 
 func (c *Checker) checkStale(at place, path, date string) {
 	if date < c.oldest {
-		c.add(at, path, Stale, "the record was last updated on %s; check it, and set updated_at", date)
+		c.add(at, path, Stale, "the record was last updated or checked on %s; check it, and set updated_at", date)
 	}
 }
 

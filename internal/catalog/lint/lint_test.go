@@ -26,6 +26,9 @@ func tool(slug string, change ...func(*record.Tool)) *record.Tool {
 func named(name string) func(*record.Tool)   { return func(t *record.Tool) { t.Name = name } }
 func at(domain string) func(*record.Tool)    { return func(t *record.Tool) { t.Domain = domain } }
 func updated(date string) func(*record.Tool) { return func(t *record.Tool) { t.UpdatedAt = date } }
+func checked(date string) func(*record.Tool) {
+	return func(t *record.Tool) { t.Sources = []record.Source{{Field: "price", CheckedAt: date}} }
+}
 func scored(score float64) func(*record.Tool) {
 	return func(t *record.Tool) { t.Score = &score }
 }
@@ -103,6 +106,9 @@ func TestRules(t *testing.T) {
 			tool("a", updated("2025-11-16")), tool("b", updated("2025-11-17")), &record.Retired{Slug: "c", Name: "Feu", RetiredAt: "2001-01-01"},
 			&record.Comparison{Slug: "d", UpdatedAt: "2024-11-17"},
 		}, want: []string{"2 updated_at stale", "5 updated_at stale"}},
+		"sources": {opts: Options{Stale: 365}, records: []record.Record{
+			tool("a", updated("2024-01-01"), checked("2026-11-17")), tool("b", checked("2025-11-16")), tool("c", checked("2026-11-18")),
+		}, want: []string{"3 sources[0].checked_at stale", "4 sources[0].checked_at future-date"}},
 	} {
 		if got := found(c.opts, nil, c.records...); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

@@ -55,7 +55,8 @@ var Rules = []Rule{
 	{SmallCategory, Warning, "A category has one active tool or none, so there is nothing to compare. Add tools, or move the tool and remove the category.", false},
 	{FutureDate, Error, "A date is in the future, everywhere on Earth. Readers would see changes that have not happened yet, " +
 		"and a later import with the right date would be refused as older. Correct the date.", false},
-	{Stale, Warning, "A tool or a comparison has not been updated for the number of days given by --stale. Check it, and set updated_at.", false},
+	{Stale, Warning, "For the number of days given by --stale, a tool or a comparison has not been updated, nor any of its sources checked, " +
+		"or one of the sources has not been checked. Check it, and set updated_at or the source's checked_at.", false},
 }
 
 // FindRule returns the rule with a name, or nil and the name of the rule that was
