@@ -233,9 +233,8 @@ func TestLintFolder(t *testing.T) {
 		t.Errorf("demo: got exit code %d and %s%s, want no errors", r.code, r.out, r.err)
 	}
 	dir := demoFolder(t, []string{"tools/plume.md", "domain: plume.example", "domain: www.atelier-nova.example"},
-		[]string{"tools/brouillon-zero.md", "name:", "# lint:disable empty-review -- the review is being rewritten\nname:"},
-		[]string{"tools/palimpseste-21.md", "name:", "# lint:disable empty-reviews -- a typo\nname:"},
-		[]string{"tools/tricot-404.md", "name:", "# lint:disable empty-review\nname:"},
+		[]string{"tools/palimpseste-21.md", "lint:disable empty-review --", "lint:disable empty-reviews --"},
+		[]string{"tools/tricot-404.md", "lint:disable empty-review --", "lint:disable empty-review #"},
 		[]string{"categories.yml", "- slug: agents", "# lint:ignore\n- slug: agents"})
 	r := lintFolder(t, dir)
 	for _, want := range []string{

@@ -230,8 +230,8 @@ func (c *Checker) readComments(at place, comments []Comment) {
 
 func readDisable(directive string) (rule, problem string) {
 	arguments, ok := strings.CutPrefix(directive, "disable ")
-	name, reason, hasReason := strings.Cut(arguments, "--")
-	name = strings.TrimSpace(name)
+	name, rest, _ := strings.Cut(strings.TrimSpace(arguments), " ")
+	reason, hasReason := strings.CutPrefix(strings.TrimSpace(rest), "--")
 	known, similar := FindRule(name)
 	switch {
 	case !ok:
