@@ -173,6 +173,9 @@ func DeleteExpired(ctx context.Context, s *store.Store, now time.Time) error {
 	); err != nil {
 		return err
 	}
+	if err := deleteExpiredGrants(ctx, s, now); err != nil {
+		return err
+	}
 	return s.Write.Customer.Update().Where(customer.AccountIDIsNil(), customer.EmailNEQ("")).SetEmail("").Exec(ctx)
 }
 

@@ -19,6 +19,8 @@ type Caller struct {
 	Account int    // 0 for an anonymous caller
 	Key     string // public id of the key that was sent
 	Browser bool   // the key belongs to a signed-in browser, not to a program
+	// Application is the UsageKey of the grant whose access token was sent, or "".
+	Application string
 	// Carried is how many requests of deleted accounts with the same email
 	// address count against the quota on CarriedDay (YYYY-MM-DD).
 	Carried    int
@@ -54,7 +56,7 @@ func CallerFrom(ctx context.Context) Caller {
 func keyOf(r *http.Request, allowBasic bool) (key Key, sent bool, err error) {
 	if keyInURL(r.URL) {
 		return Key{}, false, problem.New(problem.Unauthenticated,
-			"Send the API key in the Authorization header, never in the URL. Revoke this key: URLs end up in logs.")
+			"Send the API key or token in the Authorization header, never in the URL. Revoke it: URLs end up in logs.")
 	}
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {
@@ -66,6 +68,9 @@ func keyOf(r *http.Request, allowBasic bool) (key Key, sent bool, err error) {
 	scheme, token, _ := strings.Cut(values[0], " ")
 	switch {
 	case strings.EqualFold(scheme, "Bearer"):
+		if key, ok := parseAccessToken(token); ok {
+			return key, true, nil
+		}
 	case allowBasic && strings.EqualFold(scheme, "Basic"):
 		token, _, _ = r.BasicAuth() // "" if it is malformed
 	case allowBasic:
@@ -82,10 +87,10 @@ func keyOf(r *http.Request, allowBasic bool) (key Key, sent bool, err error) {
 	return key, true, err
 }
 
-var keyPattern = regexp.MustCompile(`pal_[0-9A-Za-z]{40,}`) // mistyped keys too
+var keyPattern = regexp.MustCompile(`(pal|oat|ort)_[0-9A-Za-z]{40,}`) // mistyped keys and tokens too
 
 func keyInURL(u *url.URL) bool {
-	if !strings.Contains(u.Path, keyPrefix) && !strings.ContainsAny(u.RawQuery, "_%") {
+	if !strings.Contains(u.Path, "_") && !strings.ContainsAny(u.RawQuery, "_%") {
 		return false // fast path for almost every request
 	}
 	query, err := url.QueryUnescape(u.RawQuery)

@@ -28,7 +28,6 @@ const (
 	idLength     = 12
 	secretLength = 32
 	checkLength  = 6
-	keyLength    = len(keyPrefix) + idLength + secretLength + checkLength
 
 	base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -57,10 +56,7 @@ func readKey(random io.Reader) Key {
 func (k Key) String() string { return keyPrefix + k.ID + "…" }
 
 // Text returns the complete key, which its owner sees once.
-func (k Key) Text() string {
-	body := k.ID + k.secret
-	return keyPrefix + body + checksum(body)
-}
+func (k Key) Text() string { return tokenText(keyPrefix, k.ID+k.secret) }
 
 // Hash returns the hash of the secret, which is all that is stored of it.
 func (k Key) Hash() []byte {
@@ -73,14 +69,33 @@ func (k Key) matches(hash []byte) bool { return subtle.ConstantTimeCompare(k.Has
 
 // ParseKey parses the text of a key and verifies its checksum.
 func ParseKey(text string) (Key, bool) {
-	if len(text) != keyLength || !strings.HasPrefix(text, keyPrefix) {
-		return Key{}, false
-	}
-	body, check := text[len(keyPrefix):keyLength-checkLength], text[keyLength-checkLength:]
-	if subtle.ConstantTimeCompare([]byte(checksum(body)), []byte(check)) != 1 {
+	body, ok := parseToken(keyPrefix, idLength+secretLength, text)
+	if !ok {
 		return Key{}, false
 	}
 	return Key{body[:idLength], body[idLength:]}, true
+}
+
+// parseAccessToken parses an access token of an application. Its id includes the prefix,
+// so that it differs from those of keys.
+func parseAccessToken(text string) (Key, bool) {
+	body, ok := parseToken(accessPrefix, idLength+secretLength, text)
+	if !ok {
+		return Key{}, false
+	}
+	return Key{text[:len(accessPrefix)+idLength], body[idLength:]}, true
+}
+
+// tokenText adds a prefix and a checksum to the body of a key or token.
+func tokenText(prefix, body string) string { return prefix + body + checksum(body) }
+
+// parseToken returns the body of a key or token, which has a fixed length.
+func parseToken(prefix string, length int, text string) (body string, ok bool) {
+	if len(text) != len(prefix)+length+checkLength || !strings.HasPrefix(text, prefix) {
+		return "", false
+	}
+	body, check := text[len(prefix):len(prefix)+length], text[len(prefix)+length:]
+	return body, equal(checksum(body), check)
 }
 
 func checksum(body string) string {

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -36,6 +37,8 @@ const (
 var (
 	errUnknown   = problem.New(problem.Unauthenticated, "This API key does not exist. Check the key, or create a new one in your account.")
 	errRevoked   = problem.New(problem.Unauthenticated, "This API key was revoked. Create a new one in your account.")
+	errToken     = problem.New(problem.Unauthenticated, "This access token has expired or was revoked. Refresh it, or connect the application again.")
+	errElsewhere = problem.New(problem.Unauthenticated, "This access token is for another resource. Request a token for this one.")
 	errSuspended = problem.New(problem.Unauthenticated, "This API key is suspended: the account has more keys than its plan includes, and only the oldest remain active.")
 )
 
@@ -44,6 +47,12 @@ type Keyring struct {
 	// AllowBasic reports whether a request may send the key as the user name of HTTP
 	// Basic, for clients that cannot send it otherwise. If it is nil, none may.
 	AllowBasic func(*http.Request) bool
+	// Accepts reports whether a request may send an access token for a resource. If it is
+	// nil, no access tokens are accepted.
+	Accepts func(resource string, r *http.Request) bool
+	// Challenge returns the WWW-Authenticate header of a request that is refused, or "" for
+	// that of all other errors. It may be nil.
+	Challenge func(*http.Request) string
 
 	store   *store.Store
 	log     *slog.Logger
@@ -60,6 +69,8 @@ type cachedKey struct {
 	hash       []byte // nil for an id without a key
 	caller     Caller
 	refusal    error        // nil for a valid key
+	resource   string       // of an access token, or ""
+	expires    int64        // when an access token expires, in seconds; 0 for keys
 	checked    atomic.Int64 // when it was looked up, in nanoseconds
 	recorded   atomic.Int64 // when its use was last recorded
 	refreshing atomic.Bool
@@ -81,7 +92,7 @@ func (k *Keyring) Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := k.caller(r)
 		if err != nil {
-			problem.Refuse(w, r, err)
+			k.refuse(w, r, err)
 			return
 		}
 		if caller.Key != "" { // otherwise CallerFrom returns an anonymous caller
@@ -90,6 +101,28 @@ func (k *Keyring) Identify(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// refuse sends an error, with the challenge of the resource if there is one.
+func (k *Keyring) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if k.Challenge != nil && problem.Of(err).Code == problem.Unauthenticated {
+		if challenge := k.Challenge(r); challenge != "" {
+			w = &challenger{w, challenge}
+		}
+	}
+	problem.Refuse(w, r, err)
+}
+
+// challenger replaces the WWW-Authenticate header of an error.
+type challenger struct {
+	http.ResponseWriter
+	challenge string
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (c *challenger) WriteHeader(status int) {
+	c.Header().Set("WWW-Authenticate", c.challenge)
+	c.ResponseWriter.WriteHeader(status)
 }
 
 func (k *Keyring) caller(r *http.Request) (Caller, error) {
@@ -102,12 +135,27 @@ func (k *Keyring) caller(r *http.Request) (Caller, error) {
 		return Caller{}, err
 	}
 	if !key.matches(found.hash) {
+		if strings.HasPrefix(key.ID, accessPrefix) {
+			return Caller{}, errToken
+		}
 		return Caller{}, errUnknown
 	}
-	if found.refusal == nil {
+	if found.expires > 0 && (k.Accepts == nil || !k.Accepts(found.resource, r)) {
+		return Caller{}, errElsewhere
+	}
+	refusal := k.refusal(found)
+	if refusal == nil {
 		k.recordUse(key.ID, found)
 	}
-	return found.caller, found.refusal
+	return found.caller, refusal
+}
+
+// refusal returns why a key is not valid now, or nil.
+func (k *Keyring) refusal(found *cachedKey) error {
+	if found.expires > 0 && k.now().Unix() >= found.expires {
+		return errToken
+	}
+	return found.refusal
 }
 
 // Recheck identifies the caller of a long-lived response again: the plan may have
@@ -121,7 +169,7 @@ func (k *Keyring) Recheck(ctx context.Context, caller Caller) (Caller, error) {
 	if err != nil {
 		return caller, nil
 	}
-	return found.caller, found.refusal
+	return found.caller, k.refusal(found)
 }
 
 // ForgetAccount drops an account's keys from the cache, so that a change takes
@@ -225,10 +273,13 @@ func (k *Keyring) lookUp(ctx context.Context, id string, timeout time.Duration) 
 	}
 }
 
-// query reads a key of an account or of a session.
+// query reads a key of an account or of a session, or an access token.
 func (k *Keyring) query(ctx context.Context, id string) (*cachedKey, error) {
 	found := &cachedKey{refusal: errUnknown}
 	found.checked.Store(k.now().UnixNano())
+	if accessID, isToken := strings.CutPrefix(id, accessPrefix); isToken {
+		return found, k.queryToken(ctx, id, accessID, found)
+	}
 	row, err := k.store.Keys.APIKey.Query().Where(apikey.ID(id)).WithAccount(func(account *ent.AccountQuery) {
 		account.WithKeys(func(keys *ent.APIKeyQuery) { keys.Where(apikey.RevokedAtIsNil()).Order(oldestFirst...) })
 	}).Only(ctx)
@@ -254,6 +305,24 @@ func (k *Keyring) query(ctx context.Context, id string) (*cachedKey, error) {
 	return found, nil
 }
 
+func (k *Keyring) queryToken(ctx context.Context, id, accessID string, found *cachedKey) error {
+	g, err := readGrant(ctx, k.store.Keys, "access_id = $1", accessID)
+	if err != nil || g == nil {
+		return err
+	}
+	acc, err := k.store.Keys.Account.Get(ctx, g.account)
+	if err != nil {
+		return ent.MaskNotFound(err) // not found: it was deleted between two statements
+	}
+	hash, err := hex.DecodeString(g.accessHash)
+	if err != nil {
+		return err
+	}
+	found.set(id, hash, acc)
+	found.caller.Application, found.resource, found.expires = g.UsageKey(), g.Resource, g.accessExpires
+	return nil
+}
+
 // set fills in a key, unless its account was deleted between two statements.
 func (c *cachedKey) set(id string, hash []byte, acc *ent.Account) {
 	if acc != nil {
@@ -275,11 +344,22 @@ func (k *Keyring) recordUse(id string, found *cachedKey) {
 // SaveLastUsed saves when keys were last used. After an error, it can be repeated.
 func (k *Keyring) SaveLastUsed(ctx context.Context) error {
 	for id, at := range k.used.Range {
-		err := k.store.Write.APIKey.Update().Where(apikey.ID(id.(string))).SetLastUsedAt(at.(time.Time).UTC()).Exec(ctx)
+		err := k.saveLastUsed(ctx, id.(string), at.(time.Time))
 		if err != nil {
 			return err
 		}
 		k.used.CompareAndDelete(id, at) // unless the key was used again
 	}
 	return nil
+}
+
+func (k *Keyring) saveLastUsed(ctx context.Context, id string, at time.Time) error {
+	accessID, isToken := strings.CutPrefix(id, accessPrefix)
+	if !isToken {
+		return k.store.Write.APIKey.Update().Where(apikey.ID(id)).SetLastUsedAt(at.UTC()).Exec(ctx)
+	}
+	return k.store.Update(ctx, func(tx *ent.Tx) error {
+		_, err := tx.ExecContext(ctx, "UPDATE oauth_grants SET last_used_at = $1 WHERE access_id = $2", at.Unix(), accessID)
+		return err
+	})
 }

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -12,9 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"net/netip"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,6 +20,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"palmares/ent"
+	"palmares/internal/core/egress"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 )
@@ -155,7 +152,7 @@ func explain(err error) lang.Message {
 	var timeout net.Error
 	var dns *net.DNSError
 	switch {
-	case errors.Is(err, errPrivateAddress):
+	case errors.Is(err, egress.ErrPrivate):
 		return "blocked: the host name resolves to a private network address"
 	case errors.As(err, &dns):
 		return "the host name could not be resolved"
@@ -212,41 +209,25 @@ var (
 	errPrivateAddress = problem.New(problem.BadInput, "The URL must not point to a private network.")
 )
 
-// checkURL validates and normalizes an endpoint's URL. Host names are not resolved
-// here, because they can change: newTransport checks the address of every connection.
+// urlErrors are the messages for URLs that the policy does not allow.
+var urlErrors = map[error]error{
+	egress.ErrURL: errInvalidURL, egress.ErrUser: errPassword, egress.ErrNotHTTPS: errNotHTTPS, egress.ErrPrivate: errPrivateAddress,
+}
+
+// checkURL validates and normalizes an endpoint's URL.
 func (w *Webhooks) checkURL(raw string) (string, error) {
-	u, err := url.Parse(strings.TrimSpace(raw))
-	if err != nil || u.Hostname() == "" || len(raw) > maxURL || u.Opaque != "" {
+	if len(raw) > maxURL {
 		return "", errInvalidURL
 	}
-	if u.User != nil {
-		return "", errPassword
-	}
-	u.Fragment, u.RawFragment = "", ""
-	ip, err := netip.ParseAddr(u.Hostname())
-	isIP := err == nil
-	port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
-	if err != nil || port == 0 || !isIP && looksLikeNumber(u.Hostname()) {
-		return "", errInvalidURL
-	}
-	local := strings.EqualFold(u.Hostname(), "localhost") || isIP && ip.Unmap().IsLoopback()
-	if u.Scheme != "https" && (u.Scheme != "http" || !local || !w.Loopback) {
-		return "", errNotHTTPS
-	}
-	if isIP && !w.mayDial(ip) {
-		return "", errPrivateAddress
+	u, err := w.policy().CheckURL(raw)
+	if err != nil {
+		return "", urlErrors[err]
 	}
 	return u.String(), nil
 }
 
-// looksLikeNumber reports whether some resolvers would read a host as an IPv4
-// address, such as 2130706433 or 127.1. No public name ends like that.
-func looksLikeNumber(host string) bool {
-	host = strings.TrimSuffix(host, ".")
-	last := host[strings.LastIndexByte(host, '.')+1:]
-	_, err := strconv.ParseUint(last, 0, 64)
-	return err == nil || last != "" && strings.Trim(last, "0123456789") == ""
-}
+// policy says which receivers may be reached.
+func (w *Webhooks) policy() egress.Policy { return egress.Policy{Loopback: w.Loopback} }
 
 // transport sends requests. It is an http.Transport, except in tests.
 type transport interface {
@@ -257,15 +238,8 @@ type transport interface {
 // newTransport returns a transport that uses no proxy and connects only to public
 // addresses, no matter what a host name resolves to.
 func (w *Webhooks) newTransport() transport {
-	dialer := &net.Dialer{Timeout: 5 * time.Second, Resolver: w.resolver, Control: func(_, address string, _ syscall.RawConn) error {
-		peer, err := netip.ParseAddrPort(address)
-		if err != nil || !w.mayDial(peer.Addr()) {
-			return errPrivateAddress
-		}
-		return nil
-	}}
 	return &http.Transport{
-		DialContext:            dialer.DialContext,
+		DialContext:            w.policy().Dialer(w.resolver).DialContext,
 		TLSHandshakeTimeout:    5 * time.Second,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // a small response could decompress to a huge one
@@ -281,34 +255,4 @@ func (w *Webhooks) newTransport() transport {
 			MaxReceiveBufferPerStream: maxResponse, MaxReceiveBufferPerConnection: maxPending * maxResponse,
 		},
 	}
-}
-
-// specialNetworks are not public, in addition to those that netip recognizes.
-var specialNetworks = parsePrefixes(
-	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "255.255.255.255/32",
-	"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", // documentation
-	"168.63.129.16/32",       // metadata of Azure machines
-	"2001::/23", "2002::/16", // protocols, and addresses that embed an IPv4 address
-	"2001:db8::/32", "3fff::/20", // documentation
-)
-
-// globalIPv6 holds all public IPv6 addresses. Others are unassigned or embed an
-// IPv4 address.
-var globalIPv6 = netip.MustParsePrefix("2000::/3")
-
-func parsePrefixes(list ...string) (all []netip.Prefix) {
-	for _, prefix := range list {
-		all = append(all, netip.MustParsePrefix(prefix))
-	}
-	return all
-}
-
-// mayDial reports whether events may be sent to an address: it must be public.
-func (w *Webhooks) mayDial(ip netip.Addr) bool {
-	ip = ip.WithZone("").Unmap()
-	if ip.IsLoopback() {
-		return w.Loopback
-	}
-	special := slices.ContainsFunc(specialNetworks, func(network netip.Prefix) bool { return network.Contains(ip) })
-	return !special && ip.IsGlobalUnicast() && !ip.IsPrivate() && (ip.Is4() || globalIPv6.Contains(ip))
 }

@@ -37,13 +37,13 @@ func TestPrivateAddresses(t *testing.T) {
 			t.Errorf("%s with a port: got no error, want one", host)
 		}
 		address := strings.ReplaceAll(strings.Trim(host, "[]"), "%25", "%")
-		if w.mayDial(netip.MustParseAddr(address)) {
-			t.Errorf("%s: got mayDial true, want false", address)
+		if w.policy().MayDial(netip.MustParseAddr(address)) {
+			t.Errorf("%s: got MayDial true, want false", address)
 		}
 	}
 	for _, address := range []string{"8.8.8.8", "1.1.1.1", "172.15.0.1", "172.32.0.1", "100.63.255.255", "100.128.0.1", "11.0.0.1", "2606:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8"} {
-		if !w.mayDial(netip.MustParseAddr(address)) {
-			t.Errorf("%s: got mayDial false, want true", address)
+		if !w.policy().MayDial(netip.MustParseAddr(address)) {
+			t.Errorf("%s: got MayDial false, want true", address)
 		}
 	}
 }
@@ -53,13 +53,13 @@ func TestLoopback(t *testing.T) {
 	t.Parallel()
 	w := New(Config{Loopback: true})
 	for _, address := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "8.8.8.8"} {
-		if !w.mayDial(netip.MustParseAddr(address)) {
-			t.Errorf("%s: got mayDial false, want true", address)
+		if !w.policy().MayDial(netip.MustParseAddr(address)) {
+			t.Errorf("%s: got MayDial false, want true", address)
 		}
 	}
 	for _, address := range []string{"10.0.0.1", "169.254.169.254", "0.0.0.0", "::", "::127.0.0.1", "64:ff9b::7f00:1"} {
-		if w.mayDial(netip.MustParseAddr(address)) {
-			t.Errorf("%s: got mayDial true, want false", address)
+		if w.policy().MayDial(netip.MustParseAddr(address)) {
+			t.Errorf("%s: got MayDial true, want false", address)
 		}
 	}
 	for _, valid := range []string{"http://localhost:8080/x", "http://LOCALHOST", "http://127.0.0.1", "http://[::1]:99", "https://localhost", "https://hooks.example"} {

@@ -1,0 +1,345 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"palmares/ent"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+const (
+	testVerifier = "a-verifier-of-at-least-forty-three-characters"
+	testResource = "https://palmares.example/mcp"
+)
+
+// grants is a database with an account whose clock the test sets.
+type grants struct {
+	*Accounts
+	t       *testing.T
+	store   *store.Store
+	keyring *Keyring
+	account *ent.Account
+	time    time.Time
+}
+
+func eachGrants(t *testing.T, test func(*grants)) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		g := &grants{Accounts: NewAccounts(s), t: t, store: s, keyring: newKeyring(s), time: time.Now()}
+		SetClock(func() time.Time { return g.time }, g.Accounts, g.keyring)
+		g.keyring.Accepts = func(resource string, r *http.Request) bool { return resource == testResource && r.URL.Path == "/mcp" }
+		g.account, _ = createAccount(t, s, "ana@example.com", Developer, 0)
+		g.now = func() time.Time { return g.time }
+		test(g)
+	})
+}
+
+// code returns a code and the request that exchanges it.
+func (g *grants) code() CodeExchange {
+	g.t.Helper()
+	challenge := sha256.Sum256([]byte(testVerifier))
+	code, err := g.CreateGrant(g.t.Context(), g.account, Grant{
+		ClientID: "client", ClientName: "Client", Resource: testResource, RedirectURI: "http://localhost/callback",
+		Challenge: base64.RawURLEncoding.EncodeToString(challenge[:]),
+	})
+	testkit.Check(g.t, err)
+	return CodeExchange{Code: code, ClientID: "client", RedirectURI: "http://localhost/callback", Verifier: testVerifier}
+}
+
+func (g *grants) connect() Tokens {
+	g.t.Helper()
+	tokens, err := g.ExchangeCode(g.t.Context(), g.code())
+	testkit.Check(g.t, err)
+	return tokens
+}
+
+func (g *grants) refresh(token string) (Tokens, error) {
+	return g.RefreshTokens(g.t.Context(), token, "client", testResource)
+}
+
+// status returns the status of the response to a token.
+func (g *grants) status(path, token string) int {
+	request := httptest.NewRequest("GET", path, nil)
+	request.Header.Set("Authorization", "Bearer "+token)
+	response := httptest.NewRecorder()
+	g.keyring.Identify(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if caller := CallerFrom(r.Context()); caller.Account != g.account.ID || !strings.HasPrefix(caller.Application, "app_") {
+			g.t.Errorf("got caller %+v, want account %d and an application", caller, g.account.ID)
+		}
+	})).ServeHTTP(response, request)
+	return response.Code
+}
+
+func (g *grants) wantStatus(want int, path, token string) {
+	g.t.Helper()
+	if got := g.status(path, token); got != want {
+		g.t.Errorf("%s: got %d, want %d", path, got, want)
+	}
+}
+
+func TestGrant(t *testing.T) {
+	eachGrants(t, func(g *grants) {
+		code := g.code()
+		tokens, err := g.ExchangeCode(g.t.Context(), code)
+		testkit.Check(g.t, err)
+		g.wantStatus(200, "/mcp", tokens.Access)
+		g.wantStatus(401, "/api/v1/tools", tokens.Access) // another resource
+		g.wantStatus(401, "/mcp?access_token="+tokens.Access, tokens.Access)
+		g.wantStatus(401, "/mcp", tokens.Refresh)
+		g.wantStatus(401, "/mcp", tokens.Access[:len(tokens.Access)-1])
+		testkit.Check(g.t, g.keyring.SaveLastUsed(g.t.Context()))
+		all, err := g.Grants(g.t.Context(), g.account)
+		if err != nil || len(all) != 1 || all[0].ClientName != "Client" || !all[0].LastUsedAt.Equal(g.time.Truncate(time.Second)) {
+			g.t.Fatalf("got %+v, %v, want the client, used now", all, err)
+		}
+		var stored string
+		for _, column := range []string{"code_hash", "access_hash", "refresh_hash", "id", "access_id"} {
+			stored += queryText(g.t, g.store, "SELECT "+column+" FROM oauth_grants") + "\n"
+		}
+		for _, secret := range []string{code.Code[16:48], tokens.Access[16:48], tokens.Refresh[16:48], tokens.Refresh[48:80]} {
+			if strings.Contains(stored, secret) {
+				g.t.Errorf("got the secret %s stored, want only hashes", secret)
+			}
+		}
+
+		g.time = g.time.Add(AccessLifetime - time.Second)
+		g.wantStatus(200, "/mcp", tokens.Access)
+		g.time = g.time.Add(time.Second)
+		g.wantStatus(401, "/mcp", tokens.Access)
+		next, err := g.refresh(tokens.Refresh)
+		testkit.Check(g.t, err)
+		g.wantStatus(200, "/mcp", next.Access)
+
+		g.time = g.time.Add(RefreshLifetime - time.Second)
+		last, err := g.refresh(next.Refresh)
+		testkit.Check(g.t, err)
+		g.time = g.time.Add(RefreshLifetime)
+		if _, err := g.refresh(last.Refresh); !errors.Is(err, ErrInvalidGrant) {
+			g.t.Errorf("after 60 days: got %v, want ErrInvalidGrant", err)
+		}
+		testkit.Check(g.t, DeleteExpired(g.t.Context(), g.store, g.time.Add(time.Second)))
+		if got := queryText(g.t, g.store, "SELECT count(*) FROM oauth_grants"); got != "0" {
+			g.t.Errorf("got %s grants after cleanup, want 0", got)
+		}
+	})
+}
+
+func queryText(t *testing.T, s *store.Store, query string) (text string) {
+	t.Helper()
+	rows, err := s.Write.QueryContext(t.Context(), query)
+	testkit.Check(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		testkit.Check(t, rows.Scan(&text))
+	}
+	return text
+}
+
+// Whoever copied a code or a refresh token gets nothing, and neither does anyone else from then on.
+func TestCopiedTokens(t *testing.T) {
+	eachGrants(t, func(g *grants) {
+		for name, change := range map[string]func(*CodeExchange){
+			"client":   func(x *CodeExchange) { x.ClientID = "other" },
+			"redirect": func(x *CodeExchange) { x.RedirectURI = "http://localhost/other" },
+			"verifier": func(x *CodeExchange) { x.Verifier += "x" },
+			"none":     func(x *CodeExchange) { x.Verifier = "" },
+		} {
+			x := g.code()
+			stolen := x
+			change(&stolen)
+			for _, attempt := range []CodeExchange{stolen, x} { // the code is known to someone else
+				if _, err := g.ExchangeCode(g.t.Context(), attempt); !errors.Is(err, ErrInvalidGrant) {
+					g.t.Errorf("another %s: got %v, want ErrInvalidGrant", name, err)
+				}
+			}
+		}
+		x := g.code()
+		x.Resource = "https://palmares.example"
+		if _, err := g.ExchangeCode(g.t.Context(), x); !errors.Is(err, ErrOtherTarget) {
+			g.t.Errorf("foreign resource: got %v, want ErrOtherTarget", err)
+		}
+		x.Resource = testResource
+		tokens, err := g.ExchangeCode(g.t.Context(), x)
+		testkit.Check(g.t, err)
+		next, err := g.refresh(tokens.Refresh)
+		testkit.Check(g.t, err)
+		if _, err := g.ExchangeCode(g.t.Context(), x); !errors.Is(err, ErrInvalidGrant) {
+			g.t.Errorf("replayed code: got %v, want ErrInvalidGrant", err)
+		}
+		g.time = g.time.Add(staleFor)
+		g.wantStatus(401, "/mcp", next.Access)
+
+		expired := g.code()
+		g.time = g.time.Add(codeLifetime)
+		if _, err := g.ExchangeCode(g.t.Context(), expired); !errors.Is(err, ErrInvalidGrant) {
+			g.t.Errorf("expired code: got %v, want ErrInvalidGrant", err)
+		}
+
+		tokens = g.connect()
+		next, err = g.refresh(tokens.Refresh)
+		testkit.Check(g.t, err)
+		if _, err := g.RefreshTokens(g.t.Context(), next.Refresh, "other", ""); !errors.Is(err, ErrInvalidGrant) {
+			g.t.Errorf("other client: got %v, want ErrInvalidGrant", err)
+		}
+		if _, err := g.RefreshTokens(g.t.Context(), next.Refresh, "client", "https://palmares.example"); !errors.Is(err, ErrOtherTarget) {
+			g.t.Errorf("foreign resource: got %v, want ErrOtherTarget", err)
+		}
+		// Only someone who had a token of the grant can end it.
+		forged := tokenText(refreshPrefix, next.Refresh[4:16]+strings.Repeat("a", 2*secretLength))
+		if _, err := g.refresh(forged); !errors.Is(err, ErrInvalidGrant) {
+			g.t.Errorf("forged token: got %v, want ErrInvalidGrant", err)
+		}
+		if next, err = g.refresh(next.Refresh); err != nil {
+			g.t.Fatalf("after a forged token: got %v, want new tokens", err)
+		}
+		for _, token := range []string{tokens.Refresh, next.Refresh} {
+			if _, err := g.refresh(token); !errors.Is(err, ErrInvalidGrant) {
+				g.t.Errorf("reused token: got %v, want ErrInvalidGrant", err)
+			}
+		}
+		g.time = g.time.Add(staleFor)
+		g.wantStatus(401, "/mcp", next.Access)
+	})
+}
+
+func TestConcurrentRefreshes(t *testing.T) {
+	eachGrants(t, func(g *grants) {
+		for range 5 {
+			tokens := g.connect()
+			var mu sync.Mutex
+			var got []Tokens
+			var running sync.WaitGroup
+			for range 6 {
+				running.Go(func() {
+					next, err := g.refresh(tokens.Refresh)
+					mu.Lock()
+					defer mu.Unlock()
+					switch {
+					case err == nil:
+						got = append(got, next)
+					case !errors.Is(err, ErrInvalidGrant):
+						g.t.Errorf("got %v, want ErrInvalidGrant", err)
+					}
+				})
+			}
+			running.Wait()
+			if len(got) != 1 {
+				g.t.Fatalf("got %d refreshes of one token, want 1", len(got))
+			}
+			if _, err := g.refresh(got[0].Refresh); !errors.Is(err, ErrInvalidGrant) {
+				g.t.Errorf("got %v, want the grant ended by the other refreshes", err)
+			}
+		}
+	})
+}
+
+// Random refreshes, revocations and passing time agree with a model that remembers which tokens are current.
+func TestRandomGrants(t *testing.T) {
+	eachGrants(t, func(g *grants) {
+		type family struct {
+			tokens  []Tokens // the last one is current
+			ended   bool
+			access  time.Time // when the current access token expires
+			renewed time.Time
+		}
+		random := rand.New(rand.NewPCG(1, 2))
+		var families []*family
+		for step := range 150 {
+			g.time = g.time.Add(2 * time.Second) // so that nothing is cached
+			if len(families) == 0 || random.IntN(8) == 0 {
+				families = append(families, &family{tokens: []Tokens{g.connect()}, access: g.time.Add(AccessLifetime), renewed: g.time})
+			}
+			f := families[random.IntN(len(families))]
+			current := len(f.tokens) - 1
+			chosen := current
+			if random.IntN(10) == 0 {
+				chosen = random.IntN(len(f.tokens))
+			}
+			switch random.IntN(6) {
+			case 0:
+				g.time = g.time.Add(time.Duration(random.IntN(30)) * time.Minute)
+			case 1:
+				if random.IntN(4) == 0 {
+					_, err := g.RevokeTokens(g.t.Context(), f.tokens[chosen].Refresh, "client")
+					testkit.Check(g.t, err)
+					f.ended = true
+				}
+			case 2, 3:
+				next, err := g.refresh(f.tokens[chosen].Refresh)
+				if want := !f.ended && chosen == current; (err == nil) != want {
+					g.t.Fatalf("step %d: got %v, want success %v", step, err, want)
+				}
+				if f.ended = f.ended || err != nil; !f.ended {
+					f.tokens, f.access, f.renewed = append(f.tokens, next), g.time.Add(AccessLifetime), g.time
+				}
+			default:
+				want := 401
+				if !f.ended && chosen == current && g.time.Unix() < f.access.Unix() {
+					want = 200
+				}
+				g.wantStatus(want, "/mcp", f.tokens[chosen].Access)
+			}
+		}
+	})
+}
+
+func TestGrantsOfAccounts(t *testing.T) {
+	eachGrants(t, func(g *grants) {
+		revoked, kept := g.connect(), g.connect()
+		for _, client := range []string{"other", "client"} {
+			_, err := g.RevokeTokens(g.t.Context(), revoked.Access, client)
+			testkit.Check(g.t, err)
+			g.time = g.time.Add(staleFor)
+			if got := g.status("/mcp", revoked.Access) == 200; got != (client == "other") {
+				g.t.Errorf("revoked by %s: got the token accepted %v", client, got)
+			}
+		}
+		g.wantStatus(200, "/mcp", kept.Access)
+		testkit.Check(g.t, g.SetPlan(g.t.Context(), g.account, Pro))
+		g.keyring.ForgetAccount(g.account.ID)
+		request := httptest.NewRequest("GET", "/mcp", nil)
+		request.Header.Set("Authorization", "Bearer "+kept.Access)
+		if caller, err := g.keyring.caller(request); err != nil || caller.Plan != Pro {
+			g.t.Errorf("got %+v, %v, want the new plan", caller, err)
+		}
+		if connected, err := g.IsConnected(g.t.Context(), "client"); err != nil || !connected {
+			g.t.Errorf("got connected %v, %v, want true", connected, err)
+		}
+		if connected, err := g.IsConnected(g.t.Context(), "other"); err != nil || connected {
+			g.t.Errorf("got connected %v, %v, want false", connected, err)
+		}
+		for i := range maxGrants {
+			g.time = g.time.Add(time.Second)
+			g.connect()
+			if all, err := g.Grants(g.t.Context(), g.account); err != nil || len(all) != min(i+2, maxGrants) {
+				g.t.Fatalf("got %d grants, %v, want %d", len(all), err, min(i+2, maxGrants))
+			}
+		}
+		last := g.connect()
+		other, _ := createAccount(g.t, g.store, "ben@example.com", Developer, 0)
+		all, err := g.Grants(g.t.Context(), g.account)
+		testkit.Check(g.t, err)
+		testkit.Check(g.t, g.RevokeGrant(g.t.Context(), other, all[0].ID))
+		if left, err := g.Grants(g.t.Context(), g.account); err != nil || len(left) != maxGrants {
+			g.t.Errorf("got %d grants, %v, want all: another account cannot revoke them", len(left), err)
+		}
+		testkit.Check(g.t, g.RevokeGrant(g.t.Context(), g.account, all[0].ID))
+		testkit.Check(g.t, g.Delete(g.t.Context(), g.account))
+		g.keyring.ForgetAccount(g.account.ID)
+		g.wantStatus(401, "/mcp", last.Access)
+		if got := queryText(g.t, g.store, "SELECT count(*) FROM oauth_grants"); got != fmt.Sprint(0) {
+			g.t.Errorf("got %s grants of a deleted account, want 0", got)
+		}
+	})
+}
