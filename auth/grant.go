@@ -28,7 +28,9 @@ const (
 	refreshPrefix = "ort_"
 	codePrefix    = "oac_"
 
-	codeLifetime    = time.Minute
+	codeLifetime = time.Minute
+	// AccessLifetime is how long an access token works, and RefreshLifetime how long an
+	// application stays connected that does not refresh it.
 	AccessLifetime  = time.Hour
 	RefreshLifetime = 60 * 24 * time.Hour
 
@@ -62,10 +64,11 @@ type Grant struct {
 	refreshExpires int64
 }
 
-// UsageKey identifies the application in the usage of an account.
-func (g Grant) UsageKey() string { return usageKey(g.ID) }
+// ApplicationPrefix is the prefix of usage keys.
+const ApplicationPrefix = "app_"
 
-func usageKey(grant string) string { return "app_" + grant }
+// UsageKey identifies the application in the usage of an account.
+func (g Grant) UsageKey() string { return ApplicationPrefix + g.ID }
 
 // Tokens are what an application gets. Only hashes of them are stored.
 type Tokens struct{ Access, Refresh string }

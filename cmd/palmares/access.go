@@ -13,6 +13,7 @@ import (
 
 	"palmares/auth"
 	"palmares/internal/account/billing"
+	"palmares/internal/account/oauth"
 	"palmares/internal/account/portal"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/schema"
@@ -98,6 +99,9 @@ func (a *access) recordCalls(label func(*http.Request) string) {
 		if caller.Browser {
 			caller.Key = "" // each session has its own, which users do not know
 		}
+		if caller.Application != "" {
+			caller.Key = caller.Application // its tokens change every hour
+		}
 		a.calls.Add(quota.Call{Day: day, Account: caller.Account, Key: caller.Key, Endpoint: label(r)}, n)
 	}
 }
@@ -125,7 +129,7 @@ func allowsBasic(r *http.Request) bool { return inAPI(r.URL.Path) || inSaved(r.U
 // may read all of the API, but no account pages.
 func allowsCORS(r *http.Request) bool {
 	path := r.URL.Path
-	return inAPI(path) || inSaved(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath ||
+	return inAPI(path) || inSaved(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath || oauth.AllowsCORS(path) ||
 		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath) || strings.HasPrefix(path, schema.FeedPath)
 }
 

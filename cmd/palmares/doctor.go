@@ -57,7 +57,10 @@ func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong
 }
 
 func (s *settings) doctorConfig(unknown []string) doctor.Config {
+	resolved := *s
+	_ = resolved.resolveAddresses() // other checks report an invalid address
 	return doctor.Config{
+		OAuthDisabled:    resolved.oauthDisabled(),
 		Listen:           s.Listen,
 		ListensOnAll:     !s.listensOnLoopback(),
 		PublicURL:        s.PublicURL,

@@ -28,7 +28,7 @@ func newMCP(s *settings, executor *graph.Executor, responses *cache.Cache, a *ac
 		Version: version, Schema: schemaText(), MaxBody: s.GraphQL.Body, Log: log,
 	}
 	if a != nil {
-		cfg.Count, cfg.Limit = a.quota.Take, a.allowMessages
+		cfg.Count, cfg.Limit, cfg.Challenge = a.quota.Take, a.allowMessages, a.keyring.Challenge
 	}
 	for _, g := range guides {
 		cfg.Guides = append(cfg.Guides, mcp.Guide{Name: g.Name, Title: g.Title, Summary: g.Summary, Markdown: g.Markdown})

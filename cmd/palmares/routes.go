@@ -144,6 +144,9 @@ func (p *program) routes() (*routes, error) {
 	for _, path := range portal.Paths {
 		mux.Handle(path, p.services.portal)
 	}
+	if p.services.oauth != nil {
+		p.services.oauth.Register(mux)
+	}
 	guides, err := guide.New(guide.Config{Service: s.service()})
 	if err != nil {
 		return nil, err

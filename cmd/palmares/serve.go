@@ -155,7 +155,7 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 		}
 	}
 	s.setAddresses(p.listener.Addr().(*net.TCPAddr))
-	if p.services, err = newServices(s, p.store, p.access, p.log); err != nil {
+	if p.services, err = newServices(ctx, s, p.store, p.access, p.log); err != nil {
 		return err
 	}
 	handler, err := p.handler()

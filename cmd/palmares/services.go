@@ -15,6 +15,7 @@ import (
 	"palmares/graph"
 	"palmares/graph/document"
 	"palmares/internal/account/billing"
+	"palmares/internal/account/oauth"
 	"palmares/internal/account/portal"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/clock"
@@ -22,6 +23,7 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
 	"palmares/internal/notify/webhook"
+	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 )
 
@@ -33,10 +35,11 @@ type services struct {
 	billing *billing.Billing
 	hooks   *webhook.Webhooks
 	portal  *portal.Portal
+	oauth   *oauth.Server // nil if it is disabled
 	log     *slog.Logger
 }
 
-func newServices(s *settings, db *store.Store, a *access, log *slog.Logger) (*services, error) {
+func newServices(ctx context.Context, s *settings, db *store.Store, a *access, log *slog.Logger) (*services, error) {
 	if s.Stripe.SecretKey != "" && s.Stripe.WebhookSecret == "" { // anyone could send events
 		return nil, errors.New("STRIPE_WEBHOOK_SECRET: required with STRIPE_SECRET_KEY; palmares billing setup explains how to get it")
 	}
@@ -45,15 +48,26 @@ func newServices(s *settings, db *store.Store, a *access, log *slog.Logger) (*se
 		return nil, err
 	}
 	v := &services{store: db, mail: mailer, billing: newBilling(s, db, mailer, log), hooks: newWebhooks(s, db, mailer, log), log: log}
+	if s.oauthDisabled() == "" {
+		v.oauth, err = oauth.New(ctx, oauth.Config{
+			PublicURL: s.PublicURL, ServiceName: s.ServiceName, MCPPath: mcp.Path, Loopback: s.reachesLoopback(),
+			TrustedProxies: s.proxies, Store: db, Keyring: a.keyring, Log: log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		a.keyring.Accepts, a.keyring.Challenge = v.oauth.Accepts, v.oauth.Challenge
+	}
 	v.portal = portal.New(portal.Config{
 		Service:        s.service(),
-		SignInDisabled: mailer.LogsOnly() && !isPrivate(s.PublicURL),
+		SignInDisabled: s.signInDisabled(),
 		TrustedProxies: s.proxies,
 		Store:          db,
 		Keyring:        a.keyring,
 		Mail:           mailer,
 		Billing:        v.billing,
 		Webhooks:       v.hooks,
+		OAuth:          v.oauth,
 		Count:          a.quota.Take,
 		Example:        v.examplePath,
 		Log:            log,
@@ -79,7 +93,7 @@ func newBilling(s *settings, db *store.Store, mailer *mail.Mailer, log *slog.Log
 func newWebhooks(s *settings, db *store.Store, mailer *mail.Mailer, log *slog.Logger) *webhook.Webhooks {
 	return webhook.New(webhook.Config{
 		PublicURL: s.PublicURL, ServiceName: s.ServiceName, Store: db, Mail: mailer, Log: log,
-		Loopback: s.listensOnLoopback() && isPrivate(s.PublicURL), // not behind a public proxy
+		Loopback: s.reachesLoopback(),
 	})
 }
 

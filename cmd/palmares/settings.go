@@ -99,6 +99,28 @@ func (s *settings) listensOnLoopback() bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
+// reachesLoopback reports whether the server may connect to this machine: not behind a
+// public proxy.
+func (s *settings) reachesLoopback() bool { return s.listensOnLoopback() && isPrivate(s.PublicURL) }
+
+// signInDisabled reports whether nobody can sign in: the emails are only in the log of a
+// public server.
+func (s *settings) signInDisabled() bool { return s.Mail.URL == "" && !isPrivate(s.PublicURL) }
+
+// oauthDisabled returns why applications cannot connect to accounts, or "" if they can.
+func (s *settings) oauthDisabled() string {
+	u, err := url.Parse(s.PublicURL)
+	ip, ipErr := netip.ParseAddr(u.Hostname())
+	local := u.Hostname() == "localhost" || ipErr == nil && ip.Unmap().IsLoopback()
+	switch {
+	case err != nil || u.Scheme != "https" && !local:
+		return "PUBLIC_URL does not use https"
+	case s.signInDisabled():
+		return "nobody can sign in without SMTP_URL"
+	}
+	return ""
+}
+
 // isPrivate reports whether a URL is only reachable from its own machine or network,
 // where everyone who can read the log may sign in.
 func isPrivate(address string) bool {

@@ -29,6 +29,7 @@ type keysPage struct {
 	Usage          []endpointUsage
 	UsageDays      int
 	Newest         int64 // see auth.CreateKeyOnce
+	Applications   []auth.Grant
 }
 
 // usageDays is the period of the usage by key and endpoint, including today.
@@ -37,7 +38,7 @@ const usageDays = 7
 // endpointUsage is how many requests a key sent to an endpoint.
 type endpointUsage struct {
 	auth.EndpointUsage
-	Name    string // of the key
+	Name    string // of the key or application
 	Revoked bool
 }
 
@@ -47,12 +48,15 @@ func (u endpointUsage) ByBrowser() bool { return u.Key == "" }
 // ByToken reports whether a token was used.
 func (u endpointUsage) ByToken() bool { return u.Key == saved.TokenKey }
 
+// ByApplication reports whether a connected application sent the requests.
+func (u endpointUsage) ByApplication() bool { return strings.HasPrefix(u.Key, auth.ApplicationPrefix) }
+
 // OfSavedQuery reports whether the endpoint serves saved queries.
 func (u endpointUsage) OfSavedQuery() bool { return strings.HasPrefix(u.Endpoint, saved.Path) }
 
 // usageByKey groups the usage by key, in the order of the keys. Signed-in
 // browsers, tokens and keys that are no longer stored come last.
-func usageByKey(rows []auth.EndpointUsage, keys []*ent.APIKey) []endpointUsage {
+func usageByKey(rows []auth.EndpointUsage, keys []*ent.APIKey, applications []auth.Grant) []endpointUsage {
 	position := func(id string) int {
 		at := slices.IndexFunc(keys, func(key *ent.APIKey) bool { return key.ID == id })
 		if at < 0 {
@@ -65,6 +69,11 @@ func usageByKey(rows []auth.EndpointUsage, keys []*ent.APIKey) []endpointUsage {
 		u := endpointUsage{EndpointUsage: row}
 		if at := position(row.Key); at < len(keys) {
 			u.Name, u.Revoked = keys[at].Name, keys[at].RevokedAt != nil
+		}
+		for _, a := range applications {
+			if a.UsageKey() == row.Key {
+				u.Name = a.ClientName
+			}
 		}
 		all = append(all, u)
 	}
@@ -79,7 +88,8 @@ func (p *Portal) showKeys(v *visit) error {
 	days, daysErr := p.lastDays(v)
 	customer, customerErr := p.Billing.Customer(v.Context(), v.account)
 	usage, usageErr := p.accounts.UsageByEndpoint(v.Context(), v.account, usageDays)
-	if err := errors.Join(keysErr, daysErr, customerErr, usageErr); err != nil {
+	applications, applicationsErr := p.accounts.Grants(v.Context(), v.account)
+	if err := errors.Join(keysErr, daysErr, customerErr, usageErr, applicationsErr); err != nil {
 		return err
 	}
 	recent := map[string]int{}
@@ -91,7 +101,8 @@ func (p *Portal) showKeys(v *visit) error {
 		Plan: plan, MaxName: auth.MaxKeyName, Name: v.PostFormValue("name"),
 		Newest: auth.NewestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
 		Today: allowanceOn(days[len(days)-1], v.account), PaymentDue: paymentDue(v.account, customer, p.now()),
-		HasRevokedKeys: len(all) > len(keys), Recent: recent, Usage: usageByKey(usage, all), UsageDays: usageDays,
+		HasRevokedKeys: len(all) > len(keys), Recent: recent, Usage: usageByKey(usage, all, applications), UsageDays: usageDays,
+		Applications: applications,
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/internal/account/billing"
+	"palmares/internal/account/oauth"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -41,6 +42,7 @@ type Config struct {
 	Billing        *billing.Billing
 	Webhooks       *webhook.Webhooks
 	Queries        *saved.Queries
+	OAuth          *oauth.Server                                  // nil if applications cannot connect
 	Count          func(http.ResponseWriter, *http.Request) error // counts a request of the caller; may be nil
 	Example        func(context.Context) string                   // API path to try with a new key
 	Log            *slog.Logger
@@ -79,6 +81,12 @@ var routes = []struct {
 	{"POST /account/keys", signedIn, (*Portal).createKey},
 	{"GET /account/keys/{id}/revoke", signedIn, with((*Portal).key, confirm[*ent.APIKey]("revoke"))},
 	{"POST /account/keys/{id}/revoke", signedIn, with((*Portal).key, (*Portal).revokeKey)},
+
+	{"GET " + oauth.AuthorizePath, public, (*Portal).startConnecting},
+	{"GET " + connectPath, public, (*Portal).connect},
+	{"POST " + connectPath, public, (*Portal).connect},
+	{"GET /account/applications/{id}/revoke", signedIn, with((*Portal).application, confirm[auth.Grant]("disconnect"))},
+	{"POST /account/applications/{id}/revoke", signedIn, with((*Portal).application, (*Portal).disconnect)},
 
 	{"GET /account/usage", signedIn, (*Portal).showUsage},
 
@@ -132,6 +140,7 @@ var routes = []struct {
 
 	{"/login", public, allowOnly("GET, HEAD, POST")},
 	{"/logout", public, allowOnly("POST")},
+	{oauth.AuthorizePath, public, allowOnly("GET, HEAD")},
 	{"/account", public, allowOnly("GET, HEAD")},
 	{"GET /login/{$}", public, (*Portal).trimSlash},
 	{"GET /account/{$}", public, (*Portal).trimSlash},
@@ -140,7 +149,7 @@ var routes = []struct {
 }
 
 // Paths are the patterns to register the portal for.
-var Paths = []string{"/login", "/login/", "/logout", "/account", "/account/"}
+var Paths = []string{"/login", "/login/", "/logout", "/account", "/account/", oauth.AuthorizePath}
 
 // MaxForm is the maximum size of a form, in bytes.
 const MaxForm = 16 << 10
@@ -184,6 +193,10 @@ func origin(address string) string {
 // ServeHTTP serves a page.
 func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.setHeaders(w.Header())
+	if strings.HasPrefix(r.URL.Path, "/login") || r.URL.Path == connectPath || r.URL.Path == oauth.AuthorizePath {
+		// Applications open these pages in a window, to which they must stay connected.
+		w.Header().Set("Cross-Origin-Opener-Policy", "unsafe-none")
+	}
 	p.handler.ServeHTTP(w, r)
 }
 
@@ -295,16 +308,17 @@ var pages = page.NewTemplates(templateFiles, "templates", func(l lang.Language) 
 
 // notices are shown by the page that a form redirects to with ?done=.
 var notices = map[string]lang.Message{
-	"revoked":   "The key was revoked.",
-	"email":     "Your email address was changed.",
-	"language":  "The language of your emails was saved.",
-	"signedout": "You are signed out.",
-	"deleted":   "Your account and its keys were deleted.",
-	"replayed":  "The events will be sent again within a few seconds.",
-	"saved":     "The settings were saved.",
-	"paused":    "The endpoint is paused.",
-	"resumed":   "The endpoint is enabled. New events are sent from now on.",
-	"removed":   "The endpoint was removed.",
+	"revoked":      "The key was revoked.",
+	"disconnected": "The application was disconnected.",
+	"email":        "Your email address was changed.",
+	"language":     "The language of your emails was saved.",
+	"signedout":    "You are signed out.",
+	"deleted":      "Your account and its keys were deleted.",
+	"replayed":     "The events will be sent again within a few seconds.",
+	"saved":        "The settings were saved.",
+	"paused":       "The endpoint is paused.",
+	"resumed":      "The endpoint is enabled. New events are sent from now on.",
+	"removed":      "The endpoint was removed.",
 
 	"querysaved":   "The query was saved.",
 	"querydeleted": "The query was deleted.",
@@ -335,6 +349,9 @@ func (p *Portal) pagePath(r *http.Request) string {
 func (p *Portal) content(v *visit, data any) page.Content {
 	c := p.Content(lang.Of(v.Context()), p.pagePath(v.Request), page.Head{}, data)
 	c.NoIndex = true
+	if v.URL.Path == connectPath {
+		c.Query = v.URL.RawQuery
+	}
 	if v.account != nil {
 		c.Email = v.account.Email
 	}

@@ -283,7 +283,7 @@ var offsitePaths = []string{
 	"//evil.example", "///evil.example", "////evil.example", `/\evil.example`, `\\evil.example`, `/\/evil.example`, "https://evil.example", "HTTPS:evil.example", "https:/evil.example",
 	"http:///evil.example", "javascript:alert(1)", "data:text/html,x", "/%5cevil.example", "/%5Cevil.example", "/%2f/evil.example", "/%2Fevil.example", "//%65vil.example",
 	"/\t/evil.example", "/\n/evil.example", "/\r\nSet-Cookie: x=y", "\t//evil.example", " //evil.example", "/ /evil.example", "/\x00/evil.example", "/\x7f/evil.example",
-	"//evil.example\\@palmares.example", "https://palmares.example@evil.example", "evil.example", "?x", "#x", "", "//evil.example/%2e%2e", "/%zz", "/" + strings.Repeat("x", 2000),
+	"//evil.example\\@palmares.example", "https://palmares.example@evil.example", "evil.example", "?x", "#x", "", "//evil.example/%2e%2e", "/%zz", "/" + strings.Repeat("x", 4000),
 	"\u2044\u2044evil.example", "\uff0f\uff0fevil.example", "/\u00a0//evil.example/..//x\t", "//\u3002evil.example",
 }
 

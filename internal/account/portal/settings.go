@@ -128,8 +128,9 @@ func (p *Portal) export(v *visit) error {
 	queries, queriesErr := p.Store.Read.SavedQuery.Query().Where(savedquery.AccountID(acc.ID)).Order(savedquery.ByID()).All(ctx)
 	texts, textsErr := p.Store.Read.QueryVersion.Query().Where(queryversion.AccountID(acc.ID)).Order(queryversion.ByID()).All(ctx)
 	tokens, tokensErr := p.Queries.DownloadTokens(ctx, acc)
+	applications, applicationsErr := p.accounts.Grants(ctx, acc)
 	customer, customerErr := p.Billing.Customer(ctx, acc)
-	if err := errors.Join(keysErr, daysErr, callsErr, sessionsErr, emailsErr, endpointsErr, queriesErr, textsErr, tokensErr, customerErr); err != nil {
+	if err := errors.Join(keysErr, applicationsErr, daysErr, callsErr, sessionsErr, emailsErr, endpointsErr, queriesErr, textsErr, tokensErr, customerErr); err != nil {
 		return err
 	}
 	data := object{
@@ -154,6 +155,13 @@ func (p *Portal) export(v *visit) error {
 		}),
 		"download_tokens": convert(tokens, func(t *ent.DownloadToken) object {
 			return object{"name": t.Name, "created_at": t.CreatedAt.UTC(), "last_used_at": t.LastUsedAt}
+		}),
+		"applications": convert(applications, func(g auth.Grant) object {
+			used := &g.LastUsedAt
+			if used.IsZero() {
+				used = nil
+			}
+			return object{"id": g.UsageKey(), "name": g.ClientName, "host": g.ClientHost, "resource": g.Resource, "created_at": g.CreatedAt, "last_used_at": used}
 		}),
 		"billing": nil,
 	}

@@ -11,6 +11,7 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/confirmation"
+	"palmares/internal/account/oauth"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
@@ -238,7 +239,7 @@ func localPath(next string) string {
 	local := err == nil && u.Scheme == "" && u.Host == "" && u.User == nil && u.Opaque == "" &&
 		strings.HasPrefix(next, "/") && !strings.HasPrefix(next, "//") && !strings.HasPrefix(u.Path, "//") &&
 		!strings.ContainsFunc(next, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) && !strings.Contains(u.Path, "\\")
-	if !local || len(next) > 1000 {
+	if !local || len(next) > oauth.MaxQuery+100 {
 		return home
 	}
 	return next

@@ -63,12 +63,12 @@ func looksLikeNumber(host string) bool {
 	return err == nil || last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// Dialer returns a dialer that connects only to addresses of the policy, no matter what a
-// host name resolves to. The resolver may be nil.
-func (p Policy) Dialer(resolver *net.Resolver) *net.Dialer {
+// Dialer returns a dialer that connects only to addresses of the current policy, no matter
+// what a host name resolves to. The resolver may be nil.
+func Dialer(policy func() Policy, resolver *net.Resolver) *net.Dialer {
 	return &net.Dialer{Timeout: 5 * time.Second, Resolver: resolver, Control: func(_, address string, _ syscall.RawConn) error {
 		peer, err := netip.ParseAddrPort(address)
-		if err != nil || !p.MayDial(peer.Addr()) {
+		if err != nil || !policy().MayDial(peer.Addr()) {
 			return ErrPrivate
 		}
 		return nil

@@ -117,12 +117,12 @@ var (
 		"X-Unknown-Parameters", "X-Unknown-Values",
 	}, ", ")}
 	// allowedHeaders lists the request headers that scripts from other origins
-	// may send. Tracing libraries, Apollo Client and clients that resume an event
-	// stream add theirs to every request; a browser blocks the whole request if
+	// may send. Tracing libraries, Apollo Client, agents and clients that resume an
+	// event stream add theirs to every request; a browser blocks the whole request if
 	// one of them is not listed here.
 	allowedHeaders = strings.Join([]string{
 		"Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "traceparent",
-		"apollographql-client-name", "apollographql-client-version",
+		"apollographql-client-name", "apollographql-client-version", "MCP-Protocol-Version",
 	}, ", ")
 )
 

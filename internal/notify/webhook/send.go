@@ -239,7 +239,7 @@ type transport interface {
 // addresses, no matter what a host name resolves to.
 func (w *Webhooks) newTransport() transport {
 	return &http.Transport{
-		DialContext:            w.policy().Dialer(w.resolver).DialContext,
+		DialContext:            egress.Dialer(w.policy, w.resolver).DialContext,
 		TLSHandshakeTimeout:    5 * time.Second,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // a small response could decompress to a huge one

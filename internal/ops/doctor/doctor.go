@@ -27,6 +27,7 @@ type Config struct {
 	RedisURL         string
 	SMTPURL          string
 	MailFrom         string
+	OAuthDisabled    string // why applications cannot connect to accounts, or ""
 	Stripe           Stripe
 	UnknownVariables []string // environment variables that look like misspelled settings
 
@@ -75,6 +76,7 @@ var checks = []check{
 	{"mail", checkMail},
 	{"stripe", checkStripe},
 	{"public url", checkPublicURL},
+	{"oauth", checkOAuth},
 	{"proxies", checkProxies},
 	{"server", checkServer},
 }

@@ -78,6 +78,15 @@ func checkPublicURL(ctx context.Context, cfg *Config, r report) {
 	})
 }
 
+// checkOAuth reports whether applications can connect to accounts.
+func checkOAuth(_ context.Context, cfg *Config, r report) {
+	r.addFirst("oauth", nil, []outcome{
+		{cfg.OAuthDisabled == "", OK, "Applications can connect to accounts.", ""},
+		{cfg.Private, OK, "Applications cannot connect to accounts, because " + cfg.OAuthDisabled + ". API keys work.", ""},
+		{true, Warning, "Applications cannot connect to accounts, because " + cfg.OAuthDisabled + ".", "Set PUBLIC_URL to an https URL, and SMTP_URL to your mail server. API keys work."},
+	})
+}
+
 // checkServer checks the server on this machine, if one is running.
 func checkServer(ctx context.Context, cfg *Config, r report) {
 	address, err := LocalAddress(cfg.Listen)

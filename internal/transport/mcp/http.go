@@ -82,6 +82,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.http.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
 	x.reword(m.Method)
+	if x.needsAccount && s.cfg.Challenge != nil && messages == 0 { // the other calls of a batch have results
+		x.Header().Set("WWW-Authenticate", s.cfg.Challenge(r))
+		x.status = http.StatusUnauthorized
+	}
 	x.finish()
 	if reply, ok := newReply(x, m); ok && edition == s.cfg.Cache.Edition() && s.cfg.Cache.Newest() > 0 {
 		s.replies.Put(edition, key, reply, len(reply)+len(key.Variables))
@@ -159,6 +163,8 @@ type exchange struct {
 	counted  bool       // a call is already counted, with this outcome
 	outcome  error
 	failure  *rpcError // of the last call that failed
+
+	needsAccount bool // a call failed because the caller has no account
 }
 
 type exchangeKey struct{}
@@ -191,6 +197,15 @@ func (x *exchange) count() error {
 		return x.outcome
 	}
 	return x.server.cfg.Count(x.ResponseWriter, x.request)
+}
+
+// requireAccount records that a call requires an account.
+func (x *exchange) requireAccount() {
+	if x != nil {
+		x.counting.Lock()
+		defer x.counting.Unlock()
+		x.needsAccount = true
+	}
 }
 
 // explained returns an error of a call for the library. Over HTTP, the library encodes

@@ -47,6 +47,9 @@ type Config struct {
 	// Limit reports whether a caller may send further messages that are not counted. It
 	// may be nil.
 	Limit func(r *http.Request, messages int) bool
+	// Challenge returns the WWW-Authenticate header with which clients start to sign in. If
+	// it is nil, a call that requires an account gets an error instead.
+	Challenge func(*http.Request) string
 }
 
 // Guide is a guide as Markdown.
@@ -144,7 +147,11 @@ func (s *Server) addTool(name, title, description string, input, output map[stri
 		t.OutputSchema = output
 	}
 	s.server.AddTool(t, func(ctx context.Context, request *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return toolResult(run(ctx, request.Params.Arguments)), nil
+		result, err := run(ctx, request.Params.Arguments)
+		if err != nil && problem.Of(err).Code == problem.Unauthenticated {
+			exchangeFrom(ctx).requireAccount()
+		}
+		return toolResult(result, err), nil
 	})
 }
 

@@ -1,0 +1,132 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/internal/core/problem"
+)
+
+// Request is a valid request of an application for access to an account.
+type Request struct {
+	Client   *Client
+	Resource string
+	Local    bool // the application runs on the user's machine
+
+	redirect  *url.URL
+	uri       string // redirect as it was sent
+	state     *string
+	challenge string
+}
+
+// MaxQuery is how long the query of a request can be, in bytes. It becomes part of a link
+// in an email.
+const MaxQuery = 3_000
+
+var (
+	errQuery      = problem.New(problem.BadInput, "The request of the application is longer than %d bytes.", MaxQuery)
+	errTwice      = problem.New(problem.BadInput, "The request of the application contains a parameter twice.")
+	errReturn     = problem.New(problem.BadInput, "The application did not register the address that it wants to return to (redirect_uri).")
+	challengeS256 = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
+)
+
+// Rejection is a request that is refused by sending the browser back to the application.
+type Rejection struct{ Location, reason string }
+
+func (r *Rejection) Error() string { return r.reason }
+
+// Parse reads the request of an application. It returns a Rejection only if the client and
+// its redirect URI are known to belong together: the browser is never sent anywhere else.
+func (s *Server) Parse(r *http.Request) (*Request, error) {
+	if len(r.URL.RawQuery) > MaxQuery {
+		return nil, errQuery
+	}
+	query := r.URL.Query()
+	if len(query["client_id"]) > 1 || len(query["redirect_uri"]) > 1 {
+		return nil, errTwice
+	}
+	client, err := s.client(r, query.Get("client_id"))
+	if err != nil {
+		return nil, err
+	}
+	request := &Request{uri: query.Get("redirect_uri"), challenge: query.Get("code_challenge"), Resource: s.resource(query.Get("resource"))}
+	var allowed bool
+	if request.redirect, allowed = client.allows(request.uri); !allowed {
+		return nil, errReturn
+	}
+	request.Local = isLoopback(request.redirect) || request.redirect.Scheme != "https"
+	named := *client
+	if !named.Verified {
+		named.Host = request.redirect.Host
+		if request.redirect.Scheme != "https" && !isLoopback(request.redirect) {
+			named.Host = request.redirect.Scheme + "://" + request.redirect.Host
+		}
+	}
+	named.Name = cmp.Or(named.Name, named.Host)
+	request.Client = &named
+	if states := query["state"]; len(states) > 0 {
+		request.state = &states[0]
+	}
+	reject := func(code, reason string) (*Request, error) {
+		return nil, &Rejection{s.location(request, url.Values{"error": {code}, "error_description": {reason}}), reason}
+	}
+	for _, name := range []string{"response_type", "state", "code_challenge", "code_challenge_method", "scope", "response_mode"} {
+		if len(query[name]) > 1 {
+			return reject("invalid_request", name+" must not be sent twice.")
+		}
+	}
+	switch {
+	case query.Get("response_type") != "code":
+		return reject("unsupported_response_type", "response_type must be code.")
+	case query.Has("response_mode") && query.Get("response_mode") != "query":
+		return reject("invalid_request", "response_mode must be query.")
+	case !challengeS256.MatchString(request.challenge) || query.Get("code_challenge_method") != "S256":
+		return reject("invalid_request", "PKCE is required: send code_challenge, and S256 as code_challenge_method.")
+	case len(query["resource"]) != 1 || request.Resource == "":
+		return reject("invalid_target", "resource must be "+s.PublicURL+s.MCPPath+" or "+s.PublicURL+".")
+	}
+	return request, nil
+}
+
+// location returns the address that an answer is sent to. The issuer is part of it, so that
+// clients notice an answer of another server (RFC 9207).
+func (s *Server) location(request *Request, answer url.Values) string {
+	answer.Set("iss", s.PublicURL)
+	if request.state != nil {
+		answer.Set("state", *request.state)
+	}
+	separator := "?"
+	if strings.Contains(request.uri, "?") {
+		separator = "&"
+	}
+	return request.uri + separator + answer.Encode()
+}
+
+// FormTargets returns the sources that the Content-Security-Policy of the page must allow
+// its form to lead to. Applications may redirect further, so it allows all hosts.
+func (r *Request) FormTargets() string {
+	if r.redirect.Scheme == "https" {
+		return "https:"
+	}
+	return "https: " + r.redirect.Scheme + ":"
+}
+
+// Allow connects the application to an account and returns where to send the browser.
+func (s *Server) Allow(ctx context.Context, request *Request, acc *ent.Account) (location string, err error) {
+	code, err := s.Accounts.CreateGrant(ctx, acc, auth.Grant{
+		ClientID: request.Client.ID, ClientName: request.Client.Name, ClientHost: request.Client.Host, Verified: request.Client.Verified,
+		Resource: request.Resource, RedirectURI: request.uri, Challenge: request.challenge,
+	})
+	return s.location(request, url.Values{"code": {code}}), err
+}
+
+// Deny returns where to send the browser of a user who does not connect the application.
+func (s *Server) Deny(request *Request) (location string) {
+	return s.location(request, url.Values{"error": {"access_denied"}, "error_description": {"The user did not allow access."}})
+}

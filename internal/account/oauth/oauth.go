@@ -1,0 +1,182 @@
+// Package oauth is the authorization server of the service (OAuth 2.1, as the Model
+// Context Protocol requires): applications that cannot ask their users for an API key get
+// tokens with it. Package portal asks the user, and package auth stores the tokens.
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"hash/maphash"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+	"golang.org/x/sync/singleflight"
+
+	"palmares/auth"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+)
+
+// The paths of the server.
+const (
+	AuthorizePath = "/oauth/authorize" // redirects to the page that asks the user
+	tokenPath     = "/oauth/token"
+	registerPath  = "/oauth/register"
+	revokePath    = "/oauth/revoke"
+
+	serverMetadataPath   = "/.well-known/oauth-authorization-server"
+	resourceMetadataPath = "/.well-known/oauth-protected-resource"
+)
+
+// scope is the only one: all tokens may read what the plan of their account includes.
+const scope = "read"
+
+// Config configures a server.
+type Config struct {
+	PublicURL      string // the issuer, and the resource that includes all others
+	ServiceName    string
+	MCPPath        string // of the resource for agents
+	Loopback       bool   // clients on this machine may publish metadata documents
+	TrustedProxies []netip.Prefix
+	Store          *store.Store
+	Keyring        *auth.Keyring
+	Log            *slog.Logger
+}
+
+// Server is the authorization server.
+type Server struct {
+	Config
+	Accounts  *auth.Accounts
+	secret    []byte // signs the ids of registered clients
+	now       func() time.Time
+	transport http.RoundTripper
+	documents *otter.Cache[string, document]
+	fetches   singleflight.Group
+	seed      maphash.Seed
+
+	registrations quota.Rate // by address
+	tokens        quota.Rate // by address; hosted clients share few
+	hosts         quota.Rate // fetches of metadata documents, by host
+	networks      quota.Rate // the same, by address
+}
+
+// New returns a server.
+func New(ctx context.Context, cfg Config) (*Server, error) {
+	secret, err := cfg.Store.Secret(ctx, "oauth")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		Config: cfg, Accounts: auth.NewAccounts(cfg.Store), secret: secret, now: time.Now, seed: maphash.MakeSeed(),
+	}
+	s.transport = s.newTransport()
+	s.documents = otter.Must(&otter.Options[string, document]{
+		MaximumSize: maxDocuments, ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[string, document]) time.Duration {
+			if e.Value.err != nil {
+				return failureLifetime
+			}
+			return documentLifetime
+		}),
+	})
+	for rate, perMinute := range map[*quota.Rate]int{&s.registrations: 60, &s.tokens: 1_000, &s.hosts: 30, &s.networks: 30} {
+		rate.PerMinute, rate.Now = perMinute, func() time.Time { return s.now() }
+	}
+	return s, nil
+}
+
+// Register adds the endpoints for programs to a mux.
+func (s *Server) Register(mux *http.ServeMux) {
+	mux.Handle(serverMetadataPath, serveMetadata(map[string]any{
+		"issuer":                 s.PublicURL,
+		"authorization_endpoint": s.PublicURL + AuthorizePath,
+		"token_endpoint":         s.PublicURL + tokenPath,
+		"registration_endpoint":  s.PublicURL + registerPath,
+		"revocation_endpoint":    s.PublicURL + revokePath,
+		"service_documentation":  s.PublicURL + "/guides/agents",
+		"scopes_supported":       []string{scope},
+		"protected_resources":    []string{s.PublicURL, s.PublicURL + s.MCPPath},
+
+		"response_types_supported":                       []string{"code"},
+		"response_modes_supported":                       []string{"query"},
+		"grant_types_supported":                          []string{"authorization_code", "refresh_token"},
+		"code_challenge_methods_supported":               []string{"S256"},
+		"token_endpoint_auth_methods_supported":          []string{"none"},
+		"revocation_endpoint_auth_methods_supported":     []string{"none"},
+		"authorization_response_iss_parameter_supported": true,
+		"client_id_metadata_document_supported":          true,
+	}))
+	for _, path := range []string{"", s.MCPPath} {
+		mux.Handle(resourceMetadataPath+path, serveMetadata(map[string]any{
+			"resource": s.PublicURL + path, "resource_name": s.ServiceName, "resource_documentation": s.PublicURL + "/guides/agents",
+			"authorization_servers": []string{s.PublicURL}, "scopes_supported": []string{scope}, "bearer_methods_supported": []string{"header"},
+		}))
+	}
+	mux.HandleFunc(tokenPath, s.serveToken)
+	mux.HandleFunc(revokePath, s.serveRevocation)
+	mux.HandleFunc(registerPath, s.serveRegistration)
+}
+
+// AllowsCORS reports whether web pages of other origins may use a path: clients that run
+// in a browser need all endpoints for programs.
+func AllowsCORS(path string) bool {
+	switch path {
+	case tokenPath, revokePath, registerPath, serverMetadataPath, resourceMetadataPath:
+		return true
+	}
+	return len(path) > len(resourceMetadataPath) && path[:len(resourceMetadataPath)+1] == resourceMetadataPath+"/"
+}
+
+func serveMetadata(content map[string]any) http.HandlerFunc {
+	body, err := json.Marshal(content)
+	if err != nil {
+		panic(err) // strings can always be encoded
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			problem.Write(w, problem.New(problem.WrongMethod, "Metadata supports only GET."))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "public, max-age=3600")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		_, _ = w.Write(body)
+	}
+}
+
+// resource returns the canonical form of a resource, or "" for any that is not ours.
+// Clients that parse a URL without a path add the slash.
+func (s *Server) resource(given string) string {
+	switch given {
+	case s.PublicURL, s.PublicURL + "/":
+		return s.PublicURL
+	case s.PublicURL + s.MCPPath:
+		return given
+	}
+	return ""
+}
+
+// Accepts reports whether a token for a resource may be sent with a request.
+func (s *Server) Accepts(resource string, r *http.Request) bool {
+	return resource == s.PublicURL || resource == s.PublicURL+s.MCPPath && r.URL.Path == s.MCPPath
+}
+
+// Challenge returns the header that makes agents start the authorization, or "" for
+// requests that are not from agents.
+func (s *Server) Challenge(r *http.Request) string {
+	switch {
+	case r.URL.Path != s.MCPPath:
+		return ""
+	case r.Header.Get("Authorization") == "":
+		return `Bearer resource_metadata="` + s.PublicURL + resourceMetadataPath + s.MCPPath + `", scope="` + scope + `"`
+	}
+	return `Bearer error="invalid_token", resource_metadata="` + s.PublicURL + resourceMetadataPath + s.MCPPath + `", scope="` + scope + `"`
+}
+
+func (s *Server) address(r *http.Request) quota.Subject {
+	return quota.Address(quota.ClientAddress(r, s.TrustedProxies))
+}
