@@ -1,0 +1,472 @@
+package oauth
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+const (
+	base     = "https://palmares.example"
+	verifier = "a-verifier-of-at-least-forty-three-characters"
+)
+
+// kit is a server with an account.
+type kit struct {
+	*Server
+	t       *testing.T
+	mux     *http.ServeMux
+	account *ent.Account
+	time    time.Time
+}
+
+func newKit(t *testing.T, s *store.Store) *kit {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	server, err := New(t.Context(), Config{
+		PublicURL: base, ServiceName: "Palmarès", MCPPath: "/mcp", Loopback: true, Store: s, Keyring: auth.NewKeyring(s, log), Log: log,
+	})
+	testkit.Check(t, err)
+	k := &kit{Server: server, t: t, mux: http.NewServeMux(), time: time.Now()}
+	k.now = func() time.Time { return k.time }
+	k.Register(k.mux)
+	k.account, err = k.Accounts.Create(t.Context(), "ana@example.com", auth.Developer)
+	testkit.Check(t, err)
+	return k
+}
+
+func newSQLiteKit(t *testing.T) *kit {
+	t.Helper()
+	return newKit(t, testkit.Open(t, testkit.SQLite(t)))
+}
+
+func eachKit(t *testing.T, test func(*kit)) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) { test(newKit(t, s)) })
+}
+
+// send sends a request from an address and returns the status and the JSON in the response.
+func (k *kit) send(method, path, body string, header ...string) (int, map[string]any) {
+	k.t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	k.mux.ServeHTTP(w, r)
+	var content map[string]any
+	if w.Body.Len() > 0 {
+		if err := json.Unmarshal(w.Body.Bytes(), &content); err != nil {
+			k.t.Fatalf("%s %s: got %s, want JSON", method, path, w.Body)
+		}
+	}
+	return w.Code, content
+}
+
+// register registers a client and returns its id.
+func (k *kit) register(redirects ...string) string {
+	k.t.Helper()
+	body, _ := json.Marshal(map[string]any{"client_name": "Test", "redirect_uris": redirects})
+	status, content := k.send("POST", registerPath, string(body))
+	if status != http.StatusCreated {
+		k.t.Fatalf("got %d %v, want a client", status, content)
+	}
+	return content["client_id"].(string)
+}
+
+// query returns a valid authorization request, with some parameters changed. Those that are
+// empty are left out.
+func query(clientID, redirect string, changed ...string) url.Values {
+	challenge := sha256.Sum256([]byte(verifier))
+	q := url.Values{
+		"client_id": {clientID}, "redirect_uri": {redirect}, "response_type": {"code"}, "state": {"a state&"}, "resource": {base + "/mcp"},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
+	}
+	for i := 0; i < len(changed); i += 2 {
+		if q.Set(changed[i], changed[i+1]); changed[i+1] == "" {
+			q.Del(changed[i])
+		}
+	}
+	return q
+}
+
+func (k *kit) parse(q url.Values) (*Request, error) {
+	return k.Parse(httptest.NewRequest("GET", AuthorizePath+"?"+q.Encode(), nil))
+}
+
+// code connects a client and returns the parameters of the answer.
+func (k *kit) code(q url.Values) url.Values {
+	k.t.Helper()
+	request, err := k.parse(q)
+	testkit.Check(k.t, err)
+	location, err := k.Allow(k.t.Context(), request, k.account)
+	testkit.Check(k.t, err)
+	to, err := url.Parse(location)
+	testkit.Check(k.t, err)
+	return to.Query()
+}
+
+func (k *kit) token(form url.Values) (int, map[string]any) {
+	k.t.Helper()
+	return k.send("POST", tokenPath, form.Encode())
+}
+
+const local = "http://127.0.0.1:3000/callback"
+
+func exchange(clientID, code string) url.Values {
+	return url.Values{
+		"grant_type": {"authorization_code"}, "client_id": {clientID}, "code": {code}, "redirect_uri": {local}, "code_verifier": {verifier}, "resource": {base + "/mcp"},
+	}
+}
+
+func TestFlow(t *testing.T) {
+	eachKit(t, func(k *kit) {
+		client := k.register(local)
+		answer := k.code(query(client, local))
+		if answer.Get("iss") != base || answer.Get("state") != "a state&" {
+			k.t.Errorf("got %v, want the issuer and the state", answer)
+		}
+		form := exchange(client, answer.Get("code"))
+		for name, value := range map[string]string{"resource": "https://other.example/mcp", "grant_type": "password", "client_id": ""} {
+			wrong := url.Values{}
+			for n, v := range form {
+				wrong[n] = v
+			}
+			wrong.Set(name, value)
+			want := map[string]string{"resource": "invalid_target", "grant_type": "unsupported_grant_type", "client_id": "invalid_request"}[name]
+			if status, got := k.token(wrong); status != 400 || got["error"] != want {
+				k.t.Errorf("%s: got %d %v, want %s", name, status, got, want)
+			}
+		}
+		if status, got := k.send("POST", tokenPath+"?code="+answer.Get("code"), form.Encode()); status != 400 {
+			k.t.Errorf("query: got %d %v, want 400", status, got)
+		}
+		if status, got := k.send("POST", tokenPath, form.Encode(), "Authorization", "Basic eDp5"); status != 401 || got["error"] != "invalid_client" {
+			k.t.Errorf("secret: got %d %v, want invalid_client", status, got)
+		}
+		if status, got := k.send("POST", tokenPath, form.Encode()+"&code=x"); status != 400 || got["error"] != "invalid_request" {
+			k.t.Errorf("twice: got %d %v, want invalid_request", status, got)
+		}
+		status, got := k.token(form)
+		if status != 200 || got["token_type"] != "Bearer" || got["expires_in"] != 3600.0 || got["scope"] != "read" {
+			k.t.Fatalf("got %d %v, want tokens", status, got)
+		}
+		refresh := url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {got["refresh_token"].(string)}}
+		status, next := k.token(refresh)
+		if status != 200 || next["access_token"] == got["access_token"] {
+			k.t.Fatalf("got %d %v, want new tokens", status, next)
+		}
+		if status, got := k.send("POST", revokePath, url.Values{"client_id": {client}, "token": {next["access_token"].(string)}}.Encode()); status != 200 {
+			k.t.Errorf("revoke: got %d %v, want 200", status, got)
+		}
+		refresh.Set("refresh_token", next["refresh_token"].(string))
+		if status, got := k.token(refresh); status != 400 || got["error"] != "invalid_grant" {
+			k.t.Errorf("revoked: got %d %v, want invalid_grant", status, got)
+		}
+		k.time = k.time.Add(unusedLifetime + time.Minute)
+		if status, got := k.token(refresh); status != 401 || got["error"] != "invalid_client" { // clients register again
+			k.t.Errorf("expired registration: got %d %v, want invalid_client", status, got)
+		}
+		if status, _ := k.send("POST", revokePath, "token=unknown&client_id=x"); status != 200 {
+			k.t.Errorf("unknown token: got %d, want 200", status)
+		}
+	})
+}
+
+// Invalid requests never send the browser to an address that the client has not registered.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	k := newSQLiteKit(t)
+	client := k.register(local, "https://app.example/back?x=1", "cursor://anysphere.cursor-mcp/oauth/callback")
+	for _, c := range []struct {
+		name, redirect string
+		changed        []string
+		want           string // the error that the browser is sent back with; "" for a page
+	}{
+		{"no client", local, []string{"client_id", ""}, ""},
+		{"unknown client", local, []string{"client_id", "dcr_AAAA"}, ""},
+		{"forged client", local, []string{"client_id", client[:len(client)-2] + "AA"}, ""},
+		{"long client", local, []string{"client_id", "https://a.example/" + strings.Repeat("x", 2000)}, ""},
+		{"no redirect", "", nil, ""},
+		{"other host", "http://localhost:3000/callback", nil, ""},
+		{"other path", "http://127.0.0.1:3000/callback/../x", nil, ""},
+		{"longer path", local + "/x", nil, ""},
+		{"more parameters", local + "?x=1", nil, ""},
+		{"user", "http://127.0.0.1:3000@evil.example/callback", nil, ""},
+		{"backslash", `http://127.0.0.1:3000\@evil.example/callback`, nil, ""},
+		{"fragment", local + "#x", nil, ""},
+		{"other port of https", "https://app.example:444/back?x=1", nil, ""},
+		{"http", "http://app.example/back?x=1", nil, ""},
+		{"script", "javascript:alert(1)", nil, ""},
+		{"other scheme", "evil://anysphere.cursor-mcp/oauth/callback", nil, ""},
+		{"no challenge", local, []string{"code_challenge", ""}, "invalid_request"},
+		{"plain", local, []string{"code_challenge_method", "plain"}, "invalid_request"},
+		{"no method", local, []string{"code_challenge_method", ""}, "invalid_request"},
+		{"short challenge", local, []string{"code_challenge", "abc"}, "invalid_request"},
+		{"token", local, []string{"response_type", "token"}, "unsupported_response_type"},
+		{"fragment mode", local, []string{"response_mode", "fragment"}, "invalid_request"},
+		{"no resource", local, []string{"resource", ""}, "invalid_target"},
+		{"foreign resource", local, []string{"resource", "https://other.example/mcp"}, "invalid_target"},
+		{"part of a resource", local, []string{"resource", base + "/mcp/x"}, "invalid_target"},
+	} {
+		_, err := k.parse(query(client, c.redirect, c.changed...))
+		if c.want == "" {
+			if _, redirected := err.(*Rejection); err == nil || redirected {
+				t.Errorf("%s: got %v, want a page", c.name, err)
+			}
+			continue
+		}
+		rejection, ok := err.(*Rejection)
+		if !ok {
+			t.Errorf("%s: got %v, want a rejection", c.name, err)
+			continue
+		}
+		to, err := url.Parse(rejection.Location)
+		testkit.Check(t, err)
+		if got := to.Query(); !strings.HasPrefix(rejection.Location, c.redirect+"?") || got.Get("error") != c.want || got.Get("iss") != base || got.Get("state") != "a state&" {
+			t.Errorf("%s: got %s, want %s with the issuer and state", c.name, rejection.Location, c.want)
+		}
+	}
+	for _, valid := range []string{local, "http://127.0.0.1:49152/callback", "http://127.0.0.1/callback", "https://app.example/back?x=1", "cursor://anysphere.cursor-mcp/oauth/callback"} {
+		request, err := k.parse(query(client, valid))
+		if err != nil {
+			t.Errorf("%s: got %v, want it allowed", valid, err)
+			continue
+		}
+		if got := k.Deny(request); !strings.HasPrefix(got, valid) || !strings.Contains(got, "error=access_denied") || strings.Count(got, "?") != 1 {
+			t.Errorf("%s: got %s, want access_denied", valid, got)
+		}
+		if request.Client.Verified || request.Client.Host == "" {
+			t.Errorf("%s: got %+v, want the host and nothing verified", valid, request.Client)
+		}
+	}
+	for _, resource := range []string{base, base + "/"} {
+		if request, err := k.parse(query(client, local, "resource", resource)); err != nil || request.Resource != base {
+			t.Errorf("%s: got %v, want the resource %s", resource, err, base)
+		}
+	}
+	for _, twice := range []string{"redirect_uri", "client_id", "state", "resource", "code_challenge"} {
+		q := query(client, local)
+		q.Add(twice, "x")
+		if _, err := k.parse(q); err == nil {
+			t.Errorf("%s twice: got no error, want one", twice)
+		}
+	}
+	if _, err := k.parse(query(client, local, "state", strings.Repeat("x", MaxQuery))); err != errQuery {
+		t.Errorf("got %v, want errQuery", err)
+	}
+}
+
+// The payloads are those that the clients send.
+func TestRegistrations(t *testing.T) {
+	t.Parallel()
+	k := newSQLiteKit(t)
+	for name, payload := range map[string]string{
+		"Cursor":  `{"redirect_uris":["cursor://anysphere.cursor-mcp/oauth/callback"],"token_endpoint_auth_method":"none","grant_types":["authorization_code","refresh_token"],"response_types":["code"],"client_name":"Cursor","client_uri":"https://cursor.com"}`,
+		"VS Code": `{"client_name":"Visual Studio Code","client_uri":"https://code.visualstudio.com","grant_types":["authorization_code","refresh_token","urn:ietf:params:oauth:grant-type:device_code"],"response_types":["code"],"redirect_uris":["https://insiders.vscode.dev/redirect","https://vscode.dev/redirect","http://localhost/","http://127.0.0.1/","http://localhost:33418/","http://127.0.0.1:33418/"],"token_endpoint_auth_method":"none"}`,
+		"Claude":  `{"client_name":"Claude","client_uri":"https://claude.ai","redirect_uris":["https://claude.ai/api/mcp/auth_callback"],"grant_types":["authorization_code","refresh_token"],"response_types":["code"],"token_endpoint_auth_method":"none","scope":"claudeai"}`,
+		"ChatGPT": `{"client_name":"ChatGPT","redirect_uris":["https://chatgpt.com/connector_platform_oauth_redirect"],"grant_types":["authorization_code","refresh_token"],"response_types":["code"],"token_endpoint_auth_method":"client_secret_post"}`,
+	} {
+		status, got := k.send("POST", registerPath, payload, "Content-Type", "application/json")
+		if status != 201 || got["token_endpoint_auth_method"] != "none" || got["client_secret"] != nil {
+			t.Errorf("%s: got %d %v, want a public client", name, status, got)
+			continue
+		}
+		for _, redirect := range got["redirect_uris"].([]any) {
+			if request, err := k.parse(query(got["client_id"].(string), redirect.(string))); err != nil || request.Client.Name != got["client_name"] {
+				t.Errorf("%s: got %v, want it allowed", redirect, err)
+			}
+		}
+		if len(got["client_id"].(string)) > 600 {
+			t.Errorf("%s: got an id of %d characters, want at most 600", name, len(got["client_id"].(string)))
+		}
+	}
+	for _, redirect := range []string{
+		"javascript:alert(1)", "javascript://x/%0aalert(1)", "data:text/html,x", "http://app.example/", "https:///x", "https://a.example/#x", "https://u:p@a.example/",
+		"//a.example/", "/x", "", "file:///etc/passwd", "blob:https://a.example/x", "evil://x/", "cursor:x", "https://a.example/\r\nX: y", "https://a.example/<b>", "http://127.0.0.1.evil.example/", "http://localhost.evil.example/",
+		"HTTPS ://a.example", "https://a.example/" + strings.Repeat("x", maxRedirect),
+	} {
+		body, _ := json.Marshal(map[string]any{"redirect_uris": []string{"https://a.example/", redirect}})
+		if status, got := k.send("POST", registerPath, string(body)); status != 400 || got["error"] != "invalid_redirect_uri" {
+			t.Errorf("%q: got %d %v, want invalid_redirect_uri", redirect, status, got)
+		}
+		k.time = k.time.Add(time.Minute) // otherwise there are too many
+	}
+	for _, body := range []string{"", "null", "[]", `{"redirect_uris":"https://a.example/"}`, `{"redirect_uris":["https://a.example/"],"grant_types":["client_credentials"]}`, strings.Repeat("x", maxDocument+1)} {
+		if status, _ := k.send("POST", registerPath, body); status != 400 {
+			t.Errorf("%.50q: got %d, want 400", body, status)
+		}
+	}
+	if got := cleanName("Cla\u202eude\x00\n  by \u200bx" + strings.Repeat("y", 100)); strings.ContainsAny(got, "\u202e\u200b\x00\n") || len([]rune(got)) != maxName {
+		t.Errorf("got name %q, want a short line", got)
+	}
+}
+
+// Registrations need no storage, are limited by address, and expire after a day.
+func TestManyRegistrations(t *testing.T) {
+	t.Parallel()
+	k := newSQLiteKit(t)
+	statuses := map[int]int{}
+	for range 10_000 {
+		status, _ := k.send("POST", registerPath, `{"redirect_uris":["https://a.example/"]}`)
+		statuses[status]++
+	}
+	if statuses[201] != 60 || statuses[429] != 9_940 {
+		t.Errorf("got %v, want 60 registrations and 9,940 errors", statuses)
+	}
+	k.time = k.time.Add(time.Minute)
+	used, unused := k.register(local), k.register(local, "https://a.example/")
+	if status, got := k.token(exchange(used, k.code(query(used, local)).Get("code"))); status != 200 {
+		t.Fatalf("got %d %v, want tokens", status, got)
+	}
+	k.time = k.time.Add(unusedLifetime + time.Second)
+	if _, err := k.parse(query(unused, local)); err != errUnused {
+		t.Errorf("unused: got %v, want errUnused", err)
+	}
+	if _, err := k.parse(query(used, local)); err != nil {
+		t.Errorf("used: got %v, want it allowed", err)
+	}
+}
+
+// publisher is a host of metadata documents.
+type publisher struct {
+	*httptest.Server
+	requests atomic.Int64
+	answer   func(http.ResponseWriter, *http.Request)
+}
+
+func newPublisher(t *testing.T) *publisher {
+	t.Helper()
+	p := &publisher{}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.requests.Add(1)
+		p.answer(w, r)
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func TestMetadataDocuments(t *testing.T) {
+	t.Parallel()
+	k := newSQLiteKit(t)
+	p := newPublisher(t)
+	document := func(id, more string) string {
+		return fmt.Sprintf(`{"client_id":%q,"client_name":"Claude","redirect_uris":[%q]%s}`, id, local, more)
+	}
+	id := p.URL + "/client.json"
+	p.answer = func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, document(id, "")) }
+	for range 3 {
+		request, err := k.parse(query(id, local))
+		if err != nil || !request.Client.Verified || "http://"+request.Client.Host != p.URL || request.Client.Name != "Claude" || !request.Local {
+			t.Fatalf("got %+v, %v, want a verified client", request, err)
+		}
+	}
+	if got := p.requests.Load(); got != 1 {
+		t.Errorf("got %d requests, want 1", got)
+	}
+	if _, err := k.parse(query(id, "https://evil.example/")); err != errReturn {
+		t.Errorf("got %v, want errReturn", err)
+	}
+	for name, c := range map[string]struct {
+		answer func(http.ResponseWriter, *http.Request)
+		want   error
+	}{
+		"other": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, document("https://claude.ai/client.json", ""))
+		}, errDocument},
+		"secret": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, document(p.URL+"/secret", `,"client_secret":"x"`))
+		}, errDocument},
+		"method": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, document(p.URL+"/method", `,"token_endpoint_auth_method":"client_secret_basic"`))
+		}, errDocument},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, id, http.StatusFound) }, errFetch},
+		"missing":  {func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, errFetch},
+		"large": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, document(p.URL+"/large", `,"x":"`+strings.Repeat("x", maxDocument)+`"`))
+		}, errFetch},
+		"html": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, errDocument},
+	} {
+		p.answer = c.answer
+		if _, err := k.parse(query(p.URL+"/"+name, local)); err != c.want {
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
+		}
+	}
+	before := p.requests.Load()
+	for i := range 100 {
+		_, _ = k.parse(query(fmt.Sprintf("%s/x%d", p.URL, i), local))
+	}
+	if got := p.requests.Load() - before; got > 30 {
+		t.Errorf("got %d requests within a minute, want at most 30", got)
+	}
+}
+
+// A public server never connects to private networks.
+func TestMetadataDocumentsOfPrivateNetworks(t *testing.T) {
+	t.Parallel()
+	k := newSQLiteKit(t)
+	p := newPublisher(t)
+	p.answer = func(w http.ResponseWriter, _ *http.Request) { t.Error("got a request, want none") }
+	k.Loopback = false
+	_, port, _ := strings.Cut(strings.TrimPrefix(p.URL, "http://"), ":")
+	for _, id := range []string{
+		p.URL + "/x", "https://127.0.0.1:" + port + "/x", "https://localhost:" + port + "/x", "https://[::1]:" + port + "/x", "https://[::ffff:127.0.0.1]:" + port + "/x",
+		"https://10.0.0.1/x", "https://169.254.169.254/latest/meta-data", "https://2130706433:" + port + "/x", "https://user:password@a.example/x", "https://a.example", "https://a.example/",
+		"https://a.example/../x", "https://a.example/x#y", "http://a.example/x", "https://A B/x",
+	} {
+		if _, err := k.parse(query(id, local)); err != errClient && err != errFetch {
+			t.Errorf("%s: got %v, want it refused", id, err)
+		}
+	}
+}
+
+func TestMetadata(t *testing.T) {
+	t.Parallel()
+	k := newSQLiteKit(t)
+	status, got := k.send("GET", serverMetadataPath, "")
+	for name, want := range map[string]any{
+		"issuer": base, "authorization_endpoint": base + "/oauth/authorize", "authorization_response_iss_parameter_supported": true,
+		"client_id_metadata_document_supported": true, "code_challenge_methods_supported": "[S256]",
+	} {
+		if status != 200 || fmt.Sprint(got[name]) != fmt.Sprint(want) {
+			t.Errorf("%s: got %d %v, want %v", name, status, got[name], want)
+		}
+	}
+	for _, path := range []string{"", "/mcp"} {
+		status, got := k.send("GET", resourceMetadataPath+path, "")
+		if status != 200 || got["resource"] != base+path || fmt.Sprint(got["authorization_servers"]) != "["+base+"]" || !AllowsCORS(resourceMetadataPath+path) {
+			t.Errorf("%s: got %d %v, want the resource", path, status, got)
+		}
+	}
+	if status, _ := k.send("POST", serverMetadataPath, ""); status != 405 {
+		t.Errorf("got %d, want 405", status)
+	}
+	for _, path := range []string{tokenPath, registerPath, revokePath} {
+		if status, _ := k.send("GET", path, ""); status != 405 || !AllowsCORS(path) {
+			t.Errorf("%s: got %d, want 405", path, status)
+		}
+	}
+	for resource, want := range map[string][]string{base: {"/mcp", "/api/v1/tools"}, base + "/mcp": {"/mcp"}, "https://other.example": nil} {
+		for _, path := range []string{"/mcp", "/api/v1/tools"} {
+			if got := k.Accepts(resource, httptest.NewRequest("GET", path, nil)); got != slices.Contains(want, path) {
+				t.Errorf("%s at %s: got %v", resource, path, got)
+			}
+		}
+	}
+}
