@@ -89,7 +89,7 @@ func testDoctorWithoutProblems(t *testing.T, cfg store.Config, redis string) {
 	importDemo(t, cfg)
 	e := examine(t, cfg, "REDIS_URL="+redis, "SMTP_URL="+smtp, trust,
 		"STRIPE_SECRET_KEY=sk_live_s3cret123", "STRIPE_WEBHOOK_SECRET=whsec_s3cret", "STRIPE_API_BASE="+stripe)
-	want := []string{"settings", "database", "migrations", "catalog", "redis", "mail", "stripe", "price", "tax", "customer portal", "public url", "proxies", "server"}
+	want := []string{"settings", "database", "migrations", "catalog", "redis", "mail", "stripe", "price", "tax", "customer portal", "public url", "oauth", "proxies", "server"}
 	if cfg.DatabaseURL == "" {
 		want = append(want, "data folder", "disk")
 	} else {
@@ -314,6 +314,9 @@ func TestDoctorOnAddresses(t *testing.T) {
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)
 	e := examine(t, cfg, "PUBLIC_URL=http://palmares.example.invalid")
+	e.want(t, "oauth", "warning", "because PUBLIC_URL does not use https")
+	examine(t, cfg, "PUBLIC_URL=https://palmares.example.invalid").want(t, "oauth", "warning", "because nobody can sign in without SMTP_URL")
+	examine(t, cfg, "PUBLIC_URL=http://192.168.1.2:8080").want(t, "oauth", "ok", "because PUBLIC_URL does not use https")
 	e.want(t, "public url", "wrong", "does not use https")
 	e.want(t, "proxies", "wrong", "all callers without a key share one quota")
 	e = examine(t, cfg, "PALMARES_LISTEN=:0", "TRUSTED_PROXIES=0.0.0.0/0")

@@ -1,0 +1,161 @@
+package portal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"palmares/auth"
+	"palmares/internal/account/oauth"
+	"palmares/internal/core/lang"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+const testVerifier = "a-verifier-of-at-least-forty-three-characters"
+
+// withOAuth adds an authorization server to a site.
+func withOAuth(t *testing.T) func(*Config) {
+	return func(cfg *Config) {
+		var err error
+		cfg.OAuth, err = oauth.New(context.Background(), oauth.Config{
+			PublicURL: cfg.PublicURL, ServiceName: cfg.ServiceName, MCPPath: "/mcp", Store: cfg.Store, Keyring: cfg.Keyring, Log: cfg.Log,
+		})
+		testkit.Check(t, err)
+		cfg.Keyring.Accepts = func(string, *http.Request) bool { return true }
+	}
+}
+
+// clientPath registers a client and returns its request.
+func (s *site) clientPath(name, redirect string, changed ...string) string {
+	s.t.Helper()
+	body, _ := json.Marshal(map[string]any{"client_name": name, "redirect_uris": []string{redirect}})
+	mux := http.NewServeMux()
+	s.OAuth.Register(mux)
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest("POST", "/oauth/register", strings.NewReader(string(body))))
+	var client struct {
+		ID string `json:"client_id"`
+	}
+	testkit.Check(s.t, json.Unmarshal(w.Body.Bytes(), &client))
+	challenge := sha256.Sum256([]byte(testVerifier))
+	q := url.Values{
+		"client_id": {client.ID}, "redirect_uri": {redirect}, "response_type": {"code"}, "state": {"s"}, "resource": {s.PublicURL + "/mcp"},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
+	}
+	for i := 0; i < len(changed); i += 2 {
+		q.Set(changed[i], changed[i+1])
+	}
+	return "?" + q.Encode()
+}
+
+// Signing up on the way leads back to the page, and the answer of the user to the application.
+func TestConnecting(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newSite(t, db, withOAuth(t))
+		query := s.clientPath("Claude <b>", "https://claude.example/callback")
+		b := s.browserIn(lang.French)
+		start := b.send("GET", oauth.AuthorizePath+query, nil, "Accept-Language", "fr")
+		if got := start.Header().Get("Location"); start.Code != 302 || got != "/fr/account/connect"+query {
+			t.Fatalf("got %d to %s, want the page in French", start.Code, got)
+		}
+		login := b.get("/account/connect" + query)
+		wantRedirect(t, login, "/login")
+		to, err := url.Parse(login.to())
+		testkit.Check(t, err)
+		link := b.start("ana@example.com", "next", to.Query().Get("next"))
+		signedIn := b.post("/login/confirm", "token", link.token(t), "next", to.Query().Get("next"))
+		wantRedirect(t, signedIn, "/account/connect")
+
+		page := b.get(signedIn.Header().Get("Location"))
+		wantPage(t, page, 200, "Connecter Claude <b> ?", "Non vérifiée", "claude.example", "ana@example.com", "lire le catalogue", "lire les extraits d’avis", "déconnecter à tout moment")
+		wantNoText(t, page, "s’exécute sur votre appareil")
+		header := page.Header()
+		if policy := header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-ancestors 'none'") || !strings.HasSuffix(policy, "form-action 'self' https:") || header.Get("X-Frame-Options") != "DENY" {
+			t.Errorf("got %s, want no frames", policy)
+		}
+		wantPage(t, b.get("/en/account/connect"+query), 200, "Connect Claude <b>?", "Not verified", "read review chunks")
+
+		for _, origin := range []string{"https://evil.example", "null"} {
+			forged := b.send("POST", "/account/connect"+query, strings.NewReader("decision=allow"), "Origin", origin, "Sec-Fetch-Site", "cross-site")
+			wantPage(t, forged, 403)
+		}
+		for decision, want := range map[string]string{"deny": "error=access_denied", "": "error=access_denied", "allow": "code=oac_"} {
+			answer := b.post("/account/connect"+query, "decision", decision)
+			if got := answer.Header().Get("Location"); answer.Code != 303 || !strings.HasPrefix(got, "https://claude.example/callback?") || !strings.Contains(got, want) || !strings.Contains(got, "iss=https%3A%2F%2Fpalmares.example") {
+				t.Errorf("%s: got %d to %s, want %s", decision, answer.Code, got, want)
+			}
+		}
+		wantNoText(t, b.get("/account"), "Claude") // nothing is connected before the code is exchanged
+		wantRedirect(t, s.browser().post("/account/connect"+query, "decision", "allow"), "/login")
+	})
+}
+
+func TestConnectedApplications(t *testing.T) {
+	t.Parallel()
+	s := newSQLiteSite(t, withOAuth(t))
+	query := s.clientPath("Cursor", "cursor://anysphere.cursor-mcp/oauth/callback")
+	ana, ben := s.signIn("ana@example.com"), s.signIn("ben@example.com")
+	page := ana.get("/account/connect" + query)
+	wantPage(t, page, 200, "It runs on your device")
+	if policy := page.Header().Get("Content-Security-Policy"); !strings.HasSuffix(policy, "form-action 'self' https: cursor:") {
+		t.Errorf("got %s, want the scheme", policy)
+	}
+	answer, err := url.Parse(ana.post("/account/connect"+query, "decision", "allow").Header().Get("Location"))
+	testkit.Check(t, err)
+	sent, _ := url.ParseQuery(query[1:])
+	tokens, err := s.accounts.ExchangeCode(t.Context(), auth.CodeExchange{
+		Code: answer.Query().Get("code"), ClientID: sent.Get("client_id"), RedirectURI: sent.Get("redirect_uri"), Verifier: testVerifier,
+	})
+	testkit.Check(t, err)
+	if !s.accepts(tokens.Access) {
+		t.Fatal("got the token refused, want it accepted")
+	}
+	testkit.Check(t, s.Keyring.SaveLastUsed(t.Context()))
+	grants, err := s.accounts.Grants(t.Context(), s.account("ana@example.com"))
+	testkit.Check(t, err)
+	s.db.Write.KeyUsage.Create().SetAccountID(s.account("ana@example.com").ID).SetDay(s.now().UTC().Format("2006-01-02")).SetKey(grants[0].UsageKey()).SetEndpoint("/mcp").SetRequests(7).ExecX(t.Context())
+	wantPage(t, ana.get("/account"), 200, "Connected applications", "Cursor", "cursor://anysphere.cursor-mcp", "not verified", `<th scope="row">Cursor</th>`)
+	wantNoText(t, ben.get("/account"), "Connected applications")
+	if export := ana.get("/account/export"); !strings.Contains(export.text, `"name": "Cursor"`) {
+		t.Errorf("got %s, want the application in the export", export.text)
+	}
+	revoke := "/account/applications/" + grants[0].ID + "/revoke"
+	wantPage(t, ben.get(revoke), 404)
+	wantPage(t, ben.post(revoke), 404)
+	wantPage(t, ana.get(revoke), 200, "Disconnect this application?", "Cursor", "last used on")
+	wantRedirect(t, ana.post(revoke), "/account")
+	if s.accepts(tokens.Access) {
+		t.Error("got the token accepted, want it refused at once")
+	}
+	wantPage(t, ana.get("/account?done=disconnected"), 200, "The application was disconnected.", "Disconnected application")
+}
+
+// Errors are shown on a page unless the application and its address are known.
+func TestConnectErrors(t *testing.T) {
+	t.Parallel()
+	s := newSQLiteSite(t, withOAuth(t))
+	b := s.signIn("ana@example.com")
+	const redirect = "https://app.example/callback"
+	for name, value := range map[string]string{"redirect_uri": "https://evil.example/", "client_id": "x"} {
+		for _, page := range []response{b.get("/account/connect" + s.clientPath("App", redirect, name, value)), b.post("/account/connect"+s.clientPath("App", redirect, name, value), "decision", "allow")} {
+			wantPage(t, page, 400)
+			if got := page.Header().Get("Location"); got != "" {
+				t.Errorf("%s: got a redirect to %s, want none", name, got)
+			}
+		}
+	}
+	rejected := b.get("/account/connect" + s.clientPath("App", redirect, "resource", "https://other.example"))
+	if got := rejected.Header().Get("Location"); rejected.Code != 303 || !strings.HasPrefix(got, redirect+"?error=invalid_target") {
+		t.Errorf("got %d to %s, want invalid_target", rejected.Code, got)
+	}
+	without := newSQLiteSite(t)
+	wantPage(t, without.browser().get("/account/connect"), 404)
+}
