@@ -33,6 +33,8 @@ type session struct {
 func start(t testing.TB, s *blackbox.Server, args ...string) *session {
 	t.Helper()
 	c := &session{TB: t, server: s, cmd: command(t, args...)}
+	// The test is the browser, so the clients find none.
+	c.cmd.Env = append(c.cmd.Env, "PATH="+t.TempDir(), "MCP_AUTO_OPEN_ENABLED=true")
 	var err error
 	c.in, err = c.cmd.StdinPipe()
 	testkit.Check(t, err)
@@ -83,6 +85,12 @@ func TestOAuthWithNode(t *testing.T) {
 			})
 		}
 		t.Run("mcp-remote", func(t *testing.T) { useRemote(t, s, url) })
+		t.Run("Inspector", func(t *testing.T) {
+			c := start(t, s, inspector, "--cli", url, "--transport", "http", "--callback-url", "http://"+testkit.FreeAddress(t)+"/oauth/callback",
+				"--method", "tools/call", "--tool-name", "graphql_query", "--tool-arg", `query={tool(slug: "plume") {embeddings {hash}}}`)
+			visit(t, c.consent("inspector@example.com"))
+			c.waitFor(regexp.MustCompile(`sha256-`))
+		})
 		t.Run("conformance", func(t *testing.T) { checkServer(t, s, url) })
 	})
 }
