@@ -278,7 +278,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// The payloads are those that the clients send.
+// The payloads have the shape that is publicly known of these clients; they are not recordings.
 func TestRegistrations(t *testing.T) {
 	t.Parallel()
 	k := newSQLiteKit(t)
