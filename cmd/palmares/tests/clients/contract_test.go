@@ -90,11 +90,11 @@ func checkGate(t *testing.T, g gate) {
 		t.Errorf("got %s, want none for additions", got)
 	}
 
-	const field, quotes = "  tagline: String!", `"""`
+	const field, quotes = "  domain: String!", `"""`
 	before, end, _ := strings.Cut(schema, field)
 	before = before[:strings.LastIndex(before, quotes)] // the end of its description
 	fewer := before[:strings.LastIndex(before, quotes)] + end
-	if got := g.graphQL(schema, fewer); !strings.Contains(got, "Field 'tagline' was removed from object type 'Tool'") {
+	if got := g.graphQL(schema, fewer); !strings.Contains(got, "Field 'domain' was removed from object type 'Tool'") {
 		t.Errorf("got %q, want the removed field", got)
 	}
 	if got := g.graphQL(strings.Replace(schema, field, field+` @deprecated(reason: "x")`, 1), fewer); got != "" {
