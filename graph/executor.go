@@ -215,7 +215,7 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 		p = problem.New(problem.BadInput, "%s must not be null.", cost.NullArgument)
 	case cost.NeedsKey && !auth.CallerFrom(ctx).MayReadEmbeddings():
 		p = problem.New(problem.Unauthenticated,
-			"Embeddings require an API key. Send it as a bearer token in the Authorization header.")
+			"Embeddings require an account. Send an API key as a bearer token in the Authorization header, or sign in with OAuth.")
 	case req.fromCaller() && cost.Total > limit:
 		p = problem.New(problem.TooComplex,
 			"The operation costs %d, which exceeds the limit of %d. "+

@@ -135,7 +135,7 @@ func TestEmbeddings(t *testing.T) {
 		expect(t, "outside the set", mustExecute(t, e, `{embeddings(slug: "trame-72") {slug} unknown: embeddings(slug: "nobody") {slug}}`), `{"embeddings":null,"unknown":null}`)
 
 		for _, q := range []string{query, `{tools {items {slug embeddings {hash}}}}`, `{tool(slug: "plume") {...F}} fragment F on Tool {embeddings {hash}}`} {
-			wantRejected(t, execute(t, e, auth.Anonymous, q), "UNAUTHENTICATED", "Embeddings require an API key. Send it as a bearer token in the Authorization header.")
+			wantRejected(t, execute(t, e, auth.Anonymous, q), "UNAUTHENTICATED", "Embeddings require an account. Send an API key as a bearer token in the Authorization header, or sign in with OAuth.")
 		}
 	})
 }

@@ -257,7 +257,7 @@ func TestImportOfInvalidFiles(t *testing.T) {
 	invalid := writeFile(t, "invalid.ndjson", bytes.Replace(demo.Catalog(), []byte(`"score":8.6`), []byte(`"score":86`), 1))
 	for name, c := range map[string]struct{ file, want string }{
 		"no file":     {filepath.Join(dir, "none"), "palmares: " + filepath.Join(dir, "none") + ": no such file or directory\n"},
-		"a directory": {dir, "palmares: " + dir + ": is not a catalog folder: it has no catalog.yml\n"},
+		"a directory": {dir, "palmares: " + dir + ": is not a catalog folder: it has no catalog.yml; name a folder that palmares export --to wrote\n"},
 		"an invalid feed": {invalid, "checking\nline 13: tool \"atelier-nova\": score: must be at most 10 (got 86)\n" +
 			"palmares: nothing was changed: the feed is invalid\n"},
 	} {

@@ -23,7 +23,7 @@ import (
 type Import struct {
 	File   string `arg:"" help:"Path of the feed, a file (plain or gzip) or a folder; - for standard input."`
 	DryRun bool   `help:"Show what would change without importing."`
-	Force  bool   `help:"Import a feed that is older than the catalog, or that removes more than a fifth of the tools."`
+	Force  bool   `help:"Import a feed that is older than the catalog, or that removes or retires more than a fifth of the active tools."`
 }
 
 // Run imports a feed and prints what changed.

@@ -19,7 +19,7 @@ import (
 // Lint checks a feed.
 type Lint struct {
 	File    string `arg:"" optional:"" help:"Path of the feed, a file (plain or gzip) or a folder; - for standard input."`
-	Stale   *int   `help:"Also find records that were not updated for so many days." placeholder:"DAYS"`
+	Stale   *int   `help:"Also find records and sources that were not updated or checked for this many days." placeholder:"DAYS"`
 	Strict  bool   `help:"Fail on warnings too."`
 	Format  string `help:"Format of the output: ${enum} (${default}). github is for workflows on GitHub." enum:"text,json,github" default:"text"`
 	Today   string `help:"Date as YYYY-MM-DD after which dates are in the future. Default: the latest date anywhere on Earth." placeholder:"DATE"`

@@ -30,9 +30,9 @@ type Request struct {
 const MaxQuery = 3_000
 
 var (
-	errQuery      = problem.New(problem.BadInput, "The request of the application is longer than %d bytes.", MaxQuery)
-	errTwice      = problem.New(problem.BadInput, "The request of the application contains a parameter twice.")
-	errReturn     = problem.New(problem.BadInput, "The application did not register the address that it wants to return to (redirect_uri).")
+	errQuery      = problem.New(problem.BadInput, "The application's request is longer than %d bytes. Report this to its developers.", MaxQuery)
+	errTwice      = problem.New(problem.BadInput, "The application's request contains client_id or redirect_uri twice. Report this to its developers.")
+	errReturn     = problem.New(problem.BadInput, "The redirect_uri in the application's request is not registered. Remove the application and add it again, or report this to its developers.")
 	challengeS256 = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 )
 
@@ -94,18 +94,18 @@ func (s *Server) Parse(r *http.Request) (*Request, error) {
 	return request, nil
 }
 
-// location returns the address that an answer is sent to. The issuer is part of it, so that
-// clients notice an answer of another server (RFC 9207).
-func (s *Server) location(request *Request, answer url.Values) string {
-	answer.Set("iss", s.PublicURL)
+// location returns the address that a response is sent to. The issuer is part of it, so
+// that clients notice a response from another server (RFC 9207).
+func (s *Server) location(request *Request, response url.Values) string {
+	response.Set("iss", s.PublicURL)
 	if request.state != nil {
-		answer.Set("state", *request.state)
+		response.Set("state", *request.state)
 	}
 	separator := "?"
 	if strings.Contains(request.uri, "?") {
 		separator = "&"
 	}
-	return request.uri + separator + answer.Encode()
+	return request.uri + separator + response.Encode()
 }
 
 // FormTargets returns the sources that the Content-Security-Policy of the page must allow

@@ -118,7 +118,7 @@ func (s *Server) readForm(w http.ResponseWriter, r *http.Request) bool {
 			if name == "resource" {
 				code = "invalid_target"
 			}
-			writeError(w, http.StatusBadRequest, code, "The request must not contain a parameter twice.")
+			writeError(w, http.StatusBadRequest, code, name+" must not be sent twice.")
 			return false
 		}
 	}

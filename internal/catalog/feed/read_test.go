@@ -78,7 +78,7 @@ func TestRules(t *testing.T) {
 			`line 3: category "code": slug: is already used at line 2; each slug may appear once`},
 		{"both active and retired", `"slug":"vieux-bot","name"`, `"slug":"plume","name"`,
 			"line 4: cimetiere \"plume\": slug: is already used at line 3; each slug may appear once\n" +
-				`line 5: comparatif "plume-vs-vieux-bot": tool_b: the feed has no tool "vieux-bot"`},
+				`line 5: comparatif "plume-vs-vieux-bot": tool_b: the feed has no tool "vieux-bot"; add it, or correct the slug`},
 
 		{"score over", `"score":8.4`, `"score":11`, `line 3: tool "plume": score: must be at most 10 (got 11)`},
 		{"score under", `"score":8.4`, `"score":-0.1`, `line 3: tool "plume": score: must be at least 0 (got -0.1)`},
@@ -145,11 +145,11 @@ func TestRules(t *testing.T) {
 		{"not UTF-8", `Écrit bien.`, "\xc9crit bien.", `line 3: the line is not valid UTF-8`},
 
 		{"unknown category", `"category":"code","icp"`, `"category":"cod","icp"`,
-			`line 3: tool "plume": category: the feed has no category "cod"`},
+			`line 3: tool "plume": category: the feed has no category "cod"; add it, or correct the slug`},
 		{"unknown category of a retired tool", `"category":"code","reason"`, `"category":"cod","reason"`,
-			`line 4: cimetiere "vieux-bot": category: the feed has no category "cod"`},
+			`line 4: cimetiere "vieux-bot": category: the feed has no category "cod"; add it, or correct the slug`},
 		{"unknown tool", `"tool_b":"vieux-bot"`, `"tool_b":"jeune-bot"`,
-			`line 5: comparatif "plume-vs-vieux-bot": tool_b: the feed has no tool "jeune-bot"`},
+			`line 5: comparatif "plume-vs-vieux-bot": tool_b: the feed has no tool "jeune-bot"; add it, or correct the slug`},
 		{"winner of another comparison", `"winner":"plume"`, `"winner":"lanterne"`,
 			`line 5: comparatif "plume-vs-vieux-bot": winner: must be tool_a or tool_b (got "lanterne")`},
 		{"section twice", `"section":"prix"`, `"section":"verdict"`,

@@ -187,7 +187,7 @@ func (s *snapshot) checkReferences(errs *ValidationError) {
 	slices.SortFunc(missing, func(a, b reference) int { return cmp.Or(a.line-b.line, cmp.Compare(a.field, b.field)) })
 	for _, m := range missing {
 		noun, _, _ := strings.Cut(m.field, "_") // category or tool
-		errs.add(m.line, label(m.recordType, m.slug), m.field, "the feed has no "+noun+" "+record.Quote(m.target))
+		errs.add(m.line, label(m.recordType, m.slug), m.field, "the feed has no "+noun+" "+record.Quote(m.target)+"; add it, or correct the slug")
 	}
 }
 

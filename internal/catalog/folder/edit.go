@@ -29,7 +29,7 @@ func New(dir, recordType, slug, today string) (name string, err error) {
 	return name, os.WriteFile(filepath.Join(dir, name), template(recordType, slug, today), 0o644)
 }
 
-// UserError is an error in what a command was told.
+// UserError is an error in the arguments of a command.
 type UserError struct{ text string }
 
 func (e *UserError) Error() string { return e.text }
@@ -124,7 +124,7 @@ func readTool(ctx context.Context, files fs.FS, slug string) (tool *record.Tool,
 		return nil, ErrNotCatalog
 	}
 	if _, err := fs.Stat(files, name); record.CheckSlug(slug) != "" || errors.Is(err, fs.ErrNotExist) {
-		return nil, &UserError{"there is no tool " + record.Quote(slug)}
+		return nil, &UserError{"there is no tool " + record.Quote(slug) + "; its file must be in " + order[0] + "/"}
 	}
 	c := &converter{Folder: &Folder{files: files}, w: &bytes.Buffer{}}
 	if err := c.header(); err != nil {

@@ -93,8 +93,8 @@ func TestRetireRefuses(t *testing.T) {
 	testkit.Check(t, os.WriteFile(filepath.Join(dir, "tools", "broken.md"), []byte("x"), 0o644))
 	testkit.Check(t, os.WriteFile(filepath.Join(dir, "catalog.yml"), []byte("x"), 0o644))
 	for slug, want := range map[string]string{
-		"nobody":    `there is no tool "nobody"`,
-		"../plume":  `there is no tool "../plume"`,
+		"nobody":    `there is no tool "nobody"; its file must be in tools/`,
+		"../plume":  `there is no tool "../plume"; its file must be in tools/`,
 		"broken":    "tools/broken.md:1:1: must begin with the record's fields between two lines ---; correct it first",
 		"vieux-bot": "cimetiere/vieux-bot.md exists already; remove it, or the file of the tool",
 	} {

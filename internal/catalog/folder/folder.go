@@ -96,9 +96,9 @@ func (f *Folder) list() (map[string][]string, error) {
 		case entry.Type()&fs.ModeSymlink != 0:
 			f.report(at, "", "is a symbolic link, which is not followed; replace it with what it refers to")
 		case folders[name] != "" && !entry.IsDir():
-			f.report(at, "", "must be a folder")
+			f.report(at, "", "must be a folder; rename or remove the file")
 		case folders[name] == "" && !entry.Type().IsRegular():
-			f.report(at, "", "must be a file")
+			f.report(at, "", "must be a file; rename or remove what is there")
 		case folders[name] == "":
 			names[name] = nil
 		default:

@@ -267,7 +267,7 @@ func TestErrors(t *testing.T) {
 		{plume, "## prix", "## verdict", `tools/plume.md:27:4: sections[1].section: "verdict" is used twice; a tool has each section once`},
 		{plume, "Un autre.", "", "tools/plume.md:27:1: sections[1].text: must not be blank"},
 		{plume, "## verdict\n", "Bonjour\n\n## verdict\n", "tools/plume.md:21:1: sections: the text must begin with the heading of a section, such as ## verdict"},
-		{plume, "category: code", "category: coude", `tools/plume.md:6:11: category: the feed has no category "coude"`},
+		{plume, "category: code", "category: coude", `tools/plume.md:6:11: category: the feed has no category "coude"; add it, or correct the slug`},
 		{plume, "name: Plume", "slug: plum\nname: Plume", `tools/plume.md:2:7: slug: must be plume, as the file's place says, or be left out (got "plum")`},
 		{plume, "name: Plume", "name: &x Plume", "tools/plume.md:2:7: anchors and aliases (& and *) are not supported; write the value out, or put a text in quotation marks"},
 		{plume, "name: Plume", "name: !x Plume", "tools/plume.md:2:7: tags (!) are not supported; put a text in quotation marks"},

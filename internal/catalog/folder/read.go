@@ -21,7 +21,7 @@ import (
 )
 
 // ErrNotCatalog means that a folder is not a catalog.
-var ErrNotCatalog = errors.New("is not a catalog folder: it has no " + headerFile)
+var ErrNotCatalog = errors.New("is not a catalog folder: it has no " + headerFile + "; name a folder that palmares export --to wrote")
 
 // maxFile is the maximum size of a file. A record must fit into a line of a feed, and
 // categories are few.

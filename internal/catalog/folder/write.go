@@ -157,7 +157,7 @@ func appendItem(to []byte, item jsontext.Value, indent string) []byte {
 	return to
 }
 
-// These texts are read as texts without quotation marks. Dates are, too: read.go sees to it.
+// These texts are read as texts without quotation marks. Dates are too: read.go ensures that.
 var (
 	date       = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
 	price      = regexp.MustCompile(`^[0-9]+([.,][0-9]+)? €/[a-z]+$`)

@@ -72,7 +72,7 @@ func TestErrorsAndEmbeddingsAreNotShared(t *testing.T) {
 			`{"query":"{tools(limit: 500) {items {slug}}}"}`:   "(got 500)",
 			`{"query":"{tools(limit: 501) {items {slug}}}"}`:   "(got 501)",
 			`{"query":"{"}`:                                    "Expected Name",
-			`{"query":"{embeddings(slug: \"plume\") {hash}}"}`: "Embeddings require an API key. Send it as a bearer token in the Authorization header.",
+			`{"query":"{embeddings(slug: \"plume\") {hash}}"}`: "Embeddings require an account. Send an API key as a bearer token in the Authorization header, or sign in with OAuth.",
 		} {
 			if got := serve(h, post(body, "")); !strings.Contains(got.Body.String(), want) {
 				t.Errorf("%s: got %s, want %s", body, got.Body, want)

@@ -65,7 +65,7 @@ const (
 	maxHits   = 10
 	maxQuery  = 200 // characters, as for other searches
 	maxWords  = 16
-	shortWord = 3  // letters below which a word tells nothing
+	shortWord = 3  // letters below which a word is too short to search for
 	longWord  = 50 // letters above which it is not one
 )
 

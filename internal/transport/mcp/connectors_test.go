@@ -76,7 +76,7 @@ func TestReviewResource(t *testing.T) {
 	read := func(slug string, headers ...string) string {
 		return c.post(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"palmares://reviews/`+slug+`"}}`, headers...).Body.String()
 	}
-	if got := read("plume"); !strings.Contains(got, "Embeddings require an API key.") {
+	if got := read("plume"); !strings.Contains(got, "Embeddings require an account.") {
 		t.Errorf("without a key: got %s, want an error", got)
 	}
 	if got := read("plume", "Authorization", "Bearer x"); !strings.Contains(got, `# Plume\n\n## verdict\n\n`) || !strings.Contains(got, credit) {

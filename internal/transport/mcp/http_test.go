@@ -187,3 +187,43 @@ func FuzzHandler(f *testing.F) {
 		}
 	})
 }
+
+// TestChallenges checks that clients are asked to sign in exactly when an account would
+// help, and that errors stay as they are if nobody can.
+func TestChallenges(t *testing.T) {
+	const call, read = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s","arguments":%s}}`, `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"palmares://%s"}}`
+	for _, test := range []struct {
+		name, body string
+		quota      int64
+		account    bool
+		want       int
+	}{
+		{"catalog", fmt.Sprintf(call, "list_categories", "{}"), 10, false, 200},
+		{"reviews in GraphQL", fmt.Sprintf(call, "graphql_query", `{"query":"{tool(slug: \"plume\") {embeddings {hash}}}"}`), 10, false, 401},
+		{"review", fmt.Sprintf(read, "reviews/plume"), 10, false, 401},
+		{"review with an account", fmt.Sprintf(read, "reviews/plume"), 10, true, 200},
+		{"call over the quota", fmt.Sprintf(call, "list_categories", "{}"), 0, false, 401},
+		{"resource over the quota", fmt.Sprintf(read, "tools/plume"), 0, false, 401},
+		{"call over the quota of an account", fmt.Sprintf(call, "list_categories", "{}"), 0, true, 200},
+		{"batch over the quota", "[" + fmt.Sprintf(call, "list_categories", "{}") + "]", 0, false, 200},
+	} {
+		c := onSQLite(t)
+		c.quota = test.quota
+		var headers []string
+		if test.account {
+			headers = []string{"Authorization", "Bearer x"}
+		}
+		if got := c.post(test.body, headers...); got.Code != 200 || got.Header().Get("WWW-Authenticate") != "" {
+			t.Errorf("%s without OAuth: got %d %v, want 200", test.name, got.Code, got.Header())
+		}
+		c.cfg.Challenge = func(*http.Request) string { return "Bearer x" }
+		c.counted.Store(0)
+		got := c.post(test.body, headers...)
+		if challenged := got.Header().Get("WWW-Authenticate") == "Bearer x"; got.Code != test.want || challenged != (test.want == 401) {
+			t.Errorf("%s: got %d %v, want %d", test.name, got.Code, got.Header(), test.want)
+		}
+		if test.quota == 0 && !test.account && !strings.Contains(got.Body.String(), "Sign in or send an API key") {
+			t.Errorf("%s: got %s, want what to do", test.name, got.Body)
+		}
+	}
+}

@@ -172,6 +172,10 @@ func (s *Server) guard(next sdk.MethodHandler) sdk.MethodHandler {
 		switch method {
 		case "tools/call", "resources/read":
 			err := exchangeFrom(ctx).count()
+			if err != nil && problem.Of(err).Code == problem.QuotaSpent && auth.CallerFrom(ctx).Plan == auth.Anonymous {
+				exchangeFrom(ctx).requireAccount() // an account has a quota of its own
+				err = problem.New(problem.QuotaSpent, "%s Sign in or send an API key to use the quota of an account.", problem.Of(err).Message)
+			}
 			if err != nil && method == "tools/call" {
 				return toolResult(nil, err), nil
 			}
@@ -240,7 +244,7 @@ func (s *Server) addResources() {
 		}
 	})
 	s.server.AddResourceTemplate(&sdk.ResourceTemplate{
-		URITemplate: reviewTemplate, Name: "review", Title: "Review", Description: "The review of a tool in French, as Markdown. Requires an API key.", MIMEType: "text/markdown",
+		URITemplate: reviewTemplate, Name: "review", Title: "Review", Description: "The review of a tool in French, as Markdown. Requires an account.", MIMEType: "text/markdown",
 	}, s.readReview)
 }
 
@@ -248,6 +252,9 @@ func (s *Server) readReview(ctx context.Context, request *sdk.ReadResourceReques
 	slug := strings.TrimPrefix(request.Params.URI, scheme+"reviews/")
 	executed := s.cfg.Executor.Execute(ctx, graph.Request{Operation: s.review, Variables: map[string]any{"slug": slug}})
 	if p := executed.Problem(); p != nil {
+		if p.Code == problem.Unauthenticated {
+			exchangeFrom(ctx).requireAccount()
+		}
 		return nil, newError(jsonrpc.CodeInvalidRequest, "%s", p.Message)
 	}
 	var review *struct {
