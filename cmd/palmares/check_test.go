@@ -262,7 +262,7 @@ func TestLintFolder(t *testing.T) {
 	if r.code != 1 || !strings.Contains(r.out, "tools/plume.md:") || !strings.Contains(r.out, ": prise: is not a known field; did you mean price? [invalid]\n") {
 		t.Errorf("invalid folder: got exit code %d and %s, want the misspelled field", r.code, r.out)
 	}
-	if r := lintFolder(t, t.TempDir()); r.code != 2 || !strings.HasSuffix(r.err, ": is not a catalog folder: it has no catalog.yml\n") {
+	if r := lintFolder(t, t.TempDir()); r.code != 2 || !strings.Contains(r.err, ": is not a catalog folder: it has no catalog.yml; ") {
 		t.Errorf("empty folder: got exit code %d and %s, want 2", r.code, r.err)
 	}
 }

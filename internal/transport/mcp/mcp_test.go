@@ -255,7 +255,7 @@ func TestErrorsHelp(t *testing.T) {
 			{"graphql_query", `{"query":"{stats {tools}}"}`, `Its fields: toolsTotal, toolsTested, `},
 			{"graphql_query", `{"query":"{movers(metric: score, since: \"2026-06-01\") {slug}}"}`, `Its arguments: metric, from, to, `},
 			{"graphql_query", `{"query":"{feed {release}}","variables":[]}`, `variables must be a JSON object (got "[]").`},
-			{"graphql_query", `{"query":"{tool(slug: \"plume\") {embeddings {hash}}}"}`, `Embeddings require an account. Send it as a bearer token in the Authorization header.`},
+			{"graphql_query", `{"query":"{tool(slug: \"plume\") {embeddings {hash}}}"}`, `Embeddings require an account. Send an API key as a bearer token in the Authorization header, or sign in with OAuth.`},
 			{"graphql_query", `{"query":"{tools(limit: 200) {items {comparisons(limit: 200) {title toolA {comparisons(limit: 200) {title}}}}}}"}`, `which exceeds the limit of 20000`},
 			{"graphql_query", `{"query":"subscription {catalogPublished {release}}"}`, `stream`},
 		} {
