@@ -49,8 +49,8 @@ const (
 	fetchTimeout     = 5 * time.Second
 )
 
-// Errors about clients. They are shown to users, who can only try again or tell the
-// developers of the application.
+// Errors about clients. They are shown to users, who can only try again or report it
+// to the developers of the application.
 var (
 	errClient   = problem.New(problem.BadInput, "The application is unknown: its client_id is neither registered here nor the URL of a metadata document.")
 	errUnused   = problem.New(problem.BadInput, "The registration of this application has expired, because nobody connected it within a day. Add it again in the application.")

@@ -37,7 +37,7 @@ const maxLineErrors = 100
 
 // Position is a place in a feed: a line, or a file with a line and a column in a folder.
 type Position struct {
-	File         string `json:"file,omitzero"`
+	File         string
 	Line, Column int
 }
 
