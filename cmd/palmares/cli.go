@@ -15,6 +15,7 @@ import (
 
 	"palmares/auth"
 	"palmares/cmd/palmares/commands"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/web/guide"
@@ -152,7 +153,7 @@ func editorsGuide(s *settings) (commands.Readme, error) {
 	if err := s.resolveAddresses(); err != nil {
 		return "", err
 	}
-	guides, err := guide.Read(guide.Config{Service: s.service()})
+	guides, err := guide.Read(guide.Config{Service: s.service()}, lang.English)
 	if err != nil {
 		return "", err
 	}

@@ -13,13 +13,14 @@ import (
 	"palmares/graph"
 	"palmares/graph/document"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/web/guide"
 )
 
 func newMCP(s *settings, executor *graph.Executor, responses *cache.Cache, a *access, log *slog.Logger) (*mcp.Server, error) {
-	guides, err := guide.Read(guide.Config{Service: s.service()})
+	guides, err := guide.Read(guide.Config{Service: s.service()}, lang.English)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,9 @@ const (
 var changelogText string
 
 func (g *Guides) addChangelog(text string) error {
-	g.add(changelog, "changelog", text, func(l lang.Language) (any, error) { return Render(l, text) })
+	for _, l := range lang.All {
+		g.add(l, changelog, "changelog", text, func() (any, error) { return Render(l, text) })
+	}
 	feed, err := g.changelogAtom(text)
 	g.documents[lang.English][changelogFeed] = page.Document{Text: feed}
 	return err

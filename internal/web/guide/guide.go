@@ -7,9 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
+
+	"palmares/internal/core/lang"
+	"palmares/internal/web/page"
 )
 
 //go:embed guides
@@ -35,8 +39,8 @@ type Guide struct {
 // Path returns the path of the guide's page.
 func (g *Guide) Path() string { return root + "/" + g.Name }
 
-// Read reads all guides and fills in their placeholders.
-func Read(cfg Config) ([]*Guide, error) {
+// Read reads all guides in a language and fills in their placeholders.
+func Read(cfg Config, l lang.Language) ([]*Guide, error) {
 	placeholders := []string{"{{base}}", cfg.PublicURL, "{{credit}}", cfg.Credit}
 	for _, name := range []string{"retry.mjs", "retry.py"} { // functions that many programs contain
 		text, err := guideFiles.ReadFile(path.Join("guides", name))
@@ -48,19 +52,48 @@ func Read(cfg Config) ([]*Guide, error) {
 	fill := strings.NewReplacer(placeholders...)
 	var all []*Guide
 	for _, name := range order {
-		text, err := guideFiles.ReadFile(path.Join("guides", name+".md"))
+		text, err := readText(name, l)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("guide %s in %s: %w", name, l.Name(), err)
 		}
-		g := &Guide{Name: name, Text: fill.Replace(string(text))}
+		g := &Guide{Name: name, Text: fill.Replace(text)}
 		if err := g.parseHead(); err != nil {
-			return nil, fmt.Errorf("guide %s: %w", name, err)
+			return nil, fmt.Errorf("guide %s in %s: %w", name, l.Name(), err)
 		}
-		g.URL = cfg.PublicURL + g.Path() + ".md"
-		g.Markdown = strings.TrimSpace(strings.ReplaceAll(g.Text, "](/", "]("+cfg.PublicURL+"/")) + "\n"
+		g.URL = cfg.PublicURL + page.LocalPath(l, g.Path()+page.MarkdownSuffix)
+		g.Markdown = strings.TrimSpace(page.AbsoluteLinks(l, cfg.PublicURL, g.Text)) + "\n"
 		all = append(all, g)
 	}
 	return all, nil
+}
+
+// readText returns the text of a guide. A translation has only prose, in which
+// {{code}} stands for the next code block of the original, so that code exists once.
+func readText(name string, l lang.Language) (string, error) {
+	original, err := guideFiles.ReadFile(path.Join("guides", name+page.MarkdownSuffix))
+	if err != nil || l == lang.English {
+		return string(original), err
+	}
+	prose, err := guideFiles.ReadFile(path.Join("guides", string(l), name+page.MarkdownSuffix))
+	if err != nil {
+		return "", err
+	}
+	return insertCode(string(prose), string(original))
+}
+
+var codeBlock = regexp.MustCompile("(?ms)^```[a-z].*?^```$")
+
+func insertCode(prose, original string) (string, error) {
+	blocks := codeBlock.FindAllString(original, -1)
+	parts := strings.Split(prose, "{{code}}")
+	if len(parts) != len(blocks)+1 {
+		return "", fmt.Errorf("the translation has %d {{code}} placeholders for %d code blocks", len(parts)-1, len(blocks))
+	}
+	text := parts[0]
+	for i, block := range blocks {
+		text += block + parts[i+1]
+	}
+	return text, nil
 }
 
 func (g *Guide) parseHead() error {
@@ -112,13 +145,13 @@ func (i Info) Runs() bool { return i.Language != "json" && i.Language != "text" 
 var texts = template.Must(template.ParseFS(files, "templates/texts.md"))
 
 // text returns one of the texts made from the guides.
-func (g *Guides) text(name string, similar []*Guide) string {
+func (g *Guides) text(l lang.Language, name string, similar []*Guide) string {
 	var text strings.Builder
 	err := texts.ExecuteTemplate(&text, name, struct {
-		Config
-		Lead            string
+		lang.Language
+		Lead            lang.Message
 		Guides, Similar []*Guide
-	}{g.cfg, lead, g.all, similar})
+	}{l, lead, g.all[l], similar})
 	if err != nil {
 		panic(err) // a mistake in the template
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"palmares/internal/core/lang"
 	"palmares/internal/web/page"
@@ -45,25 +46,96 @@ func send(handler http.Handler, method, path string, headers ...string) *httptes
 }
 
 func TestAllFilesAreListed(t *testing.T) {
-	found, err := fs.Glob(guideFiles, "guides/*.md")
+	for folder, l := range map[string]lang.Language{"guides": lang.English, "guides/fr": lang.French} {
+		found, err := fs.Glob(guideFiles, folder+"/*.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range found {
+			if name := strings.TrimSuffix(path.Base(file), ".md"); !slices.Contains(order, name) {
+				t.Errorf("got no %s in order, want every guide", file)
+			}
+		}
+		all, err := Read(testConfig, l)
+		if err != nil || len(all) != len(found) {
+			t.Fatalf("%s: got %d guides, %v, want %d", l, len(all), err, len(found))
+		}
+		for _, g := range all {
+			if g.Title == "" || !strings.HasSuffix(g.Summary, ".") || utf8.RuneCountInString(g.Summary) > 250 {
+				t.Errorf("%s in %s: got title %q and summary %q, want a title and a sentence of at most 250 characters", g.Name, l, g.Title, g.Summary)
+			}
+			if strings.Contains(g.Text, "localhost") || strings.Contains(g.Text, "127.0.0.1") {
+				t.Errorf("%s in %s: got a local address, want {{base}}", g.Name, l)
+			}
+		}
+	}
+}
+
+var (
+	headingLine = regexp.MustCompile(`(?m)^#+ `)
+	inlineCode  = regexp.MustCompile("`[^`]*`")
+	badFrench   = regexp.MustCompile(`[\p{L}\d)] [:;?!»%€]|« |'|\d \d{3}\b`)
+)
+
+// TestTranslations compares each guide with its translation: the same outline, rows
+// of tables, links and code, in French typography.
+func TestTranslations(t *testing.T) {
+	english, err := Read(testConfig, lang.English)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range found {
-		if name := strings.TrimSuffix(path.Base(file), ".md"); !slices.Contains(order, name) {
-			t.Errorf("got no %s in order, want every guide", name)
+	french, err := Read(testConfig, lang.French)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, g := range french {
+		original, prose := codeBlock.ReplaceAllString(english[i].Text, ""), codeBlock.ReplaceAllString(g.Text, "")
+		for what, pattern := range map[string]*regexp.Regexp{
+			"headings": headingLine, "rows": regexp.MustCompile(`(?m)^\|`), "items": regexp.MustCompile(`(?m)^(-|\d\.) `),
+			"links": regexp.MustCompile(`\]\([^)]*\)`),
+		} {
+			got, want := pattern.FindAllString(prose, -1), pattern.FindAllString(original, -1)
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: got the %s %q in French, want %q", g.Name, what, got, want)
+			}
+		}
+		if g.Title == english[i].Title && g.Summary == english[i].Summary {
+			t.Errorf("%s: got %q, want it in French", g.Name, g.Summary)
+		}
+		if bad := badFrench.FindString(inlineCode.ReplaceAllString(prose, "x")); bad != "" {
+			t.Errorf("%s: got %q, want a no-break space or ’", g.Name, bad)
+		}
+		if !slices.Equal(codeBlock.FindAllString(g.Text, -1), codeBlock.FindAllString(english[i].Text, -1)) {
+			t.Errorf("%s: got other code in French, want the same", g.Name)
 		}
 	}
-	all, err := Read(testConfig)
-	if err != nil || len(all) != len(found) {
-		t.Fatalf("got %d guides, %v, want %d", len(all), err, len(found))
+}
+
+// A translation must use every code block of the original.
+func TestInsertCode(t *testing.T) {
+	const original = "# A\n\n```sh\none\n```\n\n```text\ntwo\n```\n"
+	if got, err := insertCode("# B\n\n{{code}}\n\n{{code}}\n", original); err != nil || got != strings.Replace(original, "A", "B", 1) {
+		t.Errorf("got %q and %v, want both blocks", got, err)
 	}
-	for _, g := range all {
-		if g.Title == "" || !strings.HasSuffix(g.Summary, ".") || len(g.Summary) > 250 {
-			t.Errorf("%s: got title %q and summary %q, want a title and a sentence of at most 250 bytes", g.Name, g.Title, g.Summary)
+	if got, err := insertCode("# B\n\n{{code}}\n", original); err == nil {
+		t.Errorf("got %q, want an error: a block is missing", got)
+	}
+}
+
+// Links to a section work in every language.
+func TestSectionsHaveTheSameIDs(t *testing.T) {
+	handler := newHandler(t)
+	for _, name := range order {
+		var ids [2][][]string
+		for i, l := range lang.All {
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, httptest.NewRequestWithContext(lang.With(t.Context(), l), "GET", root+"/"+name, nil))
+			ids[i] = regexp.MustCompile(`<h[1-6] id="([^"]*)">`).FindAllStringSubmatch(recorder.Body.String(), -1)
 		}
-		if strings.Contains(g.Text, "localhost") || strings.Contains(g.Text, "127.0.0.1") {
-			t.Errorf("%s: got a local address, want {{base}}", g.Name)
+		if len(ids[0]) < 3 || fmt.Sprint(ids[0]) != fmt.Sprint(ids[1]) {
+			t.Errorf("%s: got the IDs %v in French, want %v", name, ids[1], ids[0])
 		}
 	}
 }
@@ -143,7 +215,6 @@ func duplicates(found [][]string) (twice []string) {
 	return twice
 }
 
-// Guides are in English, but their buttons are in the language of the page.
 func TestButtonsAreTranslated(t *testing.T) {
 	handler := newHandler(t)
 	for l, want := range map[lang.Language]string{lang.English: ">Copy</button>", lang.French: ">Copier</button>"} {
@@ -213,7 +284,7 @@ func TestNotFound(t *testing.T) {
 		}
 	}
 	if got := send(handler, "GET", "/guides/webhoks.md"); got.Code != 404 || got.Header().Get("Content-Type") != page.MarkdownType ||
-		!strings.Contains(got.Body.String(), "Did you mean:\n\n- [Webhooks](https://catalog.example/guides/webhooks.md)") {
+		!strings.Contains(got.Body.String(), "## Did you mean…?\n\n- [Webhooks](https://catalog.example/en/guides/webhooks.md)\n") {
 		t.Errorf("Markdown: got %d %s, want 404 with a suggestion", got.Code, got.Body)
 	}
 	if got := send(handler, "GET", "/guides/pagin/"); got.Code != 404 {
@@ -235,7 +306,7 @@ var otherPages = regexp.MustCompile(`^https://(www\.standardwebhooks\.com|www\.r
 
 func TestLinks(t *testing.T) {
 	handler := newHandler(t)
-	for _, name := range order {
+	for _, name := range order { // a translation has the same links
 		page := send(handler, "GET", root+"/"+name).Body.String()
 		_, article, _ := strings.Cut(page, "<article>")
 		article, _, _ = strings.Cut(article, "</article>")

@@ -19,7 +19,7 @@ import (
 const (
 	root = "/guides"
 
-	lead = "Short, practical guides to the API. Every code sample is tested against a running server."
+	lead lang.Message = "Short, practical guides to the API. Every code sample is tested against a running server."
 )
 
 //go:embed templates
@@ -35,7 +35,7 @@ type Config struct {
 // Guides serves all guides.
 type Guides struct {
 	cfg       Config
-	all       []*Guide
+	all       map[lang.Language][]*Guide
 	documents page.Documents
 }
 
@@ -45,21 +45,27 @@ type guidePage struct {
 	Content               template.HTML
 }
 
-type indexPage struct {
-	Lead   string
-	Guides []*Guide
-}
-
 type notFoundPage struct{ Similar, Guides []*Guide }
 
 // New reads the guides.
 func New(cfg Config) (*Guides, error) {
-	all, err := Read(cfg)
-	if err != nil {
+	g := &Guides{cfg: cfg, all: map[lang.Language][]*Guide{}, documents: page.Documents{}}
+	for _, l := range lang.All {
+		var err error
+		if g.all[l], err = Read(cfg, l); err != nil {
+			return nil, err
+		}
+		g.addGuides(l)
+	}
+	if err := g.addChangelog(changelogText); err != nil {
 		return nil, err
 	}
-	g := &Guides{cfg: cfg, all: all, documents: page.Documents{}}
-	g.add(root, "index", g.text("index", nil), func(lang.Language) (any, error) { return indexPage{lead, all}, nil })
+	return g, nil
+}
+
+func (g *Guides) addGuides(l lang.Language) {
+	all := g.all[l]
+	g.add(l, root, "index", g.text(l, "index", nil), func() (any, error) { return all, nil })
 	for i, one := range all {
 		data := guidePage{Guide: one, Guides: all}
 		if i > 0 {
@@ -68,42 +74,34 @@ func New(cfg Config) (*Guides, error) {
 		if i+1 < len(all) {
 			data.Next = all[i+1]
 		}
-		g.add(one.Path(), "guide", one.Markdown, func(l lang.Language) (any, error) {
-			localized := data
+		g.add(l, one.Path(), "guide", one.Markdown, func() (any, error) {
 			var err error
-			localized.Content, err = Render(l, one.Text)
-			return localized, err
+			data.Content, err = renderTranslation(l, one.Text, g.all[lang.English][i].Text)
+			return data, err
 		})
 	}
-	if err := g.addChangelog(changelogText); err != nil {
-		return nil, err
-	}
-	return g, nil
 }
 
-// add adds a page in all languages. It is rendered when it is first requested.
-func (g *Guides) add(path, template, text string, dataOf func(lang.Language) (any, error)) {
-	entry := page.TextEntry(text)
-	for _, l := range lang.All {
-		html := sync.OnceValues(func() (*cache.Entry, error) {
-			data, err := dataOf(l)
-			if err != nil {
-				return nil, err
-			}
-			content := g.content(l, path, data)
-			content.Markdown = path + ".md"
-			return templates.Entry(template, content, page.Caching)
-		})
-		g.documents.Add(l, path, html, entry)
-	}
+// add adds a page in a language. It is rendered when it is first requested.
+func (g *Guides) add(l lang.Language, path, template, text string, dataOf func() (any, error)) {
+	html := sync.OnceValues(func() (*cache.Entry, error) {
+		data, err := dataOf()
+		if err != nil {
+			return nil, err
+		}
+		content := g.content(l, path, data)
+		content.Markdown = page.MarkdownPath(path)
+		return templates.Entry(template, content, page.Caching)
+	})
+	g.documents.Add(l, path, html, page.TextEntry(text))
 }
 
 func (g *Guides) content(l lang.Language, path string, data any) page.Content {
 	return g.cfg.Content(l, path, page.Head{}, data)
 }
 
-// All returns all guides in order.
-func (g *Guides) All() []*Guide { return g.all }
+// All returns all guides in English, in order.
+func (g *Guides) All() []*Guide { return g.all[lang.English] }
 
 // Register adds all paths of the guides and the changelog.
 func (g *Guides) Register(mux *http.ServeMux) {
@@ -130,8 +128,9 @@ func (g *Guides) serve(w http.ResponseWriter, r *http.Request) error {
 // notFound suggests guides with a similar name.
 func (g *Guides) notFound(w http.ResponseWriter, r *http.Request) error {
 	var similar []*Guide
+	l := lang.Of(r.Context())
 	for _, name := range text.Similar(strings.TrimSuffix(path.Base(r.URL.Path), ".md"), order, 3) {
-		similar = append(similar, g.all[slices.Index(order, name)])
+		similar = append(similar, g.all[l][slices.Index(order, name)])
 	}
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
@@ -140,9 +139,9 @@ func (g *Guides) notFound(w http.ResponseWriter, r *http.Request) error {
 		header.Set("Content-Type", page.MarkdownType)
 		header.Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = w.Write([]byte(g.text("notfound", similar)))
+		_, _ = w.Write([]byte(g.text(l, "notfound", similar)))
 		return nil
 	}
 	g.cfg.SetSecurityHeaders(header, page.FormPolicy)
-	return templates.Write(w, http.StatusNotFound, "notfound", g.content(lang.Of(r.Context()), r.URL.Path, notFoundPage{similar, g.all}))
+	return templates.Write(w, http.StatusNotFound, "notfound", g.content(l, r.URL.Path, notFoundPage{similar, g.all[l]}))
 }

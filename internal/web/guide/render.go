@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"regexp"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -21,13 +22,52 @@ import (
 // Render converts Markdown to HTML, with the texts of buttons in a language, which
 // may differ from that of the Markdown. Raw HTML in the Markdown is left out.
 func Render(l lang.Language, text string) (template.HTML, error) {
+	return render(l, text, parser.NewContext())
+}
+
+// renderTranslation gives headings the IDs of the original, so that links to a
+// section work in every language.
+func renderTranslation(l lang.Language, text, original string) (template.HTML, error) {
+	if text == original {
+		return Render(l, text)
+	}
+	html, err := Render(lang.English, original)
+	if err != nil {
+		return "", err
+	}
+	ids := &headingIDs{}
+	for _, heading := range headingID.FindAllStringSubmatch(string(html), -1) {
+		*ids = append(*ids, heading[1])
+	}
+	return render(l, text, parser.NewContext(parser.WithIDs(ids)))
+}
+
+var headingID = regexp.MustCompile(`<h[1-6] id="([^"]*)">`)
+
+// headingIDs are the IDs of the next headings.
+type headingIDs []string
+
+// Generate implements parser.IDs.
+func (ids *headingIDs) Generate([]byte, ast.NodeKind) []byte {
+	if len(*ids) == 0 {
+		return nil // a test compares the headings
+	}
+	next := (*ids)[0]
+	*ids = (*ids)[1:]
+	return []byte(next)
+}
+
+// Put implements parser.IDs.
+func (*headingIDs) Put([]byte) {}
+
+func render(l lang.Language, text string, context parser.Context) (template.HTML, error) {
 	markdown := goldmark.New(
 		goldmark.WithExtensions(extension.Table),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(&nodeRenderer{lang: l}, 100))), // before the default renderer
 	)
 	var html bytes.Buffer
-	if err := markdown.Convert([]byte(text), &html); err != nil {
+	if err := markdown.Convert([]byte(text), &html, parser.WithContext(context)); err != nil {
 		return "", err
 	}
 	return template.HTML(html.String()), nil // goldmark escapes everything else
@@ -78,11 +118,13 @@ func (r *nodeRenderer) code(w util.BufWriter, source []byte, node ast.Node, ente
 	}
 	info := ParseInfo(string(n.Info.Segment.Value(source)))
 	label, ok := languages[info.Language]
-	if info.Language == "txt" {
-		label = r.lang.Text("Text")
-	}
-	if !ok {
+	switch {
+	case !ok:
 		return ast.WalkStop, fmt.Errorf("a code block has the unknown language %q", info.Language)
+	case info.Language == "text":
+		label = r.lang.Text("Output")
+	case info.Language == "txt":
+		label = r.lang.Text("Text")
 	}
 	if info.Name != "" {
 		label += " · " + info.Name

@@ -163,9 +163,6 @@ func reason(err error) error {
 // placeholder finds what is to be filled in.
 var placeholder = regexp.MustCompile(`\{\{\s*(\w*)\s*\}\}`)
 
-// localLink finds Markdown links to our own pages.
-var localLink = regexp.MustCompile(`\]\((/[^)\s]*)\)`)
-
 // add renders a text.
 func (p *Pages) add(l lang.Language, path, source string) error {
 	if !params.IsText(source) || !utf8.ValidString(source) {
@@ -197,10 +194,7 @@ func (p *Pages) add(l lang.Language, path, source string) error {
 	if err != nil {
 		return err
 	}
-	markdown := localLink.ReplaceAllStringFunc(filled, func(link string) string {
-		target := localLink.FindStringSubmatch(link)[1]
-		return "](" + p.PublicURL + page.LocalPath(l, target) + ")"
-	})
+	markdown := page.AbsoluteLinks(l, p.PublicURL, filled)
 	p.documents.Add(l, path, func() (*cache.Entry, error) { return html, nil }, page.TextEntry(strings.TrimSpace(markdown)+"\n"))
 	return nil
 }

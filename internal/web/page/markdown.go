@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/core/negotiate"
 )
 
@@ -30,6 +32,16 @@ func MarkdownPath(path string) string {
 		return "/index" + MarkdownSuffix
 	}
 	return path + MarkdownSuffix
+}
+
+// textLink finds links in Markdown that lead to this site.
+var textLink = regexp.MustCompile(`\]\((/[^)\s]*)\)`)
+
+// AbsoluteLinks completes the links to our own pages in a Markdown text.
+func AbsoluteLinks(l lang.Language, publicURL, text string) string {
+	return textLink.ReplaceAllStringFunc(text, func(link string) string {
+		return "](" + publicURL + LocalPath(l, textLink.FindStringSubmatch(link)[1]) + ")"
+	})
 }
 
 // toMarkdown is safe for concurrent use.
