@@ -72,6 +72,7 @@ func (s *settings) doctorConfig(unknown []string) doctor.Config {
 		SMTPURL:          s.Mail.URL,
 		MailFrom:         cmp.Or(s.Mail.From, s.defaultSender()),
 		Stripe:           doctor.Stripe(s.Stripe),
+		MissingFacts:     s.missingFacts(),
 		UnknownVariables: unknown,
 	}
 }

@@ -89,7 +89,7 @@ func testDoctorWithoutProblems(t *testing.T, cfg store.Config, redis string) {
 	importDemo(t, cfg)
 	e := examine(t, cfg, "REDIS_URL="+redis, "SMTP_URL="+smtp, trust,
 		"STRIPE_SECRET_KEY=sk_live_s3cret123", "STRIPE_WEBHOOK_SECRET=whsec_s3cret", "STRIPE_API_BASE="+stripe)
-	want := []string{"settings", "database", "migrations", "catalog", "redis", "mail", "stripe", "price", "tax", "customer portal", "public url", "oauth", "proxies", "server"}
+	want := []string{"settings", "about page", "database", "migrations", "catalog", "redis", "mail", "stripe", "price", "tax", "customer portal", "public url", "oauth", "proxies", "server"}
 	if cfg.DatabaseURL == "" {
 		want = append(want, "data folder", "disk")
 	} else {
@@ -307,6 +307,41 @@ func TestDoctorOnStripe(t *testing.T) {
 	e.want(t, "events", "ok", "all required events")
 	e.want(t, "public url", "warning", "PUBLIC_URL is unreachable")
 	check(mock, public...).want(t, "events", "warning", "sends no events to https://palmares.example.invalid/billing/stripe")
+}
+
+// publisherFacts are the settings that the About page of every publisher needs.
+var publisherFacts = []string{
+	"PUBLISHER_NAME=Ana Martin", "PUBLISHER_ADDRESS=1 rue X, Paris", "PUBLISHER_PHONE=+33 1", "PUBLICATION_DIRECTOR=Ana Martin",
+	"HOSTING_NAME=Host", "HOSTING_ADDRESS=2 rue Y, Paris", "HOSTING_PHONE=+33 2", "CONTACT_EMAIL=ana@palmares.example",
+}
+
+// doctor and serve say which facts the About page lacks; the demo invents them.
+func TestMissingFacts(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	importDemo(t, cfg)
+	const public = "PUBLIC_URL=https://palmares.example.invalid"
+	examine(t, cfg).want(t, "about page", "ok", "missing: PUBLISHER_NAME,")
+	examine(t, cfg, public).want(t, "about page", "warning", "missing: PUBLISHER_NAME, PUBLISHER_ADDRESS, PUBLISHER_PHONE, PUBLICATION_DIRECTOR, HOSTING_NAME, HOSTING_ADDRESS, HOSTING_PHONE, CONTACT_EMAIL.")
+	examine(t, cfg, append(publisherFacts[1:], public)...).want(t, "about page", "warning", "missing: PUBLISHER_NAME. Set")
+	examine(t, cfg, append(publisherFacts, public)...).want(t, "about page", "ok", "is complete")
+
+	const incomplete = `level=WARN msg="about page incomplete" missing="[PUBLISHER_NAME`
+	s := startServer(t, cfg, "--public-url", "https://palmares.example.invalid")
+	if log := s.log.String(); !strings.Contains(log, incomplete) {
+		t.Errorf("got %s, want %s", log, incomplete)
+	}
+	if page := readAll(t, s.call(t, http.MethodGet, "/fr/about", "").Body); !strings.Contains(page, "n’a pas encore fourni") || strings.Contains(page, "Éditeur") {
+		t.Errorf("got %s, want no facts", page)
+	}
+	shown := startServer(t, testkit.SQLite(t), "--demo")
+	if page := readAll(t, shown.call(t, http.MethodGet, "/en/about", "").Body); !strings.Contains(page, "This is a demo") || !strings.Contains(page, "Director of publication") || strings.Contains(shown.log.String(), "about page") {
+		t.Errorf("got %s and %s, want the facts of the demo and no warning", page, shown.log.String())
+	}
+	named := startServer(t, testkit.SQLite(t), "--demo", "--publisher-name", "Ana Martin")
+	if page := readAll(t, named.call(t, http.MethodGet, "/en/about", "").Body); strings.Contains(page, "This is a demo") || !strings.Contains(page, "Ana Martin") {
+		t.Errorf("got %s, want the publisher", page)
+	}
 }
 
 func TestDoctorOnAddresses(t *testing.T) {

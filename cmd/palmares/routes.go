@@ -131,7 +131,7 @@ func (p *program) routes() (*routes, error) {
 	website, err := site.New(site.Config{
 		Service: s.service(), Executor: p.executor, Cache: p.cache, Log: p.log, Visitors: visitors,
 		SitemapPages: sitemapPages(),
-		OtherPages:   []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/changelog", "/feeds/changes.atom", "/method", "/pricing", "/terms", "/privacy", "/licence", "/contact"},
+		OtherPages:   []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/changelog", "/feeds/changes.atom", "/about", "/method", "/pricing", "/terms", "/privacy", "/licence", "/contact"},
 	})
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (p *program) routes() (*routes, error) {
 	guides.Register(mux)
 	information, err := info.New(info.Config{
 		Service: s.service(), ServiceURL: s.ServiceURL, Folder: s.PagesDir,
-		Anonymous: planOf(auth.Anonymous), Developer: planOf(auth.Developer), Pro: planOf(auth.Pro),
+		Anonymous: planOf(auth.Anonymous), Developer: planOf(auth.Developer), Pro: planOf(auth.Pro), Facts: info.Facts(s.Facts), Demo: s.demo,
 	})
 	if err != nil {
 		return nil, err
@@ -280,6 +280,7 @@ func textSections(api *rest.Handler) []apidocs.Section {
 		}},
 		{Title: "Events", Links: eventLinks},
 		{Title: "About", Links: []apidocs.Link{
+			{Name: "About", Path: "/en/about.md", Note: "Who publishes the catalog, and how to contact them."},
 			{Name: "How tools are tested", Path: "/en/method.md", Note: "What scores, verifiability and obsolescence mean."},
 			{Name: "License", Path: "/en/licence.md", Note: "The data is free to reuse, provided that you show the credit line."},
 			{Name: "Plans", Path: "/en/pricing.md", Note: "Quotas and prices."},

@@ -56,11 +56,21 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term commands.Termi
 	}
 	setDefaultLogger(log)
 	tuneMemory(s, 0)
+	if c.Demo {
+		s.useDemoFacts()
+	}
 	p, err := newProgram(ctx, s, log, traces, c.Demo)
 	if err != nil {
 		return err
 	}
 	defer p.close()
+	if missing := s.missingFacts(); len(missing) > 0 && !c.Demo {
+		level := slog.LevelWarn
+		if isPrivate(s.PublicURL) { // the law requires them of public sites
+			level = slog.LevelInfo
+		}
+		log.Log(ctx, level, "about page incomplete", "missing", missing)
+	}
 	p.printBanner(term.Out)
 	return p.serve(ctx)
 }

@@ -16,6 +16,7 @@ import (
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
+	"palmares/internal/web/info"
 	"palmares/internal/web/page"
 	"palmares/rest"
 )
@@ -50,6 +51,8 @@ type settings struct {
 		APIBase       string `help:"Base URL of the Stripe API, for tests." env:"STRIPE_API_BASE" placeholder:"URL"`
 	} `embed:"" prefix:"stripe-" group:"Billing"`
 
+	Facts facts `embed:"" group:"About page"`
+
 	GraphQL struct {
 		Body       int64         `help:"Maximum size of a request body in bytes (${default})." default:"100000" env:"PALMARES_GRAPHQL_BODY" placeholder:"BYTES"`
 		Tokens     int           `help:"Maximum number of tokens in a document (${default})." default:"4000" env:"PALMARES_GRAPHQL_TOKENS" placeholder:"N"`
@@ -63,6 +66,21 @@ type settings struct {
 	} `embed:"" prefix:"graphql-" group:"GraphQL limits"`
 
 	proxies []netip.Prefix
+	demo    bool // the facts are those of the demo
+}
+
+// facts have the fields of info.Facts.
+type facts struct {
+	Publisher    string `name:"publisher-name" help:"Publisher of the site on the About page, with the legal form of a company." env:"PUBLISHER_NAME" placeholder:"NAME"`
+	Address      string `name:"publisher-address" help:"Address of the publisher; for a company, of its registered office." env:"PUBLISHER_ADDRESS" placeholder:"ADDRESS"`
+	Phone        string `name:"publisher-phone" help:"Phone number of the publisher." env:"PUBLISHER_PHONE" placeholder:"NUMBER"`
+	Registration string `name:"publisher-registration" help:"Registration of the publisher, such as RCS Paris 123 456 789, if it has one." env:"PUBLISHER_REGISTRATION" placeholder:"TEXT"`
+	Capital      string `name:"publisher-capital" help:"Share capital of the publisher, if it is a company." env:"PUBLISHER_CAPITAL" placeholder:"AMOUNT"`
+	VAT          string `name:"publisher-vat" help:"VAT number of the publisher, if it has one." env:"PUBLISHER_VAT" placeholder:"NUMBER"`
+	Director     string `name:"publication-director" help:"Director of publication." env:"PUBLICATION_DIRECTOR" placeholder:"NAME"`
+	Host         string `name:"hosting-name" help:"Hosting company." env:"HOSTING_NAME" placeholder:"NAME"`
+	HostAddress  string `name:"hosting-address" help:"Address of the hosting company." env:"HOSTING_ADDRESS" placeholder:"ADDRESS"`
+	HostPhone    string `name:"hosting-phone" help:"Phone number of the hosting company." env:"HOSTING_PHONE" placeholder:"NUMBER"`
 }
 
 // setAddresses derives missing URLs from the address the server listens on.
@@ -148,6 +166,29 @@ func (s *settings) service() page.Service {
 	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Contact: s.Contact}
 }
 
+// missingFacts returns the settings that the About page lacks. Which of the others
+// apply depends on the publisher.
+func (s *settings) missingFacts() (names []string) {
+	for _, fact := range []struct{ name, value string }{
+		{"PUBLISHER_NAME", s.Facts.Publisher}, {"PUBLISHER_ADDRESS", s.Facts.Address}, {"PUBLISHER_PHONE", s.Facts.Phone},
+		{"PUBLICATION_DIRECTOR", s.Facts.Director},
+		{"HOSTING_NAME", s.Facts.Host}, {"HOSTING_ADDRESS", s.Facts.HostAddress}, {"HOSTING_PHONE", s.Facts.HostPhone},
+		{"CONTACT_EMAIL", s.Contact},
+	} {
+		if fact.value == "" {
+			names = append(names, fact.name)
+		}
+	}
+	return names
+}
+
+// useDemoFacts fills the About page of the demo.
+func (s *settings) useDemoFacts() {
+	if s.demo = s.Facts == (facts{}); s.demo {
+		s.Facts = facts(info.DemoFacts)
+	}
+}
+
 // defaultSender returns the sender of emails if MAIL_FROM is not set.
 func (s *settings) defaultSender() string {
 	u, err := url.Parse(s.PublicURL)
@@ -186,6 +227,7 @@ func (s *settings) check() error {
 		{"SMTP_URL", optional(s.Mail.URL, mail.CheckURL)},
 		{"MAIL_FROM", optional(s.Mail.From, mail.CheckFrom)},
 		{"CONTACT_EMAIL", optional(s.Contact, checkContact)},
+		{"PUBLISHER_…, PUBLICATION_DIRECTOR and HOSTING_…", require(!strings.ContainsAny(fmt.Sprint(s.Facts), "\r\n"), "must each be on one line")},
 		{"STRIPE_WEBHOOK_SECRET", require(s.Stripe.WebhookSecret == "" || s.Stripe.SecretKey != "", withoutStripe)},
 		{"STRIPE_PRICE", require(s.Stripe.Price == "" || s.Stripe.SecretKey != "", withoutStripe)},
 		{"STRIPE_API_BASE", require(s.Stripe.APIBase == "" || s.Stripe.SecretKey != "", withoutStripe)},

@@ -29,6 +29,7 @@ type Config struct {
 	MailFrom         string
 	OAuthDisabled    string // why applications cannot connect to accounts, or ""
 	Stripe           Stripe
+	MissingFacts     []string // settings that the About page lacks
 	UnknownVariables []string // environment variables that look like misspelled settings
 
 	Now   func() time.Time // this machine's clock; time.Now if nil
@@ -71,6 +72,7 @@ type check struct {
 
 var checks = []check{
 	{"settings", checkSettings},
+	{"about page", checkAbout},
 	{"database", checkDatabase},
 	{"redis", checkRedis},
 	{"mail", checkMail},

@@ -33,6 +33,16 @@ func checkSettings(_ context.Context, cfg *Config, r report) {
 	})
 }
 
+// checkAbout reports what the About page lacks. The law requires it of public sites.
+func checkAbout(_ context.Context, cfg *Config, r report) {
+	message := fmt.Sprintf("The About page is incomplete, because these settings are missing: %s.", strings.Join(cfg.MissingFacts, ", "))
+	r.addFirst("about page", nil, []outcome{
+		{len(cfg.MissingFacts) == 0, OK, "The About page is complete.", ""},
+		{cfg.Private, OK, message, ""},
+		{true, Warning, message, "Set them: French law requires them of public sites. A company also sets PUBLISHER_REGISTRATION, PUBLISHER_CAPITAL and PUBLISHER_VAT."},
+	})
+}
+
 // minProxyBits is the shortest plausible prefix of a network of proxies.
 const minProxyBits = 8
 

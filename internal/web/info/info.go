@@ -1,5 +1,5 @@
-// Package info serves the pages about the service itself: how tools are tested,
-// plans, terms, privacy, license and contact. Their texts are Markdown, which an
+// Package info serves the pages about the service itself: who is behind it, how
+// tools are tested, plans, terms, privacy, license and contact. Their texts are Markdown, which an
 // operator can replace.
 package info
 
@@ -34,7 +34,7 @@ var files embed.FS
 var templates = page.NewTemplates(files, "templates", nil)
 
 // Names are the names of the pages, which are also their paths.
-var Names = []string{"method", "pricing", "terms", "privacy", "licence", "contact"}
+var Names = []string{"about", "method", "pricing", "terms", "privacy", "licence", "contact"}
 
 // Config configures the pages.
 type Config struct {
@@ -42,6 +42,8 @@ type Config struct {
 	ServiceURL                string // in the credit line
 	Folder                    string // has files that replace texts, or ""
 	Anonymous, Developer, Pro Plan
+	Facts                     Facts
+	Demo                      bool // the facts are not real
 }
 
 // Plan is what callers of the API get.
@@ -223,7 +225,7 @@ func (p *Pages) values(l lang.Language) map[string]string {
 	// Quotes and angle brackets in a name must not end the attribute.
 	address, name := html.EscapeString(p.ServiceURL), html.EscapeString(p.ServiceName)
 	return map[string]string{
-		"service": p.ServiceName, "base": p.PublicURL, "contact": p.contact(l), "plans": p.plans(l), "credit": p.Credit,
+		"service": p.ServiceName, "base": p.PublicURL, "contact": p.contact(l), "plans": p.plans(l), "facts": p.facts(l), "credit": p.Credit,
 		"credit_html":        fmt.Sprintf(`Source : <a href="%s">%s</a>`, address, name),
 		"credit_md":          fmt.Sprintf("Source : [%s](%s)", p.ServiceName, p.ServiceURL),
 		"anonymous_requests": l.Number(p.Anonymous.DailyQuota), "developer_requests": l.Number(p.Developer.DailyQuota),

@@ -72,7 +72,7 @@ func TestEveryPageInBothLanguages(t *testing.T) {
 					t.Errorf("%s as %s: got %s, want Markdown with absolute links", address, accept, header.Get("Content-Type"))
 				}
 				if l == "fr" {
-					if bad := badSpace.FindString(text); bad != "" && path != "/licence" { // the credit line is as the interface has it
+					if bad := badSpace.FindString(strings.ReplaceAll(text, "Source : ", "")); bad != "" { // the credit line is as the interface has it
 						t.Errorf("%s: got %q, want a no-break space", address, bad)
 					}
 				}
@@ -111,6 +111,43 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// The About page states what is known and leaves out the rest.
+func TestAbout(t *testing.T) {
+	cfg := config("")
+	cfg.Facts = info.Facts{Publisher: "Ana <b>*Éditions*</b>", Address: "3 rue de l'Encre, Paris", Registration: "RCS Paris 1", Director: "Ana Martin", Host: "Hôte", HostPhone: "+33 2"}
+	handler := serve(t, cfg)
+	for target, want := range map[string][]string{
+		"/en/about": {"<strong>Publisher:</strong> Ana &lt;b&gt;*Éditions*&lt;/b&gt;, 3 rue de l'Encre, Paris<", "<strong>Registration:</strong> RCS Paris 1<", "<strong>Director of publication:</strong> Ana Martin<", "<strong>Hosting company:</strong> Hôte, +33 2<", `<a href="mailto:hello@palmares.example">`, `href="/en/method"`, `href="/en/licence"`, `href="/en/pricing"`},
+		"/fr/about": {"<h1 id=", "À propos et mentions légales", "<strong>Éditeur\u00a0:</strong> Ana", "l’Encre", "<strong>Directeur de la publication\u00a0:</strong> Ana Martin<", "<strong>Hébergeur\u00a0:</strong> Hôte, +33 2<", `href="/fr/method"`},
+	} {
+		body, _ := get(t, handler, target, "text/html")
+		for _, text := range want {
+			if !strings.Contains(body, text) {
+				t.Errorf("%s: got no %q, want it", target, text)
+			}
+		}
+		for _, absent := range []string{"Share capital", "Capital social", "VAT number", "Numéro de TVA", "demo", "démonstration"} {
+			if strings.Contains(body, absent) {
+				t.Errorf("%s: got %q, want it left out", target, absent)
+			}
+		}
+		if !strings.Contains(body, `<li><a href="`+target+`">`) {
+			t.Errorf("%s: got no link to it in the footer, want one", target)
+		}
+	}
+	cfg = config("")
+	cfg.Contact = ""
+	if body, _ := get(t, serve(t, cfg), "/en/about", "text/html"); !strings.Contains(body, "has not provided these details") || strings.Contains(body, "Publisher:") {
+		t.Error("got no words for missing facts, want some")
+	}
+	cfg.Facts, cfg.Demo = info.DemoFacts, true
+	for target, want := range map[string]string{"/en/about": "This is a demo", "/fr/about": "Ceci est une démonstration"} {
+		if body, _ := get(t, serve(t, cfg), target, "text/html"); !strings.Contains(body, want) || !strings.Contains(body, info.DemoFacts.Director) {
+			t.Errorf("%s: got facts of the demo without %q, want it", target, want)
+		}
+	}
+}
+
 func TestOwnTexts(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) {
@@ -136,7 +173,7 @@ func TestOwnTexts(t *testing.T) {
 	}
 
 	for name, want := range map[string]struct{ text, message string }{
-		"terms.de.md":   {"# Bedingungen\n\nText.", "no page has this name; use one of method.en.md"},
+		"terms.de.md":   {"# Bedingungen\n\nText.", "no page has this name; use one of about.en.md"},
 		"contact.en.md": {"Contact\n\nText.", "the first line must be a title"},
 		"privacy.en.md": {"# Privacy\n", "a paragraph must follow the title"},
 		"licence.en.md": {"# License\n\nBy {{nobody}}.", "the placeholder {{nobody}} is unknown"},

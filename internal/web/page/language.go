@@ -20,7 +20,7 @@ import (
 var sections = []string{
 	"", "index", "tools", "search", "compare", "comparatifs", "categories", "cimetiere", "changes", "prices", "trends", "releases",
 	"q", "guides", "changelog", "docs", "explorer", "login", "logout", "account", "status",
-	"method", "pricing", "terms", "privacy", "licence", "contact",
+	"about", "method", "pricing", "terms", "privacy", "licence", "contact",
 }
 
 // nonPages are paths within a section that are not pages.

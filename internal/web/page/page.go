@@ -30,7 +30,7 @@ type Service struct {
 
 // Content returns the layout of a page. Path has no language prefix.
 func (s Service) Content(l lang.Language, path string, head Head, data any) Content {
-	return Content{Language: l, Base: s.PublicURL, Service: s.ServiceName, Credit: s.Credit, Path: path, Head: head, Data: data}
+	return Content{Language: l, Base: s.PublicURL, Service: s.ServiceName, Credit: s.Credit, Contact: s.Contact, Path: path, Head: head, Data: data}
 }
 
 // Secure reports whether the service is reached over https.
@@ -41,6 +41,7 @@ type Content struct {
 	Language        lang.Language
 	Base            string // public URL of the service
 	Service, Credit string
+	Contact         string // email address of the operator, or ""
 	Email           string // email address of the signed-in user, or ""
 	Path            string // path of the page, without a language prefix
 	Query           string // parameters that belong to the page's URL, or ""
@@ -97,7 +98,7 @@ func (c Content) Locale() string {
 	if c.Language == lang.French {
 		return "fr_FR"
 	}
-	return "en_GB"
+	return "en_US"
 }
 
 // Languages returns all languages.

@@ -25,7 +25,7 @@ var publicPages = map[string]string{
 	"graveyard": "/cimetiere", "retired": "/cimetiere/buvard", "retired-as-of": "/cimetiere/buvard?as_of=5",
 	"releases": "/releases", "release-unknown": "/tools?as_of=99",
 	"guides": "/guides", "guide": "/guides/webhooks", "guide-unknown": "/guides/nothing", "changelog": "/changelog",
-	"status": "/status", "method": "/method", "pricing": "/pricing", "terms": "/terms", "privacy": "/privacy", "licence": "/licence", "contact": "/contact",
+	"status": "/status", "about": "/about", "method": "/method", "pricing": "/pricing", "terms": "/terms", "privacy": "/privacy", "licence": "/licence", "contact": "/contact",
 	"queries": "/q", "login": "/login", "page-unknown": "/toosl",
 }
 

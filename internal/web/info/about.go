@@ -1,0 +1,65 @@
+package info
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"palmares/internal/core/lang"
+)
+
+// Facts say who publishes and who hosts the site. French law (LCEN, article 1-1)
+// requires them: name, address and phone number of the publisher, the director of
+// publication, and name, address and phone number of the host. Publishers that
+// have a registration, capital or VAT number state them too.
+type Facts struct {
+	Publisher, Address, Phone  string
+	Registration, Capital, VAT string
+	Director                   string
+	Host, HostAddress          string
+	HostPhone                  string
+}
+
+// DemoFacts are the facts of the demo, whose publisher does not exist.
+var DemoFacts = Facts{
+	Publisher: "Palmarès Démo SAS", Address: "1 rue de l’Exemple, 75000 Paris, France", Phone: "+33 1 99 00 00 00",
+	Registration: "RCS Paris 000 000 000", Capital: "1\u00a0000 €", VAT: "FR00000000000", Director: "Camille Exemple",
+	Host: "Hébergeur Démo", HostAddress: "2 rue de l’Exemple, 75000 Paris, France", HostPhone: "+33 1 99 00 00 01",
+}
+
+// specialCharacters are those that Markdown could take for markup.
+var specialCharacters = regexp.MustCompile("[\\\\`*_\\[\\]<>#|~!]")
+
+// facts returns the list of the facts that are known.
+func (p *Pages) facts(l lang.Language) string {
+	var list strings.Builder
+	add := func(name lang.Message, values ...string) {
+		known := slices.DeleteFunc(values, func(value string) bool { return value == "" })
+		if len(known) > 0 {
+			list.WriteString("- " + l.Text("**%s:** %s", l.Text(name), strings.Join(known, ", ")) + "\n")
+		}
+	}
+	text := func(value string) string {
+		if l == lang.French {
+			value = lang.Typeset(value)
+		}
+		return specialCharacters.ReplaceAllString(value, `\$0`)
+	}
+	f := p.Facts
+	add("Publisher", text(f.Publisher), text(f.Address), text(f.Phone))
+	add("Registration", text(f.Registration))
+	add("Share capital", text(f.Capital))
+	add("VAT number", text(f.VAT))
+	add("Director of publication", text(f.Director))
+	add("Hosting company", text(f.Host), text(f.HostAddress), text(f.HostPhone))
+	if p.Contact != "" {
+		add("Contact", p.contact(l))
+	}
+	switch {
+	case p.Demo:
+		return "**" + l.Text("This is a demo: the people and companies in this list do not exist.") + "**\n\n" + strings.TrimSpace(list.String())
+	case list.Len() == 0:
+		return l.Text("The operator of this server has not provided these details yet.")
+	}
+	return strings.TrimSpace(list.String())
+}
