@@ -297,7 +297,7 @@ func TestDoctorOnStripe(t *testing.T) {
 	check(startFakeStripe(t, http.StatusOK), "STRIPE_WEBHOOK_SECRET=").want(t, "stripe secret", "wrong", "the server does not start without it")
 	// Stripe's own mock has one price, in dollars.
 	mock := testkit.StartStripeMock(t)
-	check(mock).want(t, "price", "wrong", "differs from the advertised price, 99 EUR a month before tax")
+	check(mock).want(t, "price", "wrong", "differs from the advertised price, €99 per month plus VAT")
 	check(mock, "STRIPE_PRICE=price_1").want(t, "price", "warning", "unless this is intended")
 	check(mockWith(t, mock, map[string]string{"GET /v1/billing_portal/configurations": emptyList})).want(t, "customer portal", "wrong", "cannot change their card, see invoices or cancel")
 

@@ -128,11 +128,11 @@ func TestBillingCommands(t *testing.T) {
 	}
 	// The mock always returns a price in dollars.
 	wrong := billing(mock, "setup")
-	if wrong.code != 1 || !strings.Contains(wrong.err, "is not 99 EUR per month before tax. Archive it first") {
+	if wrong.code != 1 || !strings.Contains(wrong.err, "is not €99 per month plus VAT. Archive it first") {
 		t.Errorf("price in dollars: got exit code %d and %q, want 1", wrong.code, wrong.err)
 	}
 	created := billing(mockWith(t, mock, map[string]string{"GET /v1/prices": emptyList, "GET /v1/billing_portal/configurations": emptyList}), "setup")
-	for _, want := range []string{"Price created: ", "(99 EUR a month before tax)", "Customer portal created: ", "customer.subscription.updated"} {
+	for _, want := range []string{"Price created: ", "(€99 per month plus VAT)", "Customer portal created: ", "customer.subscription.updated"} {
 		if created.code != 0 || !strings.Contains(created.out, want) {
 			t.Errorf("got exit code %d: %s%s, want 0 and %q", created.code, created.out, created.err, want)
 		}

@@ -200,7 +200,7 @@ func (billingSetup) Run(ctx context.Context, b *billing.Billing, term Terminal) 
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(term.Out, "Price %s: %s (%d EUR a month before tax)\n", createdOrExists(created), price, billing.MonthlyEuros)
+	fmt.Fprintf(term.Out, "Price %s: %s (€%d per month plus VAT)\n", createdOrExists(created), price, billing.MonthlyEuros)
 	page, created, err := b.SetUpPortal(ctx)
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func (b *Billing) SetUpPrice(ctx context.Context) (id string, created bool, err 
 	}
 	if found != nil {
 		if !asAdvertised(found) {
-			return "", false, problem.New(problem.BadInput, "The price %s at Stripe has the lookup key %s but is not %d EUR per month before tax. Archive it first.", found.ID, lookupKey, MonthlyEuros)
+			return "", false, problem.New(problem.BadInput, "The price %s at Stripe has the lookup key %s but is not €%d per month plus VAT. Archive it first.", found.ID, lookupKey, MonthlyEuros)
 		}
 		return found.ID, false, nil
 	}

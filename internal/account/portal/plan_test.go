@@ -23,7 +23,7 @@ func TestPlanPage(t *testing.T) {
 	s.now = func() time.Time { return noon }
 	b := s.signIn("ana@example.com")
 	ana := s.account("ana@example.com")
-	wantPage(t, b.get("/account/plan"), 200, "You are on the <strong>Developer</strong> plan", "99 EUR", "Subscribe to Pro")
+	wantPage(t, b.get("/account/plan"), 200, "You are on the <strong>Developer</strong> plan", "€99 per month plus VAT", "Subscribe to Pro")
 	wantNoText(t, b.get("/account/plan"), "Manage billing")
 
 	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).ExecX(t.Context())

@@ -30,7 +30,7 @@ var All = []Language{English, French}
 type Message string
 
 var (
-	tags     = map[Language]language.Tag{English: language.BritishEnglish, French: language.French}
+	tags     = map[Language]language.Tag{English: language.AmericanEnglish, French: language.French}
 	printers = map[Language]*message.Printer{English: message.NewPrinter(tags[English]), French: message.NewPrinter(tags[French])}
 	matcher  = language.NewMatcher([]language.Tag{language.English, language.French})
 )

@@ -100,7 +100,7 @@ func HistoryColumns(row interface {
 		}
 		n, ok := value.(int64)
 		if !ok {
-			return 0, 0, fmt.Errorf("got %T for %s, want an integer", value, name)
+			return 0, 0, fmt.Errorf("cannot scan %T as the integer %s", value, name)
 		}
 		*number = int(n)
 	}

@@ -103,7 +103,7 @@ func checkDataDir(dir string, r report) bool {
 		{err == nil, OK, dir + " is writable.", ""},
 		{errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT), Wrong, fmt.Sprintf("The disk of %s is full.", dir), "Free some disk space."},
 		{errors.Is(err, syscall.EROFS), Wrong, fmt.Sprintf("The disk of %s is mounted read-only.", dir), "Mount it read-write. If the system remounted it, the disk may be failing."},
-		{errors.Is(err, fs.ErrPermission), Wrong, "palmares has no permission to write to " + dir + ".", "Make the user that runs palmares the owner of the folder."},
+		{errors.Is(err, fs.ErrPermission), Wrong, "Palmares has no permission to write to " + dir + ".", "Make the user that runs palmares the owner of the folder."},
 		{errors.Is(err, syscall.ENOTDIR), Wrong, dir + " is not a folder.", "Correct PALMARES_DATA_DIR."},
 		{true, Wrong, dir + " is not writable.", "Check the disk, or correct PALMARES_DATA_DIR."},
 	})

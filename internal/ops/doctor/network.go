@@ -302,7 +302,7 @@ func checkStripe(ctx context.Context, cfg *Config, r report) {
 		return
 	}
 	const unreadable = "Look them up in Stripe's dashboard, or give the key permission to read them."
-	advertised := fmt.Sprintf("%d EUR a month before tax", billing.MonthlyEuros)
+	advertised := fmt.Sprintf("€%d per month plus VAT", billing.MonthlyEuros)
 	r.addFirst("price", nil, []outcome{
 		{price.ID == "" && cfg.Stripe.Price != "", Wrong, "The price in STRIPE_PRICE does not exist.", "Correct STRIPE_PRICE, or remove it and run palmares billing setup."},
 		{price.ID == "", Wrong, "Stripe has no price for Pro.", "Run palmares billing setup."},

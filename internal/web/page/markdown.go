@@ -80,7 +80,7 @@ func (c Content) markdown(page []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(bytes.TrimSpace(text), "\n\n"+c.Credit+"\n"...), nil
+	return append(bytes.TrimSpace(text), "\n\n"+c.Source()+"\n"...), nil
 }
 
 // interactive are the elements that Markdown cannot contain. The data of charts is

@@ -101,6 +101,15 @@ func (c Content) Locale() string {
 	return "en_US"
 }
 
+// Source returns the credit line with the punctuation of the page's language. Where
+// pages show the line to copy, it is as the API has it.
+func (c Content) Source() string {
+	if c.Language == lang.French {
+		return lang.Typeset(c.Credit)
+	}
+	return strings.Replace(c.Credit, " : ", ": ", 1)
+}
+
 // Languages returns all languages.
 func (c Content) Languages() []lang.Language { return lang.All }
 

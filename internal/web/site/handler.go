@@ -4,6 +4,7 @@
 package site
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"embed"
@@ -15,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 
 	"palmares/graph"
@@ -207,7 +209,7 @@ func (s *Site) load(ctx context.Context, req *request) (any, *graph.Result, erro
 		return nil, response, p
 	}
 	view := req.view()
-	err := json.Unmarshal(response.Data, view)
+	err := json.Unmarshal(typesetNames(response.Data), view)
 	if v, ok := view.(loader); ok && err == nil {
 		err = v.load(ctx, s, req)
 	}
@@ -217,9 +219,20 @@ func (s *Site) load(ctx context.Context, req *request) (any, *graph.Result, erro
 	return view, response, err
 }
 
+// nameWithApostrophe finds names in a result, of tools first of all.
+var nameWithApostrophe = regexp.MustCompile(`"name":"(?:[^"\\]|\\.)*'(?:[^"\\]|\\.)*"`)
+
+// typesetNames gives names the apostrophes of the text around them. The API returns
+// names as the feed has them.
+func typesetNames(result []byte) []byte {
+	return nameWithApostrophe.ReplaceAllFunc(result, func(field []byte) []byte { return bytes.ReplaceAll(field, []byte("'"), []byte("’")) })
+}
+
 // execute executes an operation of queries/ on a release and decodes its result.
 func (s *Site) execute(ctx context.Context, asOf graph.AsOf, operation string, variables map[string]any, result any) error {
-	return s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf}).Decode(result)
+	response := *s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf})
+	response.Data = typesetNames(response.Data)
+	return response.Decode(result)
 }
 
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {

@@ -17,7 +17,7 @@ func TestHomePage(t *testing.T) {
 		get(t, handler, "/en/", 200, "<dd>48</dd>", "<dd>6.99</dd>", "Updated on <time", `curl -s "https://palmares.example/api/v1/tools?score_min=8&amp;limit=2"`,
 			">https://palmares.example/mcp<", `<i>&#34;name&#34;</i>: &#34;Bosco &amp; Matelots&#34;,`, `<i>&#34;score&#34;</i>: <b>9.4</b>,`,
 			`<span lang="fr">&#34;18 €/mois&#34;</span>`, `<span class="rating excellent">9.4</span>`, "€0.50/hour", `href="/en/categories/redaction" lang="fr">Rédaction</a>`,
-			`href="/en/login">Get a free API key`, `href="/en/method"`, `href="/en/pricing"`, "Source : palmares (https://palmares.example)")
+			`href="/en/login">Get a free API key`, `href="/en/method"`, `href="/en/pricing"`, "Source: palmares (https://palmares.example)")
 		get(t, handler, "/fr/", 200, "<dd>6,99</dd>", "Mis à jour le <time", `<span class="rating excellent">9,4</span>`, "0,50 €/heure",
 			`href="/fr/categories/redaction" >Rédaction</a>`, "Obtenir une clé d’API gratuite", "l’affiche A2")
 	})

@@ -24,6 +24,19 @@ import (
 	"palmares/internal/web/page"
 )
 
+// creditLine ends every page as Markdown, with the punctuation of its language.
+var creditLine = regexp.MustCompile(`\nSource\x{a0}?: palmares \(https://palmares\.example\)\n$`)
+
+// Names have the apostrophes of the texts around them, in lists and in comparisons.
+func TestNamesAreTypeset(t *testing.T) {
+	handler := onSQLite(t)
+	for _, path := range []string{"/tools/clap-aout", "/tools?q=clap", "/compare/clap-aout/plume"} {
+		if body := get(t, handler, path, 200); !strings.Contains(body, "Clap d’Août") || strings.Contains(body, "Clap d&#39;Août") {
+			t.Errorf("%s: got no name with a typographic apostrophe, want one", path)
+		}
+	}
+}
+
 func TestPages(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		get(t, handler, "/tools", 200, "1–48 of 48", "Écritoire &amp; Cie", "€29/month")
@@ -65,7 +78,7 @@ func TestMarkdownVersions(t *testing.T) {
 			handler.ServeHTTP(negotiated, r)
 			for _, got := range []*httptest.ResponseRecorder{byPath, negotiated} {
 				if body := got.Body.String(); got.Code != 200 || got.Header().Get("Content-Type") != page.MarkdownType || !strings.Contains(body, want) ||
-					!strings.HasSuffix(body, "Source : palmares (https://palmares.example)\n") || strings.Contains(body, "](/") || strings.Contains(body, "<p") {
+					!creditLine.MatchString(body) || strings.Contains(body, "](/") || strings.Contains(body, "<p") {
 					t.Errorf("%s: got %d, %s, want Markdown with %q:\n%s", target, got.Code, got.Header().Get("Content-Type"), want, body)
 				}
 			}
