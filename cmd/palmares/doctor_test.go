@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -327,7 +328,9 @@ func TestMissingFacts(t *testing.T) {
 	examine(t, cfg, append(publisherFacts, public)...).want(t, "about page", "ok", "is complete")
 
 	const incomplete = `level=WARN msg="about page incomplete" missing="[PUBLISHER_NAME`
-	s := startServer(t, cfg, "--public-url", "https://palmares.example.invalid")
+	address := freeAddress(t)
+	s := fromBlackbox((*blackbox.Server)(testkit.StartAt(t, palmares(t, cfg, "serve", "--listen", address, "--public-url", "https://palmares.example.invalid"), address)))
+	wait.Until(t, "the log has the warning", func() bool { return strings.Contains(s.log.String(), "about page incomplete") })
 	if log := s.log.String(); !strings.Contains(log, incomplete) {
 		t.Errorf("got %s, want %s", log, incomplete)
 	}
