@@ -327,7 +327,7 @@ func TestMissingFacts(t *testing.T) {
 	examine(t, cfg, append(publisherFacts[1:], public)...).want(t, "about page", "warning", "missing: PUBLISHER_NAME. Set")
 	examine(t, cfg, append(publisherFacts, public)...).want(t, "about page", "ok", "is complete")
 
-	const incomplete = `level=WARN msg="about page incomplete" missing="[PUBLISHER_NAME`
+	const incomplete = `"level":"WARN","msg":"about page incomplete","missing":["PUBLISHER_NAME",`
 	address := freeAddress(t)
 	s := fromBlackbox((*blackbox.Server)(testkit.StartAt(t, palmares(t, cfg, "serve", "--listen", address, "--public-url", "https://palmares.example.invalid"), address)))
 	wait.Until(t, "the log has the warning", func() bool { return strings.Contains(s.log.String(), "about page incomplete") })
