@@ -26,7 +26,7 @@ type Config struct {
 	PublicURL               string
 	ServiceName, ServiceURL string
 	Credit                  string // the line to display wherever the data is reused
-	Version                 string // of the program
+	Version                 string // the version of the program
 }
 
 // Handler serves every path under /api/.

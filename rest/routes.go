@@ -136,7 +136,7 @@ type endpoint struct {
 	resumable bool                 // by cursor
 	columns   []string             // of a list that can be downloaded
 	format    string               // of a download; "" for JSON
-	downloads map[string]*endpoint // of the same list, by format
+	downloads map[string]*endpoint // the downloads of the same list, by format
 	saved     *Query               // the saved query that it serves; nil for a route
 	// ownDeprecation is the deprecation of the path itself; deprecation also takes the
 	// selected fields into account.
@@ -256,7 +256,7 @@ func (e *endpoint) match(segments []string) (slug string, ok bool) {
 type parameter struct {
 	params.Param
 	description string
-	pattern     string // of a string; without a Form, it is only documented
+	pattern     string // constrains a string; without a Form, it is only documented
 	inPath      bool
 	hidden      bool   // accepted, but not documented
 	csvOnly     bool   // for downloads as CSV

@@ -109,7 +109,7 @@ func (s *schemas) bodyAt(operation *graph.Operation, path []*ast.Field) object {
 func (s *schemas) field(f *ast.Field) object {
 	schema := s.value(f.Definition.Type, f)
 	if s.inline && schema.has("$ref") && !f.Definition.Type.NonNull {
-		return object{{"type", "string"}, {"allOf", []object{schema}}, {"nullable", true}} // of an enum
+		return object{{"type", "string"}, {"allOf", []object{schema}}, {"nullable", true}} // an enum
 	}
 	if schema.has("$ref") {
 		return schema

@@ -184,7 +184,7 @@ const (
 type samples struct {
 	*program
 	mu             sync.Mutex
-	at             time.Time // of the last query
+	at             time.Time // when the last query ran
 	availabilityAt time.Time
 	up             bool
 	backlog        webhook.Backlog

@@ -96,7 +96,7 @@ func (c *Backup) Run(ctx context.Context, cfg store.Config, term Terminal) error
 	var size int64
 	err = replaceFile(c.File, func(file *os.File) error {
 		if err := db.Backup(ctx, file.Name()); err != nil {
-			_ = os.Remove(file.Name() + "-journal") // of an interrupted backup
+			_ = os.Remove(file.Name() + "-journal") // an interrupted backup leaves it
 			return err
 		}
 		info, err := file.Stat()

@@ -43,7 +43,7 @@ var (
 
 // Config configures billing. Without a SecretKey, billing is disabled.
 type Config struct {
-	SecretKey     string // of Stripe's API
+	SecretKey     string // authenticates requests to Stripe's API
 	WebhookSecret string // for verifying Stripe's events
 	Price         string // Stripe's id; found by its lookup key if empty
 	APIBase       string // Stripe's API if empty

@@ -39,7 +39,7 @@ const scope = "read"
 type Config struct {
 	PublicURL      string // the issuer, and the resource that includes all others
 	ServiceName    string
-	MCPPath        string // of the resource for agents
+	MCPPath        string // where agents find the resource
 	Loopback       bool   // clients on this machine may publish metadata documents
 	TrustedProxies []netip.Prefix
 	Store          *store.Store

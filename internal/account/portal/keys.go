@@ -38,7 +38,7 @@ const usageDays = 7
 // endpointUsage is how many requests a key sent to an endpoint.
 type endpointUsage struct {
 	auth.EndpointUsage
-	Name    string // of the key or application
+	Name    string // the key or application
 	Revoked bool
 }
 

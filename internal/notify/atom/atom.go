@@ -27,7 +27,7 @@ type Config struct {
 	Store       *store.Store
 	Cache       *cache.Cache
 	PublicURL   string
-	PagePrefix  string // of the pages that entries link to, such as "/en"
+	PagePrefix  string // precedes the paths that entries link to, such as "/en"
 	ServiceName string
 	Credit      string // the credit line that reuse of the data requires
 	Log         *slog.Logger

@@ -149,7 +149,7 @@ func (r *round) sendDue(ctx context.Context) error {
 // groupRetries groups the deliveries that are sent in one request: a batch has the
 // same events at each attempt.
 func groupRetries(e *ent.Endpoint, rows []*ent.Delivery) (groups [][]*ent.Delivery) {
-	index := map[int]int{} // of a batch in groups
+	index := map[int]int{} // the place of each batch in groups
 	for _, row := range rows {
 		if i, found := index[row.Batch]; found {
 			groups[i] = append(groups[i], row)

@@ -162,7 +162,7 @@ type exchange struct {
 	finished bool       // the response is sent, or the client disconnected
 	counted  bool       // a call is already counted, with this outcome
 	outcome  error
-	failure  *rpcError // of the last call that failed
+	failure  *rpcError // why the last failed call failed
 
 	needsAccount bool // a call failed because the caller has no account
 }

@@ -36,7 +36,7 @@ type Config struct {
 	ServiceName string
 	ServiceURL  string
 	Credit      string // the line to display wherever the data is reused
-	Version     string // of the program
+	Version     string // the version of the program
 	Schema      string // the GraphQL schema as text
 	Guides      []Guide
 	MaxBody     int64 // of an HTTP request, in bytes

@@ -32,7 +32,7 @@ type streams struct {
 	in      io.Closer
 	lines   chan line
 	maxLine int
-	queue   []*jsonrpc.Request // of the last line
+	queue   []*jsonrpc.Request // the requests in the last line
 	ended   error              // of the input
 	slots   chan struct{}      // one for each pending request
 	closing sync.Once

@@ -33,7 +33,7 @@ type Guide struct {
 	Text    string // Markdown
 
 	Markdown string // the text with absolute links
-	URL      string // of the Markdown
+	URL      string // where the Markdown is
 }
 
 // Path returns the path of the guide's page.

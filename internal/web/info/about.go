@@ -45,13 +45,14 @@ func (p *Pages) facts(l lang.Language) string {
 		}
 		return specialCharacters.ReplaceAllString(value, `\$0`)
 	}
+	phone := func(number string) string { return strings.ReplaceAll(text(number), " ", "\u00a0") } // on one line
 	f := p.Facts
-	add("Publisher", text(f.Publisher), text(f.Address), text(f.Phone))
+	add("Publisher", text(f.Publisher), text(f.Address), phone(f.Phone))
 	add("Registration", text(f.Registration))
 	add("Share capital", text(f.Capital))
 	add("VAT number", text(f.VAT))
 	add("Director of publication", text(f.Director))
-	add("Hosting company", text(f.Host), text(f.HostAddress), text(f.HostPhone))
+	add("Hosting company", text(f.Host), text(f.HostAddress), phone(f.HostPhone))
 	if p.Contact != "" {
 		add("Contact", p.contact(l))
 	}
