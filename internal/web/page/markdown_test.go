@@ -29,7 +29,7 @@ Un [lien](https://palmares.example/tools/x).
 
 7.9
 
-Source : palmares
+Source: palmares
 `
 	if got := strings.TrimSpace(string(text)); got != strings.TrimSpace(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -220,7 +220,7 @@ func (s *Site) load(ctx context.Context, req *request) (any, *graph.Result, erro
 }
 
 // nameWithApostrophe finds names in a result, of tools first of all.
-var nameWithApostrophe = regexp.MustCompile(`"name":"(?:[^"\\]|\\.)*'(?:[^"\\]|\\.)*"`)
+var nameWithApostrophe = regexp.MustCompile(`"(?:n|winnerN)ame":"(?:[^"\\]|\\.)*'(?:[^"\\]|\\.)*"`)
 
 // typesetNames gives names the apostrophes of the text around them. The API returns
 // names as the feed has them.
