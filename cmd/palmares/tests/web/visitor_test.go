@@ -95,12 +95,12 @@ func (v *visitor) compareThree() {
 	v.click("[popovertarget=menu]")
 	v.open(`/(comparatifs|comparisons)$`)
 	v.open(`/compare$`)
-	for field, tool := range map[string]string{"#a": "Plume", "#b": "Bosco & Matelots", "#c": "Lanterne Sourde"} {
+	for field, tool := range map[string]string{"#a": "Plume", "#b": "Lanterne Sourde", "#c": "Aquatinte 4"} {
 		v.Fill(field, tool)
 	}
 	v.submit("#c")
 	text := v.Text("main")
-	for _, tool := range []string{"Plume", "Bosco & Matelots", "Lanterne Sourde"} {
+	for _, tool := range []string{"Plume", "Lanterne Sourde", "Aquatinte 4"} {
 		if !strings.Contains(text, tool) {
 			v.Errorf("got no %s, want all three tools", tool)
 		}
