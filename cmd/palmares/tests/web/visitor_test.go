@@ -32,7 +32,7 @@ type visitor struct {
 // TestVisitorTasks does in a browser what visitors come for, in both languages.
 func TestVisitorTasks(t *testing.T) {
 	t.Parallel()
-	demo := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	demo := blackbox.Serve(t, testkit.SQLite(t), "--demo") // with every edition
 	chrome := browser.Start(t)
 	for _, task := range []struct {
 		name  string
@@ -255,6 +255,11 @@ func (v *visitor) open(pattern string) {
 	v.Eval(visible+"("+strconv.Quote(pattern)+").dataset.visitor = "+strconv.Quote(mark), nil)
 	v.clicks++
 	v.Follow(`[data-visitor="` + mark + `"]`)
+	v.checkStatus()
+}
+
+func (v *visitor) checkStatus() {
+	v.Helper()
 	if v.Status() >= 400 {
 		v.Fatalf("%s: got %d, want a page", v.URL(), v.Status())
 	}
@@ -273,6 +278,7 @@ func (v *visitor) submit(field string) {
 	v.Eval("document.querySelector("+strconv.Quote(field)+`).form.querySelector("button:not([type=button])").dataset.visitor = "submit"`, nil)
 	v.clicks++
 	v.Follow(`[data-visitor="submit"]`)
+	v.checkStatus()
 }
 
 // reveal opens the details that hide a field, if there are any.
