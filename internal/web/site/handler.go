@@ -56,7 +56,7 @@ var templates = page.NewTemplates(files, "templates", func(l lang.Language) temp
 	return template.FuncMap{
 		"score": func(score *float64) string { return formatScore(l, score) }, "average": func(average *float64) string { return formatAverage(l, average) },
 		"meterWidth": meterWidth, "label": func(code string) string { return label(l, code) },
-		"fullPrice":   func(price string) template.HTML { return fullPrice(l, price) },
+		"fullPrice":    func(price string) template.HTML { return fullPrice(l, price) },
 		"price":        func(price string) template.HTML { return showPrice(l, price) },
 		"catalogLang":  func() template.HTMLAttr { return catalogLang(l) },
 		"langOf":       func(text, french string) template.HTMLAttr { return langOf(l, text, french) },
