@@ -88,6 +88,7 @@ func (p *program) routes() (*routes, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.services.portal.API = api
 	mux := http.NewServeMux()
 	mux.Handle(rest.DocumentPath, api)
 	mux.Handle(rest.YAMLPath, api)

@@ -2,12 +2,18 @@ package portal
 
 import (
 	"cmp"
+	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 
+	"palmares/auth"
 	"palmares/ent"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/saved"
+	"palmares/internal/web/page"
+	"palmares/rest"
 )
 
 type downloadsPage struct {
@@ -15,7 +21,48 @@ type downloadsPage struct {
 	Max, MaxName int
 	Name         string // as typed in a rejected form
 	Token        string // a new token, which is shown once
+	File         string // the file that the visitor signed in for, or ""
 }
+
+const (
+	fileParam = "file" // has the file that a visitor signs in for, with its query
+	filesPath = "/api/v1/"
+)
+
+// download sends a whole list to a signed-in visitor, whose browser sends no key.
+// Others sign in first, and find a link to the file after that.
+func (p *Portal) download(v *visit) error {
+	file := v.PathValue("file")
+	if v.account == nil {
+		ready := "/account/downloads?" + url.Values{fileParam: {page.WithQuery(file, v.URL.RawQuery)}}.Encode()
+		return p.redirect(v, "/login?next="+url.QueryEscape(page.LocalPath(lang.Of(v.Context()), ready)))
+	}
+	caller := auth.CallerOf(v.account, "browser")
+	caller.Browser = true
+	r := v.Clone(auth.WithCaller(v.Context(), caller))
+	if r.URL = (&url.URL{Path: filesPath + file, RawQuery: v.URL.RawQuery}); !rest.IsDownload(r) {
+		return p.notFound(v)
+	}
+	if p.Count != nil {
+		if err := p.Count(v.w, r); err != nil {
+			return err
+		}
+	}
+	p.API.ServeHTTP(privateWriter{v.w}, r)
+	return nil
+}
+
+// privateWriter keeps the response of the API out of caches: they do not know that it
+// depends on a session.
+type privateWriter struct{ http.ResponseWriter }
+
+func (w privateWriter) WriteHeader(status int) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets the API flush the response.
+func (w privateWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (p *Portal) showDownloads(v *visit) error { return p.showDownloadsWith(v, "") }
 
@@ -25,6 +72,9 @@ func (p *Portal) showDownloadsWith(v *visit, token string) error {
 		return err
 	}
 	data := downloadsPage{Tokens: tokens, Max: saved.MaxDownloadTokens, MaxName: saved.MaxTokenName, Token: token}
+	if file, err := url.Parse(filesPath + v.FormValue(fileParam)); err == nil && rest.IsDownload(&http.Request{URL: file}) {
+		data.File = v.FormValue(fileParam)
+	}
 	if v.invalid != nil {
 		data.Name = v.PostFormValue("name")
 	}

@@ -1,10 +1,16 @@
 package portal
 
 import (
+	"bytes"
+	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 
+	"palmares/auth"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/saved"
@@ -47,5 +53,50 @@ func TestDownloadTokens(t *testing.T) {
 		wantRedirect(t, ana.post(link), "/account/downloads")
 		wantPage(t, ana.post(link), 404, "")
 		wantPage(t, ana.get("/account/downloads?done=tokenrevoked"), 200, "The token was revoked.")
+	})
+}
+
+// A click on a download sends the file to signed-in visitors, and others to the sign-in
+// page, which says why, and then back to the file.
+func TestDownloadsInTheBrowser(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		counted := 0
+		s := newSite(t, db, func(cfg *Config) {
+			cfg.Count = func(_ http.ResponseWriter, r *http.Request) error {
+				counted++
+				if caller := auth.CallerFrom(r.Context()); caller.Account == 0 || !caller.Browser || r.URL.Path != "/api/v1/tools.csv" {
+					t.Errorf("got %+v at %s, want the account at the path of the API", caller, r.URL.Path)
+				}
+				return nil
+			}
+		})
+		_, err := feed.Import(t.Context(), db, bytes.NewReader(demo.Catalog()), feed.Options{})
+		testkit.Check(t, err)
+		const file = "/account/downloads/tools.csv?category=code&dialect=excel-fr"
+		visitor := s.browser()
+		wantRedirect(t, visitor.get(file), "/login")
+		login := visitor.get(file).to()
+		wantPage(t, visitor.get(login), 200, "Downloads of whole lists require an account, which is free.")
+		next, err := url.Parse(login)
+		testkit.Check(t, err)
+		if counted > 0 {
+			t.Error("got a request counted, want none of visitors without an account")
+		}
+
+		ana := s.signIn("ana@example.com")
+		ready := ana.get(next.Query().Get("next"))
+		wantPage(t, ready, 200, "Your download is ready.")
+		if !strings.Contains(ready.Body.String(), strings.ReplaceAll(file, "&", "&amp;")+`"`) {
+			t.Errorf("got %s, want a link to the file", ready.Body)
+		}
+		got := ana.get(file)
+		if header := got.Header(); got.Code != 200 || counted != 1 || header.Get("Content-Type") != "text/csv; charset=utf-8; header=present" || header.Get("Cache-Control") != "no-store" ||
+			!strings.HasPrefix(header.Get("Content-Disposition"), "attachment;") || !strings.HasPrefix(got.Body.String(), "\uFEFFslug;name;") || strings.Count(got.Body.String(), "\r\n") != 7 {
+			t.Errorf("got %d %v, %d counted, %.80s, want the 6 tools of the category as a private file, counted once", got.Code, got.Header(), counted, got.Body)
+		}
+		for _, other := range []string{"/account/downloads/tools", "/account/downloads/nothing.csv", "/account/downloads/stats.csv"} {
+			wantPage(t, ana.get(other), 404, "")
+		}
+		wantNoText(t, ana.get("/account/downloads?file="+url.QueryEscape("../../logout")), "Your download is ready.")
 	})
 }

@@ -42,6 +42,7 @@ type Config struct {
 	Billing        *billing.Billing
 	Webhooks       *webhook.Webhooks
 	Queries        *saved.Queries
+	API            http.Handler                                   // the REST API, for downloads
 	OAuth          *oauth.Server                                  // nil if applications cannot connect
 	Count          func(http.ResponseWriter, *http.Request) error // counts a request of the caller; may be nil
 	Example        func(context.Context) string                   // API path to try with a new key
@@ -123,6 +124,7 @@ var routes = []struct {
 
 	{"GET /account/downloads", signedIn, (*Portal).showDownloads},
 	{"POST /account/downloads", signedIn, (*Portal).createDownloadToken},
+	{"GET /account/downloads/{file}", public, (*Portal).download},
 	{"GET /account/downloads/{id}/revoke", signedIn, with((*Portal).downloadToken, confirm[*ent.DownloadToken]("revoketoken"))},
 	{"POST /account/downloads/{id}/revoke", signedIn, with((*Portal).downloadToken, (*Portal).revokeDownloadToken)},
 

@@ -50,6 +50,7 @@ type signInPage struct {
 	Logged             bool // the email is in the server's log
 	Locked             bool // no more codes are accepted
 	ChangesEmail       bool // otherwise it signs in
+	Downloads          bool // the visitor signs in for a download
 }
 
 // send queues the email and redirects to the page for its code.
@@ -136,7 +137,7 @@ func (p *Portal) showLogin(v *visit) error {
 	if v.account != nil && v.invalid == nil {
 		return p.redirect(v, nextPath(v))
 	}
-	return p.show(v, "login", signInPage{Email: strings.TrimSpace(v.PostFormValue("email")), Next: nextPath(v), SignInDisabled: p.SignInDisabled})
+	return p.show(v, "login", signInPage{Email: strings.TrimSpace(v.PostFormValue("email")), Next: nextPath(v), SignInDisabled: p.SignInDisabled, Downloads: strings.Contains(nextPath(v), "/account/downloads?"+fileParam+"=")})
 }
 
 // startSignIn sends an email to any address. The response does not depend on

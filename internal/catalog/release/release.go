@@ -232,6 +232,14 @@ func (r *Release) Search(query string) (Relevance, error) {
 	return ranks, nil
 }
 
+// Correct returns a query without its typos, if no tool matches it as it is, or "".
+func (r *Release) Correct(query string) string {
+	if r.Info == nil {
+		return ""
+	}
+	return strings.Join(r.history.search.Correct(r.Number(), text.Words(query)), " ")
+}
+
 // compareComparisons orders comparisons: most recently updated first, then by slug.
 func compareComparisons(a, b *ComparisonText) int {
 	return cmp.Or(strings.Compare(b.UpdatedAt, a.UpdatedAt), strings.Compare(a.Slug, b.Slug))

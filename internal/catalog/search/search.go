@@ -180,9 +180,16 @@ func (x *Index) Find(release int, words []string) ([]int, error) {
 	if len(words) > MaxWords {
 		return nil, ErrTooManyWords
 	}
+	found, _ := x.find(release, words)
+	return found, nil
+}
+
+// find returns the positions of the texts that match. If only words with a typo do,
+// similar are the words that each may stand for.
+func (x *Index) find(release int, words []string) (found []int, similar [][]prefix) {
 	groups := make([][]prefix, len(words))
 	for i, word := range words {
-		groups[i] = []prefix{x.find(x.all(), word)}
+		groups[i] = []prefix{x.starting(x.all(), word)}
 	}
 	if found := x.run(release, groups); len(found) > 0 {
 		return found, nil
@@ -196,7 +203,31 @@ func (x *Index) Find(release int, words []string) ([]int, error) {
 	if !long {
 		return nil, nil
 	}
-	return x.run(release, groups), nil
+	return x.run(release, groups), groups
+}
+
+// Correct returns the words of a query, some of them corrected, if only texts with a
+// typo in the query match. Otherwise, it returns nil.
+func (x *Index) Correct(release int, words []string) (corrected []string) {
+	if len(words) > MaxWords {
+		return nil
+	}
+	found, groups := x.find(release, words)
+	if len(found) == 0 || groups == nil {
+		return nil
+	}
+	for i, group := range groups {
+		at := slices.IndexFunc(group, func(p prefix) bool {
+			groups[i] = []prefix{p}
+			return len(x.run(release, groups)) > 0
+		})
+		p := group[at] // one of them matches, because all of them together do
+		if groups[i] = []prefix{p}; p.text != words[i] && p.size() == 1 {
+			p.text = x.words[p.from] // the whole word
+		}
+		corrected = append(corrected, p.text)
+	}
+	return corrected
 }
 
 // mayHaveTypo excludes numbers, because another digit makes another number.

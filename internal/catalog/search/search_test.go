@@ -190,6 +190,33 @@ func TestTooManyWords(t *testing.T) {
 
 // Each tool's words are typos of another's. A query matches them as typos only
 // if it matches nothing exactly.
+// Corrections name the words that a query with typos stands for.
+func TestCorrect(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, feedtest.Catalog("2026-11-01",
+			named("a", "Galet", "Simple.", "Sobre."), named("b", "Gallet", "Simple.", "12345 v12345"), named("c", "Palet", "Rapide.", "Sobre.")))
+		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
+		testkit.Check(t, err)
+		for query, want := range map[string]string{
+			"galet":         "",
+			"gal":           "",
+			"galett":        "galet",
+			"rapide galet":  "rapide palet",
+			"rapyde halet":  "rapide palet",
+			"rapi palett":   "rapi palet",
+			"rapidde":       "rapide",
+			"xxxxx":         "",
+			"12346":         "",
+			"galett x":      "",
+			"palet simplee": "galet simple",
+		} {
+			if got := strings.Join(index.Correct(1, strings.Fields(query)), " "); got != want {
+				t.Errorf("%q: got %q, want %q", query, got, want)
+			}
+		}
+	})
+}
+
 func TestTyposOnlyWithoutExactMatch(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feedtest.Catalog("2026-11-01",

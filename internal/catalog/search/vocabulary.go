@@ -22,8 +22,8 @@ func (p prefix) size() int { return p.to - p.from }
 
 func (v *vocabulary) all() prefix { return prefix{"", 0, len(v.words)} }
 
-// find returns the words within a prefix that start with a longer one.
-func (v *vocabulary) find(within prefix, text string) prefix {
+// starting returns the words within a prefix that start with a longer one.
+func (v *vocabulary) starting(within prefix, text string) prefix {
 	words := v.words[within.from:within.to]
 	from := sort.SearchStrings(words, text)
 	to := from + sort.Search(len(words)-from, func(i int) bool { return !strings.HasPrefix(words[from+i], text) })
@@ -35,7 +35,7 @@ func (v *vocabulary) find(within prefix, text string) prefix {
 func (v *vocabulary) similar(word string) []prefix {
 	var found []prefix
 	add := func(within prefix, parts ...string) {
-		if p := v.find(within, strings.Join(parts, "")); p.size() > 0 {
+		if p := v.starting(within, strings.Join(parts, "")); p.size() > 0 {
 			found = append(found, p)
 		}
 	}
@@ -54,7 +54,7 @@ func (v *vocabulary) similar(word string) []prefix {
 			add(other, other.text, word[i:])
 		}
 		i += width
-		within = v.find(within, word[:i])
+		within = v.starting(within, word[:i])
 	}
 	// Two prefixes have either no words in common, or one has all of the other's.
 	slices.SortFunc(found, func(a, b prefix) int {
@@ -83,7 +83,7 @@ func (v *vocabulary) following(p prefix) func(yield func(prefix) bool) {
 				continue
 			}
 			_, width := utf8.DecodeRuneInString(rest)
-			longer := v.find(prefix{from: at, to: p.to}, v.words[at][:len(p.text)+width])
+			longer := v.starting(prefix{from: at, to: p.to}, v.words[at][:len(p.text)+width])
 			if !yield(longer) {
 				return
 			}

@@ -11,10 +11,11 @@ import lighthouse from "lighthouse";
 const [binary, ...chosen] = process.argv.slice(2);
 
 const pages = [
-  "", "tools", "tools?category=code", "tools/plume", "search?q=code", "compare/plume/ecritoire-cie", "comparatifs", "comparatifs/plume-vs-ecritoire-cie",
-  "categories", "categories/code", "changes", "prices", "trends", "cimetiere", "cimetiere/buvard", "releases", "guides", "guides/quick-start", "changelog",
+  "", "tools", "tools?category=code", "tools/plume", "search?q=code", "compare/plume/ecritoire-cie", "comparisons", "comparisons/plume-vs-ecritoire-cie",
+  "categories", "categories/code", "changes", "prices", "trends", "graveyard", "graveyard/buvard", "releases", "guides", "guides/quick-start", "changelog",
   "status", "method", "pricing", "terms", "privacy", "licence", "contact", "login", "q", "docs", "explorer",
 ];
+const french = { comparisons: "comparatifs", graveyard: "cimetiere" }; // sections that are named differently
 const noIndex = ["login", "search?q=code"]; // search engines leave these out on purpose, so Lighthouse's SEO score does not apply
 const apps = ["docs", "explorer"]; // large scripts that other pages do not have
 
@@ -45,12 +46,13 @@ try {
   console.log("page".padEnd(44), "perf  a11y  best  SEO");
   for (const page of chosen.length > 0 ? chosen : pages) {
     for (const language of ["en", "fr"]) {
-      const result = await audit(`${base}/${language}/${page}`);
+      const path = language === "fr" ? page.replace(/^\w+/, (section) => french[section] ?? section) : page;
+      const result = await audit(`${base}/${language}/${path}`);
       const scores = ["performance", "accessibility", "best-practices", "seo"].map((name) => Math.round(100 * result.lhr.categories[name].score));
       const goals = [apps.includes(page) ? 80 : 95, 95, 95, noIndex.includes(page) ? 0 : 95];
       const failed = scores.some((score, i) => score < goals[i]);
       if (failed) below++;
-      console.log(`/${language}/${page}`.padEnd(44), ...scores.map((score) => String(score).padStart(4) + " "), failed ? "below the goal" : "");
+      console.log(`/${language}/${path}`.padEnd(44), ...scores.map((score) => String(score).padStart(4) + " "), failed ? "below the goal" : "");
       if (failed) {
         for (const { title, score, scoreDisplayMode, displayValue } of Object.values(result.lhr.audits)) {
           if (score !== null && score < 0.9 && scoreDisplayMode !== "informative") console.log("   ", title, displayValue ?? "");

@@ -200,9 +200,9 @@ func pageOf(event *journal.Event) string {
 	case journal.EventCategoryCreated, journal.EventCategoryUpdated, journal.EventCategoryRemoved:
 		path = "/categories/" + event.Slug
 	case journal.EventToolRetired, journal.EventRetiredUpdated:
-		path = "/cimetiere/" + event.Slug
+		path = "/graveyard/" + event.Slug
 	case journal.EventComparisonPublished, journal.EventComparisonUpdated, journal.EventComparisonRemoved:
-		path = "/comparatifs/" + event.Slug
+		path = "/comparisons/" + event.Slug
 	}
 	if strings.HasSuffix(event.Type, ".removed") {
 		path += "?as_of=" + strconv.Itoa(event.Release-1)

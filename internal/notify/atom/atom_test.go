@@ -208,7 +208,7 @@ func TestFeeds(t *testing.T) {
 		expect(t, "content", prices.Entries[1].Content, "price: 20 €/mois → 15 €/mois\nSince 2026-11-02")
 		retired := valid(t, get(h, "cimetiere.atom"))
 		expect(t, "retired", titles(retired), []string{"C is retired: acquired", "The catalog was published with 4 tools, 1 comparison and 2 retired tools"})
-		expect(t, "links", links(changes), []string{"/tools/old", "/tools/d?as_of=1", "/comparatifs/duel", "/cimetiere/c", "/tools/old", "/tools/b", "/tools/b", "/tools/plume", "/tools/plume", "/releases"})
+		expect(t, "links", links(changes), []string{"/tools/old", "/tools/d?as_of=1", "/comparisons/duel", "/graveyard/c", "/tools/old", "/tools/b", "/tools/b", "/tools/plume", "/tools/plume", "/releases"})
 
 		expect(t, "feed", []string{changes.ID, changes.Title, changes.Author.Name, changes.Rights}, []string{"tag:api.palmares.example,2026:feeds/changes.atom", "palmarès <&>: What changed", "palmarès <&>", "Source : palmarès & Cie"})
 		// Feed readers recognize entries by their IDs, which are those of the events.
@@ -260,7 +260,7 @@ func TestFeedOfEveryKindOfUpdate(t *testing.T) {
 			"A: mainstream, review changed", "Parti: note changed", "New category: Extra",
 		}, "\n"))
 		expect(t, "links", links(changes)[:6], []string{
-			"/categories/extra?as_of=3", "/tools/a", "/categories/extra", "/tools/a", "/cimetiere/gone", "/categories/extra",
+			"/categories/extra?as_of=3", "/tools/a", "/categories/extra", "/tools/a", "/graveyard/gone", "/categories/extra",
 		})
 		expect(t, "content", changes.Entries[3].Content, "mainstream: false → true")
 		expect(t, "entries", len(changes.Entries), 7)

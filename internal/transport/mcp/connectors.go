@@ -182,7 +182,7 @@ func (s *Server) find(ctx context.Context, t *tool, query string, hits *[]*hit) 
 }
 
 // retiredURL returns the page of a retired tool: the editors' site has none.
-func (s *Server) retiredURL(slug string) string { return s.cfg.PublicURL + "/cimetiere/" + slug }
+func (s *Server) retiredURL(slug string) string { return s.cfg.PublicURL + "/en/graveyard/" + slug }
 
 // fetch returns a result of search as get_tool returns it, or a comparison.
 func (s *Server) fetch(ctx context.Context, t *tool, arguments json.RawMessage) (*result, error) {

@@ -27,14 +27,14 @@ import (
 // arguments, and its selection is the result.
 var rows = []row{
 	{name: "search", title: "Search", currentOnly: true, handle: (*Server).search, shape: searchShape},
-	{name: "fetch", title: "Fetch a search result", currentOnly: true, handle: (*Server).fetch, shape: fetchShape, page: "/comparatifs/{id}", slugs: map[string][]string{"id": {"comparison"}}},
+	{name: "fetch", title: "Fetch a search result", currentOnly: true, handle: (*Server).fetch, shape: fetchShape, page: "/comparisons/{id}", slugs: map[string][]string{"id": {"comparison"}}},
 	{name: "search_tools", title: "Search tools", page: "/tools", sizeArgument: "limit", explain: explainEmpty},
 	{name: "get_tool", title: "Get a tool", withKey: "get_tool_with_review", page: "/tools/{slug}", slugs: map[string][]string{"slug": {"tool", "retired"}}},
 	{name: "compare_tools", title: "Compare tools", page: "/tools/{a} /tools/{b}", slugs: map[string][]string{"a": {"a"}, "b": {"b"}, "c": {"c"}}, arrange: arrangeComparison},
 	{name: "list_categories", title: "List categories", page: "/categories"},
 	{name: "price_changes", title: "Price changes", page: "/tools /feeds/prices.atom", sizeArgument: "limit", explain: explainNoChanges},
 	{name: "whats_new", title: "What is new", page: "/releases", sizeArgument: "limit", arrange: arrangeNews, explain: explainNoChanges},
-	{name: "retired_tools", title: "Retired tools", page: "/cimetiere", sizeArgument: "limit", explain: explainNoRetired},
+	{name: "retired_tools", title: "Retired tools", page: "/graveyard", sizeArgument: "limit", explain: explainNoRetired},
 	{name: "catalog_stats", title: "Catalog statistics", page: "/"},
 }
 

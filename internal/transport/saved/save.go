@@ -34,7 +34,7 @@ var (
 	reservedHandles = []string{Handle, "account", "accounts", "admin", "api", "docs", "explorer", "feeds", "graphql", "guides", "help", "login", "me", "new", "openapi",
 		"public", "q", "queries", "root", "search", "security", "service", "settings", "status", "support", "system", "tools",
 		// route words and languages
-		"about", "assets", "avis", "categories", "changelog", "changes", "cimetiere", "comparatifs", "compare", "contact", "files", "healthz",
+		"about", "assets", "avis", "categories", "changelog", "changes", "cimetiere", "comparatifs", "compare", "comparisons", "contact", "files", "graveyard", "healthz",
 		"licence", "license", "llms", "logout", "mcp", "method", "oauth", "prices", "pricing", "privacy", "readyz", "releases", "robots",
 		"schemas", "sitemap", "sitemaps", "stripe", "terms", "trends", "well-known", "www",
 		"de", "en", "es", "fr", "it", "nl", "pt"}

@@ -286,7 +286,7 @@ func (p *Pages) plans(l lang.Language) string {
 	row(l.Text("REST, GraphQL, MCP and the full history"), func(Plan) string { return included(true) })
 	row(l.Text("API keys"), func(plan Plan) string { return number(plan.Keys) })
 	row(l.Text("Review texts for embeddings"), func(plan Plan) string { return included(plan.Embeddings) })
-	row(l.Text("CSV and NDJSON downloads"), func(plan Plan) string { return included(plan.Downloads) })
+	row(l.Text("Downloads as CSV, Excel and NDJSON"), func(plan Plan) string { return included(plan.Downloads) })
 	row(l.Text("Saved queries"), func(plan Plan) string { return number(plan.SavedQueries) })
 	row(l.Text("Concurrent live streams"), func(plan Plan) string { return number(plan.Streams) })
 	row(l.Text("Webhooks"), func(plan Plan) string { return included(plan.Webhooks) })

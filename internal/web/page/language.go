@@ -12,15 +12,34 @@ import (
 	"palmares/internal/core/lang"
 )
 
-// Every page is at /en/… and /fr/…, with the same path after the prefix. The
-// handlers and templates do not mention it: Localize removes it from the path of
-// a request, and Render and Redirect add it to links and redirects.
+// Every page is at /en/… and /fr/…. The handlers and templates mention neither the
+// prefix nor the English names of sections: Localize removes them from the path of a
+// request, and Render and Redirect add them to links and redirects.
 
 // sections are the first parts of the paths of all pages.
 var sections = []string{
-	"", "index", "tools", "search", "compare", "comparatifs", "categories", "cimetiere", "changes", "prices", "trends", "releases",
+	"", "index", "tools", "search", "compare", "comparatifs", "comparisons", "categories", "cimetiere", "graveyard", "changes", "prices", "trends", "releases",
 	"q", "guides", "changelog", "docs", "explorer", "login", "logout", "account", "status",
 	"about", "method", "pricing", "terms", "privacy", "licence", "contact",
+}
+
+// names are the names of sections in a language, by that in the other one.
+var names = map[lang.Language]map[string]string{
+	lang.English: {"comparatifs": "comparisons", "cimetiere": "graveyard"},
+	lang.French:  {"comparisons": "comparatifs", "graveyard": "cimetiere"}, // also those of the handlers
+}
+
+// rename replaces the section of a path, which may have a query, by its name in a
+// language.
+func rename(l lang.Language, path string) string {
+	section, rest := strings.TrimPrefix(path, "/"), ""
+	if end := strings.IndexAny(section, "/.?#"); end >= 0 {
+		section, rest = section[:end], section[end:]
+	}
+	if name, ok := names[l][section]; ok {
+		return "/" + name + rest
+	}
+	return path
 }
 
 // nonPages are paths within a section that are not pages.
@@ -37,11 +56,11 @@ func isPage(path string) bool {
 		!slices.Contains(nonPages, path) && !strings.HasPrefix(path, "/q/") // saved queries, for programs and people
 }
 
-// SplitLanguage splits the path of a page into its language and the rest. ok is
-// false for all other paths.
+// SplitLanguage splits the path of a page into its language and the path that
+// handlers know. ok is false for all other paths.
 func SplitLanguage(path string) (l lang.Language, rest string, ok bool) {
 	l, rest = splitPrefix(path)
-	return l, rest, l != "" && isPage(rest)
+	return l, rename(lang.French, rest), l != "" && isPage(rest)
 }
 
 // splitPrefix returns "" for a path without the prefix of a language.
@@ -62,7 +81,7 @@ func LocalPath(l lang.Language, target string) string {
 	if !isPage(path) {
 		return target
 	}
-	return l.Path(target)
+	return l.Path(rename(l, target))
 }
 
 // Redirect sends the visitor to another page in the same language.
@@ -71,8 +90,8 @@ func Redirect(w http.ResponseWriter, r *http.Request, target string, status int)
 }
 
 // Localize takes the language of a page from its path. It redirects old URLs
-// without a language, and visitors of the root to the language that their browser
-// prefers.
+// without a language or with the name of a section in the other one, and visitors of
+// the root to the language that their browser prefers.
 func Localize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l, rest := splitPrefix(r.URL.Path)
@@ -80,10 +99,14 @@ func Localize(next http.Handler) http.Handler {
 		case l != "":
 			r = r.WithContext(lang.With(r.Context(), l))
 			if isPage(rest) {
+				if _, written := splitPrefix(r.URL.EscapedPath()); rename(l, written) != written {
+					redirectPermanently(w, r, l.Path(rename(l, written)))
+					return
+				}
 				address := *r.URL
-				address.Path = rest
+				address.Path = rename(lang.French, rest)
 				if raw, found := strings.CutPrefix(r.URL.RawPath, "/"+string(l)+"/"); found {
-					address.RawPath = "/" + raw
+					address.RawPath = rename(lang.French, "/"+raw)
 				} else {
 					address.RawPath = ""
 				}
@@ -100,7 +123,7 @@ func Localize(next http.Handler) http.Handler {
 			Redirect(w, r, r.URL.RequestURI(), http.StatusFound)
 			return
 		case isPage(r.URL.Path):
-			redirectPermanently(w, r, "/"+string(lang.English)+r.URL.EscapedPath())
+			redirectPermanently(w, r, LocalPath(lang.English, r.URL.EscapedPath()))
 			return
 		}
 		next.ServeHTTP(w, r)

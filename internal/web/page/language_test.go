@@ -32,6 +32,16 @@ func TestLocalize(t *testing.T) {
 		{"GET", "/tools?q=x", "fr", 301, "/en/tools?q=x", ""}, // the preference counts for the root only
 		{"GET", "/tools/a%2Fb", "", 301, "/en/tools/a%2Fb", ""},
 		{"GET", "/guides/agents.md", "", 301, "/en/guides/agents.md", ""},
+		{"GET", "/en/graveyard/buvard?as_of=5", "", 200, "", "en /cimetiere/buvard?as_of=5"},
+		{"GET", "/en/comparisons.md", "", 200, "", "en /comparatifs.md"},
+		{"GET", "/en/comparisons/a%2Fb", "", 200, "", "en /comparatifs/a%2Fb"},
+		{"GET", "/fr/cimetiere", "", 200, "", "fr /cimetiere"},
+		{"GET", "/en/cimetiere/a%2Fb?as_of=5", "", 301, "/en/graveyard/a%2Fb?as_of=5", ""},
+		{"GET", "/en/comparatifs.md", "", 301, "/en/comparisons.md", ""},
+		{"GET", "/fr/graveyard", "", 301, "/fr/cimetiere", ""},
+		{"GET", "/comparatifs/a-vs-b", "fr", 301, "/en/comparisons/a-vs-b", ""},
+		{"GET", "/graveyard", "", 301, "/en/graveyard", ""},
+		{"GET", "/en/c%69metiere", "", 200, "", "en /c%69metiere"}, // no redirect to itself
 		{"GET", "/q", "", 301, "/en/q", ""},
 		{"POST", "/login", "", 308, "/en/login", ""},
 		{"GET", "/login/confirm?token=x", "", 301, "/en/login/confirm?token=x", ""},
@@ -79,6 +89,21 @@ func TestLinksHaveTheLanguage(t *testing.T) {
 		`<a href="//example.com/tools">other</a><form action="/fr/logout"><p>href=&#34;/tools&#34;</p><a href="#main">main</a>`
 	if got := string(localizeLinks([]byte(body), lang.French)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestSectionsAreNamedInTheLanguage(t *testing.T) {
+	const body = `<a href="/comparatifs?as_of=5">x</a><a href="/cimetiere.md">y</a><a href="/api/v1/cimetiere">z</a><form action="/comparatifs/a"><a href="/fr/cimetiere" hreflang="fr">fr</a>`
+	for l, want := range map[lang.Language]string{
+		lang.English: `<a href="/en/comparisons?as_of=5">x</a><a href="/en/graveyard.md">y</a><a href="/api/v1/cimetiere">z</a><form action="/en/comparisons/a"><a href="/fr/cimetiere" hreflang="fr">fr</a>`,
+		lang.French:  `<a href="/fr/comparatifs?as_of=5">x</a><a href="/fr/cimetiere.md">y</a><a href="/api/v1/cimetiere">z</a><form action="/fr/comparatifs/a"><a href="/fr/cimetiere" hreflang="fr">fr</a>`,
+	} {
+		if got := string(localizeLinks([]byte(body), l)); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", l, got, want)
+		}
+	}
+	if l, rest, ok := SplitLanguage("/en/graveyard/buvard"); l != lang.English || rest != "/cimetiere/buvard" || !ok {
+		t.Errorf("got %s, %s, %t, want the path that the handlers know", l, rest, ok)
 	}
 }
 

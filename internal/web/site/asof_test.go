@@ -176,7 +176,7 @@ func TestCachingAsOf(t *testing.T) {
 		check := func(target, price string) {
 			t.Helper()
 			for range 2 { // the second from the cache
-				if body := get(t, handler, target, 200); !strings.Contains(body, "<dd>€"+price+"/month</dd>") {
+				if body := get(t, handler, target, 200); !strings.Contains(body, "<dd>€"+price+" per month</dd>") {
 					t.Errorf("%s: got another price, want %s", target, price)
 				}
 			}
@@ -271,13 +271,13 @@ func TestVersionHistory(t *testing.T) {
 			"2 Nov 2026 Updated · release 2 Price: from €20/month →to €30/month; Score: from not tested →to 8.0;",
 			"1 Nov 2026 Added · release 1 Pricing: paid; Price: €20/month; Score: not tested;",
 		}
-		body := get(t, handler, "/en/tools/one", 200, `<a href="/en/tools/one?as_of=7" rel="nofollow">release 7</a>`, `<a href="/en/cimetiere/one?as_of=4" rel="nofollow">release 4</a>`,
+		body := get(t, handler, "/en/tools/one", 200, `<a href="/en/tools/one?as_of=7" rel="nofollow">release 7</a>`, `<a href="/en/graveyard/one?as_of=4" rel="nofollow">release 4</a>`,
 			`<del>€20/month</del>`, `<ins lang="fr">Voix</ins>`, "Show 2 older versions", `href="/api/v1/tools/one/versions"`)
 		if got := versions(body); !slices.Equal(got, want) {
 			t.Errorf("got versions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		// As of a release, the history ends with that release.
-		for target, from := range map[string]int{"/en/cimetiere/one?as_of=5": 2, "/en/tools/one?as_of=3": 4, "/en/tools/one?as_of=1": 6} {
+		for target, from := range map[string]int{"/en/graveyard/one?as_of=5": 2, "/en/tools/one?as_of=3": 4, "/en/tools/one?as_of=1": 6} {
 			if got := versions(get(t, handler, target, 200)); !slices.Equal(got, want[from:]) {
 				t.Errorf("%s: got versions\n%s\nwant\n%s", target, strings.Join(got, "\n"), strings.Join(want[from:], "\n"))
 			}
@@ -347,6 +347,6 @@ func TestLinksToFormerTools(t *testing.T) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
 		get(t, handler, "/en/prices", 200, `<a href="/en/tools/aquatinte-3?as_of=`, `<a href="/en/tools/plume">Plume</a>`, `since <time datetime="2026-09-14">`)
-		get(t, handler, "/en/compare/plume/ecritoire-cie", 200, `<a href="/en/comparatifs" aria-current="page">`, `role="rowheader"`)
+		get(t, handler, "/en/compare/plume/ecritoire-cie", 200, `<a href="/en/comparisons" aria-current="page">`, `role="rowheader"`)
 	})
 }

@@ -46,14 +46,9 @@ type completion struct {
 func newCompletions(lists ...[]namedPage) (c completions) {
 	for kind, list := range lists {
 		for _, p := range list {
-			name := strings.Join(text.Words(p.Name), " ")
-			for from := 0; ; {
-				c.entries = append(c.entries, completion{name[from:], int32(len(c.pages)), from == 0}) //nolint:gosec // the catalog fits into memory
-				space := strings.IndexByte(name[from:], ' ')
-				if space < 0 {
-					break
-				}
-				from += space + 1
+			c.index(p.Name)
+			if p.english != "" && p.english != p.Name {
+				c.index(p.english)
 			}
 			p.kind = kind
 			c.pages = append(c.pages, p)
@@ -61,6 +56,19 @@ func newCompletions(lists ...[]namedPage) (c completions) {
 	}
 	slices.SortFunc(c.entries, func(a, b completion) int { return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.at, b.at)) })
 	return c
+}
+
+// index adds a name of the next page.
+func (c *completions) index(name string) {
+	name = strings.Join(text.Words(name), " ")
+	for from := 0; ; {
+		c.entries = append(c.entries, completion{name[from:], int32(len(c.pages)), from == 0}) //nolint:gosec // the catalog fits into memory
+		space := strings.IndexByte(name[from:], ' ')
+		if space < 0 {
+			return
+		}
+		from += space + 1
+	}
 }
 
 // complete returns the pages whose names contain a text that starts at a word:
@@ -109,7 +117,7 @@ func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) error {
 	list := []suggestion{} // not null
 	found, lifetime := s.complete(s.Visitors.Identify(r), typed)
 	for _, p := range found {
-		list = append(list, suggestion{p.Name, page.LocalPath(l, p.Path), p.note(l)})
+		list = append(list, suggestion{p.in(l).Name, page.LocalPath(l, p.Path), p.note(l)})
 	}
 	body, err := json.Marshal(list)
 	if err != nil {
@@ -154,13 +162,20 @@ func (s *Site) similarTools(ctx context.Context, typed string) []page.Suggestion
 
 // note says what a page is about.
 func (p namedPage) note(l lang.Language) string {
+	var category string
+	if p.category != nil {
+		category = p.category.Label
+		if english := p.category.Translations.En.Label; l == lang.English && english != "" {
+			category = english
+		}
+	}
 	switch {
 	case strings.HasPrefix(p.Path, "/tools/") && !math.IsNaN(p.score):
-		return p.category + " · " + formatScore(l, &p.score)
+		return category + " · " + formatScore(l, &p.score)
 	case strings.HasPrefix(p.Path, "/tools/"):
-		return p.category
+		return category
 	case strings.HasPrefix(p.Path, "/cimetiere/"):
-		return p.category + " · " + l.Text("retired")
+		return category + " · " + l.Text("retired")
 	case strings.HasPrefix(p.Path, "/categories/"):
 		return l.Text("Category")
 	}

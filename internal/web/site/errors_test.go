@@ -20,7 +20,7 @@ func TestUnknownPages(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		get(t, handler, "/tools/plmue", 404, "There is no tool “plmue”", `<a href="/tools/plume" lang="fr">Plume</a>`)
 		get(t, handler, "/tools/ecritoire-ci", 404, `<a href="/tools/ecritoire-cie" lang="fr">`)
-		get(t, handler, "/comparatifs/plume-vs-ecritoire", 404, `<a href="/comparatifs/plume-vs-ecritoire-cie" lang="fr">`)
+		get(t, handler, "/comparatifs/plume-vs-ecritoire", 404, `<a href="/comparatifs/plume-vs-ecritoire-cie">Plume or Écritoire`)
 		get(t, handler, "/cimetiere/plmue", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
 		get(t, handler, "/toosl", 404, `<a href="/tools">Tools</a>`)
 		get(t, handler, "/explore", 404, `<a href="/explorer">/explorer</a>`)
@@ -32,11 +32,11 @@ func TestUnknownPages(t *testing.T) {
 		get(t, handler, "/tools/PLUME", 404, `<a href="/tools/plume" lang="fr">`)
 		get(t, handler, "/a/b/c", 404)
 		// Names from the menu, and pages above a path.
-		get(t, handler, "/comparisons", 404, `<a href="/comparatifs">Comparisons</a>`)
-		get(t, handler, "/graveyard", 404, `<a href="/cimetiere">Graveyard</a>`)
+		get(t, handler, "/comparison", 404, `<a href="/comparatifs">Comparisons</a>`)
+		get(t, handler, "/gravyard", 404, `<a href="/cimetiere">Graveyard</a>`)
 		get(t, handler, "/tools/plume/x", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
 		get(t, handler, "/tools/plmue/x/y", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
-		get(t, handler, "/categories/coed", 404, `<a href="/categories/code" lang="fr">Code</a>`)
+		get(t, handler, "/categories/coed", 404, `<a href="/categories/code">Code</a>`)
 	})
 }
 

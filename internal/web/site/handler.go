@@ -58,11 +58,16 @@ var templates = page.NewTemplates(files, "templates", func(l lang.Language) temp
 	return template.FuncMap{
 		"score": func(score *float64) string { return formatScore(l, score) }, "average": func(average *float64) string { return formatAverage(l, average) },
 		"meterWidth": meterWidth, "label": func(code string) string { return label(l, code) },
-		"price":       func(price string) template.HTML { return showPrice(l, price) },
-		"catalogLang": func() template.HTMLAttr { return catalogLang(l) },
-		"isCategory":  isCategory,
-		"signed":      func(change float64) string { return signed(l, change) },
-		"band":        band, "ageBand": ageBand, "icon": icon, "typeset": lang.Typeset,
+		"fullPrice":    func(price string) template.HTML { return fullPrice(l, price) },
+		"price":        func(price string) template.HTML { return showPrice(l, price) },
+		"catalogLang":  func() template.HTMLAttr { return catalogLang(l) },
+		"langOf":       func(text, french string) template.HTMLAttr { return langOf(l, text, french) },
+		"inFrench":     func(texts ...string) template.HTML { return inFrench(l, texts...) },
+		"onlyFrench":   func(tools []tool) bool { return onlyFrench(l, tools) },
+		"categoryLang": func(categories []category, label string) template.HTMLAttr { return categoryLang(l, categories, label) },
+		"isCategory":   isCategory,
+		"signed":       func(change float64) string { return signed(l, change) },
+		"band":         band, "ageBand": ageBand, "scoreKey": func() []keyEntry { return scoreKey(l) }, "icon": icon, "typeset": lang.Typeset,
 		"euros": l.Euros, "priceText": func(price string) string { return priceText(l, price) }, "section": func(id string) template.HTML { return sectionTitle(l, id) },
 		"fieldName": func(field string) string { return fieldName(l, field) },
 	}
@@ -82,7 +87,7 @@ func New(cfg Config) (*Site, error) {
 		}
 		for _, definition := range r.operation.Definition().VariableDefinitions {
 			p := params.FromVariable(definition)
-			if strings.Contains(r.pattern, "{"+p.Name+"}") {
+			if strings.Contains(r.pattern, "{"+p.Name+"}") || p.Name == languageName { // both are in the path
 				continue
 			}
 			if p.Name == "page" {
@@ -176,6 +181,8 @@ type pageData struct {
 	REST     string // path of the equivalent REST request, or ""
 	Explorer string // opens the operation of that REST request, or "" as of a release
 
+	Downloads []download // the list as files, or none
+
 	Structured any // what search engines read, or nil
 }
 
@@ -236,7 +243,7 @@ func (s *Site) execute(ctx context.Context, asOf graph.AsOf, operation string, v
 }
 
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
-	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL()}
+	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL(), Downloads: req.downloads()}
 	content := s.Content(req.lang, req.path, page.Head{}, data)
 	content.AsMarkdown = req.markdown
 	if v, ok := view.(canonicalPage); ok {

@@ -67,8 +67,15 @@ func onSQLite(t testing.TB) http.Handler {
 	return newSite(t, s)
 }
 
+// handlerPaths replaces the URLs of English pages by the paths that the handlers know.
+var handlerPaths = strings.NewReplacer(
+	`"/en/comparisons`, `"/comparatifs`, `"/en/graveyard`, `"/cimetiere`, `"/en/`, `"/`,
+	"https://palmares.example/en/comparisons", "https://palmares.example/comparatifs", "https://palmares.example/en/graveyard", "https://palmares.example/cimetiere",
+	"https://palmares.example/en/", "https://palmares.example/",
+)
+
 // visit sends a request as a browser does. If the path has no language, links of
-// the page are returned without one, too.
+// the page are returned as the handlers know them, too.
 func visit(handler http.Handler, method, target string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	r.Header.Set("Accept", "text/html,application/xhtml+xml")
@@ -77,9 +84,9 @@ func visit(handler http.Handler, method, target string) *httptest.ResponseRecord
 	if strings.HasPrefix(target, "/en/") || strings.HasPrefix(target, "/fr/") || strings.HasPrefix(target, "/sitemap") || strings.HasPrefix(target, "/search/suggestions") {
 		return w
 	}
-	w.Body = bytes.NewBufferString(strings.NewReplacer(`"/en/`, `"/`, "https://palmares.example/en/", "https://palmares.example/").Replace(w.Body.String()))
+	w.Body = bytes.NewBufferString(handlerPaths.Replace(w.Body.String()))
 	if to := w.Header().Get("Location"); to != "" {
-		w.Header().Set("Location", strings.TrimPrefix(to, "/en"))
+		w.Header().Set("Location", strings.TrimPrefix(handlerPaths.Replace(`"`+to), `"`))
 	}
 	return w
 }

@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
@@ -60,7 +61,7 @@ func TestChangesPage(t *testing.T) {
 		changedCatalog(t, s)
 		handler := newLocalized(t, s)
 		body := get(t, handler, "/en/changes", 200, `<h2 id="release-4">`, "The catalog was published with 3 tools.", "Price changes", `<del>€20/month</del>`, `<ins>€25/month</ins>`,
-			`href="/en/tools/four"`, `href="/en/cimetiere/three"`, `href="/en/categories/three" lang="fr">Trois</a> <span class="mark kind category_created">New category</span>`,
+			`href="/en/tools/four"`, `href="/en/graveyard/three"`, `href="/en/categories/three" lang="fr">Trois</a> <span class="mark kind category_created">New category</span>`,
 			`>Outil three</a> <span class="mark kind retired_updated">Updated</span>`, "Review text", "/feeds/changes.atom", "/en/guides/webhooks", `<meta name="description" content="Every change`)
 		if got := strings.Count(body, ">New tool<"); got != 1 {
 			t.Errorf("got %d new tools, want 1: the first release is one entry", got)
@@ -200,12 +201,12 @@ func TestGraveyardTimeline(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
-		body := get(t, handler, "/en/cimetiere", 200, `<h2 id="year-2026">2026</h2>`, `<h2 id="year-2024">2024</h2>`, "<h3>August\u00a02026</h3>", "Retirements by month", `<rect x="`)
+		body := get(t, handler, "/en/graveyard", 200, `<h2 id="year-2026">2026</h2>`, `<h2 id="year-2024">2024</h2>`, "<h3>August\u00a02026</h3>", "Retirements by month", `<rect x="`)
 		if months := strings.Count(body, `<tr><th scope="row">`); months != 24 {
 			t.Errorf("got %d months in the table, want 24, also those without retirements", months)
 		}
 		get(t, handler, "/fr/cimetiere", 200, "<h1>Cimetière</h1>", "<h3>août\u00a02026</h3>", "Disparitions par mois")
-		acquired := get(t, handler, "/en/cimetiere?reason=acquis", 200, "<h3>June\u00a02025</h3>")
+		acquired := get(t, handler, "/en/graveyard?reason=acquis", 200, "<h3>June\u00a02025</h3>")
 		if strings.Count(acquired, `<tr><th scope="row">`) != 1 {
 			t.Error("got other reasons in the chart, want what the filter selects")
 		}
@@ -213,7 +214,7 @@ func TestGraveyardTimeline(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	changedCatalog(t, s)
 	handler := newLocalized(t, s)
-	get(t, handler, "/en/cimetiere/three", 200, "In the catalog as an active tool", "<dd>1 month<", `<time datetime="2026-09-01">1`)
+	get(t, handler, "/en/graveyard/three", 200, "In the catalog as an active tool", "<dd>1 month<", `<time datetime="2026-09-01">1`)
 	get(t, handler, "/fr/cimetiere/three", 200, "Actif au catalogue pendant", "15\u00a0octobre\u00a02026", "1er\u00a0sept.\u00a02026")
 }
 
@@ -221,8 +222,8 @@ func TestHistoryOfEmptyCatalog(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	handler := newLocalized(t, s)
 	for _, path := range []string{"/changes", "/prices", "/trends", "/cimetiere", "/releases"} {
-		get(t, handler, "/en"+path, 200, "Nothing has been published yet.")
-		get(t, handler, "/fr"+path, 200)
+		get(t, handler, page.LocalPath(lang.English, path), 200, "Nothing has been published yet.")
+		get(t, handler, page.LocalPath(lang.French, path), 200)
 	}
 	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
 	get(t, handler, "/en/changes", 200, "The catalog was published with 1 tool.")
@@ -295,7 +296,7 @@ func TestSitemap(t *testing.T) {
 			}
 		}
 		// 48 tools, 13 comparisons, 10 retired tools in two languages, and the rest.
-		if len(days) < 2*(48+13+10+10) || days["/fr/tools/plume"] == "" || days["/fr/tools/plume"] == days["/fr/tools"] || days["/en/cimetiere/buvard"] == "" {
+		if len(days) < 2*(48+13+10+10) || days["/fr/tools/plume"] == "" || days["/fr/tools/plume"] == days["/fr/tools"] || days["/en/graveyard/buvard"] == "" {
 			t.Errorf("got %d URLs, Plume of %q, want all pages with the day of the tool", len(days), days["/fr/tools/plume"])
 		}
 		for _, name := range []string{"tools-2.xml", "tools-0.xml", "tools-01.xml", "tools-x.xml", "x.xml", "tools-1"} {

@@ -2,6 +2,7 @@ package site
 
 import (
 	"html/template"
+	"strings"
 
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
@@ -21,7 +22,10 @@ func formatPrice(l lang.Language, price string) (text string, attribute template
 	if l != lang.French {
 		period = periods[period]
 	}
-	if !ok || period == "" {
+	switch {
+	case ok && amount == 0:
+		return l.Text("Free"), ""
+	case !ok || period == "":
 		return price, catalogLang(l)
 	}
 	return l.Euros(amount) + "/" + period, ""
@@ -36,6 +40,23 @@ func priceText(l lang.Language, price string) string {
 // showPrice formats a price for a template.
 func showPrice(l lang.Language, price string) template.HTML {
 	text, attribute := formatPrice(l, price)
+	return marked(text, attribute)
+}
+
+// fullPrice formats a price in words. Lists compare prices per month, so one per year
+// has both.
+func fullPrice(l lang.Language, price string) template.HTML {
+	text, attribute := formatPrice(l, price)
+	if attribute == "" {
+		text = strings.ReplaceAll(text, "/", l.Text(" per "))
+	}
+	if p := pricing.Read(price); attribute == "" && p.Billing == pricing.Year && p.Monthly > 0 {
+		text = l.Text("%s (%s per month)", text, l.Euros(p.Monthly))
+	}
+	return marked(text, attribute)
+}
+
+func marked(text string, attribute template.HTMLAttr) template.HTML {
 	escaped := template.HTMLEscapeString(text)
 	if attribute != "" {
 		escaped = "<span " + string(attribute) + ">" + escaped + "</span>"

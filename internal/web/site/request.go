@@ -18,6 +18,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/table"
 	"palmares/internal/web/page"
 )
 
@@ -80,6 +81,9 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	for name, value := range inPath {
 		variables[name] = value
 	}
+	if rt.operation.Definition().VariableDefinitions.ForName(languageName) != nil {
+		variables[languageName] = string(req.lang)
+	}
 	for name, value := range variables {
 		text, _ := value.(string)
 		if !params.IsText(text) || utf8.RuneCountInString(text) > maxText {
@@ -89,7 +93,10 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	return req, nil
 }
 
-const relevance = "relevance"
+const (
+	relevance    = "relevance"
+	languageName = "language" // the variable of operations whose texts are translated
+)
 
 // formerSorts are orders that links may still have, and what replaced them.
 var formerSorts = map[string]string{"price_asc": "monthly_price_asc", "price_desc": "monthly_price_desc"}
@@ -196,11 +203,8 @@ func (r *request) Param(name string) string { return r.query.Get(name) }
 // PageURL returns the URL of another page of the list.
 func (r *request) PageURL(page int) string { return r.With("page", strconv.Itoa(page)) }
 
-// REST has these parameters under the same names, and pages of the same length.
-var (
-	restParams = []string{"category", "score_min", "reason", "page", "sort", graph.AsOfName}
-	restSorts  = []string{"score_desc", "score_asc", "name_asc", "name_desc"}
-)
+// restSorts are the orders of tools that REST has.
+var restSorts = []string{"score_desc", "score_asc", "name_asc", "name_desc"}
 
 // restURL returns the equivalent request of the REST API, or "" if there is
 // none.
@@ -215,12 +219,52 @@ func (r *request) restURL() string {
 		query.Set("category", r.slug())
 		return (&request{route: &route{rest: r.rest}, query: query}).restURL()
 	}
-	for name := range r.query {
-		if !slices.Contains(restParams, name) || name == "sort" && !slices.Contains(restSorts, r.query.Get(name)) {
-			return ""
-		}
+	if sort := r.Param("sort"); sort != "" && !slices.Contains(restSorts, sort) {
+		return ""
 	}
-	return page.WithQuery(r.rest, r.query.Encode())
+	return page.WithQuery(r.rest, r.restQuery().Encode())
+}
+
+// restQuery returns the parameters of the page under their names in REST, which has
+// pages of the same length.
+func (r *request) restQuery() url.Values {
+	query := maps.Clone(r.query)
+	if query.Has("q") {
+		query.Set("search", query.Get("q"))
+		query.Del("q")
+	}
+	if query.Has("icp") {
+		query.Set("icp", strings.ReplaceAll(query.Get("icp"), "_", "-"))
+	}
+	return query
+}
+
+// download is a link to a whole list as a file.
+type download struct{ Name, URL string }
+
+// notInFiles are parameters that a file does not have: the parts of a list, and orders
+// and directions, which a spreadsheet can sort and filter by.
+var notInFiles = []string{"page", "after", "sort", "direction"}
+
+// downloads returns the list of a page as files.
+func (r *request) downloads() []download {
+	if r.table == "" || r.HasErrors() {
+		return nil
+	}
+	query := r.restQuery()
+	for _, name := range notInFiles {
+		query.Del(name)
+	}
+	if r.slug() != "" {
+		query.Set("category", r.slug())
+	}
+	file := "/account/downloads/" + r.table
+	csv, lines := page.WithQuery(file+".csv", query.Encode()), page.WithQuery(file+".ndjson", query.Encode())
+	query.Set("dialect", table.Excel)
+	if r.lang == lang.French {
+		query.Set("dialect", table.ExcelFR)
+	}
+	return []download{{"CSV", csv}, {"Excel", page.WithQuery(file+".csv", query.Encode())}, {"NDJSON", lines}}
 }
 
 // explorerURL opens the page's operation with its variables.
@@ -247,22 +291,22 @@ func explorerURL(param, value string) string {
 // its template.
 var routes = []route{
 	{pattern: "/{$}", name: "home", view: newView[homeView]},
-	{pattern: "/tools", name: "tools", rest: "/api/v1/tools", form: true, view: newView[toolsView]},
+	{pattern: "/tools", name: "tools", rest: "/api/v1/tools", table: "tools", form: true, view: newView[toolsView]},
 	{pattern: "/tools/{slug}", name: "tool", rest: "/api/v1/tools/", view: newView[toolView]},
-	{pattern: "/comparatifs", name: "comparatifs", rest: "/api/v1/comparatifs", view: newView[comparisonsView]},
+	{pattern: "/comparatifs", name: "comparatifs", rest: "/api/v1/comparatifs", table: "comparatifs", view: newView[comparisonsView]},
 	{pattern: "/comparatifs/{slug}", name: "comparatif", rest: "/api/v1/comparatifs/", view: newView[comparisonView]},
 	{pattern: "/compare", name: "choose", view: newView[chooseView]},
 	{pattern: "/compare/{a}/{b}", name: "compare", view: newView[compareView]},
 	{pattern: "/compare/{a}/{b}/{c}", name: "compare", view: newView[compareView]},
 	{pattern: "/compare/{a}/{b}/{c}/{d}", name: "compare", view: newView[compareView]},
 	{pattern: "/search", name: "search", view: newView[searchView]},
-	{pattern: "/categories", name: "categories", rest: "/api/v1/categories", view: newView[categoriesView]},
-	{pattern: "/categories/{slug}", name: "category", rest: "/api/v1/tools", view: newView[categoryView]},
-	{pattern: "/cimetiere", name: "cimetiere", rest: "/api/v1/cimetiere", view: newView[retiredToolsView]},
+	{pattern: "/categories", name: "categories", rest: "/api/v1/categories", table: "categories", view: newView[categoriesView]},
+	{pattern: "/categories/{slug}", name: "category", rest: "/api/v1/tools", table: "tools", view: newView[categoryView]},
+	{pattern: "/cimetiere", name: "cimetiere", rest: "/api/v1/cimetiere", table: "cimetiere", view: newView[retiredToolsView]},
 	{pattern: "/cimetiere/{slug}", name: "retired", view: newView[retiredToolView]},
 	{pattern: "/releases", name: "releases", view: newView[releasesView]},
 	{pattern: "/changes", name: "changes", view: newView[changesView]},
-	{pattern: "/prices", name: "prices", view: newView[pricesView], selects: []params.Param{{Name: "direction", Values: []string{"up", "down"}}}},
+	{pattern: "/prices", name: "prices", table: "pricing", view: newView[pricesView], selects: []params.Param{{Name: "direction", Values: []string{"up", "down"}}}},
 	{pattern: "/trends", name: "trends", view: newView[trendsView]},
 }
 
@@ -270,6 +314,7 @@ type route struct {
 	pattern   string
 	name      string     // of the operation and the template
 	rest      string     // equivalent path of the REST API, or ""; one that ends in a slash takes the slug
+	table     string     // name of the list's files, or ""
 	form      bool       // invalid parameters are shown in the page's form
 	view      func() any // the result of the operation is decoded into it
 	operation *graph.Operation

@@ -58,7 +58,7 @@ func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Sugge
 		return nil
 	}
 	defer done()
-	return known.similar(list, slug)
+	return known.similar(lang.Of(ctx), list, slug)
 }
 
 // suggestCompared returns comparisons with a known tool in place of the one that
@@ -147,9 +147,18 @@ type names struct {
 // namedPage is the page of an item of the catalog.
 type namedPage struct {
 	page.Suggestion
-	category string  // label, or ""
-	score    float64 // of an active tool; NaN if it has none
-	kind     int     // position of its list among completions
+	english  string            // the name in English, or "" if it has no translation
+	category *catalog.Category // of a tool, or nil
+	score    float64           // of an active tool; NaN if it has none
+	kind     int               // position of its list among completions
+}
+
+// in returns the suggestion in a language, if its name has a translation.
+func (p namedPage) in(l lang.Language) page.Suggestion {
+	if l == lang.English && p.english != "" {
+		return page.Suggestion{Path: p.Path, Name: p.english}
+	}
+	return p.Suggestion
 }
 
 // names returns the names of the newest release, or nil if it is not available.
@@ -171,17 +180,21 @@ func newNames(r *catalog.Release) *names {
 		retired = append(retired, n.toolPage(t))
 	}
 	for _, c := range r.Categories {
-		categories = append(categories, newNamedPage("/categories/"+c.Slug, c.Label))
+		categories = append(categories, newNamedPage("/categories/"+c.Slug, c.Label, c.Translations.En.Label))
 	}
 	for _, c := range r.Comparisons {
-		comparisons = append(comparisons, newNamedPage("/comparatifs/"+c.Slug, c.Title))
+		var english string
+		if c.Translations != nil {
+			english = c.Translations.En.Title
+		}
+		comparisons = append(comparisons, newNamedPage("/comparatifs/"+c.Slug, c.Title, english))
 	}
 	n.completions = newCompletions(active, categories, retired, comparisons)
 	return n
 }
 
-func newNamedPage(path, name string) namedPage {
-	return namedPage{Suggestion: page.Suggestion{Path: path, Name: name, Lang: catalogLang(lang.English)}}
+func newNamedPage(path, name, english string) namedPage {
+	return namedPage{Suggestion: page.Suggestion{Path: path, Name: name, Lang: catalogLang(lang.English)}, english: english}
 }
 
 // toolPage returns the page of an active or retired tool.
@@ -190,8 +203,8 @@ func (n *names) toolPage(t *catalog.Tool) namedPage {
 	if !t.Active() {
 		list = "/cimetiere/"
 	}
-	p := newNamedPage(list+t.Slug, t.Name)
-	if p.category = n.release.Category(t.Category).Label; t.Active() {
+	p := newNamedPage(list+t.Slug, t.Name, "")
+	if p.category = n.release.Category(t.Category); t.Active() {
 		p.score = t.Score
 	}
 	return p
@@ -201,7 +214,7 @@ func (n *names) toolPage(t *catalog.Tool) namedPage {
 func (n *names) tooMany() bool { return len(n.release.Tools) > maxNamesWithTypos }
 
 // similar returns the pages of a list with slugs similar to a text.
-func (n *names) similar(list, slug string) (found []page.Suggestion) {
+func (n *names) similar(l lang.Language, list, slug string) (found []page.Suggestion) {
 	if n.tooMany() {
 		return nil
 	}
@@ -213,7 +226,7 @@ func (n *names) similar(list, slug string) (found []page.Suggestion) {
 	for _, p := range n.completions.pages {
 		if path.Dir(p.Path) == list {
 			slugs = append(slugs, path.Base(p.Path))
-			pages[path.Base(p.Path)] = p.Suggestion
+			pages[path.Base(p.Path)] = p.in(l)
 		}
 	}
 	for _, similar := range text.Similar(slug, slugs, maxSuggestions) {

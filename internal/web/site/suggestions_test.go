@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	catalog "palmares/internal/catalog/release"
+	"palmares/internal/core/lang"
 	"palmares/internal/web/page"
 )
 
 func TestCompletions(t *testing.T) {
 	named := func(path, name string, score float64) namedPage {
-		return namedPage{Suggestion: page.Suggestion{Path: path, Name: name}, category: "Rédaction", score: score}
+		return namedPage{Suggestion: page.Suggestion{Path: path, Name: name}, category: &catalog.Category{Label: "Rédaction"}, score: score}
 	}
 	c := newCompletions(
 		[]namedPage{named("/tools/plume", "Plume", 8.1), named("/tools/ecritoire-cie", "Écritoire & Cie", 8.7), named("/tools/plumier", "Plumier", 9), named("/tools/porte-plume", "Porte-plume", 9.5)},
@@ -48,9 +49,9 @@ func TestCompletions(t *testing.T) {
 // In a large catalog, nothing is compared with all names: the tools here are nil.
 func TestNoTypoCorrectionInLargeCatalogs(t *testing.T) {
 	n := &names{release: &catalog.Release{Tools: make([]*catalog.Tool, maxNamesWithTypos+1)}}
-	n.completions.pages = []namedPage{newNamedPage("/comparatifs/plume-vs-nova", "Plume vs Nova")}
+	n.completions.pages = []namedPage{newNamedPage("/comparatifs/plume-vs-nova", "Plume vs Nova", "")}
 	for _, list := range []string{"/tools", "/comparatifs"} {
-		if got := n.similar(list, "plume-vs-nove"); got != nil {
+		if got := n.similar(lang.French, list, "plume-vs-nove"); got != nil {
 			t.Errorf("%s: got %v, want nothing", list, got)
 		}
 	}

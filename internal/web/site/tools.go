@@ -1,6 +1,7 @@
 package site
 
 import (
+	"context"
 	"html/template"
 	"slices"
 	"strconv"
@@ -16,6 +17,12 @@ type toolsView struct {
 	Chips      []chip       `json:"-"`
 	Limits     []priceLimit `json:"-"`
 	Empty      string       `json:"-"` // why the list has no tools
+	Corrected  string       `json:"-"` // the search text without its typos, or ""
+}
+
+func (v *toolsView) load(ctx context.Context, s *Site, r *request) error {
+	v.Corrected = s.correct(ctx, r, v.Tools.Items)
+	return nil
 }
 
 func (v *toolsView) prepare(r *request) error {
@@ -61,7 +68,7 @@ func newChips(r *request, categories []category) (chips []chip) {
 	}
 	l := r.lang
 	add("q", "", func(value string) string { return l.Text("“%s”", value) })
-	add("category", catalogLang(l), func(value string) string {
+	add("category", categoryLang(l, categories, labelOf(categories, r.Param("category"))), func(value string) string {
 		return labelOf(categories, value)
 	})
 	add("pricing", "", func(value string) string { return label(l, value) })

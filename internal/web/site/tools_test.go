@@ -48,7 +48,7 @@ func structured(t *testing.T, body string) map[string]map[string]any {
 
 func TestToolPage(t *testing.T) {
 	handler := inLanguage(onSQLite(t))
-	body := get(t, handler, "/en/tools/plume", 200, `<h2>Verdict</h2>`, "quatre rédacteurs", "<li>Limitations</li>", `href="/en/method"`, "8.1 out of 10",
+	body := get(t, handler, "/en/tools/plume", 200, `<h2>Verdict <span class="in-french">`, "quatre rédacteurs", "<li>Limitations</li>", `href="/en/method"`, "8.1 out of 10",
 		`<option value="ecritoire-cie">Écritoire &amp; Cie (8.7)</option>`, `<text class="name here"`, `href="/en/compare?a=plume"`, `href="/en/account"`,
 		`<meta name="description" content="Plume scores 8.1 out of 10. Price: €19.90/month.`, "<h2>Price over time</h2>", "<h2>Score over time</h2>")
 	get(t, handler, "/fr/tools/plume", 200, `<h2>Verdict</h2>`, "<li>Limites</li>", "8,1 sur 10", "19,90\u00a0€/mois", "<h2>Évolution de la note</h2>", `<html lang="fr">`)
@@ -91,7 +91,7 @@ func TestSources(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	handler := inLanguage(onSQLite(t))
-	body := get(t, handler, "/en/compare/plume/ecritoire-cie", 200, "<h1>Plume / Écritoire &amp; Cie</h1>", `href="/en/comparatifs/plume-vs-ecritoire-cie"`, "<strong>Écritoire &amp; Cie</strong> wins.",
+	body := get(t, handler, "/en/compare/plume/ecritoire-cie", 200, "<h1>Plume / Écritoire &amp; Cie</h1>", `href="/en/comparisons/plume-vs-ecritoire-cie"`, "<strong>Écritoire &amp; Cie</strong> wins.",
 		"quatre rédacteurs", `<span class="mark">best</span>`, `<span class="aside">same</span>`, `<form class="filter compare" action="/en/compare/plume/ecritoire-cie">`,
 		`<link rel="canonical" href="https://palmares.example/en/compare/ecritoire-cie/plume">`)
 	if got := strings.Count(body, `class="best-of-row"`); got != 4 { // score, verifiability, obsolescence and price
@@ -102,7 +102,7 @@ func TestCompare(t *testing.T) {
 	}
 	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp", 200, "meilleur", `href="/fr/compare/plume/relire-svp">Retirer</a>`, `name="d"`)
 	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp/brouillon-zero", 200, "<h1>Plume / Écritoire")
-	get(t, handler, "/en/compare/plume/buvard", 200, `<span class="mark">retired</span>`, `href="/en/cimetiere/buvard"`)
+	get(t, handler, "/en/compare/plume/buvard", 200, `<span class="mark">retired</span>`, `href="/en/graveyard/buvard"`)
 	get(t, handler, "/en/compare/plume/ecritoireci", 404, "There is no tool “ecritoireci”", `href="/en/compare/plume/ecritoire-cie"`)
 	get(t, handler, "/en/compare/plume", 404)
 	get(t, handler, "/en/compare", 200, `<option value="plume">Plume</option>`, `name="a"`)
@@ -128,7 +128,7 @@ func TestCategoryPage(t *testing.T) {
 		t.Errorf("got %d items, want 6", len(list))
 	}
 	get(t, handler, "/fr/categories/redaction?sort=name_asc", 200, "de 9,90\u00a0€ à 49\u00a0€", `aria-sort="ascending"`)
-	get(t, handler, "/en/categories/redactoin", 404, `<a href="/en/categories/redaction" lang="fr">Rédaction</a>`)
+	get(t, handler, "/en/categories/redactoin", 404, `<a href="/en/categories/redaction">Writing</a>`)
 }
 
 func TestSortableHeaders(t *testing.T) {
@@ -182,9 +182,9 @@ func TestInvalidFilterKeepsForm(t *testing.T) {
 
 func TestSearchPage(t *testing.T) {
 	handler := inLanguage(onSQLite(t))
-	get(t, handler, "/en/search?q=plume", 200, `value="plume"`, `href="/en/tools/plume"`, `href="/en/comparatifs/plume-vs-ecritoire-cie"`, `results for “plume”`, noIndex)
+	get(t, handler, "/en/search?q=plume", 200, `value="plume"`, `href="/en/tools/plume"`, `href="/en/comparisons/plume-vs-ecritoire-cie"`, `results for “plume”`, noIndex)
 	get(t, handler, "/fr/search?q=REDACTION", 200, `href="/fr/categories/redaction"`)
-	get(t, handler, "/en/search?q=buvard", 200, `href="/en/cimetiere/buvard"`)
+	get(t, handler, "/en/search?q=buvard", 200, `href="/en/graveyard/buvard"`)
 	get(t, handler, "/fr/search?q=plmu", 200, "Rien ne correspond à «\u00a0plmu\u00a0»", "Parcourir par catégorie", `href="/fr/categories/code"`)
 	get(t, handler, "/en/search?q=%3Cb%3Ex", 200, "Nothing matches “&lt;b&gt;x”")
 	get(t, handler, "/en/search", 200, "Enter the name of a tool", "Browse by category")
@@ -211,7 +211,7 @@ func TestSuggestions(t *testing.T) {
 	if got := getSuggestions("/search/suggestions?q=PLÛ&lang=fr", 200); len(got) == 0 || got[0] != (suggestion{"Plume", "/fr/tools/plume", "Rédaction · 8,1"}) {
 		t.Errorf("got %v, want Plume first", got)
 	}
-	if got := getSuggestions("/search/suggestions?q=plmue", 200); len(got) != 1 || got[0].Path != "/en/tools/plume" || got[0].Note != "Rédaction · 8.1" {
+	if got := getSuggestions("/search/suggestions?q=plmue", 200); len(got) != 1 || got[0].Path != "/en/tools/plume" || got[0].Note != "Writing · 8.1" {
 		t.Errorf("typo: got %v, want Plume", got)
 	}
 	if got := getSuggestions("/search/suggestions?q=buvard&lang=fr", 200); !slices.Contains(got, suggestion{"Buvard", "/fr/cimetiere/buvard", "Rédaction · disparu"}) {
@@ -264,14 +264,14 @@ func TestLinksResolve(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publishEditions(t, s)
 	handler := inLanguage(newSite(t, s))
-	ours := regexp.MustCompile(`^/(en|fr)/(tools|compare|comparatifs|categories|search)\b`)
+	ours := regexp.MustCompile(`^/(en|fr)/(tools|compare|comparatifs|comparisons|categories|search)\b`)
 	checked := map[string]bool{}
 	for _, l := range lang.All {
 		for _, target := range []string{
 			"/tools?category=code&price_max=20", "/tools/plume", "/compare", "/compare/plume/ecritoire-cie/relire-svp", "/categories", "/categories/redaction", "/search?q=plume",
 			"/comparatifs", "/comparatifs/plume-vs-ecritoire-cie", "/tools/plume?as_of=5", "/compare/plume/ecritoire-cie?as_of=5", "/categories/redaction?as_of=5", "/tools?as_of=5&category=code",
 		} {
-			for _, match := range pageLink.FindAllStringSubmatch(get(t, handler, "/"+string(l)+target, 200), -1) {
+			for _, match := range pageLink.FindAllStringSubmatch(get(t, handler, page.LocalPath(l, target), 200), -1) {
 				link := escape.UnescapeString(match[1])
 				if !ours.MatchString(link) || checked[link] {
 					continue

@@ -43,15 +43,16 @@ type feedInfo struct {
 }
 
 type category struct {
-	Slug, Label string
-	ToolCount   int
-	AvgScore    *float64
-	Tools       []tool
+	Slug, Label, FrenchLabel string
+	ToolCount                int
+	AvgScore                 *float64
+	Tools                    []tool
 }
 
 // tool is an active or a retired tool.
 type tool struct {
-	Kind, Slug, Name, Tagline, Domain  string // Kind is the type, if tools of both types are selected
+	Kind, Slug, Name, Domain           string // Kind is the type, if tools of both types are selected
+	Tagline, FrenchTagline             string
 	Category                           category
 	Pricing, Price, PricePeriod, Icp   string
 	PriceAmount                        float64
@@ -97,10 +98,12 @@ type historyEntry struct {
 }
 
 type comparison struct {
-	Slug, Title, WinnerName, WinnerNote string
-	ToolA, ToolB                        tool
-	Winner                              struct{ Slug string }
-	UpdatedAt, CanonicalURL             string
+	Slug, WinnerName             string
+	Title, FrenchTitle           string
+	WinnerNote, FrenchWinnerNote string
+	ToolA, ToolB                 tool
+	Winner                       struct{ Slug string }
+	UpdatedAt, CanonicalURL      string
 }
 
 // Tools returns both tools.
@@ -135,6 +138,37 @@ func catalogLang(l lang.Language) template.HTMLAttr {
 	return `lang="fr"`
 }
 
+// langOf marks a text on a page in another language if it is the French one, because
+// it has no translation.
+func langOf(l lang.Language, text, french string) template.HTMLAttr {
+	if text != french {
+		return ""
+	}
+	return catalogLang(l)
+}
+
+// inFrench says so after a text that is in French on a page in another language.
+func inFrench(l lang.Language, texts ...string) template.HTML {
+	if l == lang.French || len(texts) == 2 && texts[0] != texts[1] {
+		return ""
+	}
+	return l.HTML(` <span class="in-french">in French</span>`)
+}
+
+// onlyFrench reports whether no tagline of a list is in the language of the page. A
+// list says so once.
+func onlyFrench(l lang.Language, tools []tool) bool {
+	return l != lang.French && len(tools) > 1 && !slices.ContainsFunc(tools, func(t tool) bool { return t.Tagline != t.FrenchTagline })
+}
+
+// categoryLang marks a label on a page in another language if it has no translation.
+func categoryLang(l lang.Language, categories []category, label string) template.HTMLAttr {
+	if slices.ContainsFunc(categories, func(c category) bool { return c.Label == label && c.Label != c.FrenchLabel }) {
+		return ""
+	}
+	return catalogLang(l)
+}
+
 var labels = map[string]lang.Message{
 	"gratuit": "free", "freemium": "freemium", "payant": "paid",
 	"vibe_coder": "vibe coders", "agentic_engineer": "agentic engineers", "mixte": "vibe coders and agentic engineers",
@@ -153,6 +187,19 @@ func label(l lang.Language, code string) string {
 
 func isCategory(categories []category, slug string) bool {
 	return slices.ContainsFunc(categories, func(c category) bool { return c.Slug == slug })
+}
+
+// keyEntry is a color of scores and what it means.
+type keyEntry struct{ Band, Text string }
+
+// scoreKey explains the colors of scores, as band assigns them.
+func scoreKey(l lang.Language) []keyEntry {
+	return []keyEntry{
+		{"excellent", l.Text("excellent: %d or more", excellentScore)},
+		{"good", l.Text("good: %d or more", goodScore)},
+		{"fair", l.Text("fair: %d or more", fairScore)},
+		{"poor", l.Text("poor: less than %d", fairScore)},
+	}
 }
 
 const noScore = "–"

@@ -9,6 +9,7 @@ import (
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
+	"palmares/internal/web/page"
 )
 
 // publicPages are all public pages of the demo catalog, in all of their states, by
@@ -41,7 +42,7 @@ func TestPublicPages(t *testing.T) {
 			p := chrome.Open(t, browser.Look{}, "http://"+s.Address+l.Path("/"))
 			for name, path := range publicPages {
 				p.Change(browser.Look{})
-				p.Go("http://" + s.Address + l.Path(path))
+				p.Go("http://" + s.Address + page.LocalPath(l, path))
 				if unknown := strings.Contains(name, "unknown"); (p.Status() == 404) != unknown {
 					t.Errorf("%s: got %d, want 404: %t", path, p.Status(), unknown)
 				}

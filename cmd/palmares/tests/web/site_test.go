@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os/exec"
@@ -21,6 +22,7 @@ import (
 	"palmares/internal/dev/testkit/browser"
 	"palmares/internal/dev/testkit/wait"
 	"palmares/internal/web/guide"
+	"palmares/internal/web/page"
 )
 
 // checkPage checks that a page is accessible and fits its window. The browser
@@ -225,6 +227,44 @@ func TestExampleRequest(t *testing.T) {
 	}
 }
 
+// The first screen of a laptop shows the search and the ranking, and that of a phone a
+// result: the other filters are folded.
+func TestFirstScreen(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	chrome, base := browser.Start(t), "http://"+s.Address
+	inLanguages(t, func(t *testing.T, l lang.Language) {
+		p := chrome.Open(t, browser.Look{Width: 1280}, base+l.Path("/"))
+		bottom := func(selector string) (y float64) {
+			p.Eval(fmt.Sprintf("document.querySelector(%q).getBoundingClientRect().bottom", selector), &y)
+			return y
+		}
+		if search, ranking := bottom(".finder"), bottom(".ranking li:nth-child(5)"); search > 600 || ranking > 800 {
+			t.Errorf("got the search down to %.0f and five tools down to %.0f, want both within 800 px", search, ranking)
+		}
+		const visible = "document.querySelector('#price_max').checkVisibility({contentVisibilityAuto: true, visibilityProperty: true}) && document.querySelector('#price_max').getBoundingClientRect().height > 0"
+		for width, shown := range map[int]bool{390: false, 768: true, 1280: true} {
+			p.Change(browser.Look{Width: width})
+			p.Go(base + l.Path("/tools"))
+			var got bool
+			if p.Eval(visible, &got); got != shown {
+				t.Errorf("%d px: got filters shown: %t, want %t", width, got, shown)
+			}
+			if first := bottom("tbody th a"); !shown && first > 560 {
+				t.Errorf("%d px: got the first tool at %.0f, want it within 560 px", width, first)
+			}
+		}
+		p.Change(browser.Look{Width: 390})
+		p.Go(base + l.Path("/tools"))
+		p.Click(".more summary")
+		p.Fill("#price_max", "20")
+		p.Follow(".more button")
+		if text := p.Text("main"); !strings.Contains(text, l.Text("Filters")+" (1)") || !strings.Contains(text, l.Text("%s (%s per month)", l.Euros(240)+l.Text(" per ")+map[lang.Language]string{lang.English: "year", lang.French: "an"}[l], l.Euros(20))) {
+			t.Errorf("got %s, want one active filter and a price per year with that per month", text)
+		}
+	})
+}
+
 // Visitors reach an earlier release without scripts, filter and browse there,
 // and return to the current catalog.
 func TestEarlierReleaseByLinks(t *testing.T) {
@@ -237,16 +277,16 @@ func TestEarlierReleaseByLinks(t *testing.T) {
 		steps := []struct{ follow, path, text string }{
 			{"footer a[href='%s/releases']", "/releases", l.Text("Releases")},
 			{"main a[href='%s/tools?as_of=5']", "/tools?as_of=5", viewing},
-			{".filter button", "/tools?as_of=5&category=&pricing=&icp=&score_min=&price_max=&sort=score_desc", "1–43 "},
+			{".filter > button", "/tools?as_of=5&category=&pricing=&icp=&score_min=&price_max=&sort=score_desc", "1–43 "},
 			{"tbody th a[href='%s/tools/plume?as_of=5']", "/tools/plume?as_of=5", l.Euros(24.9)},
-			{"footer a[href='%s/cimetiere?as_of=5']", "/cimetiere?as_of=5", viewing},
+			{"footer a[href='" + page.LocalPath(l, "/cimetiere?as_of=5") + "']", "/cimetiere?as_of=5", viewing},
 			{".entries a", "", viewing},
 			{".trail a", "/cimetiere?as_of=5", viewing},
 			{"main .warning a", "/cimetiere", l.Text("Graveyard")},
 		}
 		for _, step := range steps {
 			p.Follow(strings.ReplaceAll(step.follow, "%s", l.Path("")))
-			if got := p.URL(); step.path != "" && got != base+l.Path(step.path) {
+			if got := p.URL(); step.path != "" && got != base+page.LocalPath(l, step.path) {
 				t.Fatalf("%s: got %s, want %s", step.follow, got, step.path)
 			}
 			if text := p.Text("main"); !strings.Contains(text, step.text) {
