@@ -25,7 +25,7 @@ type Endpoint struct {
 	URL string `json:"url,omitempty"`
 	// Event types to send; all if empty.
 	Types []string `json:"types,omitempty"`
-	// Categories to send events about; all if empty.
+	// Slugs of categories to send events about, and of tools as tools/<slug>; all if empty.
 	Categories []string `json:"categories,omitempty"`
 	// Send several events in one request.
 	Batches bool `json:"batches,omitempty"`

@@ -130,7 +130,7 @@ func allowsBasic(r *http.Request) bool { return inAPI(r.URL.Path) || inSaved(r.U
 func allowsCORS(r *http.Request) bool {
 	path := r.URL.Path
 	return inAPI(path) || inSaved(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath || oauth.AllowsCORS(path) ||
-		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath) || strings.HasPrefix(path, schema.FeedPath)
+		strings.HasPrefix(path, atom.Path) || strings.HasSuffix(path, atom.ItemSuffix) || strings.HasPrefix(path, journal.SchemasPath) || strings.HasPrefix(path, schema.FeedPath)
 }
 
 // streams configures streams: they are limited per network, like requests, and end

@@ -77,10 +77,6 @@ func (r *routes) label(request *http.Request) string {
 	return pattern
 }
 
-// feedPages is the path prefix of the pages that Atom feeds link to. Feeds are in
-// English.
-const feedPages = "/en"
-
 // routes registers every handler of the program.
 func (p *program) routes() (*routes, error) {
 	s := p.settings
@@ -117,9 +113,12 @@ func (p *program) routes() (*routes, error) {
 	}
 	mux.Handle(mcp.RegistryPath, page.Handler(registered.Write))
 
-	mux.Handle(atom.Path, atom.New(atom.Config{
-		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, PagePrefix: feedPages, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
-	}))
+	feeds := atom.New(atom.Config{
+		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
+	})
+	for _, path := range []string{atom.Path, atom.ToolPath, atom.CategoryPath} {
+		mux.Handle(path, feeds)
+	}
 	mux.Handle(journal.SchemasPath, journal.SchemaHandler())
 	mux.Handle(schema.FeedPath, schema.FeedHandler())
 	catalog, err := newAPICatalog(s.PublicURL)

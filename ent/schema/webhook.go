@@ -22,7 +22,7 @@ func (Endpoint) Fields() []ent.Field {
 		field.Int("account_id").Immutable(),
 		field.String("url").NotEmpty(),
 		field.JSON("types", []string{}).SchemaType(asText).Comment("Event types to send; all if empty."),
-		field.JSON("categories", []string{}).SchemaType(asText).Comment("Categories to send events about; all if empty."),
+		field.JSON("categories", []string{}).SchemaType(asText).Comment("Slugs of categories to send events about, and of tools as tools/<slug>; all if empty."),
 		field.Bool("batches").Default(false).Comment("Send several events in one request."),
 		field.String("secret").NotEmpty().Sensitive().
 			Comment("Key that signs events. Signing requires the key itself, so it cannot be stored as a hash."),

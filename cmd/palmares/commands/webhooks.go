@@ -49,12 +49,17 @@ func (c *webhooksList) Run(ctx context.Context, accounts *auth.Accounts, hooks *
 	if err != nil {
 		return err
 	}
-	return printTable(term.Out, "id\taccount\tstate\tfailures\turl\tevents\tcategories\tbatches", all, func(e *ent.Endpoint) string {
+	return printTable(term.Out, "id\taccount\tstate\tfailures\turl\tevents\tcategories\ttools\tbatches", all, func(e *ent.Endpoint) string {
 		owner := ""
 		if e.Edges.Account != nil { // it may have just been deleted
 			owner = e.Edges.Account.Email
 		}
-		return fmt.Sprintf("%d\t%s\t%s\t%d\t%s\t%s\t%s\t%t", e.ID, owner, e.State, e.Failures, e.URL, orAll(e.Types), orAll(e.Categories), e.Batches)
+		filter := webhook.FilterOf(e)
+		categories, tools := orAll(filter.Categories), strings.Join(filter.Tools, ",")
+		if len(filter.Categories) == 0 && len(filter.Tools) > 0 {
+			categories = ""
+		}
+		return fmt.Sprintf("%d\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%t", e.ID, owner, e.State, e.Failures, e.URL, orAll(e.Types), categories, tools, e.Batches)
 	})
 }
 
@@ -70,11 +75,12 @@ type webhooksAdd struct {
 	URL        string   `arg:"" help:"HTTPS URL to send events to."`
 	Events     []string `help:"Event types to send. Default: all." placeholder:"TYPE,…"`
 	Categories []string `help:"Categories to send events about. Default: all." placeholder:"CATEGORY,…"`
+	Tools      []string `help:"Tools to send events about, in addition to those of the categories. Default: all." placeholder:"SLUG,…"`
 	Batches    bool     `help:"Send up to 100 events in one request."`
 }
 
 func (c *webhooksAdd) Run(ctx context.Context, owner *ent.Account, hooks *webhook.Webhooks, term Terminal) error {
-	endpoint, err := hooks.Add(ctx, owner, webhook.NewEndpoint{URL: c.URL, Types: c.Events, Categories: c.Categories, Batches: c.Batches})
+	endpoint, err := hooks.Add(ctx, owner, webhook.NewEndpoint{URL: c.URL, Types: c.Events, Filter: webhook.Filter{Categories: c.Categories, Tools: c.Tools}, Batches: c.Batches})
 	if err != nil {
 		return err
 	}

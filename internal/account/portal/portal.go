@@ -302,6 +302,7 @@ var pages = page.NewTemplates(templateFiles, "templates", func(l lang.Language) 
 		"stamp":     l.Time,
 		"moment":    func(t time.Time) string { return l.ShortDay(t) + t.UTC().Format(", 15:04:05") },
 		"messageID": webhook.MessageID,
+		"filter":    webhook.FilterOf,
 		"terms":     auth.Plan.Terms,
 		"device":    deviceOf,
 		"stored":    func(text string) string { return l.Text(lang.Message(text)) }, // a message in the database, in English

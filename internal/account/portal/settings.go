@@ -197,8 +197,9 @@ func (p *Portal) exportEndpoints(v *visit) ([]object, error) {
 		if err != nil {
 			return nil, err
 		}
+		filter := webhook.FilterOf(e)
 		endpoint := object{
-			"id": e.ID, "url": e.URL, "types": e.Types, "categories": e.Categories, "batches": e.Batches, "state": e.State, "created_at": e.CreatedAt.UTC(),
+			"id": e.ID, "url": e.URL, "types": e.Types, "categories": append([]string{}, filter.Categories...), "tools": append([]string{}, filter.Tools...), "batches": e.Batches, "state": e.State, "created_at": e.CreatedAt.UTC(),
 			"attempts": convert(attempts, func(a *ent.Attempt) object {
 				return object{
 					"event": webhook.MessageID(a), "type": a.Type, "number": a.Number, "at": a.At.UTC(), "status": a.Status, "took_ms": a.TookMs,

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"palmares/auth"
 	"palmares/ent"
@@ -31,6 +32,7 @@ type endpointsPage struct {
 // eventChoices are the inputs for what an endpoint receives.
 type eventChoices struct {
 	Types, Categories []choice
+	Tools             string // slugs
 	Batches           bool
 }
 
@@ -54,13 +56,16 @@ func (p *Portal) choices(v *visit, form webhook.NewEndpoint) (c eventChoices, er
 			c.Categories = append(c.Categories, choice{slug, slug, true})
 		}
 	}
-	c.Batches = form.Batches
+	c.Tools, c.Batches = strings.Join(form.Tools, ", "), form.Batches
 	return c, err
 }
 
 // spec reads the inputs of both forms.
 func spec(v *visit) webhook.NewEndpoint {
-	return webhook.NewEndpoint{Types: v.PostForm["type"], Categories: v.PostForm["category"], Batches: v.PostFormValue("batches") != ""}
+	tools := strings.FieldsFunc(strings.ToLower(v.PostFormValue("tools")), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	return webhook.NewEndpoint{
+		Types: v.PostForm["type"], Filter: webhook.Filter{Categories: v.PostForm["category"], Tools: tools}, Batches: v.PostFormValue("batches") != "",
+	}
 }
 
 func (p *Portal) showEndpoints(v *visit) error {
@@ -121,7 +126,7 @@ const (
 )
 
 func (p *Portal) showEndpoint(v *visit, e *ent.Endpoint) error {
-	return p.showEndpointForm(v, e, webhook.NewEndpoint{Types: e.Types, Categories: e.Categories, Batches: e.Batches})
+	return p.showEndpointForm(v, e, webhook.NewEndpoint{Types: e.Types, Filter: webhook.FilterOf(e), Batches: e.Batches})
 }
 
 // showEndpointForm shows an endpoint with a form that has the given settings.

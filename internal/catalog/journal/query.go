@@ -22,6 +22,7 @@ import (
 type Query struct {
 	Types       []string // all if empty
 	Categories  []string // that changed, or of a tool that changed; any if empty
+	Tools       []string // or of these tools, whatever their category
 	Releases    bool     // include catalog.published, which has no category
 	Slug        string   // of the tool, comparison or category; any if empty
 	Fields      []string // only updates of any of these; see FieldNames
@@ -131,8 +132,9 @@ func (q Query) find(ctx context.Context, entries *ent.JournalEntryClient) (found
 
 func (q Query) findIn(ctx context.Context, query *ent.JournalEntryQuery) (found []sized, err error) {
 	query.Where(journalentry.EventNotNil()).Limit(q.Limit)
-	if len(q.Categories) > 0 {
-		about := journalentry.Or(journalentry.CategoryIn(q.Categories...), journalentry.OtherCategoryIn(q.Categories...))
+	if len(q.Categories) > 0 || len(q.Tools) > 0 {
+		about := journalentry.Or(journalentry.CategoryIn(q.Categories...), journalentry.OtherCategoryIn(q.Categories...),
+			journalentry.And(journalentry.SlugIn(q.Tools...), journalentry.EventIn(ToolEvents...)))
 		if q.Releases {
 			about = journalentry.Or(about, journalentry.Event(EventCatalogPublished))
 		}

@@ -15,6 +15,7 @@ import (
 // Feed is an Atom feed, with the elements that the service uses.
 type Feed struct {
 	XMLName   xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
+	Lang      string   `xml:"xml:lang,attr,omitempty"`
 	ID        string   `xml:"id"`
 	Title     Text     `xml:"title"`
 	Updated   Time     `xml:"updated"`

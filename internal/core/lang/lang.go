@@ -150,5 +150,27 @@ func (l Language) HTML(m Message, args ...any) template.HTML {
 
 func (l Language) printer() *message.Printer { return printers[Parse(string(l))] }
 
+// names are the names of the site's sections in a language, by that in the other one.
+var names = map[Language]map[string]string{
+	English: {"comparatifs": "comparisons", "cimetiere": "graveyard"},
+	French:  {"comparisons": "comparatifs", "graveyard": "cimetiere"}, // also those of the handlers
+}
+
+// Section replaces the section of a path, which may have a query, by its name in the
+// language.
+func (l Language) Section(path string) string {
+	section, rest := strings.TrimPrefix(path, "/"), ""
+	if end := strings.IndexAny(section, "/.?#"); end >= 0 {
+		section, rest = section[:end], section[end:]
+	}
+	if name, ok := names[l][section]; ok {
+		return "/" + name + rest
+	}
+	return path
+}
+
 // Path returns the path of a page in the language.
-func (l Language) Path(path string) string { return "/" + string(Parse(string(l))) + path }
+func (l Language) Path(path string) string {
+	l = Parse(string(l))
+	return "/" + string(l) + l.Section(path)
+}

@@ -2,22 +2,22 @@
 package atom
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
+	"path"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"palmares/ent"
-	"palmares/ent/tool"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/atomxml"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 )
@@ -27,27 +27,42 @@ type Config struct {
 	Store       *store.Store
 	Cache       *cache.Cache
 	PublicURL   string
-	PagePrefix  string // precedes the paths that entries link to, such as "/en"
 	ServiceName string
 	Credit      string // the credit line that reuse of the data requires
 	Log         *slog.Logger
 }
 
-// Path is the prefix of all feeds.
+// Path is the prefix of the feeds about the whole catalog.
 const Path = "/feeds/"
+
+// ToolPath and CategoryPath are the patterns of the feeds about one item. They exist
+// in each language, like the pages about these items.
+const (
+	ItemSuffix   = "/changes.atom"
+	ToolPath     = "/tools/{slug}" + ItemSuffix
+	CategoryPath = "/categories/{slug}" + ItemSuffix
+)
 
 // feed is a list of the newest events of some types.
 type feed struct {
-	name, title string
-	types       []string
+	path  string // without the language
+	title lang.Message
+	page  string // that the feed belongs to
+	lang  lang.Language
+	query journal.Query
 }
 
 var feeds = []feed{
-	{"changes.atom", "What changed", slices.DeleteFunc(slices.Clone(journal.Events), func(event string) bool {
-		return event == journal.EventCatalogPublished || event == journal.EventPriceBackfilled // which are old news
-	})},
-	{"prices.atom", "Price changes", []string{journal.EventPriceChanged}},
-	{"cimetiere.atom", "Retired tools", []string{journal.EventToolRetired}},
+	{path: Path + "changes.atom", title: "What changed", query: journal.Query{Types: without(journal.Events, journal.EventCatalogPublished)}},
+	{path: Path + "prices.atom", title: "Price changes", query: journal.Query{Types: []string{journal.EventPriceChanged}}},
+	{path: Path + "cimetiere.atom", title: "Retired tools", query: journal.Query{Types: []string{journal.EventToolRetired}}},
+}
+
+// without omits some events, and earlier price changes, which are old news.
+func without(events []string, others ...string) []string {
+	return slices.DeleteFunc(slices.Clone(events), func(event string) bool {
+		return event == journal.EventPriceBackfilled || slices.Contains(others, event)
+	})
 }
 
 const (
@@ -55,7 +70,7 @@ const (
 	readTimeout = 5 * time.Second
 )
 
-// Handler serves the feeds below Path.
+// Handler serves the feeds below Path, and those at ToolPath and CategoryPath.
 type Handler struct{ config Config }
 
 // New returns a handler for every feed.
@@ -67,21 +82,47 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
-	i := slices.IndexFunc(feeds, func(f feed) bool { return Path+f.name == r.URL.Path })
+// find returns the feed that a request is for.
+func find(r *http.Request) (feed, error) {
+	if slug := r.PathValue("slug"); slug != "" {
+		if !isSlug.MatchString(slug) {
+			return feed{}, problem.New(problem.NotFound, "There is no such feed: %.80q is not a slug.", slug)
+		}
+		f := feed{path: r.URL.Path, title: "Changes to %s", page: path.Dir(r.URL.Path), lang: lang.Of(r.Context())}
+		if strings.HasPrefix(f.page, "/tools/") {
+			f.query = journal.Query{Types: without(journal.ToolEvents, journal.EventEmbeddingsChanged), Slug: slug}
+		} else {
+			f.query = journal.Query{Types: without(journal.Events, journal.EventCatalogPublished, journal.EventEmbeddingsChanged), Categories: []string{slug}, From: 2}
+		}
+		return f, nil
+	}
+	i := slices.IndexFunc(feeds, func(f feed) bool { return f.path == r.URL.Path })
 	if i < 0 {
-		return problem.New(problem.NotFound, "There is no such feed. Feeds: changes.atom, prices.atom, cimetiere.atom, changelog.atom, status.atom.")
+		return feed{}, problem.New(problem.NotFound, "There is no such feed. Feeds: changes.atom, prices.atom, cimetiere.atom, changelog.atom, status.atom.")
+	}
+	f := feeds[i]
+	f.lang, f.query.From = lang.English, 2 // the first release created the whole catalog
+	return f, nil
+}
+
+var isSlug = regexp.MustCompile(`^[a-z0-9-]{1,80}$`)
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
+	f, err := find(r)
+	if err != nil {
+		return err
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method %s is not allowed here. Use GET.", r.Method)
 	}
-	f := feeds[i]
-	entry, err := h.config.Cache.Get(r.Context(), cache.Key{Operation: "feed " + f.name}, func(ctx context.Context) (*cache.Entry, int, error) {
+	entry, err := h.config.Cache.Get(r.Context(), cache.Key{Operation: "feed " + string(f.lang), Variables: f.path}, func(ctx context.Context) (*cache.Entry, int, error) {
 		return h.render(ctx, f)
 	})
-	if err != nil {
-		h.config.Log.ErrorContext(r.Context(), "reading an Atom feed failed", "feed", f.name, "cause", err, "request_id", problem.RequestID(r.Context()))
+	if p := problem.Of(err); err != nil && p.Code == problem.NotFound {
+		return p
+	} else if err != nil {
+		h.config.Log.ErrorContext(r.Context(), "reading an Atom feed failed", "feed", f.path, "cause", err, "request_id", problem.RequestID(r.Context()))
 		return &problem.Problem{Code: problem.Unavailable, Message: "The catalog is temporarily unavailable. Try again in a minute.", Cause: err}
 	}
 	return entry.Write(w, r)
@@ -91,53 +132,65 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	var events []*journal.Event
-	names := map[string]string{}
+	var document atomxml.Feed
 	err = h.config.Store.Snapshot(ctx, func(db *ent.Client, newest *ent.Release) (err error) {
 		// Other responses may still be from the previous release.
 		if shown = h.config.Cache.Newest(); shown == 0 && newest != nil {
 			shown = newest.ID
 		}
-		if events, err = h.events(ctx, db, f, shown); err != nil {
+		events, err := h.events(ctx, db, f, shown)
+		if err != nil {
 			return err
 		}
-		var slugs []string
-		for _, event := range events {
-			if event.AboutTool() {
-				slugs = append(slugs, event.Slug)
-			}
+		c := contents{db: db, release: shown}
+		if newest != nil {
+			c.oldest = newest.HistoryFrom
 		}
-		rows, err := db.Tool.Query().Where(store.Tools.At(shown), tool.IDIn(slugs...)).Select(tool.FieldID, tool.FieldName).All(ctx)
-		for _, row := range rows {
-			names[row.ID] = row.Name
+		if err := c.load(ctx, f, events); err != nil {
+			return err
 		}
-		return err
+		document = h.document(f, events, &c)
+		return nil
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, shown, err
 	}
 	caching := "s-maxage=3600, stale-while-revalidate=86400"
 	if shown == 0 {
 		caching = "no-store" // the first release may be published at any time
 	}
-	entry, err := atomxml.NewEntry(h.document(f, events, names), caching)
+	entry, err := atomxml.NewEntry(document, caching)
 	return entry, shown, err
 }
 
-// events returns the newest events of a feed up to a release. The first release
-// created the whole catalog, so only its catalog.published event is included.
+// events returns the newest events of a feed up to a release. Feeds about the whole
+// catalog start with the catalog.published event of the first release.
 func (h *Handler) events(ctx context.Context, db *ent.Client, f feed, release int) ([]*journal.Event, error) {
-	entries := db.JournalEntry
+	entries, query := db.JournalEntry, f.query
+	query.UpTo, query.NewestFirst, query.Limit = release, true, maxEntries
 	// Page returns fewer events if they are long, which is fine here.
-	events, more, err := journal.Page(ctx, entries, journal.Query{Types: f.types, From: 2, UpTo: release, NewestFirst: true, Limit: maxEntries})
-	if err != nil || more || len(events) == maxEntries {
-		return events, err
+	events, more, err := journal.Page(ctx, entries, query)
+	if err != nil || more || len(events) == maxEntries || f.page != "" {
+		return withoutPrices(f, events), err
 	}
 	first, err := journal.Read(ctx, entries, journal.Query{Types: []string{journal.EventCatalogPublished}, UpTo: 1, Limit: 1})
-	if len(first) > 0 && slices.ContainsFunc(f.types, func(event string) bool { return readCatalog(first[0]).Events[event] > 0 }) {
+	if len(first) > 0 && slices.ContainsFunc(query.Types, func(event string) bool { return readCatalog(first[0]).Events[event] > 0 }) {
 		events = append(events, first[0])
 	}
 	return events, err
+}
+
+// withoutPrices omits updates of nothing but a price, which have an event of their
+// own, from the feeds about one item.
+func withoutPrices(f feed, events []*journal.Event) []*journal.Event {
+	if f.page == "" {
+		return events
+	}
+	return slices.DeleteFunc(events, func(e *journal.Event) bool {
+		return e.Type == journal.EventToolUpdated && !slices.ContainsFunc(e.Fields, func(field string) bool {
+			return field != "price" && field != "pricing" && field != "updated_at"
+		}) && slices.Contains(e.Fields, "price")
+	})
 }
 
 // catalog is the data of a catalog.published event.
@@ -153,13 +206,16 @@ func readCatalog(event *journal.Event) (c catalog) {
 	return c
 }
 
-func (h *Handler) document(f feed, events []*journal.Event, names map[string]string) atomxml.Feed {
+func (h *Handler) document(f feed, events []*journal.Event, c *contents) atomxml.Feed {
+	id, address, title := strings.TrimPrefix(f.path, "/"), h.config.PublicURL+f.path, f.lang.Text(f.title)
+	alternate := atomxml.Link{Rel: "alternate", Href: h.config.PublicURL + "/"}
+	if f.page != "" {
+		id, address, title = string(f.lang)+f.path, h.config.PublicURL+f.lang.Path(f.path), f.lang.Text(f.title, c.item)
+		alternate = atomxml.Page(h.config.PublicURL + f.lang.Path(c.itemPage(f)))
+	}
 	d := atomxml.Feed{
-		ID: h.tag("feeds/" + f.name), Title: atomxml.Text(h.config.ServiceName + ": " + f.title),
-		Links: []atomxml.Link{
-			atomxml.Self(h.config.PublicURL + Path + f.name),
-			{Rel: "alternate", Href: h.config.PublicURL + "/"},
-		},
+		Lang: string(f.lang), ID: h.tag(id), Title: atomxml.Text(h.config.ServiceName + ": " + title),
+		Links:  []atomxml.Link{atomxml.Self(address), alternate},
 		Author: atomxml.Text(h.config.ServiceName), AuthorURI: h.config.PublicURL,
 		Rights: atomxml.Text(h.config.Credit),
 	}
@@ -167,20 +223,17 @@ func (h *Handler) document(f feed, events []*journal.Event, names map[string]str
 		d.Updated.Time = events[0].At
 	}
 	for _, event := range events {
-		name := event.Slug
-		if event.AboutTool() { // a comparison may have a tool's slug
-			name = cmp.Or(names[event.Slug], name)
-		}
-		d.Entries = append(d.Entries, h.entry(event, name))
+		d.Entries = append(d.Entries, h.entry(f.lang, event, c))
 	}
 	return d
 }
 
-func (h *Handler) entry(event *journal.Event, name string) atomxml.Entry {
-	title, lines := describe(event, readState(event.Before), readState(event.After), name)
+func (h *Handler) entry(l lang.Language, event *journal.Event, c *contents) atomxml.Entry {
+	d := description{l, event, readState(event.Before), readState(event.After)}
+	title, lines := d.describe(c.name(event))
 	e := atomxml.Entry{
-		ID: h.tag(event.ID()), Title: atomxml.Text(strings.Join(strings.Fields(title), " ")), Updated: atomxml.Time{Time: event.At},
-		Links:   []atomxml.Link{atomxml.Page(h.config.PublicURL + h.config.PagePrefix + pageOf(event))},
+		ID: h.tag(event.ID()), Title: atomxml.Text(strings.Join(strings.FieldsFunc(title, separates), " ")), Updated: atomxml.Time{Time: event.At},
+		Links:   []atomxml.Link{atomxml.Page(h.config.PublicURL + l.Path(c.pageOf(event)))},
 		Content: atomxml.Content{Type: "text", Text: atomxml.Text(strings.Join(lines, "\n"))},
 	}
 	if event.Category != "" {
@@ -189,146 +242,8 @@ func (h *Handler) entry(event *journal.Event, name string) atomxml.Entry {
 	return e
 }
 
-// pageOf returns the path of the page about an event. For removed objects, that is the
-// page as of the previous release. If a tool is retired or returns later, the site
-// redirects to its current page.
-func pageOf(event *journal.Event) string {
-	path := "/tools/" + event.Slug
-	switch event.Type {
-	case journal.EventCatalogPublished:
-		return "/releases"
-	case journal.EventCategoryCreated, journal.EventCategoryUpdated, journal.EventCategoryRemoved:
-		path = "/categories/" + event.Slug
-	case journal.EventToolRetired, journal.EventRetiredUpdated:
-		path = "/graveyard/" + event.Slug
-	case journal.EventComparisonPublished, journal.EventComparisonUpdated, journal.EventComparisonRemoved:
-		path = "/comparisons/" + event.Slug
-	}
-	if strings.HasSuffix(event.Type, ".removed") {
-		path += "?as_of=" + strconv.Itoa(event.Release-1)
-	}
-	return path
-}
+// separates reports whether a character is white space that may break a line: French
+// has spaces that may not.
+func separates(r rune) bool { return unicode.IsSpace(r) && r != '\u00a0' && r != '\u202f' }
 
 func (h *Handler) tag(name string) string { return atomxml.Tag(h.config.PublicURL, name) }
-
-// state is a record before or after a change, as the event shows it.
-type state map[string]any
-
-// readState returns nil for a record that does not exist.
-func readState(value []byte) (s state) {
-	_ = json.Unmarshal(value, &s) // the journal wrote it
-	return s
-}
-
-// str returns a field if it is a string.
-func (s state) str(name string) string {
-	value, _ := s[name].(string)
-	return value
-}
-
-// text formats a field for people.
-func (s state) text(name string) string {
-	if s[name] == nil {
-		return "none"
-	}
-	return fmt.Sprint(s[name])
-}
-
-var reasons = map[string]string{
-	"mort": "closed", "acquis": "acquired", "deprecie": "discontinued", "pivot": "became something else", "absorbe": "merged into another product",
-}
-
-// describe describes an event in a title and a few lines. current is the tool's
-// current name, for events that do not contain one.
-func describe(event *journal.Event, before, after state, current string) (title string, lines []string) {
-	name := current
-	for _, field := range []string{"label", "title", "name"} {
-		name = cmp.Or(after.str(field), before.str(field), name)
-	}
-	switch event.Type {
-	case journal.EventCatalogPublished:
-		c := readCatalog(event)
-		title = "The catalog was published with " + count(c.Tools, "tool") + ", " + count(c.Comparisons, "comparison") + " and " + count(c.Retired, "retired tool")
-	case journal.EventToolCreated:
-		title = "New tool: " + name
-		if before != nil {
-			title = name + " is back"
-		}
-		lines = []string{after.text("tagline"), "Price: " + after.text("price"), "Score: " + after.text("score")}
-	case journal.EventCategoryCreated:
-		title = "New category: " + name
-	case journal.EventCategoryUpdated:
-		if title = before.text("label") + " is now called " + name; !slices.Contains(event.Fields, "label") {
-			title = "The category " + name + " was updated"
-		}
-	case journal.EventCategoryRemoved:
-		title = "The category " + name + " was removed"
-	case journal.EventToolUpdated, journal.EventRetiredUpdated, journal.EventComparisonUpdated:
-		changed := strings.Join(withoutDate(event.Fields), ", ")
-		title = name + ": " + strings.ReplaceAll(changed, "sections_hash", "review") + " changed"
-		lines = differences(event.Fields, before, after)
-	case journal.EventToolRetired:
-		reason := after.text("reason")
-		title = name + " is retired: " + cmp.Or(reasons[reason], reason)
-		lines = []string{after.text("note")}
-	case journal.EventToolRemoved:
-		title = name + " is no longer in the catalog"
-	case journal.EventPriceChanged:
-		changed := "price"
-		if before.text("price") == after.text("price") {
-			changed = "pricing"
-		}
-		title = name + ": " + before.text(changed) + " → " + after.text(changed)
-		lines = append(differences([]string{"price", "pricing"}, before, after), "Since "+after.text("changed_at"))
-	case journal.EventComparisonPublished:
-		title = "New comparison: " + name
-		lines = []string{"Winner: " + after.text("winner")}
-	case journal.EventComparisonRemoved:
-		title = "No longer published: " + name
-	case journal.EventEmbeddingsChanged:
-		switch {
-		case before == nil:
-			title = name + ": its review is now available as text chunks"
-		case after == nil:
-			title = name + ": its review is no longer available as text chunks"
-		case slices.Contains(event.Fields, "chunks"):
-			title = name + ": the text of its review changed"
-		default:
-			title = name + ": the metadata of its review chunks changed"
-		}
-	}
-	if len(lines) == 0 {
-		lines = []string{title}
-	}
-	return title, lines
-}
-
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(n) + " " + noun
-}
-
-// withoutDate omits updated_at, which changes with every other field, unless it is
-// the only change.
-func withoutDate(fields []string) []string {
-	others := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return field == "updated_at" })
-	if len(others) == 0 {
-		return fields
-	}
-	return others
-}
-
-// unshownFields have values that are not for people, or too long for a list.
-var unshownFields = []string{"sections_hash", "translations", "sources"}
-
-func differences(fields []string, before, after state) (lines []string) {
-	for _, field := range withoutDate(fields) {
-		if was, is := before.text(field), after.text(field); was != is && !slices.Contains(unshownFields, field) {
-			lines = append(lines, field+": "+was+" → "+is)
-		}
-	}
-	return lines
-}

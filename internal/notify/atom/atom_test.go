@@ -49,13 +49,21 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 func newHandler(s *store.Store) http.Handler {
 	quiet := slog.New(slog.DiscardHandler)
 	responses := cache.New(16<<20, nil, quiet)
-	h := atom.New(atom.Config{Store: s, Cache: responses, PublicURL: "https://api.palmares.example:8443", PagePrefix: "/en", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := atom.New(atom.Config{Store: s, Cache: responses, PublicURL: "https://api.palmares.example:8443", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet})
+	mux := http.NewServeMux()
+	for _, path := range []string{atom.Path, atom.ToolPath, atom.CategoryPath} {
+		mux.Handle(path, h)
+	}
+	return page.Localize(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if release, err := s.CurrentRelease(r.Context()); err == nil && release != nil {
 			_ = responses.Renew(release.ID)
 		}
-		h.ServeHTTP(w, r)
-	})
+		if strings.HasPrefix(r.URL.Path, atom.Path) { // a mux would redirect some paths
+			h.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
 }
 
 func get(h http.Handler, name string, headers ...string) *httptest.ResponseRecorder {
@@ -63,7 +71,10 @@ func get(h http.Handler, name string, headers ...string) *httptest.ResponseRecor
 }
 
 func serve(h http.Handler, method, name string, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, "/feeds/"+name, nil)
+	if !strings.HasPrefix(name, "/") {
+		name = "/feeds/" + name
+	}
+	r := httptest.NewRequest(method, name, nil)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -128,7 +139,7 @@ func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
 		t.Fatal(err)
 	}
 	self := slices.IndexFunc(f.Links, func(l xmlLink) bool { return l.Rel == "self" })
-	if f.ID == "" || f.Title == "" || f.Author.Name == "" || self < 0 || !strings.HasPrefix(f.Links[self].Href, "https://api.palmares.example:8443/feeds/") {
+	if f.ID == "" || f.Title == "" || f.Author.Name == "" || self < 0 || !strings.HasPrefix(f.Links[self].Href, "https://api.palmares.example:8443/") || !strings.HasSuffix(f.Links[self].Href, ".atom") {
 		t.Errorf("got %+v, want all required elements", f)
 	}
 	ids := map[string]bool{}
@@ -260,10 +271,55 @@ func TestFeedOfEveryKindOfUpdate(t *testing.T) {
 			"A: mainstream, review changed", "Parti: note changed", "New category: Extra",
 		}, "\n"))
 		expect(t, "links", links(changes)[:6], []string{
-			"/categories/extra?as_of=3", "/tools/a", "/categories/extra", "/tools/a", "/graveyard/gone", "/categories/extra",
+			"/categories/extra?as_of=3", "/tools/a", "/categories/extra?as_of=3", "/tools/a", "/graveyard/gone", "/categories/extra?as_of=2",
 		})
 		expect(t, "content", changes.Entries[3].Content, "mainstream: false → true")
 		expect(t, "entries", len(changes.Entries), 7)
+	})
+}
+
+// Each tool and category has a feed in both languages, also after it was retired or
+// removed.
+func TestFeedsOfItems(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		h := newHandler(s)
+		score := func(t *feed.Tool) { value := 8.25; t.Score, t.UpdatedAt = &value, "2026-11-02" }
+		duel := &feed.Comparison{Slug: "plume", Title: "Lequel ?", ToolA: "plume", ToolB: "b", Winner: "b", WinnerNote: "Net.", Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}
+		publish(t, s, feedtest.Catalog("2026-11-01", aTool("plume", "Plume"), aTool("b", "B"), aTool("c", "C")))
+		publish(t, s, feedtest.Catalog("2026-11-02", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", score), aTool("c", "C", at("9 €/mois")), duel))
+		publish(t, s, feedtest.Catalog("2026-11-03", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", score), duel,
+			&feed.Retired{Slug: "c", Name: "C", Category: "code", Reason: "acquis", RetiredAt: "2026-11-02", Note: "Acheté."}))
+
+		english := valid(t, get(h, "/en/tools/plume/changes.atom"))
+		expect(t, "English", titles(english), []string{"Plume: 20 €/mois → 15 €/mois", "New tool: Plume"}) // not the comparison with its slug
+		expect(t, "title", english.Title, "palmarès <&>: Changes to Plume")
+		expect(t, "links", []string{english.Links[0].Href, english.Links[1].Href}, []string{"https://api.palmares.example:8443/en/tools/plume/changes.atom", "https://api.palmares.example:8443/en/tools/plume"})
+		french := valid(t, get(h, "/fr/tools/b/changes.atom"))
+		expect(t, "French", titles(french), []string{"B\u00a0: mise à jour (note)", "Nouvel outil\u00a0: B"})
+		expect(t, "content", french.Entries[0].Content, "note\u00a0: 7,5 → 8,25")
+		expect(t, "French links", french.Entries[0].Links[0].Href, "https://api.palmares.example:8443/fr/tools/b")
+		retired := valid(t, get(h, "/fr/tools/c/changes.atom"))
+		expect(t, "retired", titles(retired), []string{"C a disparu\u00a0: racheté", "C\u00a0: 20 €/mois → 9 €/mois", "Nouvel outil\u00a0: C"})
+		category := valid(t, get(h, "/en/categories/code/changes.atom"))
+		expect(t, "category", titles(category), []string{"C is retired: acquired", "New comparison: Lequel ?", "C: 20 €/mois → 9 €/mois", "B: score changed", "Plume: 20 €/mois → 15 €/mois"})
+		expect(t, "quiet category", len(valid(t, get(h, "/en/categories/voix/changes.atom")).Entries), 0)
+
+		tag := get(h, "/en/tools/plume/changes.atom").Header().Get("ETag")
+		expect(t, "unchanged", get(h, "/en/tools/plume/changes.atom", "If-None-Match", tag).Code, 304)
+		publish(t, s, feedtest.Catalog("2026-11-04", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", score)))
+		expect(t, "still unchanged", get(h, "/en/tools/plume/changes.atom", "If-None-Match", tag).Code, 304)
+		removed := valid(t, get(h, "/en/tools/c/changes.atom"))
+		expect(t, "removed", titles(removed)[0], "C is no longer in the catalog")
+		expect(t, "links of a removed tool", links(removed), []string{"/tools/c?as_of=3", "/graveyard/c?as_of=3", "/tools/c?as_of=2", "/tools/c?as_of=1"})
+		expect(t, "price of a removed tool", titles(valid(t, get(h, "prices.atom")))[0], "C: 20 €/mois → 9 €/mois")
+
+		for path, want := range map[string]string{
+			"/en/tools/plum/changes.atom": "Did you mean “plume”?", "/fr/categories/coed/changes.atom": "Did you mean “code”?", "/en/tools/zzz/changes.atom": "There is no tool “zzz”.", "/en/tools/A%20B/changes.atom": "is not a slug",
+		} {
+			if got := get(h, path); got.Code != 404 || !strings.Contains(got.Body.String(), want) {
+				t.Errorf("%s: got %d %s, want 404 and %s", path, got.Code, got.Body, want)
+			}
+		}
 	})
 }
 

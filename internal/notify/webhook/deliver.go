@@ -227,8 +227,9 @@ func (r *round) readNew(ctx context.Context, after, room int) (page []*item, mor
 	if !r.endpoint.Batches {
 		limit = min(limit, room)
 	}
+	filter := FilterOf(r.endpoint)
 	events, more, err := journal.Page(ctx, r.Store.Read.JournalEntry,
-		journal.Query{Types: r.endpoint.Types, Categories: r.endpoint.Categories, Releases: true, After: after, Limit: limit})
+		journal.Query{Types: r.endpoint.Types, Categories: filter.Categories, Tools: filter.Tools, Releases: true, After: after, Limit: limit})
 	for _, event := range events {
 		page = append(page, r.item(event))
 	}

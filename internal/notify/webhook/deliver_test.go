@@ -198,14 +198,15 @@ func TestFilter(t *testing.T) {
 		}
 		all := []wanted{
 			{NewEndpoint{}, "code voix code-voix voix-chat hidden. release"},
-			{NewEndpoint{Categories: []string{"voix"}}, "voix code-voix voix-chat release"},
-			{NewEndpoint{Categories: []string{"chat", "code"}}, "code code-voix voix-chat release"},
+			{NewEndpoint{Filter: Filter{Categories: []string{"voix"}}}, "voix code-voix voix-chat release"},
+			{NewEndpoint{Filter: Filter{Categories: []string{"chat", "code"}}}, "code code-voix voix-chat release"},
 			{NewEndpoint{Types: []string{journal.EventToolCreated}}, "code voix hidden."},
-			{NewEndpoint{Types: []string{journal.EventToolCreated}, Categories: []string{"code"}}, "code"},
-			{NewEndpoint{Types: []string{journal.EventCatalogPublished}, Categories: []string{"code"}}, "release"},
-			{NewEndpoint{Types: []string{journal.EventComparisonPublished, journal.EventToolCreated}, Categories: []string{"voix"}}, "voix code-voix voix-chat"},
+			{NewEndpoint{Types: []string{journal.EventToolCreated}, Filter: Filter{Categories: []string{"code"}}}, "code"},
+			{NewEndpoint{Types: []string{journal.EventCatalogPublished}, Filter: Filter{Categories: []string{"code"}}}, "release"},
+			{NewEndpoint{Types: []string{journal.EventComparisonPublished, journal.EventToolCreated}, Filter: Filter{Categories: []string{"voix"}}}, "voix code-voix voix-chat"},
+			{NewEndpoint{Filter: Filter{Tools: []string{"code", "code-voix"}, Categories: []string{"chat"}}}, "code voix-chat release"}, // a comparison is not a tool
 			{NewEndpoint{Types: []string{journal.EventToolRemoved}}, ""},
-			{NewEndpoint{Categories: []string{"nobody"}}, "release"},
+			{NewEndpoint{Filter: Filter{Categories: []string{"nobody"}}}, "release"},
 		}
 		receivers := make([]*receiver, len(all))
 		for i := range all {

@@ -19,25 +19,57 @@ import (
 	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
 	"palmares/ent/release"
+	"palmares/ent/tool"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
 )
 
 const (
 	// MaxEndpoints is the number of endpoints that an account can have.
 	MaxEndpoints = 10
 
-	maxCategories = 50
+	maxFilters  = 50     // categories, and tools
+	maxSlug     = 80     // characters
+	maxCompared = 10_000 // tools that an unknown slug is compared with
 	// attemptRetention is how long attempts are stored.
 	attemptRetention = 30 * 24 * time.Hour
 )
 
 // NewEndpoint describes a new endpoint.
 type NewEndpoint struct {
-	URL        string
-	Types      []string // event types; all if empty
-	Categories []string // slugs; all if empty
-	Batches    bool     // send several events in one request
+	URL   string
+	Types []string // event types; all if empty
+	Filter
+	Batches bool // send several events in one request
+}
+
+// Filter selects events about some categories and tools, by their slugs. An empty
+// one selects all events.
+type Filter struct{ Categories, Tools []string }
+
+// toolFilter starts the filters for tools in the column of the categories, whose slugs
+// have no slash.
+const toolFilter = "tools/"
+
+// FilterOf returns the filter of an endpoint.
+func FilterOf(e *ent.Endpoint) (f Filter) {
+	for _, stored := range e.Categories {
+		if slug, isTool := strings.CutPrefix(stored, toolFilter); isTool {
+			f.Tools = append(f.Tools, slug)
+		} else {
+			f.Categories = append(f.Categories, stored)
+		}
+	}
+	return f
+}
+
+func (f Filter) stored() []string {
+	all := slices.Clone(f.Categories)
+	for _, slug := range f.Tools {
+		all = append(all, toolFilter+slug)
+	}
+	return sortedSet(all)
 }
 
 var (
@@ -52,27 +84,60 @@ func (w *Webhooks) check(ctx context.Context, spec NewEndpoint) (NewEndpoint, er
 	if err != nil {
 		return spec, err
 	}
-	existing, err := w.Store.Read.Category.Query().Order(category.ByID()).IDs(ctx)
-	if err != nil {
-		return spec, err
-	}
 	for _, kind := range spec.Types {
 		if !slices.Contains(journal.Events, kind) {
 			return spec, problem.New(problem.BadInput, "Unknown event type %.40q. The event types are %s.", kind, strings.Join(journal.Events, ", "))
 		}
 	}
-	for _, slug := range spec.Categories {
+	if err := w.checkFilter(ctx, spec.Filter); err != nil {
+		return spec, err
+	}
+	spec.URL, spec.Types = address, sortedSet(spec.Types)
+	return spec, nil
+}
+
+// checkFilter returns an error if the catalog does not have a category or a tool.
+// Before the first release, it has none, and any slug is accepted.
+func (w *Webhooks) checkFilter(ctx context.Context, f Filter) error {
+	categories, err := w.Store.Read.Category.Query().Order(category.ByID()).IDs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, slug := range f.Categories {
 		switch {
-		case len(slug) > 80 || !slugPattern.MatchString(slug):
-			return spec, problem.New(problem.BadInput, "%.80q is not a valid category slug.", slug)
-		case len(existing) > 0 && !slices.Contains(existing, slug): // none before the first release
-			return spec, problem.New(problem.BadInput, "There is no category %q. The categories are %s.", slug, strings.Join(existing, ", "))
+		case len(slug) > maxSlug || !slugPattern.MatchString(slug):
+			return problem.New(problem.BadInput, "%.80q is not a valid category slug.", slug)
+		case len(categories) > 0 && !slices.Contains(categories, slug):
+			return problem.New(problem.BadInput, "There is no category %q. The categories are %s.", slug, strings.Join(categories, ", "))
 		}
 	}
-	if len(spec.Categories) > maxCategories {
-		return spec, problem.New(problem.BadInput, "Choose at most %d categories, or none to receive events for all.", maxCategories)
+	if len(f.Categories) > maxFilters || len(f.Tools) > maxFilters {
+		return problem.New(problem.BadInput, "Choose at most %d categories and %d tools, or none to receive events for all.", maxFilters, maxFilters)
 	}
-	return NewEndpoint{URL: address, Types: sortedSet(spec.Types), Categories: sortedSet(spec.Categories), Batches: spec.Batches}, nil
+	known, err := w.Store.Read.Tool.Query().Where(tool.IDIn(f.Tools...)).IDs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, slug := range f.Tools {
+		switch {
+		case len(slug) > maxSlug || !slugPattern.MatchString(slug):
+			return problem.New(problem.BadInput, "%.80q is not a valid tool slug, such as plume.", slug)
+		case len(categories) > 0 && !slices.Contains(known, slug):
+			return w.unknownTool(ctx, slug)
+		}
+	}
+	return nil
+}
+
+func (w *Webhooks) unknownTool(ctx context.Context, slug string) error {
+	existing, err := w.Store.Read.Tool.Query().Order(tool.ByID()).Limit(maxCompared).IDs(ctx)
+	if err != nil {
+		return err
+	}
+	if near := text.Similar(slug, existing, 1); len(near) > 0 {
+		return problem.New(problem.BadInput, "There is no tool %q. Did you mean %q?", slug, near[0])
+	}
+	return problem.New(problem.BadInput, "There is no tool %q. Use the slug in the address of its page.", slug)
 }
 
 // sortedSet never returns nil, which JSON would encode as null.
@@ -106,7 +171,7 @@ func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, spec NewEndpoint) 
 		if err != nil {
 			return err
 		}
-		added, err = tx.Endpoint.Create().SetAccountID(acc.ID).SetURL(spec.URL).SetTypes(spec.Types).SetCategories(spec.Categories).
+		added, err = tx.Endpoint.Create().SetAccountID(acc.ID).SetURL(spec.URL).SetTypes(spec.Types).SetCategories(spec.stored()).
 			SetBatches(spec.Batches).SetSecret(newSecret()).SetPosition(newest).SetCreatedAt(w.now().UTC()).Save(ctx)
 		return err
 	})
@@ -152,7 +217,7 @@ func (w *Webhooks) Update(ctx context.Context, e *ent.Endpoint, spec NewEndpoint
 	if err != nil {
 		return err
 	}
-	return w.Store.Write.Endpoint.Update().Where(endpoint.ID(e.ID)).SetTypes(spec.Types).SetCategories(spec.Categories).SetBatches(spec.Batches).Exec(ctx)
+	return w.Store.Write.Endpoint.Update().Where(endpoint.ID(e.ID)).SetTypes(spec.Types).SetCategories(spec.stored()).SetBatches(spec.Batches).Exec(ctx)
 }
 
 // SetBatches sets whether an endpoint receives several events in one request.

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"palmares/auth"
 	"palmares/ent/endpoint"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
 	"palmares/internal/dev/testkit"
@@ -47,27 +50,42 @@ func TestEndpointLimit(t *testing.T) {
 func TestCheckEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newSQLiteFixture(t)
-	many := make([]string, maxCategories+1)
+	many := make([]string, maxFilters+1)
 	for i := range many {
 		many[i] = fmt.Sprint("c", i)
 	}
 	for _, invalid := range []NewEndpoint{
 		{URL: "https://hooks.example", Types: []string{"tool.exploded"}},
 		{URL: "https://hooks.example", Types: []string{TestType}},
-		{URL: "https://hooks.example", Categories: []string{"Code"}},
-		{URL: "https://hooks.example", Categories: []string{""}},
-		{URL: "https://hooks.example", Categories: []string{"a' OR 1=1"}},
-		{URL: "https://hooks.example", Categories: []string{strings.Repeat("a", 81)}},
-		{URL: "https://hooks.example", Categories: many},
+		{URL: "https://hooks.example", Filter: Filter{Categories: []string{"Code"}}},
+		{URL: "https://hooks.example", Filter: Filter{Categories: []string{""}}},
+		{URL: "https://hooks.example", Filter: Filter{Categories: []string{"a' OR 1=1"}}},
+		{URL: "https://hooks.example", Filter: Filter{Categories: []string{strings.Repeat("a", 81)}}},
+		{URL: "https://hooks.example", Filter: Filter{Categories: many}},
 		{URL: "http://hooks.example"},
 	} {
 		if _, err := s.Add(t.Context(), s.owner, invalid); problem.Of(err).Code != problem.BadInput {
 			t.Errorf("%v: got %v, want BadInput", invalid, err)
 		}
 	}
-	e := s.add(NewEndpoint{URL: "https://hooks.example", Types: []string{"tool.updated", "tool.created", "tool.updated"}, Categories: []string{"voix", "code"}})
+	e := s.add(NewEndpoint{URL: "https://hooks.example", Types: []string{"tool.updated", "tool.created", "tool.updated"}, Filter: Filter{Categories: []string{"voix", "code"}}})
 	if !slices.Equal(e.Types, []string{"tool.created", "tool.updated"}) || !slices.Equal(e.Categories, []string{"code", "voix"}) {
 		t.Errorf("got %v, want sorted types and categories", e)
+	}
+	catalog := feedtest.Catalog("2026-11-01", feedtest.Tool("plume"), feedtest.Tool("voix-claire"))
+	if _, err := feed.Import(t.Context(), s.Store, bytes.NewReader(catalog), feed.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for slug, want := range map[string]string{
+		"plum": `There is no tool "plum". Did you mean "plume"?`, "nobodyhasthis": `There is no tool "nobodyhasthis". Use the slug in the address of its page.`, "A B": `"A B" is not a valid tool slug, such as plume.`,
+	} {
+		if _, err := s.Add(t.Context(), s.owner, NewEndpoint{URL: "https://hooks.example", Filter: Filter{Tools: []string{slug}}}); problem.Of(err).Code != problem.BadInput || problem.Of(err).Message != want {
+			t.Errorf("%s: got %v, want %s", slug, err, want)
+		}
+	}
+	about := s.add(NewEndpoint{URL: "https://hooks.example", Filter: Filter{Categories: []string{"code"}, Tools: []string{"voix-claire", "plume", "plume"}}})
+	if got := FilterOf(about); !slices.Equal(got.Tools, []string{"plume", "voix-claire"}) || !slices.Equal(got.Categories, []string{"code"}) {
+		t.Errorf("got %+v, want one category and two tools", got)
 	}
 	free, err := auth.NewAccounts(s.Store).Create(t.Context(), "free@example.com", auth.Developer)
 	if err != nil {
@@ -287,7 +305,7 @@ func TestReplay(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL, Categories: []string{"code"}})
+		e := s.add(NewEndpoint{URL: r.URL, Filter: Filter{Categories: []string{"code"}}})
 		first := s.publishTools(4)
 		time.Sleep(10 * time.Millisecond)
 		between := time.Now()

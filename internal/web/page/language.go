@@ -23,25 +23,6 @@ var sections = []string{
 	"about", "method", "pricing", "terms", "privacy", "licence", "contact",
 }
 
-// names are the names of sections in a language, by that in the other one.
-var names = map[lang.Language]map[string]string{
-	lang.English: {"comparatifs": "comparisons", "cimetiere": "graveyard"},
-	lang.French:  {"comparisons": "comparatifs", "graveyard": "cimetiere"}, // also those of the handlers
-}
-
-// rename replaces the section of a path, which may have a query, by its name in a
-// language.
-func rename(l lang.Language, path string) string {
-	section, rest := strings.TrimPrefix(path, "/"), ""
-	if end := strings.IndexAny(section, "/.?#"); end >= 0 {
-		section, rest = section[:end], section[end:]
-	}
-	if name, ok := names[l][section]; ok {
-		return "/" + name + rest
-	}
-	return path
-}
-
 // nonPages are paths within a section that are not pages.
 var nonPages = []string{"/docs.md", "/explorer/schema.graphql", "/explorer/cost", "/search/suggestions"}
 
@@ -60,7 +41,7 @@ func isPage(path string) bool {
 // handlers know. ok is false for all other paths.
 func SplitLanguage(path string) (l lang.Language, rest string, ok bool) {
 	l, rest = splitPrefix(path)
-	return l, rename(lang.French, rest), l != "" && isPage(rest)
+	return l, lang.French.Section(rest), l != "" && isPage(rest)
 }
 
 // splitPrefix returns "" for a path without the prefix of a language.
@@ -81,7 +62,7 @@ func LocalPath(l lang.Language, target string) string {
 	if !isPage(path) {
 		return target
 	}
-	return l.Path(rename(l, target))
+	return l.Path(target)
 }
 
 // Redirect sends the visitor to another page in the same language.
@@ -99,14 +80,14 @@ func Localize(next http.Handler) http.Handler {
 		case l != "":
 			r = r.WithContext(lang.With(r.Context(), l))
 			if isPage(rest) {
-				if _, written := splitPrefix(r.URL.EscapedPath()); rename(l, written) != written {
-					redirectPermanently(w, r, l.Path(rename(l, written)))
+				if _, written := splitPrefix(r.URL.EscapedPath()); l.Section(written) != written {
+					redirectPermanently(w, r, l.Path(written))
 					return
 				}
 				address := *r.URL
-				address.Path = rename(lang.French, rest)
+				address.Path = lang.French.Section(rest)
 				if raw, found := strings.CutPrefix(r.URL.RawPath, "/"+string(l)+"/"); found {
-					address.RawPath = rename(lang.French, "/"+raw)
+					address.RawPath = lang.French.Section("/" + raw)
 				} else {
 					address.RawPath = ""
 				}

@@ -49,11 +49,15 @@ type Content struct {
 	FormError       string // error in the submitted form
 	Markdown        string // path of the Markdown version, or ""
 	AsMarkdown      bool   // send the Markdown version
+	Feeds           []Feed // Atom feeds about what the page shows
 	NoIndex         bool   // search engines leave the page out
 	AsOf            *AsOf  // the release that the page shows if it was selected, or nil
 	Head            Head
 	Data            any
 }
+
+// Feed is an Atom feed.
+type Feed struct{ Title, Path string }
 
 // Head lists what a page needs in addition to the shared style.
 type Head struct {

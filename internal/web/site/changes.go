@@ -3,17 +3,19 @@ package site
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"html/template"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"palmares/graph"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/text"
+	"palmares/internal/web/page"
 )
 
 // event is a change of the catalog, as the API returns it.
@@ -50,13 +52,14 @@ const (
 	categoryEvents   = "category"
 )
 
-// name returns the name, title or label of what changed.
+// name returns the name, title or label of what changed, or "" if neither the event
+// nor the current catalog has one.
 func (e *event) name() string {
-	name := cmp.Or(e.Tool.Name, e.Slug)
+	name := e.Tool.Name
 	for _, field := range []string{"label", "title", "name"} {
 		name = cmp.Or(textIn(e.After, field), textIn(e.Before, field), name)
 	}
-	return name
+	return strings.TrimSpace(name)
 }
 
 func textIn(object map[string]any, field string) string {
@@ -64,11 +67,9 @@ func textIn(object map[string]any, field string) string {
 	return value
 }
 
-// path returns the path of the page of what changed, or "" if it was removed.
+// path returns the path of the page of what changed, in the releases that have it.
 func (e *event) path() string {
 	switch {
-	case strings.HasSuffix(e.Type, "_removed"):
-		return ""
 	case e.subject() == comparisonEvents:
 		return "/comparatifs/" + e.Slug
 	case e.subject() == categoryEvents:
@@ -79,25 +80,22 @@ func (e *event) path() string {
 	return "/tools/" + e.Slug
 }
 
-const catalogPublished = "catalog_published"
+const (
+	catalogPublished = "catalog_published"
+	priceChanged     = "price_changed"
+	toolUpdated      = "tool_updated"
+)
 
-// eventKinds are the types of changes that a page lists, most important first.
+// eventKinds are the types of changes that a page can be limited to, most important
+// first.
 var eventKinds = []string{
-	toolCreated, toolRetired, "price_changed", "tool_updated", "tool_removed", "comparatif_published", "comparatif_updated", "comparatif_removed",
+	toolCreated, toolRetired, priceChanged, toolUpdated, "tool_removed", "comparatif_published", "comparatif_updated", "comparatif_removed",
 	"category_created", "category_updated", "category_removed", retiredUpdated, "embeddings_changed", "price_backfilled",
-}
-
-// eventNames are what the pages call the types of changes.
-var eventNames = map[string]lang.Message{
-	toolCreated: "New tool", "tool_updated": "Updated", toolRetired: "Retired", "tool_removed": "Removed", "price_changed": "Price",
-	"comparatif_published": "New comparison", "comparatif_updated": "Comparison updated", "comparatif_removed": "Comparison removed",
-	"embeddings_changed": "Review text", retiredUpdated: "Updated", "price_backfilled": "Earlier price",
-	"category_created": "New category", "category_updated": "Category updated", "category_removed": "Category removed",
 }
 
 // eventChoices are the names of the types in the filter.
 var eventChoices = map[string]lang.Message{
-	toolCreated: "New tools", "tool_updated": "Updated tools", toolRetired: "Retired tools", "tool_removed": "Removed tools", "price_changed": "Price changes",
+	toolCreated: "New tools", toolUpdated: "Updated tools", toolRetired: "Retired tools", "tool_removed": "Removed tools", priceChanged: "Price changes",
 	"comparatif_published": "New comparisons", "comparatif_updated": "Updated comparisons", "comparatif_removed": "Removed comparisons",
 	"embeddings_changed": "Review texts", retiredUpdated: "Updates to retired tools", "price_backfilled": "Earlier prices",
 	"category_created": "New categories", "category_updated": "Updated categories", "category_removed": "Removed categories", catalogPublished: "Releases",
@@ -112,7 +110,9 @@ type changesView struct {
 	Releases   []releaseChanges `json:"-"`
 	First      *release         `json:"-"` // the first release, if the page shows it
 	ToolName   string           `json:"-"` // of the tool that the page is limited to
+	Feeds      []page.Feed      `json:"-"` // of what the page is limited to
 	Older      string           `json:"-"` // URL of the next page, or ""
+	catalog    eventCatalog
 }
 
 // choice is an option of a filter.
@@ -120,27 +120,81 @@ type choice struct{ Value, Name string }
 
 // releaseChanges are the changes of one release on a page.
 type releaseChanges struct {
-	Number int
-	Day    string
+	release
 	Totals *releaseTotals // nil if the page does not have the event about the release
-	Items  []*changedItem
+	Groups []changeGroup
 }
 
 type releaseTotals struct{ Tools, Retired, Comparisons int }
 
-// changedItem is a tool or comparison that changed in a release, with everything
-// that happened to it.
-type changedItem struct {
-	Slug, Name, Path string
-	Lang             template.HTMLAttr // language of Name if it is not the page's
-	Kinds            []changeKind
-	Category         string // label
-	Changes          []fieldChange
-	rank             int
-	subject          string
+// changeGroup has the changes of one kind in a release, one line for each.
+type changeGroup struct {
+	Name  string
+	Lines []changeLine
+	More  string // URL of the page with all of them, or "" if these are all
+	kind  int
 }
 
-type changeKind struct{ Code, Name string }
+// changeLine is one change.
+type changeLine struct {
+	Name, URL string            // URL is "" if no release that can be read has its page
+	Lang      template.HTMLAttr // language of Name if it is not the page's
+	Category  string            // label, if it matters
+	Changes   []fieldChange     // short values; those that the title of the group names have no field
+	Direction string            // of a price
+	Percent   string            // how much a price changed
+	Others    []string          // names of further fields that changed
+	slug      string
+}
+
+const (
+	returned     = "returned"
+	scoreChanged = "score_changed"
+
+	maxGroup = 10 // lines, on a page with all kinds
+)
+
+// changeGroups are the kinds of changes in the order in which a release lists them,
+// with the type of their events.
+var changeGroups = []struct {
+	kind, events string
+	name         lang.Message
+}{
+	{toolCreated, toolCreated, "New tools"},
+	{toolRetired, toolRetired, "Retired tools"},
+	{returned, toolCreated, "Back in the catalog"},
+	{"tool_removed", "tool_removed", "Removed tools"},
+	{priceChanged, priceChanged, "Price changes"},
+	{scoreChanged, toolUpdated, "Score changes"},
+	{toolUpdated, toolUpdated, "Other updates"},
+	{"comparatif_published", "comparatif_published", "New comparisons"},
+	{"comparatif_updated", "comparatif_updated", "Updated comparisons"},
+	{"comparatif_removed", "comparatif_removed", "Removed comparisons"},
+	{"category_created", "category_created", "New categories"},
+	{"category_updated", "category_updated", "Updated categories"},
+	{"category_removed", "category_removed", "Removed categories"},
+	{retiredUpdated, retiredUpdated, "Updates to retired tools"},
+	{"embeddings_changed", "embeddings_changed", "Review texts"},
+	{"price_backfilled", "price_backfilled", "Earlier prices"},
+}
+
+// kind returns the group of an event.
+func (e *event) kind() string {
+	switch {
+	case e.Type == toolCreated && e.Before != nil:
+		return returned
+	case e.Type == toolUpdated && slices.Contains(e.Fields, "score"):
+		return scoreChanged
+	}
+	return e.Type
+}
+
+func (v *changesView) load(ctx context.Context, s *Site, r *request) error {
+	if r.Param("tool") != "" { // comparisons and categories may have the same slug
+		v.Changes.Nodes = slices.DeleteFunc(v.Changes.Nodes, func(e event) bool { return e.subject() != "tool" })
+	}
+	return v.catalog.load(ctx, s, r, v.Changes.Nodes)
+}
 
 func (v *changesView) prepare(r *request) error {
 	for _, kind := range append(slices.Clone(eventKinds), catalogPublished) {
@@ -149,71 +203,132 @@ func (v *changesView) prepare(r *request) error {
 	for i := range v.Changes.Nodes {
 		e := &v.Changes.Nodes[i]
 		if len(v.Releases) == 0 || v.Releases[len(v.Releases)-1].Number != e.Release {
-			v.Releases = append(v.Releases, releaseChanges{Number: e.Release, Day: dayOf(e.PublishedAt)})
+			v.Releases = append(v.Releases, releaseChanges{release: v.catalog.release(e)})
 		}
-		v.Releases[len(v.Releases)-1].add(r.lang, e, v.Categories)
+		v.add(r, &v.Releases[len(v.Releases)-1], e)
 	}
-	for _, changes := range v.Releases {
-		slices.SortStableFunc(changes.Items, func(a, b *changedItem) int {
-			return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.Slug, b.Slug))
-		})
+	for i := range v.Releases {
+		v.Releases[i].arrange(r)
 	}
 	if v.Changes.PageInfo.HasNextPage {
 		v.Older = r.With("after", v.Changes.PageInfo.EndCursor)
 	}
-	filtered := r.Param("type") != "" || r.Param("category") != "" || r.Param("tool") != ""
+	filtered := r.Param("type") != "" || r.Param("category") != "" || r.Param("tool") != "" || r.Param("release") != ""
 	if nodes := v.Oldest.Nodes; !filtered && v.Older == "" && len(nodes) > 0 && nodes[0].Number == 1 {
 		v.First = &nodes[0]
 	}
-	if v.ToolName = r.Param("tool"); v.ToolName != "" && len(v.Changes.Nodes) > 0 {
-		v.ToolName = v.Changes.Nodes[0].name()
+	if slug := r.Param("tool"); slug != "" {
+		v.ToolName = v.catalog.toolName(slug, 0)
+		v.Feeds = append(v.Feeds, toolFeed(r, slug, v.ToolName))
+	}
+	if slug := r.Param("category"); isCategory(v.Categories, slug) {
+		v.Feeds = append(v.Feeds, categoryFeed(r, slug, labelOf(v.Categories, slug)))
 	}
 	return nil
 }
 
-// add adds a change to its release. Several changes of the same tool become one
-// item.
-func (c *releaseChanges) add(l lang.Language, e *event, categories []category) {
+func (v *changesView) feeds(*request) []page.Feed { return v.Feeds }
+
+// add adds an event to the changes of its release.
+func (v *changesView) add(r *request, c *releaseChanges, e *event) {
 	if e.Type == catalogPublished {
 		number := func(field string) int { n, _ := e.After[field].(float64); return int(n) }
 		c.Totals = &releaseTotals{number("tools_total"), number("tools_retired"), number("comparatifs_total")}
 		return
 	}
-	i := slices.IndexFunc(c.Items, func(item *changedItem) bool { return item.Slug == e.Slug && item.subject == e.subject() })
-	if i < 0 {
-		item := &changedItem{Slug: e.Slug, Name: e.name(), Path: e.path(), rank: len(eventKinds), subject: e.subject()}
-		if item.subject != categoryEvents {
-			item.Category = labelOf(categories, e.Category)
+	fields := e.shownFields()
+	if e.Type == toolUpdated && slices.ContainsFunc(v.Changes.Nodes, func(other event) bool {
+		return other.Type == priceChanged && other.Slug == e.Slug && other.Release == e.Release
+	}) { // which is a line of its own
+		fields = slices.DeleteFunc(fields, func(field string) bool { return field == "price" || field == "pricing" })
+		if len(fields) == 0 {
+			return
 		}
-		if item.subject != "tool" {
-			item.Lang = catalogLang(l) // titles and labels are text, names are not
-		}
-		i, c.Items = len(c.Items), append(c.Items, item)
 	}
-	item := c.Items[i]
-	item.Name = cmp.Or(strings.TrimSpace(e.name()), item.Name)
-	item.rank = min(item.rank, max(slices.Index(eventKinds, e.Type), 0))
-	item.Kinds = append(item.Kinds, changeKind{e.Type, l.Text(eventNames[e.Type])})
-	for _, change := range e.changes(l, categories) {
-		if !slices.ContainsFunc(item.Changes, func(known fieldChange) bool { return known.Field == change.Field }) {
-			item.Changes = append(item.Changes, change)
+	kind, l := e.kind(), r.lang
+	line := changeLine{Name: v.catalog.name(e), URL: v.catalog.link(r, e), slug: e.Slug}
+	if e.subject() != "tool" {
+		line.Lang = catalogLang(l) // titles and labels are text, names are not
+	}
+	if kind == toolCreated || kind == toolRetired || kind == returned {
+		line.Category = labelOf(v.Categories, e.Category)
+	}
+	state := version{Type: e.Type, Fields: fields, Before: e.Before, After: e.After}
+	for _, change := range state.changesOf(l, fields, v.Categories) {
+		switch {
+		case !slices.Contains(shortFields, change.name):
+			line.Others = append(line.Others, change.Field)
+			continue
+		case kind == scoreChanged && change.name == "score", slices.Contains([]string{"price", "pricing", "reason", "retired_at", "label"}, change.name):
+			change.Field = "" // the value says it
 		}
+		line.Changes = append(line.Changes, change)
+	}
+	if kind == priceChanged {
+		direction, percent := pricing.Compare(pricing.Read(textIn(e.Before, "price")), pricing.Read(textIn(e.After, "price")))
+		if line.Direction = direction; percent != nil && *percent != 0 {
+			line.Percent = l.Percent(*percent)
+		}
+	}
+	c.insert(l, kind, line)
+}
+
+// shortFields have values that fit in a line.
+var shortFields = []string{
+	"score", "verifiability", "obsolescence", "price", "pricing", "category", "icp", "tier", "mainstream", "reason", "retired_at", "updated_at", "name", "label", "winner",
+}
+
+// shownFields returns the fields that a line about an event shows.
+func (e *event) shownFields() []string {
+	switch e.Type {
+	case toolCreated:
+		return []string{"price", "score"}
+	case toolRetired:
+		return []string{"reason", "retired_at"}
+	case priceChanged, "price_backfilled":
+		return []string{"price", "pricing"}
+	case "comparatif_published":
+		return []string{"winner"}
+	case toolUpdated, retiredUpdated, "comparatif_updated", "category_updated":
+		// The date changes with every update, and the slug of the winner with its name.
+		if fields := slices.DeleteFunc(slices.Clone(e.Fields), func(field string) bool { return field == "updated_at" || field == "winner_slug" }); len(fields) > 0 {
+			return fields
+		}
+		return e.Fields
+	}
+	return nil
+}
+
+func (c *releaseChanges) insert(l lang.Language, kind string, line changeLine) {
+	for rank, group := range changeGroups {
+		if group.kind != kind {
+			continue
+		}
+		i := slices.IndexFunc(c.Groups, func(g changeGroup) bool { return g.kind == rank })
+		if i < 0 {
+			i, c.Groups = len(c.Groups), append(c.Groups, changeGroup{Name: l.Text(group.name), kind: rank})
+		}
+		c.Groups[i].Lines = append(c.Groups[i].Lines, line)
 	}
 }
 
-// changes lists the fields to show, as the history of a tool does.
-func (e *event) changes(l lang.Language, categories []category) []fieldChange {
-	v := version{Type: e.Type, Before: e.Before, After: e.After}
-	switch e.Type {
-	case "price_changed", "price_backfilled":
-		v.Fields = []string{"pricing", "price"}
-	case "tool_updated", retiredUpdated, "comparatif_updated", "category_updated":
-		v.Fields = slices.DeleteFunc(slices.Clone(e.Fields), func(field string) bool { return field == "updated_at" }) // changes with every update
-	case toolCreated, toolRetired:
-	default:
-		return nil
+// arrange sorts the groups and their lines, and shortens long groups on a page with
+// all kinds.
+func (c *releaseChanges) arrange(r *request) {
+	slices.SortFunc(c.Groups, func(a, b changeGroup) int { return cmp.Compare(a.kind, b.kind) })
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		slices.SortStableFunc(g.Lines, func(a, b changeLine) int {
+			return cmp.Or(strings.Compare(text.Fold(a.Name), text.Fold(b.Name)), strings.Compare(a.slug, b.slug))
+		})
+		if len(g.Lines) > maxGroup && r.Param("type") == "" {
+			query := maps.Clone(r.query)
+			query.Del("after")
+			query.Set("type", changeGroups[g.kind].events)
+			query.Set("release", strconv.Itoa(c.Number))
+			g.Lines, g.More = g.Lines[:maxGroup], page.WithQuery(r.path, query.Encode())
+		}
 	}
-	return v.changes(l, categories)
 }
 
 func labelOf(categories []category, slug string) string {
@@ -236,132 +351,3 @@ func sentence(name string) string {
 
 // dayOf returns the day of a time.
 func dayOf(at string) string { return at[:min(len(at), len(time.DateOnly))] }
-
-type pricesView struct {
-	Feed       feedInfo
-	Changes    eventList
-	Categories []category
-	Releases   []releasePrices  `json:"-"`
-	Periods    []pricesOfPeriod `json:"-"` // a summary
-	Older      string           `json:"-"`
-}
-
-type releasePrices struct {
-	Number int
-	Day    string
-	Items  []priceItem
-}
-
-// priceItem is a tool with a new price.
-type priceItem struct {
-	Name, URL, Category                    string
-	Before, After                          string // prices
-	BeforePricing, AfterPricing, ChangedAt string
-	Direction, Percent                     string // "" if the prices cannot be compared
-}
-
-// pricesOfPeriod is how many prices rose and fell.
-type pricesOfPeriod struct{ Days, Up, Down int }
-
-const (
-	pricesPerPage = 50
-	// maxPriceBatches limits how many price changes one page reads to find those
-	// in one direction, which the journal cannot select.
-	maxPriceBatches = 5
-
-	monthDays, quarterDays = 30, 90
-)
-
-// load counts the recent changes, and reads on until a page of changes in the
-// selected direction is full.
-func (v *pricesView) load(ctx context.Context, s *Site, r *request) error {
-	if err := v.count(ctx, s, r); err != nil {
-		return err
-	}
-	direction := r.Param("direction")
-	if direction == "" {
-		return nil
-	}
-	found := v.Changes
-	v.Changes.Nodes = nil
-	for batch := 0; ; batch++ {
-		for _, e := range found.Nodes {
-			if string(e.direction()) == direction {
-				v.Changes.Nodes = append(v.Changes.Nodes, e)
-			}
-		}
-		v.Changes.PageInfo = found.PageInfo
-		if !found.PageInfo.HasNextPage || len(v.Changes.Nodes) >= pricesPerPage || batch == maxPriceBatches {
-			return nil
-		}
-		variables := map[string]any{"after": found.PageInfo.EndCursor}
-		if category := r.Param("category"); category != "" {
-			variables["category"] = category
-		}
-		var more struct{ Changes eventList }
-		if err := s.execute(ctx, r.asOf, "morePrices", variables, &more); err != nil {
-			return err
-		}
-		found = more.Changes
-	}
-}
-
-func (v *pricesView) count(ctx context.Context, s *Site, r *request) error {
-	newest, err := time.Parse(time.DateOnly, v.Feed.UpdatedAt)
-	if err != nil {
-		return nil //nolint:nilerr // nothing has been published
-	}
-	before := func(days int) string { return newest.AddDate(0, 0, -days).Format(time.DateOnly) }
-	variables := map[string]any{"month": before(monthDays), "quarter": before(quarterDays)}
-	if category := r.Param("category"); category != "" {
-		variables["categories"] = []any{category}
-	}
-	type counts []struct{ Count int }
-	var result struct{ MonthUp, MonthDown, QuarterUp, QuarterDown counts }
-	if err := s.execute(ctx, r.asOf, "priceSummary", variables, &result); err != nil {
-		return err
-	}
-	sum := func(all counts) (total int) {
-		for _, c := range all {
-			total += c.Count
-		}
-		return total
-	}
-	v.Periods = []pricesOfPeriod{{monthDays, sum(result.MonthUp), sum(result.MonthDown)}, {quarterDays, sum(result.QuarterUp), sum(result.QuarterDown)}}
-	return nil
-}
-
-// direction returns how the price of a tool changed, or "" if that is unknown.
-func (e *event) direction() string {
-	direction, _ := pricing.Compare(pricing.Read(fmt.Sprint(e.Before["price"])), pricing.Read(fmt.Sprint(e.After["price"])))
-	return direction
-}
-
-func (v *pricesView) prepare(r *request) error {
-	for _, e := range v.Changes.Nodes {
-		item := priceItem{
-			Name: e.name(), URL: r.Link("/tools/", e.Slug), Category: labelOf(v.Categories, e.Category),
-			Before: textIn(e.Before, "price"), After: textIn(e.After, "price"), ChangedAt: textIn(e.After, "changed_at"),
-		}
-		if e.Tool.Name == "" { // it is retired or removed
-			item.URL = fmt.Sprintf("/tools/%s?%s=%d", e.Slug, graph.AsOfName, e.Release)
-		}
-		if before, after := textIn(e.Before, "pricing"), textIn(e.After, "pricing"); before != after {
-			item.BeforePricing, item.AfterPricing = before, after
-		}
-		direction, percent := pricing.Compare(pricing.Read(item.Before), pricing.Read(item.After))
-		item.Direction = direction
-		if percent != nil && *percent != 0 {
-			item.Percent = r.lang.Percent(*percent)
-		}
-		if len(v.Releases) == 0 || v.Releases[len(v.Releases)-1].Number != e.Release {
-			v.Releases = append(v.Releases, releasePrices{Number: e.Release, Day: dayOf(e.PublishedAt)})
-		}
-		last := &v.Releases[len(v.Releases)-1]
-		last.Items = append(last.Items, item)
-	}
-	if v.Changes.PageInfo.HasNextPage {
-		v.Older = r.With("after", v.Changes.PageInfo.EndCursor)
-	}
-	return nil
-}

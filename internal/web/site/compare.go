@@ -2,14 +2,20 @@ package site
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
+	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
 	"palmares/internal/web/chart"
+	"palmares/internal/web/page"
 )
 
 type comparisonsView struct {
@@ -50,13 +56,13 @@ func comparePath(slugs ...string) string {
 	return "/compare/" + strings.Join(escaped, "/")
 }
 
-// compared returns the slugs in the path and in the forms, each once. In a form,
-// visitors may have entered a name.
-func (r *request) compared() (slugs []string) {
+// compared returns the slugs in the path and in the form below the table, each once.
+// In the form, visitors may have entered a name.
+func (r *request) compared(shown *catalog.Release) (slugs []string) {
 	for _, name := range comparedParams {
 		slug, _ := r.variables[name].(string)
-		if r.Param(name) != "" {
-			slug = strings.Join(text.Words(slug), "-")
+		if found := findTool(shown, slug); found != nil && r.Param(name) != "" {
+			slug = found.Slug
 		}
 		if slug != "" && !slices.Contains(slugs, slug) {
 			slugs = append(slugs, slug)
@@ -65,12 +71,35 @@ func (r *request) compared() (slugs []string) {
 	return slugs
 }
 
+// findTool returns the tool with a slug or a name, or nil.
+func findTool(shown *catalog.Release, entered string) *catalog.Tool {
+	words := strings.Join(text.Words(entered), "-")
+	if found := cmp.Or(shown.Tool(entered), shown.Tool(words)); found != nil || words == "" {
+		return found
+	}
+	for _, t := range shown.Tools {
+		if strings.Join(text.Words(nameOf(t)), "-") == words {
+			return t
+		}
+	}
+	return nil
+}
+
+// rejectedForm reports that a form to choose tools must be corrected.
+type rejectedForm struct {
+	*problem.Problem
+	status int
+}
+
+func (e rejectedForm) Unwrap() error { return e.Problem }
+
 // chooseView is the page for choosing which tools to compare.
 type chooseView struct {
 	Categories  []category
 	Comparisons listOf[comparison]
 	A           *tool
 	Fields      []chosenTool `json:"-"`
+	shown       *catalog.Release
 }
 
 // chosenTool is a field of the form.
@@ -78,21 +107,89 @@ type chosenTool struct {
 	Name, Value string
 	Number      int
 	Required    bool
+	Error       string
+	Similar     []page.Suggestion // links that replace the value
+}
+
+func (v *chooseView) load(ctx context.Context, s *Site, r *request) (err error) {
+	v.shown, err = s.Executor.Release(ctx, r.asOf)
+	return err
 }
 
 func (v *chooseView) prepare(r *request) error {
-	slugs := r.compared()
-	if len(slugs) > 1 {
-		return redirect(r.Link(comparePath(slugs...)))
-	}
+	var slugs []string
+	var rejected error
 	for i, name := range comparedParams {
-		field := chosenTool{Name: name, Number: i + 1, Required: i < 2}
-		if i < len(slugs) {
-			field.Value = slugs[i]
+		field := chosenTool{Name: name, Number: i + 1, Required: i < 2, Value: strings.TrimSpace(r.Param(name))}
+		switch found := findTool(v.shown, field.Value); {
+		case field.Value == "":
+		case found == nil:
+			unknown := unknownTool(r, field.Value)
+			field.Error, rejected = unknown.In(r.lang), rejectedForm{unknown, http.StatusNotFound}
+			field.Similar = v.similar(r, name, field.Value)
+		case slices.Contains(slugs, found.Slug):
+			field.Error = r.lang.Text("You have chosen this tool already.")
+		default:
+			slugs = append(slugs, found.Slug)
 		}
 		v.Fields = append(v.Fields, field)
 	}
+	switch {
+	case rejected != nil:
+		return rejected
+	case len(slugs) > 1:
+		return redirect(r.Link(comparePath(slugs...)))
+	case slices.ContainsFunc(v.Fields, func(f chosenTool) bool { return f.Error != "" }):
+		return rejectedForm{problem.New(problem.BadInput, "Choose at least two different tools."), http.StatusUnprocessableEntity}
+	}
 	return nil
+}
+
+// similar returns links to the same form with a similar tool in a field.
+func (v *chooseView) similar(r *request, name, value string) (found []page.Suggestion) {
+	for _, t := range v.shown.SimilarTools(value, maxSuggestions) {
+		found = append(found, page.Suggestion{Path: r.With(name, t.Slug), Name: cmp.Or(nameOf(t), t.Slug)})
+	}
+	return found
+}
+
+func unknownTool(r *request, entered string) *problem.Problem {
+	if r.AsOf() != "" {
+		return problem.New(problem.NotFound, "There was no tool “%s” in this release.", params.Truncate(entered))
+	}
+	return problem.New(problem.NotFound, "There is no tool “%s”.", params.Truncate(entered))
+}
+
+// chooseAgain responds to unknown tools with the form, everything that was entered
+// and suggestions beside each unknown one.
+func (s *Site) chooseAgain(w http.ResponseWriter, r *http.Request, from *route, err error) error {
+	form := s.routes[slices.IndexFunc(s.routes, func(rt route) bool { return rt.name == "choose" })]
+	entered := r.URL.Query()
+	for _, name := range from.pathParams() {
+		entered.Set(name, r.PathValue(name))
+	}
+	plain := r.Clone(r.Context())
+	plain.URL.RawQuery = entered.Encode()
+	req, parseErr := form.parse(plain)
+	if parseErr != nil {
+		return err
+	}
+	req.service = s.Service
+	ctx := s.Visitors.Identify(r)
+	release, busy := s.Visitors.Start(ctx)
+	if busy != nil {
+		return busy
+	}
+	defer release()
+	view, response, err := s.load(ctx, req)
+	rejected, ok := errors.AsType[rejectedForm](err)
+	if !ok {
+		return err
+	}
+	content := s.content(ctx, req, view, response)
+	content.NoIndex = true
+	w.Header().Set("Cache-Control", "no-store")
+	return templates.Write(w, rejected.status, form.name, content)
 }
 
 func (v *chooseView) structured(r *request) any {
@@ -111,6 +208,7 @@ type compareView struct {
 	Scores, Prices                         *chart.Plot  `json:"-"`
 	Next                                   string       `json:"-"` // the parameter of another tool, or "" if there are four
 	Others                                 []tool       `json:"-"` // to add
+	shown                                  *catalog.Release
 }
 
 // Without returns the path of the comparison without a tool, or "" if there are
@@ -139,8 +237,13 @@ func (v *compareView) Names(separator string) string {
 	return strings.Join(names, separator)
 }
 
+func (v *compareView) load(ctx context.Context, s *Site, r *request) (err error) {
+	v.shown, err = s.Executor.Release(ctx, r.asOf)
+	return err
+}
+
 func (v *compareView) prepare(r *request) error {
-	slugs := r.compared()
+	slugs := r.compared(v.shown)
 	if len(slugs) == 1 {
 		return redirect(r.Link("/tools/", url.PathEscape(slugs[0])))
 	}
@@ -150,14 +253,10 @@ func (v *compareView) prepare(r *request) error {
 	active, retired := []*tool{v.A, v.B, v.C, v.D}, []*tool{v.RetiredA, v.RetiredB, v.RetiredC, v.RetiredD}
 	for i, slug := range slugs {
 		found := cmp.Or(active[i], retired[i])
-		switch {
-		case found != nil:
-			v.Tools = append(v.Tools, *found)
-		case r.AsOf() != "":
-			return problem.New(problem.NotFound, "There was no tool “%s” in this release.", slug)
-		default:
-			return problem.New(problem.NotFound, "There is no tool “%s”.", slug)
+		if found == nil {
+			return rejectedForm{unknownTool(r, slug), http.StatusNotFound}
 		}
+		v.Tools = append(v.Tools, *found)
 	}
 	for _, pair := range [][]comparison{v.AB.Items, v.AC.Items, v.AD.Items, v.BC.Items, v.BD.Items, v.CD.Items} {
 		v.Published = append(v.Published, pair...)

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,6 +21,9 @@ import (
 // the error.
 func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, route *route, err error) error {
 	p := problem.Of(err)
+	if errors.As(err, new(rejectedForm)) && !page.WantsMarkdown(r) {
+		return s.chooseAgain(w, r, route, err)
+	}
 	if !route.form || p.Code != problem.BadInput || p == errSearchAsOf || page.WantsMarkdown(r) {
 		return err
 	}
@@ -50,7 +54,7 @@ func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, route *route,
 			req.query.Set(p.Name, value)
 		}
 	}
-	content := s.content(req, view, response)
+	content := s.content(ctx, req, view, response)
 	content.NoIndex = true
 	w.Header().Set("Cache-Control", "no-store")
 	return templates.Write(w, http.StatusBadRequest, req.name, content)

@@ -18,6 +18,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"time"
 
 	"palmares/graph"
 	"palmares/internal/core/cache"
@@ -70,6 +71,7 @@ var templates = page.NewTemplates(files, "templates", func(l lang.Language) temp
 		"band":         band, "ageBand": ageBand, "scoreKey": func() []keyEntry { return scoreKey(l) }, "icon": icon, "typeset": lang.Typeset,
 		"euros": l.Euros, "priceText": func(price string) string { return priceText(l, price) }, "section": func(id string) template.HTML { return sectionTitle(l, id) },
 		"fieldName": func(field string) string { return fieldName(l, field) },
+		"minute":    func(at time.Time) string { return l.Time(at) },
 	}
 })
 
@@ -201,7 +203,7 @@ func (s *Site) render(req *request) cache.Execute {
 		if response.Release == 0 {
 			caching = "no-store" // the first release must show at once
 		}
-		entry, err := templates.Entry(req.name, s.content(req, view, response), caching)
+		entry, err := templates.Entry(req.name, s.content(ctx, req, view, response), caching)
 		return entry, response.Newest, err
 	}
 }
@@ -242,12 +244,15 @@ func (s *Site) execute(ctx context.Context, asOf graph.AsOf, operation string, v
 	return response.Decode(result)
 }
 
-func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
+func (s *Site) content(ctx context.Context, req *request, view any, response *graph.Result) page.Content {
 	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL(), Downloads: req.downloads()}
 	content := s.Content(req.lang, req.path, page.Head{}, data)
 	content.AsMarkdown = req.markdown
 	if v, ok := view.(canonicalPage); ok {
 		content.Path = v.canonicalPath()
+	}
+	if v, ok := view.(followedPage); ok && req.AsOf() == "" {
+		content.Feeds = v.feeds(req)
 	}
 	if v, ok := view.(structuredPage); ok && req.AsOf() == "" {
 		data.Structured = v.structured(req)
@@ -259,6 +264,11 @@ func (s *Site) content(req *request, view any, response *graph.Result) page.Cont
 		return content
 	}
 	content.AsOf = &page.AsOf{Release: response.Release, Date: response.UpdatedAt, Query: req.asOfQuery().Encode(), Current: req.Without(graph.AsOfName)}
+	// What the page is about, or what was entered, may be no longer in the catalog.
+	if newest, err := s.Executor.Newest(ctx); err == nil && (req.name == "choose" || !pageExists(newest, content.Path)) {
+		section, _, _ := strings.Cut(content.Path[1:], "/")
+		content.AsOf.Current = "/" + section
+	}
 	return content
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,21 +62,21 @@ func TestChangesPage(t *testing.T) {
 		changedCatalog(t, s)
 		handler := newLocalized(t, s)
 		body := get(t, handler, "/en/changes", 200, `<h2 id="release-4">`, "The catalog was published with 3 tools.", "Price changes", `<del>€20/month</del>`, `<ins>€25/month</ins>`,
-			`href="/en/tools/four"`, `href="/en/graveyard/three"`, `href="/en/categories/three" lang="fr">Trois</a> <span class="mark kind category_created">New category</span>`,
-			`>Outil three</a> <span class="mark kind retired_updated">Updated</span>`, "Review text", "/feeds/changes.atom", "/en/guides/webhooks", `<meta name="description" content="Every change`)
-		if got := strings.Count(body, ">New tool<"); got != 1 {
+			`href="/en/tools/four"`, `href="/en/graveyard/three"`, "<h3>New categories</h3>", `<li><a href="/en/categories/three" lang="fr">Trois</a></li>`,
+			"<h3>Updates to retired tools</h3>", "<h3>Score changes</h3>", "Review text", "/feeds/changes.atom", "/en/guides/webhooks", `<meta name="description" content="Every change`)
+		if got := strings.Count(body, "<h3>New tools<"); got != 1 {
 			t.Errorf("got %d new tools, want 1: the first release is one entry", got)
 		}
 		if price := strings.Count(body, "€25/month"); price != 1 {
 			t.Errorf("got a price %d times, want it once for both changes of the tool", price)
 		}
-		french := get(t, handler, "/fr/changes", 200, "<h1>Changements du catalogue</h1>", "Le catalogue a été publié avec 3 outils.", "25\u00a0€/mois", `href="/fr/tools/four"`, "Nouvel outil")
+		french := get(t, handler, "/fr/changes", 200, "<h1>Changements du catalogue</h1>", "Le catalogue a été publié avec 3 outils.", "25\u00a0€/mois", `href="/fr/tools/four"`, "<h3>Nouveaux outils</h3>")
 		if strings.Contains(french, "New tool") {
 			t.Error("got English on the French page, want French")
 		}
 		for filter, want := range map[string][2]string{
 			"type=category_created":     {"Trois", "Outil three"},
-			"type=retired_updated":      {"Vendu.", "Trois<"},
+			"type=retired_updated":      {"Outil three", "Trois<"},
 			"type=tool_retired":         {"Outil three", "Outil four"},
 			"type=price_changed":        {"Outil two", "Outil three"},
 			"tool=four":                 {"Only changes to Outil four.", "Outil one"},
@@ -92,6 +93,58 @@ func TestChangesPage(t *testing.T) {
 		get(t, handler, "/en/changes?type=x", 400)
 		get(t, handler, "/en/changes?after=x", 400)
 	})
+}
+
+// A page with all kinds shortens long groups, and links to all of their changes. The
+// kinds are in order, and a price is one line.
+func TestChangesAreGrouped(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, feedtest.Catalog("2026-10-01", feedtest.Tool("zero"), feedtest.Tool("gone"), feedtest.Tool("price"), feedtest.Tool("tagline")))
+	publish(t, s, feedtest.Catalog("2026-10-02", feedtest.Tool("zero"), feedtest.Tool("price"), feedtest.Tool("tagline"),
+		&feed.Retired{Slug: "gone", Name: "Parti", Category: "code", Reason: "mort", RetiredAt: "2026-10-01", Note: "Fini."}))
+	tools := []any{feedtest.Tool("gone", func(tool *feed.Tool) { tool.Name = "Parti" })}
+	for i := range 25 {
+		tools = append(tools, feedtest.Tool(fmt.Sprintf("tool-%02d", i)))
+	}
+	score := func(tool *feed.Tool) { value := 9.5; tool.Score, tool.Tagline = &value, "Autre." }
+	tools = append(tools, feedtest.Tool("zero", score), feedtest.Tool("price", func(tool *feed.Tool) { tool.Price = "25 €/mois" }), feedtest.Tool("tagline", func(tool *feed.Tool) { tool.Tagline = "Mieux." }))
+	publish(t, s, feedtest.Catalog("2026-10-03", tools...))
+	handler := newLocalized(t, s)
+	body := get(t, handler, "/en/changes", 200, `href="/en/changes?release=3&amp;type=tool_created" rel="nofollow">Show all`,
+		`Parti</a> <span class="what"><span class="part" lang="fr">Code</span>`, `<span class="part">Tagline</span>`, `>Outil price</a> <span class="what"><span class="part"><span class="visually-hidden">from </span><del>€20/month</del>`)
+	var order []int
+	for _, kind := range []string{"New tools", "Back in the catalog", "Price changes", "Score changes", "Other updates", "Retired tools"} { // the last in the release before
+		order = append(order, strings.Index(body, "<h3>"+kind+"</h3>"))
+	}
+	if !slices.IsSorted(order) || order[0] < 0 {
+		t.Errorf("got groups at %v, want all of them in order", order)
+	}
+	if got := strings.Count(body, `<li><a href="/en/tools/tool-`); got != 10 {
+		t.Errorf("got %d new tools, want 10", got)
+	}
+	if got := strings.Count(body, `href="/en/tools/price"`); got != 1 {
+		t.Errorf("got %d lines about the tool with a new price, want 1", got)
+	}
+	all := get(t, handler, "/en/changes?release=3&type=tool_created", 200, "Only changes in release 3.")
+	if got := strings.Count(all, `<li><a href="/en/tools/tool-`); got != 25 || strings.Contains(all, `id="release-2"`) {
+		t.Errorf("got %d new tools, want 25 and no other release", got)
+	}
+}
+
+// Changes to removed items have the name they had, and link to a release that has
+// them; the date of a release is that of its feed.
+func TestChangesOfRemovedItems(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publishEditions(t, s)
+	handler := newLocalized(t, s)
+	get(t, handler, "/en/prices", 200, `<a href="/en/tools/aquatinte-3?as_of=3">Aquatinte 3</a>`, `<a href="/en/tools/tandem-code?as_of=2">Tandem Code</a>`, `<time datetime="2026-05-05">`)
+	get(t, handler, "/fr/changes", 200, `<a href="/fr/cimetiere/aquatinte-3?as_of=6">Aquatinte 3</a>`, `href="/fr/comparatifs/lanterne-sourde-vs-glaneuse-aout?as_of=`,
+		`<h2 id="release-8"><time datetime="2026-11-10">`, "· publiée le ")
+	get(t, handler, "/en/changes?tool=aquatinte-3", 200, "Only changes to Aquatinte 3.", `href="/en/tools/aquatinte-3/changes.atom"`)
+	get(t, handler, "/en/comparisons/enclume-8-vs-tandem-code?as_of=4", 200, `<a href="/en/comparisons">View the current catalog</a>`)
+	get(t, handler, "/en/tools/plume", 200, `<link rel="alternate" type="application/atom+xml" title="Changes to Plume" href="/en/tools/plume/changes.atom">`, `href="/en/changes?tool=plume"`)
+	get(t, handler, "/fr/cimetiere/buvard", 200, `href="/fr/tools/buvard/changes.atom"`)
+	get(t, handler, "/fr/categories/code", 200, `href="/fr/categories/code/changes.atom"`, `href="/fr/changes?category=code"`)
 }
 
 // The pages of the timeline together have every change once.

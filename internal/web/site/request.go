@@ -353,6 +353,9 @@ type loader interface {
 // canonicalPage is a view that exists at several paths.
 type canonicalPage interface{ canonicalPath() string }
 
+// followedPage is a view of something that has Atom feeds.
+type followedPage interface{ feeds(*request) []page.Feed }
+
 // structuredPage is a view with structured data for search engines.
 type structuredPage interface{ structured(*request) any }
 

@@ -24,9 +24,6 @@ const (
 // with a similar slug, or else a page above the path or with a similar name.
 // route is nil for a path that does not exist.
 func (s *Site) suggest(ctx context.Context, r *http.Request, route *route) []page.Suggestion {
-	if route != nil && route.name == "compare" {
-		return s.suggestCompared(ctx, r, route)
-	}
 	if route != nil {
 		if list, ok := strings.CutSuffix(route.pattern, "/{slug}"); ok {
 			return s.suggestItems(ctx, list, r.PathValue("slug"))
@@ -59,28 +56,6 @@ func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Sugge
 	}
 	defer done()
 	return known.similar(lang.Of(ctx), list, slug)
-}
-
-// suggestCompared returns comparisons with a known tool in place of the one that
-// is unknown.
-func (s *Site) suggestCompared(ctx context.Context, r *http.Request, route *route) (found []page.Suggestion) {
-	var slugs []string
-	for _, name := range route.pathParams() {
-		slugs = append(slugs, strings.TrimSuffix(strings.TrimSpace(r.PathValue(name)), page.MarkdownSuffix))
-	}
-	for i, slug := range slugs {
-		similar := s.suggestItems(ctx, "/tools", slug)
-		if slices.ContainsFunc(similar, func(known page.Suggestion) bool { return path.Base(known.Path) == slug }) {
-			continue
-		}
-		for _, known := range similar {
-			corrected := slices.Clone(slugs)
-			corrected[i] = path.Base(known.Path)
-			found = append(found, page.Suggestion{Path: comparePath(corrected...), Name: known.Name, Lang: known.Lang})
-		}
-		break
-	}
-	return found
 }
 
 // lastPage returns the page of a removed tool as of the last release that had it,

@@ -25,9 +25,6 @@ type release struct {
 	Stats             struct{ ToolsTotal, ToolsRetired, ComparisonsTotal int }
 }
 
-// Day returns the date on which the release was published.
-func (r release) Day() string { return dayOf(r.PublishedAt) }
-
 type releasesView struct {
 	Releases struct {
 		Nodes      []release
@@ -79,6 +76,7 @@ type versionEntry struct {
 // fieldChange is a field that differs between two versions. Before is nil if the
 // field is only listed for its new value.
 type fieldChange struct {
+	name   string
 	Field  string
 	Before *fieldValue
 	After  fieldValue
@@ -147,6 +145,11 @@ func (v *version) changes(l lang.Language, categories []category) (changes []fie
 	case toolRetired:
 		fields = []string{"name", "reason", "retired_at", "note"}
 	}
+	return v.changesOf(l, fields, categories)
+}
+
+// changesOf lists some fields.
+func (v *version) changesOf(l lang.Language, fields []string, categories []category) (changes []fieldChange) {
 	for _, field := range fields {
 		before, existed := v.Before[field]
 		existed = existed && v.Type != toolCreated // a retired tool has a score too
@@ -154,7 +157,7 @@ func (v *version) changes(l lang.Language, categories []category) (changes []fie
 		if existed && reflect.DeepEqual(before, after) {
 			continue
 		}
-		change := fieldChange{Field: fieldName(l, field)}
+		change := fieldChange{name: field, Field: fieldName(l, field)}
 		if slices.Contains(unshownFields, field) {
 			change.After = fieldValue{Text: l.Text("changed")}
 			changes = append(changes, change)

@@ -19,10 +19,11 @@ var publicPages = map[string]string{
 	"tools": "/tools", "tools-filtered": "/tools?category=code&sort=name_asc&price_max=20", "tools-none": "/tools?q=nobodyhasthis", "tools-bad": "/tools?sort=best&q=plume", "tools-as-of": "/tools?as_of=5&category=code",
 	"tool": "/tools/plume", "tool-untested": "/tools/apostille", "tool-as-of": "/tools/plume?as_of=2026-08-01", "tool-unknown": "/tools/plmue",
 	"search": "/search?q=code", "search-none": "/search?q=nobodyhasthis", "search-empty": "/search",
-	"compare": "/compare/plume/ecritoire-cie", "compare-form": "/compare", "compare-unknown": "/compare/plume/nobody",
+	"compare": "/compare/plume/ecritoire-cie", "compare-three": "/compare/plume/ecritoire-cie/aiguillage", "compare-four": "/compare/plume/ecritoire-cie/aiguillage/buvard",
+	"compare-form": "/compare", "compare-unknown": "/compare/plume/nobody", "compare-typos-unknown": "/compare?a=plmue&b=Aiguillage&c=nobodyhasthis", "compare-same": "/compare?a=plume&b=plume",
 	"comparisons": "/comparatifs", "comparison": "/comparatifs/plume-vs-ecritoire-cie",
 	"categories": "/categories", "category": "/categories/code", "category-unknown": "/categories/nothing",
-	"changes": "/changes", "prices": "/prices", "trends": "/trends",
+	"changes": "/changes", "changes-tool": "/changes?tool=plume", "changes-release": "/changes?release=8", "prices": "/prices", "trends": "/trends",
 	"graveyard": "/cimetiere", "retired": "/cimetiere/buvard", "retired-as-of": "/cimetiere/buvard?as_of=5",
 	"releases": "/releases", "release-unknown": "/tools?as_of=99",
 	"guides": "/guides", "guide": "/guides/webhooks", "guide-unknown": "/guides/nothing", "changelog": "/changelog",
@@ -88,7 +89,9 @@ func checkFit(t *testing.T, p *browser.Page, name string) {
 	var problems []string
 	p.Eval(`[
 		document.documentElement.scrollWidth > document.documentElement.clientWidth && "page wider than its window",
-		[...document.querySelectorAll(".scroll:has(> table.list)")].some(box => box.scrollWidth > box.clientWidth) && "table that is cut off",
+		// Also within what scrolls: a phone shows no more than three screens side by side.
+		...[...document.querySelectorAll("body *")].filter(e => innerWidth <= 768 && e.scrollWidth > 1200 && !e.closest("svg")).map(e => e.localName + "." + e.className + " that is " + e.scrollWidth + " px wide"),
+		[...document.querySelectorAll(".scroll:has(> table.list), .compared")].some(box => box.scrollWidth > box.clientWidth) && "table that is cut off",
 	].filter(Boolean)`, &problems)
 	var word string
 	if p.Eval(brokenWord, &word); word != "" {

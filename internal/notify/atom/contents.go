@@ -1,0 +1,179 @@
+package atom
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"palmares/ent"
+	"palmares/ent/category"
+	"palmares/ent/comparison"
+	"palmares/ent/tool"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
+	"palmares/internal/core/text"
+)
+
+// contents has what entries show besides their events: names, and which pages exist.
+type contents struct {
+	db              *ent.Client
+	release, oldest int               // the release that is shown, and the oldest that can be read
+	item            string            // name of the tool or category that the feed is about
+	current         map[string]string // names in the release, by the path of the page
+	former          map[int]string    // names of removed tools, by the number of the event
+}
+
+// maxCompared limits how many slugs are compared with an unknown one.
+const maxCompared = 10_000
+
+// load reads the names. It returns a problem if no release has the item of the feed.
+func (c *contents) load(ctx context.Context, f feed, events []*journal.Event) error {
+	slugs := map[string][]string{}
+	for _, event := range events {
+		list, slug := path.Split(pathOf(event))
+		slugs[list] = append(slugs[list], slug)
+	}
+	list, slug := path.Split(f.page)
+	slugs[list] = append(slugs[list], slug)
+	c.current, c.former = map[string]string{}, map[int]string{}
+	tools, err := c.db.Tool.Query().Where(store.Tools.At(c.release), tool.IDIn(slugs["/tools/"]...)).Select(tool.FieldID, tool.FieldName).All(ctx)
+	for _, row := range tools {
+		c.current["/tools/"+row.ID] = row.Name
+	}
+	if err != nil {
+		return err
+	}
+	categories, err := c.db.Category.Query().Where(store.Categories.At(c.release), category.IDIn(slugs["/categories/"]...)).All(ctx)
+	for _, row := range categories {
+		c.current["/categories/"+row.ID] = row.Label
+	}
+	if err != nil {
+		return err
+	}
+	comparisons, err := c.db.Comparison.Query().Where(store.Comparisons.At(c.release), comparison.IDIn(slugs["/comparatifs/"]...), comparison.Published(true)).
+		Select(comparison.FieldID, comparison.FieldTitle).All(ctx)
+	for _, row := range comparisons {
+		c.current["/comparatifs/"+row.ID] = row.Title
+	}
+	if err != nil {
+		return err
+	}
+	for _, event := range events {
+		if event.AboutTool() && c.current[pathOf(event)] == "" {
+			if c.former[event.Number], err = c.formerName(ctx, event.Slug, event.Release); err != nil {
+				return err
+			}
+		}
+	}
+	return c.loadItem(ctx, f, events)
+}
+
+// formerName returns the name that a tool had in a release.
+func (c *contents) formerName(ctx context.Context, slug string, release int) (string, error) {
+	named := []string{journal.EventToolCreated, journal.EventToolUpdated, journal.EventToolRetired, journal.EventRetiredUpdated, journal.EventToolRemoved}
+	last, err := journal.Read(ctx, c.db.JournalEntry, journal.Query{Types: named, Slug: slug, UpTo: release, NewestFirst: true, Limit: 1})
+	if err != nil || len(last) == 0 {
+		return slug, err
+	}
+	return nameIn(readState(last[0].Before), readState(last[0].After), slug), nil
+}
+
+func (c *contents) loadItem(ctx context.Context, f feed, events []*journal.Event) (err error) {
+	if f.page == "" {
+		return nil
+	}
+	slug := path.Base(f.page)
+	if c.item = c.current[f.page]; c.item != "" {
+		return nil
+	}
+	var existing []string
+	missing, similar := "There is no category “%s”.", "There is no category “%s”. Did you mean “%s”?"
+	if strings.HasPrefix(f.page, "/tools/") {
+		if len(events) > 0 {
+			c.item, err = c.formerName(ctx, slug, c.release)
+			return err
+		}
+		missing, similar = "There is no tool “%s”.", "There is no tool “%s”. Did you mean “%s”?"
+		existing, err = c.db.Tool.Query().Order(tool.ByID()).IDs(ctx)
+	} else {
+		for _, event := range events {
+			if event.Slug == slug && event.Type == journal.EventCategoryRemoved {
+				c.item = nameIn(readState(event.Before), readState(event.After), slug)
+				return nil
+			}
+		}
+		existing, err = c.db.Category.Query().Order(category.ByID()).IDs(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if near := text.Similar(slug, existing[:min(len(existing), maxCompared)], 1); len(near) > 0 {
+		return problem.New(problem.NotFound, similar, slug, near[0])
+	}
+	return problem.New(problem.NotFound, missing, slug)
+}
+
+// name returns the name of a tool, for events that do not contain one.
+func (c *contents) name(event *journal.Event) string {
+	if name := c.current[pathOf(event)]; event.AboutTool() && name != "" {
+		return name
+	}
+	if name := c.former[event.Number]; name != "" {
+		return name
+	}
+	return event.Slug
+}
+
+// pathOf returns the path of the page about an event. The pages of active and retired
+// tools redirect to each other.
+func pathOf(event *journal.Event) string {
+	switch event.Type {
+	case journal.EventCatalogPublished:
+		return "/releases"
+	case journal.EventCategoryCreated, journal.EventCategoryUpdated, journal.EventCategoryRemoved:
+		return "/categories/" + event.Slug
+	case journal.EventComparisonPublished, journal.EventComparisonUpdated, journal.EventComparisonRemoved:
+		return "/comparatifs/" + event.Slug
+	}
+	return "/tools/" + event.Slug
+}
+
+// pageOf returns the page about an event: the current one or, if it no longer exists,
+// the one as of the release, or before it if the release removed it.
+func (c *contents) pageOf(event *journal.Event) string {
+	number := event.Release
+	if strings.HasSuffix(event.Type, ".removed") {
+		number--
+	}
+	address := c.pageAt(pathOf(event), number)
+	if retired := []string{journal.EventToolRetired, journal.EventRetiredUpdated}; slices.Contains(retired, event.Type) {
+		address = strings.Replace(address, "/tools/", "/cimetiere/", 1)
+	}
+	return address
+}
+
+// itemPage returns the page of the item of a feed or, if it was removed, its changes.
+func (c *contents) itemPage(f feed) string {
+	if c.current[f.page] != "" {
+		return f.page
+	}
+	if f.query.Slug != "" {
+		return "/changes?tool=" + f.query.Slug
+	}
+	return "/changes?category=" + f.query.Categories[0]
+}
+
+// pageAt returns a page that exists: the current one, the one as of a release or, if
+// that release can no longer be read, the list of changes.
+func (c *contents) pageAt(address string, release int) string {
+	switch {
+	case address == "/releases" || c.current[address] != "":
+		return address
+	case release < c.oldest || release < 1:
+		return "/changes"
+	}
+	return address + "?as_of=" + strconv.Itoa(release)
+}
