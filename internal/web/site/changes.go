@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"palmares/graph"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
+	"palmares/internal/web/words"
 )
 
 // event is a change of the catalog, as the API returns it.
@@ -224,15 +223,7 @@ func labelOf(categories []category, slug string) string {
 }
 
 // sentence turns a slug or the name of a field into words.
-func sentence(name string) string {
-	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' })
-	if len(words) == 0 {
-		return name
-	}
-	first, size := utf8.DecodeRuneInString(words[0])
-	words[0] = string(unicode.ToUpper(first)) + words[0][size:]
-	return strings.Join(words, " ")
-}
+func sentence(name string) string { return words.Sentence(name) }
 
 // dayOf returns the day of a time.
 func dayOf(at string) string { return at[:min(len(at), len(time.DateOnly))] }
