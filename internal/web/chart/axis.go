@@ -38,23 +38,6 @@ const (
 	Days
 )
 
-// Name returns the caption of an axis, or "" for numbers of nothing in particular.
-func (u Unit) Name(l lang.Language) string {
-	switch u {
-	case Count:
-		return l.Text("Number")
-	case Score:
-		return l.Text("Out of 10")
-	case Euros:
-		return l.Text("Euros")
-	case Percent, Proportion:
-		return l.Text("Percent")
-	case Days:
-		return l.Text("Days")
-	}
-	return ""
-}
-
 // Format formats a value.
 func (u Unit) Format(l lang.Language, n float64) string {
 	text, minus := "", ""
@@ -91,14 +74,27 @@ func Numbers(l lang.Language, u Unit, values []float64, fromZero bool, intervals
 	if u == Count {
 		step = max(step, 1)
 	}
-	a := Axis{From: math.Floor(low/step+1e-9) * step, To: math.Ceil(high/step-1e-9) * step, Caption: u.Name(l)}
+	format := func(value float64) string {
+		if u == Score || u == Number { // with as many decimals each
+			decimals := max(0, -int(math.Floor(math.Log10(step)+1e-9)))
+			return strings.Replace(l.Decimal(value, decimals, decimals), "-", "−", 1)
+		}
+		return u.Format(l, value)
+	}
+	a := Axis{From: math.Floor(low/step+1e-9) * step, To: math.Ceil(high/step-1e-9) * step}
+	switch u { // others have their unit at each tick, or in the title of the chart
+	case Score:
+		a.Caption = l.Text("out of 10")
+	case Days:
+		a.Caption = l.Text("days")
+	}
 	if a.From > 0 {
-		a.Caption = Title(a.Caption, l.Text("the axis starts at %s", u.Format(l, a.From)))
+		a.Caption = Title(a.Caption, l.Text("axis starts at %s", format(a.From)))
 	}
 	a.ticks = func(float64) (all []tick) {
 		for i := range int(math.Round((a.To-a.From)/step)) + 1 {
 			value := a.From + float64(i)*step
-			all = append(all, tick{value, u.Format(l, value)})
+			all = append(all, tick{value, format(value)})
 		}
 		return all
 	}
@@ -127,7 +123,8 @@ func Dates(l lang.Language, from, to time.Time) Axis {
 	if !to.After(from) {
 		to = from.Add(day)
 	}
-	return Axis{From: Time(from), To: Time(to), ticks: func(room float64) (all []tick) {
+	axis := Axis{From: Time(from), To: Time(to)}
+	axis.ticks = func(room float64) (all []tick) {
 		for _, s := range []struct {
 			days, months int
 			format       func(time.Time) string
@@ -135,22 +132,31 @@ func Dates(l lang.Language, from, to time.Time) Axis {
 			{1, 0, l.ShortDay}, {7, 0, l.ShortDay}, {0, 1, l.ShortMonth}, {0, 2, l.ShortMonth}, {0, 3, l.ShortMonth}, {0, 6, l.ShortMonth},
 			{0, 12, year}, {0, 24, year}, {0, 60, year}, {0, 120, year}, {0, 1200, year},
 		} {
-			last := all
+			smaller, free := all, math.Inf(-1)
 			all = nil
-			needed, labelWidth := 0.0, measure(s.format(to), tickSize, false)+14
-			for at := roundUp(from, s.days, s.months); !at.After(to) && needed <= room; at = at.AddDate(0, s.months, s.days) {
-				all = append(all, tick{Time(at), s.format(at)})
-				needed += labelWidth
+			for at := roundUp(from, s.days, s.months); !at.After(to); at = at.AddDate(0, s.months, s.days) {
+				text := s.format(at)
+				if month, _, ok := strings.Cut(text, "\u00a0"); ok && s.days == 0 && len(all) > 0 && at.Month() != time.January {
+					text = month // of the same year
+				}
+				all = append(all, tick{Time(at), text})
+				x, half := axis.share(Time(at))*room, measure(text, tickSize, false)/2+5
+				if x-half < free {
+					free = math.Inf(1) // too many
+					break
+				}
+				free = x + half
 			}
-			if len(all) == 0 && len(last) > 0 { // no round date, such as none of 1 January: some of the smaller steps
-				return slices.Collect(func(yield func(tick) bool) { yield(last[0]) })
+			if len(all) == 0 && len(smaller) > 0 { // there is no such date, such as 1 January
+				return smaller[:1]
 			}
-			if needed <= room {
+			if !math.IsInf(free, 1) {
 				return all
 			}
 		}
 		return all
-	}}
+	}
+	return axis
 }
 
 func year(t time.Time) string { return t.Format("2006") }

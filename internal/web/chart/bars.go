@@ -1,6 +1,9 @@
 package chart
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Bars are horizontal bars from zero, with a label before and a number after each.
 type Bars []Bar
@@ -57,22 +60,23 @@ type Tiles []Tile
 type Tile struct{ Label, Text, Change string }
 
 func (tiles Tiles) draw(d *drawing) {
-	const gap, minWidth, height, size = 16.0, 165.0, 92.0, 26.0
-	columns := min(len(tiles), int((d.width+gap)/(minWidth+gap)))
-	if columns == 4 && len(tiles)%3 == 0 {
-		columns = 3 // full rows
-	}
-	width := (d.width+gap)/float64(columns) - gap
-	for i, t := range tiles {
-		x, y := float64(i%columns)*(width+gap), float64(i/columns)*height
-		d.line("grid", 1, at{x, y + 0.5}, at{x + width, y + 0.5})
-		for j, line := range wrap(t.Label, tickSize, width) {
-			if j < 2 {
-				d.text("soft", "", tickSize+0.5, x, y+18+lineSpace*float64(j), line)
-			}
+	const size = 26.0
+	columns, width := grid(d.width, len(tiles))
+	for row := range slices.Chunk(tiles, columns) {
+		lines := 0
+		for _, t := range row {
+			lines = max(lines, len(wrap(t.Label, tickSize, width)))
 		}
-		d.heading("ink", size, x, y+58, shorten(t.Text, size, width))
-		d.text("soft", "", tickSize, x, y+76, shorten(t.Change, tickSize, width))
+		number := d.height + lineSpace*float64(lines) + size + 12
+		for i, t := range row {
+			x := float64(i) * (width + panelGap)
+			d.line("grid", 1, at{x, d.height + 0.5}, at{x + width, d.height + 0.5})
+			for j, line := range wrap(t.Label, tickSize, width) {
+				d.text("soft", "", tickSize+0.5, x, d.height+18+lineSpace*float64(j), line)
+			}
+			d.heading("ink", size, x, number, shorten(t.Text, size, width))
+			d.text("soft", "", tickSize, x, number+18, shorten(t.Change, tickSize, width))
+		}
+		d.height = number + 36
 	}
-	d.height = height * math.Ceil(float64(len(tiles))/float64(columns))
 }

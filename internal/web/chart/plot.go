@@ -15,12 +15,11 @@ type Plots []*Plot
 
 // Plot shows points on two axes.
 type Plot struct {
-	Kind     Kind
-	Heading  string // what it shows, among several
-	X, Y     Axis
-	Series   []Series
-	Remarks  []Remark
-	MinWidth float64 // of a small multiple
+	Kind    Kind
+	Heading string // what it shows, among several
+	X, Y    Axis
+	Series  []Series
+	Remarks []Remark
 }
 
 // Kind is how a plot shows its points.
@@ -107,34 +106,41 @@ func NewLines(l lang.Language, kind Kind, x Axis, unit Unit, all []Series) (plot
 }
 
 func (plots Plots) draw(d *drawing) {
-	const small, minWidth = 96.0, 165.0
+	const small = 96.0
 	if len(plots) == 1 {
-		plots[0].draw(d, area{0, 0, d.width, max(210, d.width*0.4)})
+		plots[0].draw(d, area{0, 0, d.width, max(165, d.width*0.36)})
 		return
 	}
-	top := 0.0
-	if caption := plots[0].Y.Caption; !slices.ContainsFunc(plots, func(p *Plot) bool { return p.Y.Caption != caption }) && caption != "" {
+	caption, bottom, top := plots[0].Y.Caption, 0.0, 0.0
+	isShared := !slices.ContainsFunc(plots, func(p *Plot) bool { return p.Y.Caption != caption })
+	if isShared && caption != "" {
 		d.text("soft", "", tickSize, 0, tickSize, caption) // once for all
-		top = lineSpace + 10
+		bottom = lineSpace + 10
 	}
-	columns := min(len(plots), int((d.width+panelGap)/(minWidth+panelGap)))
-	if rest := len(plots) % columns; columns == 4 && rest != 0 && len(plots)%3 == 0 {
-		columns = 3 // full rows
-	}
-	width := (d.width+panelGap)/float64(columns) - panelGap
-	bottom := top
+	columns, width := grid(d.width, len(plots))
 	for i, p := range plots {
 		if i%columns == 0 {
 			top = bottom
 		}
 		panel := *p
-		if len(plots) > 1 && plots[0].Y.Caption == p.Y.Caption && d.marks[0].text == p.Y.Caption {
+		if panel.Y.Caption = cmp.Or(p.Y.Caption, "\u00a0"); isShared {
 			panel.Y.Caption = ""
 		}
 		panel.draw(d, area{float64(i%columns) * (width + panelGap), top, width, small})
 		bottom = max(bottom, d.height+12)
 	}
 	d.height = bottom - 12
+}
+
+// grid returns how many panels or tiles there are in a row, and their width. Rows are
+// full if that is possible.
+func grid(room float64, count int) (columns int, width float64) {
+	const minWidth = 165.0
+	columns = min(count, int((room+panelGap)/(minWidth+panelGap)))
+	if columns == 4 && count%4 != 0 && (count%3 == 0 || count == 5) {
+		columns = 3
+	}
+	return columns, (room+panelGap)/float64(columns) - panelGap
 }
 
 type area struct{ x, y, w, h float64 }
@@ -152,6 +158,7 @@ func (p *Plot) draw(d *drawing, room area) {
 			d.text("soft", "", tickSize, room.x, top+tickSize, line)
 			top += lineSpace
 		}
+		top += 4
 	}
 	left, yTicks := room.x, p.Y.ticks(room.h)
 	for _, t := range yTicks {
@@ -162,7 +169,9 @@ func (p *Plot) draw(d *drawing, room area) {
 	plot := area{left, top + 8, right - left, room.h}
 	x := func(value float64) float64 { return plot.x + p.X.share(value)*plot.w }
 	y := func(value float64) float64 { return plot.y + plot.h - p.Y.share(value)*plot.h }
-	plot.y += p.drawRemarks(d, plot, x)
+	if plot.y += p.drawRemarks(d, plot, x); p.Kind == Columns {
+		plot.y += 8 // for the numbers above
+	}
 	base := plot.y + plot.h
 	for _, t := range yTicks {
 		d.line("grid", 1, at{plot.x, y(t.at)}, at{right, y(t.at)})
@@ -311,7 +320,7 @@ func (p *Plot) endLabels(room float64) (labels []string, width float64) {
 			label = cmp.Or(s.Name, s.Points[len(s.Points)-1].Label)
 		}
 		labels = append(labels, shorten(label, labelSize, room))
-		width = max(width, measure(labels[len(labels)-1], labelSize, false)+12)
+		width = max(width, measure(labels[len(labels)-1], labelSize, false)+14)
 	}
 	return labels, width
 }
@@ -347,8 +356,9 @@ func (p *Plot) drawEndLabels(d *drawing, labels []string, plot area, x, y func(f
 		lowest = ends[i].y - lineSpace
 	}
 	for _, e := range ends {
-		color, start := seriesColor(e.series), plot.x+plot.w+8
-		if math.Abs(e.y-e.from.y) > 3 || start-e.from.x > 16 {
+		color, start := seriesColor(e.series), e.from.x+8 // also of a line that ends early
+		if math.Abs(e.y-e.from.y) > 3 {
+			start = plot.x + plot.w + 10
 			d.line(color, 0.75, at{e.from.x + 4, e.from.y}, at{start - 2, e.y})
 		}
 		d.text(color, "", labelSize, start, e.y+4, labels[e.series])

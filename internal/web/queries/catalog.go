@@ -45,7 +45,7 @@ func (p *Pages) readCatalog(ctx context.Context, view *saved.View, t *table) (c 
 		c.metric = found[0][1]
 	}
 	seen := map[string]bool{}
-	slugs := []string{"-"} // no tool; an empty list is not allowed
+	slugs := []any{"-"} // no tool; an empty list is not allowed
 	for _, r := range t.Rows {
 		for _, value := range r {
 			if !value.IsNumber && !seen[value.Text] && slug.MatchString(value.Text) && len(slugs) < maxSlugs {
@@ -84,8 +84,10 @@ func (c *catalog) name(l lang.Language, value string) string {
 	if name, ok := c.tools[value]; ok {
 		return name
 	}
-	name, _ := words.Code(l, value)
-	return name
+	if name, ok := words.Code(l, value); ok {
+		return words.Sentence(name)
+	}
+	return value
 }
 
 // lastName returns the field that a column is.
@@ -108,25 +110,25 @@ func (t *table) words(l lang.Language, column int, c catalog) (string, chart.Uni
 			field = "tool"
 		}
 	case "key", "thenKey":
-		for kind, known := range map[string]func(string) bool{
-			"category": func(value string) bool { return c.categories[value] != "" }, "tool": func(value string) bool { return c.tools[value] != "" },
-			"pricing": func(value string) bool { _, ok := words.Code(l, value); return ok },
-		} {
-			if all := t.count(column, known); all == len(t.Rows) {
+		known := map[string]int{}
+		for _, r := range t.Rows {
+			_, isCode := words.Code(l, r[column].Text)
+			switch value := r[column].Text; {
+			case c.categories[value] != "":
+				known["category"]++
+			case c.tools[value] != "":
+				known["tool"]++
+			case isCode:
+				known["pricing"]++
+			}
+		}
+		for kind, count := range known {
+			if count > len(t.Rows)/2 { // some may have been removed
 				field = kind
 			}
 		}
 	}
 	return words.Field(l, field)
-}
-
-func (t *table) count(column int, matches func(string) bool) (count int) {
-	for _, r := range t.Rows {
-		if matches(r[column].Text) {
-			count++
-		}
-	}
-	return count
 }
 
 // lowered returns words as they are inside a sentence.

@@ -177,12 +177,12 @@ func (t *table) bars(l lang.Language, p plan, c catalog) *chart.Chart {
 	key, _ := t.words(l, p.x, c)
 	shown := &chart.Chart{Title: l.Text("%s by %s", name, lowered(key))}
 	if p.series != noColumn {
-		second, _ := t.words(l, p.series, c)
-		shown.Title = l.Text("%s by %s and %s", name, lowered(key), lowered(second))
 		if t.Numeric(p.series) {
 			shown.Content = t.distributions(l, p, unit, c)
 			return shown
 		}
+		second, _ := t.words(l, p.series, c)
+		shown.Title = l.Text("%s by %s and %s", name, lowered(key), lowered(second))
 	}
 	var bars chart.Bars
 	var series []string
@@ -347,12 +347,15 @@ func tileOf(l lang.Language, name string, unit chart.Unit, s chart.Series) chart
 	if last := len(s.Points) - 1; last >= 0 {
 		tile.Text = s.Points[last].Label
 		if last > 0 {
-			change := s.Points[last].Y - s.Points[last-1].Y
-			sign := ""
-			if change > 0 {
-				sign = "+"
+			change, before := math.Round((s.Points[last].Y-s.Points[last-1].Y)*100)/100, s.Points[last-1].XText
+			switch {
+			case change > 0:
+				tile.Change = l.Text("%s since %s", "+"+unit.Format(l, change), before)
+			case change < 0:
+				tile.Change = l.Text("%s since %s", unit.Format(l, change), before)
+			default:
+				tile.Change = l.Text("unchanged since %s", before)
 			}
-			tile.Change = l.Text("%s since %s", sign+unit.Format(l, math.Round(change*100)/100), s.Points[last-1].XText)
 		}
 	}
 	return tile
