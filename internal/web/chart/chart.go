@@ -114,7 +114,7 @@ func (d *drawing) svg(attributes string, file bool) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg %s viewBox="0 0 %g %g">`, attributes, round(d.width), round(d.height))
 	if file {
-		fmt.Fprintf(&out, `<rect width="100%%" height="100%%" fill="%s"/>`, colors["paper"])
+		fmt.Fprintf(&out, `<rect width="%g" height="%g" fill="%s"/>`, d.width, round(d.height), colors["paper"])
 	}
 	for _, m := range d.marks {
 		paint, x, y := fmt.Sprintf(`class="%s"`, m.color), round(m.points[0].x), round(m.points[0].y)

@@ -76,8 +76,8 @@ func (p *Pages) readCatalog(ctx context.Context, view *saved.View, t *table) (c 
 	return c
 }
 
-// name returns the words for a value.
-func (c *catalog) name(l lang.Language, value string) string {
+// name returns the words for a value of a column.
+func (c *catalog) name(l lang.Language, column, value string) string {
 	if name, ok := c.categories[value]; ok {
 		return name
 	}
@@ -86,6 +86,10 @@ func (c *catalog) name(l lang.Language, value string) string {
 	}
 	if name, ok := words.Code(l, value); ok {
 		return words.Sentence(name)
+	}
+	switch lastName(column) {
+	case "key", "thenKey", "slug", "category", "categorySlug": // of what has been removed
+		return words.Sentence(value)
 	}
 	return value
 }

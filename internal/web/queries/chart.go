@@ -43,7 +43,7 @@ func newChart(l lang.Language, t *table, f form, c catalog) *chart.Chart {
 			*column = at
 		}
 	}
-	if f.X != "" && f.Y != "" && f.Series == "" {
+	if f.X != "" && t.column(f.Y) != noColumn && f.Series == "" {
 		p.series = noColumn
 	}
 	p.kind = cmp.Or(f.Kind, p.kind)
@@ -188,13 +188,13 @@ func (t *table) bars(l lang.Language, p plan, c catalog) *chart.Chart {
 	var series []string
 	positive, drawn := false, 0
 	for _, r := range t.Rows[:min(len(t.Rows), maxBars)] {
-		b := chart.Bar{Label: c.name(l, r[p.x].Text), Value: r[p.number].Number}
+		b := chart.Bar{Label: c.name(l, t.Columns[p.x], r[p.x].Text), Value: r[p.number].Number}
 		if r[p.number].IsNumber {
 			b.Text = unit.Format(l, b.Value)
 			drawn, positive = drawn+1, positive || b.Value > 0
 		}
 		if p.series != noColumn {
-			b.Label = chart.Title(b.Label, c.name(l, r[p.series].Text))
+			b.Label = chart.Title(b.Label, c.name(l, t.Columns[p.series], r[p.series].Text))
 			b.Series = indexOf(&series, r[p.series].Text)
 		}
 		bars = append(bars, b)
@@ -221,12 +221,12 @@ func (t *table) distributions(l lang.Language, p plan, unit chart.Unit, c catalo
 	first, step, last := math.Inf(1), math.Inf(1), math.Inf(-1)
 	for _, r := range t.Rows {
 		from := r[p.series].Number
-		if i := indexOf(&names, c.name(l, r[p.x].Text)); i == len(all) {
+		if i := indexOf(&names, c.name(l, t.Columns[p.x], r[p.x].Text)); i == len(all) {
 			all = append(all, chart.Series{Name: names[i]})
 		} else if points := all[i].Points; len(points) > 0 {
 			step = min(step, math.Abs(from-points[len(points)-1].X))
 		}
-		s := &all[indexOf(&names, c.name(l, r[p.x].Text))]
+		s := &all[indexOf(&names, c.name(l, t.Columns[p.x], r[p.x].Text))]
 		text := unit.Format(l, r[p.number].Number)
 		s.Points = append(s.Points, chart.Point{X: from, Y: r[p.number].Number, Text: chart.Title(s.Name, r[p.series].Text, text), Label: text})
 		first, last = min(first, from), max(last, from)
@@ -305,7 +305,11 @@ func (t *table) lines(l lang.Language, p plan, only string, c catalog) *chart.Ch
 	}
 	var all []chart.Series
 	for _, key := range keys {
-		all = append(all, times.series(l, c.name(l, key), groups[key], p, unit, isFlow))
+		name := ""
+		if p.series != noColumn {
+			name = c.name(l, t.Columns[p.series], key)
+		}
+		all = append(all, times.series(l, name, groups[key], p, unit, isFlow))
 	}
 	plots, note := chart.NewLines(l, kind, times.axis(l), unit, all)
 	if len(plots) == 0 || len(times.starts) < 2 {

@@ -68,7 +68,7 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	p.Eval("document.querySelector('main li:nth-of-type(2) a').href", &first)
 
 	p.Go(base + "/q/" + handle + "/good-tools")
-	p.WaitForText("figcaption", "score by name")
+	p.WaitForText("figcaption", l.Text("%s by %s", l.Text("Score"), strings.ToLower(l.Text("Tool"))))
 	p.WaitForText("table", "Bosco & Matelots")
 	p.WaitForText(".description", "Five <b>good</b> tools")
 	if !p.Exists("svg.chart rect") || p.Exists(".description b") {
@@ -125,11 +125,11 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 
 // panelCharts are what the panels draw, which is what their descriptions are about.
 var panelCharts = map[string]string{
-	"score-movers": "change by tool.name", "price-drops": "percent by tool.name", "scores-by-category-and-month": "points.value over time by key",
-	"scores-by-pricing": "count by list and from", "retirements": "count over time by reason", "good-and-affordable": "items.score by items.name",
-	"compared-with": "items.toolB.score by items.toolB.name", "win-rates": "winRate by key", "newest-tools": "tool.score by tool.name",
-	"price-increases": "count over time by category", "key-figures": "points.value over time by metric", "category-by-pricing": "count by key and thenKey",
-	"not-updated": "items.score by items.name", "monthly-prices": "avgMonthlyPrice by key", "growth": "points.value over time by metric",
+	"score-movers": "Change by tool", "price-drops": "Change in percent by tool", "scores-by-category-and-month": "Average score over time by category",
+	"scores-by-pricing": "Number by group", "retirements": "Number over time by reason", "good-and-affordable": "Score by tool",
+	"compared-with": "Score by second tool", "win-rates": "Win rate by tool", "newest-tools": "Score by tool",
+	"price-increases": "Number over time by category", "key-figures": "Key figures", "category-by-pricing": "Number by category and pricing",
+	"not-updated": "Score by tool", "monthly-prices": "Average monthly price, € by category", "growth": "Figures over time",
 }
 
 // The gallery has the fifteen panels from the start, and each has a chart.
@@ -147,7 +147,7 @@ func TestGallery(t *testing.T) {
 		checkPage(t, p, "gallery-"+view.String())
 		for _, address := range addresses {
 			p.Go(address)
-			if !p.Exists("svg.chart :is(rect, path)") || !p.Exists("main table") {
+			if !p.Exists("svg.chart :is(rect, path, text)") || !p.Exists("main table") {
 				t.Errorf("%s: got no chart or table, want both", address)
 			}
 			name := address[strings.LastIndexByte(address, '/')+1:]
