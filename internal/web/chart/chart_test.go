@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
+	"image/color"
 	"image/png"
 	"math"
 	"os"
@@ -421,16 +422,15 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]int{}
+	seen := map[color.Color]int{}
 	for y := range img.Bounds().Dy() {
 		for x := range img.Bounds().Dx() {
-			r, g, b, _ := img.At(x, y).RGBA()
-			seen[fmt.Sprintf("#%02x%02x%02x", r>>8, g>>8, b>>8)]++
+			seen[img.At(x, y)]++
 		}
 	}
 	for _, name := range []string{"s0", "s1", "ink", "soft", "grid"} {
-		if seen[colors[name]] < 50 {
-			t.Errorf("got %d pixels of %s, want a drawing", seen[colors[name]], name)
+		if seen[rgb(name)] < 50 {
+			t.Errorf("got %d pixels of %s, want a drawing", seen[rgb(name)], name)
 		}
 	}
 	if _, err := (&Chart{Content: Bars(make([]Bar, 200))}).File("png", ""); err == nil {

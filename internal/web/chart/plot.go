@@ -194,6 +194,9 @@ func (p *Plot) draw(d *drawing, room area) {
 		d.height += lineSpace
 	}
 	for i, s := range p.Series {
+		if len(s.Points) == 0 {
+			continue
+		}
 		switch p.Kind {
 		case Lines, Steps:
 			p.drawLine(d, i, s.Points, x, y)

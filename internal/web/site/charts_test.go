@@ -14,7 +14,7 @@ import (
 
 // pageOf returns a request for a page in a language.
 func pageOf(l lang.Language) *request {
-	return &request{route: &route{}, lang: l, path: "/tools/plume"}
+	return &request{route: &route{}, lang: l, path: "/tools/plume", query: url.Values{}}
 }
 
 // priceChart returns the chart of a tool's prices with a period.

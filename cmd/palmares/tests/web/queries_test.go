@@ -178,6 +178,21 @@ func TestGallery(t *testing.T) {
 			t.Errorf("%s: got %s, want Markdown with %q:\n%s", target, got.Header.Get("Content-Type"), want, body)
 		}
 	}
+	for target, want := range map[string]string{
+		"/q/palmares/growth.svg": "image/svg+xml <svg xmlns", "/q/palmares/growth.png": "image/png \x89PNG", "/q/palmares/key-figures.svg?from=2026-09-01": "image/svg+xml <svg xmlns",
+	} {
+		for _, status := range []string{"miss", "hit"} {
+			got := s.Call(t, http.MethodGet, target, "")
+			if body := blackbox.ReadAll(t, got.Body); got.StatusCode != 200 || !strings.HasPrefix(got.Header.Get("Content-Type")+" "+body, want) || !strings.Contains(got.Header.Get("Cache-Status"), status) {
+				t.Errorf("%s: got %d %s %v, want %s, %s", target, got.StatusCode, body[:min(len(body), 20)], got.Header, want, status)
+			}
+		}
+	}
+	for target, want := range map[string]int{"/q/palmares/nothing.svg": 404, "/q/palmares/key-figures.svg?from=x": 400} {
+		if got := s.Call(t, http.MethodGet, target, ""); got.StatusCode != want {
+			t.Errorf("%s: got %d, want %d", target, got.StatusCode, want)
+		}
+	}
 	for accept, want := range map[string]string{"text/html": "<h1>Query not found</h1>", "application/json": `{"error":`} {
 		got := s.Call(t, http.MethodGet, "/q/palmares/nothing", "", "Accept", accept)
 		if body := blackbox.ReadAll(t, got.Body); got.StatusCode != 404 || !strings.Contains(body, want) {
