@@ -57,7 +57,8 @@ type mark struct {
 	shape      string // name of the SVG element
 	color      string // key of colors
 	title      string // what is shown about it on hover and focus
-	points     []at   // the line, or the place of the others
+	lang       template.HTMLAttr
+	points     []at // the line, or the place of the others
 	w, h       float64
 	text, side string // side is the SVG's text-anchor
 	bold       bool
@@ -149,7 +150,7 @@ func (d *drawing) svg(attributes string, file bool) string {
 		}
 		out.WriteByte('>')
 		if m.title != "" {
-			fmt.Fprintf(&out, "<title>%s</title>", template.HTMLEscapeString(m.title))
+			fmt.Fprintf(&out, "<title%s>%s</title>", m.lang, template.HTMLEscapeString(m.title))
 		}
 		fmt.Fprintf(&out, "%s</%s>", template.HTMLEscapeString(m.text), m.shape)
 	}

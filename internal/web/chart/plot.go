@@ -259,6 +259,9 @@ func (p *Plot) drawLine(d *drawing, number int, points []Point, x, y func(float6
 			shown = hidden
 		}
 		d.circle(shown, point.Text, x(point.X), y(point.Y), 3)
+		if point.Lang != "" {
+			d.marks[len(d.marks)-1].lang = " " + point.Lang
+		}
 	}
 }
 

@@ -94,23 +94,23 @@ func TestChart(t *testing.T) {
 	}
 	const two, five = `{"period":"2026-10","value":40},{"period":"2026-11","value":48.5}`, `{"period":"2026-07","value":40},{"period":"2026-08","value":41},{"period":"2026-09","value":42},{"period":"2026-10","value":43},{"period":"2026-11","value":44}`
 	for body, want := range map[string]string{
-		`[{"k":"a","n":1},{"k":"b","n":2}]`:                                                                 "N by k: 2 bars",
-		`[{"slug":"a","name":"A","n":1,"score":3},{"slug":"b","name":"B","n":2,"score":4}]`:                 "Score by tool: 2 bars",
-		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":-2}]`:                                                "N by l: 2 bars",
-		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":2},{"k":"b","l":"x","n":2}]`:                         "N by k and l: 3 bars",
-		`[{"k":"a","from":0,"count":1},{"k":"a","from":1,"count":2},{"k":"b","from":0,"count":2}]`:          "Number by k: columnsa  2 columnsb  1",
-		`[{"key":"chat","avgMonthlyPrice":1},{"key":"redaction","avgMonthlyPrice":2}]`:                      "Average monthly price, € by category: 2 bars",
-		`[{"key":"plume","winRate":1},{"key":"relire-svp","winRate":0.5},{"key":"grenier-commun","winRate":0}]`:                                  "Win rate by tool: 3 bars",
-		`[{"at":"2026-09","n":1},{"at":"2026-10","n":null},{"at":"2026-11","n":3}]`:                         "N over time: lines  2",
-		`[{"month":"2026-08","count":1},{"month":"2026-10","count":3}]`:                                     "Number: columns  4", // zero in September and November
-		`[{"k":"a","at":"2026-Q3","n":1},{"k":"b","at":"2026-Q3","n":2},{"k":"a","at":"2026-Q4","n":2}]`:    "N over time by k: lines a 2 b 1",
-		`[{"a":{"name":"A","n":1},"b":{"name":"C","n":3}},{"a":{"name":"B","n":2},"b":{"name":"C","n":3}}]`: "N by a: 2 bars", // not the number of b
-		`[{"k":"a","n":1},{"k":"b","n":null},{"k":"c","n":3}]`:                                              "N by k: 3 bars", // null has a label
-		`[{"k":"a","n":1},{"k":"b","n":null}]`:                                                              "none",
-		`[{"k":"a","n":1}]`:                                                                                 "none", // one bar says nothing
-		`[{"k":"a"},{"k":"b"}]`:                                                                             "none",
-		`[{"k":"a","n":1},{"k":"a","n":2}]`:                                                                 "none", // nothing identifies the rows
-		`[]`:                                                                                                "none", `42`: "none",
+		`[{"k":"a","n":1},{"k":"b","n":2}]`:                                                                     "N by k: 2 bars",
+		`[{"slug":"a","name":"A","n":1,"score":3},{"slug":"b","name":"B","n":2,"score":4}]`:                     "Score by tool: 2 bars",
+		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":-2}]`:                                                    "N by l: 2 bars",
+		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":2},{"k":"b","l":"x","n":2}]`:                             "N by k and l: 3 bars",
+		`[{"k":"a","from":0,"count":1},{"k":"a","from":1,"count":2},{"k":"b","from":0,"count":2}]`:              "Number by k: columnsa  2 columnsb  1",
+		`[{"key":"chat","avgMonthlyPrice":1},{"key":"redaction","avgMonthlyPrice":2}]`:                          "Average monthly price, € by category: 2 bars",
+		`[{"key":"plume","winRate":1},{"key":"relire-svp","winRate":0.5},{"key":"grenier-commun","winRate":0}]`: "Win rate by tool: 3 bars",
+		`[{"at":"2026-09","n":1},{"at":"2026-10","n":null},{"at":"2026-11","n":3}]`:                             "N over time: lines  2",
+		`[{"month":"2026-08","count":1},{"month":"2026-10","count":3}]`:                                         "Number: columns  4", // zero in September and November
+		`[{"k":"a","at":"2026-Q3","n":1},{"k":"b","at":"2026-Q3","n":2},{"k":"a","at":"2026-Q4","n":2}]`:        "N over time by k: lines a 2 b 1",
+		`[{"a":{"name":"A","n":1},"b":{"name":"C","n":3}},{"a":{"name":"B","n":2},"b":{"name":"C","n":3}}]`:     "N by a: 2 bars", // not the number of b
+		`[{"k":"a","n":1},{"k":"b","n":null},{"k":"c","n":3}]`:                                                  "N by k: 3 bars", // null has a label
+		`[{"k":"a","n":1},{"k":"b","n":null}]`:                                                                  "none",
+		`[{"k":"a","n":1}]`:                                                                                     "none", // one bar says nothing
+		`[{"k":"a"},{"k":"b"}]`:                                                                                 "none",
+		`[{"k":"a","n":1},{"k":"a","n":2}]`:                                                                     "none", // nothing identifies the rows
+		`[]`:                                                                                                    "none", `42`: "none",
 		`{"toolsTotal":48,"toolsAvgScore":6.99}`: "Key figures: [{Active tools 48 } {Average score 6.99 }]",
 		// Different units never share an axis.
 		"[" + series("count", two) + "," + series("mean_monthly_price", two) + "]":                                     "Key figures: [{Active tools 48.5 +8.5 since October\u00a02026} {Average monthly price, € €48.50 +€8.50 since October\u00a02026}]",
