@@ -58,6 +58,11 @@ func (l Language) Month(t time.Time) string {
 	return months[Parse(string(l))][t.Month()-1] + nbsp + strconv.Itoa(t.Year())
 }
 
+// ShortMonth formats a month as "Jul 2026".
+func (l Language) ShortMonth(t time.Time) string {
+	return shortMonths[Parse(string(l))][t.Month()-1] + nbsp + strconv.Itoa(t.Year())
+}
+
 // Time formats a time as "7 July 2026, 14:05 UTC".
 func (l Language) Time(t time.Time) string {
 	join := ", "

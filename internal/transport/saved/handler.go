@@ -38,8 +38,12 @@ var contentTypes = map[string]string{formatJSON: mediaJSON, table.CSV: table.Con
 // splitPath splits a path into the address of a query and the format, which may be "".
 func splitPath(path string) (address, format string, ok bool) {
 	address, format, hasFormat := strings.Cut(path, ".")
-	return address, format, !hasFormat || contentTypes[format] != ""
+	return address, format, !hasFormat || contentTypes[format] != "" || isImage(format)
 }
+
+// isImage reports whether a format is one of the chart on the page, which is served
+// with it.
+func isImage(format string) bool { return format == "svg" || format == "png" }
 
 // IsDocument reports whether a path belongs to an OpenAPI document.
 func IsDocument(path string) bool {
@@ -112,12 +116,12 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 	return response.Write(w, r)
 }
 
-// IsPage reports whether a request for a saved query is for its page, or for the
-// Markdown version.
+// IsPage reports whether a request for a saved query is for its page, for the Markdown
+// version or for its chart as an image.
 func IsPage(r *http.Request) bool {
 	_, format, _ := splitPath(r.URL.Path)
 	accept := r.Header["Accept"]
-	return format == "" && !r.URL.Query().Has(formatName) && (negotiate.Named(accept, "text/html") > 0 || negotiate.Named(accept, "text/markdown") > 0)
+	return isImage(format) || format == "" && !r.URL.Query().Has(formatName) && (negotiate.Named(accept, "text/html") > 0 || negotiate.Named(accept, "text/markdown") > 0)
 }
 
 // prepare returns the parsed request if the caller may read the query.
@@ -253,6 +257,16 @@ func (s *Queries) urlAsOf(req *request, value any) string {
 		address += "?" + query
 	}
 	return address
+}
+
+// CacheKey returns the key of what is derived from the result of a request, if the
+// caller may read it.
+func (s *Queries) CacheKey(r *http.Request) (cache.Key, error) {
+	req, err := s.prepare(r)
+	if err != nil {
+		return cache.Key{}, err
+	}
+	return req.cacheKey, req.err
 }
 
 // View is a saved query with its result, for a page about it.

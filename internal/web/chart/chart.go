@@ -1,183 +1,158 @@
-// Package chart draws the charts of the catalog's pages and of saved queries as SVG.
-// Callers translate their data to a Plot (points on two axes), Bars or Columns, and
-// templates call SVG with the CSS class and the accessible name of the chart. Callers
-// also format all texts, and show the same values as a table.
+// Package chart draws the charts of the catalog's pages and of saved queries. Callers
+// translate their data to Plots (points on two axes), Bars or Tiles, and show the same
+// values as a table. A chart becomes marks of a drawing once, and these become an SVG
+// in a page, or a file: an SVG that needs nothing else, or a PNG.
 //
 // Start with Plot. Its points and axes are in units of the data, so another kind of
-// axis only needs another function that returns an Axis, as Numbers does. How each
-// kind is drawn is in plot.go, and where labels are placed in labels.go.
+// axis only needs another function that returns an Axis, as Numbers and Dates do.
 package chart
 
 import (
+	"fmt"
 	"html/template"
-	"math"
-	"slices"
-	"strconv"
-	"time"
+	"strings"
 )
 
-// Chart is a chart that can be drawn.
-type Chart interface {
-	// SVG draws the chart. The class is added to "chart", and the label is what
-	// screen readers say.
-	SVG(class, label string) template.HTML
+// Chart is a chart with the texts that it needs.
+type Chart struct {
+	Content
+	Title string   // what it shows, for screen readers and in files
+	Notes []string // what it leaves out, or what might mislead
+	Half  bool     // it takes at most half of a page, as on a phone
 }
 
-// Plot shows points on two axes.
-type Plot struct {
-	Kind   Kind
-	X, Y   Axis
-	Series []Series
-	Legend bool // whether the names of the series are below the plot
+// Content is what a chart shows.
+type Content interface {
+	// draw adds marks to a drawing and sets its height.
+	draw(d *drawing)
 }
 
-// Kind is how a plot shows its points.
-type Kind int
+// The widths of drawings, at which texts have their size in pixels.
+const wide, narrow = 720.0, 360.0
 
-// The kinds of plots.
-const (
-	Lines Kind = iota // a line from point to point
-	Steps             // values that last until the next point
-	Dots              // points without a line
-	spark             // small steps without texts
-)
-
-// MaxSeries is how many colors there are. Further series are not drawn as lines.
-const MaxSeries = 8
-
-// Series are the points of one line, in the order of X.
-type Series struct {
-	Name   string
-	Points []Point
-}
-
-// Point is a value.
-type Point struct {
-	X, Y         float64
-	XText, YText string            // tooltip; a point without YText has no dot
-	Lang         template.HTMLAttr // language of YText if it is not that of the page
-	Label        string            // beside a step or dot, if there is room
-	Highlighted  bool              // among other dots
-}
-
-// Day returns the day of a point whose X is a time.
-func (p Point) Day() string { return timeOf(p.X).Format(time.DateOnly) }
-
-// Axis has the range of values of a plot, and those that are labeled. The values of
-// X have a label below the plot, those of Y have a grid line.
-type Axis struct {
-	From, To float64
-	Ticks    []Tick
-}
-
-// Tick is a labeled value.
-type Tick struct {
-	At   float64
-	Text string
-}
-
-func (a *Axis) share(value float64) float64 { return (value - a.From) / (a.To - a.From) }
-
-const gridLines = 4
-
-// Numbers returns an axis of round numbers. It starts at zero unless all values are
-// far above it and fromZero is false. Whole numbers have whole ticks.
-func Numbers(values []float64, fromZero bool, format func(float64) string) (a Axis) {
-	low, high := slices.Min(values), slices.Max(values)
-	if fromZero || low == high || low <= high/2 {
-		low = min(low, 0)
+// HTML draws the chart for a page. It is drawn twice if there are screens on which its
+// texts would be too large or too small; the other drawing is hidden.
+func (c *Chart) HTML() template.HTML {
+	if c.Half {
+		return c.svg("chart", narrow)
 	}
-	high = max(high, 0)
-	if high == low {
-		high = low + 1
-	}
-	step := niceStep((high - low) / gridLines)
-	if !slices.ContainsFunc(values, func(v float64) bool { return v != math.Trunc(v) }) {
-		step = max(step, 1)
-	}
-	a.From, a.To = math.Floor(low/step)*step, math.Ceil(high/step)*step
-	for v := a.From; v <= a.To+step/2; v += step {
-		a.Ticks = append(a.Ticks, Tick{v, format(v)})
-	}
-	return a
+	return c.svg("chart wide-only", wide) + c.svg("chart narrow-only", narrow)
 }
 
-// niceStep rounds up to 1, 2 or 5 times a power of ten.
-func niceStep(rough float64) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(rough)))
-	for _, factor := range []float64{1, 2, 5} {
-		if rough <= factor*power {
-			return factor * power
+func (c *Chart) svg(class string, width float64) template.HTML {
+	d := &drawing{width: width}
+	c.draw(d)
+	attributes := fmt.Sprintf(`class="%s" role="img" aria-label="%s"`, class, template.HTMLEscapeString(c.Title))
+	return template.HTML(d.svg(attributes, false)) //nolint:gosec // all texts are escaped
+}
+
+// drawing has marks, in the order in which they cover each other.
+type drawing struct {
+	width, height float64
+	marks         []mark
+}
+
+// mark is a line, a circle, a rectangle or a text.
+type mark struct {
+	shape      string // name of the SVG element
+	color      string // key of colors
+	title      string // what is shown about it on hover and focus
+	lang       template.HTMLAttr
+	points     []at // the line, or the place of the others
+	w, h       float64
+	text, side string // side is the SVG's text-anchor
+	bold       bool
+}
+
+type at struct{ x, y float64 }
+
+func (m *mark) move(x, y float64) {
+	for i := range m.points {
+		m.points[i].x, m.points[i].y = m.points[i].x+x, m.points[i].y+y
+	}
+}
+
+func (d *drawing) line(color string, width float64, points ...at) {
+	d.marks = append(d.marks, mark{shape: "path", color: color, w: width, points: points})
+}
+
+func (d *drawing) circle(color, title string, x, y, radius float64) {
+	d.marks = append(d.marks, mark{shape: "circle", color: color, title: title, w: radius, points: []at{{x, y}}})
+}
+
+func (d *drawing) rect(color, title string, x, y, w, h float64) {
+	d.marks = append(d.marks, mark{shape: "rect", color: color, title: title, w: w, h: h, points: []at{{x, y}}})
+}
+
+func (d *drawing) text(color, side string, size, x, y float64, text string) {
+	d.marks = append(d.marks, mark{shape: "text", color: color, side: side, h: size, text: text, points: []at{{x, y}}})
+}
+
+func (d *drawing) heading(color string, size, x, y float64, text string) {
+	d.text(color, "", size, x, y, text)
+	d.marks[len(d.marks)-1].bold = true
+}
+
+// hidden is the color of marks that only show something on hover and focus.
+const hidden = "hidden"
+
+// colors are those of the light theme, for files. In pages, the style sheet has them
+// for both themes; a test compares them.
+var colors = map[string]string{
+	"paper": "#ffffff", "ink": "#1b1f1c", "soft": "#585e58", "grid": "#e2dfd6",
+	"excellent": "#0b6b50", "good": "#48690d", "fair": "#8a5600", "poor": "#a3241b",
+	"s0": "#0b6b50", "s1": "#a8480f", "s2": "#3f51a8", "s3": "#856900", "s4": "#8c2f6f",
+}
+
+// MaxLines is how many lines share a plot: as many as there are colors.
+const MaxLines = 5
+
+func seriesColor(number int) string { return fmt.Sprint("s", number%MaxLines) }
+
+// svg returns the drawing with the attributes of its root. In a file, marks have their
+// own colors and size, and nothing is hidden.
+func (d *drawing) svg(attributes string, file bool) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, `<svg %s viewBox="0 0 %g %g">`, attributes, round(d.width), round(d.height))
+	if file {
+		fmt.Fprintf(&out, `<rect width="%g" height="%g" fill="%s"/>`, d.width, round(d.height), colors["paper"])
+	}
+	for _, m := range d.marks {
+		paint, x, y := fmt.Sprintf(`class="%s"`, m.color), round(m.points[0].x), round(m.points[0].y)
+		switch {
+		case file && m.color == hidden:
+			continue
+		case file && m.shape == "path":
+			paint = fmt.Sprintf(`fill="none" stroke="%s"`, colors[m.color])
+		case file:
+			paint = fmt.Sprintf(`fill="%s"`, colors[m.color])
 		}
-	}
-	return 10 * power
-}
-
-// Plain formats a number with a decimal point.
-func Plain(n float64) string { return strconv.FormatFloat(math.Round(n*100)/100, 'g', 6, 64) }
-
-// Time returns a time as a value of an axis.
-func Time(t time.Time) float64 { return float64(t.Unix()) }
-
-func timeOf(x float64) time.Time { return time.Unix(int64(x), 0).UTC() }
-
-// NewLines returns the lines of series whose X are positions in times, which have
-// equal distances. It returns nil if there are fewer than two times, or no values.
-func NewLines(times []string, all []Series, format func(float64) string) *Plot {
-	all = all[:min(len(all), MaxSeries)]
-	_, ys := coordinates(all)
-	last := len(times) - 1
-	if last < 1 || len(ys) == 0 {
-		return nil
-	}
-	x := Axis{To: float64(last)}
-	for _, i := range slices.Compact([]int{0, last / 2, last}) {
-		x.Ticks = append(x.Ticks, Tick{float64(i), times[i]})
-	}
-	return &Plot{Kind: Lines, X: x, Y: Numbers(ys, false, format), Series: all}
-}
-
-// NewSteps returns the steps of series whose X are times, up to a day. The axis ends
-// at the highest value, or at highest if that is given. It returns nil unless a value
-// changed.
-func NewSteps(all []Series, highest float64, until time.Time, day func(time.Time) string) *Plot {
-	if !slices.ContainsFunc(all, func(s Series) bool { return len(s.Points) > 1 }) {
-		return nil
-	}
-	const tail = 0.04 // minimum length of the last step, as a share of the rest
-	xs, ys := coordinates(all)
-	first, last := slices.Min(xs), slices.Max(xs)
-	x := Axis{From: first, To: max(Time(until), last+(last-first)*tail)}
-	x.Ticks = []Tick{{x.From, day(timeOf(first))}, {x.To, day(until)}}
-	y := Axis{To: max(slices.Max(ys), 0.01), Ticks: []Tick{{0, "0"}}}
-	if highest != 0 {
-		y.To, y.Ticks = highest, append(y.Ticks, Tick{highest, Plain(highest)})
-	}
-	return &Plot{Kind: Steps, X: x, Y: y, Series: all}
-}
-
-// Sparkline draws points whose X are times as a small line up to a day. Without
-// points, it is an empty element of the same size.
-func Sparkline(points []Point, until time.Time) template.HTML {
-	if len(points) == 0 {
-		return `<span class="spark"></span>`
-	}
-	p := Plot{Kind: spark, Series: []Series{{Points: points}}}
-	xs, ys := coordinates(p.Series)
-	p.X.From, p.Y = xs[0], Axis{From: slices.Min(ys), To: slices.Max(ys)}
-	// The last step is long enough to be seen.
-	p.X.To = xs[0] + max(Time(until)-xs[0], xs[len(xs)-1]-xs[0], 1)*1.1
-	if p.Y.From == p.Y.To { // in the middle
-		p.Y.From, p.Y.To = p.Y.From-1, p.Y.To+1
-	}
-	return p.SVG("spark", "")
-}
-
-func coordinates(all []Series) (xs, ys []float64) {
-	for _, s := range all {
-		for _, p := range s.Points {
-			xs, ys = append(xs, p.X), append(ys, p.Y)
+		fmt.Fprintf(&out, "<%s %s", m.shape, paint)
+		switch m.shape {
+		case "path":
+			fmt.Fprintf(&out, ` stroke-width="%g" d="M%g %g`, m.w, x, y)
+			for _, p := range m.points[1:] {
+				fmt.Fprintf(&out, "L%g %g", round(p.x), round(p.y))
+			}
+			out.WriteByte('"')
+		case "circle":
+			fmt.Fprintf(&out, ` cx="%g" cy="%g" r="%g"`, x, y, m.w)
+		case "rect":
+			fmt.Fprintf(&out, ` x="%g" y="%g" width="%g" height="%g" rx="1.5"`, x, y, round(m.w), round(m.h))
+		case "text":
+			fmt.Fprintf(&out, ` x="%g" y="%g" font-size="%g"`, x, y, m.h)
+			if m.side != "" {
+				fmt.Fprintf(&out, ` text-anchor="%s"`, m.side)
+			}
+			if m.bold {
+				out.WriteString(` font-weight="600"`)
+			}
 		}
+		out.WriteByte('>')
+		if m.title != "" {
+			fmt.Fprintf(&out, "<title%s>%s</title>", m.lang, template.HTMLEscapeString(m.title))
+		}
+		fmt.Fprintf(&out, "%s</%s>", template.HTMLEscapeString(m.text), m.shape)
 	}
-	return xs, ys
+	return out.String() + "</svg>"
 }

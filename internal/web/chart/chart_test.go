@@ -1,222 +1,345 @@
 package chart
 
 import (
+	"bytes"
 	"encoding/xml"
 	"fmt"
-	"html/template"
+	"image/color"
+	"image/png"
 	"math"
-	"reflect"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-)
 
-func TestNumbers(t *testing.T) {
-	for _, c := range []struct {
-		values   []float64
-		fromZero bool
-		grid     []float64
-	}{
-		{[]float64{1, 9}, true, []float64{0, 5, 10}},
-		{[]float64{-3, 3}, true, []float64{-4, -2, 0, 2, 4}},
-		{[]float64{41, 48}, false, []float64{40, 42, 44, 46, 48}},
-		{[]float64{5, 5}, true, []float64{0, 2, 4, 6}},
-		{[]float64{1, 1, 1}, false, []float64{0, 1}},
-		{[]float64{0, 0}, false, []float64{0, 1}},
-		{[]float64{-2, -2}, false, []float64{-2, -1, 0}},
-		{[]float64{0.5, 0.5}, false, []float64{0, 0.2, 0.4, 0.6000000000000001}},
-		{[]float64{4, 8}, false, []float64{0, 2, 4, 6, 8}},
-		{[]float64{2, 3}, false, []float64{2, 3}},
-		{[]float64{2, 2.5}, false, []float64{2, 2.2, 2.4000000000000004, 2.6000000000000005}},
-	} {
-		var grid []float64
-		for _, tick := range Numbers(c.values, c.fromZero, Plain).Ticks {
-			grid = append(grid, tick.At)
-		}
-		if !reflect.DeepEqual(grid, c.grid) {
-			t.Errorf("%v: got %v, want %v", c.values, grid, c.grid)
-		}
-	}
-}
+	"palmares/internal/core/lang"
+)
 
 // picture is what an SVG shows.
 type picture struct {
 	ViewBox string    `xml:"viewBox,attr"`
-	Label   string    `xml:"aria-label,attr"`
-	Groups  []picture `xml:"g"`
-	Paths   []mark    `xml:"path"`
-	Circles []mark    `xml:"circle"`
-	Rects   []mark    `xml:"rect"`
-	Texts   []mark    `xml:"text"`
+	Paths   []element `xml:"path"`
+	Circles []element `xml:"circle"`
+	Rects   []element `xml:"rect"`
+	Texts   []element `xml:"text"`
 
-	left, right, bottom float64
+	right, bottom float64
 }
 
-type mark struct {
+type element struct {
 	Class  string  `xml:"class,attr"`
+	Anchor string  `xml:"text-anchor,attr"`
 	X      float64 `xml:"x,attr"`
 	Y      float64 `xml:"y,attr"`
 	CX     float64 `xml:"cx,attr"`
 	CY     float64 `xml:"cy,attr"`
 	Width  float64 `xml:"width,attr"`
 	Height float64 `xml:"height,attr"`
+	Size   float64 `xml:"font-size,attr"`
 	D      string  `xml:"d,attr"`
 	Title  string  `xml:"title"`
 	Text   string  `xml:",chardata"`
 }
 
-func parse(t *testing.T, svg template.HTML) (p picture) {
+func parse(t *testing.T, c Content, width float64) (p picture) {
 	t.Helper()
+	svg := string((&Chart{Content: c, Title: "Title"}).svg("chart", width))
 	if err := xml.Unmarshal([]byte(svg), &p); err != nil {
 		t.Fatalf("got %v in %s, want an SVG", err, svg)
 	}
-	if _, err := fmt.Sscanf(p.ViewBox, "%f 0 %f %f", &p.left, &p.right, &p.bottom); err != nil {
+	if _, err := fmt.Sscanf(p.ViewBox, "0 0 %f %f", &p.right, &p.bottom); err != nil {
 		t.Fatal(err)
 	}
-	p.right += p.left
+	p.checkTexts(t)
 	return p
 }
 
-// box returns the area of a label.
-func (m *mark) box(l *layout) box {
-	at := place{m.X, m.Y, ""}
-	if strings.Contains(m.Class, "end") {
-		at.side = "end"
-	}
-	return l.box(at, m.Text)
-}
-
-// No label covers another one or the line, or leaves the chart.
-func TestLabelsOfStepsDoNotOverlap(t *testing.T) {
-	l := layouts[Steps]
-	for shift := range 9 {
-		var points []Point
-		for i, day := range []float64{0, 4, 8, 31, 50, 59, 61, 80, 99} {
-			price := []float64{10, 1234.56, 40, 700}[(i*i+shift)%4]
-			points = append(points, Point{X: day * 86400, Y: price, YText: "value", Label: fmt.Sprintf("%v €", price)})
+// checkTexts checks that no text covers another one or leaves the chart.
+func (p *picture) checkTexts(t *testing.T) {
+	t.Helper()
+	for i, text := range p.Texts {
+		box := text.box()
+		if box.x < -0.5 || box.x+box.w > p.right+0.5 || box.y < 0 || box.y+box.h > p.bottom+0.5 {
+			t.Errorf("got text %q at %+v outside of %g by %g, want it inside", text.Text, box, p.right, p.bottom)
 		}
-		p := NewSteps([]Series{{Points: points}}, 0, time.Unix(100*86400, 0), func(time.Time) string { return "" })
-		drawn := parse(t, p.SVG("steps", "Prices"))
-		var taken []box
-		circles := drawn.Groups[0].Circles
-		for i, from := range circles {
-			to := mark{CX: l.width, CY: from.CY}
-			if i+1 < len(circles) {
-				to = circles[i+1]
+		for _, other := range p.Texts[i+1:] {
+			if box.overlaps(other.box()) {
+				t.Errorf("got %q over %q, want no overlap", text.Text, other.Text)
 			}
-			taken = append(taken, box{from.CX, from.CY - 2, to.CX, from.CY + 2}, box{to.CX - 2, min(from.CY, to.CY), to.CX + 2, max(from.CY, to.CY)})
-		}
-		var labels int
-		for _, text := range drawn.Texts {
-			if !strings.HasSuffix(text.Text, "€") {
-				continue
-			}
-			labels++
-			room := text.box(&l)
-			if room.left < 0 || room.right > l.width || room.top < 0 || room.bottom > l.top+l.height {
-				t.Errorf("%d: got label %+v outside the chart, want it inside", shift, text)
-			}
-			if slices.ContainsFunc(taken, room.overlaps) {
-				t.Errorf("%d: got label %+v over another one or the line, want no overlap", shift, text)
-			}
-			taken = append(taken, room)
-		}
-		if labels == 0 || labels > len(points) || len(circles) != len(points) {
-			t.Errorf("%d: got %d labels and %d dots, want at most %d and %d", shift, labels, len(circles), len(points), len(points))
 		}
 	}
 }
 
-// The names of dots cover neither each other nor a dot, and the first dots get theirs.
-func TestLabelsOfDotsDoNotOverlap(t *testing.T) {
-	l := layouts[Dots]
-	var points []Point
-	for i := range 40 {
-		points = append(points, Point{X: float64(i * i % 90), Y: 4 + float64(i%7)/2, YText: "value", Label: "Tool with a name", Highlighted: i == 0})
+// box returns the area of a text without the space above and below its letters.
+func (e *element) box() area {
+	box := area{e.X, e.Y - 0.75*e.Size, measure(e.Text, e.Size, false), 0.8 * e.Size}
+	switch e.Anchor {
+	case "middle":
+		box.x -= box.w / 2
+	case "end":
+		box.x -= box.w
 	}
-	p := &Plot{Kind: Dots, X: Numbers([]float64{90}, true, Plain), Y: Axis{From: 4, To: 7}, Series: []Series{{Points: points}}}
-	drawn := parse(t, p.SVG("scatter", "Tools"))
-	var taken []box
-	for _, at := range drawn.Circles {
-		if at.CX < 0 || at.CX > l.width || at.CY < l.top || at.CY > l.top+l.height {
-			t.Errorf("got dot %+v outside of the chart, want it inside", at)
+	return box
+}
+
+// lines returns the paths and texts of a color.
+func (p *picture) of(color string) (paths []element, texts []string) {
+	for _, path := range p.Paths {
+		if path.Class == color {
+			paths = append(paths, path)
 		}
-		taken = append(taken, box{at.CX - 5, at.CY - 5, at.CX + 5, at.CY + 5})
 	}
-	names := slices.DeleteFunc(drawn.Texts, func(m mark) bool { return !strings.HasPrefix(m.Class, "name") })
-	if len(drawn.Circles) != 40 || drawn.Circles[0].Class != "here" || len(names) < 5 || !strings.HasSuffix(names[0].Class, " here") {
-		t.Fatalf("got %d dots and names %+v, want 40 and some, the highlighted one first", len(drawn.Circles), names)
-	}
-	for _, name := range names {
-		room := name.box(&l)
-		if slices.ContainsFunc(taken, room.overlaps) || room.left < drawn.left || room.right > drawn.right {
-			t.Errorf("got %+v over another name or a dot, or outside of the chart, want none", name)
+	for _, text := range p.Texts {
+		if text.Class == color {
+			texts = append(texts, text.Text)
 		}
-		taken = append(taken, room)
+	}
+	return paths, texts
+}
+
+func date(text string) time.Time {
+	at, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		panic(err)
+	}
+	return at
+}
+
+// releases are the dates of the demo catalog, which are 28 to 63 days apart.
+var releases = []string{"2026-03-03", "2026-04-07", "2026-05-05", "2026-06-09", "2026-07-07", "2026-09-08", "2026-10-13", "2026-11-10"}
+
+func seriesOf(name string, values ...float64) Series {
+	s, gap := Series{Name: name}, false
+	for i, value := range values {
+		if math.IsNaN(value) {
+			gap = true
+			continue
+		}
+		at := date(releases[i])
+		s.Points = append(s.Points, Point{X: Time(at), Y: value, Gap: gap, Text: fmt.Sprint(name, " · ", value), Label: fmt.Sprint(value)})
+		gap = false
+	}
+	return s
+}
+
+func linesOf(all ...Series) Plots {
+	plots, _ := NewLines(lang.English, Lines, Dates(lang.English, date(releases[0]), date("2026-11-30")), Count, all)
+	return plots
+}
+
+// The distances of points are those of their days, and the axis ends with the catalog.
+func TestTimeIsToScale(t *testing.T) {
+	for _, width := range []float64{narrow, wide} {
+		drawn := parse(t, linesOf(seriesOf("", 1, 2, 3, 4, 5, 6, 7, 8)), width)
+		first, last := drawn.Circles[0], drawn.Circles[7]
+		perDay := (last.CX - first.CX) / date(releases[7]).Sub(date(releases[0])).Hours() * 24
+		for i, c := range drawn.Circles {
+			if want := first.CX + perDay*date(releases[i]).Sub(date(releases[0])).Hours()/24; math.Abs(c.CX-want) > 0.2 {
+				t.Errorf("got release %d at %g, want %g", i, c.CX, want)
+			}
+		}
+		grid, _ := drawn.of("grid")
+		var from, y, to float64
+		if _, err := fmt.Sscanf(grid[0].D, "M%g %gL%g", &from, &y, &to); err != nil || math.Abs(to-last.CX-20*perDay) > 0.3 {
+			t.Errorf("got an axis up to %g, want it to end 20 days after %g", to, last.CX)
+		}
 	}
 }
 
-func TestSparkline(t *testing.T) {
-	day := func(date string) time.Time {
-		at, err := time.Parse(time.DateOnly, date)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return at
-	}
-	point := func(date string, value float64) Point { return Point{X: Time(day(date)), Y: value} }
-	for want, points := range map[string][]Point{
-		"M0 12H64":                {point("2026-01-01", 7)},
-		"M0 20H29.1V4H64":         {point("2026-01-01", 7), point("2026-02-20", 9)},
-		"M0 12H29.1V4H58.2V20H64": {point("2026-01-01", 7), point("2026-02-20", 8), point("2026-04-11", 6)},
+// Ticks are at round dates, at their place.
+func TestDates(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		room     float64
+		want     string
+	}{
+		{"2026-03-03", "2026-11-10", 600, "Apr 2026|May|Jun|Jul|Aug|Sep|Oct|Nov"},
+		{"2026-03-03", "2026-11-10", 120, "Apr 2026|Jul|Oct"},
+		{"2025-03-03", "2026-11-10", 500, "May 2025|Jul|Sep|Nov|Jan 2026|Mar|May|Jul|Sep|Nov"},
+		{"2016-03-03", "2026-11-10", 250, "2018|2020|2022|2024|2026"},
+		{"2026-11-02", "2026-11-06", 600, "2 Nov 2026|3 Nov 2026|4 Nov 2026|5 Nov 2026|6 Nov 2026"},
+		{"2026-10-28", "2026-11-12", 200, "2 Nov 2026|9 Nov 2026"},
+		{"2026-11-10", "2026-11-10", 200, "10 Nov 2026|11 Nov 2026"},
 	} {
-		drawn := parse(t, Sparkline(points, day("2026-04-11")))
-		if got := drawn.Paths[0].D; got != want || len(drawn.Circles) != 1 || drawn.Label != "" {
-			t.Errorf("%v: got %s and %d dots, want %s and one", points, got, len(drawn.Circles), want)
+		var got []string
+		axis := Dates(lang.English, date(c.from), date(c.to))
+		for _, tick := range axis.ticks(c.room) {
+			got = append(got, strings.ReplaceAll(tick.text, "\u00a0", " "))
+		}
+		if strings.Join(got, "|") != c.want {
+			t.Errorf("%s to %s in %g: got %q, want %q", c.from, c.to, c.room, strings.Join(got, "|"), c.want)
 		}
 	}
-	if got := Sparkline(nil, day("2026-04-11")); strings.Contains(string(got), "<svg") {
-		t.Errorf("got %s without points, want no SVG", got)
+	drawn := parse(t, linesOf(seriesOf("", 1, 2, 3, 4, 5, 6, 7, 8)), wide)
+	for _, text := range drawn.Texts {
+		if at, err := time.Parse("Jan", strings.Split(text.Text, "\u00a0")[0]); err == nil {
+			day := time.Date(2026, at.Month(), 1, 0, 0, 0, 0, time.UTC)
+			first, last := drawn.Circles[0].CX, drawn.Circles[7].CX
+			want := first + (last-first)*day.Sub(date(releases[0])).Hours()/date(releases[7]).Sub(date(releases[0])).Hours()
+			if math.Abs(text.X-want) > 0.3 {
+				t.Errorf("got %s at %g, want %g", text.Text, text.X, want)
+			}
+		}
 	}
 }
 
-// Lines have a gap-free path, dots for points with a text, and a legend below.
-func TestLines(t *testing.T) {
-	long := strings.Repeat("x", 40)
-	all := []Series{
-		{Name: long, Points: []Point{{X: 0, Y: -5, XText: "a", YText: "−5"}, {X: 2, Y: 5}, {X: 3, Y: 0, XText: "d", YText: "0"}}},
-		{Name: "other", Points: []Point{{X: 1, Y: 1, XText: "b", YText: "1"}}},
+// A line does not cross a missing value, and a value alone is a dot.
+func TestGaps(t *testing.T) {
+	none := math.NaN()
+	drawn := parse(t, linesOf(seriesOf("", 1, 2, none, 4, none, 6, 7, 8)), wide)
+	paths, _ := drawn.of("s0")
+	if len(paths) != 2 || strings.Count(paths[0].D, "L") != 1 || strings.Count(paths[1].D, "L") != 2 {
+		t.Errorf("got %+v, want lines of two and of three points", paths)
 	}
-	p := NewLines([]string{"a", "b", "c", "d"}, all, Plain)
-	p.Legend = true
-	drawn := parse(t, p.SVG("", "Numbers"))
-	if got, want := drawn.Paths[0].D, "M0 234L381.3 14L572 124"; got != want || drawn.Paths[1].Class != "s1" {
-		t.Errorf("got path %s, want %s", got, want)
+	if len(drawn.Circles) != 6 {
+		t.Errorf("got %d dots, want one for each value", len(drawn.Circles))
 	}
-	if len(drawn.Circles) != 3 || drawn.Circles[0].Title != long+" · a · −5" {
-		t.Errorf("got dots %+v, want one for each point with a text", drawn.Circles)
+	steps, _ := NewLines(lang.English, Steps, Dates(lang.English, date(releases[0]), date("2026-11-30")), Euros, []Series{seriesOf("", 10, 40)})
+	drawn = parse(t, steps, narrow)
+	paths, _ = drawn.of("s0")
+	var x, y [4]float64
+	if _, err := fmt.Sscanf(paths[0].D, "M%g %gL%g %gL%g %gL%g %g", &x[0], &y[0], &x[1], &y[1], &x[2], &y[2], &x[3], &y[3]); err != nil || y[0] != y[1] || x[1] != x[2] || y[2] != y[3] {
+		t.Errorf("got %s, want steps", paths[0].D)
 	}
-	var texts []string
+}
+
+// Labels are at the ends of their lines, in their colors, and never touch.
+func TestEndLabels(t *testing.T) {
+	all := []Series{seriesOf("Rédaction", 5, 5, 5, 5, 5, 5, 5, 5), seriesOf("Agents", 1, 2, 3, 4, 5, 5, 5, 5.1), seriesOf("Code", 9, 9, 9, 9, 9, 9, 9, 5), seriesOf("Chat", 0, 0, 0, 0, 0, 0, 0, 5), seriesOf("A name that is much too long for its place", 3, 3)}
+	for _, width := range []float64{narrow, wide} {
+		plots := linesOf(all...)
+		drawn := parse(t, plots, width) // which checks for overlaps
+		if len(plots) != 1 || plots[0].Series[0].Name != "Agents" {
+			t.Fatalf("got %d plots, the first series %s, want one, ranked by the latest value", len(plots), plots[0].Series[0].Name)
+		}
+		for i, s := range plots[0].Series {
+			_, texts := drawn.of(seriesColor(i))
+			if len(texts) != 1 || !strings.HasPrefix(s.Name, strings.TrimSuffix(texts[0], "…")) {
+				t.Errorf("got %q in the color of %s, want its name", texts, s.Name)
+			}
+		}
+	}
+}
+
+// More lines than colors become small multiples on the same axes, with a limit that is
+// stated.
+func TestSmallMultiples(t *testing.T) {
+	var all []Series
+	for i := range 14 {
+		all = append(all, seriesOf(fmt.Sprintf("Series %d", i), 100, float64(200+i)))
+	}
+	plots, note := NewLines(lang.English, Lines, Dates(lang.English, date(releases[0]), date(releases[7])), Count, all)
+	if len(plots) != maxPlots || plots[0].Heading != "Series 13" || note != "12 of 14 series, those with the highest latest values." {
+		t.Errorf("got %d plots from %s, %q, want 12 from the highest", len(plots), plots[0].Heading, note)
+	}
+	for _, width := range []float64{narrow, wide} {
+		drawn := parse(t, plots, width)
+		low, high := map[float64]int{}, 0
+		for _, c := range drawn.Circles {
+			low[c.CX]++
+			high++
+		}
+		if columns, _ := grid(width, len(plots)); len(low) != 2*columns || high != 24 {
+			t.Errorf("got dots at %d places, want two in each of %d columns", len(low), columns)
+		}
+	}
+	if plots, note := NewLines(lang.English, Lines, plots[0].X, Count, all[:5]); len(plots) != 1 || note != "" {
+		t.Errorf("got %d plots, %q, want five lines in one", len(plots), note)
+	}
+	if plots, _ := NewLines(lang.English, Columns, plots[0].X, Count, all[:2]); len(plots) != 2 {
+		t.Errorf("got %d plots, want columns in plots of their own", len(plots))
+	}
+}
+
+// Axes have round ticks, whole ones for counts, and say if they do not start at zero.
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct {
+		unit     Unit
+		values   []float64
+		fromZero bool
+		ticks    string
+		caption  string
+	}{
+		{Count, []float64{1, 2}, false, "0 1 2", ""},
+		{Count, []float64{0, 1}, false, "0 1", ""},
+		{Count, []float64{41, 48}, false, "40 42 44 46 48", "axis starts at 40"},
+		{Count, []float64{41, 48}, true, "0 20 40 60", ""},
+		{Count, []float64{0, 0}, true, "0 1", ""},
+		{Score, []float64{6.85, 6.99}, false, "6.85 6.90 6.95 7.00", "out of 10 · axis starts at 6.85"},
+		{Score, []float64{4, 8}, false, "0 2 4 6 8", "out of 10"},
+		{Euros, []float64{9.9, 49}, true, "€0 €20 €40 €60", ""},
+		{Proportion, []float64{0, 1}, true, "0% 50% 100%", ""},
+		{Percent, []float64{-100, -20}, true, "−100% −50% 0%", ""},
+		{Number, []float64{-3, 3}, true, "−4 −2 0 2 4", ""},
+	} {
+		var ticks []string
+		axis := Numbers(lang.English, c.unit, c.values, c.fromZero, 4)
+		for _, tick := range axis.ticks(100) {
+			ticks = append(ticks, tick.text)
+		}
+		if got := strings.Join(ticks, " "); got != c.ticks || axis.Caption != c.caption {
+			t.Errorf("%v: got %q, %q, want %q, %q", c.values, got, axis.Caption, c.ticks, c.caption)
+		}
+	}
+	if got := Numbers(lang.French, Score, []float64{6, 7}, false, 4).Caption; got != "sur 10 · l’axe commence à 6,0" {
+		t.Errorf("got %q, want it in French", got)
+	}
+	drawn := parse(t, linesOf(seriesOf("", 41, 48)), narrow)
+	if !slices.ContainsFunc(drawn.Texts, func(e element) bool { return e.Text == "axis starts at 40" }) {
+		t.Errorf("got %+v, want the caption of the axis", drawn.Texts)
+	}
+}
+
+// Columns are as wide as their periods, from zero, and a zero is visible.
+func TestColumns(t *testing.T) {
+	var s Series
+	for i, count := range []float64{3, 0, 1} {
+		at := date("2026-01-01").AddDate(0, i, 0)
+		s.Points = append(s.Points, Point{X: Time(at), End: Time(at.AddDate(0, 1, 0)), Y: count, Text: "text", Label: fmt.Sprint(count)})
+	}
+	plots, _ := NewLines(lang.English, Columns, Dates(lang.English, date("2026-01-01"), date("2026-04-01")), Count, []Series{s})
+	plots[0].Remarks = []Remark{{s.Points[0].X, "first import"}, {s.Points[2].X, "−2"}}
+	drawn := parse(t, plots, wide)
+	r := drawn.Rects
+	if len(r) != 3 || math.Abs(r[0].Height-3*r[2].Height) > 0.2 || r[1].Height != 1 || math.Abs((r[0].Width+1)/(r[1].Width+1)-31.0/28) > 0.01 {
+		t.Errorf("got %+v, want heights of 3, 0 and 1 and widths of 31, 28 and 31 days", r)
+	}
+	for _, rect := range r {
+		if math.Abs(rect.Y+rect.Height-r[0].Y-r[0].Height) > 0.2 {
+			t.Errorf("got %+v, want all on the axis", r)
+		}
+	}
+	if remark := slices.IndexFunc(drawn.Texts, func(e element) bool { return e.Text == "first import" }); remark < 0 || drawn.Texts[remark].Y > r[0].Y {
+		t.Errorf("got %+v, want the remark above the columns", drawn.Texts)
+	}
+}
+
+// All dots are drawn, however many, and labels cover neither dots nor each other.
+func TestDots(t *testing.T) {
+	p := &Plot{Kind: Dots, X: Numbers(lang.English, Euros, []float64{100}, true, 5), Y: Numbers(lang.English, Score, []float64{0, 10}, true, 5), Series: make([]Series, 1)}
+	for i := range 639 {
+		point := Point{X: float64(i * 37 % 100), Y: float64(i*i%97) / 10, Text: "text"}
+		if i%20 == 0 {
+			point.Label = fmt.Sprint("Tool number ", i)
+		}
+		p.Series[0].Points = append(p.Series[0].Points, point)
+	}
+	drawn := parse(t, Plots{p}, wide)
+	if len(drawn.Circles) != 639 {
+		t.Errorf("got %d dots, want all 639", len(drawn.Circles))
+	}
+	_, labels := drawn.of("ink")
+	if len(labels) == 0 {
+		t.Error("got no labels, want those that have room")
+	}
 	for _, text := range drawn.Texts {
-		texts = append(texts, text.Text)
-		if text.X < drawn.left || text.X > drawn.right || text.Y > drawn.bottom {
-			t.Errorf("got %+v outside of the chart, want it inside", text)
+		for _, c := range drawn.Circles {
+			if box := text.box(); text.Class == "ink" && box.overlaps(area{c.CX - 2.9, c.CY - 2.9, 5.8, 5.8}) {
+				t.Errorf("got label %q over a dot, want it beside", text.Text)
+			}
 		}
-	}
-	if got, want := strings.Join(texts, " "), "-5 0 5 a b d "+long[:29]+"… other"; got != want {
-		t.Errorf("got texts %s, want %s", got, want)
-	}
-	for i, rect := range drawn.Rects {
-		if rect.Y+rect.Height > drawn.bottom || rect.Class != seriesClass(i) {
-			t.Errorf("got %+v in the legend, want it inside of the chart", rect)
-		}
-	}
-	if NewLines([]string{"a"}, all, Plain) != nil || NewLines([]string{"a", "b"}, []Series{{}}, Plain) != nil {
-		t.Error("got lines of one time or without values, want none")
-	}
-	if got := NewLines([]string{"a", "b"}, slices.Repeat(all[1:], 9), Plain); len(got.Series) != MaxSeries {
-		t.Errorf("got %d lines, want %d", len(got.Series), MaxSeries)
 	}
 }
 
@@ -227,75 +350,158 @@ func TestBars(t *testing.T) {
 		{{Label: strings.Repeat("long ", 20), Text: "1", Value: 1}, {Label: "b", Text: "1234567", Value: 1234567}},
 		{{Label: "a", Text: "0"}, {Label: "b", Text: "0"}}, {{Label: "a", Text: "−3", Value: -3}, {Label: "b", Text: "−1", Value: -1}},
 	} {
-		drawn := parse(t, bars.SVG("", "Bars"))
-		rects := drawn.Rects
-		for i, b := range bars {
-			label, number := drawn.Texts[2*i], drawn.Texts[2*i+1]
-			if b.Text == "" {
-				if number.Text != "–" || math.Abs(number.X-rects[1].X-8) > 0.2 {
-					t.Errorf("got %+v, want a dash at zero for a bar without a number", number)
+		for _, width := range []float64{narrow, wide} {
+			drawn := parse(t, bars, width)
+			rects := drawn.Rects
+			for i, b := range bars {
+				label, number := drawn.Texts[2*i], drawn.Texts[2*i+1]
+				if b.Text == "" {
+					if number.Text != "–" {
+						t.Errorf("got %+v, want a dash for a bar without a number", number)
+					}
+					continue
 				}
-				continue
-			}
-			bar := rects[0]
-			rects = append(rects[1:], bar)
-			start, end := bar.X, bar.X+bar.Width
-			if bar.Width < 1 || start < label.X || end > drawn.right || bar.Y+bar.Height > drawn.bottom || bar.Class != seriesClass(b.Series) {
-				t.Errorf("got bar %+v outside the chart, want it inside", bar)
-			}
-			if b.Value < 0 && (number.Class != "end" || number.X >= start || number.X <= label.X) || b.Value >= 0 && (number.X <= end || number.X >= drawn.right) {
-				t.Errorf("got number %+v of bar %+v, want it after its end", number, bar)
+				bar := rects[0]
+				rects = append(rects[1:], bar)
+				if bar.Width < 1 || bar.X < label.X || bar.X+bar.Width > drawn.right || bar.Class != seriesColor(b.Series) {
+					t.Errorf("got bar %+v, want it right of %+v", bar, label)
+				}
+				if b.Value < 0 && (number.Anchor != "end" || number.X >= bar.X) || b.Value >= 0 && number.X <= bar.X+bar.Width {
+					t.Errorf("got number %+v of bar %+v, want it after its end", number, bar)
+				}
 			}
 		}
-	}
-	drawn := parse(t, Bars{{Label: "a", Text: "−20.5", Value: -20.5}, {Label: "b", Text: "5", Value: 5}}.SVG("", "Bars"))
-	if down, up := drawn.Rects[0], drawn.Rects[1]; math.Abs(up.X-down.X-down.Width) > 0.2 {
-		t.Errorf("got %+v and %+v, want both to start at zero", down, up)
 	}
 }
 
-// The labels of columns do not touch each other.
-func TestColumns(t *testing.T) {
-	for _, compact := range []bool{false, true} {
-		c := &Columns{Compact: compact}
-		for i := range 30 {
-			c.Columns = append(c.Columns, Column{Label: fmt.Sprintf("%02d/26", i), Text: fmt.Sprint(i % 7), Title: "title", Value: float64(i % 7)})
-		}
-		drawn := parse(t, c.SVG("", "Columns"))
-		if want := 30 - 5; len(drawn.Rects) != want {
-			t.Errorf("got %d columns, want %d", len(drawn.Rects), want)
-		}
-		var labels int
-		end := math.Inf(-1)
-		for _, text := range drawn.Texts {
-			if !strings.Contains(text.Text, "/") {
-				continue
-			}
-			if labels++; text.X-22 < end {
-				t.Errorf("got label %+v over the one before, want no overlap", text)
-			}
-			end = text.X + 22
-		}
-		if labels < 10 || labels == 30 {
-			t.Errorf("got %d labels, want those that have room", labels)
-		}
-		for _, rect := range drawn.Rects {
-			if rect.X < drawn.left || rect.X+rect.Width > drawn.right || rect.Y < 0 || rect.Y+rect.Height > drawn.bottom {
-				t.Errorf("got column %+v outside the chart, want it inside", rect)
+func TestTiles(t *testing.T) {
+	for _, count := range []int{1, 4, 6, 7} {
+		for _, width := range []float64{narrow, wide} {
+			drawn := parse(t, Tiles(slices.Repeat([]Tile{{"Average monthly price, €", "€1,234.56", "−€12 since October 2026"}}, count)), width)
+			if numbers := len(slices.DeleteFunc(drawn.Texts, func(e element) bool { return e.Size < 20 })); numbers != count {
+				t.Errorf("got %d numbers, want %d", numbers, count)
 			}
 		}
 	}
+}
+
+func TestSparkline(t *testing.T) {
+	got := string(Sparkline([]Point{{X: Time(date("2026-01-01")), Y: 1}, {X: Time(date("2026-02-20")), Y: 3}}, date("2026-04-11")))
+	if !strings.Contains(got, `d="M0 20L29.1 20L29.1 4L64 4"`) || !strings.Contains(got, `aria-hidden="true"`) {
+		t.Errorf("got %s, want two steps", got)
+	}
+	if got := Sparkline(nil, date("2026-04-11")); strings.Contains(string(got), "<svg") {
+		t.Errorf("got %s, want an empty element", got)
+	}
+}
+
+// Files need nothing else: they have their colors, title, notes and credit, and no
+// classes. A PNG shows the same.
+func TestFiles(t *testing.T) {
+	c := &Chart{Content: linesOf(seriesOf("One", 1, 2), seriesOf("Two", 3, 4)), Title: "A <title>", Notes: []string{"A note"}}
+	svg, err := c.File("svg", "Source: palmares")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`xmlns="http://www.w3.org/2000/svg"`, "A &lt;title&gt;", "A note", "Source: palmares", `stroke="` + colors["s1"] + `"`, `fill="` + colors["paper"] + `"`} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("got %s, want %s", svg, want)
+		}
+	}
+	if strings.Contains(string(svg), "class=") {
+		t.Errorf("got %s, want no classes", svg)
+	}
+	if err := xml.Unmarshal(svg, &picture{}); err != nil {
+		t.Error(err)
+	}
+	body, err := c.File("png", "Source: palmares")
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := png.Decode(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[color.Color]int{}
+	for y := range img.Bounds().Dy() {
+		for x := range img.Bounds().Dx() {
+			seen[img.At(x, y)]++
+		}
+	}
+	for _, name := range []string{"s0", "s1", "ink", "soft", "grid"} {
+		if seen[rgb(name)] < 50 {
+			t.Errorf("got %d pixels of %s, want a drawing", seen[rgb(name)], name)
+		}
+	}
+	if _, err := (&Chart{Content: Bars(make([]Bar, 200))}).File("png", ""); err == nil {
+		t.Error("got a PNG of any size, want a limit")
+	}
+}
+
+// The names of series are texts in their colors, which are the same in files.
+func TestColors(t *testing.T) {
+	css, err := os.ReadFile("../page/assets/style.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	for _, m := range regexp.MustCompile(`(--[a-z]+|\.s\d \{ --series): light-dark\((#\w{6}), (#\w{6})\)`).FindAllStringSubmatch(string(css), -1) {
+		found[strings.Trim(strings.TrimSuffix(m[1], " { --series"), "-.")] = m[2:]
+	}
+	found["s0"], found["grid"] = found["accent"], found["line"]
+	for name, color := range colors {
+		if pair := found[name]; name != "paper" && (len(pair) == 0 || pair[0] != color) {
+			t.Errorf("%s: got %s in files and %v in pages, want the same", name, color, pair)
+		}
+		if name == "grid" || name == "paper" {
+			continue
+		}
+		for theme, paper := range []string{"paper", "paper"} {
+			if got := contrast(found[name][theme], found[paper][theme]); got < 4.5 {
+				t.Errorf("%s in theme %d: got a contrast of %.2f, want at least 4.5", name, theme, got)
+			}
+		}
+	}
+}
+
+func contrast(a, b string) float64 {
+	luminance := func(color string) float64 {
+		var rgb [3]uint8
+		_, _ = fmt.Sscanf(color, "#%02x%02x%02x", &rgb[0], &rgb[1], &rgb[2])
+		sum := 0.0
+		for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+			share := float64(rgb[i]) / 255
+			if share <= 0.04045 {
+				share /= 12.92
+			} else {
+				share = math.Pow((share+0.055)/1.055, 2.4)
+			}
+			sum += weight * share
+		}
+		return sum
+	}
+	high, low := luminance(a), luminance(b)
+	if high < low {
+		high, low = low, high
+	}
+	return (high + 0.05) / (low + 0.05)
 }
 
 // Texts never become markup.
 func TestTextsAreEscaped(t *testing.T) {
 	const evil = `"><script>alert(1)</script>`
-	plot := NewLines([]string{evil, evil}, []Series{{evil, []Point{{XText: evil, YText: evil}}}}, func(float64) string { return evil })
-	plot.Legend = true
-	dots := &Plot{Kind: Dots, X: Axis{To: 1}, Y: Axis{To: 1}, Series: []Series{{Points: []Point{{YText: evil, Label: evil}}}}}
-	for _, c := range []Chart{plot, dots, Bars{{Label: evil, Text: evil, Value: 1}}, &Columns{Columns: []Column{{Label: evil, Text: evil, Title: evil, Class: evil, Value: 1}}}} {
-		if got := string(c.SVG("", evil)); strings.Contains(got, "<script") || !strings.Contains(got, "&lt;script&gt;") {
-			t.Errorf("%T: got %s, want texts escaped", c, got)
+	point := Point{Y: 1, Text: evil, Label: evil}
+	plot := &Plot{Kind: Dots, Heading: evil, X: Axis{To: 1, Caption: evil, ticks: func(float64) []tick { return []tick{{0, evil}} }}, Y: Numbers(lang.English, Number, []float64{1}, true, 1), Series: []Series{{evil, []Point{point}}}}
+	for _, c := range []Content{Plots{plot}, Bars{{Label: evil, Text: evil, Value: 1}}, Tiles{{evil, evil, evil}}} {
+		shown := &Chart{Content: c, Title: evil}
+		file, err := shown.File("svg", evil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []string{string(shown.HTML()), string(file)} {
+			if strings.Contains(got, "<script") || !strings.Contains(got, "&lt;script&gt;") {
+				t.Errorf("%T: got %s, want texts escaped", c, got)
+			}
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +21,7 @@ import (
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/saved"
+	"palmares/internal/web/chart"
 	"palmares/internal/web/page"
 	"palmares/internal/web/visitor"
 )
@@ -45,7 +48,8 @@ type queryPage struct {
 	Owner     string // handle, or "" at the URL of a version
 	Fields    []field
 	Table     *table
-	Chart     *figure
+	Chart     *chart.Chart
+	Images    []link // the chart as files
 	Links     []link
 	Explorer  string
 	Document  string // OpenAPI document of the owner, or ""
@@ -70,6 +74,12 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 	if target := withoutEmpty(r.URL); target != "" {
 		w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(w, r, target, http.StatusSeeOther)
+		return
+	}
+	if extension := strings.TrimPrefix(path.Ext(r.URL.Path), "."); chart.ContentTypes[extension] != "" {
+		if err := p.serveImage(w, r, extension); err != nil {
+			p.fail(w, r, err)
+		}
 		return
 	}
 	done, err := p.Visitors.Start(p.Visitors.Identify(r))
@@ -104,7 +114,11 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 			p.fail(w, r, err)
 			return
 		}
-		data.Chart = newChart(languageOf(r), data.Table)
+		data.Chart = newChart(languageOf(r), data.Table, form{}, p.readCatalog(r.Context(), view, data.Table))
+		for extension := range chart.ContentTypes {
+			data.Images = append(data.Images, link{strings.ToUpper(extension), page.WithQuery(view.Address+"."+extension, r.URL.RawQuery)})
+		}
+		slices.SortFunc(data.Images, func(a, b link) int { return strings.Compare(b.Name, a.Name) })
 		data.Release, data.UpdatedAt = view.Result.Release, view.Result.UpdatedAt
 	}
 	w.Header().Set("Cache-Control", "private, no-cache")

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
@@ -58,61 +59,160 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestChart(t *testing.T) {
-	for body, want := range map[string]string{
-		`[{"k":"a","n":1},{"k":"b","n":2}]`:                                                                 "n by k: 2 bars",
-		`[{"slug":"a","name":"A","n":1,"m":3},{"slug":"b","name":"B","n":2,"m":4}]`:                         "m by name: 2 bars",
-		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":-2}]`:                                                "n by l: 2 bars",
-		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":2},{"k":"b","l":"x","n":2}]`:                         "n by k and l: 3 bars",
-		`[{"at":"2026-01","n":1},{"at":"2026-02","n":null},{"at":"2026-03","n":3}]`:                         "n over time: 1 lines of 2 points",
-		`[{"k":"a","at":"2026-Q1","n":1},{"k":"b","at":"2026-Q1","n":2},{"k":"a","at":"2026-Q2","n":2}]`:    "n over time by k: 2 lines of 2 points",
-		`[{"a":{"name":"A","n":1},"b":{"name":"C","n":3}},{"a":{"name":"B","n":2},"b":{"name":"C","n":3}}]`: "a.n by a.name: 2 bars", // not the number of b
-		`[{"a":{"name":"A","n":1},"m":3},{"a":{"name":"B","n":2},"m":4}]`:                                   "m by a.name: 2 bars",
-		`[{"k":"a","n":1},{"k":"b","n":null},{"k":"c","n":3}]`:                                              "n by k: 3 bars", // null has a label
-		`[{"k":"a","n":1},{"k":"b","n":null}]`:                                                              "none",
-		`[{"k":"a","n":1}]`:                                                                                 "none", // one bar says nothing
-		`[{"k":"a"},{"k":"b"}]`:                                                                             "none",
-		`[{"k":"a","n":1},{"k":"a","n":2}]`:                                                                 "none", // nothing identifies the rows
-		`[]`:                                                                                                "none", `42`: "none", `[{"n":5,"k":"a"},{"n":5,"k":"b"}]`: "n by k: 2 bars",
-	} {
-		got := "none"
-		if c := newChart(lang.English, tableOf(t, body)); c != nil {
-			switch drawn := c.Chart.(type) {
-			case chart.Bars:
-				got = fmt.Sprintf("%s: %d bars", c.Title, len(drawn))
-			case *chart.Plot:
-				got = fmt.Sprintf("%s: %d lines of %d points", c.Title, len(drawn.Series), len(drawn.Series[0].Points))
+// described returns the title of a chart, and how much it shows.
+func described(c *chart.Chart) string {
+	if c == nil {
+		return "none"
+	}
+	switch drawn := c.Content.(type) {
+	case chart.Bars:
+		return fmt.Sprintf("%s: %d bars", c.Title, len(drawn))
+	case chart.Tiles:
+		return fmt.Sprintf("%s: %v", c.Title, drawn)
+	case chart.Plots:
+		text := c.Title + ":"
+		for _, p := range drawn {
+			text += fmt.Sprintf(" %s%v", map[chart.Kind]string{chart.Lines: "lines", chart.Columns: "columns"}[p.Kind], p.Heading)
+			for _, s := range p.Series {
+				text += fmt.Sprintf(" %s %d", s.Name, len(s.Points))
 			}
 		}
-		if got != want {
+		return text
+	}
+	return ""
+}
+
+// november is a catalog from March to November.
+var november = catalog{
+	tools: map[string]string{"plume": "Plume", "relire-svp": "Relire, s’il vous plaît"}, categories: map[string]string{"redaction": "Rédaction", "chat": "Chat"},
+	from: time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC), until: time.Date(2026, 11, 10, 0, 0, 0, 0, time.UTC),
+}
+
+func TestChart(t *testing.T) {
+	series := func(metric string, values string) string {
+		return fmt.Sprintf(`{"metric":%q,"points":[%s]}`, metric, values)
+	}
+	const two, five = `{"period":"2026-10","value":40},{"period":"2026-11","value":48.5}`, `{"period":"2026-07","value":40},{"period":"2026-08","value":41},{"period":"2026-09","value":42},{"period":"2026-10","value":43},{"period":"2026-11","value":44}`
+	for body, want := range map[string]string{
+		`[{"k":"a","n":1},{"k":"b","n":2}]`:                                                                     "N by k: 2 bars",
+		`[{"slug":"a","name":"A","n":1,"score":3},{"slug":"b","name":"B","n":2,"score":4}]`:                     "Score by tool: 2 bars",
+		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":-2}]`:                                                    "N by l: 2 bars",
+		`[{"k":"a","l":"x","n":1},{"k":"a","l":"y","n":2},{"k":"b","l":"x","n":2}]`:                             "N by k and l: 3 bars",
+		`[{"k":"a","from":0,"count":1},{"k":"a","from":1,"count":2},{"k":"b","from":0,"count":2}]`:              "Number by k: columnsa  2 columnsb  1",
+		`[{"key":"chat","avgMonthlyPrice":1},{"key":"redaction","avgMonthlyPrice":2}]`:                          "Average monthly price, € by category: 2 bars",
+		`[{"key":"plume","winRate":1},{"key":"relire-svp","winRate":0.5},{"key":"grenier-commun","winRate":0}]`: "Win rate by tool: 3 bars",
+		`[{"at":"2026-09","n":1},{"at":"2026-10","n":null},{"at":"2026-11","n":3}]`:                             "N over time: lines  2",
+		`[{"month":"2026-08","count":1},{"month":"2026-10","count":3}]`:                                         "Number: columns  4", // zero in September and November
+		`[{"k":"a","at":"2026-Q3","n":1},{"k":"b","at":"2026-Q3","n":2},{"k":"a","at":"2026-Q4","n":2}]`:        "N over time by k: lines a 2 b 1",
+		`[{"a":{"name":"A","n":1},"b":{"name":"C","n":3}},{"a":{"name":"B","n":2},"b":{"name":"C","n":3}}]`:     "N by a: 2 bars", // not the number of b
+		`[{"k":"a","n":1},{"k":"b","n":null},{"k":"c","n":3}]`:                                                  "N by k: 3 bars", // null has a label
+		`[{"k":"a","n":1},{"k":"b","n":null}]`:                                                                  "none",
+		`[{"k":"a","n":1}]`:                                                                                     "none", // one bar says nothing
+		`[{"k":"a"},{"k":"b"}]`:                                                                                 "none",
+		`[{"k":"a","n":1},{"k":"a","n":2}]`:                                                                     "none", // nothing identifies the rows
+		`[]`:                                                                                                    "none", `42`: "none",
+		`{"toolsTotal":48,"toolsAvgScore":6.99}`: "Key figures: [{Active tools 48 } {Average score 6.99 }]",
+		// Different units never share an axis.
+		"[" + series("count", two) + "," + series("mean_monthly_price", two) + "]":                                     "Key figures: [{Active tools 48.5 +8.5 since October\u00a02026} {Average monthly price, € €48.50 +€8.50 since October\u00a02026}]",
+		"[" + series("count", five) + "," + series("mean_monthly_price", five) + "," + series("additions", five) + "]": "Figures over time: linesActive tools  5 linesAverage monthly price, €  5 columnsAdded tools  5",
+	} {
+		if got := described(newChart(lang.English, tableOf(t, body), form{}, november)); got != want {
 			t.Errorf("%s: got %s, want %s", body, got, want)
+		}
+	}
+	const french = `[{"key":"chat","avgMonthlyPrice":1},{"key":"redaction","avgMonthlyPrice":2}]`
+	if got, want := described(newChart(lang.French, tableOf(t, french), form{}, november)), "Prix mensuel moyen, € par catégorie: 2 bars"; strings.ReplaceAll(got, "\u00a0", " ") != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Slugs become names. Those of tools that no longer exist become words.
+func TestNames(t *testing.T) {
+	bars := newChart(lang.English, tableOf(t, `[{"key":"relire-svp","winRate":0.5},{"key":"grenier-commun","winRate":0},{"key":"mort","winRate":1}]`), form{}, november).Content.(chart.Bars)
+	if want := (chart.Bars{{Label: "Relire, s’il vous plaît", Text: "50%", Value: 0.5}, {Label: "Grenier commun", Text: "0%"}, {Label: "Shut down", Text: "100%", Value: 1}}); !reflect.DeepEqual(bars, want) {
+		t.Errorf("got %+v, want %+v", bars, want)
+	}
+	bars = newChart(lang.English, tableOf(t, `[{"name":"v0","score":5},{"name":"plain","score":6}]`), form{}, november).Content.(chart.Bars)
+	if bars[0].Label != "v0" || bars[1].Label != "plain" {
+		t.Errorf("got %+v, want names unchanged", bars)
+	}
+}
+
+// A form chooses the kind and the columns, as a CSV names them.
+func TestForm(t *testing.T) {
+	body := `[{"metric":"count","points":[{"period":"2026-10","value":40},{"period":"2026-11","value":48}]},{"metric":"tested","points":[{"period":"2026-10","value":4},{"period":"2026-11","value":8}]}]`
+	const rows = `[{"name":"A","score":8,"price":3},{"name":"B","score":9,"price":2}]`
+	for _, c := range []struct {
+		body string
+		form form
+		want string
+	}{
+		{body, form{Kind: "table"}, "none"},
+		{body, form{Kind: "tiles"}, "Key figures: [{Active tools 48 +8 since October\u00a02026} {Tested tools 8 +4 since October\u00a02026}]"},
+		{body, form{Kind: "bar", X: "metric", Y: "value"}, "Value by figure: 4 bars"},
+		{body, form{Kind: "tiles", X: "period", Y: "tested"}, "Key figures: [{Tested tools 8 +4 since October\u00a02026}]"},
+		{rows, form{}, "Price by tool: 2 bars"},
+		{rows, form{Kind: "bar", X: "name", Y: "score"}, "Score by tool: 2 bars"},
+		{rows, form{Y: "nothing"}, "Price by tool: 2 bars"},
+	} {
+		if got := described(newChart(lang.English, tableOf(t, c.body), c.form, november)); got != c.want {
+			t.Errorf("%+v: got %s, want %s", c.form, got, c.want)
 		}
 	}
 }
 
 // Negative numbers have a minus sign, and another color among positive ones.
 func TestNegativeBars(t *testing.T) {
-	got := newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":5},{"k":"c","n":null}]`)).Chart
+	got := newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":5},{"k":"c","n":null}]`), form{}, catalog{}).Content
 	want := chart.Bars{{Label: "a", Text: "−20.5", Value: -20.5, Series: negativeSeries}, {Label: "b", Text: "5", Value: 5}, {Label: "c"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	got = newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":-5}]`)).Chart
+	got = newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":-5}]`), form{}, catalog{}).Content
 	if bars := got.(chart.Bars); bars[0].Series != 0 || bars[1].Series != 0 {
 		t.Errorf("got %+v, want the first color for negative numbers only", bars)
 	}
 }
 
-// Lines have the order and color of their first rows, and their points that of time.
+// Points are at their days. A period without a row is zero for counts, up to the end of
+// the catalog, and a gap for others; slugs are names.
 func TestLines(t *testing.T) {
-	rows := tableOf(t, `[{"k":"b","at":"2026-02","n":3},{"k":"a","at":"2026-03","n":-1},{"k":"b","at":"2026-01","n":2},{"k":"a","at":"2026-01","n":null}]`)
-	got := newChart(lang.English, rows).Chart.(*chart.Plot)
-	want := []chart.Series{
-		{Name: "b", Points: []chart.Point{{X: 0, Y: 2, XText: "2026-01", YText: "2"}, {X: 1, Y: 3, XText: "2026-02", YText: "3"}}},
-		{Name: "a", Points: []chart.Point{{X: 2, Y: -1, XText: "2026-03", YText: "−1"}}},
+	at := func(day string) float64 {
+		found, _ := time.Parse(time.DateOnly, day)
+		return chart.Time(found)
 	}
-	if !reflect.DeepEqual(got.Series, want) || !got.Legend {
-		t.Errorf("got %+v, want %+v", got.Series, want)
+	plotOf := func(body string) *chart.Plot {
+		return newChart(lang.English, tableOf(t, body), form{}, november).Content.(chart.Plots)[0]
+	}
+	values := plotOf(`[{"key":"chat","at":"2026-08","score":8},{"key":"redaction","at":"2026-08","score":5},{"key":"chat","at":"2026-10","score":7},{"key":"redaction","at":"2026-09","score":6},{"key":"redaction","at":"2026-10","score":null}]`)
+	if s := values.Series[0]; s.Name != "Chat" || len(s.Points) != 2 || s.Points[0].X != at("2026-08-01") || s.Points[1].X != at("2026-10-01") || !s.Points[1].Gap || s.Points[1].Text != "Chat · October\u00a02026 · 7.0" {
+		t.Errorf("got %+v, want a gap in September", s)
+	}
+	if s := values.Series[1]; s.Name != "Rédaction" || len(s.Points) != 2 || s.Points[1].Gap || values.X.To != at("2026-12-01") {
+		t.Errorf("got %+v up to %v, want two points without a gap, and the axis up to the end of November", s, values.X.To)
+	}
+	counts := plotOf(`[{"month":"2026-03","count":42},{"month":"2026-05","count":1}]`)
+	var numbers []float64
+	for _, p := range counts.Series[0].Points {
+		numbers = append(numbers, p.Y)
+	}
+	if want := []float64{42, 0, 1, 0, 0, 0, 0, 0, 0}; !reflect.DeepEqual(numbers, want) {
+		t.Errorf("got %v, want %v", numbers, want)
+	}
+	if want := []chart.Remark{{X: at("2026-03-03"), Text: "first import"}}; !reflect.DeepEqual(counts.Remarks, want) {
+		t.Errorf("got remarks %+v, want %+v", counts.Remarks, want)
+	}
+}
+
+func TestPeriods(t *testing.T) {
+	for text, want := range map[string]string{
+		"2026": "2026-01-01 2026", "2026-03": "2026-03-01 March 2026", "2026-Q4": "2026-10-01 Q4 2026", "2026-W01": "2025-12-29 week of 29 Dec 2025",
+		"2026-W46": "2026-11-09 week of 9 Nov 2026", "2026-11-10": "2026-11-10 10 Nov 2026", "2026-11-10T01:02:03Z": "2026-11-10 10 Nov 2026",
+	} {
+		start, _, format := parsePeriod(text)
+		if got := strings.ReplaceAll(start.Format(time.DateOnly)+" "+format(lang.English, start), "\u00a0", " "); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
 	}
 }
 
@@ -125,16 +225,12 @@ func TestChartNote(t *testing.T) {
 		}
 		return "[" + strings.Join(all, ",") + "]"
 	}
-	const series, bars = `{"k":"k%[1]d","at":"2026-01","n":1},{"k":"k%[1]d","at":"2026-02","n":2}`, `{"k":"k%d","n":1}`
+	const series, bars = `{"k":"k%[1]d","at":"2026-10","n":1},{"k":"k%[1]d","at":"2026-11","n":2}`, `{"k":"k%d","n":1}`
 	for body, want := range map[string]string{
-		rows(8, series): "", rows(9, series): "The chart shows 8 of 9 series.", rows(40, bars): "", rows(601, bars): "The chart shows 40 of 601 rows.",
+		rows(12, series): "[]", rows(13, series): "[12 of 13 series, those with the highest latest values.]", rows(40, bars): "[]", rows(601, bars): "[The chart shows 40 of 601 rows.]",
 	} {
-		c := newChart(lang.English, tableOf(t, body))
-		if c.Note != want {
-			t.Errorf("%.40s: got note %q, want %q", body, c.Note, want)
-		}
-		if plot, ok := c.Chart.(*chart.Plot); ok && (len(plot.Series) != chart.MaxSeries || len(plot.Series[7].Points) != 2) {
-			t.Errorf("%.40s: got series %+v, want 8 of two points", body, plot.Series)
+		if c := newChart(lang.English, tableOf(t, body), form{}, november); fmt.Sprint(c.Notes) != want {
+			t.Errorf("%.40s: got notes %q, want %s", body, c.Notes, want)
 		}
 	}
 }
@@ -170,7 +266,7 @@ func TestPageEscapesTexts(t *testing.T) {
 	found := tableOf(t, strings.ReplaceAll(body, `\'`, `'`))
 	lines := tableOf(t, strings.ReplaceAll(fmt.Sprintf(`[{"k":%q,"at":"2026-01","n":1},{"k":%q,"at":"2026-02","n":2},{"k":"b","at":"2026-01","n":2}]`, evil, evil), `\'`, `'`))
 	for _, shown := range []*table{found, lines} {
-		c := newChart(lang.English, shown)
+		c := newChart(lang.English, shown, form{}, catalog{})
 		if c == nil {
 			t.Fatal("got no chart, want one")
 		}

@@ -2,6 +2,7 @@ package queries
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -19,6 +20,37 @@ type table struct {
 
 // Numeric reports whether a column has numbers.
 func (t *table) Numeric(column int) bool { return t.kindOf(column) == numbers }
+
+const (
+	empty = iota
+	numbers
+	dates
+	texts
+)
+
+var period = regexp.MustCompile(`^[0-9]{4}(-([0-9]{2}(-[0-9]{2}(T.*)?)?|Q[1-4]|W[0-9]{2}))?$`)
+
+// kindOf returns what all cells of a column have in common.
+func (t *table) kindOf(column int) int {
+	kind := empty
+	for _, r := range t.Rows {
+		c, found := r[column], texts
+		switch {
+		case c.Text == "":
+			continue
+		case c.IsNumber:
+			found = numbers
+		case period.MatchString(c.Text):
+			found = dates
+		}
+		if kind == empty {
+			kind = found
+		} else if kind != found {
+			return texts
+		}
+	}
+	return kind
+}
 
 // cell is a value of a row.
 type cell struct {

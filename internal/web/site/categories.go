@@ -1,6 +1,10 @@
 package site
 
-import "palmares/internal/core/lang"
+import (
+	"context"
+
+	"palmares/internal/core/lang"
+)
 
 type categoriesView struct{ Categories []category }
 
@@ -13,19 +17,27 @@ type categoryView struct {
 	Best          struct{ Items []tool }
 	Cheapest      struct{ Items []tool }
 	MostExpensive struct{ Items []tool }
-	Charted       struct{ Items []tool }
 	Tools         listOf[tool]
 	RetiredTools  listOf[tool]
 	Comparisons   listOf[comparison]
 	Market        *figure `json:"-"`
-	PriceRange    string  `json:"-"` // per month, or ""
+	charted       []tool
+	chartedTotal  int
+	PriceRange    string `json:"-"` // per month, or ""
 }
+
+func (v *categoryView) load(ctx context.Context, s *Site, r *request) (err error) {
+	v.charted, v.chartedTotal, err = s.loadMarket(ctx, r, r.slug())
+	return err
+}
+
+func (v *categoryView) figures() []*figure { return []*figure{v.Market} }
 
 func (v *categoryView) prepare(r *request) error {
 	if v.Category == nil {
 		return r.notFound("There is no category “%s”.", "There was no category “%s” in this release.")
 	}
-	v.Market = newMarket(r.lang, v.Charted.Items, "")
+	v.Market = newMarket(r, v.charted, v.chartedTotal, "")
 	v.PriceRange = priceRange(r.lang, v.Cheapest.Items, v.MostExpensive.Items)
 	return nil
 }

@@ -9,13 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/text"
 	"palmares/internal/web/page"
+	"palmares/internal/web/words"
 )
 
 // event is a change of the catalog, as the API returns it.
@@ -339,15 +338,7 @@ func labelOf(categories []category, slug string) string {
 }
 
 // sentence turns a slug or the name of a field into words.
-func sentence(name string) string {
-	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' })
-	if len(words) == 0 {
-		return name
-	}
-	first, size := utf8.DecodeRuneInString(words[0])
-	words[0] = string(unicode.ToUpper(first)) + words[0][size:]
-	return strings.Join(words, " ")
-}
+func sentence(name string) string { return words.Sentence(name) }
 
 // dayOf returns the day of a time.
 func dayOf(at string) string { return at[:min(len(at), len(time.DateOnly))] }

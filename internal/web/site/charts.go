@@ -2,64 +2,30 @@ package site
 
 import (
 	"cmp"
+	"context"
 	"html/template"
 	"math"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
-	"unicode/utf8"
 
 	"palmares/internal/catalog/pricing"
+	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/problem"
 	"palmares/internal/web/chart"
 )
-
-// meterWidth returns the width of a score's bar in percent.
-func meterWidth(score *float64) float64 { return math.Round(*score*100) / 10 }
-
-// The bands of scores, from which colors are derived.
-const (
-	excellentScore = 8
-	goodScore      = 7
-	fairScore      = 5
-	highestScore   = 10
-)
-
-// band returns the class of a score from 0 (worst) to 10 (best).
-func band(score *float64) string {
-	switch {
-	case score == nil:
-		return "none"
-	case *score >= excellentScore:
-		return "excellent"
-	case *score >= goodScore:
-		return "good"
-	case *score >= fairScore:
-		return "fair"
-	}
-	return "poor"
-}
-
-// ageBand returns the class of an obsolescence, where 10 is the worst.
-func ageBand(obsolescence *float64) string {
-	if obsolescence == nil {
-		return band(nil)
-	}
-	inverse := highestScore - *obsolescence
-	return band(&inverse)
-}
 
 // figure is a chart with the same values as a table.
 type figure struct {
 	chart.Chart
-	ID           string // of its title, or ""
-	Class, Label string // of the chart
-	Note         string // above the chart, or ""
-	Caption      string // of the table
-	Columns      []string
-	IsCatalog    bool // columns are named after the catalog, except the first
-	Rows         []figureRow
-	IsTall       bool // the table is scrolled
+	ID        string // of its title and of its files
+	request   *request
+	Caption   string // of the table
+	Columns   []string
+	IsCatalog bool // columns are named after the catalog, except the first
+	Rows      []figureRow
+	IsTall    bool // the table is scrolled
 }
 
 type figureRow struct {
@@ -67,12 +33,33 @@ type figureRow struct {
 	Values     []string
 }
 
-// Legend returns the columns that are drawn as lines, if there are several.
-func (f *figure) Legend() []string {
-	if !f.IsCatalog || len(f.Columns) <= 2 {
-		return nil
+// newFigure returns a figure without a chart.
+func newFigure(r *request, id string, title lang.Message, columns ...string) *figure {
+	f := &figure{ID: id, Caption: r.lang.Text(title), Columns: columns, request: r}
+	f.Title = f.Caption
+	return f
+}
+
+// File returns the URL of the chart as a file with an extension.
+func (f *figure) File(extension string) string { return f.request.With(chartParam, f.ID+"."+extension) }
+
+// charted is a view with charts, which can be downloaded.
+type charted interface{ figures() []*figure }
+
+// chartParam selects the chart of a page, and the type of its file.
+const chartParam = "chart"
+
+// chartFile returns a chart of a page as a file, such as "scores.svg".
+func (r *request) chartFile(view any, caching string) (*cache.Entry, error) {
+	id, extension, _ := strings.Cut(r.Param(chartParam), ".")
+	if v, ok := view.(charted); ok && chart.ContentTypes[extension] != "" {
+		for _, f := range v.figures() {
+			if f != nil && f.ID == id {
+				return f.Entry(r.lang, extension, r.service.Credit, caching)
+			}
+		}
 	}
-	return f.Columns[1:min(len(f.Columns), 1+chart.MaxSeries)]
+	return nil, problem.New(problem.NotFound, "This page has no such chart.")
 }
 
 // bin is the number of tools with a score in a range.
@@ -82,27 +69,27 @@ type bin struct {
 }
 
 // newHistogram returns nil if there are no scores.
-func newHistogram(l lang.Language, bins []bin) *figure {
-	f := &figure{
-		Class: "histogram", Label: l.Text("Number of tools by score, as in the table"),
-		Caption: l.Text("Number of tools by score"), Columns: []string{l.Text("Score"), l.Text("Tools")},
-	}
-	c := &chart.Columns{Compact: true}
+func newHistogram(r *request, bins []bin) *figure {
+	l := r.lang
+	f := newFigure(r, "distribution", "Number of tools by score", l.Text("Score"), l.Text("Tools"))
+	var points []chart.Point
+	counts := []float64{0}
 	for _, b := range bins {
-		middle := (b.From + b.To) / 2
-		c.Columns = append(c.Columns, chart.Column{
-			Label: chart.Plain(b.From), Text: strconv.Itoa(b.Count), Class: band(&middle), Value: float64(b.Count),
-		})
+		middle, count := (b.From+b.To)/2, l.Number(b.Count)
 		name := l.Text("%v to under %v", b.From, b.To)
 		if b.To >= highestScore { // includes its upper bound
 			name = l.Text("%v to %v", b.From, b.To)
 		}
-		f.Rows = append(f.Rows, figureRow{Name: name, Values: []string{l.Number(b.Count)}})
+		points = append(points, chart.Point{X: b.From, End: b.To, Y: float64(b.Count), Label: count, Color: band(&middle), Text: chart.Title(name, count)})
+		counts = append(counts, float64(b.Count))
+		f.Rows = append(f.Rows, figureRow{Name: name, Values: []string{count}})
 	}
-	if !slices.ContainsFunc(bins, func(b bin) bool { return b.Count > 0 }) {
+	if slices.Max(counts) == 0 {
 		return nil
 	}
-	f.Chart = c
+	x := chart.Numbers(l, chart.Number, []float64{0, highestScore}, true, 5)
+	x.Caption, f.Half = l.Text("Score"), true
+	f.Content = chart.Plots{{Kind: chart.Columns, X: x, Y: chart.Numbers(l, chart.Count, counts, true, 4), Series: []chart.Series{{Points: points}}}}
 	return f
 }
 
@@ -153,6 +140,7 @@ func newSeries(l lang.Language, t *tool, read reader) chart.Series {
 			continue
 		}
 		point.X, point.XText = chart.Time(at), l.ShortDay(at)
+		point.Text = chart.Title(t.Name, point.XText, point.YText)
 		s.Points = append(s.Points, point)
 	}
 	return s
@@ -163,13 +151,37 @@ func newSparkline(t *tool, read reader, until string) template.HTML {
 }
 
 // newStepChart returns the values of some tools, or nil if none of them changed. The
-// axis ends at the highest value unless highest is given.
-func newStepChart(l lang.Language, tools []tool, read reader, highest float64, until string) *chart.Plot {
+// axis of scores ends at the highest one that a tool can have.
+func newStepChart(r *request, id string, title lang.Message, tools []tool, read reader, unit chart.Unit, until string) *figure {
+	f := newFigure(r, id, title, r.lang.Text("Tool"))
+	f.Half = true
 	var all []chart.Series
+	var values []float64
+	first, changed := math.Inf(1), false
 	for i := range tools {
-		all = append(all, newSeries(l, &tools[i], read))
+		s := newSeries(r.lang, &tools[i], read)
+		for _, p := range s.Points {
+			values, first = append(values, p.Y), min(first, p.X)
+		}
+		all, changed = append(all, s), changed || len(s.Points) > 1
 	}
-	return chart.NewSteps(all, highest, parseDay(until), l.ShortDay)
+	if !changed {
+		return nil
+	}
+	if unit == chart.Score {
+		values = append(values, highestScore)
+	}
+	x := chart.Dates(r.lang, time.Unix(int64(first), 0).UTC(), parseDay(until))
+	f.Content = chart.Plots{{Kind: chart.Steps, X: x, Y: chart.Numbers(r.lang, unit, values, true, 4), Series: all}}
+	return f
+}
+
+// Steps returns the series of a chart of steps, for its table.
+func (f *figure) Steps() []chart.Series {
+	if plots, ok := f.Content.(chart.Plots); ok && plots[0].Kind == chart.Steps {
+		return plots[0].Series
+	}
+	return nil
 }
 
 // parseDay returns the start of a day, or zero if it is none.
@@ -178,46 +190,68 @@ func parseDay(day string) time.Time {
 	return at
 }
 
-const maxNamed = 24 // characters of a name in the chart
+const (
+	maxCharted = 2_000 // tools of a category
+	maxNamed   = 24    // of these tools; with more, only those that stand out have a name
+)
 
-// newMarket shows the tools that have a score and a price per month by both. The tool
-// with the slug is highlighted. It returns nil unless there are two.
-func newMarket(l lang.Language, tools []tool, slug string) *figure {
-	tools = slices.DeleteFunc(slices.Clone(tools), func(t tool) bool { return t.Score == nil || t.MonthlyPrice == nil })
+// loadMarket reads all tools of a category with a score and a price per month.
+func (s *Site) loadMarket(ctx context.Context, r *request, category string) (tools []tool, total int, err error) {
+	for number := 1; len(tools) < maxCharted; number++ {
+		var found struct{ Tools listOf[tool] }
+		if err := s.execute(ctx, r.asOf, "market", map[string]any{"slug": category, "page": number}, &found); err != nil {
+			return nil, 0, err
+		}
+		tools, total = append(tools, found.Tools.Items...), found.Tools.Meta.Total
+		if number >= found.Tools.Meta.Pages {
+			break
+		}
+	}
+	return tools, total, nil
+}
+
+// newMarket shows tools by price per month and score. The tool with the slug is
+// highlighted. It returns nil unless there are two.
+func newMarket(r *request, tools []tool, total int, slug string) *figure {
+	l := r.lang
 	if len(tools) < 2 {
 		return nil
 	}
-	// The highlighted tool gets its label first, then the best ones.
+	// The highlighted tool gets its label first, then the best and of these the cheapest.
 	slices.SortStableFunc(tools, func(a, b tool) int {
-		return cmp.Or(boolOrder(a.Slug == slug, b.Slug == slug), cmp.Compare(*b.Score, *a.Score))
+		return cmp.Or(boolOrder(a.Slug == slug, b.Slug == slug), cmp.Compare(*b.Score, *a.Score), cmp.Compare(*a.MonthlyPrice, *b.MonthlyPrice))
 	})
-	f := &figure{
-		Class: "scatter", Label: l.Text("Price per month and score of each tool, as in the table"),
-		Note:    l.Text("Price per month (horizontal) and score (vertical). Yearly prices are divided by 12; tools without a score or a price per month are not shown."),
-		Caption: l.Text("Price per month and score of each tool"),
-		Columns: []string{l.Text("Tool"), l.Text("Price per month"), l.Text("Score")},
+	f := newFigure(r, "market", "Price per month and score of each tool", l.Text("Tool"), l.Text("Price per month"), l.Text("Score"))
+	f.IsTall = true
+	f.Notes = []string{l.Text("Yearly prices are divided by 12; tools without a score or a price per month are not shown.")}
+	if len(tools) > maxNamed {
+		f.Notes = append(f.Notes, l.Text("All %d tools are shown. Those with a name are the best at their price: no other one is both cheaper and better.", len(tools)))
 	}
-	y, maxPrice := chart.Axis{From: highestScore}, 1.0
+	if total > len(tools) {
+		f.Notes = []string{l.Text("%d of %d tools, those with the highest scores.", len(tools), total)}
+	}
+	var scores, prices []float64
+	cheapest := math.Inf(1)
 	points := make([]chart.Point, len(tools))
 	for i, t := range tools {
-		y.From, y.To = min(y.From, math.Floor(*t.Score)), max(y.To, math.Ceil(*t.Score))
-		maxPrice = max(maxPrice, *t.MonthlyPrice)
+		scores, prices = append(scores, *t.Score), append(prices, *t.MonthlyPrice)
 		price, score := l.Euros(*t.MonthlyPrice), formatScore(l, t.Score)
-		text := chart.Title(t.Name, score, price)
-		points[i] = chart.Point{X: *t.MonthlyPrice, Y: *t.Score, YText: text, Highlighted: t.Slug == slug}
+		p := chart.Point{X: *t.MonthlyPrice, Y: *t.Score, Text: chart.Title(t.Name, score, price)}
 		f.Rows = append(f.Rows, figureRow{Name: t.Name, Values: []string{price, score}})
-		if utf8.RuneCountInString(t.Name) <= maxNamed {
-			points[i].Label = t.Name
+		if t.Slug == slug {
+			p.Color = "s1"
 		}
+		if t.Slug == slug || len(tools) <= maxNamed || p.X < cheapest {
+			p.Label = t.Name
+		}
+		if t.Slug != slug {
+			cheapest = min(cheapest, p.X)
+		}
+		points[i] = p
 	}
-	if y.From == y.To {
-		y.From, y.To = max(0, y.From-1), min(highestScore, y.To+1)
-	}
-	for score := y.From; score <= y.To; score++ {
-		y.Ticks = append(y.Ticks, chart.Tick{At: score, Text: chart.Plain(score)})
-	}
-	x := chart.Numbers([]float64{maxPrice}, true, l.Euros)
-	f.Chart = &chart.Plot{Kind: chart.Dots, X: x, Y: y, Series: []chart.Series{{Points: points}}}
+	x, y := chart.Numbers(l, chart.Euros, prices, true, 5), chart.Numbers(l, chart.Score, scores, false, 5)
+	x.Caption, y.Caption = l.Text("Price per month"), chart.Title(l.Text("Score"), y.Caption)
+	f.Content = chart.Plots{{Kind: chart.Dots, X: x, Y: y, Series: []chart.Series{{Points: points}}}}
 	return f
 }
 

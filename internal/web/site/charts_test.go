@@ -1,7 +1,6 @@
 package site
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -13,55 +12,39 @@ import (
 	"palmares/internal/web/chart"
 )
 
-// priceChart returns the chart of a tool's prices with a period.
-func priceChart(history []historyEntry, period, until string) *chart.Plot {
-	return newStepChart(lang.French, []tool{{History: history}}, priceIn(lang.French, period), 0, until)
+// pageOf returns a request for a page in a language.
+func pageOf(l lang.Language) *request {
+	return &request{route: &route{}, lang: l, path: "/tools/plume", query: url.Values{}}
 }
 
-// checkSVG checks that a chart contains some elements.
-func checkSVG(t *testing.T, c chart.Chart, elements ...string) {
-	t.Helper()
-	got := string(c.SVG("", "Chart"))
-	for _, element := range elements {
-		if !strings.Contains(got, element) {
-			t.Errorf("got %s, want %s", got, element)
-		}
-	}
+// priceChart returns the chart of a tool's prices with a period.
+func priceChart(history []historyEntry, period, until string) *figure {
+	return newStepChart(pageOf(lang.French), "prices", "Price over time", []tool{{History: history}}, priceIn(lang.French, period), chart.Euros, until)
 }
 
 func TestPriceChart(t *testing.T) {
-	// A hundred days: a change on day 50 is drawn in the middle.
-	c := priceChart([]historyEntry{
+	f := priceChart([]historyEntry{
 		{At: "2026-01-01", Price: "10 €/mois"},
 		{At: "2026-01-11", Price: "10 €/mois"}, // the score changed
 		{At: "2026-02-20", Price: "40,00 €/mois"},
 		{At: "2026-03-01", Price: "99 €/an"}, // not comparable
 		{At: "2026-03-22", Price: "20 €/mois"},
 	}, "mois", "2026-04-11")
-	checkSVG(t, c, `<path d="M0 154H320V34H512V114H640"/>`, `<line x1="0" x2="640" y1="194" y2="194"/>`,
-		`cx="0" cy="154" r="4"><title >1er janv. 2026 · 10 €/mois<`, `cx="320" cy="34" r="4"><title >20 févr. 2026 · 40 €/mois<`,
-		`cx="512" cy="114" r="4"><title >22 mars 2026 · 20 €/mois<`,
-		`<text x="0" y="222">1er janv. 2026<`, `<text class="end" x="640" y="222">11 avr. 2026<`,
-		// Each price is above its step.
-		`<text x="518" y="104">20 €</text><text x="0" y="144">10 €</text><text x="326" y="24">40 €</text>`)
 	var rows []string
-	for _, p := range c.Series[0].Points {
+	for _, p := range f.Steps()[0].Points {
 		rows = append(rows, p.Day()+" "+p.YText)
 	}
-	if want := []string{"2026-01-01 10 €/mois", "2026-02-20 40 €/mois", "2026-03-22 20 €/mois"}; !slices.Equal(rows, want) {
+	if want := []string{"2026-01-01 10\u00a0€/mois", "2026-02-20 40\u00a0€/mois", "2026-03-22 20\u00a0€/mois"}; !slices.Equal(rows, want) {
 		t.Errorf("got rows %q, want %q", rows, want)
+	}
+	if got := string(f.HTML()); !strings.Contains(got, "<title>20\u00a0févr.\u00a02026 · 40\u00a0€/mois</title>") {
+		t.Errorf("got %s, want the day and price of each step", got)
+	}
+	if got := f.File("svg"); got != "/tools/plume?chart=prices.svg" {
+		t.Errorf("got %s, want the URL of a file", got)
 	}
 	if priceChart([]historyEntry{{At: "2026-01-01", Price: "10 €/mois"}, {At: "2026-01-11", Price: "10 €/mois"}}, "mois", "2026-04-11") != nil {
 		t.Error("unchanged price: got a chart, want none")
-	}
-}
-
-// A change on the last day is still visible, and so is a drop to zero.
-func TestPriceChartOfFreeTool(t *testing.T) {
-	c := priceChart([]historyEntry{{At: "2026-01-01", Price: "0.5 €/heure"}, {At: "2026-04-11", Price: "0 €/heure"}}, "heure", "2026-04-11")
-	checkSVG(t, c, `<path d="M0 34H615.4V194H640"/>`, `<text x="0" y="24">0,50 €</text>`)
-	if strings.Contains(string(c.SVG("", "Chart")), ">0 €</text>") {
-		t.Error("got a label for 0 €, want none, since there is no room at the bottom")
 	}
 }
 
@@ -132,97 +115,123 @@ func TestScoreChart(t *testing.T) {
 		}
 		return h
 	}
-	scoreChart := func(tools ...tool) *chart.Plot {
-		return newStepChart(lang.English, tools, scoreIn(lang.English), highestScore, "2026-04-11")
+	scoreChart := func(tools ...tool) *figure {
+		return newStepChart(pageOf(lang.English), "scores", "Score over time", tools, scoreIn(lang.English), chart.Score, "2026-04-11")
 	}
-	c := scoreChart(tool{Name: "One", History: history(5, 7.5)}, tool{Name: "None"}, tool{Name: "Three", History: history(5)})
-	if c == nil || strings.Count(string(c.SVG("", "Chart")), "<path") != 2 {
-		t.Fatalf("got %+v, want two lines", c)
+	f := scoreChart(tool{Name: "One", History: history(5, 7.5)}, tool{Name: "None"}, tool{Name: "Three", History: history(5)})
+	plot := f.Content.(chart.Plots)[0]
+	if plot.Y.From != 0 || plot.Y.To != highestScore || len(f.Steps()) != 3 || len(f.Steps()[1].Points) != 0 {
+		t.Errorf("got %+v, want two lines from 0 to 10", plot)
 	}
-	checkSVG(t, c, `<g class="s0"><path d="M0 114H320V74H640"/>`, `<g class="s2"><path d="M0 114H640"/>`, `<title >One · 20 Feb 2026 · 7.5</title>`,
-		`<text class="end" x="-10" y="34" dy="4">10</text>`)
+	if got := string(f.HTML()); !strings.Contains(got, "<title>One · 20\u00a0Feb\u00a02026 · 7.5</title>") || strings.Contains(got, "None") {
+		t.Errorf("got %s, want two lines", got)
+	}
 	if scoreChart(tool{History: history(5)}, tool{History: history(6)}) != nil {
 		t.Error("unchanged scores: got a chart, want none")
 	}
 }
 
-// Every tool with a score and a price per month has a point, the highlighted one
-// first.
+// Every tool has a point. Of many, those that no other one beats have a name.
 func TestMarket(t *testing.T) {
 	number := func(n float64) *float64 { return &n }
-	tools := []tool{{Slug: "none", Name: "No price", Score: number(9)}, {Slug: "untested", Name: "Untested", MonthlyPrice: number(5)}}
-	for i := range 40 {
-		tools = append(tools, tool{Slug: string(rune('a' + i)), Name: "Tool with a name", Score: number(4 + float64(i%7)/2), MonthlyPrice: number(float64(i * i % 90))})
+	var tools []tool
+	for i := range 639 {
+		tools = append(tools, tool{Slug: fmt.Sprint("t", i), Name: fmt.Sprint("Tool ", i), Score: number(4 + float64(i%7)/2), MonthlyPrice: number(float64(1 + i*i%90))})
 	}
-	tools[3].Name = "A name that is longer than most"
-	f := newMarket(lang.English, tools, "c")
-	c := f.Chart.(*chart.Plot)
-	points := c.Series[0].Points
-	if len(points) != 40 || len(f.Rows) != 40 || !slices.IsSortedFunc(points[1:], func(a, b chart.Point) int { return cmp.Compare(b.Y, a.Y) }) {
-		t.Fatalf("got points %+v, want 40, the best ones first after the highlighted one", points)
+	tools[5] = tool{Slug: "best", Name: "Best", Score: number(9), MonthlyPrice: number(50)}
+	tools[6] = tool{Slug: "cheap", Name: "Cheap", Score: number(7.1), MonthlyPrice: number(0)}
+	f := newMarket(pageOf(lang.English), tools, 639, "t3")
+	points := f.Content.(chart.Plots)[0].Series[0].Points
+	if len(points) != 639 || len(f.Rows) != 639 || strings.Count(string(f.HTML()), "<circle") != 2*639 {
+		t.Errorf("got %d points and %d rows, want all 639 on both drawings", len(points), len(f.Rows))
 	}
+	var named []string
 	for i, p := range points {
-		if p.Highlighted != (i == 0) || (p.Label == "") != strings.HasPrefix(p.YText, tools[3].Name) {
-			t.Errorf("got point %+v, want a label unless it is too long, and the first highlighted", p)
+		if p.Label != "" {
+			named = append(named, p.Label)
 		}
-		if row := f.Rows[i]; p.YText != chart.Title(row.Name, row.Values[1], row.Values[0]) {
-			t.Errorf("got row %v, want the values of %+v", row, p)
+		if cheaperAndBetter := slices.ContainsFunc(points, func(o chart.Point) bool { return o.X < p.X && o.Y > p.Y }); i > 0 && p.Label != "" && cheaperAndBetter {
+			t.Errorf("got %s named, want only tools that no other one beats", p.Text)
 		}
 	}
-	if got, want := points[0].YText, "Tool with a name · 5.0 · €4"; got != want {
-		t.Errorf("got title %q, want %q", got, want)
+	if named[0] != "Tool 3" || points[0].Color == "" || named[1] != "Best" || named[len(named)-1] != "Cheap" {
+		t.Errorf("got names %q, want the highlighted tool, then the best for their price", named)
 	}
-	if got := c.X.Ticks[len(c.X.Ticks)-1].Text; got != "€100" || len(c.Y.Ticks) != 4 {
-		t.Errorf("got prices up to %s and %d scores, want €100 and 4", got, len(c.Y.Ticks))
+	if len(f.Notes) != 2 || !strings.HasPrefix(f.Notes[1], "All 639 tools are shown.") {
+		t.Errorf("got notes %q, want that all tools are shown", f.Notes)
 	}
-	if newMarket(lang.English, tools[:3], "c") != nil {
+	if f := newMarket(pageOf(lang.English), tools, 700, ""); f.Notes[0] != "639 of 700 tools, those with the highest scores." {
+		t.Errorf("got notes %q, want the limit", f.Notes)
+	}
+	if newMarket(pageOf(lang.English), tools[:1], 1, "") != nil {
 		t.Error("one tool: got a chart, want none")
 	}
 }
 
-// The table has all numbers, newest first. Long lines have one dot, at their end.
+// The table has all numbers, newest first. A missing number is a gap of the line.
 func TestDrawLines(t *testing.T) {
-	for _, count := range []int{2, maxDots + 1, maxDots + 2} {
-		f := &figure{Caption: "Scores", Columns: []string{"Release", "Score"}}
-		var numbers []*float64
-		for i := range count {
-			number := float64(i)
-			f.Rows, numbers = append(f.Rows, figureRow{Name: fmt.Sprint("day ", i)}), append(numbers, &number)
+	values := func(numbers ...float64) (points []seriesPoint) {
+		for i := range numbers {
+			points = append(points, seriesPoint{Start: fmt.Sprintf("2026-%02d-01", i+1), Value: &numbers[i]})
 		}
-		numbers[0] = nil
-		if !f.drawLines(lang.English, chart.Plain, numbers) {
-			t.Fatalf("%d: got nothing to draw, want a line", count)
-		}
-		newest, oldest := f.Rows[0], f.Rows[count-1]
-		if newest.Name != fmt.Sprint("day ", count-1) || newest.Values[0] != fmt.Sprint(count-1) || oldest.Values[0] != noScore {
-			t.Errorf("%d: got rows from %v to %v, want the newest first", count, newest, oldest)
-		}
-		points := count - 1
-		if points > maxDots {
-			points = 1
-		}
-		if got := strings.Count(string(f.SVG(f.Class, f.Label)), "<circle"); got != points {
-			t.Errorf("%d: got %d dots, want %d", count, got, points)
-		}
+		return points
 	}
-	one := 1.0
-	if f := (&figure{Rows: make([]figureRow, 1)}); f.drawLines(lang.English, chart.Plain, []*float64{&one}) {
+	f := newFigure(pageOf(lang.English), "scores", "Average score", "Month", "Average score")
+	points := values(7, 0, 7.25, 7.5)
+	points[1].Value = nil
+	f.Rows = []figureRow{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
+	if !f.drawLines("2026-06-30", chart.Score, timeColumn{points: points}) {
+		t.Fatal("got nothing to draw, want a line")
+	}
+	if got, want := fmt.Sprint(f.Rows), "[{d  [7.5]} {c  [7.25]} {b  [–]} {a  [7.0]}]"; got != want {
+		t.Errorf("got rows %s, want %s", got, want)
+	}
+	plot := f.Content.(chart.Plots)[0]
+	if got := plot.Series[0].Points; len(got) != 3 || !got[1].Gap || got[2].Gap || plot.X.To != chart.Time(parseDay("2026-06-30")) {
+		t.Errorf("got %+v, want a gap before the second point, up to the end of the catalog", got)
+	}
+	if f := newFigure(pageOf(lang.English), "x", "Average score"); f.drawLines("2026-06-30", chart.Score, timeColumn{points: values(1)}) {
 		t.Error("one release: got something to draw, want nothing")
 	}
 }
 
-// Retirements of a long time are counted by year, including years without any.
+// A number of retired tools that falls is explained where it does.
+func TestRetiredToolsFall(t *testing.T) {
+	var v trendsView
+	v.Feed.UpdatedAt = "2026-11-10"
+	if err := json.Unmarshal([]byte(`{"Releases": {"Nodes": [{"Date": "2026-11-10", "Stats": {"ToolsRetired": 10}}, {"Date": "2026-10-13", "Stats": {"ToolsRetired": 12}}, {"Date": "2026-09-08", "Stats": {"ToolsRetired": 11}}]}}`), &v); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.prepare(pageOf(lang.English)); err != nil {
+		t.Fatal(err)
+	}
+	f := v.Catalog[len(v.Catalog)-1]
+	plot := f.Content.(chart.Plots)[0]
+	if len(plot.Remarks) != 1 || plot.Remarks[0].Text != "−2" || plot.Remarks[0].X != chart.Time(parseDay("2026-11-10")) || len(f.Notes) != 1 || !strings.Contains(string(f.HTML()), ">−2</text>") {
+		t.Errorf("got remarks %+v and notes %q, want −2 on 10 November", plot.Remarks, f.Notes)
+	}
+}
+
+// Retirements of a long time are counted by year, including years without any, up to
+// the end of the catalog.
 func TestRetirementsByYear(t *testing.T) {
 	var v retiredToolsView
-	if err := json.Unmarshal([]byte(`{"RetirementGroups": [{"Period": "2021-03", "Reason": "mort", "Count": 2}, {"Period": "2021-11", "Reason": "mort", "Count": 1},
+	if err := json.Unmarshal([]byte(`{"Feed": {"UpdatedAt": "2025-02-01"}, "RetirementGroups": [{"Period": "2021-03", "Reason": "mort", "Count": 2}, {"Period": "2021-11", "Reason": "mort", "Count": 1},
 		{"Period": "2023-01", "Reason": "acquis", "Count": 9}, {"Period": "2024-05", "Reason": "mort", "Count": 4}]}`), &v); err != nil {
 		t.Fatal(err)
 	}
-	v.prepareChart(&request{lang: lang.English, query: url.Values{"reason": {"mort"}}})
-	if got, want := fmt.Sprint(v.Chart.Rows), "[{2024  [4]} {2023  [0]} {2022  [0]} {2021  [3]}]"; got != want || v.Chart.Columns[0] != "Year" {
+	r := pageOf(lang.English)
+	r.query = url.Values{"reason": {"mort"}}
+	v.prepareChart(r)
+	if got, want := fmt.Sprint(v.Chart.Rows), "[{2025  [0]} {2024  [4]} {2023  [0]} {2022  [0]} {2021  [3]}]"; got != want || v.Chart.Columns[0] != "Year" {
 		t.Errorf("got %s by %s, want %s by year", got, v.Chart.Columns[0], want)
 	}
-	checkSVG(t, v.Chart, `<title >2021 · 3</title>`, `y="20" width="57.6" height="120" rx="2"><title >2024 · 4</title>`)
+	if got := string(v.Chart.HTML()); !strings.Contains(got, "<title>2021 · 3</title>") || !strings.Contains(got, "<title>2025 · 0</title>") {
+		t.Errorf("got %s, want a column for each year", got)
+	}
+	if got := v.Chart.File("png"); got != "/tools/plume?chart=retirements.png&reason=mort" {
+		t.Errorf("got %s, want the filters in the URL of the file", got)
+	}
 }
 
 // The newest price changes are first, also within a release.

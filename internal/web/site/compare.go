@@ -205,7 +205,7 @@ type compareView struct {
 	Tools                                  []tool       `json:"-"`
 	Published                              []comparison `json:"-"`
 	Rows                                   []compareRow `json:"-"`
-	Scores, Prices                         *chart.Plot  `json:"-"`
+	Scores, Prices                         *figure      `json:"-"`
 	Next                                   string       `json:"-"` // the parameter of another tool, or "" if there are four
 	Others                                 []tool       `json:"-"` // to add
 	shown                                  *catalog.Release
@@ -220,6 +220,8 @@ func (v *compareView) Without(slug string) string {
 	}
 	return comparePath(slugs...)
 }
+
+func (v *compareView) figures() []*figure { return []*figure{v.Scores, v.Prices} }
 
 func (v *compareView) slugs() (slugs []string) {
 	for _, t := range v.Tools {
@@ -262,8 +264,8 @@ func (v *compareView) prepare(r *request) error {
 		v.Published = append(v.Published, pair...)
 	}
 	v.Rows = compareRows(r.lang, v.Tools)
-	v.Scores = newStepChart(r.lang, v.Tools, scoreIn(r.lang), highestScore, v.Feed.UpdatedAt)
-	v.Prices = newStepChart(r.lang, v.Tools, monthlyPriceIn(r.lang), 0, v.Feed.UpdatedAt)
+	v.Scores = newStepChart(r, "scores", "Score over time", v.Tools, scoreIn(r.lang), chart.Score, v.Feed.UpdatedAt)
+	v.Prices = newStepChart(r, "prices", "Price per month over time", v.Tools, monthlyPriceIn(r.lang), chart.Euros, v.Feed.UpdatedAt)
 	if len(slugs) < maxCompared {
 		v.Next = comparedParams[len(slugs)]
 	}

@@ -97,6 +97,9 @@ func New(cfg Config) (*Site, error) {
 			}
 			r.params = append(r.params, p)
 		}
+		if _, ok := r.view().(charted); ok {
+			r.selects = append(r.selects, params.Param{Name: chartParam, Kind: "String", Max: maxText})
+		}
 		r.params = append(r.params, r.selects...)
 		if r.name != releasesPage && r.name != "search" { // which show what is current
 			r.params = append(r.params, graph.AsOfParam)
@@ -202,6 +205,10 @@ func (s *Site) render(req *request) cache.Execute {
 		caching := page.Caching
 		if response.Release == 0 {
 			caching = "no-store" // the first release must show at once
+		}
+		if req.Param(chartParam) != "" {
+			entry, err := req.chartFile(view, caching)
+			return entry, response.Newest, err
 		}
 		entry, err := templates.Entry(req.name, s.content(ctx, req, view, response), caching)
 		return entry, response.Newest, err

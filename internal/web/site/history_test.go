@@ -227,13 +227,22 @@ func TestTrendsPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
-		body := get(t, handler, "/en/trends", 200, "Active tools", "Average score by category", "Largest gains", `href="/en/tools/plume"`, `<path class="s0" d="M`, "<td class=\"number\">48</td>")
-		if charts, tables := strings.Count(body, `<svg class="chart lines"`), strings.Count(body, "<summary>Show as table"); charts != 6 || tables != 6 {
+		body := get(t, handler, "/en/trends", 200, "Active tools", "Average score by category", "Largest gains", `href="/en/tools/plume"`, `<path class="s0" stroke-width="2" d="M`, "<td class=\"number\">48</td>")
+		if charts, tables := strings.Count(body, `<figure class="figure">`), strings.Count(body, "<summary>Show as table"); charts != 6 || tables != 6 {
 			t.Errorf("got %d charts and %d tables, want 6 of each", charts, tables)
 		}
 		if strings.Contains(body, " style=") || strings.Contains(body, "NaN") {
 			t.Error("got an inline style or NaN, want none")
 		}
+		for target, want := range map[string]string{
+			"/en/trends?chart=retired.svg": "image/svg+xml <svg xmlns", "/fr/trends?as_of=5&chart=category-prices.svg": "image/svg+xml <svg xmlns", "/en/trends?chart=tools.png": "image/png \x89PNG",
+		} {
+			if got := visit(handler, http.MethodGet, target); got.Code != 200 || !strings.HasPrefix(got.Header().Get("Content-Type")+" "+got.Body.String(), want) {
+				t.Errorf("%s: got %d, %s, want %s", target, got.Code, got.Header().Get("Content-Type"), want)
+			}
+		}
+		get(t, handler, "/en/trends?chart=nothing.svg", 404, "no such chart")
+		get(t, handler, "/en/trends?chart=tools.exe", 404, "no such chart")
 		get(t, handler, "/fr/trends", 200, "<h1>Tendances</h1>", "Outils actifs", "Prix mensuel moyen par catégorie", "novembre\u00a02026", "6,99")
 		if earlier := get(t, handler, "/en/trends?as_of=5", 200, `<td class="number">43</td>`); strings.Contains(earlier, `<td class="number">48</td>`) {
 			t.Error("got later figures, want those up to release 5")

@@ -40,8 +40,10 @@ type homeView struct {
 
 const maxMovers, maxPriceChanges = 5, 5
 
+func (v *homeView) figures() []*figure { return []*figure{v.Chart} }
+
 func (v *homeView) prepare(r *request) error {
-	v.Chart = newHistogram(r.lang, v.ScoreHistogram)
+	v.Chart = newHistogram(r, v.ScoreHistogram)
 	v.Movers = biggestMovers(v.ScoreChanges.Nodes)
 	v.Prices = pricedTools(v.PriceChanges.Nodes, v.Feed.UpdatedAt)
 	v.REST = showJSON(r.lang, v.Example)

@@ -320,13 +320,11 @@ func TestCategoryBars(t *testing.T) {
 	})
 }
 
-// Each price is labeled at its step, and the axis starts at 0.
+// Each price has a text at its step, the current one a label, and the axis starts at 0.
 func TestPriceChartOfDemo(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
-		get(t, handler, "/tools/plume", 200, `<circle cx="0" cy="98.3" r="4"><title >7 Apr 2025 · €14.90/month</title></circle>`, `<text x="0" y="88.3">€14.90</text>`,
-			`<text x="337" y="24">€24.90</text>`,
-			`<text class="end" x="640" y="96.1">€19.90</text>`, // below the step
-			`<text class="end" x="-10" y="194" dy="4">0</text>`)
+		get(t, handler, "/tools/plume", 200, "<title>7\u00a0Apr\u00a02025 · €14.90/month</title>", ">€19.90</text>", ">€0</text>",
+			`href="/tools/plume?chart=prices.svg"`, `href="/tools/plume?chart=prices.png"`)
 	})
 }
 

@@ -128,14 +128,25 @@ type toolView struct {
 	Tool         *tool
 	RetiredTool  *tool
 	Others       []tool         `json:"-"` // of the category, to compare with
-	Prices       *chart.Plot    `json:"-"` // nil if there is nothing to draw
-	Scores       *chart.Plot    `json:"-"`
+	Prices       *figure        `json:"-"` // nil if there is nothing to draw
+	Scores       *figure        `json:"-"`
 	Market       *figure        `json:"-"` // the category
 	PriceChanged bool           `json:"-"`
 	ScoreChanged bool           `json:"-"`
 	Newest       []historyEntry `json:"-"` // the history, newest first
 	Versions     versionHistory `json:"-"`
+	charted      []tool
+	chartedTotal int
 }
+
+func (v *toolView) load(ctx context.Context, s *Site, r *request) (err error) {
+	if v.Tool != nil {
+		v.charted, v.chartedTotal, err = s.loadMarket(ctx, r, v.Tool.Category.Slug)
+	}
+	return err
+}
+
+func (v *toolView) figures() []*figure { return []*figure{v.Prices, v.Scores, v.Market} }
 
 func (v *toolView) prepare(r *request) error {
 	if v.Tool == nil {
@@ -149,10 +160,10 @@ func (v *toolView) prepare(r *request) error {
 			v.Others = append(v.Others, other)
 		}
 	}
-	v.Market = newMarket(r.lang, append([]tool{*v.Tool}, v.Others...), v.Tool.Slug)
+	v.Market = newMarket(r, v.charted, v.chartedTotal, v.Tool.Slug)
 	unnamed := []tool{{History: v.Tool.History}} // the title of the page names it
-	v.Prices = newStepChart(r.lang, unnamed, priceIn(r.lang, v.Tool.PricePeriod), 0, v.Feed.UpdatedAt)
-	v.Scores = newStepChart(r.lang, []tool{*v.Tool}, scoreIn(r.lang), highestScore, v.Feed.UpdatedAt)
+	v.Prices = newStepChart(r, "prices", "Price over time", unnamed, priceIn(r.lang, v.Tool.PricePeriod), chart.Euros, v.Feed.UpdatedAt)
+	v.Scores = newStepChart(r, "scores", "Score over time", unnamed, scoreIn(r.lang), chart.Score, v.Feed.UpdatedAt)
 	v.PriceChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
 		return e.Price != v.Tool.Price || e.Pricing != v.Tool.Pricing
 	})

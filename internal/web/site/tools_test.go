@@ -49,7 +49,7 @@ func structured(t *testing.T, body string) map[string]map[string]any {
 func TestToolPage(t *testing.T) {
 	handler := inLanguage(onSQLite(t))
 	body := get(t, handler, "/en/tools/plume", 200, `<h2>Verdict <span class="in-french">`, "quatre rédacteurs", "<li>Limitations</li>", `href="/en/method"`, "8.1 out of 10",
-		`<option value="ecritoire-cie">Écritoire &amp; Cie (8.7)</option>`, `<text class="name here"`, `href="/en/compare?a=plume"`, `href="/en/account"`,
+		`<option value="ecritoire-cie">Écritoire &amp; Cie (8.7)</option>`, `<text class="s1"`, `href="/en/compare?a=plume"`, `href="/en/account"`,
 		`<meta name="description" content="Plume scores 8.1 out of 10. Price: €19.90/month.`, "<h2>Price over time</h2>", "<h2>Score over time</h2>")
 	get(t, handler, "/fr/tools/plume", 200, `<h2>Verdict</h2>`, "<li>Limites</li>", "8,1 sur 10", "19,90\u00a0€/mois", "<h2>Évolution de la note</h2>", `<html lang="fr">`)
 	if strings.Contains(body, "ne ment jamais") { // a section that requires a key
@@ -127,7 +127,7 @@ func TestCompare(t *testing.T) {
 
 func TestCategoryPage(t *testing.T) {
 	handler := inLanguage(onSQLite(t))
-	body := get(t, handler, "/en/categories/redaction", 200, `<svg class="icon"`, "<dd>6</dd>", "€9.90 to €49", "Best tools", `<svg class="chart scatter"`, `href="/api/v1/tools?category=redaction"`,
+	body := get(t, handler, "/en/categories/redaction", 200, `<svg class="icon"`, "<dd>6</dd>", "€9.90 to €49", "Best tools", `<svg class="chart wide-only"`, `href="/api/v1/tools?category=redaction"`,
 		`aria-sort="descending"><a class="sort" href="/en/categories/redaction?sort=score_asc"`, `href="/en/tools?category=redaction"`)
 	if list, _ := structured(t, body)["ItemList"]["itemListElement"].([]any); len(list) != 6 {
 		t.Errorf("got %d items, want 6", len(list))

@@ -88,100 +88,119 @@ func (v *trendsView) load(ctx context.Context, s *Site, r *request) error {
 	return nil
 }
 
+func (v *trendsView) figures() []*figure { return slices.Concat(v.Catalog, v.ByCategory) }
+
 func (v *trendsView) prepare(r *request) error {
-	l := r.lang
 	slices.Reverse(v.Releases.Nodes) // oldest first
-	add := func(id string, title lang.Message, format func(float64) string, number func(releaseStats) *float64) {
-		f := &figure{ID: id, Caption: l.Text(title), Columns: []string{l.Text("Release"), l.Text(title)}}
-		var numbers []*float64
+	for _, c := range []struct {
+		id    string
+		title lang.Message
+		unit  chart.Unit
+		of    func(releaseStats) *float64
+	}{
+		{"tools", "Active tools", chart.Count, func(s releaseStats) *float64 { return s.ToolsTotal }},
+		{"scores", "Average score", chart.Score, func(s releaseStats) *float64 { return s.ToolsAvgScore }},
+		{"comparisons", "Comparisons", chart.Count, func(s releaseStats) *float64 { return s.ComparisonsTotal }},
+		{"retired", "Retired tools", chart.Count, func(s releaseStats) *float64 { return s.ToolsRetired }},
+	} {
+		f := newFigure(r, c.id, c.title, r.lang.Text("Release"), r.lang.Text(c.title))
+		column := timeColumn{}
 		for _, n := range v.Releases.Nodes {
-			f.Rows = append(f.Rows, figureRow{Name: l.ShortDayOf(n.Date), Date: n.Date})
-			numbers = append(numbers, number(n.Stats))
+			f.Rows = append(f.Rows, figureRow{Name: r.lang.ShortDayOf(n.Date), Date: n.Date})
+			column.points = append(column.points, seriesPoint{n.Date, c.of(n.Stats)})
 		}
-		if f.drawLines(l, format, numbers) {
+		if f.Half = true; f.drawLines(v.Feed.UpdatedAt, c.unit, column) {
 			v.Catalog = append(v.Catalog, f)
 		}
+		if c.id == "retired" && f.Content != nil {
+			f.remarkFalls()
+		}
 	}
-	whole := func(n float64) string { return l.Decimal(n, 0, 2) }
-	average := func(n float64) string { return formatAverage(l, &n) }
-	add("tools", "Active tools", whole, func(s releaseStats) *float64 { return s.ToolsTotal })
-	add("scores", "Average score", average, func(s releaseStats) *float64 { return s.ToolsAvgScore })
-	add("comparisons", "Comparisons", whole, func(s releaseStats) *float64 { return s.ComparisonsTotal })
-	add("retired", "Retired tools", whole, func(s releaseStats) *float64 { return s.ToolsRetired })
-	v.addCategories(l, "category-scores", "Average score by category", "mean_score", average)
-	v.addCategories(l, "category-prices", "Average price per month by category", "mean_monthly_price", l.Euros)
+	v.addCategories(r, "category-scores", "Average score by category", "mean_score", chart.Score)
+	v.addCategories(r, "category-prices", "Average price per month by category", "mean_monthly_price", chart.Euros)
 	return nil
 }
 
-// addCategories adds the chart of a metric. Its table has all categories, the
-// chart the largest ones.
-func (v *trendsView) addCategories(l lang.Language, id string, title lang.Message, metric string, format func(float64) string) {
-	size := map[string]int{}
-	for _, c := range v.Categories {
-		size[c.Slug] = c.ToolCount
-	}
-	selected := slices.DeleteFunc(slices.Clone(v.Series), func(s categorySeries) bool {
-		return s.Metric != metric || !slices.ContainsFunc(s.Points, func(p seriesPoint) bool { return p.Value != nil })
-	})
-	slices.SortStableFunc(selected, func(a, b categorySeries) int { return cmp.Compare(size[b.Key], size[a.Key]) })
-	f := &figure{ID: id, Caption: l.Text(title), Columns: []string{l.Text("Month")}, IsCatalog: true}
-	var numbers [][]*float64
-	for i, s := range selected {
-		f.Columns, numbers = append(f.Columns, labelOf(v.Categories, s.Key)), append(numbers, nil)
-		for _, p := range s.Points {
-			if i == 0 {
-				f.Rows = append(f.Rows, figureRow{Name: l.Month(parseDay(p.Start))})
-			}
-			numbers[i] = append(numbers[i], p.Value)
+// remarkFalls says why a number of retired tools can fall, where it does.
+func (f *figure) remarkFalls() {
+	plot := f.Content.(chart.Plots)[0]
+	points := plot.Series[0].Points
+	for i := 1; i < len(points); i++ {
+		if fall := points[i-1].Y - points[i].Y; fall > 0 {
+			plot.Remarks = append(plot.Remarks, chart.Remark{X: points[i].X, Text: chart.Count.Format(f.request.lang, -fall)})
 		}
 	}
-	if f.drawLines(l, format, numbers...) {
+	if len(plot.Remarks) > 0 {
+		f.Notes = append(f.Notes, f.request.lang.Text("The number falls, as marked, when retired tools become active again or are removed from the catalog."))
+	}
+}
+
+// addCategories adds the chart of a metric. Its table has all categories, the chart
+// those with the highest latest values.
+func (v *trendsView) addCategories(r *request, id string, title lang.Message, metric string, unit chart.Unit) {
+	f := newFigure(r, id, title, r.lang.Text("Month"))
+	f.IsCatalog = true
+	var columns []timeColumn
+	for _, s := range v.Series {
+		if s.Metric != metric || !slices.ContainsFunc(s.Points, func(p seriesPoint) bool { return p.Value != nil }) {
+			continue
+		}
+		f.Columns, columns = append(f.Columns, labelOf(v.Categories, s.Key)), append(columns, timeColumn{labelOf(v.Categories, s.Key), s.Points})
+		if len(columns) == 1 {
+			for _, p := range s.Points {
+				f.Rows = append(f.Rows, figureRow{Name: r.lang.Month(parseDay(p.Start))})
+			}
+		}
+	}
+	if f.drawLines(v.Feed.UpdatedAt, unit, columns...) {
 		v.ByCategory = append(v.ByCategory, f)
 	}
 }
 
-// maxDots is how many points of a line have dots. With more, they would touch each
-// other.
-const maxDots = 60
+// timeColumn is a column of a table over time.
+type timeColumn struct {
+	name   string // "" if the title says it
+	points []seriesPoint
+}
 
-// drawLines adds the numbers of each column to the rows, which are ordered by time,
-// and to the chart. A number is nil if there is none. It returns false if there is
-// nothing to draw.
-func (f *figure) drawLines(l lang.Language, format func(float64) string, columns ...[]*float64) bool {
-	f.Class, f.Label, f.IsTall = "lines", l.Text("%s, as in the table", f.Caption), true
-	var times []string
-	for _, row := range f.Rows {
-		times = append(times, row.Name)
+// drawLines adds the values of each column to the rows, which are ordered by time, and
+// to the chart, whose time ends with the catalog's. Where a value is missing, the line
+// has a gap. It returns false if there is nothing to draw.
+func (f *figure) drawLines(until string, unit chart.Unit, columns ...timeColumn) bool {
+	l := f.request.lang
+	f.IsTall = true
+	if len(f.Rows) < 2 {
+		return false
 	}
 	all := make([]chart.Series, len(columns))
-	for column, numbers := range columns {
-		s := &all[column]
-		if f.IsCatalog { // otherwise the title names it
-			s.Name = f.Columns[column+1]
-		}
-		for i, number := range numbers {
+	for column, c := range columns {
+		s, gap := &all[column], false
+		s.Name = c.name
+		for i, p := range c.points {
 			text := noScore
-			if number != nil {
-				text = format(*number)
-				s.Points = append(s.Points, chart.Point{X: float64(i), Y: *number, XText: times[i], YText: text})
+			if p.Value != nil {
+				text = unit.Format(l, *p.Value)
+				s.Points = append(s.Points, chart.Point{
+					X: chart.Time(parseDay(p.Start)), Y: *p.Value, Gap: gap, Text: chart.Title(c.name, f.Rows[i].Name, text), Label: text,
+				})
 			}
+			gap = p.Value == nil
 			f.Rows[i].Values = append(f.Rows[i].Values, text)
 		}
-		if last := len(s.Points) - 1; last >= maxDots {
-			for i := range last {
-				s.Points[i].YText = ""
-			}
-		}
 	}
+	x := chart.Dates(l, parseDay(columns[0].points[0].Start), parseDay(until))
+	plots, note := chart.NewLines(l, chart.Lines, x, unit, all)
 	slices.Reverse(f.Rows) // newest first, as in all lists
-	plot := chart.NewLines(times, all, format)
-	f.Chart = plot
-	return plot != nil
+	if f.Content = plots; note != "" {
+		f.Notes = append(f.Notes, note)
+	}
+	return plots != nil
 }
 
 // The graveyard.
 
 type retiredToolsView struct {
+	Feed             feedInfo
 	RetiredTools     listOf[tool]
 	RetirementGroups []struct {
 		Period, Reason, Category string
@@ -229,10 +248,10 @@ func (v *retiredToolsView) prepare(r *request) error {
 const maxMonths = 36
 
 // prepareChart counts the retirements that the filters select, by month or by
-// year, with the periods that had none.
+// year, with the periods that had none, up to the end of the catalog.
 func (v *retiredToolsView) prepareChart(r *request) {
 	counts := map[string]float64{}
-	var first, last string
+	var first string
 	for _, g := range v.RetirementGroups {
 		if reason := r.Param("reason"); reason != "" && reason != g.Reason {
 			continue
@@ -241,47 +260,38 @@ func (v *retiredToolsView) prepareChart(r *request) {
 			continue
 		}
 		counts[g.Period] += float64(g.Count)
-		first, last = cmp.Or(first, g.Period), g.Period // they are ordered
+		counts[g.Period[:4]] += float64(g.Count)
+		first = cmp.Or(first, g.Period) // they are ordered
 	}
-	const layout = "2006-01"
-	from, err := time.Parse(layout, first)
-	to, lastErr := time.Parse(layout, last)
-	if err != nil || lastErr != nil {
+	const month = "2006-01"
+	from, err := time.Parse(month, first)
+	if err != nil {
 		return
 	}
-	months := (to.Year()-from.Year())*12 + int(to.Month()-from.Month()) + 1
-	v.ByMonth = months <= maxMonths
-	var columns []chart.Column
-	for at := from; !at.After(to); at = at.AddDate(0, 1, 0) {
-		column := chart.Column{Title: r.lang.Month(at), Label: at.Format("01/06"), Value: counts[at.Format(layout)]}
-		if !v.ByMonth {
-			column.Title = strconv.Itoa(at.Year())
-			column.Label = column.Title
-		}
-		if last := len(columns) - 1; last >= 0 && columns[last].Title == column.Title {
-			columns[last].Value += column.Value
-		} else {
-			columns = append(columns, column)
-		}
-	}
-	period := r.lang.Text("Month")
+	to := parseDay(v.Feed.UpdatedAt)
+	v.ByMonth = (to.Year()-from.Year())*12+int(to.Month()-from.Month()) < maxMonths
+	period, months, layout, format := r.lang.Text("Month"), 1, month, r.lang.Month
 	if !v.ByMonth {
-		period = r.lang.Text("Year")
+		period, months, layout = r.lang.Text("Year"), 12, "2006"
+		format = func(t time.Time) string { return t.Format(layout) }
+		from = time.Date(from.Year(), 1, 1, 0, 0, 0, 0, time.UTC)
 	}
-	v.Chart = &figure{
-		Chart: &chart.Columns{Columns: columns}, Class: "retirements",
-		Label:   r.lang.Text("Number of retired tools, as in the table"),
-		Caption: r.lang.Text("Number of retired tools"), IsTall: true,
-		Columns: []string{period, r.lang.Text("Retired tools")},
+	f := newFigure(r, "retirements", "Number of retired tools", period, r.lang.Text("Retired tools"))
+	var points []chart.Point
+	end := from
+	for at := from; !at.After(to); at = end {
+		end = at.AddDate(0, months, 0)
+		count := counts[at.Format(layout)]
+		text := chart.Count.Format(r.lang, count)
+		points = append(points, chart.Point{X: chart.Time(at), End: chart.Time(end), Y: count, Label: text, Text: chart.Title(format(at), text)})
+		f.Rows = append(f.Rows, figureRow{Name: format(at), Values: []string{text}})
 	}
-	for i := range columns {
-		c := &columns[i]
-		c.Text = r.lang.Number(int(c.Value))
-		v.Chart.Rows = append(v.Chart.Rows, figureRow{Name: c.Title, Values: []string{c.Text}})
-		c.Title = chart.Title(c.Title, c.Text)
-	}
-	slices.Reverse(v.Chart.Rows)
+	slices.Reverse(f.Rows)
+	f.Content, _ = chart.NewLines(r.lang, chart.Columns, chart.Dates(r.lang, from, end), chart.Count, []chart.Series{{Points: points}})
+	f.IsTall, v.Chart = true, f
 }
+
+func (v *retiredToolsView) figures() []*figure { return []*figure{v.Chart} }
 
 // lifetime is how long a retired tool was in the catalog as an active one.
 type lifetime struct {

@@ -10,6 +10,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/core/lang"
+	"palmares/internal/web/words"
 )
 
 const (
@@ -179,23 +180,10 @@ func (v *version) changesOf(l lang.Language, fields []string, categories []categ
 // unshownFields have values that are not for people, or too long for a list.
 var unshownFields = []string{"sections_hash", "translations", "sources"}
 
-// fieldNames are the names that the pages use for fields of the API.
-var fieldNames = map[string]lang.Message{
-	"name": "Name", "slug": "Slug", "tagline": "Tagline", "category": "Category", "pricing": "Pricing", "price": "Price", "score": "Score",
-	"verifiability": "Verifiability", "obsolescence": "Obsolescence", "tier": "Tier", "note": "Note",
-	"domain": "Website", "icp": "Made for", "canonical_url": "Overview", "avis_url": "Full review", "alternatives_url": "Alternatives",
-	"updated_at": "Review date", "reason": "Reason", "retired_at": "Retired", "title": "Title", "winner": "Winner",
-	"mainstream": "Widely used", "sections_hash": "Review text", "winner_note": "Why it won", "tool_a_slug": "First tool", "tool_b_slug": "Second tool",
-	"winner_slug": "Winner’s slug", "label": "Name", "translations": "Translations", "sources": "Sources",
-}
-
-// fieldName returns the name of a field. One that is not listed is shown as the
-// API has it.
+// fieldName returns the name of a field.
 func fieldName(l lang.Language, field string) string {
-	if name, ok := fieldNames[field]; ok {
-		return l.Text(name)
-	}
-	return sentence(field)
+	name, _ := words.Field(l, field)
+	return name
 }
 
 // fieldText formats a value as the rest of the page does.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/web/words"
 )
 
 // The views are the results of the operations in queries/, as the templates
@@ -169,20 +170,10 @@ func categoryLang(l lang.Language, categories []category, label string) template
 	return catalogLang(l)
 }
 
-var labels = map[string]lang.Message{
-	"gratuit": "free", "freemium": "freemium", "payant": "paid",
-	"vibe_coder": "vibe coders", "agentic_engineer": "agentic engineers", "mixte": "vibe coders and agentic engineers",
-	"mort": "shut down", "acquis": "acquired", "deprecie": "discontinued", "pivot": "pivoted", "absorbe": "merged into another product",
-	"score_desc": "Highest score first", "score_asc": "Lowest score first", "name_asc": "Name, A to Z", "name_desc": "Name, Z to A",
-	"relevance": "Best match first", "updated_desc": "Recently updated first", "updated_asc": "Least recently updated first", "monthly_price_asc": "Lowest price first", "monthly_price_desc": "Highest price first",
-}
-
 // label returns the name of one of the catalog's codes.
 func label(l lang.Language, code string) string {
-	if name, ok := labels[code]; ok {
-		return l.Text(name)
-	}
-	return code
+	name, _ := words.Code(l, code)
+	return name
 }
 
 func isCategory(categories []category, slug string) bool {

@@ -68,7 +68,7 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	p.Eval("document.querySelector('main li:nth-of-type(2) a').href", &first)
 
 	p.Go(base + "/q/" + handle + "/good-tools")
-	p.WaitForText("figcaption", "score by name")
+	p.WaitForText("figcaption", "Score by tool")
 	p.WaitForText("table", "Bosco & Matelots")
 	p.WaitForText(".description", "Five <b>good</b> tools")
 	if !p.Exists("svg.chart rect") || p.Exists(".description b") {
@@ -125,11 +125,11 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 
 // panelCharts are what the panels draw, which is what their descriptions are about.
 var panelCharts = map[string]string{
-	"score-movers": "change by tool.name", "price-drops": "percent by tool.name", "scores-by-category-and-month": "points.value over time by key",
-	"scores-by-pricing": "count by list and from", "retirements": "count over time by reason", "good-and-affordable": "items.score by items.name",
-	"compared-with": "items.toolB.score by items.toolB.name", "win-rates": "winRate by key", "newest-tools": "tool.score by tool.name",
-	"price-increases": "count over time by category", "key-figures": "points.value over time by metric", "category-by-pricing": "count by key and thenKey",
-	"not-updated": "items.score by items.name", "monthly-prices": "avgMonthlyPrice by key", "growth": "points.value over time by metric",
+	"score-movers": "Change by tool", "price-drops": "Change in percent by tool", "scores-by-category-and-month": "Average score over time by category",
+	"scores-by-pricing": "Number by group", "retirements": "Number over time by reason", "good-and-affordable": "Score by tool",
+	"compared-with": "Score by second tool", "win-rates": "Win rate by tool", "newest-tools": "Score by tool",
+	"price-increases": "Number over time by category", "key-figures": "Key figures", "category-by-pricing": "Number by category and pricing",
+	"not-updated": "Score by tool", "monthly-prices": "Average monthly price, € by category", "growth": "Figures over time",
 }
 
 // The gallery has the fifteen panels from the start, and each has a chart.
@@ -147,7 +147,7 @@ func TestGallery(t *testing.T) {
 		checkPage(t, p, "gallery-"+view.String())
 		for _, address := range addresses {
 			p.Go(address)
-			if !p.Exists("svg.chart :is(rect, path)") || !p.Exists("main table") {
+			if !p.Exists("svg.chart :is(rect, path, text)") || !p.Exists("main table") {
 				t.Errorf("%s: got no chart or table, want both", address)
 			}
 			name := address[strings.LastIndexByte(address, '/')+1:]
@@ -176,6 +176,21 @@ func TestGallery(t *testing.T) {
 		got := s.Call(t, http.MethodGet, target, "", "Accept", "text/markdown")
 		if body := blackbox.ReadAll(t, got.Body); got.Header.Get("Content-Type") != "text/markdown; charset=utf-8" || !strings.Contains(body, want) {
 			t.Errorf("%s: got %s, want Markdown with %q:\n%s", target, got.Header.Get("Content-Type"), want, body)
+		}
+	}
+	for target, want := range map[string]string{
+		"/q/palmares/growth.svg": "image/svg+xml <svg xmlns", "/q/palmares/growth.png": "image/png \x89PNG", "/q/palmares/key-figures.svg?from=2026-09-01": "image/svg+xml <svg xmlns",
+	} {
+		for _, status := range []string{"miss", "hit"} {
+			got := s.Call(t, http.MethodGet, target, "")
+			if body := blackbox.ReadAll(t, got.Body); got.StatusCode != 200 || !strings.HasPrefix(got.Header.Get("Content-Type")+" "+body, want) || !strings.Contains(got.Header.Get("Cache-Status"), status) {
+				t.Errorf("%s: got %d %s %v, want %s, %s", target, got.StatusCode, body[:min(len(body), 20)], got.Header, want, status)
+			}
+		}
+	}
+	for target, want := range map[string]int{"/q/palmares/nothing.svg": 404, "/q/palmares/key-figures.svg?from=x": 400} {
+		if got := s.Call(t, http.MethodGet, target, ""); got.StatusCode != want {
+			t.Errorf("%s: got %d, want %d", target, got.StatusCode, want)
 		}
 	}
 	for accept, want := range map[string]string{"text/html": "<h1>Query not found</h1>", "application/json": `{"error":`} {

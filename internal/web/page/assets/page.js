@@ -1,5 +1,5 @@
-// What pages do with JavaScript: copy buttons, the theme switch and suggestions
-// in the search box. All of it is hidden or harmless without.
+// What pages do with JavaScript: copy buttons, the theme switch, the values of charts
+// and suggestions in the search box. All of it is hidden or harmless without.
 const root = document.documentElement;
 const french = root.lang === "fr";
 
@@ -35,6 +35,52 @@ for (const button of document.querySelectorAll("[data-theme-switch]")) {
 }
 
 for (const input of document.querySelectorAll("[data-suggestions]")) suggest(input);
+
+for (const chart of document.querySelectorAll("svg.chart")) read(chart);
+
+// read shows the values of a chart on hover, and with the arrow keys on focus.
+function read(chart) {
+  const marks = [...chart.querySelectorAll("title")].map(title => {
+    const mark = title.parentElement;
+    mark.dataset.value = title.textContent;
+    title.remove(); // browsers would show it, too
+    return mark;
+  });
+  if (!marks.length) return;
+  const reading = document.createElement("p");
+  reading.className = "reading";
+  reading.setAttribute("role", "status");
+  chart.after(reading);
+  chart.tabIndex = 0;
+  let selected = -1;
+  const show = index => {
+    marks[selected]?.classList.remove("shown");
+    selected = index;
+    reading.textContent = marks[index]?.dataset.value ?? "";
+    if (index < 0) return;
+    marks[index].classList.add("shown");
+    const mark = marks[index].getBoundingClientRect(), frame = reading.offsetParent.getBoundingClientRect();
+    const left = mark.left + mark.width / 2 - frame.left - reading.offsetWidth / 2;
+    reading.style.left = `${Math.max(0, Math.min(left, frame.width - reading.offsetWidth))}px`;
+    reading.style.top = `${mark.top - frame.top - reading.offsetHeight - 8}px`;
+  };
+  chart.addEventListener("pointermove", event => {
+    const distances = marks.map(mark => {
+      const box = mark.getBoundingClientRect();
+      return Math.hypot(event.clientX - Math.max(box.left, Math.min(event.clientX, box.right)), event.clientY - Math.max(box.top, Math.min(event.clientY, box.bottom)));
+    });
+    const nearest = distances.indexOf(Math.min(...distances));
+    show(distances[nearest] < 24 ? nearest : -1);
+  });
+  chart.addEventListener("pointerleave", () => show(-1));
+  chart.addEventListener("blur", () => show(-1));
+  chart.addEventListener("keydown", event => {
+    const next = { ArrowRight: selected + 1, ArrowLeft: selected - 1, Home: 0, End: marks.length - 1, Escape: -1 }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    show(next === -1 && event.key === "Escape" ? -1 : (next + marks.length) % marks.length);
+  });
+}
 
 // suggest makes a search box a combobox with the pages that it suggests.
 function suggest(input) {

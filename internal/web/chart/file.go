@@ -1,0 +1,49 @@
+package chart
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
+)
+
+// ContentTypes are the types of files by their extension.
+var ContentTypes = map[string]string{"svg": "image/svg+xml", "png": "image/png"}
+
+// File draws the chart as a file with its title, notes and a credit line.
+func (c *Chart) File(extension, credit string) ([]byte, error) {
+	const margin, titleSize, noteSize = 24.0, 17.0, 11.0
+	d := &drawing{width: wide}
+	c.draw(d)
+	bottom := d.height
+	for _, note := range append(c.Notes[:len(c.Notes):len(c.Notes)], credit) {
+		for _, line := range wrap(note, noteSize, wide) {
+			bottom += noteSize * 1.5
+			d.text("soft", "", noteSize, 0, bottom+6, line)
+		}
+	}
+	title := wrap(c.Title, titleSize, wide)
+	top := margin + titleSize*1.3*float64(len(title)) + 10
+	for i := range d.marks {
+		d.marks[i].move(margin, top)
+	}
+	for i, line := range title {
+		d.heading("ink", titleSize, margin, margin+titleSize*(1+1.3*float64(i)), line)
+	}
+	d.width, d.height = wide+2*margin, top+bottom+margin
+	if extension == "png" {
+		return d.png()
+	}
+	return []byte(d.svg(fmt.Sprintf(`xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" role="img" font-family="sans-serif"`, d.width, round(d.height)), true)), nil
+}
+
+// Entry draws the chart as a file that is cached like a page.
+func (c *Chart) Entry(l lang.Language, extension, credit, caching string) (*cache.Entry, error) {
+	if l != lang.French {
+		credit = strings.Replace(credit, " : ", ": ", 1)
+	}
+	body, err := c.File(extension, credit)
+	return cache.NewEntry(body, http.Header{"Content-Type": {ContentTypes[extension]}, "Cache-Control": {caching}, "Vary": {"Accept-Encoding"}}), err
+}

@@ -1,0 +1,142 @@
+package queries
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"palmares/graph"
+	"palmares/internal/core/lang"
+	"palmares/internal/transport/saved"
+	"palmares/internal/web/chart"
+	"palmares/internal/web/words"
+)
+
+// catalog is what a page says about a result besides its values: names instead of
+// slugs, and when the catalog starts and ends.
+type catalog struct {
+	tools, categories map[string]string // names by slug
+	metric            string            // the only one of a series, or ""
+	from, until       time.Time         // the first release, and the one that was read
+}
+
+// catalogQuery reads the names of tools and categories.
+const catalogQuery = `query($slugs: [String!]) {
+  categories { slug label }
+  tools(limit: 200, filter: {slugs: $slugs}) { items { slug name } }
+  oldest: releases(last: 1) { nodes { date } }
+}`
+
+var (
+	slug       = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	onlyMetric = regexp.MustCompile(`metrics:\s*\[?\s*(\w+)\s*\]?\s*[,)\s]`)
+)
+
+const maxSlugs = 200
+
+// readCatalog looks up what a table may refer to. A name that cannot be read is shown
+// as the slug.
+func (p *Pages) readCatalog(ctx context.Context, view *saved.View, t *table) (c catalog) {
+	c.until, _ = time.Parse(time.DateOnly, view.Result.UpdatedAt)
+	if found := onlyMetric.FindAllStringSubmatch(view.Text, -1); len(found) == 1 {
+		c.metric = found[0][1]
+	}
+	seen := map[string]bool{}
+	slugs := []any{"-"} // no tool; an empty list is not allowed
+	for _, r := range t.Rows {
+		for _, value := range r {
+			if !value.IsNumber && !seen[value.Text] && slug.MatchString(value.Text) && len(slugs) < maxSlugs {
+				seen[value.Text], slugs = true, append(slugs, value.Text)
+			}
+		}
+	}
+	var found struct {
+		Categories []struct{ Slug, Label string }
+		Tools      struct {
+			Items []struct{ Slug, Name string }
+		}
+		Oldest struct{ Nodes []struct{ Date string } }
+	}
+	if p.Queries.Executor.Execute(ctx, graph.Request{Query: catalogQuery, Variables: map[string]any{"slugs": slugs}}).Decode(&found) != nil {
+		return c
+	}
+	c.tools, c.categories = map[string]string{}, map[string]string{}
+	for _, t := range found.Tools.Items {
+		c.tools[t.Slug] = t.Name
+	}
+	for _, category := range found.Categories {
+		c.categories[category.Slug] = category.Label
+	}
+	for _, release := range found.Oldest.Nodes {
+		c.from, _ = time.Parse(time.DateOnly, release.Date)
+	}
+	return c
+}
+
+// name returns the words for a value of a column.
+func (c *catalog) name(l lang.Language, column, value string) string {
+	if name, ok := c.categories[value]; ok {
+		return name
+	}
+	if name, ok := c.tools[value]; ok {
+		return name
+	}
+	if name, ok := words.Code(l, value); ok {
+		return words.Sentence(name)
+	}
+	switch lastName(column) {
+	case "key", "thenKey", "slug", "category", "categorySlug": // of what has been removed
+		return words.Sentence(value)
+	}
+	return value
+}
+
+// lastName returns the field that a column is.
+func lastName(column string) string { return column[strings.LastIndexByte(column, '.')+1:] }
+
+// words returns the words for a column and its unit. Keys are named after what they
+// refer to.
+func (t *table) words(l lang.Language, column int, c catalog) (string, chart.Unit) {
+	path := strings.Split(t.Columns[column], ".")
+	field := path[len(path)-1]
+	switch field {
+	case "value":
+		if c.metric != "" {
+			field = c.metric
+		}
+	case "name", "label", "title", "slug":
+		if len(path) > 1 && path[len(path)-2] != "items" && path[len(path)-2] != "nodes" {
+			field = path[len(path)-2]
+		} else if field == "name" {
+			field = "tool"
+		}
+	case "key", "thenKey":
+		known := map[string]int{}
+		for _, r := range t.Rows {
+			_, isCode := words.Code(l, r[column].Text)
+			switch value := r[column].Text; {
+			case c.categories[value] != "":
+				known["category"]++
+			case c.tools[value] != "":
+				known["tool"]++
+			case isCode:
+				known["pricing"]++
+			}
+		}
+		for kind, count := range known {
+			if count > len(t.Rows)/2 { // some may have been removed
+				field = kind
+			}
+		}
+	}
+	return words.Field(l, field)
+}
+
+// lowered returns words as they are inside a sentence.
+func lowered(words string) string {
+	first, size := utf8.DecodeRuneInString(words)
+	return string(unicode.ToLower(first)) + words[size:]
+}

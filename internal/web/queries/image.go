@@ -1,0 +1,53 @@
+package queries
+
+import (
+	"context"
+	"net/http"
+
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
+	"palmares/internal/web/page"
+)
+
+// serveImage serves the chart of a query as a file. It is drawn once for each release,
+// and drawing it is charged to the visitor like a page.
+func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension string) error {
+	key, err := p.Queries.CacheKey(r)
+	if err != nil {
+		return err
+	}
+	l, small := languageOf(r), &http.Request{Method: r.Method, URL: r.URL, Header: r.Header} // the cache retains it
+	key.Operation = "image " + string(l) + " " + key.Operation
+	response, err := p.Queries.Cache.Get(p.Visitors.Identify(r), key, func(ctx context.Context) (*cache.Entry, int, error) {
+		done, err := p.Visitors.Start(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer done()
+		view, err := p.Queries.View(small.WithContext(ctx))
+		if err == nil {
+			err = view.Err
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		t, err := newTable(view.Body)
+		if err != nil {
+			return nil, 0, err
+		}
+		drawn := newChart(l, t, form{}, p.readCatalog(ctx, view, t))
+		if drawn == nil {
+			return nil, view.Result.Newest, problem.New(problem.NotFound, "The result of this query cannot be drawn as a chart. Its page shows it as a table.")
+		}
+		caching := page.Caching
+		if !view.Public {
+			caching = "private, no-cache"
+		}
+		entry, err := drawn.Entry(l, extension, p.Credit, caching)
+		return entry, view.Result.Newest, err
+	})
+	if err != nil {
+		return err
+	}
+	return response.Write(w, r)
+}
