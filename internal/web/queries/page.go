@@ -86,11 +86,11 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	data, err := p.load(r)
 	switch {
-	case err != nil && name == "query":
+	case err != nil && (name == "query" || problem.Of(err).Code.Status() >= http.StatusInternalServerError):
 		p.fail(w, r, err)
 		return
 	case err != nil:
-		data = &queryPage{View: &saved.View{Err: err}}
+		data = &queryPage{View: &saved.View{Address: r.URL.Path, Err: err}}
 	}
 	l := languageOf(r)
 	if data.Err != nil {
