@@ -17,7 +17,7 @@ func TestDraft(t *testing.T) {
 		"query BestFreeTools {tools {items {name score}}}":                                                           "Best free tools||bar name score ",
 		"# Growth\n# by month\n{series(metrics: [count], every: month) {metric points {period start value}}}":        "Growth|by month|line start count ",
 		"#Growth\nquery APIGrowth {series(metrics: [count, tested]) {metric points {start value}}}":                  "API growth|Growth|   ",
-		"query scores_by_key {series(metrics: [mean_score], by: category) {key points {period value}}}":              "Scores by key||line points.period points.value key",
+		"query scores_by_key {series(metrics: [mean_score], by: category) {key points {period value}}}":              "Scores by key||line period value key",
 		"{stats {toolsTotal toolsTested}}":                                                                           "||tiles   ",
 		"{categories {slug label}}":                                                                                  "||table   ",
 		"{categories {slug toolCount}}":                                                                              "||   ",
