@@ -24,7 +24,7 @@ type SavedQuery struct {
 	Name string `json:"name,omitempty"`
 	// Hash of the current text; see QueryVersion.
 	Hash string `json:"hash,omitempty"`
-	// Description holds the value of the "description" field.
+	// Lines with the title, the form of the chart as JSON, and the description.
 	Description string `json:"description,omitempty"`
 	// Public holds the value of the "public" field.
 	Public bool `json:"public,omitempty"`

@@ -28,6 +28,7 @@ type queriesSave struct {
 	File        string `arg:"" help:"Path of a file with the query; - for standard input."`
 	Private     bool   `help:"Require a key of the account, or a token."`
 	Handle      string `help:"Handle of the account, if it has none yet. It is part of the URLs of saved queries and cannot be changed later." placeholder:"HANDLE"`
+	Title       string `help:"Title of the query's page. Default: the name of the operation, as words." placeholder:"TEXT"`
 	Description string `help:"Description of the query." placeholder:"TEXT"`
 }
 
@@ -44,7 +45,7 @@ func (c *queriesSave) Run(ctx context.Context, owner *ent.Account, queries *save
 	if err != nil {
 		return &problem.Problem{Code: problem.BadInput, Message: c.File + " cannot be read", Cause: err}
 	}
-	q, err := queries.Save(ctx, owner, saved.NewQuery{Name: c.Name, Handle: c.Handle, Text: string(text), Description: c.Description, Public: !c.Private})
+	q, err := queries.Save(ctx, owner, saved.NewQuery{Name: c.Name, Handle: c.Handle, Text: string(text), Title: c.Title, Description: c.Description, Public: !c.Private})
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func TestNoEnglishOnFrenchPages(t *testing.T) {
 	compareLanguages(t, b, home, "/account/usage", "/account/delete")
 
 	b.language = lang.English
-	wantRedirect(t, b.post("/account/queries", "name", "x1", "handle", "ana", "query", "query Tools { tools(limit: 1) { items { name } } }"), "/account/queries/x1")
+	wantRedirect(t, b.post("/account/queries", "name", "x1", "title", "x1", "handle", "ana", "query", "query Tools { tools(limit: 1) { items { x1: name } } }"), "/account/queries/x1")
 	compareLanguages(t, b, "/account/queries", "/account/queries/x1", "/account/queries/x1/edit", "/account/queries/x1/delete", "/account/queries/x2")
 	compareResponses(t, "token", func(l lang.Language) response {
 		b.language = l

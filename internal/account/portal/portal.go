@@ -114,7 +114,7 @@ var routes = []struct {
 	{"GET /account/queries", signedIn, (*Portal).showQueries},
 	{"POST /account/queries", signedIn, (*Portal).saveQuery},
 	{"GET /account/queries/new", signedIn, (*Portal).showQueryForm},
-	{"POST /account/queries/new", signedIn, (*Portal).showQueryForm}, // from the explorer
+	{"POST /account/queries/new", public, (*Portal).openDraft}, // from the explorer
 	{"GET /account/queries/{name}", signedIn, with((*Portal).query, (*Portal).showQuery)},
 	{"GET /account/queries/{name}/edit", signedIn, with((*Portal).query, (*Portal).editQuery)},
 	{"POST /account/queries/{name}/token", signedIn, with((*Portal).query, (*Portal).createToken)},

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -38,46 +39,90 @@ func handleOf(v *visit) string {
 
 // queryForm is the data of the form that creates or edits a query.
 type queryForm struct {
-	Name, Text, Description string
-	Private                 bool
-	Handle                  string // typed, if the account has none
-	HasHandle               bool
-	Edits                   *saved.Query // nil for a new one
-	Explorer                string
+	Name, Text, Variables, Title, Description string
+	Chart                                     saved.Chart
+	Columns                                   []saved.Column // of the result
+	Private                                   bool
+	Handle                                    string // typed, if the account has none
+	HasHandle                                 bool
+	Edits                                     *saved.Query // nil for a new one
+	Explorer                                  string
+	MaxTitle, MaxDescription                  int
 }
 
-// showQueryForm shows what was typed before, or what the explorer sent.
+// openDraft opens the form with the query that the explorer sends. The query is in the URL
+// of the form, so that visitors who have to sign in first return to it.
+func (p *Portal) openDraft(v *visit) error {
+	draft, err := encodeDraft(v.PostFormValue("query"), v.PostFormValue("variables"))
+	switch {
+	case err == nil:
+		return p.redirect(v, "/account/queries/new?draft="+draft)
+	case v.account == nil:
+		return err
+	}
+	return p.showQueryForm(v)
+}
+
+// showQueryForm shows a query that is not saved yet, with what it suggests for the rest.
 func (p *Portal) showQueryForm(v *visit) error {
-	return p.showForm(v, nil, typedQuery(v))
+	form := typedQuery(v)
+	if form.Text == "" {
+		form.Text, form.Variables = decodeDraft(v.FormValue("draft"))
+	}
+	if draft, err := p.Queries.Draft(form.Text, nil); err == nil { // what is wrong is an error when it is saved
+		form.Name, form.Title, form.Description, form.Chart = draft.Name, draft.Title, draft.Description, draft.Chart
+	}
+	return p.showForm(v, nil, form)
 }
 
 func typedQuery(v *visit) queryForm {
 	return queryForm{
-		Name: v.FormValue("name"), Text: v.FormValue("query"), Description: v.FormValue("description"), Private: v.FormValue("private") != "", Handle: v.FormValue("handle"),
+		Name: v.FormValue("name"), Text: v.FormValue("query"), Variables: v.FormValue("variables"), Title: v.FormValue("title"), Description: v.FormValue("description"),
+		Chart:   saved.Chart{Kind: v.FormValue("chart"), X: v.FormValue("x"), Y: v.FormValue("y"), Series: v.FormValue("series")},
+		Private: v.FormValue("private") != "", Handle: v.FormValue("handle"),
 	}
 }
 
 func (p *Portal) showForm(v *visit, edits *saved.Query, form queryForm) error {
-	form.HasHandle, form.Edits = v.account.Handle != nil, edits
-	form.Explorer = "/explorer?" + url.Values{"query": {form.Text}}.Encode()
+	form.HasHandle, form.Edits, form.MaxTitle, form.MaxDescription = v.account.Handle != nil, edits, saved.MaxTitle, saved.MaxDescription
+	form.Explorer = explorerURL(form.Text, form.Variables)
+	if draft, err := p.Queries.Draft(form.Text, nil); err == nil {
+		form.Columns = draft.Columns
+	}
 	return p.show(v, "queryform", form)
 }
 
+func explorerURL(text, variables string) string {
+	query := url.Values{"query": {text}}
+	if variables != "" {
+		query.Set("variables", variables)
+	}
+	return "/explorer?" + query.Encode()
+}
+
 func (p *Portal) saveQuery(v *visit) error {
+	form := typedQuery(v)
 	q, err := p.Queries.Save(v.Context(), v.account, saved.NewQuery{
-		Name: strings.TrimSpace(v.PostFormValue("name")), Handle: strings.TrimSpace(v.PostFormValue("handle")), Text: v.PostFormValue("query"),
-		Description: v.PostFormValue("description"), Public: v.PostFormValue("private") == "", Count: func() error { return p.count(v) },
+		Name: strings.TrimSpace(form.Name), Handle: strings.TrimSpace(form.Handle), Text: form.Text, Title: form.Title, Description: form.Description,
+		Chart: form.Chart, Public: !form.Private, Count: func() error { return p.count(v) },
 	})
 	if err != nil {
 		v.invalid = err
 		if v.PostFormValue("edits") != "" {
-			if edited, err := p.Queries.Find(v.Context(), v.account, v.PostFormValue("name")); err == nil {
-				return p.showForm(v, edited, typedQuery(v))
+			if edited, err := p.Queries.Find(v.Context(), v.account, form.Name); err == nil {
+				return p.showForm(v, edited, form)
 			}
 		}
-		return p.showQueryForm(v)
+		return p.showForm(v, nil, form)
 	}
-	return p.redirect(v, "/account/queries/"+q.Name+"?done=querysaved")
+	target := "/account/queries/" + q.Name + "?done=querysaved"
+	var variables map[string]any
+	if json.Unmarshal([]byte(form.Variables), &variables) == nil {
+		if draft, err := p.Queries.Draft(form.Text, variables); err == nil && draft.Parameters != "" {
+			target += "&with=" + url.QueryEscape(draft.Parameters)
+		}
+	}
+	return p.redirect(v, target)
 }
 
 // count counts a visit against the quota of the account, like a request of the explorer.
@@ -96,9 +141,11 @@ func (p *Portal) query(v *visit) (*saved.Query, error) {
 
 type queryPage struct {
 	*saved.Query
-	Text     string
-	Explorer string
-	Token    string // a new token, which is shown once
+	Text       string
+	Explorer   string
+	Parameters string // that the explorer had when the query was saved, as a query string
+	HasTable   bool
+	Token      string // a new token, which is shown once
 }
 
 func (p *Portal) showQuery(v *visit, q *saved.Query) error { return p.showWithToken(v, q, "") }
@@ -108,7 +155,14 @@ func (p *Portal) showWithToken(v *visit, q *saved.Query, token string) error {
 	if err != nil {
 		return err
 	}
-	return p.show(v, "query", queryPage{q, text, "/explorer?" + url.Values{"query": {text}}.Encode(), token})
+	data := queryPage{Query: q, Text: text, Explorer: explorerURL(text, ""), Token: token}
+	if with, err := url.ParseQuery(v.FormValue("with")); err == nil {
+		data.Parameters = with.Encode()
+	}
+	if draft, err := p.Queries.Draft(text, nil); err == nil {
+		data.HasTable = len(draft.Columns) > 0
+	}
+	return p.show(v, "query", data)
 }
 
 func (p *Portal) editQuery(v *visit, q *saved.Query) error {
@@ -116,7 +170,7 @@ func (p *Portal) editQuery(v *visit, q *saved.Query) error {
 	if err != nil {
 		return err
 	}
-	return p.showForm(v, q, queryForm{Name: q.Name, Text: text, Description: q.Description, Private: !q.Public})
+	return p.showForm(v, q, queryForm{Name: q.Name, Text: text, Title: q.Title, Description: q.Description, Chart: q.Chart, Private: !q.Public})
 }
 
 // createToken shows the token once, so it cannot redirect.

@@ -1,9 +1,13 @@
 package portal
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -16,21 +20,26 @@ func TestQueries(t *testing.T) {
 		if page := ana.get("/account/queries"); !strings.Contains(page.text, "You have no saved queries yet") {
 			t.Errorf("got page %s, want no queries", page.text)
 		}
-		if page := ana.post("/account/queries/new", "query", text+"<b>"); page.Code != 200 || !strings.Contains(page.Body.String(), "&lt;b&gt;") {
-			t.Errorf("form from the explorer: got status %d %s, want the query in it", page.Code, page.text)
+		opened := ana.post("/account/queries/new", "query", text+"#<b>", "variables", `{"limit": 2}`)
+		wantRedirect(t, opened, "/account/queries/new")
+		for _, want := range []string{"#&lt;b&gt;", `name="title" value="Tools"`, `name="name" value="tools"`, "limit&#34;: 2}", "<option>name</option>"} {
+			if page := ana.get(opened.to()); page.Code != 200 || !strings.Contains(page.Body.String(), want) {
+				t.Errorf("form from the explorer: got status %d %s, want %s", page.Code, page.text, want)
+			}
 		}
 		for _, wrong := range [][]string{
 			{"name", "Best", "handle", "ana", "query", text}, {"name", "best", "query", text}, {"name", "best", "handle", "admin", "query", text},
 			{"name", "best", "handle", "ana", "query", "{ nothing }"}, {"name", "best", "handle", "ana", "query", "subscription { catalogPublished { release } }"},
+			{"name", "best", "handle", "ana", "query", text, "chart", "bar", "x", "name", "y", "score"}, {"name", "best", "handle", "ana", "query", text, "title", strings.Repeat("x", 101)},
 		} {
 			if page := ana.post("/account/queries", wrong...); page.Code != 400 || !strings.Contains(page.text, `role="alert"`) || !strings.Contains(page.text, "<textarea") {
 				t.Errorf("%v: got status %d %s, want 400 and the form", wrong, page.Code, page.text)
 			}
 		}
-		if page := ana.post("/account/queries", "name", "best", "handle", "ana", "query", text, "description", "<script>x</script>"); page.Code != 303 {
+		if page := ana.post("/account/queries", "name", "best", "handle", "ana", "query", text, "variables", `{"limit": 2}`, "title", "<script>x</script>", "description", "<script>x</script>"); page.Code != 303 || !strings.HasSuffix(page.Header().Get("Location"), "&with=limit%3D2") {
 			t.Fatalf("saving: got status %d %s, want 303", page.Code, page.text)
 		}
-		if page := ana.get("/account/queries/best"); !strings.Contains(page.text, "https://palmares.example/q/ana/best") || strings.Contains(page.Body.String(), "<script>x") {
+		if page := ana.get("/account/queries/best?done=querysaved&with=limit%3D2"); !strings.Contains(page.text, `href="https://palmares.example/q/ana/best?limit=2"`) || !strings.Contains(page.text, "<code>.csv</code>") || strings.Contains(page.Body.String(), "<script>x") {
 			t.Errorf("got page %s, want the address and an escaped description", page.text)
 		}
 		if page := ana.get("/account/queries/best/edit"); !strings.Contains(page.text, "items { name }") || strings.Contains(page.text, `name="handle"`) {
@@ -57,8 +66,12 @@ func TestQueries(t *testing.T) {
 		if page := ana.post("/account/queries", "name", "long", "query", strings.Repeat("#", 400_000)); page.Code != 413 {
 			t.Errorf("long form: got status %d, want 413", page.Code)
 		}
+		// Two lists that have nothing to do with each other have no CSV.
+		wantRedirect(t, ana.post("/account/queries", "name", "lists", "query", "{ categories { slug } tools(limit: 1) { items { name } } }"), "/account/queries/lists")
+		wantNoText(t, ana.get("/account/queries/lists"), ".csv")
+		wantNoText(t, ana.post("/account/queries/lists/token"), ".csv")
 		ana.post("/account/queries/best/revoke-token")
-		if page := ana.get("/account/queries/best/delete"); !strings.Contains(page.text, "Delete best?") {
+		if page := ana.get("/account/queries/best/delete"); !strings.Contains(page.text, "Delete <script>x</script>?") {
 			t.Errorf("got page %s, want a question first", page.text)
 		}
 		if page := ana.post("/account/queries/best/delete"); page.Code != 303 || ana.get("/account/queries/best").Code != 404 {
@@ -68,4 +81,38 @@ func TestQueries(t *testing.T) {
 		wantPage(t, ana.get("/account/delete"), 200, "including the permanent ones")
 		wantNoText(t, ben.get("/account/delete"), "saved queries")
 	})
+}
+
+// A visitor who has to sign in first returns to the query of the explorer, even if the
+// link in the email opens in another browser.
+func TestDraftSurvivesSignIn(t *testing.T) {
+	s := newSQLiteSite(t)
+	visitor := s.browserIn(lang.French)
+	opened := visitor.post("/account/queries/new", "query", "{ stats { toolsTotal } }", "variables", `{"a": 1}`)
+	wantRedirect(t, opened, "/account/queries/new")
+	login := visitor.get(opened.to())
+	wantRedirect(t, login, "/login")
+	to, err := url.Parse(login.to())
+	testkit.Check(t, err)
+	email := visitor.start("eve@example.com", "next", to.Query().Get("next"))
+	link, err := url.Parse(email.path(t))
+	testkit.Check(t, err)
+	other := s.browserIn(lang.French)
+	confirmed := other.post(link.Path, "token", email.token(t), "next", link.Query().Get("next"))
+	wantRedirect(t, confirmed, "/account/queries/new")
+	wantPage(t, other.get(confirmed.to()), 200, "{ stats { toolsTotal } }", `value="{"a": 1}"`)
+
+	var long strings.Builder // and not compressible
+	for i := range 200 {
+		fmt.Fprintf(&long, "#%x\n", sha256.Sum256([]byte{byte(i)}))
+	}
+	if page := s.browser().post("/account/queries/new", "query", long.String()); page.Code != 413 {
+		t.Errorf("long query: got status %d, want 413", page.Code)
+	}
+	wantPage(t, other.post("/account/queries/new", "query", long.String()), 200, long.String()[:60])
+	for _, bad := range []string{"x", "_____", strings.Repeat("A", 5_000)} {
+		if query, variables := decodeDraft(bad); query != "" || variables != "" {
+			t.Errorf("draft %.10q: got %q and %q, want nothing", bad, query, variables)
+		}
+	}
 }

@@ -10,12 +10,12 @@ import (
 	"palmares/ent"
 	"palmares/ent/keyusage"
 	"palmares/ent/queryversion"
-	"palmares/ent/savedquery"
 	"palmares/internal/account/billing"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
 	"palmares/internal/notify/webhook"
+	"palmares/internal/transport/saved"
 )
 
 type settingsPage struct {
@@ -125,7 +125,7 @@ func (p *Portal) export(v *visit) error {
 	sessions, sessionsErr := p.accounts.Sessions(ctx, acc)
 	emails, emailsErr := p.accounts.Confirmations(ctx, acc)
 	endpoints, endpointsErr := p.exportEndpoints(v)
-	queries, queriesErr := p.Store.Read.SavedQuery.Query().Where(savedquery.AccountID(acc.ID)).Order(savedquery.ByID()).All(ctx)
+	queries, queriesErr := p.Queries.List(ctx, acc)
 	texts, textsErr := p.Store.Read.QueryVersion.Query().Where(queryversion.AccountID(acc.ID)).Order(queryversion.ByID()).All(ctx)
 	tokens, tokensErr := p.Queries.DownloadTokens(ctx, acc)
 	applications, applicationsErr := p.accounts.Grants(ctx, acc)
@@ -147,8 +147,8 @@ func (p *Portal) export(v *visit) error {
 		}),
 		"messages": convert(emails, exportEmail),
 		"webhooks": endpoints,
-		"saved_queries": convert(queries, func(q *ent.SavedQuery) object {
-			return object{"name": q.Name, "version": q.Hash, "description": q.Description, "public": q.Public, "created_at": q.CreatedAt.UTC(), "updated_at": q.UpdatedAt.UTC()}
+		"saved_queries": convert(queries, func(q *saved.Query) object {
+			return object{"name": q.Name, "version": q.Hash, "title": q.Title, "description": q.Description, "chart": q.Chart, "public": q.Public, "created_at": q.CreatedAt.UTC(), "updated_at": q.UpdatedAt.UTC()}
 		}),
 		"query_versions": convert(texts, func(v *ent.QueryVersion) object {
 			return object{"version": v.Hash, "text": v.Text, "public": v.Public, "created_at": v.CreatedAt.UTC()}

@@ -32,6 +32,7 @@ func TestEveryMessageIsTranslated(t *testing.T) {
 	used := map[Message]string{} // with a place
 	fromTemplates(t, used)
 	fromGo(t, used)
+	fromExamples(t, used)
 	if len(used) < 100 {
 		t.Fatalf("got %d messages in the program, want at least 100", len(used))
 	}
@@ -90,6 +91,28 @@ func fromTemplates(t *testing.T, used map[Message]string) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// fromExamples finds the comments that the example queries start with.
+func fromExamples(t *testing.T, used map[Message]string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", "web", "apidocs", "examples", "*.graphql"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got %d examples and %v, want some", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			comment, isComment := strings.CutPrefix(line, "# ")
+			if !isComment {
+				break
+			}
+			used[Message(strings.TrimSpace(comment))] = file
+		}
 	}
 }
 

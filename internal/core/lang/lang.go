@@ -67,10 +67,16 @@ func With(ctx context.Context, l Language) context.Context { return context.With
 
 // Of returns the language of a request.
 func Of(ctx context.Context) Language {
-	if l, ok := ctx.Value(key{}).(Language); ok {
+	if l, ok := Chosen(ctx); ok {
 		return l
 	}
 	return English
+}
+
+// Chosen returns the language that the URL of a request names, if it names one.
+func Chosen(ctx context.Context) (l Language, ok bool) {
+	l, ok = ctx.Value(key{}).(Language)
+	return l, ok
 }
 
 // translate returns a message in the language, or in English if it has no

@@ -1,6 +1,7 @@
 package saved
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"html"
@@ -66,7 +67,7 @@ func (s *Queries) listFor(ctx context.Context, handle string) (names []string, v
 	for _, row := range owner.Edges.SavedQueries {
 		if (row.Public || isOwner) && !isSuspended(owner, owner.Edges.SavedQueries, row.ID) {
 			names = append(names, row.Name)
-			version += fmt.Sprintf("%s %s %q\n", row.Name, row.Hash, row.Description)
+			version += fmt.Sprintf("%s %s %q\n", row.Name, row.Hash, row.Description) // with the title
 		}
 	}
 	return names, version, isOwner, nil
@@ -86,12 +87,10 @@ func (s *Queries) document(ctx context.Context, handle string, names []string) (
 		}
 		q := found.value.query.describe()
 		q.Path, q.ID, q.IsTable = found.value.address, name, found.value.query.checkTable() == nil
-		q.Details = html.EscapeString(found.value.description)
-		if q.Summary, _, _ = strings.Cut(q.Details, "\n"); q.Summary == "" {
-			q.Summary, q.Details = name, "A saved query of "+handle+"."
-		}
+		q.Summary = html.EscapeString(found.value.title)
+		q.Details = cmp.Or(html.EscapeString(found.value.description), "A saved query of "+handle+".")
 		described = append(described, q)
 	}
 	return rest.DescribeQueries(s.Service, s.Service.ServiceName+": saved queries of "+handle,
-		"Queries that "+handle+" saved. Each has a fixed URL, which returns JSON; with `.csv` or `.ndjson`, it returns a table. The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
+		"Queries that "+handle+" saved. Each has a fixed URL, which returns JSON; `.ndjson` and, if the result is a table, `.csv` select another format. The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
 }

@@ -14,6 +14,7 @@ import (
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -117,11 +118,26 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 // IsPage reports whether a request for a saved query is for its page, for the Markdown
-// version or for its chart as an image.
+// version or for its chart as an image. URLs with a language or for embedding are
+// those of pages only.
 func IsPage(r *http.Request) bool {
 	_, format, _ := splitPath(r.URL.Path)
+	_, isLocal := lang.Chosen(r.Context())
+	_, isEmbedded := CutEmbed(r.URL.Path)
 	accept := r.Header["Accept"]
-	return isImage(format) || format == "" && !r.URL.Query().Has(formatName) && (negotiate.Named(accept, "text/html") > 0 || negotiate.Named(accept, "text/markdown") > 0)
+	return isImage(format) || format == "" && !r.URL.Query().Has(formatName) &&
+		(isLocal || isEmbedded || negotiate.Named(accept, "text/html") > 0 || negotiate.Named(accept, "text/markdown") > 0)
+}
+
+// CutEmbed returns the path of a query without the end that selects the form of its page
+// for other sites, and whether it has one. A query can have the name embed, too.
+func CutEmbed(path string) (address string, found bool) {
+	address, found = strings.CutSuffix(path, "/embed")
+	rest := strings.TrimPrefix(address, Path)
+	if found && (strings.Contains(rest, "/") || hashPattern.MatchString(rest)) {
+		return address, true
+	}
+	return path, false
 }
 
 // prepare returns the parsed request if the caller may read the query.
@@ -242,6 +258,9 @@ func (s *Queries) header(req *request, result *graph.Result) http.Header {
 	if req.format == table.CSV {
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, cmp.Or(rec.name, rec.hash), result.Release)}
 	}
+	if rec.account != 0 {
+		header["X-Robots-Tag"] = []string{"noindex"}
+	}
 	req.asOf.AddTo(header, result, func(value any) string { return s.urlAsOf(req, value) })
 	rec.query.operation.Deprecation().AddTo(header)
 	return header
@@ -271,14 +290,17 @@ func (s *Queries) CacheKey(r *http.Request) (cache.Key, error) {
 
 // View is a saved query with its result, for a page about it.
 type View struct {
-	Address, Name, Description, Hash, Text string
-	Public                                 bool
-	Parameters                             []params.Param
-	Values                                 map[string]any // of the given parameters
-	HasTable                               bool           // there is a CSV
-	Body                                   json.RawMessage
-	Result                                 *graph.Result // nil if a parameter is invalid
-	Err                                    error         // what is wrong with the parameters
+	Address, Name, Hash, Text string
+	Title, Description        string
+	Chart                     Chart
+	Public                    bool
+	BuiltIn                   bool
+	Parameters                []params.Param
+	Values                    map[string]any // of the given parameters
+	HasTable                  bool           // there is a CSV
+	Body                      json.RawMessage
+	Result                    *graph.Result // nil if a parameter is invalid
+	Err                       error         // what is wrong with the parameters
 }
 
 // View executes the query that a request for a page selects.
@@ -289,8 +311,8 @@ func (s *Queries) View(r *http.Request) (*View, error) {
 	}
 	rec := req.from.value
 	view := &View{
-		Address: rec.address, Name: rec.name, Description: rec.description, Hash: rec.hash, Text: rec.text, Public: rec.public,
-		Parameters: rec.query.parameters, Values: req.variables, HasTable: rec.query.table != nil, Err: req.err,
+		Address: rec.address, Name: rec.name, Hash: rec.hash, Text: rec.text, Title: rec.title, Description: rec.description, Chart: rec.chart,
+		Public: rec.public, BuiltIn: rec.account == 0, Parameters: rec.query.parameters, Values: req.variables, HasTable: rec.query.table != nil, Err: req.err,
 	}
 	if req.err != nil {
 		return view, nil

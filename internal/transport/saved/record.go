@@ -17,6 +17,7 @@ import (
 // record is the query at an address. It never changes.
 type record struct {
 	state
+	presentation
 	text   string
 	query  *query
 	broken error // why there is no query
@@ -25,7 +26,7 @@ type record struct {
 // state is what the database stores about an address.
 type state struct {
 	address           string // without an extension
-	name, description string // empty for a hash
+	name, stored      string // the name and the stored presentation; empty for a hash
 	hash              string
 	account           int // 0 for a built-in query
 	public, suspended bool
@@ -50,7 +51,7 @@ func (s *Queries) find(ctx context.Context, address string, accountID int) (*cac
 				return nil, 0, notFound(err)
 			}
 			return s.load(ctx, last, state{
-				address: address, name: name, description: row.Description, hash: row.Hash, account: row.AccountID, public: row.Public,
+				address: address, name: name, stored: row.Description, hash: row.Hash, account: row.AccountID, public: row.Public,
 				suspended: isSuspended(row.Edges.Account, row.Edges.Account.Edges.SavedQueries, row.ID),
 			})
 		})
@@ -87,6 +88,13 @@ func (s *Queries) load(ctx context.Context, last *record, current state) (*recor
 	found := &record{state: current, text: row.Text}
 	found.query, found.broken = newQuery(s.Executor, row.Text)
 	weight := requestSize + 2*len(row.Text)
+	switch {
+	case current.name != "":
+		found.presentation = decodePresentation(current.stored, current.name)
+	case found.query != nil:
+		found.presentation = found.query.present(row.Text)
+		found.chart = Chart{} // nobody chose one, so the page decides
+	}
 	if found.query != nil {
 		weight += found.query.operation.Weight()
 	}

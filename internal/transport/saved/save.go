@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"palmares/auth"
 	"palmares/ent"
@@ -64,26 +62,16 @@ func checkHandle(handle string) error {
 	return nil
 }
 
-const (
-	// MaxDescription is the maximum length of a description, in characters.
-	MaxDescription = 500
-	// maxVersionsPerDay limits what an account can store, because versions are not
-	// deleted with their saved queries.
-	maxVersionsPerDay = 100
-)
+// maxVersionsPerDay limits what an account can store, because versions are not deleted
+// with their saved queries.
+const maxVersionsPerDay = 100
 
-func checkDescription(text string) error {
-	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' }
-	if !params.IsText(text) || utf8.RuneCountInString(text) > MaxDescription || strings.ContainsFunc(text, control) {
-		return problem.New(problem.BadInput, "The description must have at most %d characters and no control characters.", MaxDescription)
-	}
-	return nil
-}
-
-// NewQuery is a query to save. The handle is required the first time.
+// NewQuery is a query to save. The handle is required the first time. Without a title, it
+// has the one that its text suggests.
 type NewQuery struct {
-	Name, Handle, Text, Description string
-	Public                          bool
+	Name, Handle, Text, Title, Description string
+	Chart                                  Chart
+	Public                                 bool
 	// Count is called before the query is executed. If it returns an error, the query is
 	// not saved. It may be nil.
 	Count func() error
@@ -93,8 +81,8 @@ type NewQuery struct {
 // existing query of the same name gets the new text. An account can save one query at a
 // time.
 func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Query, error) {
-	n.Description = strings.TrimSpace(strings.ReplaceAll(n.Description, "\r\n", "\n"))
-	if err := cmp.Or(checkName(n.Name), checkDescription(n.Description)); err != nil {
+	n.Title, n.Description = strings.TrimSpace(n.Title), strings.TrimSpace(strings.ReplaceAll(n.Description, "\r\n", "\n"))
+	if err := cmp.Or(checkName(n.Name), checkTitle(n.Title), checkDescription(n.Description)); err != nil {
 		return nil, err
 	}
 	if _, busy := s.saving.LoadOrStore(owner.ID, true); busy {
@@ -104,6 +92,13 @@ func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Qu
 	q, err := newQuery(s.Executor, n.Text)
 	if err != nil {
 		return nil, err
+	}
+	n.Title = cmp.Or(n.Title, q.present(n.Text).title, words(n.Name))
+	if err := n.Chart.check(q.columns(q.samples())); err != nil {
+		return nil, err
+	}
+	if !n.Chart.hasAxes() {
+		n.Chart = Chart{Kind: n.Chart.Kind}
 	}
 	if _, _, err := s.store(ctx, owner.ID, n, true); !errors.Is(err, errChecked) {
 		return nil, err
@@ -205,10 +200,11 @@ func save(ctx context.Context, tx *ent.Tx, owner *ent.Account, n NewQuery) (*ent
 	if err := addVersion(ctx, tx, owner, n.Text, n.Public || publicElsewhere); err != nil {
 		return nil, err
 	}
+	description := presentation{n.Title, n.Description, n.Chart}.encode()
 	if at < 0 {
-		return tx.SavedQuery.Create().SetAccountID(owner.ID).SetName(n.Name).SetHash(hash).SetDescription(n.Description).SetPublic(n.Public).Save(ctx)
+		return tx.SavedQuery.Create().SetAccountID(owner.ID).SetName(n.Name).SetHash(hash).SetDescription(description).SetPublic(n.Public).Save(ctx)
 	}
-	return rows[at].Update().SetHash(hash).SetDescription(n.Description).SetPublic(n.Public).
+	return rows[at].Update().SetHash(hash).SetDescription(description).SetPublic(n.Public).
 		SetBrokenReason("").SetNotifyOwner(false).SetUpdatedAt(time.Now().UTC()).Save(ctx)
 }
 

@@ -3,6 +3,7 @@
 package saved
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -40,8 +41,9 @@ type Config struct {
 	Page http.Handler
 }
 
-// BuiltIn is a public query that belongs to the service itself.
-type BuiltIn struct{ Name, Description, Text string }
+// BuiltIn is a public query that belongs to the service itself. Former is the hash of an
+// earlier text with the same result, whose URL is permanent; it may be "".
+type BuiltIn struct{ Name, Title, Description, Text, Former string }
 
 // Handle is the handle of the service's own queries.
 const Handle = "palmares"
@@ -68,8 +70,9 @@ func New(cfg Config) (*Queries, error) {
 		if err != nil {
 			return nil, fmt.Errorf("built-in query %s: %w", b.Name, err)
 		}
-		for _, address := range []string{namedAddress(Handle, b.Name), hashAddress(hashOf(b.Text))} {
-			s.builtIn[address] = &record{query: q, text: b.Text, state: state{address: address, name: b.Name, description: b.Description, hash: hashOf(b.Text), public: true}}
+		about := presentation{title: b.Title, description: b.Description}
+		for _, address := range []string{namedAddress(Handle, b.Name), hashAddress(hashOf(b.Text)), hashAddress(cmp.Or(b.Former, hashOf(b.Text)))} {
+			s.builtIn[address] = &record{query: q, text: b.Text, presentation: about, state: state{address: address, name: b.Name, hash: hashOf(b.Text), public: true}}
 		}
 	}
 	return s, nil
@@ -81,8 +84,10 @@ func hashAddress(hash string) string          { return Path + hash }
 // Query is a saved query as its owner sees it.
 type Query struct {
 	*ent.SavedQuery
-	Suspended        bool
-	Named, Permanent string // URLs of the query and of its current version
+	Title, Description string
+	Chart              Chart
+	Suspended          bool
+	Named, Permanent   string // URLs of the query and of its current version
 }
 
 // oldestFirst is the order in which a plan includes saved queries.
@@ -112,11 +117,12 @@ func (s *Queries) describe(owner *ent.Account, all []*ent.SavedQuery, row *ent.S
 	if owner.Handle != nil {
 		handle = *owner.Handle
 	}
-	return &Query{SavedQuery: row, Suspended: isSuspended(owner, all, row.ID),
+	about := decodePresentation(row.Description, row.Name)
+	return &Query{SavedQuery: row, Title: about.title, Description: about.description, Chart: about.chart, Suspended: isSuspended(owner, all, row.ID),
 		Named: s.Service.PublicURL + namedAddress(handle, row.Name), Permanent: s.Service.PublicURL + hashAddress(row.Hash)}
 }
 
-// Public returns the public queries of all accounts whose name, handle or
+// Public returns the public queries of all accounts whose name, handle, title or
 // description contains a text, newest first, and whether there are more. Those of
 // the service are in BuiltIn.
 func (s *Queries) Public(ctx context.Context, search string, limit, offset int) (list []*Query, more bool, err error) {

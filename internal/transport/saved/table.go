@@ -19,7 +19,7 @@ const listColumn = "list"
 func (q *query) findTable(set ast.SelectionSet, typeName string) {
 	q.table = &table.Shape{}
 	if len(set) == 0 { // a scalar or a list of them
-		q.table.Columns = []string{q.body[0].Alias}
+		q.table.Columns, q.types = []string{q.body[0].Alias}, []string{q.body[0].Definition.Type.Name()}
 		q.table.Root = &table.Level{Columns: map[string]int{"": 0}}
 		return
 	}
@@ -40,11 +40,11 @@ type selectedList struct {
 // are those that return the objects.
 func (q *query) addLevel(set ast.SelectionSet, typeName, prefix string, from []*ast.Field) *table.Level {
 	level := &table.Level{Columns: map[string]int{}, First: len(q.table.Columns)}
-	add := func(name string) int {
+	add := func(name, typeName string) int {
 		for prefix != "" && slices.Contains(q.table.Columns, name) {
 			name = prefix + "." + name
 		}
-		q.table.Columns = append(q.table.Columns, name)
+		q.table.Columns, q.types = append(q.table.Columns, name), append(q.types, typeName)
 		return len(q.table.Columns) - 1
 	}
 	var lists []selectedList
@@ -53,7 +53,7 @@ func (q *query) addLevel(set ast.SelectionSet, typeName, prefix string, from []*
 		for _, f := range document.Fields(set, graph.Schema().Types[typeName]) {
 			switch t := f.Definition.Type; {
 			case len(f.SelectionSet) == 0:
-				level.Columns[path+f.Alias] = add(path + f.Alias)
+				level.Columns[path+f.Alias] = add(path+f.Alias, t.Name())
 			case t.Elem != nil:
 				lists = append(lists, selectedList{path + f.Alias, f.Field})
 			default:
@@ -77,7 +77,7 @@ func (q *query) addLevel(set ast.SelectionSet, typeName, prefix string, from []*
 	}
 	if len(lists) > 1 {
 		prefix = listColumn
-		level.ListColumn = add(listColumn)
+		level.ListColumn = add(listColumn, "String")
 	}
 	level.Inner = q.addLevel(first.field.SelectionSet, first.field.Definition.Type.Name(), prefix, fields)
 	if level.Inner == nil {

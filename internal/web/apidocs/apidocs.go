@@ -242,17 +242,19 @@ func (p *Pages) withSamples(w http.ResponseWriter, r *http.Request, name string,
 //go:embed examples/*.graphql
 var exampleFiles embed.FS
 
-// Example is an example query of the explorer.
+// Example is an example query of the explorer. Its texts are messages.
 type Example struct {
-	Name  string `json:"-"` // of its file, without the number
-	Title string `json:"-"`
-	Query string `json:"query"`
+	Name        string `json:"-"` // of its file, without the number
+	Title       string `json:"-"`
+	Description string `json:"-"` // may be ""
+	Query       string `json:"query"`
 }
 
 // Examples are all example queries, in the order of their file names.
 var Examples = readExamples(exampleFiles, "examples")
 
-// readExamples takes the title from the comment in the first line of each file.
+// readExamples takes the title and the description from the comment that each file
+// starts with.
 func readExamples(from embed.FS, folder string) (all []Example) {
 	names, err := fs.Glob(from, folder+"/*.graphql")
 	if err != nil {
@@ -263,9 +265,13 @@ func readExamples(from embed.FS, folder string) (all []Example) {
 		if err != nil {
 			panic(err)
 		}
-		title, _, _ := strings.Cut(string(text), "\n")
+		title, rest, _ := strings.Cut(string(text), "\n")
+		description, _, _ := strings.Cut(rest, "\n")
+		if !strings.HasPrefix(description, "# ") {
+			description = ""
+		}
 		_, file, _ := strings.Cut(strings.TrimSuffix(name, ".graphql"), "-")
-		all = append(all, Example{Name: file, Title: strings.TrimPrefix(title, "# "), Query: string(text)})
+		all = append(all, Example{file, strings.TrimPrefix(title, "# "), strings.TrimPrefix(description, "# "), string(text)})
 	}
 	return all
 }
@@ -274,7 +280,7 @@ func readExamples(from embed.FS, folder string) (all []Example) {
 type explorer struct {
 	Query      string             `json:"query"` // to open, or ""
 	Variables  string             `json:"variables"`
-	Headers    string             `json:"headers"`
+	Key        string             `json:"key"` // of the account, or ""
 	Base       string             `json:"base"`
 	Schema     string             `json:"schema"`
 	Editor     app                `json:"editor"`
@@ -303,22 +309,19 @@ func (p *Pages) showExplorer(w http.ResponseWriter, r *http.Request) error {
 	p.SetSecurityHeaders(w.Header(), appPolicy)
 	var note string
 	e.Query, e.Variables, note = p.queryToOpen(r)
-	key := p.Key(r)
-	if key != "" {
-		e.Headers = indented(map[string]string{"Authorization": "Bearer " + key})
-	}
+	e.Key = p.Key(r)
 	head := page.Head{Wide: true, Styles: style, Scripts: []string{p.built["explorer.js"]}}
-	save := p.SavePath
-	if key == "" {
-		save = "" // only signed-in users can
+	var titles []string
+	for _, example := range Examples {
+		titles = append(titles, lang.Of(r.Context()).Text(lang.Message(example.Title)))
 	}
 	content := p.Content(lang.Of(r.Context()), ExplorerPath, head, struct {
-		Examples           []Example
+		Titles             []string // of the examples
 		Schema, Note, Save string
 		Script             explorer
-	}{Examples, SchemaPath, note, save, e})
+	}{titles, SchemaPath, note, p.SavePath, e})
 	content.Markdown = explorerText
-	if key != "" {
+	if e.Key != "" {
 		return p.showWithKey(w, "explorer", content)
 	}
 	return templates.Send(w, r, "explorer", content, caching)

@@ -129,8 +129,8 @@ func TestExplorerOpensQueryFromURL(t *testing.T) {
 			if got.Code != 200 || got.Header().Get("Cache-Control") != "private, no-cache" {
 				t.Errorf("got %d, Cache-Control %q, want 200 and private", got.Code, got.Header().Get("Cache-Control"))
 			}
-			if e := scriptData(t, page); e.Query != c.wantQuery || e.Variables != c.wantVariables || e.Headers != "" {
-				t.Errorf("got query %q, variables %q, headers %q, want %q, %q and none", e.Query, e.Variables, e.Headers, c.wantQuery, c.wantVariables)
+			if e := scriptData(t, page); e.Query != c.wantQuery || e.Variables != c.wantVariables || e.Key != "" {
+				t.Errorf("got query %q, variables %q, key %q, want %q, %q and none", e.Query, e.Variables, e.Key, c.wantQuery, c.wantVariables)
 			}
 			if c.wantNote != "" && !strings.Contains(page, html.EscapeString(c.wantNote)) && !strings.Contains(html.UnescapeString(page), c.wantNote) {
 				t.Errorf("got %s, want the note %q", page, c.wantNote)
@@ -145,8 +145,8 @@ func TestExplorerOpensQueryFromURL(t *testing.T) {
 func TestExplorerHasUserKey(t *testing.T) {
 	got := get(t, newHandler(withAssets, "pal_</script>"), "/explorer")
 	e := scriptData(t, got.Body.String())
-	if e.Headers != "{\n  \"Authorization\": \"Bearer pal_</script>\"\n}" {
-		t.Errorf("got headers %s, want the key", e.Headers)
+	if e.Key != "pal_</script>" {
+		t.Errorf("got key %s, want that of the account", e.Key)
 	}
 	if got.Header().Get("Cache-Control") != "no-store" || got.Header().Get("ETag") != "" {
 		t.Errorf("got %v, want no-store and no ETag", got.Header())

@@ -34,8 +34,15 @@ func isPage(path string) bool {
 	}
 	section, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return strings.HasPrefix(path, "/") && slices.Contains(sections, strings.TrimSuffix(section, MarkdownSuffix)) &&
-		!slices.Contains(nonPages, path) && !strings.HasPrefix(path, "/q/") // saved queries, for programs and people
+		!slices.Contains(nonPages, path) && !(isQuery(path) && strings.Contains(path, ".") && !imagePath.MatchString(path)) // data in some format
 }
+
+// imagePath matches the charts of saved queries as files, which have texts.
+var imagePath = regexp.MustCompile(`^[^.]*\.(svg|png)$`)
+
+// isQuery reports whether a path belongs to a saved query. Without a language, it is for
+// programs too, and people get the language that their browser prefers.
+func isQuery(path string) bool { return strings.HasPrefix(path, "/q/") }
 
 // SplitLanguage splits the path of a page into its language and the path that
 // handlers know. ok is false for all other paths.
@@ -103,7 +110,7 @@ func Localize(next http.Handler) http.Handler {
 			r = r.WithContext(lang.With(r.Context(), preferred))
 			Redirect(w, r, r.URL.RequestURI(), http.StatusFound)
 			return
-		case isPage(r.URL.Path):
+		case isPage(r.URL.Path) && !isQuery(r.URL.Path):
 			redirectPermanently(w, r, LocalPath(lang.English, r.URL.EscapedPath()))
 			return
 		}

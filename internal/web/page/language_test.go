@@ -46,6 +46,8 @@ func TestLocalize(t *testing.T) {
 		{"POST", "/login", "", 308, "/en/login", ""},
 		{"GET", "/login/confirm?token=x", "", 301, "/en/login/confirm?token=x", ""},
 		{"GET", "/q/palmares/growth", "", 200, "", "en /q/palmares/growth"},
+		{"GET", "/fr/q/palmares/growth?from=2026-01-01", "", 200, "", "fr /q/palmares/growth?from=2026-01-01"},
+		{"GET", "/fr/q/palmares/growth.csv", "", 200, "", "fr /fr/q/palmares/growth.csv"}, // data has no language
 		{"GET", "/docs.md", "", 200, "", "en /docs.md"},
 		{"GET", "/explorer/schema.graphql", "", 200, "", "en /explorer/schema.graphql"},
 		{"GET", "/api/v1/tools", "", 200, "", "en /api/v1/tools"},
@@ -82,10 +84,10 @@ func TestLocalize(t *testing.T) {
 
 func TestLinksHaveTheLanguage(t *testing.T) {
 	const body = `<a href="/tools?a=1&amp;b=2">x</a><a class="y" href="/">home</a><a href="/en/tools">English</a><a href="/api/v1/tools">API</a>` +
-		`<a href="/q/a/b">query</a><a href="/q">queries</a><link rel="icon" href="/assets/icon.svg"><a href="https://example.com/tools">other</a>` +
+		`<a href="/q/a/b">query</a><a href="/q/a/b.csv">data</a><a href="/q">queries</a><link rel="icon" href="/assets/icon.svg"><a href="https://example.com/tools">other</a>` +
 		`<a href="//example.com/tools">other</a><form action="/logout"><p>href=&#34;/tools&#34;</p><a href="#main">main</a>`
 	const want = `<a href="/fr/tools?a=1&amp;b=2">x</a><a class="y" href="/fr/">home</a><a href="/en/tools">English</a><a href="/api/v1/tools">API</a>` +
-		`<a href="/q/a/b">query</a><a href="/fr/q">queries</a><link rel="icon" href="/assets/icon.svg"><a href="https://example.com/tools">other</a>` +
+		`<a href="/fr/q/a/b">query</a><a href="/q/a/b.csv">data</a><a href="/fr/q">queries</a><link rel="icon" href="/assets/icon.svg"><a href="https://example.com/tools">other</a>` +
 		`<a href="//example.com/tools">other</a><form action="/fr/logout"><p>href=&#34;/tools&#34;</p><a href="#main">main</a>`
 	if got := string(localizeLinks([]byte(body), lang.French)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

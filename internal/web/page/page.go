@@ -91,8 +91,8 @@ func (c Content) Localized() bool { return isPage(c.Path) }
 
 // Default returns the path and query for readers of any other language.
 func (c Content) Default() string {
-	if c.Path == "/" {
-		return "/" // chooses by the browser's preference
+	if c.Path == "/" || isQuery(c.Path) {
+		return c.Path // chooses by the browser's preference
 	}
 	return c.Address(lang.English)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
 )
@@ -16,7 +17,8 @@ func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension str
 	if err != nil {
 		return err
 	}
-	l, small := languageOf(r), &http.Request{Method: r.Method, URL: r.URL, Header: r.Header} // the cache retains it
+	chosen, _ := lang.Chosen(r.Context())                                                                 // without one it is English, for programs too
+	l, small := lang.Parse(string(chosen)), &http.Request{Method: r.Method, URL: r.URL, Header: r.Header} // the cache retains it
 	key.Operation = "image " + string(l) + " " + key.Operation
 	response, err := p.Queries.Cache.Get(p.Visitors.Identify(r), key, func(ctx context.Context) (*cache.Entry, int, error) {
 		done, err := p.Visitors.Start(ctx)
@@ -35,7 +37,7 @@ func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension str
 		if err != nil {
 			return nil, 0, err
 		}
-		drawn := newChart(l, t, form{}, p.readCatalog(ctx, view, t))
+		drawn := newChart(l, t, form(view.Chart), p.readCatalog(ctx, view, t))
 		if drawn == nil {
 			return nil, view.Result.Newest, problem.New(problem.NotFound, "The result of this query cannot be drawn as a chart. Its page shows it as a table.")
 		}

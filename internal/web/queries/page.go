@@ -6,6 +6,8 @@ package queries
 import (
 	"cmp"
 	"embed"
+	"fmt"
+	"html"
 	"html/template"
 	"log/slog"
 	"net/http"
@@ -42,18 +44,20 @@ type Pages struct {
 	Log      *slog.Logger
 }
 
-// queryPage is the data of the page of a query.
+// queryPage is the data of the page of a query, and of its form for other sites.
 type queryPage struct {
 	*saved.View
 	Owner     string // handle, or "" at the URL of a version
 	Fields    []field
 	Table     *table
 	Chart     *chart.Chart
-	Images    []link // the chart as files
 	Links     []link
+	Images    []link // the chart as files
 	Explorer  string
 	Document  string // OpenAPI document of the owner, or ""
 	Permanent string
+	Share     string // URL of the page, or "" if it is private
+	Snippet   string // HTML that embeds the chart
 	Problem   string // what is wrong with the parameters
 	Release   int
 	UpdatedAt string
@@ -68,12 +72,12 @@ type field struct {
 
 type link struct{ Name, Address string }
 
-// ServeQuery serves the page at the URL of a saved query.
+// ServeQuery serves the page at the URL of a saved query, or its form for other sites.
 func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
 	if target := withoutEmpty(r.URL); target != "" {
 		w.Header().Set("Cache-Control", "no-store")
-		http.Redirect(w, r, target, http.StatusSeeOther)
+		http.Redirect(w, r, localPath(r, target), http.StatusSeeOther)
 		return
 	}
 	if extension := strings.TrimPrefix(path.Ext(r.URL.Path), "."); chart.ContentTypes[extension] != "" {
@@ -82,18 +86,65 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	done, err := p.Visitors.Start(p.Visitors.Identify(r))
-	if err != nil {
+	name := "query"
+	if address, found := saved.CutEmbed(r.URL.Path); found {
+		name = "embed"
+		p.allowEmbedding(w.Header())
+		r = r.Clone(r.Context())
+		r.URL.Path = address
+	}
+	status := http.StatusOK
+	data, err := p.load(r)
+	switch {
+	case err != nil && (name == "query" || problem.Of(err).Code.Status() >= http.StatusInternalServerError):
 		p.fail(w, r, err)
 		return
+	case err != nil:
+		data = &queryPage{View: &saved.View{Address: r.URL.Path, Err: err}}
+	}
+	l := languageOf(r)
+	if data.Err != nil {
+		reason := problem.Of(data.Err)
+		status, data.Problem = reason.Code.Status(), reason.In(l)
+	}
+	w.Header().Set("Cache-Control", "private, no-cache")
+	w.Header().Set("Vary", "Authorization, Accept-Encoding, Accept, Accept-Language")
+	content := p.Content(l, data.Address, page.Head{}, data)
+	content.Query = withoutToken(r.URL)
+	content.NoIndex = !data.BuiltIn || content.Query != ""
+	if content.NoIndex || name == "embed" {
+		w.Header().Set("X-Robots-Tag", "noindex")
+	}
+	p.write(w, r, status, name, content)
+}
+
+// embedPolicy is the Content-Security-Policy of the form for other sites, which has
+// neither scripts nor forms.
+const embedPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors *"
+
+func (p *Pages) allowEmbedding(header http.Header) {
+	p.SetSecurityHeaders(header, embedPolicy)
+	header.Del("X-Frame-Options")
+	header.Set("Cross-Origin-Resource-Policy", "cross-origin") // for sites that require it of what they embed
+}
+
+// load executes the query of a request.
+func (p *Pages) load(r *http.Request) (*queryPage, error) {
+	done, err := p.Visitors.Start(p.Visitors.Identify(r))
+	if err != nil {
+		return nil, err
 	}
 	defer done()
 	view, err := p.Queries.View(r)
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return nil, err
+	}
+	l := languageOf(r)
+	if view.BuiltIn {
+		view.Title, view.Description = l.Text(lang.Message(view.Title)), l.Text(lang.Message(view.Description))
 	}
 	data := &queryPage{View: view, Explorer: explorerURL(view), Permanent: saved.Path + view.Hash}
+	data.Title = cmp.Or(view.Title, l.Text("Saved query"))
 	if handle, _, named := strings.Cut(strings.TrimPrefix(view.Address, saved.Path), "/"); named {
 		data.Owner, data.Document = handle, saved.Path+handle+"/openapi.json"
 	}
@@ -105,37 +156,49 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 			data.Links = append(data.Links, link{strings.ToUpper(format), page.WithQuery(view.Address+"."+format, r.URL.RawQuery)})
 		}
 	}
-	status := http.StatusOK
+	if view.Public {
+		data.Share = p.PublicURL + localPath(r, page.WithQuery(view.Address, withoutToken(r.URL)))
+		embed := p.PublicURL + localPath(r, page.WithQuery(view.Address+"/embed", withoutToken(r.URL)))
+		data.Snippet = fmt.Sprintf(`<iframe src="%s" title="%s" width="100%%" height="480" loading="lazy" style="border:0"></iframe>`, html.EscapeString(embed), html.EscapeString(data.Title))
+	}
 	if view.Err != nil {
-		reason := problem.Of(view.Err)
-		status, data.Problem = reason.Code.Status(), reason.In(languageOf(r))
-	} else {
-		if data.Table, err = newTable(view.Body); err != nil {
-			p.fail(w, r, err)
-			return
-		}
-		data.Chart = newChart(languageOf(r), data.Table, form{}, p.readCatalog(r.Context(), view, data.Table))
-		for extension := range chart.ContentTypes {
-			data.Images = append(data.Images, link{strings.ToUpper(extension), page.WithQuery(view.Address+"."+extension, r.URL.RawQuery)})
-		}
-		slices.SortFunc(data.Images, func(a, b link) int { return strings.Compare(b.Name, a.Name) })
-		data.Release, data.UpdatedAt = view.Result.Release, view.Result.UpdatedAt
+		return data, nil
 	}
-	w.Header().Set("Cache-Control", "private, no-cache")
-	w.Header().Set("Vary", "Authorization, Accept-Encoding, Accept, Accept-Language")
-	if !view.Public {
-		w.Header().Set("X-Robots-Tag", "noindex")
+	if data.Table, err = newTable(view.Body); err != nil {
+		return nil, err
 	}
-	p.write(w, r, status, "query", p.Content(languageOf(r), view.Address, page.Head{}, data))
+	data.Chart = newChart(l, data.Table, form(view.Chart), p.readCatalog(r.Context(), view, data.Table))
+	for extension := range chart.ContentTypes {
+		data.Images = append(data.Images, link{strings.ToUpper(extension), page.LocalPath(l, page.WithQuery(view.Address+"."+extension, r.URL.RawQuery))})
+	}
+	slices.SortFunc(data.Images, func(a, b link) int { return strings.Compare(b.Name, a.Name) })
+	data.Release, data.UpdatedAt = view.Result.Release, view.Result.UpdatedAt
+	return data, nil
 }
 
-// languageOf returns the language of a page. URLs of saved queries have no
-// prefix, because programs use them too, so the browser's preference decides.
+// languageOf returns the language of a page. URLs of saved queries may have no
+// prefix, because programs use them too; then the browser's preference decides.
 func languageOf(r *http.Request) lang.Language {
-	if strings.HasPrefix(r.URL.Path, saved.Path) {
-		return lang.Preferred(r.Header.Get("Accept-Language"))
+	if l, chosen := lang.Chosen(r.Context()); chosen || !strings.HasPrefix(r.URL.Path, saved.Path) {
+		return lang.Parse(string(l))
 	}
-	return lang.Of(r.Context())
+	return lang.Preferred(r.Header.Get("Accept-Language"))
+}
+
+// localPath adds the language to a path if the request's URL has one.
+func localPath(r *http.Request, target string) string {
+	if l, chosen := lang.Chosen(r.Context()); chosen {
+		return page.LocalPath(l, target)
+	}
+	return target
+}
+
+// withoutToken returns the query of a URL without a token, which is only for those who
+// were given it.
+func withoutToken(u *url.URL) string {
+	query := u.Query()
+	query.Del("token")
+	return query.Encode()
 }
 
 // write sends a page, or its Markdown version.
@@ -203,7 +266,7 @@ type galleryPage struct {
 	Next     string
 }
 
-type galleryItem struct{ Address, Name, Owner, Description string }
+type galleryItem struct{ Address, Title, Owner, Description string }
 
 const galleryLength = 50
 
@@ -225,13 +288,14 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 	if given, ok := query["page"].(int64); ok {
 		number = int(given)
 	}
-	var data galleryPage
+	l, data := languageOf(r), galleryPage{}
 	data.Search, _ = query["search"].(string)
 	data.Search = strings.TrimSpace(data.Search)
 	if number == 1 {
 		for _, b := range p.Queries.BuiltIn {
-			if text := strings.ToLower(b.Name + " " + b.Description + " " + saved.Handle); strings.Contains(text, strings.ToLower(data.Search)) {
-				data.Queries = append(data.Queries, galleryItem{saved.Path + saved.Handle + "/" + b.Name, b.Name, saved.Handle, b.Description})
+			item := galleryItem{saved.Path + saved.Handle + "/" + b.Name, l.Text(lang.Message(b.Title)), saved.Handle, l.Text(lang.Message(b.Description))}
+			if text := strings.Join([]string{b.Name, item.Title, item.Description, item.Owner}, " "); strings.Contains(strings.ToLower(text), strings.ToLower(data.Search)) {
+				data.Queries = append(data.Queries, item)
 			}
 		}
 	}
@@ -249,7 +313,7 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 	for _, q := range found {
 		address := strings.TrimPrefix(q.Named, p.PublicURL)
 		owner, _, _ := strings.Cut(strings.TrimPrefix(address, saved.Path), "/")
-		data.Queries = append(data.Queries, galleryItem{address, q.Name, owner, q.Description})
+		data.Queries = append(data.Queries, galleryItem{address, q.Title, owner, q.Description})
 	}
 	if more {
 		data.Next = galleryURL(data.Search, number+1)
@@ -259,7 +323,7 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "public, max-age=30")
 	w.Header().Set("Vary", "Accept, Accept-Encoding")
-	content := p.Content(languageOf(r), GalleryPath, page.Head{}, data)
+	content := p.Content(l, GalleryPath, page.Head{}, data)
 	content.Markdown = page.WithQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
 	p.write(w, r, http.StatusOK, "gallery", content)
 }
@@ -290,5 +354,5 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 		data.RequestID = problem.RequestID(r.Context())
 		p.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", data.RequestID)
 	}
-	templates.WriteError(w, r, p.Log, reason, p.Content(languageOf(r), r.URL.Path, page.Head{}, data))
+	templates.WriteError(w, r, p.Log, reason, p.Content(l, r.URL.Path, page.Head{}, data))
 }

@@ -271,8 +271,8 @@ func TestPageEscapesTexts(t *testing.T) {
 			t.Fatal("got no chart, want one")
 		}
 		page, err := templates.Render("query", page.Content{Data: &queryPage{
-			View:  &saved.View{Name: evil, Description: evil, Text: evil, Address: "/q/a/b"},
-			Owner: evil, Problem: evil, Table: shown, Chart: c, Fields: []field{{Name: evil, Value: evil, Preset: evil}, {Name: "e", Values: []string{evil}}},
+			View:  &saved.View{Title: evil, Description: evil, Text: evil, Address: "/q/a/b"},
+			Owner: evil, Problem: evil, Share: evil, Snippet: evil, Table: shown, Chart: c, Fields: []field{{Name: evil, Value: evil, Preset: evil}, {Name: "e", Values: []string{evil}}},
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,9 @@ package web_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -38,20 +40,29 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	base, handle := "http://"+s.Address, "kay-"+string(l)
 	pages := base + l.Path("")
 	p := chrome.Open(t, browser.Look{}, pages+"/")
-	signIn(t, s, p, l, handle+"@example.com")
 	const query = "query ByCategory($most: Float) {\n  tools(limit: 5, filter: {monthlyPriceMax: $most}) {\n    items { name category { label } score }\n  }\n}\n"
 	p.Go(pages + "/explorer?query=" + url.QueryEscape(query))
 	p.WaitForText("#cost", map[lang.Language]string{lang.English: "Cost: ", lang.French: "Coût"}[l])
 	p.Click("#plain .row button")
 	p.WaitForText("#result", `"score"`)
 	p.Follow("#save button")
-	p.WaitForText("h1", l.Text("Save a query as an endpoint"))
+	p.WaitForText("h1", l.Text("Sign in")) // and back to the query
+	p.Fill("#email", handle+"@example.com")
+	p.Follow("main button")
+	link, _ := s.WaitForEmail(t, handle+"@example.com", 0)
+	p.Go(link)
+	p.Follow("main button")
+	p.WaitForText("h1", l.Text("Save and share a query"))
 	var text string
+	if p.Eval("['title', 'name', 'chart', 'x', 'y', 'series'].map(id => document.getElementById(id).value).join()", &text); text != "By category,by-category,bar,name,score," {
+		t.Errorf("got %s, want what the query suggests", text)
+	}
 	if p.Eval("document.getElementById('query').value", &text); text != query {
 		t.Errorf("got query %q, want what the explorer had, %q", text, query)
 	}
 	p.Fill("#name", "new")
 	p.Fill("#handle", handle)
+	p.Fill("#title", "Good <i>tools</i>")
 	p.Fill("#description", "Five <b>good</b> tools")
 	p.Follow("form.wide-form button")
 	p.WaitForText("#wrong", l.Text("The name %q is reserved or looks like a hash; choose another.", "new"))
@@ -64,21 +75,37 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	p.WaitForText(".notice", l.Text("The query was saved."))
 	p.Axe()
 	p.Screenshot("query-saved-" + string(l))
-	var first string
-	p.Eval("document.querySelector('main li:nth-of-type(2) a').href", &first)
-
-	p.Go(base + "/q/" + handle + "/good-tools")
-	p.WaitForText("figcaption", "Score by tool")
+	first := p.Text("main li:nth-of-type(2) code")
+	if got, want := p.Text("#page"), base+"/q/"+handle+"/good-tools"; got != want {
+		t.Errorf("got %s first, want the page with the chart, %s", got, want)
+	}
+	p.Go(base + l.Path("/q/"+handle+"/good-tools"))
+	p.WaitForText("h1", "Good <i>tools</i>")
+	p.WaitForText("figcaption", map[lang.Language]string{lang.English: "Score by tool", lang.French: "Note par outil"}[l])
 	p.WaitForText("table", "Bosco & Matelots")
 	p.WaitForText(".description", "Five <b>good</b> tools")
 	if !p.Exists("svg.chart rect") || p.Exists(".description b") {
 		t.Error("got no chart, or HTML of the description, want a chart and text")
 	}
+	if !p.Exists("meta[name=robots][content=noindex]") {
+		t.Error("got a page of a user's query for search engines, want none")
+	}
+	for _, width := range widths {
+		p.Change(browser.Look{Width: width})
+		checkFit(t, p, "query page")
+		p.Screenshot(fmt.Sprintf("query-page-%s-%d", l, width))
+	}
 	p.Axe()
-	p.Screenshot("query-page-" + string(l))
+	checkEmbedding(t, p, p.Text("#embed"))
+	p.Go(base + l.Path("/q/"+handle+"/good-tools"))
+	other := map[lang.Language]lang.Language{lang.English: lang.French, lang.French: lang.English}[l]
 	p.Fill("[name=most]", "15")
-	p.Follow("form.filters button")
-	p.WaitForText("table", "row")
+	p.Follow("form.filter button")
+	p.Follow(".choose a[lang=" + string(other) + "]")
+	p.WaitForText("h2", other.Text("Share"))
+	if want := base + other.Path("/q/"+handle+"/good-tools?most=15"); p.URL() != want {
+		t.Errorf("got %s in the other language, want %s", p.URL(), want)
+	}
 	if text := p.Text("table"); strings.Contains(text, "Pigment & Braise") { // 18 €
 		t.Errorf("got %s, want only tools up to 15 €", text)
 	}
@@ -123,6 +150,35 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	p.WaitForText(".notice", l.Text("The query was deleted."))
 }
 
+// checkEmbedding opens code for other sites on one, and the frame alone.
+func checkEmbedding(t *testing.T, p *browser.Page, code string) {
+	t.Helper()
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprintf(w, `<!doctype html><html lang="en"><title>Other site</title><link rel="icon" href="data:,"><main><h1>Other</h1>%s</main></html>`, code)
+	}))
+	t.Cleanup(site.Close)
+	p.Go(site.URL) // which fails if the console says that the frame was refused
+	var frame string
+	p.Eval(`new Promise(done => {
+		const frame = document.querySelector("iframe");
+		const check = () => done(frame.contentDocument === null ? frame.src : "same origin or not loaded"); // another origin's document is hidden
+		frame.contentDocument === null ? check() : frame.addEventListener("load", check);
+	})`, &frame)
+	p.Go(frame)
+	var has struct{ Scripts, Forms, Buttons int }
+	p.Eval("({scripts: document.scripts.length, forms: document.forms.length, buttons: document.querySelectorAll('button').length})", &has)
+	if has.Scripts+has.Forms+has.Buttons != 0 || !p.Exists("svg.chart rect") || !p.Exists(".credit a[href*='/good-tools']") {
+		t.Errorf("got %+v, want only a chart and a link", has)
+	}
+	for _, width := range widths {
+		p.Change(browser.Look{Width: width})
+		checkFit(t, p, "frame")
+	}
+	p.Axe()
+	p.Screenshot("query-embed")
+}
+
 // panelCharts are what the panels draw, which is what their descriptions are about.
 var panelCharts = map[string]string{
 	"score-movers": "Change by tool", "price-drops": "Change in percent by tool", "scores-by-category-and-month": "Average score over time by category",
@@ -147,18 +203,19 @@ func TestGallery(t *testing.T) {
 		checkPage(t, p, "gallery-"+view.String())
 		for _, address := range addresses {
 			p.Go(address)
+			checkLanguage(t, p, view.Language, address)
 			if !p.Exists("svg.chart :is(rect, path, text)") || !p.Exists("main table") {
 				t.Errorf("%s: got no chart or table, want both", address)
 			}
 			name := address[strings.LastIndexByte(address, '/')+1:]
-			if got, want := p.Text("figcaption"), panelCharts[name]+", "; !strings.HasPrefix(got, want) {
+			if got, want := p.Text("figcaption"), panelCharts[name]+", "; view.Language == lang.English && !strings.HasPrefix(got, want) {
 				t.Errorf("%s: got a chart of %q, want %q", name, got, want)
 			}
 			checkPage(t, p, "q-"+name+"-"+view.String())
 		}
 		p.Go(base + view.Path("/q?search=price"))
-		p.WaitForText(".queries", "price-drops")
-		if text := p.Text(".queries"); strings.Contains(text, "win-rates") {
+		p.WaitForText(".queries", view.Text("Price drops over a period, in euros and percent"))
+		if text := p.Text(".queries"); strings.Contains(text, view.Text("Win rate by tool")) {
 			t.Errorf("got %s, want only matches", text)
 		}
 	}

@@ -18,8 +18,8 @@ const { query, variables } = plain.elements;
 
 const equivalent = restEquivalent(data);
 const tools = queryTools(data);
-const fetcher = newFetcher(tools.ran);
-const store = storage(data.headers);
+const fetcher = newFetcher(data.key, tools.ran);
+const store = storage();
 
 // controls connect the editor in use with the controls of the page.
 const controls = {
@@ -46,7 +46,7 @@ async function run() {
   if (isSubscription(params, parsed(query.value))) return void (status.textContent = messages.subscription);
   status.textContent = messages.running;
   try {
-    result.textContent = JSON.stringify(await fetcher(params, { headers: data.headers ? JSON.parse(data.headers) : {} }), null, 2);
+    result.textContent = JSON.stringify(await fetcher(params), null, 2);
     result.scrollTop = 0;
     status.textContent = "";
   } catch {

@@ -88,10 +88,8 @@ export function start({ data, schema: text, fetcher, store, controls, plain }) {
       storage={store}
       initialQuery={before.query}
       initialVariables={before.variables}
-      initialHeaders={data.headers || undefined}
       defaultQuery={data.examples[0].query}
-      defaultHeaders={data.headers || undefined}
-      defaultEditorToolsVisibility={data.headers && !before.variables ? "headers" : "variables"}
+      defaultEditorToolsVisibility="variables"
       shouldPersistHeaders={false}
       showPersistHeadersSettings={false}
       forcedTheme={isDark() ? "dark" : "light"}

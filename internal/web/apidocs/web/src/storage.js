@@ -1,31 +1,27 @@
 // Local storage for GraphiQL.
 
-// The history would store headers, and with them the API key.
+// The history would store headers, and with them an API key that a user typed.
 const histories = ["graphiql:queries", "graphiql:favorites"];
 
-// storage leaves out headers when it stores the history, and adds the current
-// ones when it reads it.
-export function storage(headers) {
+// storage leaves out headers when it stores the history.
+export function storage() {
   return {
     get length() {
       return localStorage.length;
     },
-    getItem(name) {
-      const value = localStorage.getItem(name);
-      return histories.includes(name) && value ? withHeaders(value, headers || undefined) : value;
-    },
+    getItem: (name) => localStorage.getItem(name),
     setItem(name, value) {
-      localStorage.setItem(name, histories.includes(name) ? withHeaders(value, undefined) : value);
+      localStorage.setItem(name, histories.includes(name) ? withoutHeaders(value) : value);
     },
     removeItem: (name) => localStorage.removeItem(name),
     clear: () => localStorage.clear(),
   };
 }
 
-function withHeaders(text, headers) {
+function withoutHeaders(text) {
   const history = JSON.parse(text);
   for (const items of Object.values(history)) {
-    for (const item of items) item.headers = headers;
+    for (const item of items) delete item.headers;
   }
   return JSON.stringify(history);
 }

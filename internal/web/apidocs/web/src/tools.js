@@ -5,7 +5,7 @@ import { messages } from "./messages.js";
 
 const pause = 500; // milliseconds without typing, before the cost is looked up
 
-export function queryTools({ base, costPath, headers }) {
+export function queryTools({ base, costPath, key }) {
   const cost = document.getElementById("cost");
   const share = document.getElementById("share");
   const snippets = document.getElementById("snippets");
@@ -41,7 +41,7 @@ export function queryTools({ base, costPath, headers }) {
   snippets.addEventListener("submit", async (event) => {
     event.preventDefault();
     const { language } = snippets.elements;
-    snippet.textContent = languages[language.value](base + "/graphql", body(current), headers !== "");
+    snippet.textContent = languages[language.value](base + "/graphql", body(current), key !== "");
     snippet.hidden = false;
     confirm(event.submitter, await copied(snippet.textContent) ? messages.codeCopied : messages.codeShown);
   });
