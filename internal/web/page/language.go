@@ -19,7 +19,7 @@ import (
 // sections are the first parts of the paths of all pages.
 var sections = []string{
 	"", "index", "tools", "search", "compare", "comparatifs", "categories", "cimetiere", "changes", "prices", "trends", "releases",
-	"q", "guides", "changelog", "docs", "explorer", "login", "logout", "account", "status",
+	"q", "files", "guides", "changelog", "docs", "explorer", "login", "logout", "account", "status",
 	"method", "pricing", "terms", "privacy", "licence", "contact",
 }
 
@@ -34,7 +34,7 @@ func isPage(path string) bool {
 	}
 	section, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return strings.HasPrefix(path, "/") && slices.Contains(sections, strings.TrimSuffix(section, MarkdownSuffix)) &&
-		!slices.Contains(nonPages, path) && !strings.HasPrefix(path, "/q/") // saved queries, for programs and people
+		!slices.Contains(nonPages, path) && !strings.HasPrefix(path, "/q/") && !strings.HasPrefix(path, "/files/") // for programs
 }
 
 // SplitLanguage splits the path of a page into its language and the rest. ok is
