@@ -45,8 +45,8 @@ type Kinds struct{ SQLite, Parquet bool }
 // Names returns the names of all files, in the order in which they are listed.
 func Names() []string {
 	names := []string{SQLiteFile}
-	for _, t := range tables {
-		names = append(names, t.name+Parquet)
+	for _, table := range tableNames {
+		names = append(names, table+Parquet)
 	}
 	return names
 }
@@ -59,7 +59,7 @@ func Write(ctx context.Context, s *store.Store, asOf int, folder string, kinds K
 		if err := store.CheckReadable(cmp.Or(asOf, 1), newest); newest == nil || asOf != 0 && err != nil {
 			return err
 		}
-		w := &writer{ctx: ctx, folder: folder, kinds: kinds, check: check}
+		w := &writer{ctx: ctx, folder: folder, kinds: kinds, check: check, rows: map[string]int64{}}
 		w.source = source{db: db, release: cmp.Or(asOf, newest.ID), from: newest.HistoryFrom}
 		files, err = w.write()
 		return err
@@ -75,6 +75,7 @@ type writer struct {
 	kinds  Kinds
 	check  func(size int64) error
 	sqlite *database // nil if it is not written
+	rows   map[string]int64
 }
 
 func (w *writer) write() (files []File, err error) {
@@ -84,19 +85,18 @@ func (w *writer) write() (files []File, err error) {
 		}
 		defer func() { _ = w.sqlite.Close() }() // again if it was closed
 	}
+	if err := w.writeTables(); err != nil {
+		return nil, err
+	}
 	var total int64
-	for _, t := range tables {
-		rows, err := t.write(w)
-		if err != nil {
-			return nil, err
-		}
-		total += rows
+	for _, table := range tableNames {
+		total += w.rows[table]
 		if w.kinds.Parquet {
-			files = append(files, File{Name: t.name + Parquet, Rows: rows})
+			files = append(files, File{Name: table + Parquet, Rows: w.rows[table]})
 		}
 	}
 	if w.sqlite != nil {
-		if err := w.sqlite.Close(); err != nil {
+		if err := w.sqlite.finish(); err != nil {
 			return nil, err
 		}
 		files = slices.Insert(files, 0, File{Name: SQLiteFile, Rows: total})

@@ -1,16 +1,18 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 )
 
-// database is a SQLite database that is being written, one table at a time.
+// database is a SQLite database that is being written.
 type database struct {
 	*sql.DB
 	ctx context.Context
@@ -32,16 +34,19 @@ func createDatabase(ctx context.Context, path string) (*database, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	return &database{DB: db, ctx: ctx}, nil
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	return &database{db, ctx, tx}, nil
 }
 
-func (d *database) commit() error { return d.tx.Commit() }
+// finish commits everything and closes the file.
+func (d *database) finish() error { return cmp.Or(d.tx.Commit(), d.Close()) }
 
-// column is a column of a table.
-type column struct{ name, sqlType string }
-
-// columnsOf returns the columns that the tags of Row declare.
-func columnsOf[Row any]() (columns []column) {
+// columnsOf returns the definitions of the columns that the tags of Row declare.
+func columnsOf[Row any]() (columns []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Row]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("parquet"), ",")
 		kind, null := f.Type, " NOT NULL"
@@ -54,22 +59,15 @@ func columnsOf[Row any]() (columns []column) {
 		if kind == reflect.TypeFor[Date]() {
 			sqlType = "DATE"
 		}
-		columns = append(columns, column{name, sqlType + null})
+		columns = append(columns, name+" "+sqlType+null)
 	}
 	return columns
 }
 
 // insertInto creates a table and returns a function that inserts a row.
-func insertInto[Row any](d *database, name string, columns []column, key []string) (func(Row) error, error) {
-	var err error
-	if d.tx, err = d.BeginTx(d.ctx, nil); err != nil {
-		return nil, err
-	}
-	definitions := make([]string, len(columns))
-	for i, c := range columns {
-		definitions[i] = c.name + " " + c.sqlType
-	}
-	definitions = append(definitions, "PRIMARY KEY ("+strings.Join(key, ", ")+")")
+func insertInto[Row any](d *database, name string, key []string) (func(Row) error, error) {
+	columns := columnsOf[Row]()
+	definitions := append(slices.Clone(columns), "PRIMARY KEY ("+strings.Join(key, ", ")+")")
 	if _, err := d.tx.ExecContext(d.ctx, fmt.Sprintf("CREATE TABLE %s (%s)", name, strings.Join(definitions, ", "))); err != nil {
 		return nil, err
 	}

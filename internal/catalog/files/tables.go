@@ -13,7 +13,6 @@ import (
 	"palmares/ent"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
-	"palmares/ent/predicate"
 	"palmares/ent/pricechange"
 	entrelease "palmares/ent/release"
 	"palmares/ent/section"
@@ -21,81 +20,112 @@ import (
 	"palmares/internal/core/store"
 )
 
-// tables are all tables of a release.
-var tables = []table{
-	tableOf("tools", []string{"slug"}, source.tools),
-	tableOf("categories", []string{"slug"}, source.categories),
-	tableOf("comparisons", []string{"slug"}, source.comparisons),
-	tableOf("retired", []string{"slug"}, source.retired),
-	tableOf("prices", []string{"tool_slug", "position"}, source.prices),
-	tableOf("reviews", []string{"tool_slug", "position"}, source.reviews),
-	tableOf("history", []string{"slug", "first_release"}, source.history),
-	tableOf("releases", []string{"number"}, source.releases),
+// table declares a table: its name, and the columns that it is sorted by and that
+// identify a row.
+type table[Row any] struct {
+	name string
+	key  []string
 }
 
-type table struct {
-	name  string
-	write func(*writer) (rows int64, err error)
+var (
+	toolTable       = table[toolRow]{"tools", []string{"slug"}}
+	categoryTable   = table[categoryRow]{"categories", []string{"slug"}}
+	comparisonTable = table[comparisonRow]{"comparisons", []string{"slug"}}
+	retiredTable    = table[retiredRow]{"retired", []string{"slug"}}
+	priceTable      = table[priceRow]{"prices", []string{"tool_slug", "position"}}
+	reviewTable     = table[reviewRow]{"reviews", []string{"tool_slug", "position"}}
+	historyTable    = table[historyRow]{"history", []string{"slug", "first_release"}}
+	releaseTable    = table[releaseRow]{"releases", []string{"number"}}
+)
+
+// tableNames are the names of all tables, in the order of the files.
+var tableNames = []string{
+	toolTable.name, categoryTable.name, comparisonTable.name, retiredTable.name, priceTable.name, reviewTable.name, historyTable.name, releaseTable.name,
+}
+
+// writeTables writes all tables. Tools, retired tools and their history are read
+// together, because that takes half of the time.
+func (w *writer) writeTables() error {
+	for _, write := range []func() error{
+		func() error { return fill(w, categoryTable, w.categories) },
+		func() error { return fill(w, comparisonTable, w.comparisons) },
+		func() error { return fill(w, priceTable, w.prices) },
+		func() error { return fill(w, reviewTable, w.reviews) },
+		func() error { return fill(w, releaseTable, w.releases) },
+		func() error {
+			return create(w, toolTable, func(addTool func(toolRow) error) error {
+				return create(w, retiredTable, func(addRetired func(retiredRow) error) error {
+					return fill(w, historyTable, func(ctx context.Context, addVersion func(historyRow) error) error {
+						return w.history(ctx, addTool, addRetired, addVersion)
+					})
+				})
+			})
+		},
+	} {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const (
-	// batchSize is how many rows are converted at a time.
+	// batchSize is how many rows are read and converted at a time.
 	batchSize = 500
 	// rowGroup limits the memory that is needed to write and to read a Parquet file.
 	rowGroup = 20_000
 	pageSize = 64 << 10
 )
 
-// tableOf returns a table with the columns of Row, sorted by the columns of key. read
-// calls its function with each row.
-func tableOf[Row any](name string, key []string, read func(source, context.Context, func(Row) error) error) table {
-	columns := columnsOf[Row]()
-	return table{name, func(w *writer) (rows int64, err error) {
-		var out *parquetFile[Row]
-		if w.kinds.Parquet {
-			if out, err = createParquet[Row](w.path(name+Parquet), key); err != nil {
-				return 0, err
+// fill writes a table. read calls its function with each row.
+func fill[Row any](w *writer, t table[Row], read func(context.Context, func(Row) error) error) error {
+	return create(w, t, func(add func(Row) error) error { return read(w.ctx, add) })
+}
+
+// create writes a table with the rows that read adds.
+func create[Row any](w *writer, t table[Row], read func(add func(Row) error) error) (err error) {
+	var out *parquetFile[Row]
+	if w.kinds.Parquet {
+		if out, err = createParquet[Row](w.path(t.name+Parquet), t.key); err != nil {
+			return err
+		}
+		defer func() { _ = out.file.Close() }() // again if it was closed
+	}
+	var insert func(Row) error
+	if w.sqlite != nil {
+		if insert, err = insertInto[Row](w.sqlite, t.name, t.key); err != nil {
+			return err
+		}
+	}
+	batch := make([]Row, 0, batchSize)
+	flush := func() error {
+		if out != nil {
+			if _, err := out.Write(batch); err != nil {
+				return err
 			}
-			defer func() { _ = out.file.Close() }() // again if it was closed
 		}
-		var insert func(Row) error
-		if w.sqlite != nil {
-			if insert, err = insertInto[Row](w.sqlite, name, columns, key); err != nil {
-				return 0, err
+		w.rows[t.name] += int64(len(batch))
+		batch = batch[:0]
+		return w.checkSize()
+	}
+	err = read(func(row Row) error {
+		if insert != nil {
+			if err := insert(row); err != nil {
+				return err
 			}
 		}
-		batch := make([]Row, 0, batchSize)
-		flush := func() error {
-			if out != nil {
-				if _, err := out.Write(batch); err != nil {
-					return err
-				}
-			}
-			rows, batch = rows+int64(len(batch)), batch[:0]
-			return w.checkSize()
+		if batch = append(batch, row); len(batch) == batchSize {
+			return flush()
 		}
-		err = read(w.source, w.ctx, func(row Row) error {
-			if insert != nil {
-				if err := insert(row); err != nil {
-					return err
-				}
-			}
-			if batch = append(batch, row); len(batch) == batchSize {
-				return flush()
-			}
-			return nil
-		})
-		if err == nil {
-			err = flush()
-		}
-		if err == nil && out != nil {
-			err = out.finish()
-		}
-		if err == nil && w.sqlite != nil {
-			err = w.sqlite.commit()
-		}
-		return rows, err
-	}}
+		return nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err == nil && out != nil {
+		err = out.finish()
+	}
+	return err
 }
 
 type parquetFile[Row any] struct {
@@ -160,20 +190,6 @@ func (s source) comparisons(ctx context.Context, each func(comparisonRow) error)
 		func(row *ent.Comparison) error { return each(newComparison(row)) })
 }
 
-func (s source) tools(ctx context.Context, each func(toolRow) error) error {
-	return s.toolsWhere(ctx, tool.RetiredAtIsNil(), func(row *ent.Tool) error { return each(newTool(row)) })
-}
-
-func (s source) retired(ctx context.Context, each func(retiredRow) error) error {
-	return s.toolsWhere(ctx, tool.RetiredAtNotNil(), func(row *ent.Tool) error { return each(newRetired(row)) })
-}
-
-func (s source) toolsWhere(ctx context.Context, condition predicate.Tool, each func(*ent.Tool) error) error {
-	return inRanges(ctx, s.slugs, func(after, upTo string) ([]*ent.Tool, error) {
-		return s.db.Tool.Query().Where(store.Tools.At(s.release), tool.IDGT(after), tool.IDLTE(upTo), condition).All(ctx)
-	}, compareTools, each)
-}
-
 func (s source) slugs(ctx context.Context) ([]string, error) {
 	return s.db.Tool.Query().Order(tool.ByID()).IDs(ctx)
 }
@@ -206,7 +222,8 @@ func (s source) reviews(ctx context.Context, each func(reviewRow) error) error {
 		func(row *ent.Section) error { return each(newReview(row)) })
 }
 
-func (s source) history(ctx context.Context, each func(historyRow) error) error {
+// history reads all versions of tools, and those of the release itself.
+func (s source) history(ctx context.Context, addTool func(toolRow) error, addRetired func(retiredRow) error, addVersion func(historyRow) error) error {
 	dates := map[int32]Date{} // also of releases that can no longer be read: versions may have started then
 	releases, err := s.db.Release.Query().Where(entrelease.IDLTE(s.release)).All(ctx)
 	if err != nil {
@@ -229,6 +246,13 @@ func (s source) history(ctx context.Context, each func(historyRow) error) error 
 		if until > 0 && until <= s.release {
 			v.LastRelease = new(int32(until - 1)) //nolint:gosec // counts imports
 			v.LastDate = new(dates[*v.LastRelease])
+		} else if v.Active {
+			err = addTool(newTool(row))
+		} else {
+			err = addRetired(newRetired(row))
+		}
+		if err != nil {
+			return err
 		}
 		if v.continues(last) {
 			last.LastRelease, last.LastDate = v.LastRelease, v.LastDate
@@ -238,12 +262,12 @@ func (s source) history(ctx context.Context, each func(historyRow) error) error 
 		if v.Slug == "" {
 			return nil
 		}
-		return each(v)
+		return addVersion(v)
 	})
 	if err != nil || last.Slug == "" {
 		return err
 	}
-	return each(last)
+	return addVersion(last)
 }
 
 // inRanges calls each with all rows in the order that compare defines. query returns
