@@ -208,11 +208,13 @@ func (a *Archive) write(ctx context.Context, key string, release *ent.Release) (
 	if err := syncFolder(folder); err != nil {
 		return nil, err
 	}
-	if err := os.RemoveAll(set.folder); err != nil { // a damaged one
-		return nil, err
-	}
-	if err := os.Rename(folder, set.folder); err != nil {
-		return nil, err
+	if os.Rename(folder, set.folder) != nil {
+		if written, err := open(set.folder); err == nil {
+			return written, nil // by another server
+		}
+		if err := cmp.Or(os.RemoveAll(set.folder), os.Rename(folder, set.folder)); err != nil { // a damaged one
+			return nil, err
+		}
 	}
 	return set, syncFolder(a.folder)
 }

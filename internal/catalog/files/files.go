@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"palmares/ent"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/core/store"
 )
 
@@ -56,7 +57,10 @@ func Names() []string {
 // returns an error.
 func Write(ctx context.Context, s *store.Store, asOf int, folder string, kinds Kinds, check func(size int64) error) (files []File, err error) {
 	err = s.Snapshot(ctx, func(db *ent.Client, newest *ent.Release) error {
-		if err := store.CheckReadable(cmp.Or(asOf, 1), newest); newest == nil || asOf != 0 && err != nil {
+		if newest == nil {
+			return feed.ErrEmptyCatalog
+		}
+		if err := store.CheckReadable(cmp.Or(asOf, newest.ID), newest); err != nil {
 			return err
 		}
 		w := &writer{ctx: ctx, folder: folder, kinds: kinds, check: check, rows: map[string]int64{}}
@@ -106,7 +110,7 @@ func (w *writer) write() (files []File, err error) {
 			return nil, err
 		}
 	}
-	return files, nil
+	return files, w.checkSize() // also of what was buffered
 }
 
 func (w *writer) path(name string) string { return filepath.Join(w.folder, name) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path/filepath"
 	"reflect"
@@ -37,13 +38,27 @@ func createDatabase(ctx context.Context, path string) (*database, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		_ = db.Close()
-		return nil, err
+		return nil, fileError(err)
 	}
 	return &database{db, ctx, tx}, nil
 }
 
 // finish commits everything and closes the file.
-func (d *database) finish() error { return cmp.Or(d.tx.Commit(), d.Close()) }
+func (d *database) finish() error { return fileError(cmp.Or(d.tx.Commit(), d.Close())) }
+
+// Close closes the file, without what is not committed.
+func (d *database) Close() error {
+	_ = d.tx.Rollback() // it holds the connection
+	return d.DB.Close()
+}
+
+// fileError marks an error of the driver, whose words mean nothing to a user.
+func fileError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: "write", Path: SQLiteFile, Err: err}
+}
 
 // columnsOf returns the definitions of the columns that the tags of Row declare.
 func columnsOf[Row any]() (columns []string) {
@@ -69,7 +84,7 @@ func insertInto[Row any](d *database, name string, key []string) (func(Row) erro
 	columns := columnsOf[Row]()
 	definitions := append(slices.Clone(columns), "PRIMARY KEY ("+strings.Join(key, ", ")+")")
 	if _, err := d.tx.ExecContext(d.ctx, fmt.Sprintf("CREATE TABLE %s (%s)", name, strings.Join(definitions, ", "))); err != nil {
-		return nil, err
+		return nil, fileError(err)
 	}
 	statement, err := d.tx.PrepareContext(d.ctx, fmt.Sprintf("INSERT INTO %s VALUES (?%s)", name, strings.Repeat(", ?", len(columns)-1)))
 	if err != nil {
@@ -82,7 +97,7 @@ func insertInto[Row any](d *database, name string, key []string) (func(Row) erro
 			values[i] = sqlValue(fields.Field(i))
 		}
 		_, err := statement.ExecContext(d.ctx, values...)
-		return err
+		return fileError(err)
 	}, nil
 }
 
