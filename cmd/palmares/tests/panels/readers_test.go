@@ -42,7 +42,7 @@ func TestFileReadersWithNode(t *testing.T) {
 		Types   map[string]string
 		Parquet *int
 	}
-	readJSON(t, exec.CommandContext(t.Context(), testkit.Pandas.Ensure(t), "testdata/pandas.py", folder), &table)
+	readJSON(t, exec.CommandContext(t.Context(), testkit.Pandas.Ensure(t), "testdata/tables.py", folder), &table)
 	if table.Rows != 3000 || table.Types["monthly_price"] != "float64" || table.Types["tier"] != "int64" || !strings.HasPrefix(table.Types["updated_at"], "datetime64") ||
 		table.Parquet != nil && *table.Parquet != 3000 {
 		t.Errorf("got %+v from pandas, want 3000 rows with typed columns", table)
