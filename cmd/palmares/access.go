@@ -23,6 +23,7 @@ import (
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/atom"
+	"palmares/internal/transport/files"
 	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
@@ -54,7 +55,7 @@ func newAccess(ctx context.Context, s *settings, db *store.Store, log *slog.Logg
 		log:     log,
 	}
 	a.keyring.AllowBasic = allowsBasic
-	a.quota = &quota.Gate{Store: counter, Caller: a.caller, Now: time.Now}
+	a.quota = &quota.Gate{Store: counter, Caller: a.caller, Now: time.Now, Once: files.Counted}
 	a.messages.PerMinute, a.messages.Now = 1_000, time.Now
 	if s.RedisURL != "" {
 		var err error
@@ -112,24 +113,26 @@ func usesQuota(r *http.Request) bool {
 	path := r.URL.Path
 	return path == "/graphql" || path == "/api/embeddings" || strings.HasPrefix(path, "/api/embeddings/") ||
 		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath && path != rest.YAMLPath ||
-		inSaved(path) && !saved.IsDocument(path) && !saved.IsPage(r)
+		inSaved(path) && !saved.IsDocument(path) && !saved.IsPage(r) || strings.HasPrefix(path, files.ReleasesPath)
 }
 
 // identifiesCaller reports whether the response to a request depends on its key.
 // MCP counts the calls in a request itself.
 func identifiesCaller(r *http.Request) bool {
-	return usesQuota(r) || inSaved(r.URL.Path) || r.URL.Path == mcp.Path
+	return usesQuota(r) || inSaved(r.URL.Path) || files.RequiresKey(r.URL.Path) || r.URL.Path == mcp.Path
 }
 
 // allowsBasic reports whether a request may send its key as the user name of HTTP Basic.
 // Spreadsheets and dashboards read these paths, and some of them know nothing else.
-func allowsBasic(r *http.Request) bool { return inAPI(r.URL.Path) || inSaved(r.URL.Path) }
+func allowsBasic(r *http.Request) bool {
+	return inAPI(r.URL.Path) || inSaved(r.URL.Path) || files.RequiresKey(r.URL.Path)
+}
 
 // allowsCORS reports whether web pages from other origins may read the response. They
 // may read all of the API, but no account pages.
 func allowsCORS(r *http.Request) bool {
 	path := r.URL.Path
-	return inAPI(path) || inSaved(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath || oauth.AllowsCORS(path) ||
+	return inAPI(path) || inSaved(path) || strings.HasPrefix(path, files.Path) || path == "/graphql" || path == "/healthz" || path == "/readyz" || path == catalogPath || oauth.AllowsCORS(path) ||
 		strings.HasPrefix(path, atom.Path) || strings.HasSuffix(path, atom.ItemSuffix) || strings.HasPrefix(path, journal.SchemasPath) || strings.HasPrefix(path, schema.FeedPath)
 }
 
@@ -171,7 +174,7 @@ const responseTimeout = 8 * time.Second
 // which has its own limits and streams, or to assets, which are in memory.
 func hasDeadline(r *http.Request) bool {
 	path := r.URL.Path
-	return path != "/graphql" && path != mcp.Path && !inAPI(path) && (!inSaved(path) || saved.IsDocument(path)) && !strings.HasPrefix(path, page.AssetsPath)
+	return path != "/graphql" && path != mcp.Path && !inAPI(path) && !files.RequiresKey(path) && (!inSaved(path) || saved.IsDocument(path)) && !strings.HasPrefix(path, page.AssetsPath)
 }
 
 // maxBody returns the maximum body size of a request; -1 leaves the check to

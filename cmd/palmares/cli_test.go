@@ -72,7 +72,7 @@ func TestInvalidSettings(t *testing.T) {
 
 func TestValidSettings(t *testing.T) {
 	t.Parallel()
-	s := settings{Listen: ":8080", DataDir: "d", ServiceName: "n", CacheMB: 1, TrustedProxies: " 10.1.2.3/8, ::1 ,192.0.2.7"}
+	s := settings{Listen: ":8080", DataDir: "d", ServiceName: "n", CacheMB: 1, FilesMB: 1, TrustedProxies: " 10.1.2.3/8, ::1 ,192.0.2.7"}
 	s.GraphQL.Body, s.GraphQL.Tokens, s.GraphQL.Depth, s.GraphQL.Fields, s.GraphQL.Cost, s.GraphQL.Response, s.GraphQL.Time = 1, 1, 1, 1, 1, 1, 1
 	if err := s.check(); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestAllLogLinesAreJSON(t *testing.T) {
 	})
 	ended, end := context.WithCancel(t.Context())
 	end()
-	s := settings{Listen: "127.0.0.1:0", DataDir: t.TempDir(), ServiceName: "n", CacheMB: 1}
+	s := settings{Listen: "127.0.0.1:0", DataDir: t.TempDir(), ServiceName: "n", CacheMB: 1, FilesMB: 1}
 	_ = (&serveCommand{}).Run(ended, &s, commands.Terminal{Out: io.Discard, Err: io.Discard}) // stops immediately
 	if _, is := slog.Default().Handler().(*slog.JSONHandler); !is {
 		t.Errorf("got a default log handler of type %T, want JSON", slog.Default().Handler())

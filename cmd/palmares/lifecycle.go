@@ -86,7 +86,8 @@ func (p *program) publish(release *ent.Release) bool {
 	release = cmp.Or(release, &ent.Release{})
 	last := p.health.release.Load()
 	switch {
-	case store.SameRelease(last, release):
+	case store.SameRelease(last, release): // the server has just started
+		p.prepareFiles(release)
 		return true
 	case release.ID <= last.ID: // a backup was restored, or the history pruned
 		p.cache.Restart(release.ID)
@@ -99,8 +100,16 @@ func (p *program) publish(release *ent.Release) bool {
 	}
 	p.health.release.Store(release)
 	p.executor.AnnounceRelease()
+	p.prepareFiles(release)
 	p.log.Info("release published", "release", release.ID, "updated_at", release.FeedDate)
 	return true
+}
+
+// prepareFiles writes the files of a release in the background.
+func (p *program) prepareFiles(release *ent.Release) {
+	if release.ID > 0 {
+		go func() { _, _ = p.files.Get(context.Background(), release, release.HistoryFrom) }() // it logs errors
+	}
 }
 
 // readyTimeout is how long the database may take to respond to a probe.

@@ -18,10 +18,12 @@ import (
 	"palmares/internal/catalog/schema"
 	"palmares/internal/notify/atom"
 	"palmares/internal/ops/metrics"
+	"palmares/internal/transport/files"
 	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
+	filelist "palmares/internal/web/files"
 	"palmares/internal/web/guide"
 	"palmares/internal/web/icon"
 	"palmares/internal/web/info"
@@ -38,9 +40,10 @@ type routes struct {
 	mux   *http.ServeMux
 	api   *rest.Handler
 	saved *saved.Queries
+	files *files.Handler
 }
 
-// ServeHTTP passes paths of the API and of saved queries directly to their handlers:
+// ServeHTTP passes paths of the API, saved queries and files directly to their handlers:
 // the mux would redirect paths such as //tools with a response that is not JSON.
 func (r *routes) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	switch path := request.URL.Path; {
@@ -48,6 +51,8 @@ func (r *routes) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		r.api.ServeHTTP(w, request)
 	case inSaved(path):
 		r.saved.ServeHTTP(w, request)
+	case strings.HasPrefix(path, files.Path):
+		r.files.ServeHTTP(w, request)
 	default:
 		r.mux.ServeHTTP(w, request)
 	}
@@ -102,6 +107,11 @@ func (p *program) routes() (*routes, error) {
 	for _, path := range []string{"{hash}", "{handle}/{name}", "{handle}/openapi.json"} { // for labels: see ServeHTTP
 		mux.Handle(saved.Path+path, p.saved)
 	}
+	fileServer := &files.Handler{Archive: p.files, Newest: p.executor.Newest, PublicURL: s.PublicURL, Log: p.log}
+	for _, path := range []string{files.Path, files.LatestPath + "{name}", files.ReleasesPath + "{number}/{name}"} { // for labels: see ServeHTTP
+		mux.Handle(path, fileServer)
+	}
+	(&filelist.Page{Service: s.service(), Files: fileServer, Log: p.log}).Register(mux)
 	agents, err := newMCP(s, p.executor, p.cache, p.access, p.log)
 	if err != nil {
 		return nil, err
@@ -174,7 +184,7 @@ func (p *program) routes() (*routes, error) {
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
-	return &routes{mux, api, p.saved}, nil
+	return &routes{mux, api, p.saved, fileServer}, nil
 }
 
 // planOf returns a plan for the pricing page.
@@ -192,7 +202,7 @@ func planOf(plan auth.Plan) info.Plan {
 
 // sitemapPages returns the paths of all pages that are not part of the catalog.
 func sitemapPages() []string {
-	paths := append([]string{"/docs", "/explorer", "/guides", "/changelog", "/status", queries.GalleryPath}, info.Paths()...)
+	paths := append([]string{"/docs", "/explorer", "/guides", "/changelog", "/status", files.PagePath, queries.GalleryPath}, info.Paths()...)
 	for _, name := range guide.Names() {
 		paths = append(paths, "/guides/"+name)
 	}

@@ -20,6 +20,7 @@ import (
 	"palmares/graph/document"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/files"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
@@ -90,6 +91,7 @@ type program struct {
 	executor       *graph.Executor
 	graphql        *graphql.Handler
 	saved          *saved.Queries
+	files          *files.Archive
 	cache          *cache.Cache
 	services       *services
 	statusRecorder *status.Recorder
@@ -123,6 +125,7 @@ func openProgram(ctx context.Context, s *settings, log *slog.Logger, traces *tra
 		return nil, err
 	}
 	p := &program{settings: s, log: log, telemetry: telemetry, store: db, health: health{store: db, log: log}, statusRecorder: status.NewRecorder(db, log)}
+	p.files = files.NewArchive(db, s.filesFolder(), int64(s.FilesMB)<<20, log)
 	if err := p.open(ctx, fillDemo); err != nil {
 		p.close()
 		return nil, err
@@ -230,6 +233,7 @@ func (p *program) close() {
 			_ = listener.Close()
 		}
 	}
+	p.files.Close()
 	_ = p.store.Close()
 }
 
@@ -326,6 +330,7 @@ func (p *program) printBanner(w io.Writer) {
 		{"/guides", "guides"},
 		{"/docs", "API reference"},
 		{"/explorer", "GraphQL explorer"},
+		{"/files/", "Parquet and SQLite files"},
 		{"/account", "sign in and create API keys"},
 		{"/healthz", "liveness probe"},
 		{"/readyz", "readiness probe"},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,8 @@ type settings struct {
 	DatabaseURL    string        `help:"PostgreSQL database to use instead of the embedded one." env:"DATABASE_URL" placeholder:"postgres://…"`
 	ReadURL        string        `name:"database-read-url" hidden:"" env:"DATABASE_READ_URL"`
 	RedisURL       string        `help:"Redis to share request quotas between servers." env:"REDIS_URL" placeholder:"redis://…"`
+	Files          string        `help:"Folder for the Parquet and SQLite files of releases. Default: files in the data directory." env:"PALMARES_FILES" placeholder:"DIR"`
+	FilesMB        int           `name:"files-mb" help:"Maximum size of these files in megabytes (${default}). The oldest are removed first, and written again when they are needed." default:"1000" env:"PALMARES_FILES_MB" placeholder:"MB"`
 	CacheMB        int           `help:"Memory for the catalog and caches in megabytes (${default}). A large catalog may take more." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
 	ServiceName    string        `help:"Public name of the service (${default})." default:"palmares" env:"SERVICE_NAME" placeholder:"NAME"`
 	ServiceURL     string        `help:"Address of the service in the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
@@ -106,6 +109,9 @@ func (s *settings) resolveAddresses() error {
 func (s *settings) storeConfig() store.Config {
 	return store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir}
 }
+
+// filesFolder returns the folder of the files of releases.
+func (s *settings) filesFolder() string { return cmp.Or(s.Files, filepath.Join(s.DataDir, "files")) }
 
 // listensOnLoopback reports whether only this machine can connect.
 func (s *settings) listensOnLoopback() bool {
@@ -216,6 +222,7 @@ func (s *settings) check() error {
 		{"PALMARES_METRICS_LISTEN", optional(s.MetricsListen, checkListen)},
 		{"PALMARES_DATA_DIR", require(strings.TrimSpace(s.DataDir) != "", "must not be blank")},
 		{"PALMARES_CACHE_MB", require(s.CacheMB >= 1 && s.CacheMB <= 1<<20, "must be from 1 to %d (got %d)", 1<<20, s.CacheMB)},
+		{"PALMARES_FILES_MB", require(s.FilesMB >= 1 && s.FilesMB <= 1<<20, "must be from 1 to %d (got %d)", 1<<20, s.FilesMB)},
 		{"PALMARES_DRAIN_DELAY", require(s.DrainDelay >= 0 && s.DrainDelay <= time.Minute, "must be from 0s to 1m (got %s)", s.DrainDelay)},
 		{"DATABASE_URL", optional(s.DatabaseURL, checkDatabaseURL)},
 		{"DATABASE_READ_URL", require(s.ReadURL == "", "is no longer supported, because servers hold the catalog in memory; remove it, and add servers to scale reads")},

@@ -127,6 +127,9 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 		}
 		return 0
 	})
+	const builds = "Attempts to write the Parquet and SQLite files of a release: written or failed."
+	m.AddCounter("palmares_file_builds_total", builds, read(p.files.Built.Load), "outcome", "written")
+	m.AddCounter("palmares_file_builds_total", builds, read(p.files.Failed.Load), "outcome", "failed")
 	m.AddGauge("palmares_draining", "1 while the server shuts down.", readBool(p.health.draining.Load))
 	m.AddGauge("palmares_connections", "Open connections.", read(p.connections.Load))
 	m.AddGauge("palmares_streams", "Open GraphQL subscriptions.", read(p.graphql.OpenStreams))

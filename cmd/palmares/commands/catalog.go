@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"palmares/ent/release"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/files"
 	"palmares/internal/core/store"
 )
 
@@ -134,17 +136,21 @@ func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) 
 	return file, nil
 }
 
-// Export writes a release as a feed.
+// Export writes a release as a feed or as other files.
 type Export struct {
-	File string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
-	To   string `help:"Write a folder with a file for each record instead." placeholder:"DIR"`
-	AsOf *int   `help:"Number of the release to export, as shown by palmares releases. Default: the newest." placeholder:"NUMBER"`
+	File   string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output. With --format, path of the database, or of the folder for Parquet files."`
+	To     string `help:"Write a folder with a file for each record instead." placeholder:"DIR"`
+	Format string `help:"Write a SQLite database or Parquet files with the history instead: sqlite or parquet." enum:",sqlite,parquet" default:"" placeholder:"FORMAT"`
+	AsOf   *int   `help:"Number of the release to export, as shown by palmares releases. Default: the newest." placeholder:"NUMBER"`
 }
 
 // Validate is called by kong.
 func (c *Export) Validate() error {
 	if c.File != "" && c.To != "" {
 		return errors.New("--to: name a file or a folder, not both")
+	}
+	if c.Format != "" && c.File == "" {
+		return fmt.Errorf("--format: name the file or folder to write, as in palmares export --format %s NAME", c.Format)
 	}
 	return checkReleaseNumber("--as-of", c.AsOf)
 }
@@ -160,7 +166,40 @@ func (c *Export) Run(ctx context.Context, db *store.Store, readme Readme, term T
 	if c.To != "" {
 		return folderError(c.To, exportFolder(ctx, db, c.To, asOf, readme))
 	}
+	if c.Format != "" {
+		return fileError(c.File, c.exportFiles(ctx, db, asOf))
+	}
 	return writeFeed(c.File, term.Out, func(w io.Writer) error { return feed.Export(ctx, db, w, asOf) })
+}
+
+// exportFiles writes the files of a release beside their place, and moves them there once
+// they are complete.
+func (c *Export) exportFiles(ctx context.Context, db *store.Store, asOf int) error {
+	sqlite, target := c.Format == "sqlite", c.File
+	if sqlite {
+		target = filepath.Dir(target)
+	} else if err := os.MkdirAll(target, 0o755); err != nil { //nolint:gosec // readable like exported feeds
+		return err
+	}
+	folder, err := os.MkdirTemp(target, ".palmares-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	written, err := files.Write(ctx, db, asOf, folder, files.Kinds{SQLite: sqlite, Parquet: !sqlite}, nil)
+	if err != nil {
+		return err
+	}
+	for _, f := range written {
+		from, to := filepath.Join(folder, f.Name), filepath.Join(target, f.Name)
+		if sqlite {
+			to = c.File
+		}
+		if err := cmp.Or(os.Chmod(from, feedMode), os.Rename(from, to)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Generate writes a synthetic feed.

@@ -109,7 +109,7 @@ var (
 	// may read, in addition to those that browsers always expose (such as
 	// Cache-Control and Last-Modified).
 	exposedHeaders = []string{strings.Join([]string{
-		"Accept-Query", "Allow", "Cache-Status", "Content-Disposition", "Content-Location", "Deprecation", "ETag", "Link", "Memento-Datetime",
+		"Accept-Query", "Allow", "Cache-Status", "Content-Disposition", "Content-Location", "Content-Range", "Deprecation", "ETag", "Link", "Memento-Datetime",
 		"RateLimit", "RateLimit-Policy", "Retry-After", "Sunset", "WWW-Authenticate",
 		"X-GraphQL-Cost", "X-GraphQL-Cost-Limit",
 		"X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Tier",
@@ -121,7 +121,7 @@ var (
 	// event stream add theirs to every request; a browser blocks the whole request if
 	// one of them is not listed here.
 	allowedHeaders = strings.Join([]string{
-		"Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "traceparent",
+		"Authorization", "Content-Type", "If-None-Match", "If-Range", "Last-Event-ID", "Range", "traceparent",
 		"apollographql-client-name", "apollographql-client-version", "MCP-Protocol-Version",
 	}, ", ")
 )

@@ -148,6 +148,11 @@ func (c *Counter) Refund(_ context.Context, subject Subject, day Day) {
 	c.add(key{day, subject}, -1, 0)
 }
 
+// Count implements Store.
+func (c *Counter) Count(_ context.Context, subject Subject, day Day) int {
+	return c.get(key{day, subject}).count()
+}
+
 // add changes a count unless the limit is reached, and returns it with the
 // change that it made.
 func (c *Counter) add(k key, change, limit int) (count, changed int) {

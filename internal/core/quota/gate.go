@@ -29,6 +29,9 @@ type Gate struct {
 	Store  Store
 	Caller func(*http.Request) Caller
 	Now    func() time.Time
+	// Once returns what a request is for, if all requests of a caller for the same thing
+	// on the same day count once, or "". It may be nil.
+	Once func(*http.Request) string
 	// Record is called with 1 for each counted request, and with -1 if it is
 	// uncounted later. It may be nil.
 	Record func(r *http.Request, day Day, n int)
@@ -44,6 +47,8 @@ type visit struct {
 	now      time.Time
 	day      Day
 	count    int
+	mark     Subject // counts what the request is for, or 0
+	free     bool    // whether the request does not count
 	executed bool
 	started  bool
 }
@@ -82,10 +87,28 @@ func (g *Gate) Take(w http.ResponseWriter, r *http.Request) error {
 func (g *Gate) enter(w http.ResponseWriter, r *http.Request) (*visit, Decision) {
 	v := &visit{ResponseWriter: w, gate: g, request: r, caller: g.Caller(r), now: g.Now()}
 	v.day = DayOf(v.now)
+	if g.Once != nil {
+		if name := g.Once(r); name != "" {
+			v.mark = v.caller.Subject.mark(name)
+		}
+	}
+	if v.mark != 0 && g.Store.Count(r.Context(), v.mark, v.day) > 0 {
+		v.free = true
+		decision := v.decide(v.carried() + g.Store.Count(r.Context(), v.caller.Subject, v.day))
+		decision.Granted = true
+		v.writeLimits(decision)
+		return v, decision
+	}
 	v.count = v.take()
 	decision := v.decide(v.count)
+	if decision.Granted && v.mark != 0 && g.Store.Take(r.Context(), v.mark, v.day, 1) > 1 { // by a concurrent request
+		v.free = true
+		v.count--
+		g.Store.Refund(r.Context(), v.caller.Subject, v.day)
+		decision = v.decide(v.count)
+	}
 	v.writeLimits(decision)
-	if decision.Granted {
+	if decision.Granted && !v.free {
 		v.record(1)
 	}
 	return v, decision
@@ -99,14 +122,19 @@ func (v *visit) record(n int) {
 
 // take counts the request on top of what the caller carries.
 func (v *visit) take() int {
-	c, carried := v.caller, 0
-	if c.Carried > 0 && c.Limit > 0 && c.CarriedDay == v.day.String() {
-		carried = c.Carried
-	}
+	c, carried := v.caller, v.carried()
 	if carried > 0 && carried >= c.Limit {
 		return carried + 1 // nothing is left, and a limit of 0 would be unlimited
 	}
 	return carried + v.gate.Store.Take(v.request.Context(), c.Subject, v.day, c.Limit-carried)
+}
+
+// carried returns what the caller carries on the day of the request.
+func (v *visit) carried() int {
+	if c := v.caller; c.Carried > 0 && c.Limit > 0 && c.CarriedDay == v.day.String() {
+		return c.Carried
+	}
+	return 0
 }
 
 func (v *visit) decide(count int) Decision { return Decide(v.now, v.day, v.caller.Limit, count) }
@@ -130,6 +158,9 @@ func (v *visit) refund() bool {
 		return false
 	}
 	v.gate.Store.Refund(ctx, v.caller.Subject, v.day)
+	if v.mark != 0 {
+		v.gate.Store.Refund(ctx, v.mark, v.day)
+	}
 	v.record(-1)
 	return true
 }
@@ -176,7 +207,7 @@ func (v *visit) ReportExecution() { v.executed = true }
 // WriteHeader implements http.ResponseWriter.
 func (v *visit) WriteHeader(status int) {
 	free := status == http.StatusUnauthorized && !v.executed || status == http.StatusTooManyRequests || status == http.StatusNotModified && conditional(v.request)
-	if !v.started && free && v.refund() {
+	if !v.started && !v.free && free && v.refund() {
 		v.writeLimits(v.decide(v.count - 1))
 	}
 	v.started = true

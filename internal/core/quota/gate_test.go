@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -264,4 +265,38 @@ func TestRecordedRequests(t *testing.T) {
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/one", nil))
 	want(t, "beyond the quota", recorded, 3)
 	want(t, "calls of Record", calls, 5)
+}
+
+// All requests for the same thing on a day count once, also beyond the quota and if they
+// are concurrent. Free responses leave it uncounted.
+func TestCountedOnce(t *testing.T) {
+	t.Parallel()
+	counter := quota.NewCounter()
+	status := http.StatusOK
+	gate := &quota.Gate{
+		Store: counter, Caller: func(*http.Request) quota.Caller {
+			return quota.Caller{Subject: quota.Account(7), Limit: 2, Tier: "free"}
+		},
+		Now: func() time.Time { return time.Unix(1_800_000_000, 0) }, Once: func(r *http.Request) string { return r.URL.Path },
+	}
+	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	get := func(path string) string {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining"))
+	}
+	status = http.StatusUnauthorized
+	want(t, "refused", get("/a"), "401 2")
+	status = http.StatusOK
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() { get("/a") })
+	}
+	group.Wait()
+	want(t, "a range", get("/a"), "200 1")
+	want(t, "another file", get("/b"), "200 0")
+	want(t, "a third file", get("/c"), "429 0")
+	want(t, "a third file again", get("/c"), "429 0")
+	want(t, "a range over the quota", get("/a"), "200 0")
+	want(t, "count", counter.Count(t.Context(), quota.Account(7), quota.DayOf(gate.Now())), 2)
 }

@@ -5,6 +5,7 @@ package quota
 import (
 	"context"
 	"encoding/binary"
+	"hash/fnv"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -55,6 +56,8 @@ type Store interface {
 	Take(ctx context.Context, s Subject, d Day, limit int) (count int)
 	// Refund uncounts a request.
 	Refund(ctx context.Context, s Subject, d Day)
+	// Count returns the count without changing it.
+	Count(ctx context.Context, s Subject, d Day) int
 }
 
 // Watched is a Store that reports when counting a request starts and ends.
@@ -98,6 +101,16 @@ func Address(address netip.Addr) Subject {
 // refunds returns the subject under which the refunds of a subject are counted.
 // It lies in an unassigned part of the IPv6 space.
 func (s Subject) refunds() Subject { return s ^ 1<<62 }
+
+// mark returns the subject under which it is counted that a subject requested a thing.
+// It is a hash in another unassigned part of the IPv6 space: a collision would make a
+// request free.
+func (s Subject) mark(name string) Subject {
+	hash := fnv.New64a()
+	_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, uint64(s)))
+	_, _ = hash.Write([]byte(name))
+	return 1<<63 | Subject(hash.Sum64()>>3)
+}
 
 // account returns the id of an account, or false for an address.
 func (s Subject) account() (int, bool) {

@@ -157,6 +157,11 @@ func (r *Redis) Refund(_ context.Context, s Subject, d Day) {
 	r.count(&request{key: key{d, s}, change: -1})
 }
 
+// Count implements Store.
+func (r *Redis) Count(_ context.Context, s Subject, d Day) int {
+	return r.count(&request{key: key{d, s}})
+}
+
 func (r *Redis) count(req *request) int {
 	req.due, req.count = time.Now().Add(r.timeout), make(chan int, 1)
 	if !r.countLocally(nil, false, req) {

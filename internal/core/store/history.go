@@ -88,7 +88,22 @@ func (v Versioned) Replaced(since, after int) func(*entsql.Selector) {
 	}
 }
 
-// HistoryColumns returns the ID of a row that Replaced selected, and the release
+// UpTo makes a query read all versions that a release and the releases before it had.
+// It must be the first predicate. HistoryColumns returns the release that replaced a
+// version, or 0 if none did.
+func (v Versioned) UpTo(release int) func(*entsql.Selector) {
+	return func(s *entsql.Selector) {
+		from := entsql.Dialect(s.Dialect())
+		current := from.Select(v.columns...).AppendSelectExpr(entsql.Raw("0 AS "+historyID), entsql.Raw("0 AS "+untilRelease)).
+			From(from.Table(v.name)).Where(entsql.LTE(sinceRelease, release))
+		replaced := from.Select(v.columns...).AppendSelect(historyID, untilRelease).
+			From(from.Table(v.name + "_versions")).Where(entsql.LTE(sinceRelease, release))
+		s.From(current.UnionAll(replaced).As(v.name))
+		s.AppendSelect(s.C(historyID), s.C(untilRelease))
+	}
+}
+
+// HistoryColumns returns the ID of a row that Replaced or UpTo selected, and the release
 // that replaced it.
 func HistoryColumns(row interface {
 	Value(string) (ent.Value, error)

@@ -19,12 +19,13 @@ import (
 	"palmares/ent/savedquery"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
+	"palmares/internal/transport/files"
 	"palmares/rest"
 )
 
 // Tokens are for programs that can send neither a key nor a header, such as
 // spreadsheets. The token of a saved query gives access to that query, a download token
-// to downloads of lists, and neither to anything else.
+// to files and downloads of lists, and neither to anything else.
 
 const (
 	queryTokenPrefix    = "qt_"
@@ -44,7 +45,7 @@ var tokenPattern = regexp.MustCompile("^(" + queryTokenPrefix + "|" + downloadTo
 
 var (
 	errTokenElsewhere = problem.New(problem.Unauthenticated,
-		"A download token gives access only to downloads of lists as CSV or NDJSON. Send an API key for other requests.")
+		"A download token gives access only to files, and to downloads of lists as CSV or NDJSON. Send an API key for other requests.")
 	errTokenUnknown = problem.New(problem.Unauthenticated,
 		"This download token does not exist or was revoked. Create a new one in your account.")
 )
@@ -59,11 +60,14 @@ type tokenOwner struct {
 
 func (o tokenOwner) mayRead(r *http.Request) bool {
 	if o.downloads {
-		return rest.IsDownload(r)
+		return isDownload(r)
 	}
 	address, _, _ := splitPath(r.URL.Path)
 	return address == o.named || address == o.permanent
 }
+
+// isDownload reports whether download tokens give access to a request.
+func isDownload(r *http.Request) bool { return rest.IsDownload(r) || files.RequiresKey(r.URL.Path) }
 
 // IdentifyToken is middleware that makes the owner of a valid token the caller of a
 // request without a key.
@@ -74,7 +78,7 @@ func (s *Queries) IdentifyToken(next http.Handler) http.Handler {
 		forDownloads := strings.HasPrefix(token, downloadTokenPrefix)
 		switch {
 		case token == "" || auth.CallerFrom(r.Context()).Key != "" || inSaved == forDownloads: // not for this path
-		case forDownloads && !rest.IsDownload(r):
+		case forDownloads && !isDownload(r):
 			problem.Refuse(w, r, errTokenElsewhere)
 			return
 		default:

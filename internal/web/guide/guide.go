@@ -20,7 +20,7 @@ import (
 var guideFiles embed.FS
 
 // order is the order in which guides are listed.
-var order = []string{"quick-start", "paging", "caching", "time-travel", "quotas", "embeddings", "webhooks", "dashboards", "saved-queries", "agents", "editors"}
+var order = []string{"quick-start", "paging", "caching", "time-travel", "quotas", "embeddings", "webhooks", "dashboards", "files", "saved-queries", "agents", "editors"}
 
 // Names returns the names of all guides in order.
 func Names() []string { return slices.Clone(order) }

@@ -19,7 +19,7 @@ import (
 // sections are the first parts of the paths of all pages.
 var sections = []string{
 	"", "index", "tools", "search", "compare", "comparatifs", "comparisons", "categories", "cimetiere", "graveyard", "changes", "prices", "trends", "releases",
-	"q", "guides", "changelog", "docs", "explorer", "login", "logout", "account", "status",
+	"q", "files", "guides", "changelog", "docs", "explorer", "login", "logout", "account", "status",
 	"about", "method", "pricing", "terms", "privacy", "licence", "contact",
 }
 
@@ -34,7 +34,7 @@ func isPage(path string) bool {
 	}
 	section, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return strings.HasPrefix(path, "/") && slices.Contains(sections, strings.TrimSuffix(section, MarkdownSuffix)) &&
-		!slices.Contains(nonPages, path) && !(isQuery(path) && strings.Contains(path, ".") && !imagePath.MatchString(path)) // data in some format
+		!slices.Contains(nonPages, path) && !strings.HasPrefix(path, "/files/") && !(isQuery(path) && strings.Contains(path, ".") && !imagePath.MatchString(path)) // data in some format
 }
 
 // imagePath matches the charts of saved queries as files, which have texts.

@@ -43,6 +43,9 @@ func TestGuides(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newReader(t, cfg, s, name)
+			if name == "files" {
+				r.installForFiles()
+			}
 			if r.mentions("YOUR_KEY") {
 				r.key = blackbox.NewKey(t, cfg, "developer")
 			}
@@ -134,6 +137,22 @@ func newReader(t *testing.T, cfg store.Config, s *blackbox.Server, name string) 
 		t.Fatalf("%s: got %d %s, want 200", name, response.StatusCode, text)
 	}
 	return &reader{T: t, cfg: cfg, server: s, blocks: blocksOf(t, text), dir: t.TempDir()}
+}
+
+// installForFiles provides the packages that the guide about files has its readers
+// install.
+func (r *reader) installForFiles() {
+	r.Helper()
+	const packages = "../panels/testdata"
+	testkit.NPM(r.T, packages)
+	modules, err := filepath.Abs(filepath.Join(packages, "node_modules"))
+	testkit.Check(r, err)
+	testkit.Check(r, os.Symlink(modules, filepath.Join(r.dir, "node_modules")))
+	python, err := exec.LookPath(testkit.Pandas.Ensure(r.T)) // another one may be first in PATH
+	testkit.Check(r, err)
+	bin := r.TempDir()
+	testkit.Check(r, os.WriteFile(filepath.Join(bin, "python3"), []byte("#!/bin/sh\nexec "+python+" \"$@\"\n"), 0o700))
+	r.env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH")}
 }
 
 // mentions reports whether a code block of the guide contains a word.

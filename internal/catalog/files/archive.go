@@ -1,0 +1,333 @@
+package files
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"palmares/ent"
+	"palmares/internal/core/store"
+)
+
+// Archive keeps the files of releases in a folder, up to a total size. It writes those
+// of a release when they are first needed. Servers may share the folder.
+type Archive struct {
+	store    *store.Store
+	folder   string
+	maxBytes int64
+	log      *slog.Logger
+	ctx      context.Context
+	stop     context.CancelFunc
+
+	Built, Failed atomic.Int64 // sets of files since the start
+
+	mu     sync.Mutex
+	ready  map[string]*Set   // by key; their content was verified
+	builds map[string]*build // running, or failed a moment ago
+	turn   sync.Mutex        // one build at a time
+}
+
+// NewArchive returns an archive in a folder, which is created when it is needed.
+func NewArchive(s *store.Store, folder string, maxBytes int64, log *slog.Logger) *Archive {
+	a := &Archive{store: s, folder: folder, maxBytes: maxBytes, log: log, ready: map[string]*Set{}, builds: map[string]*build{}}
+	a.ctx, a.stop = context.WithCancel(context.Background())
+	return a
+}
+
+// Close ends all builds.
+func (a *Archive) Close() {
+	a.stop()
+	a.turn.Lock() // the running one has removed its files
+}
+
+// Set has the files of one release.
+type Set struct {
+	Release int    `json:"release"`
+	Date    string `json:"date"`
+	Files   []File `json:"files"`
+	folder  string
+}
+
+// build is the attempt to write the files of a release.
+type build struct {
+	done     chan struct{}
+	set      *Set
+	err      error
+	finished time.Time
+}
+
+const (
+	indexFile = "index.json"
+	// unfinished is the prefix of folders that are being written.
+	unfinished = "unfinished-"
+	// buildTimeout is far above what the largest catalog takes. Folders that are
+	// unfinished for longer were left by a process that was killed.
+	buildTimeout = 10 * time.Minute
+	// retryAfter is how long a failed build is not repeated.
+	retryAfter = 30 * time.Second
+	// maxBuilds limits how many builds wait for their turn: callers may request every
+	// release.
+	maxBuilds = 4
+)
+
+// ErrTooLarge is returned if the files of one release exceed the limit of the folder.
+var ErrTooLarge = errors.New("the files of one release exceed the limit of the folder")
+
+// ErrBusy is returned if too many builds are waiting.
+var ErrBusy = errors.New("too many releases are waiting to be written")
+
+// keyOf identifies the content of a release's files. Numbers alone do not, because a
+// restored backup reuses them, and pruning removes old versions from the history.
+func keyOf(release *ent.Release, historyFrom int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %s", Format, historyFrom, release.ID, release.ImportedAt.UTC().Format(time.RFC3339Nano)))
+	return fmt.Sprintf("%d-%s", release.ID, hex.EncodeToString(sum[:8]))
+}
+
+// Find returns the files of a release, or nil if they have not been written.
+func (a *Archive) Find(release *ent.Release, historyFrom int) *Set {
+	key := keyOf(release, historyFrom)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	set := a.ready[key]
+	if set != nil {
+		if _, err := os.Stat(filepath.Join(set.folder, indexFile)); err != nil { // removed to make room
+			delete(a.ready, key)
+			return nil
+		}
+	}
+	return set
+}
+
+// Get returns the files of a release. It starts to write them if they are missing, which
+// continues if ctx ends first.
+func (a *Archive) Get(ctx context.Context, release *ent.Release, historyFrom int) (*Set, error) {
+	if set := a.Find(release, historyFrom); set != nil {
+		return set, nil
+	}
+	b := a.start(keyOf(release, historyFrom), release)
+	if b == nil {
+		return nil, ErrBusy
+	}
+	select {
+	case <-b.done:
+		return b.set, b.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// start starts a build unless one is running or has just failed. It returns nil if too
+// many are running.
+func (a *Archive) start(key string, release *ent.Release) *build {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b := a.builds[key]
+	if b != nil && (b.finished.IsZero() || time.Since(b.finished) < retryAfter) {
+		return b
+	}
+	running := 0
+	for _, other := range a.builds {
+		if other.finished.IsZero() {
+			running++
+		}
+	}
+	if running >= maxBuilds {
+		return nil
+	}
+	b = &build{done: make(chan struct{})}
+	a.builds[key] = b
+	go a.run(b, key, release)
+	return b
+}
+
+// run reads the files of a release from disk, or writes them.
+func (a *Archive) run(b *build, key string, release *ent.Release) {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	ctx, cancel := context.WithTimeout(a.ctx, buildTimeout)
+	defer cancel()
+	set, err := open(filepath.Join(a.folder, key))
+	if err != nil {
+		started := time.Now()
+		if set, err = a.write(ctx, key, release); err == nil {
+			a.Built.Add(1)
+			a.log.Info("release files written", "release", release.ID, "bytes", set.size(), "duration", time.Since(started).Round(time.Millisecond))
+		} else if a.ctx.Err() == nil {
+			a.Failed.Add(1)
+			a.log.Warn("writing release files failed", "release", release.ID, "cause", err)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b.set, b.err, b.finished = set, err, time.Now()
+	if err == nil {
+		a.ready[key] = set
+		delete(a.builds, key)
+	}
+	close(b.done)
+}
+
+// write writes the files of a release to a folder that gets its name once all of them
+// are on disk.
+func (a *Archive) write(ctx context.Context, key string, release *ent.Release) (set *Set, err error) {
+	if err := os.MkdirAll(a.folder, 0o700); err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp(a.folder, unfinished)
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder) // has no effect after the rename
+	set = &Set{Release: release.ID, Date: release.FeedDate, folder: filepath.Join(a.folder, key)}
+	set.Files, err = Write(ctx, a.store, release.ID, folder, Kinds{SQLite: true, Parquet: true}, func(size int64) error {
+		return a.makeRoom(size, folder)
+	})
+	if err != nil {
+		return nil, err
+	}
+	index, err := json.Marshal(set)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeSynced(filepath.Join(folder, indexFile), index); err != nil {
+		return nil, err
+	}
+	if err := syncFolder(folder); err != nil {
+		return nil, err
+	}
+	if os.Rename(folder, set.folder) != nil {
+		if written, err := open(set.folder); err == nil {
+			return written, nil // by another server
+		}
+		if err := cmp.Or(os.RemoveAll(set.folder), os.Rename(folder, set.folder)); err != nil { // a damaged one
+			return nil, err
+		}
+	}
+	return set, syncFolder(a.folder)
+}
+
+// makeRoom removes the oldest files until there is room for a number of bytes.
+func (a *Archive) makeRoom(size int64, except string) error {
+	if size > a.maxBytes {
+		return ErrTooLarge
+	}
+	type stored struct {
+		path  string
+		size  int64
+		since time.Time
+	}
+	var all []stored
+	entries, err := os.ReadDir(a.folder)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		path := filepath.Join(a.folder, entry.Name())
+		info, err := entry.Info()
+		if err != nil || path == except || !isOurs(entry) {
+			continue
+		}
+		if strings.HasPrefix(entry.Name(), unfinished) && time.Since(info.ModTime()) > buildTimeout {
+			_ = os.RemoveAll(path)
+			continue
+		}
+		bytes, _ := folderSize(path)
+		all = append(all, stored{path, bytes, info.ModTime()})
+		size += bytes
+	}
+	slices.SortFunc(all, func(x, y stored) int { return cmp.Or(x.since.Compare(y.since), strings.Compare(x.path, y.path)) })
+	for _, s := range all {
+		if size <= a.maxBytes {
+			break
+		}
+		if err := os.RemoveAll(s.path); err != nil {
+			return err
+		}
+		size -= s.size
+	}
+	return nil
+}
+
+// isOurs reports whether an entry of the folder has files of a release. An operator may
+// keep others there.
+func isOurs(entry fs.DirEntry) bool {
+	number, hash, _ := strings.Cut(entry.Name(), "-")
+	return entry.IsDir() && (strings.HasPrefix(entry.Name(), unfinished) || len(hash) == 16 && strings.Trim(number, "0123456789") == "")
+}
+
+// open reads a set from disk and verifies its files, which a crash or a failing disk may
+// have damaged.
+func open(folder string) (*Set, error) {
+	index, err := os.ReadFile(filepath.Join(folder, indexFile))
+	if err != nil {
+		return nil, err
+	}
+	set := &Set{folder: folder}
+	if err := json.Unmarshal(index, set); err != nil {
+		return nil, err
+	}
+	for _, f := range set.Files {
+		file, err := os.Open(filepath.Join(folder, f.Name))
+		if err != nil {
+			return nil, err
+		}
+		size, sum, err := digest(file)
+		_ = file.Close()
+		if err != nil || size != f.Size || sum != f.SHA256 {
+			return nil, errors.Join(err, fmt.Errorf("%s is damaged", f.Name))
+		}
+	}
+	return set, nil
+}
+
+// Open opens a file of the set, or returns an error if there is none of that name.
+func (s *Set) Open(name string) (*os.File, File, error) {
+	i := slices.IndexFunc(s.Files, func(f File) bool { return f.Name == name })
+	if i < 0 {
+		return nil, File{}, fs.ErrNotExist
+	}
+	file, err := os.Open(filepath.Join(s.folder, name))
+	return file, s.Files[i], err
+}
+
+func (s *Set) size() (bytes int64) {
+	for _, f := range s.Files {
+		bytes += f.Size
+	}
+	return bytes
+}
+
+func writeSynced(path string, content []byte) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := file.Write(content); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+// syncFolder makes a rename durable.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Sync()
+}

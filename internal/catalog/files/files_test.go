@@ -1,0 +1,350 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"palmares/ent"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// publish imports a random release: tools are added, changed, retired, removed and
+// active again, and comparisons are published and unpublished.
+func publish(t testing.TB, s *store.Store, release int) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(uint64(release), 3))
+	var records []any
+	active := map[string]bool{}
+	for i := range 40 {
+		slug := fmt.Sprintf("outil-%02d", i)
+		switch n := r.IntN(8); {
+		case n == 0:
+		case n == 1:
+			records = append(records, &feed.Retired{Slug: slug, Name: "Feu " + slug, Category: "voix", Reason: "mort", RetiredAt: "2026-01-02", Note: "Parti."})
+			active[slug] = true
+		default:
+			active[slug] = true
+			records = append(records, feedtest.Tool(slug, func(t *feed.Tool) {
+				t.Price = []string{"20 €/mois", "240 €/an", "3 €/image"}[r.IntN(3)]
+				if r.IntN(3) == 0 {
+					t.Score = nil
+				}
+				t.UpdatedAt = fmt.Sprintf("2026-01-%02d", release)
+				t.Translations.En.Tagline = []string{"", "A tool."}[r.IntN(2)]
+				t.Sections = []feed.Section{{Section: "verdict", Text: fmt.Sprint("Bien ", r.IntN(2))}, {Section: "prix", Text: "Cher."}}[:r.IntN(3)]
+			}))
+		}
+	}
+	for i := range 39 {
+		a, b := fmt.Sprintf("outil-%02d", i), fmt.Sprintf("outil-%02d", i+1)
+		if active[a] && active[b] {
+			records = append(records, &feed.Comparison{Slug: a + "-vs-" + b, Title: "Duel", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Mieux.",
+				UpdatedAt: "2026-01-01", CanonicalURL: "https://palmares.example/duel", Published: record.Published(r.IntN(4) > 0)})
+		}
+	}
+	_, err := feed.Import(t.Context(), s, bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-01-%02d", release), records...)), feed.Options{Force: true})
+	testkit.Check(t, err)
+}
+
+func write(t testing.TB, s *store.Store, release int) (folder string, written []File) {
+	t.Helper()
+	folder = t.TempDir()
+	written, err := Write(t.Context(), s, release, folder, Kinds{SQLite: true, Parquet: true}, nil)
+	testkit.Check(t, err)
+	if len(written) != len(Names()) {
+		t.Fatalf("got %d files, want %v", len(written), Names())
+	}
+	return folder, written
+}
+
+// dump returns all rows of a SQLite database.
+func dump(t testing.TB, path string) string {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	testkit.Check(t, err)
+	defer db.Close()
+	var all strings.Builder
+	for _, table := range tableNames {
+		rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
+		testkit.Check(t, err)
+		columns, _ := rows.Columns()
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(any)
+		}
+		fmt.Fprintln(&all, table, columns)
+		for rows.Next() {
+			testkit.Check(t, rows.Scan(values...))
+			for _, v := range values {
+				fmt.Fprint(&all, *v.(*any), "|")
+			}
+			fmt.Fprintln(&all)
+		}
+		testkit.Check(t, rows.Close())
+	}
+	return all.String()
+}
+
+// The files of a release are the same when it is the newest and later, and with both
+// databases, until older versions are pruned.
+func TestSameFiles(t *testing.T) {
+	const releases = 6
+	known := map[int]map[string]string{} // SHA-256 and rows
+	check := func(t *testing.T, s *store.Store, release int) {
+		folder, written := write(t, s, release)
+		got := map[string]string{SQLiteFile: dump(t, filepath.Join(folder, SQLiteFile))}
+		for _, f := range written[1:] {
+			got[f.Name] = f.SHA256
+		}
+		if known[release] == nil {
+			known[release] = got
+		} else if !maps.Equal(got, known[release]) {
+			t.Errorf("release %d: got %v, want %v", release, got, known[release])
+		}
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		for release := 1; release <= releases; release++ {
+			publish(t, s, release)
+			check(t, s, release)
+		}
+		for release := 1; release <= releases; release++ {
+			check(t, s, release)
+		}
+		_, err := feed.Prune(t.Context(), s, 4)
+		testkit.Check(t, err)
+		if _, err := Write(t.Context(), s, 3, t.TempDir(), Kinds{Parquet: true}, nil); !errors.Is(err, store.ErrNoRelease) {
+			t.Errorf("got %v for a pruned release, want ErrNoRelease", err)
+		}
+		_, written := write(t, s, 5)
+		for _, f := range written[1:] {
+			if same := f.SHA256 == known[5][f.Name]; same == slices.Contains([]string{"history.parquet", "releases.parquet"}, f.Name) {
+				t.Errorf("%s after pruning: got the same content %v, want only history and releases to differ", f.Name, same)
+			}
+		}
+	})
+}
+
+// Columns have types, rows are sorted, and readers can skip row groups.
+func TestParquetColumns(t *testing.T) {
+	t.Parallel()
+	s := testkit.Open(t, testkit.SQLite(t))
+	for release := 1; release <= 4; release++ {
+		publish(t, s, release)
+	}
+	folder, written := write(t, s, 0)
+	for _, f := range written[1:] {
+		file, err := os.Open(filepath.Join(folder, f.Name))
+		testkit.Check(t, err)
+		defer file.Close()
+		p, err := parquet.OpenFile(file, f.Size)
+		testkit.Check(t, err)
+		if p.NumRows() != f.Rows || f.Rows == 0 {
+			t.Errorf("%s: got %d rows, want %d", f.Name, p.NumRows(), f.Rows)
+		}
+		for _, group := range p.Metadata().RowGroups {
+			if len(group.SortingColumns) == 0 {
+				t.Errorf("%s: got no sorting columns, want the key", f.Name)
+			}
+			for _, c := range group.Columns {
+				if c.MetaData.Statistics.MinValue == nil && c.MetaData.Statistics.NullCount != c.MetaData.NumValues {
+					t.Errorf("%s: got no statistics of %v, want bounds", f.Name, c.MetaData.PathInSchema)
+				}
+			}
+		}
+		for _, column := range p.Schema().Fields() {
+			isDate := strings.HasSuffix(column.Name(), "_at") || strings.HasSuffix(column.Name(), "date")
+			if isDate != (column.Type().String() == "DATE") {
+				t.Errorf("%s: got %v for %s, want dates as DATE", f.Name, column.Type(), column.Name())
+			}
+		}
+	}
+	versions, err := parquet.ReadFile[historyRow](filepath.Join(folder, "history.parquet"))
+	testkit.Check(t, err)
+	for i, v := range versions {
+		if i > 0 && (v.Slug < versions[i-1].Slug || v.Slug == versions[i-1].Slug && *versions[i-1].LastRelease >= v.FirstRelease) {
+			t.Errorf("got %s from %d after %s from %d, want them sorted and not overlapping", v.Slug, v.FirstRelease, versions[i-1].Slug, versions[i-1].FirstRelease)
+		}
+		if i > 0 && v.continues(versions[i-1]) {
+			t.Errorf("got two equal versions of %s, want one", v.Slug)
+		}
+	}
+}
+
+// The content of all Parquet files of a release. If it changes, increase Format.
+func TestFormat(t *testing.T) {
+	t.Parallel()
+	s := testkit.Open(t, testkit.SQLite(t))
+	for release := 1; release <= 3; release++ {
+		publish(t, s, release)
+	}
+	_, written := write(t, s, 0)
+	hash := sha256.New()
+	for _, f := range written[1:] {
+		fmt.Fprintln(hash, f.SHA256)
+	}
+	const want = "fedd19bab850907def269a2d8354e88b57c9032c201a0028745cd98601cbf926"
+	if got := hex.EncodeToString(hash.Sum(nil)); got != want || Format != 1 {
+		t.Errorf("got %s in format %d, want %s in format 1", got, Format, want)
+	}
+}
+
+func TestSnappy(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range 300 {
+		text := make([]byte, r.IntN(200_000)>>r.IntN(18))
+		for i := range text {
+			text[i] = byte(r.IntN(2 + n%7))
+			if n%3 == 0 && i > 100 && r.IntN(50) > 0 {
+				text[i] = text[i-1-r.IntN(100)]
+			}
+		}
+		packed, err := new(portableSnappy).Encode(nil, text)
+		testkit.Check(t, err)
+		if got, err := new(portableSnappy).Decode(nil, packed); err != nil || !bytes.Equal(got, text) {
+			t.Fatalf("got %v for %d bytes, want them back", err, len(text))
+		}
+	}
+}
+
+func newArchive(t testing.TB, s *store.Store, folder string, maxBytes int64) *Archive {
+	a := NewArchive(s, folder, maxBytes, slog.New(slog.DiscardHandler))
+	t.Cleanup(a.Close)
+	return a
+}
+
+func releases(t testing.TB, s *store.Store) (all []*ent.Release) {
+	t.Helper()
+	all, err := s.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())
+	testkit.Check(t, err)
+	return all
+}
+
+func entries(t testing.TB, folder string) (names []string) {
+	t.Helper()
+	found, err := os.ReadDir(folder)
+	testkit.Check(t, err)
+	for _, entry := range found {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+// Files are reused after a restart, unless they are damaged.
+func TestArchiveVerifies(t *testing.T) {
+	t.Parallel()
+	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
+	publish(t, s, 1)
+	release := releases(t, s)[0]
+	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1)
+	testkit.Check(t, err)
+	path := filepath.Join(set.folder, "tools.parquet")
+	whole, err := os.ReadFile(path)
+	testkit.Check(t, err)
+	for name, c := range map[string]struct {
+		content []byte
+		builds  int64
+	}{
+		"intact":    {whole, 0},
+		"truncated": {whole[:len(whole)-1], 1},
+		"changed":   {append([]byte("X"), whole[1:]...), 1},
+	} {
+		testkit.Check(t, os.WriteFile(path, c.content, 0o600))
+		a := newArchive(t, s, folder, 1<<30)
+		_, err := a.Get(t.Context(), release, 1)
+		testkit.Check(t, err)
+		if got, _ := os.ReadFile(path); !bytes.Equal(got, whole) || a.Built.Load() != c.builds {
+			t.Errorf("%s: got %d bytes and %d builds, want the original file and %d", name, len(got), a.Built.Load(), c.builds)
+		}
+	}
+}
+
+// An interrupted build leaves nothing behind, and a later one succeeds.
+func TestArchiveInterrupted(t *testing.T) {
+	t.Parallel()
+	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
+	publish(t, s, 1)
+	release := releases(t, s)[0]
+	a := newArchive(t, s, folder, 1<<30)
+	a.turn.Lock() // the build waits
+	waiting, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := a.Get(waiting, release, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v while it is being written, want the end of the context", err)
+	}
+	a.stop()
+	a.turn.Unlock()
+	if _, err := a.Get(t.Context(), release, 1); err == nil {
+		t.Error("got files of an interrupted build, want an error")
+	}
+	if got := entries(t, folder); len(got) > 0 {
+		t.Errorf("got %v, want nothing", got)
+	}
+	if _, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// The oldest files make room for new ones.
+func TestArchiveLimit(t *testing.T) {
+	t.Parallel()
+	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
+	for release := 1; release <= 3; release++ {
+		publish(t, s, release)
+	}
+	all := releases(t, s)
+	first, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[0], 1)
+	testkit.Check(t, err)
+	testkit.Check(t, os.WriteFile(filepath.Join(folder, "README"), []byte("not ours"), 0o600))
+	a := newArchive(t, s, folder, 5*first.size()/2)
+	for _, release := range append(all, all[0]) {
+		set, err := a.Get(t.Context(), release, 1)
+		testkit.Check(t, err)
+		if file, _, err := set.Open(SQLiteFile); err != nil {
+			t.Error(err)
+		} else {
+			_ = file.Close()
+		}
+	}
+	if got := entries(t, folder); len(got) != 3 || a.Find(all[1], 1) != nil || a.Find(all[2], 1) == nil || a.Find(all[0], 1) == nil || a.Built.Load() != 3 {
+		t.Errorf("got %v after %d builds, want the first and third release and the operator's file after 3", got, a.Built.Load())
+	}
+	if _, err := newArchive(t, s, t.TempDir(), 1000).Get(t.Context(), all[0], 1); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("got %v, want ErrTooLarge", err)
+	}
+}
+
+// A full disk is an error, and leaves nothing behind.
+func TestArchiveFullDisk(t *testing.T) {
+	t.Parallel()
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, 1)
+	for _, size := range []int{16 << 10, 64 << 10} { // a Parquet file or SQLite does not fit
+		folder := testkit.SmallDisk(t, size)
+		if _, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), releases(t, s)[0], 1); err == nil {
+			t.Errorf("got files on a disk of %d bytes, want an error", size)
+		}
+		if got := entries(t, folder); len(got) > 0 {
+			t.Errorf("got %v on the full disk, want nothing", got)
+		}
+	}
+}

@@ -1,0 +1,308 @@
+package files
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+
+	"palmares/ent"
+	"palmares/ent/category"
+	"palmares/ent/comparison"
+	"palmares/ent/pricechange"
+	entrelease "palmares/ent/release"
+	"palmares/ent/section"
+	"palmares/ent/tool"
+	"palmares/internal/core/store"
+)
+
+// table declares a table: its name, and the columns that it is sorted by and that
+// identify a row.
+type table[Row any] struct {
+	name string
+	key  []string
+}
+
+var (
+	toolTable       = table[toolRow]{"tools", []string{"slug"}}
+	categoryTable   = table[categoryRow]{"categories", []string{"slug"}}
+	comparisonTable = table[comparisonRow]{"comparisons", []string{"slug"}}
+	retiredTable    = table[retiredRow]{"retired", []string{"slug"}}
+	priceTable      = table[priceRow]{"prices", []string{"tool_slug", "position"}}
+	reviewTable     = table[reviewRow]{"reviews", []string{"tool_slug", "position"}}
+	historyTable    = table[historyRow]{"history", []string{"slug", "first_release"}}
+	releaseTable    = table[releaseRow]{"releases", []string{"number"}}
+)
+
+// tableNames are the names of all tables, in the order of the files.
+var tableNames = []string{
+	toolTable.name, categoryTable.name, comparisonTable.name, retiredTable.name, priceTable.name, reviewTable.name, historyTable.name, releaseTable.name,
+}
+
+// writeTables writes all tables. Tools, retired tools and their history are read
+// together, because that takes half of the time.
+func (w *writer) writeTables() error {
+	for _, write := range []func() error{
+		func() error { return fill(w, categoryTable, w.categories) },
+		func() error { return fill(w, comparisonTable, w.comparisons) },
+		func() error { return fill(w, priceTable, w.prices) },
+		func() error { return fill(w, reviewTable, w.reviews) },
+		func() error { return fill(w, releaseTable, w.releases) },
+		func() error {
+			return create(w, toolTable, func(addTool func(toolRow) error) error {
+				return create(w, retiredTable, func(addRetired func(retiredRow) error) error {
+					return fill(w, historyTable, func(ctx context.Context, addVersion func(historyRow) error) error {
+						return w.history(ctx, addTool, addRetired, addVersion)
+					})
+				})
+			})
+		},
+	} {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	// batchSize is how many rows are read and converted at a time.
+	batchSize = 500
+	// rowGroup limits the memory that is needed to write and to read a Parquet file.
+	rowGroup = 20_000
+	pageSize = 64 << 10
+)
+
+// fill writes a table. read calls its function with each row.
+func fill[Row any](w *writer, t table[Row], read func(context.Context, func(Row) error) error) error {
+	return create(w, t, func(add func(Row) error) error { return read(w.ctx, add) })
+}
+
+// create writes a table with the rows that read adds.
+func create[Row any](w *writer, t table[Row], read func(add func(Row) error) error) (err error) {
+	var out *parquetFile[Row]
+	if w.kinds.Parquet {
+		if out, err = createParquet[Row](w.path(t.name+Parquet), t.key); err != nil {
+			return err
+		}
+		defer func() { _ = out.file.Close() }() // again if it was closed
+	}
+	var insert func(Row) error
+	if w.sqlite != nil {
+		if insert, err = insertInto[Row](w.sqlite, t.name, t.key); err != nil {
+			return err
+		}
+	}
+	batch := make([]Row, 0, batchSize)
+	flush := func() error {
+		if out != nil {
+			if _, err := out.Write(batch); err != nil {
+				return err
+			}
+		}
+		w.rows[t.name] += int64(len(batch))
+		batch = batch[:0]
+		return w.checkSize()
+	}
+	err = read(func(row Row) error {
+		if insert != nil {
+			if err := insert(row); err != nil {
+				return err
+			}
+		}
+		if batch = append(batch, row); len(batch) == batchSize {
+			return flush()
+		}
+		return nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err == nil && out != nil {
+		err = out.finish()
+	}
+	return err
+}
+
+type parquetFile[Row any] struct {
+	*parquet.GenericWriter[Row]
+	file   *os.File
+	buffer *bufio.Writer
+}
+
+func createParquet[Row any](path string, key []string) (*parquetFile[Row], error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	var sorting []parquet.SortingColumn
+	for _, column := range key {
+		sorting = append(sorting, parquet.Ascending(column))
+	}
+	buffer := bufio.NewWriterSize(file, 64<<10)
+	return &parquetFile[Row]{parquet.NewGenericWriter[Row](buffer,
+		parquet.CreatedBy("palmares", "1", ""), // the same for every version of the program
+		parquet.Compression(&portableSnappy{}), // every reader knows it
+		parquet.MaxRowsPerRowGroup(rowGroup), parquet.PageBufferSize(pageSize), parquet.DictionaryMaxBytes(1<<20),
+		parquet.SortingWriterConfig(parquet.SortingColumns(sorting...)),
+	), file, buffer}, nil
+}
+
+func (p *parquetFile[Row]) finish() error {
+	return cmp.Or(p.Close(), p.buffer.Flush(), p.file.Close())
+}
+
+// source reads the rows of a release.
+type source struct {
+	db      *ent.Client
+	release int
+	from    int // the oldest release that can be read
+}
+
+func (s source) releases(ctx context.Context, each func(releaseRow) error) error {
+	rows, err := s.db.Release.Query().Where(entrelease.IDGTE(s.from), entrelease.IDLTE(s.release)).Order(entrelease.ByID()).All(ctx)
+	for _, row := range rows {
+		if err := each(releaseRow{int32(row.ID), orZero(dateOf(row.FeedDate))}); err != nil { //nolint:gosec // counts imports
+			return err
+		}
+	}
+	return err
+}
+
+func (s source) categories(ctx context.Context, each func(categoryRow) error) error {
+	rows, err := s.db.Category.Query().Where(store.Categories.At(s.release)).Order(category.ByID()).All(ctx)
+	for _, row := range rows {
+		if err := each(newCategory(row)); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (s source) comparisons(ctx context.Context, each func(comparisonRow) error) error {
+	return inRanges(ctx, s.db.Comparison.Query().Order(comparison.ByID()).IDs, func(after, upTo string) ([]*ent.Comparison, error) {
+		return s.db.Comparison.Query().Where(store.Comparisons.At(s.release), comparison.IDGT(after), comparison.IDLTE(upTo), comparison.Published(true)).All(ctx)
+	}, func(a, b *ent.Comparison) int { return strings.Compare(a.ID, b.ID) },
+		func(row *ent.Comparison) error { return each(newComparison(row)) })
+}
+
+func (s source) slugs(ctx context.Context) ([]string, error) {
+	return s.db.Tool.Query().Order(tool.ByID()).IDs(ctx)
+}
+
+func compareTools(a, b *ent.Tool) int {
+	return cmp.Or(strings.Compare(a.ID, b.ID), a.SinceRelease-b.SinceRelease)
+}
+
+func (s source) prices(ctx context.Context, each func(priceRow) error) error {
+	last, position := "", 0
+	return inRanges(ctx, s.slugs, func(after, upTo string) ([]*ent.PriceChange, error) {
+		return s.db.PriceChange.Query().Where(store.PriceChanges.At(s.release), pricechange.ToolSlugGT(after), pricechange.ToolSlugLTE(upTo)).All(ctx)
+	}, func(a, b *ent.PriceChange) int {
+		return cmp.Or(strings.Compare(a.ToolSlug, b.ToolSlug), strings.Compare(a.ChangedAt, b.ChangedAt), a.ID-b.ID)
+	}, func(row *ent.PriceChange) error {
+		if row.ToolSlug != last {
+			last, position = row.ToolSlug, 0
+		}
+		position++
+		return each(newPrice(row, position-1))
+	})
+}
+
+func (s source) reviews(ctx context.Context, each func(reviewRow) error) error {
+	return inRanges(ctx, s.slugs, func(after, upTo string) ([]*ent.Section, error) {
+		return s.db.Section.Query().Where(store.Sections.At(s.release), section.ToolSlugGT(after), section.ToolSlugLTE(upTo)).All(ctx)
+	}, func(a, b *ent.Section) int {
+		return cmp.Or(strings.Compare(a.ToolSlug, b.ToolSlug), a.Position-b.Position)
+	},
+		func(row *ent.Section) error { return each(newReview(row)) })
+}
+
+// history reads all versions of tools, and those of the release itself.
+func (s source) history(ctx context.Context, addTool func(toolRow) error, addRetired func(retiredRow) error, addVersion func(historyRow) error) error {
+	dates := map[int32]Date{} // also of releases that can no longer be read: versions may have started then
+	releases, err := s.db.Release.Query().Where(entrelease.IDLTE(s.release)).All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range releases {
+		dates[int32(row.ID)] = orZero(dateOf(row.FeedDate)) //nolint:gosec // counts imports
+	}
+	var last historyRow // not yet passed on
+	err = inRanges(ctx, s.slugs, func(after, upTo string) ([]*ent.Tool, error) {
+		return s.db.Tool.Query().Where(store.Tools.UpTo(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(ctx)
+	}, compareTools, func(row *ent.Tool) error {
+		v := newVersion(row)
+		v.FirstRelease = int32(row.SinceRelease) //nolint:gosec // counts imports
+		v.FirstDate = dates[v.FirstRelease]
+		_, until, err := store.HistoryColumns(row)
+		if err != nil {
+			return err
+		}
+		if until > 0 && until <= s.release {
+			v.LastRelease = new(int32(until - 1)) //nolint:gosec // counts imports
+			v.LastDate = new(dates[*v.LastRelease])
+		} else if v.Active {
+			err = addTool(newTool(row))
+		} else {
+			err = addRetired(newRetired(row))
+		}
+		if err != nil {
+			return err
+		}
+		if v.continues(last) {
+			last.LastRelease, last.LastDate = v.LastRelease, v.LastDate
+			return nil
+		}
+		last, v = v, last
+		if v.Slug == "" {
+			return nil
+		}
+		return addVersion(v)
+	})
+	if err != nil || last.Slug == "" {
+		return err
+	}
+	return addVersion(last)
+}
+
+// inRanges calls each with all rows in the order that compare defines. query returns
+// the rows after a slug and up to another one. Its statement neither sorts nor limits
+// them: with the history, databases would sort all rows for each page.
+func inRanges[Row any](
+	ctx context.Context, slugs func(context.Context) ([]string, error),
+	query func(after, upTo string) ([]Row, error), compare func(a, b Row) int, each func(Row) error,
+) error {
+	all, err := slugs(ctx)
+	if err != nil {
+		return err
+	}
+	after := ""
+	for i := 0; ; i += batchSize {
+		upTo := afterAll
+		if i+batchSize < len(all) {
+			upTo = all[i+batchSize]
+		}
+		rows, err := query(after, upTo)
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(rows, compare)
+		for _, row := range rows {
+			if err := each(row); err != nil {
+				return err
+			}
+		}
+		if upTo == afterAll {
+			return nil
+		}
+		after = upTo
+	}
+}
+
+// afterAll comes after all slugs.
+const afterAll = "~"

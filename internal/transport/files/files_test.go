@@ -1,0 +1,41 @@
+package files
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"palmares/auth"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/files"
+	"palmares/internal/catalog/release"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+)
+
+// A request that would have to wait for long is told when to try again.
+func TestFilesBeingWritten(t *testing.T) {
+	t.Parallel()
+	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
+	_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{})
+	testkit.Check(t, err)
+	archive := files.NewArchive(s, t.TempDir(), 1<<30, log)
+	t.Cleanup(archive.Close)
+	h := &Handler{Archive: archive, Newest: release.NewCatalog(s, log, 1<<20, nil).Newest, Log: log, WaitTime: time.Nanosecond}
+	get := func(path string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+		h.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Key: "key", Plan: auth.Developer})))
+		return w
+	}
+	if w := get("/files/releases/1/tools.parquet"); w.Code != 202 || w.Header().Get("Retry-After") != "5" || w.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("got %d %v, want 202 with Retry-After", w.Code, w.Header())
+	}
+	wait.Until(t, "the file", func() bool { return get("/files/releases/1/tools.parquet").Code == 200 })
+	if archive.Built.Load() != 1 {
+		t.Errorf("got %d builds, want 1", archive.Built.Load())
+	}
+}

@@ -1,0 +1,62 @@
+// Package files serves the page that lists the files of releases.
+package files
+
+import (
+	"embed"
+	"errors"
+	"html/template"
+	"log/slog"
+	"net/http"
+
+	"palmares/internal/core/lang"
+	"palmares/internal/core/problem"
+	"palmares/internal/transport/files"
+	"palmares/internal/web/page"
+)
+
+// Page lists the files of the newest release.
+type Page struct {
+	page.Service
+	Files *files.Handler
+	Log   *slog.Logger
+}
+
+//go:embed templates
+var templateFiles embed.FS
+
+var templates = page.NewTemplates(templateFiles, "templates", func(l lang.Language) template.FuncMap {
+	return template.FuncMap{"size": func(bytes int64) string {
+		if bytes < 1e6 {
+			return l.Text("%s KB", l.Decimal(float64(bytes)/1e3, 0, 1))
+		}
+		return l.Text("%s MB", l.Decimal(float64(bytes)/1e6, 0, 1))
+	}, "index": func() string { return files.IndexPath }, "rows": func(n int64) string { return l.Number(int(n)) }}
+})
+
+// Register adds the page to a mux.
+func (p *Page) Register(mux *http.ServeMux) {
+	mux.Handle(files.PagePath, p)
+	mux.Handle(page.MarkdownPath(files.PagePath), p)
+}
+
+// ServeHTTP shows the page. While the files are being written, it says so.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
+	caching := "public, max-age=60"
+	list, err := p.Files.List(r.Context())
+	if err != nil {
+		caching = "no-store"
+		if !errors.Is(err, r.Context().Err()) {
+			p.Log.WarnContext(r.Context(), "listing files failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+		}
+	}
+	content := p.Content(lang.Of(r.Context()), files.PagePath, page.Head{}, list)
+	content.Markdown, content.AsMarkdown = page.MarkdownPath(files.PagePath), page.WantsMarkdown(r)
+	err = page.CheckMethod(w, r)
+	if err == nil {
+		err = templates.Send(w, r, "files", content, caching)
+	}
+	if err != nil {
+		problem.Write(w, err)
+	}
+}
