@@ -98,6 +98,7 @@ func (p *program) publish(release *ent.Release) bool {
 		}
 	}
 	p.health.release.Store(release)
+	p.purger.Release(last.ID, release.ID)
 	p.executor.AnnounceRelease()
 	p.log.Info("release published", "release", release.ID, "updated_at", release.FeedDate)
 	return true

@@ -19,6 +19,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/edge"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/params"
@@ -193,7 +194,7 @@ func (s *Site) render(req *request) cache.Execute {
 			caching = "no-store" // the first release must show at once
 		}
 		entry, err := templates.Entry(req.name, s.content(req, view, response), caching)
-		return entry, response.Newest, err
+		return entry.With(edge.KeysHeader, edge.Header("page-"+req.name, edge.Release(response.Newest))), response.Newest, err
 	}
 }
 
