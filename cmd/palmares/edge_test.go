@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -52,8 +54,8 @@ func shareWord(a, b string) bool {
 	return slices.ContainsFunc(strings.Fields(a), func(word string) bool { return slices.Contains(strings.Fields(b), word) })
 }
 
-// serveInProcess starts a server in this process.
-func serveInProcess(t *testing.T, cfg store.Config, args ...string) (address string, log *testkit.Log) {
+// serveInProcess starts a server in this process, which ends with the test or with stop.
+func serveInProcess(t *testing.T, cfg store.Config, args ...string) (address string, log *testkit.Log, stop func()) {
 	t.Helper()
 	var s settings
 	args = append([]string{"--listen", "127.0.0.1:0", "--data-dir", cfg.DataDir, "--database-url", cfg.DatabaseURL, "--trusted-proxies", "127.0.0.1"}, args...)
@@ -63,17 +65,18 @@ func serveInProcess(t *testing.T, cfg store.Config, args ...string) (address str
 	log = &testkit.Log{}
 	p, err := newProgram(t.Context(), &s, slog.New(slog.NewTextHandler(log, nil)), nil, false)
 	testkit.Check(t, err)
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.serve(ctx) }()
-	t.Cleanup(func() {
-		stop()
+	stop = sync.OnceFunc(func() {
+		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("got %v, want no error", err)
 		}
 		p.close()
 	})
-	return p.listener.Addr().String(), log
+	t.Cleanup(stop)
+	return p.listener.Addr().String(), log, stop
 }
 
 // randomCatalog is a catalog that changes at random.
@@ -213,7 +216,7 @@ func TestEdgeIsNeverStale(t *testing.T) {
 		purges := httptest.NewServer(model)
 		t.Cleanup(purges.Close)
 		db := testkit.Open(t, cfg)
-		address, log := serveInProcess(t, cfg, "--purge-url", purges.URL, "--purge-header", "X-Purge-Token: secret")
+		address, log, _ := serveInProcess(t, cfg, "--purge-url", purges.URL, "--purge-header", "X-Purge-Token: secret")
 		catalog := &randomCatalog{
 			Rand: rand.New(rand.NewPCG(39, 1)), tools: map[string]*feed.Tool{}, retired: map[string]*feed.Retired{}, comparisons: map[string]*feed.Comparison{},
 			labels: map[string]string{"chat": "Chat", "code": "Code", "voix": "Voix"},
@@ -257,6 +260,56 @@ func TestEdgeIsNeverStale(t *testing.T) {
 		}
 		if hits := survived["/api/v1/tools/t1"]; hits < 10 || survived["/api/v1/tools?category=chat"] < 3 {
 			t.Errorf("got %d hits of a tool and %d of a category, want at least 10 and 3", hits, survived["/api/v1/tools?category=chat"])
+		}
+	})
+}
+
+// A server that starts purges the releases that were published while none was running,
+// and no others.
+func TestEdgeAfterStart(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		db := testkit.Open(t, cfg)
+		noon := time.Now().UTC().Add(-24 * time.Hour).Truncate(time.Hour)
+		for i, slugs := range [][]string{{"a"}, {"a", "b"}, {"a", "b", "c"}} { // at 12:00, 12:30 and 13:00
+			var tools []any
+			for _, slug := range slugs {
+				tools = append(tools, feedtest.Tool(slug))
+			}
+			_, err := feed.Import(t.Context(), db, bytes.NewReader(feedtest.Catalog("2026-11-01", tools...)), feed.Options{PublishedAt: noon.Add(time.Duration(i) * 30 * time.Minute)})
+			testkit.Check(t, err)
+		}
+		for _, c := range []struct {
+			lastUp time.Duration // after noon; 0 if no server has been running
+			want   string
+		}{
+			{0, "all"},
+			{45 * time.Minute, "release-2 tool-c category-code"},
+			{31 * time.Minute, "release-1 release-2 tool-b tool-c category-code"}, // it may not have purged the second
+			{2 * time.Hour, ""},
+		} {
+			_, err := db.Write.Minute.Delete().Exec(t.Context())
+			testkit.Check(t, err)
+			if c.lastUp > 0 {
+				testkit.Check(t, db.Write.Minute.Create().SetID(int(noon.Add(c.lastUp).Unix()/60)).SetRequests(1).SetFailed(0).Exec(t.Context()))
+			}
+			model := &modelEdge{purges: map[string]bool{}}
+			purges := httptest.NewServer(model)
+			_, _, stop := serveInProcess(t, cfg, "--purge-url", purges.URL, "--purge-header", "X-Purge-Token: secret")
+			if c.want == "" {
+				stop() // which waits for purges
+				if len(model.purges) > 0 {
+					t.Errorf("last up %s after noon: got purges %v, want none", c.lastUp, model.purges)
+				}
+			} else {
+				wait.Until(t, "the edge is purged of "+c.want, func() bool {
+					model.mu.Lock()
+					defer model.mu.Unlock()
+					return model.purges[c.want]
+				})
+				stop()
+			}
+			purges.Close()
 		}
 	})
 }

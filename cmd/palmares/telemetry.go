@@ -121,7 +121,7 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 	m.AddGauge("palmares_mail_waiting", "Emails that are queued or will be retried.", read(mail.Pending))
 
 	if purger := p.purger; purger != nil {
-		const purges = "Purges of the edge: accepted requests, and releases whose purge was given up."
+		const purges = "Requests to purge the edge: accepted, or given_up after a minute."
 		m.AddCounter("palmares_edge_purges_total", purges, read(purger.Accepted.Load), "outcome", "accepted")
 		m.AddCounter("palmares_edge_purges_total", purges, read(purger.Failed.Load), "outcome", "given_up")
 	}

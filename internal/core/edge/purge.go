@@ -105,14 +105,12 @@ func (e Endpoint) Purge(ctx context.Context, keys ...string) error {
 // Purger purges what releases changed. All methods accept nil, for a server without an
 // edge.
 type Purger struct {
-	Endpoint
-	// Changed returns the keys of what the releases after one changed, up to another.
-	Changed func(ctx context.Context, after, upTo int) ([]string, error)
-	Log     *slog.Logger
-
 	Accepted atomic.Int64 // requests
 	Failed   atomic.Int64 // purges that were given up
 
+	send      func(ctx context.Context, keys ...string) error // Endpoint.Purge
+	changed   func(ctx context.Context, after, upTo int) ([]string, error)
+	log       *slog.Logger
 	published chan span
 	mu        sync.Mutex
 	missed    int // the release after which purges were given up, or -1
@@ -121,12 +119,13 @@ type Purger struct {
 // span is a publication: the release that was served before, and the new one.
 type span struct{ after, upTo int }
 
-// NewPurger returns a purger, or nil without a URL.
+// NewPurger returns a purger, or nil without a URL. The function changed returns the keys
+// of what the releases after one changed, up to another.
 func NewPurger(e Endpoint, changed func(ctx context.Context, after, upTo int) ([]string, error), log *slog.Logger) *Purger {
 	if e.URL == "" {
 		return nil
 	}
-	return &Purger{Endpoint: e, Changed: changed, Log: log, published: make(chan span, 100), missed: -1}
+	return &Purger{changed: changed, log: log, send: e.Purge, published: make(chan span, 100), missed: -1}
 }
 
 // Release makes Run purge what differs between the release that was served before and
@@ -177,7 +176,7 @@ func (p *Purger) purgeTwice(ctx context.Context, s span) {
 	p.missed = -1
 	p.mu.Unlock()
 	keys := p.keys(ctx, s)
-	log := p.Log.With("release", s.upTo, "keys", len(keys))
+	log := p.log.With("release", s.upTo, "keys", len(keys))
 	if err := p.purge(ctx, keys); err != nil {
 		p.Failed.Add(1)
 		p.miss(s.after)
@@ -205,9 +204,9 @@ func (p *Purger) keys(ctx context.Context, s span) (keys []string) {
 	for release := s.after; release < s.upTo; release++ {
 		keys = append(keys, Release(release))
 	}
-	changed, err := p.Changed(ctx, s.after, s.upTo)
+	changed, err := p.changed(ctx, s.after, s.upTo)
 	if err != nil {
-		p.Log.Warn("reading what a release changed failed: everything is purged", "release", s.upTo, "cause", err)
+		p.log.Warn("reading what a release changed failed: everything is purged", "release", s.upTo, "cause", err)
 	}
 	if keys = append(keys, changed...); err != nil || len(keys) > MaxChanged {
 		return []string{All}
@@ -236,7 +235,7 @@ func (p *Purger) purge(ctx context.Context, keys []string) error {
 // retry sends a batch until it is accepted or ctx ends.
 func (p *Purger) retry(ctx context.Context, keys []string) error {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		err := p.Endpoint.Purge(ctx, keys...)
+		err := p.send(ctx, keys...)
 		if err == nil {
 			p.Accepted.Add(1)
 			return nil
