@@ -241,8 +241,11 @@ func (r *request) execution() graph.Request {
 
 // newEntry returns a successful response.
 func (h *Handler) newEntry(ctx context.Context, req *request, result *graph.Result) *cache.Entry {
-	header := responseHeader(result, req.keyed || req.requiresKey)
-	header[edge.KeysHeader] = edge.Header(req.edgeKeys(result.Newest)...)
+	keyed := req.keyed || req.requiresKey
+	header := responseHeader(result, keyed)
+	if !keyed {
+		header[edge.KeysHeader] = edge.Header(req.edgeKeys(result.Newest)...)
+	}
 	if req.paginated {
 		header["X-Total-Count"] = []string{strconv.Itoa(result.Total)}
 		variables := req.variables
