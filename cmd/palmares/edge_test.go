@@ -283,7 +283,7 @@ func TestEdgeAfterStart(t *testing.T) {
 			lastUp time.Duration // after noon; 0 if no server has been running
 			want   string
 		}{
-			{0, "all"},
+			{0, "release-0 release-1 release-2 tool-a tool-b tool-c category-code category-voix"},
 			{45 * time.Minute, "release-2 tool-c category-code"},
 			{31 * time.Minute, "release-1 release-2 tool-b tool-c category-code"}, // it may not have purged the second
 			{2 * time.Hour, ""},
