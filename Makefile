@@ -58,7 +58,7 @@ program:
 # test-full: they are in a package of FULL_PACKAGES, or have the program's name in
 # theirs. Any other test that uses one fails.
 FULL_PACKAGES := $(addprefix palmares/,$(addprefix cmd/palmares/tests/,clients guides web) internal/dev/chaos internal/dev/testkit/browser)
-FULL_TESTS    := With(Redis|Nginx|Node|LibreOffice|Chromium|Git)
+FULL_TESTS    := With(Redis|Nginx|Node|LibreOffice|Chromium|Git|Varnish)
 FAST_PACKAGES  = $(filter-out $(FULL_PACKAGES),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 
 # Without debugging information, tests link in half the time; make lint runs vet.
@@ -141,7 +141,7 @@ fuzz: ## Fuzz each parser of feeds, requests and texts for FUZZTIME (default 1m)
 	done
 
 .PHONY: bench
-bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, history)
+bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, history, edge)
 	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
 
 .PHONY: profile

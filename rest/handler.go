@@ -16,6 +16,7 @@ import (
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/edge"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
@@ -240,7 +241,11 @@ func (r *request) execution() graph.Request {
 
 // newEntry returns a successful response.
 func (h *Handler) newEntry(ctx context.Context, req *request, result *graph.Result) *cache.Entry {
-	header := responseHeader(result, req.keyed || req.requiresKey)
+	keyed := req.keyed || req.requiresKey
+	header := responseHeader(result, keyed)
+	if !keyed {
+		header[edge.KeysHeader] = edge.Header(req.edgeKeys(result.Newest)...)
+	}
 	if req.paginated {
 		header["X-Total-Count"] = []string{strconv.Itoa(result.Total)}
 		variables := req.variables

@@ -20,15 +20,15 @@ import (
 // routes lists every path. To add one, add a row here and its operation in
 // queries/, then run `go test ./rest -run 'Golden|OpenAPI' -update`.
 var routes = []route{
-	{path: "/api/v1/tools", query: "tools", id: "listTools", bulk: true,
+	{path: "/api/v1/tools", query: "tools", id: "listTools", bulk: true, dependsOn: itsCategory,
 		summary:    "Tools",
 		details:    "Active tools, paginated. Retired tools are listed at `/api/v1/cimetiere`.",
 		parameters: slices.Concat(paging, []parameter{pricingModel, icp, scoreMin, priceMax, updatedSince, obsolescenceMax, search, sort})},
-	{path: "/api/v1/tools/{slug}", query: "tool", id: "getTool",
+	{path: "/api/v1/tools/{slug}", query: "tool", id: "getTool", dependsOn: itsTool,
 		summary:    "One tool",
 		details:    "The same fields as in the list of tools. Retired tools return 404 with an error that says so.",
 		parameters: []parameter{slug}, example: anyTool, notFound: toolNotFound, nearest: names.NearestTool},
-	{path: "/api/v1/tools/{slug}/versions", query: "versions", id: "listToolVersions",
+	{path: "/api/v1/tools/{slug}/versions", query: "versions", id: "listToolVersions", dependsOn: itsTool,
 		summary:    "The versions of one tool, newest first",
 		details:    "Each version with its first and last release and the fields that changed, up to the newest 200. Includes tools that have since been retired.",
 		parameters: []parameter{slug}, example: anyTool, notFound: versionsNotFound, nearest: names.NearestTool},
@@ -40,11 +40,11 @@ var routes = []route{
 		summary:    "One comparison, with the scores of both tools",
 		details:    "The scores of both tools, the winner, and why it won. Either tool may be retired.",
 		parameters: []parameter{slug}, example: anyComparison, notFound: comparisonNotFound, nearest: names.NearestComparison},
-	{path: "/api/v1/pricing", query: "prices", id: "listPrices", bulk: true,
+	{path: "/api/v1/pricing", query: "prices", id: "listPrices", bulk: true, dependsOn: itsCategory,
 		summary:    "Current prices in euros, sorted by tool name",
 		details:    "The current price of every active tool, paginated.",
 		parameters: paging},
-	{path: "/api/v1/pricing/{slug}", query: "price", id: "getPrice",
+	{path: "/api/v1/pricing/{slug}", query: "price", id: "getPrice", dependsOn: itsTool,
 		summary:    "One tool's price and price history",
 		details:    "The current price and every recorded price change, newest first.",
 		parameters: []parameter{slug}, example: toolWithPriceHistory, notFound: toolNotFound, nearest: names.NearestTool},
@@ -120,6 +120,7 @@ type route struct {
 	deprecated  string // day of the deprecation (YYYY-MM-DD), or ""
 	sunset      string // day of the removal, or ""
 	bulk        bool   // the whole list can be downloaded, at the path with .csv and .ndjson
+	dependsOn   scope  // what can change its responses
 	pinned      bool   // its links to other pages select the release
 }
 

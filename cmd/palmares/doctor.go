@@ -69,6 +69,7 @@ func (s *settings) doctorConfig(unknown []string) doctor.Config {
 		DatabaseURL:      s.DatabaseURL,
 		DataDir:          s.DataDir,
 		RedisURL:         s.RedisURL,
+		Edge:             s.purgeEndpoint(),
 		SMTPURL:          s.Mail.URL,
 		MailFrom:         cmp.Or(s.Mail.From, s.defaultSender()),
 		Stripe:           doctor.Stripe(s.Stripe),

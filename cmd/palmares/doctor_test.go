@@ -238,6 +238,21 @@ func TestHealthWithoutServer(t *testing.T) {
 	}
 }
 
+func TestDoctorOnEdge(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	mustRun(t, palmares(t, cfg, "migrate", "up"))
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	t.Cleanup(server.Close)
+	variable := "PALMARES_PURGE_URL=" + server.URL
+	examine(t, cfg, variable).want(t, "edge", "ok", "The edge accepts purges.")
+	status = http.StatusForbidden
+	examine(t, cfg, variable).want(t, "edge", "wrong", "refused a purge with status 403. Check the URL and PALMARES_PURGE_HEADER.")
+	server.Close()
+	examine(t, cfg, variable).want(t, "edge", "wrong", "PALMARES_PURGE_URL is unreachable")
+}
+
 func TestDoctorWithoutRedis(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)

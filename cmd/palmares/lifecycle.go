@@ -99,6 +99,7 @@ func (p *program) publish(release *ent.Release) bool {
 		}
 	}
 	p.health.release.Store(release)
+	p.purger.Release(last.ID, release.ID)
 	p.executor.AnnounceRelease()
 	p.prepareFiles(release)
 	p.log.Info("release published", "release", release.ID, "updated_at", release.FeedDate)

@@ -22,6 +22,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/files"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/edge"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
 	"palmares/internal/ops/tracing"
@@ -94,6 +95,7 @@ type program struct {
 	files          *files.Archive
 	cache          *cache.Cache
 	services       *services
+	purger         *edge.Purger // nil without a cache in front
 	statusRecorder *status.Recorder
 	telemetry      telemetry
 }
@@ -154,6 +156,9 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 	p.cache = cache.New(int64(s.CacheMB)<<20, secret, p.log)
 	if release != nil {
 		p.cache.Publish(release.ID)
+	}
+	if err := p.openPurger(ctx); err != nil {
+		return err
 	}
 	if p.access, err = newAccess(ctx, s, p.store, p.log); err != nil {
 		return err
@@ -265,6 +270,7 @@ func (p *program) handler() (http.Handler, error) {
 		p.telemetry.middleware(routes.label),                         // before the log, which includes the trace ID
 		middleware.Log(p.log, observers...),                          // outside Recover, so that panics are logged with a status too
 		middleware.Recover(p.log),                                    // outside everything that can panic
+		p.addEdgeKeys,                                                // outside everything that sends a public response
 		page.Localize,                                                // before everything that uses the path, which no longer includes the language
 		middleware.When(allowsCORS, middleware.CORS),                 // before any rejection, so that browsers can read the error
 		middleware.When(isRoot, p.linkDescriptions),                  // before any handler, which may add links of its own
@@ -286,6 +292,7 @@ func (p *program) serve(ctx context.Context) error {
 	running.Go(func() { p.statusRecorder.Run(background) })
 	running.Go(func() { p.services.run(background) })
 	running.Go(func() { p.saved.Run(background) })
+	running.Go(func() { p.purger.Run(background) })
 	if p.metrics != nil {
 		p.addMetrics(p.telemetry.metrics)
 		running.Go(func() { p.serveMetrics(background, p.telemetry.metrics) })

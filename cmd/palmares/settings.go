@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"palmares/auth"
+	"palmares/internal/core/edge"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
@@ -41,6 +42,12 @@ type settings struct {
 	PublicURL      string        `help:"URL where clients reach the server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
 	PagesDir       string        `help:"Folder with Markdown files that replace information pages, such as terms.en.md and terms.fr.md." env:"PALMARES_PAGES_DIR" placeholder:"DIR"`
 	TrustedProxies string        `help:"Addresses and networks of proxies whose X-Forwarded-For header is trusted, separated by commas." env:"TRUSTED_PROXIES" placeholder:"CIDR,…"`
+
+	Edge struct {
+		URL      string `name:"purge-url" help:"URL of a cache in front of the servers that purges surrogate keys. Each release purges what it changed." env:"PALMARES_PURGE_URL" placeholder:"URL"`
+		Header   string `name:"purge-header" help:"Header with the credential for the purge URL." env:"PALMARES_PURGE_HEADER" placeholder:"NAME: VALUE"`
+		CacheTag bool   `name:"cache-tag" help:"Send surrogate keys as Cache-Tag too, for CDNs that use that header." env:"PALMARES_CACHE_TAG"`
+	} `embed:"" group:"Edge"`
 
 	Mail struct {
 		URL  string `name:"smtp-url" help:"Mail server, smtp:// (STARTTLS) or smtps:// (TLS). Without one, a private server writes sign-in links to its log." env:"SMTP_URL" placeholder:"smtp://…"`
@@ -195,6 +202,11 @@ func (s *settings) useDemoFacts() {
 	}
 }
 
+// purgeEndpoint returns where changed responses are purged.
+func (s *settings) purgeEndpoint() edge.Endpoint {
+	return edge.Endpoint{URL: s.Edge.URL, Header: s.Edge.Header}
+}
+
 // defaultSender returns the sender of emails if MAIL_FROM is not set.
 func (s *settings) defaultSender() string {
 	u, err := url.Parse(s.PublicURL)
@@ -231,6 +243,9 @@ func (s *settings) check() error {
 		{"PUBLIC_URL", optional(s.PublicURL, checkWebURL)},
 		{"PUBLIC_URL", optional(s.PublicURL, checkRootURL)},
 		{"SERVICE_URL", optional(s.ServiceURL, checkWebURL)},
+		{"PALMARES_PURGE_URL", optional(s.Edge.URL, edge.CheckURL)},
+		{"PALMARES_PURGE_HEADER", optional(s.Edge.Header, edge.CheckHeader)},
+		{"PALMARES_PURGE_HEADER", require(s.Edge.Header == "" || s.Edge.URL != "", "has no effect without PALMARES_PURGE_URL; set both")},
 		{"SMTP_URL", optional(s.Mail.URL, mail.CheckURL)},
 		{"MAIL_FROM", optional(s.Mail.From, mail.CheckFrom)},
 		{"CONTACT_EMAIL", optional(s.Contact, checkContact)},

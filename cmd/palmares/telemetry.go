@@ -120,6 +120,12 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 	m.AddCounter("palmares_emails_total", emails, read(mail.Failed.Load), "outcome", "given_up")
 	m.AddGauge("palmares_mail_waiting", "Emails that are queued or will be retried.", read(mail.Pending))
 
+	if purger := p.purger; purger != nil {
+		const purges = "Requests to purge the edge: accepted, or given_up after a minute."
+		m.AddCounter("palmares_edge_purges_total", purges, read(purger.Accepted.Load), "outcome", "accepted")
+		m.AddCounter("palmares_edge_purges_total", purges, read(purger.Failed.Load), "outcome", "given_up")
+	}
+
 	m.AddGauge("palmares_release_number", "Release being served; 0 before the first.", read(func() int { return p.health.release.Load().ID }))
 	m.AddGauge("palmares_release_age_seconds", "Time since the release being served was imported; 0 before the first.", func() float64 {
 		if release := p.health.release.Load(); release.ID > 0 {

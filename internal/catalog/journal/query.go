@@ -294,6 +294,29 @@ func hasNumber(numbers []int) predicate.JournalEntry {
 	}
 }
 
+// Changed returns the tools and categories that the releases after one changed, up to
+// another, also where readers do not notice. A category changes with its tools. It
+// returns false if more than limit rows would have to be read.
+func Changed(ctx context.Context, entries *ent.JournalEntryClient, after, upTo, limit int) (tools, categories []string, ok bool, err error) {
+	var found []struct {
+		Kind, Slug, Category string
+		Other                string `json:"other_category"`
+	}
+	err = entries.Query().Where(Query{From: after + 1, UpTo: upTo}.inReleases()...).Unique(true).Limit(limit+1).
+		Select(journalentry.FieldKind, journalentry.FieldSlug, journalentry.FieldCategory, journalentry.FieldOtherCategory).Scan(ctx, &found)
+	for _, row := range found {
+		if noun, _, _ := strings.Cut(row.Kind, "."); noun != "comparatif" && noun != "category" && noun != "catalog" {
+			tools = append(tools, row.Slug)
+		}
+		categories = append(categories, row.Category, row.Other)
+	}
+	distinct := func(all []string) []string {
+		slices.Sort(all)
+		return slices.DeleteFunc(slices.Compact(all), func(slug string) bool { return slug == "" })
+	}
+	return distinct(tools), distinct(categories), len(found) <= limit, err
+}
+
 // Newest returns the number of the newest entry, or 0 if there is none.
 func Newest(ctx context.Context, entries *ent.JournalEntryClient) (int, error) {
 	newest, err := entries.Query().Order(ent.Desc(journalentry.FieldID)).FirstID(ctx)

@@ -51,6 +51,12 @@ func NewEntry(body []byte, header http.Header) *Entry {
 	return e
 }
 
+// With adds a header before the entry is used.
+func (e *Entry) With(name string, value []string) *Entry {
+	e.header[name] = value
+	return e
+}
+
 // AddWeight adds to the entry's weight the bytes that its Execute references.
 func (e *Entry) AddWeight(bytes int) *Entry {
 	e.extraWeight = bytes

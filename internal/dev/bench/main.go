@@ -40,6 +40,7 @@ var parts = []struct {
 	{"saved", false, saved},
 	{"history", false, history},
 	{"costs", false, costs},
+	{"edge", false, edge},
 	{"profile", false, profile},
 	{"soak", false, soak},
 }

@@ -51,6 +51,25 @@ func (s *RedisServer) Freeze() { _ = s.process.Cmd.Process.Signal(syscall.SIGSTO
 // Thaw resumes a frozen server.
 func (s *RedisServer) Thaw() { _ = s.process.Cmd.Process.Signal(syscall.SIGCONT) }
 
+// VarnishToken is the credential for purges.
+const VarnishToken = "X-Purge-Token: s3cret"
+
+// StartVarnish starts Varnish at an address, with the configuration in deploy/varnish,
+// in front of a server. Its purge URL is at the path /.purge.
+func StartVarnish(t testing.TB, address, server string) {
+	t.Helper()
+	config, err := os.ReadFile(filepath.Join(repo.Root(t), "deploy", "varnish", "default.vcl"))
+	Check(t, err)
+	dir := t.TempDir()
+	token, file := filepath.Join(dir, "token"), filepath.Join(dir, "default.vcl")
+	_, value, _ := strings.Cut(VarnishToken, ": ")
+	Check(t, os.WriteFile(token, []byte(value+"\n"), 0o600))
+	_, port, _ := strings.Cut(server, ":") // on loopback
+	text := strings.NewReplacer(`.port = "8080"`, `.port = "`+port+`"`, "/etc/varnish/purge-token", token).Replace(string(config))
+	Check(t, os.WriteFile(file, []byte(text), 0o600))
+	StartAt(t, exec.Command(Varnish.Ensure(t), "-F", "-j", "none", "-n", filepath.Join(dir, "work"), "-a", address, "-f", file, "-s", "malloc,256m"), address)
+}
+
 var stripeMockListening = regexp.MustCompile(`(?m)^Listening for HTTP at address: (\S+)`)
 
 // StartStripeMock starts Stripe's mock of its API for the duration of a test, and

@@ -34,6 +34,7 @@ var (
 	Node        = Need{"Node.js with npm", findNode, [4]string{"nodejs npm", "nodejs npm", "nodejs npm", "node"}}
 	Redis       = Need{"Redis", firstInPath("redis-server"), [4]string{"redis-server", "redis", "redis", "redis"}}
 	Nginx       = Need{"nginx", firstInPath("nginx"), [4]string{"nginx-light", "nginx", "nginx", "nginx"}}
+	Varnish     = Need{"Varnish with xkey", findVarnish, [4]string{"varnish varnish-modules", "varnish varnish-modules", "varnish varnish-modules", "varnish"}}
 	Chromium    = Need{"Chromium", firstInPath("chromium", "chromium-browser", "google-chrome"), [4]string{"chromium", "chromium", "chromium", "chromium"}}
 	Curl        = Need{"curl", firstInPath("curl"), [4]string{"curl", "curl", "curl", "curl"}}
 	Bash        = Need{"bash", firstInPath("bash"), [4]string{"bash", "bash", "bash", "bash"}}
@@ -44,7 +45,7 @@ var (
 )
 
 // Needs are all programs but PostgreSQL.
-var Needs = []Need{CCompiler, Node, Redis, Nginx, Chromium, Curl, Bash, Git, Python, Pandas, LibreOffice}
+var Needs = []Need{CCompiler, Node, Redis, Nginx, Varnish, Chromium, Curl, Bash, Git, Python, Pandas, LibreOffice}
 
 // firstInPath looks in PATH, and in /usr/sbin, where servers are.
 func firstInPath(names ...string) func() string {
@@ -72,6 +73,16 @@ func findPandas() string {
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
 		if exec.Command(python, "-c", "import pandas").Run() == nil {
 			return python
+		}
+	}
+	return ""
+}
+
+// findVarnish returns the server, if it has the module.
+func findVarnish() string {
+	for _, folder := range []string{"/usr/lib", "/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/local/lib", "/opt/homebrew/lib"} {
+		if found, _ := filepath.Glob(folder + "/varnish/vmods/libvmod_xkey.so"); found != nil {
+			return firstInPath("varnishd")()
 		}
 	}
 	return ""

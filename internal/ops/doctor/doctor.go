@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"palmares/internal/core/edge"
 )
 
 // Config holds the settings to check.
@@ -25,6 +27,7 @@ type Config struct {
 	DatabaseURL      string
 	DataDir          string
 	RedisURL         string
+	Edge             edge.Endpoint // its URL is empty without an edge
 	SMTPURL          string
 	MailFrom         string
 	OAuthDisabled    string // why applications cannot connect to accounts, or ""
@@ -75,6 +78,7 @@ var checks = []check{
 	{"about page", checkAbout},
 	{"database", checkDatabase},
 	{"redis", checkRedis},
+	{"edge", checkEdge},
 	{"mail", checkMail},
 	{"stripe", checkStripe},
 	{"public url", checkPublicURL},

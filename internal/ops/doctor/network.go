@@ -19,6 +19,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"palmares/internal/account/billing"
+	"palmares/internal/core/edge"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
 	"palmares/internal/notify/mail"
@@ -85,6 +86,20 @@ func checkPublicURL(ctx context.Context, cfg *Config, r report) {
 		{err != nil, Warning, "PUBLIC_URL is unreachable.", "Start the server and its proxy. If your clients are on a different network, test the URL from there."},
 		{status.Error != "", Warning, "The server at PUBLIC_URL is not ready: " + status.Error + ".", "Fix the other findings first."},
 		{true, OK, fmt.Sprintf("The server at PUBLIC_URL is ready, with release %d.", status.Release), ""},
+	})
+}
+
+// checkEdge purges a key that no response has.
+func checkEdge(ctx context.Context, cfg *Config, r report) {
+	if cfg.Edge.URL == "" {
+		return
+	}
+	err := cfg.Edge.Purge(ctx, "doctor")
+	var refused edge.RefusedError
+	r.addFirst("edge", err, []outcome{
+		{errors.As(err, &refused), Wrong, fmt.Sprintf("PALMARES_PURGE_URL refused a purge with status %d.", int(refused)), "Check the URL and PALMARES_PURGE_HEADER."},
+		{err != nil, Wrong, "PALMARES_PURGE_URL is unreachable: the edge serves outdated responses after a release.", "Start the edge, or correct the URL."},
+		{true, OK, "The edge accepts purges.", ""},
 	})
 }
 

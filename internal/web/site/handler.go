@@ -22,6 +22,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/edge"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/params"
@@ -211,7 +212,7 @@ func (s *Site) render(req *request) cache.Execute {
 			return entry, response.Newest, err
 		}
 		entry, err := templates.Entry(req.name, s.content(ctx, req, view, response), caching)
-		return entry, response.Newest, err
+		return entry.With(edge.KeysHeader, edge.Header("page-"+req.name, edge.Release(response.Newest))), response.Newest, err
 	}
 }
 

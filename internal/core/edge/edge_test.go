@@ -1,0 +1,249 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"palmares/internal/dev/testkit"
+)
+
+func TestMiddleware(t *testing.T) {
+	for name, c := range map[string]struct {
+		header     []string
+		keys, tags string
+	}{
+		"public":    {[]string{"Cache-Control", "s-maxage=60"}, "all release-41", "all,release-41"},
+		"own keys":  {[]string{"Cache-Control", "s-maxage=60", KeysHeader, "all tool-plume"}, "all tool-plume", "all,tool-plume"},
+		"immutable": {[]string{"Cache-Control", "public, immutable", KeysHeader, "all release-41"}, "all", "all"},
+		"private":   {[]string{"Cache-Control", "private, no-cache", KeysHeader, "all tool-plume"}, "", ""},
+		"with key":  {[]string{"Cache-Control", "s-maxage=60", "CDN-Cache-Control", "private, no-store", KeysHeader, "all"}, "", ""},
+		"no-store":  {[]string{"Cache-Control", "no-store"}, "", ""},
+		"none":      {nil, "", ""},
+	} {
+		for _, tags := range []bool{false, true} {
+			handler := Middleware(func() int { return 41 }, tags)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				for i := 0; i < len(c.header); i += 2 {
+					w.Header().Set(c.header[i], c.header[i+1])
+				}
+				w.WriteHeader(http.StatusEarlyHints)
+				_, _ = io.WriteString(w, "body")
+			}))
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+			want := c.tags
+			if !tags {
+				want = ""
+			}
+			if got := w.Header(); got.Get(KeysHeader) != c.keys || got.Get("Cache-Tag") != want {
+				t.Errorf("%s: got keys %q and tags %q, want %q and %q", name, got.Get(KeysHeader), got.Get("Cache-Tag"), c.keys, want)
+			}
+		}
+	}
+}
+
+func TestIsSlug(t *testing.T) {
+	for text, want := range map[string]bool{"code": true, "a-1": true, "": false, "a b": false, "Code": false, "é": false, strings.Repeat("a", 81): false, "a\n": false} {
+		if got := IsSlug(text); got != want {
+			t.Errorf("%q: got %t, want %t", text, got, want)
+		}
+	}
+}
+
+// recorder records purges, and refuses them while it is down.
+type recorder struct {
+	mu   sync.Mutex
+	down bool
+	sent []string
+}
+
+func (r *recorder) send(_ context.Context, keys ...string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.down {
+		return errors.New("down")
+	}
+	r.sent = append(r.sent, strings.Join(keys, " "))
+	return nil
+}
+
+// take returns what was sent since the last call.
+func (r *recorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sent := r.sent
+	r.sent = nil
+	return sent
+}
+
+func (r *recorder) setDown(down bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down = down
+}
+
+// newTestPurger returns a running purger. Each release changes one tool.
+func newTestPurger(t *testing.T, r *recorder) *Purger {
+	p := NewPurger(Endpoint{URL: "http://edge.test"}, func(_ context.Context, after, upTo int) (keys []string, err error) {
+		for release := after + 1; release <= upTo; release++ {
+			keys = append(keys, Tool(fmt.Sprint(release)))
+		}
+		return keys, nil
+	}, slog.New(slog.DiscardHandler))
+	p.send = r.send
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return p
+}
+
+// Each release is purged at once and again, and a restored backup purges everything.
+func TestPurgeTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		p := newTestPurger(t, r)
+		for _, c := range []struct {
+			before, upTo int
+			want         string
+		}{
+			{1, 2, "release-1 tool-2"},
+			{2, 4, "release-2 release-3 tool-3 tool-4"},
+			{4, 4, "all"},
+			{4, 2, "all"},
+			{2, 1200, "all"},
+		} {
+			p.Release(c.before, c.upTo)
+			synctest.Wait()
+			if got := r.take(); !slices.Equal(got, []string{c.want}) {
+				t.Errorf("release %d after %d: got %q at once, want %q", c.upTo, c.before, got, c.want)
+			}
+			time.Sleep(secondPurge)
+			synctest.Wait()
+			if got := r.take(); !slices.Equal(got, []string{c.want}) {
+				t.Errorf("release %d after %d: got %q again, want %q", c.upTo, c.before, got, c.want)
+			}
+		}
+		if p.Accepted.Load() != 10 || p.Failed.Load() != 0 {
+			t.Errorf("got %d accepted and %d failed, want 10 and 0", p.Accepted.Load(), p.Failed.Load())
+		}
+	})
+}
+
+// A purge is retried for a minute. What it missed is purged with the next release, whose
+// own purge does not wait.
+func TestPurgeRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		p := newTestPurger(t, r)
+		r.setDown(true)
+		p.Release(1, 2)
+		time.Sleep(30 * time.Second)
+		r.setDown(false)
+		time.Sleep(lastRetry + secondPurge)
+		if got := r.take(); !slices.Equal(got, []string{"release-1 tool-2", "release-1 tool-2"}) {
+			t.Errorf("after an outage of 30 s: got %q, want two purges", got)
+		}
+		r.setDown(true)
+		p.Release(2, 3)
+		time.Sleep(2 * time.Minute)
+		r.setDown(false)
+		if got := p.Failed.Load(); got != 1 {
+			t.Errorf("after an outage of two minutes: got %d failed purges, want 1", got)
+		}
+		p.Release(3, 4)
+		synctest.Wait()
+		if got := r.take(); !slices.Equal(got, []string{"release-2 release-3 tool-3 tool-4"}) {
+			t.Errorf("after an outage of two minutes: got %q, want the changes of both releases", got)
+		}
+	})
+}
+
+// Keys are sent in batches, and many of them purge everything.
+func TestPurgeBatches(t *testing.T) {
+	for _, c := range []struct{ keys, length, requests int }{{600, 10, 3}, {200, 85, 3}, {999, 7, 4}, {1000, 7, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &recorder{}
+			p := newTestPurger(t, r)
+			var all []string
+			for i := range c.keys {
+				all = append(all, fmt.Sprintf("%0*d", c.length, i))
+			}
+			p.changed = func(context.Context, int, int) ([]string, error) { return all, nil }
+			p.Release(1, 2)
+			synctest.Wait()
+			sent := r.take()
+			if len(sent) != c.requests {
+				t.Errorf("%d keys: got %d requests, want %d", c.keys, len(sent), c.requests)
+			}
+			want := "release-1 " + strings.Join(all, " ")
+			if c.keys == MaxChanged {
+				want = All
+			}
+			if got := strings.Join(sent, " "); got != want {
+				t.Errorf("%d keys: got %.100s, want %.100s", c.keys, got, want)
+			}
+			for _, keys := range sent {
+				if len(keys) > 8_000 || len(strings.Fields(keys)) > 256 {
+					t.Errorf("got %d keys of %d bytes in a request, want at most 256 and 8000", len(strings.Fields(keys)), len(keys))
+				}
+			}
+		})
+	}
+}
+
+// A request has the keys and the credential, and redirects do not get it.
+func TestEndpoint(t *testing.T) {
+	var got *http.Request
+	var body []byte
+	status := http.StatusNoContent
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(server.Close)
+	e := Endpoint{server.URL + "/purge", "Authorization: Bearer s3cret"}
+	testkit.Check(t, e.Purge(t.Context(), "release-41", "tool-plume"))
+	if got.Method != http.MethodPost || got.Header.Get(KeysHeader) != "release-41 tool-plume" || got.Header.Get("Authorization") != "Bearer s3cret" || string(body) != `{"surrogate_keys":["release-41","tool-plume"]}` {
+		t.Errorf("got %s %v %s, want a POST with keys and credential", got.Method, got.Header, body)
+	}
+	status = http.StatusTemporaryRedirect
+	if err := e.Purge(t.Context(), All); err == nil || err.Error() != "the edge responded with status 307" || got.URL.Path != "/purge" {
+		t.Errorf("got %v from %s, want the status of the redirect", err, got.URL)
+	}
+	server.Close()
+	if err := e.Purge(t.Context(), All); err == nil || strings.Contains(err.Error(), "http") || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("got %v, want an error without the URL and the credential", err)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for address, valid := range map[string]bool{"https://edge.example/purge?x=1": true, "http://127.0.0.1:6081/.purge": true, "edge.example": false, "ftp://edge.example": false, "https://": false, "https://u:p@edge.example/": false} {
+		if err := CheckURL(address); (err == nil) != valid {
+			t.Errorf("%s: got %v, want valid %t", address, err, valid)
+		}
+	}
+	for header, valid := range map[string]bool{"Fastly-Key: abc": true, "Authorization: Bearer a b": true, "Fastly-Key": false, ": x": false, "A: b\nC: d": false, "A:": false} {
+		if err := CheckHeader(header); (err == nil) != valid {
+			t.Errorf("%q: got %v, want valid %t", header, err, valid)
+		}
+	}
+}
