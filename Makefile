@@ -58,7 +58,7 @@ program:
 # test-full: they are in a package of FULL_PACKAGES, or have the program's name in
 # theirs. Any other test that uses one fails.
 FULL_PACKAGES := $(addprefix palmares/,$(addprefix cmd/palmares/tests/,clients guides web) internal/dev/chaos internal/dev/testkit/browser)
-FULL_TESTS    := With(Redis|Nginx|Node|LibreOffice|Chromium|Git|Varnish)
+FULL_TESTS    := With(Redis|Nginx|Node|LibreOffice|Chromium|Git|Varnish|ManyRequests)
 FAST_PACKAGES  = $(filter-out $(FULL_PACKAGES),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 
 # Without debugging information, tests link in half the time; make lint runs vet.
@@ -135,10 +135,8 @@ agents: program ## Answer 40 questions over MCP on both databases; fails if one 
 	$(WITH_POSTGRES) -template bin/agents $(PROGRAM)
 
 .PHONY: fuzz
-fuzz: ## Fuzz each parser of feeds, requests and texts for FUZZTIME (default 1m)
-	@git grep -o '^func Fuzz[A-Za-z]*' -- '*_test.go' | while IFS=: read file target; do \
-		$(GO) test ./$$(dirname $$file) -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(or $(FUZZTIME),1m) </dev/null || exit 1; \
-	done
+fuzz: ## Fuzz each parser of outside input for FUZZTIME (default 1m) and print a table (RUN=FuzzCursor to select)
+	$(GO) run ./internal/dev/fuzz
 
 .PHONY: bench
 bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, history, edge)

@@ -89,13 +89,14 @@ func parseAccessToken(text string) (Key, bool) {
 // tokenText adds a prefix and a checksum to the body of a key or token.
 func tokenText(prefix, body string) string { return prefix + body + checksum(body) }
 
-// parseToken returns the body of a key or token, which has a fixed length.
+// parseToken returns the body of a key or token, which has a fixed length. Its id is looked
+// up in the database, which reports an error for invalid UTF-8.
 func parseToken(prefix string, length int, text string) (body string, ok bool) {
 	if len(text) != len(prefix)+length+checkLength || !strings.HasPrefix(text, prefix) {
 		return "", false
 	}
 	body, check := text[len(prefix):len(prefix)+length], text[len(prefix)+length:]
-	return body, equal(checksum(body), check)
+	return body, strings.Trim(body, base62) == "" && equal(checksum(body), check)
 }
 
 func checksum(body string) string {

@@ -409,3 +409,19 @@ func TestRecheck(t *testing.T) {
 		check(0, Pro, "")
 	})
 }
+
+// PostgreSQL reports an error for text with such bytes, which would be a 503. Nobody was ever
+// given such a key, but its checksum can be computed.
+func TestKeysThatNoDatabaseStores(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		keyring := newKeyring(s)
+		for _, id := range []string{"\xff123456789ab", "\x00123456789ab"} {
+			for _, prefix := range []string{keyPrefix, accessPrefix} {
+				got := tryKey(keyring, tokenText(prefix, id+strings.Repeat("x", secretLength)))
+				if !strings.Contains(got, "malformed") {
+					t.Errorf("%s%q: got %s, want a malformed key", prefix, id, got)
+				}
+			}
+		}
+	})
+}

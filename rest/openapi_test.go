@@ -381,8 +381,7 @@ func TestOpenAPISchemasAreDescribed(t *testing.T) {
 // Every path is requested with every parameter at and beyond its bounds, and
 // each response is validated against the OpenAPI document.
 func TestResponsesMatchOpenAPI(t *testing.T) {
-	openapi3filter.RegisterBodyDecoder("text/csv", openapi3filter.FileBodyDecoder)
-	openapi3filter.RegisterBodyDecoder("application/x-ndjson", openapi3filter.FileBodyDecoder)
+	registerDownloads()
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		doc := load(t, get(handler, "/api/v1/openapi.json").Body.Bytes())
 		router, err := gorillamux.NewRouter(doc)
@@ -401,6 +400,30 @@ func TestResponsesMatchOpenAPI(t *testing.T) {
 			}
 		}
 	})
+}
+
+// registerDownloads makes the library read the bodies of downloads, which it does not know.
+func registerDownloads() {
+	openapi3filter.RegisterBodyDecoder("text/csv", openapi3filter.FileBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("application/x-ndjson", openapi3filter.FileBodyDecoder)
+}
+
+// validateResponse compares a response with the document: status, headers and body.
+func validateResponse(request *openapi3filter.RequestValidationInput, got *httptest.ResponseRecorder) error {
+	err := openapi3filter.ValidateResponse(request.Request.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: request, Status: got.Code, Header: got.Header(), Body: io.NopCloser(bytes.NewReader(got.Body.Bytes())),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	})
+	if err != nil {
+		return err
+	}
+	described := request.Route.Operation.Responses.Status(got.Code).Value.Headers
+	for name := range got.Header() {
+		if strings.HasPrefix(name, "X-") && name != "X-Content-Type-Options" && !slices.ContainsFunc(slices.Collect(maps.Keys(described)), func(known string) bool { return strings.EqualFold(known, name) }) {
+			return fmt.Errorf("the header %s is not documented", name)
+		}
+	}
+	return nil
 }
 
 // trial is a request and the status that its response must have.
@@ -541,11 +564,7 @@ func (v *validator) check(t *testing.T, c trial) {
 	if err := openapi3filter.ValidateRequest(t.Context(), request); (err != nil) != c.invalid && !lenient(c.target) {
 		t.Errorf("%s: got validation error %v, want invalid: %t", c.target, err, c.invalid)
 	}
-	response := &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: request, Status: got.Code, Header: got.Header(), Body: io.NopCloser(bytes.NewReader(got.Body.Bytes())),
-		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
-	}
-	if err := openapi3filter.ValidateResponse(t.Context(), response); err != nil {
+	if err := validateResponse(request, got); err != nil {
 		t.Errorf("%s: got %v, want a response as documented", c.target, err)
 	}
 	described := route.Operation.Responses.Status(got.Code).Value.Headers
@@ -565,11 +584,6 @@ func (v *validator) check(t *testing.T, c trial) {
 		}
 		if !optional && got.Header().Get(name) == "" {
 			t.Errorf("%s: got no header %s, want one", c.target, name)
-		}
-	}
-	for name := range got.Header() {
-		if strings.HasPrefix(name, "X-") && name != "X-Content-Type-Options" && !slices.ContainsFunc(slices.Collect(maps.Keys(described)), func(known string) bool { return strings.EqualFold(known, name) }) {
-			t.Errorf("%s: got undocumented header %s, want none", c.target, name)
 		}
 	}
 }

@@ -370,8 +370,8 @@ func TestComments(t *testing.T) {
 	}
 }
 
-// FuzzConvert checks that no file makes reading fail, and that what can be read can be
-// written and read again.
+// FuzzConvert checks that any front matter is read or rejected, and that what can be read
+// can be written and read again.
 func FuzzConvert(f *testing.F) {
 	for _, file := range valid() {
 		f.Add(file.Data)

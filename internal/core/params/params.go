@@ -122,8 +122,12 @@ func read(rawQuery string, params []Param, form bool) (map[string]any, error) {
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		name, nameErr := url.QueryUnescape(rawName)
 		text, err := url.QueryUnescape(rawValue)
-		if nameErr != nil || err != nil || !IsText(name) || !IsText(text) {
+		invalid := err != nil || !IsText(text)
+		switch {
+		case nameErr != nil || !IsText(name) || invalid && name == "":
 			return nil, problem.New(problem.BadInput, "The query string contains an invalid escape, a NUL character or invalid UTF-8.")
+		case invalid:
+			return nil, problem.New(problem.BadInput, "%s contains an invalid escape, a NUL character or invalid UTF-8.", Truncate(name))
 		}
 		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
 		if i < 0 {

@@ -29,7 +29,7 @@ var testParams = []Param{
 }
 
 func TestRead(t *testing.T) {
-	const broken = "The query string contains an invalid escape, a NUL character or invalid UTF-8."
+	const broken = "q contains an invalid escape, a NUL character or invalid UTF-8."
 	long := strings.Repeat("é", 300)
 	for _, c := range []struct{ query, strict, form string }{ // strict and form are the values or the error
 		{"", "map[]", "map[]"},
@@ -73,7 +73,7 @@ func TestRead(t *testing.T) {
 		{"q=%zz", broken, broken},
 		{"q=%00", broken, broken},
 		{"q=%ff", broken, broken},
-		{"%ff=1", broken, broken},
+		{"%ff=1", "The query string" + broken[1:], "The query string" + broken[1:]},
 	} {
 		for form, want := range map[bool]string{false: c.strict, true: c.form} {
 			values, err := read(c.query, testParams, form)

@@ -36,6 +36,7 @@ func TestSortKeyCutsBetweenCharacters(t *testing.T) {
 	}
 }
 
+// FuzzFold checks that folding keeps UTF-8 valid, and that folding twice changes nothing.
 func FuzzFold(f *testing.F) {
 	f.Add("Écritoire & Cie")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -96,6 +96,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+// FuzzSimilar checks that only known names are suggested, and that a name is similar to
+// itself.
 func FuzzSimilar(f *testing.F) {
 	f.Add("plume", "plüme")
 	f.Add("\xff", "\x00")

@@ -43,6 +43,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
+// FuzzWords checks that words have only letters and digits, and that words of words are the
+// same.
 func FuzzWords(f *testing.F) {
 	f.Add("l'agent d’équipe, GPT-4o")
 	f.Add("a\xff\x00日本")

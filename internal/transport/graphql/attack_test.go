@@ -105,8 +105,8 @@ func TestItemsUnderAnotherName(t *testing.T) {
 	}
 }
 
-// FuzzHandler looks for a request that crashes the handler or causes a server
-// error.
+// FuzzHandler checks that no body of a GraphQL request causes a server error, and that every
+// response is JSON.
 func FuzzHandler(f *testing.F) {
 	handler := newHandler(newExecutor(testkit.Open(f, testkit.SQLite(f))))
 	f.Add(`{"query":"{feed {release}}"}`)

@@ -167,6 +167,8 @@ func TestPanics(t *testing.T) {
 	}
 }
 
+// FuzzHandler checks that no MCP message causes a server error, and that every response is
+// JSON or a stream.
 func FuzzHandler(f *testing.F) {
 	c := onSQLite(f)
 	for name, all := range examples {

@@ -511,8 +511,8 @@ func TestStreamsAfterPanic(t *testing.T) {
 	}
 }
 
-// Whatever the input, the output has only JSON-RPC messages, and the server ends
-// cleanly.
+// FuzzStreams checks that the output has only JSON-RPC messages, whatever the input, and
+// that the server ends cleanly.
 func FuzzStreams(f *testing.F) {
 	c := onSQLite(f)
 	for _, e := range inputs {

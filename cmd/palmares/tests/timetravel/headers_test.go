@@ -194,7 +194,7 @@ func TestInvalidAsOf(t *testing.T) {
 			"as_of":                                {400, "as_of must not be empty."},
 			"as_of=1&as_of=1":                      {400, "as_of must not be given more than once."},
 			"as_of=1&as%5Fof=2026-02-01":           {400, "as_of must not be given more than once."},
-			"as_of=%00":                            {400, "The query string contains an invalid escape, a NUL character or invalid UTF-8."},
+			"as_of=%00":                            {400, "as_of contains an invalid escape, a NUL character or invalid UTF-8."},
 			"as_of=" + strings.Repeat("9", 200):    {400, form},
 			"as_of=" + strings.Repeat("é", 20_000): {400, form},
 			"as_of=9223372036854775808":            {400, form},

@@ -1,0 +1,104 @@
+package auth
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"palmares/internal/core/problem"
+)
+
+// sampleKey is a well-formed key.
+var sampleKey = Key{"0123456789ab", strings.Repeat("x", secretLength)}
+
+// FuzzAuthorization checks that a request with an Authorization header is never anonymous,
+// that a key is only accepted as it was written, and that errors contain no secret.
+func FuzzAuthorization(f *testing.F) {
+	for _, header := range []string{"", "Bearer " + sampleKey.Text(), "bearer " + sampleKey.Text() + " ", "Basic cGFsXzox", "Bearer " + tokenText(accessPrefix, sampleKey.ID+sampleKey.secret), "Digest x"} {
+		f.Add(header, "", true)
+		f.Add(header, "key="+sampleKey.Text(), false)
+	}
+	f.Fuzz(func(t *testing.T, header, query string, basic bool) {
+		r := &http.Request{URL: &url.URL{Path: "/api/v1/tools", RawQuery: query}, Header: http.Header{"Authorization": {header}}}
+		key, sent, err := keyOf(r, basic)
+		user, _, isBasic := r.BasicAuth()
+		switch {
+		case err != nil:
+			var p *problem.Problem
+			if !errors.As(err, &p) || p.Code != problem.Unauthenticated || strings.Contains(p.Message, sampleKey.secret) {
+				t.Errorf("%q: got %v, want 401 without a secret", header, err)
+			}
+		case !sent:
+			t.Errorf("%q: got an anonymous caller, want a key or an error", header)
+		case strings.Contains(query, sampleKey.Text()):
+			t.Errorf("%q: got %v, want a key in the URL refused", query, key)
+		case isBasic && basic:
+			if user != key.Text() {
+				t.Errorf("%q: got %v, want the user name", header, key)
+			}
+		case !strings.HasSuffix(header, key.ID[len(key.ID)-idLength:]+key.secret+checksum(key.ID[len(key.ID)-idLength:]+key.secret)):
+			t.Errorf("%q: got %v, want the key in the header", header, key)
+		}
+	})
+}
+
+// FuzzToken checks that keys and tokens are accepted exactly if they could have been
+// issued: they are looked up in databases, which reject some bytes.
+func FuzzToken(f *testing.F) {
+	f.Add(sampleKey.ID + sampleKey.secret)
+	f.Add(sampleKey.ID + strings.Repeat("x", secretLength-1) + "\x00")
+	f.Add(strings.Repeat("é", (idLength+secretLength)/2))
+	f.Fuzz(func(t *testing.T, body string) {
+		issued := len(body) == idLength+secretLength
+		for _, r := range body {
+			issued = issued && strings.ContainsRune(base62, r)
+		}
+		text := tokenText(keyPrefix, body)
+		if key, ok := ParseKey(text); ok != issued || ok && key.Text() != text {
+			t.Errorf("%q: got %v and %t, want %t", text, key, ok, issued)
+		}
+		if _, ok := ParseKey(body); ok && !strings.HasPrefix(body, keyPrefix) {
+			t.Errorf("%q: got a key, want none", body)
+		}
+		if _, ok := parseToken(refreshPrefix, len(body), tokenText(refreshPrefix, body+"-")); ok {
+			t.Errorf("%q: got a token of another length, want none", body)
+		}
+	})
+}
+
+// FuzzEmail checks that a normalized address is its own normal form, has one @, and can be
+// written in one line.
+func FuzzEmail(f *testing.F) {
+	for _, address := range []string{"Ana@Example.com", " ana+tag@exämple.fr ", "\"a b\"@example.com", "ana@example。com", "ana@[127.0.0.1]", "a@b"} {
+		f.Add(address)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		email, err := NormalizeEmail(text)
+		if err != nil {
+			return
+		}
+		again, err := NormalizeEmail(email)
+		if err != nil || again != email || len(email) > maxEmailLength || !strings.Contains(email, "@") || !utf8.ValidString(email) || strings.ContainsAny(email, "\r\n\x00") {
+			t.Errorf("%q: got %q, and %q and %v from that, want a normal form", text, email, again, err)
+		}
+		if box := mailbox(email); !strings.HasSuffix(box, email[strings.LastIndexByte(email, '@'):]) || len(box) > len(email) {
+			t.Errorf("%q: got mailbox %q, want one at the same domain", email, box)
+		}
+	})
+}
+
+// FuzzUserAgent checks that what is stored of a User-Agent is short, and text that every
+// database accepts.
+func FuzzUserAgent(f *testing.F) {
+	f.Add("Mozilla/5.0 \x00\xff")
+	f.Add(strings.Repeat("é", maxUserAgent))
+	f.Fuzz(func(t *testing.T, header string) {
+		got := storedUserAgent(header)
+		if len(got) > maxUserAgent || !utf8.ValidString(got) || strings.ContainsRune(got, 0) || storedUserAgent(got) != got {
+			t.Errorf("%q: got %q, want short text", header, got)
+		}
+	})
+}

@@ -1,0 +1,31 @@
+package portal
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// FuzzNextPath checks that the page after signing in is one of this site, as Go and browsers
+// read the URL.
+func FuzzNextPath(f *testing.F) {
+	for _, next := range []string{"/account", "/en/account/keys?x=1#y", "//evil.example", "/\\evil.example", "https://evil.example", "/%2f/evil.example", "/\t/evil.example", "javascript:alert(1)", "", "/connect?client_id=a%20b"} {
+		f.Add(next)
+	}
+	base := &url.URL{Scheme: "https", Host: "palmares.example", Path: "/login"}
+	f.Fuzz(func(t *testing.T, next string) {
+		got := localPath(next)
+		if got != next && got != home || localPath(got) != got {
+			t.Fatalf("%q: got %q, want it unchanged or home", next, got)
+		}
+		to, err := base.Parse(got)
+		if err != nil || to.Host != base.Host || to.Scheme != base.Scheme {
+			t.Errorf("%q: got %v and %v, want this site", next, to, err)
+		}
+		// Browsers remove tabs and line breaks, and read a backslash as a slash.
+		read := strings.ReplaceAll(strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(got)), "\\", "/")
+		if !strings.HasPrefix(read, "/") || strings.HasPrefix(read, "//") {
+			t.Errorf("%q: got %q, which leads to another site", next, got)
+		}
+	})
+}

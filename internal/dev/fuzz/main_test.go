@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"palmares/internal/dev/testkit/repo"
+)
+
+// docs/reliability.md lists every target with the CPU time that was spent on it.
+func TestFiguresOfAllTargets(t *testing.T) {
+	root := repo.Root(t)
+	targets, err := find(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, found := range targets {
+		want = append(want, found.String())
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", "reliability.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(Fuzz[A-Za-z0-9_]*)` in `([^`]*)` \\|.* \\| [0-9]+ s \\|$").FindAllStringSubmatch(string(text), -1) {
+		got = append(got, row[2]+" "+row[1])
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got the targets\n%q in docs/reliability.md, want\n%q\nrun make fuzz, which prints the table", got, want)
+	}
+	if !slices.Contains(want, "internal/core/text FuzzWords") {
+		t.Errorf("got %q, want FuzzWords too", want)
+	}
+}

@@ -1,0 +1,30 @@
+package webhook
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// FuzzRetryAfter checks that a receiver can postpone its events for at most a day, and that
+// seconds and dates mean the same.
+func FuzzRetryAfter(f *testing.F) {
+	for _, value := range []string{"", "120", "-1", "99999999999999999999", "Wed, 18 Nov 2026 00:00:00 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", "1.5", " 5"} {
+		f.Add(value, uint16(120))
+	}
+	now := time.Date(2026, 11, 17, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, value string, seconds uint16) {
+		wait := func(value string) time.Duration { return retryAfter(http.Header{"Retry-After": {value}}, now) }
+		if got := wait(value); got < 0 || got > maxWait {
+			t.Errorf("%q: got %s, want at most %s", value, got, maxWait)
+		}
+		want := time.Duration(seconds) * time.Second
+		if got := wait(strconv.Itoa(int(seconds))); got != want {
+			t.Errorf("%d: got %s, want %s", seconds, got, want)
+		}
+		if date := now.Add(want).Format(http.TimeFormat); wait(date) != want {
+			t.Errorf("%s: got %s, want %s", date, wait(date), want)
+		}
+	})
+}
