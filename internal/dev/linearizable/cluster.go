@@ -180,12 +180,19 @@ func (c *cluster) run(input *bytes.Buffer, args ...string) error {
 	return nil
 }
 
-// runPostgres runs one of PostgreSQL's programs.
+// runPostgres runs one of PostgreSQL's programs. Restoring a backup may deadlock with
+// the servers' queries, and is then tried again.
 func (c *cluster) runPostgres(name string, args ...string) {
 	c.t.Helper()
-	cmd := exec.Command(filepath.Join(testkit.PostgreSQL.Ensure(c.t), name), args...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		c.t.Fatalf("%s: %v\n%s", name, err, out)
+	path := filepath.Join(testkit.PostgreSQL.Ensure(c.t), name)
+	for try := 1; ; try++ {
+		out, err := exec.Command(path, args...).CombinedOutput()
+		if err == nil {
+			return
+		}
+		if try == 10 || !strings.Contains(string(out), "deadlock") {
+			c.t.Fatalf("%s: %v\n%s", name, err, out)
+		}
 	}
 }
 
