@@ -154,8 +154,12 @@ soak: build bin/bench ## Load a server for SOAK (default 10m), with an import ev
 chaos: build bin/chaos ## Inject faults into three servers and their services under load; fails if a goal is missed (SHORT=1 for short faults)
 	bin/chaos $(if $(SHORT),-short) ./bin/palmares
 
-.PHONY: bin/bench bin/chaos
-bin/bench bin/chaos:
+.PHONY: linearizable
+linearizable: build bin/linearizable ## Record what clients see for SECONDS (default 120) while services fail, and check the histories
+	bin/linearizable -seconds $(or $(SECONDS),120) ./bin/palmares
+
+.PHONY: bin/bench bin/chaos bin/linearizable
+bin/bench bin/chaos bin/linearizable:
 	$(GO) build -o $@ ./internal/dev/$(notdir $@)
 
 .PHONY: generate

@@ -1,8 +1,11 @@
 package testkit
 
 import (
-	"fmt"
+	"bytes"
+	"encoding/json"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -76,27 +79,82 @@ var stripeMockListening = regexp.MustCompile(`(?m)^Listening for HTTP at address
 // returns its URL.
 func StartStripeMock(t testing.TB) string {
 	t.Helper()
-	path, err := stripeMock()
-	Check(t, err)
 	// It chooses both ports; without an address for TLS, it would use a fixed one.
-	return "http://" + Start(t, exec.Command(path, "-http-addr", "127.0.0.1:0", "-https-addr", "127.0.0.1:0"), stripeMockListening).Address
+	cmd := exec.Command(buildTool(t, "stripemock", "stripe-mock"), "-http-addr", "127.0.0.1:0", "-https-addr", "127.0.0.1:0")
+	return "http://" + Start(t, cmd, stripeMockListening).Address
 }
 
-// stripeMock builds the program, or finds it in Go's build cache. It is a separate
-// module, so that its dependencies do not become ours.
-var stripeMock = sync.OnceValues(func() (string, error) {
+// buildTool builds a program of another project, or finds it in Go's build cache. It
+// is the tool of a module in a folder of its own, so that its dependencies do not
+// become ours.
+func buildTool(t testing.TB, folder, name string) string {
+	t.Helper()
 	root, err := repo.Find()
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.Command("go", "tool", "-C", filepath.Join(root, "internal", "dev", "testkit", "stripemock"), "-n", "stripe-mock")
+	Check(t, err)
+	cmd := exec.Command("go", "tool", "-C", filepath.Join(root, "internal", "dev", "testkit", folder), "-n", name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	path, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("build stripe-mock: %w", err)
+		t.Fatalf("build %s: %v", name, err)
 	}
-	return strings.TrimSpace(string(path)), nil
-})
+	return strings.TrimSpace(string(path))
+}
+
+// Toxiproxy is a program that delays and interrupts TCP connections.
+type Toxiproxy struct {
+	t   testing.TB
+	api string
+}
+
+// StartToxiproxy starts the program, which is stopped when the test ends.
+func StartToxiproxy(t testing.TB) *Toxiproxy {
+	t.Helper()
+	address := FreeAddress(t)
+	host, port, _ := strings.Cut(address, ":")
+	StartAt(t, exec.Command(buildTool(t, "toxiproxy", "server"), "-host", host, "-port", port), address)
+	return &Toxiproxy{t, "http://" + address}
+}
+
+// Between adds a proxy with a name to the service at a URL, and returns the URL of
+// the service through it.
+func (p *Toxiproxy) Between(name, service string) string {
+	p.t.Helper()
+	u, err := url.Parse(service)
+	Check(p.t, err)
+	listen := FreeAddress(p.t)
+	p.send("POST", "/proxies", map[string]any{"name": name, "listen": listen, "upstream": u.Host, "enabled": true})
+	u.Host = listen
+	return u.String()
+}
+
+// Delay delays all replies of a service.
+func (p *Toxiproxy) Delay(name string, by time.Duration) {
+	p.send("POST", "/proxies/"+name+"/toxics", map[string]any{"type": "latency", "attributes": map[string]any{"latency": by.Milliseconds()}})
+}
+
+// Interrupt stops all data to and from a service, without closing connections.
+func (p *Toxiproxy) Interrupt(name string) {
+	for _, stream := range []string{"upstream", "downstream"} {
+		p.send("POST", "/proxies/"+name+"/toxics", map[string]any{"type": "timeout", "stream": stream, "attributes": map[string]any{"timeout": 0}})
+	}
+}
+
+// Restore ends all delays and interruptions.
+func (p *Toxiproxy) Restore() { p.send("POST", "/reset", nil) }
+
+func (p *Toxiproxy) send(method, path string, body any) {
+	p.t.Helper()
+	data, err := json.Marshal(body)
+	Check(p.t, err)
+	request, err := http.NewRequestWithContext(p.t.Context(), method, p.api+path, bytes.NewReader(data))
+	Check(p.t, err)
+	response, err := http.DefaultClient.Do(request)
+	Check(p.t, err)
+	defer response.Body.Close()
+	if text, _ := io.ReadAll(response.Body); response.StatusCode >= 300 {
+		p.t.Fatalf("%s %s: got %d %s, want success", method, path, response.StatusCode, text)
+	}
+}
 
 // Proxy is a TCP proxy in front of a database, to simulate network failures.
 type Proxy struct {
