@@ -90,6 +90,7 @@ func (p *program) routes() (*routes, error) {
 		return nil, err
 	}
 	p.services.portal.API = api
+	p.services.portal.IsDownload = rest.IsDownload
 	mux := http.NewServeMux()
 	mux.Handle(rest.DocumentPath, api)
 	mux.Handle(rest.YAMLPath, api)

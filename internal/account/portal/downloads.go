@@ -13,7 +13,6 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
-	"palmares/rest"
 )
 
 type downloadsPage struct {
@@ -40,7 +39,7 @@ func (p *Portal) download(v *visit) error {
 	caller := auth.CallerOf(v.account, "browser")
 	caller.Browser = true
 	r := v.Clone(auth.WithCaller(v.Context(), caller))
-	if r.URL = (&url.URL{Path: filesPath + file, RawQuery: v.URL.RawQuery}); !rest.IsDownload(r) {
+	if r.URL = (&url.URL{Path: filesPath + file, RawQuery: v.URL.RawQuery}); !p.IsDownload(r) {
 		return p.notFound(v)
 	}
 	if p.Count != nil {
@@ -72,7 +71,7 @@ func (p *Portal) showDownloadsWith(v *visit, token string) error {
 		return err
 	}
 	data := downloadsPage{Tokens: tokens, Max: saved.MaxDownloadTokens, MaxName: saved.MaxTokenName, Token: token}
-	if file, err := url.Parse(filesPath + v.FormValue(fileParam)); err == nil && rest.IsDownload(&http.Request{URL: file}) {
+	if file, err := url.Parse(filesPath + v.FormValue(fileParam)); err == nil && p.IsDownload(&http.Request{URL: file}) {
 		data.File = v.FormValue(fileParam)
 	}
 	if v.invalid != nil {

@@ -43,6 +43,7 @@ type Config struct {
 	Webhooks       *webhook.Webhooks
 	Queries        *saved.Queries
 	API            http.Handler                                   // the REST API, for downloads
+	IsDownload     func(*http.Request) bool                       // whether a request to it is for a whole list
 	OAuth          *oauth.Server                                  // nil if applications cannot connect
 	Count          func(http.ResponseWriter, *http.Request) error // counts a request of the caller; may be nil
 	Example        func(context.Context) string                   // API path to try with a new key

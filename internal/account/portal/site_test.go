@@ -66,6 +66,7 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	var err error
 	cfg.Queries, err = saved.New(saved.Config{Service: rest.Config{PublicURL: cfg.PublicURL}, Store: db, Executor: executor, Cache: memory, Mail: cfg.Mail, Log: log})
 	testkit.Check(t, err)
+	cfg.IsDownload = rest.IsDownload
 	cfg.API, err = rest.NewHandler(rest.Config{PublicURL: cfg.PublicURL}, executor, memory)
 	testkit.Check(t, err)
 	for _, change := range change {

@@ -302,7 +302,7 @@ func TestTrailingSlash(t *testing.T) {
 }
 
 // otherPages are pages of other packages that guides link to.
-var otherPages = regexp.MustCompile(`^https://(www\.standardwebhooks\.com|www\.rfc-editor\.org/rfc/rfc7089|grafana\.com/grafana/plugins/yesoreyeram-infinity-datasource/)$|^/(docs|explorer|files|tools|account(/webhooks|/plan|/usage|/queries|/downloads)?|schemas/(events|feed)/[a-z.]+\.json|q(/palmares/openapi\.json)?)$`)
+var otherPages = regexp.MustCompile(`^https://(www\.standardwebhooks\.com|www\.rfc-editor\.org/rfc/rfc7089|grafana\.com/grafana/plugins/yesoreyeram-infinity-datasource/)$|^/(docs|explorer|files|tools(/plume/changes\.atom)?|account(/webhooks|/plan|/usage|/queries|/downloads)?|schemas/(events|feed)/[a-z.]+\.json|q(/palmares/openapi\.json)?)$`)
 
 func TestLinks(t *testing.T) {
 	handler := newHandler(t)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/core/table"
 	"palmares/internal/web/chart"
 )
 
@@ -31,6 +32,17 @@ type trendsView struct {
 	From       string       `json:"-"` // the day since which scores are compared
 	Improved   []scoreMover `json:"-"`
 	Declined   []scoreMover `json:"-"`
+	Downloads  []download   `json:"-"`
+}
+
+// trendFiles are the service's own query of the same figures as files.
+func trendFiles(l lang.Language) []download {
+	const file = "/q/palmares/growth"
+	dialect := table.Excel
+	if l == lang.French {
+		dialect = table.ExcelFR
+	}
+	return []download{{"CSV", file + ".csv"}, {"Excel", file + ".csv?dialect=" + dialect}, {"NDJSON", file + ".ndjson"}}
 }
 
 // releaseStats are numbers about a release, as charts show them.
@@ -91,6 +103,7 @@ func (v *trendsView) load(ctx context.Context, s *Site, r *request) error {
 func (v *trendsView) figures() []*figure { return slices.Concat(v.Catalog, v.ByCategory) }
 
 func (v *trendsView) prepare(r *request) error {
+	v.Downloads = trendFiles(r.lang)
 	slices.Reverse(v.Releases.Nodes) // oldest first
 	for _, c := range []struct {
 		id    string
