@@ -61,6 +61,16 @@ func (e *event) name() string {
 	return strings.TrimSpace(name)
 }
 
+// translation returns the title or label in a language, or "" if the event has none.
+func (e *event) translation(l lang.Language) (text string) {
+	for _, state := range []map[string]any{e.After, e.Before} {
+		all, _ := state["translations"].(map[string]any)
+		texts, _ := all[string(l)].(map[string]any)
+		text = cmp.Or(text, textIn(texts, "title"), textIn(texts, "label"))
+	}
+	return text
+}
+
 func textIn(object map[string]any, field string) string {
 	value, _ := object[field].(string)
 	return value
@@ -246,8 +256,10 @@ func (v *changesView) add(r *request, c *releaseChanges, e *event) {
 	}
 	kind, l := e.kind(), r.lang
 	line := changeLine{Name: v.catalog.name(e), URL: v.catalog.link(r, e), slug: e.Slug}
-	if e.subject() != "tool" {
-		line.Lang = catalogLang(l) // titles and labels are text, names are not
+	if e.subject() != "tool" { // titles and labels are text, names are not
+		if line.Lang = catalogLang(l); line.Lang != "" && e.translation(l) != "" {
+			line.Name, line.Lang = e.translation(l), ""
+		}
 	}
 	if kind == toolCreated || kind == toolRetired || kind == returned {
 		line.Category = labelOf(v.Categories, e.Category)
