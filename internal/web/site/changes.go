@@ -260,6 +260,7 @@ func (v *changesView) add(r *request, c *releaseChanges, e *event) {
 		if line.Lang = catalogLang(l); line.Lang != "" && e.translation(l) != "" {
 			line.Name, line.Lang = e.translation(l), ""
 		}
+		line.Name = lang.Typeset(line.Name)
 	}
 	if kind == toolCreated || kind == toolRetired || kind == returned {
 		line.Category = labelOf(v.Categories, e.Category)

@@ -145,6 +145,9 @@ func TestChangesOfRemovedItems(t *testing.T) {
 	get(t, handler, "/en/tools/plume", 200, `<link rel="alternate" type="application/atom+xml" title="Changes to Plume" href="/en/tools/plume/changes.atom">`, `href="/en/changes?tool=plume"`)
 	get(t, handler, "/fr/cimetiere/buvard", 200, `href="/fr/tools/buvard/changes.atom"`)
 	get(t, handler, "/fr/categories/code", 200, `href="/fr/categories/code/changes.atom"`, `href="/fr/changes?category=code"`)
+	// Titles are in the language of the page.
+	get(t, handler, "/en/changes", 200, "Clap d’Août or Bobine &amp; Fils?")
+	get(t, handler, "/fr/changes", 200, "Clap d’Août ou Bobine &amp; Fils\u00a0?")
 }
 
 // The pages of the timeline together have every change once.
