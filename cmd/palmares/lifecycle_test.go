@@ -287,7 +287,7 @@ func TestCORSHeaders(t *testing.T) {
 	s := startServer(t, testkit.SQLite(t), "--demo")
 	defer http.DefaultClient.CloseIdleConnections()
 	for method, headers := range map[string]map[string]string{
-		http.MethodOptions: {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, POST, QUERY", "Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, Last-Event-ID, traceparent, apollographql-client-name, apollographql-client-version, MCP-Protocol-Version"},
+		http.MethodOptions: {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, POST, QUERY", "Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, If-Range, Last-Event-ID, Range, traceparent, apollographql-client-name, apollographql-client-version, MCP-Protocol-Version"},
 		http.MethodPost:    {"Access-Control-Allow-Origin": "*"},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.address+"/graphql", strings.NewReader(`{"query":"{feed {release}}"}`))

@@ -109,6 +109,7 @@ func (p *program) routes() (*routes, error) {
 		mux.Handle(saved.Path+path, p.saved)
 	}
 	fileServer := &files.Handler{Archive: p.files, Newest: p.executor.Newest, PublicURL: s.PublicURL, Log: p.log}
+	p.services.portal.Files = p.access.quota.Count(fileServer)
 	for _, path := range []string{files.Path, files.LatestPath + "{name}", files.ReleasesPath + "{number}/{name}"} { // for labels: see ServeHTTP
 		mux.Handle(path, fileServer)
 	}

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"palmares/auth"
 	"palmares/ent"
@@ -28,10 +30,13 @@ const (
 	filesPath = "/api/v1/"
 )
 
-// download sends a whole list to a signed-in visitor, whose browser sends no key.
+// releaseFile matches a release of the catalog as a file.
+var releaseFile = regexp.MustCompile(`^files/[1-9][0-9]{0,8}/[a-z]+\.(parquet|sqlite)$`)
+
+// download sends a whole list or a file to a signed-in visitor, whose browser sends no key.
 // Others sign in first, and find a link to the file after that.
 func (p *Portal) download(v *visit) error {
-	file := v.PathValue("file")
+	file := strings.TrimPrefix(v.URL.Path, "/account/downloads/")
 	if v.account == nil {
 		ready := "/account/downloads?" + url.Values{fileParam: {page.WithQuery(file, v.URL.RawQuery)}}.Encode()
 		return p.redirect(v, "/login?next="+url.QueryEscape(page.LocalPath(lang.Of(v.Context()), ready)))
@@ -39,6 +44,11 @@ func (p *Portal) download(v *visit) error {
 	caller := auth.CallerOf(v.account, "browser")
 	caller.Browser = true
 	r := v.Clone(auth.WithCaller(v.Context(), caller))
+	if releaseFile.MatchString(file) { // which counts itself
+		r.URL = &url.URL{Path: "/files/releases/" + strings.TrimPrefix(file, "files/")}
+		p.Files.ServeHTTP(privateWriter{v.w}, r)
+		return nil
+	}
 	if r.URL = (&url.URL{Path: filesPath + file, RawQuery: v.URL.RawQuery}); !p.IsDownload(r) {
 		return p.notFound(v)
 	}
@@ -71,7 +81,7 @@ func (p *Portal) showDownloadsWith(v *visit, token string) error {
 		return err
 	}
 	data := downloadsPage{Tokens: tokens, Max: saved.MaxDownloadTokens, MaxName: saved.MaxTokenName, Token: token}
-	if file, err := url.Parse(filesPath + v.FormValue(fileParam)); err == nil && p.IsDownload(&http.Request{URL: file}) {
+	if file, err := url.Parse(filesPath + v.FormValue(fileParam)); err == nil && (p.IsDownload(&http.Request{URL: file}) || releaseFile.MatchString(v.FormValue(fileParam))) {
 		data.File = v.FormValue(fileParam)
 	}
 	if v.invalid != nil {

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -69,6 +70,9 @@ func TestDownloadsInTheBrowser(t *testing.T) {
 				}
 				return nil
 			}
+			cfg.Files = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = fmt.Fprintf(w, "account %d reads %s", auth.CallerFrom(r.Context()).Account, r.URL)
+			})
 		})
 		_, err := feed.Import(t.Context(), db, bytes.NewReader(demo.Catalog()), feed.Options{})
 		testkit.Check(t, err)
@@ -94,7 +98,13 @@ func TestDownloadsInTheBrowser(t *testing.T) {
 			!strings.HasPrefix(header.Get("Content-Disposition"), "attachment;") || !strings.HasPrefix(got.Body.String(), "\uFEFFslug;name;") || strings.Count(got.Body.String(), "\r\n") != 7 {
 			t.Errorf("got %d %v, %d counted, %.80s, want the 6 tools of the category as a private file, counted once", got.Code, got.Header(), counted, got.Body)
 		}
-		for _, other := range []string{"/account/downloads/tools", "/account/downloads/nothing.csv", "/account/downloads/stats.csv"} {
+		const release = "/account/downloads/files/8/catalog.sqlite"
+		wantPage(t, ana.get("/account/downloads?file=files/8/catalog.sqlite"), 200, "Your download is ready.")
+		if got, want := ana.get(release), fmt.Sprintf("account %d reads /files/releases/8/catalog.sqlite", s.account("ana@example.com").ID); got.Body.String() != want || got.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("got %s, %v, want %s", got.Body, got.Header(), want)
+		}
+		wantRedirect(t, visitor.get(release), "/login")
+		for _, other := range []string{"/account/downloads/tools", "/account/downloads/nothing.csv", "/account/downloads/stats.csv", "/account/downloads/files/08/x.sqlite", "/account/downloads/files/8/x.exe"} {
 			wantPage(t, ana.get(other), 404, "")
 		}
 		wantNoText(t, ana.get("/account/downloads?file="+url.QueryEscape("../../logout")), "Your download is ready.")

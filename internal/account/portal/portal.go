@@ -44,6 +44,7 @@ type Config struct {
 	Queries        *saved.Queries
 	API            http.Handler                                   // the REST API, for downloads
 	IsDownload     func(*http.Request) bool                       // whether a request to it is for a whole list
+	Files          http.Handler                                   // the releases as files, with the quota
 	OAuth          *oauth.Server                                  // nil if applications cannot connect
 	Count          func(http.ResponseWriter, *http.Request) error // counts a request of the caller; may be nil
 	Example        func(context.Context) string                   // API path to try with a new key
@@ -126,6 +127,7 @@ var routes = []struct {
 	{"GET /account/downloads", signedIn, (*Portal).showDownloads},
 	{"POST /account/downloads", signedIn, (*Portal).createDownloadToken},
 	{"GET /account/downloads/{file}", public, (*Portal).download},
+	{"GET /account/downloads/files/{release}/{file}", public, (*Portal).download},
 	{"GET /account/downloads/{id}/revoke", signedIn, with((*Portal).downloadToken, confirm[*ent.DownloadToken]("revoketoken"))},
 	{"POST /account/downloads/{id}/revoke", signedIn, with((*Portal).downloadToken, (*Portal).revokeDownloadToken)},
 

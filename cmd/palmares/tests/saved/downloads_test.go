@@ -54,7 +54,7 @@ func TestDownloadTokens(t *testing.T) {
 			t.Errorf("with another key: got %d left, want 999", left(r))
 		}
 
-		const elsewhere = "gives access only to downloads"
+		const elsewhere = "gives access only to files, and to downloads"
 		private, _ := s.save(t, ana, "secret", best, "--private")
 		for path, want := range map[string]struct {
 			status int
