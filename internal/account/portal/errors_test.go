@@ -244,9 +244,9 @@ func TestRejectedFormsKeepInput(t *testing.T) {
 		"endpoint change": {b, endpoint + "/settings", []string{"type", "tool.created", "category", "A B!", "batches", "1"}, []string{checked, `value="A B!" checked`, `name="batches" value="1" checked`, "Events: all."}},
 		"resending":       {b, endpoint + "/replay", []string{"since", "2026-02-30T10:00"}, []string{`name="since" type="datetime-local" value="2026-02-30T10:00"`}},
 		"query": {b, "/account/queries", []string{"name", "new", "query", "{ nothing }", "description", "Some words", "private", "1"},
-			[]string{"Save a query as an endpoint", `name="name" value="new" required`, ">{ nothing }</textarea>", ">Some words</textarea>", `name="private" value="1" checked`}},
+			[]string{"<h1>Save and share a query</h1>", `name="name" value="new" required`, ">{ nothing }</textarea>", ">Some words</textarea>", `name="private" value="1" checked`}},
 		"query change": {b, "/account/queries", []string{"name", "best", "edits", "1", "query", "{ nothing }", "description", "Some words"},
-			[]string{"<h1>Edit best</h1>", `type="hidden" name="name" value="best"`, `name="edits" value="1"`, ">{ nothing }</textarea>", ">Some words</textarea>"}},
+			[]string{"<h1>Edit Tools</h1>", `type="hidden" name="name" value="best"`, `name="edits" value="1"`, ">{ nothing }</textarea>", ">Some words</textarea>"}},
 	} {
 		got := c.browser.post(c.path, c.form...)
 		t.Run(name, func(t *testing.T) { wantPage(t, got, 400, append(c.texts, `role="alert"`)...) })

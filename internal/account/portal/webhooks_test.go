@@ -177,7 +177,7 @@ func TestInvalidEndpoints(t *testing.T) {
 	}
 
 	dev := s.signIn("dev@example.com")
-	if page := dev.get("/account/webhooks"); !strings.Contains(page.text, "Webhooks require") || strings.Contains(page.text, `id="url"`) {
+	if page := dev.get("/account/webhooks"); !strings.Contains(page.text, "Upgrade to Pro") || strings.Contains(page.text, `id="url"`) {
 		t.Error("Developer plan: got the form, want none")
 	}
 	if page := dev.post("/account/webhooks", "url", "https://example.com"); page.Code != 403 {
