@@ -157,7 +157,7 @@ func TestCORS(t *testing.T) {
 	preflight := serve(handler, request("OPTIONS", "/api/v1/tools", "Origin", "https://elsewhere.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization"))
 	for name, want := range map[string]string{
 		"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, POST, QUERY",
-		"Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, Last-Event-ID, traceparent, apollographql-client-name, apollographql-client-version, MCP-Protocol-Version",
+		"Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, If-Range, Last-Event-ID, Range, traceparent, apollographql-client-name, apollographql-client-version, MCP-Protocol-Version",
 	} {
 		if got := preflight.Header().Get(name); preflight.Code != 204 || got != want {
 			t.Errorf("preflight: got %d with %s %q, want 204 with %q", preflight.Code, name, got, want)

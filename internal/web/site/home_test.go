@@ -33,7 +33,7 @@ func TestHomeChanges(t *testing.T) {
 	if got := strings.Count(body, `<strong class="delta`); got != 5 {
 		t.Errorf("got %d movers, want 5", got)
 	}
-	if got := regexp.MustCompile(`<svg class="spark" viewBox="0 0 68 24" aria-hidden="true"><path d="M0 [\d.]+(H[\d.]+V[\d.]+)*H64"/>`).FindAllString(body, -1); len(got) != 10 {
+	if got := regexp.MustCompile(`<svg class="spark" aria-hidden="true" viewBox="0 0 68 24"><path class="soft" stroke-width="1.5" d="M0 [\d.]+(L[\d.]+ [\d.]+)*L64 [\d.]+"></path>`).FindAllString(body, -1); len(got) != 10 {
 		t.Errorf("got %d sparklines, want one of each of 5 movers and 5 prices", len(got))
 	}
 	then := get(t, handler, "/?as_of=5", 200, `api/v1/tools?score_min=8&amp;limit=2&amp;as_of=5"`, "query @asOf(release: 5) {")

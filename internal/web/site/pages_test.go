@@ -40,7 +40,7 @@ func TestNamesAreTypeset(t *testing.T) {
 func TestPages(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		get(t, handler, "/tools", 200, "1–48 of 48", "Écritoire &amp; Cie", "€29 per month")
-		get(t, handler, "/tools/plume", 200, "<h1>Plume</h1>", `<span class="score good">7.0</span>`, "<dd>€19.90 per month</dd>", "€24.90/month", `<path d="M0 `, "Écritoire &amp; Cie",
+		get(t, handler, "/tools/plume", 200, "<h1>Plume</h1>", `<span class="score good">7.0</span>`, "<dd>€19.90 per month</dd>", "€24.90/month", `<path class="s0" `, "Écritoire &amp; Cie",
 			`href="/api/v1/tools/plume"`, `href="/api/v1/pricing/plume"`, `href="/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume"`, `Alternatives in <span >Writing</span>`)
 		get(t, handler, "/comparatifs", 200, "1–13 of 13", "Plume or Écritoire &amp; Cie?")
 		get(t, handler, "/comparatifs/plume-vs-ecritoire-cie", 200, "<strong>Écritoire &amp; Cie</strong> wins", `class="winner"`, `href="/tools/plume"`)
@@ -267,7 +267,7 @@ func TestEmptyCatalog(t *testing.T) {
 
 var (
 	histogramRow = regexp.MustCompile(`<tr><th scope="row">(\d+) to (?:under )?(\d+)</th><td class="number">([\d,]+)</td></tr>`)
-	histogramBar = regexp.MustCompile(`<rect class="(?:excellent|good|fair|poor)" x="[\d.]+" y="([\d.]+)" width="30" height="([\d.]+)" rx="2"/><text class="middle" x="[\d.]+" y="[\d.]+" dy="-4">(\d+)</text>`)
+	histogramBar = regexp.MustCompile(`<rect class="(?:excellent|good|fair|poor)" x="[\d.]+" y="([\d.]+)" width="[\d.]+" height="([\d.]+)" rx="1.5"><title>[^<]* · ([1-9]\d*)</title>`)
 	categoryRow  = regexp.MustCompile(`(?s)<tr>\s*<th scope="row">\S.*?<a href="/categories/([a-z]+)".*?<span class="score [a-z]+">([\d.]+)</span>.*?<rect width="([\d.]+)" height="6"/>`)
 )
 
@@ -295,7 +295,7 @@ func TestHistogram(t *testing.T) {
 			n, _ := strconv.Atoi(bar[3])
 			top, _ := strconv.ParseFloat(bar[1], 64)
 			height, _ := strconv.ParseFloat(bar[2], 64)
-			if bar[3] != shown[i] || math.Abs(height-120*float64(n)/float64(most)) > 0.1 || math.Abs(top+height-136) > 0.1 {
+			if bar[3] != shown[i] || math.Abs(height-132*float64(n)/float64(most)) > 0.1 || math.Abs(top+height-181) > 0.1 {
 				t.Errorf("got a bar for %s at %v with height %v, want one for %s in proportion", bar[3], top, height, shown[i])
 			}
 		}
