@@ -42,11 +42,11 @@ type Series struct {
 // Point is a value.
 type Point struct {
 	X, Y  float64
-	End   float64 // of the period of a column; 0 for a narrow one at X
+	End   float64 // end of a column's period; 0 for a narrow column at X
 	Gap   bool    // there is no value between this point and the one before
 	Text  string  // shown on hover and focus
 	Label string  // beside a dot if there is room, above a column, or at the end of a line without a name
-	Color string  // of a column or dot, or "" for that of the series
+	Color string  // color of a column or dot, or "" for that of the series
 
 	XText, YText string            // for tables
 	Lang         template.HTMLAttr // language of YText if it is not that of the page

@@ -123,8 +123,8 @@ type names struct {
 type namedPage struct {
 	page.Suggestion
 	english  string            // the name in English, or "" if it has no translation
-	category *catalog.Category // of a tool, or nil
-	score    float64           // of an active tool; NaN if it has none
+	category *catalog.Category // a tool's category, or nil
+	score    float64           // an active tool's score; NaN if it has none
 	kind     int               // position of its list among completions
 }
 
