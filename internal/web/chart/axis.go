@@ -22,7 +22,7 @@ type tick struct {
 	text string
 }
 
-func (a *Axis) share(value float64) float64 { return (value - a.From) / (a.To - a.From) }
+func (a *Axis) fraction(value float64) float64 { return (value - a.From) / (a.To - a.From) }
 
 // Unit is what numbers measure. Numbers of different units never share an axis.
 type Unit int
@@ -140,7 +140,7 @@ func Dates(l lang.Language, from, to time.Time) Axis {
 					text = month // the year is the same
 				}
 				all = append(all, tick{Time(at), text})
-				x, half := axis.share(Time(at))*room, measure(text, tickSize, false)/2+5
+				x, half := axis.fraction(Time(at))*room, measure(text, tickSize, false)/2+5
 				if x-half < free {
 					free = math.Inf(1) // too many
 					break

@@ -167,8 +167,8 @@ func (p *Plot) draw(d *drawing, room area) {
 	labels, labelWidth := p.endLabels(room.w * 0.34)
 	right -= labelWidth
 	plot := area{left, top + 8, right - left, room.h}
-	x := func(value float64) float64 { return plot.x + p.X.share(value)*plot.w }
-	y := func(value float64) float64 { return plot.y + plot.h - p.Y.share(value)*plot.h }
+	x := func(value float64) float64 { return plot.x + p.X.fraction(value)*plot.w }
+	y := func(value float64) float64 { return plot.y + plot.h - p.Y.fraction(value)*plot.h }
 	if plot.y += p.drawRemarks(d, plot, x); p.Kind == Columns {
 		plot.y += 8 // for the numbers above
 	}
