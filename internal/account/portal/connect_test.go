@@ -75,7 +75,7 @@ func TestConnecting(t *testing.T) {
 		wantRedirect(t, signedIn, "/account/connect")
 
 		page := b.get(signedIn.Header().Get("Location"))
-		wantPage(t, page, 200, "Connecter Claude <b> ?", "Non vérifiée", "claude.example", "ana@example.com", "lire le catalogue", "lire les extraits d’avis", "déconnecter à tout moment")
+		wantPage(t, page, 200, "Connecter Claude <b> ?", "Non vérifiée", "claude.example", "ana@example.com", "lire le catalogue", "lire les passages des avis", "déconnecter à tout moment")
 		wantNoText(t, page, "s’exécute sur votre appareil")
 		header := page.Header()
 		if policy := header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-ancestors 'none'") || !strings.HasSuffix(policy, "form-action 'self' https:") || header.Get("X-Frame-Options") != "DENY" {

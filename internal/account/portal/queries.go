@@ -41,7 +41,7 @@ func handleOf(v *visit) string {
 type queryForm struct {
 	Name, Text, Variables, Title, Description string
 	Chart                                     saved.Chart
-	Columns                                   []saved.Column // of the result
+	Columns                                   []saved.Column // the columns of the result
 	Private                                   bool
 	Handle                                    string // typed, if the account has none
 	HasHandle                                 bool
@@ -143,7 +143,7 @@ type queryPage struct {
 	*saved.Query
 	Text       string
 	Explorer   string
-	Parameters string // that the explorer had when the query was saved, as a query string
+	Parameters string // the explorer's variables when the query was saved, as a query string
 	HasTable   bool
 	Token      string // a new token, which is shown once
 }

@@ -95,7 +95,7 @@ type comparisonRow struct {
 
 type priceRow struct {
 	ToolSlug              string   `parquet:"tool_slug"`
-	Position              int32    `parquet:"position"` // of the change among those of the tool, from 0
+	Position              int32    `parquet:"position"` // place among the changes of the tool, from 0
 	ChangedAt             Date     `parquet:"changed_at,date"`
 	Pricing               string   `parquet:"pricing,dict"`
 	Price                 string   `parquet:"price,dict"`
@@ -195,7 +195,7 @@ func newPrice(row *ent.PriceChange, position int) priceRow {
 	before, after := pricing.Read(row.PreviousPrice), pricing.Read(row.Price)
 	direction, percent := pricing.Compare(before, after)
 	return priceRow{
-		ToolSlug: row.ToolSlug, Position: int32(position), ChangedAt: orZero(dateOf(row.ChangedAt)), //nolint:gosec // of a line of 1 MiB
+		ToolSlug: row.ToolSlug, Position: int32(position), ChangedAt: orZero(dateOf(row.ChangedAt)), //nolint:gosec // limited by the length of a line, 1 MiB
 		Pricing: string(row.Pricing), Price: row.Price, Amount: after.Amount, BillingPeriod: after.Billing, MonthlyPrice: number(after.Monthly),
 		PreviousPricing: string(row.PreviousPricing), PreviousPrice: row.PreviousPrice, PreviousAmount: before.Amount,
 		PreviousBillingPeriod: before.Billing, PreviousMonthlyPrice: number(before.Monthly),
@@ -204,7 +204,7 @@ func newPrice(row *ent.PriceChange, position int) priceRow {
 }
 
 func newReview(row *ent.Section) reviewRow {
-	return reviewRow{row.ToolSlug, int32(row.Position), row.Section, row.Text} //nolint:gosec // of a line of 1 MiB
+	return reviewRow{row.ToolSlug, int32(row.Position), row.Section, row.Text} //nolint:gosec // limited by the length of a line, 1 MiB
 }
 
 // newVersion converts a row whose releases the caller sets.

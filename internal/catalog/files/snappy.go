@@ -24,7 +24,7 @@ const hashBits = 13
 
 func appendBlock(dst, src []byte) []byte {
 	var positions [1 << hashBits]uint16 // by the hash of the four bytes there
-	start := 0                          // of what is not yet written
+	start := 0                          // where the part that is not yet written begins
 	for i := 1; i+4 <= len(src); {
 		word := binary.LittleEndian.Uint32(src[i:])
 		hash := word * 0x1e35a7bd >> (32 - hashBits)

@@ -70,17 +70,17 @@ func edge(t testing.TB) {
 			}
 		}
 		n, found := idle.requests+fresh.requests+checked.requests, idle.hits+fresh.hits+checked.hits
-		table.Add(release, took.Round(time.Millisecond), n, found, share(found, n), edgeHitGoal, len(checked.bodies), stale, 0)
+		table.Add(release, took.Round(time.Millisecond), n, found, ratio(found, n), edgeHitGoal, len(checked.bodies), stale, 0)
 		requests, hits, outdated = requests+n, hits+found, outdated+stale
 		time.Sleep(max(0, edgePeriod-time.Since(start)))
 	}
 	stop()
 	running.Wait()
-	table.Add("all", "", requests, hits, share(hits, requests), edgeHitGoal, "", outdated, 0)
+	table.Add("all", "", requests, hits, ratio(hits, requests), edgeHitGoal, "", outdated, 0)
 	table.Print(os.Stdout)
 }
 
-func share(part, of int) string { return fmt.Sprintf("%.3f", float64(part)/float64(max(of, 1))) }
+func ratio(part, of int) string { return fmt.Sprintf("%.3f", float64(part)/float64(max(of, 1))) }
 
 // edgePaths returns URLs from the most to the least requested: of ten, five are
 // details, three filtered lists and two pages.

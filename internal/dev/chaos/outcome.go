@@ -94,7 +94,7 @@ type counts struct{ usage, redis int }
 func (s *system) counts() (c counts) {
 	for line := range strings.Lines(blackbox.MustRun(s.t, blackbox.Command(s.t, s.cfg, "accounts", "show", load.Owner)).Out) {
 		var year, month, day, requests int
-		if n, _ := fmt.Sscanf(line, "%d-%d-%d %d", &year, &month, &day, &requests); n == 4 { // of all days: a run may pass midnight
+		if n, _ := fmt.Sscanf(line, "%d-%d-%d %d", &year, &month, &day, &requests); n == 4 { // all days count: a run may pass midnight
 			c.usage += requests
 		}
 	}

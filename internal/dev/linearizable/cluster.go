@@ -28,13 +28,13 @@ import (
 // connection, so that each can fail by itself.
 type cluster struct {
 	t        testing.TB
-	cfg      store.Config // of commands, without a proxy
+	cfg      store.Config // for commands, without a proxy
 	postgres *testkit.Cluster
 	redis    *testkit.RedisServer
 	proxies  *testkit.Toxiproxy
 	servers  []*server
 	edition  int
-	start    time.Time // of the history
+	start    time.Time // when the history started
 }
 
 type server struct {

@@ -59,8 +59,8 @@ const (
 	openAddresses                  = 4   // used at the same time
 	clientsPerServer               = 3
 	maxTries                       = 3
-	pause                          = 15 * time.Millisecond // of a client after each request
-	patience                       = time.Minute           // of the checker with one subject
+	pause                          = 15 * time.Millisecond // how long a client waits after each request
+	patience                       = time.Minute           // how long the checker may take for one subject
 )
 
 // checkQuotas runs each fault and checks the recorded history. If a busy machine

@@ -30,7 +30,7 @@ const unstated = -1
 // calls is the history of one subject or more.
 type calls struct {
 	Model   string // name of the model that must explain it
-	Limit   int    // of each subject
+	Limit   int    // for each subject
 	Servers int
 	Fault   int64 // when the fault started
 	Calls   []call
@@ -44,10 +44,10 @@ var rules = map[string]func(h *calls) porcupine.Model{
 }
 
 // step is what a request did to a count. A request that is uncounted has two steps,
-// and a model sees to it that the second comes after the first.
+// and a model ensures that the second comes after the first.
 type step struct {
 	call
-	number int // of the request
+	number int // identifies the request
 	refund bool
 	before bool // it was finished before the fault
 }

@@ -29,7 +29,7 @@ type restore struct {
 type read struct {
 	Client, Server int
 	URL            string
-	AsOf           int // the release it asks for, or 0
+	AsOf           int // the requested release, or 0
 	Start, End     int64
 	Status         int
 	Release        int
@@ -189,7 +189,7 @@ func (h *catalogHistory) checkSyncs(add report) {
 			}
 		}
 		at := place{s.Release, countBefore(h.Restores, s.Start)}
-		if overlaps(h.Restores, s) { // of which catalog is not known
+		if overlaps(h.Restores, s) { // it is unknown which catalog was read
 			continue
 		}
 		if known, ok := sets[at]; ok && !maps.Equal(known, state) {

@@ -47,7 +47,7 @@ const (
 type feed struct {
 	path  string // without the language
 	title lang.Message
-	page  string // that the feed belongs to
+	page  string // the page that the feed belongs to
 	lang  lang.Language
 	query journal.Query
 }

@@ -121,7 +121,7 @@ func (w *Webhooks) checkFilter(ctx context.Context, f Filter) error {
 	for _, slug := range f.Tools {
 		switch {
 		case len(slug) > maxSlug || !slugPattern.MatchString(slug):
-			return problem.New(problem.BadInput, "%.80q is not a valid tool slug, such as plume.", slug)
+			return problem.New(problem.BadInput, "%.80q is not a valid tool slug (example: plume).", slug)
 		case len(categories) > 0 && !slices.Contains(known, slug):
 			return w.unknownTool(ctx, slug)
 		}

@@ -77,7 +77,7 @@ func TestCheckEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for slug, want := range map[string]string{
-		"plum": `There is no tool "plum". Did you mean "plume"?`, "nobodyhasthis": `There is no tool "nobodyhasthis". Use the slug in the address of its page.`, "A B": `"A B" is not a valid tool slug, such as plume.`,
+		"plum": `There is no tool "plum". Did you mean "plume"?`, "nobodyhasthis": `There is no tool "nobodyhasthis". Use the slug in the address of its page.`, "A B": `"A B" is not a valid tool slug (example: plume).`,
 	} {
 		if _, err := s.Add(t.Context(), s.owner, NewEndpoint{URL: "https://hooks.example", Filter: Filter{Tools: []string{slug}}}); problem.Of(err).Code != problem.BadInput || problem.Of(err).Message != want {
 			t.Errorf("%s: got %v, want %s", slug, err, want)

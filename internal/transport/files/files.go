@@ -32,7 +32,7 @@ const (
 	IndexPath    = Path + "index.json"
 	ReleasesPath = Path + "releases/"
 	LatestPath   = Path + "latest/"
-	PagePath     = "/files" // of the page for people
+	PagePath     = "/files" // the page for people
 )
 
 const (
@@ -74,7 +74,7 @@ type Listed struct {
 type Earlier struct {
 	Release int    `json:"release"`
 	Date    string `json:"date"`
-	URL     string `json:"url"` // of the folder with its files
+	URL     string `json:"url"` // the folder with its files
 }
 
 // RequiresKey reports whether a path is one of files.

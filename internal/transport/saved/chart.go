@@ -73,7 +73,7 @@ func (c Chart) check(columns []Column) error {
 	case !c.hasAxes():
 		return nil
 	case len(columns) == 0:
-		return problem.New(problem.BadInput, "A query without a table cannot be drawn as lines or bars. Choose another chart, or select only one list.")
+		return problem.New(problem.BadInput, "A result that is not a table cannot be drawn as lines or bars. Choose another chart, or select only one list.")
 	case c.X == "" || c.Y == "":
 		return problem.New(problem.BadInput, "Choose a column for each axis of the chart.")
 	}

@@ -296,7 +296,7 @@ type View struct {
 	Public                    bool
 	BuiltIn                   bool
 	Parameters                []params.Param
-	Values                    map[string]any // of the given parameters
+	Values                    map[string]any // values of the given parameters
 	HasTable                  bool           // there is a CSV
 	Body                      json.RawMessage
 	Result                    *graph.Result // nil if a parameter is invalid

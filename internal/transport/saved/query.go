@@ -60,7 +60,7 @@ type query struct {
 	// table is how the body becomes rows; nil if it cannot, because independent are two
 	// lists that have nothing to do with each other.
 	table       *table.Shape
-	types       []string // of the table's columns, in GraphQL
+	types       []string // GraphQL types of the table's columns
 	independent [2]string
 	series      []*ast.Field // whose metrics are columns of the table
 }

@@ -244,7 +244,7 @@ var exampleFiles embed.FS
 
 // Example is an example query of the explorer. Its texts are messages.
 type Example struct {
-	Name        string `json:"-"` // of its file, without the number
+	Name        string `json:"-"` // name of its file, without the number
 	Title       string `json:"-"`
 	Description string `json:"-"` // may be ""
 	Query       string `json:"query"`
@@ -280,7 +280,7 @@ func readExamples(from embed.FS, folder string) (all []Example) {
 type explorer struct {
 	Query      string             `json:"query"` // to open, or ""
 	Variables  string             `json:"variables"`
-	Key        string             `json:"key"` // of the account, or ""
+	Key        string             `json:"key"` // the account's key, or ""
 	Base       string             `json:"base"`
 	Schema     string             `json:"schema"`
 	Editor     app                `json:"editor"`
@@ -316,7 +316,7 @@ func (p *Pages) showExplorer(w http.ResponseWriter, r *http.Request) error {
 		titles = append(titles, lang.Of(r.Context()).Text(lang.Message(example.Title)))
 	}
 	content := p.Content(lang.Of(r.Context()), ExplorerPath, head, struct {
-		Titles             []string // of the examples
+		Titles             []string // titles of the examples
 		Schema, Note, Save string
 		Script             explorer
 	}{titles, SchemaPath, note, p.SavePath, e})

@@ -22,7 +22,7 @@ type tick struct {
 	text string
 }
 
-func (a *Axis) share(value float64) float64 { return (value - a.From) / (a.To - a.From) }
+func (a *Axis) fraction(value float64) float64 { return (value - a.From) / (a.To - a.From) }
 
 // Unit is what numbers measure. Numbers of different units never share an axis.
 type Unit int
@@ -33,7 +33,7 @@ const (
 	Count                  // whole numbers
 	Score                  // from 0 to 10
 	Euros                  // per month
-	Percent                // of a change, with its sign
+	Percent                // a change, with its sign
 	Proportion             // from 0 to 1, shown as a percentage
 	Days
 )
@@ -137,10 +137,10 @@ func Dates(l lang.Language, from, to time.Time) Axis {
 			for at := roundUp(from, s.days, s.months); !at.After(to); at = at.AddDate(0, s.months, s.days) {
 				text := s.format(at)
 				if month, _, ok := strings.Cut(text, "\u00a0"); ok && s.days == 0 && len(all) > 0 && at.Month() != time.January {
-					text = month // of the same year
+					text = month // the year is the same
 				}
 				all = append(all, tick{Time(at), text})
-				x, half := axis.share(Time(at))*room, measure(text, tickSize, false)/2+5
+				x, half := axis.fraction(Time(at))*room, measure(text, tickSize, false)/2+5
 				if x-half < free {
 					free = math.Inf(1) // too many
 					break

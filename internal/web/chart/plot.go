@@ -42,11 +42,11 @@ type Series struct {
 // Point is a value.
 type Point struct {
 	X, Y  float64
-	End   float64 // of the period of a column; 0 for a narrow one at X
+	End   float64 // end of a column's period; 0 for a narrow column at X
 	Gap   bool    // there is no value between this point and the one before
 	Text  string  // shown on hover and focus
 	Label string  // beside a dot if there is room, above a column, or at the end of a line without a name
-	Color string  // of a column or dot, or "" for that of the series
+	Color string  // color of a column or dot, or "" for that of the series
 
 	XText, YText string            // for tables
 	Lang         template.HTMLAttr // language of YText if it is not that of the page
@@ -167,8 +167,8 @@ func (p *Plot) draw(d *drawing, room area) {
 	labels, labelWidth := p.endLabels(room.w * 0.34)
 	right -= labelWidth
 	plot := area{left, top + 8, right - left, room.h}
-	x := func(value float64) float64 { return plot.x + p.X.share(value)*plot.w }
-	y := func(value float64) float64 { return plot.y + plot.h - p.Y.share(value)*plot.h }
+	x := func(value float64) float64 { return plot.x + p.X.fraction(value)*plot.w }
+	y := func(value float64) float64 { return plot.y + plot.h - p.Y.fraction(value)*plot.h }
 	if plot.y += p.drawRemarks(d, plot, x); p.Kind == Columns {
 		plot.y += 8 // for the numbers above
 	}

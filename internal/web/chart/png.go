@@ -26,7 +26,7 @@ import (
 // result must be the same on every server.
 const (
 	scale     = 2.0   // pixels per unit
-	maxPixels = 4_000 // of a side
+	maxPixels = 4_000 // on each side
 )
 
 func (d *drawing) png() ([]byte, error) {

@@ -88,7 +88,7 @@ func (c *catalog) name(l lang.Language, column, value string) string {
 		return words.Sentence(name)
 	}
 	switch lastName(column) {
-	case "key", "thenKey", "slug", "category", "categorySlug": // of what has been removed
+	case "key", "thenKey", "slug", "category", "categorySlug": // the item has been removed
 		return words.Sentence(value)
 	}
 	return value

@@ -20,7 +20,7 @@ type form struct{ Kind, X, Y, Series string }
 const (
 	noColumn  = -1
 	maxBars   = 40
-	maxPoints = 500 // of a line
+	maxPoints = 500 // on a line
 	maxTiled  = 3   // values of a figure; with more, it is drawn over time
 
 	negativeSeries = 1 // color of negative bars among positive ones
@@ -369,7 +369,7 @@ func tileOf(l lang.Language, name string, unit chart.Unit, s chart.Series) chart
 type times struct {
 	column int
 	starts []time.Time
-	end    time.Time // of the axis
+	end    time.Time // where the axis ends
 	next   func(time.Time) time.Time
 	text   func(lang.Language, time.Time) string
 }

@@ -119,7 +119,7 @@ type changesView struct {
 	Releases   []releaseChanges `json:"-"`
 	First      *release         `json:"-"` // the first release, if the page shows it
 	ToolName   string           `json:"-"` // of the tool that the page is limited to
-	Feeds      []page.Feed      `json:"-"` // of what the page is limited to
+	Feeds      []page.Feed      `json:"-"` // feeds of what the page is limited to
 	Older      string           `json:"-"` // URL of the next page, or ""
 	catalog    eventCatalog
 }
@@ -150,7 +150,7 @@ type changeLine struct {
 	Lang      template.HTMLAttr // language of Name if it is not the page's
 	Category  string            // label, if it matters
 	Changes   []fieldChange     // short values; those that the title of the group names have no field
-	Direction string            // of a price
+	Direction string            // how a price changed, or ""
 	Percent   string            // how much a price changed
 	Others    []string          // names of further fields that changed
 	slug      string
@@ -248,7 +248,7 @@ func (v *changesView) add(r *request, c *releaseChanges, e *event) {
 	fields := e.shownFields()
 	if e.Type == toolUpdated && slices.ContainsFunc(v.Changes.Nodes, func(other event) bool {
 		return other.Type == priceChanged && other.Slug == e.Slug && other.Release == e.Release
-	}) { // which is a line of its own
+	}) { // a new price is a line of its own
 		fields = slices.DeleteFunc(fields, func(field string) bool { return field == "price" || field == "pricing" })
 		if len(fields) == 0 {
 			return
@@ -347,7 +347,7 @@ func labelOf(categories []category, slug string) string {
 	if i := slices.IndexFunc(categories, func(c category) bool { return c.Slug == slug }); i >= 0 {
 		return categories[i].Label
 	}
-	return sentence(slug) // of a category that no longer exists
+	return sentence(slug) // the category no longer exists
 }
 
 // sentence turns a slug or the name of a field into words.

@@ -19,9 +19,9 @@ import (
 // figure is a chart with the same values as a table.
 type figure struct {
 	chart.Chart
-	ID        string // of its title and of its files
+	ID        string // identifies its title and its files
 	request   *request
-	Caption   string // of the table
+	Caption   string // caption of the table
 	Columns   []string
 	IsCatalog bool // columns are named after the catalog, except the first
 	Rows      []figureRow
@@ -192,7 +192,7 @@ func parseDay(day string) time.Time {
 
 const (
 	maxCharted = 2_000 // tools of a category
-	maxNamed   = 24    // of these tools; with more, only those that stand out have a name
+	maxNamed   = 24    // tools that all have a label; with more, only those that stand out
 )
 
 // loadMarket reads all tools of a category with a score and a price per month.

@@ -117,7 +117,7 @@ func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) error {
 	list := []suggestion{} // not null
 	found, lifetime := s.complete(s.Visitors.Identify(r), typed)
 	for _, p := range found {
-		list = append(list, suggestion{p.in(l).Name, page.LocalPath(l, p.Path), p.note(l)})
+		list = append(list, suggestion{p.translated(l).Name, page.LocalPath(l, p.Path), p.note(l)})
 	}
 	body, err := json.Marshal(list)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // releases, the names of tools that are no longer active, and which pages exist.
 type eventCatalog struct {
 	shown    *catalog.Release
-	versions map[string][]version // of tools whose name the release does not have, newest first
+	versions map[string][]version // versions of tools whose name the release does not have, newest first
 }
 
 // load reads the versions of the tools that events without a name are about, if the

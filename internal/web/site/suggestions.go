@@ -123,13 +123,13 @@ type names struct {
 type namedPage struct {
 	page.Suggestion
 	english  string            // the name in English, or "" if it has no translation
-	category *catalog.Category // of a tool, or nil
-	score    float64           // of an active tool; NaN if it has none
+	category *catalog.Category // a tool's category, or nil
+	score    float64           // an active tool's score; NaN if it has none
 	kind     int               // position of its list among completions
 }
 
-// in returns the suggestion in a language, if its name has a translation.
-func (p namedPage) in(l lang.Language) page.Suggestion {
+// translated returns the suggestion in a language, if its name has a translation.
+func (p namedPage) translated(l lang.Language) page.Suggestion {
 	if l == lang.English && p.english != "" {
 		return page.Suggestion{Path: p.Path, Name: p.english}
 	}
@@ -201,7 +201,7 @@ func (n *names) similar(l lang.Language, list, slug string) (found []page.Sugges
 	for _, p := range n.completions.pages {
 		if path.Dir(p.Path) == list {
 			slugs = append(slugs, path.Base(p.Path))
-			pages[path.Base(p.Path)] = p.in(l)
+			pages[path.Base(p.Path)] = p.translated(l)
 		}
 	}
 	for _, similar := range text.Similar(slug, slugs, maxSuggestions) {
