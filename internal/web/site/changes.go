@@ -248,6 +248,9 @@ func (v *changesView) add(r *request, c *releaseChanges, e *event) {
 	line := changeLine{Name: v.catalog.name(e), URL: v.catalog.link(r, e), slug: e.Slug}
 	if e.subject() != "tool" {
 		line.Lang = catalogLang(l) // titles and labels are text, names are not
+		if english := v.catalog.english(e); english != "" && l == lang.English {
+			line.Name, line.Lang = english, ""
+		}
 	}
 	if kind == toolCreated || kind == toolRetired || kind == returned {
 		line.Category = labelOf(v.Categories, e.Category)

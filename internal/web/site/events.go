@@ -55,6 +55,19 @@ func (c *eventCatalog) name(e *event) string {
 	return cmp.Or(e.name(), c.toolName(e.Slug, e.Release))
 }
 
+// english returns the translation of a title or label, or "" if the release has none.
+func (c *eventCatalog) english(e *event) string {
+	for _, comparison := range c.shown.Comparisons {
+		if e.subject() == comparisonEvents && comparison.Slug == e.Slug && comparison.Translations != nil {
+			return comparison.Translations.En.Title
+		}
+	}
+	if found := c.shown.Category(e.Slug); e.subject() == categoryEvents && found != nil {
+		return found.Translations.En.Label
+	}
+	return ""
+}
+
 // nameOf returns the name of a tool, or "" if there is no tool or a later release
 // changed it: such tools have no details.
 func nameOf(t *catalog.Tool) string {
