@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -105,7 +106,7 @@ func (t *table) words(l lang.Language, column int, c catalog) (string, chart.Uni
 	field := path[len(path)-1]
 	switch field {
 	case "value":
-		if c.metric != "" {
+		if c.metric != "" && !slices.ContainsFunc(t.Columns, func(column string) bool { return lastName(column) == "metric" }) {
 			field = c.metric
 		}
 	case "name", "label", "title", "slug":
@@ -139,24 +140,27 @@ func (t *table) words(l lang.Language, column int, c catalog) (string, chart.Uni
 // addWords sets the headings, and replaces codes and slugs by names, as readers of a page
 // know them. Columns with the same words also have those of what contains them.
 func (t *table) addWords(l lang.Language, c catalog) {
-	count := map[string]int{}
+	count, units := map[string]int{}, make([]chart.Unit, len(t.Columns))
 	for i := range t.Columns {
-		heading, _ := t.words(l, i, c)
-		t.Headings = append(t.Headings, heading)
+		heading, unit := t.words(l, i, c)
+		t.Headings, units[i] = append(t.Headings, heading), unit
 		count[heading]++
 	}
 	for i, column := range t.Columns {
 		if count[t.Headings[i]] > 1 {
 			var path []string
 			for _, field := range strings.Split(column, ".") {
-				name, _ := words.Field(l, field)
-				path = append(path, name)
+				if name, _ := words.Field(l, field); field != "items" && field != "nodes" {
+					path = append(path, name)
+				}
 			}
 			t.Headings[i] = strings.Join(path, " · ")
 		}
 		isText, field := t.kindOf(i) == texts, lastName(column)
 		for _, r := range t.Rows {
 			switch value := &r[i]; {
+			case value.IsNumber && units[i] == chart.Score:
+				value.Text = chart.Score.Format(l, value.Number)
 			case value.IsNumber && value.Number != math.Trunc(value.Number):
 				value.Text = l.Decimal(value.Number, 0, 6)
 			case isText && field == "metric":
