@@ -2,7 +2,9 @@ package queries
 
 import (
 	"context"
+	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -24,8 +26,8 @@ type catalog struct {
 }
 
 // catalogQuery reads the names of tools and categories.
-const catalogQuery = `query($slugs: [String!]) {
-  categories { slug label }
+const catalogQuery = `query($slugs: [String!], $language: Language!) {
+  categories { slug label(language: $language) }
   tools(limit: 200, filter: {slugs: $slugs}) { items { slug name } }
   oldest: releases(last: 1) { nodes { date } }
 }`
@@ -39,7 +41,7 @@ const maxSlugs = 200
 
 // readCatalog looks up what a table may refer to. A name that cannot be read is shown
 // as the slug.
-func (p *Pages) readCatalog(ctx context.Context, view *saved.View, t *table) (c catalog) {
+func (p *Pages) readCatalog(ctx context.Context, l lang.Language, view *saved.View, t *table) (c catalog) {
 	c.until, _ = time.Parse(time.DateOnly, view.Result.UpdatedAt)
 	if found := onlyMetric.FindAllStringSubmatch(view.Text, -1); len(found) == 1 {
 		c.metric = found[0][1]
@@ -60,7 +62,7 @@ func (p *Pages) readCatalog(ctx context.Context, view *saved.View, t *table) (c 
 		}
 		Oldest struct{ Nodes []struct{ Date string } }
 	}
-	if p.Queries.Executor.Execute(ctx, graph.Request{Query: catalogQuery, Variables: map[string]any{"slugs": slugs}}).Decode(&found) != nil {
+	if p.Queries.Executor.Execute(ctx, graph.Request{Query: catalogQuery, Variables: map[string]any{"slugs": slugs, "language": string(l)}}).Decode(&found) != nil {
 		return c
 	}
 	c.tools, c.categories = map[string]string{}, map[string]string{}
@@ -104,7 +106,7 @@ func (t *table) words(l lang.Language, column int, c catalog) (string, chart.Uni
 	field := path[len(path)-1]
 	switch field {
 	case "value":
-		if c.metric != "" {
+		if c.metric != "" && !slices.ContainsFunc(t.Columns, func(column string) bool { return lastName(column) == "metric" }) {
 			field = c.metric
 		}
 	case "name", "label", "title", "slug":
@@ -133,6 +135,50 @@ func (t *table) words(l lang.Language, column int, c catalog) (string, chart.Uni
 		}
 	}
 	return words.Field(l, field)
+}
+
+// addWords sets the headings, and replaces codes and slugs by names, as readers of a page
+// know them. Columns with the same words also have those of what contains them.
+func (t *table) addWords(l lang.Language, c catalog) {
+	count, units := map[string]int{}, make([]chart.Unit, len(t.Columns))
+	for i := range t.Columns {
+		heading, unit := t.words(l, i, c)
+		t.Headings, units[i] = append(t.Headings, heading), unit
+		count[heading]++
+	}
+	for i, column := range t.Columns {
+		if count[t.Headings[i]] > 1 {
+			var path []string
+			for _, field := range strings.Split(column, ".") {
+				if name, _ := words.Field(l, field); field != "items" && field != "nodes" {
+					path = append(path, name)
+				}
+			}
+			t.Headings[i] = strings.Join(path, " · ")
+		}
+		isText, field := t.kindOf(i) == texts, lastName(column)
+		for _, r := range t.Rows {
+			switch value := &r[i]; {
+			case value.IsNumber && units[i] == chart.Score:
+				value.Text = chart.Score.Format(l, value.Number)
+			case value.IsNumber && value.Number != math.Trunc(value.Number):
+				value.Text = l.Decimal(value.Number, 0, 6)
+			case isText && field == "metric":
+				value.Text = metricName(l, value.Text)
+			case isText && field != "slug" && slug.MatchString(strings.ReplaceAll(value.Text, "_", "-")):
+				value.Text = c.name(l, column, value.Text)
+			}
+		}
+	}
+}
+
+// metricName returns the words for a metric of a series.
+func metricName(l lang.Language, metric string) string {
+	if metric == "count" {
+		return l.Text("Active tools")
+	}
+	name, _ := words.Field(l, metric)
+	return name
 }
 
 // lowered returns words as they are inside a sentence.

@@ -274,10 +274,8 @@ func (t *table) lines(l lang.Language, p plan, only string, c catalog) *chart.Ch
 		var plots chart.Plots
 		var tiles chart.Tiles
 		for _, metric := range keys {
-			name, unit := words.Field(l, metric)
-			if metric == "count" {
-				name = l.Text("Active tools")
-			}
+			_, unit := words.Field(l, metric)
+			name := metricName(l, metric)
 			s := times.series(l, "", groups[metric], p, unit, metric != "count" && words.IsFlow(metric))
 			tiles = append(tiles, tileOf(l, name, unit, s))
 			single, _ := chart.NewLines(l, kindOfMetric(metric), times.axis(l), unit, []chart.Series{s})

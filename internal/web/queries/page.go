@@ -26,6 +26,7 @@ import (
 	"palmares/internal/web/chart"
 	"palmares/internal/web/page"
 	"palmares/internal/web/visitor"
+	"palmares/internal/web/words"
 )
 
 // GalleryPath is the path of the gallery.
@@ -66,6 +67,7 @@ type queryPage struct {
 // field is a parameter in the form.
 type field struct {
 	Name, Type, Value, Preset string
+	Label                     string // words for Name
 	Values                    []string
 	Repeats                   bool
 }
@@ -149,7 +151,9 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 		data.Owner, data.Document = handle, saved.Path+handle+"/openapi.json"
 	}
 	for _, parameter := range view.Parameters {
-		data.Fields = append(data.Fields, fieldOf(parameter, r.URL.Query()))
+		f := fieldOf(parameter, r.URL.Query())
+		f.Label, _ = words.Field(l, f.Name)
+		data.Fields = append(data.Fields, f)
 	}
 	for _, format := range []string{"json", "csv", "ndjson"} {
 		if format != "csv" || view.HasTable {
@@ -167,7 +171,9 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	if data.Table, err = newTable(view.Body); err != nil {
 		return nil, err
 	}
-	data.Chart = newChart(l, data.Table, form(view.Chart), p.readCatalog(r.Context(), view, data.Table))
+	names := p.readCatalog(r.Context(), l, view, data.Table)
+	data.Chart = newChart(l, data.Table, form(view.Chart), names)
+	data.Table.addWords(l, names) // after the chart, which reads codes
 	for extension := range chart.ContentTypes {
 		data.Images = append(data.Images, link{strings.ToUpper(extension), page.LocalPath(l, page.WithQuery(view.Address+"."+extension, r.URL.RawQuery))})
 	}

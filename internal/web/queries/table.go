@@ -13,9 +13,10 @@ import (
 // table shows a result as rows. An item with one list has a row for each element
 // of it, and so does an item that consists of lists; other lists are shown as JSON.
 type table struct {
-	Columns []string
-	Rows    [][]cell // as long as Columns
-	Total   int      // rows in the result; more than Rows if there are many
+	Columns  []string
+	Headings []string // words for Columns
+	Rows     [][]cell // as long as Columns
+	Total    int      // rows in the result; more than Rows if there are many
 }
 
 // Numeric reports whether a column has numbers.
@@ -58,6 +59,9 @@ type cell struct {
 	Number   float64
 	IsNumber bool
 }
+
+// IsPeriod reports whether a cell is a day, a month or another period.
+func (c cell) IsPeriod() bool { return !c.IsNumber && period.MatchString(c.Text) }
 
 // maxRows is how many rows a page shows. The data has all of them.
 const maxRows = 500
