@@ -117,7 +117,7 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	}
 
 	p.Go(pages + "/account/queries/good-tools/edit")
-	p.Eval(`(document.getElementById("query").value = "{ categories { slug toolCount } }", document.querySelector("[name=private]").checked = true)`, nil)
+	p.Eval(`(document.getElementById("query").value = "{ categories { slug toolCount } }", document.getElementById("chart").value = "", document.querySelector("[name=private]").checked = true)`, nil)
 	p.Follow("form.wide-form button")
 	p.WaitForText("pre", "toolCount")
 	if got := s.Call(t, http.MethodGet, "/q/"+handle+"/good-tools", ""); got.StatusCode != 404 {

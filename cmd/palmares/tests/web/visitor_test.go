@@ -143,16 +143,16 @@ func (v *visitor) makeFirstCall() {
 
 func (v *visitor) shareChart() {
 	v.open(`/explorer$`)
-	v.Fill("#query", "query Growth {\n  series(metrics: [count], every: release) {\n    metric\n    points { period start value }\n  }\n}")
+	v.Fill("#query", "query Scores {\n  categories {\n    label\n    avgScore\n  }\n}")
 	v.click("#save button")
 	v.signIn("chart")
 	v.WaitForText("main h1", v.lang.Text("Save and share a query"))
-	v.Fill("#name", "growth")
+	v.Fill("#name", "scores")
 	if v.Exists("#handle") {
 		v.Fill("#handle", "visitor-"+string(v.lang))
 	}
 	v.submit("#name")
-	v.open(`/q/visitor-[a-z]+/growth$`)
+	v.open(`/q/visitor-[a-z]+/scores$`)
 	if !v.Exists("main svg") {
 		v.Errorf("got no chart at %s, want one", v.URL())
 	}
@@ -285,7 +285,7 @@ func (v *visitor) submit(field string) {
 func (v *visitor) reveal(field string) {
 	v.Helper()
 	var hidden bool
-	v.Eval("document.querySelector("+strconv.Quote(field)+").closest('details:not([open])') !== null", &hidden)
+	v.Eval("document.querySelector("+strconv.Quote(field)+").closest('details:not([open])')?.querySelector('summary').checkVisibility() ?? false", &hidden)
 	if hidden {
 		v.click("details:has(" + field + ") > summary")
 	}
