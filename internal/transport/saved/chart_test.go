@@ -55,7 +55,7 @@ func TestChartIsChecked(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", chart, got, want)
 		}
 	}
-	if got := messageOf(Chart{Kind: Bar, X: "a", Y: "b"}.check(nil)); !strings.Contains(got, "without a table") {
+	if got := messageOf(Chart{Kind: Bar, X: "a", Y: "b"}.check(nil)); !strings.Contains(got, "not a table") {
 		t.Errorf("without a table: got %q, want an error", got)
 	}
 }
