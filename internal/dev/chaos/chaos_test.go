@@ -58,6 +58,13 @@ func TestMayLose(t *testing.T) {
 	}
 }
 
+func TestRequestsOfAllDays(t *testing.T) {
+	const shown = "pro@example.com\nplan      pro\nrequests  5 today (daily quota: unlimited)\n\nday         requests\n2026-11-18  5\n2026-11-17  142\n"
+	if n := requestsIn(shown); n != 147 {
+		t.Errorf("got %d, want 147", n)
+	}
+}
+
 func TestGoals(t *testing.T) {
 	good := func() *outcome {
 		return &outcome{fault: fault{name: "a fault"}, redisMayLose: 2, mayLose: 2, granted: dailyQuota}

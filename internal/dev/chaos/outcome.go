@@ -92,12 +92,7 @@ func (o *outcome) add(samples []*sample) {
 type counts struct{ usage, redis int }
 
 func (s *system) counts() (c counts) {
-	for line := range strings.Lines(blackbox.MustRun(s.t, blackbox.Command(s.t, s.cfg, "accounts", "show", load.Owner)).Out) {
-		var year, month, day, requests int
-		if n, _ := fmt.Sscanf(line, "%d-%d-%d %d", &year, &month, &day, &requests); n == 4 { // all days count: a run may pass midnight
-			c.usage += requests
-		}
-	}
+	c.usage = requestsIn(blackbox.MustRun(s.t, blackbox.Command(s.t, s.cfg, "accounts", "show", load.Owner)).Out)
 	if s.redis == nil {
 		return c
 	}
@@ -113,6 +108,18 @@ func (s *system) counts() (c counts) {
 		c.redis += tally["granted"] - tally["refunded"]
 	}
 	return c
+}
+
+// requestsIn returns the requests of all days in what accounts show prints. A run may
+// pass midnight.
+func requestsIn(shown string) (n int) {
+	for line := range strings.Lines(shown) {
+		var year, month, day, requests int
+		if found, _ := fmt.Sscanf(line, "%d-%d-%d %d", &year, &month, &day, &requests); found == 4 {
+			n += requests
+		}
+	}
+	return n
 }
 
 // compareCounts compares the requests counted since before with those sent, and

@@ -229,7 +229,7 @@ func TestGallery(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", target, got.StatusCode, want)
 		}
 	}
-	for target, want := range map[string]string{"/q": "/q/palmares/growth", "/q.md": "/q/palmares/growth", "/q/palmares/win-rates": "| key |"} {
+	for target, want := range map[string]string{"/q": "/q/palmares/growth", "/q.md": "/q/palmares/growth", "/q/palmares/win-rates": "| Tool |"} {
 		got := s.Call(t, http.MethodGet, target, "", "Accept", "text/markdown")
 		if body := blackbox.ReadAll(t, got.Body); got.Header.Get("Content-Type") != "text/markdown; charset=utf-8" || !strings.Contains(body, want) {
 			t.Errorf("%s: got %s, want Markdown with %q:\n%s", target, got.Header.Get("Content-Type"), want, body)
