@@ -59,7 +59,7 @@ func TestMayLose(t *testing.T) {
 }
 
 func TestRequestsOfAllDays(t *testing.T) {
-	const shown = "pro@example.com\nplan      pro\nrequests  5 today (daily quota: unlimited)\n\nday         requests\n2026-11-18  5\n2026-11-17  142\n"
+	const shown = "pro@example.com\nplan      pro\nrequests  5 today (daily quota: unlimited)\n\nday         requests\n2026-09-01  5\n2026-08-31  142\n"
 	if n := requestsIn(shown); n != 147 {
 		t.Errorf("got %d, want 147", n)
 	}
