@@ -275,7 +275,7 @@ func (v *visitor) click(selector string) {
 // submit sends the form of a field with its first button.
 func (v *visitor) submit(field string) {
 	v.Helper()
-	v.Eval("document.querySelector("+strconv.Quote(field)+`).form.querySelector("button:not([type=button])").dataset.visitor = "submit"`, nil)
+	v.Eval("[...document.querySelector("+strconv.Quote(field)+`).form.querySelectorAll("button:not([type=button])")].find(b => b.checkVisibility()).dataset.visitor = "submit"`, nil)
 	v.clicks++
 	v.Follow(`[data-visitor="submit"]`)
 	v.checkStatus()
