@@ -21,6 +21,7 @@ import (
 	"palmares/internal/catalog/files"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -155,8 +156,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case r.URL.Path == Path && negotiate.Named(r.Header["Accept"], "text/html") > 0:
-		w.Header().Set("Vary", "Accept")
-		http.Redirect(w, r, PagePath, http.StatusFound) // to the language of the visitor
+		w.Header().Set("Vary", "Accept, Accept-Language")
+		http.Redirect(w, r, lang.Preferred(r.Header.Get("Accept-Language")).Path(PagePath), http.StatusFound)
 		return nil
 	case r.URL.Path == Path || r.URL.Path == IndexPath:
 		return h.serveList(w, r)

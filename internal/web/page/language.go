@@ -86,6 +86,10 @@ func Localize(next http.Handler) http.Handler {
 		switch {
 		case l != "":
 			r = r.WithContext(lang.With(r.Context(), l))
+			if rest == "/files/" { // without a language it is the list for programs
+				redirectPermanently(w, r, l.Path("/files"))
+				return
+			}
 			if isPage(rest) {
 				if _, written := splitPrefix(r.URL.EscapedPath()); l.Section(written) != written {
 					redirectPermanently(w, r, l.Path(written))

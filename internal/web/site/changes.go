@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
@@ -152,7 +154,7 @@ type changeLine struct {
 	Changes   []fieldChange     // short values; those that the title of the group names have no field
 	Direction string            // how a price changed, or ""
 	Percent   string            // how much a price changed
-	Others    []string          // names of further fields that changed
+	Others    []string          // names of further fields that changed, for the middle of a sentence
 	slug      string
 }
 
@@ -269,7 +271,7 @@ func (v *changesView) add(r *request, c *releaseChanges, e *event) {
 	for _, change := range state.changesOf(l, fields, v.Categories) {
 		switch {
 		case !slices.Contains(shortFields, change.name):
-			line.Others = append(line.Others, change.Field)
+			line.Others = append(line.Others, lowerFirst(change.Field))
 			continue
 		case kind == scoreChanged && change.name == "score", slices.Contains([]string{"price", "pricing", "reason", "retired_at", "label"}, change.name):
 			change.Field = "" // the value says it
@@ -355,3 +357,9 @@ func sentence(name string) string { return words.Sentence(name) }
 
 // dayOf returns the day of a time.
 func dayOf(at string) string { return at[:min(len(at), len(time.DateOnly))] }
+
+// lowerFirst returns the name of a field as it is written within a sentence.
+func lowerFirst(name string) string {
+	first, size := utf8.DecodeRuneInString(name)
+	return string(unicode.ToLower(first)) + name[size:]
+}

@@ -111,7 +111,7 @@ func TestChangesAreGrouped(t *testing.T) {
 	publish(t, s, feedtest.Catalog("2026-10-03", tools...))
 	handler := newLocalized(t, s)
 	body := get(t, handler, "/en/changes", 200, `href="/en/changes?release=3&amp;type=tool_created" rel="nofollow">Show all`,
-		`Parti</a> <span class="what"><span class="part" lang="fr">Code</span>`, `<span class="part">Tagline</span>`, `>Outil price</a> <span class="what"><span class="part"><span class="visually-hidden">from </span><del>€20/month</del>`)
+		`Parti</a> <span class="what"><span class="part" lang="fr">Code</span>`, `<span class="part">changed: tagline</span>`, `>Outil price</a> <span class="what"><span class="part"><span class="visually-hidden">from </span><del>€20/month</del>`)
 	var order []int
 	for _, kind := range []string{"New tools", "Back in the catalog", "Price changes", "Score changes", "Other updates", "Retired tools"} { // the last in the release before
 		order = append(order, strings.Index(body, "<h3>"+kind+"</h3>"))

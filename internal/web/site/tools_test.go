@@ -86,7 +86,8 @@ func TestSources(t *testing.T) {
 	get(t, handler, "/en/tools/a", 200, "<li>Price checked on "+lang.English.DayOf("2026-11-02")+", "+link,
 		"<li>Score checked on "+lang.English.DayOf("2026-10-01")+`, <a href="https://b.example" rel="nofollow noopener">`, "Translations", "Sources", "changed")
 	get(t, handler, "/fr/tools/a", 200, "<li>Prix\u00a0: vérification du 2 novembre 2026, "+link, "Traductions")
-	get(t, handler, "/en/changes", 200, "Translations", "Sources")
+	get(t, handler, "/en/changes", 200, "changed: translations, sources")
+	get(t, handler, "/fr/changes", 200, "modifications\u00a0: traductions, sources")
 }
 
 func TestCompare(t *testing.T) {

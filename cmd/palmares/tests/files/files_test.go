@@ -146,7 +146,11 @@ func TestFiles(t *testing.T) {
 			get(t, s, "GET", path, bearer...).want(t, status, "error")
 		}
 		get(t, s, "POST", tools, bearer...).want(t, 405, "error")
-		get(t, s, "GET", "/files/", "Accept", "text/html").want(t, 302, "")
+		french := get(t, s, "GET", "/files/", "Accept", "text/html", "Accept-Language", "fr")
+		if french.want(t, 302, ""); french.Header.Get("Location") != "/fr/files" {
+			t.Errorf("got %s, want the page in the visitor's language", french.Header.Get("Location"))
+		}
+		get(t, s, "GET", "/fr/files/").want(t, 301, "")
 		for _, language := range []string{"en", "fr"} {
 			get(t, s, "GET", "/"+language+"/files").want(t, 200, list.Files[1].SHA256)
 		}
