@@ -301,7 +301,7 @@ func (p *Pages) showExplorer(w http.ResponseWriter, r *http.Request) error {
 	}
 	isDownload := func(o params.Operation) bool { return o.Query == "" }
 	e := explorer{
-		Base: p.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: slices.DeleteFunc(slices.Clone(p.Operations), isDownload), CostPath: CostPath, Editor: p.app("graphiql"),
+		Base: p.PublicURL, Schema: SchemaPath, Operations: slices.DeleteFunc(slices.Clone(p.Operations), isDownload), CostPath: CostPath, Editor: p.app("graphiql"),
 		Workers: map[string]string{
 			"editor": p.built["editor.worker.js"], "json": p.built["json.worker.js"], "graphql": p.built["graphql.worker.js"],
 		},
@@ -311,11 +311,15 @@ func (p *Pages) showExplorer(w http.ResponseWriter, r *http.Request) error {
 	e.Query, e.Variables, note = p.queryToOpen(r)
 	e.Key = p.Key(r)
 	head := page.Head{Wide: true, Styles: style, Scripts: []string{p.built["explorer.js"]}}
+	l := lang.Of(r.Context())
 	var titles []string
-	for _, example := range Examples {
-		titles = append(titles, lang.Of(r.Context()).Text(lang.Message(example.Title)))
+	e.Examples = slices.Clone(Examples)
+	for i, example := range Examples {
+		title := l.Text(lang.Message(example.Title))
+		e.Examples[i].Query = strings.Replace(example.Query, example.Title, title, 1)
+		titles = append(titles, title)
 	}
-	content := p.Content(lang.Of(r.Context()), ExplorerPath, head, struct {
+	content := p.Content(l, ExplorerPath, head, struct {
 		Titles             []string // titles of the examples
 		Schema, Note, Save string
 		Script             explorer

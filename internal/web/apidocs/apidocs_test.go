@@ -16,6 +16,7 @@ import (
 	"testing/fstest"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
@@ -284,6 +285,13 @@ func TestAssetsAreImmutable(t *testing.T) {
 	e := scriptData(t, get(t, handler, "/explorer").Body.String())
 	if (e.Editor != app{"/assets/workbench/graphiql-CCCCCCCC.js", "/assets/workbench/graphiql-CCCCCCCC.css"}) || e.Workers["json"] != "/assets/workbench/json.worker-FFFFFFFF.js" || len(e.Operations) != 1 || len(e.Examples) != len(Examples) {
 		t.Errorf("got %+v, want the editor, workers, operations and examples", e)
+	}
+	r := httptest.NewRequest("GET", "/explorer", nil)
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r.WithContext(lang.With(r.Context(), lang.French)))
+	title := lang.French.Text(lang.Message(Examples[0].Title))
+	if got := scriptData(t, w.Body.String()).Examples[0].Query; !strings.HasPrefix(got, "# "+title+"\nquery") || title == Examples[0].Title {
+		t.Errorf("got %.80s, want an example with a comment in French", got)
 	}
 }
 
