@@ -153,7 +153,7 @@ func TestRouteLabels(t *testing.T) {
 // With Redis, everything that has metrics is enabled.
 func TestDashboardsAndAlertsWithRedis(t *testing.T) {
 	t.Parallel()
-	_, address := busyServer(t, testkit.SQLite(t), "--redis-url", testkit.StartRedis(t).URL)
+	_, address := busyServer(t, testkit.SQLite(t), "--redis-url", testkit.StartRedis(t).URL, "--purge-url", "http://127.0.0.1:1/")
 	text, exposed := scrape(t, address)
 	exposed["up"] = nil // added by Prometheus, like the labels job and instance
 	deploy := filepath.Join("..", "..", "deploy")

@@ -211,13 +211,7 @@ func panelRows(t *testing.T, e *graph.Executor, name string, release int) (list,
 	if name == "newest-tools" { // files do not have the order within a release
 		query = strings.NewReplacer("first: 10", "first: 200", "publishedAt", "release").Replace(query)
 	}
-	var variables object
-	for title, panel := range panels {
-		if strings.HasPrefix(strings.TrimPrefix(example.Title, "Panel: "), title) {
-			variables = panel.variables
-		}
-	}
-	got := e.Execute(auth.WithCaller(t.Context(), auth.Caller{Plan: auth.Anonymous}), graph.Request{Query: query, Variables: variables})
+	got := e.Execute(auth.WithCaller(t.Context(), auth.Caller{Plan: auth.Anonymous}), graph.Request{Query: query, Variables: panels[name].variables})
 	if len(got.Errors) > 0 {
 		if strings.Contains(fmt.Sprint(got.Errors), "from") {
 			return nil, false
