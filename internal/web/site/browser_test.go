@@ -151,14 +151,11 @@ func TestAlignmentWithChromium(t *testing.T) {
 				t.Errorf("%s at width %d: got %v for the %s, want at most %v", p.URL(), width, got, what, most)
 			}
 		}
-		atMost("difference between the heights of the fields", `spread(all(".filter input, .filter select, .filter button").map(field => box(field).height))`, 0.1)
+		atMost("difference between the heights of the fields", `spread(all(".filter input, .filter select, .filter button").filter(field => field.checkVisibility()).map(field => box(field).height))`, 0.1)
 		atMost("indentation of the menu", `spread([...firstOfRows, document.querySelector("h1")].map(textLeft))`, 0.5)
 		atMost("missing height of a link as a touch target", `32 - Math.min(...menu.map(link => box(link).height))`, 0)
 		atMost("height of the header", `box(document.querySelector("header")).height`, 70)
 		atMost("rows of the header", `firstOfRows.length`, 1)
-
-		p.Go(base + "/")
-		atMost("width of the histogram", `box(document.querySelector(".histogram")).width`, 450)
 
 		p.Go(base + "/tools/plume")
 		if width > 360 { // where the figures are in one row
