@@ -185,6 +185,18 @@ func TestDates(t *testing.T) {
 	}
 }
 
+func TestPeriods(t *testing.T) {
+	for text, want := range map[string]string{
+		"2026": "2026-01-01 2026", "2026-03": "2026-03-01 March 2026", "2026-Q4": "2026-10-01 Q4 2026", "2026-W01": "2025-12-29 week of 29 Dec 2025",
+		"2026-W46": "2026-11-09 week of 9 Nov 2026", "2026-11-10": "2026-11-10 10 Nov 2026", "2026-11-10T01:02:03Z": "2026-11-10 10 Nov 2026",
+	} {
+		slot := Period(lang.English, text)
+		if got := strings.ReplaceAll(day(slot.From).Format(time.DateOnly)+" "+slot.Text, "\u00a0", " "); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}
+
 // A line does not cross a missing value, and a value alone is a dot.
 func TestGaps(t *testing.T) {
 	none := math.NaN()
@@ -231,7 +243,7 @@ func TestSmallMultiples(t *testing.T) {
 		all = append(all, seriesOf(fmt.Sprintf("Series %d", i), 100, float64(200+i)))
 	}
 	plots, note := NewLines(lang.English, Lines, Dates(lang.English, date(releases[0]), date(releases[7])), Count, all)
-	if len(plots) != maxPlots || plots[0].Heading != "Series 13" || note != "12 of 14 series, those with the highest latest values." {
+	if len(plots) != maxPlots || plots[0].Heading != "Series 13" || fmt.Sprint(note) != "[12 of 14 series, those with the highest latest values.]" {
 		t.Errorf("got %d plots from %s, %q, want 12 from the highest", len(plots), plots[0].Heading, note)
 	}
 	for _, width := range []float64{narrow, wide} {
@@ -245,7 +257,7 @@ func TestSmallMultiples(t *testing.T) {
 			t.Errorf("got dots at %d places, want two in each of %d columns", len(low), columns)
 		}
 	}
-	if plots, note := NewLines(lang.English, Lines, plots[0].X, Count, all[:5]); len(plots) != 1 || note != "" {
+	if plots, note := NewLines(lang.English, Lines, plots[0].X, Count, all[:5]); len(plots) != 1 || note != nil {
 		t.Errorf("got %d plots, %q, want five lines in one", len(plots), note)
 	}
 	if plots, _ := NewLines(lang.English, Columns, plots[0].X, Count, all[:2]); len(plots) != 2 {
@@ -429,8 +441,8 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"s0", "s1", "ink", "soft", "grid"} {
-		if seen[rgb(name)] < 50 {
-			t.Errorf("got %d pixels of %s, want a drawing", seen[rgb(name)], name)
+		if seen[rgb(name).C] < 50 {
+			t.Errorf("got %d pixels of %s, want a drawing", seen[rgb(name).C], name)
 		}
 	}
 	if _, err := (&Chart{Content: Bars(make([]Bar, 200))}).File("png", ""); err == nil {
