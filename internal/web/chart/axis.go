@@ -137,9 +137,9 @@ func Dates(l lang.Language, from, to time.Time) Axis {
 	axis := Axis{From: Time(from), To: Time(to)}
 	axis.ticks = func(room float64) (all []tick) {
 		for _, months := range []int{daily, weekly, 1, 2, 3, 6, year, 2 * year, 5 * year, 10 * year, 100 * year} {
-			smaller, width := all, 0.0
+			smaller, free, fits := all, math.Inf(-1), true
 			all = nil
-			for at := from; !at.After(to) && width <= room; at = at.AddDate(0, 0, 1) {
+			for at := from; !at.After(to) && fits; at = at.AddDate(0, 0, 1) {
 				text := l.ShortMonth(at)
 				switch month, number, _ := strings.Cut(text, "\u00a0"); {
 				case months == weekly && at.Weekday() != time.Monday || months > 0 && (at.Day() != 1 || (at.Year()*12+int(at.Month())-1)%months != 0):
@@ -151,13 +151,14 @@ func Dates(l lang.Language, from, to time.Time) Axis {
 				case len(all) > 0 && at.Month() != time.January:
 					text = month // the year is the same
 				}
-				width += measure(text, tickSize, false) + 10
+				x, half := axis.fraction(Time(at))*room, measure(text, tickSize, false)/2+5
+				fits, free = x-half >= free, x+half
 				all = append(all, tick{Time(at), text})
 			}
 			if len(all) == 0 { // there is no such date, such as 1 January
 				return smaller[:min(len(smaller), 1)]
 			}
-			if width <= room {
+			if fits {
 				break
 			}
 		}

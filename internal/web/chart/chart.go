@@ -28,7 +28,7 @@ type Content interface {
 }
 
 // The widths of drawings, at which texts have their size in pixels.
-const full, wide, narrow = 1080.0, 720.0, 360.0
+const full, wide, narrow = 960.0, 720.0, 360.0
 
 // HTML draws the chart for a page. It is drawn again for screens on which its texts would
 // be too large or too small, and small multiples for those with room for more of them; the

@@ -14,6 +14,7 @@ import (
 // Table has numbers by slots of an axis and by series. Charts with axes are built from
 // one, and so are the tables beside them.
 type Table struct {
+	Kind  Kind
 	Unit  Unit
 	X     Axis
 	Slots []Slot
@@ -79,10 +80,10 @@ func newPeriod(l lang.Language, at time.Time, months, days int) Slot {
 
 // Day returns the day of a slot that is one, or "".
 func (s Slot) Day() string {
-	if s.From != s.To {
-		return ""
+	if s.From == s.To {
+		return day(s.From).Format(time.DateOnly)
 	}
-	return day(s.From).Format(time.DateOnly)
+	return ""
 }
 
 // day returns the day that a value of an axis of time is.
@@ -90,19 +91,10 @@ func day(value float64) time.Time { return time.Unix(int64(value), 0).UTC() }
 
 const maxPeriods = 500
 
-// Missing is what it means that a table has no number.
-type Missing int
-
-// The meanings of missing numbers.
-const (
-	Unknown   Missing = iota // a gap
-	Zero                     // nothing happened in a period
-	Unchanged                // the number before lasts
-)
-
 // SetTimes makes the slots an axis of time up to a day, or to the end of a later slot. It
-// adds the periods without numbers.
-func (t *Table) SetTimes(l lang.Language, until time.Time, missing Missing) {
+// adds the periods without numbers: these are zero in columns, and the values of steps
+// last. Lines have gaps.
+func (t *Table) SetTimes(l lang.Language, until time.Time) {
 	t.sort()
 	to := max(Time(until), t.Slots[len(t.Slots)-1].From)
 	for s := t.Slots[0]; s.To > s.From && s.From <= to && len(t.Slots) < maxPeriods; s = newPeriod(l, day(s.To), s.months, s.days) {
@@ -113,9 +105,9 @@ func (t *Table) SetTimes(l lang.Language, until time.Time, missing Missing) {
 	for _, s := range t.Slots {
 		for _, name := range t.Names {
 			number, known := s.numbers[name]
-			if last, ok := before[name]; !known && (missing == Zero || missing == Unchanged && ok) {
+			if last, ok := before[name]; !known && (t.Kind == Columns || t.Kind == Steps && ok) {
 				s.numbers[name] = last
-			} else if known && missing == Unchanged {
+			} else if known && t.Kind == Steps {
 				before[name] = number
 			}
 		}
@@ -175,7 +167,7 @@ func (t *Table) Rows(l lang.Language, missing string) (rows []Row) {
 }
 
 // Plots draws the numbers of each series, with gaps where they are missing.
-func (t *Table) Plots(l lang.Language, kind Kind) (plots Plots, notes []string) {
+func (t *Table) Plots(l lang.Language) (plots Plots, notes []string) {
 	rows, all := t.Rows(l, ""), make([]Series, len(t.Names))
 	for column, name := range t.Names {
 		s, gap := &all[column], false
@@ -189,7 +181,7 @@ func (t *Table) Plots(l lang.Language, kind Kind) (plots Plots, notes []string) 
 			gap = rows[row].Values[column] == ""
 		}
 	}
-	return NewLines(l, kind, t.X, t.Unit, all)
+	return NewLines(l, t.Kind, t.X, t.Unit, all)
 }
 
 // Tile shows the latest number of the only series, and its change.

@@ -86,16 +86,14 @@ func (t *table) plan() plan {
 		return plan{"tiles", none.number, noColumn, noColumn}
 	}
 	var plans []plan // the first one whose columns identify the rows is taken
-	keys = t.withoutIdentifiers(keys)
+	slices.SortStableFunc(keys, t.byReadability)
 	for _, key := range keys {
 		plans = append(plans, plan{"bar", t.numberFor(key, values), key, noColumn})
 	}
 	for _, date := range days {
 		plans = append(plans, plan{"line", none.number, date, noColumn})
 		for _, key := range keys {
-			if !t.equivalent(key, date) {
-				plans = append(plans, plan{"line", none.number, date, key})
-			}
+			plans = append(plans, plan{"line", none.number, date, key})
 		}
 	}
 	for _, seconds := range [][]int{keys, values[:len(values)-1]} {
@@ -123,30 +121,10 @@ func (t *table) numberFor(key int, values []int) int {
 	return values[len(values)-1]
 }
 
-// withoutIdentifiers drops slugs and ids if there is something better to read, and
-// puts names first.
-func (t *table) withoutIdentifiers(keys []int) []int {
-	var names, others []int
-	for _, key := range keys {
-		switch lastName(t.Columns[key]) {
-		case "slug", "id":
-		case "name", "title":
-			names = append(names, key)
-		default:
-			others = append(others, key)
-		}
-	}
-	if readable := append(names, others...); len(readable) > 0 {
-		return readable
-	}
-	return keys
-}
-
-// equivalent reports whether two rows have the same value in one column exactly if
-// they have the same value in the other.
-func (t *table) equivalent(a, b int) bool {
-	both := t.distinct(a, b)
-	return both == t.distinct(a, noColumn) && both == t.distinct(b, noColumn)
+// byReadability orders names before other keys, and slugs and ids after them.
+func (t *table) byReadability(a, b int) int {
+	rank := map[string]int{"name": -1, "title": -1, "slug": 1, "id": 1}
+	return rank[lastName(t.Columns[a])] - rank[lastName(t.Columns[b])]
 }
 
 // distinct returns how many different values two columns have, of which one may be none.
@@ -169,12 +147,12 @@ func (t *table) bars(l lang.Language, p plan, c catalog) *chart.Chart {
 	key, _ := t.words(l, p.x, c)
 	shown := &chart.Chart{Title: l.Text("%s by %s", name, lowered(key))}
 	if p.series != noColumn && t.Numeric(p.series) {
-		data := chart.Table{Unit: unit}
+		data := chart.Table{Kind: chart.Columns, Unit: unit}
 		for _, r := range t.Rows {
 			data.Add(chart.Slot{From: r[p.series].Number, Text: r[p.series].Text}, c.name(l, t.Columns[p.x], r[p.x].Text), r[p.number].number())
 		}
 		data.SetRanges(l)
-		shown.Content, shown.Notes = data.Plots(l, chart.Columns)
+		shown.Content, shown.Notes = data.Plots(l)
 		return shown
 	}
 	var bars chart.Bars
@@ -251,17 +229,17 @@ func (t *table) lines(l lang.Language, p plan, only string, c catalog) *chart.Ch
 	var plots chart.Plots
 	var tiles chart.Tiles
 	for _, metric := range metrics {
-		figure, kind, missing := figures[metric], chart.Lines, chart.Unknown
+		figure := figures[metric]
 		if isMetric {
 			name = metricName(l, metric)
 			_, figure.Unit = words.Field(l, metric)
 			isFlow = metric != "count" && words.IsFlow(metric)
 		}
 		if isFlow {
-			kind, missing = chart.Columns, chart.Zero
+			figure.Kind = chart.Columns
 		}
-		figure.SetTimes(l, c.until, missing)
-		drawn, notes := figure.Plots(l, kind)
+		figure.SetTimes(l, c.until)
+		drawn, notes := figure.Plots(l)
 		shown.Notes = append(shown.Notes, notes...)
 		for _, plot := range drawn {
 			if isMetric {

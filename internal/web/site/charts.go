@@ -38,8 +38,8 @@ func newFigure(r *request, id string, title lang.Message, columns ...string) *fi
 
 // draw adds the numbers of a table to the figure's own, and draws them. It returns the
 // plots, or nil if there is nothing to draw.
-func (f *figure) draw(kind chart.Kind, t *chart.Table) chart.Plots {
-	plots, notes := t.Plots(f.request.lang, kind)
+func (f *figure) draw(t *chart.Table) chart.Plots {
+	plots, notes := t.Plots(f.request.lang)
 	if len(f.Columns) == 1 {
 		f.Columns = append(f.Columns, t.Names...)
 	}
@@ -52,12 +52,12 @@ func (f *figure) draw(kind chart.Kind, t *chart.Table) chart.Plots {
 
 // drawTimes draws numbers over time up to a day. The newest are first in the table, as
 // in all lists.
-func (f *figure) drawTimes(kind chart.Kind, t *chart.Table, until string, missing chart.Missing) chart.Plots {
+func (f *figure) drawTimes(t *chart.Table, until string) chart.Plots {
 	if len(t.Slots) == 0 {
 		return nil
 	}
-	t.SetTimes(f.request.lang, parseDay(until), missing)
-	plots := f.draw(kind, t)
+	t.SetTimes(f.request.lang, parseDay(until))
+	plots := f.draw(t)
 	slices.Reverse(f.Rows)
 	return plots
 }
@@ -92,7 +92,7 @@ type bin struct {
 
 // newHistogram returns nil if there are no scores.
 func newHistogram(r *request, bins []bin) *figure {
-	l, t, total := r.lang, chart.Table{Unit: chart.Count}, 0
+	l, t, total := r.lang, chart.Table{Kind: chart.Columns, Unit: chart.Count}, 0
 	f := newFigure(r, "distribution", "Number of tools by score", l.Text("Score"), l.Text("Tools"))
 	for _, b := range bins {
 		name, count := l.Text("%v to under %v", b.From, b.To), float64(b.Count)
@@ -107,7 +107,7 @@ func newHistogram(r *request, bins []bin) *figure {
 	}
 	t.SetRanges(l)
 	t.X.Caption, f.Half = l.Text("Score"), true
-	points := f.draw(chart.Columns, &t)[0].Series[0].Points
+	points := f.draw(&t)[0].Series[0].Points
 	for i, p := range points {
 		middle := (p.X + p.End) / 2
 		points[i].Color = band(&middle)
@@ -174,7 +174,7 @@ func newSparkline(t *tool, m measure, until string) template.HTML {
 
 // newStepChart returns the values of some tools, or nil if none of them changed.
 func newStepChart(r *request, id string, title lang.Message, tools []tool, m measure, until string) *figure {
-	f, values, changed := newFigure(r, id, title, r.lang.Text("From")), chart.Table{Unit: m.unit}, false
+	f, values, changed := newFigure(r, id, title, r.lang.Text("From")), chart.Table{Kind: chart.Steps, Unit: m.unit}, false
 	for i := range tools {
 		count := 0
 		tools[i].changesIn(m, func(day string, value float64) {
@@ -186,7 +186,7 @@ func newStepChart(r *request, id string, title lang.Message, tools []tool, m mea
 	if f.Half = true; !changed {
 		return nil
 	}
-	for _, plot := range f.drawTimes(chart.Steps, &values, until, chart.Unchanged) {
+	for _, plot := range f.drawTimes(&values, until) {
 		plot.Y.Caption = chart.Title(m.caption, plot.Y.Caption)
 	}
 	return f

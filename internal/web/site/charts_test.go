@@ -181,14 +181,14 @@ func TestDrawTimes(t *testing.T) {
 		numbers.Add(chart.Period(lang.English, fmt.Sprintf("2026-0%d-01", i+1)), "", value)
 	}
 	f := newFigure(pageOf(lang.English), "scores", "Average score", "Day", "Average score")
-	plot := f.drawTimes(chart.Lines, &numbers, "2026-06-30", chart.Unknown)[0]
+	plot := f.drawTimes(&numbers, "2026-06-30")[0]
 	if got, want := strings.ReplaceAll(fmt.Sprint(f.Rows), "\u00a0", " "), "[{1 Apr 2026 2026-04-01 [7.50]} {1 Mar 2026 2026-03-01 [7.25]} {1 Feb 2026 2026-02-01 [–]} {1 Jan 2026 2026-01-01 [7.00]}]"; got != want {
 		t.Errorf("got rows %s, want %s", got, want)
 	}
 	if got := plot.Series[0].Points; len(got) != 3 || !got[1].Gap || got[2].Gap || plot.X.To != chart.Time(parseDay("2026-06-30")) {
 		t.Errorf("got %+v, want a gap before the second point, up to the end of the catalog", got)
 	}
-	if f.drawTimes(chart.Lines, &chart.Table{}, "2026-06-30", chart.Unknown) != nil {
+	if f.drawTimes(&chart.Table{}, "2026-06-30") != nil {
 		t.Error("no numbers: got something to draw, want nothing")
 	}
 }

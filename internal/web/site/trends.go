@@ -119,7 +119,7 @@ func (v *trendsView) prepare(r *request) error {
 		for _, n := range v.Releases.Nodes {
 			t.Add(chart.Period(r.lang, n.Date), "", c.of(n.Stats))
 		}
-		plots := f.drawTimes(chart.Lines, &t, v.Feed.UpdatedAt, chart.Unknown)
+		plots := f.drawTimes(&t, v.Feed.UpdatedAt)
 		if f.Half = true; plots == nil || len(t.Slots) < 2 {
 			continue
 		}
@@ -157,7 +157,7 @@ func (v *trendsView) addCategories(r *request, id string, title lang.Message, me
 			}
 		}
 	}
-	if f.IsCatalog = true; f.drawTimes(chart.Lines, &t, v.Feed.UpdatedAt, chart.Unknown) != nil && len(t.Slots) > 1 {
+	if f.IsCatalog = true; f.drawTimes(&t, v.Feed.UpdatedAt) != nil && len(t.Slots) > 1 {
 		v.ByCategory = append(v.ByCategory, f)
 	}
 }
@@ -238,14 +238,14 @@ func (v *retiredToolsView) prepareChart(r *request) {
 	if v.ByMonth {
 		period, length = r.lang.Text("Month"), len("2006-01")
 	}
-	t := chart.Table{Unit: chart.Count}
+	t := chart.Table{Kind: chart.Columns, Unit: chart.Count}
 	for text, count := range counts {
 		if len(text) == length {
 			t.Add(chart.Period(r.lang, text), "", &count)
 		}
 	}
 	v.Chart = newFigure(r, "retirements", "Number of retired tools", period, r.lang.Text("Retired tools"))
-	v.Chart.drawTimes(chart.Columns, &t, v.Feed.UpdatedAt, chart.Zero)
+	v.Chart.drawTimes(&t, v.Feed.UpdatedAt)
 }
 
 func (v *retiredToolsView) figures() []*figure { return []*figure{v.Chart} }
