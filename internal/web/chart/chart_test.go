@@ -304,6 +304,55 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// All labels of a chart have as many decimals.
+func TestDecimals(t *testing.T) {
+	table, scores := Table{Unit: Score}, []float64{7.6, 7.64}
+	for i := range scores {
+		table.Add(Period(lang.English, releases[i]), "", &scores[i])
+	}
+	table.SetTimes(lang.English, date("2026-11-30"))
+	if got, want := fmt.Sprint(table.Rows(lang.French, "–")[0].Values, table.Rows(lang.English, "–")[1].Values), "[7,60] [7.64]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	plots, _ := table.Plots(lang.English)
+	if got := plots[0].Series[0].Points[0].Text; !strings.HasSuffix(got, "7.60") {
+		t.Errorf("got %s, want two decimals", got)
+	}
+	for unit, want := range map[Unit]string{Count: "−3", Euros: "−€2.50", Percent: "−2.5%", Proportion: "−250%", Number: "−2.5"} {
+		value := -2.5
+		if unit == Count {
+			value = -3
+		}
+		if got := unit.Format(lang.English, value); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// Charts side by side have the same height, whatever is written above them, and small
+// multiples fill wide pages.
+func TestSizes(t *testing.T) {
+	plain, remarked := linesOf(seriesOf("", 0, 48)), linesOf(seriesOf("", 41, 48))
+	remarked[0].Remarks = []Remark{{remarked[0].Series[0].Points[1].X, "−2"}}
+	if a, b := parse(t, plain, narrow), parse(t, remarked, narrow); a.bottom != b.bottom {
+		t.Errorf("got heights of %g and %g, want the same", a.bottom, b.bottom)
+	}
+	for count, want := range map[int]int{1: 2, 6: 3} {
+		all := make([]Series, count)
+		for i := range all {
+			all[i] = seriesOf(fmt.Sprint("Series ", i), 1, 2)
+		}
+		if got := strings.Count(string((&Chart{Content: linesOf(all...)}).HTML()), "<svg"); got != want {
+			t.Errorf("%d series: got %d drawings, want %d", count, got, want)
+		}
+	}
+	for count, want := range map[int]int{4: 4, 5: 3, 7: 4, 9: 3, 12: 4} {
+		if got, _ := grid(wide, count); got != want {
+			t.Errorf("%d panels: got %d in a row, want %d", count, got, want)
+		}
+	}
+}
+
 // Columns are as wide as their periods, from zero, and a zero is visible.
 func TestColumns(t *testing.T) {
 	var s Series

@@ -168,18 +168,18 @@ func (t *Table) Rows(l lang.Language, missing string) (rows []Row) {
 
 // Plots draws the numbers of each series, with gaps where they are missing.
 func (t *Table) Plots(l lang.Language) (plots Plots, notes []string) {
-	rows, all := t.Rows(l, ""), make([]Series, len(t.Names))
-	for column, name := range t.Names {
-		s, gap := &all[column], false
-		s.Name = name
-		for row, slot := range t.Slots {
-			if text := rows[row].Values[column]; text != "" {
-				s.Points = append(s.Points, Point{
-					X: slot.From, End: slot.To, Y: slot.numbers[name], Gap: gap, Label: text, Text: Title(name, slot.Text, text),
-				})
+	var all []Series
+	format := t.formatter(l)
+	for _, name := range t.Names {
+		s, gap := Series{Name: name}, false
+		for _, slot := range t.Slots {
+			number, ok := slot.numbers[name]
+			if text := format(number); ok {
+				s.Points = append(s.Points, Point{X: slot.From, End: slot.To, Y: number, Gap: gap, Label: text, Text: Title(name, slot.Text, text)})
 			}
-			gap = rows[row].Values[column] == ""
+			gap = !ok
 		}
+		all = append(all, s)
 	}
 	return NewLines(l, t.Kind, t.X, t.Unit, all)
 }

@@ -213,6 +213,8 @@ func (t *table) lines(l lang.Language, p plan, only string, c catalog) *chart.Ch
 	for _, r := range t.Rows {
 		metric, series := "", ""
 		switch {
+		case r[p.x].Text == "":
+			continue
 		case isMetric:
 			if metric = r[p.series].Text; only != "" && metric != only {
 				continue // the CSV has a column for each metric

@@ -13,6 +13,7 @@ import (
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
 	"palmares/internal/web/page"
+	"palmares/internal/web/words"
 )
 
 func tableOf(t *testing.T, body string) *table {
@@ -201,6 +202,35 @@ func TestLines(t *testing.T) {
 	}
 	if want := []chart.Remark{{X: at("2026-03-03"), Text: "first import"}}; !reflect.DeepEqual(counts.Remarks, want) {
 		t.Errorf("got remarks %+v, want %+v", counts.Remarks, want)
+	}
+}
+
+// Rows without a day have no place on an axis of time.
+func TestRowsWithoutDay(t *testing.T) {
+	c := newChart(lang.English, tableOf(t, `[{"at":"2026-09-01","n":1},{"at":null,"n":2},{"at":"2026-11-01","n":3}]`), form{}, november)
+	if got, want := described(c), "N over time: lines  2"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Prices and inputs are in the language of the page, numbers of a column have as many
+// decimals.
+func TestWords(t *testing.T) {
+	const body = `[{"price":"15 €/mois","monthlyPrice":15},{"price":"19,90 €/poste/mois","monthlyPrice":19.9},{"price":"sur devis","monthlyPrice":null}]`
+	for l, want := range map[lang.Language]string{
+		lang.English: "€15 per month|€15.00|€19.90 per seat per month|€19.90|sur devis||Monthly price, €|Score out of 10",
+		lang.French:  "15 € par mois|15,00 €|19,90 € par poste par mois|19,90 €|sur devis||Prix mensuel, €|Note sur 10",
+	} {
+		shown := tableOf(t, body)
+		shown.addWords(l, november)
+		var texts []string
+		for _, r := range shown.Rows {
+			texts = append(texts, r[0].Text, r[1].Text)
+		}
+		texts = append(texts, words.Input(l, "price"), words.Input(l, "score"))
+		if got := strings.ReplaceAll(strings.Join(texts, "|"), "\u00a0", " "); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }
 
