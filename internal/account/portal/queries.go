@@ -104,7 +104,7 @@ func (p *Portal) saveQuery(v *visit) error {
 	form := typedQuery(v)
 	q, err := p.Queries.Save(v.Context(), v.account, saved.NewQuery{
 		Name: strings.TrimSpace(form.Name), Handle: strings.TrimSpace(form.Handle), Text: form.Text, Title: form.Title, Description: form.Description,
-		Chart: form.Chart, Public: !form.Private, Count: func() error { return p.count(v) },
+		Chart: form.Chart, Public: !form.Private, Edits: v.PostFormValue("edits") != "", Count: func() error { return p.count(v) },
 	})
 	if err != nil {
 		v.invalid = err

@@ -66,6 +66,10 @@ func TestQueries(t *testing.T) {
 		if page := ana.post("/account/queries", "name", "long", "query", strings.Repeat("#", 400_000)); page.Code != 413 {
 			t.Errorf("long form: got status %d, want 413", page.Code)
 		}
+		// A chart whose columns an edited query no longer has is chosen again.
+		drawn := []string{"name", "drawn", "chart", "bar", "x", "name", "y", "score", "query"}
+		wantRedirect(t, ana.post("/account/queries", append(drawn, "{ tools { items { name score } } }")...), "/account/queries/drawn")
+		wantRedirect(t, ana.post("/account/queries", append(drawn, "{ tools { items { name obsolescence } } }", "edits", "drawn")...), "/account/queries/drawn")
 		// Two lists that have nothing to do with each other have no CSV.
 		wantRedirect(t, ana.post("/account/queries", "name", "lists", "query", "{ categories { slug } tools(limit: 1) { items { name } } }"), "/account/queries/lists")
 		wantNoText(t, ana.get("/account/queries/lists"), ".csv")

@@ -63,6 +63,13 @@ func namesOf(columns []Column) string {
 	return strings.Join(names, ", ")
 }
 
+// isLost reports whether a table with some columns lacks one that the chart shows.
+func (c Chart) isLost(columns []Column) bool {
+	return c.hasAxes() && slices.ContainsFunc([]string{c.X, c.Y, c.Series}, func(name string) bool {
+		return name != "" && !slices.ContainsFunc(columns, func(c Column) bool { return c.Name == name })
+	})
+}
+
 // check returns an error if a table with some columns cannot be drawn like this.
 func (c Chart) check(columns []Column) error {
 	isNumber := func(c Column) bool { return c.IsNumber() }

@@ -72,6 +72,9 @@ type NewQuery struct {
 	Name, Handle, Text, Title, Description string
 	Chart                                  Chart
 	Public                                 bool
+	// Edits is whether the chart was chosen for another text. If the new one lacks its
+	// columns, the page decides.
+	Edits bool
 	// Count is called before the query is executed. If it returns an error, the query is
 	// not saved. It may be nil.
 	Count func() error
@@ -94,7 +97,11 @@ func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Qu
 		return nil, err
 	}
 	n.Title = cmp.Or(n.Title, q.present(n.Text).title, words(n.Name))
-	if err := n.Chart.check(q.columns(q.samples())); err != nil {
+	columns := q.columns(q.samples())
+	if n.Edits && n.Chart.isLost(columns) {
+		n.Chart = Chart{}
+	}
+	if err := n.Chart.check(columns); err != nil {
 		return nil, err
 	}
 	if !n.Chart.hasAxes() {

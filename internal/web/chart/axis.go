@@ -39,24 +39,40 @@ const (
 )
 
 // Format formats a value.
-func (u Unit) Format(l lang.Language, n float64) string {
-	text, minus := "", ""
-	if n < 0 {
-		n, minus = -n, "−"
-	}
+func (u Unit) Format(l lang.Language, n float64) string { return u.Formatter(l, n)(n) }
+
+// Formatter returns how the values of a chart are formatted: all with as many decimals
+// as one of them needs.
+func (u Unit) Formatter(l lang.Language, values ...float64) func(float64) string {
+	factor, decimals, most, pattern := 1.0, 0, 2, lang.Message("")
 	switch u {
 	case Score:
-		text = l.Decimal(n, 1, 2)
+		decimals = 1
 	case Euros:
-		text = l.Euros(math.Round(n*100) / 100)
-	case Percent:
-		text = strings.TrimPrefix(l.Percent(n), "+")
+		pattern = "€%s"
 	case Proportion:
-		text = strings.TrimPrefix(l.Percent(100*n), "+")
-	default:
-		text = l.Decimal(n, 0, 2)
+		factor, most, pattern = 100, 1, "%s%%"
+	case Percent:
+		most, pattern = 1, "%s%%"
 	}
-	return minus + text
+	for _, value := range values {
+		for shown := value * factor * math.Pow10(decimals); decimals < most && math.Abs(shown-math.Round(shown)) > 1e-6; shown *= 10 {
+			decimals++
+		}
+	}
+	if u == Euros && decimals > 0 {
+		decimals = most // cents
+	}
+	return func(n float64) string {
+		text := l.Decimal(math.Abs(n*factor), decimals, decimals)
+		if pattern != "" {
+			text = l.Text(pattern, text)
+		}
+		if n < 0 {
+			return "−" + text
+		}
+		return text
+	}
 }
 
 // Numbers returns an axis of round numbers with about as many intervals as given. It
@@ -71,32 +87,28 @@ func Numbers(l lang.Language, u Unit, values []float64, fromZero bool, intervals
 		high = low + 1
 	}
 	step := niceStep((high - low) / float64(intervals))
-	if u == Count {
+	caption := map[Unit]lang.Message{Score: "out of 10", Days: "days"}[u] // others have their unit at each tick, or in the title
+	switch u {
+	case Count:
 		step = max(step, 1)
-	}
-	format := func(value float64) string {
-		if u == Score || u == Number { // with as many decimals each
-			decimals := max(0, -int(math.Floor(math.Log10(step)+1e-9)))
-			return strings.Replace(l.Decimal(value, decimals, decimals), "-", "−", 1)
-		}
-		return u.Format(l, value)
-	}
-	a := Axis{From: math.Floor(low/step+1e-9) * step, To: math.Ceil(high/step-1e-9) * step}
-	switch u { // others have their unit at each tick, or in the title of the chart
 	case Score:
-		a.Caption = l.Text("out of 10")
-	case Days:
-		a.Caption = l.Text("days")
+		u = Number // with no more decimals than ticks need
 	}
+	a := Axis{From: math.Floor(low/step+1e-9) * step, Caption: l.Text(caption)}
+	var all []float64
+	for a.To = a.From; len(all) == 0 || a.To < high-step*1e-9; all = append(all, a.To) {
+		a.To = a.From + float64(len(all)+1)*step
+	}
+	format := u.Formatter(l, append(all, a.From)...)
 	if a.From > 0 {
 		a.Caption = Title(a.Caption, l.Text("axis starts at %s", format(a.From)))
 	}
-	a.ticks = func(float64) (all []tick) {
-		for i := range int(math.Round((a.To-a.From)/step)) + 1 {
-			value := a.From + float64(i)*step
-			all = append(all, tick{value, format(value)})
+	a.ticks = func(float64) []tick {
+		ticks := []tick{{a.From, format(a.From)}}
+		for _, value := range all {
+			ticks = append(ticks, tick{value, format(value)})
 		}
-		return all
+		return ticks
 	}
 	return a
 }
@@ -115,66 +127,44 @@ func niceStep(rough float64) float64 {
 // Time returns a time as a value of an axis.
 func Time(t time.Time) float64 { return float64(t.Unix()) }
 
-const day = 24 * time.Hour
-
-// Dates returns an axis to scale, with ticks at the starts of years, months, weeks
-// (Mondays) or days.
+// Dates returns an axis of days to scale, with ticks at the starts of years, months,
+// weeks (Mondays) or days: the smallest of them that have room.
 func Dates(l lang.Language, from, to time.Time) Axis {
+	const daily, weekly, year = 0, -1, 12
 	if !to.After(from) {
-		to = from.Add(day)
+		to = from.AddDate(0, 0, 1)
 	}
 	axis := Axis{From: Time(from), To: Time(to)}
 	axis.ticks = func(room float64) (all []tick) {
-		for _, s := range []struct {
-			days, months int
-			format       func(time.Time) string
-		}{
-			{1, 0, l.ShortDay}, {7, 0, l.ShortDay}, {0, 1, l.ShortMonth}, {0, 2, l.ShortMonth}, {0, 3, l.ShortMonth}, {0, 6, l.ShortMonth},
-			{0, 12, year}, {0, 24, year}, {0, 60, year}, {0, 120, year}, {0, 1200, year},
-		} {
-			smaller, free := all, math.Inf(-1)
+		for _, months := range []int{daily, weekly, 1, 2, 3, 6, year, 2 * year, 5 * year, 10 * year, 100 * year} {
+			smaller, free, fits := all, math.Inf(-1), true
 			all = nil
-			for at := roundUp(from, s.days, s.months); !at.After(to); at = at.AddDate(0, s.months, s.days) {
-				text := s.format(at)
-				if month, _, ok := strings.Cut(text, "\u00a0"); ok && s.days == 0 && len(all) > 0 && at.Month() != time.January {
+			for at := from; !at.After(to) && fits; at = at.AddDate(0, 0, 1) {
+				text := l.ShortMonth(at)
+				switch month, number, _ := strings.Cut(text, "\u00a0"); {
+				case months == weekly && at.Weekday() != time.Monday || months > 0 && (at.Day() != 1 || (at.Year()*12+int(at.Month())-1)%months != 0):
+					continue
+				case months <= 0:
+					text = l.ShortDay(at)
+				case months >= year:
+					text = number
+				case len(all) > 0 && at.Month() != time.January:
 					text = month // the year is the same
 				}
-				all = append(all, tick{Time(at), text})
 				x, half := axis.fraction(Time(at))*room, measure(text, tickSize, false)/2+5
-				if x-half < free {
-					free = math.Inf(1) // too many
-					break
-				}
-				free = x + half
+				fits, free = x-half >= free, x+half
+				all = append(all, tick{Time(at), text})
 			}
-			if len(all) == 0 && len(smaller) > 0 { // there is no such date, such as 1 January
-				return smaller[:1]
+			if len(all) == 0 { // there is no such date, such as 1 January
+				return smaller[:min(len(smaller), 1)]
 			}
-			if !math.IsInf(free, 1) {
-				return all
+			if fits {
+				break
 			}
 		}
 		return all
 	}
 	return axis
-}
-
-func year(t time.Time) string { return t.Format("2006") }
-
-// roundUp returns the first day from a time on that is a multiple of some days since a
-// Monday, or the start of a multiple of some months.
-func roundUp(t time.Time, days, months int) time.Time {
-	if months == 0 {
-		monday := time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)
-		step := day * time.Duration(days)
-		return monday.Add((t.Sub(monday) + step - 1) / step * step)
-	}
-	number := t.Year()*12 + int(t.Month()) - 1
-	if t.Day() > 1 || !t.Equal(t.Truncate(day)) {
-		number++
-	}
-	number = (number + months - 1) / months * months
-	return time.Date(number/12, time.Month(number%12+1), 1, 0, 0, 0, 0, time.UTC)
 }
 
 // Title joins the parts of a text that are not empty. They are separated by dots,

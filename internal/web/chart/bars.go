@@ -47,7 +47,7 @@ func (bars Bars) draw(d *drawing) {
 		default:
 			d.text("soft", "", size, from+width+gap-2, baseline, b.Text)
 		}
-		d.rect(seriesColor(b.Series), Title(b.Label, b.Text), from, top+(space-thickness)/2, width, thickness)
+		d.rect(seriesColor(b.Series), Title(b.Label, b.Text), area{from, top + (space-thickness)/2, width, thickness})
 	}
 	d.line("grid", 1, at{x(0), 0}, at{x(0), space * float64(len(bars))})
 	d.height = space * float64(len(bars))
@@ -74,7 +74,7 @@ func (tiles Tiles) draw(d *drawing) {
 			for j, line := range wrap(t.Label, tickSize, width) {
 				d.text("soft", "", tickSize+0.5, x, d.height+18+lineSpace*float64(j), line)
 			}
-			d.heading("ink", size, x, number, shorten(t.Text, size, width))
+			d.heading(size, x, number, shorten(t.Text, size, width))
 			d.text("soft", "", tickSize, x, number+18, shorten(t.Change, tickSize, width))
 		}
 		d.height = number + 36

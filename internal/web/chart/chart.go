@@ -28,15 +28,20 @@ type Content interface {
 }
 
 // The widths of drawings, at which texts have their size in pixels.
-const wide, narrow = 720.0, 360.0
+const full, wide, narrow = 960.0, 720.0, 360.0
 
-// HTML draws the chart for a page. It is drawn twice if there are screens on which its
-// texts would be too large or too small; the other drawing is hidden.
+// HTML draws the chart for a page. It is drawn again for screens on which its texts would
+// be too large or too small, and small multiples for those with room for more of them; the
+// style sheet shows one of the drawings.
 func (c *Chart) HTML() template.HTML {
 	if c.Half {
 		return c.svg("chart", narrow)
 	}
-	return c.svg("chart wide-only", wide) + c.svg("chart narrow-only", narrow)
+	drawn := c.svg("chart wide-only", wide) + c.svg("chart narrow-only", narrow)
+	if plots, ok := c.Content.(Plots); ok && len(plots) > 1 {
+		return drawn + c.svg("chart full-only", full)
+	}
+	return drawn
 }
 
 func (c *Chart) svg(class string, width float64) template.HTML {
@@ -48,8 +53,8 @@ func (c *Chart) svg(class string, width float64) template.HTML {
 
 // drawing has marks, in the order in which they cover each other.
 type drawing struct {
-	width, height float64
-	marks         []mark
+	left, top, width, height float64
+	marks                    []mark
 }
 
 // mark is a line, a circle, a rectangle or a text.
@@ -57,8 +62,7 @@ type mark struct {
 	shape      string // name of the SVG element
 	color      string // key of colors
 	title      string // what is shown about it on hover and focus
-	lang       template.HTMLAttr
-	points     []at // the line, or the place of the others
+	points     []at   // the line, or the place of the others
 	w, h       float64
 	text, side string // side is the SVG's text-anchor
 	bold       bool
@@ -66,30 +70,26 @@ type mark struct {
 
 type at struct{ x, y float64 }
 
-func (m *mark) move(x, y float64) {
-	for i := range m.points {
-		m.points[i].x, m.points[i].y = m.points[i].x+x, m.points[i].y+y
-	}
-}
-
 func (d *drawing) line(color string, width float64, points ...at) {
 	d.marks = append(d.marks, mark{shape: "path", color: color, w: width, points: points})
 }
 
-func (d *drawing) circle(color, title string, x, y, radius float64) {
-	d.marks = append(d.marks, mark{shape: "circle", color: color, title: title, w: radius, points: []at{{x, y}}})
+func (d *drawing) circle(color, title string, center at, radius float64) {
+	d.marks = append(d.marks, mark{shape: "circle", color: color, title: title, w: radius, points: []at{center}})
 }
 
-func (d *drawing) rect(color, title string, x, y, w, h float64) {
-	d.marks = append(d.marks, mark{shape: "rect", color: color, title: title, w: w, h: h, points: []at{{x, y}}})
+func (d *drawing) rect(color, title string, r area) {
+	d.marks = append(d.marks, mark{shape: "rect", color: color, title: title, w: r.w, h: r.h, points: []at{{r.x, r.y}}})
 }
 
 func (d *drawing) text(color, side string, size, x, y float64, text string) {
-	d.marks = append(d.marks, mark{shape: "text", color: color, side: side, h: size, text: text, points: []at{{x, y}}})
+	if text != "" {
+		d.marks = append(d.marks, mark{shape: "text", color: color, side: side, h: size, text: text, points: []at{{x, y}}})
+	}
 }
 
-func (d *drawing) heading(color string, size, x, y float64, text string) {
-	d.text(color, "", size, x, y, text)
+func (d *drawing) heading(size, x, y float64, text string) {
+	d.text("ink", "", size, x, y, text)
 	d.marks[len(d.marks)-1].bold = true
 }
 
@@ -113,9 +113,9 @@ func seriesColor(number int) string { return fmt.Sprint("s", number%MaxLines) }
 // own colors and size, and nothing is hidden.
 func (d *drawing) svg(attributes string, file bool) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, `<svg %s viewBox="0 0 %g %g">`, attributes, round(d.width), round(d.height))
+	fmt.Fprintf(&out, `<svg %s viewBox="%g %g %g %g">`, attributes, d.left, round(d.top), d.width, round(d.height))
 	if file {
-		fmt.Fprintf(&out, `<rect width="%g" height="%g" fill="%s"/>`, d.width, round(d.height), colors["paper"])
+		fmt.Fprintf(&out, `<rect x="%g" y="%g" width="%g" height="%g" fill="%s"/>`, d.left, round(d.top), d.width, round(d.height), colors["paper"])
 	}
 	for _, m := range d.marks {
 		paint, x, y := fmt.Sprintf(`class="%s"`, m.color), round(m.points[0].x), round(m.points[0].y)
@@ -150,7 +150,7 @@ func (d *drawing) svg(attributes string, file bool) string {
 		}
 		out.WriteByte('>')
 		if m.title != "" {
-			fmt.Fprintf(&out, "<title%s>%s</title>", m.lang, template.HTMLEscapeString(m.title))
+			fmt.Fprintf(&out, "<title>%s</title>", template.HTMLEscapeString(m.title))
 		}
 		fmt.Fprintf(&out, "%s</%s>", template.HTMLEscapeString(m.text), m.shape)
 	}

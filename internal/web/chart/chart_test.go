@@ -185,6 +185,18 @@ func TestDates(t *testing.T) {
 	}
 }
 
+func TestPeriods(t *testing.T) {
+	for text, want := range map[string]string{
+		"2026": "2026-01-01 2026", "2026-03": "2026-03-01 March 2026", "2026-Q4": "2026-10-01 Q4 2026", "2026-W01": "2025-12-29 week of 29 Dec 2025",
+		"2026-W46": "2026-11-09 week of 9 Nov 2026", "2026-11-10": "2026-11-10 10 Nov 2026", "2026-11-10T01:02:03Z": "2026-11-10 10 Nov 2026",
+	} {
+		slot := Period(lang.English, text)
+		if got := strings.ReplaceAll(day(slot.From).Format(time.DateOnly)+" "+slot.Text, "\u00a0", " "); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}
+
 // A line does not cross a missing value, and a value alone is a dot.
 func TestGaps(t *testing.T) {
 	none := math.NaN()
@@ -231,7 +243,7 @@ func TestSmallMultiples(t *testing.T) {
 		all = append(all, seriesOf(fmt.Sprintf("Series %d", i), 100, float64(200+i)))
 	}
 	plots, note := NewLines(lang.English, Lines, Dates(lang.English, date(releases[0]), date(releases[7])), Count, all)
-	if len(plots) != maxPlots || plots[0].Heading != "Series 13" || note != "12 of 14 series, those with the highest latest values." {
+	if len(plots) != maxPlots || plots[0].Heading != "Series 13" || fmt.Sprint(note) != "[12 of 14 series, those with the highest latest values.]" {
 		t.Errorf("got %d plots from %s, %q, want 12 from the highest", len(plots), plots[0].Heading, note)
 	}
 	for _, width := range []float64{narrow, wide} {
@@ -245,7 +257,7 @@ func TestSmallMultiples(t *testing.T) {
 			t.Errorf("got dots at %d places, want two in each of %d columns", len(low), columns)
 		}
 	}
-	if plots, note := NewLines(lang.English, Lines, plots[0].X, Count, all[:5]); len(plots) != 1 || note != "" {
+	if plots, note := NewLines(lang.English, Lines, plots[0].X, Count, all[:5]); len(plots) != 1 || note != nil {
 		t.Errorf("got %d plots, %q, want five lines in one", len(plots), note)
 	}
 	if plots, _ := NewLines(lang.English, Columns, plots[0].X, Count, all[:2]); len(plots) != 2 {
@@ -289,6 +301,55 @@ func TestNumbers(t *testing.T) {
 	drawn := parse(t, linesOf(seriesOf("", 41, 48)), narrow)
 	if !slices.ContainsFunc(drawn.Texts, func(e element) bool { return e.Text == "axis starts at 40" }) {
 		t.Errorf("got %+v, want the caption of the axis", drawn.Texts)
+	}
+}
+
+// All labels of a chart have as many decimals.
+func TestDecimals(t *testing.T) {
+	table, scores := Table{Unit: Score}, []float64{7.6, 7.64}
+	for i := range scores {
+		table.Add(Period(lang.English, releases[i]), "", &scores[i])
+	}
+	table.SetTimes(lang.English, date("2026-11-30"))
+	if got, want := fmt.Sprint(table.Rows(lang.French, "–")[0].Values, table.Rows(lang.English, "–")[1].Values), "[7,60] [7.64]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	plots, _ := table.Plots(lang.English)
+	if got := plots[0].Series[0].Points[0].Text; !strings.HasSuffix(got, "7.60") {
+		t.Errorf("got %s, want two decimals", got)
+	}
+	for unit, want := range map[Unit]string{Count: "−3", Euros: "−€2.50", Percent: "−2.5%", Proportion: "−250%", Number: "−2.5"} {
+		value := -2.5
+		if unit == Count {
+			value = -3
+		}
+		if got := unit.Format(lang.English, value); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// Charts side by side have the same height, whatever is written above them, and small
+// multiples fill wide pages.
+func TestSizes(t *testing.T) {
+	plain, remarked := linesOf(seriesOf("", 0, 48)), linesOf(seriesOf("", 41, 48))
+	remarked[0].Remarks = []Remark{{remarked[0].Series[0].Points[1].X, "−2"}}
+	if a, b := parse(t, plain, narrow), parse(t, remarked, narrow); a.bottom != b.bottom {
+		t.Errorf("got heights of %g and %g, want the same", a.bottom, b.bottom)
+	}
+	for count, want := range map[int]int{1: 2, 6: 3} {
+		all := make([]Series, count)
+		for i := range all {
+			all[i] = seriesOf(fmt.Sprint("Series ", i), 1, 2)
+		}
+		if got := strings.Count(string((&Chart{Content: linesOf(all...)}).HTML()), "<svg"); got != want {
+			t.Errorf("%d series: got %d drawings, want %d", count, got, want)
+		}
+	}
+	for count, want := range map[int]int{4: 4, 5: 3, 7: 4, 9: 3, 12: 4} {
+		if got, _ := grid(wide, count); got != want {
+			t.Errorf("%d panels: got %d in a row, want %d", count, got, want)
+		}
 	}
 }
 
@@ -429,8 +490,8 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"s0", "s1", "ink", "soft", "grid"} {
-		if seen[rgb(name)] < 50 {
-			t.Errorf("got %d pixels of %s, want a drawing", seen[rgb(name)], name)
+		if seen[rgb(name).C] < 50 {
+			t.Errorf("got %d pixels of %s, want a drawing", seen[rgb(name).C], name)
 		}
 	}
 	if _, err := (&Chart{Content: Bars(make([]Bar, 200))}).File("png", ""); err == nil {

@@ -25,14 +25,11 @@ func (c *Chart) File(extension, credit string) ([]byte, error) {
 		}
 	}
 	title := wrap(c.Title, titleSize, wide)
-	top := margin + titleSize*1.3*float64(len(title)) + 10
-	for i := range d.marks {
-		d.marks[i].move(margin, top)
-	}
+	d.left, d.top, d.width = -margin, -margin-titleSize*1.3*float64(len(title))-10, wide+2*margin
 	for i, line := range title {
-		d.heading("ink", titleSize, margin, margin+titleSize*(1+1.3*float64(i)), line)
+		d.heading(titleSize, 0, d.top+margin+titleSize*(1+1.3*float64(i)), line)
 	}
-	d.width, d.height = wide+2*margin, top+bottom+margin
+	d.height = bottom - d.top + margin
 	if extension == "png" {
 		return d.png()
 	}

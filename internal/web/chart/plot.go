@@ -42,18 +42,12 @@ type Series struct {
 // Point is a value.
 type Point struct {
 	X, Y  float64
-	End   float64 // end of a column's period; 0 for a narrow column at X
+	End   float64 // end of a column's period; X for a narrow column
 	Gap   bool    // there is no value between this point and the one before
 	Text  string  // shown on hover and focus
 	Label string  // beside a dot if there is room, above a column, or at the end of a line without a name
 	Color string  // color of a column or dot, or "" for that of the series
-
-	XText, YText string            // for tables
-	Lang         template.HTMLAttr // language of YText if it is not that of the page
 }
-
-// Day returns the day of a point whose X is a time.
-func (p Point) Day() string { return time.Unix(int64(p.X), 0).UTC().Format(time.DateOnly) }
 
 // Remark explains what happened at a value of X.
 type Remark struct {
@@ -66,241 +60,253 @@ const (
 	labelSize = 11.5
 	lineSpace = 14.0 // between the baselines of texts
 	panelGap  = 20.0
-	maxPlots  = 12  // small multiples
+	maxPlots  = 12 // small multiples
+	maxScore  = 10
 	maxDots   = 120 // with more points, lines only have a visible dot at their end
 )
 
 // NewLines returns a plot of lines. More than MaxLines become small multiples on the
-// same axes. The series with the highest latest values are first; the note says if
+// same axes. The series with the highest latest values are first; the notes say if
 // there is no room for the others.
-func NewLines(l lang.Language, kind Kind, x Axis, unit Unit, all []Series) (plots Plots, note string) {
+func NewLines(l lang.Language, kind Kind, x Axis, unit Unit, all []Series) (plots Plots, notes []string) {
 	all = slices.DeleteFunc(slices.Clone(all), func(s Series) bool { return len(s.Points) == 0 })
-	slices.SortStableFunc(all, func(a, b Series) int {
-		return cmp.Compare(b.Points[len(b.Points)-1].Y, a.Points[len(a.Points)-1].Y)
-	})
-	if total := len(all); total > maxPlots {
-		all, note = all[:maxPlots], l.Text("%d of %d series, those with the highest latest values.", maxPlots, total)
+	if kind != Steps { // their colors are those of other charts
+		slices.SortStableFunc(all, func(a, b Series) int { return cmp.Compare(b.last().Y, a.last().Y) })
 	}
-	if len(all) == 0 {
-		return nil, ""
+	if total := len(all); total > maxPlots {
+		all, notes = all[:maxPlots], []string{l.Text("%d of %d series, those with the highest latest values.", maxPlots, total)}
 	}
 	var ys []float64
+	if kind == Steps && unit == Score {
+		ys = append(ys, maxScore)
+	}
 	for _, s := range all {
 		for _, p := range s.Points {
 			ys = append(ys, p.Y)
 		}
 	}
-	isMultiple := len(all) > MaxLines || kind == Columns && len(all) > 1
-	intervals := 4
-	if isMultiple {
-		intervals = 2
+	switch {
+	case len(all) == 0:
+		return nil, nil
+	case len(all) == 1 || len(all) <= MaxLines && kind != Columns:
+		return Plots{{Kind: kind, X: x, Y: Numbers(l, unit, ys, kind != Lines, 4), Series: all}}, notes
 	}
-	y := Numbers(l, unit, ys, kind == Columns, intervals)
-	if !isMultiple {
-		return Plots{{Kind: kind, X: x, Y: y, Series: all}}, note
-	}
+	y := Numbers(l, unit, ys, kind != Lines, 2)
 	for _, s := range all {
 		plots = append(plots, &Plot{Kind: kind, Heading: s.Name, X: x, Y: y, Series: []Series{{Points: s.Points}}})
 	}
-	return plots, note
+	return plots, notes
 }
 
+func (s *Series) last() Point { return s.Points[len(s.Points)-1] }
+
 func (plots Plots) draw(d *drawing) {
-	const small = 96.0
+	const small = 130.0
 	if len(plots) == 1 {
-		plots[0].draw(d, area{0, 0, d.width, max(165, d.width*0.36)})
+		plots[0].draw(d, area{0, 0, d.width, max(205, d.width*0.38)})
 		return
 	}
-	caption, bottom, top := plots[0].Y.Caption, 0.0, 0.0
+	caption, top := plots[0].Y.Caption, 0.0
 	isShared := !slices.ContainsFunc(plots, func(p *Plot) bool { return p.Y.Caption != caption })
 	if isShared && caption != "" {
 		d.text("soft", "", tickSize, 0, tickSize, caption) // once for all
-		bottom = lineSpace + 10
+		top = lineSpace + 10
 	}
 	columns, width := grid(d.width, len(plots))
 	for i, p := range plots {
-		if i%columns == 0 {
-			top = bottom
+		if i > 0 && i%columns == 0 {
+			top = d.height + 12
 		}
 		panel := *p
-		if panel.Y.Caption = cmp.Or(p.Y.Caption, "\u00a0"); isShared {
+		if isShared {
 			panel.Y.Caption = ""
 		}
 		panel.draw(d, area{float64(i%columns) * (width + panelGap), top, width, small})
-		bottom = max(bottom, d.height+12)
 	}
-	d.height = bottom - 12
 }
 
-// grid returns how many panels or tiles there are in a row, and their width. Rows are
-// full if that is possible.
+// grid returns how many panels or tiles there are in a row, and their width. As few
+// places as possible are empty.
 func grid(room float64, count int) (columns int, width float64) {
 	const minWidth = 165.0
-	columns = min(count, int((room+panelGap)/(minWidth+panelGap)))
-	if columns == 4 && count%4 != 0 && (count%3 == 0 || count == 5) {
-		columns = 3
+	most := min(count, int((room+panelGap)/(minWidth+panelGap)))
+	columns = most
+	for fewer := most; fewer > most/2; fewer-- {
+		if (count+fewer-1)/fewer*fewer < (count+columns-1)/columns*columns {
+			columns = fewer
+		}
 	}
 	return columns, (room+panelGap)/float64(columns) - panelGap
 }
 
 type area struct{ x, y, w, h float64 }
 
-// draw draws a plot. The height of the area is that of the plot itself; texts are
-// around it.
+// frame is a plot at its place in a drawing.
+type frame struct {
+	*Plot
+	*drawing
+	area
+}
+
+func (f *frame) across(value float64) float64 { return f.x + f.X.fraction(value)*f.w }
+
+func (f *frame) up(value float64) float64 { return f.y + f.h - f.Y.fraction(value)*f.h }
+
+func (f *frame) place(p Point) at { return at{f.across(p.X), f.up(p.Y)} }
+
+// draw draws a plot. The height of the room ends with the horizontal axis, whose texts
+// are below.
 func (p *Plot) draw(d *drawing, room area) {
-	top, right := room.y, room.x+room.w
+	f := frame{p, d, room}
+	base := room.y + room.h
 	if p.Heading != "" {
-		d.heading("ink", labelSize+0.5, room.x, top+labelSize, shorten(p.Heading, labelSize+1, room.w))
-		top += lineSpace + 4
+		d.heading(labelSize+0.5, room.x, f.y+labelSize, shorten(p.Heading, labelSize+1, room.w))
+		f.y += lineSpace + 4
 	}
 	if p.Y.Caption != "" {
 		for _, line := range wrap(p.Y.Caption, tickSize, room.w) {
-			d.text("soft", "", tickSize, room.x, top+tickSize, line)
-			top += lineSpace
+			d.text("soft", "", tickSize, room.x, f.y+tickSize, line)
+			f.y += lineSpace
 		}
-		top += 4
+		f.y += 4
 	}
-	left, yTicks := room.x, p.Y.ticks(room.h)
+	yTicks, labelWidth := p.Y.ticks(room.h), 4.0
 	for _, t := range yTicks {
-		left = max(left, room.x+measure(t.text, tickSize, false)+8)
+		f.x = max(f.x, room.x+measure(t.text, tickSize, false)+8)
 	}
-	labels, labelWidth := p.endLabels(room.w * 0.34)
-	right -= labelWidth
-	plot := area{left, top + 8, right - left, room.h}
-	x := func(value float64) float64 { return plot.x + p.X.fraction(value)*plot.w }
-	y := func(value float64) float64 { return plot.y + plot.h - p.Y.fraction(value)*plot.h }
-	if plot.y += p.drawRemarks(d, plot, x); p.Kind == Columns {
-		plot.y += 8 // for the numbers above
+	ends := p.ends(room.w * 0.34)
+	for _, e := range ends {
+		labelWidth = max(labelWidth, measure(e.label, labelSize, false)+14)
 	}
-	base := plot.y + plot.h
+	f.y, f.w = f.y+8, room.x+room.w-labelWidth-f.x
+	if f.drawRemarks(); p.Kind == Columns {
+		f.y += 8 // for the numbers above
+	}
+	f.h = base - f.y
 	for _, t := range yTicks {
-		d.line("grid", 1, at{plot.x, y(t.at)}, at{right, y(t.at)})
-		d.text("soft", "end", tickSize, plot.x-8, y(t.at)+4, t.text)
+		d.line("grid", 1, at{f.x, f.up(t.at)}, at{f.x + f.w, f.up(t.at)})
+		d.text("soft", "end", tickSize, f.x-8, f.up(t.at)+4, t.text)
 	}
 	free := room.x
-	for _, t := range p.X.ticks(plot.w) {
-		half := measure(t.text, tickSize, false) / 2
-		middle := min(max(x(t.at), room.x+half), max(right, room.x+room.w-half)-half)
+	for _, t := range p.X.ticks(f.w) {
+		x, half := f.across(t.at), measure(t.text, tickSize, false)/2
+		middle := min(max(x, room.x+half), room.x+room.w-half)
 		if middle-half < free {
 			continue
 		}
-		d.line("grid", 1, at{x(t.at), base}, at{x(t.at), base + 5})
+		d.line("grid", 1, at{x, base}, at{x, base + 5})
 		d.text("soft", "middle", tickSize, middle, base+lineSpace+5, t.text)
 		free = middle + half + 8
 	}
 	d.height = base + lineSpace + 10
 	if p.X.Caption != "" {
-		d.text("soft", "end", tickSize, right, d.height+8, p.X.Caption)
+		d.text("soft", "end", tickSize, f.x+f.w, d.height+8, p.X.Caption)
 		d.height += lineSpace
 	}
 	for i, s := range p.Series {
-		if len(s.Points) == 0 {
-			continue
-		}
 		switch p.Kind {
 		case Lines, Steps:
-			p.drawLine(d, i, s.Points, x, y)
+			f.drawLine(seriesColor(i), s.Points)
 		case Columns:
-			drawColumns(d, s.Points, x, y)
+			f.drawColumns(s.Points)
 		case Dots:
-			drawDots(d, area{room.x, plot.y - 8, room.w, plot.h + 8}, s.Points, x, y)
+			f.drawDots(area{room.x, f.y - 8, room.w, f.h + 8}, s.Points)
 		}
 	}
-	p.drawEndLabels(d, labels, plot, x, y)
+	f.drawEnds(ends)
 }
 
-// drawRemarks draws a vertical line for each remark, and its text above the plot, in
-// as many rows as they need. It returns their height.
-func (p *Plot) drawRemarks(d *drawing, plot area, x func(float64) float64) (height float64) {
-	free := math.Inf(1)
-	for _, r := range slices.Backward(p.Remarks) {
-		width := measure(r.Text, tickSize, false)
-		start := min(max(x(r.X)-width/2, plot.x), plot.x+plot.w-width)
-		if start+width > free || height == 0 {
-			height += lineSpace
+// drawRemarks draws a short line for each remark, and its text above the plot, in as
+// many rows as they need.
+func (f *frame) drawRemarks() {
+	free, top := math.Inf(-1), f.y
+	for _, r := range slices.Backward(f.Remarks) {
+		x, width := f.across(r.X), measure(r.Text, tickSize, false)
+		start := min(max(x-width/2, f.x), f.x+f.w-width)
+		if f.y == top || start+width > free {
+			f.y += lineSpace
 		}
 		free = start - 8
-		d.text("soft", "", tickSize, start, plot.y+height-4, r.Text)
-		d.line("soft", 1, at{x(r.X), plot.y + height}, at{x(r.X), plot.y + height + 6})
+		f.text("soft", "", tickSize, start, f.y-4, r.Text)
+		f.line("soft", 1, at{x, f.y}, at{x, f.y + 6})
 	}
-	if height > 0 {
-		height += 8
+	if f.y > top {
+		f.y += 8
 	}
-	return height
 }
 
-// drawLine draws the parts of a line between gaps, and its points.
-func (p *Plot) drawLine(d *drawing, number int, points []Point, x, y func(float64) float64) {
-	color := seriesColor(number)
-	var part []at
-	flush := func() {
+// paths returns the lines between gaps.
+func (f *frame) paths(points []Point) (parts [][]at) {
+	for i, point := range points {
+		to := f.place(point)
+		if i == 0 || point.Gap {
+			parts = append(parts, nil)
+		} else if f.Kind == Steps {
+			parts[len(parts)-1] = append(parts[len(parts)-1], at{to.x, f.up(points[i-1].Y)})
+		}
+		parts[len(parts)-1] = append(parts[len(parts)-1], to)
+	}
+	if last := len(parts) - 1; last >= 0 && f.Kind == Steps {
+		parts[last] = append(parts[last], at{f.across(f.X.To), parts[last][len(parts[last])-1].y})
+	}
+	return parts
+}
+
+func (f *frame) drawLine(color string, points []Point) {
+	for _, part := range f.paths(points) {
 		if len(part) > 1 {
-			d.line(color, 2, part...)
+			f.line(color, 2, part...)
 		}
-		part = nil
 	}
 	for i, point := range points {
-		to := at{x(point.X), y(point.Y)}
-		if point.Gap {
-			flush()
-		} else if p.Kind == Steps && i > 0 {
-			part = append(part, at{to.x, y(points[i-1].Y)})
-		}
-		part = append(part, to)
-	}
-	if p.Kind == Steps {
-		part = append(part, at{x(p.X.To), part[len(part)-1].y})
-	}
-	flush()
-	for i, point := range points {
-		alone := (i == 0 || point.Gap) && (i == len(points)-1 || points[i+1].Gap)
+		isLast := i == len(points)-1
+		isAlone := (i == 0 || point.Gap) && (isLast || points[i+1].Gap)
+		isUnchanged := f.Kind == Steps && i > 0 && point.Y == points[i-1].Y
 		shown := color
-		if len(points) > maxDots && !alone && i < len(points)-1 {
+		if isUnchanged || len(points) > maxDots && !isAlone && !isLast {
 			shown = hidden
 		}
-		d.circle(shown, point.Text, x(point.X), y(point.Y), 3)
-		if point.Lang != "" {
-			d.marks[len(d.marks)-1].lang = " " + point.Lang
-		}
+		f.circle(shown, point.Text, f.place(point), 3)
 	}
 }
 
 // drawColumns draws numbers from zero. A zero is a thin line, so that it differs from
 // nothing known.
-func drawColumns(d *drawing, points []Point, x, y func(float64) float64) {
+func (f *frame) drawColumns(points []Point) {
 	const narrowest = 7.0
 	for _, p := range points {
-		from, to := x(p.X)+0.5, x(p.End)-0.5
-		if p.End == 0 {
-			from, to = x(p.X)-narrowest/2, x(p.X)+narrowest/2
+		from, width := f.across(p.X)+0.5, f.across(p.End)-f.across(p.X)-1
+		if p.End <= p.X {
+			from, width = f.across(p.X)-narrowest/2, narrowest
 		}
-		height := max(y(0)-y(p.Y), 1)
-		d.rect(cmp.Or(p.Color, seriesColor(0)), p.Text, from, y(0)-height, to-from, height)
-		if p.Label != "" && p.Y > 0 && measure(p.Label, tickSize, false) <= max(to-from+4, 2*narrowest) {
-			d.text("soft", "middle", tickSize, (from+to)/2, y(0)-height-4, p.Label)
+		height := max(f.up(0)-f.up(p.Y), 1)
+		f.rect(cmp.Or(p.Color, seriesColor(0)), p.Text, area{from, f.up(0) - height, width, height})
+		if p.Y > 0 && measure(p.Label, tickSize, false) <= max(width+4, 2*narrowest) {
+			f.text("soft", "middle", tickSize, from+width/2, f.up(0)-height-4, p.Label)
 		}
 	}
 }
 
 // drawDots draws points, and their labels where they cover neither a dot nor another
 // label. The points that matter most are first, so they are drawn last.
-func drawDots(d *drawing, room area, points []Point, x, y func(float64) float64) {
+func (f *frame) drawDots(room area, points []Point) {
 	radius := 5.0
 	if len(points) > 60 {
 		radius = 3
 	}
 	var taken []area
 	for _, p := range slices.Backward(points) {
-		d.circle(cmp.Or(p.Color, seriesColor(0)), p.Text, x(p.X), y(p.Y), radius)
-		taken = append(taken, area{x(p.X) - radius, y(p.Y) - radius, 2 * radius, 2 * radius})
+		center := f.place(p)
+		f.circle(cmp.Or(p.Color, seriesColor(0)), p.Text, center, radius)
+		taken = append(taken, area{center.x - radius, center.y - radius, 2 * radius, 2 * radius})
 	}
 	for _, p := range points {
-		width := measure(p.Label, labelSize, false)
-		for _, place := range []at{{7, -7}, {-7 - width, -7}, {7, -16}, {-7 - width, -16}, {7, 3}, {-7 - width, 3}, {-width / 2, -20}, {-width / 2, 7}} {
-			box := area{x(p.X) + place.x, y(p.Y) + place.y, width, lineSpace}
+		center, width := f.place(p), measure(p.Label, labelSize, false)
+		for _, move := range []at{{7, -7}, {-7 - width, -7}, {7, -16}, {-7 - width, -16}, {7, 3}, {-7 - width, 3}, {-width / 2, -20}, {-width / 2, 7}} {
+			box := area{center.x + move.x, center.y + move.y, width, lineSpace}
 			if p.Label != "" && room.contains(box) && !slices.ContainsFunc(taken, box.overlaps) {
 				taken = append(taken, box)
-				d.text(cmp.Or(p.Color, "ink"), "", labelSize, box.x, box.y+labelSize-0.5, p.Label)
+				f.text(cmp.Or(p.Color, "ink"), "", labelSize, box.x, box.y+labelSize-0.5, p.Label)
 				break
 			}
 		}
@@ -315,59 +321,45 @@ func (a area) contains(b area) bool {
 	return a.x <= b.x && a.y <= b.y && a.x+a.w >= b.x+b.w && a.y+a.h >= b.y+b.h
 }
 
-// endLabels returns the labels of lines, and the width that they need beside the plot.
-func (p *Plot) endLabels(room float64) (labels []string, width float64) {
-	if p.Kind != Lines && p.Kind != Steps {
-		return nil, 4
-	}
-	for _, s := range p.Series {
-		label := ""
-		if len(s.Points) > 0 {
-			label = cmp.Or(s.Name, s.Points[len(s.Points)-1].Label)
-		}
-		labels = append(labels, shorten(label, labelSize, room))
-		width = max(width, measure(labels[len(labels)-1], labelSize, false)+14)
-	}
-	return labels, width
+// end is the end of a line with its label.
+type end struct {
+	Point
+	label, color string
 }
 
-// drawEndLabels writes the names of lines at their ends, in their colors. Labels that
-// would touch are moved apart, with a line from the end of each to its label.
-func (p *Plot) drawEndLabels(d *drawing, labels []string, plot area, x, y func(float64) float64) {
-	type end struct {
-		series int
-		from   at
-		y      float64
-	}
-	var ends []end
-	for i, label := range labels {
-		if points := p.Series[i].Points; label != "" {
-			last := points[len(points)-1]
-			from := at{x(last.X), y(last.Y)}
+// ends returns the ends of lines, from the highest to the lowest.
+func (p *Plot) ends(room float64) (all []end) {
+	for i, s := range p.Series {
+		if (p.Kind == Lines || p.Kind == Steps) && len(s.Points) > 0 {
+			last := s.last()
 			if p.Kind == Steps {
-				from.x = x(p.X.To)
+				last.X = p.X.To
 			}
-			ends = append(ends, end{i, from, from.y})
+			all = append(all, end{last, shorten(cmp.Or(s.Name, last.Label), labelSize, room), seriesColor(i)})
 		}
 	}
-	slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.y, b.y) })
-	for i := range ends {
-		if i > 0 {
-			ends[i].y = max(ends[i].y, ends[i-1].y+lineSpace)
-		}
+	slices.SortStableFunc(all, func(a, b end) int { return cmp.Compare(b.Y, a.Y) })
+	return all
+}
+
+// drawEnds writes the names of lines at their ends, in their colors. Labels that would
+// touch are moved apart, with a line from the end of each to its label.
+func (f *frame) drawEnds(ends []end) {
+	heights, highest, lowest := make([]float64, len(ends)), math.Inf(-1), f.y+f.h
+	for i, e := range ends {
+		heights[i] = max(f.up(e.Y), highest)
+		highest = heights[i] + lineSpace
 	}
-	lowest := plot.y + plot.h
-	for i := len(ends) - 1; i >= 0; i-- {
-		ends[i].y = min(ends[i].y, lowest)
-		lowest = ends[i].y - lineSpace
-	}
-	for _, e := range ends {
-		color, start := seriesColor(e.series), e.from.x+8 // also of a line that ends early
-		if math.Abs(e.y-e.from.y) > 3 {
-			start = plot.x + plot.w + 10
-			d.line(color, 0.75, at{e.from.x + 4, e.from.y}, at{start - 2, e.y})
+	for i, e := range slices.Backward(ends) {
+		y := min(heights[i], lowest)
+		lowest = y - lineSpace
+		from := f.place(e.Point)
+		start := from.x + 8 // also of a line that ends early
+		if math.Abs(y-from.y) > 3 {
+			start = f.x + f.w + 10
+			f.line(e.color, 0.75, at{from.x + 4, from.y}, at{start - 2, y})
 		}
-		d.text(color, "", labelSize, start, e.y+4, labels[e.series])
+		f.text(e.color, "", labelSize, start, y+4, e.label)
 	}
 }
 
@@ -378,26 +370,20 @@ func Sparkline(points []Point, until time.Time) template.HTML {
 		return `<span class="spark"></span>`
 	}
 	const width, height, margin, radius = 64.0, 16.0, 4.0, 3.0
-	first := points[0].X
-	span := max(Time(until)-first, points[len(points)-1].X-first, 1) * 1.1 // the last step is long enough to be seen
-	low, high := math.Inf(1), math.Inf(-1)
+	first, low, high := points[0].X, math.Inf(1), math.Inf(-1)
 	for _, p := range points {
 		low, high = min(low, p.Y), max(high, p.Y)
 	}
 	if low == high {
 		low, high = low-1, high+1 // in the middle
 	}
-	d := &drawing{width: width + margin, height: height + 2*margin}
-	var line []at
-	for i, p := range points {
-		to := at{(p.X - first) / span * width, margin + height - (p.Y-low)/(high-low)*height}
-		if i > 0 {
-			line = append(line, at{to.x, line[len(line)-1].y})
-		}
-		line = append(line, to)
+	span := max(Time(until)-first, points[len(points)-1].X-first, 1) * 1.1 // the last step is long enough to be seen
+	f := frame{
+		&Plot{Kind: Steps, X: Axis{From: first, To: first + span}, Y: Axis{From: low, To: high}},
+		&drawing{width: width + margin, height: height + 2*margin}, area{0, margin, width, height},
 	}
-	end := at{width, line[len(line)-1].y}
-	d.line("soft", 1.5, append(line, end)...)
-	d.circle("soft", "", end.x, end.y, radius)
-	return template.HTML(d.svg(`class="spark" aria-hidden="true"`, false)) //nolint:gosec // it has no texts
+	line := f.paths(points)[0]
+	f.line("soft", 1.5, line...)
+	f.circle("soft", "", line[len(line)-1], radius)
+	return template.HTML(f.svg(`class="spark" aria-hidden="true"`, false)) //nolint:gosec // it has no texts
 }

@@ -8,6 +8,7 @@ import (
 	"image/draw"
 	"image/png"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,39 +22,41 @@ import (
 )
 
 // The rasterizer is golang.org/x/image/vector, which the project already uses for its
-// icons: it fills shapes, and charts need nothing else. Libraries that read SVG or have
-// their own canvas would be larger than all charts. The font is Go's, because the
-// result must be the same on every server.
+// icons: it fills outlines, and charts need nothing else. Libraries that read SVG have no
+// texts or are larger than all charts. The font is Go's, because the result must be the
+// same on every server.
 const (
 	scale     = 2.0   // pixels per unit
 	maxPixels = 4_000 // on each side
 )
 
+// png fills all shapes of a color at once, in the order in which colors appear, and
+// writes texts over them.
 func (d *drawing) png() ([]byte, error) {
 	if d.height > maxPixels/scale || d.width > maxPixels/scale {
 		return nil, fmt.Errorf("chart of %g by %g units is too large for a PNG", d.width, d.height)
 	}
 	img := image.NewRGBA(image.Rect(0, 0, int(d.width*scale), int(math.Ceil(d.height*scale))))
-	draw.Draw(img, img.Bounds(), image.NewUniform(rgb("paper")), image.Point{}, draw.Src)
-	for _, m := range d.marks {
-		x, y := m.points[0].x, m.points[0].y
-		switch {
-		case m.color == hidden:
-		case m.shape == "path":
-			for i, to := range m.points[1:] {
-				fill(img, m.color, stroke(m.points[i], to, m.w/2))
-				fill(img, m.color, disk(to, m.w/2))
-			}
-			fill(img, m.color, disk(m.points[0], m.w/2))
-		case m.shape == "circle":
-			fill(img, m.color, disk(m.points[0], m.w))
-		case m.shape == "rect":
-			fill(img, m.color, []at{{x, y}, {x + m.w, y}, {x + m.w, y + m.h}, {x, y + m.h}})
-		case m.shape == "text":
-			if err := write(img, &m); err != nil {
-				return nil, err
+	draw.Draw(img, img.Rect, rgb("paper"), image.Point{}, draw.Src)
+	painted := []string{hidden}
+	for _, first := range d.marks {
+		if first.shape == "text" || slices.Contains(painted, first.color) {
+			continue
+		}
+		shapes := vector.NewRasterizer(img.Rect.Dx(), img.Rect.Dy())
+		for _, m := range d.marks {
+			if m.color == first.color {
+				d.outline(shapes, &m)
 			}
 		}
+		shapes.Draw(img, img.Rect, rgb(first.color), image.Point{})
+		painted = append(painted, first.color)
+	}
+	for _, m := range d.marks {
+		start := m.points[0].x - measure(m.text, m.h, m.bold)*map[string]float64{"middle": 0.5, "end": 1}[m.side]
+		pen := font.Drawer{Dst: img, Src: rgb(m.color), Face: newFace(m.h*scale, m.bold)}
+		pen.Dot = fixed.Point26_6{X: fixed.Int26_6((start - d.left) * scale * 64), Y: fixed.Int26_6((m.points[0].y - d.top) * scale * 64)}
+		pen.DrawString(spaces.Replace(m.text))
 	}
 	var out bytes.Buffer
 	err := png.Encode(&out, img)
@@ -61,105 +64,73 @@ func (d *drawing) png() ([]byte, error) {
 }
 
 // rgb returns one of the colors.
-func rgb(name string) color.Color {
+func rgb(name string) *image.Uniform {
 	c := color.RGBA{A: 255}
 	_, _ = fmt.Sscanf(colors[name], "#%02x%02x%02x", &c.R, &c.G, &c.B)
-	return c
+	return image.NewUniform(c)
 }
 
-// fill fills a polygon.
-func fill(img draw.Image, name string, corners []at) {
-	low, high := at{math.Inf(1), math.Inf(1)}, at{math.Inf(-1), math.Inf(-1)}
-	for _, c := range corners {
-		low, high = at{min(low.x, c.x), min(low.y, c.y)}, at{max(high.x, c.x), max(high.y, c.y)}
-	}
-	area := image.Rect(int(low.x*scale), int(low.y*scale), int(high.x*scale)+2, int(high.y*scale)+2).Intersect(img.Bounds())
-	if area.Empty() {
-		return
-	}
-	r := vector.NewRasterizer(area.Dx(), area.Dy())
-	for i, c := range corners {
-		x, y := float32(c.x*scale)-float32(area.Min.X), float32(c.y*scale)-float32(area.Min.Y)
-		if i == 0 {
-			r.MoveTo(x, y)
+// outline adds the outline of a mark. All have the same direction, so that they may
+// cover each other.
+func (d *drawing) outline(shapes *vector.Rasterizer, m *mark) {
+	add := func(corners ...at) {
+		for i, c := range corners {
+			x, y := float32((c.x-d.left)*scale), float32((c.y-d.top)*scale)
+			if i == 0 {
+				shapes.MoveTo(x, y)
+			}
+			shapes.LineTo(x, y)
 		}
-		r.LineTo(x, y)
+		shapes.ClosePath()
 	}
-	r.ClosePath()
-	r.Draw(img, area, image.NewUniform(rgb(name)), image.Point{})
+	place := m.points[0]
+	switch m.shape {
+	case "path":
+		for i, to := range m.points[1:] {
+			add(stroke(m.points[i], to, m.w/2)...)
+		}
+	case "circle":
+		add(stroke(place, place, m.w)...)
+	case "rect":
+		add(place, at{place.x + m.w, place.y}, at{place.x + m.w, place.y + m.h}, at{place.x, place.y + m.h})
+	}
 }
 
-// stroke returns the outline of a straight line.
-func stroke(from, to at, half float64) []at {
-	length := math.Hypot(to.x-from.x, to.y-from.y)
-	if length == 0 {
-		return disk(from, half)
-	}
-	x, y := (to.y-from.y)/length*half, -(to.x-from.x)/length*half
-	return []at{{from.x + x, from.y + y}, {to.x + x, to.y + y}, {to.x - x, to.y - y}, {from.x - x, from.y - y}}
-}
-
-func disk(center at, radius float64) (outline []at) {
+// stroke returns the outline of a straight line with round ends. One without a length
+// is a disk.
+func stroke(from, to at, half float64) (outline []at) {
 	const corners = 32
-	for i := range corners {
-		sin, cos := math.Sincos(2 * math.Pi * float64(i) / corners)
-		outline = append(outline, at{center.x + radius*cos, center.y + radius*sin})
+	angle := math.Atan2(to.y-from.y, to.x-from.x) + math.Pi/2
+	for i := range corners + 1 {
+		sin, cos := math.Sincos(angle + 2*math.Pi*float64(i)/corners)
+		outline = append(outline, at{from.x + half*cos, from.y + half*sin})
+		if i == corners/2 {
+			from = to
+		}
 	}
 	return outline
 }
 
 // fonts returns the regular and the bold font, which are parsed on first use.
-var fonts = sync.OnceValue(func() (parsed [2]*sfnt.Font) {
-	for i, file := range [][]byte{goregular.TTF, gobold.TTF} {
-		parsed[i], _ = opentype.Parse(file) // part of the program
-	}
-	return parsed
+var fonts = sync.OnceValue(func() map[bool]*sfnt.Font {
+	regular, _ := opentype.Parse(goregular.TTF) // part of the program
+	bold, _ := opentype.Parse(gobold.TTF)
+	return map[bool]*sfnt.Font{false: regular, true: bold}
 })
 
-func fontOf(bold bool) *sfnt.Font {
-	if bold {
-		return fonts()[1]
-	}
-	return fonts()[0]
+// newFace returns a font in a size. Only one goroutine may use it.
+func newFace(size float64, bold bool) font.Face {
+	face, _ := opentype.NewFace(fonts()[bold], &opentype.FaceOptions{Size: size, DPI: 72})
+	return face
 }
 
-// plainSpaces replaces characters that the font does not have.
-var plainSpaces = strings.NewReplacer("\u202f", "\u00a0")
-
-func write(img draw.Image, m *mark) error {
-	face, err := opentype.NewFace(fontOf(m.bold), &opentype.FaceOptions{Size: m.h * scale, DPI: 72})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = face.Close() }()
-	pen := font.Drawer{Dst: img, Src: image.NewUniform(rgb(m.color)), Face: face}
-	text, x := plainSpaces.Replace(m.text), fixed.Int26_6(m.points[0].x*scale*64)
-	switch m.side {
-	case "middle":
-		x -= pen.MeasureString(text) / 2
-	case "end":
-		x -= pen.MeasureString(text)
-	}
-	pen.Dot = fixed.Point26_6{X: x, Y: fixed.Int26_6(m.points[0].y * scale * 64)}
-	pen.DrawString(text)
-	return nil
-}
+// spaces replaces what the fonts do not have.
+var spaces = strings.NewReplacer("\u202f", "\u00a0")
 
 // measure returns the width of a text in the font of PNGs. Those of browsers are
 // usually narrower, so that texts that fit here fit in a page, too.
-func measure(text string, size float64, bold bool) (width float64) {
-	var buffer sfnt.Buffer
-	f := fontOf(bold)
-	for _, r := range plainSpaces.Replace(text) {
-		glyph, err := f.GlyphIndex(&buffer, r)
-		if err != nil {
-			continue
-		}
-		if advance, err := f.GlyphAdvance(&buffer, glyph, fixed.I(100), font.HintingNone); err == nil {
-			width += float64(advance) / 64
-		}
-	}
-	return width * size / 100
+func measure(text string, size float64, bold bool) float64 {
+	return float64(font.MeasureString(newFace(100, bold), spaces.Replace(text))) / 64 * size / 100
 }
 
 // shorten truncates a text to a width.

@@ -157,12 +157,16 @@ func (t *table) addWords(l lang.Language, c catalog) {
 			t.Headings[i] = strings.Join(path, " · ")
 		}
 		isText, field := t.kindOf(i) == texts, lastName(column)
+		format := units[i].Formatter(l, t.numbers(i)...)
 		for _, r := range t.Rows {
+			price, isPrice := words.Price(l, r[i].Text)
 			switch value := &r[i]; {
-			case value.IsNumber && units[i] == chart.Score:
-				value.Text = chart.Score.Format(l, value.Number)
+			case value.IsNumber && units[i] != chart.Number:
+				value.Text = format(value.Number)
 			case value.IsNumber && value.Number != math.Trunc(value.Number):
 				value.Text = l.Decimal(value.Number, 0, 6)
+			case isText && isPrice:
+				value.Text = strings.ReplaceAll(price, "/", l.Text(" per "))
 			case isText && field == "metric":
 				value.Text = metricName(l, value.Text)
 			case isText && field != "slug" && slug.MatchString(strings.ReplaceAll(value.Text, "_", "-")):

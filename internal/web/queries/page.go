@@ -152,7 +152,7 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	}
 	for _, parameter := range view.Parameters {
 		f := fieldOf(parameter, r.URL.Query())
-		f.Label, _ = words.Field(l, f.Name)
+		f.Label = words.Input(l, f.Name)
 		data.Fields = append(data.Fields, f)
 	}
 	for _, format := range []string{"json", "csv", "ndjson"} {

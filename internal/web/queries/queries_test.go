@@ -13,6 +13,7 @@ import (
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
 	"palmares/internal/web/page"
+	"palmares/internal/web/words"
 )
 
 func tableOf(t *testing.T, body string) *table {
@@ -164,7 +165,7 @@ func TestForm(t *testing.T) {
 // Negative numbers have a minus sign, and another color among positive ones.
 func TestNegativeBars(t *testing.T) {
 	got := newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":5},{"k":"c","n":null}]`), form{}, catalog{}).Content
-	want := chart.Bars{{Label: "a", Text: "−20.5", Value: -20.5, Series: negativeSeries}, {Label: "b", Text: "5", Value: 5}, {Label: "c"}}
+	want := chart.Bars{{Label: "a", Text: "−20.5", Value: -20.5, Series: negativeSeries}, {Label: "b", Text: "5.0", Value: 5}, {Label: "c"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -204,14 +205,31 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestPeriods(t *testing.T) {
-	for text, want := range map[string]string{
-		"2026": "2026-01-01 2026", "2026-03": "2026-03-01 March 2026", "2026-Q4": "2026-10-01 Q4 2026", "2026-W01": "2025-12-29 week of 29 Dec 2025",
-		"2026-W46": "2026-11-09 week of 9 Nov 2026", "2026-11-10": "2026-11-10 10 Nov 2026", "2026-11-10T01:02:03Z": "2026-11-10 10 Nov 2026",
+// Rows without a day have no place on an axis of time.
+func TestRowsWithoutDay(t *testing.T) {
+	c := newChart(lang.English, tableOf(t, `[{"at":"2026-09-01","n":1},{"at":null,"n":2},{"at":"2026-11-01","n":3}]`), form{}, november)
+	if got, want := described(c), "N over time: lines  2"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Prices and inputs are in the language of the page, numbers of a column have as many
+// decimals.
+func TestWords(t *testing.T) {
+	const body = `[{"price":"15 €/mois","monthlyPrice":15},{"price":"19,90 €/poste/mois","monthlyPrice":19.9},{"price":"sur devis","monthlyPrice":null}]`
+	for l, want := range map[lang.Language]string{
+		lang.English: "€15 per month|€15.00|€19.90 per seat per month|€19.90|sur devis||Monthly price, €|Score out of 10",
+		lang.French:  "15 € par mois|15,00 €|19,90 € par poste par mois|19,90 €|sur devis||Prix mensuel, €|Note sur 10",
 	} {
-		start, _, format := parsePeriod(text)
-		if got := strings.ReplaceAll(start.Format(time.DateOnly)+" "+format(lang.English, start), "\u00a0", " "); got != want {
-			t.Errorf("%s: got %s, want %s", text, got, want)
+		shown := tableOf(t, body)
+		shown.addWords(l, november)
+		var texts []string
+		for _, r := range shown.Rows {
+			texts = append(texts, r[0].Text, r[1].Text)
+		}
+		texts = append(texts, words.Input(l, "price"), words.Input(l, "score"))
+		if got := strings.ReplaceAll(strings.Join(texts, "|"), "\u00a0", " "); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

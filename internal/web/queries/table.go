@@ -22,6 +22,16 @@ type table struct {
 // Numeric reports whether a column has numbers.
 func (t *table) Numeric(column int) bool { return t.kindOf(column) == numbers }
 
+// numbers returns the numbers of a column.
+func (t *table) numbers(column int) (all []float64) {
+	for _, r := range t.Rows {
+		if r[column].IsNumber {
+			all = append(all, r[column].Number)
+		}
+	}
+	return all
+}
+
 const (
 	empty = iota
 	numbers
@@ -58,6 +68,14 @@ type cell struct {
 	Text     string // what readers see; empty for null
 	Number   float64
 	IsNumber bool
+}
+
+// number returns the number of a cell, or nil.
+func (c cell) number() *float64 {
+	if !c.IsNumber {
+		return nil
+	}
+	return &c.Number
 }
 
 // IsPeriod reports whether a cell is a day, a month or another period.

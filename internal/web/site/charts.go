@@ -14,6 +14,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/chart"
+	"palmares/internal/web/words"
 )
 
 // figure is a chart with the same values as a table.
@@ -24,13 +25,8 @@ type figure struct {
 	Caption   string // caption of the table
 	Columns   []string
 	IsCatalog bool // columns are named after the catalog, except the first
-	Rows      []figureRow
+	Rows      []chart.Row
 	IsTall    bool // the table is scrolled
-}
-
-type figureRow struct {
-	Name, Date string // Date is "" if the row is not about a day
-	Values     []string
 }
 
 // newFigure returns a figure without a chart.
@@ -38,6 +34,32 @@ func newFigure(r *request, id string, title lang.Message, columns ...string) *fi
 	f := &figure{ID: id, Caption: r.lang.Text(title), Columns: columns, request: r}
 	f.Title = f.Caption
 	return f
+}
+
+// draw adds the numbers of a table to the figure's own, and draws them. It returns the
+// plots, or nil if there is nothing to draw.
+func (f *figure) draw(t *chart.Table) chart.Plots {
+	plots, notes := t.Plots(f.request.lang)
+	if len(f.Columns) == 1 {
+		f.Columns = append(f.Columns, t.Names...)
+	}
+	f.Rows, f.IsTall = t.Rows(f.request.lang, noScore), true
+	if f.Notes = append(f.Notes, notes...); plots != nil {
+		f.Content = plots
+	}
+	return plots
+}
+
+// drawTimes draws numbers over time up to a day. The newest are first in the table, as
+// in all lists.
+func (f *figure) drawTimes(t *chart.Table, until string) chart.Plots {
+	if len(t.Slots) == 0 {
+		return nil
+	}
+	t.SetTimes(f.request.lang, parseDay(until))
+	plots := f.draw(t)
+	slices.Reverse(f.Rows)
+	return plots
 }
 
 // File returns the URL of the chart as a file with an extension.
@@ -70,118 +92,104 @@ type bin struct {
 
 // newHistogram returns nil if there are no scores.
 func newHistogram(r *request, bins []bin) *figure {
-	l := r.lang
+	l, t, total := r.lang, chart.Table{Kind: chart.Columns, Unit: chart.Count}, 0
 	f := newFigure(r, "distribution", "Number of tools by score", l.Text("Score"), l.Text("Tools"))
-	var points []chart.Point
-	counts := []float64{0}
 	for _, b := range bins {
-		middle, count := (b.From+b.To)/2, l.Number(b.Count)
-		name := l.Text("%v to under %v", b.From, b.To)
+		name, count := l.Text("%v to under %v", b.From, b.To), float64(b.Count)
 		if b.To >= highestScore { // includes its upper bound
 			name = l.Text("%v to %v", b.From, b.To)
 		}
-		points = append(points, chart.Point{X: b.From, End: b.To, Y: float64(b.Count), Label: count, Color: band(&middle), Text: chart.Title(name, count)})
-		counts = append(counts, float64(b.Count))
-		f.Rows = append(f.Rows, figureRow{Name: name, Values: []string{count}})
+		t.Add(chart.Slot{From: b.From, Text: name}, "", &count)
+		total += b.Count
 	}
-	if slices.Max(counts) == 0 {
+	if total == 0 {
 		return nil
 	}
-	x := chart.Numbers(l, chart.Number, []float64{0, highestScore}, true, 5)
-	x.Caption, f.Half = l.Text("Score"), true
-	f.Content = chart.Plots{{Kind: chart.Columns, X: x, Y: chart.Numbers(l, chart.Count, counts, true, 4), Series: []chart.Series{{Points: points}}}}
+	t.SetRanges(l)
+	t.X.Caption, f.Half = l.Text("Score"), true
+	points := f.draw(&t)[0].Series[0].Points
+	for i, p := range points {
+		middle := (p.X + p.End) / 2
+		points[i].Color = band(&middle)
+	}
 	return f
 }
 
-// reader returns the value in an entry of a history as a point without X. ok is false
-// if there is none.
-type reader func(historyEntry) (value chart.Point, ok bool)
+// measure reads values in entries of a history. They are nil where there is none.
+type measure struct {
+	unit    chart.Unit
+	caption string // of their axis
+	read    func(historyEntry) *float64
+}
 
-// scoreIn reads scores.
-func scoreIn(l lang.Language) reader {
-	return func(e historyEntry) (value chart.Point, ok bool) {
-		if e.Score == nil {
-			return value, false
+var scores = measure{unit: chart.Score, read: func(e historyEntry) *float64 { return e.Score }}
+
+// pricesPer reads the prices with a period, since others are not comparable.
+func pricesPer(l lang.Language, period string) measure {
+	m := measure{unit: chart.Euros}
+	if name, ok := words.Period(l, period); ok {
+		m.caption = "€/" + name
+	}
+	m.read = func(e historyEntry) *float64 {
+		if amount, per, ok := pricing.Parse(e.Price); ok && per == period {
+			return &amount
 		}
-		text := formatScore(l, e.Score)
-		return chart.Point{Y: *e.Score, YText: text, Label: text}, true
+		return nil
 	}
+	return m
 }
 
-// priceIn reads the prices with a period, since others are not comparable.
-func priceIn(l lang.Language, period string) reader {
-	return func(e historyEntry) (chart.Point, bool) {
-		amount, per, ok := pricing.Parse(e.Price)
-		return pricePoint(l, e.Price, amount), ok && per == period
-	}
-}
-
-// monthlyPriceIn reads prices as prices per month.
-func monthlyPriceIn(l lang.Language) reader {
-	return func(e historyEntry) (chart.Point, bool) {
+// monthlyPrices reads prices as prices per month.
+func monthlyPrices(l lang.Language) measure {
+	m := pricesPer(l, "mois")
+	m.read = func(e historyEntry) *float64 {
 		amount, period, ok := pricing.Parse(e.Price)
-		amount = pricing.Monthly(amount, pricing.Period(period))
-		return pricePoint(l, e.Price, amount), ok && !math.IsNaN(amount)
+		if amount = pricing.Monthly(amount, pricing.Period(period)); !ok || math.IsNaN(amount) {
+			return nil
+		}
+		return &amount
 	}
+	return m
 }
 
-func pricePoint(l lang.Language, price string, amount float64) chart.Point {
-	text, attribute := formatPrice(l, price)
-	return chart.Point{Y: amount, YText: text, Lang: attribute, Label: l.Euros(amount)}
-}
-
-// newSeries reads the values of a tool without those equal to the previous one.
-func newSeries(l lang.Language, t *tool, read reader) chart.Series {
-	s := chart.Series{Name: t.Name}
+// changesIn calls add with each value of a tool's history that differs from the one
+// before.
+func (t *tool) changesIn(m measure, add func(day string, value float64)) {
+	last := math.NaN()
 	for _, entry := range t.History {
-		point, ok := read(entry)
-		at, err := time.Parse(time.DateOnly, entry.At)
-		if last := len(s.Points) - 1; !ok || err != nil || last >= 0 && s.Points[last].Y == point.Y {
-			continue
+		if value := m.read(entry); value != nil && *value != last {
+			last = *value
+			add(entry.At, last)
 		}
-		point.X, point.XText = chart.Time(at), l.ShortDay(at)
-		point.Text = chart.Title(t.Name, point.XText, point.YText)
-		s.Points = append(s.Points, point)
 	}
-	return s
 }
 
-func newSparkline(t *tool, read reader, until string) template.HTML {
-	return chart.Sparkline(newSeries(lang.English, t, read).Points, parseDay(until)) // it has no texts
+func newSparkline(t *tool, m measure, until string) template.HTML {
+	var points []chart.Point
+	t.changesIn(m, func(day string, value float64) {
+		points = append(points, chart.Point{X: chart.Time(parseDay(day)), Y: value})
+	})
+	return chart.Sparkline(points, parseDay(until))
 }
 
-// newStepChart returns the values of some tools, or nil if none of them changed. The
-// axis of scores ends at the highest one that a tool can have.
-func newStepChart(r *request, id string, title lang.Message, tools []tool, read reader, unit chart.Unit, until string) *figure {
-	f := newFigure(r, id, title, r.lang.Text("Tool"))
-	f.Half = true
-	var all []chart.Series
-	var values []float64
-	first, changed := math.Inf(1), false
+// newStepChart returns the values of some tools, or nil if none of them changed.
+func newStepChart(r *request, id string, title lang.Message, tools []tool, m measure, until string) *figure {
+	f, values, changed := newFigure(r, id, title, r.lang.Text("From")), chart.Table{Kind: chart.Steps, Unit: m.unit}, false
 	for i := range tools {
-		s := newSeries(r.lang, &tools[i], read)
-		for _, p := range s.Points {
-			values, first = append(values, p.Y), min(first, p.X)
-		}
-		all, changed = append(all, s), changed || len(s.Points) > 1
+		count := 0
+		tools[i].changesIn(m, func(day string, value float64) {
+			values.Add(chart.Period(r.lang, day), tools[i].Name, &value)
+			count++
+		})
+		changed = changed || count > 1
 	}
-	if !changed {
+	if f.Half = true; !changed {
 		return nil
 	}
-	if unit == chart.Score {
-		values = append(values, highestScore)
+	for _, plot := range f.drawTimes(&values, until) {
+		plot.Y.Caption = chart.Title(m.caption, plot.Y.Caption)
 	}
-	x := chart.Dates(r.lang, time.Unix(int64(first), 0).UTC(), parseDay(until))
-	f.Content = chart.Plots{{Kind: chart.Steps, X: x, Y: chart.Numbers(r.lang, unit, values, true, 4), Series: all}}
 	return f
-}
-
-// Steps returns the series of a chart of steps, for its table.
-func (f *figure) Steps() []chart.Series {
-	if plots, ok := f.Content.(chart.Plots); ok && plots[0].Kind == chart.Steps {
-		return plots[0].Series
-	}
-	return nil
 }
 
 // parseDay returns the start of a day, or zero if it is none.
@@ -237,7 +245,7 @@ func newMarket(r *request, tools []tool, total int, slug string) *figure {
 		scores, prices = append(scores, *t.Score), append(prices, *t.MonthlyPrice)
 		price, score := l.Euros(*t.MonthlyPrice), formatScore(l, t.Score)
 		p := chart.Point{X: *t.MonthlyPrice, Y: *t.Score, Text: chart.Title(t.Name, score, price)}
-		f.Rows = append(f.Rows, figureRow{Name: t.Name, Values: []string{price, score}})
+		f.Rows = append(f.Rows, chart.Row{Name: t.Name, Values: []string{price, score}})
 		if t.Slug == slug {
 			p.Color = "s1"
 		}
@@ -250,7 +258,8 @@ func newMarket(r *request, tools []tool, total int, slug string) *figure {
 		points[i] = p
 	}
 	x, y := chart.Numbers(l, chart.Euros, prices, true, 5), chart.Numbers(l, chart.Score, scores, false, 5)
-	x.Caption, y.Caption = l.Text("Price per month"), chart.Title(l.Text("Score"), y.Caption)
+	x.Caption, _ = words.Field(l, "monthlyPrice")
+	y.Caption = chart.Title(l.Text("Score"), y.Caption)
 	f.Content = chart.Plots{{Kind: chart.Dots, X: x, Y: y, Series: []chart.Series{{Points: points}}}}
 	return f
 }

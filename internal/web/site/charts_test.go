@@ -19,7 +19,7 @@ func pageOf(l lang.Language) *request {
 
 // priceChart returns the chart of a tool's prices with a period.
 func priceChart(history []historyEntry, period, until string) *figure {
-	return newStepChart(pageOf(lang.French), "prices", "Price over time", []tool{{History: history}}, priceIn(lang.French, period), chart.Euros, until)
+	return newStepChart(pageOf(lang.French), "prices", "Price over time", []tool{{History: history}}, pricesPer(lang.French, period), until)
 }
 
 func TestPriceChart(t *testing.T) {
@@ -31,14 +31,14 @@ func TestPriceChart(t *testing.T) {
 		{At: "2026-03-22", Price: "20 €/mois"},
 	}, "mois", "2026-04-11")
 	var rows []string
-	for _, p := range f.Steps()[0].Points {
-		rows = append(rows, p.Day()+" "+p.YText)
+	for _, row := range f.Rows {
+		rows = append(rows, row.Day+" "+row.Values[0])
 	}
-	if want := []string{"2026-01-01 10\u00a0€/mois", "2026-02-20 40\u00a0€/mois", "2026-03-22 20\u00a0€/mois"}; !slices.Equal(rows, want) {
+	if want := []string{"2026-03-22 20\u00a0€", "2026-02-20 40\u00a0€", "2026-01-01 10\u00a0€"}; !slices.Equal(rows, want) {
 		t.Errorf("got rows %q, want %q", rows, want)
 	}
-	if got := string(f.HTML()); !strings.Contains(got, "<title>20\u00a0févr.\u00a02026 · 40\u00a0€/mois</title>") {
-		t.Errorf("got %s, want the day and price of each step", got)
+	if got := string(f.HTML()); !strings.Contains(got, "<title>20\u00a0févr.\u00a02026 · 40\u00a0€</title>") || !strings.Contains(got, ">€/mois</text>") {
+		t.Errorf("got %s, want the day and price of each step, and the period", got)
 	}
 	if got := f.File("svg"); got != "/tools/plume?chart=prices.svg" {
 		t.Errorf("got %s, want the URL of a file", got)
@@ -116,11 +116,11 @@ func TestScoreChart(t *testing.T) {
 		return h
 	}
 	scoreChart := func(tools ...tool) *figure {
-		return newStepChart(pageOf(lang.English), "scores", "Score over time", tools, scoreIn(lang.English), chart.Score, "2026-04-11")
+		return newStepChart(pageOf(lang.English), "scores", "Score over time", tools, scores, "2026-04-11")
 	}
 	f := scoreChart(tool{Name: "One", History: history(5, 7.5)}, tool{Name: "None"}, tool{Name: "Three", History: history(5)})
 	plot := f.Content.(chart.Plots)[0]
-	if plot.Y.From != 0 || plot.Y.To != highestScore || len(f.Steps()) != 3 || len(f.Steps()[1].Points) != 0 {
+	if plot.Y.From != 0 || plot.Y.To != highestScore || len(plot.Series) != 2 || plot.Series[1].Name != "Three" {
 		t.Errorf("got %+v, want two lines from 0 to 10", plot)
 	}
 	if got := string(f.HTML()); !strings.Contains(got, "<title>One · 20\u00a0Feb\u00a02026 · 7.5</title>") || strings.Contains(got, "None") {
@@ -168,30 +168,40 @@ func TestMarket(t *testing.T) {
 	}
 }
 
-// The table has all numbers, newest first. A missing number is a gap of the line.
-func TestDrawLines(t *testing.T) {
-	values := func(numbers ...float64) (points []seriesPoint) {
-		for i := range numbers {
-			points = append(points, seriesPoint{Start: fmt.Sprintf("2026-%02d-01", i+1), Value: &numbers[i]})
+// The table has all numbers, newest first and with as many decimals. A missing number is
+// a gap of the line.
+func TestDrawTimes(t *testing.T) {
+	var numbers chart.Table
+	numbers.Unit = chart.Score
+	for i, number := range []float64{7, 0, 7.25, 7.5} {
+		value := &number
+		if number == 0 {
+			value = nil
 		}
-		return points
+		numbers.Add(chart.Period(lang.English, fmt.Sprintf("2026-0%d-01", i+1)), "", value)
 	}
-	f := newFigure(pageOf(lang.English), "scores", "Average score", "Month", "Average score")
-	points := values(7, 0, 7.25, 7.5)
-	points[1].Value = nil
-	f.Rows = []figureRow{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
-	if !f.drawLines("2026-06-30", chart.Score, timeColumn{points: points}) {
-		t.Fatal("got nothing to draw, want a line")
-	}
-	if got, want := fmt.Sprint(f.Rows), "[{d  [7.5]} {c  [7.25]} {b  [–]} {a  [7.0]}]"; got != want {
+	f := newFigure(pageOf(lang.English), "scores", "Average score", "Day", "Average score")
+	plot := f.drawTimes(&numbers, "2026-06-30")[0]
+	if got, want := strings.ReplaceAll(fmt.Sprint(f.Rows), "\u00a0", " "), "[{1 Apr 2026 2026-04-01 [7.50]} {1 Mar 2026 2026-03-01 [7.25]} {1 Feb 2026 2026-02-01 [–]} {1 Jan 2026 2026-01-01 [7.00]}]"; got != want {
 		t.Errorf("got rows %s, want %s", got, want)
 	}
-	plot := f.Content.(chart.Plots)[0]
 	if got := plot.Series[0].Points; len(got) != 3 || !got[1].Gap || got[2].Gap || plot.X.To != chart.Time(parseDay("2026-06-30")) {
 		t.Errorf("got %+v, want a gap before the second point, up to the end of the catalog", got)
 	}
-	if f := newFigure(pageOf(lang.English), "x", "Average score"); f.drawLines("2026-06-30", chart.Score, timeColumn{points: values(1)}) {
-		t.Error("one release: got something to draw, want nothing")
+	if f.drawTimes(&chart.Table{}, "2026-06-30") != nil {
+		t.Error("no numbers: got something to draw, want nothing")
+	}
+}
+
+// A comparison of prices that changed on different days shows all of them on each day.
+func TestUnchangedValues(t *testing.T) {
+	one, two := tool{Name: "One", History: []historyEntry{{At: "2026-01-01", Price: "10 €/mois"}, {At: "2026-03-01", Price: "240 €/an"}}}, tool{Name: "Two", History: []historyEntry{{At: "2026-02-01", Price: "19,90 €/mois"}}}
+	f := newStepChart(pageOf(lang.English), "prices", "Price per month over time", []tool{one, two}, monthlyPrices(lang.English), "2026-04-11")
+	if got, want := strings.ReplaceAll(fmt.Sprint(f.Columns, f.Rows), "\u00a0", " "), "[From One Two] [{1 Mar 2026 2026-03-01 [€20.00 €19.90]} {1 Feb 2026 2026-02-01 [€10.00 €19.90]} {1 Jan 2026 2026-01-01 [€10.00 –]}]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := string(f.HTML()); strings.Count(got, `class="hidden"`) != 2 {
+		t.Errorf("got %s, want visible dots only where a price changed", got)
 	}
 }
 

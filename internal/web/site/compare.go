@@ -14,7 +14,6 @@ import (
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
-	"palmares/internal/web/chart"
 	"palmares/internal/web/page"
 )
 
@@ -264,8 +263,8 @@ func (v *compareView) prepare(r *request) error {
 		v.Published = append(v.Published, pair...)
 	}
 	v.Rows = compareRows(r.lang, v.Tools)
-	v.Scores = newStepChart(r, "scores", "Score over time", v.Tools, scoreIn(r.lang), chart.Score, v.Feed.UpdatedAt)
-	v.Prices = newStepChart(r, "prices", "Price per month over time", v.Tools, monthlyPriceIn(r.lang), chart.Euros, v.Feed.UpdatedAt)
+	v.Scores = newStepChart(r, "scores", "Score over time", v.Tools, scores, v.Feed.UpdatedAt)
+	v.Prices = newStepChart(r, "prices", "Price per month over time", v.Tools, monthlyPrices(r.lang), v.Feed.UpdatedAt)
 	if len(slugs) < maxCompared {
 		v.Next = comparedParams[len(slugs)]
 	}

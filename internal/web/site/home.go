@@ -74,7 +74,7 @@ func (v *homeView) GraphQL() string {
 
 // Spark returns the line of a tool's scores.
 func (v *homeView) Spark(t tool) template.HTML {
-	return newSparkline(&t, scoreIn(lang.English), v.Feed.UpdatedAt)
+	return newSparkline(&t, scores, v.Feed.UpdatedAt)
 }
 
 // scoreChange is an event of the journal about a tool whose score changed.
@@ -124,7 +124,7 @@ func pricedTools(changes []priceChange, until string) (tools []pricedTool) {
 		t := pricedTool{tool: *c.Tool, Before: c.Before.Price, After: c.After.Price, Day: cmp.Or(c.After.ChangedAt, c.PublishedAt[:len(time.DateOnly)])}
 		after := pricing.Read(c.After.Price)
 		t.Direction, _ = pricing.Compare(pricing.Read(c.Before.Price), after)
-		t.Spark = newSparkline(c.Tool, priceIn(lang.English, after.Unit), until)
+		t.Spark = newSparkline(c.Tool, pricesPer(lang.English, after.Unit), until)
 		tools = append(tools, t)
 	}
 	// A release may contain changes of several days.

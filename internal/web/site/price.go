@@ -6,29 +6,18 @@ import (
 
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
+	"palmares/internal/web/words"
 )
-
-// periods are the periods of prices in the catalog, which is in French.
-var periods = map[string]string{
-	"mois": "month", "an": "year", "année": "year", "semaine": "week", "jour": "day", "heure": "hour", "seconde": "second",
-	"utilisateur": "user", "utilisateur/mois": "user/month", "poste/mois": "seat/month", "requête": "request", "usage": "use", "image": "image", "crédit": "credit",
-}
 
 // formatPrice formats a price of the catalog, such as "19 €/mois". A price whose
 // period has no English name stays in French, which attribute marks on an English
 // page.
 func formatPrice(l lang.Language, price string) (text string, attribute template.HTMLAttr) {
-	amount, period, ok := pricing.Parse(price)
-	if l != lang.French {
-		period = periods[period]
+	text, ok := words.Price(l, price)
+	if !ok {
+		attribute = catalogLang(l)
 	}
-	switch {
-	case ok && amount == 0:
-		return l.Text("Free"), ""
-	case !ok || period == "":
-		return price, catalogLang(l)
-	}
-	return l.Euros(amount) + "/" + period, ""
+	return text, attribute
 }
 
 // priceText formats a price without marking its language.

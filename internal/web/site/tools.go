@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"palmares/internal/core/lang"
-	"palmares/internal/web/chart"
 )
 
 type toolsView struct {
@@ -162,8 +161,8 @@ func (v *toolView) prepare(r *request) error {
 	}
 	v.Market = newMarket(r, v.charted, v.chartedTotal, v.Tool.Slug)
 	unnamed := []tool{{History: v.Tool.History}} // the title of the page names it
-	v.Prices = newStepChart(r, "prices", "Price over time", unnamed, priceIn(r.lang, v.Tool.PricePeriod), chart.Euros, v.Feed.UpdatedAt)
-	v.Scores = newStepChart(r, "scores", "Score over time", unnamed, scoreIn(r.lang), chart.Score, v.Feed.UpdatedAt)
+	v.Prices = newStepChart(r, "prices", "Price over time", unnamed, pricesPer(r.lang, v.Tool.PricePeriod), v.Feed.UpdatedAt)
+	v.Scores = newStepChart(r, "scores", "Score over time", unnamed, scores, v.Feed.UpdatedAt)
 	v.PriceChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
 		return e.Price != v.Tool.Price || e.Pricing != v.Tool.Pricing
 	})

@@ -55,8 +55,8 @@ type categorySeries struct {
 }
 
 type seriesPoint struct {
-	Start string
-	Value *float64
+	Period string
+	Value  *float64
 }
 
 // scoreMover is a tool whose score changed.
@@ -104,7 +104,6 @@ func (v *trendsView) figures() []*figure { return slices.Concat(v.Catalog, v.ByC
 
 func (v *trendsView) prepare(r *request) error {
 	v.Downloads = trendFiles(r.lang)
-	slices.Reverse(v.Releases.Nodes) // oldest first
 	for _, c := range []struct {
 		id    string
 		title lang.Message
@@ -116,17 +115,16 @@ func (v *trendsView) prepare(r *request) error {
 		{"comparisons", "Comparisons", chart.Count, func(s releaseStats) *float64 { return s.ComparisonsTotal }},
 		{"retired", "Retired tools", chart.Count, func(s releaseStats) *float64 { return s.ToolsRetired }},
 	} {
-		f := newFigure(r, c.id, c.title, r.lang.Text("Release"), r.lang.Text(c.title))
-		column := timeColumn{}
+		f, t := newFigure(r, c.id, c.title, r.lang.Text("Release"), r.lang.Text(c.title)), chart.Table{Unit: c.unit}
 		for _, n := range v.Releases.Nodes {
-			f.Rows = append(f.Rows, figureRow{Name: r.lang.ShortDayOf(n.Date), Date: n.Date})
-			column.points = append(column.points, seriesPoint{n.Date, c.of(n.Stats)})
+			t.Add(chart.Period(r.lang, n.Date), "", c.of(n.Stats))
 		}
-		if f.Half = true; f.drawLines(v.Feed.UpdatedAt, c.unit, column) {
-			v.Catalog = append(v.Catalog, f)
+		plots := f.drawTimes(&t, v.Feed.UpdatedAt)
+		if f.Half = true; plots == nil || len(t.Slots) < 2 {
+			continue
 		}
-		if c.id == "retired" && f.Content != nil {
-			f.remarkFalls()
+		if v.Catalog = append(v.Catalog, f); c.id == "retired" {
+			f.remarkFalls(plots[0])
 		}
 	}
 	v.addCategories(r, "category-scores", "Average score by category", "mean_score", chart.Score)
@@ -135,8 +133,7 @@ func (v *trendsView) prepare(r *request) error {
 }
 
 // remarkFalls says why a number of retired tools can fall, where it does.
-func (f *figure) remarkFalls() {
-	plot := f.Content.(chart.Plots)[0]
+func (f *figure) remarkFalls(plot *chart.Plot) {
 	points := plot.Series[0].Points
 	for i := 1; i < len(points); i++ {
 		if fall := points[i-1].Y - points[i].Y; fall > 0 {
@@ -151,63 +148,18 @@ func (f *figure) remarkFalls() {
 // addCategories adds the chart of a metric. Its table has all categories, the chart
 // those with the highest latest values.
 func (v *trendsView) addCategories(r *request, id string, title lang.Message, metric string, unit chart.Unit) {
-	f := newFigure(r, id, title, r.lang.Text("Month"))
-	f.IsCatalog = true
-	var columns []timeColumn
+	f, t := newFigure(r, id, title, r.lang.Text("Month")), chart.Table{Unit: unit}
 	for _, s := range v.Series {
-		if s.Metric != metric || !slices.ContainsFunc(s.Points, func(p seriesPoint) bool { return p.Value != nil }) {
-			continue
-		}
-		f.Columns, columns = append(f.Columns, labelOf(v.Categories, s.Key)), append(columns, timeColumn{labelOf(v.Categories, s.Key), s.Points})
-		if len(columns) == 1 {
-			for _, p := range s.Points {
-				f.Rows = append(f.Rows, figureRow{Name: r.lang.Month(parseDay(p.Start))})
+		isEmpty := !slices.ContainsFunc(s.Points, func(p seriesPoint) bool { return p.Value != nil })
+		for _, p := range s.Points {
+			if s.Metric == metric && !isEmpty {
+				t.Add(chart.Period(r.lang, p.Period), labelOf(v.Categories, s.Key), p.Value)
 			}
 		}
 	}
-	if f.drawLines(v.Feed.UpdatedAt, unit, columns...) {
+	if f.IsCatalog = true; f.drawTimes(&t, v.Feed.UpdatedAt) != nil && len(t.Slots) > 1 {
 		v.ByCategory = append(v.ByCategory, f)
 	}
-}
-
-// timeColumn is a column of a table over time.
-type timeColumn struct {
-	name   string // "" if the title says it
-	points []seriesPoint
-}
-
-// drawLines adds the values of each column to the rows, which are ordered by time, and
-// to the chart, whose time ends with the catalog's. Where a value is missing, the line
-// has a gap. It returns false if there is nothing to draw.
-func (f *figure) drawLines(until string, unit chart.Unit, columns ...timeColumn) bool {
-	l := f.request.lang
-	f.IsTall = true
-	if len(f.Rows) < 2 {
-		return false
-	}
-	all := make([]chart.Series, len(columns))
-	for column, c := range columns {
-		s, gap := &all[column], false
-		s.Name = c.name
-		for i, p := range c.points {
-			text := noScore
-			if p.Value != nil {
-				text = unit.Format(l, *p.Value)
-				s.Points = append(s.Points, chart.Point{
-					X: chart.Time(parseDay(p.Start)), Y: *p.Value, Gap: gap, Text: chart.Title(c.name, f.Rows[i].Name, text), Label: text,
-				})
-			}
-			gap = p.Value == nil
-			f.Rows[i].Values = append(f.Rows[i].Values, text)
-		}
-	}
-	x := chart.Dates(l, parseDay(columns[0].points[0].Start), parseDay(until))
-	plots, note := chart.NewLines(l, chart.Lines, x, unit, all)
-	slices.Reverse(f.Rows) // newest first, as in all lists
-	if f.Content = plots; note != "" {
-		f.Notes = append(f.Notes, note)
-	}
-	return plots != nil
 }
 
 // The graveyard.
@@ -276,32 +228,24 @@ func (v *retiredToolsView) prepareChart(r *request) {
 		counts[g.Period[:4]] += float64(g.Count)
 		first = cmp.Or(first, g.Period) // they are ordered
 	}
-	const month = "2006-01"
-	from, err := time.Parse(month, first)
-	if err != nil {
+	from := parseDay(first + "-01")
+	if from.IsZero() {
 		return
 	}
 	to := parseDay(v.Feed.UpdatedAt)
 	v.ByMonth = (to.Year()-from.Year())*12+int(to.Month()-from.Month()) < maxMonths
-	period, months, layout, format := r.lang.Text("Month"), 1, month, r.lang.Month
-	if !v.ByMonth {
-		period, months, layout = r.lang.Text("Year"), 12, "2006"
-		format = func(t time.Time) string { return t.Format(layout) }
-		from = time.Date(from.Year(), 1, 1, 0, 0, 0, 0, time.UTC)
+	period, length := r.lang.Text("Year"), len("2006")
+	if v.ByMonth {
+		period, length = r.lang.Text("Month"), len("2006-01")
 	}
-	f := newFigure(r, "retirements", "Number of retired tools", period, r.lang.Text("Retired tools"))
-	var points []chart.Point
-	end := from
-	for at := from; !at.After(to); at = end {
-		end = at.AddDate(0, months, 0)
-		count := counts[at.Format(layout)]
-		text := chart.Count.Format(r.lang, count)
-		points = append(points, chart.Point{X: chart.Time(at), End: chart.Time(end), Y: count, Label: text, Text: chart.Title(format(at), text)})
-		f.Rows = append(f.Rows, figureRow{Name: format(at), Values: []string{text}})
+	t := chart.Table{Kind: chart.Columns, Unit: chart.Count}
+	for text, count := range counts {
+		if len(text) == length {
+			t.Add(chart.Period(r.lang, text), "", &count)
+		}
 	}
-	slices.Reverse(f.Rows)
-	f.Content, _ = chart.NewLines(r.lang, chart.Columns, chart.Dates(r.lang, from, end), chart.Count, []chart.Series{{Points: points}})
-	f.IsTall, v.Chart = true, f
+	v.Chart = newFigure(r, "retirements", "Number of retired tools", period, r.lang.Text("Retired tools"))
+	v.Chart.drawTimes(&t, v.Feed.UpdatedAt)
 }
 
 func (v *retiredToolsView) figures() []*figure { return []*figure{v.Chart} }

@@ -65,6 +65,18 @@ func Field(l lang.Language, field string) (name string, unit chart.Unit) {
 	return Sentence(field), unit
 }
 
+// Input returns the words for a number that a reader chooses, with its unit.
+func Input(l lang.Language, field string) string {
+	if field == "price" { // filters compare prices per month
+		field = "monthlyPrice"
+	}
+	name, unit := Field(l, field)
+	if unit == chart.Score {
+		return l.Text("%s out of 10", name)
+	}
+	return name
+}
+
 // IsFlow reports whether a field counts what happened in a period, so that a period
 // without a value had none.
 func IsFlow(field string) bool {
