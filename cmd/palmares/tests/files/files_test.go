@@ -97,7 +97,8 @@ func TestFiles(t *testing.T) {
 			{"GET", "Range", "bytes=0-3", "", 206, "PAR1"},
 			{"GET", "Range", "bytes=-4", tag, 206, "PAR1"},
 			{"GET", "Range", "bytes=0-3", `"other"`, 200, whole.body},
-			{"GET", "Range", "bytes=99999999-", "", 416, "invalid range: failed to overlap\n"},
+			{"GET", "Range", "bytes=99999999-", "", 416, `{"error":"Range is malformed or outside the file. A HEAD request returns the file's size."}`},
+			{"GET", "If-Match", `"other"`, "", 412, `{"error":"The file has another ETag than If-Match requires."}`},
 			{"GET", "If-None-Match", tag, "", 304, ""},
 			{"HEAD", "Range", "bytes=0-3", "", 206, ""},
 		} {
