@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,10 +21,9 @@ const (
 )
 
 // files measures how a server writes the files of a release of 100,000 tools after ten
-// that each changed 1%, while it has the catalog in memory, and the command that writes
-// the same files without it.
+// that each changed 1%, while it has the catalog in memory.
 func files(t testing.TB) {
-	table := load.NewTable("files of 100,000 tools, 10 releases that each change 1%", "database", "CPU time", "goal", "memory", "goal", "size")
+	table := load.NewTable("files of 100,000 tools", "CPU time", "goal", "resident memory grows by", "goal", "size of the files")
 	base, err := os.ReadFile(feed(t, 100_000, 1))
 	testkit.Check(t, err)
 	lines := bytes.Split(base, []byte("\n"))
@@ -57,26 +55,15 @@ func files(t testing.TB) {
 			status = response.StatusCode
 		}
 		_, peak := memoryOf(server)
-		table.Add("server: grows beside the catalog by", kind, cpuOf(t, server)-before, filesCPUGoal, inMB(peak-resident), inMB(filesMemoryGoal), "")
-		server.Kill()
-
-		for _, args := range [][]string{{"sqlite", filepath.Join(t.TempDir(), "catalog.sqlite")}, {"parquet", t.TempDir()}} {
-			cmd := blackbox.Command(t, cfg, "export", "--format", args[0], args[1])
-			blackbox.MustRun(t, cmd)
-			usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-			table.Add("`palmares export --format "+args[0]+"`: the whole process", kind, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Round(10*time.Millisecond), "", inMB(int64(usage.Maxrss)<<10), "", inMB(sizeOf(t, args[1])))
-		}
-	}
-	table.Print(os.Stdout)
-}
-
-// sizeOf returns the size of a file, or of the files in a folder.
-func sizeOf(t testing.TB, path string) (size int64) {
-	testkit.Check(t, filepath.Walk(path, func(_ string, info os.FileInfo, err error) error {
-		if err == nil && !info.IsDir() {
+		var size int64
+		written, _ := filepath.Glob(filepath.Join(folder, "*", "*"))
+		for _, path := range written {
+			info, err := os.Stat(path)
+			testkit.Check(t, err)
 			size += info.Size()
 		}
-		return err
-	}))
-	return size
+		table.Add(kind, cpuOf(t, server)-before, filesCPUGoal, inMB(peak-resident), inMB(filesMemoryGoal), inMB(size))
+		server.Kill()
+	}
+	table.Print(os.Stdout)
 }

@@ -138,6 +138,12 @@ func TestFiles(t *testing.T) {
 			}
 		}
 
+		created, err := tokens.DownloadTokens(t.Context(), owner)
+		testkit.Check(t, err)
+		testkit.Check(t, tokens.RevokeDownloadToken(t.Context(), owner, created[0].ID))
+		wait.Until(t, "the token is refused", func() bool { return get(t, s, "GET", tools+"?token="+token).StatusCode == 401 })
+		get(t, s, "GET", "/files/latest/tools.parquet?token="+token).want(t, 401, "revoked")
+
 		// Earlier releases, pages and what does not exist.
 		get(t, s, "GET", "/files/releases/2/history.parquet", bearer...).want(t, 200, "PAR1")
 		for path, status := range map[string]int{
