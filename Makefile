@@ -139,7 +139,7 @@ fuzz: ## Fuzz each parser of outside input for FUZZTIME (default 1m) and print a
 	$(GO) run ./internal/dev/fuzz
 
 .PHONY: bench
-bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, history, edge)
+bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, history, files, edge)
 	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
 
 .PHONY: profile

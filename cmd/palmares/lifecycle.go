@@ -109,7 +109,7 @@ func (p *program) publish(release *ent.Release) bool {
 // prepareFiles writes the files of a release in the background.
 func (p *program) prepareFiles(release *ent.Release) {
 	if release.ID > 0 {
-		go func() { _, _ = p.files.Get(context.Background(), release, release.HistoryFrom) }() // it logs errors
+		go p.files.Prepare(context.Background(), release)
 	}
 }
 

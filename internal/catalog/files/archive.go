@@ -35,6 +35,7 @@ type Archive struct {
 	Built, Failed atomic.Int64 // sets of files since the start
 
 	mu     sync.Mutex
+	newest string            // key of the release that is listed
 	ready  map[string]*Set   // by key; their content was verified
 	builds map[string]*build // running, or failed a moment ago
 	turn   sync.Mutex        // one build at a time
@@ -93,7 +94,16 @@ var ErrBusy = errors.New("too many releases are waiting to be written")
 // restored backup reuses them, and pruning removes old versions from the history.
 func keyOf(release *ent.Release, historyFrom int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %s", Format, historyFrom, release.ID, release.ImportedAt.UTC().Format(time.RFC3339Nano)))
-	return fmt.Sprintf("%d-%s", release.ID, hex.EncodeToString(sum[:8]))
+	return fmt.Sprintf("%d-%d-%s", release.ID, historyFrom, hex.EncodeToString(sum[:8]))
+}
+
+// parseKey returns the oldest release in the history of files with a key, or false if a
+// folder is not named after one. An operator may keep others there.
+func parseKey(name string) (historyFrom int, ok bool) {
+	var release int
+	var hash string
+	n, _ := fmt.Sscanf(name, "%d-%d-%s", &release, &historyFrom, &hash)
+	return historyFrom, n == 3 && len(hash) == 16
 }
 
 // Find returns the files of a release, or nil if they have not been written.
@@ -109,6 +119,21 @@ func (a *Archive) Find(release *ent.Release, historyFrom int) *Set {
 		}
 	}
 	return set
+}
+
+// Prepare writes the files of the newest release, which stay when others have to make
+// room. It removes files with a history that has been pruned.
+func (a *Archive) Prepare(ctx context.Context, newest *ent.Release) {
+	a.mu.Lock()
+	a.newest = keyOf(newest, newest.HistoryFrom)
+	a.mu.Unlock()
+	entries, _ := os.ReadDir(a.folder) // Get reports errors
+	for _, entry := range entries {
+		if historyFrom, ok := parseKey(entry.Name()); ok && historyFrom < newest.HistoryFrom {
+			_ = os.RemoveAll(filepath.Join(a.folder, entry.Name()))
+		}
+	}
+	_, _ = a.Get(ctx, newest, newest.HistoryFrom) // it logs errors
 }
 
 // Get returns the files of a release. It starts to write them if they are missing, which
@@ -234,13 +259,16 @@ func (a *Archive) makeRoom(size int64, except string) error {
 	if err != nil {
 		return err
 	}
+	a.mu.Lock()
+	newest := filepath.Join(a.folder, a.newest)
+	a.mu.Unlock()
 	for _, entry := range entries {
-		path := filepath.Join(a.folder, entry.Name())
+		path, temporary := filepath.Join(a.folder, entry.Name()), strings.HasPrefix(entry.Name(), unfinished)
 		info, err := entry.Info()
-		if err != nil || path == except || !isOurs(entry) {
+		if _, ours := parseKey(entry.Name()); err != nil || path == except || !entry.IsDir() || !ours && !temporary {
 			continue
 		}
-		if strings.HasPrefix(entry.Name(), unfinished) && time.Since(info.ModTime()) > buildTimeout {
+		if temporary && time.Since(info.ModTime()) > buildTimeout {
 			_ = os.RemoveAll(path)
 			continue
 		}
@@ -248,7 +276,15 @@ func (a *Archive) makeRoom(size int64, except string) error {
 		all = append(all, stored{path, bytes, info.ModTime()})
 		size += bytes
 	}
-	slices.SortFunc(all, func(x, y stored) int { return cmp.Or(x.since.Compare(y.since), strings.Compare(x.path, y.path)) })
+	slices.SortFunc(all, func(x, y stored) int {
+		switch {
+		case x.path == newest:
+			return 1
+		case y.path == newest:
+			return -1
+		}
+		return cmp.Or(x.since.Compare(y.since), strings.Compare(x.path, y.path))
+	})
 	for _, s := range all {
 		if size <= a.maxBytes {
 			break
@@ -259,13 +295,6 @@ func (a *Archive) makeRoom(size int64, except string) error {
 		size -= s.size
 	}
 	return nil
-}
-
-// isOurs reports whether an entry of the folder has files of a release. An operator may
-// keep others there.
-func isOurs(entry fs.DirEntry) bool {
-	number, hash, _ := strings.Cut(entry.Name(), "-")
-	return entry.IsDir() && (strings.HasPrefix(entry.Name(), unfinished) || len(hash) == 16 && strings.Trim(number, "0123456789") == "")
 }
 
 // open reads a set from disk and verifies its files, which a crash or a failing disk may

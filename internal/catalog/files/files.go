@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"palmares/ent"
+	"palmares/ent/tool"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/core/store"
 )
@@ -65,6 +66,11 @@ func Write(ctx context.Context, s *store.Store, asOf int, folder string, kinds K
 		}
 		w := &writer{ctx: ctx, folder: folder, kinds: kinds, check: check, rows: map[string]int64{}}
 		w.source = source{db: db, release: cmp.Or(asOf, newest.ID), from: newest.HistoryFrom}
+		slugs, err := db.Tool.Query().Order(tool.ByID()).IDs(ctx)
+		if err != nil {
+			return err
+		}
+		w.slugs = everyBatch(slugs)
 		files, err = w.write()
 		return err
 	})

@@ -333,6 +333,35 @@ func TestArchiveLimit(t *testing.T) {
 	}
 }
 
+// The newest files stay when others make room, and pruning removes what it touches.
+func TestArchivePrepares(t *testing.T) {
+	t.Parallel()
+	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
+	for release := 1; release <= 4; release++ {
+		publish(t, s, release)
+	}
+	all := releases(t, s)
+	largest, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[3], 1)
+	testkit.Check(t, err)
+	a := newArchive(t, s, folder, 5*largest.size()/2)
+	a.Prepare(t.Context(), all[3])
+	for _, release := range all[:3] {
+		_, err := a.Get(t.Context(), release, 1)
+		testkit.Check(t, err)
+	}
+	if a.Find(all[3], 1) == nil || a.Find(all[2], 1) == nil || len(entries(t, folder)) != 2 {
+		t.Errorf("got %v, want the newest files and the last ones", entries(t, folder))
+	}
+	_, err = feed.Prune(t.Context(), s, 3)
+	testkit.Check(t, err)
+	newest, err := s.CurrentRelease(t.Context())
+	testkit.Check(t, err)
+	a.Prepare(t.Context(), newest)
+	if got := entries(t, folder); len(got) != 1 || a.Find(newest, 3) == nil || !strings.HasPrefix(got[0], "4-3-") {
+		t.Errorf("got %v after pruning, want the newest files without older releases", got)
+	}
+}
+
 // A full disk is an error, and leaves nothing behind.
 func TestArchiveFullDisk(t *testing.T) {
 	t.Parallel()

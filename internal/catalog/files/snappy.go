@@ -30,7 +30,7 @@ func appendBlock(dst, src []byte) []byte {
 		hash := word * 0x1e35a7bd >> (32 - hashBits)
 		earlier := int(positions[hash])
 		positions[hash] = uint16(i) //nolint:gosec // a block has 16 bits
-		if binary.LittleEndian.Uint32(src[earlier:]) != word || earlier >= i {
+		if binary.LittleEndian.Uint32(src[earlier:]) != word {
 			i += 1 + (i-start)>>5 // faster through data that does not repeat
 			continue
 		}

@@ -28,7 +28,7 @@ func createDatabase(ctx context.Context, path string) (*database, error) {
 		return nil, err
 	}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_pragma": {
-		"journal_mode(OFF)", "synchronous(OFF)", "locking_mode(EXCLUSIVE)", "cache_size(-4096)", fmt.Sprintf("user_version(%d)", Format),
+		"journal_mode(OFF)", "synchronous(OFF)", "locking_mode(EXCLUSIVE)", "cache_size(-1024)", fmt.Sprintf("user_version(%d)", Format),
 	}}.Encode()}
 	db, err := sql.Open("sqlite", dsn.String())
 	if err != nil {
@@ -83,7 +83,7 @@ func columnsOf[Row any]() (columns []string) {
 func insertInto[Row any](d *database, name string, key []string) (func(Row) error, error) {
 	columns := columnsOf[Row]()
 	definitions := append(slices.Clone(columns), "PRIMARY KEY ("+strings.Join(key, ", ")+")")
-	if _, err := d.tx.ExecContext(d.ctx, fmt.Sprintf("CREATE TABLE %s (%s)", name, strings.Join(definitions, ", "))); err != nil {
+	if _, err := d.tx.ExecContext(d.ctx, fmt.Sprintf("CREATE TABLE %s (%s) WITHOUT ROWID", name, strings.Join(definitions, ", "))); err != nil {
 		return nil, fileError(err)
 	}
 	statement, err := d.tx.PrepareContext(d.ctx, fmt.Sprintf("INSERT INTO %s VALUES (?%s)", name, strings.Repeat(", ?", len(columns)-1)))
@@ -96,7 +96,7 @@ func insertInto[Row any](d *database, name string, key []string) (func(Row) erro
 		for i := range columns {
 			values[i] = sqlValue(fields.Field(i))
 		}
-		_, err := statement.ExecContext(d.ctx, values...)
+		_, err := statement.ExecContext(context.WithoutCancel(d.ctx), values...) // a context that can end costs more than a row
 		return fileError(err)
 	}, nil
 }

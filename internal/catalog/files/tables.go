@@ -160,7 +160,8 @@ func (p *parquetFile[Row]) finish() error {
 type source struct {
 	db      *ent.Client
 	release int
-	from    int // the oldest release that can be read
+	from    int      // the oldest release that can be read
+	slugs   []string // of tools, the last of each batch
 }
 
 func (s source) releases(ctx context.Context, each func(releaseRow) error) error {
@@ -184,23 +185,61 @@ func (s source) categories(ctx context.Context, each func(categoryRow) error) er
 }
 
 func (s source) comparisons(ctx context.Context, each func(comparisonRow) error) error {
-	return inRanges(ctx, s.db.Comparison.Query().Order(comparison.ByID()).IDs, func(after, upTo string) ([]*ent.Comparison, error) {
+	ids, err := s.db.Comparison.Query().Order(comparison.ByID()).IDs(ctx)
+	if err != nil {
+		return err
+	}
+	return inRanges(everyBatch(ids), func(after, upTo string) ([]*ent.Comparison, error) {
 		return s.db.Comparison.Query().Where(store.Comparisons.At(s.release), comparison.IDGT(after), comparison.IDLTE(upTo), comparison.Published(true)).All(ctx)
 	}, func(a, b *ent.Comparison) int { return strings.Compare(a.ID, b.ID) },
 		func(row *ent.Comparison) error { return each(newComparison(row)) })
 }
 
-func (s source) slugs(ctx context.Context) ([]string, error) {
-	return s.db.Tool.Query().Order(tool.ByID()).IDs(ctx)
+// everyBatch returns the last ID of each batch but the last one.
+func everyBatch(ids []string) (last []string) {
+	for i := batchSize; i < len(ids); i += batchSize {
+		last = append(last, strings.Clone(ids[i]))
+	}
+	return last
 }
 
-func compareTools(a, b *ent.Tool) int {
+// version is a tool, and the release that replaced it or 0.
+type version struct {
+	*ent.Tool
+	until int
+}
+
+func compareVersions(a, b version) int {
 	return cmp.Or(strings.Compare(a.ID, b.ID), a.SinceRelease-b.SinceRelease)
+}
+
+// versions reads the current rows apart from the others, because ent takes twice as long
+// for rows with columns that it does not know.
+func (s source) versions(ctx context.Context, after, upTo string) (all []version, err error) {
+	current, err := s.db.Tool.Query().Where(tool.SinceReleaseLTE(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	earlier, err := s.db.Tool.Query().Where(store.Tools.Earlier(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range current {
+		all = append(all, version{row, 0})
+	}
+	for _, row := range earlier {
+		_, until, err := store.HistoryColumns(row)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, version{row, until})
+	}
+	return all, nil
 }
 
 func (s source) prices(ctx context.Context, each func(priceRow) error) error {
 	last, position := "", 0
-	return inRanges(ctx, s.slugs, func(after, upTo string) ([]*ent.PriceChange, error) {
+	return inRanges(s.slugs, func(after, upTo string) ([]*ent.PriceChange, error) {
 		return s.db.PriceChange.Query().Where(store.PriceChanges.At(s.release), pricechange.ToolSlugGT(after), pricechange.ToolSlugLTE(upTo)).All(ctx)
 	}, func(a, b *ent.PriceChange) int {
 		return cmp.Or(strings.Compare(a.ToolSlug, b.ToolSlug), strings.Compare(a.ChangedAt, b.ChangedAt), a.ID-b.ID)
@@ -214,7 +253,7 @@ func (s source) prices(ctx context.Context, each func(priceRow) error) error {
 }
 
 func (s source) reviews(ctx context.Context, each func(reviewRow) error) error {
-	return inRanges(ctx, s.slugs, func(after, upTo string) ([]*ent.Section, error) {
+	return inRanges(s.slugs, func(after, upTo string) ([]*ent.Section, error) {
 		return s.db.Section.Query().Where(store.Sections.At(s.release), section.ToolSlugGT(after), section.ToolSlugLTE(upTo)).All(ctx)
 	}, func(a, b *ent.Section) int {
 		return cmp.Or(strings.Compare(a.ToolSlug, b.ToolSlug), a.Position-b.Position)
@@ -233,23 +272,18 @@ func (s source) history(ctx context.Context, addTool func(toolRow) error, addRet
 		dates[int32(row.ID)] = orZero(dateOf(row.FeedDate)) //nolint:gosec // counts imports
 	}
 	var last historyRow // not yet passed on
-	err = inRanges(ctx, s.slugs, func(after, upTo string) ([]*ent.Tool, error) {
-		return s.db.Tool.Query().Where(store.Tools.UpTo(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(ctx)
-	}, compareTools, func(row *ent.Tool) error {
-		v := newVersion(row)
+	err = inRanges(s.slugs, func(after, upTo string) ([]version, error) { return s.versions(ctx, after, upTo) }, compareVersions, func(row version) error {
+		v := newVersion(row.Tool)
 		v.FirstRelease = int32(row.SinceRelease) //nolint:gosec // counts imports
 		v.FirstDate = dates[v.FirstRelease]
-		_, until, err := store.HistoryColumns(row)
-		if err != nil {
-			return err
-		}
-		if until > 0 && until <= s.release {
-			v.LastRelease = new(int32(until - 1)) //nolint:gosec // counts imports
+		var err error
+		if row.until > 0 && row.until <= s.release {
+			v.LastRelease = new(int32(row.until - 1)) //nolint:gosec // counts imports
 			v.LastDate = new(dates[*v.LastRelease])
 		} else if v.Active {
-			err = addTool(newTool(row))
+			err = addTool(newTool(row.Tool))
 		} else {
-			err = addRetired(newRetired(row))
+			err = addRetired(newRetired(row.Tool))
 		}
 		if err != nil {
 			return err
@@ -273,20 +307,9 @@ func (s source) history(ctx context.Context, addTool func(toolRow) error, addRet
 // inRanges calls each with all rows in the order that compare defines. query returns
 // the rows after a slug and up to another one. Its statement neither sorts nor limits
 // them: with the history, databases would sort all rows for each page.
-func inRanges[Row any](
-	ctx context.Context, slugs func(context.Context) ([]string, error),
-	query func(after, upTo string) ([]Row, error), compare func(a, b Row) int, each func(Row) error,
-) error {
-	all, err := slugs(ctx)
-	if err != nil {
-		return err
-	}
+func inRanges[Row any](slugs []string, query func(after, upTo string) ([]Row, error), compare func(a, b Row) int, each func(Row) error) error {
 	after := ""
-	for i := 0; ; i += batchSize {
-		upTo := afterAll
-		if i+batchSize < len(all) {
-			upTo = all[i+batchSize]
-		}
+	for _, upTo := range append(slices.Clip(slugs), afterAll) {
 		rows, err := query(after, upTo)
 		if err != nil {
 			return err
@@ -297,11 +320,9 @@ func inRanges[Row any](
 				return err
 			}
 		}
-		if upTo == afterAll {
-			return nil
-		}
 		after = upTo
 	}
+	return nil
 }
 
 // afterAll comes after all slugs.

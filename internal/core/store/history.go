@@ -88,22 +88,18 @@ func (v Versioned) Replaced(since, after int) func(*entsql.Selector) {
 	}
 }
 
-// UpTo makes a query read all versions that a release and the releases before it had.
-// It must be the first predicate. HistoryColumns returns the release that replaced a
-// version, or 0 if none did.
-func (v Versioned) UpTo(release int) func(*entsql.Selector) {
+// Earlier makes a query read the versions of a release and of the releases before it that
+// have been replaced since. It must be the first predicate. HistoryColumns returns which
+// release did it.
+func (v Versioned) Earlier(release int) func(*entsql.Selector) {
 	return func(s *entsql.Selector) {
-		from := entsql.Dialect(s.Dialect())
-		current := from.Select(v.columns...).AppendSelectExpr(entsql.Raw("0 AS "+historyID), entsql.Raw("0 AS "+untilRelease)).
-			From(from.Table(v.name)).Where(entsql.LTE(sinceRelease, release))
-		replaced := from.Select(v.columns...).AppendSelect(historyID, untilRelease).
-			From(from.Table(v.name + "_versions")).Where(entsql.LTE(sinceRelease, release))
-		s.From(current.UnionAll(replaced).As(v.name))
+		s.From(entsql.Dialect(s.Dialect()).Table(v.name + "_versions").As(v.name))
 		s.AppendSelect(s.C(historyID), s.C(untilRelease))
+		s.Where(entsql.LTE(s.C(sinceRelease), release))
 	}
 }
 
-// HistoryColumns returns the ID of a row that Replaced or UpTo selected, and the release
+// HistoryColumns returns the ID of a row that Replaced or Earlier selected, and the release
 // that replaced it.
 func HistoryColumns(row interface {
 	Value(string) (ent.Value, error)

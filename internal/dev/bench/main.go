@@ -41,6 +41,7 @@ var parts = []struct {
 	{"history", false, history},
 	{"costs", false, costs},
 	{"edge", false, edge},
+	{"files", false, files},
 	{"profile", false, profile},
 	{"soak", false, soak},
 }

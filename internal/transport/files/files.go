@@ -226,7 +226,7 @@ func (h *Handler) serveFile(w http.ResponseWriter, r *http.Request, set *files.S
 		r = r.Clone(r.Context())
 		r.Method = http.MethodHead
 	}
-	http.ServeContent(&patientWriter{w, http.NewResponseController(w)}, r, name, time.Time{}, content)
+	http.ServeContent(&fileWriter{ResponseWriter: w, conn: http.NewResponseController(w)}, r, name, time.Time{}, content)
 	return nil
 }
 
@@ -277,15 +277,34 @@ func contentType(name string) string {
 	return "application/vnd.sqlite3"
 }
 
-// patientWriter replaces the server's write timeout for a whole response by one for
-// each chunk.
-type patientWriter struct {
+// fileWriter replaces the server's write timeout for a whole response by one for each
+// chunk, and the errors of http.ServeContent by ours.
+type fileWriter struct {
 	http.ResponseWriter
-	conn *http.ResponseController
+	conn   *http.ResponseController
+	failed bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *fileWriter) WriteHeader(status int) {
+	if status < http.StatusBadRequest {
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.failed = true
+	message := "The file has another ETag than If-Match requires."
+	if status == http.StatusRequestedRangeNotSatisfiable {
+		message = "Range is malformed or outside the file. A HEAD request returns the file's size."
+	}
+	w.Header().Del("Content-Disposition")
+	_ = writeJSON(w.ResponseWriter, status, "no-store", map[string]string{"error": message})
 }
 
 // Write implements io.Writer.
-func (w *patientWriter) Write(data []byte) (int, error) {
+func (w *fileWriter) Write(data []byte) (int, error) {
+	if w.failed {
+		return len(data), nil
+	}
 	if err := w.conn.SetWriteDeadline(time.Now().Add(sendTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, err
 	}

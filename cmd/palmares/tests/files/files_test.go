@@ -97,7 +97,8 @@ func TestFiles(t *testing.T) {
 			{"GET", "Range", "bytes=0-3", "", 206, "PAR1"},
 			{"GET", "Range", "bytes=-4", tag, 206, "PAR1"},
 			{"GET", "Range", "bytes=0-3", `"other"`, 200, whole.body},
-			{"GET", "Range", "bytes=99999999-", "", 416, "invalid range: failed to overlap\n"},
+			{"GET", "Range", "bytes=99999999-", "", 416, `{"error":"Range is malformed or outside the file. A HEAD request returns the file's size."}`},
+			{"GET", "If-Match", `"other"`, "", 412, `{"error":"The file has another ETag than If-Match requires."}`},
 			{"GET", "If-None-Match", tag, "", 304, ""},
 			{"HEAD", "Range", "bytes=0-3", "", 206, ""},
 		} {
@@ -136,6 +137,12 @@ func TestFiles(t *testing.T) {
 				t.Errorf("got a redirect to %s with %s left, want %s", g.Header.Get("Location"), left(g), want)
 			}
 		}
+
+		created, err := tokens.DownloadTokens(t.Context(), owner)
+		testkit.Check(t, err)
+		testkit.Check(t, tokens.RevokeDownloadToken(t.Context(), owner, created[0].ID))
+		wait.Until(t, "the token is refused", func() bool { return get(t, s, "GET", tools+"?token="+token).StatusCode == 401 })
+		get(t, s, "GET", "/files/latest/tools.parquet?token="+token).want(t, 401, "revoked")
 
 		// Earlier releases, pages and what does not exist.
 		get(t, s, "GET", "/files/releases/2/history.parquet", bearer...).want(t, 200, "PAR1")
