@@ -69,12 +69,14 @@ type request struct {
 
 // countScript applies the catch-up rule of type Redis and changes a count unless the limit is
 // reached. It returns the tally and the change. Both parts of a tally only grow,
-// so the higher value is always the newer one.
+// so the higher value is always the newer one. A request that was in flight when Redis
+// stopped responding may be missing although its refund is not.
 var countScript = redis.NewScript(1, `
 local granted, refunded, unsentGranted, unsentRefunded, change, limit, retention = unpack(ARGV)
 local stored = redis.call('HMGET', KEYS[1], 'granted', 'refunded')
 granted = math.max(granted, tonumber(stored[1] or 0)) + unsentGranted
 refunded = math.max(refunded, tonumber(stored[2] or 0)) + unsentRefunded
+granted = math.max(granted, refunded)
 if tonumber(limit) > 0 and granted - refunded >= tonumber(limit) then
 	change = 0
 end

@@ -1,0 +1,4 @@
+package simulation
+
+func simulateCache(*world)  {}
+func simulateTokens(*world) {}
