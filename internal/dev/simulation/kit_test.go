@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,7 +51,8 @@ func TestSimulationWithManySeeds(t *testing.T) { simulate(t, manySeeds) }
 
 // simulate runs the seeds from 1, or the one in the variable SEED.
 func simulate(t *testing.T, seeds uint64) {
-	testkit.Open(t, testkit.SQLite(t)) // migrated once, and copied for each seed
+	testkit.Open(t, testkit.SQLite(t))                // migrated once, and copied for each seed
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // most garbage is that of short queries
 	first, last := uint64(1), seeds
 	if text := os.Getenv("SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)

@@ -87,7 +87,7 @@ func simulateQuotas(base *world) {
 	midnight := quota.DayOf(time.Now()).End()
 	for w.left() > 0 {
 		// Servers run for some seconds at a time, so that an hour takes milliseconds.
-		pause := min(w.upTo(30*time.Minute), w.left())
+		pause := min(w.upTo(40*time.Minute), w.left())
 		if before := time.Until(midnight) - w.upTo(4*time.Second); before > 0 && before < pause {
 			pause = before
 		}

@@ -1,4 +1,0 @@
-package simulation
-
-func simulateCache(*world)  {}
-func simulateTokens(*world) {}
