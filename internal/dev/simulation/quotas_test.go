@@ -285,7 +285,7 @@ func (w *quotaWorld) burst() {
 
 func (r *quotaRequest) send() {
 	time.Sleep(r.start)
-	r.key = quotaKey{r.account, quota.DayOf(r.server.gate.Now())}
+	r.key = quotaKey{r.account, quota.Day(r.server.gate.Now().Unix() / (24 * 60 * 60))}
 	request := httptest.NewRequest(http.MethodGet, "/api/v1/tools", nil)
 	request = request.WithContext(context.WithValue(r.server, requestKey{}, r))
 	if r.unchanged {
