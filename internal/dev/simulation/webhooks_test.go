@@ -116,15 +116,13 @@ func simulateWebhooks(base *world) {
 	w.finish()
 }
 
-// pause returns the time to the next phase, which often starts when a retry is due.
+// pause returns the time to the next phase, which often starts when retries are due.
 func (w *webhookWorld) pause() time.Duration {
 	pause := 10*time.Minute + w.upTo(20*time.Minute)
 	if w.oneIn(2) {
-		if next, err := w.store.Read.Delivery.Query().Order(delivery.ByNextAt()).First(context.Background()); err == nil {
-			pause = time.Until(next.NextAt) - w.upTo(4*time.Second)
-		}
+		pause = time.Duration(float64(retries[w.IntN(3)])*jitter) - w.upTo(4*time.Second)
 	}
-	return min(max(pause, time.Second), w.left())
+	return min(max(pause, 0), w.left())
 }
 
 func (w *webhookWorld) phase() {
