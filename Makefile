@@ -58,7 +58,7 @@ program:
 # test-full: they are in a package of FULL_PACKAGES, or have the program's name in
 # theirs. Any other test that uses one fails.
 FULL_PACKAGES := $(addprefix palmares/,$(addprefix cmd/palmares/tests/,clients guides web) internal/dev/chaos internal/dev/testkit/browser)
-FULL_TESTS    := With(Redis|Nginx|Node|LibreOffice|Chromium|Git|Varnish|ManyRequests)
+FULL_TESTS    := With(Redis|Nginx|Node|LibreOffice|Chromium|Git|Varnish|ManyRequests|ManySeeds)
 FAST_PACKAGES  = $(filter-out $(FULL_PACKAGES),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 
 # Without debugging information, tests link in half the time; make lint runs vet.
@@ -157,6 +157,10 @@ chaos: build bin/chaos ## Inject faults into three servers and their services un
 .PHONY: linearizable
 linearizable: build bin/linearizable ## Record what clients see for SECONDS (default 120) while services fail, and check the histories
 	bin/linearizable -seconds $(or $(SECONDS),120) ./bin/palmares
+
+.PHONY: simulate
+simulate: ## Replay a simulated hour and print what happened (SEED=123, RUN=quotas to select a part)
+	SEED=$(or $(SEED),1) $(GO) test -v -run 'TestSimulation$$/$(RUN)' ./internal/dev/simulation
 
 .PHONY: bin/bench bin/chaos bin/linearizable
 bin/bench bin/chaos bin/linearizable:

@@ -42,8 +42,8 @@ type Cache struct {
 	flightsMu  sync.Mutex
 	flights    map[key]*flight
 	publishing sync.Mutex
-	renewing   sync.Mutex // only one renewal runs at a time
-	renewLimit int        // how many queries are executed again for a new release
+	renewing   chan struct{} // a semaphore: only one renewal runs at a time
+	renewLimit int           // how many queries are executed again for a new release
 
 	Hits, Misses atomic.Int64
 }
@@ -80,7 +80,7 @@ const itemWeight = 500
 
 // New returns a cache of up to size bytes, which signs its ETags with a secret.
 func New(size int64, secret []byte, log *slog.Logger) *Cache {
-	c := &Cache{size: size, log: log, secret: secret, flights: map[key]*flight{}, renewLimit: maxRenewed}
+	c := &Cache{size: size, log: log, secret: secret, flights: map[key]*flight{}, renewing: make(chan struct{}, 1), renewLimit: maxRenewed}
 	c.items = otter.Must(&otter.Options[key, *item]{
 		MaximumWeight: uint64(size),
 		Weigher:       func(_ key, value *item) uint32 { return value.weight },

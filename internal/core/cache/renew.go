@@ -31,8 +31,8 @@ func (c *Cache) renew(e Edition) error {
 	if e <= c.Edition() {
 		return nil
 	}
-	c.renewing.Lock()
-	defer c.renewing.Unlock()
+	c.renewing <- struct{}{}
+	defer func() { <-c.renewing }()
 	if e <= c.Edition() {
 		return nil // another renewal has published it
 	}

@@ -69,12 +69,14 @@ type request struct {
 
 // countScript applies the catch-up rule of type Redis and changes a count unless the limit is
 // reached. It returns the tally and the change. Both parts of a tally only grow,
-// so the higher value is always the newer one.
+// so the higher value is always the newer one. A request that was in flight when Redis
+// stopped responding may be missing although its refund is not.
 var countScript = redis.NewScript(1, `
 local granted, refunded, unsentGranted, unsentRefunded, change, limit, retention = unpack(ARGV)
 local stored = redis.call('HMGET', KEYS[1], 'granted', 'refunded')
 granted = math.max(granted, tonumber(stored[1] or 0)) + unsentGranted
 refunded = math.max(refunded, tonumber(stored[2] or 0)) + unsentRefunded
+granted = math.max(granted, refunded)
 if tonumber(limit) > 0 and granted - refunded >= tonumber(limit) then
 	change = 0
 end
@@ -87,12 +89,12 @@ return {granted, refunded, change}`)
 
 func redisKey(k key) string { return fmt.Sprintf("palmares:tally:%s:%x", k.day, uint64(k.subject)) }
 
-// NewRedis counts in the Redis server at a URL.
-func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
+// NewRedis counts in the Redis server at a URL. Options can replace how it connects.
+func NewRedis(url string, local *Counter, log *slog.Logger, options ...redis.DialOption) (*Redis, error) {
 	if err := CheckRedisURL(url); err != nil {
 		return nil, err
 	}
-	r := newRedis(url, local, log)
+	r := newRedis(url, local, log, options...)
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	go func() {
@@ -103,10 +105,11 @@ func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
 	return r, nil
 }
 
-func newRedis(url string, local *Counter, log *slog.Logger) *Redis {
+func newRedis(url string, local *Counter, log *slog.Logger, options ...redis.DialOption) *Redis {
+	options = append([]redis.DialOption{redis.DialReadTimeout(dialTimeout), redis.DialWriteTimeout(redisTimeout)}, options...)
 	// One connection for requests and one for probes, which keep both in use.
 	pool := &redis.Pool{MaxIdle: 2, IdleTimeout: maxIdle, DialContext: func(ctx context.Context) (redis.Conn, error) {
-		return DialRedis(ctx, url, redis.DialReadTimeout(dialTimeout), redis.DialWriteTimeout(redisTimeout))
+		return DialRedis(ctx, url, options...)
 	}}
 	return &Redis{pool: pool, local: local, log: log, timeout: redisTimeout, unsent: map[key]tally{}, queue: make(chan *request, queueLength)}
 }
@@ -131,7 +134,7 @@ func DialRedis(ctx context.Context, url string, options ...redis.DialOption) (re
 		}
 		return raw, err
 	}
-	return redis.DialURLContext(ctx, url, append(options, redis.DialContextFunc(dial))...)
+	return redis.DialURLContext(ctx, url, append([]redis.DialOption{redis.DialContextFunc(dial)}, options...)...)
 }
 
 // Close closes the connections. Nothing may be counted afterwards.

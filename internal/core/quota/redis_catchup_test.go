@@ -298,3 +298,17 @@ func TestErrorInBatchWithRedis(t *testing.T) {
 		t.Errorf("got count %d and unavailable %t, want 34 and false", got, r.Unavailable())
 	}
 }
+
+// A refund whose request was lost in flight is not counted as another request.
+func TestRefundOfLostRequestWithRedis(t *testing.T) {
+	r := serverWithCount(t, testkit.StartRedis(t).URL, 0)
+	r.store(t, tally{1, 1}) // of another server
+	r.local.update(someKey, func(tally) (tally, int) { return tally{1, 1}, 0 })
+	r.unsent[someKey] = tally{refunded: 1}
+	if count := r.Count(t.Context(), somebody, someDay); count != 0 {
+		t.Errorf("got count %d, want 0", count)
+	}
+	if changes := r.local.changes(); len(changes) > 0 {
+		t.Errorf("got changes %v, want none", changes)
+	}
+}

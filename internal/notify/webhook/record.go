@@ -147,7 +147,7 @@ func (r *round) done() (done, held []*task, position int) {
 			position = t.last()
 		}
 	}
-	if complete {
+	if complete && r.position != r.endpoint.Position { // otherwise reading failed after these tasks
 		position = r.position
 	}
 	return done, held, position
