@@ -34,6 +34,9 @@ func TestTagsCannotBeGuessed(t *testing.T) {
 	if again := tagOf(t, "secret", "body", q); again != first {
 		t.Errorf("after a restart: got %s, want %s", again, first)
 	}
+	if want := `"` + strings.Repeat("x", 20) + `"`; len(first) != len(want) {
+		t.Errorf("got %s, want 120 bits", first)
+	}
 	keyed := q
 	keyed.Keyed = true
 	if got := tagOf(t, "secret", "body", keyed); got != first {

@@ -153,22 +153,27 @@ func (t target) run(root string) ([]*mutant, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := binary{path: filepath.Join(dir, "test"), dir: filepath.Join(root, t.tests)}
-	build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+filepath.Join(dir, "overlay.json"), "-o", b.path, "./"+t.tests)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("cannot be built: %w\n%s", err, out)
+	var tests []test
+	for i, suite := range t.suites {
+		b := binary{path: filepath.Join(dir, fmt.Sprintf("test%d", i)), dir: filepath.Join(root, suite.folder)}
+		build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+filepath.Join(dir, "overlay.json"), "-o", b.path, "./"+suite.folder)
+		build.Dir = root
+		if out, err := build.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("cannot be built: %w\n%s", err, out)
+		}
+		found, err := b.reach(suite.run, filepath.Join(dir, "reached"))
+		if err != nil {
+			return nil, err
+		}
+		tests = append(tests, found...)
 	}
-	tests, err := b.reach(t.pattern, filepath.Join(dir, "reached"))
-	if err != nil {
-		return nil, err
-	}
+	slices.SortFunc(tests, func(a, b test) int { return cmp.Compare(a.length, b.length) })
 	var group sync.WaitGroup
 	numbers := make(chan int)
 	for range runtime.NumCPU() {
 		group.Go(func() {
 			for number := range numbers {
-				mutants[number-1].survived = b.survives(number, tests)
+				mutants[number-1].survived = survives(number, tests)
 			}
 		})
 	}
@@ -219,7 +224,7 @@ func (t target) write(root, dir string) (mutants []*mutant, err error) {
 			}
 			m := mutator{pkg: pkg, file: name, text: text, mutants: &mutants, parents: map[ast.Node]ast.Node{},
 				imports: map[string]string{}, known: map[string]int{}, consts: consts}
-			if err := replace(path, m.mutate(syntax, t.without)); err != nil {
+			if err := replace(path, m.mutate(syntax, t.only)); err != nil {
 				return nil, err
 			}
 		}
@@ -261,6 +266,7 @@ type binary struct{ path, dir string }
 
 // test is a test with the mutants that it reaches.
 type test struct {
+	binary
 	name   string
 	length time.Duration
 	reach  map[int]bool
@@ -268,7 +274,7 @@ type test struct {
 
 // command runs tests on SQLite only: the rules are the same on all databases.
 func (b binary) command(ctx context.Context, pattern string, env ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, b.path, "-test.run="+pattern, "-test.skip=/^postgres$", "-test.failfast")
+	c := exec.CommandContext(ctx, b.path, "-test.run="+pattern, "-test.skip=/^postgres$|//^postgres$", "-test.failfast")
 	c.Dir, c.Env = b.dir, append(os.Environ(), env...)
 	return c
 }
@@ -280,7 +286,7 @@ func (b binary) reach(pattern, file string) (tests []test, err error) {
 		return nil, err
 	}
 	for name := range strings.FieldsSeq(string(out)) {
-		if !strings.HasPrefix(name, "Test") && !strings.HasPrefix(name, "Fuzz") {
+		if !strings.HasPrefix(name, "Test") && !strings.HasPrefix(name, "Fuzz") || skipped.MatchString(name) {
 			continue
 		}
 		if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -290,7 +296,7 @@ func (b binary) reach(pattern, file string) (tests []test, err error) {
 		if out, err := b.command(context.Background(), "^"+name+"$", "MUTANTS_REACHED="+file).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("%s fails without a mutant: %w\n%s", name, err, out)
 		}
-		t := test{name: name, length: time.Since(started), reach: map[int]bool{}}
+		t := test{binary: b, name: name, length: time.Since(started), reach: map[int]bool{}}
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
@@ -307,19 +313,18 @@ func (b binary) reach(pattern, file string) (tests []test, err error) {
 	if tests == nil {
 		return nil, errors.New("no test has the name " + pattern)
 	}
-	slices.SortFunc(tests, func(a, b test) int { return cmp.Compare(a.length, b.length) })
 	return tests, nil
 }
 
 // survives reports whether no test notices a mutant. The shortest tests run first. A test
 // that takes much longer than without the mutant has noticed it.
-func (b binary) survives(number int, tests []test) bool {
+func survives(number int, tests []test) bool {
 	for _, t := range tests {
 		if !t.reach[number] {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second+10*t.length)
-		err := b.command(ctx, "^"+t.name+"$", "MUTANT="+strconv.Itoa(number)).Run()
+		err := t.command(ctx, "^"+t.name+"$", "MUTANT="+strconv.Itoa(number)).Run()
 		cancel()
 		if err != nil {
 			return false

@@ -77,7 +77,7 @@ func (m *mutator) wrap(n ast.Node, before, after string) {
 
 // mutate returns the text of the file with the mutants of its variables and of the
 // selected functions.
-func (m *mutator) mutate(file *ast.File, without *regexp.Regexp) string {
+func (m *mutator) mutate(file *ast.File, only *regexp.Regexp) string {
 	for _, spec := range file.Imports {
 		path, _ := strconv.Unquote(spec.Path.Value)
 		if m.imports[path] = m.pkg.Imports[path].Name; spec.Name != nil {
@@ -97,7 +97,7 @@ func (m *mutator) mutate(file *ast.File, without *regexp.Regexp) string {
 		return true
 	})
 	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok && without != nil && without.MatchString(f.Name.Name) {
+		if f, ok := d.(*ast.FuncDecl); ok && only != nil && !only.MatchString(f.Name.Name) {
 			continue
 		}
 		ast.Inspect(d, m.visit)
@@ -114,7 +114,9 @@ func (m *mutator) visit(n ast.Node) bool {
 	case *ast.BinaryExpr:
 		return m.binary(n)
 	case *ast.BasicLit:
-		m.number(n, 0)
+		if n.Kind != token.CHAR {
+			m.number(n, 0)
+		}
 	case *ast.Ident:
 		m.constant(n)
 		if m.isCondition(n) {
@@ -198,7 +200,7 @@ func (m *mutator) binary(n *ast.BinaryExpr) bool {
 	id := m.add(n, "%s %s %s", m.source(n.X), operator.mutated, m.source(n.Y))
 	separator, end := ",", ")"
 	if n.Op == token.LAND || n.Op == token.LOR {
-		separator, end = ", func() bool { return ", " })"
+		separator, end = ", func() bool { return (", ") })"
 	}
 	m.wrap(n, fmt.Sprintf("mutant%s(%d, ", operator.function, id), end)
 	m.edits = append(m.edits, edit{at: m.offset(n.OpPos), deleted: len(n.Op.String()), text: separator})
@@ -209,7 +211,7 @@ func (m *mutator) binary(n *ast.BinaryExpr) bool {
 func (m *mutator) number(n ast.Expr, id int) {
 	value := m.pkg.TypesInfo.Types[n]
 	basic, ok := value.Type.Underlying().(*types.Basic)
-	if !ok || basic.Info()&(types.IsInteger|types.IsFloat) == 0 || basic.Info()&types.IsUntyped != 0 || basic.Kind() == types.Int32 && strings.HasPrefix(m.source(n), "'") {
+	if !ok || basic.Info()&(types.IsInteger|types.IsFloat) == 0 || basic.Info()&types.IsUntyped != 0 {
 		return
 	}
 	switch parent := m.parents[n].(type) {
@@ -218,8 +220,12 @@ func (m *mutator) number(n ast.Expr, id int) {
 			return // an index of an array
 		}
 	case *ast.CallExpr:
-		if name, ok := parent.Fun.(*ast.Ident); ok && name.Name == "make" {
-			return // a size, mostly of memory
+		if called := m.source(parent.Fun); called == "make" || strings.HasPrefix(called, "strconv.") {
+			return // a size of memory or of a number
+		}
+	case *ast.ReturnStmt:
+		if len(parent.Results) > 1 && zero.MatchString(m.source(n)) {
+			return // another result says that it has no meaning
 		}
 	}
 	imported := true
@@ -291,9 +297,14 @@ func (m *mutator) remove(n ast.Node) {
 	m.wrap(n, fmt.Sprintf("if !mutantOn(%d) { ", m.add(n, "without %s", m.source(n))), " }")
 }
 
+// zero matches zero values.
+var zero = regexp.MustCompile(`^(nil|false|0|""|[\w.]+\{\})$`)
+
 // returns returns zero values instead of others.
 func (m *mutator) returns(n *ast.ReturnStmt) {
-	zero := regexp.MustCompile(`^(nil|false|0|""|[\w.]+\{\})$`)
+	if len(n.Results) > 0 && m.source(n.Results[len(n.Results)-1]) == "err" {
+		return // passing on an error is only tested where errors are made
+	}
 	if len(n.Results) == 0 || !slices.ContainsFunc(n.Results, func(e ast.Expr) bool { return !zero.MatchString(m.source(e)) }) {
 		return
 	}

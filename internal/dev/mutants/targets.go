@@ -4,13 +4,59 @@ import "regexp"
 
 // target is a set of rules with the tests that must notice every change of them.
 type target struct {
-	name    string
-	files   []string
-	without *regexp.Regexp // functions that are not mutated
-	tests   string         // the folder of the tests
-	pattern    string         // the names of the tests
+	name   string
+	files  []string
+	only   *regexp.Regexp // the functions that are mutated, or nil for all
+	suites []suite
 }
 
+// suite selects tests of a package by their names.
+type suite struct{ folder, run string }
+
+// skipped are tests that need other programs, and those that measure memory or time, which
+// the code that selects mutants changes.
+var skipped = regexp.MustCompile(`With(Redis|Nginx|Node|LibreOffice|Chromium|Git|Varnish|ManyRequests)|Alloc|Memory|Cheap|Concurren|Burst|UnderLoad`)
+
 var targets = []target{
-	{name: "prices", files: []string{"internal/catalog/pricing/pricing.go"}, tests: "internal/catalog/pricing", pattern: "."},
+	{
+		name:   "quota",
+		files:  []string{"internal/core/quota/quota.go", "internal/core/quota/gate.go", "internal/core/quota/rate.go", "internal/core/quota/slots.go"},
+		suites: []suite{{"internal/core/quota", "."}},
+	},
+	{
+		name:   "cost",
+		files:  []string{"graph/document/cost.go", "graph/document/limits.go"},
+		suites: []suite{{"graph", "^(TestCost|TestHostile|TestNull)"}},
+	},
+	{
+		name:   "sync tokens",
+		files:  []string{"graph/sync.go"},
+		suites: []suite{{"graph", "^FuzzSyncToken$"}, {"rest", "^TestSync"}},
+	},
+	{
+		name:   "cache keys",
+		files:  []string{"internal/core/cache/entry.go", "internal/core/edge/edge.go"},
+		only:   regexp.MustCompile("^(sign|etag|AnyTag|matches|Release|Tool|Category|IsSlug|Header|Middleware|WriteHeader|setKeys)$"),
+		suites: []suite{{"internal/core/cache", "Tag|Encoding|Bodies|NotModified|Tables|Execution|Fuzz"}, {"internal/core/edge", "."}},
+	},
+	{
+		name:   "prices",
+		files:  []string{"internal/catalog/pricing/pricing.go", "internal/catalog/feed/prices.go"},
+		suites: []suite{{"internal/catalog/pricing", "."}, {"internal/catalog/feed", "Price|Retirement|OneLine"}},
+	},
+	{
+		name:   "plans",
+		files:  []string{"auth/plan.go", "internal/account/billing/refresh.go"},
+		suites: []suite{{"internal/account/billing", "^(TestSubscriptionLifecycle|TestGrace|TestStatuses|TestNewest|TestCancelAt|TestManualPlan|TestSync|TestRemaining)"}},
+	},
+	{
+		name:   "feed rules",
+		files:  []string{"internal/catalog/record/rules.go", "internal/catalog/record/fields.go", "internal/catalog/feed/read.go"},
+		suites: []suite{{"internal/catalog/record", "."}, {"internal/catalog/feed", "^(TestValidFeeds|TestRules|TestAllowed|TestNotAFeed|TestCompressed|TestAtMost|TestVeryLong|TestLongestLine|TestReading|TestFailingDisk|FuzzRead)"}},
+	},
+	{
+		name:   "OAuth tokens",
+		files:  []string{"auth/grant.go", "auth/key.go", "internal/account/oauth/token.go", "internal/account/oauth/client.go"},
+		suites: []suite{{"auth", "Grant|Token|Key|Authorization"}, {"internal/account/oauth", "."}},
+	},
 }
