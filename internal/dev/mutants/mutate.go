@@ -207,7 +207,7 @@ func (m *mutator) binary(n *ast.BinaryExpr) bool {
 	return true
 }
 
-// number replaces a number by the next one.
+// number replaces a number.
 func (m *mutator) number(n ast.Expr, id int) {
 	value := m.pkg.TypesInfo.Types[n]
 	basic, ok := value.Type.Underlying().(*types.Basic)
@@ -240,7 +240,7 @@ func (m *mutator) number(n ast.Expr, id int) {
 		return
 	}
 	if id == 0 {
-		id = m.add(n, "%s+1 in %s", m.source(n), m.line(n))
+		id = m.add(n, "another number than %s in %s", m.source(n), m.line(n))
 	}
 	m.wrap(n, fmt.Sprintf("mutantNumber[%s](%d, ", name, id), ")")
 }
@@ -268,14 +268,18 @@ func (m *mutator) constant(n *ast.Ident) {
 	if m.number(n, *id); len(*m.mutants) > before {
 		*id = len(*m.mutants)
 		added := (*m.mutants)[before]
-		added.function, added.change = "package", n.Name+"+1"
+		added.function, added.change = "package", "another "+n.Name
 	}
 }
 
 // remove removes a statement, unless the result would not compile or is the same.
 func (m *mutator) remove(n ast.Node) {
-	switch m.parents[n].(type) {
-	case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
+	switch parent := m.parents[n].(type) {
+	case *ast.BlockStmt, *ast.CaseClause:
+	case *ast.CommClause:
+		if parent.Comm == n {
+			return
+		}
 	default:
 		return
 	}
@@ -400,7 +404,15 @@ func mutantIf[T any](id int, mutated, original func() T) T {
 	return original()
 }
 
-func mutantNumber[T mutantNumeric](id int, n T) T { return mutantIf(id, func() T { return n + 1 }, func() T { return n }) }
+// Durations are numbers of nanoseconds, and limits are large: one more would be the same.
+func mutantNumber[T mutantNumeric](id int, n T) T {
+	return mutantIf(id, func() T {
+		if n > 100 {
+			return n * 2
+		}
+		return n + 1
+	}, func() T { return n })
+}
 
 func mutantAnd(id int, a bool, b func() bool) bool {
 	return mutantIf(id, func() bool { return a || b() }, func() bool { return a && b() })
