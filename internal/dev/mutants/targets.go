@@ -26,7 +26,7 @@ var targets = []target{
 	{
 		name:   "cost",
 		files:  []string{"graph/document/cost.go", "graph/document/limits.go"},
-		suites: []suite{{"graph", "^(TestCost|TestHostile|TestNull)"}},
+		suites: []suite{{"graph", "^(TestCost|TestHostile|TestNull)"}, {"graph/document", "^(TestCalculate|TestSizes)$"}},
 	},
 	{
 		name:   "sync tokens",
@@ -48,7 +48,7 @@ var targets = []target{
 		name:   "plans",
 		files:  []string{"auth/plan.go", "internal/account/billing/refresh.go"},
 		only:   regexp.MustCompile("^(Live|paid|PlanOf|stateOf|unixTime|Terms)$"),
-		suites: []suite{{"internal/account/billing", "^(TestPlan|TestSubscriptionLifecycle|TestGrace|TestStatuses|TestNewest|TestCancelAt|TestManualPlan|TestSync|TestRemaining)"}},
+		suites: []suite{{"internal/account/billing", "^(TestPlan|TestStateOf)"}},
 	},
 	{
 		name:  "feed rules",
