@@ -310,18 +310,20 @@ func TestCarriedRequests(t *testing.T) {
 		day     string
 		limit   int
 		want    string
+		counted int
 	}{
-		"none":            {0, today, 3, "200 2, 200 1, 200 0, 429 0"},
-		"one":             {1, today, 3, "200 1, 200 0, 429 0, 429 0"},
-		"all but one":     {2, today, 3, "200 0, 429 0, 429 0, 429 0"},
-		"all":             {3, today, 3, "429 0, 429 0, 429 0, 429 0"},
-		"more":            {4, today, 3, "429 0, 429 0, 429 0, 429 0"},
-		"a limit of one":  {1, today, 1, "429 0, 429 0, 429 0, 429 0"},
-		"nothing of one":  {0, today, 1, "200 0, 429 0, 429 0, 429 0"},
-		"another day":     {2, yesterday, 3, "200 2, 200 1, 200 0, 429 0"},
-		"without a limit": {2, today, 0, "200 , 200 , 200 , 200 "},
+		"none":            {0, today, 3, "200 2, 200 1, 200 0, 429 0", 3},
+		"one":             {1, today, 3, "200 1, 200 0, 429 0, 429 0", 2},
+		"all but one":     {2, today, 3, "200 0, 429 0, 429 0, 429 0", 1},
+		"all":             {3, today, 3, "429 0, 429 0, 429 0, 429 0", 0},
+		"more":            {4, today, 3, "429 0, 429 0, 429 0, 429 0", 0},
+		"a limit of one":  {1, today, 1, "429 0, 429 0, 429 0, 429 0", 0},
+		"nothing of one":  {0, today, 1, "200 0, 429 0, 429 0, 429 0", 1},
+		"another day":     {2, yesterday, 3, "200 2, 200 1, 200 0, 429 0", 3},
+		"without a limit": {2, today, 0, "200 , 200 , 200 , 200 ", 5},
 	} {
-		gate := &quota.Gate{Store: quota.NewCounter(), Now: func() time.Time { return now }, Caller: func(*http.Request) quota.Caller {
+		counter := quota.NewCounter()
+		gate := &quota.Gate{Store: counter, Now: func() time.Time { return now }, Caller: func(*http.Request) quota.Caller {
 			return quota.Caller{Subject: quota.Account(7), Limit: c.limit, Tier: "free", Carried: c.carried, CarriedDay: c.day}
 		}}
 		handler := gate.Count(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -342,6 +344,7 @@ func TestCarriedRequests(t *testing.T) {
 		if err := gate.Take(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)); (err == nil) != (c.limit == 0) {
 			t.Errorf("%s, a call by itself: got %v, want an error if there is a limit", name, err)
 		}
+		want(t, name, counter.Count(t.Context(), quota.Account(7), quota.DayOf(now)), c.counted)
 	}
 }
 
@@ -387,4 +390,45 @@ func TestCountedOnceByTheFirst(t *testing.T) {
 	status = http.StatusUnauthorized
 	want(t, "refused, without a refund", get(), "401 2")
 	want(t, "recorded", recorded, 1)
+}
+
+// A response is refunded once, and only if it is free.
+func TestRefundedOnce(t *testing.T) {
+	recorded, limit, counter := 0, 3, quota.NewCounter()
+	gate := &quota.Gate{
+		Store: quota.Watched{Store: counter, Watch: func(context.Context) func() { return func() {} }},
+		Now:   func() time.Time { return time.Unix(1_800_000_000, 0) },
+		Caller: func(*http.Request) quota.Caller {
+			return quota.Caller{Subject: quota.Account(7), Limit: limit, Tier: "free"}
+		},
+		Record: func(_ *http.Request, _ quota.Day, n int) { recorded += n },
+		Once:   func(r *http.Request) string { return r.URL.Query().Get("once") },
+	}
+	var statuses []int
+	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if w, ok := w.(cache.ExecutionReporter); ok {
+			w.ReportExecution()
+		}
+		for _, status := range statuses {
+			w.WriteHeader(status)
+		}
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Errorf("got %v, want the connection of the response", err)
+		}
+	}))
+	get := func(path string, answers ...int) string {
+		statuses = answers
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("If-None-Match", `"a"`)
+		handler.ServeHTTP(w, r)
+		return fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining"), ", recorded ", recorded)
+	}
+	want(t, "another response than the client has", get("/", 200), "200 2, recorded 1")
+	want(t, "the same response, written twice", get("/", 304, 304), "304 2, recorded 1")
+	want(t, "a thing", get("/?once=a", 200), "200 1, recorded 2")
+	limit = 1
+	want(t, "the same thing after the limit was lowered", get("/?once=a", 200), "200 0, recorded 2")
+	limit = 0
+	want(t, "without a limit", get("/", 304), "304 , recorded 2")
+	want(t, "count", counter.Count(t.Context(), quota.Account(7), quota.DayOf(gate.Now())), 2)
 }
