@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -210,6 +211,16 @@ func TestValues(t *testing.T) {
 	for _, want := range []string{`"score":8.4,`, `"tier":2,`, `"mainstream":true`, `"obsolescence":3`, `"avis_url":"https://a.example"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	var number float64
+	numberRule(false, 0, 10).read([]byte("-0"), reflect.ValueOf(&number).Elem(), func(_, problem string) { t.Error(problem) })
+	if math.Signbit(number) {
+		t.Errorf("got %v, want 0, which is written in one way", number)
+	}
+	for whole, want := range map[bool]string{true: "integer", false: "number"} {
+		if got := numberRule(whole, 0, 10).schema["type"]; got != want {
+			t.Errorf("got the type %v, want %s", got, want)
 		}
 	}
 	for length, want := range map[int]string{maxSlug: "", maxSlug + 1: "must have at most 80 characters (got 81"} {
