@@ -138,6 +138,11 @@ agents: program ## Answer 40 questions over MCP on both databases; fails if one 
 fuzz: ## Fuzz each parser of outside input for FUZZTIME (default 1m) and print a table (RUN=FuzzCursor to select)
 	$(GO) run ./internal/dev/fuzz
 
+.PHONY: mutants
+mutants: ## Change the rules in small ways; fails if the tests do not notice (RUN=quota to select)
+	$(GO) build -o bin/mutants ./internal/dev/mutants
+	bin/mutants
+
 .PHONY: bench
 bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, history, files, edge)
 	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)

@@ -68,3 +68,16 @@ func TestSecretsAreUniform(t *testing.T) {
 		t.Error("got the same secret twice, want different ones")
 	}
 }
+
+// Keys that were issued stay valid: their checksum is part of the format.
+func TestFormatOfKeys(t *testing.T) {
+	if got, want := sampleKey.Text(), "pal_0123456789ab"+sampleKey.secret+"1E6wma"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := readText(bytes.NewReader([]byte{0, 61, 62, 247, 248, 255, 1, 2}), 4); got != "0z0z" {
+		t.Errorf("got %s, want bytes below 248 as digits", got)
+	}
+	if got := readText(bytes.NewReader([]byte{248, 255, 1, 2, 3, 4, 5, 6}), 4); got != "1234" {
+		t.Errorf("got %s, want bytes from 248 skipped", got)
+	}
+}

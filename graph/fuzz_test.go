@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"encoding/base64"
 	"math"
 	"reflect"
 	"strings"
@@ -49,6 +50,9 @@ func FuzzSyncToken(f *testing.F) {
 	issued := syncToken{8, 1_800_000_000_000_000, "code"}
 	f.Add(issued.String(), 8, int64(1), "code")
 	f.Add(issued.String()+"=", 1, int64(-1), "")
+	f.Add("", 0, int64(1), "a b c")
+	f.Add(base64.RawURLEncoding.EncodeToString(make([]byte, 6)), 9, int64(1), strings.Repeat("a", maxSyncToken*3/4-6-len("9 1 ")))
+	f.Add("AAAA", 9, int64(1), strings.Repeat("a", maxSyncToken*3/4-5-len("9 1 ")))
 	f.Add(strings.ToUpper(issued.String()), -1, int64(0), "a b")
 	f.Fuzz(func(t *testing.T, text string, release int, at int64, category string) {
 		if token, ok := parseSyncToken(text); ok && (token.String() != text || token.release < 1) {

@@ -275,6 +275,10 @@ func TestSyncTokens(t *testing.T) {
 		check("as_of=1&sync="+second, 400, "release 2", "Read the newest release")
 		check("as_of=1&sync="+first, 200, `"data":[]`, first)
 		check("limit=101", 400, "limit", "100")
+		check("limit=100", 200)
+		check("limit=1", 200)
+		check("limit=0", 400, "limit")
+		check("category=", 400, "category must not be empty")
 		check("format=csv", 200) // this path has no such parameter
 
 		publish(s, 3)

@@ -27,11 +27,11 @@ import (
 
 // stripeMock is the address of Stripe's own API mock. It starts slowly and has
 // no state, so all tests share one.
-var stripeMock string
+var stripeMock = sync.OnceValue(func() string { return testkit.StartStripeMock(shared) })
+
+var shared = &sharedTB{}
 
 func TestMain(m *testing.M) {
-	shared := &sharedTB{}
-	stripeMock = testkit.StartStripeMock(shared)
 	code := m.Run()
 	for _, end := range shared.ends {
 		end()

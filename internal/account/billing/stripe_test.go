@@ -102,7 +102,7 @@ func (p *fakeStripe) forward(r *http.Request, body []byte) []byte {
 	if known, ok := mockResponses.Load(r.URL.RequestURI()); ok && r.Method == http.MethodGet {
 		return known.([]byte)
 	}
-	request, err := http.NewRequestWithContext(r.Context(), r.Method, stripeMock+r.URL.RequestURI(), bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(r.Context(), r.Method, stripeMock()+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		p.t.Error(err)
 		return nil

@@ -480,3 +480,143 @@ func TestMetadata(t *testing.T) {
 		}
 	}
 }
+
+// Responses with tokens and errors are never cached, and errors say what to do.
+func TestResponsesOfTokenEndpoints(t *testing.T) {
+	t.Parallel()
+	k := newSQLiteKit(t)
+	client := k.register(local)
+	send := func(method, path, form string, header ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, path, strings.NewReader(form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		w := httptest.NewRecorder()
+		k.mux.ServeHTTP(w, r)
+		if got := w.Header().Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s %s %.50s: got Cache-Control %q, want no-store", method, path, form, got)
+		}
+		if w.Body.Len() > 0 && (w.Header().Get("Content-Type") != "application/json" || w.Header().Get("X-Content-Type-Options") != "nosniff") {
+			t.Errorf("%s %s %.50s: got headers %v, want JSON", method, path, form, w.Header())
+		}
+		return w
+	}
+	want := func(w *httptest.ResponseRecorder, status int, code, header, value string) {
+		t.Helper()
+		if w.Code != status || code != "" && !strings.Contains(w.Body.String(), `"error":"`+code+`"`) || header != "" && w.Header().Get(header) != value {
+			t.Errorf("got %d %s with %v, want %d %s with %s %s", w.Code, w.Body, w.Header(), status, code, header, value)
+		}
+	}
+	form := func(resources ...string) string {
+		f := exchange(client, k.code(query(client, local)).Get("code"))
+		f["resource"] = resources
+		return f.Encode()
+	}
+	valid := form()
+	want(send("POST", tokenPath, valid+"&resource="), 400, "invalid_target", "", "")
+	want(send("POST", tokenPath, form(base, base)), 400, "invalid_target", "", "")
+	want(send("POST", tokenPath, form(base)), 400, "invalid_target", "", "") // the code is for another one
+	want(send("POST", tokenPath, form(base+"/mcp")), 200, "", "", "")
+	want(send("POST", tokenPath, form()), 200, "", "", "")
+	want(send("GET", tokenPath, ""), 405, "invalid_request", "Allow", "POST")
+	want(send("POST", tokenPath, ""), 400, "invalid_request", "", "")
+	want(send("POST", tokenPath, "client_id=x"), 400, "unsupported_grant_type", "", "")
+	want(send("POST", tokenPath, valid+"&x="+strings.Repeat("x", maxForm)), 400, "invalid_request", "", "")
+	want(send("POST", tokenPath, valid, "Authorization", "Basic eDp5"), 401, "invalid_client", "WWW-Authenticate", "Basic")
+	want(send("POST", revokePath, "token=x"), 400, "invalid_request", "", "")
+	want(send("POST", revokePath, "client_id=x"), 400, "invalid_request", "", "")
+	want(send("POST", revokePath, "token=x&client_id=x"), 200, "", "", "")
+	granted := 0
+	for range 1000 {
+		w := send("POST", tokenPath, "client_id=x")
+		if w.Code == http.StatusTooManyRequests {
+			want(w, 429, "temporarily_unavailable", "Retry-After", "60")
+			break
+		}
+		granted++
+	}
+	if granted == 0 || granted == 1000 {
+		t.Errorf("got %d requests granted in a minute, want a limit", granted)
+	}
+	k.time = k.time.Add(time.Minute)
+	testkit.Check(t, k.Store.Close())
+	want(send("POST", tokenPath, valid), 503, "temporarily_unavailable", "Retry-After", "60")
+	want(send("POST", revokePath, "client_id=x&token=oat_"+strings.Repeat("0", 50)), 200, "", "", "") // no token has this checksum
+}
+
+// A revoked token is refused at once, although a keyring caches it.
+func TestRevokedTokenIsForgotten(t *testing.T) {
+	t.Parallel()
+	k := newSQLiteKit(t)
+	k.Keyring.Accepts = func(string, *http.Request) bool { return true }
+	client := k.register(local)
+	_, tokens := k.token(exchange(client, k.code(query(client, local)).Get("code")))
+	access := tokens["access_token"].(string)
+	status := func() int {
+		r, w := httptest.NewRequest("GET", "/mcp", nil), httptest.NewRecorder()
+		r.Header.Set("Authorization", "Bearer "+access)
+		k.Keyring.Identify(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+		return w.Code
+	}
+	if got := status(); got != http.StatusOK {
+		t.Fatalf("got %d, want a token that works", got)
+	}
+	if got, _ := k.send("POST", revokePath, url.Values{"client_id": {client}, "token": {access}}.Encode()); got != http.StatusOK {
+		t.Fatalf("got %d, want 200", got)
+	}
+	if got := status(); got != http.StatusUnauthorized {
+		t.Errorf("got %d after the token was revoked, want 401", got)
+	}
+}
+
+// Limits of client IDs and redirect URIs, and what may be part of them.
+func TestRedirectRules(t *testing.T) {
+	long := "https://a.example/" + strings.Repeat("x", maxRedirect-len("https://a.example/"))
+	for uri, want := range map[string]bool{
+		long: true, long + "x": false, "https://a.example/a b": false, "https://a.example/é": false, "https://a.example/\x7f": false, "https://a.example/~": true,
+		"http://localhost/": true, "http://127.0.0.1/": true, "http://127.9.9.9:1/": true, "http://[::1]:8/": true, "http://10.0.0.1/": false, "http://a.example/": false, "https://:8/": false,
+	} {
+		if _, got := parseRedirect(uri); got != want {
+			t.Errorf("%.80q: got %t, want %t", uri, got, want)
+		}
+	}
+	for n, want := range map[int]bool{0: false, 1: true, maxRedirects: true, maxRedirects + 1: false} {
+		uris := make([]string, n)
+		for i := range uris {
+			uris[i] = "https://a.example/"
+		}
+		if got := validRedirects(uris); got != want {
+			t.Errorf("%d redirects: got %t, want %t", n, got, want)
+		}
+	}
+	c := Client{RedirectURIs: []string{"http://localhost:1/a", "https://a.example:1/a", "%"}}
+	for uri, want := range map[string]bool{
+		"http://localhost:2/a": true, "http://localhost/a": true, "http://localhost:2/b": false, "http://127.0.0.1:1/a": false, "http://[::1]:1/a": false,
+		"https://a.example:1/a": true, "https://a.example:2/a": false, "https://localhost:1/a": false,
+	} {
+		if _, got := c.allows(uri); got != want {
+			t.Errorf("%s: got %t, want %t", uri, got, want)
+		}
+	}
+	s := &Server{secret: []byte("secret")}
+	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
+	for at, want := range map[int64]bool{1_800_000_000: true, 1_800_000_000 - int64(unusedLifetime/time.Second): true, 1_800_000_000 + int64(unusedLifetime/time.Second): true} {
+		id, err := s.signRegistration(registration{At: at, Name: "a", Redirects: []string{"https://a.example/"}})
+		testkit.Check(t, err)
+		signed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(id, registeredPrefix))
+		testkit.Check(t, err)
+		if _, err := s.registeredClient(t.Context(), id); (err == nil) != want {
+			t.Errorf("registered at %d: got %v, want a client: %t", at, err, want)
+		}
+		for _, length := range []int{0, signatureLength - 1, signatureLength, len(signed) - 1} {
+			cut := registeredPrefix + base64.RawURLEncoding.EncodeToString(signed[:length])
+			if _, err := s.registeredClient(t.Context(), cut); err != errClient {
+				t.Errorf("%d bytes: got %v, want errClient", length, err)
+			}
+		}
+	}
+	if len(s.sign(nil)) != 16 {
+		t.Errorf("got a signature of %d bytes, want 16", len(s.sign(nil)))
+	}
+}

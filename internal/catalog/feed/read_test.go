@@ -269,7 +269,7 @@ func TestCompressedFeeds(t *testing.T) {
 	}{
 		{"whole", whole, ""},
 		{"cut short", whole[:len(whole)-30], "the compressed feed is damaged or truncated"},
-		{"cut in its header", whole[:5], "the compressed feed is damaged or truncated"},
+		{"cut in its header", whole[:5], "line 1: the compressed feed is damaged or truncated"},
 		{"damaged", damaged, ""}, // the error depends on the position of the damage
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -278,6 +278,23 @@ func TestCompressedFeeds(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// A record that cannot be read may be the one that another record refers to.
+func TestReferencesToUnreadableRecords(t *testing.T) {
+	long := strings.Replace(validTool, "Écrit bien.", strings.Repeat("x", MaxLine), 1)
+	want := "line 3: the line is longer than 1 MiB"
+	if got := read(t, strings.Join([]string{validHeader, validCategory, long, validRetired, validComparison}, "\n")); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	var compressed bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	_, _ = io.WriteString(w, strings.Join([]string{validHeader, validCategory, validComparison, ""}, "\n"))
+	_ = w.Flush()
+	want = "line 4: the compressed feed is damaged or truncated"
+	if got := read(t, compressed.String()); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -105,3 +105,31 @@ func TestPercentIsExact(t *testing.T) {
 		t.Errorf("got %d halves, want at least 20", halves)
 	}
 }
+
+func TestCompare(t *testing.T) {
+	for _, c := range []struct{ from, to, want string }{
+		{"10 €/mois", "15 €/mois", "up 50"},
+		{"15 €/mois", "10 €/mois", "down -33.33"},
+		{"10 €/mois", "10,00 €/month", "same 0"},
+		{"120 €/an", "10 €/mois", "same 0"},
+		{"120 €/an", "12 €/poste / mois", "up 20"},
+		{"0 €/mois", "5 €/mois", "up"},
+		{"1 €/heure", "2 €/h", "up 100"}, // one period, in two spellings
+		{"1 €/heure", "1 €/seconde", ""},
+		{"1 €/heure", "20 €/mois", ""},
+		{"20 €/mois", "1 €/heure", ""},
+		{"2 €/image", "1 €/image", "down -50"},
+		{"2 €/image", "1 €/document", ""}, // other things
+		{"2 €/lune", "1 €/lune", "down -50"},
+		{"2 €/lune", "1 €/étoile", ""},
+		{"2000000000 €/mois", "1000000000 €/mois", "down -50"},
+	} {
+		got, percent := pricing.Compare(pricing.Read(c.from), pricing.Read(c.to))
+		if percent != nil {
+			got += fmt.Sprintf(" %v", *percent)
+		}
+		if got != c.want {
+			t.Errorf("%s to %s: got %q, want %q", c.from, c.to, got, c.want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -191,6 +192,40 @@ func TestPathsOfProblems(t *testing.T) {
 		}
 		if tool, ok := rec.(*Tool); ok && len(c.want) == 0 && strings.Contains(c.fields, prices) && len(tool.Sources) != 2 {
 			t.Errorf("%s: got %v, want two sources", c.fields, tool.Sources)
+		}
+	}
+}
+
+// What a feed contains is what is read.
+func TestValues(t *testing.T) {
+	rec, dec := New(TypeTool).(*Tool), NewDecoder([]byte(`{"score":8.4,"verifiability":null,"tier":2,"mainstream":true,"obsolescence":3,"avis_url":"https://a.example"}`))
+	_, _ = dec.ReadToken()
+	if err := Read(dec, rec, func(path, problem string) {
+		if problem != "is required, but missing" {
+			t.Errorf("got %s: %s, want no problem", path, problem)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	got := string(Encode(rec))
+	for _, want := range []string{`"score":8.4,`, `"tier":2,`, `"mainstream":true`, `"obsolescence":3`, `"avis_url":"https://a.example"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	var number float64
+	numberRule(false, 0, 10).read([]byte("-0"), reflect.ValueOf(&number).Elem(), func(_, problem string) { t.Error(problem) })
+	if math.Signbit(number) {
+		t.Errorf("got %v, want 0, which is written in one way", number)
+	}
+	for whole, want := range map[bool]string{true: "integer", false: "number"} {
+		if got := numberRule(whole, 0, 10).schema["type"]; got != want {
+			t.Errorf("got the type %v, want %s", got, want)
+		}
+	}
+	for length, want := range map[int]string{maxSlug: "", maxSlug + 1: "must have at most 80 characters (got 81"} {
+		if problem := CheckSlug(strings.Repeat("a", length)); !strings.HasPrefix(problem, want) || (want == "") != (problem == "") {
+			t.Errorf("%d characters: got %q, want %q", length, problem, want)
 		}
 	}
 }

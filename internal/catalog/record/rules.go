@@ -252,7 +252,7 @@ func checkPrice(s string) string {
 	if _, period, ok := pricing.Parse(s); !ok || isBlank(period) {
 		return "must be <amount> €/<period>, such as 20 €/mois (got " + Quote(s) + ")"
 	}
-	return checkText(s)
+	return ""
 }
 
 func kindName(value jsontext.Value) string {

@@ -142,6 +142,9 @@ func TestNotModified(t *testing.T) {
 		tag:                          304,
 		"W/" + tag:                   304,
 		"*":                          304,
+		`"", ` + tag:                 304,
+		`x", ` + tag:                 200, // not a list of tags
+		",":                          200,
 		`"other", ` + tag:            304,
 		`"other",` + tag + `,"more"`: 304,
 		strings.Join(sixteen[1:], ", ") + ", " + tag:   304,

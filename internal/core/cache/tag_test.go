@@ -34,6 +34,9 @@ func TestTagsCannotBeGuessed(t *testing.T) {
 	if again := tagOf(t, "secret", "body", q); again != first {
 		t.Errorf("after a restart: got %s, want %s", again, first)
 	}
+	if want := `"s08_eC2uUu2FUeWJpk41"`; first != want {
+		t.Errorf("got %s, want %s, as servers of other versions compute it", first, want)
+	}
 	keyed := q
 	keyed.Keyed = true
 	if got := tagOf(t, "secret", "body", keyed); got != first {

@@ -52,8 +52,35 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
+// The keys follow the served release, and are those at the end of the handler, whatever
+// responses of its own it has sent before.
+func TestKeysOfReleases(t *testing.T) {
+	release := 41
+	handler := Middleware(func() int { return release }, false)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("Cache-Control", "s-maxage=60")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, "body")
+	}))
+	server := httptest.NewServer(handler) // a recorder takes the hints for the response
+	defer server.Close()
+	for _, want := range []int{41, 41, 42, 41} {
+		release = want
+		response, err := server.Client().Get(server.URL)
+		testkit.Check(t, err)
+		body, err := io.ReadAll(response.Body)
+		testkit.Check(t, err)
+		if got := response.Header.Get(KeysHeader); got != "all "+Release(want) || response.StatusCode != http.StatusNotFound || string(body) != "body" {
+			t.Errorf("got %d %q with keys %q, want 404 with those of release %d", response.StatusCode, body, got, want)
+		}
+	}
+	if got := Header(Tool("a"), Category("b"))[0]; got != "all tool-a category-b" {
+		t.Errorf("got %q, want all tool-a category-b", got)
+	}
+}
+
 func TestIsSlug(t *testing.T) {
-	for text, want := range map[string]bool{"code": true, "a-1": true, "": false, "a b": false, "Code": false, "é": false, strings.Repeat("a", 81): false, "a\n": false} {
+	for text, want := range map[string]bool{"code": true, "a-1": true, "": false, "a b": false, "Code": false, "é": false, strings.Repeat("a", 80): true, strings.Repeat("a", 81): false, "a\n": false} {
 		if got := IsSlug(text); got != want {
 			t.Errorf("%q: got %t, want %t", text, got, want)
 		}

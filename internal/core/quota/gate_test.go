@@ -300,3 +300,135 @@ func TestCountedOnce(t *testing.T) {
 	want(t, "a range over the quota", get("/a"), "200 0")
 	want(t, "count", counter.Count(t.Context(), quota.Account(7), quota.DayOf(gate.Now())), 2)
 }
+
+// What an account used with another one counts on its day, and only if there is a limit.
+func TestCarriedRequests(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	today, yesterday := quota.DayOf(now).String(), (quota.DayOf(now) - 1).String()
+	for name, c := range map[string]struct {
+		carried int
+		day     string
+		limit   int
+		want    string
+		counted int
+	}{
+		"none":            {0, today, 3, "200 2, 200 1, 200 0, 429 0", 3},
+		"one":             {1, today, 3, "200 1, 200 0, 429 0, 429 0", 2},
+		"all but one":     {2, today, 3, "200 0, 429 0, 429 0, 429 0", 1},
+		"all":             {3, today, 3, "429 0, 429 0, 429 0, 429 0", 0},
+		"more":            {4, today, 3, "429 0, 429 0, 429 0, 429 0", 0},
+		"a limit of one":  {1, today, 1, "429 0, 429 0, 429 0, 429 0", 0},
+		"nothing of one":  {0, today, 1, "200 0, 429 0, 429 0, 429 0", 1},
+		"another day":     {2, yesterday, 3, "200 2, 200 1, 200 0, 429 0", 3},
+		"without a limit": {2, today, 0, "200 , 200 , 200 , 200 ", 5},
+	} {
+		counter := quota.NewCounter()
+		gate := &quota.Gate{Store: counter, Now: func() time.Time { return now }, Caller: func(*http.Request) quota.Caller {
+			return quota.Caller{Subject: quota.Account(7), Limit: c.limit, Tier: "free", Carried: c.carried, CarriedDay: c.day}
+		}}
+		handler := gate.Count(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		var got []string
+		for range 4 {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+			want(t, name, w.Header().Get("X-RateLimit-Tier"), "free")
+			if reset := w.Header().Get("X-RateLimit-Reset"); c.limit > 0 {
+				want(t, name, reset, "2027-01-16T00:00:00Z")
+			}
+			if w.Code == http.StatusTooManyRequests {
+				want(t, name, w.Header().Get("Retry-After"), "57600")
+			}
+			got = append(got, fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining")))
+		}
+		want(t, name, strings.Join(got, ", "), c.want)
+		if err := gate.Take(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)); (err == nil) != (c.limit == 0) {
+			t.Errorf("%s, a call by itself: got %v, want an error if there is a limit", name, err)
+		}
+		want(t, name, counter.Count(t.Context(), quota.Account(7), quota.DayOf(now)), c.counted)
+	}
+}
+
+// overtaken lets another request run after a count was read.
+type overtaken struct {
+	quota.Store
+	by func()
+}
+
+func (s *overtaken) Count(ctx context.Context, subject quota.Subject, day quota.Day) int {
+	count := s.Store.Count(ctx, subject, day)
+	if s.by != nil {
+		s.by()
+	}
+	return count
+}
+
+// Of two requests for the same thing that both find it new, one is refunded. A rejected
+// request that was free is not refunded again.
+func TestCountedOnceByTheFirst(t *testing.T) {
+	store := &overtaken{Store: quota.NewCounter()}
+	recorded := 0
+	gate := &quota.Gate{
+		Store: store, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }, Once: func(r *http.Request) string { return r.URL.Path },
+		Caller: func(*http.Request) quota.Caller {
+			return quota.Caller{Subject: quota.Account(7), Limit: 3, Tier: "free"}
+		},
+		Record: func(_ *http.Request, _ quota.Day, n int) { recorded += n },
+	}
+	status := http.StatusOK
+	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	get := func() string {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/a", nil))
+		return fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining"))
+	}
+	store.by = func() {
+		store.by = nil
+		want(t, "first", get(), "200 2")
+	}
+	want(t, "second", get(), "200 2")
+	want(t, "recorded", recorded, 1)
+	status = http.StatusUnauthorized
+	want(t, "refused, without a refund", get(), "401 2")
+	want(t, "recorded", recorded, 1)
+}
+
+// A response is refunded once, and only if it is free.
+func TestRefundedOnce(t *testing.T) {
+	recorded, limit, counter := 0, 3, quota.NewCounter()
+	gate := &quota.Gate{
+		Store: quota.Watched{Store: counter, Watch: func(context.Context) func() { return func() {} }},
+		Now:   func() time.Time { return time.Unix(1_800_000_000, 0) },
+		Caller: func(*http.Request) quota.Caller {
+			return quota.Caller{Subject: quota.Account(7), Limit: limit, Tier: "free"}
+		},
+		Record: func(_ *http.Request, _ quota.Day, n int) { recorded += n },
+		Once:   func(r *http.Request) string { return r.URL.Query().Get("once") },
+	}
+	var statuses []int
+	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if w, ok := w.(cache.ExecutionReporter); ok {
+			w.ReportExecution()
+		}
+		for _, status := range statuses {
+			w.WriteHeader(status)
+		}
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Errorf("got %v, want the connection of the response", err)
+		}
+	}))
+	get := func(path string, answers ...int) string {
+		statuses = answers
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("If-None-Match", `"a"`)
+		handler.ServeHTTP(w, r)
+		return fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining"), ", recorded ", recorded)
+	}
+	want(t, "another response than the client has", get("/", 200), "200 2, recorded 1")
+	want(t, "the same response, written twice", get("/", 304, 304), "304 2, recorded 1")
+	want(t, "a thing", get("/?once=a", 200), "200 1, recorded 2")
+	limit = 1
+	want(t, "the same thing after the limit was lowered", get("/?once=a", 200), "200 0, recorded 2")
+	limit = 0
+	want(t, "without a limit", get("/", 304), "304 , recorded 2")
+	want(t, "count", counter.Count(t.Context(), quota.Account(7), quota.DayOf(gate.Now())), 2)
+}

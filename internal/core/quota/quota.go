@@ -172,9 +172,6 @@ func WiderNetwork(address netip.Addr) string {
 	if address.Is4() {
 		bits = 24
 	}
-	wider, err := address.Prefix(bits)
-	if err != nil { // no valid address
-		return address.String()
-	}
+	wider, _ := address.Prefix(bits) // an address has more bits
 	return wider.String()
 }

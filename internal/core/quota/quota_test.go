@@ -19,6 +19,7 @@ func TestDecide(t *testing.T) {
 		{noon, 100, 100, Decision{true, 0, midnight, 12 * time.Hour}},
 		{noon, 100, 101, Decision{false, 0, midnight, 12 * time.Hour}},
 		{noon, 0, 1_000_000, Decision{true, 0, midnight, 12 * time.Hour}},
+		{noon.Add(-1), 100, 1, Decision{true, 99, midnight, 12*time.Hour + time.Second}},
 		{midnight.Add(-time.Millisecond), 100, 101, Decision{false, 0, midnight, time.Second}},
 	} {
 		if got := Decide(c.now, DayOf(c.now), c.limit, c.count); got != c.want {
@@ -39,6 +40,27 @@ func TestSubjects(t *testing.T) {
 	for _, pair := range same {
 		if Address(netip.MustParseAddr(pair[0])) != Address(netip.MustParseAddr(pair[1])) {
 			t.Errorf("got two subjects for %s and %s, want one", pair[0], pair[1])
+		}
+	}
+	for subject, account := range map[Subject]bool{
+		Account(0): true, Account(1<<32 - 1): true, Account(0) - 1: false, Account(1<<32-1) + 1: false,
+		Address(netip.MustParseAddr("255.255.255.255")): false,
+	} {
+		if id, ok := subject.account(); ok != account {
+			t.Errorf("%x: got account %d, %t, want %t", uint64(subject), id, ok, account)
+		}
+	}
+	if id, ok := Account(7).account(); id != 7 || !ok {
+		t.Errorf("got account %d, %t, want 7", id, ok)
+	}
+	for what, got := range map[string][2]Subject{
+		"IPv4":    {Address(netip.MustParseAddr("192.0.2.1")), 1<<32 | 0xC0000201},
+		"IPv6":    {Address(netip.MustParseAddr("2001:db8:1:2:3::")), 0x20010DB800010002},
+		"account": {Account(1), 2<<32 | 1},
+		"refunds": {Account(1).refunds(), 1<<62 | 2<<32 | 1},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s: got %x, want %x, which stored counts have", what, uint64(got[0]), uint64(got[1]))
 		}
 	}
 	seen := map[Subject]string{Account(1): "account 1", Account(2): "account 2"}

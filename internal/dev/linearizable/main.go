@@ -27,19 +27,23 @@ import (
 
 func main() {
 	seconds := flag.Int("seconds", 120, "how long to record")
+	only := flag.String("only", "", "quota or catalog, to record nothing else")
 	folder := flag.String("store", "test-output", "folder for histories that break a rule")
 	flag.Parse()
 	testkit.Main("linearizable", func(t testing.TB) {
 		if flag.NArg() != 1 {
-			t.Fatal("usage: linearizable [-seconds N] [-store FOLDER] PALMARES")
+			t.Fatal("usage: linearizable [-seconds N] [-only quota|catalog] [-store FOLDER] PALMARES")
 		}
 		blackbox.UseProgram(t, flag.Arg(0))
 		r := &results{t: t, folder: *folder, table: load.NewTable("history", "model", "operations", "without a response", "granted", "refused", "result")}
 		length := time.Duration(*seconds) * time.Second / 2
 		c := startCluster(t)
-		checkQuotas(t, c, r, length/time.Duration(len(faults)+1))
-		h := recordCatalog(t, c, length)
-		r.addCatalog(h)
+		if *only != "catalog" {
+			checkQuotas(t, c, r, length/time.Duration(len(faults)+1))
+		}
+		if *only != "quota" {
+			r.addCatalog(recordCatalog(t, c, length))
+		}
 		r.table.Print(os.Stdout)
 		if len(r.violations) > 0 {
 			t.Fatal(strings.Join(r.violations, "\n"))

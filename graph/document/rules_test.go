@@ -1,0 +1,121 @@
+package document_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"palmares/graph"
+	"palmares/graph/document"
+	"palmares/internal/core/cache"
+)
+
+func newParser(limits document.Limits) *document.Parser {
+	return document.NewParser(graph.Schema(), limits, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
+}
+
+// TestCalculate has what TestCosts in package graph, which reads a catalog, does not.
+func TestCalculate(t *testing.T) {
+	catalog := document.Catalog{Tools: document.ReferenceTools, Categories: 8, Points: func(every, from, to string) int { return len(every) + len(from) + len(to) }}
+	empty := document.Catalog{Points: func(string, string, string) int { return 0 }, Periods: func(string, string, string, string) int { return 0 }}
+	for _, c := range []struct {
+		query   string
+		catalog document.Catalog
+		want    int
+	}{
+		// Lists without a limit have an expected length.
+		{`{tool(slug: "a") {priceHistory {price}}}`, catalog, 1 + (1 + 4) + 5 + 5},
+		{`{tool(slug: "a") {sources {url}}}`, catalog, 1 + (1 + 4) + 5 + 5},
+		{`{tool(slug: "a") {history {score}}}`, catalog, 1 + (1 + 12) + 5 + 5},
+		{`{embeddings(slug: "a") {chunks {text}}}`, catalog, 1 + (1 + 6) + 5},
+		// Reviews are stored with their tools, and read by a statement.
+		{`{tool(slug: "a") {slug verdict}}`, catalog, 1 + 1 + 1 + 5 + 5},
+		{`{comparison(slug: "a") {verdict: title}}`, catalog, 1 + 1 + 5},
+		// Fragments cost what they contain, each time.
+		{"{feed {...F ...F}} fragment F on Feed {release updatedAt}", catalog, 1 + 2*2},
+		{"{a: tools(limit: 2) {...P} b: tools(limit: 3) {...P}} fragment P on ToolPage {items {slug}}", catalog, 2 + (1 + 2) + (1 + 3) + 2*5},
+		{"{feed {... on Feed {release}}}", catalog, 1 + 1},
+		{"{__schema {types {name}} __typename}", catalog, 1 + (1 + 1) + 1},
+		// Series have as many points as their range.
+		{`{series(metrics: [count], every: month, from: "2026-01-01") {points {value}}}`, catalog, 1 + 1 + 15 + 5 + 5 + 1000},
+		{`{series(metrics: [count], every: month) {points {value}}}`, empty, 1 + 1 + 1 + 5 + 5 + 10},
+		{`{series(metrics: [count], every: month) {points {value}}}`, document.Catalog{}, 1 + 1 + 50 + 5 + 5 + 10},
+		{`{series(metrics: [], every: month) {key}}`, catalog, 1 + 1 + 5 + 1000},
+		// An empty catalog has at least one group.
+		{"{toolGroups(by: category) {key}}", empty, 1 + 1 + 5 + 7},
+		{"{retirementGroups(every: quarter, includeEmpty: true) {count}}", empty, 1 + 1 + 5 + 2},
+		{"{retirementGroups(by: [category], every: quarter, includeEmpty: true) {count}}", document.Catalog{Periods: func(string, string, string, string) int { return 4 }}, 1 + 4 + 5 + 2},
+		{`{priceChangeCounts(includeEmpty: true) {count}}`, document.Catalog{Periods: func(string, string, string, string) int { return 3 }}, 1 + 3 + 5 + 10},
+		{"{tools(limit: 0) {items {slug}}}", catalog, 1 + 1 + 0 + 5},
+		{"{tools(limit: 200) {items {slug}}}", catalog, 1 + 1 + 200 + 5},
+		{"{tools(limit: 2000) {items {slug}}}", catalog, 1 + 1 + 200 + 5},
+		{`{comparisonGroups(by: tool, limit: 3) {key}}`, catalog, 1 + 3 + 5 + 400},
+		{`{embeddingsSync(limit: 3) {items {__typename}}}`, catalog, 1 + 1 + 3 + 5 + 100},
+		{`{embeddingsSync(limit: 3, sync: "a") {items {__typename}}}`, catalog, 1 + 1 + 3 + 5 + 100 + 200},
+		// Below 1,000 tools, the catalog is not the larger part of the work.
+		{`{tools(limit: 1, filter: {search: "a"}) {items {slug}}}`, document.Catalog{Tools: 1_000}, 1 + 1 + 1 + 5 + (100+800)/100},
+		{`{tools(limit: 1, filter: {search: "a"}) {items {slug}}}`, document.Catalog{Tools: 999}, 1 + 1 + 1 + 5 + (100+800)/100},
+		{`{tools(limit: 1, filter: {search: "a"}) {items {slug}}}`, document.Catalog{Tools: 2_000}, 1 + 1 + 1 + 5 + (100+800)/50},
+		{"{feed {release}}", document.Catalog{Tools: 1_000, Earlier: 1}, 2 + 100},
+		{"{feed {release}}", document.Catalog{Tools: 1_000, Earlier: 2_000}, 2 + 200},
+		{"{feed {release}}", document.Catalog{Tools: 1_000}, 2},
+	} {
+		doc, errs := newParser(graph.DefaultLimits).Parse(c.query)
+		if len(errs) > 0 {
+			t.Errorf("%s: got %v, want no errors", c.query, errs)
+			continue
+		}
+		_, variables, p := document.Variables(graph.Schema(), doc.Operations[0], nil)
+		if p != nil {
+			t.Fatal(p)
+		}
+		if got := document.Calculate(doc.Operations[0], variables, c.catalog); got.Total != c.want || got.NeedsKey != strings.Contains(c.query, "embeddings") || document.NeedsKey(doc.Operations[0]) != got.NeedsKey {
+			t.Errorf("%s: got cost %d, and a key needed: %t, want %d", c.query, got.Total, got.NeedsKey, c.want)
+		}
+	}
+}
+
+// Each limit allows as much as it says, wherever it is in a document.
+func TestSizes(t *testing.T) {
+	limits := document.Limits{Tokens: 100_000, Depth: 3, Fields: 60, Aliases: 2, Directives: 2}
+	const d = "@include(if: true) "
+	repeated := strings.Repeat("slug ", 50)
+	for _, c := range []struct{ query, want string }{
+		{"{tools {items {slug}}}", ""},
+		{"{tools {items {category {slug}}}}", "more than 3 levels of fields"},
+		{"{tools {...{items {...{category {slug}}}}}}", "more than 3 levels of fields"},
+		{"{feed {a: release b: updatedAt}}", ""},
+		{"{feed {release: release a: release b: updatedAt}}", ""},
+		{"{feed {a: release b: updatedAt c: updatedAt}}", "more than 2 aliases"},
+		{"{feed {release @skip(if: false) " + d + "}}", ""},
+		{"{feed " + d + "{release " + d + d + "}}", "more than 2 directives"},
+		{"{feed {..." + d + d + d + "{release}}}", "more than 2 directives"},
+		{"{feed {...F " + d + d + d + "}} fragment F on Feed {release}", "more than 2 directives"},
+		{"{feed {...F}} fragment F on Feed {release " + d + d + d + "}", "more than 2 directives"},
+		{"query " + d + d + d + "{feed {release}}", "more than 2 directives"},
+		{"{feed {...F}} fragment F on Feed " + d + d + d + "{release}", "more than 2 directives"},
+		{"{tools {items {" + repeated + "}}}", ""},
+		{"{tools {items {" + repeated + "slug}}}", "repeats the field slug more than 50 times"},
+		{"{tools {items {" + repeated + "...{slug}}}}", "repeats the field slug more than 50 times"},
+		{"{tools {items {" + repeated + "...F}}} fragment F on Tool {slug}", "repeats the field slug more than 50 times"},
+		{"{feed {release}} fragment F on Tool {" + repeated + "slug}", "repeats the field slug more than 50 times"},
+		{"{" + strings.Repeat("feed ", 51) + "}", "repeats the field feed more than 50 times"},
+		{"{tools {items {" + repeated + strings.Repeat("name ", 8) + "}}}", ""},
+		{"{tools {items {" + repeated + strings.Repeat("name ", 9) + "}}}", "more than 60 fields"},
+		{"{tools {items {...F}}} fragment F on Tool {" + repeated + strings.Repeat("name ", 9) + "}", "more than 60 fields"},
+		{"{feed {release}} fragment F on Tool {" + repeated + strings.Repeat("name ", 9) + "}", "more than 60 fields"},
+		{"{a: __type(name: \"A\") {fields {type {interfaces {possibleTypes {name}}}}}}", "Maximum introspection depth"},
+		{"{__type(name: \"A\") {fields {type {interfaces {possibleTypes {inputFields {name}}}}}}}", "more than 3 nested introspection lists"},
+		{"{__type(name: \"A\") {inputFields {type {inputFields {type {inputFields {type {inputFields {name}}}}}}}}}", "more than 3 nested introspection lists"},
+		{"{__type(name: \"A\") {interfaces {interfaces {interfaces {interfaces {name}}}}}}", "more than 3 nested introspection lists"},
+		{"{__type(name: \"A\") {possibleTypes {possibleTypes {possibleTypes {possibleTypes {name}}}}}}", "more than 3 nested introspection lists"},
+		{"{__type(name: \"A\") {ofType {ofType {ofType {ofType {ofType {name}}}}}}}", ""},
+		{"{__type(name: \"A\") {...F}} fragment F on __Type {ofType {ofType {ofType {ofType {name}}}}}", ""},
+	} {
+		_, errs := newParser(limits).Parse(c.query)
+		if got := fmt.Sprint(errs); (len(errs) > 0) != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("%.120s: got %s, want %q", c.query, got, c.want)
+		}
+	}
+}

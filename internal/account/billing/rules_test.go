@@ -1,0 +1,108 @@
+package billing
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stripe/stripe-go/v86"
+
+	"palmares/auth"
+	"palmares/ent"
+)
+
+// What a plan includes is what /pricing promises.
+func TestPlanTerms(t *testing.T) {
+	for plan, want := range map[auth.Plan]auth.Terms{
+		auth.Anonymous: {DailyQuota: 100, Streams: 5},
+		auth.Developer: {Name: "Developer", Tier: "free", DailyQuota: 1000, Keys: 3, Streams: 20, Downloads: 2, SavedQueries: 5, Embeddings: true},
+		auth.Pro:       {Name: "Pro", Tier: "pro", Keys: 10, Streams: 100, Downloads: 2, SavedQueries: 50, Embeddings: true, Webhooks: true},
+		"unknown":      {DailyQuota: 100, Streams: 5},
+	} {
+		if got := plan.Terms(); got != want {
+			t.Errorf("%s: got %+v, want %+v", plan, got, want)
+		}
+	}
+}
+
+func TestPlanOf(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0).UTC()
+	overdue := func(since time.Time) *ent.Customer { return &ent.Customer{Status: StatusPastDue, PastDueSince: &since} }
+	for name, c := range map[string]struct {
+		row  *ent.Customer
+		want auth.Plan
+	}{
+		"no customer":           {nil, auth.Developer},
+		"no subscription":       {&ent.Customer{}, auth.Developer},
+		"active":                {&ent.Customer{Status: StatusActive}, auth.Pro},
+		"on trial":              {&ent.Customer{Status: StatusTrialing}, auth.Pro},
+		"canceled":              {&ent.Customer{Status: "canceled"}, auth.Developer},
+		"unpaid":                {&ent.Customer{Status: "unpaid"}, auth.Developer},
+		"unpaid for a while":    {&ent.Customer{Status: "unpaid", PastDueSince: &now}, auth.Developer},
+		"overdue":               {&ent.Customer{Status: StatusPastDue}, auth.Pro},
+		"at the end of grace":   {overdue(now.Add(-7*24*time.Hour + 1)), auth.Pro},
+		"at the end of a week":  {overdue(now.Add(-7 * 24 * time.Hour)), auth.Developer},
+		"overdue in the future": {overdue(now.Add(time.Hour)), auth.Pro},
+	} {
+		if got := PlanOf(c.row, now); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+	for status, want := range map[string]bool{"": false, "canceled": false, "incomplete_expired": false, "active": true, "past_due": true, "unpaid": true, "paused": true, "incomplete": true} {
+		if Live(status) != want {
+			t.Errorf("%q: got live: %t, want %t", status, !want, want)
+		}
+	}
+}
+
+// The most valuable subscription counts, and of these the newest.
+func TestStateOfSubscriptions(t *testing.T) {
+	subscription := func(id string, status stripe.SubscriptionStatus, created int64) *stripe.Subscription {
+		return &stripe.Subscription{ID: id, Status: status, Created: created}
+	}
+	order := []stripe.SubscriptionStatus{"canceled", "incomplete", "unpaid", "past_due", "active"}
+	for i, status := range order[1:] {
+		better, worse := subscription("better", status, 1), subscription("worse", order[i], 2)
+		for _, all := range [][]*stripe.Subscription{{better, worse}, {worse, better}} {
+			if got := stateOf(all); got.Subscription != "better" || got.Status != string(status) {
+				t.Errorf("%s and %s: got %s, want the first", status, order[i], got.Status)
+			}
+		}
+	}
+	for _, pair := range [][2]stripe.SubscriptionStatus{{"active", "trialing"}, {"trialing", "active"}, {"unpaid", "paused"}, {"paused", "unpaid"}} {
+		if got := stateOf([]*stripe.Subscription{subscription("older", pair[0], 1), subscription("newer", pair[1], 2)}); got.Subscription != "newer" {
+			t.Errorf("%v: got %s, want the newer one", pair, got.Subscription)
+		}
+	}
+	if got := stateOf(nil); got.Subscription != "" || got.Status != "" {
+		t.Errorf("got %v without a subscription, want nothing", got)
+	}
+
+	s := subscription("a", "past_due", 1)
+	s.Items = &stripe.SubscriptionItemList{Data: []*stripe.SubscriptionItem{{CurrentPeriodEnd: 30}, {CurrentPeriodEnd: 40}, {CurrentPeriodEnd: 20}}}
+	s.LatestInvoice = &stripe.Invoice{Created: 10}
+	want := func(what string, cancels bool, end, overdue int64) {
+		t.Helper()
+		seconds := func(at *time.Time) int64 {
+			if at == nil {
+				return 0
+			}
+			return at.Unix()
+		}
+		if got := stateOf([]*stripe.Subscription{s}); got.Cancels != cancels || seconds(got.PeriodEnd) != end || seconds(got.PastDueSince) != overdue {
+			t.Errorf("%s: got %t, %v and %v, want %t, %d and %d", what, got.Cancels, got.PeriodEnd, got.PastDueSince, cancels, end, overdue)
+		}
+	}
+	want("overdue", false, 40, 10)
+	s.LatestInvoice.StatusTransitions = &stripe.InvoiceStatusTransitions{FinalizedAt: 12}
+	want("overdue since it was finalized", false, 40, 12)
+	s.LatestInvoice.StatusTransitions.FinalizedAt = 0
+	want("overdue and not finalized", false, 40, 10)
+	s.CancelAtPeriodEnd = true
+	want("canceled at the end of its period", true, 40, 10)
+	s.CancelAtPeriodEnd, s.CancelAt = false, 35
+	want("canceled on a day", true, 35, 10)
+	s.Status, s.CancelAt = "active", 0
+	want("paid", false, 40, 0)
+	s.Status, s.LatestInvoice, s.Items = "past_due", nil, nil
+	want("unknown", false, 0, 0)
+}
