@@ -1,10 +1,10 @@
 // Package chart draws the charts of the catalog's pages and of saved queries. Callers
-// translate their data to Plots (points on two axes), Bars or Tiles, and show the same
-// values as a table. A chart becomes marks of a drawing once, and these become an SVG
-// in a page, or a file: an SVG that needs nothing else, or a PNG.
+// put their numbers in a Table, which has Plots and the same values as a table, or in
+// Bars or Tiles. A chart becomes marks of a drawing once, and these become an SVG in a
+// page, or a file: an SVG that needs nothing else, or a PNG.
 //
-// Start with Plot. Its points and axes are in units of the data, so another kind of
-// axis only needs another function that returns an Axis, as Numbers and Dates do.
+// Start with Table. Points and axes are in units of the data, so another kind of axis
+// only needs another function that returns an Axis, as Numbers and Dates do.
 package chart
 
 import (

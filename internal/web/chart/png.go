@@ -38,12 +38,12 @@ func (d *drawing) png() ([]byte, error) {
 	}
 	img := image.NewRGBA(image.Rect(0, 0, int(d.width*scale), int(math.Ceil(d.height*scale))))
 	draw.Draw(img, img.Rect, rgb("paper"), image.Point{}, draw.Src)
-	painted := []string{hidden}
+	shapes, painted := vector.NewRasterizer(img.Rect.Dx(), img.Rect.Dy()), []string{hidden}
 	for _, first := range d.marks {
 		if first.shape == "text" || slices.Contains(painted, first.color) {
 			continue
 		}
-		shapes := vector.NewRasterizer(img.Rect.Dx(), img.Rect.Dy())
+		shapes.Reset(img.Rect.Dx(), img.Rect.Dy())
 		for _, m := range d.marks {
 			if m.color == first.color {
 				d.outline(shapes, &m)
