@@ -42,7 +42,7 @@ var targets = []target{
 	{
 		name:   "prices",
 		files:  []string{"internal/catalog/pricing/pricing.go", "internal/catalog/feed/prices.go"},
-		suites: []suite{{"internal/catalog/pricing", "."}, {"internal/catalog/feed", "Price|Retirement|OneLine|Journal|LongestLine"}},
+		suites: []suite{{"internal/catalog/pricing", "."}, {"internal/catalog/feed", "Price|Retirement|OneLine"}},
 	},
 	{
 		name:   "plans",
