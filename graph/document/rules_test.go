@@ -31,7 +31,7 @@ func TestCalculate(t *testing.T) {
 		{`{embeddings(slug: "a") {chunks {text}}}`, catalog, 1 + (1 + 6) + 5},
 		{`{tool(slug: "a") {verifiability obsolescence}}`, catalog, 1 + 2 + 5},
 		{`{tool(slug: "a") {versions(limit: 3) {__typename}}}`, catalog, 1 + (1 + 3) + 5 + 5 + 10},
-		{`{toolVersions(slug: "a", limit: 3) {__typename}}`, catalog, 1 + 3 + 5 + 10},
+		{`{toolVersions(slug: "a", limit: 3) {__typename}}`, catalog, 1 + 1 + 5 + 10},
 		{`{retiredTools(limit: 1, search: "a") {items {slug}}}`, catalog, 1 + 1 + 1 + 5 + 800},
 		// Reviews are stored with their tools, and read by a statement.
 		{`{tool(slug: "a") {slug verdict}}`, catalog, 1 + 1 + 1 + 5 + 5},

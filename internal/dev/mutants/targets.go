@@ -26,7 +26,7 @@ var targets = []target{
 	{
 		name:   "cost",
 		files:  []string{"graph/document/cost.go", "graph/document/limits.go"},
-		suites: []suite{{"graph", "^(TestCost|TestHostile|TestNull)"}, {"graph/document", "^(TestCalculate|TestSizes)$"}},
+		suites: []suite{{"graph", "^(TestCost|TestHostile|TestNull)"}, {"graph/document", "^(TestCalculate|TestSizes|TestNullArguments)$"}},
 	},
 	{
 		name:   "sync tokens",
