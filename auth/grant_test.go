@@ -343,3 +343,15 @@ func TestGrantsOfAccounts(t *testing.T) {
 		}
 	})
 }
+
+// What could not have been issued is refused, without tokens.
+func TestMalformedTokens(t *testing.T) {
+	eachGrants(t, func(g *grants) {
+		if tokens, err := g.ExchangeCode(g.t.Context(), CodeExchange{Code: "x"}); !errors.Is(err, ErrInvalidGrant) || tokens != (Tokens{}) {
+			g.t.Errorf("code: got %v and %v, want ErrInvalidGrant", tokens, err)
+		}
+		if tokens, err := g.refresh("x"); !errors.Is(err, ErrInvalidGrant) || tokens != (Tokens{}) {
+			g.t.Errorf("refresh token: got %v and %v, want ErrInvalidGrant", tokens, err)
+		}
+	})
+}

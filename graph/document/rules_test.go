@@ -29,6 +29,10 @@ func TestCalculate(t *testing.T) {
 		{`{tool(slug: "a") {sources {url}}}`, catalog, 1 + (1 + 4) + 5 + 5},
 		{`{tool(slug: "a") {history {score}}}`, catalog, 1 + (1 + 12) + 5 + 5},
 		{`{embeddings(slug: "a") {chunks {text}}}`, catalog, 1 + (1 + 6) + 5},
+		{`{tool(slug: "a") {verifiability obsolescence}}`, catalog, 1 + 2 + 5},
+		{`{tool(slug: "a") {versions(limit: 3) {__typename}}}`, catalog, 1 + (1 + 3) + 5 + 5 + 10},
+		{`{toolVersions(slug: "a", limit: 3) {__typename}}`, catalog, 1 + 1 + 5 + 10},
+		{`{retiredTools(limit: 1, search: "a") {items {slug}}}`, catalog, 1 + 1 + 1 + 5 + 800},
 		// Reviews are stored with their tools, and read by a statement.
 		{`{tool(slug: "a") {slug verdict}}`, catalog, 1 + 1 + 1 + 5 + 5},
 		{`{comparison(slug: "a") {verdict: title}}`, catalog, 1 + 1 + 5},
@@ -116,6 +120,22 @@ func TestSizes(t *testing.T) {
 		_, errs := newParser(limits).Parse(c.query)
 		if got := fmt.Sprint(errs); (len(errs) > 0) != (c.want != "") || !strings.Contains(got, c.want) {
 			t.Errorf("%.120s: got %s, want %q", c.query, got, c.want)
+		}
+	}
+}
+
+// A null variable is only an error in an argument that must not be null.
+func TestNullArguments(t *testing.T) {
+	doc, errs := newParser(graph.DefaultLimits).Parse("query ($s: String = \"a\", $c: String) {tool(slug: $s) {slug} comparisons(category: $c) {items {slug}}}")
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for _, c := range []struct {
+		variables map[string]any
+		want      string
+	}{{nil, ""}, {map[string]any{"s": "a", "c": nil}, ""}, {map[string]any{"s": nil, "c": "a"}, "slug"}} {
+		if got := document.Calculate(doc.Operations[0], c.variables, document.Catalog{}).NullArgument; got != c.want {
+			t.Errorf("%v: got %q, want %q", c.variables, got, c.want)
 		}
 	}
 }

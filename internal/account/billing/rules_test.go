@@ -80,11 +80,12 @@ func TestStateOfSubscriptions(t *testing.T) {
 	s := subscription("a", "past_due", 1)
 	s.Items = &stripe.SubscriptionItemList{Data: []*stripe.SubscriptionItem{{CurrentPeriodEnd: 30}, {CurrentPeriodEnd: 40}, {CurrentPeriodEnd: 20}}}
 	s.LatestInvoice = &stripe.Invoice{Created: 10}
+	const none = -1
 	want := func(what string, cancels bool, end, overdue int64) {
 		t.Helper()
 		seconds := func(at *time.Time) int64 {
 			if at == nil {
-				return 0
+				return none
 			}
 			return at.Unix()
 		}
@@ -102,7 +103,7 @@ func TestStateOfSubscriptions(t *testing.T) {
 	s.CancelAtPeriodEnd, s.CancelAt = false, 35
 	want("canceled on a day", true, 35, 10)
 	s.Status, s.CancelAt = "active", 0
-	want("paid", false, 40, 0)
+	want("paid", false, 40, none)
 	s.Status, s.LatestInvoice, s.Items = "past_due", nil, nil
-	want("unknown", false, 0, 0)
+	want("unknown", false, none, none)
 }

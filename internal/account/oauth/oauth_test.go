@@ -620,3 +620,13 @@ func TestRedirectRules(t *testing.T) {
 		t.Errorf("got a signature of %d bytes, want 16", len(s.sign(nil)))
 	}
 }
+
+// A registration is part of the client_id, so it must fit into a URL.
+func TestLongRegistration(t *testing.T) {
+	t.Parallel()
+	long := "https://a.example/" + strings.Repeat("x", 900)
+	body, _ := json.Marshal(map[string]any{"redirect_uris": []string{long, long, long, long}})
+	if status, got := newSQLiteKit(t).send("POST", registerPath, string(body)); status != 400 || got["error"] != "invalid_client_metadata" {
+		t.Errorf("got %d %v, want invalid_client_metadata", status, got)
+	}
+}

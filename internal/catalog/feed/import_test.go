@@ -178,6 +178,18 @@ func TestPriceHistory(t *testing.T) {
 }
 
 // Several changes on one day keep the order of the feed.
+// Every earlier change that a feed adds is recorded.
+func TestBackfilledPrices(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, catalogOf("2026-11-01", newTool("a")))
+	publish(t, s, catalogOf("2026-11-02", newTool("a", func(t *feed.Tool) {
+		for _, day := range []string{"2026-03-01", "2026-02-01", "2026-01-01"} {
+			t.PriceHistory = append(t.PriceHistory, feed.PriceChange{ChangedAt: day, Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "10 €/mois"})
+		}
+	})))
+	expect(t, "recorded changes", s.Read.JournalEntry.Query().Where(journalentry.Kind("price.backfilled")).CountX(t.Context()), 3)
+}
+
 func TestPriceHistoryOfOneDay(t *testing.T) {
 	change := func(from, to string) feed.PriceChange {
 		return feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: to, PreviousPricing: "payant", PreviousPrice: from}
