@@ -57,7 +57,7 @@ program:
 # make test needs Go and PostgreSQL. Tests that use other programs belong to make
 # test-full: they are in a package of FULL_PACKAGES, or have the program's name in
 # theirs. Any other test that uses one fails.
-FULL_PACKAGES := $(addprefix palmares/,$(addprefix cmd/palmares/tests/,clients guides web) internal/dev/chaos internal/dev/testkit/browser)
+FULL_PACKAGES := $(addprefix palmares/,$(addprefix cmd/palmares/tests/,clients guides links web) internal/dev/chaos internal/dev/testkit/browser)
 FULL_TESTS    := With(Redis|Nginx|Node|LibreOffice|Chromium|Git|Varnish|ManyRequests|ManySeeds)
 FAST_PACKAGES  = $(filter-out $(FULL_PACKAGES),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 

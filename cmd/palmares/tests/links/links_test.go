@@ -66,6 +66,9 @@ func pattern(u *url.URL) string {
 	parts := strings.Split(u.Path, "/")
 	var names []string
 	for name := range u.Query() {
+		if name == "chart" {
+			name += "=" + u.Query().Get(name)
+		}
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -89,8 +92,8 @@ func (c *crawler) visit(link string) {
 	u.Fragment = ""
 	d := c.documents[u.String()]
 	if d == nil {
-		// The explorer shows any query in the same way.
-		if strings.HasSuffix(u.Path, "/explorer") && c.followed[pattern(u)] >= followedVariants {
+		// The explorer shows any query in the same way, and every tool has the same charts.
+		if (strings.HasSuffix(u.Path, "/explorer") || u.Query().Has("chart")) && c.followed[pattern(u)] >= followedVariants {
 			return
 		}
 		d = c.get(link, u)
