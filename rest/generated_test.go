@@ -236,6 +236,8 @@ func (g generator) valid(t *rapid.T, p *openapi3.Parameter) (value string, certa
 		return draw(rapid.SampledFrom(enum(s))), true
 	case s.Format == "date":
 		return draw(day), true
+	case s.Type.Is("boolean"):
+		return draw(rapid.SampledFrom([]string{"true", "false"})), true
 	case s.Type.Is("integer"):
 		return strconv.Itoa(rapid.IntRange(int(*s.Min), int(*s.Max)).Draw(t, p.Name)), true
 	case s.Type.Is("number"):
@@ -266,7 +268,7 @@ func invalidValues(s *openapi3.Schema) []*rapid.Generator[string] {
 		return append(values, rapid.StringMatching(`-?(NaN|Inf|0x[0-9]{1,5}|[0-9],[0-9]|\.[0-9]|[0-9]\.|1_0|[1-9]e(309|9999))`))
 	case s.Format == "date":
 		return append(values, rapid.StringMatching(`[0-9]{4}-(1[3-9]|[2-9][0-9])-[0-9]{2}|20[0-9]{2}-02-30|[0-9]{4}-[0-9]-[0-9]`))
-	case s.Enum != nil, s.Type.Is("array"):
+	case s.Enum != nil, s.Type.Is("array"), s.Type.Is("boolean"):
 		return append(values, rapid.StringMatching(`[A-Z,]{1,80}`))
 	case s.Pattern != "":
 		return append(values, rapid.StringMatching(`(é|=|\+| |-)[a-z0-9]{0,700}`))
