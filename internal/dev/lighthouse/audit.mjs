@@ -13,7 +13,7 @@ const [binary, ...chosen] = process.argv.slice(2);
 const pages = [
   "", "tools", "tools?category=code", "tools/plume", "search?q=code", "compare/plume/ecritoire-cie", "comparisons", "comparisons/plume-vs-ecritoire-cie",
   "categories", "categories/code", "changes", "prices", "trends", "graveyard", "graveyard/buvard", "releases", "guides", "guides/quick-start", "changelog",
-  "status", "method", "pricing", "terms", "privacy", "licence", "contact", "login", "q", "docs", "explorer",
+  "status", "method", "pricing", "about", "terms", "privacy", "licence", "contact", "login", "files", "q", "q/palmares/growth", "docs", "explorer",
 ];
 const french = { comparisons: "comparatifs", graveyard: "cimetiere" }; // sections that are named differently
 const noIndex = ["login", "search?q=code"]; // search engines leave these out on purpose, so Lighthouse's SEO score does not apply
