@@ -4,15 +4,15 @@ GO      ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-# Builds are reproducible: the binary contains no paths, and nothing about the
-# repository but the version. Everything else is compiled in the same way, even by
-# the tools that tests start, so that packages are compiled only once.
-export CGO_ENABLED := 0
-export GOFLAGS     := $(GOFLAGS) -trimpath -buildvcs=false
-
-# Runs a command with a temporary PostgreSQL, or with TEST_DATABASE_URL. It is
-# built first because "go run" does not forward signals.
-WITH_POSTGRES := $(GO) build -o bin/withpostgres ./internal/dev/testkit/withpostgres && bin/withpostgres
+# Runs a command with go build -v, which prints each package that it compiles, and
+# prints only how many they are. Everything is compiled with Go's own settings, so that
+# all targets, and go build and go test without make, share their results.
+progress = { $(1); echo "exit $$?"; } 2>&1 | { n=0; while IFS= read -r line; do case $$line in \
+	"exit "*) exit "$${line\#exit }" ;; \
+	"go: downloading "*) echo "downloading $${line\#go: downloading }" ;; \
+	*" "*) printf '%s\n' "$$line" >&2 ;; \
+	*) n=$$((n+1)); [ $$((n % 100)) -ne 0 ] || echo "compiled $$n packages" ;; \
+	esac; done; }
 
 # Hand-written code, for gofmt.
 OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/document graph/scalar graph/generate
@@ -34,8 +34,9 @@ run: build ## Build and serve the demo catalog from an embedded database
 	./bin/palmares serve --demo
 
 .PHONY: build
-build: $(ASSETS) ## Build bin/palmares
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/palmares ./cmd/palmares
+build: toolchain $(ASSETS) ## Build bin/palmares
+	@echo "compiling palmares"
+	@$(call progress,$(GO) build -v -ldflags '$(LDFLAGS)' -o bin/palmares ./cmd/palmares)
 
 .PHONY: assets
 assets: $(BUILT) ## Build the explorer and the API reference (needs npm)
@@ -46,35 +47,31 @@ $(BUILT): $(WEB)/node_modules/.package-lock.json $(WEB)/package.json $(WEB)/buil
 $(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json
 	cd $(WEB) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
 
-# The program under test. Go's test cache notices a new modification time, so the
-# file is replaced only if its content differs.
-PROGRAM := bin/test/palmares
-.PHONY: program
-program:
-	@$(GO) build -ldflags '-s -w' -o $(PROGRAM).new ./cmd/palmares
-	@cmp -s $(PROGRAM).new $(PROGRAM) || cp -f $(PROGRAM).new $(PROGRAM)
+.PHONY: toolchain
+toolchain:
+	@$(GO) version >/dev/null 2>&1 || { echo "palmares needs Go $$(sed -n 's/^go //p' go.mod) or newer: install it from https://go.dev/dl"; exit 1; }
 
-# make test needs Go and PostgreSQL. Tests that use other programs belong to make
-# test-full: they are in a package of FULL_PACKAGES, or have the program's name in
-# theirs. Any other test that uses one fails.
-FULL_PACKAGES := $(addprefix palmares/,$(addprefix cmd/palmares/tests/,clients guides links web) internal/dev/chaos internal/dev/testkit/browser)
-FULL_TESTS    := With(Redis|Nginx|Node|LibreOffice|Chromium|Git|Varnish|ManyRequests|ManySeeds)
-FAST_PACKAGES  = $(filter-out $(FULL_PACKAGES),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
+# Without debugging information, tests link in half the time; make lint runs vet. Tests
+# wait for processes more than they compute, so more of them run in parallel than there
+# are processors.
+TEST := $(GO) test -ldflags '-s -w' -vet=off -timeout 60m -p 3 -parallel 4
 
-# Without debugging information, tests link in half the time; make lint runs vet.
-TEST := $(GO) test -ldflags '-s -w' -vet=off -timeout 60m
+# Runs tests with the programs that prepare built, and prints which of them this machine
+# does not support.
+tested = notes=$$(mktemp); TEST_NOTES=$$notes TEST_PROGRAMS=$(CURDIR)/bin/test $(1); code=$$?; cat "$$notes"; rm -f "$$notes"; exit $$code
 
-# Tests wait for processes more than they compute, so more of them run in parallel
-# than there are processors.
-export TEST_PROGRAM := $(CURDIR)/$(PROGRAM)
-PARALLEL := -p 3 -parallel 4
-.PHONY: test test-packages
-test: ## Test everything in Go, on SQLite and PostgreSQL (PKG=./rest RUN=TestX to select)
-	$(WITH_POSTGRES) -template $(MAKE) -s test-packages
+.PHONY: test prepare
+test: prepare ## Test everything in Go, on SQLite and PostgreSQL (PKG=./rest RUN=TestX to select)
+	@packages="$(or $(PKG),./...)"; \
+	echo "testing $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $$packages | wc -l) packages"; \
+	$(call tested,$(TEST) $(if $(RUN),-run '$(RUN)') $$packages)
 
-test-packages: program
-	TEST_TIER=fast $(TEST) $(PARALLEL) -skip '$(FULL_TESTS)' $(if $(RUN),-run '$(RUN)') \
-		$(or $(PKG),$(FAST_PACKAGES))
+# Like go test, it needs no programs in its PATH but Go. Tests that need others than
+# PostgreSQL skip themselves unless TEST_TIER is full.
+prepare: toolchain
+	@echo "compiling"
+	@$(call progress,$(GO) build -v $$($(GO) list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...))
+	@$(GO) build -o bin/prepare ./internal/dev/prepare && bin/prepare $(PREPARE)
 
 # Packages whose goroutines share state are tested again with the race detector.
 # It does not instrument parsers, encoders and the translated C code of SQLite,
@@ -92,27 +89,25 @@ RACE := -race $(foreach package,$(UNWATCHED),'-gcflags=$(package)=-race=false -d
 
 # The chaos test runs alone: it breaks services under load, and a busy machine would
 # break them too.
-.PHONY: test-full test-others test-selected
+FULL := TEST_TIER=full $(TEST) -tags full
+.PHONY: test-full test-others
 test-full: ## Test everything: also with browsers, clients, Redis, nginx, LibreOffice, faults and the race detector (PKG, RUN)
+	@$(MAKE) -s prepare PREPARE=-full
+	@$(MAKE) -s assets
 ifdef PKG
-	$(WITH_POSTGRES) -template $(MAKE) -s test-selected
+	@$(MAKE) -s prepare # the program contains the assets
+	@$(call tested,$(FULL) $(if $(RUN),-run '$(RUN)') $(PKG))
 else
-	$(WITH_POSTGRES) -tools $(MAKE) -s assets
 	$(MAKE) test
-	$(WITH_POSTGRES) -template $(MAKE) -s test-others
+	@$(call tested,$(MAKE) test-others)
 	internal/dev/testcache.sh
 	$(MAKE) recipes
 endif
 
-FULL := $(TEST) -tags full $(PARALLEL)
-test-others: program
-	$(FULL) -run '$(FULL_TESTS)' $(filter-out $(RACE_PACKAGES),$(addprefix ./,$(patsubst %/,%,$(sort $(dir $(shell grep -lrE '^func Test.*$(FULL_TESTS)' --include=*_test.go $(OURS)))))))
-	$(FULL) $(filter-out %/chaos,$(FULL_PACKAGES))
-	CGO_ENABLED=1 $(TEST) $(RACE) $(PARALLEL) $(RACE_PACKAGES)
-	$(FULL) palmares/internal/dev/chaos
-
-test-selected: $(ASSETS) program
-	$(FULL) $(if $(RUN),-run '$(RUN)') $(PKG)
+test-others:
+	$(FULL) $(filter-out %/chaos $(RACE_PACKAGES:./%=palmares/%),$(shell $(GO) list ./...))
+	CGO_ENABLED=1 TEST_TIER=full $(TEST) $(RACE) $(RACE_PACKAGES)
+	$(FULL) ./internal/dev/chaos
 
 # Needs a quiet machine: performance scores depend on it.
 LIGHTHOUSE := internal/dev/lighthouse
@@ -123,16 +118,12 @@ lighthouse: build ## Audit every public page with Lighthouse in both languages (
 
 .PHONY: recipes
 recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the repository and check the result over HTTP
-	$(WITH_POSTGRES) -template $(MAKE) -s follow-recipes
-
-.PHONY: follow-recipes
-follow-recipes:
 	$(GO) run ./internal/dev/recipes
 
 .PHONY: agents
-agents: program ## Answer 40 questions over MCP on both databases; fails if one needs more than three calls or 4,000 tokens
+agents: build ## Answer 40 questions over MCP on both databases; fails if one needs more than three calls or 4,000 tokens
 	$(GO) build -o bin/agents ./internal/dev/agents
-	$(WITH_POSTGRES) -template bin/agents $(PROGRAM)
+	bin/agents bin/palmares
 
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of outside input for FUZZTIME (default 1m) and print a table (RUN=FuzzCursor to select)
@@ -145,7 +136,7 @@ mutants: ## Change the rules in small ways; fails if the tests do not notice (RU
 
 .PHONY: bench
 bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, history, files, edge)
-	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
+	bin/bench ./bin/palmares $(PARTS)
 
 .PHONY: profile
 profile: build bin/bench ## Write a CPU profile of a server that responds from its cache, hit.prof
@@ -182,12 +173,12 @@ verify: ## Check that the generated code is up to date
 
 .PHONY: contract
 contract: ## After a release: renew docs/contract, with which make test-full compares the documents of the API
-	$(GO) test ./cmd/palmares/tests/clients -run TestContract/current -update
+	TEST_TIER=full $(GO) test ./cmd/palmares/tests/clients -run TestContract/current -update
 
 .PHONY: migration
 migration: ## Write the next migration for both databases from the schema (NAME=add_keys)
 	@test -n "$(NAME)" || { echo "NAME is missing: make migration NAME=add_keys"; exit 2; }
-	$(WITH_POSTGRES) $(GO) run ./internal/dev/newmigration $(NAME)
+	$(GO) run ./internal/dev/newmigration $(NAME)
 
 .PHONY: audit
 audit: build ## Check modules, licenses and known vulnerabilities; write a bill of materials, bin/palmares.cdx.json

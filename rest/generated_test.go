@@ -31,7 +31,10 @@ import (
 // failing request is shrunk before it is shown; SEED=n generates others.
 func TestGeneratedRequests(t *testing.T) { testGenerated(t, 300) }
 
-func TestGeneratedWithManyRequests(t *testing.T) { testGenerated(t, 20_000) }
+func TestGeneratedWithManyRequests(t *testing.T) {
+	testkit.FullTier(t, "it sends 20,000 requests")
+	testGenerated(t, 20_000)
+}
 
 func testGenerated(t *testing.T, count int) {
 	for name, value := range map[string]string{

@@ -142,7 +142,7 @@ func TestDoctorOnDatabases(t *testing.T) {
 		e.want(t, "database", "wrong", "")
 	})
 	t.Run("missing", func(t *testing.T) {
-		e := examine(t, store.Config{DatabaseURL: databaseURL(t, os.Getenv(testkit.URLVariable), "palmares_nowhere")})
+		e := examine(t, store.Config{DatabaseURL: databaseURL(t, testkit.ServerURL(t), "palmares_nowhere")})
 		e.want(t, "database", "wrong", "does not exist. Create it")
 	})
 	t.Run("wrong password", func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestDoctorOnDatabases(t *testing.T) {
 		e.want(t, "connections", "warning", "of 12 connections are free; a server uses up to "+fmt.Sprint(store.MaxConnections)+". Raise")
 	})
 	t.Run("another encoding", func(t *testing.T) {
-		cluster := os.Getenv(testkit.URLVariable)
+		cluster := testkit.ServerURL(t)
 		name := fmt.Sprintf("palmares_latin_%d", os.Getpid())
 		execute(t, cluster, `CREATE DATABASE `+name+` ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`)
 		t.Cleanup(func() { execute(t, cluster, `DROP DATABASE `+name) })

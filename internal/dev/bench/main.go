@@ -66,6 +66,10 @@ func run(t testing.TB) {
 		return
 	}
 	blackbox.UseProgram(t, args[0])
+	if os.Getenv(testkit.URLVariable) == "" {
+		// Unlike the server of the tests, it writes to disk as in production.
+		testkit.Check(t, os.Setenv(testkit.URLVariable, testkit.StartCluster(t).URL))
+	}
 	for _, part := range parts {
 		if len(args) == 1 && part.standard || slices.Contains(args[1:], part.name) {
 			part.run(t)

@@ -5,11 +5,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"palmares/internal/dev/testkit"
 )
 
 // The short form of make chaos. Goals about time may be missed here: the machine
 // is busy with other tests.
 func TestChaos(t *testing.T) {
+	testkit.FullTier(t, "it breaks services for minutes")
 	var out strings.Builder
 	met := run(t, &out, options{short: true, ignoreTiming: true})
 	t.Log("\n" + out.String())

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
@@ -35,6 +36,7 @@ func TestAllowed(t *testing.T) {
 // The program has only allowed licenses, and a complete bill of materials that
 // is the same each time.
 func TestProgram(t *testing.T) {
+	testkit.FullTier(t, "it compiles a program")
 	dir, program := t.TempDir(), blackbox.Path(t)
 	lock := filepath.Join("..", "..", "web", "apidocs", "web", "package-lock.json")
 	var sboms [2][]byte

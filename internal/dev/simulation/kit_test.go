@@ -47,7 +47,10 @@ var parts = []struct {
 }
 
 func TestSimulation(t *testing.T)              { simulate(t, fewSeeds) }
-func TestSimulationWithManySeeds(t *testing.T) { simulate(t, manySeeds) }
+func TestSimulationWithManySeeds(t *testing.T) {
+	testkit.FullTier(t, "it simulates many hours")
+	simulate(t, manySeeds)
+}
 
 // simulate runs the seeds from 1, or the one in the variable SEED.
 func simulate(t *testing.T, seeds uint64) {

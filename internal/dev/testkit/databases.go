@@ -20,15 +20,6 @@ import (
 	"palmares/internal/core/store"
 )
 
-const (
-	// URLVariable is the environment variable with the URL of the PostgreSQL
-	// server. Its user must be allowed to create databases.
-	URLVariable = "TEST_DATABASE_URL"
-	// TemplateVariable is the environment variable with the name of a migrated,
-	// empty database to copy. Without it, each test runs the migrations.
-	TemplateVariable = "TEST_DATABASE_TEMPLATE"
-)
-
 // Each runs a test on each kind of database, with a new and empty one.
 func Each(t *testing.T, test func(t *testing.T, cfg store.Config)) {
 	t.Helper()
@@ -40,7 +31,7 @@ func Each(t *testing.T, test func(t *testing.T, cfg store.Config)) {
 func EachStore(t *testing.T, test func(t *testing.T, s *store.Store)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { test(t, Open(t, SQLite(t))) })
-	t.Run("postgres", func(t *testing.T) { test(t, Open(t, postgres(t, os.Getenv(TemplateVariable)))) })
+	t.Run("postgres", func(t *testing.T) { test(t, Open(t, postgres(t, template(t)))) })
 }
 
 // Open opens and migrates a database, and closes it when the test ends.
@@ -78,10 +69,7 @@ func postgres(t testing.TB, template string) store.Config {
 
 func createPostgres(t testing.TB, name, template string) store.Config {
 	t.Helper()
-	server := os.Getenv(URLVariable)
-	if server == "" {
-		t.Fatalf("no PostgreSQL server: use the Makefile, or set %s", URLVariable)
-	}
+	server := ServerURL(t)
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(URLVariable + " is not a valid URL")
@@ -127,15 +115,6 @@ func nameOf(t testing.TB, cfg store.Config) string {
 	u, err := url.Parse(cfg.DatabaseURL)
 	Check(t, err)
 	return strings.TrimPrefix(u.Path, "/")
-}
-
-// MakeTemplate creates a migrated database of the given name and sets
-// TemplateVariable: copying it is faster than running the migrations.
-func MakeTemplate(t testing.TB, name string) {
-	t.Helper()
-	cfg := createPostgres(t, name, "")
-	migrate(t, cfg)
-	Check(t, os.Setenv(TemplateVariable, name))
 }
 
 // copyMigrated copies the files of a migrated, empty embedded database.

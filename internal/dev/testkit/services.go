@@ -80,24 +80,8 @@ var stripeMockListening = regexp.MustCompile(`(?m)^Listening for HTTP at address
 func StartStripeMock(t testing.TB) string {
 	t.Helper()
 	// It chooses both ports; without an address for TLS, it would use a fixed one.
-	cmd := exec.Command(buildTool(t, "stripemock", "stripe-mock"), "-http-addr", "127.0.0.1:0", "-https-addr", "127.0.0.1:0")
+	cmd := exec.Command(Program(t, "stripe-mock"), "-http-addr", "127.0.0.1:0", "-https-addr", "127.0.0.1:0")
 	return "http://" + Start(t, cmd, stripeMockListening).Address
-}
-
-// buildTool builds a program of another project, or finds it in Go's build cache. It
-// is the tool of a module in a folder of its own, so that its dependencies do not
-// become ours.
-func buildTool(t testing.TB, folder, name string) string {
-	t.Helper()
-	root, err := repo.Find()
-	Check(t, err)
-	cmd := exec.Command("go", "tool", "-C", filepath.Join(root, "internal", "dev", "testkit", folder), "-n", name)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	path, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("build %s: %v", name, err)
-	}
-	return strings.TrimSpace(string(path))
 }
 
 // Toxiproxy is a program that delays and interrupts TCP connections.
@@ -111,7 +95,7 @@ func StartToxiproxy(t testing.TB) *Toxiproxy {
 	t.Helper()
 	address := FreeAddress(t)
 	host, port, _ := strings.Cut(address, ":")
-	StartAt(t, exec.Command(buildTool(t, "toxiproxy", "server"), "-host", host, "-port", port), address)
+	StartAt(t, exec.Command(Program(t, "toxiproxy"), "-host", host, "-port", port), address)
 	return &Toxiproxy{t, "http://" + address}
 }
 

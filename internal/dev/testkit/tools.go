@@ -2,14 +2,12 @@ package testkit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -111,19 +109,38 @@ func findPostgreSQL() string {
 	return newest
 }
 
-// TierVariable is the environment variable with the tier that runs: "fast" in make
-// test, where PostgreSQL is the only other program that tests may use.
+// TierVariable is the environment variable with the tier of tests that runs: "full" in
+// make test-full, where tests may use other programs than PostgreSQL.
 const TierVariable = "TEST_TIER"
 
-// Ensure returns the path of the program. If it is missing, Ensure installs it
-// or fails with a message that says how to.
+// FullTier skips a test that belongs to make test-full.
+func FullTier(t testing.TB, why string) {
+	t.Helper()
+	if testing.Testing() && os.Getenv(TierVariable) != "full" {
+		t.Skipf("%s: make test-full runs this test", why)
+	}
+}
+
+// Ensure returns the path of the program. A test of the first tier is skipped if it
+// needs another program than PostgreSQL, or if PostgreSQL is missing. In the second
+// tier and in development tools, Ensure installs what is missing.
 func (n Need) Ensure(t testing.TB) string {
 	t.Helper()
-	if n.name != PostgreSQL.name && os.Getenv(TierVariable) == "fast" {
-		t.Fatalf("got a test that uses %s in make test, want it in make test-full: see FULL_TESTS in the Makefile", n.name)
+	if n.name != PostgreSQL.name {
+		FullTier(t, "it needs "+n.name)
 	}
-	if path := n.find(); path != "" {
-		return path
+	if n.find() == "" {
+		FullTier(t, n.name+" is not installed")
+		Check(t, n.Install())
+	}
+	return n.find()
+}
+
+// Install installs the program if it is missing and the user may, or returns an error
+// that says how to.
+func (n Need) Install() error {
+	if n.find() != "" {
+		return nil
 	}
 	how := "install it with your system's package manager"
 	for i, manager := range managers {
@@ -138,13 +155,12 @@ func (n Need) Ensure(t testing.TB) string {
 				_ = run("apt-get update -q") // an old list may be sufficient
 			}
 			if err := run(command); err == nil && n.find() != "" {
-				return n.find()
+				return nil
 			}
 		}
 		break
 	}
-	t.Fatalf("the tests need %s: %s", n.name, how)
-	return ""
+	return fmt.Errorf("the tests need %s: %s", n.name, how)
 }
 
 func run(command string) error {
@@ -197,15 +213,6 @@ func lockPackages(t testing.TB, dir string) *os.File {
 	return file
 }
 
-// Lock locks a file until it is closed.
-func Lock(file *os.File) error {
-	for {
-		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
-}
-
 func build(t testing.TB, dir, name string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -228,19 +235,17 @@ func CleanEnv() []string {
 }
 
 // notesVariable is the environment variable with the file to which skipped tests
-// write their reasons. Withpostgres prints it at the end, so that no test is
-// skipped silently.
+// write their reasons. The Makefile prints it at the end, so that no test is skipped
+// silently.
 const notesVariable = "TEST_NOTES"
 
 // SkipUnsupported skips a test that this machine does not support.
 func SkipUnsupported(t testing.TB, why string) {
 	t.Helper()
-	file, err := os.OpenFile(os.Getenv(notesVariable), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatalf("not supported here: %s", why) // a skip would go unnoticed
+	if file, err := os.OpenFile(os.Getenv(notesVariable), os.O_APPEND|os.O_WRONLY, 0); err == nil {
+		fmt.Fprintf(file, "not run: %s: %s\n", t.Name(), why)
+		_ = file.Close()
 	}
-	defer file.Close()
-	fmt.Fprintf(file, "not run: %s: %s\n", t.Name(), why)
 	t.Skip(why)
 }
 

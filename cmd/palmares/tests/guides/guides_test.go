@@ -370,7 +370,7 @@ func (r *reader) start(command string) *process {
 	p := &process{cmd: exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(command, "YOUR_KEY", r.key)), done: make(chan error, 1)}
 	p.cmd.Dir = r.dir
 	// The same flags as the build of palmares, so that packages are compiled once.
-	p.cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOWORK=off", "PYTHONUNBUFFERED=1")
+	p.cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "PYTHONUNBUFFERED=1")
 	p.cmd.Env = append(p.cmd.Env, r.env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

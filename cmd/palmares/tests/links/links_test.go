@@ -22,6 +22,7 @@ import (
 // heads, in Atom feeds and in Markdown. Those that need an account lead to the
 // sign-in page, which returns to them.
 func TestLinks(t *testing.T) {
+	testkit.FullTier(t, "it follows thousands of links")
 	t.Parallel()
 	s := blackbox.Serve(t, testkit.SQLite(t), "--demo", "--trusted-proxies", "127.0.0.1")
 	c := &crawler{t: t, base: "http://" + s.Address, found: map[string]string{}, followed: map[string]int{}, documents: map[string]*document{}}

@@ -30,30 +30,24 @@ import (
 // Limit is much longer than any process runs in a test.
 var Limit = 30 * time.Minute
 
-// ProgramVariable is the environment variable with the path of the program under
-// test, which the Makefile builds before it runs the tests.
-const ProgramVariable = "TEST_PROGRAM"
+// program replaces the program under test, for development tools.
+var program string
 
 // UseProgram makes commands run the program at a path.
 func UseProgram(t testing.TB, path string) {
 	t.Helper()
 	path, err := filepath.Abs(path)
 	testkit.Check(t, err)
-	testkit.Check(t, os.Setenv(ProgramVariable, path))
+	program = path
 }
 
 // Path returns the path of the program that commands run.
 func Path(t testing.TB) string {
 	t.Helper()
-	path := os.Getenv(ProgramVariable)
-	if path == "" {
-		t.Fatalf("no program to test: use the Makefile, or set %s", ProgramVariable)
+	if program != "" {
+		return program
 	}
-	// Go's test cache compares the files that a test opens, not those that it runs.
-	file, err := os.Open(path)
-	testkit.Check(t, err)
-	testkit.Check(t, file.Close())
-	return path
+	return testkit.Program(t, "palmares")
 }
 
 // Command prepares a palmares process on a database.

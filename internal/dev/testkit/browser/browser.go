@@ -36,8 +36,13 @@ var shared struct {
 	browser *Browser
 }
 
-// Main runs the tests of a package and ends their Chromium. TestMain calls it.
+// Main runs the tests of a package, which all belong to make test-full, and ends their
+// Chromium. TestMain calls it.
 func Main(m *testing.M) {
+	if os.Getenv(testkit.TierVariable) != "full" {
+		fmt.Println("skipped: these tests need Chromium, and make test-full runs them")
+		os.Exit(0)
+	}
 	code := m.Run()
 	if shared.browser != nil {
 		if err := shared.browser.end(); err != nil {

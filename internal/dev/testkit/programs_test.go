@@ -1,0 +1,64 @@
+package testkit
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Several test processes build the same program at once, and start it as soon as it is
+// there. Linux refuses to start a file that another process has open for writing.
+func TestProgramsStartWhileOthersBuildThem(t *testing.T) {
+	const rounds, processes = 200, 4
+	program, err := exec.LookPath("true")
+	Check(t, err)
+	for round := range rounds {
+		path := filepath.Join(t.TempDir(), "program")
+		var failed [processes]error
+		var group sync.WaitGroup
+		for i := range processes {
+			group.Go(func() {
+				// A copy by another process takes the place of the linker.
+				failed[i] = replaceFile(path, func(file string) error { return exec.Command("cp", program, file).Run() })
+				if failed[i] == nil {
+					failed[i] = exec.Command(path).Run()
+				}
+			})
+		}
+		group.Wait()
+		for _, err := range failed {
+			if err != nil {
+				t.Fatalf("round %d: got %v, want every process to start the program", round, err)
+			}
+		}
+	}
+}
+
+// A program that did not change keeps its modification time, so that Go can use the
+// cached results of the tests that start it.
+func TestUnchangedProgramStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bin", "program")
+	build := func(content string) os.FileInfo {
+		Check(t, replaceFile(path, func(file string) error { return os.WriteFile(file, []byte(content), 0o755) }))
+		info, err := os.Stat(path)
+		Check(t, err)
+		return info
+	}
+	first := build("one")
+	if again := build("one"); !os.SameFile(first, again) {
+		t.Error("the same content: got another file, want the first one")
+	}
+	if changed := build("two"); os.SameFile(first, changed) {
+		t.Error("another content: got the first file, want another one")
+	}
+	failure := fmt.Errorf("no space")
+	if err := replaceFile(path, func(string) error { return failure }); err != failure {
+		t.Errorf("got %v, want %v", err, failure)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "two" {
+		t.Errorf("after a failed build: got %q and %v, want the last program", text, err)
+	}
+}
