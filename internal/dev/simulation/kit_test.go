@@ -46,7 +46,7 @@ var parts = []struct {
 	{"tokens", simulateTokens},
 }
 
-func TestSimulation(t *testing.T)              { simulate(t, fewSeeds) }
+func TestSimulation(t *testing.T) { simulate(t, fewSeeds) }
 func TestSimulationWithManySeeds(t *testing.T) {
 	testkit.FullTier(t, "it simulates many hours")
 	simulate(t, manySeeds)
