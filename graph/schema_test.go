@@ -9,6 +9,8 @@ import (
 
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/internal/dev/testkit"
 )
 
 func loadSchema(t *testing.T) *ast.Schema {
@@ -62,6 +64,7 @@ func TestSchemaHasDescriptions(t *testing.T) {
 // The generated code is what graph/generate writes in a copy of the
 // module.
 func TestGeneratedCodeIsFresh(t *testing.T) {
+	testkit.FullTier(t, "it compiles a generator")
 	module := t.TempDir()
 	for _, part := range []string{"go.mod", "go.sum", "gqlgen.yml", "graph", "auth", "ent", "internal"} {
 		copyInto(t, filepath.Join("..", part), filepath.Join(module, part))

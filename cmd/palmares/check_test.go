@@ -278,6 +278,7 @@ func TestDiffOfFolders(t *testing.T) {
 
 // TestLintOf10000Files counts CPU time, which other processes do not extend.
 func TestLintOf10000Files(t *testing.T) {
+	testkit.FullTier(t, "it writes 10,000 files")
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "catalog")
 	var lines bytes.Buffer

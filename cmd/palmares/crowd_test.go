@@ -37,6 +37,7 @@ const (
 // Ten thousand idle connections, and hundreds that read or send slowly, do not
 // affect other clients and use limited memory.
 func TestCrowdOfIdleAndSlowClients(t *testing.T) {
+	testkit.FullTier(t, "it opens thousands of connections")
 	crowd := raiseFileLimit(t, idleClients+slowReaders+slowSenders+500) - slowReaders - slowSenders - 500
 	if crowd < 100 {
 		testkit.SkipUnsupported(t, fmt.Sprintf("the system allows only %d connections", crowd))

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/repo"
 )
 
@@ -117,6 +118,7 @@ func importsOf(t *testing.T) map[string][]string {
 // TestGeneratedCodeIsFresh generates ent again from its schema, in a temporary
 // module of the same name, and compares.
 func TestGeneratedCodeIsFresh(t *testing.T) {
+	testkit.FullTier(t, "it compiles a generator")
 	t.Parallel()
 	root, module := filepath.Join("..", ".."), t.TempDir()
 	if err := os.CopyFS(filepath.Join(module, "ent", "schema"), os.DirFS(filepath.Join(root, "ent", "schema"))); err != nil {
@@ -177,6 +179,7 @@ func TestBuildIsReproducible(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("releases are built on Linux")
 	}
+	testkit.FullTier(t, "it compiles the program twice")
 	t.Parallel()
 	var hashes []string
 	from := repo.Root(t)
@@ -186,10 +189,10 @@ func TestBuildIsReproducible(t *testing.T) {
 			copySources(t, filepath.Join(from, part), filepath.Join(dir, part))
 		}
 		from = dir // the original may change in the meantime
-		build := exec.Command("make", "build", "ASSETS=", "VERSION=test")
+		build := exec.Command("make", "release", "ASSETS=", "VERSION=test")
 		build.Dir = dir
 		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("make build: got %v, want success\n%s", err, out)
+			t.Fatalf("make release: got %v, want success\n%s", err, out)
 		}
 		program, err := os.ReadFile(filepath.Join(dir, "bin", "palmares"))
 		if err != nil {

@@ -114,9 +114,9 @@ func TestNewVisitorsComeFirst(t *testing.T) {
 		done := mustStart(t, l, "192.0.2.1") // has used some CPU time
 		use(time.Millisecond)
 		done()
-		for range 5 {
-			start("192.0.2.1", time.Second)
-			start("192.0.2.2", time.Second)
+		for i := range time.Duration(5) { // no two pages end at the same time, so that they start in order
+			start("192.0.2.1", time.Second+2*i*time.Millisecond)
+			start("192.0.2.2", time.Second+(2*i+1)*time.Millisecond)
 		}
 		start("192.0.2.3", time.Second)
 		time.Sleep(1500 * time.Millisecond)

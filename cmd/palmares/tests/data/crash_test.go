@@ -33,7 +33,7 @@ func twoCatalogs(t *testing.T, tools int) (feeds, exports [2]string) {
 func TestKillDuringImport(t *testing.T) {
 	t.Parallel()
 	const kills = 20
-	feeds, exports := twoCatalogs(t, 1500)
+	feeds, exports := twoCatalogs(t, 500)
 	testkit.Each(t, func(t *testing.T, old store.Config) {
 		blackbox.MustRun(t, blackbox.Command(t, old, "import", feeds[0]))
 		length := measureImport(t, old, feeds[1])
