@@ -35,7 +35,7 @@ func TestDiffCommand(t *testing.T) {
 	t.Parallel()
 	file, later := writeFile(t, "demo.ndjson", demo.Catalog()), laterDemo(t)
 	const scores = "### Score changes (1)\n\n| slug | old | new | change |\n|---|---:|---:|---:|\n| atelier-nova | 8.6 | 8.1 | -5.8% |\n"
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		status := func() string { return mustRun(t, palmares(t, cfg, "migrate", "status")).out }
 		if cfg.DatabaseURL == "" {
 			cfg.DataDir = filepath.Join(cfg.DataDir, "none")

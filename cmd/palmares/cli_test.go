@@ -214,7 +214,7 @@ func TestFolders(t *testing.T) {
 		if r := runCmd(t, palmares(t, cfg, "export", "--to", dir)); r.code != 1 || r.err != "palmares: "+dir+": is not empty; name a new folder\n" {
 			t.Errorf("export into a folder with files: got exit code %d and %q, want 1", r.code, r.err)
 		}
-		testkit.Each(t, func(t *testing.T, empty store.Config) {
+		testkit.EachNew(t, func(t *testing.T, empty store.Config) {
 			if r := mustRun(t, palmares(t, empty, "import", dir)); !strings.Contains(r.out, "release: 1, of 2026-11-10") {
 				t.Errorf("got\n%s\nwant release 1", r.out)
 			}
@@ -298,7 +298,7 @@ func TestGenerate(t *testing.T) {
 
 func TestMigrateCommands(t *testing.T) {
 	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		status := func() string {
 			return strings.Join(strings.Fields(mustRun(t, palmares(t, cfg, "migrate", "status")).out), " ")
 		}

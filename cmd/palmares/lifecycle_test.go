@@ -331,7 +331,7 @@ func TestAddressInUse(t *testing.T) {
 
 func TestConcurrentMigrations(t *testing.T) {
 	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		applied := 0

@@ -10,7 +10,7 @@ import (
 
 // Migration 17 finds the last delivery of existing endpoints in their attempts.
 func TestMigrationToLastDeliveries(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
 		if err := s.MigrateTo(t.Context(), 16); err != nil {
 			t.Fatal(err)

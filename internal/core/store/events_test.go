@@ -39,7 +39,7 @@ func TestMigrationToEvents(t *testing.T) {
 		{"comparatif.removed", "duel", shown, "", "comparatif.removed /code/voix"},
 		{"comparatif.removed", "duel", hidden, "", "none /code/"},
 	}
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
 		if err := s.MigrateTo(t.Context(), 4); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 // Migration 14 starts the history at the current release, because earlier ones
 // were not stored.
 func TestMigrationToHistory(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		old := open(t, cfg)
 		testkit.Check(t, old.MigrateTo(t.Context(), 13))
 		for _, statement := range []string{

@@ -11,7 +11,7 @@ import (
 // Migration 11 drops the tables of River and, on PostgreSQL, leases every
 // endpoint for a minute, because servers of the previous version may be sending.
 func TestMigrationToLeases(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
 		if err := s.MigrateTo(t.Context(), 10); err != nil {
 			t.Fatal(err)

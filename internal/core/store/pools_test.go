@@ -52,7 +52,7 @@ func (r *recorder) wantStatement(t *testing.T, pool, statement string) {
 }
 
 func TestHookSeesEveryStatement(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		r := &recorder{}
 		cfg.OnStatement = r.hook
 		s := testkit.Open(t, cfg)
@@ -110,7 +110,7 @@ func TestHookSeesEveryStatement(t *testing.T) {
 
 // A hook hides nothing that the drivers offer to database/sql.
 func TestHookKeepsFeaturesOfDrivers(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		plain := testkit.Open(t, cfg).Pools()["reader"]
 		r := &recorder{}
 		cfg.OnStatement = r.hook

@@ -12,7 +12,7 @@ import (
 // Migration 12 replaces the column that searches scanned with an index, which
 // the program fills, so that no new import is needed.
 func TestMigrationToSearchIndex(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
 		if err := s.MigrateTo(t.Context(), 11); err != nil {
 			t.Fatal(err)

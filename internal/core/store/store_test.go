@@ -19,7 +19,7 @@ import (
 )
 
 func TestMigrationsMatchSchema(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		testkit.Open(t, cfg)
 		statements, err := drift.Statements(t.Context(), cfg)
 		if err != nil {
@@ -41,7 +41,7 @@ func TestDriftFindsDifferences(t *testing.T) {
 		"index of the history":  `DROP INDEX toolversion_until_release`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			testkit.Each(t, func(t *testing.T, cfg store.Config) {
+			testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 				if _, err := testkit.Open(t, cfg).Write.ExecContext(t.Context(), statement); err != nil {
 					t.Fatal(err)
 				}
@@ -54,7 +54,7 @@ func TestDriftFindsDifferences(t *testing.T) {
 }
 
 func TestMigrateAppliesOnce(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
 		if err := s.CheckMigrated(t.Context()); err == nil || !strings.Contains(err.Error(), "run palmares migrate up") {
 			t.Errorf("check before migrating: got %v, want a hint to run palmares migrate up", err)
@@ -72,7 +72,7 @@ func TestMigrateAppliesOnce(t *testing.T) {
 }
 
 func TestConcurrentMigrations(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		applied := 0
@@ -126,7 +126,7 @@ func TestNewerDatabaseIsRejected(t *testing.T) {
 }
 
 func TestFailedMigrationChangesNothing(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
 		// The first migration creates other tables before this one.
 		if _, err := s.Write.ExecContext(t.Context(), `CREATE TABLE sections (x integer)`); err != nil {
@@ -208,7 +208,7 @@ func TestReadersSeeCommittedChanges(t *testing.T) {
 }
 
 func TestExclusiveTransactions(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		testkit.Open(t, cfg)
 		var mu sync.Mutex
 		inside, worst := 0, 0
@@ -240,7 +240,7 @@ func TestExclusiveTransactions(t *testing.T) {
 }
 
 func TestWatchSeesOtherProcesses(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		server, importer := testkit.Open(t, cfg), open(t, cfg)
 		seen := make(chan int, 10)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -3,7 +3,6 @@
 package testkit
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
@@ -20,8 +19,16 @@ import (
 	"palmares/internal/core/store"
 )
 
-// Each runs a test on each kind of database, with a new and empty one.
+// Each runs a test on each kind of database, with an empty one. That of PostgreSQL has
+// its tables.
 func Each(t *testing.T, test func(t *testing.T, cfg store.Config)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, migratedPostgres(t)) })
+}
+
+// EachNew is like Each, with databases that have no tables yet.
+func EachNew(t *testing.T, test func(t *testing.T, cfg store.Config)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
 	t.Run("postgres", func(t *testing.T) { test(t, Postgres(t)) })
@@ -31,7 +38,7 @@ func Each(t *testing.T, test func(t *testing.T, cfg store.Config)) {
 func EachStore(t *testing.T, test func(t *testing.T, s *store.Store)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { test(t, Open(t, SQLite(t))) })
-	t.Run("postgres", func(t *testing.T) { test(t, Open(t, postgres(t, template(t)))) })
+	t.Run("postgres", func(t *testing.T) { test(t, Open(t, migratedPostgres(t))) })
 }
 
 // Open opens and migrates a database, and closes it when the test ends.
@@ -70,31 +77,38 @@ func postgres(t testing.TB, template string) store.Config {
 func createPostgres(t testing.TB, name, template string) store.Config {
 	t.Helper()
 	server := ServerURL(t)
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(URLVariable + " is not a valid URL")
-	}
-	db, err := sql.Open("postgres", server)
-	Check(t, err)
-	db.SetMaxIdleConns(0) // tests run in parallel, and connections are few
-	drop := func() error {
-		_, err := db.Exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)")
-		return err
-	}
-	Check(t, drop()) // a killed run leaves its databases
+	createDatabase(t, server, name, template)
+	t.Cleanup(func() { dropDatabase(t, server, name) })
+	return store.Config{DatabaseURL: databaseURL(t, server, name), DataDir: t.TempDir()}
+}
+
+// createDatabase replaces the database that a killed run left.
+func createDatabase(t testing.TB, server, name, template string) {
+	t.Helper()
+	dropDatabase(t, server, name)
 	statement := "CREATE DATABASE " + name
 	if template != "" {
 		statement += " TEMPLATE " + template
 	}
-	_, err = db.ExecContext(t.Context(), statement)
-	Check(t, err)
-	t.Cleanup(func() {
-		if err := errors.Join(drop(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	Check(t, query(server, statement, nil))
+}
+
+func dropDatabase(t testing.TB, server, name string) {
+	t.Helper()
+	if err := query(server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// databaseURL returns the URL of a database of a server.
+func databaseURL(t testing.TB, server, name string) string {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(URLVariable + " is not a valid URL")
+	}
 	u.Path = "/" + name
-	return store.Config{DatabaseURL: u.String(), DataDir: t.TempDir()}
+	return u.String()
 }
 
 // Copy returns a copy of a database that is not open. It is removed when the test

@@ -46,9 +46,11 @@ func init() {
 	}
 }
 
-// sharedDir is the directory of the shared server and its locks.
+func sharedName() string { return "palmares-tests-" + strconv.Itoa(os.Getuid()) }
+
+// sharedDir returns the directory of the shared server and its locks.
 func sharedDir() (string, error) {
-	dir := filepath.Join(os.TempDir(), "palmares-tests-"+strconv.Itoa(os.Getuid()))
+	dir := filepath.Join(os.TempDir(), sharedName())
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}

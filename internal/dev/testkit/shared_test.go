@@ -42,7 +42,7 @@ func useServer(t testing.TB, tmp string) string {
 // serverProcess returns the process ID of the server in a directory for temporary
 // files, or 0.
 func serverProcess(tmp string) int {
-	text, _ := os.ReadFile(filepath.Join(tmp, "palmares-tests-"+strconv.Itoa(os.Getuid()), "postgres", "data", "postmaster.pid"))
+	text, _ := os.ReadFile(filepath.Join(tmp, sharedName(), "postgres", "data", "postmaster.pid"))
 	line, _, _ := strings.Cut(string(text), "\n")
 	pid, _ := strconv.Atoi(line)
 	return pid
@@ -104,6 +104,7 @@ func TestServerOfKilledSupervisor(t *testing.T) {
 	useServer(t, tmp)
 	left := serverProcess(tmp)
 	Check(t, syscall.Kill(supervisor(t, left), syscall.SIGKILL))
+	wait.Until(t, "the supervisor ends", func() bool { return !supervised(filepath.Join(tmp, sharedName())) })
 	useServer(t, tmp)
 	if syscall.Kill(left, 0) == nil {
 		t.Errorf("got process %d still running, want it stopped", left)

@@ -1,0 +1,43 @@
+package testkit
+
+import (
+	"testing"
+
+	"palmares/internal/core/store"
+)
+
+// A database that a test has used is as good as new for the next one, whatever the test
+// has changed.
+func TestDatabasesAreUsedAgain(t *testing.T) {
+	for name, change := range map[string]string{
+		"rows":        `INSERT INTO minutes (id, requests, failed) VALUES (1, 1, 1)`,
+		"a migration": `INSERT INTO schema_migrations (version, name, applied_at) VALUES (999, 'later', '')`,
+		"a secret":    `UPDATE secrets SET value = '\x00'`,
+		"an index":    `CREATE INDEX extra ON categories (label)`,
+		"a table":     `DROP TABLE secrets`,
+		"a setting":   `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET work_mem = 100', current_database()); END $$`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var used, again store.Config
+			t.Run("first", func(t *testing.T) {
+				used = migratedPostgres(t)
+				Check(t, query(used.DatabaseURL, change, nil))
+			})
+			again = migratedPostgres(t)
+			if again.DatabaseURL != used.DatabaseURL {
+				t.Skip("another process has taken the database")
+			}
+			var got, want string
+			Check(t, query(again.DatabaseURL, fingerprint, &got))
+			Check(t, query(databaseURL(t, ServerURL(t), template(t)), fingerprint, &want))
+			if got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			var rows string
+			Check(t, query(again.DatabaseURL, `SELECT count(*)::text FROM minutes`, &rows))
+			if rows != "0" {
+				t.Errorf("got %s rows, want 0", rows)
+			}
+		})
+	}
+}
