@@ -212,6 +212,10 @@ func TestDoctorOnFolders(t *testing.T) {
 		cfg := testkit.SQLite(t)
 		importDemo(t, cfg)
 		s := startServer(t, cfg)
+		wait.Until(t, "the server is ready", func() bool {
+			code, _ := s.get(t, "/readyz")
+			return code == 200
+		})
 		examine(t, cfg, "PALMARES_LISTEN="+s.address).want(t, "server", "ok", "is ready, with release 1")
 		if r := mustRun(t, palmares(t, cfg, "health", "--listen", s.address)); r.out != "ready, serving release 1\n" {
 			t.Errorf("health: got %q, want ready, serving release 1", r.out)
