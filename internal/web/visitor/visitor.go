@@ -110,6 +110,9 @@ func (l *Limiter) Identify(r *http.Request) context.Context {
 	return context.WithValue(r.Context(), visitorKey{}, quota.Address(quota.ClientAddress(r, l.proxies)))
 }
 
+// Charge waits until what a request causes may start; done is called afterwards.
+func (l *Limiter) Charge(r *http.Request) (done func(), err error) { return l.Start(l.Identify(r)) }
+
 // Start waits until a page may be rendered; done is called afterwards. Work without a
 // visitor, such as refreshing cached pages after a release, does not wait.
 func (l *Limiter) Start(ctx context.Context) (done func(), err error) {
