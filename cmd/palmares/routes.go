@@ -101,6 +101,7 @@ func (p *program) routes() (*routes, error) {
 	p.graphql.ConfigureStreams(p.access.streams())
 	mux.Handle("/graphql", p.graphql)
 	visitors := visitor.NewLimiter(s.proxies)
+	p.services.portal.Charge = visitors.Charge
 	pages := &queries.Pages{Service: s.service(), Queries: p.saved, Visitors: visitors, Log: p.log}
 	p.saved.Page = http.HandlerFunc(pages.ServeQuery)
 	mux.HandleFunc(queries.GalleryPath, pages.ServeGallery)
