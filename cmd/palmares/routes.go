@@ -128,6 +128,7 @@ func (p *program) routes() (*routes, error) {
 
 	feeds := atom.New(atom.Config{
 		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
+		NearestTool: p.executor.NearestTool, Visitors: visitors,
 	})
 	for _, path := range []string{atom.Path, atom.ToolPath, atom.CategoryPath} {
 		mux.Handle(path, feeds)
