@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/formatter"
@@ -41,7 +42,11 @@ type routes struct {
 	api   *rest.Handler
 	saved *saved.Queries
 	files *files.Handler
+	pages http.Handler // the mux, on the visitors' budgets
 }
+
+// renderedPages are rendered for each request, so that their visitors pay for them.
+var renderedPages = []string{status.Path, page.MarkdownPath(status.Path), apidocs.ExplorerPath, files.PagePath, page.MarkdownPath(files.PagePath)}
 
 // ServeHTTP passes paths of the API, saved queries and files directly to their handlers:
 // the mux would redirect paths such as //tools with a response that is not JSON.
@@ -53,6 +58,8 @@ func (r *routes) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		r.saved.ServeHTTP(w, request)
 	case strings.HasPrefix(path, files.Path):
 		r.files.ServeHTTP(w, request)
+	case slices.Contains(renderedPages, path):
+		r.pages.ServeHTTP(w, request)
 	default:
 		r.mux.ServeHTTP(w, request)
 	}
@@ -188,7 +195,7 @@ func (p *program) routes() (*routes, error) {
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
-	return &routes{mux, api, p.saved, fileServer}, nil
+	return &routes{mux, api, p.saved, fileServer, visitors.Limit(mux, p.writeError)}, nil
 }
 
 // planOf returns a plan for the pricing page.
