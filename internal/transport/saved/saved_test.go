@@ -471,6 +471,29 @@ func TestApplicationsReadPrivateQueries(t *testing.T) {
 	}
 }
 
+// A command loads the catalog before it tries a query, without the time limit of requests.
+func TestSaveLoadsWithoutDeadline(t *testing.T) {
+	cfg, limited, unlimited := testkit.SQLite(t), 0, 0
+	cfg.OnStatement = func(ctx context.Context, _, statement string) func(error) {
+		if strings.Contains(statement, "FROM `tools`") {
+			if _, has := ctx.Deadline(); has {
+				limited++
+			} else {
+				unlimited++
+			}
+		}
+		return func(error) {}
+	}
+	s := testkit.Open(t, cfg)
+	_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{})
+	testkit.Check(t, err)
+	limited, unlimited = 0, 0
+	q, _ := newQueries(t, s)
+	if _, err := q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "a", Handle: "ana", Text: "{ tools { items { name } } }"}); err != nil || limited > 0 || unlimited == 0 {
+		t.Errorf("got %v after %d statements with a deadline and %d without, want only those without", err, limited, unlimited)
+	}
+}
+
 // 10,000 saved queries take no memory until they are used.
 func TestUnusedQueriesTakeNoMemory(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
