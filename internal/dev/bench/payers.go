@@ -55,7 +55,7 @@ func payments(key, query string) []payment {
 		{"data of a saved query", "quota", query + ".json", "", nil},
 		{"page of a saved query", "visitor", query, "", html},
 		{"chart as PNG", "visitor", query + ".png", "", nil},
-		{"gallery", "visitor", "/q?search=e", "", html},
+		{"gallery", "visitor", "/en/q?search=e", "", html},
 		{"search page", "visitor", "/en/tools?q=e&page=§", "", html},
 		{"feed of an unknown tool", "visitor", "/en/tools/zzzzzzzzzzzzzzzz§/changes.atom", "", nil},
 		{"status page", "visitor", "/en/status", "", html},

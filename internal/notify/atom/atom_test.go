@@ -58,10 +58,11 @@ func newHandler(s *store.Store) http.Handler {
 
 func newHandlerFor(s *store.Store, responses *cache.Cache, visitors atom.Visitors) http.Handler {
 	quiet := slog.New(slog.DiscardHandler)
-	newest, err := release.NewCatalog(s, quiet, 1<<20, nil).Newest(context.Background())
+	catalog := release.NewCatalog(s, quiet, 1<<20, nil)
 	h := atom.New(atom.Config{
 		Store: s, Cache: responses, PublicURL: "https://api.palmares.example:8443", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet, Visitors: visitors,
-		NearestTool: func(_ context.Context, slug string) string {
+		NearestTool: func(ctx context.Context, slug string) string {
+			newest, err := catalog.Newest(ctx)
 			if err != nil {
 				return ""
 			}
