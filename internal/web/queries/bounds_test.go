@@ -1,16 +1,25 @@
 package queries
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"html/template"
+	"log/slog"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"palmares/graph"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
 	"palmares/internal/web/page"
@@ -146,6 +155,40 @@ func TestDrawingStops(t *testing.T) {
 	}
 	if _, err := drawn.File(ctx, "png", ""); err == nil {
 		t.Error("got a PNG, want the error of the context")
+	}
+}
+
+// ending is a budget that ends the request when it is released.
+type ending struct{ end context.CancelFunc }
+
+func (ending) Identify(r *http.Request) context.Context { return r.Context() }
+
+func (b ending) Start(context.Context) (func(), error) { return b.end, nil }
+
+// The query, the table, the chart and the page are all on the budget: they are complete when
+// it is released.
+func TestPagesAreRenderedOnBudget(t *testing.T) {
+	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
+	_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{})
+	testkit.Check(t, err)
+	memory := cache.New(1<<20, nil, log)
+	saved, err := saved.New(saved.Config{
+		Store: s, Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log, Cache: memory}), Cache: memory, Log: log,
+		BuiltIn: []saved.BuiltIn{{Name: "scores", Title: "Scores", Description: "By category.", Text: "{categories{label avgScore}}"}},
+	})
+	testkit.Check(t, err)
+	for path, want := range map[string]string{"/q/palmares/scores": "<svg", "/q/palmares/scores/embed": "<svg", "/q": "scores"} {
+		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+		ctx, end := context.WithCancel(r.Context())
+		pages := &Pages{Queries: saved, Visitors: ending{end}, Log: log}
+		if path == GalleryPath {
+			pages.ServeGallery(w, r.WithContext(ctx))
+		} else {
+			pages.ServeQuery(w, r.WithContext(ctx))
+		}
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) || ctx.Err() == nil {
+			t.Errorf("%s: got %d %.200s, released %v, want a complete page and the budget released", path, w.Code, w.Body, ctx.Err() != nil)
+		}
 	}
 }
 

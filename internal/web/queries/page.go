@@ -41,7 +41,7 @@ var templates = page.NewTemplates(files, "templates", func(lang.Language) templa
 type Pages struct {
 	page.Service
 	Queries  *saved.Queries
-	Visitors *visitor.Limiter
+	Visitors visitor.Budget
 	Log      *slog.Logger
 }
 
@@ -108,7 +108,7 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 // budget.
 func (p *Pages) render(header http.Header, r *http.Request, name string) (send func(http.ResponseWriter), err error) {
 	status, data := http.StatusOK, (*queryPage)(nil)
-	done, err := p.Visitors.Charge(r)
+	done, err := p.Visitors.Start(p.Visitors.Identify(r))
 	if err == nil {
 		defer done()
 		data, err = p.load(r)
@@ -319,7 +319,7 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 
 // renderGallery renders a page of the gallery on the visitor's budget.
 func (p *Pages) renderGallery(header http.Header, r *http.Request, query map[string]any, number int) (send func(http.ResponseWriter), err error) {
-	done, err := p.Visitors.Charge(r)
+	done, err := p.Visitors.Start(p.Visitors.Identify(r))
 	if err != nil {
 		return nil, err
 	}
