@@ -60,6 +60,9 @@ var errSignInFirst = problem.New(problem.Unauthenticated, "Sign in first, then r
 // showQueryForm shows a query that is not saved yet, with what it suggests for the rest.
 func (p *Portal) showQueryForm(v *visit) error {
 	form := typedQuery(v)
+	if form.Text == "" && v.FormValue("draft") != "" { // the browser has it
+		return p.show(v, "draft", nil)
+	}
 	draft, err := p.draft(v, form.Text)
 	if err != nil {
 		return err

@@ -98,15 +98,14 @@ func TestDraftNeedsSession(t *testing.T) {
 	if body.read > 0 {
 		t.Errorf("got %d bytes of the form read, want none", body.read)
 	}
-	login := visitor.get(draftPath)
+	login := visitor.get(draftPath + "?draft=1")
 	wantRedirect(t, login, "/login")
-	if to, err := url.Parse(login.to()); err != nil || to.Query().Get("next") != "/fr"+draftPath {
+	if to, err := url.Parse(login.to()); err != nil || to.Query().Get("next") != "/fr"+draftPath+"?draft=1" {
 		t.Errorf("got %s, want to return to the form", login.to())
 	}
 	ana := s.signIn("ana@example.com")
-	if page := ana.get(draftPath); !strings.Contains(page.text, "data-draft") {
-		t.Errorf("got %s, want a form for the query that the browser stores", page.text)
-	}
+	wantPage(t, ana.get(draftPath+"?draft=1"), 200, "data-draft", `href="/explorer"`)
+	wantNoText(t, ana.get(draftPath), "data-draft")
 	wantNoText(t, ana.post(draftPath, "query", "{ stats { toolsTotal } }"), "data-draft")
 }
 

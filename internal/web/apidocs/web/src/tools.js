@@ -53,7 +53,7 @@ export function queryTools({ base, costPath, key }) {
     try { // the user has to sign in first
       sessionStorage.setItem("draft", JSON.stringify(current));
       event.preventDefault();
-      location.assign(save.action);
+      location.assign(`${save.action}?draft=1`);
     } catch { /* storage is blocked: the server says what to do */ }
   });
 
