@@ -21,6 +21,9 @@ type Caller struct {
 	Browser bool   // the key belongs to a signed-in browser, not to a program
 	// Application is the UsageKey of the grant whose access token was sent, or "".
 	Application string
+	// PrivateQueries reports whether that application may read the account's private
+	// saved queries.
+	PrivateQueries bool
 	// Carried is how many requests of deleted accounts with the same email
 	// address count against the quota on CarriedDay (YYYY-MM-DD).
 	Carried    int
@@ -34,6 +37,11 @@ func CallerOf(acc *ent.Account, key string) Caller {
 
 // MayReadEmbeddings reports whether the caller's plan includes embeddings.
 func (c Caller) MayReadEmbeddings() bool { return c.Plan.Terms().Embeddings }
+
+// OwnsQueries reports whether the caller may read the private saved queries of an account.
+func (c Caller) OwnsQueries(account int) bool {
+	return c.Account != 0 && c.Account == account && (c.Application == "" || c.PrivateQueries)
+}
 
 type callerKey struct{}
 

@@ -52,6 +52,7 @@ type Grant struct {
 	Verified                         bool // ClientHost published the application's name
 	Resource, RedirectURI            string
 	Challenge                        string // PKCE with S256
+	PrivateQueries                   bool   // it may read the private saved queries of the account
 	CreatedAt, LastUsedAt            time.Time
 
 	account        int
@@ -71,9 +72,12 @@ const ApplicationPrefix = "app_"
 func (g Grant) UsageKey() string { return ApplicationPrefix + g.ID }
 
 // Tokens are what an application gets. Only hashes of them are stored.
-type Tokens struct{ Access, Refresh string }
+type Tokens struct {
+	Access, Refresh string
+	PrivateQueries  bool // what the grant allows, besides the catalog
+}
 
-const grantColumns = "id, account_id, client_id, client_name, client_host, verified, resource, redirect_uri, challenge, code_hash, code_expires_at, " +
+const grantColumns = "id, account_id, client_id, client_name, client_host, verified, resource, redirect_uri, challenge, private_queries, code_hash, code_expires_at, " +
 	"coalesce(access_id, ''), access_hash, access_expires_at, refresh_hash, refresh_expires_at, created_at, last_used_at"
 
 // readGrants returns the grants that a condition matches.
@@ -81,7 +85,7 @@ func readGrants(ctx context.Context, db store.Querier, condition string, args ..
 	err = store.ScanRows(ctx, db, func(rows *sql.Rows) error {
 		var g Grant
 		var created, used int64
-		err := rows.Scan(&g.ID, &g.account, &g.ClientID, &g.ClientName, &g.ClientHost, &g.Verified, &g.Resource, &g.RedirectURI, &g.Challenge,
+		err := rows.Scan(&g.ID, &g.account, &g.ClientID, &g.ClientName, &g.ClientHost, &g.Verified, &g.Resource, &g.RedirectURI, &g.Challenge, &g.PrivateQueries,
 			&g.codeHash, &g.codeExpires, &g.accessID, &g.accessHash, &g.accessExpires, &g.refreshHash, &g.refreshExpires, &created, &used)
 		g.CreatedAt = time.Unix(created, 0).UTC()
 		if used > 0 {
@@ -107,8 +111,8 @@ func (a *Accounts) CreateGrant(ctx context.Context, acc *ent.Account, g Grant) (
 	id, secret, now := readText(rand.Reader, idLength), readText(rand.Reader, secretLength), a.now()
 	return tokenText(codePrefix, id+secret), a.store.Update(ctx, func(tx *ent.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO oauth_grants (id, account_id, client_id, client_name, client_host, verified, resource, redirect_uri, challenge,
-			code_hash, code_expires_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-			id, acc.ID, g.ClientID, g.ClientName, g.ClientHost, g.Verified, g.Resource, g.RedirectURI, g.Challenge,
+			private_queries, code_hash, code_expires_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+			id, acc.ID, g.ClientID, g.ClientName, g.ClientHost, g.Verified, g.Resource, g.RedirectURI, g.Challenge, g.PrivateQueries,
 			hashToken(secret), now.Add(codeLifetime).Unix(), now.Unix())
 		if err != nil {
 			return err
@@ -189,7 +193,7 @@ func (a *Accounts) replaceTokens(
 				return err
 			}
 			if n, err := updated.RowsAffected(); err != nil || n == 1 {
-				tokens = Tokens{tokenText(accessPrefix, accessID+access), tokenText(refreshPrefix, id+shared+refresh)}
+				tokens = Tokens{tokenText(accessPrefix, accessID+access), tokenText(refreshPrefix, id+shared+refresh), g.PrivateQueries}
 				return err
 			}
 		}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	cryptorand "crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -342,6 +345,26 @@ func TestGrantsOfAccounts(t *testing.T) {
 			g.t.Errorf("got %s grants of a deleted account, want 0", got)
 		}
 	})
+}
+
+// The shipped nginx exempts callers with a key or a token from its limit for visitors:
+// hosted agents share few addresses.
+func TestProxyExemptsTokens(t *testing.T) {
+	conf, err := os.ReadFile("../deploy/nginx.conf")
+	testkit.Check(t, err)
+	pattern := regexp.MustCompile(`"~\*(\^Bearer [^"]+)" 1;`).FindSubmatch(conf)
+	if pattern == nil {
+		t.Fatal("got no pattern of keys in nginx.conf, want one")
+	}
+	exempt := regexp.MustCompile("(?i)" + string(pattern[1]))
+	body := readText(cryptorand.Reader, idLength+secretLength)
+	for token, want := range map[string]bool{
+		tokenText(accessPrefix, body): true, tokenText(keyPrefix, body): true, tokenText(refreshPrefix, body): false, tokenText(accessPrefix, body[1:]): false,
+	} {
+		if got := exempt.MatchString("Bearer " + token); got != want {
+			t.Errorf("%s: got exempt %v, want %v", token, got, want)
+		}
+	}
 }
 
 // What could not have been issued is refused, without tokens.

@@ -319,6 +319,7 @@ func (k *Keyring) queryToken(ctx context.Context, id, accessID string, found *ca
 		return err
 	}
 	found.set(id, hash, acc)
+	found.caller.PrivateQueries = g.PrivateQueries
 	found.caller.Application, found.resource, found.expires = g.UsageKey(), g.Resource, g.accessExpires
 	return nil
 }

@@ -1,10 +1,15 @@
 package graph_test
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
+	"time"
+
+	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/dev/testkit"
 )
@@ -24,7 +29,7 @@ func TestCosts(t *testing.T) {
 		"{tools(limit: 200, page: 1000000) {items {slug}}}":                    1 + 1 + 200 + 5,
 		`{tools(limit: 3, filter: {categories: ["code"]}) {items {slug}}}`:     1 + 1 + 3 + 5 + 100,
 		"{tools(limit: 3, filter: {icps: [mixte]}) {items {slug}}}":            1 + 1 + 3 + 5 + 100,
-		`{tools(limit: 3, filter: {search: "a"}) {items {slug}}}`:              1 + 1 + 3 + 5 + 100 + 800,
+		`{tools(limit: 3, filter: {search: "a"}) {items {slug}}}`:              1 + 1 + 3 + 5 + 100 + 2_200,
 		"{tools(limit: 200, page: 7, filter: {icps: [mixte]}) {items {slug}}}": 1 + 1 + 200 + 5 + 100,
 		// One statement reads the categories of all tools, so it counts once.
 		"{tools(limit: 100) {items {category {slug}}}}":                           1 + 1 + 100*2 + 5 + 5,
@@ -34,7 +39,7 @@ func TestCosts(t *testing.T) {
 		"{toolGroups(by: category) {key}}":                                        1 + 8 + 5 + 700,
 		"{scoreHistogram {count}}":                                                1 + 10 + 5 + 200,
 		"{scoreHistogram(filter: {tierless: 1}) {count}}":                         0, // rejected before its cost is computed
-		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":          1 + 10 + 5 + 200 + 100 + 800,
+		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":          1 + 10 + 5 + 200 + 100 + 2_200,
 		"{toolGroups(by: billing_period) {key}}":                                  1 + 7 + 5 + 700,
 		"{tools(limit: 3, filter: {priceIncreases: {}}) {items {slug}}}":          1 + 1 + 3 + 5 + 100 + 1000,
 		"{toolGroups(by: tier) {p90Score avgObsolescence medianDaysSinceUpdate}}": 1 + 3*3 + 5 + 700 + 2*100,
@@ -76,7 +81,7 @@ func TestCosts(t *testing.T) {
 		// small here, but its tools have to be found among all others.
 		"query @asOf(release: 1) {feed {release}}":                                        2 + 1_000,
 		`query @asOf(date: "2099-01-01") {a: feed {release} b: feed {release}}`:           4 + 1_000,
-		`query @asOf(release: 1) {tools(limit: 3, filter: {search: "a"}) {items {slug}}}`: 1 + 1 + 3 + 5 + 100 + 800 + 1_000,
+		`query @asOf(release: 1) {tools(limit: 3, filter: {search: "a"}) {items {slug}}}`: 1 + 1 + 3 + 5 + 100 + 2_200 + 1_000,
 		`query @asOf(release: 9) {feed {release}}`:                                        2 + 10_000, // there is none
 	} {
 		if got := execute(t, e, "", query).Cost; got != want {
@@ -90,9 +95,76 @@ func TestCosts(t *testing.T) {
 	}
 	// A filter in a variable costs the same as a literal one.
 	const query = "query ($f: ToolFilter) {tools(limit: 3, filter: $f) {items {slug}}}"
-	for cost, filter := range map[int]any{10: nil, 110: map[string]any{"categories": []any{"code"}}, 910: map[string]any{"search": "code"}} {
+	for cost, filter := range map[int]any{10: nil, 110: map[string]any{"categories": []any{"code"}}, 2_310: map[string]any{"search": "code"}} {
 		if got := execute(t, e, "", query, map[string]any{"f": filter}).Cost; got != cost {
 			t.Errorf("%v: got %d, want %d", filter, got, cost)
+		}
+	}
+}
+
+// A unit of cost stands for at most 150 µs. At 20,000 tools, these took the CPU time beside
+// them.
+func TestCostsCoverWork(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Tools: func() int { return 20_000 }})
+	const introspection = "__schema {types {fields {type {ofType {fields {args {name}}}}}}} "
+	together := ""
+	for i := range 48 {
+		together += fmt.Sprintf("a%d: %s", i, introspection)
+	}
+	for query, took := range map[string]time.Duration{
+		"{" + introspection + "}": 7900 * time.Microsecond, "{" + together + "}": 377 * time.Millisecond,
+		`{tools(limit: 1, filter: {search: "e"}) {items {slug}}}`: 66 * time.Millisecond,
+		`{movers(metric: score, from: "2026-01-01") {slug}}`:      35 * time.Millisecond,
+	} {
+		if cost, _, _ := e.Cost(t.Context(), graph.Request{Query: query}); took/time.Duration(cost) > 150*time.Microsecond {
+			t.Errorf("%.80s: got a cost of %d for %v, want at least %d", query, cost, took, took/(150*time.Microsecond))
+		}
+	}
+	// Tools that read the whole schema still can.
+	if cost, limit, err := e.Cost(t.Context(), graph.Request{Query: wholeSchema}); err != nil || cost > limit/4 {
+		t.Errorf("got a cost of %d (%v) for the whole schema, want at most a quarter of %d", cost, err, limit)
+	}
+}
+
+// wholeSchema is the query with which tools read a schema.
+const wholeSchema = `query IntrospectionQuery {
+  __schema { queryType { name } mutationType { name } subscriptionType { name } types { ...FullType } directives { name description locations args { ...InputValue } } }
+}
+fragment FullType on __Type {
+  kind name description
+  fields(includeDeprecated: true) { name description args { ...InputValue } type { ...TypeRef } isDeprecated deprecationReason }
+  inputFields { ...InputValue } interfaces { ...TypeRef } enumValues(includeDeprecated: true) { name description isDeprecated deprecationReason } possibleTypes { ...TypeRef }
+}
+fragment InputValue on __InputValue { name description type { ...TypeRef } defaultValue }
+fragment TypeRef on __Type { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name } } } } } } } }`
+
+// The lists that describe the schema are not longer than their prices assume: on average, as
+// fields lead to them.
+func TestIntrospectionSizes(t *testing.T) {
+	schema := graph.Schema()
+	count, args, fields, weighted := map[string]int{"types": len(schema.Types), "directives": len(schema.Directives)}, 0, 0, 0
+	inputs, values, enums, objects := 0, 0, 0, 0
+	for _, definition := range schema.Types {
+		switch definition.Kind {
+		case ast.Object, ast.Interface:
+			fields += len(definition.Fields)
+			weighted += len(definition.Fields) * len(definition.Fields)
+			for _, f := range definition.Fields {
+				args += len(f.Arguments)
+			}
+		case ast.InputObject:
+			inputs += len(definition.Fields)
+			objects++
+		case ast.Enum:
+			values += len(definition.EnumValues)
+			enums++
+		}
+	}
+	count["args"], count["fields"], count["inputFields"], count["enumValues"] = (args+fields-1)/fields, weighted/fields, inputs/objects, values/enums
+	for list, length := range count {
+		if priced := document.IntrospectionSizes[list]; length > priced || length*10 < priced {
+			t.Errorf("%s: got a price for %d, want about %d", list, priced, length)
 		}
 	}
 }

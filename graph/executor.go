@@ -348,6 +348,16 @@ func (e *Executor) Newest(ctx context.Context) (*release.Release, error) {
 	return e.catalog.Newest(ctx)
 }
 
+// NearestTool returns the slug of the active tool that is most similar to another slug, or
+// "".
+func (e *Executor) NearestTool(ctx context.Context, slug string) string {
+	newest, err := e.catalog.Newest(ctx)
+	if err != nil {
+		return ""
+	}
+	return newest.NearestTool(slug)
+}
+
 // Release returns the release that asOf selects.
 func (e *Executor) Release(ctx context.Context, asOf AsOf) (*release.Release, error) {
 	newest, err := e.catalog.Newest(ctx)

@@ -174,7 +174,7 @@ const responseTimeout = 8 * time.Second
 // which has its own limits and streams, or to assets, which are in memory.
 func hasDeadline(r *http.Request) bool {
 	path := r.URL.Path
-	return path != "/graphql" && path != mcp.Path && !inAPI(path) && !files.RequiresKey(path) && (!inSaved(path) || saved.IsDocument(path)) && !strings.HasPrefix(path, page.AssetsPath)
+	return path != "/graphql" && path != mcp.Path && !inAPI(path) && !files.RequiresKey(path) && (!inSaved(path) || saved.IsDocument(path) || saved.IsPage(r)) && !strings.HasPrefix(path, page.AssetsPath)
 }
 
 // maxBody returns the maximum body size of a request; -1 leaves the check to

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/formatter"
@@ -41,7 +42,11 @@ type routes struct {
 	api   *rest.Handler
 	saved *saved.Queries
 	files *files.Handler
+	pages http.Handler // the mux, on the visitors' budgets
 }
+
+// renderedPages are rendered for each request, so that their visitors pay for them.
+var renderedPages = []string{status.Path, page.MarkdownPath(status.Path), apidocs.ExplorerPath, files.PagePath, page.MarkdownPath(files.PagePath)}
 
 // ServeHTTP passes paths of the API, saved queries and files directly to their handlers:
 // the mux would redirect paths such as //tools with a response that is not JSON.
@@ -53,6 +58,8 @@ func (r *routes) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		r.saved.ServeHTTP(w, request)
 	case strings.HasPrefix(path, files.Path):
 		r.files.ServeHTTP(w, request)
+	case slices.Contains(renderedPages, path):
+		r.pages.ServeHTTP(w, request)
 	default:
 		r.mux.ServeHTTP(w, request)
 	}
@@ -101,6 +108,7 @@ func (p *program) routes() (*routes, error) {
 	p.graphql.ConfigureStreams(p.access.streams())
 	mux.Handle("/graphql", p.graphql)
 	visitors := visitor.NewLimiter(s.proxies)
+	p.services.portal.Charge = visitors.Charge
 	pages := &queries.Pages{Service: s.service(), Queries: p.saved, Visitors: visitors, Log: p.log}
 	p.saved.Page = http.HandlerFunc(pages.ServeQuery)
 	mux.HandleFunc(queries.GalleryPath, pages.ServeGallery)
@@ -127,6 +135,7 @@ func (p *program) routes() (*routes, error) {
 
 	feeds := atom.New(atom.Config{
 		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
+		NearestTool: p.executor.NearestTool, Visitors: visitors,
 	})
 	for _, path := range []string{atom.Path, atom.ToolPath, atom.CategoryPath} {
 		mux.Handle(path, feeds)
@@ -186,7 +195,7 @@ func (p *program) routes() (*routes, error) {
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
-	return &routes{mux, api, p.saved, fileServer}, nil
+	return &routes{mux, api, p.saved, fileServer, visitors.Limit(mux, p.writeError)}, nil
 }
 
 // planOf returns a plan for the pricing page.

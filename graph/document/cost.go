@@ -21,6 +21,16 @@ var listSizes = map[string]int{
 	"events": 10, // of a publication, one for each type
 }
 
+// IntrospectionSizes are the expected lengths of the lists that describe the schema. Types
+// that many fields lead to have more fields than others.
+var IntrospectionSizes = map[string]int{
+	"types": 120, "fields": 15, "args": 1, "inputFields": 12, "enumValues": 8, "interfaces": 1, "possibleTypes": 5, "directives": 12, "locations": 5,
+}
+
+// introspectionFields is how many fields that describe the schema cost 1: they are in
+// memory, and have no resolvers of ours.
+const introspectionFields = 100
+
 // ReviewFields are the fields of Tool without subfields that are stored with its
 // review.
 var ReviewFields = []string{"verdict", "reviewSections"}
@@ -140,6 +150,9 @@ func (c *calculator) field(f *ast.Field, size int) cost {
 		times = c.length(f, size)
 	}
 	inner := c.selections(f.SelectionSet, c.sizeOf(f))
+	if isRoot(f) && strings.HasPrefix(f.Name, "__") {
+		return cost{fields: 1 + (inner.fields+introspectionFields-1)/introspectionFields}
+	}
 	return cost{min(1+c.parentWork(f)+times*inner.fields, maxCount), addCapped(c.work(f), inner.work)}
 }
 
@@ -195,7 +208,8 @@ const (
 	winsWork           = 400    // grouping all comparisons by their tools
 	figuresWork        = 700    // grouping all tools, with averages and medians
 	versionsWork       = 1_000  // comparing all versions of all tools
-	searchWork         = 800    // finding words in the text of all tools
+	moversWork         = 1_100  // comparing all tools at two days
+	searchWork         = 2_200  // finding words in the text of all tools
 	pricesWork         = 1_000  // grouping all price changes
 	earlierWork        = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
 )
@@ -267,7 +281,9 @@ func (c *calculator) scanWork(f *ast.Field) (work int) {
 		work = groupWork
 	case "comparisonGroups":
 		work = winsWork
-	case "series", "movers":
+	case "movers":
+		work = moversWork
+	case "series":
 		work = versionsWork
 		for _, metric := range c.values(f, "metrics") {
 			if name, _ := metric.(string); isFurtherMeasure(name) {
@@ -352,6 +368,9 @@ func (c *calculator) checkNulls(f *ast.Field) {
 
 // length returns the maximum number of items in a list.
 func (c *calculator) length(f *ast.Field, size int) int {
+	if f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
+		return max(1, IntrospectionSizes[f.Name])
+	}
 	switch f.Name {
 	case "points":
 		return size

@@ -374,6 +374,7 @@ func fileError(name string, err error) error {
 	if !errors.As(err, &path) && !errors.As(err, &link) {
 		return err
 	}
+	name = feed.FileName(name)
 	reason := "cannot be read or written"
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -123,7 +123,7 @@ func diffError(err error, file string, term Terminal) error {
 	var invalid *feed.ValidationError
 	if errors.As(err, &invalid) {
 		fmt.Fprintln(term.Err, invalid)
-		return fmt.Errorf("%s: the feed is invalid", file)
+		return fmt.Errorf("%s: the feed is invalid", feed.FileName(file))
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"palmares/auth"
@@ -18,6 +19,9 @@ type Request struct {
 	Client   *Client
 	Resource string
 	Local    bool // the application runs on the user's machine
+	// PrivateQueries reports whether the application also wants to read the private saved
+	// queries of the account.
+	PrivateQueries bool
 
 	redirect  *url.URL
 	uri       string // redirect as it was sent
@@ -41,9 +45,11 @@ type Rejection struct{ Location, reason string }
 
 func (r *Rejection) Error() string { return r.reason }
 
-// Parse reads the request of an application. It returns a Rejection only if the client and
+// Parse reads the request of an application to a signed-in account. Errors about a client
+// that is not verified are for a page: anyone can register one, and with it a link of this
+// site that leads anywhere. It returns a Rejection only if the client and
 // its redirect URI are known to belong together: the browser is never sent anywhere else.
-func (s *Server) Parse(r *http.Request) (*Request, error) {
+func (s *Server) Parse(r *http.Request, account int) (*Request, error) {
 	if len(r.URL.RawQuery) > MaxQuery {
 		return nil, errQuery
 	}
@@ -51,7 +57,7 @@ func (s *Server) Parse(r *http.Request) (*Request, error) {
 	if len(query["client_id"]) > 1 || len(query["redirect_uri"]) > 1 {
 		return nil, errTwice
 	}
-	client, err := s.client(r, query.Get("client_id"))
+	client, err := s.client(r.Context(), account, query.Get("client_id"))
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +80,9 @@ func (s *Server) Parse(r *http.Request) (*Request, error) {
 		request.state = &states[0]
 	}
 	reject := func(code, reason string) (*Request, error) {
+		if !client.Verified {
+			return nil, problem.New(problem.BadInput, "The application's request is not valid: %s Report this to its developers.", reason)
+		}
 		return nil, &Rejection{s.location(request, url.Values{"error": {code}, "error_description": {reason}}), reason}
 	}
 	for _, name := range []string{"response_type", "state", "code_challenge", "code_challenge_method", "scope", "response_mode"} {
@@ -91,6 +100,7 @@ func (s *Server) Parse(r *http.Request) (*Request, error) {
 	case len(query["resource"]) != 1 || request.Resource == "":
 		return reject("invalid_target", "resource must be "+s.PublicURL+s.MCPPath+" or "+s.PublicURL+".")
 	}
+	request.PrivateQueries = request.Resource == s.PublicURL && slices.Contains(strings.Fields(query.Get("scope")), queriesScope)
 	return request, nil
 }
 
@@ -121,7 +131,7 @@ func (r *Request) FormTargets() string {
 func (s *Server) Allow(ctx context.Context, request *Request, acc *ent.Account) (location string, err error) {
 	code, err := s.Accounts.CreateGrant(ctx, acc, auth.Grant{
 		ClientID: request.Client.ID, ClientName: request.Client.Name, ClientHost: request.Client.Host, Verified: request.Client.Verified,
-		Resource: request.Resource, RedirectURI: request.uri, Challenge: request.challenge,
+		Resource: request.Resource, RedirectURI: request.uri, Challenge: request.challenge, PrivateQueries: request.PrivateQueries,
 	})
 	return s.location(request, url.Values{"code": {code}}), err
 }

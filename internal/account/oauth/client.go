@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"hash/maphash"
 	"io"
 	"net/http"
@@ -16,6 +17,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"palmares/internal/core/egress"
 	"palmares/internal/core/problem"
@@ -45,6 +48,7 @@ const (
 	maxDocument      = 64 << 10
 	maxDocuments     = 1_000
 	documentLifetime = time.Hour
+	lastLifetime     = 7 * 24 * time.Hour // of a document that cannot be requested again
 	failureLifetime  = time.Minute
 	fetchTimeout     = 5 * time.Second
 )
@@ -59,15 +63,15 @@ var (
 	errFetches  = problem.New(problem.TooMany, "Too many metadata documents were requested. Try again in a minute.")
 )
 
-// client returns the client with an id, which a request names.
-func (s *Server) client(r *http.Request, id string) (*Client, error) {
+// client returns the client with an id that the request of a signed-in account names.
+func (s *Server) client(ctx context.Context, account int, id string) (*Client, error) {
 	switch {
 	case len(id) > maxClientID:
 		return nil, errClient
 	case strings.HasPrefix(id, registeredPrefix):
-		return s.registeredClient(r.Context(), id)
+		return s.registeredClient(ctx, id)
 	case strings.HasPrefix(id, "https://") || strings.HasPrefix(id, "http://"):
-		return s.publishedClient(r, id)
+		return s.publishedClient(ctx, account, id)
 	}
 	return nil, errClient
 }
@@ -180,26 +184,52 @@ func cleanName(name string) string {
 
 // document is the client of a metadata document, or why there is none.
 type document struct {
-	client *Client
-	err    error
+	client  *Client
+	err     error
+	fetched time.Time
 }
 
-// publishedClient returns the client whose id is the URL of its metadata document.
-func (s *Server) publishedClient(r *http.Request, id string) (*Client, error) {
+// isASCII reports whether a host has only ASCII characters, so that it cannot look like
+// another one. Names in other scripts have such a form, too, which starts with xn--.
+func isASCII(host string) bool {
+	return !strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII })
+}
+
+// Lookalikes returns the letters of the client's name that can look like others, with their
+// code points: all but those of English and French.
+func (c *Client) Lookalikes() string {
+	var letters []string
+	for _, r := range c.Name {
+		base, _ := utf8.DecodeRuneInString(norm.NFD.String(string(r)))
+		if letter := fmt.Sprintf("%c (%U)", r, r); unicode.IsLetter(r) && base > unicode.MaxASCII && !strings.ContainsRune("æœÆŒ", r) && !slices.Contains(letters, letter) {
+			letters = append(letters, letter)
+		}
+	}
+	return strings.Join(letters, ", ")
+}
+
+// publishedClient returns the client whose id is the URL of its metadata document. While too
+// many are requested, it returns the last valid one.
+func (s *Server) publishedClient(ctx context.Context, account int, id string) (*Client, error) {
 	u, err := s.policy().CheckURL(id)
-	if err != nil || u.String() != id || strings.Trim(u.Path, "/") == "" || slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == "." || part == ".." }) {
+	if err != nil || u.String() != id || !isASCII(u.Host) || strings.Trim(u.Path, "/") == "" || slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == "." || part == ".." }) {
 		return nil, errClient
 	}
-	if known, ok := s.documents.GetIfPresent(id); ok {
+	known, isKnown := s.documents.GetIfPresent(id)
+	switch {
+	case isKnown && (known.err != nil || s.now().Sub(known.fetched) < documentLifetime):
 		return known.client, known.err
-	}
-	if !s.networks.Take(s.address(r), 1) || !s.hosts.Take(quota.Subject(maphash.String(s.seed, u.Host)), 1) {
+	case s.accounts.Take(quota.Account(account), 1) && s.hosts.Take(quota.Subject(maphash.String(s.seed, u.Host)), 1):
+	case isKnown:
+		return known.client, nil
+	default:
 		return nil, errFetches
 	}
 	fetched, _, _ := s.fetches.Do(id, func() (any, error) {
-		client, err := s.fetch(context.WithoutCancel(r.Context()), id, u.Host)
-		s.documents.Set(id, document{client, err})
-		return document{client, err}, nil
+		client, err := s.fetch(context.WithoutCancel(ctx), id, u.Host)
+		found := document{client, err, s.now()}
+		s.documents.Set(id, found)
+		return found, nil
 	})
 	found := fetched.(document)
 	return found.client, found.err
@@ -257,7 +287,7 @@ func validRedirects(uris []string) bool {
 
 func parseRedirect(uri string) (*url.URL, bool) {
 	u, err := url.Parse(uri)
-	if err != nil || len(uri) > maxRedirect || u.Host == "" || u.User != nil || strings.Contains(uri, "#") ||
+	if err != nil || len(uri) > maxRedirect || u.Host == "" || !isASCII(u.Host) || u.User != nil || strings.Contains(uri, "#") ||
 		strings.ContainsFunc(uri, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"'<>\`+"`{}|^", r) }) {
 		return nil, false
 	}

@@ -50,7 +50,7 @@ func FuzzClientID(f *testing.F) {
 			return // is not issued
 		}
 		r := httptest.NewRequest(http.MethodGet, AuthorizePath, nil)
-		client, err := s.client(r, id)
+		client, err := s.client(r.Context(), 1, id)
 		if err != nil || client.ID != id || client.Name != want.Name || !reflect.DeepEqual(client.RedirectURIs, want.Redirects) || client.Verified {
 			t.Fatalf("%+v: got %+v and %v, want the registered client", want, client, err)
 		}
@@ -60,7 +60,7 @@ func FuzzClientID(f *testing.F) {
 			if forged == id {
 				continue
 			}
-			if client, err := s.client(r, forged); client != nil || err == nil {
+			if client, err := s.client(r.Context(), 1, forged); client != nil || err == nil {
 				t.Errorf("%q: got %+v and %v, want a forged client rejected", forged, client, err)
 			}
 		}
@@ -113,11 +113,14 @@ func FuzzAuthorize(f *testing.F) {
 	f.Add(query(id, "https://app.example/back?x=1", "response_type", "token").Encode())
 	f.Add(query(id, "http://127.0.0.1:9/callback", "state", "").Encode() + "&state=1&state=2")
 	f.Add(query(id, local+"/../x").Encode())
-	f.Add(query("https://app.example/client.json", local).Encode())
+	const published = "https://app.example/client.json"
+	s.transport = publish(`{"client_id":"` + published + `","redirect_uris":["` + local + `","https://app.example/back?x=1"]}`)
+	f.Add(query(published, local).Encode())
+	f.Add(query(published, "https://app.example/back?x=1", "response_type", "token").Encode())
 	f.Fuzz(func(t *testing.T, query string) {
 		r := httptest.NewRequest(http.MethodGet, AuthorizePath, nil)
 		r.URL.RawQuery = query
-		request, err := s.Parse(r)
+		request, err := s.Parse(r, 1)
 		location := ""
 		var rejection *Rejection
 		switch {

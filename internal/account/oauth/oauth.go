@@ -32,8 +32,17 @@ const (
 	resourceMetadataPath = "/.well-known/oauth-protected-resource"
 )
 
-// scope is the only one: all tokens may read what the plan of their account includes.
-const scope = "read"
+// scope is that of all tokens: they may read what the plan of their account includes.
+// Private saved queries are another one, which applications have to request.
+const scope, queriesScope = "read", "saved_queries"
+
+// scopeOf returns the scopes of tokens.
+func scopeOf(privateQueries bool) string {
+	if privateQueries {
+		return scope + " " + queriesScope
+	}
+	return scope
+}
 
 // Config configures a server.
 type Config struct {
@@ -61,7 +70,7 @@ type Server struct {
 	registrations quota.Rate // by address
 	tokens        quota.Rate // by address; hosted clients share few
 	hosts         quota.Rate // fetches of metadata documents, by host
-	networks      quota.Rate // the same, by address
+	accounts      quota.Rate // the same, by account
 }
 
 // New returns a server.
@@ -79,10 +88,10 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 			if e.Value.err != nil {
 				return failureLifetime
 			}
-			return documentLifetime
+			return lastLifetime
 		}),
 	})
-	for rate, perMinute := range map[*quota.Rate]int{&s.registrations: 60, &s.tokens: 1_000, &s.hosts: 30, &s.networks: 30} {
+	for rate, perMinute := range map[*quota.Rate]int{&s.registrations: 60, &s.tokens: 1_000, &s.hosts: 30, &s.accounts: 10} {
 		rate.PerMinute, rate.Now = perMinute, func() time.Time { return s.now() }
 	}
 	return s, nil
@@ -97,7 +106,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 		"registration_endpoint":  s.PublicURL + registerPath,
 		"revocation_endpoint":    s.PublicURL + revokePath,
 		"service_documentation":  s.PublicURL + "/guides/agents",
-		"scopes_supported":       []string{scope},
+		"scopes_supported":       []string{scope, queriesScope},
 		"protected_resources":    []string{s.PublicURL, s.PublicURL + s.MCPPath},
 
 		"response_types_supported":                       []string{"code"},
@@ -109,10 +118,10 @@ func (s *Server) Register(mux *http.ServeMux) {
 		"authorization_response_iss_parameter_supported": true,
 		"client_id_metadata_document_supported":          true,
 	}))
-	for _, path := range []string{"", s.MCPPath} {
+	for path, scopes := range map[string][]string{"": {scope, queriesScope}, s.MCPPath: {scope}} { // MCP has no saved queries
 		mux.Handle(resourceMetadataPath+path, serveMetadata(map[string]any{
 			"resource": s.PublicURL + path, "resource_name": s.ServiceName, "resource_documentation": s.PublicURL + "/guides/agents",
-			"authorization_servers": []string{s.PublicURL}, "scopes_supported": []string{scope}, "bearer_methods_supported": []string{"header"},
+			"authorization_servers": []string{s.PublicURL}, "scopes_supported": scopes, "bearer_methods_supported": []string{"header"},
 		}))
 	}
 	mux.HandleFunc(tokenPath, s.serveToken)

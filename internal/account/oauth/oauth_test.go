@@ -109,7 +109,7 @@ func query(clientID, redirect string, changed ...string) url.Values {
 }
 
 func (k *kit) parse(q url.Values) (*Request, error) {
-	return k.Parse(httptest.NewRequest("GET", AuthorizePath+"?"+q.Encode(), nil))
+	return k.Parse(httptest.NewRequest("GET", AuthorizePath+"?"+q.Encode(), nil), k.account.ID)
 }
 
 // code connects a client and returns the parameters of the answer.
@@ -191,11 +191,43 @@ func TestFlow(t *testing.T) {
 	})
 }
 
+// Private saved queries are another scope: only for applications that request it, with the
+// resource that has them, and for as long as they stay connected.
+func TestScopes(t *testing.T) {
+	eachKit(t, func(k *kit) {
+		client := k.register(local)
+		for _, c := range []struct{ resource, scope, want string }{
+			{base, "", "read"}, {base, "read", "read"}, {base, "saved_queriesx", "read"}, {base, "read saved_queries", "read saved_queries"}, {base + "/mcp", "saved_queries", "read"},
+		} {
+			form := exchange(client, k.code(query(client, local, "resource", c.resource, "scope", c.scope)).Get("code"))
+			form.Set("resource", c.resource)
+			status, got := k.token(form)
+			if status != 200 || got["scope"] != c.want {
+				k.t.Fatalf("%+v: got %d %v, want scope %s", c, status, got, c.want)
+			}
+			status, got = k.token(url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {got["refresh_token"].(string)}})
+			if status != 200 || got["scope"] != c.want {
+				k.t.Errorf("%+v: got %d %v after a refresh, want scope %s", c, status, got, c.want)
+			}
+			r := httptest.NewRequest("GET", "/mcp", nil)
+			r.Header.Set("Authorization", "Bearer "+got["access_token"].(string))
+			var caller auth.Caller
+			k.Keyring.Accepts = func(string, *http.Request) bool { return true }
+			k.Keyring.Identify(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { caller = auth.CallerFrom(r.Context()) })).ServeHTTP(httptest.NewRecorder(), r)
+			if allowed := c.want != "read"; caller.Account != k.account.ID || caller.OwnsQueries(k.account.ID) != allowed || caller.OwnsQueries(k.account.ID+1) {
+				k.t.Errorf("%+v: got caller %+v, want private queries %v", c, caller, allowed)
+			}
+		}
+	})
+}
+
 // Invalid requests never send the browser to an address that the client has not registered.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	k := newSQLiteKit(t)
 	client := k.register(local, "https://app.example/back?x=1", "cursor://anysphere.cursor-mcp/oauth/callback")
+	const published = "https://app.example/client.json"
+	k.transport = publish(`{"client_id":"` + published + `","redirect_uris":["` + local + `","https://app.example/back?x=1","cursor://anysphere.cursor-mcp/oauth/callback"]}`)
 	signed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(client, registeredPrefix))
 	testkit.Check(t, err)
 	forged := registeredPrefix + base64.RawURLEncoding.EncodeToString(bytes.Replace(signed, []byte("app.example"), []byte("bad.example"), 1))
@@ -231,6 +263,10 @@ func TestRequests(t *testing.T) {
 		{"part of a resource", local, []string{"resource", base + "/mcp/x"}, "invalid_target"},
 	} {
 		_, err := k.parse(query(client, c.redirect, c.changed...))
+		if _, redirected := err.(*Rejection); err == nil || redirected {
+			t.Errorf("%s: got %v for a client that anyone can register, want a page", c.name, err)
+		}
+		_, err = k.parse(query(published, c.redirect, c.changed...))
 		if c.want == "" {
 			if _, redirected := err.(*Rejection); err == nil || redirected {
 				t.Errorf("%s: got %v, want a page", c.name, err)
@@ -413,17 +449,69 @@ func TestMetadataDocuments(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}
-	for name, limit := range map[string]*quota.Rate{"host": &k.networks, "network": &k.hosts} {
+	for name, limit := range map[string]struct {
+		other *quota.Rate
+		want  int64
+	}{"host": {&k.accounts, 30}, "account": {&k.hosts, 10}} {
 		k.time = k.time.Add(time.Minute)
-		limit.PerMinute = 1_000 // only the other one applies
+		usual := limit.other.PerMinute
+		limit.other.PerMinute = 1_000 // only this one applies
 		before := p.requests.Load()
 		for i := range 100 {
 			_, _ = k.parse(query(fmt.Sprintf("%s/%s%d", p.URL, name, i), local))
 		}
-		if got := p.requests.Load() - before; got != 30 {
-			t.Errorf("by %s: got %d requests within a minute, want 30", name, got)
+		if got := p.requests.Load() - before; got != limit.want {
+			t.Errorf("by %s: got %d requests within a minute, want %d", name, got, limit.want)
 		}
-		limit.PerMinute = 30
+		limit.other.PerMinute = usual
+	}
+}
+
+// Whoever requests made-up documents of a host neither blocks a client that is known, nor
+// other accounts.
+func TestLimitedDocuments(t *testing.T) {
+	t.Parallel()
+	k := newSQLiteKit(t)
+	p := newPublisher(t)
+	p.answer = func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"client_id":%q,"client_name":"App","redirect_uris":[%q]}`, p.URL+r.URL.Path, local)
+	}
+	id := p.URL + "/client.json"
+	if _, err := k.parse(query(id, local)); err != nil {
+		t.Fatal(err)
+	}
+	k.time = k.time.Add(documentLifetime)
+	for i := range 40 {
+		_, _ = k.parse(query(fmt.Sprint(p.URL, "/x", i), local))
+	}
+	if _, err := k.parse(query(p.URL+"/new", local)); err != errFetches {
+		t.Errorf("got %v, want the account limited", err)
+	}
+	if request, err := k.parse(query(id, local)); err != nil || !request.Client.Verified {
+		t.Errorf("got %v, want the last valid document", err)
+	}
+	if _, err := k.Parse(httptest.NewRequest("GET", AuthorizePath+"?"+query(p.URL+"/new", local).Encode(), nil), k.account.ID+1); err != nil {
+		t.Errorf("got %v for another account, want the client", err)
+	}
+}
+
+// A verified host is always in ASCII, and letters of a name that imitate others are named.
+func TestLookalikes(t *testing.T) {
+	t.Parallel()
+	k := newSQLiteKit(t)
+	for _, id := range []string{"https://%D1%81laude.example/client.json", "https://сlaude.example/client.json"} {
+		k.transport = publish(`{"client_id":"` + id + `","client_name":"Claude","redirect_uris":["` + local + `"]}`)
+		if request, err := k.parse(query(id, local)); err != errClient {
+			t.Errorf("%s: got %+v and %v, want it refused", id, request, err)
+		}
+	}
+	if _, allowed := parseRedirect("https://%D1%81laude.example/callback"); allowed {
+		t.Error("got a redirect to a host in another script, want it refused")
+	}
+	for name, want := range map[string]string{"Claude": "", "Éditeur d’œuvres 2": "", "Сlaude": "С (U+0421)", "Cıaudее": "ı (U+0131), е (U+0435)", "Ｃlaude": "Ｃ (U+FF23)"} {
+		if got := (&Client{Name: name}).Lookalikes(); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
 	}
 }
 

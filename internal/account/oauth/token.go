@@ -54,7 +54,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 	default:
 		writeJSON(w, http.StatusOK, map[string]any{
-			"access_token": tokens.Access, "token_type": "Bearer", "expires_in": int(auth.AccessLifetime.Seconds()), "refresh_token": tokens.Refresh, "scope": scope,
+			"access_token": tokens.Access, "token_type": "Bearer", "expires_in": int(auth.AccessLifetime.Seconds()), "refresh_token": tokens.Refresh, "scope": scopeOf(tokens.PrivateQueries),
 		})
 	}
 }

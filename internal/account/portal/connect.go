@@ -36,7 +36,11 @@ func (p *Portal) connect(v *visit) error {
 	if p.OAuth == nil {
 		return p.notFound(v)
 	}
-	request, err := p.OAuth.Parse(v.Request)
+	if v.account == nil { // also if the session ended before the form was sent
+		v.Method = http.MethodGet
+		return p.redirect(v, loginPath(v.Request))
+	}
+	request, err := p.OAuth.Parse(v.Request, v.account.ID)
 	if rejection, ok := errors.AsType[*oauth.Rejection](err); ok {
 		http.Redirect(v.w, v.Request, rejection.Location, http.StatusSeeOther)
 		return nil
@@ -45,11 +49,7 @@ func (p *Portal) connect(v *visit) error {
 		return err
 	}
 	action := page.WithQuery(connectPath, v.URL.RawQuery)
-	switch {
-	case v.account == nil: // also if the session ended before the form was sent
-		v.Method = http.MethodGet
-		return p.redirect(v, loginPath(v.Request))
-	case v.Method != http.MethodPost:
+	if v.Method != http.MethodPost {
 		p.SetSecurityHeaders(v.w.Header(), page.BasePolicy+"; form-action 'self' "+request.FormTargets())
 		v.w.Header().Set("Cross-Origin-Opener-Policy", "unsafe-none")
 		return p.show(v, "connect", connectPage{request, action, request.Resource == p.PublicURL})

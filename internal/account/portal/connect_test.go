@@ -82,6 +82,10 @@ func TestConnecting(t *testing.T) {
 			t.Errorf("got %s, want no frames", policy)
 		}
 		wantPage(t, b.get("/en/account/connect"+query), 200, "Connect Claude <b>?", "Not verified", "read review chunks")
+		wantNoText(t, b.get("/en/account/connect"+query), "private saved queries")
+		withQueries := s.clientPath("Claude", "https://claude.example/callback", "scope", "read saved_queries", "resource", "https://palmares.example")
+		wantPage(t, b.get("/account/connect"+withQueries), 200, "lire vos requêtes enregistrées privées")
+		wantPage(t, b.get("/en/account/connect"+withQueries), 200, "read your private saved queries")
 
 		for _, origin := range []string{"https://evil.example", "null"} {
 			forged := b.send("POST", "/account/connect"+query, strings.NewReader("decision=allow"), "Origin", origin, "Sec-Fetch-Site", "cross-site")
@@ -105,6 +109,8 @@ func TestConnectedApplications(t *testing.T) {
 	ana, ben := s.signIn("ana@example.com"), s.signIn("ben@example.com")
 	page := ana.get("/account/connect" + query)
 	wantPage(t, page, 200, "It runs on your device")
+	wantNoText(t, page, "look like others")
+	wantPage(t, ana.get("/account/connect"+s.clientPath("\u0421ursor", "https://app.example/callback")), 200, "letters that can look like others: \u0421 (U+0421)")
 	if policy := page.Header().Get("Content-Security-Policy"); !strings.HasSuffix(policy, "form-action 'self' https: cursor:") {
 		t.Errorf("got %s, want the scheme", policy)
 	}
@@ -138,7 +144,7 @@ func TestConnectedApplications(t *testing.T) {
 	wantPage(t, ana.get("/account?done=disconnected"), 200, "The application was disconnected.", "Disconnected application")
 }
 
-// Errors are shown on a page unless the application and its address are known.
+// Errors are shown on a page unless the application is verified.
 func TestConnectErrors(t *testing.T) {
 	t.Parallel()
 	s := newSQLiteSite(t, withOAuth(t))
@@ -152,10 +158,11 @@ func TestConnectErrors(t *testing.T) {
 			}
 		}
 	}
-	rejected := b.get("/account/connect" + s.clientPath("App", redirect, "resource", "https://other.example"))
-	if got := rejected.Header().Get("Location"); rejected.Code != 303 || !strings.HasPrefix(got, redirect+"?error=invalid_target") {
-		t.Errorf("got %d to %s, want invalid_target", rejected.Code, got)
-	}
+	// A link of this site to a client that anyone has registered must not lead there, neither
+	// before nor after signing in.
+	invalid := "/account/connect" + s.clientPath("App", redirect, "response_type", "x")
+	wantRedirect(t, s.browser().get(invalid), "/login")
+	wantPage(t, b.get(invalid), 400, "The application's request is not valid: response_type must be code.")
 	without := newSQLiteSite(t)
 	wantPage(t, without.browser().get("/account/connect"), 404)
 }

@@ -46,6 +46,7 @@ type Config struct {
 	IsDownload     func(*http.Request) bool                       // whether a request to it is for a whole list
 	Files          http.Handler                                   // the releases as files, with the quota
 	OAuth          *oauth.Server                                  // nil if applications cannot connect
+	Charge         func(*http.Request) (done func(), err error)   // charges what follows to the visitor's budget; may be nil
 	Count          func(http.ResponseWriter, *http.Request) error // counts a request of the caller; may be nil
 	Example        func(context.Context) string                   // API path to try with a new key
 	Log            *slog.Logger
@@ -115,8 +116,8 @@ var routes = []struct {
 
 	{"GET /account/queries", signedIn, (*Portal).showQueries},
 	{"POST /account/queries", signedIn, (*Portal).saveQuery},
-	{"GET /account/queries/new", signedIn, (*Portal).showQueryForm},
-	{"POST /account/queries/new", public, (*Portal).openDraft}, // from the explorer
+	{"GET " + draftPath, signedIn, (*Portal).showQueryForm},
+	{"POST " + draftPath, signedIn, (*Portal).showQueryForm}, // from the explorer
 	{"GET /account/queries/{name}", signedIn, with((*Portal).query, (*Portal).showQuery)},
 	{"GET /account/queries/{name}/edit", signedIn, with((*Portal).query, (*Portal).editQuery)},
 	{"POST /account/queries/{name}/token", signedIn, with((*Portal).query, (*Portal).createToken)},
@@ -221,25 +222,35 @@ type visit struct {
 
 func (p *Portal) serve(w http.ResponseWriter, r *http.Request, needsSession bool, handle handler) {
 	v := &visit{Request: r, w: w}
-	err := p.prepare(v)
+	err := p.readSession(v)
 	switch {
 	case err != nil:
+	case v.account == nil && needsSession && r.URL.Path == draftPath && r.Method == http.MethodPost:
+		err = errSignInFirst // without JavaScript, which stores the query
 	case v.account == nil && needsSession:
 		err = p.redirect(v, loginPath(r))
 	default:
-		err = handle(p, v)
+		if err = readForm(v); err == nil {
+			err = handle(p, v)
+		}
 	}
 	if err != nil {
 		p.fail(v, err)
 	}
 }
 
-// prepare reads the session before the form, for the error page of an invalid form.
-func (p *Portal) prepare(v *visit) (err error) {
-	if v.account, err = p.accounts.SessionAccount(v.Context(), p.cookie(v.Request, sessionCookie)); err != nil {
-		return err
+func (p *Portal) readSession(v *visit) (err error) {
+	v.account, err = p.accounts.SessionAccount(v.Context(), p.cookie(v.Request, sessionCookie))
+	return err
+}
+
+// readForm reads the form of a visit that may send it. Only users with an account may send
+// a long one.
+func readForm(v *visit) error {
+	limit := int64(MaxForm)
+	if v.account != nil {
+		limit = FormLimit(v.Request)
 	}
-	limit := FormLimit(v.Request)
 	v.Body = http.MaxBytesReader(v.w, v.Body, limit)
 	if err := v.ParseForm(); err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"palmares/auth"
+	"palmares/internal/core/problem"
 	"palmares/internal/transport/saved"
 )
 
@@ -50,29 +51,41 @@ type queryForm struct {
 	MaxTitle, MaxDescription                  int
 }
 
-// openDraft opens the form with the query that the explorer sends. The query is in the URL
-// of the form, so that visitors who have to sign in first return to it.
-func (p *Portal) openDraft(v *visit) error {
-	draft, err := encodeDraft(v.PostFormValue("query"), v.PostFormValue("variables"))
-	switch {
-	case err == nil:
-		return p.redirect(v, "/account/queries/new?draft="+draft)
-	case v.account == nil:
-		return err
-	}
-	return p.showQueryForm(v)
-}
+// draftPath is the form for a query that is not saved yet. The explorer sends queries to
+// it. Browsers store them while their users sign in.
+const draftPath = "/account/queries/new"
+
+var errSignInFirst = problem.New(problem.Unauthenticated, "Sign in first, then return to the explorer and save the query.")
 
 // showQueryForm shows a query that is not saved yet, with what it suggests for the rest.
 func (p *Portal) showQueryForm(v *visit) error {
 	form := typedQuery(v)
-	if form.Text == "" {
-		form.Text, form.Variables = decodeDraft(v.FormValue("draft"))
+	if form.Text == "" && v.FormValue("draft") != "" { // the browser has it
+		return p.show(v, "draft", nil)
 	}
-	if draft, err := p.Queries.Draft(form.Text, nil); err == nil { // what is wrong is an error when it is saved
-		form.Name, form.Title, form.Description, form.Chart = draft.Name, draft.Title, draft.Description, draft.Chart
+	draft, err := p.draft(v, form.Text)
+	if err != nil {
+		return err
 	}
-	return p.showForm(v, nil, form)
+	form.Name, form.Title, form.Description, form.Chart, form.Columns = draft.Name, draft.Title, draft.Description, draft.Chart, draft.Columns
+	return p.writeForm(v, nil, form)
+}
+
+// draft returns what a query suggests: nothing if it is not valid, which is an error when it
+// is saved. The visitor pays for validating it.
+func (p *Portal) draft(v *visit, text string) (*saved.Draft, error) {
+	if p.Charge != nil {
+		done, err := p.Charge(v.Request)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	draft, err := p.Queries.Draft(text, nil)
+	if err != nil {
+		draft = &saved.Draft{}
+	}
+	return draft, nil
 }
 
 func typedQuery(v *visit) queryForm {
@@ -83,12 +96,19 @@ func typedQuery(v *visit) queryForm {
 	}
 }
 
+// showForm shows a query with the columns of its result.
 func (p *Portal) showForm(v *visit, edits *saved.Query, form queryForm) error {
+	draft, err := p.draft(v, form.Text)
+	if err != nil {
+		return err
+	}
+	form.Columns = draft.Columns
+	return p.writeForm(v, edits, form)
+}
+
+func (p *Portal) writeForm(v *visit, edits *saved.Query, form queryForm) error {
 	form.HasHandle, form.Edits, form.MaxTitle, form.MaxDescription = v.account.Handle != nil, edits, saved.MaxTitle, saved.MaxDescription
 	form.Explorer = explorerURL(form.Text, form.Variables)
-	if draft, err := p.Queries.Draft(form.Text, nil); err == nil {
-		form.Columns = draft.Columns
-	}
 	return p.show(v, "queryform", form)
 }
 
@@ -159,9 +179,11 @@ func (p *Portal) showWithToken(v *visit, q *saved.Query, token string) error {
 	if with, err := url.ParseQuery(v.FormValue("with")); err == nil {
 		data.Parameters = with.Encode()
 	}
-	if draft, err := p.Queries.Draft(text, nil); err == nil {
-		data.HasTable = len(draft.Columns) > 0
+	draft, err := p.draft(v, text)
+	if err != nil {
+		return err
 	}
+	data.HasTable = len(draft.Columns) > 0
 	return p.show(v, "query", data)
 }
 
@@ -201,7 +223,7 @@ func (p *Portal) deleteQuery(v *visit, q *saved.Query) error {
 
 // FormLimit returns the maximum size of the form of a request.
 func FormLimit(r *http.Request) int64 {
-	if slices.Contains([]string{"/account/queries", "/account/queries/new"}, r.URL.Path) {
+	if slices.Contains([]string{"/account/queries", draftPath}, r.URL.Path) {
 		return maxQueryForm
 	}
 	return MaxForm

@@ -1,13 +1,14 @@
 package portal
 
 import (
-	"crypto/sha256"
-	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -21,10 +22,9 @@ func TestQueries(t *testing.T) {
 			t.Errorf("got page %s, want no queries", page.text)
 		}
 		opened := ana.post("/account/queries/new", "query", text+"#<b>", "variables", `{"limit": 2}`)
-		wantRedirect(t, opened, "/account/queries/new")
 		for _, want := range []string{"#&lt;b&gt;", `name="title" value="Tools"`, `name="name" value="tools"`, "limit&#34;: 2}", "<option>name</option>"} {
-			if page := ana.get(opened.to()); page.Code != 200 || !strings.Contains(page.Body.String(), want) {
-				t.Errorf("form from the explorer: got status %d %s, want %s", page.Code, page.text, want)
+			if opened.Code != 200 || !strings.Contains(opened.Body.String(), want) {
+				t.Errorf("form from the explorer: got status %d %s, want %s", opened.Code, opened.text, want)
 			}
 		}
 		for _, wrong := range [][]string{
@@ -87,36 +87,55 @@ func TestQueries(t *testing.T) {
 	})
 }
 
-// A visitor who has to sign in first returns to the query of the explorer, even if the
-// link in the email opens in another browser.
-func TestDraftSurvivesSignIn(t *testing.T) {
+// Nothing of a query is read before its user has signed in: the browser stores it, and the
+// form sends it again.
+func TestDraftNeedsSession(t *testing.T) {
 	s := newSQLiteSite(t)
 	visitor := s.browserIn(lang.French)
-	opened := visitor.post("/account/queries/new", "query", "{ stats { toolsTotal } }", "variables", `{"a": 1}`)
-	wantRedirect(t, opened, "/account/queries/new")
-	login := visitor.get(opened.to())
+	body := &countingReader{left: 300_000}
+	sent := visitor.send(http.MethodPost, draftPath, body)
+	wantPage(t, sent, 401, "Connectez-vous d’abord")
+	if body.read > 0 {
+		t.Errorf("got %d bytes of the form read, want none", body.read)
+	}
+	login := visitor.get(draftPath + "?draft=1")
 	wantRedirect(t, login, "/login")
-	to, err := url.Parse(login.to())
-	testkit.Check(t, err)
-	email := visitor.start("eve@example.com", "next", to.Query().Get("next"))
-	link, err := url.Parse(email.path(t))
-	testkit.Check(t, err)
-	other := s.browserIn(lang.French)
-	confirmed := other.post(link.Path, "token", email.token(t), "next", link.Query().Get("next"))
-	wantRedirect(t, confirmed, "/account/queries/new")
-	wantPage(t, other.get(confirmed.to()), 200, "{ stats { toolsTotal } }", `value="{"a": 1}"`)
+	if to, err := url.Parse(login.to()); err != nil || to.Query().Get("next") != "/fr"+draftPath+"?draft=1" {
+		t.Errorf("got %s, want to return to the form", login.to())
+	}
+	ana := s.signIn("ana@example.com")
+	wantPage(t, ana.get(draftPath+"?draft=1"), 200, "data-draft", `href="/explorer"`)
+	wantNoText(t, ana.get(draftPath), "data-draft")
+	wantNoText(t, ana.post(draftPath, "query", "{ stats { toolsTotal } }"), "data-draft")
+}
 
-	var long strings.Builder // and not compressible
-	for i := range 200 {
-		fmt.Fprintf(&long, "#%x\n", sha256.Sum256([]byte{byte(i)}))
+// The visitor pays for validating a query, before it is validated.
+func TestDraftIsCharged(t *testing.T) {
+	charged, refusal := 0, error(nil)
+	s := newSQLiteSite(t, func(cfg *Config) {
+		cfg.Charge = func(*http.Request) (func(), error) { charged++; return func() {}, refusal }
+	})
+	ana := s.signIn("ana@example.com")
+	wantPage(t, ana.post(draftPath, "query", "{ stats { toolsTotal } }"), 200)
+	wantPage(t, ana.post("/account/queries", "query", "{ nothing }"), 400)
+	if charged != 2 {
+		t.Errorf("got %d forms charged, want 2", charged)
 	}
-	if page := s.browser().post("/account/queries/new", "query", long.String()); page.Code != 413 {
-		t.Errorf("long query: got status %d, want 413", page.Code)
+	refusal = problem.New(problem.TooMany, "Pages of your network have used up their computing time.")
+	wantPage(t, ana.post(draftPath, "query", "{ stats { toolsTotal } }"), 429)
+}
+
+// countingReader counts what is read of a form.
+type countingReader struct{ left, read int }
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	n := min(len(p), r.left)
+	if n == 0 {
+		return 0, io.EOF
 	}
-	wantPage(t, other.post("/account/queries/new", "query", long.String()), 200, long.String()[:60])
-	for _, bad := range []string{"x", "_____", strings.Repeat("A", 5_000)} {
-		if query, variables := decodeDraft(bad); query != "" || variables != "" {
-			t.Errorf("draft %.10q: got %q and %q, want nothing", bad, query, variables)
-		}
+	for i := range n {
+		p[i] = 'a'
 	}
+	r.left, r.read = r.left-n, r.read+n
+	return n, nil
 }

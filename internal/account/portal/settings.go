@@ -161,7 +161,7 @@ func (p *Portal) export(v *visit) error {
 			if used.IsZero() {
 				used = nil
 			}
-			return object{"id": g.UsageKey(), "name": g.ClientName, "host": g.ClientHost, "resource": g.Resource, "created_at": g.CreatedAt, "last_used_at": used}
+			return object{"id": g.UsageKey(), "name": g.ClientName, "host": g.ClientHost, "resource": g.Resource, "private_queries": g.PrivateQueries, "created_at": g.CreatedAt, "last_used_at": used}
 		}),
 		"billing": nil,
 	}

@@ -176,3 +176,14 @@ func TestDiffOfImplausibleFeed(t *testing.T) {
 		t.Errorf("older feed: got refusal %q, want its date", diff.Refusal)
 	}
 }
+
+// A file name never starts a line of its own, where a workflow would read a command.
+func TestFileNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"tools/plume.md": "tools/plume.md:3:1", "tools/\n::add-mask::x.md": `"tools/\n::add-mask::x.md":3:1`, "a\r\x1b[2J": `"a\r\x1b[2J":3:1`,
+	} {
+		if got := (feed.Position{File: name, Line: 3, Column: 1}).String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"palmares/internal/catalog/record"
 )
@@ -42,6 +44,7 @@ type Position struct {
 }
 
 func (p Position) String() string {
+	p.File = FileName(p.File)
 	switch {
 	case p.File == "":
 		return fmt.Sprintf("line %d", p.Line)
@@ -49,6 +52,15 @@ func (p Position) String() string {
 		return fmt.Sprintf("%s:%d", p.File, p.Line)
 	}
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
+// FileName returns the name of a file for a line of output. Names may contain line breaks,
+// after which a workflow would read commands.
+func FileName(name string) string {
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // Origin is implemented by feeds that were written by a program from something else,

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 )
 
@@ -35,15 +36,16 @@ type Archive struct {
 	Built, Failed atomic.Int64 // sets of files since the start
 
 	mu     sync.Mutex
-	newest string            // key of the release that is listed
-	ready  map[string]*Set   // by key; their content was verified
-	builds map[string]*build // running, or failed a moment ago
-	turn   sync.Mutex        // one build at a time
+	newest string              // key of the release that is listed
+	ready  map[string]*Set     // by key; their content was verified
+	builds map[string]*build   // running, or failed a moment ago
+	starts map[int][]time.Time // of builds within an hour, by account
+	turn   sync.Mutex          // one build at a time
 }
 
 // NewArchive returns an archive in a folder, which is created when it is needed.
 func NewArchive(s *store.Store, folder string, maxBytes int64, log *slog.Logger) *Archive {
-	a := &Archive{store: s, folder: folder, maxBytes: maxBytes, log: log, ready: map[string]*Set{}, builds: map[string]*build{}}
+	a := &Archive{store: s, folder: folder, maxBytes: maxBytes, log: log, ready: map[string]*Set{}, builds: map[string]*build{}, starts: map[int][]time.Time{}}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	return a
 }
@@ -65,6 +67,7 @@ type Set struct {
 // build is the attempt to write the files of a release.
 type build struct {
 	done     chan struct{}
+	account  int
 	set      *Set
 	err      error
 	finished time.Time
@@ -79,16 +82,29 @@ const (
 	buildTimeout = 10 * time.Minute
 	// retryAfter is how long a failed build is not repeated.
 	retryAfter = 30 * time.Second
-	// maxBuilds limits how many builds wait for their turn: callers may request every
-	// release.
-	maxBuilds = 4
+	// maxBuilds limits how many builds of accounts wait for their turn. Each account has at
+	// most one of them, so that it cannot keep others waiting.
+	maxBuilds = 8
+	// maxBuildsPerHour limits the builds of an account: old releases make room for others,
+	// and callers may request every one of them again and again.
+	maxBuildsPerHour = 12
 )
+
+// Requester is who requests files. The zero one is the server itself, which is not limited.
+type Requester struct {
+	Account int
+	Count   func() error // counts a request that starts a build; its error prevents the build
+}
 
 // ErrTooLarge is returned if the files of one release exceed the limit of the folder.
 var ErrTooLarge = errors.New("the files of one release exceed the limit of the folder")
 
-// ErrBusy is returned if too many builds are waiting.
+// ErrBusy is returned if too many builds are waiting, or one of the same account.
 var ErrBusy = errors.New("too many releases are waiting to be written")
+
+// ErrTooMany is returned if an account has started too many builds.
+var ErrTooMany = problem.New(problem.TooMany,
+	"Your account has requested the files of %d earlier releases within an hour, which had to be written. Try again in an hour. The files of the newest release are always available.", maxBuildsPerHour)
 
 // keyOf identifies the content of a release's files. Numbers alone do not, because a
 // restored backup reuses them, and pruning removes old versions from the history.
@@ -133,18 +149,25 @@ func (a *Archive) Prepare(ctx context.Context, newest *ent.Release) {
 			_ = os.RemoveAll(filepath.Join(a.folder, entry.Name()))
 		}
 	}
-	_, _ = a.Get(ctx, newest, newest.HistoryFrom) // it logs errors
+	_, _ = a.Get(ctx, newest, newest.HistoryFrom, Requester{}) // it logs errors
 }
 
 // Get returns the files of a release. It starts to write them if they are missing, which
 // continues if ctx ends first.
-func (a *Archive) Get(ctx context.Context, release *ent.Release, historyFrom int) (*Set, error) {
+func (a *Archive) Get(ctx context.Context, release *ent.Release, historyFrom int, by Requester) (*Set, error) {
 	if set := a.Find(release, historyFrom); set != nil {
 		return set, nil
 	}
-	b := a.start(keyOf(release, historyFrom), release)
-	if b == nil {
-		return nil, ErrBusy
+	key := keyOf(release, historyFrom)
+	b, err := a.find(key, by.Account, nil)
+	if b == nil && err == nil && by.Count != nil {
+		err = by.Count()
+	}
+	if b == nil && err == nil {
+		b, err = a.find(key, by.Account, release)
+	}
+	if err != nil {
+		return nil, err
 	}
 	select {
 	case <-b.done:
@@ -154,28 +177,43 @@ func (a *Archive) Get(ctx context.Context, release *ent.Release, historyFrom int
 	}
 }
 
-// start starts a build unless one is running or has just failed. It returns nil if too
-// many are running.
-func (a *Archive) start(key string, release *ent.Release) *build {
+// find returns the build that is running or has just failed. If there is none, it starts
+// one of a release that is not nil, and returns an error if the account may not start one.
+func (a *Archive) find(key string, account int, release *ent.Release) (*build, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	b := a.builds[key]
 	if b != nil && (b.finished.IsZero() || time.Since(b.finished) < retryAfter) {
-		return b
+		return b, nil
 	}
-	running := 0
-	for _, other := range a.builds {
-		if other.finished.IsZero() {
-			running++
+	if account != 0 {
+		waiting := 0
+		for _, other := range a.builds {
+			if other.finished.IsZero() {
+				waiting++
+				if other.account == account {
+					return nil, ErrBusy
+				}
+			}
+		}
+		a.starts[account] = slices.DeleteFunc(a.starts[account], func(at time.Time) bool { return time.Since(at) >= time.Hour })
+		switch {
+		case waiting >= maxBuilds:
+			return nil, ErrBusy
+		case len(a.starts[account]) >= maxBuildsPerHour:
+			return nil, ErrTooMany
 		}
 	}
-	if running >= maxBuilds {
-		return nil
+	if release == nil {
+		return nil, nil
 	}
-	b = &build{done: make(chan struct{})}
+	if account != 0 {
+		a.starts[account] = append(a.starts[account], time.Now())
+	}
+	b = &build{done: make(chan struct{}), account: account}
 	a.builds[key] = b
 	go a.run(b, key, release)
-	return b
+	return b, nil
 }
 
 // run reads the files of a release from disk, or writes them.

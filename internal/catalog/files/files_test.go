@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -255,7 +256,7 @@ func TestArchiveVerifies(t *testing.T) {
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	publish(t, s, 1)
 	release := releases(t, s)[0]
-	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1)
+	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
 	testkit.Check(t, err)
 	path := filepath.Join(set.folder, "tools.parquet")
 	whole, err := os.ReadFile(path)
@@ -270,7 +271,7 @@ func TestArchiveVerifies(t *testing.T) {
 	} {
 		testkit.Check(t, os.WriteFile(path, c.content, 0o600))
 		a := newArchive(t, s, folder, 1<<30)
-		_, err := a.Get(t.Context(), release, 1)
+		_, err := a.Get(t.Context(), release, 1, Requester{})
 		testkit.Check(t, err)
 		if got, _ := os.ReadFile(path); !bytes.Equal(got, whole) || a.Built.Load() != c.builds {
 			t.Errorf("%s: got %d bytes and %d builds, want the original file and %d", name, len(got), a.Built.Load(), c.builds)
@@ -288,19 +289,68 @@ func TestArchiveInterrupted(t *testing.T) {
 	a.turn.Lock() // the build waits
 	waiting, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := a.Get(waiting, release, 1); !errors.Is(err, context.Canceled) {
+	if _, err := a.Get(waiting, release, 1, Requester{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v while it is being written, want the end of the context", err)
 	}
 	a.stop()
 	a.turn.Unlock()
-	if _, err := a.Get(t.Context(), release, 1); err == nil {
+	if _, err := a.Get(t.Context(), release, 1, Requester{}); err == nil {
 		t.Error("got files of an interrupted build, want an error")
 	}
 	if got := entries(t, folder); len(got) > 0 {
 		t.Errorf("got %v, want nothing", got)
 	}
-	if _, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1); err != nil {
+	if _, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// An account waits for its own builds, not for those of others, and cannot have old
+// releases written again and again.
+func TestBuildsOfAccounts(t *testing.T) {
+	t.Parallel()
+	s := testkit.Open(t, testkit.SQLite(t))
+	for release := 1; release <= 3; release++ {
+		publish(t, s, release)
+	}
+	all, a := releases(t, s), newArchive(t, s, t.TempDir(), 1<<30)
+	counted, refusal := 0, error(nil)
+	get := func(account, release int) error {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel() // nobody waits
+		_, err := a.Get(ended, all[release-1], 1, Requester{account, func() error { counted++; return refusal }})
+		return err
+	}
+	a.turn.Lock() // all builds wait
+	for _, c := range []struct {
+		account, release, counted int
+		want                      error
+	}{
+		{1, 1, 1, context.Canceled}, {1, 1, 1, context.Canceled}, // the same build
+		{1, 2, 1, ErrBusy}, {2, 2, 2, context.Canceled}, {3, 2, 2, context.Canceled}, {3, 3, 3, context.Canceled},
+	} {
+		if err := get(c.account, c.release); !errors.Is(err, c.want) || counted != c.counted {
+			t.Errorf("%+v: got %v and %d requests counted, want them", c, err, counted)
+		}
+	}
+	a.turn.Unlock()
+	for _, release := range all {
+		_, err := a.Get(t.Context(), release, 1, Requester{})
+		testkit.Check(t, err)
+	}
+	testkit.Check(t, os.RemoveAll(a.folder)) // as if others had needed the room
+	refusal = errors.New("the quota is used up")
+	if err := get(1, 1); err != refusal || a.Built.Load() != 3 {
+		t.Errorf("got %v and %d builds, want the refusal and 3", err, a.Built.Load())
+	}
+	refusal, counted = nil, 0
+	a.starts[1] = slices.Repeat([]time.Time{time.Now()}, maxBuildsPerHour)
+	if err := get(1, 1); err != error(ErrTooMany) || counted != 0 {
+		t.Errorf("got %v and %d requests counted, want the account limited", err, counted)
+	}
+	a.starts[1] = slices.Repeat([]time.Time{time.Now().Add(-time.Hour)}, maxBuildsPerHour)
+	if err := get(1, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v after an hour, want a build", err)
 	}
 }
 
@@ -312,12 +362,12 @@ func TestArchiveLimit(t *testing.T) {
 		publish(t, s, release)
 	}
 	all := releases(t, s)
-	first, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[0], 1)
+	first, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[0], 1, Requester{})
 	testkit.Check(t, err)
 	testkit.Check(t, os.WriteFile(filepath.Join(folder, "README"), []byte("not ours"), 0o600))
 	a := newArchive(t, s, folder, 5*first.size()/2)
 	for _, release := range append(all, all[0]) {
-		set, err := a.Get(t.Context(), release, 1)
+		set, err := a.Get(t.Context(), release, 1, Requester{})
 		testkit.Check(t, err)
 		if file, _, err := set.Open(SQLiteFile); err != nil {
 			t.Error(err)
@@ -328,7 +378,7 @@ func TestArchiveLimit(t *testing.T) {
 	if got := entries(t, folder); len(got) != 3 || a.Find(all[1], 1) != nil || a.Find(all[2], 1) == nil || a.Find(all[0], 1) == nil || a.Built.Load() != 3 {
 		t.Errorf("got %v after %d builds, want the first and third release and the operator's file after 3", got, a.Built.Load())
 	}
-	if _, err := newArchive(t, s, t.TempDir(), 1000).Get(t.Context(), all[0], 1); !errors.Is(err, ErrTooLarge) {
+	if _, err := newArchive(t, s, t.TempDir(), 1000).Get(t.Context(), all[0], 1, Requester{}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("got %v, want ErrTooLarge", err)
 	}
 }
@@ -341,12 +391,12 @@ func TestArchivePrepares(t *testing.T) {
 		publish(t, s, release)
 	}
 	all := releases(t, s)
-	largest, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[3], 1)
+	largest, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[3], 1, Requester{})
 	testkit.Check(t, err)
 	a := newArchive(t, s, folder, 5*largest.size()/2)
 	a.Prepare(t.Context(), all[3])
 	for _, release := range all[:3] {
-		_, err := a.Get(t.Context(), release, 1)
+		_, err := a.Get(t.Context(), release, 1, Requester{})
 		testkit.Check(t, err)
 	}
 	if a.Find(all[3], 1) == nil || a.Find(all[2], 1) == nil || len(entries(t, folder)) != 2 {
@@ -369,7 +419,7 @@ func TestArchiveFullDisk(t *testing.T) {
 	publish(t, s, 1)
 	for _, size := range []int{16 << 10, 64 << 10} { // a Parquet file or SQLite does not fit
 		folder := testkit.SmallDisk(t, size)
-		if _, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), releases(t, s)[0], 1); err == nil {
+		if _, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), releases(t, s)[0], 1, Requester{}); err == nil {
 			t.Errorf("got files on a disk of %d bytes, want an error", size)
 		}
 		if got := entries(t, folder); len(got) > 0 {

@@ -283,6 +283,7 @@ func TestErrors(t *testing.T) {
 		{"tools/plume.txt", "", "x", "tools/plume.txt:1:1: only files named <slug>.md belong here; rename or remove it"},
 		{"tools/sub/a.md", "", "x", "tools/sub:1:1: only files named <slug>.md belong here; rename or remove it"},
 		{"tool/a.md", "", "x", "tool:1:1: is not read; did you mean tools?"},
+		{"categories.yml", "slug: voix", "slug: voix" + strings.Repeat("\n  x: 1", maxFields), "categories.yml:4:3: has more than 200 fields; remove those that a record does not have"},
 		{"categories.yaml", "", "x", "categories.yaml:1:1: is not read; did you mean categories.yml?"},
 		{"categories.yml", "  label: Voix", "  lable: Voix", "categories.yml:4:3: category \"voix\": label: is required, but missing\ncategories.yml:5:3: lable: is not a known field; did you mean label?"},
 		{"categories.yml", "", "code: Code", "categories.yml:1:1: must be a list; begin each category with a hyphen, such as - slug: code"},

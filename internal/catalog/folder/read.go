@@ -255,12 +255,18 @@ func yamlLine(err error) int {
 	return 1
 }
 
+// maxFields is how many fields an object may have: many more than any record.
+const maxFields = 200
+
 // unsupported reports parts of YAML that a feed has no equivalent for, and that could
 // make a small file large.
 func (s *source) unsupported(node *yaml.Node) (found bool) {
 	switch {
 	case node.Kind == yaml.AliasNode || node.Anchor != "":
 		s.report(s.at(node), "", "anchors and aliases (& and *) are not supported; write the value out, or put a text in quotation marks")
+		return true
+	case node.Kind == yaml.MappingNode && len(node.Content) > 2*maxFields:
+		s.report(s.at(node), "", fmt.Sprintf("has more than %d fields; remove those that a record does not have", maxFields))
 		return true
 	case node.Style&yaml.TaggedStyle != 0:
 		s.report(s.at(node), "", "tags (!) are not supported; put a text in quotation marks")

@@ -294,6 +294,9 @@ func (t *Table[V]) Get(e Edition, q Key) (value V, ok bool) {
 	return found.value.(V), true
 }
 
+// Delete removes a value.
+func (t *Table[V]) Delete(e Edition, q Key) { t.cache.items.Invalidate(key{t.name, e, q}) }
+
 // Put caches a value; weight is its approximate size in bytes.
 func (t *Table[V]) Put(e Edition, q Key, value V, weight int) {
 	t.cache.set(key{t.name, e, q}, &item{value: value}, weight)

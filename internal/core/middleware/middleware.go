@@ -217,15 +217,16 @@ func Log(log *slog.Logger, observers ...func(Observed)) Middleware {
 	}
 }
 
-// keyPattern matches API keys, which some clients mistakenly send in the path.
-var keyPattern = regexp.MustCompile(`pal_[0-9A-Za-z]{8,}`)
+// keyPattern matches API keys, tokens of applications and other tokens, which some clients
+// mistakenly send in the path.
+var keyPattern = regexp.MustCompile(`(pal|oat|ort|oac|qt|dt)_[0-9A-Za-z]{8,}`)
 
-// MaskKeys masks the API keys in a path.
+// MaskKeys masks the keys and tokens in a path.
 func MaskKeys(path string) string {
-	if !strings.Contains(path, "pal_") {
+	if !strings.Contains(path, "_") {
 		return path
 	}
-	return keyPattern.ReplaceAllString(path, "pal_…")
+	return keyPattern.ReplaceAllString(path, "${1}_…")
 }
 
 // statusWriter records the status and size of a response.

@@ -17,7 +17,9 @@ func TestRequestLogLine(t *testing.T) {
 		`/"quoted"\`:              `/"quoted"\`,
 		"/caf%C3%A9/%0a%00":       "/café/\n\x00",
 		"/x/pal_0123456789abcdef": "/x/pal_…",
-		"/x?q=secret":             "/x",
+		"/oat_0123456789abcdef/ort_0123456789abcdef": "/oat_…/ort_…",
+		"/q/qt_0123456789ABCDEF":                     "/q/qt_…",
+		"/x?q=secret":                                "/x",
 	} {
 		var out bytes.Buffer
 		lines := NewLogBuffer(&out)

@@ -201,6 +201,37 @@ func setDay(header http.Header, name, parameters string) {
 	header[name] = append([]string{day + parameters}, others...)
 }
 
+// CountAgain counts a request that is free because another one for the same thing was
+// counted, before it does more work than sending it. It returns an error if the quota is
+// used up. Requests that were not free are counted already.
+func CountAgain(w http.ResponseWriter) error {
+	for {
+		if v, found := w.(*visit); found {
+			return v.countAgain()
+		}
+		wrapper, wraps := w.(interface{ Unwrap() http.ResponseWriter })
+		if !wraps {
+			return nil
+		}
+		w = wrapper.Unwrap()
+	}
+}
+
+func (v *visit) countAgain() error {
+	if !v.free {
+		return nil
+	}
+	v.count = v.take()
+	decision := v.decide(v.count)
+	v.writeLimits(decision)
+	if !decision.Granted {
+		return v.spent(decision)
+	}
+	v.free, v.mark = false, 0 // the other request stays counted
+	v.record(1)
+	return nil
+}
+
 // ReportExecution is called by the cache for responses that required executing a query.
 func (v *visit) ReportExecution() { v.executed = true }
 

@@ -301,6 +301,40 @@ func TestCountedOnce(t *testing.T) {
 	want(t, "count", counter.Count(t.Context(), quota.Account(7), quota.DayOf(gate.Now())), 2)
 }
 
+// A free request that starts more work counts after all, unless the quota is used up.
+func TestCountedAgain(t *testing.T) {
+	t.Parallel()
+	counter := quota.NewCounter()
+	gate := &quota.Gate{
+		Store: counter, Caller: func(*http.Request) quota.Caller {
+			return quota.Caller{Subject: quota.Account(7), Limit: 2, Tier: "free"}
+		},
+		Now: func() time.Time { return time.Unix(1_800_000_000, 0) }, Once: func(r *http.Request) string { return r.URL.Path },
+	}
+	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.RawQuery == "build" {
+			if err := quota.CountAgain(unwrapper{w}); err != nil {
+				problem.Write(w, err)
+				return
+			}
+		}
+		w.WriteHeader(http.StatusOK)
+	}))
+	for _, c := range []struct{ target, want string }{
+		{"/a?build", "200 1"}, {"/a", "200 1"}, {"/a?build", "200 0"}, {"/a?build", "429 0"}, {"/a", "200 0"}, {"/b", "429 0"},
+	} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.target, nil))
+		want(t, c.target, fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining")), c.want)
+	}
+	want(t, "count", counter.Count(t.Context(), quota.Account(7), quota.DayOf(gate.Now())), 2)
+}
+
+// unwrapper is a writer of another middleware.
+type unwrapper struct{ http.ResponseWriter }
+
+func (w unwrapper) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // What an account used with another one counts on its day, and only if there is a limit.
 func TestCarriedRequests(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)

@@ -40,6 +40,7 @@ var parts = []struct {
 	{"saved", false, saved},
 	{"history", false, history},
 	{"costs", false, costs},
+	{"payers", false, payers},
 	{"edge", false, edge},
 	{"files", false, files},
 	{"profile", false, profile},

@@ -30,6 +30,18 @@ type Config struct {
 	ServiceName string
 	Credit      string // the credit line that reuse of the data requires
 	Log         *slog.Logger
+
+	// NearestTool returns the slug in the catalog that is most similar to another, or "".
+	NearestTool func(ctx context.Context, slug string) string
+	// Visitors have a budget, which pays for feeds that are not cached. It may be nil.
+	Visitors Visitors
+}
+
+// Visitors identifies the visitor of a request, and starts what the visitor's budget pays
+// for.
+type Visitors interface {
+	Identify(r *http.Request) context.Context
+	Start(ctx context.Context) (done func(), err error)
 }
 
 // Path is the prefix of the feeds about the whole catalog.
@@ -116,12 +128,28 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method %s is not allowed here. Use GET.", r.Method)
 	}
-	entry, err := h.config.Cache.Get(r.Context(), cache.Key{Operation: "feed " + string(f.lang), Variables: f.path}, func(ctx context.Context) (*cache.Entry, int, error) {
+	ctx := r.Context()
+	if h.config.Visitors != nil {
+		ctx = h.config.Visitors.Identify(r)
+	}
+	entry, err := h.config.Cache.Get(ctx, cache.Key{Operation: "feed " + string(f.lang), Variables: f.path}, func(ctx context.Context) (*cache.Entry, int, error) {
+		if h.config.Visitors != nil {
+			done, err := h.config.Visitors.Start(ctx)
+			if err != nil {
+				return nil, 0, err
+			}
+			defer done()
+		}
 		return h.render(ctx, f)
 	})
-	if p := problem.Of(err); err != nil && p.Code == problem.NotFound {
+	switch p := problem.Of(err); {
+	case err == nil:
+	case p.Code == problem.NotFound:
 		return p
-	} else if err != nil {
+	case p.Code == problem.TooMany:
+		w.Header().Set("Retry-After", "30")
+		return p
+	default:
 		h.config.Log.ErrorContext(r.Context(), "reading an Atom feed failed", "feed", f.path, "cause", err, "request_id", problem.RequestID(r.Context()))
 		return &problem.Problem{Code: problem.Unavailable, Message: "The catalog is temporarily unavailable. Try again in a minute.", Cause: err}
 	}
@@ -142,7 +170,7 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int
 		if err != nil {
 			return err
 		}
-		c := contents{db: db, release: shown}
+		c := contents{db: db, release: shown, nearestTool: h.config.NearestTool}
 		if newest != nil {
 			c.oldest = newest.HistoryFrom
 		}

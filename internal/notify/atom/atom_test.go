@@ -2,6 +2,7 @@ package atom_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -19,8 +20,11 @@ import (
 	"palmares/ent"
 	"palmares/ent/journalentry"
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/notify/atom"
@@ -49,7 +53,22 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 func newHandler(s *store.Store) http.Handler {
 	quiet := slog.New(slog.DiscardHandler)
 	responses := cache.New(16<<20, nil, quiet)
-	h := atom.New(atom.Config{Store: s, Cache: responses, PublicURL: "https://api.palmares.example:8443", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet})
+	return newHandlerFor(s, responses, nil)
+}
+
+func newHandlerFor(s *store.Store, responses *cache.Cache, visitors atom.Visitors) http.Handler {
+	quiet := slog.New(slog.DiscardHandler)
+	catalog := release.NewCatalog(s, quiet, 1<<20, nil)
+	h := atom.New(atom.Config{
+		Store: s, Cache: responses, PublicURL: "https://api.palmares.example:8443", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet, Visitors: visitors,
+		NearestTool: func(ctx context.Context, slug string) string {
+			newest, err := catalog.Newest(ctx)
+			if err != nil {
+				return ""
+			}
+			return newest.NearestTool(slug)
+		},
+	})
 	mux := http.NewServeMux()
 	for _, path := range []string{atom.Path, atom.ToolPath, atom.CategoryPath} {
 		mux.Handle(path, h)
@@ -64,6 +83,51 @@ func newHandler(s *store.Store) http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	}))
+}
+
+// charged counts what the budget of a visitor pays for.
+type charged struct {
+	identified, started int
+	refusal             error
+}
+
+func (c *charged) Identify(r *http.Request) context.Context { c.identified++; return r.Context() }
+
+func (c *charged) Start(context.Context) (func(), error) { c.started++; return func() {}, c.refusal }
+
+// Feeds that are not cached are on the visitor's budget, also those that do not exist, and
+// a name like an unknown one is found without the database.
+func TestFeedsAreCharged(t *testing.T) {
+	statements := []string{}
+	cfg := testkit.SQLite(t)
+	cfg.OnStatement = func(_ context.Context, _, statement string) func(error) {
+		statements = append(statements, statement)
+		return func(error) {}
+	}
+	s := testkit.Open(t, cfg)
+	publish(t, s, demo.Catalog())
+	visitors := &charged{}
+	h := newHandlerFor(s, cache.New(16<<20, nil, slog.New(slog.DiscardHandler)), visitors)
+	get(h, "/en/tools/zzz/changes.atom") // loads the catalog
+	statements = nil
+	for i, want := range []struct{ status, started int }{{404, 2}, {404, 3}, {200, 4}, {200, 4}} {
+		path := "/en/tools/plum/changes.atom"
+		if want.status == 200 {
+			path = "/en/tools/plume/changes.atom"
+		}
+		if got := get(h, path); got.Code != want.status || visitors.started != want.started || i < 2 && !strings.Contains(got.Body.String(), "plume") {
+			t.Errorf("request %d: got %d %s with %d charged, want %+v", i, got.Code, got.Body, visitors.started, want)
+		}
+	}
+	for _, statement := range statements {
+		if strings.Contains(statement, "`tools`") && !strings.Contains(statement, "IN (") && !strings.Contains(statement, "= ?") {
+			t.Errorf("got %s, want no statement that reads all tools", statement)
+		}
+	}
+	visitors.refusal = problem.New(problem.TooMany, "Pages of your network have used up their computing time.")
+	if got := get(h, "/en/tools/plum/changes.atom"); got.Code != 429 || got.Header().Get("Retry-After") == "" {
+		t.Errorf("got %d %v, want 429 with Retry-After", got.Code, got.Header())
+	}
 }
 
 func get(h http.Handler, name string, headers ...string) *httptest.ResponseRecorder {

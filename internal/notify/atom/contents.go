@@ -24,10 +24,8 @@ type contents struct {
 	item            string            // name of the tool or category that the feed is about
 	current         map[string]string // names in the release, by the path of the page
 	former          map[int]string    // names of removed tools, by the number of the event
+	nearestTool     func(ctx context.Context, slug string) string
 }
-
-// maxCompared limits how many slugs are compared with an unknown one.
-const maxCompared = 10_000
 
 // load reads the names. It returns a problem if no release has the item of the feed.
 func (c *contents) load(ctx context.Context, f feed, events []*journal.Event) error {
@@ -89,15 +87,14 @@ func (c *contents) loadItem(ctx context.Context, f feed, events []*journal.Event
 	if c.item = c.current[f.page]; c.item != "" {
 		return nil
 	}
-	var existing []string
-	missing, similar := "There is no category “%s”.", "There is no category “%s”. Did you mean “%s”?"
+	near, missing, similar := "", "There is no category “%s”.", "There is no category “%s”. Did you mean “%s”?"
 	if strings.HasPrefix(f.page, "/tools/") {
 		if len(events) > 0 {
 			c.item, err = c.formerName(ctx, slug, c.release)
 			return err
 		}
 		missing, similar = "There is no tool “%s”.", "There is no tool “%s”. Did you mean “%s”?"
-		existing, err = c.db.Tool.Query().Order(tool.ByID()).IDs(ctx)
+		near = c.nearestTool(ctx, slug)
 	} else {
 		for _, event := range events {
 			if event.Slug == slug && event.Type == journal.EventCategoryRemoved {
@@ -105,13 +102,14 @@ func (c *contents) loadItem(ctx context.Context, f feed, events []*journal.Event
 				return nil
 			}
 		}
-		existing, err = c.db.Category.Query().Order(category.ByID()).IDs(ctx)
+		existing, err := c.db.Category.Query().Order(category.ByID()).IDs(ctx)
+		if err != nil {
+			return err
+		}
+		near = text.Nearest(slug, existing)
 	}
-	if err != nil {
-		return err
-	}
-	if near := text.Similar(slug, existing[:min(len(existing), maxCompared)], 1); len(near) > 0 {
-		return problem.New(problem.NotFound, similar, slug, near[0])
+	if near != "" {
+		return problem.New(problem.NotFound, similar, slug, near)
 	}
 	return problem.New(problem.NotFound, missing, slug)
 }

@@ -24,6 +24,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 )
 
@@ -41,6 +42,9 @@ const (
 	waitTime = 5 * time.Second
 	// waitRetry is when to try again after that, in seconds.
 	waitRetry = "5"
+	// maxRanges is how many ranges of a file one request may have. Each costs about as much
+	// as a request.
+	maxRanges = 16
 	// sendTime is how long a client may take to receive a chunk.
 	sendTime = 30 * time.Second
 )
@@ -115,7 +119,7 @@ func (h *Handler) List(ctx context.Context) (*Listing, error) {
 	for _, info := range newest.Readable() {
 		list.Releases = append(list.Releases, Earlier{info.ID, info.FeedDate, h.PublicURL + ReleasesPath + strconv.Itoa(info.ID) + "/"})
 	}
-	set, err := h.get(ctx, newest, newest.Info)
+	set, err := h.get(ctx, newest, newest.Info, files.Requester{})
 	if err != nil {
 		return nil, err
 	}
@@ -126,14 +130,14 @@ func (h *Handler) List(ctx context.Context) (*Listing, error) {
 }
 
 // get waits for the files of a release.
-func (h *Handler) get(ctx context.Context, newest *release.Release, info *ent.Release) (*files.Set, error) {
+func (h *Handler) get(ctx context.Context, newest *release.Release, info *ent.Release, by files.Requester) (*files.Set, error) {
 	wait := h.WaitTime
 	if wait == 0 {
 		wait = waitTime
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	return h.Archive.Get(ctx, info, newest.HistoryFrom())
+	return h.Archive.Get(ctx, info, newest.HistoryFrom(), by)
 }
 
 // ServeHTTP serves the list and the files.
@@ -194,8 +198,17 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if cache.CachedOnly(r.Context()) && h.Archive.Find(info, newest.HistoryFrom()) == nil {
 		return errNotFound // only a 304 would be sent
 	}
-	set, err := h.get(r.Context(), newest, info)
+	if ranges := 1 + strings.Count(r.Header.Get("Range"), ","); ranges > maxRanges {
+		return problem.New(problem.BadInput, "Range may have at most %d ranges (got %d). Send several requests.", maxRanges, ranges)
+	}
+	by := files.Requester{Account: auth.CallerFrom(r.Context()).Account, Count: func() error { return quota.CountAgain(w) }}
+	if number == newest.Number() {
+		by = files.Requester{} // it is written for everyone
+	}
+	set, err := h.get(r.Context(), newest, info, by)
 	switch {
+	case errors.Is(err, files.ErrTooMany) || err != nil && problem.Of(err).Code == problem.QuotaSpent:
+		return err
 	case errors.Is(err, store.ErrNoRelease): // pruned since
 		return gone(number, number+1)
 	case isWaiting(err):

@@ -2,9 +2,11 @@ package files
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,5 +39,28 @@ func TestFilesBeingWritten(t *testing.T) {
 	wait.Until(t, "the file", func() bool { return get("/files/releases/1/tools.parquet").Code == 200 })
 	if archive.Built.Load() != 1 {
 		t.Errorf("got %d builds, want 1", archive.Built.Load())
+	}
+}
+
+// Many small ranges cost as much as many requests, so their number is limited.
+func TestRanges(t *testing.T) {
+	t.Parallel()
+	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
+	_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{})
+	testkit.Check(t, err)
+	archive := files.NewArchive(s, t.TempDir(), 1<<30, log)
+	t.Cleanup(archive.Close)
+	h := &Handler{Archive: archive, Newest: release.NewCatalog(s, log, 1<<20, nil).Newest, Log: log, WaitTime: time.Minute}
+	for count, want := range map[int]int{1: 206, maxRanges: 206, maxRanges + 1: 400, 3_000: 400} {
+		r, w := httptest.NewRequest(http.MethodGet, "/files/releases/1/tools.parquet", nil), httptest.NewRecorder()
+		ranges := make([]string, count)
+		for i := range ranges {
+			ranges[i] = fmt.Sprintf("%d-%d", 4*i, 4*i)
+		}
+		r.Header.Set("Range", "bytes="+strings.Join(ranges, ","))
+		h.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Account: 1, Key: "key", Plan: auth.Developer})))
+		if w.Code != want {
+			t.Errorf("%d ranges: got %d, want %d", count, w.Code, want)
+		}
 	}
 }

@@ -55,23 +55,27 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // the client disconnected
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if r.Method == http.MethodPost && !jsontext.Value(body).IsValid() {
-		x.fail(http.StatusBadRequest, jsonrpc.CodeParseError, "The request body is not valid JSON.")
+	messages, members := batchLength(body), bytes.Count(body, []byte(`":`))
+	isCounted := messages == 0 && members <= maxMembers && slices.Contains(countedMethods, methodOf(body))
+	if s.cfg.Limit != nil && !isCounted && !s.cfg.Limit(r, max(messages, 1)) { // before parsing
+		x.Header().Set("Retry-After", "60")
+		x.fail(http.StatusTooManyRequests, codeQuota, "You have sent too many messages within a minute. Try again in a minute. Outside of batches, tools/call and resources/read only count against the quota.")
 		return
 	}
-	messages := batchLength(body)
-	if messages > maxBatch {
+	switch {
+	case messages > maxBatch:
 		x.fail(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, fmt.Sprintf("A batch may have at most %d messages.", maxBatch))
+		return
+	case members > maxMembers:
+		x.fail(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, fmt.Sprintf("A request may have at most %d members in its objects.", maxMembers))
+		return
+	case r.Method == http.MethodPost && !jsontext.Value(body).IsValid():
+		x.fail(http.StatusBadRequest, jsonrpc.CodeParseError, "The request body is not valid JSON.")
 		return
 	}
 	edition := s.cfg.Cache.Edition()
 	var m message
 	_ = jsonv2.Unmarshal(body, &m) // the library reports what is wrong
-	if s.cfg.Limit != nil && !slices.Contains(countedMethods, m.Method) && !s.cfg.Limit(r, max(messages, 1)) {
-		x.Header().Set("Retry-After", "60")
-		x.fail(http.StatusTooManyRequests, codeQuota, "You have sent too many messages within a minute. Try again in a minute. Outside of batches, tools/call and resources/read only count against the quota.")
-		return
-	}
 	key := m.key(r)
 	if known, ok := s.replies.Get(edition, key); ok && m.repeatable() && x.countEarly() == nil {
 		x.Header().Set("Content-Type", "application/json")
@@ -95,14 +99,46 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // countedMethods count against the quota. Everything else is limited per minute.
 var countedMethods = []string{"tools/call", "resources/read"}
 
-// maxBatch limits the messages in a batch, because most methods do not count against
-// the quota and all replies are in memory at once.
-const maxBatch = 20
+const (
+	// maxBatch limits the messages in a batch, because most methods do not count against
+	// the quota and all replies are in memory at once.
+	maxBatch = 20
+	// maxMembers limits the members of all objects in a request. Each has to be compared
+	// with the others, so that they cost much more than long texts.
+	maxMembers = 1_000
+	// maxOthers is how many members may precede the method of a message.
+	maxOthers = 10
+)
+
+// methodOf returns the method of a message, or "", without decoding the rest of it.
+func methodOf(body []byte) string {
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
+	if token, err := decoder.ReadToken(); err != nil || token.Kind() != '{' {
+		return ""
+	}
+	for range maxOthers {
+		name, err := decoder.ReadToken()
+		if err != nil || name.Kind() != '"' {
+			return ""
+		}
+		if name.String() == "method" {
+			method, err := decoder.ReadToken()
+			if err != nil || method.Kind() != '"' {
+				return ""
+			}
+			return method.String()
+		}
+		if decoder.SkipValue() != nil {
+			return ""
+		}
+	}
+	return ""
+}
 
 // batchLength returns the number of messages in a batch, at most maxBatch+1; 0 for a
 // single message.
 func batchLength(body []byte) (n int) {
-	decoder := jsontext.NewDecoder(bytes.NewBuffer(body))
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
 	if decoder.PeekKind() != '[' {
 		return 0
 	}

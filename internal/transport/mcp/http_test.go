@@ -87,6 +87,27 @@ func TestFreeMessagesAreLimited(t *testing.T) {
 	}
 }
 
+// Requests over the limit are refused before anything in them is decoded, and objects with
+// thousands of members are never decoded.
+func TestRefusedRequestsAreNotDecoded(t *testing.T) {
+	c := onSQLite(t)
+	var members strings.Builder
+	for i := range 9_500 {
+		fmt.Fprintf(&members, `,"k%d":0`, i)
+	}
+	for _, head := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list"`, `{"jsonrpc":"2.0","id":1,"method":"tools/call"`} {
+		body := head + members.String() + "}"
+		for limit, want := range map[int]int{1_000_000: 400, 0: 429} {
+			c.limit, c.free = limit, 0
+			var w *httptest.ResponseRecorder
+			allocations := testing.AllocsPerRun(1, func() { w = c.post(body) })
+			if w.Code != want || allocations > 500 {
+				t.Errorf("%.50s: got %d after %v allocations, want %d after at most 500", body, w.Code, allocations, want)
+			}
+		}
+	}
+}
+
 // Bad requests get a JSON-RPC error.
 func TestBadRequests(t *testing.T) {
 	c := onSQLite(t)

@@ -63,7 +63,7 @@ func (s *Queries) listFor(ctx context.Context, handle string) (names []string, v
 	if err != nil {
 		return nil, "", false, notFound(err)
 	}
-	isOwner = auth.CallerFrom(ctx).Account == owner.ID
+	isOwner = auth.CallerFrom(ctx).OwnsQueries(owner.ID)
 	for _, row := range owner.Edges.SavedQueries {
 		if (row.Public || isOwner) && !isSuspended(owner, owner.Edges.SavedQueries, row.ID) {
 			names = append(names, row.Name)

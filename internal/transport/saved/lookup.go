@@ -62,7 +62,10 @@ func (l *lookups[V]) get(ctx context.Context, key cache.Key, read func(ctx conte
 		defer cancel()
 		now, changes := time.Now(), l.changes.Load() // before reading
 		value, weight, err := read(ctx, last.value)
-		if err != nil {
+		if p := problem.Of(err); err != nil {
+			if known && p.Code != problem.Internal && p.Code != problem.Timeout { // it no longer exists, so an outage must not bring it back
+				l.table.Delete(cache.Timeless, key)
+			}
 			return nil, err
 		}
 		found := last

@@ -103,7 +103,7 @@ func (s *Queries) load(ctx context.Context, last *record, current state) (*recor
 
 // check returns why a caller may not read a record.
 func (r *record) check(caller auth.Caller, invalidToken bool) error {
-	isOwner := caller.Account != 0 && caller.Account == r.account
+	isOwner := caller.OwnsQueries(r.account)
 	switch {
 	case !isOwner && (!r.public || r.suspended):
 		return errNotFound

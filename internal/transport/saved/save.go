@@ -115,6 +115,11 @@ func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Qu
 			return nil, err
 		}
 	}
+	if !s.Executor.Loaded() { // in a command: the time limit of requests does not include it
+		if err := s.Executor.Preload(ctx); err != nil {
+			return nil, err
+		}
+	}
 	err = q.try(ctx, auth.Plan(owner.Plan), func(ctx context.Context, r graph.Request) *problem.Problem {
 		return s.Executor.Execute(ctx, r).Problem()
 	})

@@ -449,8 +449,48 @@ func TestLookupsSurviveDatabaseFailures(t *testing.T) {
 	if _, err := get("a"); err != errNotFound {
 		t.Errorf("got %v, want not found", err)
 	}
+	fault = fmt.Errorf("the database is down")
+	if got, err := get("a"); problem.Of(err).Code != problem.Unavailable {
+		t.Errorf("got %v, %v, want nothing of a query that was deleted before the outage", got, err)
+	}
 	if _, err := l.get(cache.WithCachedOnly(t.Context()), cache.Key{Operation: "c"}, nil); err != errNotFound {
 		t.Errorf("got %v, want not found, and nothing read for callers over their quota", err)
+	}
+}
+
+// A connected application reads private queries only if its user allowed it.
+func TestApplicationsReadPrivateQueries(t *testing.T) {
+	private := &record{state: state{account: 1}, broken: fmt.Errorf("read")}
+	for caller, want := range map[auth.Caller]bool{
+		{Account: 1}: true, {Account: 1, Application: "app_x"}: false, {Account: 1, Application: "app_x", PrivateQueries: true}: true,
+		{Account: 2, Application: "app_y", PrivateQueries: true}: false, {}: false,
+	} {
+		if err := private.check(caller, false); (problem.Of(err).Code != problem.NotFound) != want {
+			t.Errorf("%+v: got %v, want it found: %v", caller, err, want)
+		}
+	}
+}
+
+// A command loads the catalog before it tries a query, without the time limit of requests.
+func TestSaveLoadsWithoutDeadline(t *testing.T) {
+	cfg, limited, unlimited := testkit.SQLite(t), 0, 0
+	cfg.OnStatement = func(ctx context.Context, _, statement string) func(error) {
+		if strings.Contains(statement, "FROM `tools`") {
+			if _, has := ctx.Deadline(); has {
+				limited++
+			} else {
+				unlimited++
+			}
+		}
+		return func(error) {}
+	}
+	s := testkit.Open(t, cfg)
+	_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{})
+	testkit.Check(t, err)
+	limited, unlimited = 0, 0
+	q, _ := newQueries(t, s)
+	if _, err := q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "a", Handle: "ana", Text: "{ tools { items { name } } }"}); err != nil || limited > 0 || unlimited == 0 {
+		t.Errorf("got %v after %d statements with a deadline and %d without, want only those without", err, limited, unlimited)
 	}
 }
 

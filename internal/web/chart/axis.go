@@ -138,12 +138,20 @@ func Dates(l lang.Language, from, to time.Time) Axis {
 	axis.ticks = func(room float64) (all []tick) {
 		for _, months := range []int{daily, weekly, 1, 2, 3, 6, year, 2 * year, 5 * year, 10 * year, 100 * year} {
 			smaller, free, fits := all, math.Inf(-1), true
-			all = nil
-			for at := from; !at.After(to) && fits; at = at.AddDate(0, 0, 1) {
+			at, days, step := from, 1, 0
+			switch {
+			case months == weekly:
+				at, days = from.AddDate(0, 0, (8-int(from.Weekday()))%7), 7
+			case months > 0:
+				count := from.Year()*12 + int(from.Month()) - 1
+				if from.Day() > 1 {
+					count++
+				}
+				at, days, step = time.Date(0, time.Month((count+months-1)/months*months+1), 1, 0, 0, 0, 0, time.UTC), 0, months
+			}
+			for all = nil; !at.After(to) && fits; at = at.AddDate(0, step, days) {
 				text := l.ShortMonth(at)
 				switch month, number, _ := strings.Cut(text, "\u00a0"); {
-				case months == weekly && at.Weekday() != time.Monday || months > 0 && (at.Day() != 1 || (at.Year()*12+int(at.Month())-1)%months != 0):
-					continue
 				case months <= 0:
 					text = l.ShortDay(at)
 				case months >= year:

@@ -8,6 +8,7 @@
 package chart
 
 import (
+	"context"
 	"fmt"
 	"html/template"
 	"strings"
@@ -30,18 +31,34 @@ type Content interface {
 // The widths of drawings, at which texts have their size in pixels.
 const full, wide, narrow = 960.0, 720.0, 360.0
 
-// HTML draws the chart for a page. It is drawn again for screens on which its texts would
+// HTML draws a chart of the catalog.
+func (c *Chart) HTML() template.HTML {
+	drawn, _ := c.Draw(context.Background()) // fails only if it is canceled
+	return drawn
+}
+
+// Draw draws the chart for a page. It is drawn again for screens on which its texts would
 // be too large or too small, and small multiples for those with room for more of them; the
 // style sheet shows one of the drawings.
-func (c *Chart) HTML() template.HTML {
-	if c.Half {
-		return c.svg("chart", narrow)
+func (c *Chart) Draw(ctx context.Context) (all template.HTML, err error) {
+	type version struct {
+		class string
+		width float64
 	}
-	drawn := c.svg("chart wide-only", wide) + c.svg("chart narrow-only", narrow)
+	versions := []version{{"chart wide-only", wide}, {"chart narrow-only", narrow}}
 	if plots, ok := c.Content.(Plots); ok && len(plots) > 1 {
-		return drawn + c.svg("chart full-only", full)
+		versions = append(versions, version{"chart full-only", full})
 	}
-	return drawn
+	if c.Half {
+		versions = []version{{"chart", narrow}}
+	}
+	for _, v := range versions {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		all += c.svg(v.class, v.width)
+	}
+	return all, nil
 }
 
 func (c *Chart) svg(class string, width float64) template.HTML {
@@ -75,16 +92,16 @@ func (d *drawing) line(color string, width float64, points ...at) {
 }
 
 func (d *drawing) circle(color, title string, center at, radius float64) {
-	d.marks = append(d.marks, mark{shape: "circle", color: color, title: title, w: radius, points: []at{center}})
+	d.marks = append(d.marks, mark{shape: "circle", color: color, title: cut(title), w: radius, points: []at{center}})
 }
 
 func (d *drawing) rect(color, title string, r area) {
-	d.marks = append(d.marks, mark{shape: "rect", color: color, title: title, w: r.w, h: r.h, points: []at{{r.x, r.y}}})
+	d.marks = append(d.marks, mark{shape: "rect", color: color, title: cut(title), w: r.w, h: r.h, points: []at{{r.x, r.y}}})
 }
 
 func (d *drawing) text(color, side string, size, x, y float64, text string) {
 	if text != "" {
-		d.marks = append(d.marks, mark{shape: "text", color: color, side: side, h: size, text: text, points: []at{{x, y}}})
+		d.marks = append(d.marks, mark{shape: "text", color: color, side: side, h: size, text: cut(text), points: []at{{x, y}}})
 	}
 }
 

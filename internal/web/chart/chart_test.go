@@ -243,7 +243,7 @@ func TestSmallMultiples(t *testing.T) {
 		all = append(all, seriesOf(fmt.Sprintf("Series %d", i), 100, float64(200+i)))
 	}
 	plots, note := NewLines(lang.English, Lines, Dates(lang.English, date(releases[0]), date(releases[7])), Count, all)
-	if len(plots) != maxPlots || plots[0].Heading != "Series 13" || fmt.Sprint(note) != "[12 of 14 series, those with the highest latest values.]" {
+	if len(plots) != MaxPlots || plots[0].Heading != "Series 13" || fmt.Sprint(note) != "[12 of 14 series, those with the highest latest values.]" {
 		t.Errorf("got %d plots from %s, %q, want 12 from the highest", len(plots), plots[0].Heading, note)
 	}
 	for _, width := range []float64{narrow, wide} {
@@ -460,7 +460,7 @@ func TestSparkline(t *testing.T) {
 // classes. A PNG shows the same.
 func TestFiles(t *testing.T) {
 	c := &Chart{Content: linesOf(seriesOf("One", 1, 2), seriesOf("Two", 3, 4)), Title: "A <title>", Notes: []string{"A note"}}
-	svg, err := c.File("svg", "Source: palmares")
+	svg, err := c.File(t.Context(), "svg", "Source: palmares")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -475,7 +475,7 @@ func TestFiles(t *testing.T) {
 	if err := xml.Unmarshal(svg, &picture{}); err != nil {
 		t.Error(err)
 	}
-	body, err := c.File("png", "Source: palmares")
+	body, err := c.File(t.Context(), "png", "Source: palmares")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -490,11 +490,11 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"s0", "s1", "ink", "soft", "grid"} {
-		if seen[rgb(name).C] < 50 {
-			t.Errorf("got %d pixels of %s, want a drawing", seen[rgb(name).C], name)
+		if seen[rgb(name)] < 50 {
+			t.Errorf("got %d pixels of %s, want a drawing", seen[rgb(name)], name)
 		}
 	}
-	if _, err := (&Chart{Content: Bars(make([]Bar, 200))}).File("png", ""); err == nil {
+	if _, err := (&Chart{Content: Bars(make([]Bar, 200))}).File(t.Context(), "png", ""); err == nil {
 		t.Error("got a PNG of any size, want a limit")
 	}
 }
@@ -555,7 +555,7 @@ func TestTextsAreEscaped(t *testing.T) {
 	plot := &Plot{Kind: Dots, Heading: evil, X: Axis{To: 1, Caption: evil, ticks: func(float64) []tick { return []tick{{0, evil}} }}, Y: Numbers(lang.English, Number, []float64{1}, true, 1), Series: []Series{{evil, []Point{point}}}}
 	for _, c := range []Content{Plots{plot}, Bars{{Label: evil, Text: evil, Value: 1}}, Tiles{{evil, evil, evil}}} {
 		shown := &Chart{Content: c, Title: evil}
-		file, err := shown.File("svg", evil)
+		file, err := shown.File(t.Context(), "svg", evil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -13,7 +14,7 @@ import (
 var ContentTypes = map[string]string{"svg": "image/svg+xml", "png": "image/png"}
 
 // File draws the chart as a file with its title, notes and a credit line.
-func (c *Chart) File(extension, credit string) ([]byte, error) {
+func (c *Chart) File(ctx context.Context, extension, credit string) ([]byte, error) {
 	const margin, titleSize, noteSize = 24.0, 17.0, 11.0
 	d := &drawing{width: wide}
 	c.draw(d)
@@ -31,16 +32,16 @@ func (c *Chart) File(extension, credit string) ([]byte, error) {
 	}
 	d.height = bottom - d.top + margin
 	if extension == "png" {
-		return d.png()
+		return d.png(ctx)
 	}
 	return []byte(d.svg(fmt.Sprintf(`xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" role="img" font-family="sans-serif"`, d.width, round(d.height)), true)), nil
 }
 
 // Entry draws the chart as a file that is cached like a page.
-func (c *Chart) Entry(l lang.Language, extension, credit, caching string) (*cache.Entry, error) {
+func (c *Chart) Entry(ctx context.Context, l lang.Language, extension, credit, caching string) (*cache.Entry, error) {
 	if l != lang.French {
 		credit = strings.Replace(credit, " : ", ": ", 1)
 	}
-	body, err := c.File(extension, credit)
+	body, err := c.File(ctx, extension, credit)
 	return cache.NewEntry(body, http.Header{"Content-Type": {ContentTypes[extension]}, "Cache-Control": {caching}, "Vary": {"Accept-Encoding"}}), err
 }

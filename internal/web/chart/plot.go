@@ -60,10 +60,22 @@ const (
 	labelSize = 11.5
 	lineSpace = 14.0 // between the baselines of texts
 	panelGap  = 20.0
-	maxPlots  = 12 // small multiples
 	maxScore  = 10
 	maxDots   = 120 // with more points, lines only have a visible dot at their end
 )
+
+// MaxPlots is how many small multiples a chart has.
+const MaxPlots = 12
+
+// Points returns how many points the plots show.
+func (plots Plots) Points() (count int) {
+	for _, p := range plots {
+		for _, s := range p.Series {
+			count += len(s.Points)
+		}
+	}
+	return count
+}
 
 // NewLines returns a plot of lines. More than MaxLines become small multiples on the
 // same axes. The series with the highest latest values are first; the notes say if
@@ -73,8 +85,8 @@ func NewLines(l lang.Language, kind Kind, x Axis, unit Unit, all []Series) (plot
 	if kind != Steps { // their colors are those of other charts
 		slices.SortStableFunc(all, func(a, b Series) int { return cmp.Compare(b.last().Y, a.last().Y) })
 	}
-	if total := len(all); total > maxPlots {
-		all, notes = all[:maxPlots], []string{l.Text("%d of %d series, those with the highest latest values.", maxPlots, total)}
+	if total := len(all); total > MaxPlots {
+		all, notes = all[:MaxPlots], []string{l.Text("%d of %d series, those with the highest latest values.", MaxPlots, total)}
 	}
 	var ys []float64
 	if kind == Steps && unit == Score {

@@ -2,15 +2,18 @@ package chart
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
 	"image/png"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
@@ -30,52 +33,99 @@ const (
 	maxPixels = 4_000 // on each side
 )
 
-// png fills all shapes of a color at once, in the order in which colors appear, and
-// writes texts over them.
-func (d *drawing) png() ([]byte, error) {
+// png paints the marks in their order. It stops with its context.
+func (d *drawing) png(ctx context.Context) ([]byte, error) {
 	if d.height > maxPixels/scale || d.width > maxPixels/scale {
 		return nil, fmt.Errorf("chart of %g by %g units is too large for a PNG", d.width, d.height)
 	}
-	img := image.NewRGBA(image.Rect(0, 0, int(d.width*scale), int(math.Ceil(d.height*scale))))
-	draw.Draw(img, img.Rect, rgb("paper"), image.Point{}, draw.Src)
-	shapes, painted := vector.NewRasterizer(img.Rect.Dx(), img.Rect.Dy()), []string{hidden}
-	for _, first := range d.marks {
-		if first.shape == "text" || slices.Contains(painted, first.color) {
-			continue
-		}
-		shapes.Reset(img.Rect.Dx(), img.Rect.Dy())
-		for _, m := range d.marks {
-			if m.color == first.color {
-				d.outline(shapes, &m)
-			}
-		}
-		shapes.Draw(img, img.Rect, rgb(first.color), image.Point{})
-		painted = append(painted, first.color)
-	}
+	c := canvas{image.NewPaletted(image.Rect(0, 0, int(d.width*scale), int(math.Ceil(d.height*scale))), palette())}
 	for _, m := range d.marks {
-		start := m.points[0].x - measure(m.text, m.h, m.bold)*map[string]float64{"middle": 0.5, "end": 1}[m.side]
-		pen := font.Drawer{Dst: img, Src: rgb(m.color), Face: newFace(m.h*scale, m.bold)}
-		pen.Dot = fixed.Point26_6{X: fixed.Int26_6((start - d.left) * scale * 64), Y: fixed.Int26_6((m.points[0].y - d.top) * scale * 64)}
-		pen.DrawString(spaces.Replace(m.text))
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case m.shape == "text":
+			start := m.points[0].x - measure(m.text, m.h, m.bold)*map[string]float64{"middle": 0.5, "end": 1}[m.side]
+			c.write(m, fixed.Point26_6{X: fixed.Int26_6((start - d.left) * scale * 64), Y: fixed.Int26_6((m.points[0].y - d.top) * scale * 64)})
+		case m.color != hidden:
+			c.fill(m.color, d.outlines(&m))
+		}
 	}
 	var out bytes.Buffer
-	err := png.Encode(&out, img)
+	encoder := png.Encoder{CompressionLevel: png.BestSpeed} // large areas have one color
+	err := encoder.Encode(&out, c.img)
 	return out.Bytes(), err
 }
 
+// levels is how many shades there are between the paper and a color, for smooth edges. A
+// palette of them is encoded many times faster than an image with all colors.
+const levels = 15
+
+var colorNames = slices.Sorted(maps.Keys(colors))
+
+// palette returns the paper, and the shades of each color after it.
+var palette = sync.OnceValue(func() color.Palette {
+	paper := rgb("paper")
+	all := color.Palette{paper}
+	for _, name := range colorNames {
+		full := rgb(name)
+		for level := 1; level <= levels; level++ {
+			mix := func(from, to uint8) uint8 { return uint8((int(from)*(levels-level) + int(to)*level) / levels) }
+			all = append(all, color.RGBA{mix(paper.R, full.R), mix(paper.G, full.G), mix(paper.B, full.B), 255})
+		}
+	}
+	return all
+})
+
 // rgb returns one of the colors.
-func rgb(name string) *image.Uniform {
+func rgb(name string) color.RGBA {
 	c := color.RGBA{A: 255}
 	_, _ = fmt.Sscanf(colors[name], "#%02x%02x%02x", &c.R, &c.G, &c.B)
-	return image.NewUniform(c)
+	return c
 }
 
-// outline adds the outline of a mark. All have the same direction, so that they may
-// cover each other.
-func (d *drawing) outline(shapes *vector.Rasterizer, m *mark) {
-	add := func(corners ...at) {
-		for i, c := range corners {
-			x, y := float32((c.x-d.left)*scale), float32((c.y-d.top)*scale)
+// canvas is an image that marks are painted on.
+type canvas struct{ img *image.Paletted }
+
+// paint covers an area with a color where a mask, which starts at a point, is set. At the
+// edge between two colors, the one with more of the pixel remains.
+func (c canvas) paint(name string, to image.Rectangle, mask *image.Alpha, from image.Point) {
+	first := 1 + slices.Index(colorNames, name)*levels
+	visible := to.Intersect(c.img.Rect)
+	for y := visible.Min.Y; y < visible.Max.Y; y++ {
+		for x := visible.Min.X; x < visible.Max.X; x++ {
+			level := (int(mask.AlphaAt(from.X+x-to.Min.X, from.Y+y-to.Min.Y).A)*levels + 127) / 255
+			if level == 0 {
+				continue
+			}
+			pixel := &c.img.Pix[c.img.PixOffset(x, y)]
+			before := int(*pixel) - first + 1
+			isSame := before > 0 && before <= levels
+			if *pixel == 0 || isSame && level > before || !isSame && level > levels/2 {
+				*pixel = uint8(first + level - 1)
+			}
+		}
+	}
+}
+
+// fill paints the inside of outlines.
+func (c canvas) fill(name string, outlines [][]at) {
+	low, high := at{math.Inf(1), math.Inf(1)}, at{math.Inf(-1), math.Inf(-1)}
+	for _, corners := range outlines {
+		for _, p := range corners {
+			low, high = at{min(low.x, p.x), min(low.y, p.y)}, at{max(high.x, p.x), max(high.y, p.y)}
+		}
+	}
+	if !(low.x < high.x && low.y < high.y) { // also if a number is not one
+		return
+	}
+	visible := image.Rect(int(max(low.x, 0)), int(max(low.y, 0)), int(min(high.x, maxPixels))+1, int(min(high.y, maxPixels))+1).Intersect(c.img.Rect)
+	if visible.Empty() {
+		return
+	}
+	shapes, mask := vector.NewRasterizer(visible.Dx(), visible.Dy()), image.NewAlpha(image.Rect(0, 0, visible.Dx(), visible.Dy()))
+	for _, corners := range outlines {
+		for i, p := range corners {
+			x, y := float32(p.x-float64(visible.Min.X)), float32(p.y-float64(visible.Min.Y))
 			if i == 0 {
 				shapes.MoveTo(x, y)
 			}
@@ -83,17 +133,46 @@ func (d *drawing) outline(shapes *vector.Rasterizer, m *mark) {
 		}
 		shapes.ClosePath()
 	}
+	shapes.DrawOp = draw.Src
+	shapes.Draw(mask, mask.Rect, image.Opaque, image.Point{})
+	c.paint(name, visible, mask, image.Point{})
+}
+
+// write paints a text.
+func (c canvas) write(m mark, pen fixed.Point26_6) {
+	face, before := newFace(m.h*scale, m.bold), rune(-1)
+	for _, r := range spaces.Replace(m.text) {
+		if before >= 0 {
+			pen.X += face.Kern(before, r)
+		}
+		area, mask, from, advance, _ := face.Glyph(pen, r)
+		if glyph, ok := mask.(*image.Alpha); ok {
+			c.paint(m.color, area, glyph, from)
+		}
+		pen.X, before = pen.X+advance, r
+	}
+}
+
+// outlines returns the outlines of a mark in pixels. All have the same direction, so that
+// they may cover each other.
+func (d *drawing) outlines(m *mark) (all [][]at) {
 	place := m.points[0]
 	switch m.shape {
 	case "path":
 		for i, to := range m.points[1:] {
-			add(stroke(m.points[i], to, m.w/2)...)
+			all = append(all, stroke(m.points[i], to, m.w/2))
 		}
 	case "circle":
-		add(stroke(place, place, m.w)...)
+		all = append(all, stroke(place, place, m.w))
 	case "rect":
-		add(place, at{place.x + m.w, place.y}, at{place.x + m.w, place.y + m.h}, at{place.x, place.y + m.h})
+		all = append(all, []at{place, {place.x + m.w, place.y}, {place.x + m.w, place.y + m.h}, {place.x, place.y + m.h}})
 	}
+	for _, corners := range all {
+		for i, c := range corners {
+			corners[i] = at{(c.x - d.left) * scale, (c.y - d.top) * scale}
+		}
+	}
+	return all
 }
 
 // stroke returns the outline of a straight line with round ends. One without a length
@@ -127,27 +206,67 @@ func newFace(size float64, bold bool) font.Face {
 // spaces replaces what the fonts do not have.
 var spaces = strings.NewReplacer("\u202f", "\u00a0")
 
-// measure returns the width of a text in the font of PNGs. Those of browsers are
-// usually narrower, so that texts that fit here fit in a page, too.
+// maxText is how many characters of a text are drawn: more than a line of any chart has.
+// Results of queries may have texts of any length, so they are cut before anything else.
+const maxText = 300
+
+func cut(text string) string {
+	characters := 0
+	for i := range text {
+		if characters++; characters > maxText {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// fit returns the start of a text that is at most as wide as a room, and its width in the
+// font of PNGs. Those of browsers are usually narrower, so that texts that fit here fit in
+// a page, too. It reads no more of the text than fits.
+func fit(text string, size float64, bold bool, room float64) (fitting string, width float64) {
+	const unit = 64 * 100 // of the face
+	face, before, total := newFace(100, bold), rune(-1), fixed.Int26_6(0)
+	for i, r := range text {
+		shown := r
+		if r == '\u202f' {
+			shown = '\u00a0'
+		}
+		next := total
+		if before >= 0 {
+			next += face.Kern(before, shown)
+		}
+		advance, _ := face.GlyphAdvance(shown)
+		if next += advance; float64(next)/unit*size > room {
+			return text[:i], float64(total) / unit * size
+		}
+		total, before = next, shown
+	}
+	return text, float64(total) / unit * size
+}
+
+// measure returns the width of a text.
 func measure(text string, size float64, bold bool) float64 {
-	return float64(font.MeasureString(newFace(100, bold), spaces.Replace(text))) / 64 * size / 100
+	_, width := fit(cut(text), size, bold, math.Inf(1))
+	return width
 }
 
 // shorten truncates a text to a width.
 func shorten(text string, size, room float64) string {
-	if measure(text, size, false) <= room {
+	fitting, _ := fit(text, size, false, room)
+	if fitting == text {
 		return text
 	}
-	runes := []rune(text)
-	for len(runes) > 1 && measure(string(runes)+"…", size, false) > room {
-		runes = runes[:len(runes)-1]
+	fitting, _ = fit(fitting, size, false, room-measure("…", size, false))
+	if fitting == "" {
+		_, first := utf8.DecodeRuneInString(text)
+		fitting = text[:first]
 	}
-	return strings.TrimRight(string(runes), "\u00a0 ,") + "…"
+	return strings.TrimRight(fitting, "\u00a0 ,") + "…"
 }
 
 // wrap breaks a text into lines.
 func wrap(text string, size, room float64) (lines []string) {
-	for _, word := range strings.Split(text, " ") {
+	for _, word := range strings.Split(cut(text), " ") {
 		if last := len(lines) - 1; last >= 0 && measure(lines[last]+" "+word, size, true) <= room {
 			lines[last] += " " + word
 		} else {

@@ -89,7 +89,11 @@ func (s Slot) Day() string {
 // day returns the day that a value of an axis of time is.
 func day(value float64) time.Time { return time.Unix(int64(value), 0).UTC() }
 
-const maxPeriods = 500
+const (
+	maxPeriods = 500
+	// MaxNumbers is how many numbers, or places for them, a table may have.
+	MaxNumbers = 10_000
+)
 
 // SetTimes makes the slots an axis of time up to a day, or to the end of a later slot. It
 // adds the periods without numbers: these are zero in columns, and the values of steps
@@ -97,7 +101,7 @@ const maxPeriods = 500
 func (t *Table) SetTimes(l lang.Language, until time.Time) {
 	t.sort()
 	to := max(Time(until), t.Slots[len(t.Slots)-1].From)
-	for s := t.Slots[0]; s.To > s.From && s.From <= to && len(t.Slots) < maxPeriods; s = newPeriod(l, day(s.To), s.months, s.days) {
+	for s := t.Slots[0]; s.To > s.From && s.From <= to && len(t.Slots) < min(maxPeriods, MaxNumbers/len(t.Names)); s = newPeriod(l, day(s.To), s.months, s.days) {
 		t.Add(s, t.Names[0], nil)
 	}
 	t.sort()
@@ -174,7 +178,8 @@ func (t *Table) Plots(l lang.Language) (plots Plots, notes []string) {
 		s, gap := Series{Name: name}, false
 		for _, slot := range t.Slots {
 			number, ok := slot.numbers[name]
-			if text := format(number); ok {
+			if ok {
+				text := format(number)
 				s.Points = append(s.Points, Point{X: slot.From, End: slot.To, Y: number, Gap: gap, Label: text, Text: Title(name, slot.Text, text)})
 			}
 			gap = !ok

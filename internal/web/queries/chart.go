@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
 	"palmares/internal/web/words"
 )
@@ -19,6 +20,11 @@ const (
 	maxBars  = 40
 	maxTiled = 3 // values of a figure; with more, it is drawn over time
 
+	// What a chart is planned and drawn from. A result with more is a table only.
+	maxAxes   = 30    // columns
+	maxPlans  = 100   // pairs of columns that are tried
+	maxPoints = 2_000 // in all plots
+
 	negativeSeries = 1 // color of negative bars among positive ones
 )
 
@@ -31,8 +37,15 @@ type plan struct {
 // newChart returns the chart of a table, or nil if none suits it. Unless the form says
 // otherwise, it shows the last column with numbers, since queries usually select the
 // value they are about last: by a key that identifies the rows, over time, or by two
-// columns. A single row of numbers becomes tiles.
+// columns. A single row of numbers becomes tiles. Of a result that is too large, it
+// returns nil and marks the table.
 func newChart(l lang.Language, t *table, f form, c catalog) *chart.Chart {
+	if f.Kind == saved.Table {
+		return nil
+	}
+	if t.Undrawn = len(t.Columns) > maxAxes; t.Undrawn {
+		return nil
+	}
 	p := t.plan()
 	for column, name := range map[*int]string{&p.x: f.X, &p.number: f.Y, &p.series: f.Series} {
 		if at := t.column(name); at != noColumn {
@@ -103,9 +116,11 @@ func (t *table) plan() plan {
 			}
 		}
 	}
-	if i := slices.IndexFunc(plans, func(p plan) bool { return t.distinct(p.x, p.series) == len(t.Rows) }); i >= 0 {
+	tried := plans[:min(len(plans), maxPlans)]
+	if i := slices.IndexFunc(tried, func(p plan) bool { return t.identifies(p.x, p.series) }); i >= 0 {
 		return plans[i]
 	}
+	t.Undrawn = len(tried) < len(plans)
 	return none
 }
 
@@ -127,17 +142,27 @@ func (t *table) byReadability(a, b int) int {
 	return rank[lastName(t.Columns[a])] - rank[lastName(t.Columns[b])]
 }
 
-// distinct returns how many different values two columns have, of which one may be none.
-func (t *table) distinct(a, b int) int {
-	seen := map[[2]string]bool{}
+// identifies reports whether the values of two columns, of which the second may be none,
+// differ in all rows.
+func (t *table) identifies(a, b int) bool {
+	seen := make(map[[2]string]bool, len(t.Rows))
 	for _, r := range t.Rows {
 		key := [2]string{r[a].Text}
 		if b != noColumn {
 			key[1] = r[b].Text
 		}
+		if seen[key] {
+			return false
+		}
 		seen[key] = true
 	}
-	return len(seen)
+	return true
+}
+
+// fits reports whether a chart of some numbers is small enough, and marks the table if not.
+func (t *table) fits(numbers *chart.Table, points int) bool {
+	t.Undrawn = t.Undrawn || points > maxPoints || numbers != nil && len(numbers.Slots)*len(numbers.Names) > chart.MaxNumbers
+	return !t.Undrawn
 }
 
 // bars shows a number by a key, or by a key and a second column. With numbers as the
@@ -151,8 +176,14 @@ func (t *table) bars(l lang.Language, p plan, c catalog) *chart.Chart {
 		for _, r := range t.Rows {
 			data.Add(chart.Slot{From: r[p.series].Number, Text: r[p.series].Text}, c.name(l, t.Columns[p.x], r[p.x].Text), r[p.number].number())
 		}
+		if !t.fits(&data, 0) {
+			return nil
+		}
 		data.SetRanges(l)
-		shown.Content, shown.Notes = data.Plots(l)
+		plots, notes := data.Plots(l)
+		if shown.Content, shown.Notes = plots, notes; !t.fits(nil, plots.Points()) {
+			return nil
+		}
 		return shown
 	}
 	var bars chart.Bars
@@ -185,7 +216,9 @@ func (t *table) bars(l lang.Language, p plan, c catalog) *chart.Chart {
 			bars[i].Series = negativeSeries
 		}
 	}
-	if shown.Content = bars; len(bars) < t.Total {
+	if shown.Content = bars; t.IsMore {
+		shown.Notes = append(shown.Notes, l.Text("The chart shows the first %d rows.", len(bars)))
+	} else if len(bars) < t.Total {
 		shown.Notes = append(shown.Notes, l.Text("The chart shows %d of %d rows.", len(bars), t.Total))
 	}
 	return shown
@@ -230,8 +263,14 @@ func (t *table) lines(l lang.Language, p plan, only string, c catalog) *chart.Ch
 	}
 	var plots chart.Plots
 	var tiles chart.Tiles
+	if t.Undrawn = len(metrics) > chart.MaxPlots; t.Undrawn {
+		return nil
+	}
 	for _, metric := range metrics {
 		figure := figures[metric]
+		if !t.fits(figure, plots.Points()) {
+			return nil
+		}
 		if isMetric {
 			name = metricName(l, metric)
 			_, figure.Unit = words.Field(l, metric)
@@ -253,6 +292,8 @@ func (t *table) lines(l lang.Language, p plan, only string, c catalog) *chart.Ch
 		plots, tiles = append(plots, drawn...), append(tiles, figure.Tile(l, name))
 	}
 	switch {
+	case !t.fits(nil, plots.Points()):
+		return nil
 	case isMetric && (p.kind == "tiles" || len(figures[metrics[0]].Slots) <= maxTiled):
 		shown.Title, shown.Content = l.Text("Key figures"), tiles
 	case isMetric:

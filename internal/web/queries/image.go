@@ -33,7 +33,7 @@ func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension str
 		if err != nil {
 			return nil, 0, err
 		}
-		t, err := newTable(view.Body)
+		t, err := newTable(ctx, view.Body)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -45,7 +45,7 @@ func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension str
 		if !view.Public {
 			caching = "private, no-cache"
 		}
-		entry, err := drawn.Entry(l, extension, p.Credit, caching)
+		entry, err := drawn.Entry(ctx, l, extension, p.Credit, caching)
 		return entry, view.Result.Newest, err
 	})
 	if err != nil {

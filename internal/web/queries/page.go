@@ -41,7 +41,7 @@ var templates = page.NewTemplates(files, "templates", func(lang.Language) templa
 type Pages struct {
 	page.Service
 	Queries  *saved.Queries
-	Visitors *visitor.Limiter
+	Visitors visitor.Budget
 	Log      *slog.Logger
 }
 
@@ -52,6 +52,7 @@ type queryPage struct {
 	Fields    []field
 	Table     *table
 	Chart     *chart.Chart
+	Drawing   template.HTML // of the chart
 	Links     []link
 	Images    []link // the chart as files
 	Explorer  string
@@ -95,12 +96,26 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 		r = r.Clone(r.Context())
 		r.URL.Path = address
 	}
-	status := http.StatusOK
-	data, err := p.load(r)
-	switch {
-	case err != nil && (name == "query" || problem.Of(err).Code.Status() >= http.StatusInternalServerError):
+	send, err := p.render(w.Header(), r, name)
+	if err != nil {
 		p.fail(w, r, err)
 		return
+	}
+	send(w)
+}
+
+// render executes the query of a request and renders its page, both on the visitor's
+// budget.
+func (p *Pages) render(header http.Header, r *http.Request, name string) (send func(http.ResponseWriter), err error) {
+	status, data := http.StatusOK, (*queryPage)(nil)
+	done, err := p.Visitors.Start(p.Visitors.Identify(r))
+	if err == nil {
+		defer done()
+		data, err = p.load(r)
+	}
+	switch {
+	case err != nil && (name == "query" || problem.Of(err).Code.Status() >= http.StatusInternalServerError):
+		return nil, err
 	case err != nil:
 		data = &queryPage{View: &saved.View{Address: r.URL.Path, Err: err}}
 	}
@@ -109,15 +124,15 @@ func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
 		reason := problem.Of(data.Err)
 		status, data.Problem = reason.Code.Status(), reason.In(l)
 	}
-	w.Header().Set("Cache-Control", "private, no-cache")
-	w.Header().Set("Vary", "Authorization, Accept-Encoding, Accept, Accept-Language")
+	header.Set("Cache-Control", "private, no-cache")
+	header.Set("Vary", "Authorization, Accept-Encoding, Accept, Accept-Language")
 	content := p.Content(l, data.Address, page.Head{}, data)
 	content.Query = withoutToken(r.URL)
 	content.NoIndex = !data.BuiltIn || content.Query != ""
 	if content.NoIndex || name == "embed" {
-		w.Header().Set("X-Robots-Tag", "noindex")
+		header.Set("X-Robots-Tag", "noindex")
 	}
-	p.write(w, r, status, name, content)
+	return p.prepare(r, status, name, content)
 }
 
 // embedPolicy is the Content-Security-Policy of the form for other sites, which has
@@ -132,11 +147,6 @@ func (p *Pages) allowEmbedding(header http.Header) {
 
 // load executes the query of a request.
 func (p *Pages) load(r *http.Request) (*queryPage, error) {
-	done, err := p.Visitors.Start(p.Visitors.Identify(r))
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	view, err := p.Queries.View(r)
 	if err != nil {
 		return nil, err
@@ -168,11 +178,15 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	if view.Err != nil {
 		return data, nil
 	}
-	if data.Table, err = newTable(view.Body); err != nil {
+	if data.Table, err = newTable(r.Context(), view.Body); err != nil {
 		return nil, err
 	}
 	names := p.readCatalog(r.Context(), l, view, data.Table)
-	data.Chart = newChart(l, data.Table, form(view.Chart), names)
+	if data.Chart = newChart(l, data.Table, form(view.Chart), names); data.Chart != nil {
+		if data.Drawing, err = data.Chart.Draw(r.Context()); err != nil {
+			return nil, err
+		}
+	}
 	data.Table.addWords(l, names) // after the chart, which reads codes
 	for extension := range chart.ContentTypes {
 		data.Images = append(data.Images, link{strings.ToUpper(extension), page.LocalPath(l, page.WithQuery(view.Address+"."+extension, r.URL.RawQuery))})
@@ -207,12 +221,13 @@ func withoutToken(u *url.URL) string {
 	return query.Encode()
 }
 
-// write sends a page, or its Markdown version.
-func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, name string, content page.Content) {
-	content.AsMarkdown = page.WantsMarkdown(r)
-	if err := templates.Write(w, status, name, content); err != nil {
-		p.fail(w, r, err)
+// prepare renders a page, or its Markdown version.
+func (p *Pages) prepare(r *http.Request, status int, name string, content page.Content) (send func(http.ResponseWriter), err error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
 	}
+	content.AsMarkdown = page.WantsMarkdown(r)
+	return templates.Prepare(status, name, content)
 }
 
 // withoutEmpty returns the URL without the empty fields of a form, or "" if it
@@ -294,6 +309,21 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 	if given, ok := query["page"].(int64); ok {
 		number = int(given)
 	}
+	send, err := p.renderGallery(w.Header(), r, query, number)
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	send(w)
+}
+
+// renderGallery renders a page of the gallery on the visitor's budget.
+func (p *Pages) renderGallery(header http.Header, r *http.Request, query map[string]any, number int) (send func(http.ResponseWriter), err error) {
+	done, err := p.Visitors.Start(p.Visitors.Identify(r))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	l, data := languageOf(r), galleryPage{}
 	data.Search, _ = query["search"].(string)
 	data.Search = strings.TrimSpace(data.Search)
@@ -305,16 +335,9 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	done, err := p.Visitors.Start(p.Visitors.Identify(r))
-	if err != nil {
-		p.fail(w, r, err)
-		return
-	}
-	defer done()
 	found, more, err := p.Queries.Public(r.Context(), data.Search, galleryLength, (number-1)*galleryLength)
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return nil, err
 	}
 	for _, q := range found {
 		address := strings.TrimPrefix(q.Named, p.PublicURL)
@@ -327,11 +350,11 @@ func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
 	if number > 1 {
 		data.Previous = galleryURL(data.Search, number-1)
 	}
-	w.Header().Set("Cache-Control", "public, max-age=30")
-	w.Header().Set("Vary", "Accept, Accept-Encoding")
+	header.Set("Cache-Control", "public, max-age=30")
+	header.Set("Vary", "Accept, Accept-Encoding")
 	content := p.Content(l, GalleryPath, page.Head{}, data)
 	content.Markdown = page.WithQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
-	p.write(w, r, http.StatusOK, "gallery", content)
+	return p.prepare(r, http.StatusOK, "gallery", content)
 }
 
 func galleryURL(search string, number int) string {
@@ -356,7 +379,7 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if reason.Code == problem.TooMany {
 		w.Header().Set("Retry-After", visitor.RetryAfter(err))
 	}
-	if reason.Code.Status() >= http.StatusInternalServerError {
+	if reason.Code.Status() >= http.StatusInternalServerError && r.Context().Err() == nil {
 		data.RequestID = problem.RequestID(r.Context())
 		p.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", data.RequestID)
 	}

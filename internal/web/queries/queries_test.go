@@ -18,7 +18,7 @@ import (
 
 func tableOf(t *testing.T, body string) *table {
 	t.Helper()
-	found, err := newTable([]byte(body))
+	found, err := newTable(t.Context(), []byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,22 +2,34 @@ package queries
 
 import (
 	"bytes"
+	"cmp"
+	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	rows "palmares/internal/core/table"
 )
 
 // table shows a result as rows. An item with one list has a row for each element
 // of it, and so does an item that consists of lists; other lists are shown as JSON.
 type table struct {
 	Columns  []string
-	Headings []string // words for Columns
-	Rows     [][]cell // as long as Columns
-	Total    int      // rows in the result; more than Rows if there are many
+	Headings []string        // words for Columns
+	Rows     [][]cell        // as long as Columns
+	Total    int             // rows in the result; more than Rows if there are many
+	omitted  map[string]bool // columns of the result for which there is no room
+	IsMore   bool            // the result has more rows than Total
+	Undrawn  bool            // it is too large for a chart
 }
+
+// Omitted returns how many columns of the result the table does not have.
+func (t *table) Omitted() int { return len(t.omitted) }
 
 // Numeric reports whether a column has numbers.
 func (t *table) Numeric(column int) bool { return t.kindOf(column) == numbers }
@@ -81,39 +93,65 @@ func (c cell) number() *float64 {
 // IsPeriod reports whether a cell is a day, a month or another period.
 func (c cell) IsPeriod() bool { return !c.IsNumber && period.MatchString(c.Text) }
 
-// maxRows is how many rows a page shows. The data has all of them.
-const maxRows = 500
+// What a page shows of a result, so that it costs the server the same whatever a query
+// returns. The data has all of it.
+const (
+	maxRows    = 500
+	maxColumns = 100
+	maxCells   = 10_000
+	maxCell    = 1_000 // bytes of a text
+
+	maxCounted = 10_000 // rows
+)
+
+// cutText returns the start of a text that is too long for a cell.
+func cutText(text string) string {
+	if len(text) <= maxCell {
+		return text
+	}
+	end := maxCell
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
 
 // newTable returns the table of a response body.
-func newTable(body []byte) (*table, error) {
-	items := []jsontext.Value{body}
-	if items[0].Kind() == '[' {
-		if err := json.Unmarshal(body, &items); err != nil {
-			return nil, err
+func newTable(ctx context.Context, body []byte) (*table, error) {
+	t := &table{omitted: map[string]bool{}}
+	_, err := rows.EachItem(jsontext.NewDecoder(bytes.NewReader(body)), func(item jsontext.Value) error {
+		if t.IsMore = t.Total >= maxCounted; t.IsMore {
+			return errEnough
 		}
+		return cmp.Or(ctx.Err(), t.unnest(item))
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
 	}
-	t := &table{}
-	for _, item := range items {
-		rows, err := unnest(item)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range rows {
-			t.add(r)
-		}
-	}
-	return t, nil
+	return t, err
+}
+
+// errEnough ends the reading of a result.
+var errEnough = errors.New("all rows that are counted have been read")
+
+// isFull reports whether there is no room for another row.
+func (t *table) isFull() bool {
+	return len(t.Rows) == maxRows || (len(t.Rows)+1)*len(t.Columns) > maxCells
 }
 
 // add adds a row, and a column for each name that is new.
 func (t *table) add(r row) {
-	if t.Total++; t.Total > maxRows {
+	if t.Total++; t.isFull() {
 		return
 	}
 	cells := make([]cell, len(t.Columns), len(t.Columns)+len(r.names))
 	for i, name := range r.names {
 		at := slices.Index(t.Columns, name)
-		if at < 0 {
+		switch {
+		case at < 0 && (len(t.Columns) == maxColumns || (len(t.Rows)+1)*(len(t.Columns)+1) > maxCells):
+			t.omitted[name] = true
+			continue
+		case at < 0:
 			at = len(t.Columns)
 			t.Columns = append(t.Columns, name)
 			for j := range t.Rows {
@@ -143,24 +181,29 @@ func (r *row) set(name string, c cell) {
 	r.names, r.cells = append(r.names, name), append(r.cells, c)
 }
 
-// unnest returns the rows of an item.
-func unnest(item jsontext.Value) ([]row, error) {
+// unnest adds the rows of an item.
+func (t *table) unnest(item jsontext.Value) error {
 	var whole row
 	if err := whole.flatten("", item); err != nil {
-		return nil, err
+		return err
 	}
 	several := len(whole.lists) > 1 && len(whole.names) == 0 // such as two aliases of one field
 	if len(whole.lists) != 1 && !several {
 		whole.showLists()
-		return []row{whole}, nil
+		t.add(whole)
+		return nil
 	}
-	var rows []row
+	before := t.Total
 	for _, l := range whole.lists {
 		var elements []jsontext.Value
 		if err := json.Unmarshal(l.value, &elements); err != nil {
-			return nil, err
+			return err
 		}
-		for _, element := range elements {
+		for i, element := range elements {
+			if t.isFull() {
+				t.Total += len(elements) - i
+				break
+			}
 			r := row{names: slices.Clone(whole.names), cells: slices.Clone(whole.cells)}
 			name := l.name
 			if several {
@@ -168,23 +211,23 @@ func unnest(item jsontext.Value) ([]row, error) {
 				name = ""
 			}
 			if err := r.flatten(name, element); err != nil {
-				return nil, err
+				return err
 			}
 			r.showLists()
-			rows = append(rows, r)
+			t.add(r)
 		}
 	}
-	if len(rows) == 0 && !several {
+	if t.Total == before && !several {
 		whole.showLists()
-		rows = []row{whole}
+		t.add(whole)
 	}
-	return rows, nil
+	return nil
 }
 
 // showLists turns lists into cells with JSON.
 func (r *row) showLists() {
 	for _, l := range r.lists {
-		r.set(l.name, cell{Text: string(l.value)})
+		r.set(l.name, cell{Text: cutText(string(l.value))})
 	}
 	r.lists = nil
 }
@@ -228,6 +271,7 @@ func (r *row) flatten(name string, value jsontext.Value) error {
 }
 
 func cellOf(value jsontext.Value) (c cell) {
+	defer func() { c.Text = cutText(c.Text) }()
 	switch value.Kind() {
 	case 'n':
 	case '0':

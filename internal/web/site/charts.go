@@ -72,12 +72,12 @@ type charted interface{ figures() []*figure }
 const chartParam = "chart"
 
 // chartFile returns a chart of a page as a file, such as "scores.svg".
-func (r *request) chartFile(view any, caching string) (*cache.Entry, error) {
+func (r *request) chartFile(ctx context.Context, view any, caching string) (*cache.Entry, error) {
 	id, extension, _ := strings.Cut(r.Param(chartParam), ".")
 	if v, ok := view.(charted); ok && chart.ContentTypes[extension] != "" {
 		for _, f := range v.figures() {
 			if f != nil && f.ID == id {
-				return f.Entry(r.lang, extension, r.service.Credit, caching)
+				return f.Entry(ctx, r.lang, extension, r.service.Credit, caching)
 			}
 		}
 	}

@@ -208,7 +208,7 @@ func (s *Site) render(req *request) cache.Execute {
 			caching = "no-store" // the first release must show at once
 		}
 		if req.Param(chartParam) != "" {
-			entry, err := req.chartFile(view, caching)
+			entry, err := req.chartFile(ctx, view, caching)
 			return entry, response.Newest, err
 		}
 		entry, err := templates.Entry(req.name, s.content(ctx, req, view, response), caching)

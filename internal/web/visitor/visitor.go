@@ -4,6 +4,7 @@
 package visitor
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -29,6 +30,14 @@ const (
 	maxPagesPerVisitor     = 16 // rendering and waiting; browsers may open several tabs at once
 	maxWait                = 4 * time.Second
 )
+
+// Budget is what pages need of a Limiter.
+type Budget interface {
+	// Identify returns the context of a request with its visitor.
+	Identify(r *http.Request) context.Context
+	// Start waits until a page may be rendered; done is called afterwards.
+	Start(ctx context.Context) (done func(), err error)
+}
 
 // Limiter decides when pages are rendered. A nil one does not limit them.
 type Limiter struct {
@@ -109,6 +118,43 @@ func (l *Limiter) Identify(r *http.Request) context.Context {
 	}
 	return context.WithValue(r.Context(), visitorKey{}, quota.Address(quota.ClientAddress(r, l.proxies)))
 }
+
+// Charge waits until what a request causes may start; done is called afterwards.
+func (l *Limiter) Charge(r *http.Request) (done func(), err error) { return l.Start(l.Identify(r)) }
+
+// Limit charges the pages of a handler, which are rendered for each request, and refuses
+// those of visitors without a budget. It sends them when they are complete, so that a slow
+// connection delays nobody else.
+func (l *Limiter) Limit(next http.Handler, refuse func(http.ResponseWriter, *http.Request, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		done, err := l.Charge(r)
+		if err != nil {
+			w.Header().Set("Retry-After", RetryAfter(err))
+			refuse(w, r, err)
+			return
+		}
+		complete := &rendered{ResponseWriter: w, status: http.StatusOK}
+		func() {
+			defer done()
+			next.ServeHTTP(complete, r)
+		}()
+		w.WriteHeader(complete.status)
+		_, _ = w.Write(complete.body.Bytes())
+	})
+}
+
+// rendered is a page in memory.
+type rendered struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (p *rendered) WriteHeader(status int) { p.status = status }
+
+// Write implements http.ResponseWriter.
+func (p *rendered) Write(data []byte) (int, error) { return p.body.Write(data) }
 
 // Start waits until a page may be rendered; done is called afterwards. Work without a
 // visitor, such as refreshing cached pages after a release, does not wait.

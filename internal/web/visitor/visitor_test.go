@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
@@ -192,4 +193,42 @@ func TestWorkWithoutVisitor(t *testing.T) {
 	if before := processTime(); before <= 0 {
 		t.Errorf("got a CPU time of %v, want more than 0", before)
 	}
+}
+
+// Pages are charged while they are rendered, not while they are sent, and refused without a
+// budget.
+func TestLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, use := newTestLimiter()
+		rendering := 0
+		slow := &slowWriter{ResponseRecorder: httptest.NewRecorder(), write: func() { rendering = len(l.rendering) }}
+		pages := l.Limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			use(burst)
+			w.Header().Set("X-Page", "1")
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, "a page")
+		}), func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), problem.Of(err).Code.Status())
+		})
+		r := httptest.NewRequest("GET", "/status", nil)
+		pages.ServeHTTP(slow, r)
+		if slow.Code != 404 || slow.Body.String() != "a page" || slow.Header().Get("X-Page") != "1" || rendering != 0 {
+			t.Errorf("got %d %q with %d pages rendering, want the page and none", slow.Code, slow.Body, rendering)
+		}
+		w := httptest.NewRecorder()
+		if pages.ServeHTTP(w, r); w.Code != 429 || w.Header().Get("Retry-After") == "" {
+			t.Errorf("got %d %v, want 429 with Retry-After", w.Code, w.Header())
+		}
+	})
+}
+
+// slowWriter calls a function when a page is sent.
+type slowWriter struct {
+	*httptest.ResponseRecorder
+	write func()
+}
+
+func (w *slowWriter) Write(data []byte) (int, error) {
+	w.write()
+	return w.ResponseRecorder.Write(data)
 }

@@ -1,5 +1,6 @@
-// What pages do with JavaScript: copy buttons, the theme switch, the values of charts
-// and suggestions in the search box. All of it is hidden or harmless without.
+// What pages do with JavaScript: copy buttons, the theme switch, the values of charts,
+// suggestions in the search box, and a query that waits for its user to sign in. All of it
+// is hidden or harmless without.
 const root = document.documentElement;
 const french = root.lang === "fr";
 
@@ -35,6 +36,16 @@ for (const button of document.querySelectorAll("[data-theme-switch]")) {
 }
 
 for (const input of document.querySelectorAll("[data-suggestions]")) suggest(input);
+
+for (const form of document.querySelectorAll("[data-draft]")) {
+  try {
+    const { query, variables } = JSON.parse(sessionStorage.getItem("draft"));
+    sessionStorage.removeItem("draft");
+    form.elements.query.value = query;
+    form.elements.variables.value = variables;
+    form.submit();
+  } catch { /* there is none, or storage is blocked */ }
+}
 
 for (const chart of document.querySelectorAll("svg.chart")) read(chart);
 

@@ -46,9 +46,15 @@ export function queryTools({ base, costPath, key }) {
     confirm(event.submitter, await copied(snippet.textContent) ? messages.codeCopied : messages.codeShown);
   });
 
-  save?.addEventListener("submit", () => {
+  save?.addEventListener("submit", (event) => {
     save.elements.query.value = current.query;
     save.elements.variables.value = current.variables;
+    if (key !== "") return;
+    try { // the user has to sign in first
+      sessionStorage.setItem("draft", JSON.stringify(current));
+      event.preventDefault();
+      location.assign(`${save.action}?draft=1`);
+    } catch { /* storage is blocked: the server says what to do */ }
   });
 
   return {
