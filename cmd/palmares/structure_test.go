@@ -34,7 +34,9 @@ var allowedImports = []struct {
 	{"internal/account", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/notify", "internal/transport/saved", "internal/web/page"}},
 	{"internal/ops", []string{"ent", "internal/core", "internal/notify/mail", "internal/account/billing"}},
 	{"internal/dev", []string{"ent", "auth", "graph", "internal/core", "internal/catalog"}},
-	{"cmd", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/notify", "internal/web", "internal/account", "internal/transport", "internal/ops"}},
+	{"internal/server", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/notify", "internal/web", "internal/account", "internal/transport", "internal/ops"}},
+	{"internal/server/servertest", []string{"internal/dev"}},
+	{"cmd", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/notify", "internal/web", "internal/account", "internal/transport", "internal/ops", "internal/server"}},
 }
 
 // forbiddenImports lists, for some packages, imports that the rules above would

@@ -55,7 +55,7 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg := Config{
 		Service: page.Service{PublicURL: "https://palmares.example", ServiceName: "Palmarès", Credit: "Scores by the editors."},
-		Store:   db, Keyring: auth.NewKeyring(db, log), Log: log,
+		Store:   db, Keyring: auth.NewKeyring(db, log, auth.Rules{}), Log: log,
 		Mail:     s.mailer(ourmail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
 		Billing:  billing.New(billing.Config{Store: db, Log: log}),
 		Webhooks: webhook.New(webhook.Config{Store: db, Log: log, ServiceName: "Palmarès", Loopback: true}),

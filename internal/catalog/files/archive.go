@@ -79,8 +79,8 @@ const (
 	buildTimeout = 10 * time.Minute
 	// retryAfter is how long a failed build is not repeated.
 	retryAfter = 30 * time.Second
-	// maxBuilds limits how many builds wait for their turn: callers may request every
-	// release.
+	// maxBuilds limits the builds, of which one runs and the others wait: callers may
+	// request every release.
 	maxBuilds = 4
 )
 

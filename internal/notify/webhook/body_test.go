@@ -40,7 +40,7 @@ func TestLongBody(t *testing.T) {
 		t.Fatalf("got %d events, want 3 of which the first is short", len(got))
 	}
 	executor := graph.NewExecutor(graph.Config{Catalog: s.Store, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
-	api := graphql.NewHandler(executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
+	api := graphql.NewHandler(executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)), graphql.StreamConfig{})
 	for i, one := range got {
 		var body struct {
 			ID, Type, Slug string

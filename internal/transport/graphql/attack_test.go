@@ -133,7 +133,7 @@ func TestCachedRequestsUseLimitedMemory(t *testing.T) {
 	responses.Publish(1)
 	handler := graphql.NewHandler(graph.NewExecutor(graph.Config{
 		Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: responses, Tools: func() int { return 5_000 },
-	}), responses)
+	}), responses, graphql.StreamConfig{})
 	costly := `{"query":"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}"}`
 	if got := serve(handler, post(costly, "")); !strings.Contains(got.Body.String(), "QUERY_TOO_COMPLEX") {
 		t.Fatalf("got %s, want a rejection", got.Body)

@@ -23,7 +23,7 @@ func TestEquivalentDocumentsShareResponse(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog())
 	responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
-	handler := graphql.NewHandler(newExecutor(s), responses)
+	handler := graphql.NewHandler(newExecutor(s), responses, graphql.StreamConfig{})
 	misses := func(r *http.Request, want string) int64 {
 		t.Helper()
 		before := responses.Misses.Load()

@@ -22,10 +22,11 @@ func newExecutorWith(c graph.Catalog, limits document.Limits) *graph.Executor {
 }
 
 func newHandler(e *graph.Executor) *graphql.Handler {
-	h := graphql.NewHandler(e, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
-	// Each connection counts as its own caller.
-	h.ConfigureStreams(graphql.StreamConfig{Network: func(r *http.Request) string { return r.RemoteAddr }})
-	return h
+	return newStreamHandler(e, graphql.StreamConfig{Network: func(r *http.Request) string { return r.RemoteAddr }}) // each connection is its own caller
+}
+
+func newStreamHandler(e *graph.Executor, config graphql.StreamConfig) *graphql.Handler {
+	return graphql.NewHandler(e, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)), config)
 }
 
 // publish imports a feed.

@@ -90,7 +90,7 @@ func TestChangesAreCachedPerRelease(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog())
 		responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
-		h := graphql.NewHandler(newExecutor(s), responses)
+		h := graphql.NewHandler(newExecutor(s), responses, graphql.StreamConfig{})
 		const body = `{"query":"{changes(order: newest_first, first: 1) {nodes {release}}}"}`
 		for range 2 {
 			expect(t, "first", serve(h, post(body, "")).Body.String(), `{"data":{"changes":{"nodes":[{"release":1}]}}}`)

@@ -112,7 +112,7 @@ func TestQueryMethod(t *testing.T) {
 	publish(t, s, demo.Catalog())
 	responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
 	mux := http.NewServeMux()
-	mux.Handle("QUERY /graphql", graphql.NewHandler(newExecutor(s), responses))
+	mux.Handle("QUERY /graphql", graphql.NewHandler(newExecutor(s), responses, graphql.StreamConfig{}))
 	query := func(body string, headers ...string) *http.Request {
 		r := httptest.NewRequest(middleware.MethodQuery, "/graphql?query={bogus}", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

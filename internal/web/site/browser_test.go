@@ -41,7 +41,7 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	site.Register(mux)
+	mux.Handle("/", site)
 	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets))
 	mux.Handle(status.Path, status.NewPage(status.Config{Service: page.Service{ServiceName: "palmares"}, Store: s, Log: log, Healthy: func() bool { return true }}))
 	server := httptest.NewServer(mux)

@@ -32,14 +32,12 @@ func newLimitedSite(t testing.TB, s *store.Store, visitors *visitor.Limiter) htt
 	pages, err := site.New(site.Config{
 		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
 		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}),
-		Cache:    cache.New(1<<20, nil, log), Log: log, OtherPages: []string{"/docs", "/explorer"}, Visitors: visitors,
+		Cache:    cache.New(1<<20, nil, log), Log: log, Suggested: []string{"/docs", "/explorer"}, Visitors: visitors,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	pages.Register(mux)
-	return mux
+	return pages
 }
 
 func publish(t testing.TB, s *store.Store, catalog []byte) {

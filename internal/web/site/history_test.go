@@ -36,9 +36,7 @@ func newLocalized(t testing.TB, s *store.Store) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	pages.Register(mux)
-	return page.Localize(mux)
+	return page.Localize(pages)
 }
 
 // changedCatalog publishes four releases with a change of each kind.
