@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"palmares/cmd/palmares/commands"
 	"palmares/internal/catalog/feed/demo"
@@ -73,7 +74,7 @@ func TestInvalidSettings(t *testing.T) {
 func TestValidSettings(t *testing.T) {
 	t.Parallel()
 	s := settings{Listen: ":8080", DataDir: "d", ServiceName: "n", CacheMB: 1, FilesMB: 1, TrustedProxies: " 10.1.2.3/8, ::1 ,192.0.2.7"}
-	s.GraphQL.Body, s.GraphQL.Tokens, s.GraphQL.Depth, s.GraphQL.Fields, s.GraphQL.Cost, s.GraphQL.Response, s.GraphQL.Time = 1, 1, 1, 1, 1, 1, 1
+	s.GraphQL.Body, s.GraphQL.Tokens, s.GraphQL.Depth, s.GraphQL.Fields, s.GraphQL.Cost, s.GraphQL.Response, s.GraphQL.Time = 1, 1, 1, 1, 1, 1, time.Millisecond
 	if err := s.check(); err != nil {
 		t.Fatal(err)
 	}

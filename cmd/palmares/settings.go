@@ -159,7 +159,7 @@ func (s *settings) check() error {
 		{"PALMARES_GRAPHQL_DIRECTIVES", require(s.GraphQL.Directives >= 0, tooLow, 0, s.GraphQL.Directives)},
 		{"PALMARES_GRAPHQL_COST", require(s.GraphQL.Cost >= 1, tooLow, 1, s.GraphQL.Cost)},
 		{"PALMARES_GRAPHQL_RESPONSE", require(s.GraphQL.Response >= 1, tooLow, 1, s.GraphQL.Response)},
-		{"PALMARES_GRAPHQL_TIME", require(s.GraphQL.Time >= 1, tooLow, 1, s.GraphQL.Time)},
+		{"PALMARES_GRAPHQL_TIME", require(s.GraphQL.Time >= time.Millisecond, tooLow, time.Millisecond, s.GraphQL.Time)},
 		{"TRUSTED_PROXIES", proxiesErr},
 	} {
 		if c.err != nil {
