@@ -24,6 +24,7 @@ import (
 	"palmares/internal/ops/tracing"
 	"palmares/internal/web/info"
 	"palmares/internal/web/page"
+	"palmares/internal/web/visitor"
 	"palmares/rest"
 )
 
@@ -57,9 +58,10 @@ type Config struct {
 	Stripe   Stripe
 	Limits   document.Limits // graph.DefaultLimits if they are zero
 
-	Log    *slog.Logger
-	Traces *tracing.Tracing // nil without traces
-	Now    func() time.Time // time.Now by default; quotas and rates use it
+	Visitors *visitor.Limiter // of pages; by default, by address
+	Log      *slog.Logger
+	Traces   *tracing.Tracing // nil without traces
+	Now      func() time.Time // time.Now by default; quotas and rates use it
 }
 
 // Stripe has the credentials of the Stripe API; without a SecretKey, Pro cannot be purchased.

@@ -5,6 +5,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,7 +212,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 
 	// Pages.
-	service, visitors := cfg.Service(), visitor.NewLimiter(cfg.Proxies)
+	service, visitors := cfg.Service(), cmp.Or(cfg.Visitors, visitor.NewLimiter(cfg.Proxies))
 	pages, err := site.New(site.Config{
 		Service: service, Executor: engine.executor, Cache: engine.cache, Log: cfg.Log, Visitors: visitors,
 		Suggested: routes.listed(func(l *listing) []string { return l.suggested }), SitemapPages: routes.listed(func(l *listing) []string { return l.sitemap }),

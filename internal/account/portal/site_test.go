@@ -22,6 +22,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/account"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/account/billing"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
@@ -62,7 +63,7 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 		Example:  func(context.Context) string { return "/api/v1/tools" },
 	}
 	memory := cache.New(1<<20, nil, log)
-	executor := graph.NewExecutor(graph.Config{Catalog: db, Limits: graph.DefaultLimits, Log: log, Cache: memory, Tools: func() int { return 0 }})
+	executor := graphtest.New(graph.Config{Catalog: db, Log: log, Cache: memory, Tools: func() int { return 0 }})
 	var err error
 	cfg.Queries, err = saved.New(saved.Config{Service: rest.Config{PublicURL: cfg.PublicURL}, Store: db, Executor: executor, Cache: memory, Mail: cfg.Mail, Log: log})
 	testkit.Check(t, err)

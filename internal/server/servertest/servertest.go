@@ -3,7 +3,6 @@
 package servertest
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,11 +14,12 @@ import (
 	"time"
 
 	"palmares/auth"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/server"
+	"palmares/internal/web/visitor"
 )
 
 // URL is the public URL of the servers.
@@ -41,21 +41,22 @@ type Option func(*server.Config)
 // On serves a database that is open, with the catalog that it has.
 func On(db *store.Store) Option { return func(c *server.Config) { c.Store = db } }
 
-// New returns a server with the demo catalog on SQLite, unless the options say otherwise.
+// New returns a server with the demo catalog on SQLite, unless the options say otherwise. It
+// does not limit what pages cost.
 // It switches to the releases that Publish imports, and to others with Refresh.
 func New(t testing.TB, options ...Option) *Server {
 	t.Helper()
 	clock := &Clock{now: time.Now().UTC()}
 	cfg := server.Config{
 		Version: "test", PublicURL: URL, ServiceURL: URL, ServiceName: "palmares", CacheMB: 8,
-		Database: store.Config{DataDir: t.TempDir()}, Log: slog.New(slog.DiscardHandler), Now: clock.Now,
+		Database: store.Config{DataDir: t.TempDir()}, Log: slog.New(slog.DiscardHandler), Now: clock.Now, Visitors: &visitor.Limiter{},
 	}
 	for _, change := range options {
 		change(&cfg)
 	}
 	if cfg.Store == nil {
 		cfg.Store = testkit.Open(t, testkit.SQLite(t))
-		Publish(t, cfg.Store, demo.Catalog())
+		feedtest.Publish(t, cfg.Store, demo.Catalog())
 	}
 	assembled, err := server.New(t.Context(), cfg)
 	testkit.Check(t, err)
@@ -67,22 +68,15 @@ func New(t testing.TB, options ...Option) *Server {
 func Each(t *testing.T, test func(*testing.T, *Server), options ...Option) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		Publish(t, db, demo.Catalog())
+		feedtest.Publish(t, db, demo.Catalog())
 		test(t, New(t, append([]Option{On(db)}, options...)...))
 	})
-}
-
-// Publish imports a feed, even if it is implausible.
-func Publish(t testing.TB, db *store.Store, data []byte) {
-	t.Helper()
-	_, err := feed.Import(t.Context(), db, bytes.NewReader(data), feed.Options{Force: true})
-	testkit.Check(t, err)
 }
 
 // Publish imports a feed and switches the server to it.
 func (s *Server) Publish(data []byte) {
 	s.t.Helper()
-	Publish(s.t, s.Store, data)
+	feedtest.Publish(s.t, s.Store, data)
 	testkit.Check(s.t, s.Refresh(s.t.Context()))
 }
 
