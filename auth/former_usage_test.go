@@ -37,7 +37,7 @@ func newService(t *testing.T, db *store.Store) *service {
 		accounts: auth.NewAccounts(db),
 	}
 	clock := func() time.Time { return s.now }
-	keyring, counter := auth.NewKeyring(db, log), quota.NewCounter()
+	keyring, counter := auth.NewKeyring(db, log, auth.Rules{}), quota.NewCounter()
 	auth.SetClock(clock, s.accounts, keyring)
 	s.ledger = quota.NewLedger(db, counter, true, auth.AddFormerUsage, log)
 	gate := &quota.Gate{Store: counter, Now: clock, Caller: func(r *http.Request) quota.Caller {

@@ -41,7 +41,7 @@ func eachGrants(t *testing.T, test func(*grants)) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		g := &grants{Accounts: NewAccounts(s), t: t, store: s, keyring: newKeyring(s), time: time.Now()}
 		SetClock(func() time.Time { return g.time }, g.Accounts, g.keyring)
-		g.keyring.Accepts = func(resource string, r *http.Request) bool { return resource == testResource && r.URL.Path == "/mcp" }
+		g.keyring.rules.Accepts = func(resource string, r *http.Request) bool { return resource == testResource && r.URL.Path == "/mcp" }
 		g.account, _ = createAccount(t, s, "ana@example.com", Developer, 0)
 		g.now = func() time.Time { return g.time }
 		test(g)

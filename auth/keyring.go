@@ -42,8 +42,8 @@ var (
 	errSuspended = problem.New(problem.Unauthenticated, "This API key is suspended: the account has more keys than its plan includes, and only the oldest remain active.")
 )
 
-// Keyring identifies callers by their API keys, which it caches.
-type Keyring struct {
+// Rules say how requests may send keys. Each may be nil.
+type Rules struct {
 	// AllowBasic reports whether a request may send the key as the user name of HTTP
 	// Basic, for clients that cannot send it otherwise. If it is nil, none may.
 	AllowBasic func(*http.Request) bool
@@ -51,9 +51,13 @@ type Keyring struct {
 	// nil, no access tokens are accepted.
 	Accepts func(resource string, r *http.Request) bool
 	// Challenge returns the WWW-Authenticate header of a request that is refused, or "" for
-	// that of all other errors. It may be nil.
+	// that of all other errors.
 	Challenge func(*http.Request) string
+}
 
+// Keyring identifies callers by their API keys, which it caches.
+type Keyring struct {
+	rules   Rules
 	store   *store.Store
 	log     *slog.Logger
 	now     func() time.Time
@@ -77,9 +81,9 @@ type cachedKey struct {
 }
 
 // NewKeyring returns a keyring for the keys of a database.
-func NewKeyring(s *store.Store, log *slog.Logger) *Keyring {
+func NewKeyring(s *store.Store, log *slog.Logger, rules Rules) *Keyring {
 	return &Keyring{
-		store: s, log: log, now: time.Now, timeout: lookupTimeout,
+		rules: rules, store: s, log: log, now: time.Now, timeout: lookupTimeout,
 		keys:    otter.Must(&otter.Options[string, *cachedKey]{MaximumSize: maxKeys}),
 		unknown: otter.Must(&otter.Options[string, int64]{MaximumSize: maxUnknown}),
 	}
@@ -105,8 +109,8 @@ func (k *Keyring) Identify(next http.Handler) http.Handler {
 
 // refuse sends an error, with the challenge of the resource if there is one.
 func (k *Keyring) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if k.Challenge != nil && problem.Of(err).Code == problem.Unauthenticated {
-		if challenge := k.Challenge(r); challenge != "" {
+	if k.rules.Challenge != nil && problem.Of(err).Code == problem.Unauthenticated {
+		if challenge := k.rules.Challenge(r); challenge != "" {
 			w = &challenger{w, challenge}
 		}
 	}
@@ -126,7 +130,7 @@ func (c *challenger) WriteHeader(status int) {
 }
 
 func (k *Keyring) caller(r *http.Request) (Caller, error) {
-	key, sent, err := keyOf(r, k.AllowBasic != nil && k.AllowBasic(r))
+	key, sent, err := keyOf(r, k.rules.AllowBasic != nil && k.rules.AllowBasic(r))
 	if err != nil || !sent {
 		return Caller{Plan: Anonymous}, err
 	}
@@ -140,7 +144,7 @@ func (k *Keyring) caller(r *http.Request) (Caller, error) {
 		}
 		return Caller{}, errUnknown
 	}
-	if found.expires > 0 && (k.Accepts == nil || !k.Accepts(found.resource, r)) {
+	if found.expires > 0 && (k.rules.Accepts == nil || !k.rules.Accepts(found.resource, r)) {
 		return Caller{}, errElsewhere
 	}
 	refusal := k.refusal(found)

@@ -57,7 +57,7 @@ func createAccount(t *testing.T, s *store.Store, email string, plan Plan, keys i
 
 // newKeyring returns a keyring whose timeout is long enough for a busy machine.
 func newKeyring(s *store.Store) *Keyring {
-	keyring := NewKeyring(s, slog.New(slog.DiscardHandler))
+	keyring := NewKeyring(s, slog.New(slog.DiscardHandler), Rules{})
 	keyring.timeout = 20 * time.Second
 	return keyring
 }

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -233,7 +234,7 @@ func hostileDocuments() map[string]string {
 func TestRejectingIsCheap(t *testing.T) {
 	const most = 20 * time.Millisecond
 	responses := cache.New(64<<20, nil, slog.New(slog.DiscardHandler))
-	e := graph.NewExecutor(graph.Config{
+	e := graphtest.New(graph.Config{
 		Catalog: testkit.Open(t, testkit.SQLite(t)), Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: responses,
 	})
 	for name, query := range hostileDocuments() {

@@ -18,8 +18,8 @@ func TestDeliveredEvents(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
 		expect(t, "before the first release", mustExecute(t, e, `{changes {events nextCursor}}`), `{"changes":{"events":[],"nextCursor":null}}`)
-		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b")))
-		publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", withPrice("5 €/mois")), feedtest.Tool("c")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", withPrice("5 €/mois")), feedtest.Tool("c")))
 		stored, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 100})
 		testkit.Check(t, err)
 		var all, ofA []string

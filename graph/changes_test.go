@@ -78,8 +78,8 @@ func TestChanges(t *testing.T) {
 		if empty := changesOf(t, e, ""); len(empty.Changes.Nodes) != 0 || empty.Changes.PageInfo.EndCursor != nil || empty.Changes.PageInfo.HasNextPage {
 			t.Errorf("before the first import: got %+v, want no changes", empty)
 		}
-		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("v", inVoix), newComparison("a", "a", "v"), newComparison("b-vs-a", "b", "a")))
-		publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("c"), feedtest.Tool("v", inVoix, updatedOn("2026-11-02", withScore(9))), newComparison("a", "a", "v")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("v", inVoix), newComparison("a", "a", "v"), newComparison("b-vs-a", "b", "a")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("c"), feedtest.Tool("v", inVoix, updatedOn("2026-11-02", withScore(9))), newComparison("a", "a", "v")))
 
 		all := changesOf(t, e, "")
 		expect(t, "in order", summarize(all), []string{
@@ -191,7 +191,7 @@ func TestChangesDuringImports(t *testing.T) {
 		feeds[i] = syntheticFeed(t, synth.Options{Tools: 40 + 10*i, Seed: 9, Revision: i})
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feeds[0])
+		feedtest.Publish(t, s, feeds[0])
 		e := newExecutor(s)
 		ctx, stop := context.WithTimeout(t.Context(), wait.Limit)
 		defer stop()
@@ -306,8 +306,8 @@ func TestChangesWithLongReviews(t *testing.T) {
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
-		publish(t, s, catalog("2026-11-01", "a"))
-		publish(t, s, catalog("2026-11-02", "b"))
+		feedtest.Publish(t, s, catalog("2026-11-01", "a"))
+		feedtest.Publish(t, s, catalog("2026-11-02", "b"))
 		for _, filter := range []struct {
 			arguments string
 			types     []string

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -21,7 +22,7 @@ func TestOperationsReadOneRelease(t *testing.T) {
 	}
 	const query = `{feed {updatedAt} stats {toolsTotal} tools(limit: 200, filter: {priceMax: 100000}) {items {slug} meta {total}} again: tools(limit: 200, sort: name_asc) {items {slug}} toolGroups(by: tier) {count}}`
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feeds[0])
+		feedtest.Publish(t, s, feeds[0])
 		e := newExecutor(s)
 		ctx, stop := context.WithCancel(t.Context())
 		var releases atomic.Int64

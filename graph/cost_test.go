@@ -10,13 +10,15 @@ import (
 
 	"palmares/graph"
 	"palmares/graph/document"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/dev/testkit"
 )
 
 func TestCosts(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog())
+	feedtest.Publish(t, s, demo.Catalog())
 	e := newExecutor(s)
 	testkit.Check(t, e.Preload(t.Context()))
 	for query, want := range map[string]int{
@@ -89,7 +91,7 @@ func TestCosts(t *testing.T) {
 		}
 	}
 	// In a catalog of 5,000 tools, a filter costs a twentieth.
-	small := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Tools: func() int { return 5_000 }})
+	small := graphtest.New(graph.Config{Catalog: s, Tools: func() int { return 5_000 }})
 	if got, want := execute(t, small, "", "{tools(limit: 3, filter: {icps: [mixte]}) {items {slug}}}").Cost, 1+1+3+5+5; got != want {
 		t.Errorf("5,000 tools: got %d, want %d", got, want)
 	}

@@ -11,7 +11,9 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
@@ -57,7 +59,7 @@ func TestEarlierReleasesShareTools(t *testing.T) {
 		const releases = 4
 		want := map[int]string{}
 		for release := 1; release <= releases; release++ {
-			publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: release}))
+			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: release}))
 			want[release] = readEarlier(t, newExecutor(s), release)
 		}
 		e := newExecutor(s)
@@ -94,10 +96,10 @@ func TestEarlierReleaseWhileAnotherIsPublished(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		catalog := &interruptedCatalog{Store: s}
 		log := slog.New(slog.DiscardHandler)
-		e := graph.NewExecutor(graph.Config{Catalog: catalog, Credit: credit, Limits: graph.DefaultLimits, Log: log, Cache: cache.New(300_000, nil, log)})
+		e := graphtest.New(graph.Config{Catalog: catalog, Credit: credit, Log: log, Cache: cache.New(300_000, nil, log)})
 		want := map[int]string{}
 		publishNext := func() {
-			publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: len(want)}))
+			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: len(want)}))
 			want[len(want)+1] = readEarlier(t, newExecutor(s), len(want)+1)
 		}
 		publishNext()
@@ -126,14 +128,14 @@ func TestEarlierReleaseWhileAnotherIsPublished(t *testing.T) {
 func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for revision := range 2 {
-			publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
+			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
 		}
 		catalog := &interruptedCatalog{Store: s, before: func() {
 			_, err := feed.Prune(t.Context(), s, 2)
 			testkit.Check(t, err)
 		}}
 		var log bytes.Buffer
-		e := graph.NewExecutor(graph.Config{Catalog: catalog, Limits: graph.DefaultLimits, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		e := graphtest.New(graph.Config{Catalog: catalog, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		got := execute(t, e, auth.Developer, `query @asOf(release: 1) {tools(limit: 40) {items `+allOfTools+`}}`)
 		if len(got.Errors) != 1 || !strings.HasPrefix(got.Errors[0].Message, "Release 1 is not available.") || got.Data != nil {
 			t.Errorf("got %.300s and %v, want no release 1", got.Data, got.Errors)

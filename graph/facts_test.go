@@ -22,16 +22,16 @@ func TestTranslationsAndSources(t *testing.T) {
 		}
 		tool := feedtest.Tool("a")
 		catalog := func(date string) []byte { return feedtest.Of(date, category, tool, feedtest.Tool("b"), duel) }
-		publish(t, s, catalog("2026-11-01"))
+		feedtest.Publish(t, s, catalog("2026-11-01"))
 		category.Translations.En.Label, duel.Translations.En.Title = "Source code", `"A" or <B>?`
 		tool.Translations.En.Tagline = "A tool.\n"
 		tool.Sources = []record.Source{
 			{Field: "price", URL: "https://a.example/?x=<1>&y", CheckedAt: "2026-11-02"}, {Field: "score", URL: "https://b.example/", CheckedAt: "2026-10-02"},
 		}
-		publish(t, s, catalog("2026-11-02"))
+		feedtest.Publish(t, s, catalog("2026-11-02"))
 		duel.Translations.En.Title, duel.Translations.En.WinnerNote = "", "Sharper."
 		tool.Translations.En.Tagline, tool.Sources = "", tool.Sources[:1]
-		publish(t, s, catalog("2026-11-03"))
+		feedtest.Publish(t, s, catalog("2026-11-03"))
 
 		e := newExecutor(s)
 		for query, want := range map[string]string{

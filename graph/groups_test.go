@@ -40,7 +40,7 @@ func newPriceChange(day, before, after string) feed.PriceChange {
 // happened are in the response, up to the date of the release.
 func TestPeriodsAreComplete(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-04-10",
+		feedtest.Publish(t, s, feedtest.Catalog("2026-04-10",
 			newTool("a", "20 €/mois", 8, newPriceChange("2026-02-11", "10 €/mois", "20 €/mois")), newTool("b", "5 €/mois", 7), newRetired("x", "mort", "2025-12-30"), newRetired("y", "acquis", "2026-02-15"),
 			newDuel("a", "b", "a", "2026-01-31"), newDuel("b", "x", "b", "2026-03-01")))
 		checkResponses(t, newExecutor(s), map[string]string{
@@ -65,10 +65,10 @@ func TestPeriodsAreComplete(t *testing.T) {
 // The first import adds no tools to the catalog, unless it is asked for.
 func TestAdditionsOfFirstImport(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-01-10", feedtest.Tool("a"), feedtest.Tool("b")))
-		publish(t, s, feedtest.Catalog("2026-01-20", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c")))
-		publish(t, s, feedtest.Catalog("2026-02-20", feedtest.Tool("a"), feedtest.Tool("c"), feedtest.Tool("d")))
-		publish(t, s, feedtest.Catalog("2026-03-20", feedtest.Tool("a"), feedtest.Tool("b")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-01-10", feedtest.Tool("a"), feedtest.Tool("b")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-01-20", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-02-20", feedtest.Tool("a"), feedtest.Tool("c"), feedtest.Tool("d")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-03-20", feedtest.Tool("a"), feedtest.Tool("b")))
 		checkResponses(t, newExecutor(s), map[string]string{
 			"{series(metrics: [additions]) {points {value}}}":                           `{"series":[{"points":[{"value":1},{"value":1},{"value":1}]}]}`,
 			"{series(metrics: [additions], includeFirstImport: true) {points {value}}}": `{"series":[{"points":[{"value":3},{"value":1},{"value":1}]}]}`,
@@ -79,7 +79,7 @@ func TestAdditionsOfFirstImport(t *testing.T) {
 // Groups of comparisons are read by page, with their tools.
 func TestComparisonGroupsByPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-04-10", newTool("a", "20 €/mois", 8), newTool("b", "5 €/mois", 7), newTool("c", "5 €/mois", 7), newRetired("x", "mort", "2025-12-30"),
+		feedtest.Publish(t, s, feedtest.Catalog("2026-04-10", newTool("a", "20 €/mois", 8), newTool("b", "5 €/mois", 7), newTool("c", "5 €/mois", 7), newRetired("x", "mort", "2025-12-30"),
 			newDuel("a", "b", "a", "2026-01-31"), newDuel("b", "x", "b", "2026-03-01"), newDuel("c", "b", "c", "2026-03-01")))
 		checkResponses(t, newExecutor(s), map[string]string{
 			"{comparisonGroups(by: tool, limit: 2) {key count}}":                                 `{"comparisonGroups":[{"key":"a","count":1},{"key":"b","count":3}]}`,
@@ -101,7 +101,7 @@ func TestFiltersByPrice(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		free := newTool("d", "0 €/heure", 6)
 		gratis := feedtest.Tool("e", func(t *feed.Tool) { t.Price, t.Pricing = "3 €/image", "gratuit" })
-		publish(t, s, feedtest.Catalog("2026-04-10",
+		feedtest.Publish(t, s, feedtest.Catalog("2026-04-10",
 			newTool("a", "120 €/an", 8, newPriceChange("2026-02-11", "10 €/mois", "130 €/an"), newPriceChange("2025-02-11", "9 €/mois", "10 €/mois"), newPriceChange("2026-03-11", "130 €/an", "120 €/an")),
 			newTool("b", "12 €/mois", 7, newPriceChange("2025-12-01", "10 €/mois", "12 €/mois")), newTool("c", "1 €/heure", 7, newPriceChange("2026-01-01", "0.5 €/heure", "1 €/heure")), free, gratis))
 		e := newExecutor(s)
@@ -125,8 +125,8 @@ func TestFiltersByPrice(t *testing.T) {
 // floating-point numbers.
 func TestMoversAreExact(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-01-01", newTool("a", "16 €/mois", 0.1), newTool("b", "2 €/mois", 0.7), newTool("c", "2 €/mois", 8), newTool("d", "2 €/mois", 5)))
-		publish(t, s, feedtest.Catalog("2026-02-01", newTool("a", "9,50 €/mois", 0.3), newTool("b", "2 €/mois", 0.5), newTool("c", "2 €/mois", 8.1), newTool("d", "2,50 €/mois", 2)))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-01-01", newTool("a", "16 €/mois", 0.1), newTool("b", "2 €/mois", 0.7), newTool("c", "2 €/mois", 8), newTool("d", "2 €/mois", 5)))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-02-01", newTool("a", "9,50 €/mois", 0.3), newTool("b", "2 €/mois", 0.5), newTool("c", "2 €/mois", 8.1), newTool("d", "2,50 €/mois", 2)))
 		checkResponses(t, newExecutor(s), map[string]string{
 			`{movers(metric: score, from: "2026-01-01") {slug change}}`:                          `{"movers":[{"slug":"d","change":-3},{"slug":"a","change":0.2},{"slug":"b","change":-0.2},{"slug":"c","change":0.1}]}`,
 			`{movers(metric: score, from: "2026-01-01", minChange: 0.2) {slug}}`:                 `{"movers":[{"slug":"d"},{"slug":"a"},{"slug":"b"}]}`,
@@ -146,7 +146,7 @@ func TestStatisticsOfGroupsAndSeries(t *testing.T) {
 	}
 	number := func(n float64) *float64 { return &n }
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-03-01", rated("a", "1 €/mois", 2, number(3), nil, "2026-02-28"), rated("b", "2 €/mois", 4, number(4.25), nil, "2026-02-27"),
+		feedtest.Publish(t, s, feedtest.Catalog("2026-03-01", rated("a", "1 €/mois", 2, number(3), nil, "2026-02-28"), rated("b", "2 €/mois", 4, number(4.25), nil, "2026-02-27"),
 			rated("c", "3 €/mois", 5.5, nil, nil, "2026-02-20"), rated("d", "10 €/mois", 9, nil, nil, "2025-03-01")))
 		checkResponses(t, newExecutor(s), map[string]string{
 			"{toolGroups(by: tier) {p25Score medianScore p75Score p90Score p25MonthlyPrice p75MonthlyPrice p90MonthlyPrice}}": `{"toolGroups":[{"p25Score":3.5,"medianScore":4.75,"p75Score":6.38,"p90Score":7.95,"p25MonthlyPrice":1.75,"p75MonthlyPrice":4.75,"p90MonthlyPrice":7.9}]}`,
@@ -164,7 +164,7 @@ func TestAlternatives(t *testing.T) {
 		untested := feedtest.Tool("u", func(t *feed.Tool) { t.Score, t.Price = nil, "20 €/mois" })
 		elsewhere := feedtest.Tool("v", func(t *feed.Tool) { t.Category = "voix" })
 		retired := &feed.Retired{Slug: "x", Name: "X", Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé.", Score: new(6.9)}
-		publish(t, s, feedtest.Catalog("2026-04-10", newTool("a", "20 €/mois", 8), newTool("b", "20 €/mois", 7), newTool("c", "10 €/mois", 8), newTool("d", "240 €/an", 8.5), newTool("e", "1 €/heure", 8),
+		feedtest.Publish(t, s, feedtest.Catalog("2026-04-10", newTool("a", "20 €/mois", 8), newTool("b", "20 €/mois", 7), newTool("c", "10 €/mois", 8), newTool("d", "240 €/an", 8.5), newTool("e", "1 €/heure", 8),
 			untested, elsewhere, retired))
 		checkResponses(t, newExecutor(s), map[string]string{
 			`{tool(slug: "a") {alternatives {slug}}}`:                       `{"tool":{"alternatives":[{"slug":"d"},{"slug":"b"},{"slug":"c"},{"slug":"e"},{"slug":"u"}]}}`,

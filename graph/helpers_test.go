@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"testing"
 
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/graph/document"
-	"palmares/internal/catalog/feed"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -22,15 +22,7 @@ const credit = "Source : palmares (https://palmares.example)"
 func newExecutor(c graph.Catalog) *graph.Executor { return newExecutorWith(c, graph.DefaultLimits) }
 
 func newExecutorWith(c graph.Catalog, limits document.Limits) *graph.Executor {
-	return graph.NewExecutor(graph.Config{Catalog: c, Credit: credit, Limits: limits, Log: slog.New(slog.DiscardHandler)})
-}
-
-// publish imports a feed.
-func publish(t testing.TB, s *store.Store, data []byte) {
-	t.Helper()
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true}); err != nil {
-		t.Fatal(err)
-	}
+	return graphtest.New(graph.Config{Catalog: c, Credit: credit, Limits: limits})
 }
 
 func syntheticFeed(t testing.TB, opts synth.Options) []byte {
@@ -46,7 +38,7 @@ func syntheticFeed(t testing.TB, opts synth.Options) []byte {
 func onDemoCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog())
+		feedtest.Publish(t, s, demo.Catalog())
 		test(t, newExecutor(s))
 	})
 }

@@ -39,7 +39,9 @@ func TestHistory(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
 		other := feedtest.Tool("b", withoutScore)
-		step := func(date string, records ...any) { publish(t, s, feedtest.Catalog(date, append(records, other)...)) }
+		step := func(date string, records ...any) {
+			feedtest.Publish(t, s, feedtest.Catalog(date, append(records, other)...))
+		}
 		step("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{early} }))
 		step("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", func(t *feed.Tool) { t.Tagline = "Autre." })))
 		step("2026-11-03", feedtest.Tool("a", updatedOn("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; withScore(8)(t) })))
@@ -65,7 +67,7 @@ func TestHistory(t *testing.T) {
 func TestHistoryEndsWithCurrentState(t *testing.T) {
 	odd := feed.PriceChange{ChangedAt: "2026-12-24", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois"}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{odd} })))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{odd} })))
 		expect(t, "a history that contradicts the price", historyOf(t, newExecutor(s), "a"), "2026-11-01 payant 20 €/mois 7.5; ")
 	})
 }
@@ -75,7 +77,7 @@ func TestHistoryEndsWithCurrentState(t *testing.T) {
 func TestHistoryOfManyTools(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
+		feedtest.Publish(t, s, data)
 		var statements atomic.Int64
 		const query = `query ($n: Int!) {tools(limit: $n) {items {slug price history {at pricing price score}}} changes(first: $n) {nodes {id tool {history {at score}}}}}`
 		mustExecute(t, newExecutor(s), query, map[string]any{"n": 1})

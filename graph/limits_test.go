@@ -3,14 +3,15 @@ package graph_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -29,7 +30,7 @@ func aliased(n int, field string) string {
 func limitedTo(c graph.Catalog, bytes int64) *graph.Executor {
 	limits := graph.DefaultLimits
 	limits.Response = bytes
-	return graph.NewExecutor(graph.Config{Catalog: c, Credit: credit, Limits: limits, Log: slog.New(slog.DiscardHandler)})
+	return graphtest.New(graph.Config{Catalog: c, Credit: credit, Limits: limits})
 }
 
 const tooLarge = "The response is larger than %d bytes. Request fewer items or fields, and read the rest page by page."
@@ -37,7 +38,7 @@ const tooLarge = "The response is larger than %d bytes. Request fewer items or f
 func TestResponseLimit(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
+		feedtest.Publish(t, s, data)
 		const field = "changes(first: 200) {nodes {before after}}"
 		one := int64(len(mustExecute(t, newExecutor(s), aliased(1, field))))
 
@@ -61,7 +62,7 @@ func TestResponseLimit(t *testing.T) {
 func TestResponseLimitStopsReading(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
+		feedtest.Publish(t, s, data)
 		query := aliased(49, "changes(first: 200) {nodes {before after}}")
 		execute(t, newExecutor(s), "", query) // loads the release
 		var statements atomic.Int64
@@ -86,7 +87,7 @@ func TestResponseLimitStopsReading(t *testing.T) {
 // The limit does not apply to the server's own operations.
 func TestResponseLimitExemptsOwnOperations(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog())
+	feedtest.Publish(t, s, demo.Catalog())
 	operation, err := graph.NewOperation("{tools {items {slug name tagline}}}")
 	if err != nil {
 		t.Fatal(err)

@@ -148,10 +148,10 @@ func TestVerdict(t *testing.T) {
 	}
 	const query = `query ($slug: String!) {tool(slug: $slug) {verdict reviewSections}}`
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-11-01",
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
 			feedtest.Tool("full", review(feed.Section{Section: "prix", Text: "Juste."}, feed.Section{Section: "verdict", Text: "Bien <b>."})),
 			feedtest.Tool("none", review()), feedtest.Tool("other", review(feed.Section{Section: "limites", Text: "Lent."}))))
-		publish(t, s, feedtest.Catalog("2026-11-02",
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02",
 			feedtest.Tool("full", review(feed.Section{Section: "verdict", Text: "Mieux."})), feedtest.Tool("none", review()), feedtest.Tool("other", review())))
 		e := newExecutor(s)
 		list := `{tools(sort: name_asc) {items {slug verdict reviewSections}}}`
@@ -200,7 +200,7 @@ func TestStatementCount(t *testing.T) {
 		comparisons {title toolA {name score} toolB {name score}} priceHistory {changedAt price} verdict reviewSections embeddings {chunks {id text}}}}}`
 	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
+		feedtest.Publish(t, s, data)
 		var statements atomic.Int64
 		s.Read.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {

@@ -8,6 +8,8 @@ import (
 
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/graph/graphtest"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -37,7 +39,7 @@ func following(t testing.TB, s *store.Store) *graph.Executor {
 // Results from memory are the same as those of gqlgen.
 func TestFromMemory(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, syntheticFeed(t, synth.Options{Tools: 100, Seed: 5}))
+		feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 100, Seed: 5}))
 		tool := newOperation(t, `query($slug: String!) {body: tool(slug: $slug) {`+lookupFields)
 		before := newExecutor(s)
 		e := following(t, s)
@@ -58,7 +60,7 @@ func TestFromMemory(t *testing.T) {
 				t.Fatalf("%s: got %s before anything is in memory, want nothing", item.Slug, got.Data)
 			}
 		}
-		publish(t, s, syntheticFeed(t, synth.Options{Tools: 100, Seed: 6}))
+		feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 100, Seed: 6}))
 		wait.Until(t, "the next release is in memory", func() bool {
 			got := e.FromMemory(t.Context(), graph.Request{Operation: tool, Variables: map[string]any{"slug": all.Tools.Items[0].Slug}})
 			return got != nil && got.Release == 2
@@ -69,7 +71,7 @@ func TestFromMemory(t *testing.T) {
 // All other operations have to be executed.
 func TestNotFromMemory(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, syntheticFeed(t, synth.Options{Tools: 100, Seed: 5}))
+	feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 100, Seed: 5}))
 	e := following(t, s)
 	data := mustExecute(t, e, `{tools(limit: 1) {items {slug}} retiredTools(limit: 1) {items {slug}}}`)
 	found := decode[struct {
@@ -107,9 +109,9 @@ func TestNotFromMemory(t *testing.T) {
 // Operations executed from memory are traced like all others.
 func TestFromMemoryIsTraced(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, syntheticFeed(t, synth.Options{Tools: 20, Seed: 5}))
+	feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 20, Seed: 5}))
 	var traced []string
-	e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler),
+	e := graphtest.New(graph.Config{Catalog: s, Log: slog.New(slog.DiscardHandler),
 		Trace: func(ctx context.Context, name string) (context.Context, func(string)) {
 			traced = append(traced, name)
 			return ctx, func(failure string) { traced = append(traced, "end"+failure) }

@@ -12,7 +12,9 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
@@ -42,11 +44,11 @@ func readAll(t testing.TB, e *graph.Executor) string {
 func TestMemoryBudgetChangesNoResponse(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 200, Seed: 5})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
+		feedtest.Publish(t, s, data)
 		want := readAll(t, newExecutor(s))
 		for _, size := range []int64{1, 200_000, 64 << 20} {
 			c := cache.New(size, nil, slog.New(slog.DiscardHandler))
-			e := graph.NewExecutor(graph.Config{Catalog: s, Credit: credit, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: c})
+			e := graphtest.New(graph.Config{Catalog: s, Credit: credit, Cache: c})
 			for range 2 {
 				if got := readAll(t, e); got != want {
 					t.Errorf("with %d bytes: got\n%.500s\nwant\n%.500s", size, got, want)
@@ -71,7 +73,7 @@ func TestReleasesReplaceEachOther(t *testing.T) {
 			t.Errorf("before the first release: got %s, want no tools", got)
 		}
 		for revision := range 4 {
-			publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
+			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
 			if got, want := readAll(t, e), readAll(t, newExecutor(s)); got != want {
 				t.Errorf("revision %d: got\n%.500s\nwant\n%.500s", revision, got, want)
 			}
@@ -98,7 +100,7 @@ func TestUnchangedToolsAreReadOnce(t *testing.T) {
 		e := newExecutor(s)
 		var read []int64
 		for revision := range 2 {
-			publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
+			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
 			rows.Store(0)
 			if err := e.Preload(t.Context()); err != nil {
 				t.Fatal(err)
@@ -116,7 +118,7 @@ func TestUnchangedToolsAreReadOnce(t *testing.T) {
 // histories need no database.
 func TestOperationsWithoutDatabase(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog())
+		feedtest.Publish(t, s, demo.Catalog())
 		e := newExecutor(s)
 		ctx, stop := context.WithCancel(t.Context())
 		followed, ended := make(chan struct{}, 10), make(chan struct{})
@@ -161,7 +163,7 @@ func (blockedCatalog) Snapshot(ctx context.Context, _ func(*ent.Client, *ent.Rel
 // Operations that wait for the first release are not blamed for it.
 func TestOperationsBeforeTheFirstLoad(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog())
+	feedtest.Publish(t, s, demo.Catalog())
 	limits := graph.DefaultLimits
 	limits.Time = 20 * time.Millisecond
 	e := newExecutorWith(blockedCatalog{s}, limits)

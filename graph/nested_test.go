@@ -200,9 +200,9 @@ func TestInvalidNestedArguments(t *testing.T) {
 func TestTypesOfToolChanges(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
-		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), newComparison("a", "a", "b")))
-		publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("b")))
-		publish(t, s, feedtest.Catalog("2026-11-03", &feed.Retired{Slug: "a", Name: "A", Category: "code", Reason: "mort", RetiredAt: "2026-11-03", Note: "Fermé."}, feedtest.Tool("b")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), newComparison("a", "a", "b")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("b")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", &feed.Retired{Slug: "a", Name: "A", Category: "code", Reason: "mort", RetiredAt: "2026-11-03", Note: "Fermé."}, feedtest.Tool("b")))
 		expect(t, "types", mustExecute(t, e, `{retiredTool(slug: "a") {changes {nodes {type fields}} updated: changes(types: tool_updated) {nodes {type}}
 			some: changes(types: [price_changed, tool_created, comparatif_published]) {nodes {type tool {slug}}} none: changes(types: []) {nodes {type}} other: changes(types: [comparatif_removed]) {nodes {type}}}}`),
 			`{"retiredTool":{"changes":{"nodes":[{"type":"tool_retired","fields":[]},{"type":"price_changed","fields":[]},{"type":"tool_updated","fields":["price","updated_at"]},{"type":"tool_created","fields":[]}]},`+
@@ -228,7 +228,7 @@ func TestNestedConnectionsAreReadTogether(t *testing.T) {
 	const query = `query ($n: Int!) {tools(limit: $n) {items {slug ` + part + ` category {toolConnection(first: 3) {nodes {slug}}}}}} fragment T on ComparedTool {changes(last: 1) {nodes {type}}}`
 	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
+		feedtest.Publish(t, s, data)
 		statements := countStatements(s)
 		limits := graph.DefaultLimits
 		limits.Cost = 1_000_000
@@ -257,7 +257,7 @@ func TestToolChangesWithLongReviews(t *testing.T) {
 			for i := range tools {
 				records = append(records, feedtest.Tool(fmt.Sprint("t", i), func(t *feed.Tool) { t.Tagline = strings.Repeat(fmt.Sprint(release), long) }))
 			}
-			publish(t, s, feedtest.Catalog(fmt.Sprintf("2026-11-%02d", 1+release), records...))
+			feedtest.Publish(t, s, feedtest.Catalog(fmt.Sprintf("2026-11-%02d", 1+release), records...))
 		}
 		limits := graph.DefaultLimits
 		limits.Response = 100_000_000
@@ -297,7 +297,7 @@ func TestToolChangesWithLongReviews(t *testing.T) {
 // read.
 func TestErrorsBelowRoot(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog())
+	feedtest.Publish(t, s, demo.Catalog())
 	e := newExecutor(s)
 	for query, want := range map[string]string{
 		`{tools(limit: 0) {items {slug}}}`:                                                                  `["tools"] [{"line":1,"column":2}]`,

@@ -11,6 +11,7 @@ import (
 	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -20,8 +21,8 @@ import (
 func onTwoReleases(t *testing.T, test func(t *testing.T, e *graph.Executor)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog())
-		publish(t, s, []byte(strings.Replace(string(demo.Catalog()), "2026-11-10", "2026-11-11", 1)))
+		feedtest.Publish(t, s, demo.Catalog())
+		feedtest.Publish(t, s, []byte(strings.Replace(string(demo.Catalog()), "2026-11-10", "2026-11-11", 1)))
 		test(t, newExecutor(s))
 	})
 }
@@ -173,7 +174,7 @@ func countStatements(s *store.Store) *atomic.Int64 {
 func TestNodesAreReadTogether(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
+		feedtest.Publish(t, s, data)
 		statements := countStatements(s)
 		ids := map[string][]any{}
 		for _, event := range allEvents(t, s) {

@@ -12,6 +12,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/tool"
 	"palmares/graph"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
@@ -24,7 +25,7 @@ func onSyntheticCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor,
 	t.Helper()
 	data := syntheticFeed(t, synth.Options{Tools: 330, Seed: 3})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
+		feedtest.Publish(t, s, data)
 		test(t, newExecutor(s), s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).AllX(t.Context()))
 	})
 }
@@ -282,7 +283,7 @@ func walk(t *testing.T, e *graph.Executor, connection, size, from string) []stri
 func TestLongLists(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 900, Seed: 3})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
+		feedtest.Publish(t, s, data)
 		comparePagesAndConnection(t, newExecutor(s))
 	})
 }
@@ -326,7 +327,7 @@ func comparePagesAndConnection(t *testing.T, e *graph.Executor) {
 // only for the first one.
 func TestScanFiltersOnce(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, syntheticFeed(t, synth.Options{Tools: 1_500, Seed: 4}))
+		feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 1_500, Seed: 4}))
 		e := newExecutor(s)
 		testkit.Check(t, e.Preload(t.Context()))
 		type pages struct {
@@ -358,7 +359,7 @@ func TestScanFiltersOnce(t *testing.T) {
 				t.Errorf("%s: got %d bytes allocated in a scan and %d without, want at least %d fewer", p.list, scanned, alone, positions)
 			}
 		}
-		publish(t, s, syntheticFeed(t, synth.Options{Tools: 300, Seed: 5}))
+		feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 300, Seed: 5}))
 		for _, p := range lists {
 			want, _ := read(p, 2, nil)
 			if got, _ := read(p, 2, p.scan); got != want || !strings.Contains(got, `"slug"`) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
@@ -22,7 +23,7 @@ type planRows interface {
 func TestJournalReadsUseIndexes(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i := range 3 {
-			publish(t, s, syntheticFeed(t, synth.Options{Tools: 1500, Seed: 1, Revision: i}))
+			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 1500, Seed: 1, Revision: i}))
 		}
 		if _, err := s.Write.ExecContext(t.Context(), "ANALYZE journal_entries"); err != nil { // as autovacuum does sooner or later
 			t.Fatal(err)

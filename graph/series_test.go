@@ -63,8 +63,8 @@ func TestInvalidDashboardArguments(t *testing.T) {
 // A series may have at most 1,000 points.
 func TestSeriesIsLimited(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("1980-01-01", feedtest.Tool("a")))
-		publish(t, s, feedtest.Catalog("2026-01-01", feedtest.Tool("a"), feedtest.Tool("b")))
+		feedtest.Publish(t, s, feedtest.Catalog("1980-01-01", feedtest.Tool("a")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-01-01", feedtest.Tool("a"), feedtest.Tool("b")))
 		e := newExecutor(s)
 		mustExecute(t, e, "{feed {release}}") // costs depend on the releases
 		got := execute(t, e, "", "{series(metrics: [count], every: week) {key}}")
@@ -86,9 +86,9 @@ func TestSeriesStartWithTheHistory(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		better := func(score float64) *feed.Tool { return feedtest.Tool("a", func(t *feed.Tool) { t.Score = &score }) }
-		publish(t, s, feedtest.Catalog("2026-01-01", better(5)))
-		publish(t, s, feedtest.Catalog("2026-01-02", better(6), feedtest.Tool("b")))
-		publish(t, s, feedtest.Catalog("2026-01-03", better(8), feedtest.Tool("b"), feedtest.Tool("c")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-01-01", better(5)))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-01-02", better(6), feedtest.Tool("b")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-01-03", better(8), feedtest.Tool("b"), feedtest.Tool("c")))
 		const change = `"movers":[{"slug":"a"}]}`
 		if got, want := mustExecute(t, e, query), `{"series":[{"metric":"count","points":[{"release":1,"value":1},{"release":2,"value":2},{"release":3,"value":3}]},`+
 			`{"metric":"additions","points":[{"release":1,"value":0},{"release":2,"value":1},{"release":3,"value":1}]}],`+change; got != want {
@@ -113,7 +113,7 @@ func TestPricesAsNumbers(t *testing.T) {
 		was := func(day, before, after string) feed.PriceChange {
 			return feed.PriceChange{ChangedAt: day, Pricing: "payant", PreviousPricing: "payant", Price: after, PreviousPrice: before}
 		}
-		publish(t, s, feedtest.Catalog("2026-01-01",
+		feedtest.Publish(t, s, feedtest.Catalog("2026-01-01",
 			priced("a", "100 €/an", was("2025-01-01", "10 €/mois", "90 €/an"), was("2025-02-01", "90 €/an", "100 €/an"), was("2024-01-01", "0 €/mois", "10 €/mois")),
 			priced("b", "9 €/poste / mois"), priced("c", "0,02 €/image", was("2025-03-01", "0,04 €/image", "0,02 €/image"), was("2025-04-01", "1 €/mois", "0,04 €/image")),
 			priced("d", "1 €/heure"), priced("e", "2 €/seconde"), priced("f", "5 €/lune"), priced("g", "9999999999 €/mois")))
@@ -149,7 +149,7 @@ func TestFiltersOfComparisonsAndRetiredTools(t *testing.T) {
 		gone := func(slug, name, reason, day, note string) *feed.Retired {
 			return &feed.Retired{Slug: slug, Name: name, Category: "voix", Reason: reason, RetiredAt: day, Note: note}
 		}
-		publish(t, s, feedtest.Catalog("2026-06-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c", func(t *feed.Tool) { t.Category = "voix" }),
+		feedtest.Publish(t, s, feedtest.Catalog("2026-06-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c", func(t *feed.Tool) { t.Category = "voix" }),
 			duel("a-b", "a", "b", "a", "2026-01-01"), duel("b-c", "b", "c", "c", "2026-02-01"), duel("c-a", "c", "a", "a", "2026-03-01"),
 			gone("x", "Éclair", "mort", "2026-01-15", "Racheté par l'américain Foo."), gone("y", "Vieux-Bot", "acquis", "2026-02-15", "Fermé."), gone("z", "Écho", "mort", "2026-04-15", "Fermé aussi.")))
 		e := newExecutor(s)
@@ -202,7 +202,7 @@ func TestDashboardsNeedNoStatements(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, edition := range editions {
-			publish(t, s, edition.Feed)
+			feedtest.Publish(t, s, edition.Feed)
 		}
 		statements := countStatements(s)
 		e := newExecutor(s)

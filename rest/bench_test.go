@@ -11,6 +11,7 @@ import (
 
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
@@ -28,7 +29,7 @@ func BenchmarkUncached(b *testing.B) {
 	_, err := feed.Import(b.Context(), s, bytes.NewReader(catalog.Bytes()), feed.Options{})
 	testkit.Check(b, err)
 	log := slog.New(slog.DiscardHandler)
-	executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log, Cache: cache.New(64<<20, nil, log)})
+	executor := graphtest.New(graph.Config{Catalog: s, Log: log, Cache: cache.New(64<<20, nil, log)})
 	go executor.Follow(b.Context(), func(*ent.Release) bool { return true }) // as a server does
 	wait.Until(b, "the release is in memory", executor.Loaded)
 	handler, err := rest.NewHandler(config, executor, cache.New(100<<10, nil, log))

@@ -25,6 +25,7 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
@@ -226,7 +227,7 @@ func TestBulkETags(t *testing.T) {
 			changed := config
 			changed.Version = version
 			log := slog.New(slog.DiscardHandler)
-			other, err := rest.NewHandler(changed, graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}), cache.New(1<<20, nil, log))
+			other, err := rest.NewHandler(changed, graphtest.New(graph.Config{Catalog: s, Log: log}), cache.New(1<<20, nil, log))
 			testkit.Check(t, err)
 			tags = append(tags, get(other, "/api/v1/tools?format=csv").Header().Get("ETag"))
 		}

@@ -12,8 +12,8 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
-	"palmares/internal/catalog/feed"
-	"palmares/internal/catalog/feed/demo"
+	"palmares/graph/graphtest"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
@@ -41,7 +41,7 @@ func handlerOver(t testing.TB, catalog graph.Catalog) (*rest.Handler, *cache.Cac
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	responses := cache.New(1<<20, nil, log)
-	handler, err := rest.NewHandler(config, graph.NewExecutor(graph.Config{Catalog: catalog, Limits: graph.DefaultLimits, Log: log}), responses)
+	handler, err := rest.NewHandler(config, graphtest.New(graph.Config{Catalog: catalog, Log: log}), responses)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,14 +52,9 @@ func handlerOver(t testing.TB, catalog graph.Catalog) (*rest.Handler, *cache.Cac
 // knows the newest release before the first request.
 func demoOn(t testing.TB, s *store.Store) http.Handler {
 	t.Helper()
-	editions, err := demo.Editions()
-	testkit.Check(t, err)
-	for _, edition := range editions {
-		_, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
-		testkit.Check(t, err)
-	}
+	release := feedtest.PublishDemo(t, s)
 	handler, responses := handlerOver(t, s)
-	responses.Publish(len(editions))
+	responses.Publish(release)
 	return middleware.CORS(handler)
 }
 

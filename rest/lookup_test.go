@@ -7,6 +7,7 @@ import (
 
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -18,7 +19,7 @@ func TestToolFromMemory(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		executing := demoOn(t, s)
 		log := slog.New(slog.DiscardHandler)
-		executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log})
+		executor := graphtest.New(graph.Config{Catalog: s, Log: log})
 		published := make(chan int, 1)
 		go executor.Follow(t.Context(), func(release *ent.Release) bool { published <- release.ID; return true })
 		responses := cache.New(1<<20, nil, log)

@@ -203,19 +203,22 @@ func (e *endpoint) documented() []parameter {
 	return slices.DeleteFunc(slices.Clone(e.parameters), func(p parameter) bool { return p.hidden })
 }
 
-// Paths returns the path templates of all routes and the paths of the OpenAPI
-// document.
-func Paths() []string {
-	paths := []string{DocumentPath, YAMLPath}
+// Paths returns the path templates of all routes that anyone may call, and of those that
+// require a key.
+func Paths() (open, keyed []string) {
 	for _, r := range routes {
-		paths = append(paths, r.path)
+		if r.requiresKey {
+			keyed = append(keyed, r.path)
+			continue
+		}
+		open = append(open, r.path)
 		for _, format := range formats {
 			if r.bulk {
-				paths = append(paths, r.path+"."+format)
+				keyed = append(keyed, r.path+"."+format)
 			}
 		}
 	}
-	return paths
+	return open, keyed
 }
 
 // find returns the endpoint of an escaped path and the slug in it. Segments are

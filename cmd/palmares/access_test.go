@@ -49,8 +49,8 @@ func TestKeysAndQuotasWithRedis(t *testing.T) {
 
 func testKeysAndQuotas(t *testing.T, cfg store.Config, args ...string) {
 	t.Helper()
-	s := startServer(t, cfg, append(args, "--demo", "--trusted-proxies", "127.0.0.1")...)
-	developer, pro := newKey(t, cfg, "developer"), newKey(t, cfg, "pro")
+	s := blackbox.Serve(t, cfg, append(args, "--demo", "--trusted-proxies", "127.0.0.1")...)
+	developer, pro := blackbox.NewKey(t, cfg, "developer"), blackbox.NewKey(t, cfg, "pro")
 	left := 1000
 	for i, api := range interfaces {
 		t.Run(api.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func testKeysAndQuotas(t *testing.T, cfg store.Config, args ...string) {
 				if api.path == "/graphql" {
 					headers = append(headers, "Accept", "application/graphql-response+json")
 				}
-				return s.call(t, api.method, api.path, api.body, headers...)
+				return s.Call(t, api.method, api.path, api.body, headers...)
 			}
 			got := send("Authorization", "Bearer "+developer)
 			left--
@@ -185,15 +185,15 @@ func testKeysAndQuotas(t *testing.T, cfg store.Config, args ...string) {
 	// Requests to these paths do not count.
 	for _, path := range []string{"/api/v1/openapi.json", "/api/v1/openapi.yaml", "/healthz", "/readyz"} {
 		for _, headers := range [][]string{{"X-Forwarded-For", "203.0.113.0"}, {"Authorization", "Bearer nonsense"}} {
-			if got := s.call(t, http.MethodGet, path, "", headers...); got.StatusCode != 200 {
+			if got := s.Call(t, http.MethodGet, path, "", headers...); got.StatusCode != 200 {
 				t.Errorf("%s: got %d, want 200", path, got.StatusCode)
 			}
 		}
 	}
-	tag := s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+developer).Header.Get("ETag")
+	tag := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+developer).Header.Get("ETag")
 	left--
 	for range 3 {
-		got := s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+developer, "If-None-Match", tag)
+		got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+developer, "If-None-Match", tag)
 		if got.StatusCode != 304 || got.Header.Get("X-RateLimit-Remaining") != fmt.Sprint(left) {
 			t.Errorf("got %d with %s remaining, want 304 with %d", got.StatusCode, got.Header.Get("X-RateLimit-Remaining"), left)
 		}
@@ -202,7 +202,7 @@ func testKeysAndQuotas(t *testing.T, cfg store.Config, args ...string) {
 	// A wildcard reveals whether the resource exists, so it counts.
 	for _, any := range [][]string{{"If-None-Match", "*"}, {"If-None-Match", `"x"`, "If-None-Match", " * "}} {
 		left--
-		got := s.call(t, http.MethodGet, "/api/v1/stats", "", append(any, "Authorization", "Bearer "+developer)...)
+		got := s.Call(t, http.MethodGet, "/api/v1/stats", "", append(any, "Authorization", "Bearer "+developer)...)
 		if got.StatusCode != 304 || got.Header.Get("X-RateLimit-Remaining") != fmt.Sprint(left) {
 			t.Errorf("%v: got %d with %s remaining, want 304 with %d", any, got.StatusCode, got.Header.Get("X-RateLimit-Remaining"), left)
 		}
@@ -210,19 +210,19 @@ func testKeysAndQuotas(t *testing.T, cfg store.Config, args ...string) {
 
 	// A key in the URL is rejected, and the log contains no key.
 	for _, path := range []string{"/api/v1/stats?key=" + developer, "/api/v1/tools/" + developer, "/api/v1/stats?x=%70al_" + developer[4:]} {
-		if got := s.call(t, http.MethodGet, path, ""); got.StatusCode != 401 {
+		if got := s.Call(t, http.MethodGet, path, ""); got.StatusCode != 401 {
 			t.Errorf("%.30s: got %d, want 401", path, got.StatusCode)
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	s.waitForExit(t)
+	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
+	s.WaitForExit(t)
 	for _, secret := range []string{developer, pro, developer[16:48], pro[16:48]} {
-		if strings.Contains(s.log.String(), secret) {
+		if strings.Contains(s.Log.String(), secret) {
 			t.Error("got a key in the log, want none")
 		}
 	}
-	used := mustRun(t, palmares(t, cfg, "accounts", "list")).out
+	used := blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "list")).Out
 	if !strings.Contains(used, "developer") {
 		t.Errorf("got %s, want the developer account", used)
 	}
@@ -231,8 +231,8 @@ func testKeysAndQuotas(t *testing.T, cfg store.Config, args ...string) {
 // inFlight returns how many requests may be granted beyond the quota. There are
 // none unless Redis timed out because this machine was busy. In that case, the
 // server counts locally, without the requests that are in flight to Redis.
-func inFlight(s *server) int64 {
-	if strings.Contains(s.log.String(), "redis unavailable") {
+func inFlight(s *blackbox.Server) int64 {
+	if strings.Contains(s.Log.String(), "redis unavailable") {
 		return 20 // the number of concurrent requests in the test
 	}
 	return 0
@@ -256,13 +256,13 @@ func forged(key string) string {
 func TestCountsSurviveRestarts(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		key := newKey(t, cfg, "developer")
+		key := blackbox.NewKey(t, cfg, "developer")
 		last := ""
 		for round, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
-			s := startServer(t, cfg, "--demo")
+			s := blackbox.Serve(t, cfg, "--demo")
 			for range 10 {
-				s.call(t, http.MethodGet, "/api/v1/stats", "")
-				last = s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key).Header.Get("X-RateLimit-Remaining")
+				s.Call(t, http.MethodGet, "/api/v1/stats", "")
+				last = s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key).Header.Get("X-RateLimit-Remaining")
 			}
 			if want := fmt.Sprint(990 - 10*round); last != want {
 				t.Errorf("round %d: got %s remaining, want %s", round, last, want)
@@ -276,8 +276,8 @@ func TestCountsSurviveRestarts(t *testing.T) {
 				_ = db.Close()
 			}
 			http.DefaultClient.CloseIdleConnections() // the server would wait for them
-			_ = s.cmd.Process.Signal(end)
-			<-s.done
+			_ = s.Cmd.Process.Signal(end)
+			<-s.Done
 			if round == 0 {
 				db := testkit.Open(t, cfg)
 				if saved, err := db.Read.APIKey.Query().Where(apikey.LastUsedAtNotNil()).Exist(t.Context()); !saved || err != nil {
@@ -286,10 +286,10 @@ func TestCountsSurviveRestarts(t *testing.T) {
 				_ = db.Close()
 			}
 		}
-		s := startServer(t, cfg)
+		s := blackbox.Serve(t, cfg)
 		granted := 0
 		for range 100 {
-			if s.call(t, http.MethodGet, "/api/v1/stats", "").StatusCode == 200 {
+			if s.Call(t, http.MethodGet, "/api/v1/stats", "").StatusCode == 200 {
 				granted++
 			}
 		}
@@ -304,10 +304,10 @@ func TestCountsSurviveRestarts(t *testing.T) {
 func TestKeyChangesOnAllServers(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		key := newKey(t, cfg, "developer")
-		servers := []*server{startServer(t, cfg, "--demo"), startServer(t, cfg)}
-		tier := func(s *server) string {
-			got := s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key)
+		key := blackbox.NewKey(t, cfg, "developer")
+		servers := []*blackbox.Server{blackbox.Serve(t, cfg, "--demo"), blackbox.Serve(t, cfg)}
+		tier := func(s *blackbox.Server) string {
+			got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key)
 			if got.StatusCode == http.StatusTooManyRequests { // polling used up the quota
 				got.StatusCode = http.StatusOK
 			}
@@ -320,12 +320,12 @@ func TestKeyChangesOnAllServers(t *testing.T) {
 			}
 		}
 		everywhere("200free")
-		email := strings.Fields(strings.Split(mustRun(t, palmares(t, cfg, "accounts", "list")).out, "\n")[1])[0]
+		email := strings.Fields(strings.Split(blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "list")).Out, "\n")[1])[0]
 		for plan, tier := range map[string]string{"pro": "200pro", "developer": "200free"} {
-			mustRun(t, palmares(t, cfg, "accounts", "plan", email, plan))
+			blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "plan", email, plan))
 			everywhere(tier)
 		}
-		mustRun(t, palmares(t, cfg, "keys", "revoke", key[4:16]))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "revoke", key[4:16]))
 		everywhere("401")
 	})
 }
@@ -347,26 +347,26 @@ func TestAccountCommands(t *testing.T) {
 			{0, "accounts plan ana@example.com pro", "ana@example.com has the pro plan."},
 			{0, "accounts show ana@example.com", "0 today (daily quota: unlimited)"},
 		} {
-			got := runCmd(t, palmares(t, cfg, strings.Fields(c.args)...))
-			if got.code != c.code || !strings.Contains(got.out+got.err, c.want) {
-				t.Errorf("%s: got exit code %d and %s%s, want %d and %q", c.args, got.code, got.out, got.err, c.code, c.want)
+			got := blackbox.Run(t, blackbox.Command(t, cfg, strings.Fields(c.args)...))
+			if got.Code != c.code || !strings.Contains(got.Out+got.Err, c.want) {
+				t.Errorf("%s: got exit code %d and %s%s, want %d and %q", c.args, got.Code, got.Out, got.Err, c.code, c.want)
 			}
 		}
-		created := mustRun(t, palmares(t, cfg, "keys", "create", "ana@example.com", "--name", "a name"))
-		if lines := strings.Split(created.out, "\n"); len(lines) != 2 || len(lines[0]) != 54 {
-			t.Errorf("got %q on standard output, want only the key", created.out)
+		created := blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "create", "ana@example.com", "--name", "a name"))
+		if lines := strings.Split(created.Out, "\n"); len(lines) != 2 || len(lines[0]) != 54 {
+			t.Errorf("got %q on standard output, want only the key", created.Out)
 		}
-		if list := mustRun(t, palmares(t, cfg, "keys", "list", "ana@example.com")).out; !strings.Contains(list, created.out[4:16]) || strings.Contains(list, created.out[16:48]) {
+		if list := blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "list", "ana@example.com")).Out; !strings.Contains(list, created.Out[4:16]) || strings.Contains(list, created.Out[16:48]) {
 			t.Errorf("got %s, want the ID of the key without its secret", list)
 		}
-		if got := runCmd(t, palmares(t, cfg, "accounts", "delete", "ana@example.com")); got.code != 1 || !strings.Contains(got.err, "--yes is required") {
-			t.Errorf("got exit code %d and %s, want a request for confirmation", got.code, got.err)
+		if got := blackbox.Run(t, blackbox.Command(t, cfg, "accounts", "delete", "ana@example.com")); got.Code != 1 || !strings.Contains(got.Err, "--yes is required") {
+			t.Errorf("got exit code %d and %s, want a request for confirmation", got.Code, got.Err)
 		}
-		if got := mustRun(t, palmares(t, cfg, "accounts", "delete", "--yes", "ana@example.com")); !strings.Contains(got.out, "ana@example.com was deleted") {
-			t.Errorf("got %s, want the account deleted", got.out)
+		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "delete", "--yes", "ana@example.com")); !strings.Contains(got.Out, "ana@example.com was deleted") {
+			t.Errorf("got %s, want the account deleted", got.Out)
 		}
-		if got := runCmd(t, palmares(t, cfg, "accounts", "show", "ana@example.com")); got.code != 1 || !strings.Contains(got.err, "There is no account") {
-			t.Errorf("after the deletion: got exit code %d and %s, want no account", got.code, got.err)
+		if got := blackbox.Run(t, blackbox.Command(t, cfg, "accounts", "show", "ana@example.com")); got.Code != 1 || !strings.Contains(got.Err, "There is no account") {
+			t.Errorf("after the deletion: got exit code %d and %s, want no account", got.Code, got.Err)
 		}
 	})
 }
@@ -375,29 +375,29 @@ func TestAccountCommands(t *testing.T) {
 func TestMetricsWithRedisUnavailable(t *testing.T) {
 	t.Parallel()
 	redis := testkit.StartRedis(t)
-	address := freeAddress(t)
-	s := startServer(t, blackbox.Demo(t), "--demo", "--redis-url", redis.URL, "--metrics-listen", address)
+	address := testkit.FreeAddress(t)
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo", "--redis-url", redis.URL, "--metrics-listen", address)
 	read := func() string {
-		got := (&server{address: address}).call(t, http.MethodGet, "/metrics", "")
+		got := (&blackbox.Server{Address: address}).Call(t, http.MethodGet, "/metrics", "")
 		body, _ := io.ReadAll(got.Body)
 		return string(body)
 	}
 	if !strings.Contains(read(), "palmares_quota_redis_failures_total 0") {
 		t.Errorf("got %s, want palmares_quota_redis_failures_total 0", read())
 	}
-	s.call(t, http.MethodGet, "/api/v1/stats", "")
+	s.Call(t, http.MethodGet, "/api/v1/stats", "")
 	if !strings.Contains(read(), "palmares_quota_duration_seconds_count 1") {
 		t.Errorf("got %s, want palmares_quota_duration_seconds_count 1", read())
 	}
 	redis.Stop()
-	if got := s.call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
+	if got := s.Call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
 		t.Errorf("got %d, want 200", got.StatusCode)
 	}
 	wait.Until(t, "the metrics show that Redis is unavailable", func() bool {
 		text := read()
 		return strings.Contains(text, "palmares_quota_redis_failures_total 1") && strings.Contains(text, "palmares_quota_fallback 1")
 	})
-	if got := s.call(t, http.MethodGet, "/metrics", ""); got.StatusCode != 404 {
+	if got := s.Call(t, http.MethodGet, "/metrics", ""); got.StatusCode != 404 {
 		t.Errorf("/metrics on the public listener: got %d, want 404", got.StatusCode)
 	}
 }

@@ -1,20 +1,15 @@
 package main
 
 import (
-	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
 	"palmares/auth"
-	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // Requests with a key are counted by endpoint exactly as they count against its
@@ -22,25 +17,25 @@ import (
 func TestCallsByEndpoint(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := startServer(t, cfg, "--demo")
-		key := newKey(t, cfg, "developer")
+		s := blackbox.Serve(t, cfg, "--demo")
+		key := blackbox.NewKey(t, cfg, "developer")
 		authorized := []string{"Authorization", "Bearer " + key}
 		for _, api := range interfaces {
 			for range 2 {
-				s.call(t, api.method, api.path, api.body, authorized...)
+				s.Call(t, api.method, api.path, api.body, authorized...)
 			}
-			s.call(t, api.method, api.path, api.body) // anonymous
+			s.Call(t, api.method, api.path, api.body) // anonymous
 		}
-		s.call(t, http.MethodGet, "/api/v1/tools/plume", "", authorized...)
-		tag := s.call(t, http.MethodGet, "/api/v1/tools", "", authorized...).Header.Get("ETag")
-		s.call(t, http.MethodGet, "/api/v1/tools", "", append(authorized, "If-None-Match", tag)...) // free
-		s.call(t, http.MethodGet, "/api/v1/nothing", "", authorized...)
-		s.call(t, http.MethodGet, "/api/v1/openapi.json", "", authorized...) // free
-		s.call(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":"plume"}}}`,
+		s.Call(t, http.MethodGet, "/api/v1/tools/plume", "", authorized...)
+		tag := s.Call(t, http.MethodGet, "/api/v1/tools", "", authorized...).Header.Get("ETag")
+		s.Call(t, http.MethodGet, "/api/v1/tools", "", append(authorized, "If-None-Match", tag)...) // free
+		s.Call(t, http.MethodGet, "/api/v1/nothing", "", authorized...)
+		s.Call(t, http.MethodGet, "/api/v1/openapi.json", "", authorized...) // free
+		s.Call(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":"plume"}}}`,
 			append(authorized, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")...)
 		http.DefaultClient.CloseIdleConnections() // the server would wait for them
-		_ = s.cmd.Process.Signal(syscall.SIGTERM)
-		<-s.done
+		_ = s.Cmd.Process.Signal(syscall.SIGTERM)
+		<-s.Done
 
 		db := testkit.Open(t, cfg)
 		got, total := map[string]int{}, 0
@@ -66,47 +61,4 @@ func TestCallsByEndpoint(t *testing.T) {
 			t.Errorf("got %d requests by endpoint, want %d as in the quota", total, used)
 		}
 	})
-}
-
-// Only requests of accounts are recorded, and those of browsers without the key of
-// their session.
-func TestRecordedKeys(t *testing.T) {
-	db := testkit.Open(t, testkit.SQLite(t))
-	a := &access{calls: quota.NewBreakdown(db, slog.New(slog.DiscardHandler)), quota: &quota.Gate{}}
-	a.recordCalls(func(r *http.Request) string { return r.URL.Path })
-	for _, caller := range []auth.Caller{
-		{Plan: auth.Anonymous}, {Account: 1, Key: "key"}, {Account: 1, Key: "session", Browser: true}, {Account: 1, Key: "token"},
-	} {
-		r := httptest.NewRequest("GET", "/x", nil)
-		a.quota.Record(r.WithContext(auth.WithCaller(t.Context(), caller)), 1, 1)
-	}
-	a.calls.Write(t.Context())
-	var got []string
-	for _, row := range db.Write.KeyUsage.Query().AllX(t.Context()) {
-		got = append(got, fmt.Sprintf("%q %d", row.Key, row.Requests))
-	}
-	slices.Sort(got)
-	if want := `"" 1, "key" 1, "token" 1`; strings.Join(got, ", ") != want {
-		t.Errorf("got %v, want %s", got, want)
-	}
-}
-
-// BenchmarkRecordCall measures the overhead of counting a request with a key by endpoint.
-func BenchmarkRecordCall(b *testing.B) {
-	mux := http.NewServeMux()
-	for _, path := range []string{"/api/v1/tools", "/api/v1/tools/{slug}", "/api/v1/stats", "/graphql", "/mcp", "/"} {
-		mux.Handle(path, http.NotFoundHandler())
-	}
-	a := &access{calls: quota.NewBreakdown(nil, slog.New(slog.DiscardHandler)), quota: &quota.Gate{}}
-	a.recordCalls((&routes{mux: mux}).label)
-	for _, path := range []string{"/graphql", "/api/v1/tools/plume"} {
-		b.Run(path, func(b *testing.B) {
-			r := httptest.NewRequest("GET", path, nil)
-			r = r.WithContext(auth.WithCaller(b.Context(), auth.Caller{Plan: auth.Developer, Account: 1, Key: "0123456789ab"}))
-			b.ReportAllocs()
-			for b.Loop() {
-				a.quota.Record(r, 20000, 1)
-			}
-		})
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // laterDemo is the demo catalog with another price and score.
@@ -28,61 +29,61 @@ func laterDemo(t *testing.T) string {
 	if bytes.Equal(data, demo.Catalog()) {
 		t.Fatal("got the demo catalog, want other values")
 	}
-	return writeFile(t, "later.ndjson", data)
+	return blackbox.WriteFile(t, "later.ndjson", data)
 }
 
 func TestDiffCommand(t *testing.T) {
 	t.Parallel()
-	file, later := writeFile(t, "demo.ndjson", demo.Catalog()), laterDemo(t)
+	file, later := blackbox.WriteFile(t, "demo.ndjson", demo.Catalog()), laterDemo(t)
 	const scores = "### Score changes (1)\n\n| slug | old | new | change |\n|---|---:|---:|---:|\n| atelier-nova | 8.6 | 8.1 | -5.8% |\n"
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
-		status := func() string { return mustRun(t, palmares(t, cfg, "migrate", "status")).out }
+		status := func() string { return blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "status")).Out }
 		if cfg.DatabaseURL == "" {
 			cfg.DataDir = filepath.Join(cfg.DataDir, "none")
-			if r := mustRun(t, palmares(t, cfg, "diff", file)); !strings.Contains(r.out, "compared with an empty catalog:\n\n- **Tools**: 48 added,") {
-				t.Errorf("without a database: got %s, want 48 tools", r.out)
+			if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "diff", file)); !strings.Contains(r.Out, "compared with an empty catalog:\n\n- **Tools**: 48 added,") {
+				t.Errorf("without a database: got %s, want 48 tools", r.Out)
 			}
 			if _, err := os.Stat(cfg.DataDir); err == nil {
 				t.Error("without a database: got a data folder, want none")
 			}
 		}
 		before := status() // creates the embedded database
-		if r := runCmd(t, palmares(t, cfg, "diff", file)); r.code != 1 || !strings.Contains(r.err, "are pending: run palmares migrate up") || r.out != "" {
-			t.Errorf("pending migrations: got exit code %d and %q, want 1 and what to do", r.code, r.err)
+		if r := blackbox.Run(t, blackbox.Command(t, cfg, "diff", file)); r.Code != 1 || !strings.Contains(r.Err, "are pending: run palmares migrate up") || r.Out != "" {
+			t.Errorf("pending migrations: got exit code %d and %q, want 1 and what to do", r.Code, r.Err)
 		}
 		if after := status(); after != before {
 			t.Errorf("pending migrations: got %s afterwards, want them still pending", after)
 		}
-		mustRun(t, palmares(t, cfg, "import", file))
-		r := mustRun(t, palmares(t, cfg, "diff", later))
-		if !strings.Contains(r.out, "compared with release 1 (2026-11-10):") || !strings.Contains(r.out, scores) || r.err != "" {
-			t.Errorf("got %s%s, want the score", r.out, r.err)
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", file))
+		r := blackbox.MustRun(t, blackbox.Command(t, cfg, "diff", later))
+		if !strings.Contains(r.Out, "compared with release 1 (2026-11-10):") || !strings.Contains(r.Out, scores) || r.Err != "" {
+			t.Errorf("got %s%s, want the score", r.Out, r.Err)
 		}
-		if r := mustRun(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog()) {
+		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")); r.Out != string(demo.Catalog()) {
 			t.Error("got another catalog after the diff, want it unchanged")
 		}
-		small := writeFile(t, "small.ndjson", feedtest.Catalog("2026-11-10", feedtest.Tool("seul")))
-		if r := mustRun(t, palmares(t, cfg, "diff", small)); !strings.Contains(r.out, "would refuse this feed**: the feed would remove or retire 48 of 48 active tools") || !strings.Contains(r.out, "### Removed tools (58)") {
-			t.Errorf("implausible feed: got %s, want the refusal and the diff", r.out)
+		small := blackbox.WriteFile(t, "small.ndjson", feedtest.Catalog("2026-11-10", feedtest.Tool("seul")))
+		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "diff", small)); !strings.Contains(r.Out, "would refuse this feed**: the feed would remove or retire 48 of 48 active tools") || !strings.Contains(r.Out, "### Removed tools (58)") {
+			t.Errorf("implausible feed: got %s, want the refusal and the diff", r.Out)
 		}
-		checkDiffJSON(t, mustRun(t, palmares(t, cfg, "diff", "--format", "json", later)).out)
+		checkDiffJSON(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "diff", "--format", "json", later)).Out)
 	})
 	// Two feeds need no database.
 	nowhere := store.Config{DatabaseURL: "postgres://localhost:1/none", DataDir: "data"}
-	cmd := palmares(t, nowhere, "diff", later, "--against", file)
+	cmd := blackbox.Command(t, nowhere, "diff", later, "--against", file)
 	temporary := t.TempDir()
 	cmd.Env = append(cmd.Env, "TMPDIR="+temporary)
-	r := mustRun(t, cmd)
-	if !strings.Contains(r.out, "compared with "+file+" (2026-11-10):") || !strings.Contains(r.out, scores) {
-		t.Errorf("two feeds: got %s, want the score", r.out)
+	r := blackbox.MustRun(t, cmd)
+	if !strings.Contains(r.Out, "compared with "+file+" (2026-11-10):") || !strings.Contains(r.Out, scores) {
+		t.Errorf("two feeds: got %s, want the score", r.Out)
 	}
 	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 		t.Errorf("got temporary files %v, want none", left)
 	}
-	invalid := writeFile(t, "invalid.ndjson", []byte("{}\n"))
+	invalid := blackbox.WriteFile(t, "invalid.ndjson", []byte("{}\n"))
 	for _, args := range [][]string{{"diff", invalid, "--against", file}, {"diff", later, "--against", invalid}} {
-		if r := runCmd(t, palmares(t, nowhere, args...)); r.code != 1 || !strings.HasSuffix(r.err, "palmares: "+invalid+": the feed is invalid\n") {
-			t.Errorf("%v: got exit code %d and %q, want 1 and the invalid feed", args, r.code, r.err)
+		if r := blackbox.Run(t, blackbox.Command(t, nowhere, args...)); r.Code != 1 || !strings.HasSuffix(r.Err, "palmares: "+invalid+": the feed is invalid\n") {
+			t.Errorf("%v: got exit code %d and %q, want 1 and the invalid feed", args, r.Code, r.Err)
 		}
 	}
 }
@@ -124,12 +125,12 @@ func TestLintCommand(t *testing.T) {
 		}))
 	}
 	file := func(name string, records ...any) string {
-		return writeFile(t, name, feedtest.Catalog("2026-11-10", append(clean, records...)...))
+		return blackbox.WriteFile(t, name, feedtest.Catalog("2026-11-10", append(clean, records...)...))
 	}
 	old := file("old.ndjson", feedtest.Tool("vieux"))
 	warned := file("warned.ndjson", feedtest.Tool("vide", review))
 	wrong := file("wrong.ndjson", feedtest.Tool("vide", review), feedtest.Tool("copie", func(t *feed.Tool) { t.Domain = "WWW.plume.example" }))
-	invalid := writeFile(t, "in%valid,.ndjson", bytes.Replace(feedtest.Catalog("2026-11-10", clean...), []byte("7.5"), []byte("75"), 1))
+	invalid := blackbox.WriteFile(t, "in%valid,.ndjson", bytes.Replace(feedtest.Catalog("2026-11-10", clean...), []byte("7.5"), []byte("75"), 1))
 	warning := warned + `:8: warning: tool "vide": avis_url: the tool has a review, but no sections; add them, or remove avis_url [empty-review]` + "\n"
 	for name, c := range map[string]struct {
 		args     []string
@@ -176,9 +177,9 @@ func TestLintCommand(t *testing.T) {
 }
 `, wrong), "palmares: 1 error, 1 warning\n"},
 	} {
-		r := runCmd(t, palmares(t, store.Config{DataDir: "data"}, append([]string{"lint"}, c.args...)...))
-		if r.code != c.code || r.out != c.out || r.err != c.err {
-			t.Errorf("%s: got exit code %d and\n%s%s\nwant %d and\n%s%s", name, r.code, r.out, r.err, c.code, c.out, c.err)
+		r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, append([]string{"lint"}, c.args...)...))
+		if r.Code != c.code || r.Out != c.out || r.Err != c.err {
+			t.Errorf("%s: got exit code %d and\n%s%s\nwant %d and\n%s%s", name, r.Code, r.Out, r.Err, c.code, c.out, c.err)
 		}
 	}
 }
@@ -191,15 +192,15 @@ func TestLintShowsErrorsFirst(t *testing.T) {
 		records = append(records, feedtest.Tool(fmt.Sprint("t", i), func(t *feed.Tool) { t.Name = "Même nom" }))
 	}
 	records = append(records, feedtest.Tool("fin", func(t *feed.Tool) { t.Domain = "t0.example" }))
-	file := writeFile(t, "many.ndjson", feedtest.Catalog("2026-11-10", records...))
-	r := runCmd(t, palmares(t, store.Config{DataDir: "data"}, "lint", file))
-	if r.code != 1 || strings.Count(r.out, "\n") != 100 || !strings.HasPrefix(r.out, file+":154: tool \"fin\": domain: ") ||
-		r.err != "palmares: 1 error, 150 warnings; only 100 are shown, --format json lists all\n" {
-		t.Errorf("got exit code %d, %s%s, want the error and 99 warnings", r.code, r.out, r.err)
+	file := blackbox.WriteFile(t, "many.ndjson", feedtest.Catalog("2026-11-10", records...))
+	r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, "lint", file))
+	if r.Code != 1 || strings.Count(r.Out, "\n") != 100 || !strings.HasPrefix(r.Out, file+":154: tool \"fin\": domain: ") ||
+		r.Err != "palmares: 1 error, 150 warnings; only 100 are shown, --format json lists all\n" {
+		t.Errorf("got exit code %d, %s%s, want the error and 99 warnings", r.Code, r.Out, r.Err)
 	}
-	r = runCmd(t, palmares(t, store.Config{DataDir: "data"}, "lint", file, "--format", "json"))
-	if strings.Count(r.out, `"rule": `) != 151 {
-		t.Errorf("json: got %d findings, want 151", strings.Count(r.out, `"rule": `))
+	r = blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, "lint", file, "--format", "json"))
+	if strings.Count(r.Out, `"rule": `) != 151 {
+		t.Errorf("json: got %d findings, want 151", strings.Count(r.Out, `"rule": `))
 	}
 }
 
@@ -222,15 +223,15 @@ func demoFolder(t *testing.T, edits ...[]string) string {
 	return dir
 }
 
-func lintFolder(t *testing.T, dir string, args ...string) result {
+func lintFolder(t *testing.T, dir string, args ...string) blackbox.Result {
 	t.Helper()
-	return runCmd(t, palmares(t, store.Config{DataDir: "data"}, append([]string{"lint", dir, "--today", "2026-11-17"}, args...)...))
+	return blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, append([]string{"lint", dir, "--today", "2026-11-17"}, args...)...))
 }
 
 func TestLintFolder(t *testing.T) {
 	t.Parallel()
-	if r := lintFolder(t, demoFolder(t)); r.code != 0 || !strings.HasPrefix(r.err, "0 errors, ") {
-		t.Errorf("demo: got exit code %d and %s%s, want no errors", r.code, r.out, r.err)
+	if r := lintFolder(t, demoFolder(t)); r.Code != 0 || !strings.HasPrefix(r.Err, "0 errors, ") {
+		t.Errorf("demo: got exit code %d and %s%s, want no errors", r.Code, r.Out, r.Err)
 	}
 	dir := demoFolder(t, []string{"tools/plume.md", "domain: plume.example", "domain: www.atelier-nova.example"},
 		[]string{"tools/palimpseste-21.md", "lint:disable empty-review --", "lint:disable empty-reviews --"},
@@ -244,35 +245,35 @@ func TestLintFolder(t *testing.T) {
 		"tools/plume.md:3:9: domain: \"www.atelier-nova.example\" is also the domain of tool \"atelier-nova\"; keep one of the records [duplicate-domain]\n",
 		"tools/tricot-404.md:2:1: a reason is required; write ",
 	} {
-		if !strings.Contains(r.out, want) {
-			t.Errorf("got\n%s\nwant %s", r.out, want)
+		if !strings.Contains(r.Out, want) {
+			t.Errorf("got\n%s\nwant %s", r.Out, want)
 		}
 	}
-	if r.code != 1 || strings.Contains(r.out, "brouillon-zero") || r.err != "palmares: 4 errors, 2 warnings\n" {
-		t.Errorf("got exit code %d and\n%s%s\nwant 1, 4 errors and 2 warnings", r.code, r.out, r.err)
+	if r.Code != 1 || strings.Contains(r.Out, "brouillon-zero") || r.Err != "palmares: 4 errors, 2 warnings\n" {
+		t.Errorf("got exit code %d and\n%s%s\nwant 1, 4 errors and 2 warnings", r.Code, r.Out, r.Err)
 	}
 	// On GitHub, paths start where the command runs.
-	cmd := palmares(t, store.Config{DataDir: "data"}, "lint", "catalog", "--format", "github")
+	cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "lint", "catalog", "--format", "github")
 	cmd.Dir = filepath.Dir(dir)
 	want := "::error file=catalog/tools/plume.md,line=3,col=9,title=duplicate-domain::domain: \"www.atelier-nova.example\""
-	if r := runCmd(t, cmd); r.code != 1 || !strings.Contains(r.out, want) {
-		t.Errorf("got %s, want %s", r.out, want)
+	if r := blackbox.Run(t, cmd); r.Code != 1 || !strings.Contains(r.Out, want) {
+		t.Errorf("got %s, want %s", r.Out, want)
 	}
 	r = lintFolder(t, demoFolder(t, []string{"tools/plume.md", "price: ", "prise: "}))
-	if r.code != 1 || !strings.Contains(r.out, "tools/plume.md:") || !strings.Contains(r.out, ": prise: is not a known field; did you mean price? [invalid]\n") {
-		t.Errorf("invalid folder: got exit code %d and %s, want the misspelled field", r.code, r.out)
+	if r.Code != 1 || !strings.Contains(r.Out, "tools/plume.md:") || !strings.Contains(r.Out, ": prise: is not a known field; did you mean price? [invalid]\n") {
+		t.Errorf("invalid folder: got exit code %d and %s, want the misspelled field", r.Code, r.Out)
 	}
-	if r := lintFolder(t, t.TempDir()); r.code != 2 || !strings.Contains(r.err, ": is not a catalog folder: it has no catalog.yml; ") {
-		t.Errorf("empty folder: got exit code %d and %s, want 2", r.code, r.err)
+	if r := lintFolder(t, t.TempDir()); r.Code != 2 || !strings.Contains(r.Err, ": is not a catalog folder: it has no catalog.yml; ") {
+		t.Errorf("empty folder: got exit code %d and %s, want 2", r.Code, r.Err)
 	}
 }
 
 func TestDiffOfFolders(t *testing.T) {
 	t.Parallel()
 	base, changed := demoFolder(t), demoFolder(t, []string{"tools/plume.md", "score: 8.1", "score: 8.3"})
-	r := mustRun(t, palmares(t, store.Config{DataDir: "data"}, "diff", changed, "--against", base))
-	if !strings.Contains(r.out, "\n| plume | 8.1 | 8.3 | +2.5% |\n") {
-		t.Errorf("got %s, want the score", r.out)
+	r := blackbox.MustRun(t, blackbox.Command(t, store.Config{DataDir: "data"}, "diff", changed, "--against", base))
+	if !strings.Contains(r.Out, "\n| plume | 8.1 | 8.3 | +2.5% |\n") {
+		t.Errorf("got %s, want the score", r.Out)
 	}
 }
 
@@ -291,9 +292,9 @@ func TestLintOf10000Files(t *testing.T) {
 	if names, err := filepath.Glob(filepath.Join(dir, "*", "*.md")); err != nil || len(names) < 10_000 {
 		t.Fatalf("got %d files, want at least 10,000", len(names))
 	}
-	cmd := palmares(t, store.Config{DataDir: "data"}, "lint", dir)
-	r := runCmd(t, cmd)
-	if used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); used > 5*time.Second || r.code != 0 {
-		t.Errorf("got exit code %d after %v of CPU time, want 0 in less than 5 s: %s", r.code, used, r.err)
+	cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "lint", dir)
+	r := blackbox.Run(t, cmd)
+	if used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); used > 5*time.Second || r.Code != 0 {
+		t.Errorf("got exit code %d after %v of CPU time, want 0 in less than 5 s: %s", r.Code, used, r.Err)
 	}
 }

@@ -18,6 +18,9 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/notify/mail"
+	"palmares/internal/server"
+	"palmares/internal/transport/saved"
 	"palmares/internal/web/guide"
 	"palmares/rest"
 )
@@ -103,57 +106,62 @@ func run(ctx context.Context, args []string, term commands.Terminal) int {
 	return exitOK
 }
 
-// runCommand runs a command. It provides the database and the services that use it
-// as parameters of Run methods.
+// runCommand runs a command. Run methods take what they need as parameters, and only that
+// is made.
 func runCommand(ctx context.Context, command *kong.Context, s *settings, term commands.Terminal) error {
-	name, _, _ := strings.Cut(command.Command(), " ")
-	cfg := s.storeConfig()
-	var open func(context.Context, store.Config) (*store.Store, error)
-	switch name {
-	case "accounts", "keys", "billing", "webhooks", "queries":
-		open = commands.OpenMigrated
-		if command.Command() == "queries check" { // before an upgrade
-			open, cfg.MustExist = store.Open, true
+	cfg := s.server(slog.New(slog.NewTextHandler(term.Err, nil)))
+	var opened *store.Store
+	defer func() {
+		if opened != nil {
+			_ = opened.Close()
 		}
-	case "migrate", "export", "releases", "history", "mcp":
-		open, cfg.MustExist = store.Open, name != "migrate"
-	}
-	if open != nil {
-		db, err := open(ctx, cfg)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		log := slog.New(slog.NewTextHandler(term.Err, nil))
-		mailer, err := newMailer(s, log)
-		if err != nil {
-			return err
-		}
-		command.Bind(db, auth.NewAccounts(db), mailer, newBilling(s, db, mailer, log), newWebhooks(s, db, mailer, log))
-		if name == "export" {
-			readme, err := editorsGuide(s)
+	}()
+	for _, provider := range []any{
+		func() (_ *store.Store, err error) {
+			opened, err = openFor(ctx, command.Command(), cfg.Database)
+			return opened, err
+		},
+		auth.NewAccounts,
+		cfg.Mailer,
+		cfg.Billing,
+		cfg.Webhooks,
+		func(db *store.Store, mailer *mail.Mailer) (*saved.Queries, error) {
+			resolved, err := cfg.Resolved()
 			if err != nil {
-				return err
+				return nil, err
 			}
-			command.Bind(readme)
-		}
-		if name == "queries" {
-			queries, err := newQueries(ctx, s, db, mailer, log)
-			if err != nil {
-				return err
-			}
-			command.Bind(queries)
+			return server.Queries(ctx, resolved, db, mailer)
+		},
+		func() (commands.Readme, error) { return editorsGuide(cfg) },
+	} {
+		if err := command.BindSingletonProvider(provider); err != nil {
+			panic(err) // it has no result
 		}
 	}
-	return command.Run(s, s.storeConfig(), term)
+	return command.Run(s, cfg, cfg.Database, term)
+}
+
+// openFor opens the database of a command. Commands about accounts migrate it; those about
+// the catalog read one that exists, even before an upgrade.
+func openFor(ctx context.Context, command string, cfg store.Config) (*store.Store, error) {
+	name, _, _ := strings.Cut(command, " ")
+	switch {
+	case name == "migrate":
+		return store.Open(ctx, cfg)
+	case command == "queries check" || slices.Contains([]string{"export", "releases", "history", "mcp"}, name):
+		cfg.MustExist = true
+		return store.Open(ctx, cfg)
+	}
+	return server.Open(ctx, cfg)
 }
 
 // editorsGuide returns the guide for editors, as the server would serve it.
-func editorsGuide(s *settings) (commands.Readme, error) {
-	if err := s.resolveAddresses(); err != nil {
+func editorsGuide(cfg server.Config) (commands.Readme, error) {
+	cfg, err := cfg.Resolved()
+	if err != nil {
 		return "", err
 	}
-	guides, err := guide.Read(guide.Config{Service: s.service()}, lang.English)
+	guides, err := guide.Read(guide.Config{Service: cfg.Service()}, lang.English)
 	if err != nil {
 		return "", err
 	}
@@ -204,11 +212,12 @@ type openapiCommand struct{}
 
 // Run prints the OpenAPI document of a server with these settings, with examples from
 // the demo catalog.
-func (openapiCommand) Run(s *settings, term commands.Terminal) error {
-	if err := s.resolveAddresses(); err != nil {
+func (openapiCommand) Run(cfg server.Config, term commands.Terminal) error {
+	cfg, err := cfg.Resolved()
+	if err != nil {
 		return err
 	}
-	document, err := rest.Describe(s.rest())
+	document, err := rest.Describe(cfg.REST())
 	if err != nil {
 		return err
 	}

@@ -7,17 +7,18 @@ import (
 	"io"
 	"log"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"palmares/cmd/palmares/commands"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 const notARoot = `palmares: PUBLIC_URL: must have only a scheme and a host, as in https://palmares.example, without a path, query, fragment or user`
@@ -57,14 +58,14 @@ func TestInvalidSettings(t *testing.T) {
 		"proxy by name":              {"TRUSTED_PROXIES=10.0.0.0/8,proxy", `palmares: TRUSTED_PROXIES: must be addresses or networks such as 10.0.0.0/8, separated by commas (got "proxy")`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := palmares(t, store.Config{DataDir: "data"}, "version")
+			cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "version")
 			cmd.Env = append(cmd.Env, c.env)
-			r := runCmd(t, cmd)
-			if r.code != 2 || r.err != c.want+"\n" || r.out != "" {
-				t.Errorf("got exit code %d, %q, %q, want 2, %q", r.code, r.err, r.out, c.want)
+			r := blackbox.Run(t, cmd)
+			if r.Code != 2 || r.Err != c.want+"\n" || r.Out != "" {
+				t.Errorf("got exit code %d, %q, %q, want 2, %q", r.Code, r.Err, r.Out, c.want)
 			}
-			if strings.Contains(r.err, "s3cret") {
-				t.Errorf("got an error with the password, want it hidden: %s", r.err)
+			if strings.Contains(r.Err, "s3cret") {
+				t.Errorf("got an error with the password, want it hidden: %s", r.Err)
 			}
 		})
 	}
@@ -73,25 +74,25 @@ func TestInvalidSettings(t *testing.T) {
 func TestValidSettings(t *testing.T) {
 	t.Parallel()
 	s := settings{Listen: ":8080", DataDir: "d", ServiceName: "n", CacheMB: 1, FilesMB: 1, TrustedProxies: " 10.1.2.3/8, ::1 ,192.0.2.7"}
-	s.GraphQL.Body, s.GraphQL.Tokens, s.GraphQL.Depth, s.GraphQL.Fields, s.GraphQL.Cost, s.GraphQL.Response, s.GraphQL.Time = 1, 1, 1, 1, 1, 1, 1
+	s.GraphQL.Body, s.GraphQL.Tokens, s.GraphQL.Depth, s.GraphQL.Fields, s.GraphQL.Cost, s.GraphQL.Response, s.GraphQL.Time = 1, 1, 1, 1, 1, 1, time.Millisecond
 	if err := s.check(); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.proxies) != 3 || s.proxies[0].String() != "10.0.0.0/8" || s.proxies[1].String() != "::1/128" {
 		t.Errorf("got proxies %v, want 10.0.0.0/8, ::1/128 and 192.0.2.7/32", s.proxies)
 	}
-	s.setAddresses(&net.TCPAddr{IP: net.IPv6unspecified, Port: 8080})
-	if s.PublicURL != "http://localhost:8080" || s.credit() != "Source : n (http://localhost:8080)" {
-		t.Errorf("got public URL %q and credit %q, want http://localhost:8080 in both", s.PublicURL, s.credit())
+	cfg, err := s.server(nil).Resolved()
+	if err != nil || cfg.PublicURL != "http://localhost:8080" || cfg.Credit() != "Source : n (http://localhost:8080)" {
+		t.Errorf("got public URL %q, credit %q and %v, want http://localhost:8080 in both", cfg.PublicURL, cfg.Credit(), err)
 	}
 }
 
 // SERVICE_URL may have a path; PUBLIC_URL may not.
 func TestServiceURLWithPath(t *testing.T) {
 	t.Parallel()
-	cmd := palmares(t, store.Config{DataDir: "data"}, "version")
+	cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "version")
 	cmd.Env = append(cmd.Env, "PUBLIC_URL=https://palmares.example:8443/", "SERVICE_URL=https://palmares.example/about?lang=en#us")
-	mustRun(t, cmd)
+	blackbox.MustRun(t, cmd)
 }
 
 // Lines that net/http logs are JSON as well.
@@ -121,7 +122,7 @@ func TestDatabaseIsPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	mode := func() os.FileMode {
-		mustRun(t, palmares(t, store.Config{DataDir: dir}, "migrate", "up"))
+		blackbox.MustRun(t, blackbox.Command(t, store.Config{DataDir: dir}, "migrate", "up"))
 		info, err := os.Stat(filepath.Join(dir, "palmares.db"))
 		if err != nil {
 			t.Fatal(err)
@@ -142,9 +143,9 @@ func TestDatabaseIsPrivate(t *testing.T) {
 func TestInvalidCommandLines(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"bogus"}, {"import"}, {"--bogus", "version"}, {"generate", "--tools", "0"}, {"generate", "--tools", "many"}, {"migrate"}} {
-		r := runCmd(t, palmares(t, store.Config{DataDir: "data"}, args...))
-		if r.code != 2 || strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "palmares: ") {
-			t.Errorf("%v: got exit code %d and %q, want 2 and one line", args, r.code, r.err)
+		r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, args...))
+		if r.Code != 2 || strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Err, "palmares: ") {
+			t.Errorf("%v: got exit code %d and %q, want 2 and one line", args, r.Code, r.Err)
 		}
 	}
 }
@@ -153,17 +154,17 @@ func TestInvalidCommandLines(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for args, hasSettings := range map[string]bool{"--help": true, "serve --help": true, "import --help": false, "webhooks --help": false, "keys create --help": false} {
-		r := runCmd(t, palmares(t, store.Config{DataDir: "data"}, strings.Fields(args)...))
-		if r.code != 0 || strings.Contains(r.out, "PALMARES_LISTEN") != hasSettings {
-			t.Errorf("%s: got exit code %d and %s, want 0 and settings: %v", args, r.code, r.out, hasSettings)
+		r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, strings.Fields(args)...))
+		if r.Code != 0 || strings.Contains(r.Out, "PALMARES_LISTEN") != hasSettings {
+			t.Errorf("%s: got exit code %d and %s, want 0 and settings: %v", args, r.Code, r.Out, hasSettings)
 		}
 	}
 }
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	if r := mustRun(t, palmares(t, store.Config{DataDir: "data"}, "version")); !strings.HasPrefix(r.out, "palmares development (go1.") {
-		t.Errorf("got %q, want palmares development and the Go version", r.out)
+	if r := blackbox.MustRun(t, blackbox.Command(t, store.Config{DataDir: "data"}, "version")); !strings.HasPrefix(r.Out, "palmares development (go1.") {
+		t.Errorf("got %q, want palmares development and the Go version", r.Out)
 	}
 }
 
@@ -176,28 +177,28 @@ func TestImportAndExport(t *testing.T) {
 		"  comparisons       14        0          0        -        0\n" +
 		"price changes: 24\n" +
 		"release: 1, of 2026-11-10\n"
-	file := writeFile(t, "demo.ndjson", demo.Catalog())
+	file := blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		dry := mustRun(t, palmares(t, cfg, "import", "--dry-run", file))
-		if want := strings.Replace(report, "release: 1, of 2026-11-10", "release: would be 1, of 2026-11-10 (dry run: nothing was imported)", 1); dry.out != want {
-			t.Errorf("dry run: got\n%s\nwant\n%s", dry.out, want)
+		dry := blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--dry-run", file))
+		if want := strings.Replace(report, "release: 1, of 2026-11-10", "release: would be 1, of 2026-11-10 (dry run: nothing was imported)", 1); dry.Out != want {
+			t.Errorf("dry run: got\n%s\nwant\n%s", dry.Out, want)
 		}
-		if r := runCmd(t, palmares(t, cfg, "export")); r.code != 1 || r.err != "palmares: the catalog is empty: nothing has been imported yet\n" {
-			t.Errorf("export of an empty catalog: got exit code %d and %q, want 1", r.code, r.err)
+		if r := blackbox.Run(t, blackbox.Command(t, cfg, "export")); r.Code != 1 || r.Err != "palmares: the catalog is empty: nothing has been imported yet\n" {
+			t.Errorf("export of an empty catalog: got exit code %d and %q, want 1", r.Code, r.Err)
 		}
 
-		first := mustRun(t, palmares(t, cfg, "import", file))
-		if first.out != report || first.err != "checking\nwriting tools\nwriting comparisons\n" {
-			t.Errorf("first import: got\n%s%s\nwant\n%s", first.out, first.err, report)
+		first := blackbox.MustRun(t, blackbox.Command(t, cfg, "import", file))
+		if first.Out != report || first.Err != "checking\nwriting tools\nwriting comparisons\n" {
+			t.Errorf("first import: got\n%s%s\nwant\n%s", first.Out, first.Err, report)
 		}
-		if r := mustRun(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog()) {
-			t.Errorf("got an export of %d bytes, want the imported %d", len(r.out), len(demo.Catalog()))
+		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")); r.Out != string(demo.Catalog()) {
+			t.Errorf("got an export of %d bytes, want the imported %d", len(r.Out), len(demo.Catalog()))
 		}
 		out := filepath.Join(t.TempDir(), "catalog.ndjson.gz")
-		mustRun(t, palmares(t, cfg, "export", out))
-		again := mustRun(t, palmares(t, cfg, "import", out))
-		if !strings.HasSuffix(again.out, "price changes: 0\nrelease: none, nothing changed\n") {
-			t.Errorf("import of the export: got\n%s\nwant no changes", again.out)
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "export", out))
+		again := blackbox.MustRun(t, blackbox.Command(t, cfg, "import", out))
+		if !strings.HasSuffix(again.Out, "price changes: 0\nrelease: none, nothing changed\n") {
+			t.Errorf("import of the export: got\n%s\nwant no changes", again.Out)
 		}
 	})
 }
@@ -207,28 +208,28 @@ func TestImportAndExport(t *testing.T) {
 func TestFolders(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		mustRun(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog())))
-		mustRun(t, palmares(t, cfg, "import", writeFile(t, "next.ndjson", bytes.Replace(demo.Catalog(), []byte("2026-11-10"), []byte("2026-11-11"), 1))))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "next.ndjson", bytes.Replace(demo.Catalog(), []byte("2026-11-10"), []byte("2026-11-11"), 1))))
 		dir := filepath.Join(t.TempDir(), "catalog")
-		mustRun(t, palmares(t, cfg, "export", "--to", dir, "--as-of", "1"))
-		if r := runCmd(t, palmares(t, cfg, "export", "--to", dir)); r.code != 1 || r.err != "palmares: "+dir+": is not empty; name a new folder\n" {
-			t.Errorf("export into a folder with files: got exit code %d and %q, want 1", r.code, r.err)
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--to", dir, "--as-of", "1"))
+		if r := blackbox.Run(t, blackbox.Command(t, cfg, "export", "--to", dir)); r.Code != 1 || r.Err != "palmares: "+dir+": is not empty; name a new folder\n" {
+			t.Errorf("export into a folder with files: got exit code %d and %q, want 1", r.Code, r.Err)
 		}
 		testkit.EachNew(t, func(t *testing.T, empty store.Config) {
-			if r := mustRun(t, palmares(t, empty, "import", dir)); !strings.Contains(r.out, "release: 1, of 2026-11-10") {
-				t.Errorf("got\n%s\nwant release 1", r.out)
+			if r := blackbox.MustRun(t, blackbox.Command(t, empty, "import", dir)); !strings.Contains(r.Out, "release: 1, of 2026-11-10") {
+				t.Errorf("got\n%s\nwant release 1", r.Out)
 			}
-			if r := mustRun(t, palmares(t, empty, "export")); r.out != string(demo.Catalog()) {
-				t.Errorf("got an export of %d bytes, want the same %d", len(r.out), len(demo.Catalog()))
+			if r := blackbox.MustRun(t, blackbox.Command(t, empty, "export")); r.Out != string(demo.Catalog()) {
+				t.Errorf("got an export of %d bytes, want the same %d", len(r.Out), len(demo.Catalog()))
 			}
 			tool := filepath.Join(dir, "tools", "plume.md")
 			text, err := os.ReadFile(tool)
 			testkit.Check(t, err)
 			testkit.Check(t, os.WriteFile(tool, bytes.Replace(text, []byte("score: 8.1"), []byte("score: 81"), 1), 0o644))
-			r := runCmd(t, palmares(t, empty, "import", dir))
+			r := blackbox.Run(t, blackbox.Command(t, empty, "import", dir))
 			testkit.Check(t, os.WriteFile(tool, text, 0o644))
-			if want := "checking\ntools/plume.md:8:8: score: must be at most 10 (got 81)\npalmares: nothing was changed: the feed is invalid\n"; r.code != 1 || r.err != want {
-				t.Errorf("import of an invalid folder: got exit code %d and\n%s\nwant 1 and\n%s", r.code, r.err, want)
+			if want := "checking\ntools/plume.md:8:8: score: must be at most 10 (got 81)\npalmares: nothing was changed: the feed is invalid\n"; r.Code != 1 || r.Err != want {
+				t.Errorf("import of an invalid folder: got exit code %d and\n%s\nwant 1 and\n%s", r.Code, r.Err, want)
 			}
 		})
 	})
@@ -242,10 +243,10 @@ func TestImportFromPipe(t *testing.T) {
 	_ = w.Close()
 	for name, data := range map[string][]byte{"plain": demo.Catalog(), "compressed": compressed.Bytes()} {
 		t.Run(name, func(t *testing.T) {
-			cmd := palmares(t, testkit.SQLite(t), "import", "-")
+			cmd := blackbox.Command(t, testkit.SQLite(t), "import", "-")
 			cmd.Stdin = io.MultiReader(bytes.NewReader(data)) // a pipe instead of a file
-			if r := mustRun(t, cmd); !strings.Contains(r.out, "release: 1, of 2026-11-10") {
-				t.Errorf("got %s, want release 1", r.out)
+			if r := blackbox.MustRun(t, cmd); !strings.Contains(r.Out, "release: 1, of 2026-11-10") {
+				t.Errorf("got %s, want release 1", r.Out)
 			}
 		})
 	}
@@ -254,7 +255,7 @@ func TestImportFromPipe(t *testing.T) {
 func TestImportOfInvalidFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	invalid := writeFile(t, "invalid.ndjson", bytes.Replace(demo.Catalog(), []byte(`"score":8.6`), []byte(`"score":86`), 1))
+	invalid := blackbox.WriteFile(t, "invalid.ndjson", bytes.Replace(demo.Catalog(), []byte(`"score":8.6`), []byte(`"score":86`), 1))
 	for name, c := range map[string]struct{ file, want string }{
 		"no file":     {filepath.Join(dir, "none"), "palmares: " + filepath.Join(dir, "none") + ": no such file or directory\n"},
 		"a directory": {dir, "palmares: " + dir + ": is not a catalog folder: it has no catalog.yml; name a folder that palmares export --to wrote\n"},
@@ -262,9 +263,9 @@ func TestImportOfInvalidFiles(t *testing.T) {
 			"palmares: nothing was changed: the feed is invalid\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := runCmd(t, palmares(t, testkit.SQLite(t), "import", c.file))
-			if r.code != 1 || r.err != c.want || r.out != "" {
-				t.Errorf("got exit code %d and %q, want 1 and %q", r.code, r.err, c.want)
+			r := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "import", c.file))
+			if r.Code != 1 || r.Err != c.want || r.Out != "" {
+				t.Errorf("got exit code %d and %q, want 1 and %q", r.Code, r.Err, c.want)
 			}
 		})
 	}
@@ -273,26 +274,26 @@ func TestImportOfInvalidFiles(t *testing.T) {
 func TestImportThatRemovesTooMuch(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	mustRun(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog())))
-	other := synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 320})
-	r := runCmd(t, palmares(t, cfg, "import", other))
-	if r.code != 1 || !strings.Contains(r.err, "palmares: nothing was changed: the feed would remove or retire 48 of 48 active tools, more than a fifth; use --force to import it anyway") {
-		t.Errorf("got exit code %d and %q, want 1 and a hint to use --force", r.code, r.err)
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())))
+	other := blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 320})
+	r := blackbox.Run(t, blackbox.Command(t, cfg, "import", other))
+	if r.Code != 1 || !strings.Contains(r.Err, "palmares: nothing was changed: the feed would remove or retire 48 of 48 active tools, more than a fifth; use --force to import it anyway") {
+		t.Errorf("got exit code %d and %q, want 1 and a hint to use --force", r.Code, r.Err)
 	}
-	mustRun(t, palmares(t, cfg, "import", "--force", other))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", other))
 }
 
 func TestGenerate(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	generated := mustRun(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9"))
-	if again := mustRun(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9")); again.out != generated.out {
+	generated := blackbox.MustRun(t, blackbox.Command(t, cfg, "generate", "--tools", "300", "--seed", "9"))
+	if again := blackbox.MustRun(t, blackbox.Command(t, cfg, "generate", "--tools", "300", "--seed", "9")); again.Out != generated.Out {
 		t.Error("same seed: got another feed, want the same")
 	}
 	file := filepath.Join(t.TempDir(), "feed.gz")
-	mustRun(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9", file))
-	if r := mustRun(t, palmares(t, cfg, "import", file)); !strings.Contains(r.out, "tools      300") {
-		t.Errorf("got %s, want 300 tools", r.out)
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "generate", "--tools", "300", "--seed", "9", file))
+	if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "import", file)); !strings.Contains(r.Out, "tools      300") {
+		t.Errorf("got %s, want 300 tools", r.Out)
 	}
 }
 
@@ -300,18 +301,18 @@ func TestMigrateCommands(t *testing.T) {
 	t.Parallel()
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		status := func() string {
-			return strings.Join(strings.Fields(mustRun(t, palmares(t, cfg, "migrate", "status")).out), " ")
+			return strings.Join(strings.Fields(blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "status")).Out), " ")
 		}
 		if got := status(); !strings.HasPrefix(got, "0001 catalog pending 0002 ") || strings.Contains(got, "applied") {
 			t.Errorf("before: got %s, want all pending", got)
 		}
-		if r := runCmd(t, palmares(t, cfg, "export")); r.code != 1 || !strings.Contains(r.err, "run palmares migrate up") {
-			t.Errorf("export: got exit code %d and %q, want 1 and a hint to run migrate up", r.code, r.err)
+		if r := blackbox.Run(t, blackbox.Command(t, cfg, "export")); r.Code != 1 || !strings.Contains(r.Err, "run palmares migrate up") {
+			t.Errorf("export: got exit code %d and %q, want 1 and a hint to run migrate up", r.Code, r.Err)
 		}
-		if got := mustRun(t, palmares(t, cfg, "migrate", "up")).out; !strings.HasPrefix(got, "applied 0001 catalog\n") {
+		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up")).Out; !strings.HasPrefix(got, "applied 0001 catalog\n") {
 			t.Errorf("up: got %s, want all applied", got)
 		}
-		if got := mustRun(t, palmares(t, cfg, "migrate", "up")).out; got != "no pending migrations\n" {
+		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up")).Out; got != "no pending migrations\n" {
 			t.Errorf("up again: got %s, want no pending migrations", got)
 		}
 		if got := status(); !strings.HasPrefix(got, "0001 catalog applied 20") || strings.Contains(got, "pending") {
@@ -323,9 +324,9 @@ func TestMigrateCommands(t *testing.T) {
 // An export replaces a file only once it is complete.
 func TestFailedExportKeepsOldFile(t *testing.T) {
 	t.Parallel()
-	file := writeFile(t, "catalog.ndjson", []byte("old"))
-	if r := runCmd(t, palmares(t, testkit.SQLite(t), "export", file)); r.code != 1 {
-		t.Fatalf("got exit code %d, want 1", r.code)
+	file := blackbox.WriteFile(t, "catalog.ndjson", []byte("old"))
+	if r := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "export", file)); r.Code != 1 {
+		t.Fatalf("got exit code %d, want 1", r.Code)
 	}
 	if data, _ := os.ReadFile(file); string(data) != "old" {
 		t.Errorf("got %q, want old", data)

@@ -19,7 +19,9 @@ import (
 	"time"
 
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/server"
 )
 
 const (
@@ -43,15 +45,15 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 		testkit.SkipUnsupported(t, fmt.Sprintf("the system allows only %d connections", crowd))
 	}
 	crowd = min(crowd, idleClients)
-	metricsAddress := freeAddress(t)
-	s := startServer(t, testkit.SQLite(t), "--demo", "--metrics-listen", metricsAddress)
+	metricsAddress := testkit.FreeAddress(t)
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo", "--metrics-listen", metricsAddress)
 	sendOtherRequests(t, s) // fills the caches
 	alone := sendOtherRequests(t, s)
 	before := residentMemory(t, s)
 
 	var open conns
 	defer open.close()
-	open.dial(t, s.address, crowd, func(c net.Conn) { // one request each, then idle
+	open.dial(t, s.Address, crowd, func(c net.Conn) { // one request each, then idle
 		fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n\r\n")
 		response, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err == nil {
@@ -65,10 +67,10 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 
 	var slow conns
 	defer slow.close()
-	slow.dial(t, s.address, slowReaders, func(c net.Conn) { // they never read megabytes of responses
+	slow.dial(t, s.Address, slowReaders, func(c net.Conn) { // they never read megabytes of responses
 		fmt.Fprint(c, strings.Repeat("GET /api/v1/openapi.json HTTP/1.1\r\nHost: palmares\r\n\r\n", 50))
 	})
-	slow.dial(t, s.address, slowSenders, func(c net.Conn) { fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nX-Slow: ") })
+	slow.dial(t, s.Address, slowSenders, func(c net.Conn) { fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nX-Slow: ") })
 	sending := slow.all[slowReaders:]
 	stop := make(chan struct{})
 	var dripping sync.WaitGroup
@@ -92,7 +94,7 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	crowded := residentMemory(t, s)
 	closed := 0
 	deadline := time.Now().Add(wait.Limit)
-	for _, c := range sending { // the server closes each after readHeaderTimeout
+	for _, c := range sending { // the server closes each after server.ReadHeaderTimeout
 		_ = c.SetReadDeadline(deadline)
 		if _, err := io.Copy(io.Discard, c); err == nil || !os.IsTimeout(err) {
 			closed++
@@ -100,7 +102,7 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	}
 	t.Logf("%d idle, %d slow readers, %d slow senders: %d other requests took %s of CPU time (%s without the crowd); "+
 		"resident memory %d MB before, %d MB with idle clients, %d MB with all; %d slow senders were disconnected after %s",
-		crowd, slowReaders, slowSenders, otherRequests, crowdedTime, alone, before>>20, idle>>20, crowded>>20, closed, readHeaderTimeout)
+		crowd, slowReaders, slowSenders, otherRequests, crowdedTime, alone, before>>20, idle>>20, crowded>>20, closed, server.ReadHeaderTimeout)
 	// The limit includes the cost of the crowd itself.
 	if limit := 20 * max(alone, 250*time.Millisecond); crowdedTime > limit {
 		t.Errorf("got %s of CPU time for %d requests with the crowd, want at most %s", crowdedTime, otherRequests, limit)
@@ -115,7 +117,7 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 
 // sendOtherRequests sends requests that must succeed, four at a time, and returns
 // the CPU time that the server used in the meantime.
-func sendOtherRequests(t *testing.T, s *server) time.Duration {
+func sendOtherRequests(t *testing.T, s *blackbox.Server) time.Duration {
 	t.Helper()
 	before := cpuTime(t, s)
 	var sending sync.WaitGroup
@@ -124,7 +126,7 @@ func sendOtherRequests(t *testing.T, s *server) time.Duration {
 			client := &http.Client{Timeout: wait.Limit, Transport: &http.Transport{DisableKeepAlives: i%2 == 0}}
 			defer client.CloseIdleConnections()
 			for range otherRequests / 4 {
-				response, err := client.Get("http://" + s.address + "/tools/plume")
+				response, err := client.Get("http://" + s.Address + "/tools/plume")
 				if err != nil {
 					t.Errorf("other client: got %v, want a response", err)
 					return
@@ -143,7 +145,7 @@ func sendOtherRequests(t *testing.T, s *server) time.Duration {
 
 // waitUntilBlocked waits until the server has sent the slow readers as many
 // responses as the buffers hold: it completes other requests, but none of theirs.
-func waitUntilBlocked(t *testing.T, s *server, metricsAddress string) {
+func waitUntilBlocked(t *testing.T, s *blackbox.Server, metricsAddress string) {
 	t.Helper()
 	completed := func() (n int) {
 		text, _ := scrape(t, metricsAddress)
@@ -162,9 +164,9 @@ func waitUntilBlocked(t *testing.T, s *server, metricsAddress string) {
 }
 
 // cpuTime returns the CPU time that a server has used.
-func cpuTime(t *testing.T, s *server) time.Duration {
+func cpuTime(t *testing.T, s *blackbox.Server) time.Duration {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Cmd.Process.Pid))
 	if err != nil {
 		testkit.SkipUnsupported(t, "CPU times are not available on this system")
 	}
@@ -250,9 +252,9 @@ func raiseFileLimit(t *testing.T, wanted int) int {
 }
 
 // residentMemory returns the resident memory of a server in bytes.
-func residentMemory(t *testing.T, s *server) int64 {
+func residentMemory(t *testing.T, s *blackbox.Server) int64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.Cmd.Process.Pid))
 	if err != nil {
 		testkit.SkipUnsupported(t, "memory usage is not available on this system")
 	}

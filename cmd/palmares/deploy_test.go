@@ -20,6 +20,7 @@ import (
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/server"
 )
 
 // deployFile reads a file of the deploy folder.
@@ -136,9 +137,6 @@ func TestDeployUsesKnownSettings(t *testing.T) {
 	}
 }
 
-// maxShutdown is how long a shutdown may take.
-const maxShutdown = lastRequestTimeout + drainTimeout + backgroundTimeout
-
 func parseDuration(t *testing.T, what string, value any) time.Duration {
 	t.Helper()
 	text, _ := value.(string)
@@ -166,8 +164,8 @@ func TestComposeFile(t *testing.T) {
 		}
 		if strings.HasPrefix(name, "palmares-") {
 			replicas++
-			if grace := parseDuration(t, name, at(service, "stop_grace_period")); grace <= maxShutdown {
-				t.Errorf("%s: got stop_grace_period %s, want more than %s", name, grace, maxShutdown)
+			if grace := parseDuration(t, name, at(service, "stop_grace_period")); grace <= server.MaxShutdown {
+				t.Errorf("%s: got stop_grace_period %s, want more than %s", name, grace, server.MaxShutdown)
 			}
 			if got := at(service, "healthcheck", "test", 2); got != "health" {
 				t.Errorf("%s: got healthcheck %v, want health", name, got)
@@ -191,16 +189,19 @@ func TestComposeFile(t *testing.T) {
 		t.Errorf("got TRUSTED_PROXIES %v, want the address of nginx, %v", trusted, proxy)
 	}
 
-	// The example lists all variables, without values for secrets.
+	// The example lists all variables of the file, and otherwise only settings, without
+	// values for secrets.
 	example := variablesOf(deployFile(t, ".env.example"))
 	var used []string
 	for _, found := range regexp.MustCompile(`\$\{([A-Z_]+)`).FindAllStringSubmatch(deployFile(t, "compose.yml"), -1) {
-		used = append(used, found[1])
+		if used = append(used, found[1]); !slices.Contains(example, found[1]) {
+			t.Errorf("got %v in .env.example, want %s too", example, found[1])
+		}
 	}
-	slices.Sort(used)
-	slices.Sort(example)
-	if used = slices.Compact(used); !slices.Equal(used, example) {
-		t.Errorf("got %v in .env.example, want the variables of compose.yml, %v", example, used)
+	for _, name := range example {
+		if !slices.Contains(used, name) && !slices.Contains(knownSettings(t), name) {
+			t.Errorf("got %s in .env.example, want variables of compose.yml and settings", name)
+		}
 	}
 	if set := regexp.MustCompile(`(?m)^\w*(PASSWORD|SECRET|KEY)\w*=.+`).FindString(deployFile(t, ".env.example")); set != "" {
 		t.Errorf("got %s in .env.example, want no value for a secret", set)
@@ -209,13 +210,13 @@ func TestComposeFile(t *testing.T) {
 
 func TestKubernetesFiles(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, blackbox.Demo(t), "--demo")
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	deployment := documents(t, "kubernetes/deployment.yaml")[0]
 	pod := at(deployment, "spec", "template", "spec")
 	container := at(pod, "containers", 0)
 	for _, probe := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
 		path, _ := at(container, probe, "httpGet", "path").(string)
-		wait.Until(t, probe+" succeeds", func() bool { code, _ := s.get(t, path); return code == 200 })
+		wait.Until(t, probe+" succeeds", func() bool { code, _ := s.Get(t, path); return code == 200 })
 	}
 	if path := at(container, "livenessProbe", "httpGet", "path"); path != "/healthz" {
 		t.Errorf("got liveness probe %v, want /healthz, because a database outage must not restart pods", path)
@@ -230,8 +231,8 @@ func TestKubernetesFiles(t *testing.T) {
 	}
 	delay := parseDuration(t, "PALMARES_DRAIN_DELAY", at(documents(t, "kubernetes/config.yaml")[0], "data", "PALMARES_DRAIN_DELAY"))
 	grace, _ := at(pod, "terminationGracePeriodSeconds").(int)
-	if time.Duration(grace)*time.Second <= delay+maxShutdown {
-		t.Errorf("got terminationGracePeriodSeconds %d, want more than %s", grace, delay+maxShutdown)
+	if time.Duration(grace)*time.Second <= delay+server.MaxShutdown {
+		t.Errorf("got terminationGracePeriodSeconds %d, want more than %s", grace, delay+server.MaxShutdown)
 	}
 	if at(pod, "securityContext", "runAsNonRoot") != true || at(container, "securityContext", "readOnlyRootFilesystem") != true {
 		t.Error("got pods that run as root or can write to their file system, want neither")
@@ -249,7 +250,6 @@ func TestKubernetesFiles(t *testing.T) {
 			t.Errorf("kubectl kustomize: got %v: %s, want success", err, out)
 		}
 	}
-	documents(t, "kubernetes/migrate.yaml") // must be valid YAML
 }
 
 // The Containerfile uses existing files and make targets.
@@ -308,8 +308,8 @@ func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
 	unit := deployFile(t, "palmares.service")
 	stop := regexp.MustCompile(`(?m)^TimeoutStopSec=(.+)$`).FindStringSubmatch(unit)
-	if stop == nil || parseDuration(t, "TimeoutStopSec", stop[1]) <= maxShutdown {
-		t.Errorf("got TimeoutStopSec %v, want more than %s", stop, maxShutdown)
+	if stop == nil || parseDuration(t, "TimeoutStopSec", stop[1]) <= server.MaxShutdown {
+		t.Errorf("got TimeoutStopSec %v, want more than %s", stop, server.MaxShutdown)
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {

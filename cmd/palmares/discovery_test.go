@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // Every link of the API catalog, and of the roots' headers, leads somewhere.
 func TestAPICatalog(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testkit.SQLite(t), "--demo")
-	base := "http://" + s.address
-	got := s.call(t, http.MethodGet, "/.well-known/api-catalog", "")
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
+	base := "http://" + s.Address
+	got := s.Call(t, http.MethodGet, "/.well-known/api-catalog", "")
 	if contentType := got.Header.Get("Content-Type"); got.StatusCode != 200 || contentType != `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"` ||
 		got.Header.Get("Access-Control-Allow-Origin") != "*" || got.Header.Get("Link") != "<"+base+`/.well-known/api-catalog>; rel="api-catalog"` {
 		t.Fatalf("got %d %v, want a linkset that everyone may read", got.StatusCode, got.Header)
@@ -44,7 +45,7 @@ func TestAPICatalog(t *testing.T) {
 		}
 		for _, links := range [][]link{context.ServiceDesc, context.ServiceDoc, context.Status} {
 			for _, l := range links {
-				found := s.call(t, http.MethodGet, strings.TrimPrefix(l.Href, base), "")
+				found := s.Call(t, http.MethodGet, strings.TrimPrefix(l.Href, base), "")
 				if contentType, _, _ := strings.Cut(found.Header.Get("Content-Type"), ";"); found.StatusCode != 200 || contentType != l.Type {
 					t.Errorf("%s: got %d %s, want 200 %s", l.Href, found.StatusCode, contentType, l.Type)
 				}
@@ -52,17 +53,17 @@ func TestAPICatalog(t *testing.T) {
 		}
 	}
 	for path, description := range map[string]string{"/": "/api/v1/openapi.json", "/api/v1": "/api/v1/openapi.json", "/graphql?query={__typename}": "/explorer/schema.graphql"} {
-		links := strings.Join(s.call(t, http.MethodGet, path, "").Header["Link"], ", ")
+		links := strings.Join(s.Call(t, http.MethodGet, path, "").Header["Link"], ", ")
 		for _, want := range []string{"<" + base + description + `>; rel="service-desc"`, `; rel="service-doc"`, "<" + base + `/status>; rel="status"`} {
 			if !strings.Contains(links, want) {
 				t.Errorf("%s: got Link %s, want %s", path, links, want)
 			}
 		}
 	}
-	if got := s.call(t, http.MethodGet, "/.well-known/mcp/server.json", ""); got.StatusCode != 200 || got.Header.Get("Content-Type") != "application/json" {
+	if got := s.Call(t, http.MethodGet, "/.well-known/mcp/server.json", ""); got.StatusCode != 200 || got.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("server.json: got %d %v, want 200", got.StatusCode, got.Header)
 	}
-	if got := s.call(t, http.MethodPost, "/.well-known/api-catalog", ""); got.StatusCode != 405 || got.Header.Get("Allow") != "GET, HEAD" {
+	if got := s.Call(t, http.MethodPost, "/.well-known/api-catalog", ""); got.StatusCode != 405 || got.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST: got %d %v, want 405", got.StatusCode, got.Header)
 	}
 }
@@ -70,12 +71,12 @@ func TestAPICatalog(t *testing.T) {
 // Files that browsers, feed readers and other sites look for exist.
 func TestFilesForBrowsers(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testkit.SQLite(t), "--demo")
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
 	for path, mediaType := range map[string]string{
 		"/favicon.ico": "image/x-icon", "/apple-touch-icon.png": "image/png", "/icon-192.png": "image/png", "/icon-512.png": "image/png",
 		"/manifest.webmanifest": "application/manifest+json", "/og.png": "image/png", "/feeds/status.atom": "application/atom+xml; charset=utf-8",
 	} {
-		if got := s.call(t, http.MethodGet, path, ""); got.StatusCode != 200 || got.Header.Get("Content-Type") != mediaType {
+		if got := s.Call(t, http.MethodGet, path, ""); got.StatusCode != 200 || got.Header.Get("Content-Type") != mediaType {
 			t.Errorf("%s: got %d %s, want 200 %s", path, got.StatusCode, got.Header.Get("Content-Type"), mediaType)
 		}
 	}
@@ -85,13 +86,13 @@ func TestFilesForBrowsers(t *testing.T) {
 // API clients get what they requested.
 func TestGraphQLInBrowser(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testkit.SQLite(t), "--demo")
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
 	const chrome = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
 	const hash = "?extensions=%7B%22persistedQuery%22%3A%7B%22version%22%3A1%2C%22sha256Hash%22%3A%22ab%22%7D%7D"
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	send := func(method, path, accept string) *http.Response {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.address+path, nil)
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Address+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +141,7 @@ func TestGraphQLInBrowser(t *testing.T) {
 // Every error links to a page that explains it, and that page exists.
 func TestErrorsLinkHelp(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testkit.SQLite(t), "--demo")
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
 	pages := map[string]bool{}
 	check := func(what string, got *http.Response, status int, page string) {
 		t.Helper()
@@ -179,16 +180,16 @@ func TestErrorsLinkHelp(t *testing.T) {
 		{"GET", "/api/v1/tools", []string{"Accept-Encoding", "identity;q=0"}, 406, "/docs"},
 		{"POST", "/graphql", []string{"Content-Type", "text/plain"}, 415, "/docs"},
 	} {
-		check(c.method+" "+c.path, s.call(t, c.method, c.path, "", c.headers...), c.status, c.page)
+		check(c.method+" "+c.path, s.Call(t, c.method, c.path, "", c.headers...), c.status, c.page)
 	}
 	for range 100 {
-		s.call(t, http.MethodGet, "/api/v1/stats", "")
+		s.Call(t, http.MethodGet, "/api/v1/stats", "")
 	}
 	for _, path := range []string{"/api/v1/stats", "/graphql?query={stats{toolsTotal}}"} {
-		check(path+" without quota", s.call(t, http.MethodGet, path, ""), 429, "/guides/quotas")
+		check(path+" without quota", s.Call(t, http.MethodGet, path, ""), 429, "/guides/quotas")
 	}
 	for page := range pages {
-		if got := s.call(t, http.MethodGet, page, ""); got.StatusCode != 200 {
+		if got := s.Call(t, http.MethodGet, page, ""); got.StatusCode != 200 {
 			t.Errorf("%s: got %d, want the page", page, got.StatusCode)
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 
 	"palmares/cmd/palmares/commands"
 	"palmares/internal/ops/doctor"
+	"palmares/internal/server"
 )
 
 type doctorCommand struct {
@@ -57,21 +57,21 @@ func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong
 }
 
 func (s *settings) doctorConfig(unknown []string) doctor.Config {
-	resolved := *s
-	_ = resolved.resolveAddresses() // other checks report an invalid address
+	cfg := s.server(nil)
+	resolved, _ := cfg.Resolved() // other checks report an invalid address
 	return doctor.Config{
-		OAuthDisabled:    resolved.oauthDisabled(),
+		OAuthDisabled:    resolved.OAuthDisabled(),
 		Listen:           s.Listen,
-		ListensOnAll:     !s.listensOnLoopback(),
+		ListensOnAll:     !cfg.ListensOnLoopback(),
 		PublicURL:        s.PublicURL,
-		Private:          s.PublicURL == "" || isPrivate(s.PublicURL),
+		Private:          s.PublicURL == "" || server.IsPrivate(s.PublicURL),
 		Proxies:          s.proxies,
 		DatabaseURL:      s.DatabaseURL,
 		DataDir:          s.DataDir,
 		RedisURL:         s.RedisURL,
-		Edge:             s.purgeEndpoint(),
+		Edge:             cfg.Edge,
 		SMTPURL:          s.Mail.URL,
-		MailFrom:         cmp.Or(s.Mail.From, s.defaultSender()),
+		MailFrom:         cfg.Sender(),
 		Stripe:           doctor.Stripe(s.Stripe),
 		MissingFacts:     s.missingFacts(),
 		UnknownVariables: unknown,

@@ -17,6 +17,7 @@ import (
 
 	"palmares/internal/account/billing"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // startSilent accepts connections and never responds.
@@ -51,7 +52,7 @@ func startEncryptedSMTP(t *testing.T) (address, trust string) {
 	t.Helper()
 	web := httptest.NewTLSServer(nil) // for its certificate, which is valid for 127.0.0.1
 	t.Cleanup(web.Close)
-	file := writeFile(t, "ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}))
+	file := blackbox.WriteFile(t, "ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}))
 	tls := web.TLS.Clone()
 	tls.NextProtos = nil
 	server := testkit.StartSMTPWith(t, testkit.SMTPOptions{TLS: tls, User: "mailer", Password: "s3cret"})

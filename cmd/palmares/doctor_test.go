@@ -21,17 +21,17 @@ import (
 
 // examined is the output of palmares doctor, with the state and message of each check.
 type examined struct {
-	result
+	blackbox.Result
 	states, lines map[string]string
 }
 
 func examine(t *testing.T, cfg store.Config, env ...string) examined {
 	t.Helper()
 	cfg.DataDir = cmp.Or(cfg.DataDir, "data")
-	cmd := palmares(t, cfg, "doctor")
+	cmd := blackbox.Command(t, cfg, "doctor")
 	cmd.Env = append(append(cmd.Env, "PALMARES_LISTEN=127.0.0.1:0"), env...)
-	e := examined{runCmd(t, cmd), map[string]string{}, map[string]string{}}
-	for line := range strings.Lines(e.out) {
+	e := examined{blackbox.Run(t, cmd), map[string]string{}, map[string]string{}}
+	for line := range strings.Lines(e.Out) {
 		state, rest, _ := strings.Cut(line, "  ")
 		check, text, found := strings.Cut(strings.TrimSpace(rest), "  ")
 		if !found {
@@ -48,12 +48,12 @@ func examine(t *testing.T, cfg store.Config, env ...string) examined {
 			t.Errorf("%s: got %s, want advice after the finding", check, e.lines[check])
 		}
 	}
-	if e.code != want {
-		t.Errorf("got exit code %d, want %d:\n%s%s", e.code, want, e.out, e.err)
+	if e.Code != want {
+		t.Errorf("got exit code %d, want %d:\n%s%s", e.Code, want, e.Out, e.Err)
 	}
 	for _, leak := range []string{"s3cret", "dial tcp", "pq:", "EOF", "connection refused", "i/o timeout", "context"} {
-		if strings.Contains(e.out+e.err, leak) {
-			t.Errorf("got %q in the output, want no secrets or internal errors:\n%s%s", leak, e.out, e.err)
+		if strings.Contains(e.Out+e.Err, leak) {
+			t.Errorf("got %q in the output, want no secrets or internal errors:\n%s%s", leak, e.Out, e.Err)
 		}
 	}
 	return e
@@ -63,14 +63,14 @@ func examine(t *testing.T, cfg store.Config, env ...string) examined {
 func (e examined) want(t *testing.T, check, state, text string) {
 	t.Helper()
 	if e.states[check] != state || !strings.Contains(e.lines[check], text) {
-		t.Errorf("%s: got %s %q, want %s %q\n%s", check, e.states[check], e.lines[check], state, text, e.out)
+		t.Errorf("%s: got %s %q, want %s %q\n%s", check, e.states[check], e.lines[check], state, text, e.Out)
 	}
 }
 
 // importDemo imports the demo catalog.
 func importDemo(t *testing.T, cfg store.Config) {
 	t.Helper()
-	mustRun(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog())))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())))
 }
 
 func TestDoctorWithoutProblems(t *testing.T) {
@@ -102,8 +102,8 @@ func testDoctorWithoutProblems(t *testing.T, cfg store.Config, redis string) {
 	for _, check := range want {
 		e.want(t, check, "ok", "")
 	}
-	if len(e.states) != len(want) || e.err != "" {
-		t.Errorf("got %d checks, want %d:\n%s%s", len(e.states), len(want), e.out, e.err)
+	if len(e.states) != len(want) || e.Err != "" {
+		t.Errorf("got %d checks, want %d:\n%s%s", len(e.states), len(want), e.Out, e.Err)
 	}
 	e.want(t, "catalog", "ok", "release 1 (feed date 2026-11-10), imported just now")
 	e.want(t, "mail", "ok", "an encrypted connection and the password")
@@ -114,14 +114,14 @@ func TestDoctorJSON(t *testing.T) {
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)
 	for args, code := range map[string]int{"--json": 1, "--json --verbose": 1} {
-		cmd := palmares(t, cfg, append([]string{"doctor", "--listen", "127.0.0.1:0", "--redis-url", "redis://:s3cret@" + freeAddress(t)}, strings.Fields(args)...)...)
-		r := runCmd(t, cmd)
+		cmd := blackbox.Command(t, cfg, append([]string{"doctor", "--listen", "127.0.0.1:0", "--redis-url", "redis://:s3cret@" + testkit.FreeAddress(t)}, strings.Fields(args)...)...)
+		r := blackbox.Run(t, cmd)
 		var output struct {
 			State  string
 			Checks []struct{ Check, State, Message, Advice, Cause string }
 		}
-		if err := json.Unmarshal([]byte(r.out), &output); err != nil || r.code != code || output.State != "wrong" || strings.Contains(r.out, "s3cret") {
-			t.Fatalf("got exit code %d and %v, want %d and state wrong:\n%s", r.code, err, code, r.out)
+		if err := json.Unmarshal([]byte(r.Out), &output); err != nil || r.Code != code || output.State != "wrong" || strings.Contains(r.Out, "s3cret") {
+			t.Fatalf("got exit code %d and %v, want %d and state wrong:\n%s", r.Code, err, code, r.Out)
 		}
 		for _, check := range output.Checks {
 			if check.Check == "redis" && (check.State != "wrong" || check.Advice == "" || (check.Cause != "") != strings.Contains(args, "verbose")) {
@@ -134,7 +134,7 @@ func TestDoctorJSON(t *testing.T) {
 func TestDoctorOnDatabases(t *testing.T) {
 	t.Parallel()
 	t.Run("down", func(t *testing.T) {
-		e := examine(t, store.Config{DatabaseURL: "postgres://palmares:s3cret@" + freeAddress(t) + "/palmares"})
+		e := examine(t, store.Config{DatabaseURL: "postgres://palmares:s3cret@" + testkit.FreeAddress(t) + "/palmares"})
 		e.want(t, "database", "wrong", "The database cannot be reached. Check that")
 	})
 	t.Run("silent", func(t *testing.T) {
@@ -211,41 +211,41 @@ func TestDoctorOnFolders(t *testing.T) {
 	t.Run("replaced", func(t *testing.T) {
 		cfg := testkit.SQLite(t)
 		importDemo(t, cfg)
-		s := startServer(t, cfg)
+		s := blackbox.Serve(t, cfg)
 		wait.Until(t, "the server is ready", func() bool {
-			code, _ := s.get(t, "/readyz")
+			code, _ := s.Get(t, "/readyz")
 			return code == 200
 		})
-		examine(t, cfg, "PALMARES_LISTEN="+s.address).want(t, "server", "ok", "is ready, with release 1")
-		if r := mustRun(t, palmares(t, cfg, "health", "--listen", s.address)); r.out != "ready, serving release 1\n" {
-			t.Errorf("health: got %q, want ready, serving release 1", r.out)
+		examine(t, cfg, "PALMARES_LISTEN="+s.Address).want(t, "server", "ok", "is ready, with release 1")
+		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "health", "--listen", s.Address)); r.Out != "ready, serving release 1\n" {
+			t.Errorf("health: got %q, want ready, serving release 1", r.Out)
 		}
 		other := testkit.SQLite(t)
 		importDemo(t, other)
 		if err := os.Rename(store.File(other.DataDir), store.File(cfg.DataDir)); err != nil {
 			t.Fatal(err)
 		}
-		e := examine(t, cfg, "PALMARES_LISTEN="+s.address)
+		e := examine(t, cfg, "PALMARES_LISTEN="+s.Address)
 		e.want(t, "server", "wrong", "the database file was moved or replaced: restart the server.")
-		if r := runCmd(t, palmares(t, cfg, "health", "--listen", s.address)); r.code != 1 || !strings.Contains(r.err, "moved or replaced") {
-			t.Errorf("health: got exit code %d and %q, want 1 and moved or replaced", r.code, r.err)
+		if r := blackbox.Run(t, blackbox.Command(t, cfg, "health", "--listen", s.Address)); r.Code != 1 || !strings.Contains(r.Err, "moved or replaced") {
+			t.Errorf("health: got exit code %d and %q, want 1 and moved or replaced", r.Code, r.Err)
 		}
 	})
 }
 
 func TestHealthWithoutServer(t *testing.T) {
 	t.Parallel()
-	address := freeAddress(t)
+	address := testkit.FreeAddress(t)
 	want := "palmares: no server is listening on " + address + "\n"
-	if r := runCmd(t, palmares(t, testkit.SQLite(t), "health", "--listen", address)); r.code != 1 || r.err != want {
-		t.Errorf("got exit code %d and %q, want 1 and %q", r.code, r.err, want)
+	if r := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "health", "--listen", address)); r.Code != 1 || r.Err != want {
+		t.Errorf("got exit code %d and %q, want 1 and %q", r.Code, r.Err, want)
 	}
 }
 
 func TestDoctorOnEdge(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	mustRun(t, palmares(t, cfg, "migrate", "up"))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up"))
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 	t.Cleanup(server.Close)
@@ -261,7 +261,7 @@ func TestDoctorWithoutRedis(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)
-	examine(t, cfg, "REDIS_URL=redis://"+freeAddress(t)).want(t, "redis", "wrong", "is unreachable. Until it is available, each server counts requests on its own. Start it")
+	examine(t, cfg, "REDIS_URL=redis://"+testkit.FreeAddress(t)).want(t, "redis", "wrong", "is unreachable. Until it is available, each server counts requests on its own. Start it")
 }
 
 func TestDoctorOnProblemsWithRedis(t *testing.T) {
@@ -295,7 +295,7 @@ func TestDoctorOnMail(t *testing.T) {
 	check(strings.Replace(plain.URL, "smtp://", "smtp://mailer:s3cret@", 1), "warning", "the password is not sent")
 	// Other machines must offer encryption, and this address does not count as local.
 	check(strings.Replace(plain.URL, "127.0.0.1", "0.0.0.0", 1), "wrong", "does not support encryption")
-	check("smtp://"+freeAddress(t), "wrong", "cannot be reached")
+	check("smtp://"+testkit.FreeAddress(t), "wrong", "cannot be reached")
 	check("smtp://"+startGreeting(t, "554 go away"), "wrong", "rejected the connection")
 	check("smtp://"+startSilent(t), "wrong", "took too long")
 	encrypted, trust := startEncryptedSMTP(t)
@@ -313,7 +313,7 @@ func TestDoctorOnStripe(t *testing.T) {
 	}
 	check(startFakeStripe(t, http.StatusUnauthorized)).want(t, "stripe", "wrong", "rejected the key")
 	check(startFakeStripe(t, http.StatusForbidden)).want(t, "stripe", "wrong", "no permission to read prices")
-	check("http://"+freeAddress(t)).want(t, "stripe", "wrong", "does not respond")
+	check("http://"+testkit.FreeAddress(t)).want(t, "stripe", "wrong", "does not respond")
 	check(startFakeStripe(t, http.StatusOK), "STRIPE_WEBHOOK_SECRET=").want(t, "stripe secret", "wrong", "the server does not start without it")
 	// Stripe's own mock has one price, in dollars.
 	mock := testkit.StartStripeMock(t)
@@ -347,21 +347,21 @@ func TestMissingFacts(t *testing.T) {
 	examine(t, cfg, append(publisherFacts, public)...).want(t, "about page", "ok", "is complete")
 
 	const incomplete = `"level":"WARN","msg":"about page incomplete","missing":["PUBLISHER_NAME",`
-	address := freeAddress(t)
-	s := fromBlackbox((*blackbox.Server)(testkit.StartAt(t, palmares(t, cfg, "serve", "--listen", address, "--public-url", "https://palmares.example.invalid"), address)))
-	wait.Until(t, "the log has the warning", func() bool { return strings.Contains(s.log.String(), "about page incomplete") })
-	if log := s.log.String(); !strings.Contains(log, incomplete) {
+	address := testkit.FreeAddress(t)
+	s := (*blackbox.Server)(testkit.StartAt(t, blackbox.Command(t, cfg, "serve", "--listen", address, "--public-url", "https://palmares.example.invalid"), address))
+	wait.Until(t, "the log has the warning", func() bool { return strings.Contains(s.Log.String(), "about page incomplete") })
+	if log := s.Log.String(); !strings.Contains(log, incomplete) {
 		t.Errorf("got %s, want %s", log, incomplete)
 	}
-	if page := readAll(t, s.call(t, http.MethodGet, "/fr/about", "").Body); !strings.Contains(page, "n’a pas encore fourni") || strings.Contains(page, "Éditeur") {
+	if page := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/fr/about", "").Body); !strings.Contains(page, "n’a pas encore fourni") || strings.Contains(page, "Éditeur") {
 		t.Errorf("got %s, want no facts", page)
 	}
-	shown := startServer(t, testkit.SQLite(t), "--demo")
-	if page := readAll(t, shown.call(t, http.MethodGet, "/en/about", "").Body); !strings.Contains(page, "This is a demo") || !strings.Contains(page, "Director of publication") || strings.Contains(shown.log.String(), "about page") {
-		t.Errorf("got %s and %s, want the facts of the demo and no warning", page, shown.log.String())
+	shown := blackbox.Serve(t, testkit.SQLite(t), "--demo")
+	if page := blackbox.ReadAll(t, shown.Call(t, http.MethodGet, "/en/about", "").Body); !strings.Contains(page, "This is a demo") || !strings.Contains(page, "Director of publication") || strings.Contains(shown.Log.String(), "about page") {
+		t.Errorf("got %s and %s, want the facts of the demo and no warning", page, shown.Log.String())
 	}
-	named := startServer(t, testkit.SQLite(t), "--demo", "--publisher-name", "Ana Martin")
-	if page := readAll(t, named.call(t, http.MethodGet, "/en/about", "").Body); strings.Contains(page, "This is a demo") || !strings.Contains(page, "Ana Martin") {
+	named := blackbox.Serve(t, testkit.SQLite(t), "--demo", "--publisher-name", "Ana Martin")
+	if page := blackbox.ReadAll(t, named.Call(t, http.MethodGet, "/en/about", "").Body); strings.Contains(page, "This is a demo") || !strings.Contains(page, "Ana Martin") {
 		t.Errorf("got %s, want the publisher", page)
 	}
 }
@@ -379,9 +379,9 @@ func TestDoctorOnAddresses(t *testing.T) {
 	e = examine(t, cfg, "PALMARES_LISTEN=:0", "TRUSTED_PROXIES=0.0.0.0/0")
 	e.want(t, "proxies", "wrong", "TRUSTED_PROXIES contains 0.0.0.0/0")
 	e.want(t, "public url", "warning", "PUBLIC_URL is not set")
-	s := startServer(t, cfg)
-	wait.Until(t, "the server is ready", func() bool { code, _ := s.get(t, "/readyz"); return code == 200 })
-	examine(t, cfg, "PUBLIC_URL=http://"+s.address).want(t, "public url", "ok", "with release 1")
+	s := blackbox.Serve(t, cfg)
+	wait.Until(t, "the server is ready", func() bool { code, _ := s.Get(t, "/readyz"); return code == 200 })
+	examine(t, cfg, "PUBLIC_URL=http://"+s.Address).want(t, "public url", "ok", "with release 1")
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	e = examine(t, cfg, "PUBLIC_URL="+other.URL, "PALMARES_LISTEN="+strings.TrimPrefix(other.URL, "http://"))

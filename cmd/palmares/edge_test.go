@@ -23,6 +23,7 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/server"
 )
 
 // modelEdge stores responses forever, until one of their keys is purged. It ignores the
@@ -63,20 +64,20 @@ func serveInProcess(t *testing.T, cfg store.Config, args ...string) (address str
 	testkit.Check(t, err)
 	testkit.Check(t, s.check())
 	log = &testkit.Log{}
-	p, err := newProgram(t.Context(), &s, slog.New(slog.NewTextHandler(log, nil)), nil, false)
+	p, err := server.New(t.Context(), s.server(slog.New(slog.NewTextHandler(log, nil))))
 	testkit.Check(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- p.serve(ctx) }()
+	go func() { ended <- p.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("got %v, want no error", err)
 		}
-		p.close()
+		p.Close()
 	})
 	t.Cleanup(stop)
-	return p.listener.Addr().String(), log, stop
+	return strings.TrimPrefix(p.PublicURL(), "http://"), log, stop
 }
 
 // randomCatalog is a catalog that changes at random.

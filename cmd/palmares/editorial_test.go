@@ -61,7 +61,7 @@ func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(testkit.Git.Ensure(t), args...)
 	cmd.Dir = dir
-	return strings.TrimSpace(mustRun(t, cmd).out)
+	return strings.TrimSpace(blackbox.MustRun(t, cmd).Out)
 }
 
 // commit writes files, or removes those without text, and pushes the branch.
@@ -125,7 +125,7 @@ func firstCatalog() map[string]string {
 // publishCommand returns a run of the publish script, with other settings.
 func publishCommand(t *testing.T, cfg store.Config, settings ...string) *exec.Cmd {
 	t.Helper()
-	cmd := palmares(t, cfg)
+	cmd := blackbox.Command(t, cfg)
 	cmd.Path, cmd.Args = editorialFile(t, "publish"), []string{"publish"}
 	cmd.Env = append(append(cmd.Env, "PATH="+filepath.Dir(blackbox.Path(t))+":"+os.Getenv("PATH")), settings...)
 	return cmd
@@ -143,22 +143,22 @@ func TestPublishWithGit(t *testing.T) {
 	catalog := ""
 	published := func(what string, commit, contains string) {
 		t.Helper()
-		r := runCmd(t, command())
-		if r.code != 0 || !strings.HasSuffix(r.err, "publish: "+commit+" is published\n") {
-			t.Fatalf("%s: got exit code %d and %s%s, want %s published", what, r.code, r.out, r.err, commit)
+		r := blackbox.Run(t, command())
+		if r.Code != 0 || !strings.HasSuffix(r.Err, "publish: "+commit+" is published\n") {
+			t.Fatalf("%s: got exit code %d and %s%s, want %s published", what, r.Code, r.Out, r.Err, commit)
 		}
-		if catalog = mustRun(t, palmares(t, cfg, "export")).out; !strings.Contains(catalog, contains) {
+		if catalog = blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out; !strings.Contains(catalog, contains) {
 			t.Fatalf("%s: got %s, want it to contain %s", what, catalog, contains)
 		}
 	}
 	refused := func(what, reason string, settings ...string) {
 		t.Helper()
-		r := runCmd(t, command(settings...))
-		lines := strings.Split(strings.TrimSpace(r.err), "\n")
-		if last := lines[len(lines)-1]; r.code == 0 || !strings.Contains(last, "publish: ") || !strings.Contains(r.out+r.err, reason) {
-			t.Errorf("%s: got exit code %d and %s%s, want a failure with %q", what, r.code, r.out, r.err, reason)
+		r := blackbox.Run(t, command(settings...))
+		lines := strings.Split(strings.TrimSpace(r.Err), "\n")
+		if last := lines[len(lines)-1]; r.Code == 0 || !strings.Contains(last, "publish: ") || !strings.Contains(r.Out+r.Err, reason) {
+			t.Errorf("%s: got exit code %d and %s%s, want a failure with %q", what, r.Code, r.Out, r.Err, reason)
 		}
-		if got := mustRun(t, palmares(t, cfg, "export")).out; got != catalog {
+		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out; got != catalog {
 			t.Fatalf("%s: got another catalog, want it unchanged: %s", what, got)
 		}
 	}
@@ -167,8 +167,8 @@ func TestPublishWithGit(t *testing.T) {
 	}
 
 	published("first commit", e.commit(firstCatalog()), `"20 €/mois"`)
-	if r := mustRun(t, command()); r.out != "" || !strings.HasSuffix(r.err, "is already published\n") {
-		t.Errorf("unchanged commit: got %s%s, want nothing but a line that says so", r.out, r.err)
+	if r := blackbox.MustRun(t, command()); r.Out != "" || !strings.HasSuffix(r.Err, "is already published\n") {
+		t.Errorf("unchanged commit: got %s%s, want nothing but a line that says so", r.Out, r.Err)
 	}
 	published("new price", e.commit(plume("25 €/mois")), `"25 €/mois"`)
 
@@ -194,8 +194,8 @@ func TestPublishWithGit(t *testing.T) {
 	refused("no such branch", "cannot fetch the branch other; the catalog is unchanged", "CATALOG_BRANCH=other")
 	refused("unreachable repository", "cannot fetch the branch main; the catalog is unchanged", "CATALOG_REPOSITORY="+e.remote+"x")
 	refused("unreachable server", "cannot fetch the branch main; the catalog is unchanged", "CATALOG_REPOSITORY=http://127.0.0.1:1/catalog.git")
-	if r := runCmd(t, command("CATALOG_REPOSITORY=")); r.code == 0 || !strings.Contains(r.err, "CATALOG_REPOSITORY: is not set") {
-		t.Errorf("no repository: got exit code %d and %s, want a failure that names the setting", r.code, r.err)
+	if r := blackbox.Run(t, command("CATALOG_REPOSITORY=")); r.Code == 0 || !strings.Contains(r.Err, "CATALOG_REPOSITORY: is not set") {
+		t.Errorf("no repository: got exit code %d and %s, want a failure that names the setting", r.Code, r.Err)
 	}
 
 	// A rewritten branch is only published if an operator decides so.
@@ -260,20 +260,20 @@ func TestPublishWithGit(t *testing.T) {
 	refused("another run", "another run is in progress; the catalog is unchanged")
 	_ = lock.Close()
 	var runs sync.WaitGroup
-	results := make([]result, 4)
+	results := make([]blackbox.Result, 4)
 	for i := range results {
 		cmd := command()
-		runs.Go(func() { results[i] = runCmd(t, cmd) })
+		runs.Go(func() { results[i] = blackbox.Run(t, cmd) })
 	}
 	runs.Wait()
 	times := 0
 	for _, r := range results {
 		switch {
-		case r.code == 0 && strings.HasSuffix(r.err, commit+" is published\n"):
+		case r.Code == 0 && strings.HasSuffix(r.Err, commit+" is published\n"):
 			times++
-		case r.code == 0 && strings.HasSuffix(r.err, "is already published\n"), r.code == 1 && strings.Contains(r.err, "another run is in progress"):
+		case r.Code == 0 && strings.HasSuffix(r.Err, "is already published\n"), r.Code == 1 && strings.Contains(r.Err, "another run is in progress"):
 		default:
-			t.Errorf("one of several runs: got exit code %d and %s%s, want it published, already published or refused", r.code, r.out, r.err)
+			t.Errorf("one of several runs: got exit code %d and %s%s, want it published, already published or refused", r.Code, r.Out, r.Err)
 		}
 	}
 	if times != 1 {
@@ -410,7 +410,7 @@ func (r *runner) run(job string, expressions map[string]string) (failed, output 
 		if script == "" || failed != "" && !strings.Contains(condition, "!cancelled()") {
 			continue
 		}
-		cmd := exec.Command(testkit.Bash.Ensure(r), "-e", writeFile(r, "step.sh", []byte(script)))
+		cmd := exec.Command(testkit.Bash.Ensure(r), "-e", blackbox.WriteFile(r, "step.sh", []byte(script)))
 		cmd.Dir, cmd.Env = r.dir, testkit.CleanEnv()
 		for name, value := range r.env {
 			cmd.Env = append(cmd.Env, name+"="+value)
@@ -424,9 +424,9 @@ func (r *runner) run(job string, expressions map[string]string) (failed, output 
 		}
 		added, _ := os.ReadFile(r.env["GITHUB_PATH"])
 		cmd.Env = append(cmd.Env, "PATH="+strings.Join(append(strings.Fields(string(added)), os.Getenv("PATH")), ":"))
-		got := runCmd(r, cmd)
-		output += got.out + got.err
-		if got.code != 0 && failed == "" {
+		got := blackbox.Run(r, cmd)
+		output += got.Out + got.Err
+		if got.Code != 0 && failed == "" {
 			failed = at(step, "name").(string)
 		}
 	}

@@ -3,16 +3,13 @@ package main
 import (
 	"bytes"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"palmares/ent"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
@@ -34,7 +31,7 @@ func TestExportToLinkAndPipe(t *testing.T) {
 	if err := os.Symlink(target, link); err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, palmares(t, cfg, "export", link))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "export", link))
 	if data, _ := os.ReadFile(target); string(data) != string(demo.Catalog()) {
 		t.Errorf("got %d bytes in the target of the link, want the catalog", len(data))
 	}
@@ -57,7 +54,7 @@ func TestExportToLinkAndPipe(t *testing.T) {
 		data, _ := io.ReadAll(file)
 		read <- string(data)
 	}()
-	mustRun(t, palmares(t, cfg, "export", pipe))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "export", pipe))
 	if got := <-read; got != string(demo.Catalog()) {
 		t.Errorf("got %d bytes from the pipe, want the catalog", len(got))
 	}
@@ -79,13 +76,13 @@ func TestFileErrors(t *testing.T) {
 		"a file's folder":   {[]string{"schemas", "/dev/null/schemas"}, "/dev/null/schemas: is not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if r := runCmd(t, palmares(t, cfg, c.args...)); r.code != 1 || r.err != "palmares: "+c.want+"\n" {
-				t.Errorf("got exit code %d and %q, want 1 and %q", r.code, r.err, c.want)
+			if r := blackbox.Run(t, blackbox.Command(t, cfg, c.args...)); r.Code != 1 || r.Err != "palmares: "+c.want+"\n" {
+				t.Errorf("got exit code %d and %q, want 1 and %q", r.Code, r.Err, c.want)
 			}
 		})
 	}
-	if r := runCmd(t, palmares(t, store.Config{DataDir: filepath.Join(dir, "typo")}, "export")); r.code != 1 || !strings.Contains(r.err, "there is no database in") {
-		t.Errorf("no database: got exit code %d and %q, want 1", r.code, r.err)
+	if r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: filepath.Join(dir, "typo")}, "export")); r.Code != 1 || !strings.Contains(r.Err, "there is no database in") {
+		t.Errorf("no database: got exit code %d and %q, want 1", r.Code, r.Err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "typo")); err == nil {
 		t.Error("got a data directory created by the export, want none")
@@ -95,20 +92,20 @@ func TestFileErrors(t *testing.T) {
 // The schemas are written to a new or an existing folder, as the server serves them.
 func TestSchemasCommand(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, blackbox.Demo(t), "--demo")
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	dir := filepath.Join(t.TempDir(), "new", "schemas")
 	for _, what := range []string{"a new folder", "an existing folder"} {
-		r := mustRun(t, palmares(t, store.Config{DataDir: "none"}, "schemas", dir))
-		files := strings.Fields(r.out)
+		r := blackbox.MustRun(t, blackbox.Command(t, store.Config{DataDir: "none"}, "schemas", dir))
+		files := strings.Fields(r.Out)
 		if len(files) != 5 {
-			t.Errorf("%s: got %q, want five files", what, r.out)
+			t.Errorf("%s: got %q, want five files", what, r.Out)
 		}
 		for _, file := range files {
 			written, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			response := s.call(t, http.MethodGet, "/schemas/feed/"+filepath.Base(file), "")
+			response := s.Call(t, http.MethodGet, "/schemas/feed/"+filepath.Base(file), "")
 			served, err := io.ReadAll(response.Body)
 			if err != nil || response.StatusCode != 200 || !bytes.Equal(served, written) {
 				t.Errorf("%s: got %d %s, want 200 and what was written", file, response.StatusCode, served)
@@ -126,32 +123,32 @@ func TestImportWithFullOutput(t *testing.T) {
 	}
 	defer full.Close()
 	cfg := testkit.SQLite(t)
-	cmd := palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog()))
+	cmd := blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog()))
 	cmd.Stdout = full
 	if err := cmd.Run(); err != nil {
 		t.Errorf("got %v, want success", err)
 	}
-	mustRun(t, palmares(t, cfg, "export"))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "export"))
 }
 
 func TestVerboseShowsCause(t *testing.T) {
 	t.Parallel()
 	cfg := store.Config{DatabaseURL: "postgres://u:s3cret@127.0.0.1:1/db", DataDir: "data"}
-	quiet, verbose := runCmd(t, palmares(t, cfg, "migrate", "status")), runCmd(t, palmares(t, cfg, "--verbose", "migrate", "status"))
-	if quiet.err != "palmares: the database cannot be reached\n" || !strings.HasPrefix(verbose.err, quiet.err+"cause: ") {
-		t.Errorf("got %q and %q, want a cause in the second", quiet.err, verbose.err)
+	quiet, verbose := blackbox.Run(t, blackbox.Command(t, cfg, "migrate", "status")), blackbox.Run(t, blackbox.Command(t, cfg, "--verbose", "migrate", "status"))
+	if quiet.Err != "palmares: the database cannot be reached\n" || !strings.HasPrefix(verbose.Err, quiet.Err+"cause: ") {
+		t.Errorf("got %q and %q, want a cause in the second", quiet.Err, verbose.Err)
 	}
-	if strings.Contains(verbose.err, "s3cret") {
-		t.Errorf("got an error with the password, want it hidden: %s", verbose.err)
+	if strings.Contains(verbose.Err, "s3cret") {
+		t.Errorf("got an error with the password, want it hidden: %s", verbose.Err)
 	}
-	if r := runCmd(t, palmares(t, store.Config{DataDir: "data"}, "migrate", "status", "postgres://u:s3cret@h/db")); r.code != 2 || strings.Contains(r.err, "s3cret") {
-		t.Errorf("got exit code %d and %q, want 2 without the password", r.code, r.err)
+	if r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, "migrate", "status", "postgres://u:s3cret@h/db")); r.Code != 2 || strings.Contains(r.Err, "s3cret") {
+		t.Errorf("got exit code %d and %q, want 2 without the password", r.Code, r.Err)
 	}
 }
 
 func TestInterruptedCommands(t *testing.T) {
 	t.Parallel()
-	feed, err := os.ReadFile(synthFile(t, synth.Options{Tools: 300, Seed: 1}))
+	feed, err := os.ReadFile(blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1}))
 	if err != nil || len(feed) < 256<<10 {
 		t.Fatalf("got a feed of %d bytes, %v, want more than a pipe holds", len(feed), err)
 	}
@@ -160,7 +157,7 @@ func TestInterruptedCommands(t *testing.T) {
 		"generate":                    {"generate", "--tools", "5000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := palmares(t, testkit.SQLite(t), args...)
+			cmd := blackbox.Command(t, testkit.SQLite(t), args...)
 			reader, writer, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -199,45 +196,22 @@ func TestDemoKeepsExistingCatalog(t *testing.T) {
 	editions, err := demo.Editions()
 	testkit.Check(t, err)
 	for name, catalog := range map[string]string{
-		"another catalog": synthFile(t, synth.Options{Tools: 20, Seed: 1}),
-		"another catalog with the date of the first edition": writeFile(t, "other.ndjson", feedtest.Catalog(editions[0].Date, feedtest.Tool("a"))),
-		"the demo catalog without earlier editions":          writeFile(t, "demo.ndjson", demo.Catalog()),
+		"another catalog": blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1}),
+		"another catalog with the date of the first edition": blackbox.WriteFile(t, "other.ndjson", feedtest.Catalog(editions[0].Date, feedtest.Tool("a"))),
+		"the demo catalog without earlier editions":          blackbox.WriteFile(t, "demo.ndjson", demo.Catalog()),
 	} {
 		cfg := testkit.SQLite(t)
-		mustRun(t, palmares(t, cfg, "import", catalog))
-		before := mustRun(t, palmares(t, cfg, "export")).out
-		s := startServer(t, cfg, "--demo")
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", catalog))
+		before := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out
+		s := blackbox.Serve(t, cfg, "--demo")
 		wait.Until(t, "the server is ready with release 1", func() bool {
-			_, body := s.get(t, "/readyz")
+			_, body := s.Get(t, "/readyz")
 			return body["release"] == 1.0
 		})
-		_ = s.cmd.Process.Signal(syscall.SIGTERM)
-		s.waitForExit(t)
-		if mustRun(t, palmares(t, cfg, "export")).out != before {
+		_ = s.Cmd.Process.Signal(syscall.SIGTERM)
+		s.WaitForExit(t)
+		if blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out != before {
 			t.Errorf("%s: got another catalog after serve --demo, want the imported one", name)
 		}
-	}
-}
-
-func TestNotReadyWhileLoadingOrDraining(t *testing.T) {
-	t.Parallel()
-	loaded := false
-	h := health{store: testkit.Open(t, testkit.SQLite(t)), log: slog.New(slog.DiscardHandler), loaded: func() bool { return loaded }}
-	h.release.Store(&ent.Release{})
-	status := func() int {
-		recorder := httptest.NewRecorder()
-		h.ready(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
-		return recorder.Code
-	}
-	if code := status(); code != http.StatusServiceUnavailable {
-		t.Errorf("while the catalog is being loaded: got %d, want 503", code)
-	}
-	loaded = true
-	if code := status(); code != http.StatusOK {
-		t.Errorf("before: got %d, want 200", code)
-	}
-	h.draining.Store(true)
-	if code := status(); code != http.StatusServiceUnavailable {
-		t.Errorf("while draining: got %d, want 503", code)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -54,7 +55,7 @@ func TestConfirmPruning(t *testing.T) {
 		{"yes\n", nil, 0, ""},
 	} {
 		control, terminal := openTerminal(t)
-		cmd := palmares(t, cfg, "history", "prune", "--before", "5")
+		cmd := blackbox.Command(t, cfg, "history", "prune", "--before", "5")
 		var errs testkit.Log
 		var out bytes.Buffer
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &out, &errs

@@ -11,6 +11,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -18,7 +19,7 @@ import (
 // whether it can be read.
 func readable(t *testing.T, cfg store.Config) (numbers string) {
 	t.Helper()
-	for line := range strings.Lines(mustRun(t, palmares(t, cfg, "releases")).out) {
+	for line := range strings.Lines(blackbox.MustRun(t, blackbox.Command(t, cfg, "releases")).Out) {
 		if fields := strings.Fields(line); fields[0] != "release" {
 			numbers += fields[0] + " " + fields[len(fields)-1] + "\n"
 		}
@@ -30,14 +31,14 @@ func TestReleasesCommand(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		if cfg.DatabaseURL == "" {
-			if r := runCmd(t, palmares(t, cfg, "releases")); r.code != 1 || !strings.Contains(r.err, "there is no database in") {
-				t.Errorf("no database: got exit code %d and %q, want 1", r.code, r.err)
+			if r := blackbox.Run(t, blackbox.Command(t, cfg, "releases")); r.Code != 1 || !strings.Contains(r.Err, "there is no database in") {
+				t.Errorf("no database: got exit code %d and %q, want 1", r.Code, r.Err)
 			}
 		}
-		mustRun(t, palmares(t, cfg, "migrate", "up"))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up"))
 		const heading = "release  feed date  published  tools  retired  comparisons  readable\n"
-		if r := mustRun(t, palmares(t, cfg, "releases")); r.out != heading {
-			t.Errorf("no releases: got %q, want the heading", r.out)
+		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "releases")); r.Out != heading {
+			t.Errorf("no releases: got %q, want the heading", r.Out)
 		}
 		publishEditions(t, cfg)
 		want := regexp.MustCompile(`\A` + strings.Join([]string{
@@ -45,8 +46,8 @@ func TestReleasesCommand(t *testing.T) {
 			`8        2026-11-10  \d{4}-\d\d-\d\d \d\d:\d\d  48     10       13           yes`,
 			`7        2026-10-13  \d{4}-\d\d-\d\d \d\d:\d\d  44     11       13           yes`,
 		}, "\n"))
-		if r := mustRun(t, palmares(t, cfg, "releases")); !want.MatchString(r.out) || strings.Count(r.out, "\n") != 9 {
-			t.Errorf("got\n%s\nwant\n%s", r.out, want)
+		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "releases")); !want.MatchString(r.Out) || strings.Count(r.Out, "\n") != 9 {
+			t.Errorf("got\n%s\nwant\n%s", r.Out, want)
 		}
 	})
 }
@@ -57,41 +58,41 @@ func publishEditions(t *testing.T, cfg store.Config) {
 	editions, err := demo.Editions()
 	testkit.Check(t, err)
 	for _, edition := range editions {
-		mustRun(t, palmares(t, cfg, "import", writeFile(t, "feed.ndjson", edition.Feed)))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", edition.Feed)))
 	}
 }
 
 func TestExportAsOf(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		mustRun(t, palmares(t, cfg, "migrate", "up"))
-		if r := runCmd(t, palmares(t, cfg, "export", "--as-of", "1")); r.code != 1 || r.err != "palmares: the catalog is empty: nothing has been imported yet\n" {
-			t.Errorf("empty catalog: got exit code %d and %q, want 1", r.code, r.err)
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up"))
+		if r := blackbox.Run(t, blackbox.Command(t, cfg, "export", "--as-of", "1")); r.Code != 1 || r.Err != "palmares: the catalog is empty: nothing has been imported yet\n" {
+			t.Errorf("empty catalog: got exit code %d and %q, want 1", r.Code, r.Err)
 		}
 		publishEditions(t, cfg)
 		editions, err := demo.Editions()
 		testkit.Check(t, err)
 		for i, edition := range editions {
-			r := mustRun(t, palmares(t, cfg, "export", "--as-of", fmt.Sprint(i+1)))
-			if date := `"updated_at":"` + edition.Date + `"`; !strings.Contains(r.out[:100], date) {
-				t.Errorf("release %d: got %.100s, want %s", i+1, r.out, date)
+			r := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", fmt.Sprint(i+1)))
+			if date := `"updated_at":"` + edition.Date + `"`; !strings.Contains(r.Out[:100], date) {
+				t.Errorf("release %d: got %.100s, want %s", i+1, r.Out, date)
 			}
 		}
-		if r := mustRun(t, palmares(t, cfg, "export", "--as-of=8")); r.out != string(demo.Catalog()) {
-			t.Errorf("newest release: got %d bytes, want the demo catalog", len(r.out))
+		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of=8")); r.Out != string(demo.Catalog()) {
+			t.Errorf("newest release: got %d bytes, want the demo catalog", len(r.Out))
 		}
-		for args, want := range map[string]result{
-			"--as-of=9":  {1, "", "palmares: no such release: 9 (releases 1 to 8 can be read)\n"},
-			"--as-of=0":  {2, "", "palmares: export: --as-of: must be at least 1 (got 0)\n"},
-			"--as-of=-1": {2, "", "palmares: export: --as-of: must be at least 1 (got -1)\n"},
+		for args, want := range map[string]blackbox.Result{
+			"--as-of=9":  {Code: 1, Err: "palmares: no such release: 9 (releases 1 to 8 can be read)\n"},
+			"--as-of=0":  {Code: 2, Err: "palmares: export: --as-of: must be at least 1 (got 0)\n"},
+			"--as-of=-1": {Code: 2, Err: "palmares: export: --as-of: must be at least 1 (got -1)\n"},
 		} {
-			if r := runCmd(t, palmares(t, cfg, "export", args)); r != want {
+			if r := blackbox.Run(t, blackbox.Command(t, cfg, "export", args)); r != want {
 				t.Errorf("%s: got %+v, want %+v", args, r, want)
 			}
 		}
 		for _, value := range []string{"", "x", "1e9", "2026-11-10", "1.5", "99999999999999999999"} {
-			if r := runCmd(t, palmares(t, cfg, "export", "--as-of="+value)); r.code != 2 || strings.Count(r.err, "\n") != 1 {
-				t.Errorf("--as-of=%s: got exit code %d and %q, want 2 and one line", value, r.code, r.err)
+			if r := blackbox.Run(t, blackbox.Command(t, cfg, "export", "--as-of="+value)); r.Code != 2 || strings.Count(r.Err, "\n") != 1 {
+				t.Errorf("--as-of=%s: got exit code %d and %q, want 2 and one line", value, r.Code, r.Err)
 			}
 		}
 	})
@@ -100,24 +101,24 @@ func TestExportAsOf(t *testing.T) {
 func TestInvalidPruning(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		prune := func(args ...string) result {
-			return runCmd(t, palmares(t, cfg, append([]string{"history", "prune"}, args...)...))
+		prune := func(args ...string) blackbox.Result {
+			return blackbox.Run(t, blackbox.Command(t, cfg, append([]string{"history", "prune"}, args...)...))
 		}
-		if r := prune("--before", "2"); r.code != 1 {
+		if r := prune("--before", "2"); r.Code != 1 {
 			t.Errorf("no database: got %+v, want exit code 1", r)
 		}
-		mustRun(t, palmares(t, cfg, "migrate", "up"))
-		if r, want := prune("--before", "2"), (result{1, "", "palmares: nothing was changed: the catalog is empty: nothing has been imported yet\n"}); r != want {
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up"))
+		if r, want := prune("--before", "2"), (blackbox.Result{Code: 1, Err: "palmares: nothing was changed: the catalog is empty: nothing has been imported yet\n"}); r != want {
 			t.Errorf("empty catalog: got %+v, want %+v", r, want)
 		}
 		publishEditions(t, cfg)
-		for args, want := range map[string]result{
-			"":            {2, "", "palmares: missing flags: --before=NUMBER\n"},
-			"--before=0":  {2, "", "palmares: history prune: --before: must be at least 1 (got 0)\n"},
-			"--before=-3": {2, "", "palmares: history prune: --before: must be at least 1 (got -3)\n"},
-			"--before=1":  {1, "", "palmares: nothing was changed: before must be a release from 2 to 8 (got 1)\n"},
-			"--before=9":  {1, "", "palmares: nothing was changed: before must be a release from 2 to 8 (got 9)\n"},
-			"--before=4":  {1, "", "palmares: nothing was changed: --yes is required without a terminal\n"},
+		for args, want := range map[string]blackbox.Result{
+			"":            {Code: 2, Err: "palmares: missing flags: --before=NUMBER\n"},
+			"--before=0":  {Code: 2, Err: "palmares: history prune: --before: must be at least 1 (got 0)\n"},
+			"--before=-3": {Code: 2, Err: "palmares: history prune: --before: must be at least 1 (got -3)\n"},
+			"--before=1":  {Code: 1, Err: "palmares: nothing was changed: before must be a release from 2 to 8 (got 1)\n"},
+			"--before=9":  {Code: 1, Err: "palmares: nothing was changed: before must be a release from 2 to 8 (got 9)\n"},
+			"--before=4":  {Code: 1, Err: "palmares: nothing was changed: --yes is required without a terminal\n"},
 		} {
 			if r := prune(strings.Fields(args)...); r != want {
 				t.Errorf("%s: got %+v, want %+v", args, r, want)
@@ -134,18 +135,18 @@ func TestInvalidPruning(t *testing.T) {
 func TestPruneWhileServing(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := startServer(t, cfg, "--demo")
-		key := newKey(t, cfg, "pro")
+		s := blackbox.Serve(t, cfg, "--demo")
+		key := blackbox.NewKey(t, cfg, "pro")
 		withKey := []string{"Authorization", "Bearer " + key}
 		graphQL := func(release int) (int, string) {
-			got := s.call(t, http.MethodPost, "/graphql", fmt.Sprintf(`{"query":"query @asOf(release: %d) {feed {release} stats {toolsTotal}}"}`, release), withKey...)
-			return got.StatusCode, readAll(t, got.Body)
+			got := s.Call(t, http.MethodPost, "/graphql", fmt.Sprintf(`{"query":"query @asOf(release: %d) {feed {release} stats {toolsTotal}}"}`, release), withKey...)
+			return got.StatusCode, blackbox.ReadAll(t, got.Body)
 		}
 		tags, bodies := map[string]string{}, map[string]string{}
 		for _, path := range []string{"/api/v1/tools?as_of=3", "/api/v1/stats?as_of=2026-05-30", "/api/v1/tools?search=agent&as_of=3", "/api/v1/tools?as_of=4", "/api/v1/tools?search=agent&as_of=4"} {
 			for _, headers := range [][]string{nil, withKey, withKey} { // the last response is cached
-				got := s.call(t, http.MethodGet, path, "", headers...)
-				if tags[path], bodies[path] = got.Header.Get("ETag"), readAll(t, got.Body); got.StatusCode != 200 {
+				got := s.Call(t, http.MethodGet, path, "", headers...)
+				if tags[path], bodies[path] = got.Header.Get("ETag"), blackbox.ReadAll(t, got.Body); got.StatusCode != 200 {
 					t.Fatalf("%s: got %d %s, want 200", path, got.StatusCode, bodies[path])
 				}
 			}
@@ -155,19 +156,19 @@ func TestPruneWhileServing(t *testing.T) {
 		}
 
 		start := time.Now()
-		r := mustRun(t, palmares(t, cfg, "history", "prune", "--before", "4", "--yes"))
-		if want := "Releases 1 (2026-03-03) to 3 (2026-05-05): history removed (104 rows).\nReleases 4 (2026-06-09) to 8 (2026-11-10) can still be read.\n"; r.out != want {
-			t.Errorf("got %q, want %q", r.out, want)
+		r := blackbox.MustRun(t, blackbox.Command(t, cfg, "history", "prune", "--before", "4", "--yes"))
+		if want := "Releases 1 (2026-03-03) to 3 (2026-05-05): history removed (104 rows).\nReleases 4 (2026-06-09) to 8 (2026-11-10) can still be read.\n"; r.Out != want {
+			t.Errorf("got %q, want %q", r.Out, want)
 		}
 		wait.Until(t, "release 3 is no longer served", func() bool {
-			return s.call(t, http.MethodGet, "/api/v1/tools?as_of=3", "", withKey...).StatusCode == 404
+			return s.Call(t, http.MethodGet, "/api/v1/tools?as_of=3", "", withKey...).StatusCode == 404
 		})
 		t.Logf("the server detected the pruning %s after the command started", time.Since(start).Round(time.Millisecond))
 		const readableRange = "Available releases: 4 (2026-06-09) to 8 (2026-11-10)."
 		for _, path := range []string{"/api/v1/tools?as_of=3", "/api/v1/stats?as_of=2026-05-30", "/api/v1/tools?search=agent&as_of=3", "/api/v1/tools?as_of=1"} {
 			for _, headers := range [][]string{nil, withKey, {"If-None-Match", tags[path]}} {
-				got := s.call(t, http.MethodGet, path, "", headers...)
-				if body := readAll(t, got.Body); got.StatusCode != 404 || !strings.Contains(body, readableRange) || got.Header.Get("Cache-Control") != "no-store" {
+				got := s.Call(t, http.MethodGet, path, "", headers...)
+				if body := blackbox.ReadAll(t, got.Body); got.StatusCode != 404 || !strings.Contains(body, readableRange) || got.Header.Get("Cache-Control") != "no-store" {
 					t.Errorf("%s, pruned: got %d %v %s, want 404 with the readable range", path, got.StatusCode, got.Header, body)
 				}
 			}
@@ -176,12 +177,12 @@ func TestPruneWhileServing(t *testing.T) {
 			t.Errorf("GraphQL, pruned: got %s, want the readable range", body)
 		}
 		for _, path := range []string{"/api/v1/tools?as_of=4", "/api/v1/tools?search=agent&as_of=4"} {
-			got := s.call(t, http.MethodGet, path, "", withKey...)
-			if body := readAll(t, got.Body); got.StatusCode != 200 || body != bodies[path] || got.Header.Get("ETag") != tags[path] {
+			got := s.Call(t, http.MethodGet, path, "", withKey...)
+			if body := blackbox.ReadAll(t, got.Body); got.StatusCode != 200 || body != bodies[path] || got.Header.Get("ETag") != tags[path] {
 				t.Errorf("%s: got %d %s, want the same response as before", path, got.StatusCode, body)
 			}
 		}
-		if r, want := runCmd(t, palmares(t, cfg, "export", "--as-of", "3")), (result{1, "", "palmares: no such release: 3 (releases 4 to 8 can be read)\n"}); r != want {
+		if r, want := blackbox.Run(t, blackbox.Command(t, cfg, "export", "--as-of", "3")), (blackbox.Result{Code: 1, Err: "palmares: no such release: 3 (releases 4 to 8 can be read)\n"}); r != want {
 			t.Errorf("export: got %+v, want %+v", r, want)
 		}
 		if got, want := readable(t, cfg), "8 yes\n7 yes\n6 yes\n5 yes\n4 yes\n3 no\n2 no\n1 no\n"; got != want {
@@ -190,22 +191,22 @@ func TestPruneWhileServing(t *testing.T) {
 		examine(t, cfg).want(t, "catalog", "ok", "release 8 (feed date 2026-11-10)")
 
 		// The next import continues the history.
-		fourth := mustRun(t, palmares(t, cfg, "export", "--as-of", "4")).out
-		mustRun(t, palmares(t, cfg, "import", "--force", writeFile(t, "feed.ndjson", []byte(fourth))))
-		if got := mustRun(t, palmares(t, cfg, "export", "--as-of", "4")).out; got != fourth {
+		fourth := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", "4")).Out
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", blackbox.WriteFile(t, "feed.ndjson", []byte(fourth))))
+		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", "4")).Out; got != fourth {
 			t.Errorf("release 4 after an import: got %d bytes, want the same %d", len(got), len(fourth))
 		}
-		if got := mustRun(t, palmares(t, cfg, "export", "--as-of", "8")).out; got != string(demo.Catalog()) {
+		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", "8")).Out; got != string(demo.Catalog()) {
 			t.Errorf("release 8 after an import: got %d bytes, want the demo catalog", len(got))
 		}
-		if r := mustRun(t, palmares(t, cfg, "history", "prune", "--before=9", "--yes")); !strings.HasSuffix(r.out, "\nRelease 9 (2026-06-09) can still be read.\n") {
-			t.Errorf("got %q, want only release 9", r.out)
+		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "history", "prune", "--before=9", "--yes")); !strings.HasSuffix(r.Out, "\nRelease 9 (2026-06-09) can still be read.\n") {
+			t.Errorf("got %q, want only release 9", r.Out)
 		}
-		if r, want := runCmd(t, palmares(t, cfg, "history", "prune", "--before=9", "--yes")), (result{1, "", "palmares: nothing was changed: there is no history to prune: only release 9 can be read\n"}); r != want {
+		if r, want := blackbox.Run(t, blackbox.Command(t, cfg, "history", "prune", "--before=9", "--yes")), (blackbox.Result{Code: 1, Err: "palmares: nothing was changed: there is no history to prune: only release 9 can be read\n"}); r != want {
 			t.Errorf("pruning again: got %+v, want %+v", r, want)
 		}
 		wait.Until(t, "release 8 is no longer served", func() bool {
-			return s.call(t, http.MethodGet, "/api/v1/tools?as_of=8", "", withKey...).StatusCode == 404
+			return s.Call(t, http.MethodGet, "/api/v1/tools?as_of=8", "", withKey...).StatusCode == 404
 		})
 	})
 }

@@ -34,7 +34,7 @@ type cachingProxy struct{ address, dir string }
 func startCachingProxy(t *testing.T, behind string) *cachingProxy {
 	t.Helper()
 	nginx := testkit.Nginx.Ensure(t)
-	p := &cachingProxy{freeAddress(t), t.TempDir()}
+	p := &cachingProxy{testkit.FreeAddress(t), t.TempDir()}
 	config := fmt.Sprintf(`
 daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/error.log;
 events {}
@@ -158,23 +158,23 @@ func TestSharedCacheWithNginx(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	ana, bea := blackbox.CreateKey(t, cfg, "ana@example.com", "pro"), blackbox.CreateKey(t, cfg, "bea@example.com", "developer")
-	other, revoked := newKey(t, cfg, "developer"), newKey(t, cfg, "pro")
-	mustRun(t, palmares(t, cfg, "keys", "revoke", revoked))
+	other, revoked := blackbox.NewKey(t, cfg, "developer"), blackbox.NewKey(t, cfg, "pro")
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "revoke", revoked))
 	sessions := []string{signIn(t, cfg, "ana@example.com"), signIn(t, cfg, "bea@example.com")}
-	s := startServer(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
-	proxy := startCachingProxy(t, s.address)
+	s := blackbox.Serve(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
+	proxy := startCachingProxy(t, s.Address)
 	save := func(name string, flags ...string) []string {
-		file := writeFile(t, "query.graphql", []byte(fmt.Sprintf("query %s {tools(limit: 20) {items {slug name}}}", name)))
-		saved := mustRun(t, palmares(t, cfg, append([]string{"--listen", s.address, "queries", "save", "ana@example.com", name, file, "--handle", "ana"}, flags...)...))
-		return strings.Fields(strings.ReplaceAll(saved.out, "http://"+s.address, ""))
+		file := blackbox.WriteFile(t, "query.graphql", []byte(fmt.Sprintf("query %s {tools(limit: 20) {items {slug name}}}", name)))
+		saved := blackbox.MustRun(t, blackbox.Command(t, cfg, append([]string{"--listen", s.Address, "queries", "save", "ana@example.com", name, file, "--handle", "ana"}, flags...)...))
+		return strings.Fields(strings.ReplaceAll(saved.Out, "http://"+s.Address, ""))
 	}
 	public, secret := save("public"), save("secret", "--private")
-	_, token, _ := strings.Cut(mustRun(t, palmares(t, cfg, "queries", "token", "ana@example.com", "secret")).out, "?")
+	_, token, _ := strings.Cut(blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "token", "ana@example.com", "secret")).Out, "?")
 	token = "?" + strings.TrimSpace(token)
 
 	exhausted := []string{"X-Forwarded-For", "203.0.113.99"}
 	for range 100 {
-		caller{headers: exhausted}.ask(t, s.address, "/api/v1/stats")
+		caller{headers: exhausted}.ask(t, s.Address, "/api/v1/stats")
 	}
 	const query = `{"query":"{tools(limit: 2) {items {slug}}}"}`
 	const anonymous, usedUp, withBody = "anonymous", "used up quota", "GET with a body"
@@ -221,7 +221,7 @@ func TestSharedCacheWithNginx(t *testing.T) {
 	for _, path := range paths {
 		own := map[string]answer{}
 		for _, c := range callers {
-			own[c.name] = c.ask(t, s.address, path)
+			own[c.name] = c.ask(t, s.Address, path)
 		}
 		personal := strings.HasSuffix(path, "/account") || strings.HasSuffix(path, "/login")
 		for i, first := range callers {
@@ -293,15 +293,15 @@ func TestSharedCacheWithNginx(t *testing.T) {
 		Next string `json:"next_sync"`
 	}
 	owner := caller{headers: []string{"Authorization", "Bearer " + ana}}
-	testkit.Check(t, json.Unmarshal(owner.ask(t, s.address, "/api/embeddings?limit=100").body, &synced))
-	mustRun(t, palmares(t, cfg, "import", "--force", synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 300})))
-	newest := func() string { return plain.ask(t, s.address, "/api/v1/stats").Header.Get("X-Service-Release") }
+	testkit.Check(t, json.Unmarshal(owner.ask(t, s.Address, "/api/embeddings?limit=100").body, &synced))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 300})))
+	newest := func() string { return plain.ask(t, s.Address, "/api/v1/stats").Header.Get("X-Service-Release") }
 	wait.Until(t, "the next release is served", func() bool { return newest() == "9" })
 	for _, c := range []struct {
 		caller  caller
 		release string
 	}{{plain, "8"}, {zipped, "9"}} { // only the first was cached
-		got, want := c.caller.ask(t, proxy.address, "/api/v1/stats"), c.caller.ask(t, s.address, "/api/v1/stats?as_of="+c.release)
+		got, want := c.caller.ask(t, proxy.address, "/api/v1/stats"), c.caller.ask(t, s.Address, "/api/v1/stats?as_of="+c.release)
 		if release := got.Header.Get("X-Service-Release"); release != c.release || !bytes.Equal(got.body, want.body) {
 			t.Errorf("got release %s with %s, want %s with %s", release, got.body, c.release, want.body)
 		}
@@ -312,9 +312,9 @@ func TestSharedCacheWithNginx(t *testing.T) {
 	}
 
 	// A token of a release that was removed stays invalid, and its error is not cached.
-	mustRun(t, palmares(t, cfg, "history", "prune", "--before", "9", "--yes"))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "history", "prune", "--before", "9", "--yes"))
 	expired := "/api/embeddings?sync=" + synced.Next
-	wait.Until(t, "the release is removed", func() bool { return owner.ask(t, s.address, expired).StatusCode == http.StatusGone })
+	wait.Until(t, "the release is removed", func() bool { return owner.ask(t, s.Address, expired).StatusCode == http.StatusGone })
 	for _, c := range []struct {
 		caller caller
 		want   int

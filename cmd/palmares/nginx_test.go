@@ -20,6 +20,7 @@ import (
 
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -29,9 +30,9 @@ func TestDeploymentWithNginx(t *testing.T) {
 	cfg := testkit.Postgres(t)
 	redis := testkit.StartRedis(t).URL
 	importDemo(t, cfg)
-	var servers []*server
+	var servers []*blackbox.Server
 	for range 3 {
-		servers = append(servers, startServer(t, cfg, "--redis-url", redis, "--trusted-proxies", "127.0.0.1"))
+		servers = append(servers, blackbox.Serve(t, cfg, "--redis-url", redis, "--trusted-proxies", "127.0.0.1"))
 	}
 	front, client := startDeployedNginx(t, servers)
 	get := func(path string, headers ...string) (int, error) {
@@ -84,7 +85,7 @@ func TestDeploymentWithNginx(t *testing.T) {
 
 	// Only requests to the API with a well-formed key are not limited.
 	t.Run("rate limit", func(t *testing.T) {
-		key := newKey(t, cfg, "pro")
+		key := blackbox.NewKey(t, cfg, "pro")
 		for _, flood := range []struct {
 			path, authorization string
 			limited             bool
@@ -98,7 +99,7 @@ func TestDeploymentWithNginx(t *testing.T) {
 			{"/healthz", basic(key, ""), true},
 			{"/mcp", basic(key, ""), true},
 			{"/api/v1/stats", basic(key, ""), false},
-			{"/api/v1/stats", basic(newKey(t, cfg, "pro"), "pässword"), false},
+			{"/api/v1/stats", basic(blackbox.NewKey(t, cfg, "pro"), "pässword"), false},
 		} {
 			var all sync.WaitGroup
 			var rejected atomic.Int64
@@ -137,7 +138,7 @@ func TestDeploymentWithNginx(t *testing.T) {
 	})
 
 	t.Run("unbuffered events", func(t *testing.T) {
-		key := newKey(t, cfg, "pro")
+		key := blackbox.NewKey(t, cfg, "pro")
 		ctx := wait.Context(t)
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+front.address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
 		if err != nil {
@@ -151,7 +152,7 @@ func TestDeploymentWithNginx(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer response.Body.Close()
-		mustRun(t, palmares(t, cfg, "import", "--force", synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 300})))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 300})))
 		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 			if strings.Contains(lines.Text(), `"release":`) {
 				return
@@ -162,7 +163,7 @@ func TestDeploymentWithNginx(t *testing.T) {
 
 	// One server shuts down, as in an upgrade, and one is killed.
 	t.Run("lost servers", func(t *testing.T) {
-		key := newKey(t, cfg, "pro")
+		key := blackbox.NewKey(t, cfg, "pro")
 		end, failed := make(chan struct{}), make(chan string, 1)
 		var sent atomic.Int64
 		more := func() {
@@ -185,11 +186,11 @@ func TestDeploymentWithNginx(t *testing.T) {
 			}
 		}()
 		more()
-		_ = servers[0].cmd.Process.Signal(syscall.SIGTERM)
-		<-servers[0].done
+		_ = servers[0].Cmd.Process.Signal(syscall.SIGTERM)
+		<-servers[0].Done
 		more()
-		_ = servers[1].cmd.Process.Kill()
-		<-servers[1].done
+		_ = servers[1].Cmd.Process.Kill()
+		<-servers[1].Done
 		more()
 		close(end)
 		if why, is := <-failed; is {
@@ -198,10 +199,10 @@ func TestDeploymentWithNginx(t *testing.T) {
 		t.Logf("%d requests", sent.Load())
 	})
 
-	_ = servers[2].cmd.Process.Signal(syscall.SIGTERM)
-	servers[2].waitForExit(t)
+	_ = servers[2].Cmd.Process.Signal(syscall.SIGTERM)
+	servers[2].WaitForExit(t)
 	for _, i := range []int{0, 2} { // the killed server lost its last log lines
-		if !strings.Contains(servers[i].log.String(), "/api/v1/stats") {
+		if !strings.Contains(servers[i].Log.String(), "/api/v1/stats") {
 			t.Errorf("server %d: got no requests, want some", i)
 		}
 	}
@@ -210,12 +211,12 @@ func TestDeploymentWithNginx(t *testing.T) {
 // deployedNginx holds the addresses that nginx listens on.
 type deployedNginx struct{ address, plain string }
 
-func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.Client) {
+func startDeployedNginx(t *testing.T, servers []*blackbox.Server) (deployedNginx, *http.Client) {
 	t.Helper()
 	nginx := testkit.Nginx.Ensure(t)
 	dir := t.TempDir()
 	client := certify(t, dir)
-	front := deployedNginx{freeAddress(t), freeAddress(t)}
+	front := deployedNginx{testkit.FreeAddress(t), testkit.FreeAddress(t)}
 	// Only addresses and folders are changed in the deployed file.
 	config := deployFile(t, "nginx.conf")
 	change := func(from, to string) {
@@ -226,7 +227,7 @@ func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.C
 		config = strings.Replace(config, from, to, 1)
 	}
 	for i, s := range servers {
-		change(fmt.Sprintf("palmares-%d:8080 ", i+1), s.address+" ")
+		change(fmt.Sprintf("palmares-%d:8080 ", i+1), s.Address+" ")
 	}
 	change("listen 80 default_server;", "listen "+front.plain+";")
 	change("listen 443 ssl http2;", "listen "+front.address+" ssl http2;")

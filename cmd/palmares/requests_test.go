@@ -17,6 +17,7 @@ import (
 
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // ofImport matches what is different after each import: the numbers of events,
@@ -31,7 +32,7 @@ func TestServesGoldenFiles(t *testing.T) {
 		t.Fatalf("got %d golden files, %v, want at least 10", len(files), err)
 	}
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := startServer(t, cfg, "--demo")
+		s := blackbox.Serve(t, cfg, "--demo")
 		for _, file := range files {
 			recorded, err := os.ReadFile(file)
 			if err != nil {
@@ -43,7 +44,7 @@ func TestServesGoldenFiles(t *testing.T) {
 			if strings.HasPrefix(path, "/api/embeddings") {
 				continue // requires a key
 			}
-			response, err := http.Get("http://" + s.address + path)
+			response, err := http.Get("http://" + s.Address + path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +60,7 @@ func TestServesGoldenFiles(t *testing.T) {
 		for path, want := range map[string]int{
 			"/api/embeddings": 401, "/api/embeddings/plume": 401, "/api/v1//tools": 404, "/api/v1/tools/../stats": 404, "/api": 404, "/api/": 404,
 		} {
-			response, err := http.Get("http://" + s.address + path)
+			response, err := http.Get("http://" + s.Address + path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,18 +76,18 @@ func TestServesGoldenFiles(t *testing.T) {
 func TestOpenAPICommand(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	s := startServer(t, cfg)
-	response, err := http.Get("http://" + s.address + "/api/v1/openapi.json")
+	s := blackbox.Serve(t, cfg)
+	response, err := http.Get("http://" + s.Address + "/api/v1/openapi.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	served := readAll(t, response.Body)
-	printed := mustRun(t, palmares(t, cfg, "openapi", "--listen", s.address)).out
+	served := blackbox.ReadAll(t, response.Body)
+	printed := blackbox.MustRun(t, blackbox.Command(t, cfg, "openapi", "--listen", s.Address)).Out
 	if printed != served+"\n" {
 		t.Errorf("got %d bytes, want the %d that the server serves", len(printed), len(served))
 	}
-	if elsewhere := mustRun(t, palmares(t, cfg, "openapi", "--public-url", "https://data.example/")).out; !strings.Contains(elsewhere, `"url": "https://data.example"`) {
+	if elsewhere := blackbox.MustRun(t, blackbox.Command(t, cfg, "openapi", "--public-url", "https://data.example/")).Out; !strings.Contains(elsewhere, `"url": "https://data.example"`) {
 		t.Errorf("got %s, want the public URL", elsewhere)
 	}
 }
@@ -130,9 +131,9 @@ func expectContinue(t *testing.T, address, method, path string, header ...string
 // A body that is too large is rejected before the client sends it.
 func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		cmd := palmares(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo")
+		cmd := blackbox.Command(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo")
 		cmd.Env = append(cmd.Env, "STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET=whsec_x", "STRIPE_API_BASE=http://127.0.0.1:1")
-		s := startCommand(t, cmd)
+		s := blackbox.ServeCommand(t, cmd)
 		const form, json, large = "Content-Type: application/x-www-form-urlencoded", "Content-Type: application/json", "Content-Length: 99000000"
 		for _, test := range []struct {
 			method, path string
@@ -157,7 +158,7 @@ func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 			{"POST", "/nowhere", []string{form, large}, 404, ""},
 		} {
 			name := fmt.Sprint(test.method, " ", test.path, " ", test.header)
-			first, response, body := expectContinue(t, s.address, test.method, test.path, test.header...)
+			first, response, body := expectContinue(t, s.Address, test.method, test.path, test.header...)
 			switch {
 			case response == nil:
 				t.Errorf("%s: got %s, want %d", name, first, test.status)
@@ -167,7 +168,7 @@ func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 		}
 		// For bodies of an allowed size, the server sends 100 Continue.
 		for path, media := range map[string]string{"/graphql": json, "/en/login": form, "/billing/stripe": json} {
-			if first, _, _ := expectContinue(t, s.address, "POST", path, media, "Content-Length: 30"); first != "HTTP/1.1 100" {
+			if first, _, _ := expectContinue(t, s.Address, "POST", path, media, "Content-Length: 30"); first != "HTTP/1.1 100" {
 				t.Errorf("POST %s: got %s, want 100 Continue", path, first)
 			}
 		}
@@ -175,9 +176,9 @@ func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 }
 
 // openStream opens a stream without reading it.
-func (s *server) openStream(t *testing.T, headers ...string) *http.Response {
+func openStream(t *testing.T, s *blackbox.Server, headers ...string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,31 +199,31 @@ func (s *server) openStream(t *testing.T, headers ...string) *http.Response {
 // their key.
 func TestStreamLimits(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		key := newKey(t, cfg, "developer")
-		s := startServer(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
+		key := blackbox.NewKey(t, cfg, "developer")
+		s := blackbox.Serve(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
 		for _, host := range []string{"1", "2", "3", "4", "5:6:7:8"} {
-			if got := s.openStream(t, "X-Forwarded-For", "2001:db8::"+host); got.StatusCode != 200 {
+			if got := openStream(t, s, "X-Forwarded-For", "2001:db8::"+host); got.StatusCode != 200 {
 				t.Fatalf("host %s: got %d, want 200", host, got.StatusCode)
 			}
 		}
-		got := s.openStream(t, "X-Forwarded-For", "2001:db8::9")
+		got := openStream(t, s, "X-Forwarded-For", "2001:db8::9")
 		if got.StatusCode != 429 || got.Header.Get("Retry-After") != "60" {
 			t.Errorf("sixth stream: got %d, Retry-After %q, want 429 and 60", got.StatusCode, got.Header.Get("Retry-After"))
 		}
-		if got := s.openStream(t, "X-Forwarded-For", "2001:db8:0:1::1"); got.StatusCode != 200 {
+		if got := openStream(t, s, "X-Forwarded-For", "2001:db8:0:1::1"); got.StatusCode != 200 {
 			t.Errorf("another network: got %d, want 200", got.StatusCode)
 		}
 
-		stream := s.openStream(t, "Authorization", "Bearer "+key)
+		stream := openStream(t, s, "Authorization", "Bearer "+key)
 		if stream.StatusCode != 200 {
 			t.Fatalf("with a key: got %d, want 200", stream.StatusCode)
 		}
-		mustRun(t, palmares(t, cfg, "keys", "revoke", key))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "revoke", key))
 		body, err := io.ReadAll(stream.Body) // until the stream ends
 		if err != nil || !strings.HasSuffix(string(body), ": reconnect to continue\n\n") || strings.Contains(string(body), "complete") {
 			t.Errorf("got %q, %v, want the stream to end with a hint to reconnect", body, err)
 		}
-		if got := s.openStream(t, "Authorization", "Bearer "+key); got.StatusCode != 401 {
+		if got := openStream(t, s, "Authorization", "Bearer "+key); got.StatusCode != 401 {
 			t.Errorf("with a revoked key: got %d, want 401", got.StatusCode)
 		}
 	})
@@ -238,9 +239,9 @@ func TestFailuresAreLogged(t *testing.T) {
 	cfg := testkit.Postgres(t)
 	proxy := testkit.StartProxy(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = proxy.URL
-	key := newKey(t, cfg, "pro")
-	metrics := freeAddress(t)
-	s := startServer(t, cfg, "--demo", "--metrics-listen", metrics)
+	key := blackbox.NewKey(t, cfg, "pro")
+	metrics := testkit.FreeAddress(t)
+	s := blackbox.Serve(t, cfg, "--demo", "--metrics-listen", metrics)
 	proxy.Cut()
 	if text, _ := scrape(t, metrics); !strings.Contains(text, "palmares_database_up 0") {
 		t.Errorf("got metrics %s, want palmares_database_up 0", text)
@@ -249,7 +250,7 @@ func TestFailuresAreLogged(t *testing.T) {
 	var mu sync.Mutex
 	var failures []failure
 	send := func(name, method, path, body string, headers ...string) {
-		got := s.call(t, method, path, body, headers...)
+		got := s.Call(t, method, path, body, headers...)
 		text, _ := io.ReadAll(got.Body)
 		mu.Lock()
 		defer mu.Unlock()
@@ -277,7 +278,7 @@ func TestFailuresAreLogged(t *testing.T) {
 		logOf(s, `"request_id":"`+f.id+`"`)
 	}
 	causes := map[string]int{}
-	for text := range strings.Lines(s.log.String()) {
+	for text := range strings.Lines(s.Log.String()) {
 		var entry struct{ Msg, Cause, Request_id string }
 		if err := json.Unmarshal([]byte(text), &entry); err != nil {
 			t.Fatalf("got log line %q, want JSON", text)
@@ -295,6 +296,6 @@ func TestFailuresAreLogged(t *testing.T) {
 		}
 	}
 	if t.Failed() {
-		t.Log(s.log)
+		t.Log(s.Log)
 	}
 }

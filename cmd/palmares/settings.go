@@ -1,26 +1,24 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"palmares/auth"
+	"palmares/graph/document"
 	"palmares/internal/core/edge"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
+	"palmares/internal/server"
 	"palmares/internal/web/info"
-	"palmares/internal/web/page"
-	"palmares/rest"
 )
 
 // settings are read from flags and environment variables. Most are strings that
@@ -76,7 +74,6 @@ type settings struct {
 	} `embed:"" prefix:"graphql-" group:"GraphQL limits"`
 
 	proxies []netip.Prefix
-	demo    bool // the facts are those of the demo
 }
 
 // facts have the fields of info.Facts.
@@ -93,90 +90,15 @@ type facts struct {
 	HostPhone    string `name:"hosting-phone" help:"Phone number of the hosting company." env:"HOSTING_PHONE" placeholder:"NUMBER"`
 }
 
-// setAddresses derives missing URLs from the address the server listens on.
-func (s *settings) setAddresses(address *net.TCPAddr) {
-	host := address.IP.String()
-	if address.IP.IsUnspecified() {
-		host = "localhost"
+// server returns the settings of a server that logs to log.
+func (s *settings) server(log *slog.Logger) server.Config {
+	return server.Config{
+		Version: version, Listen: s.Listen, MetricsListen: s.MetricsListen, DrainDelay: s.DrainDelay,
+		Database: store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir}, RedisURL: s.RedisURL, Files: s.Files, FilesMB: s.FilesMB, CacheMB: s.CacheMB,
+		PublicURL: s.PublicURL, ServiceName: s.ServiceName, ServiceURL: s.ServiceURL, Contact: s.Contact, PagesDir: s.PagesDir, Facts: info.Facts(s.Facts),
+		Proxies: s.proxies, Edge: edge.Endpoint{URL: s.Edge.URL, Header: s.Edge.Header}, CacheTag: s.Edge.CacheTag,
+		SMTPURL: s.Mail.URL, MailFrom: s.Mail.From, Stripe: server.Stripe(s.Stripe), Limits: document.Limits(s.GraphQL), Log: log,
 	}
-	s.PublicURL = cmp.Or(s.PublicURL, "http://"+net.JoinHostPort(host, strconv.Itoa(address.Port)))
-	s.ServiceURL = cmp.Or(s.ServiceURL, s.PublicURL)
-}
-
-// resolveAddresses derives missing URLs for commands that do not listen.
-func (s *settings) resolveAddresses() error {
-	address, err := net.ResolveTCPAddr("tcp", s.Listen)
-	if err != nil {
-		return listenError(s.Listen, err)
-	}
-	s.setAddresses(address)
-	return nil
-}
-
-func (s *settings) storeConfig() store.Config {
-	return store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir}
-}
-
-// filesFolder returns the folder of the files of releases.
-func (s *settings) filesFolder() string { return cmp.Or(s.Files, filepath.Join(s.DataDir, "files")) }
-
-// listensOnLoopback reports whether only this machine can connect.
-func (s *settings) listensOnLoopback() bool {
-	host, _, err := net.SplitHostPort(s.Listen)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-}
-
-// reachesLoopback reports whether the server may connect to this machine: not behind a
-// public proxy.
-func (s *settings) reachesLoopback() bool { return s.listensOnLoopback() && isPrivate(s.PublicURL) }
-
-// signInDisabled reports whether nobody can sign in: the emails are only in the log of a
-// public server.
-func (s *settings) signInDisabled() bool { return s.Mail.URL == "" && !isPrivate(s.PublicURL) }
-
-// oauthDisabled returns why applications cannot connect to accounts, or "" if they can.
-func (s *settings) oauthDisabled() string {
-	u, err := url.Parse(s.PublicURL)
-	ip, ipErr := netip.ParseAddr(u.Hostname())
-	local := u.Hostname() == "localhost" || ipErr == nil && ip.Unmap().IsLoopback()
-	switch {
-	case err != nil || u.Scheme != "https" && !local:
-		return "PUBLIC_URL does not use https"
-	case s.signInDisabled():
-		return "nobody can sign in without SMTP_URL"
-	}
-	return ""
-}
-
-// isPrivate reports whether a URL is only reachable from its own machine or network,
-// where everyone who can read the log may sign in.
-func isPrivate(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	host := u.Hostname()
-	if ip, err := netip.ParseAddr(host); err == nil {
-		ip = ip.Unmap()
-		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified()
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return !strings.Contains(host, ".") || // a name in the local network
-		slices.ContainsFunc([]string{".localhost", ".local", ".internal", ".test", ".home.arpa"}, func(suffix string) bool { return strings.HasSuffix(host, suffix) })
-}
-
-// credit returns the credit line that reuse of the data requires.
-func (s *settings) credit() string {
-	return fmt.Sprintf("Source : %s (%s)", s.ServiceName, s.ServiceURL)
-}
-
-// service returns what all pages need to know about the service.
-func (s *settings) service() page.Service {
-	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Contact: s.Contact}
 }
 
 // missingFacts returns the settings that the About page lacks. Which of the others
@@ -193,31 +115,6 @@ func (s *settings) missingFacts() (names []string) {
 		}
 	}
 	return names
-}
-
-// useDemoFacts fills the About page of the demo.
-func (s *settings) useDemoFacts() {
-	if s.demo = s.Facts == (facts{}); s.demo {
-		s.Facts = facts(info.DemoFacts)
-	}
-}
-
-// purgeEndpoint returns where changed responses are purged.
-func (s *settings) purgeEndpoint() edge.Endpoint {
-	return edge.Endpoint{URL: s.Edge.URL, Header: s.Edge.Header}
-}
-
-// defaultSender returns the sender of emails if MAIL_FROM is not set.
-func (s *settings) defaultSender() string {
-	u, err := url.Parse(s.PublicURL)
-	if err != nil || u.Hostname() == "" || net.ParseIP(u.Hostname()) != nil { // an IP address is not a mail domain
-		return "palmares@localhost"
-	}
-	return "palmares@" + u.Hostname()
-}
-
-func (s *settings) rest() rest.Config {
-	return rest.Config{PublicURL: s.PublicURL, ServiceName: s.ServiceName, ServiceURL: s.ServiceURL, Credit: s.credit(), Version: version}
 }
 
 // check returns an error for the first invalid setting. Errors never contain values
@@ -262,7 +159,7 @@ func (s *settings) check() error {
 		{"PALMARES_GRAPHQL_DIRECTIVES", require(s.GraphQL.Directives >= 0, tooLow, 0, s.GraphQL.Directives)},
 		{"PALMARES_GRAPHQL_COST", require(s.GraphQL.Cost >= 1, tooLow, 1, s.GraphQL.Cost)},
 		{"PALMARES_GRAPHQL_RESPONSE", require(s.GraphQL.Response >= 1, tooLow, 1, s.GraphQL.Response)},
-		{"PALMARES_GRAPHQL_TIME", require(s.GraphQL.Time >= 1, tooLow, 1, s.GraphQL.Time)},
+		{"PALMARES_GRAPHQL_TIME", require(s.GraphQL.Time >= time.Millisecond, tooLow, time.Millisecond, s.GraphQL.Time)},
 		{"TRUSTED_PROXIES", proxiesErr},
 	} {
 		if c.err != nil {

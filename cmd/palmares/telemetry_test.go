@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,18 +12,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
 
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
-	"palmares/internal/ops/metrics"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // scrape returns the metrics of a server as text, and the labels of each metric.
 func scrape(t *testing.T, address string) (text string, labels map[string][]string) {
 	t.Helper()
-	got := (&server{address: address}).call(t, http.MethodGet, "/metrics", "")
+	got := (&blackbox.Server{Address: address}).Call(t, http.MethodGet, "/metrics", "")
 	body, _ := io.ReadAll(got.Body)
 	labels = map[string][]string{}
 	series := regexp.MustCompile(`^([a-z_][a-z0-9_]*)(?:\{(.*)\})? `)
@@ -43,15 +39,15 @@ func scrape(t *testing.T, address string) (text string, labels map[string][]stri
 }
 
 // busyServer starts a server with metrics and sends it some requests.
-func busyServer(t *testing.T, cfg store.Config, args ...string) (s *server, metricsAddress string) {
+func busyServer(t *testing.T, cfg store.Config, args ...string) (s *blackbox.Server, metricsAddress string) {
 	t.Helper()
-	metricsAddress = freeAddress(t)
-	key := newKey(t, cfg, "pro")
-	s = startServer(t, cfg, append(args, "--demo", "--metrics-listen", metricsAddress)...)
+	metricsAddress = testkit.FreeAddress(t)
+	key := blackbox.NewKey(t, cfg, "pro")
+	s = blackbox.Serve(t, cfg, append(args, "--demo", "--metrics-listen", metricsAddress)...)
 	for _, path := range []string{"/api/v1/tools", "/api/v1/tools", "/api/v1/tools/plume", "/api/v1/tools/nobody", "/tools/plume", "/made/up/pal_aaaaaaaaaaaa", "/readyz"} {
-		s.call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
+		s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
 	}
-	s.call(t, http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`)
+	s.Call(t, http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`)
 	return s, metricsAddress
 }
 
@@ -90,63 +86,6 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("got\n%s\nwant no keys, and statements of the reader pool", text)
 		}
 	})
-}
-
-// Every documented path has its own label, subtrees share one, and all unknown
-// paths share one.
-func TestRouteLabels(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var s settings
-	if _, err := kong.Must(&s).Parse([]string{"--listen", "127.0.0.1:0", "--data-dir", t.TempDir()}); err != nil {
-		t.Fatal(err)
-	}
-	p, err := newProgram(ctx, &s, slog.New(slog.DiscardHandler), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	routes, err := p.routes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	labels := map[string]string{
-		"/api/v1/tools/":                    metrics.Other,
-		"/api/v1/tools/plume/more":          metrics.Other,
-		"/api/v1/openapi.json":              "/api/v1/openapi.json",
-		"/api/v1/anything":                  metrics.Other,
-		"/graphql":                          "/graphql",
-		"/":                                 "/",
-		"*":                                 metrics.Other,
-		"//":                                "/",
-		"/tools/plume":                      "/tools/{slug}",
-		"/feeds/changes.atom":               "/feeds/",
-		"/schemas/events/tool.created.json": "/schemas/events/",
-		"/schemas/feed/tool.json":           "/schemas/feed/",
-		"/login":                            "/login",
-		"/login/confirm":                    "/login/",
-		"/account/keys/12/revoke":           "/account/",
-		"/accounts/x":                       metrics.Other,
-		"/assets/style.css":                 "/assets/",
-		"/assets/workbench/a.js":            "/assets/workbench/",
-		"/healthz":                          "/healthz",
-		"/wp-login.php":                     metrics.Other,
-		"/" + strings.Repeat("a/", 5_000):   metrics.Other,
-		"/guides/start.md":                  "/guides/",
-	}
-	operations := routes.api.Operations()
-	if len(operations) < 10 {
-		t.Fatalf("got %d operations, want at least 10", len(operations))
-	}
-	for _, operation := range operations {
-		labels[strings.ReplaceAll(operation.Path, "{slug}", "plume")] = operation.Path
-	}
-	for path, want := range labels {
-		if got := routes.label(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}}); got != want {
-			t.Errorf("%.40q: got label %s, want %s", path, got, want)
-		}
-	}
 }
 
 // Dashboards and alerts use only metrics that exist, and show all metrics.

@@ -18,6 +18,7 @@ import (
 
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -98,11 +99,11 @@ func child(t *testing.T, all []*spans.Span, of []byte, name string) *spans.Span 
 	return nil
 }
 
-func tracedServer(t *testing.T, cfg store.Config, c *spanCollector, args ...string) *server {
+func tracedServer(t *testing.T, cfg store.Config, c *spanCollector, args ...string) *blackbox.Server {
 	t.Helper()
-	cmd := palmares(t, cfg, append([]string{"serve", "--demo", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd := blackbox.Command(t, cfg, append([]string{"serve", "--demo", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_BSP_SCHEDULE_DELAY=50")
-	return startCommand(t, cmd)
+	return blackbox.ServeCommand(t, cmd)
 }
 
 const (
@@ -116,9 +117,9 @@ func TestTraces(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		collected := newSpanCollector(t)
-		key := newKey(t, cfg, "pro")
+		key := blackbox.NewKey(t, cfg, "pro")
 		s := tracedServer(t, cfg, collected)
-		got := s.call(t, http.MethodGet, "/api/embeddings/plume?secret=s3cret", "", "Authorization", "Bearer "+key,
+		got := s.Call(t, http.MethodGet, "/api/embeddings/plume?secret=s3cret", "", "Authorization", "Bearer "+key,
 			"User-Agent", "ana@example.com", "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
 		if got.StatusCode != 200 {
 			t.Fatalf("got %s, want 200", got.Status)
@@ -137,7 +138,7 @@ func TestTraces(t *testing.T) {
 		}
 		child(t, all, request.SpanId, "SELECT") // of the API key
 		if !strings.Contains(logOf(s, `"request_id":"`+got.Header.Get("X-Request-Id")), `"trace_id":"`+clientTrace+`"`) {
-			t.Errorf("got no trace ID in the log, want one:\n%s", s.log)
+			t.Errorf("got no trace ID in the log, want one:\n%s", s.Log)
 		}
 		for name, want := range map[string]string{"service.name": "palmares", "service.version": version} {
 			if collected.resource[name] != want {
@@ -146,18 +147,18 @@ func TestTraces(t *testing.T) {
 		}
 
 		const second = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-		s.call(t, http.MethodPost, "/graphql", `{"query":"query S3cret {tools(filter: {search: \"s3cret\"}) {items {slug}} changes(first: 1) {nodes {id}}}"}`,
+		s.Call(t, http.MethodPost, "/graphql", `{"query":"query S3cret {tools(filter: {search: \"s3cret\"}) {items {slug}} changes(first: 1) {nodes {id}}}"}`,
 			"Content-Type", "application/json", "Traceparent", "00-"+second+"-"+clientSpan+"-01")
 		all = collected.trace(t, second)
 		operation = child(t, all, child(t, all, fromHex(clientSpan), "POST /graphql").SpanId, "graphql")
 		child(t, all, operation.SpanId, "SELECT")
 
-		s.call(t, http.MethodGet, "/tools/"+key, "")
-		s.call(t, http.MethodGet, "/who/ana@example.com", "")
-		s.call(t, "S3CRET", "/", "")
+		s.Call(t, http.MethodGet, "/tools/"+key, "")
+		s.Call(t, http.MethodGet, "/who/ana@example.com", "")
+		s.Call(t, "S3CRET", "/", "")
 		http.DefaultClient.CloseIdleConnections() // they would delay the shutdown
-		_ = s.cmd.Process.Signal(syscall.SIGTERM)
-		s.waitForExit(t)
+		_ = s.Cmd.Process.Signal(syscall.SIGTERM)
+		s.WaitForExit(t)
 		for _, span := range collected.spans {
 			for _, secret := range []string{"s3cret", "S3cret", "S3CRET", key[:16], "example.com", "127.0.0.1"} {
 				if strings.Contains(span.String(), secret) {
@@ -175,9 +176,9 @@ func TestTraces(t *testing.T) {
 func TestTracesWithRedis(t *testing.T) {
 	t.Parallel()
 	collected, cfg := newSpanCollector(t), testkit.SQLite(t)
-	key := newKey(t, cfg, "developer")
+	key := blackbox.NewKey(t, cfg, "developer")
 	s := tracedServer(t, cfg, collected, "--redis-url", testkit.StartRedis(t).URL)
-	s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key, "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
+	s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key, "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
 	all := collected.trace(t, clientTrace)
 	child(t, all, child(t, all, fromHex(clientSpan), "GET /api/v1/stats").SpanId, "count")
 }
@@ -188,9 +189,9 @@ func fromHex(text string) (bytes []byte) {
 }
 
 // logOf waits for log lines that contain a string.
-func logOf(s *server, text string) (found string) {
+func logOf(s *blackbox.Server, text string) (found string) {
 	for deadline := time.Now().Add(wait.Limit); found == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		for line := range strings.Lines(s.log.String()) {
+		for line := range strings.Lines(s.Log.String()) {
 			if strings.Contains(line, text) {
 				found += line
 			}
@@ -204,41 +205,41 @@ func TestTracesAtShutdown(t *testing.T) {
 	t.Parallel()
 	collected := newSpanCollector(t)
 	s := tracedServer(t, testkit.SQLite(t), collected)
-	s.call(t, http.MethodGet, "/api/v1/stats", "", "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
+	s.Call(t, http.MethodGet, "/api/v1/stats", "", "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
 	http.DefaultClient.CloseIdleConnections()
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	s.waitForExit(t)
+	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
+	s.WaitForExit(t)
 	collected.trace(t, clientTrace)
 
 	collected.slow = make(chan struct{})
 	defer close(collected.slow)
 	s = tracedServer(t, testkit.SQLite(t), collected)
-	if got := s.call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
+	if got := s.Call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
 		t.Errorf("got %s, want 200", got.Status)
 	}
 	http.DefaultClient.CloseIdleConnections()
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	s.waitForExit(t)
+	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
+	s.WaitForExit(t)
 }
 
 // Without a collector, the server logs a warning and keeps serving.
 func TestTracesWithoutCollector(t *testing.T) {
 	t.Parallel()
-	cmd := palmares(t, testkit.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0")
-	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://u:s3cret@"+freeAddress(t), "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_EXPORTER_OTLP_TIMEOUT=300")
-	s := startCommand(t, cmd)
-	if got := s.call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
+	cmd := blackbox.Command(t, testkit.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://u:s3cret@"+testkit.FreeAddress(t), "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_EXPORTER_OTLP_TIMEOUT=300")
+	s := blackbox.ServeCommand(t, cmd)
+	if got := s.Call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
 		t.Errorf("got %s, want 200", got.Status)
 	}
-	if logOf(s, "trace export failed") == "" || strings.Contains(s.log.String(), "s3cret") {
-		t.Errorf("got %s, want a warning without the password", s.log)
+	if logOf(s, "trace export failed") == "" || strings.Contains(s.Log.String(), "s3cret") {
+		t.Errorf("got %s, want a warning without the password", s.Log)
 	}
 	for _, invalid := range []string{"OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"} {
-		cmd := palmares(t, testkit.SQLite(t), "serve", "--listen", "127.0.0.1:0")
+		cmd := blackbox.Command(t, testkit.SQLite(t), "serve", "--listen", "127.0.0.1:0")
 		cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+"http://127.0.0.1:1", invalid)
 		name, _, _ := strings.Cut(invalid, "=")
-		if r := runCmd(t, cmd); r.code != 1 || !strings.HasPrefix(r.err, "palmares: "+name+": ") {
-			t.Errorf("%s: got exit code %d and %q, want 1", invalid, r.code, r.err)
+		if r := blackbox.Run(t, cmd); r.Code != 1 || !strings.HasPrefix(r.Err, "palmares: "+name+": ") {
+			t.Errorf("%s: got exit code %d and %q, want 1", invalid, r.Code, r.Err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"palmares/internal/core/edge"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -21,12 +22,12 @@ func TestEdgeWithVarnish(t *testing.T) {
 		editions, err := demo.Editions()
 		testkit.Check(t, err)
 		publish := func(number int) {
-			mustRun(t, palmares(t, cfg, "import", "--force", writeFile(t, "feed.ndjson", editions[number-1].Feed)))
+			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", blackbox.WriteFile(t, "feed.ndjson", editions[number-1].Feed)))
 		}
 		publish(1)
-		front := freeAddress(t)
-		s := startServer(t, cfg, "--trusted-proxies", "127.0.0.1", "--purge-url", "http://"+front+"/.purge", "--purge-header", testkit.VarnishToken)
-		testkit.StartVarnish(t, front, s.address)
+		front := testkit.FreeAddress(t)
+		s := blackbox.Serve(t, cfg, "--trusted-proxies", "127.0.0.1", "--purge-url", "http://"+front+"/.purge", "--purge-header", testkit.VarnishToken)
+		testkit.StartVarnish(t, front, s.Address)
 		paths := []string{
 			"/api/v1/tools", "/api/v1/tools?category=code", "/api/v1/tools?category=image&score_min=7", "/api/v1/stats", "/api/v1/categories", "/api/v1/comparatifs",
 			"/graphql?query=%7Bstats%7BtoolsTotal%7D%7D", "/feeds/changes.atom", "/sitemap.xml", "/en/", "/fr/tools", "/en/categories/code",
@@ -55,11 +56,11 @@ func TestEdgeWithVarnish(t *testing.T) {
 				publish(number)
 			}
 			wait.Until(t, "the edge is purged", func() bool {
-				return strings.Contains(s.log.String(), `"msg":"edge purged","release":`+fmt.Sprint(number)+`,`) &&
-					strings.Count(s.log.String(), `"again":true`) >= number
+				return strings.Contains(s.Log.String(), `"msg":"edge purged","release":`+fmt.Sprint(number)+`,`) &&
+					strings.Count(s.Log.String(), `"again":true`) >= number
 			})
 			for _, path := range paths {
-				got, want := caller{}.ask(t, front, path), caller{}.ask(t, s.address, path)
+				got, want := caller{}.ask(t, front, path), caller{}.ask(t, s.Address, path)
 				if got.StatusCode != want.StatusCode || string(got.body) != string(want.body) {
 					t.Errorf("release %d, %s: got %d %.300s, want %d %.300s", number, path, got.StatusCode, got.body, want.StatusCode, want.body)
 				}
@@ -78,7 +79,7 @@ func TestEdgeWithVarnish(t *testing.T) {
 		}
 
 		// Requests that depend on the caller bypass Varnish.
-		key := newKey(t, cfg, "developer")
+		key := blackbox.NewKey(t, cfg, "developer")
 		for _, c := range []caller{
 			{name: "key", headers: []string{"Authorization", "Bearer " + key}},
 			{name: "cookie", headers: []string{"Cookie", "a=b"}},
@@ -97,16 +98,16 @@ func TestEdgeWithVarnish(t *testing.T) {
 				t.Errorf("purge with %s: got %d, want 403", name, got.StatusCode)
 			}
 		}
-		if text := s.log.String(); strings.Contains(text, "s3cret") {
+		if text := s.Log.String(); strings.Contains(text, "s3cret") {
 			t.Error("got the credential in the log, want it hidden")
 		}
 	})
 }
 
 // toolSlugs returns the slugs of all tools.
-func toolSlugs(t *testing.T, s *server) (slugs []string) {
+func toolSlugs(t *testing.T, s *blackbox.Server) (slugs []string) {
 	t.Helper()
-	_, body := s.get(t, "/api/v1/tools?limit=200")
+	_, body := s.Get(t, "/api/v1/tools?limit=200")
 	for _, item := range body["data"].([]any) {
 		slugs = append(slugs, item.(map[string]any)["slug"].(string))
 	}

@@ -19,6 +19,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/files"
 	"palmares/internal/core/store"
+	"palmares/internal/server"
 )
 
 // Import publishes a feed as a new release.
@@ -36,7 +37,7 @@ func (c *Import) Run(ctx context.Context, cfg store.Config, term Terminal) error
 	}
 	defer source.Close()
 	cfg.ForImport = true
-	db, err := OpenMigrated(ctx, cfg)
+	db, err := server.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -7,32 +7,9 @@ import (
 	"os"
 	"text/tabwriter"
 
-	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
+	"palmares/internal/server"
 )
-
-// OpenMigrated opens a database and applies its pending migrations.
-func OpenMigrated(ctx context.Context, cfg store.Config) (*store.Store, error) {
-	db, err := store.Open(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := migrate(ctx, db); err != nil {
-		_ = db.Close()
-		return nil, err
-	}
-	return db, nil
-}
-
-// migrate applies pending migrations and fills the search index, which only
-// this program can do.
-func migrate(ctx context.Context, db *store.Store) ([]store.Migration, error) {
-	applied, err := db.Migrate(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return applied, search.Fill(ctx, db)
-}
 
 // Migrate groups the commands about migrations.
 type Migrate struct {
@@ -61,7 +38,7 @@ func (migrateStatus) Run(ctx context.Context, db *store.Store, term Terminal) er
 type migrateUp struct{}
 
 func (migrateUp) Run(ctx context.Context, db *store.Store, term Terminal) error {
-	applied, err := migrate(ctx, db)
+	applied, err := server.Migrate(ctx, db)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/core/store"
+	"palmares/internal/server"
 )
 
 // Diff prints what an import would change.
@@ -107,7 +108,7 @@ func openTemporary(ctx context.Context) (*store.Store, func(), error) {
 	if err != nil {
 		return nil, nil, fileError("temporary folder", err)
 	}
-	db, err := OpenMigrated(ctx, store.Config{DataDir: dir, ForImport: true})
+	db, err := server.Open(ctx, store.Config{DataDir: dir, ForImport: true})
 	if err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, nil, err

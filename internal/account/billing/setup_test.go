@@ -203,7 +203,7 @@ func (s *fixture) wantActive(keys []string, want int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	ring := auth.NewKeyring(s.Store, s.Log).Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	ring := auth.NewKeyring(s.Store, s.Log, auth.Rules{}).Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	for _, text := range keys {

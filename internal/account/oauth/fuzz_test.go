@@ -29,7 +29,7 @@ func newFuzzServer(f *testing.F) *Server {
 	f.Helper()
 	db := testkit.Open(f, testkit.SQLite(f))
 	log := slog.New(slog.DiscardHandler)
-	s, err := New(f.Context(), Config{PublicURL: base, ServiceName: "Palmarès", MCPPath: "/mcp", Store: db, Keyring: auth.NewKeyring(db, log), Log: log})
+	s, err := New(f.Context(), Config{Resources: Resources{base, "/mcp"}, ServiceName: "Palmarès", Store: db, Keyring: auth.NewKeyring(db, log, auth.Rules{}), Log: log})
 	testkit.Check(f, err)
 	s.transport = publish("")
 	return s

@@ -28,8 +28,9 @@ const (
 	registerPath  = "/oauth/register"
 	revokePath    = "/oauth/revoke"
 
-	serverMetadataPath   = "/.well-known/oauth-authorization-server"
-	resourceMetadataPath = "/.well-known/oauth-protected-resource"
+	// ResourcePath is followed by the path of a resource.
+	ResourcePath       = "/.well-known/oauth-protected-resource"
+	serverMetadataPath = "/.well-known/oauth-authorization-server"
 )
 
 // scope is that of all tokens: they may read what the plan of their account includes.
@@ -46,10 +47,9 @@ func scopeOf(privateQueries bool) string {
 
 // Config configures a server.
 type Config struct {
-	PublicURL      string // the issuer, and the resource that includes all others
+	Resources
 	ServiceName    string
-	MCPPath        string // where agents find the resource
-	Loopback       bool   // clients on this machine may publish metadata documents
+	Loopback       bool // clients on this machine may publish metadata documents
 	TrustedProxies []netip.Prefix
 	Store          *store.Store
 	Keyring        *auth.Keyring
@@ -66,6 +66,7 @@ type Server struct {
 	documents *otter.Cache[string, document]
 	fetches   singleflight.Group
 	seed      maphash.Seed
+	mux       *http.ServeMux
 
 	registrations quota.Rate // by address
 	tokens        quota.Rate // by address; hosted clients share few
@@ -82,7 +83,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s := &Server{
 		Config: cfg, Accounts: auth.NewAccounts(cfg.Store), secret: secret, now: time.Now, seed: maphash.MakeSeed(),
 	}
-	s.transport = s.newTransport()
+	s.transport, s.mux = s.newTransport(), s.newMux()
 	s.documents = otter.Must(&otter.Options[string, document]{
 		MaximumSize: maxDocuments, ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[string, document]) time.Duration {
 			if e.Value.err != nil {
@@ -97,8 +98,12 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Register adds the endpoints for programs to a mux.
-func (s *Server) Register(mux *http.ServeMux) {
+// Paths are those of the endpoints for programs, without the metadata of resources.
+var Paths = []string{tokenPath, revokePath, registerPath, serverMetadataPath, ResourcePath}
+
+// newMux returns the endpoints for programs.
+func (s *Server) newMux() *http.ServeMux {
+	mux := http.NewServeMux()
 	mux.Handle(serverMetadataPath, serveMetadata(map[string]any{
 		"issuer":                 s.PublicURL,
 		"authorization_endpoint": s.PublicURL + AuthorizePath,
@@ -119,7 +124,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 		"client_id_metadata_document_supported":          true,
 	}))
 	for path, scopes := range map[string][]string{"": {scope, queriesScope}, s.MCPPath: {scope}} { // MCP has no saved queries
-		mux.Handle(resourceMetadataPath+path, serveMetadata(map[string]any{
+		mux.Handle(ResourcePath+path, serveMetadata(map[string]any{
 			"resource": s.PublicURL + path, "resource_name": s.ServiceName, "resource_documentation": s.PublicURL + "/guides/agents",
 			"authorization_servers": []string{s.PublicURL}, "scopes_supported": scopes, "bearer_methods_supported": []string{"header"},
 		}))
@@ -127,17 +132,11 @@ func (s *Server) Register(mux *http.ServeMux) {
 	mux.HandleFunc(tokenPath, s.serveToken)
 	mux.HandleFunc(revokePath, s.serveRevocation)
 	mux.HandleFunc(registerPath, s.serveRegistration)
+	return mux
 }
 
-// AllowsCORS reports whether web pages of other origins may use a path: clients that run
-// in a browser need all endpoints for programs.
-func AllowsCORS(path string) bool {
-	switch path {
-	case tokenPath, revokePath, registerPath, serverMetadataPath, resourceMetadataPath:
-		return true
-	}
-	return len(path) > len(resourceMetadataPath) && path[:len(resourceMetadataPath)+1] == resourceMetadataPath+"/"
-}
+// ServeHTTP serves the endpoints for programs.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 func serveMetadata(content map[string]any) http.HandlerFunc {
 	body, err := json.Marshal(content)
@@ -157,6 +156,12 @@ func serveMetadata(content map[string]any) http.HandlerFunc {
 	}
 }
 
+// Resources are what access tokens are for: the whole service, or only what agents use.
+type Resources struct {
+	PublicURL string // the issuer, and the resource that includes all others
+	MCPPath   string // where agents find the resource
+}
+
 // resource returns the canonical form of a resource, or "" for any that is not ours.
 // Clients that parse a URL without a path add the slash.
 func (s *Server) resource(given string) string {
@@ -170,20 +175,20 @@ func (s *Server) resource(given string) string {
 }
 
 // Accepts reports whether a token for a resource may be sent with a request.
-func (s *Server) Accepts(resource string, r *http.Request) bool {
+func (s Resources) Accepts(resource string, r *http.Request) bool {
 	return resource == s.PublicURL || resource == s.PublicURL+s.MCPPath && r.URL.Path == s.MCPPath
 }
 
 // Challenge returns the header that makes agents start the authorization, or "" for
 // requests that are not from agents.
-func (s *Server) Challenge(r *http.Request) string {
+func (s Resources) Challenge(r *http.Request) string {
 	switch {
 	case r.URL.Path != s.MCPPath:
 		return ""
 	case r.Header.Get("Authorization") == "":
-		return `Bearer resource_metadata="` + s.PublicURL + resourceMetadataPath + s.MCPPath + `", scope="` + scope + `"`
+		return `Bearer resource_metadata="` + s.PublicURL + ResourcePath + s.MCPPath + `", scope="` + scope + `"`
 	}
-	return `Bearer error="invalid_token", resource_metadata="` + s.PublicURL + resourceMetadataPath + s.MCPPath + `", scope="` + scope + `"`
+	return `Bearer error="invalid_token", resource_metadata="` + s.PublicURL + ResourcePath + s.MCPPath + `", scope="` + scope + `"`
 }
 
 func (s *Server) address(r *http.Request) quota.Subject {

@@ -32,7 +32,6 @@ const (
 type kit struct {
 	*Server
 	t       *testing.T
-	mux     *http.ServeMux
 	account *ent.Account
 	time    time.Time
 }
@@ -41,12 +40,11 @@ func newKit(t *testing.T, s *store.Store) *kit {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	server, err := New(t.Context(), Config{
-		PublicURL: base, ServiceName: "Palmarès", MCPPath: "/mcp", Loopback: true, Store: s, Keyring: auth.NewKeyring(s, log), Log: log,
+		Resources: Resources{base, "/mcp"}, ServiceName: "Palmarès", Loopback: true, Store: s, Keyring: auth.NewKeyring(s, log, auth.Rules{}), Log: log,
 	})
 	testkit.Check(t, err)
-	k := &kit{Server: server, t: t, mux: http.NewServeMux(), time: time.Now()}
+	k := &kit{Server: server, t: t, time: time.Now()}
 	k.now = func() time.Time { return k.time }
-	k.Register(k.mux)
 	k.account, err = k.Accounts.Create(t.Context(), "ana@example.com", auth.Developer)
 	testkit.Check(t, err)
 	return k
@@ -71,7 +69,7 @@ func (k *kit) send(method, path, body string, header ...string) (int, map[string
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	k.mux.ServeHTTP(w, r)
+	k.ServeHTTP(w, r)
 	var content map[string]any
 	if w.Body.Len() > 0 {
 		if err := json.Unmarshal(w.Body.Bytes(), &content); err != nil {
@@ -547,8 +545,8 @@ func TestMetadata(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"", "/mcp"} {
-		status, got := k.send("GET", resourceMetadataPath+path, "")
-		if status != 200 || got["resource"] != base+path || fmt.Sprint(got["authorization_servers"]) != "["+base+"]" || !AllowsCORS(resourceMetadataPath+path) {
+		status, got := k.send("GET", ResourcePath+path, "")
+		if status != 200 || got["resource"] != base+path || fmt.Sprint(got["authorization_servers"]) != "["+base+"]" {
 			t.Errorf("%s: got %d %v, want the resource", path, status, got)
 		}
 	}
@@ -556,7 +554,7 @@ func TestMetadata(t *testing.T) {
 		t.Errorf("got %d, want 405", status)
 	}
 	for _, path := range []string{tokenPath, registerPath, revokePath} {
-		if status, _ := k.send("GET", path, ""); status != 405 || !AllowsCORS(path) {
+		if status, _ := k.send("GET", path, ""); status != 405 {
 			t.Errorf("%s: got %d, want 405", path, status)
 		}
 	}
@@ -581,7 +579,7 @@ func TestResponsesOfTokenEndpoints(t *testing.T) {
 			r.Header.Set(header[i], header[i+1])
 		}
 		w := httptest.NewRecorder()
-		k.mux.ServeHTTP(w, r)
+		k.ServeHTTP(w, r)
 		if got := w.Header().Get("Cache-Control"); got != "no-store" {
 			t.Errorf("%s %s %.50s: got Cache-Control %q, want no-store", method, path, form, got)
 		}
@@ -637,7 +635,7 @@ func TestResponsesOfTokenEndpoints(t *testing.T) {
 func TestRevokedTokenIsForgotten(t *testing.T) {
 	t.Parallel()
 	k := newSQLiteKit(t)
-	k.Keyring.Accepts = func(string, *http.Request) bool { return true }
+	k.Keyring = auth.NewKeyring(k.Store, k.Log, auth.Rules{Accepts: func(string, *http.Request) bool { return true }})
 	client := k.register(local)
 	_, tokens := k.token(exchange(client, k.code(query(client, local)).Get("code")))
 	access := tokens["access_token"].(string)

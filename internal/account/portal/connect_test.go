@@ -23,12 +23,12 @@ const testVerifier = "a-verifier-of-at-least-forty-three-characters"
 // withOAuth adds an authorization server to a site.
 func withOAuth(t *testing.T) func(*Config) {
 	return func(cfg *Config) {
+		cfg.Keyring = auth.NewKeyring(cfg.Store, cfg.Log, auth.Rules{Accepts: func(string, *http.Request) bool { return true }})
 		var err error
 		cfg.OAuth, err = oauth.New(context.Background(), oauth.Config{
-			PublicURL: cfg.PublicURL, ServiceName: cfg.ServiceName, MCPPath: "/mcp", Store: cfg.Store, Keyring: cfg.Keyring, Log: cfg.Log,
+			Resources: oauth.Resources{PublicURL: cfg.PublicURL, MCPPath: "/mcp"}, ServiceName: cfg.ServiceName, Store: cfg.Store, Keyring: cfg.Keyring, Log: cfg.Log,
 		})
 		testkit.Check(t, err)
-		cfg.Keyring.Accepts = func(string, *http.Request) bool { return true }
 	}
 }
 
@@ -36,10 +36,8 @@ func withOAuth(t *testing.T) func(*Config) {
 func (s *site) clientPath(name, redirect string, changed ...string) string {
 	s.t.Helper()
 	body, _ := json.Marshal(map[string]any{"client_name": name, "redirect_uris": []string{redirect}})
-	mux := http.NewServeMux()
-	s.OAuth.Register(mux)
 	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, httptest.NewRequest("POST", "/oauth/register", strings.NewReader(string(body))))
+	s.OAuth.ServeHTTP(w, httptest.NewRequest("POST", "/oauth/register", strings.NewReader(string(body))))
 	var client struct {
 		ID string `json:"client_id"`
 	}

@@ -22,6 +22,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/account"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/account/billing"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
@@ -55,14 +56,14 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg := Config{
 		Service: page.Service{PublicURL: "https://palmares.example", ServiceName: "Palmarès", Credit: "Scores by the editors."},
-		Store:   db, Keyring: auth.NewKeyring(db, log), Log: log,
+		Store:   db, Keyring: auth.NewKeyring(db, log, auth.Rules{}), Log: log,
 		Mail:     s.mailer(ourmail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
 		Billing:  billing.New(billing.Config{Store: db, Log: log}),
 		Webhooks: webhook.New(webhook.Config{Store: db, Log: log, ServiceName: "Palmarès", Loopback: true}),
 		Example:  func(context.Context) string { return "/api/v1/tools" },
 	}
 	memory := cache.New(1<<20, nil, log)
-	executor := graph.NewExecutor(graph.Config{Catalog: db, Limits: graph.DefaultLimits, Log: log, Cache: memory, Tools: func() int { return 0 }})
+	executor := graphtest.New(graph.Config{Catalog: db, Log: log, Cache: memory, Tools: func() int { return 0 }})
 	var err error
 	cfg.Queries, err = saved.New(saved.Config{Service: rest.Config{PublicURL: cfg.PublicURL}, Store: db, Executor: executor, Cache: memory, Mail: cfg.Mail, Log: log})
 	testkit.Check(t, err)

@@ -31,13 +31,6 @@ func newComparison(slug, title string, published bool) *feed.Comparison {
 		Published: feed.Published(published), UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug}
 }
 
-func publish(t *testing.T, s *store.Store, data []byte) {
-	t.Helper()
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // allEvents publishes catalogs whose events have every type, with and without a
 // state before and after, and returns the events.
 func allEvents(t *testing.T, s *store.Store) []*journal.Event {
@@ -54,16 +47,16 @@ func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 	})
 	untested := feedtest.Tool("u", func(t *feed.Tool) { t.Score = nil })
 	extra := func(label string) *feed.Category { return &feed.Category{Slug: "extra", Label: label} }
-	publish(t, s, feedtest.Catalog("2026-11-01", extra("Extra"), full, feedtest.Tool("a"), v, untested, feedtest.Tool("leaves"), feedtest.Tool("retires"),
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", extra("Extra"), full, feedtest.Tool("a"), v, untested, feedtest.Tool("leaves"), feedtest.Tool("retires"),
 		newRetired("old", "Fermé."), newRetired("back", "Fermé."), newRetired("gone", hostile),
 		newComparison("shown", "Lequel ?", true), newComparison("hidden", hostile, false), newComparison("drops", "Lequel ?", true)))
 	cheaper := feedtest.Tool("a", func(t *feed.Tool) { t.Price, t.Pricing, t.UpdatedAt = "0 €/mois", "gratuit", "2026-11-02" })
 	rewritten := *full
 	rewritten.Sections = []feed.Section{{Section: "verdict", Text: hostile}}
-	publish(t, s, feedtest.Catalog("2026-11-02", extra(hostile), &rewritten, cheaper, v, untested, newRetired("retires", hostile),
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", extra(hostile), &rewritten, cheaper, v, untested, newRetired("retires", hostile),
 		newRetired("old", "Autre."), feedtest.Tool("back"),
 		newComparison("shown", hostile, true), newComparison("hidden", hostile, true), newComparison("drops", "Lequel ?", false)))
-	publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("full"), cheaper, v, untested, newRetired("retires", hostile), newRetired("old", "Autre."), feedtest.Tool("back")))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("full"), cheaper, v, untested, newRetired("retires", hostile), newRetired("old", "Autre."), feedtest.Tool("back")))
 	events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
@@ -201,7 +202,7 @@ type api struct {
 func newAPI(t *testing.T, s *store.Store) api {
 	t.Helper()
 	silent := slog.New(slog.DiscardHandler)
-	executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: silent})
+	executor := graphtest.New(graph.Config{Catalog: s, Log: silent})
 	handler, err := rest.NewHandler(rest.Config{}, executor, cache.New(1<<20, nil, silent))
 	testkit.Check(t, err)
 	return api{executor, handler}
@@ -255,15 +256,15 @@ func TestPricesAfterPruning(t *testing.T) {
 		priced := func(price, day string) *feed.Tool {
 			return feedtest.Tool("a", func(t *feed.Tool) { t.Price, t.UpdatedAt = price, day })
 		}
-		publish(t, s, feedtest.Catalog("2026-11-01", always, priced("20 €/mois", "2026-11-01")))
-		publish(t, s, feedtest.Catalog("2026-11-02", always, priced("10 €/mois", "2026-11-02")))
-		publish(t, s, feedtest.Catalog("2026-11-03", always))
-		publish(t, s, feedtest.Catalog("2026-11-04", always, feedtest.Tool("b")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", always, priced("20 €/mois", "2026-11-01")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", always, priced("10 €/mois", "2026-11-02")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", always))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", always, feedtest.Tool("b")))
 		if _, err := feed.Prune(t.Context(), s, 4); err != nil {
 			t.Fatal(err)
 		}
 		back := feedtest.Catalog("2026-11-05", always, priced("10 €/mois", "2026-11-05"))
-		publish(t, s, back)
+		feedtest.Publish(t, s, back)
 		want := []feed.PriceChange{{
 			ChangedAt: "2026-11-02", Pricing: "payant", Price: "10 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois",
 		}}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
@@ -88,7 +89,7 @@ func TestEventsMatchREST(t *testing.T) {
 			{"removed with its winner", func() { delete(records, "duel"); delete(records, "b"); a.Name = "Un autre" }},
 		} {
 			step.change()
-			publish(t, s, feedtest.Catalog("2026-11-05", slices.Collect(maps.Values(records))...))
+			feedtest.Publish(t, s, feedtest.Catalog("2026-11-05", slices.Collect(maps.Values(records))...))
 			is, isRecord := shownByREST(t, s), publicRecords(t, s, 0).lines()
 			events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000, After: last})
 			if err != nil {
@@ -132,7 +133,7 @@ func TestEventsMatchREST(t *testing.T) {
 func shownByREST(t *testing.T, s *store.Store) map[string]string {
 	t.Helper()
 	silent := slog.New(slog.DiscardHandler)
-	executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: silent})
+	executor := graphtest.New(graph.Config{Catalog: s, Log: silent})
 	api, err := rest.NewHandler(rest.Config{}, executor, cache.New(1<<20, nil, silent))
 	if err != nil {
 		t.Fatal(err)

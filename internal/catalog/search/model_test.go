@@ -135,7 +135,7 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 		var updated *search.Index                                    // with each revision
 		for revision := 1; revision <= 12; revision++ {
 			m.change()
-			publish(t, s, m.feed(revision))
+			feedtest.Publish(t, s, m.feed(revision))
 			found[revision] = map[string][]string{}
 			for range 25 {
 				query := m.query()

@@ -1,7 +1,6 @@
 package search_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,13 +14,6 @@ import (
 	"palmares/internal/core/text"
 	"palmares/internal/dev/testkit"
 )
-
-func publish(t *testing.T, s *store.Store, data []byte) {
-	t.Helper()
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true}); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // find returns the sorted slugs of the tools that a query matches.
 func find(t *testing.T, s *store.Store, query string) []string {
@@ -160,7 +152,7 @@ func TestFind(t *testing.T) {
 		strings.Repeat("\"*^:()'\\&|!<->", 90): "",
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalog())
+		feedtest.Publish(t, s, catalog())
 		for query, want := range queries {
 			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
 				t.Errorf("%.80q: got %q, want %q", query, got, want)
@@ -193,7 +185,7 @@ func TestTooManyWords(t *testing.T) {
 // Corrections name the words that a query with typos stands for.
 func TestCorrect(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-11-01",
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
 			named("a", "Galet", "Simple.", "Sobre."), named("b", "Gallet", "Simple.", "12345 v12345"), named("c", "Palet", "Rapide.", "Sobre.")))
 		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
 		testkit.Check(t, err)
@@ -219,7 +211,7 @@ func TestCorrect(t *testing.T) {
 
 func TestTyposOnlyWithoutExactMatch(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-11-01",
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
 			named("a", "Galet", "Simple.", "Sobre."), named("b", "Gallet", "Simple.", "12345 v12345"), named("c", "Palet", "Rapide.", "Sobre.")))
 		for query, want := range map[string]string{
 			"galet":        "a",
@@ -246,7 +238,7 @@ func TestPrefixOfManyWords(t *testing.T) {
 		fmt.Fprintf(&many, "moteur%03d ", i)
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-11-01",
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
 			named("a", "Galet", "Net.", many.String()), named("b", "Orme", "Net.", many.String()), named("c", "Verger", "Net.", "Sobre.")))
 		for query, want := range map[string]string{
 			"m":                 "a b",

@@ -28,10 +28,10 @@ func TestPruneInBatches(t *testing.T) {
 			return data.Bytes()
 		}
 		s := testkit.Open(t, cfg)
-		publish(t, s, synthetic(2))
+		feedtest.Publish(t, s, synthetic(2))
 		want := storedWords(t, s)
-		publish(t, s, synthetic(3))
-		publish(t, s, synthetic(2))
+		feedtest.Publish(t, s, synthetic(3))
+		feedtest.Publish(t, s, synthetic(2))
 		if maps.Equal(storedWords(t, s), want) {
 			t.Fatal("got the same vocabulary, want the words of three releases")
 		}
@@ -75,11 +75,11 @@ func TestImportWritesOnlyChangedTools(t *testing.T) {
 		tools := func(name string) []any {
 			return []any{named("a", "Galet", "Un.", "Un."), named("b", name, "Deux.", "Deux.")}
 		}
-		publish(t, s, feedtest.Catalog("2026-11-01", tools("Orme")...))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", tools("Orme")...))
 		// The entry loses this word only if it is written again.
 		exec(t, s, `UPDATE tool_search SET words = 'marque' WHERE slug = 'a'`)
-		publish(t, s, feedtest.Catalog("2026-11-02", tools("Orme")...))
-		publish(t, s, feedtest.Catalog("2026-11-03", tools("Verger")...))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", tools("Orme")...))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", tools("Verger")...))
 		if got := find(t, s, "marque"); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("unchanged tool: got %q, want a", got)
 		}
@@ -101,12 +101,12 @@ func TestFill(t *testing.T) {
 			}
 		},
 		"by an import": func(t *testing.T, s *store.Store) {
-			publish(t, s, bytes.Replace(catalog(), []byte("2026-11-01"), []byte("2026-11-02"), 1))
+			feedtest.Publish(t, s, bytes.Replace(catalog(), []byte("2026-11-01"), []byte("2026-11-02"), 1))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-				publish(t, s, catalog())
+				feedtest.Publish(t, s, catalog())
 				want := storedWords(t, s)
 				exec(t, s, `DELETE FROM tool_search`)
 				if got := find(t, s, "agent"); got != nil {

@@ -21,6 +21,7 @@ import (
 // Error is a database error with a message for users. The driver's own error is
 // its cause, which is for the log only.
 type Error struct {
+	Code          Code // or "" for what only Message says
 	Message       string
 	Cause         error
 	CommitUnknown bool // the transaction may or may not have been committed
@@ -31,6 +32,10 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.Cause }
 
+func newError(code Code, cause error) *Error {
+	return &Error{Code: code, Message: string(code), Cause: cause}
+}
+
 // LogValue implements slog.LogValuer.
 func (e *Error) LogValue() slog.Value {
 	if e.Cause == nil {
@@ -39,29 +44,33 @@ func (e *Error) LogValue() slog.Value {
 	return slog.StringValue(e.Message + ": " + e.Cause.Error())
 }
 
+// Code says what is wrong with a database. Its text is the message for users.
+type Code string
+
+// The codes.
 const (
-	messageBusy          = "another import or migration is still running: try again when it has finished"
-	messageFull          = "the database's disk is full"
-	messageLost          = "the database cannot be reached"
-	messageRefused       = "the database rejected the user name or password"
-	messageMissing       = "the database in DATABASE_URL does not exist"
-	messageReadOnly      = "the database cannot be written to"
-	messageDenied        = "the database user lacks a required privilege"
-	messageSlow          = "the database took too long to respond"
-	messageNoTLS         = "the database does not offer TLS, which DATABASE_URL requires"
-	messageWrongURL      = "DATABASE_URL is not a valid URL"
-	messageEncoding      = "the database does not store text as UTF-8: create it with ENCODING 'UTF8'"
-	messageCommitUnknown = "the connection to the database was lost during the commit"
-	messageReplaced      = "the database file was moved or replaced: restart the server"
-	messageFile          = "the database file cannot be opened or read"
-	messageBroken        = "the database file is damaged, or is not a palmares database"
-	messageOther         = "the database failed unexpectedly"
+	Busy          Code = "another import or migration is still running: try again when it has finished"
+	Full          Code = "the database's disk is full"
+	Lost          Code = "the database cannot be reached"
+	Refused       Code = "the database rejected the user name or password"
+	Missing       Code = "the database in DATABASE_URL does not exist"
+	ReadOnly      Code = "the database cannot be written to"
+	Denied        Code = "the database user lacks a required privilege"
+	Slow          Code = "the database took too long to respond"
+	NoTLS         Code = "the database does not offer TLS, which DATABASE_URL requires"
+	WrongURL      Code = "DATABASE_URL is not a valid URL"
+	WrongEncoding Code = "the database does not store text as UTF-8: create it with ENCODING 'UTF8'"
+	CommitLost    Code = "the connection to the database was lost during the commit"
+	Replaced      Code = "the database file was moved or replaced: restart the server"
+	Unreadable    Code = "the database file cannot be opened or read"
+	Broken        Code = "the database file is damaged, or is not a palmares database"
+	Failed        Code = "the database failed unexpectedly"
 )
 
 // IsBusy reports whether an import or a migration locks the database.
 func IsBusy(err error) bool {
 	var databaseErr *Error
-	return errors.As(err, &databaseErr) && databaseErr.Message == messageBusy || messageFor(err) == messageBusy
+	return errors.As(err, &databaseErr) && databaseErr.Code == Busy || codeOf(err) == Busy
 }
 
 // explain turns a driver's error into an *Error, and returns other errors unchanged.
@@ -70,64 +79,64 @@ func explain(err error) error {
 	if err == nil || errors.As(err, &databaseErr) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if message := messageFor(err); message != "" {
-		return &Error{Message: message, Cause: err}
+	if code := codeOf(err); code != "" {
+		return newError(code, err)
 	}
 	return err
 }
 
-// messageFor returns the message for a driver's error, or "" for any other error.
-func messageFor(err error) string {
+// codeOf returns the code of a driver's error, or "" for any other error.
+func codeOf(err error) Code {
 	var fromPostgres *pq.Error
 	if errors.As(err, &fromPostgres) {
 		class := pqerror.Code(fromPostgres.Code.Class())
-		return cmp.Or(postgresMessages[fromPostgres.Code], postgresMessages[class], messageOther)
+		return cmp.Or(postgresCodes[fromPostgres.Code], postgresCodes[class], Failed)
 	}
 	var fromSQLite *sqlite.Error
 	if errors.As(err, &fromSQLite) {
-		return cmp.Or(sqliteMessages[fromSQLite.Code()&0xff], messageOther)
+		return cmp.Or(sqliteCodes[fromSQLite.Code()&0xff], Failed)
 	}
 	var fromNetwork *net.OpError
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		return messageFull
+		return Full
 	case errors.Is(err, pq.ErrSSLNotSupported):
-		return messageNoTLS
+		return NoTLS
 	case errors.As(err, &fromNetwork), errors.Is(err, os.ErrDeadlineExceeded),
 		errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone), errors.Is(err, sql.ErrTxDone),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED):
-		return messageLost
+		return Lost
 	}
 	return ""
 }
 
-// postgresMessages maps each SQLSTATE, or its class (the first two characters), to
-// a message.
-var postgresMessages = map[pqerror.Code]string{
-	"55P03": messageBusy,
-	"53100": messageFull,
-	"3D000": messageMissing,
-	"25006": messageReadOnly,
-	"42501": messageDenied,
-	"57014": messageSlow,
-	"22P05": messageEncoding,
-	"22021": messageEncoding,
-	"08":    messageLost,
-	"57":    messageLost,
-	"53":    messageLost,
-	"28":    messageRefused,
+// postgresCodes maps each SQLSTATE, or its class (the first two characters), to
+// a code.
+var postgresCodes = map[pqerror.Code]Code{
+	"55P03": Busy,
+	"53100": Full,
+	"3D000": Missing,
+	"25006": ReadOnly,
+	"42501": Denied,
+	"57014": Slow,
+	"22P05": WrongEncoding,
+	"22021": WrongEncoding,
+	"08":    Lost,
+	"57":    Lost,
+	"53":    Lost,
+	"28":    Refused,
 }
 
-// sqliteMessages maps primary result codes to messages.
-var sqliteMessages = map[int]string{
-	sqlite3.SQLITE_BUSY:     messageBusy,
-	sqlite3.SQLITE_LOCKED:   messageBusy,
-	sqlite3.SQLITE_FULL:     messageFull,
-	sqlite3.SQLITE_CANTOPEN: messageFile,
-	sqlite3.SQLITE_IOERR:    messageFile,
-	sqlite3.SQLITE_READONLY: messageReadOnly,
-	sqlite3.SQLITE_PERM:     messageReadOnly,
-	sqlite3.SQLITE_CORRUPT:  messageBroken,
-	sqlite3.SQLITE_NOTADB:   messageBroken,
+// sqliteCodes maps primary result codes to ours.
+var sqliteCodes = map[int]Code{
+	sqlite3.SQLITE_BUSY:     Busy,
+	sqlite3.SQLITE_LOCKED:   Busy,
+	sqlite3.SQLITE_FULL:     Full,
+	sqlite3.SQLITE_CANTOPEN: Unreadable,
+	sqlite3.SQLITE_IOERR:    Unreadable,
+	sqlite3.SQLITE_READONLY: ReadOnly,
+	sqlite3.SQLITE_PERM:     ReadOnly,
+	sqlite3.SQLITE_CORRUPT:  Broken,
+	sqlite3.SQLITE_NOTADB:   Broken,
 }

@@ -217,7 +217,7 @@ func (s *Store) checkEncoding(ctx context.Context, db Querier) error {
 	var encoding string
 	err := ScanRows(ctx, db, func(rows *sql.Rows) error { return rows.Scan(&encoding) }, "SHOW server_encoding")
 	if err == nil && encoding != "UTF8" {
-		return &Error{Message: messageEncoding}
+		return newError(WrongEncoding, nil)
 	}
 	return err
 }

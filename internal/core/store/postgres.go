@@ -58,7 +58,7 @@ func postgresPool(url, pool string, hook StatementHook, timeout time.Duration, s
 	connector, err := pq.NewConnector(dsn)
 	if err != nil {
 		// The driver's error repeats the part that it cannot parse.
-		return nil, &Error{Message: messageWrongURL, Cause: err}
+		return nil, newError(WrongURL, err)
 	}
 	connector.Dialer(dialer{timeout: timeout})
 	return openPool(connector, pool, hook, size), nil
@@ -78,11 +78,11 @@ func postgresURL(raw string, timeout time.Duration) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		// The parser's error would repeat the URL with its password.
-		return "", &Error{Message: messageWrongURL}
+		return "", newError(WrongURL, nil)
 	}
 	if port := u.Port(); port != "" {
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return "", &Error{Message: messageWrongURL}
+			return "", newError(WrongURL, nil)
 		}
 	}
 	q := u.Query()

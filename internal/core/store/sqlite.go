@@ -114,7 +114,7 @@ func (s *Store) recordFile() error {
 	for _, path := range []string{s.path, s.path + "-wal"} {
 		file, err := os.Stat(path)
 		if err != nil {
-			return &Error{Message: messageFile, Cause: err}
+			return newError(Unreadable, err)
 		}
 		s.files[path] = file
 	}
@@ -127,7 +127,7 @@ func (s *Store) recordFile() error {
 func (s *Store) checkSameFile() error {
 	for path, opened := range s.files {
 		if now, err := os.Stat(path); err != nil || !os.SameFile(now, opened) {
-			return &Error{Message: messageReplaced, Cause: err}
+			return newError(Replaced, err)
 		}
 	}
 	return nil

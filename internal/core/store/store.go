@@ -76,7 +76,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		if explained := explain(err); explained != err || ctx.Err() != nil {
 			return nil, explained
 		}
-		return nil, &Error{Message: messageOther, Cause: err}
+		return nil, newError(Failed, err)
 	}
 	if err := s.recordFile(); err != nil {
 		s.Close()
@@ -108,7 +108,7 @@ func newClient(driver dialect.Driver) *ent.Client {
 func (s *Store) connect(ctx context.Context) error {
 	for deadline := time.Now().Add(s.lockWait); ; {
 		_, err := s.writer.ExecContext(ctx, s.firstStatement())
-		if messageFor(err) != messageBusy || time.Now().After(deadline) {
+		if codeOf(err) != Busy || time.Now().After(deadline) {
 			return err
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -152,7 +152,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		}
 	case <-ctx.Done():
 	}
-	return &Error{Message: messageLost, Cause: ctx.Err()}
+	return newError(Lost, ctx.Err())
 }
 
 // isolation returns level for PostgreSQL, whose default an operator may have
@@ -177,8 +177,8 @@ func inTx(ctx context.Context, client *ent.Client, opts *sql.TxOptions, do func(
 	if canceled := interrupted(ctx, err); canceled != err {
 		return canceled
 	}
-	if messageFor(err) == messageLost {
-		return &Error{Message: messageCommitUnknown, Cause: err, CommitUnknown: true}
+	if codeOf(err) == Lost {
+		return &Error{Code: CommitLost, Message: string(CommitLost), Cause: err, CommitUnknown: true}
 	}
 	return err
 }
@@ -186,7 +186,7 @@ func inTx(ctx context.Context, client *ent.Client, opts *sql.TxOptions, do func(
 // interrupted adds the context's error if the driver only reports its consequence:
 // a canceled statement or a transaction that was rolled back.
 func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil && (messageFor(err) == messageSlow || errors.Is(err, sql.ErrTxDone)) {
+	if ctx.Err() != nil && (codeOf(err) == Slow || errors.Is(err, sql.ErrTxDone)) {
 		return fmt.Errorf("%w: %v", ctx.Err(), err) // not an *Error
 	}
 	return err

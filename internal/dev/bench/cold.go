@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -18,6 +17,7 @@ import (
 
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
@@ -320,7 +320,7 @@ func waitUntilReady(t testing.TB, address string) {
 func countAllocations(t testing.TB, cfg store.Config, slugs []string) (counts [3][2]uint64) {
 	ctx := t.Context()
 	s := testkit.Open(t, cfg)
-	e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
+	e := graphtest.New(graph.Config{Catalog: s})
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	go e.Follow(following, func(*ent.Release) bool { return true })

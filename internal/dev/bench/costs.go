@@ -16,6 +16,7 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
@@ -88,7 +89,7 @@ func measureCosts(t testing.TB, cfg store.Config, tools, count int, seed uint64)
 	}
 	limits := graph.DefaultLimits
 	limits.Time = time.Minute // to measure slow queries to their end
-	m.executor = graph.NewExecutor(graph.Config{Catalog: s, Limits: limits, Cache: m.cache, Log: slog.New(slog.DiscardHandler), Tools: func() int { return tools }})
+	m.executor = graphtest.New(graph.Config{Catalog: s, Limits: limits, Cache: m.cache, Tools: func() int { return tools }})
 	generator := newQueryGenerator(t, s, rand.New(rand.NewPCG(seed, uint64(tools))))
 	expensive := expensiveQueries()
 	for len(queries) < count+len(expensive) {

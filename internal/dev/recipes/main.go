@@ -42,6 +42,8 @@ func change(file, from, to string, commands ...string) step {
 
 const changes = "change "
 
+const updateTable = "go test ./internal/server -run TestTable -update"
+
 const updateGolden = "go test ./rest -run 'Golden|OpenAPI' -update"
 
 var recipes = []recipe{
@@ -77,7 +79,7 @@ var recipes = []recipe{
 		steps: []step{
 			{"rest/routes.go", `var routes = []route{`, `	{path: "/api/v1/totals", query: "totals", id: "getTotals", summary: "Totals", details: "The number of active and retired tools."},`, nil},
 			{"rest/queries/totals.graphql", "", "query totals {\n  body: stats {\n    ...Totals\n  }\n}\n\nfragment Totals on Statistics {\n  active: toolsTotal\n  retired: toolsRetired\n}\n",
-				[]string{updateGolden}},
+				[]string{updateGolden, updateTable}},
 		},
 	},
 }

@@ -91,8 +91,7 @@ const (
 func simulateTokens(base *world) {
 	w := &tokenWorld{world: base, store: base.openStore()}
 	for i := range 2 {
-		keyring := auth.NewKeyring(w.store, discard)
-		keyring.Accepts = func(string, *http.Request) bool { return true }
+		keyring := auth.NewKeyring(w.store, discard, auth.Rules{Accepts: func(string, *http.Request) bool { return true }})
 		w.servers = append(w.servers, &tokenServer{newMachine(fmt.Sprintf("server %d", i)), auth.NewAccounts(w.store), keyring})
 	}
 	// The hour starts shortly before these expire.

@@ -42,13 +42,6 @@ func at(price string) func(*feed.Tool) {
 	return func(t *feed.Tool) { t.Price, t.UpdatedAt = price, "2026-11-02" }
 }
 
-func publish(t *testing.T, s *store.Store, data []byte) {
-	t.Helper()
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // newHandler returns a handler that detects each release before it responds.
 func newHandler(s *store.Store) http.Handler {
 	quiet := slog.New(slog.DiscardHandler)
@@ -265,10 +258,10 @@ func TestFeeds(t *testing.T) {
 		duel := &feed.Comparison{Slug: "duel", Title: "Lequel ?", ToolA: "plume", ToolB: "b", Winner: "b", WinnerNote: "Net.", Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}
 		old := &feed.Retired{Slug: "old", Name: "Vieux", Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
 		rest := &feed.Retired{Slug: "rest", Name: "Reste", Category: "code", Reason: "deprecie", RetiredAt: "2026-06-01", Note: "Oublié."}
-		publish(t, s, feedtest.Catalog("2026-11-01", aTool("plume", "Plume"), aTool("b", "B"), aTool("c", "C"), aTool("d", "D"), old, rest, duel))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", aTool("plume", "Plume"), aTool("b", "B"), aTool("c", "C"), aTool("d", "D"), old, rest, duel))
 		changed := *duel
 		changed.Title = "Et alors ?"
-		publish(t, s, feedtest.Catalog("2026-11-02", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", func(t *feed.Tool) { t.Pricing = "freemium" }), aTool("old", "Vieux", func(t *feed.Tool) { t.Tier = 1 }),
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", func(t *feed.Tool) { t.Pricing = "freemium" }), aTool("old", "Vieux", func(t *feed.Tool) { t.Tier = 1 }),
 			&feed.Retired{Slug: "c", Name: "C", Category: "code", Reason: "acquis", RetiredAt: "2026-11-02", Note: "Acheté."}, rest, &changed))
 
 		got := get(h, "changes.atom")
@@ -312,19 +305,19 @@ func TestFeeds(t *testing.T) {
 func TestFeedOfEveryKindOfUpdate(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		gone := &feed.Retired{Slug: "gone", Name: "Parti", Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
-		publish(t, s, feedtest.Catalog("2026-11-01", aTool("a", "A"), gone))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", aTool("a", "A"), gone))
 		noted := *gone
 		noted.Note = "Vendu."
-		publish(t, s, feedtest.Catalog("2026-11-02", &feed.Category{Slug: "extra", Label: "Extra"}, &noted, aTool("a", "A", func(t *feed.Tool) {
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", &feed.Category{Slug: "extra", Label: "Extra"}, &noted, aTool("a", "A", func(t *feed.Tool) {
 			t.Sections[0].Text, t.Mainstream = "Mieux.", true
 			t.PriceHistory = []feed.PriceChange{{ChangedAt: "2025-01-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "9 €/mois"}}
 		})))
-		publish(t, s, feedtest.Catalog("2026-11-03", &feed.Category{Slug: "extra", Label: "Autre"}, &noted, aTool("a", "A", func(t *feed.Tool) { t.Mainstream = true })))
-		publish(t, s, feedtest.Catalog("2026-11-04", &noted, aTool("a", "A", func(t *feed.Tool) { t.Mainstream = true })))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", &feed.Category{Slug: "extra", Label: "Autre"}, &noted, aTool("a", "A", func(t *feed.Tool) { t.Mainstream = true })))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", &noted, aTool("a", "A", func(t *feed.Tool) { t.Mainstream = true })))
 		changes := valid(t, get(newHandler(s), "changes.atom"))
 		translated := &feed.Category{Slug: "code", Label: "Code"}
 		translated.Translations.En.Label = "Source code"
-		publish(t, s, feedtest.Of("2026-11-05", translated, &feed.Category{Slug: "voix", Label: "Voix"}, &noted, aTool("a", "A", func(t *feed.Tool) {
+		feedtest.Publish(t, s, feedtest.Of("2026-11-05", translated, &feed.Category{Slug: "voix", Label: "Voix"}, &noted, aTool("a", "A", func(t *feed.Tool) {
 			t.Mainstream, t.Translations.En.Tagline = true, "A tool."
 		})))
 		latest := valid(t, get(newHandler(s), "changes.atom"))
@@ -349,9 +342,9 @@ func TestFeedsOfItems(t *testing.T) {
 		h := newHandler(s)
 		score := func(t *feed.Tool) { value := 8.25; t.Score, t.UpdatedAt = &value, "2026-11-02" }
 		duel := &feed.Comparison{Slug: "plume", Title: "Lequel ?", ToolA: "plume", ToolB: "b", Winner: "b", WinnerNote: "Net.", Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}
-		publish(t, s, feedtest.Catalog("2026-11-01", aTool("plume", "Plume"), aTool("b", "B"), aTool("c", "C")))
-		publish(t, s, feedtest.Catalog("2026-11-02", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", score), aTool("c", "C", at("9 €/mois")), duel))
-		publish(t, s, feedtest.Catalog("2026-11-03", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", score), duel,
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", aTool("plume", "Plume"), aTool("b", "B"), aTool("c", "C")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", score), aTool("c", "C", at("9 €/mois")), duel))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", score), duel,
 			&feed.Retired{Slug: "c", Name: "C", Category: "code", Reason: "acquis", RetiredAt: "2026-11-02", Note: "Acheté."}))
 
 		english := valid(t, get(h, "/en/tools/plume/changes.atom"))
@@ -370,7 +363,7 @@ func TestFeedsOfItems(t *testing.T) {
 
 		tag := get(h, "/en/tools/plume/changes.atom").Header().Get("ETag")
 		expect(t, "unchanged", get(h, "/en/tools/plume/changes.atom", "If-None-Match", tag).Code, 304)
-		publish(t, s, feedtest.Catalog("2026-11-04", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", score)))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", score)))
 		expect(t, "still unchanged", get(h, "/en/tools/plume/changes.atom", "If-None-Match", tag).Code, 304)
 		removed := valid(t, get(h, "/en/tools/c/changes.atom"))
 		expect(t, "removed", titles(removed)[0], "C is no longer in the catalog")
@@ -390,7 +383,7 @@ func TestFeedsOfItems(t *testing.T) {
 func TestFeedsOverHTTP(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		h := newHandler(s)
-		publish(t, s, feedtest.Catalog("2026-11-01", aTool("a", "A")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", aTool("a", "A")))
 		first := get(h, "changes.atom")
 		tag := first.Header().Get("ETag")
 		if !strings.HasPrefix(tag, `"`) {
@@ -407,7 +400,7 @@ func TestFeedsOverHTTP(t *testing.T) {
 			}
 		}
 		prices := get(h, "prices.atom").Header().Get("ETag")
-		publish(t, s, feedtest.Catalog("2026-11-02", aTool("a", "Autre")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", aTool("a", "Autre")))
 		changed := get(h, "changes.atom", "If-None-Match", tag)
 		expect(t, "after a new release", changed.Code, 200)
 		expect(t, "feed without changes", get(h, "prices.atom", "If-None-Match", prices).Code, 304)
@@ -429,11 +422,11 @@ func TestHostileTexts(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		h := newHandler(s)
 		tool := aTool("a", hostile, func(t *feed.Tool) { t.Tagline = hostile })
-		publish(t, s, feedtest.Catalog("2026-11-01", tool, aTool("b", "B"),
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", tool, aTool("b", "B"),
 			&feed.Comparison{Slug: "duel", Title: hostile, ToolA: "a", ToolB: "b", Winner: "a", WinnerNote: hostile, Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}))
 		dearer := *tool
 		dearer.Price, dearer.UpdatedAt = "99 €/mois", "2026-11-02"
-		publish(t, s, feedtest.Catalog("2026-11-02", &dearer, &feed.Retired{Slug: "b", Name: hostile, Category: "code", Reason: "pivot", RetiredAt: "2026-11-02", Note: hostile}))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", &dearer, &feed.Retired{Slug: "b", Name: hostile, Category: "code", Reason: "pivot", RetiredAt: "2026-11-02", Note: hostile}))
 		for _, name := range []string{"changes.atom", "prices.atom", "cimetiere.atom"} {
 			got := get(h, name)
 			if strings.Contains(got.Body.String(), "<script") || strings.Contains(got.Body.String(), "<![CDATA[") {
@@ -461,19 +454,19 @@ func TestLongFeeds(t *testing.T) {
 			return all
 		}
 		const published = "The catalog was published with 130 tools, 0 comparisons and 0 retired tools"
-		publish(t, s, feedtest.Catalog("2026-11-01", catalog(130)...))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", catalog(130)...))
 		f := valid(t, get(h, "changes.atom"))
 		expect(t, "first release", titles(f), []string{published})
 		id := f.Entries[0].ID
 		expect(t, "feed without events of the first release", len(valid(t, get(h, "cimetiere.atom")).Entries), 0)
 
-		publish(t, s, feedtest.Catalog("2026-11-02", catalog(229)...))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", catalog(229)...))
 		f = valid(t, get(h, "changes.atom"))
 		expect(t, "with room", []any{len(f.Entries), f.Entries[0].Title, f.Entries[98].Title, f.Entries[99].Title, f.Entries[99].ID}, []any{100, "New tool: T228", "New tool: T130", published, id})
-		publish(t, s, feedtest.Catalog("2026-11-03", catalog(230)...))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", catalog(230)...))
 		f = valid(t, get(h, "changes.atom"))
 		expect(t, "without room", []any{len(f.Entries), f.Entries[0].Title, f.Entries[99].Title}, []any{100, "New tool: T229", "New tool: T130"})
-		publish(t, s, feedtest.Catalog("2026-11-04", catalog(231)...))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", catalog(231)...))
 		f = valid(t, get(h, "changes.atom"))
 		expect(t, "newest", []any{len(f.Entries), f.Entries[0].Title, f.Entries[99].Title}, []any{100, "New tool: T230", "New tool: T131"})
 	})
@@ -486,8 +479,8 @@ func TestFeedsOfLongTexts(t *testing.T) {
 		for i := range 20 {
 			tools = append(tools, aTool(fmt.Sprintf("t%02d", i), fmt.Sprintf("T%02d", i), func(t *feed.Tool) { t.Tagline = strings.Repeat("a", 300_000) }))
 		}
-		publish(t, s, feedtest.Catalog("2026-11-01"))
-		publish(t, s, feedtest.Catalog("2026-11-02", tools...))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01"))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", tools...))
 		got := get(newHandler(s), "changes.atom")
 		size := got.Body.Len()
 		expect(t, "newest", titles(valid(t, got)), []string{"New tool: T19", "New tool: T18", "New tool: T17", "New tool: T16", "New tool: T15", "New tool: T14"})

@@ -17,6 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/cache"
 	"palmares/internal/transport/graphql"
@@ -39,8 +40,8 @@ func TestLongBody(t *testing.T) {
 	if len(got) != 3 || len(got[1].body) < 19_000 || len(got[0].body) > 2_000 {
 		t.Fatalf("got %d events, want 3 of which the first is short", len(got))
 	}
-	executor := graph.NewExecutor(graph.Config{Catalog: s.Store, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
-	api := graphql.NewHandler(executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
+	executor := graphtest.New(graph.Config{Catalog: s.Store})
+	api := graphql.NewHandler(executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)), graphql.StreamConfig{})
 	for i, one := range got {
 		var body struct {
 			ID, Type, Slug string

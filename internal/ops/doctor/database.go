@@ -65,30 +65,31 @@ const connectionAdvice = "Check that the database is running, that this machine 
 // databaseError reports a failed query. The advice is for errors that are not in
 // databaseAdvice.
 func (r report) databaseError(ctx context.Context, check string, state State, err error, advice string) {
-	message, cause := explain(ctx, err)
-	r.add(check, state, sentence(message), cmp.Or(databaseAdvice[message], advice), cause)
+	code, message, cause := explain(ctx, err)
+	r.add(check, state, sentence(message), cmp.Or(databaseAdvice[code], advice), cause)
 }
 
-// databaseAdvice maps messages of store.Error to what to do about them.
-var databaseAdvice = map[string]string{
-	"the database rejected the user name or password":             "Correct them in DATABASE_URL or in the database.",
-	"the database in DATABASE_URL does not exist":                 "Create it with the encoding UTF8, or correct DATABASE_URL.",
-	"the database user lacks a required privilege":                "Make the user the owner of the database, or grant it all privileges.",
-	"the database's disk is full":                                 "Free some disk space.",
-	"the database cannot be written to":                           "Give the user that runs palmares write access to the file and its folder, and check that the disk is not mounted read-only.",
-	"the database file is damaged, or is not a palmares database": "Restore a backup: see deploy/README.md.",
+// databaseAdvice says what to do about an error.
+var databaseAdvice = map[store.Code]string{
+	store.Refused:  "Correct them in DATABASE_URL or in the database.",
+	store.Missing:  "Create it with the encoding UTF8, or correct DATABASE_URL.",
+	store.Denied:   "Make the user the owner of the database, or grant it all privileges.",
+	store.Full:     "Free some disk space.",
+	store.ReadOnly: "Give the user that runs palmares write access to the file and its folder, and check that the disk is not mounted read-only.",
+	store.Broken:   "Restore a backup: see deploy/README.md.",
 }
 
-// explain returns the message for an error, and the library's error that caused it.
-func explain(ctx context.Context, err error) (message string, cause error) {
+// explain returns the code and the message of an error, and the library's error that
+// caused it.
+func explain(ctx context.Context, err error) (code store.Code, message string, cause error) {
 	var databaseErr *store.Error
 	switch {
 	case errors.As(err, &databaseErr):
-		return databaseErr.Message, databaseErr.Cause
+		return databaseErr.Code, databaseErr.Message, databaseErr.Cause
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
-		return "the database took too long to respond", err
+		return store.Slow, string(store.Slow), err
 	}
-	return "the database failed unexpectedly", err
+	return store.Failed, string(store.Failed), err
 }
 
 // checkDataDir checks the folder of the embedded database and reports whether it

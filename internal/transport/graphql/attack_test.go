@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/graphql"
@@ -127,13 +129,13 @@ func FuzzHandler(f *testing.F) {
 // amount of memory, however hostile their documents are.
 func TestCachedRequestsUseLimitedMemory(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog())
+	feedtest.Publish(t, s, demo.Catalog())
 	const budget = 8 << 20
 	responses := cache.New(budget, nil, slog.New(slog.DiscardHandler))
 	responses.Publish(1)
-	handler := graphql.NewHandler(graph.NewExecutor(graph.Config{
+	handler := graphql.NewHandler(graphtest.New(graph.Config{
 		Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: responses, Tools: func() int { return 5_000 },
-	}), responses)
+	}), responses, graphql.StreamConfig{})
 	costly := `{"query":"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}"}`
 	if got := serve(handler, post(costly, "")); !strings.Contains(got.Body.String(), "QUERY_TOO_COMPLEX") {
 		t.Fatalf("got %s, want a rejection", got.Body)

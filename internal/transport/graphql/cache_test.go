@@ -12,6 +12,7 @@ import (
 
 	"palmares/auth"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/graphql"
@@ -21,9 +22,9 @@ import (
 // have their own.
 func TestEquivalentDocumentsShareResponse(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog())
+	feedtest.Publish(t, s, demo.Catalog())
 	responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
-	handler := graphql.NewHandler(newExecutor(s), responses)
+	handler := graphql.NewHandler(newExecutor(s), responses, graphql.StreamConfig{})
 	misses := func(r *http.Request, want string) int64 {
 		t.Helper()
 		before := responses.Misses.Load()

@@ -55,13 +55,14 @@ type preparedRequest struct {
 const allowedMethods = "GET, HEAD, POST, QUERY, OPTIONS"
 
 // NewHandler returns a handler that caches responses.
-func NewHandler(e *graph.Executor, responses *cache.Cache) *Handler {
+func NewHandler(e *graph.Executor, responses *cache.Cache, config StreamConfig) *Handler {
 	h := &Handler{
 		executor: e, responses: responses,
 		persisted: cache.NewTable[string](responses, "persisted queries"),
 		requests:  cache.NewTable[*preparedRequest](responses, "requests"),
 		Heartbeat: defaultHeartbeat, MaxStreams: defaultMaxStreams,
 	}
+	h.streams.config = config
 	h.streams.closed, h.streams.close = context.WithCancel(context.Background())
 	return h
 }

@@ -1,7 +1,6 @@
 package graphql_test
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -9,31 +8,23 @@ import (
 
 	"palmares/graph"
 	"palmares/graph/document"
-	"palmares/internal/catalog/feed"
+	"palmares/graph/graphtest"
 	"palmares/internal/core/cache"
-	"palmares/internal/core/store"
 	"palmares/internal/transport/graphql"
 )
 
 func newExecutor(c graph.Catalog) *graph.Executor { return newExecutorWith(c, graph.DefaultLimits) }
 
 func newExecutorWith(c graph.Catalog, limits document.Limits) *graph.Executor {
-	return graph.NewExecutor(graph.Config{Catalog: c, Credit: "Source : palmares (https://palmares.example)", Limits: limits, Log: slog.New(slog.DiscardHandler)})
+	return graphtest.New(graph.Config{Catalog: c, Credit: "Source : palmares (https://palmares.example)", Limits: limits})
 }
 
 func newHandler(e *graph.Executor) *graphql.Handler {
-	h := graphql.NewHandler(e, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
-	// Each connection counts as its own caller.
-	h.ConfigureStreams(graphql.StreamConfig{Network: func(r *http.Request) string { return r.RemoteAddr }})
-	return h
+	return newStreamHandler(e, graphql.StreamConfig{Network: func(r *http.Request) string { return r.RemoteAddr }}) // each connection is its own caller
 }
 
-// publish imports a feed.
-func publish(t testing.TB, s *store.Store, data []byte) {
-	t.Helper()
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true}); err != nil {
-		t.Fatal(err)
-	}
+func newStreamHandler(e *graph.Executor, config graphql.StreamConfig) *graphql.Handler {
+	return graphql.NewHandler(e, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)), config)
 }
 
 func expect[T any](t testing.TB, what string, got, want T) {

@@ -15,6 +15,7 @@ import (
 	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -25,7 +26,7 @@ import (
 func demoHandler(t *testing.T) *graphql.Handler {
 	t.Helper()
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog())
+	feedtest.Publish(t, s, demo.Catalog())
 	return newHandler(newExecutor(s))
 }
 
@@ -160,7 +161,7 @@ func TestUnavailableDatabase(t *testing.T) {
 // A failed statement fails the whole operation.
 func TestDatabaseFailsDuringOperation(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog())
+		feedtest.Publish(t, s, demo.Catalog())
 		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE categories RENAME TO elsewhere"); err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +186,7 @@ func (p *panickingCatalog) Client() *ent.Client {
 
 func TestPanicIsMasked(t *testing.T) {
 	catalog := &panickingCatalog{Store: testkit.Open(t, testkit.SQLite(t))}
-	publish(t, catalog.Store, demo.Catalog())
+	feedtest.Publish(t, catalog.Store, demo.Catalog())
 	h := newHandler(newExecutor(catalog))
 	serve(h, post(`{"query":"{feed {release}}"}`, "")) // loads the release
 	catalog.panics = true

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -20,7 +22,7 @@ import (
 
 func TestResponseLimitOverHTTP(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog())
+	feedtest.Publish(t, s, demo.Catalog())
 	limits := graph.DefaultLimits
 	limits.Response = 500
 	h := newHandler(newExecutorWith(s, limits))
@@ -42,12 +44,12 @@ func TestResponseLimitOverHTTP(t *testing.T) {
 // unavailable. A timeout of the server's own operation is a server error.
 func TestQueryTimeout(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog())
+		feedtest.Publish(t, s, demo.Catalog())
 		healthy := true
 		var log bytes.Buffer
 		limits := graph.DefaultLimits
 		limits.Time = time.Nanosecond
-		e := graph.NewExecutor(graph.Config{
+		e := graphtest.New(graph.Config{
 			Catalog: s, Limits: limits, Log: slog.New(slog.NewTextHandler(&log, nil)), Healthy: func() bool { return healthy },
 		})
 		testkit.Check(t, e.Preload(t.Context())) // callers are not blamed for waiting for the catalog
@@ -88,15 +90,15 @@ func TestQueryTimeout(t *testing.T) {
 // A response stays cached until the next release.
 func TestChangesAreCachedPerRelease(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog())
+		feedtest.Publish(t, s, demo.Catalog())
 		responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
-		h := graphql.NewHandler(newExecutor(s), responses)
+		h := graphql.NewHandler(newExecutor(s), responses, graphql.StreamConfig{})
 		const body = `{"query":"{changes(order: newest_first, first: 1) {nodes {release}}}"}`
 		for range 2 {
 			expect(t, "first", serve(h, post(body, "")).Body.String(), `{"data":{"changes":{"nodes":[{"release":1}]}}}`)
 		}
 		expect(t, "executions", responses.Misses.Load(), 1)
-		publish(t, s, bytes.Replace(demo.Catalog(), []byte("2026-11-10"), []byte("2026-11-11"), 1))
+		feedtest.Publish(t, s, bytes.Replace(demo.Catalog(), []byte("2026-11-10"), []byte("2026-11-11"), 1))
 		responses.Publish(2)
 		for range 2 {
 			expect(t, "second", serve(h, post(body, "")).Body.String(), `{"data":{"changes":{"nodes":[{"release":2}]}}}`)

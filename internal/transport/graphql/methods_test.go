@@ -10,6 +10,7 @@ import (
 
 	"palmares/auth"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/dev/testkit"
@@ -35,8 +36,8 @@ func twoReleases(t *testing.T) *graphql.Handler {
 	s := testkit.Open(t, testkit.SQLite(t))
 	editions, err := demo.Editions()
 	testkit.Check(t, err)
-	publish(t, s, editions[0].Feed)
-	publish(t, s, editions[1].Feed)
+	feedtest.Publish(t, s, editions[0].Feed)
+	feedtest.Publish(t, s, editions[1].Feed)
 	return newHandler(newExecutor(s))
 }
 
@@ -109,10 +110,10 @@ func TestNoReleaseCannotBeCached(t *testing.T) {
 // QUERY is read like POST and shares its cached responses.
 func TestQueryMethod(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog())
+	feedtest.Publish(t, s, demo.Catalog())
 	responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
 	mux := http.NewServeMux()
-	mux.Handle("QUERY /graphql", graphql.NewHandler(newExecutor(s), responses))
+	mux.Handle("QUERY /graphql", graphql.NewHandler(newExecutor(s), responses, graphql.StreamConfig{}))
 	query := func(body string, headers ...string) *http.Request {
 		r := httptest.NewRequest(middleware.MethodQuery, "/graphql?query={bogus}", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

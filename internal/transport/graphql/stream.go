@@ -53,9 +53,6 @@ type StreamConfig struct {
 	CheckInterval time.Duration
 }
 
-// ConfigureStreams must be called before the first request.
-func (h *Handler) ConfigureStreams(config StreamConfig) { h.streams.config = config }
-
 // streams counts and ends the open streams.
 type streams struct {
 	quota.Slots[string]

@@ -32,9 +32,8 @@ type accountServer struct {
 
 func newAccountServer(t *testing.T, s *store.Store, config graphql.StreamConfig) *accountServer {
 	t.Helper()
-	keyring := auth.NewKeyring(s, slog.New(slog.DiscardHandler))
+	keyring := auth.NewKeyring(s, slog.New(slog.DiscardHandler), auth.Rules{})
 	l := &accountServer{streamServer: &streamServer{executor: newExecutor(s), store: s}, accounts: auth.NewAccounts(s)}
-	l.Handler = newHandler(l.executor)
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	config.Network = func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, loopback)) }
 	config.Recheck = func(ctx context.Context, caller auth.Caller) (auth.Caller, error) {
@@ -45,7 +44,7 @@ func newAccountServer(t *testing.T, s *store.Store, config graphql.StreamConfig)
 		l.checks.Add(1)
 		return now, err
 	}
-	l.ConfigureStreams(config)
+	l.Handler = newStreamHandler(l.executor, config)
 	l.server = httptest.NewServer(keyring.Identify(l.Handler))
 	t.Cleanup(l.server.Close)
 	t.Cleanup(l.Handler.Close)

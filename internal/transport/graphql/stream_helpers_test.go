@@ -16,6 +16,7 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/graph"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit/wait"
@@ -99,7 +100,7 @@ func (c *connections) extended(started time.Time) (n int) {
 func (l *streamServer) publish(t *testing.T) {
 	t.Helper()
 	l.releases++
-	publish(t, l.store, bytes.Replace(demo.Catalog(), []byte("2026-11-10"), fmt.Appendf(nil, "2026-12-%02d", l.releases), 1))
+	feedtest.Publish(t, l.store, bytes.Replace(demo.Catalog(), []byte("2026-11-10"), fmt.Appendf(nil, "2026-12-%02d", l.releases), 1))
 }
 
 const subscribe = `subscription {catalogPublished {release}}`

@@ -115,7 +115,7 @@ func TestManyMissedReleases(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	l := newStreamServer(t, s)
 	for i := range 230 {
-		publish(t, s, feedtest.Catalog(time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly), feedtest.Tool("a")))
+		feedtest.Publish(t, s, feedtest.Catalog(time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly), feedtest.Tool("a")))
 	}
 	events := l.open(t, "Last-Event-ID", "evt_1").events(t, 230)
 	for i, event := range events {

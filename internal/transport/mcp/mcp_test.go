@@ -19,8 +19,8 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
-	"palmares/internal/catalog/feed"
-	"palmares/internal/catalog/feed/demo"
+	"palmares/graph/graphtest"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -48,16 +48,12 @@ type catalog struct {
 
 func newCatalog(t testing.TB, s *store.Store) *catalog {
 	t.Helper()
-	editions, err := demo.Editions()
-	testkit.Check(t, err)
-	for _, edition := range editions {
-		_, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
-		testkit.Check(t, err)
-	}
+	release := feedtest.PublishDemo(t, s)
 	log := slog.New(slog.DiscardHandler)
-	c := &catalog{store: s, quota: 1_000_000, limit: 1_000_000, executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log})}
+	c := &catalog{store: s, quota: 1_000_000, limit: 1_000_000, executor: graphtest.New(graph.Config{Catalog: s, Log: log})}
 	responses := cache.New(4<<20, nil, log)
-	responses.Publish(len(editions))
+	responses.Publish(release)
+	var err error
 	c.Server, err = New(Config{
 		Executor: c.executor, Cache: responses, PublicURL: publicURL, ServiceName: "palmares", ServiceURL: publicURL, Credit: credit,
 		Schema: "type Query", Guides: []Guide{{Name: "paging", Title: "Paging", Summary: "Pages.", Markdown: "# Paging"}}, MaxBody: 100_000, Log: log,

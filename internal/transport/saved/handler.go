@@ -95,10 +95,6 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 	if IsDocument(r.URL.Path) {
 		return s.serveDocument(w, r)
 	}
-	if s.Page != nil && IsPage(r) && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-		s.Page.ServeHTTP(w, r)
-		return nil
-	}
 	req, err := s.prepare(r)
 	if err != nil {
 		return err

@@ -273,7 +273,7 @@ func isCell(t testing.TB, cell string, want any) bool {
 func TestRandomQueries(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner := newAccount(t, s, auth.Pro)
-		graphql := graphql.NewHandler(q.Executor, q.Cache)
+		graphql := graphql.NewHandler(q.Executor, q.Cache, graphql.StreamConfig{})
 		call := func(handler http.Handler, r *http.Request) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, r)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,8 +36,6 @@ type Config struct {
 	Mail     *mail.Mailer
 	Log      *slog.Logger
 	BuiltIn  []BuiltIn
-	// Page serves browsers; they get JSON if it is nil.
-	Page http.Handler
 }
 
 // BuiltIn is a public query that belongs to the service itself. Former is the hash of an

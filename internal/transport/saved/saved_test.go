@@ -16,6 +16,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/savedquery"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/cache"
@@ -53,7 +54,7 @@ func newQueries(t testing.TB, s *store.Store, builtIn ...BuiltIn) (*Queries, *lo
 	memory := cache.New(8<<20, []byte("secret"), log)
 	mailer, err := mail.New(mail.Config{From: "palmares@example.com", Log: log})
 	testkit.Check(t, err)
-	executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log, Cache: memory})
+	executor := graphtest.New(graph.Config{Catalog: s, Log: log, Cache: memory})
 	q, err := New(Config{
 		Service: rest.Config{PublicURL: "https://palmares.example", ServiceName: "palmares"},
 		Store:   s, Executor: executor, Cache: memory, Mail: mailer, Log: log, BuiltIn: builtIn,

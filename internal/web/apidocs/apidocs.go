@@ -120,29 +120,33 @@ func readManifest(files fs.FS, assets *page.Assets) map[string]string {
 	return built
 }
 
-// Register adds the pages and their assets.
-func (p *Pages) Register(mux *http.ServeMux) {
-	mux.HandleFunc(ExplorerPath, p.handle(p.showExplorer))
-	mux.HandleFunc(ReferencePath, p.handle(p.showReference))
-	mux.HandleFunc(SchemaPath, p.handle(p.schema.Write))
-	mux.HandleFunc("POST "+CostPath, p.showCost)
-	for path := range texts {
-		mux.HandleFunc(path, p.handle(func(w http.ResponseWriter, r *http.Request) error { return p.showText(w, r, path) }))
+// ServeHTTP serves the paths above, and the assets of all pages of the service.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch path := r.URL.Path; path {
+	case ExplorerPath:
+		p.handle(w, r, p.showExplorer)
+	case ReferencePath:
+		p.handle(w, r, p.showReference)
+	case SchemaPath:
+		p.handle(w, r, p.schema.Write)
+	case CostPath:
+		p.showCost(w, r)
+	case MarkdownPath, explorerText, LLMsPath, LLMsFullPath:
+		p.handle(w, r, func(w http.ResponseWriter, r *http.Request) error { return p.showText(w, r, path) })
+	default:
+		page.ServeAssets(page.SharedAssets, Assets, p.assets).ServeHTTP(w, r)
 	}
-	mux.Handle("GET "+page.AssetsPath+publicName+"/", page.ServeAssets(p.assets))
 }
 
-func (p *Pages) handle(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		p.SetSecurityHeaders(w.Header(), page.BasePolicy)
-		page.Handler(func(w http.ResponseWriter, r *http.Request) error {
-			err := serve(w, r)
-			if err != nil && problem.Of(err).Code == problem.Internal {
-				p.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", problem.RequestID(r.Context()))
-			}
-			return err
-		})(w, r)
-	}
+func (p *Pages) handle(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request) error) {
+	p.SetSecurityHeaders(w.Header(), page.BasePolicy)
+	page.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		err := serve(w, r)
+		if err != nil && problem.Of(err).Code == problem.Internal {
+			p.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", problem.RequestID(r.Context()))
+		}
+		return err
+	})(w, r)
 }
 
 // appPolicy is the Content-Security-Policy of GraphiQL and Scalar. Both, and

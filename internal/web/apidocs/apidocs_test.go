@@ -40,16 +40,15 @@ var (
 	}
 )
 
-func newHandler(files fstest.MapFS, key string) *http.ServeMux {
+func newHandler(files fstest.MapFS, key string) http.Handler {
 	log := slog.New(slog.DiscardHandler)
 	return newHandlerWithSamples(files, key, cache.New(1<<20, nil, log), func(context.Context) (*params.Samples, error) {
 		return &params.Samples{Paths: map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/bosco"}, Categories: []string{"agents", "code"}, Release: 1}, nil
 	})
 }
 
-func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cache, samples func(context.Context) (*params.Samples, error)) *http.ServeMux {
-	mux := http.NewServeMux()
-	newPages(Config{
+func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cache, samples func(context.Context) (*params.Samples, error)) http.Handler {
+	return newPages(Config{
 		Cache: responses, Samples: samples,
 		Cost: func(_ context.Context, query string, _ map[string]any) (int, int, error) {
 			if query == "bad" {
@@ -77,8 +76,7 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 		},
 		Key: func(*http.Request) string { return key },
 		Log: slog.New(slog.DiscardHandler),
-	}, files).Register(mux)
-	return mux
+	}, files)
 }
 
 func get(t *testing.T, handler http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
@@ -229,7 +227,6 @@ func TestSecurityHeaders(t *testing.T) {
 
 func TestMethods(t *testing.T) {
 	handler := newHandler(withAssets, "")
-	handler.Handle("/", http.NotFoundHandler()) // as in the whole server
 	for _, path := range allPaths {
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 			got := send(t, handler, method, path)

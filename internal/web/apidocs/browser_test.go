@@ -14,7 +14,6 @@ import (
 
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/browser"
-	"palmares/internal/web/page"
 )
 
 func TestMain(m *testing.M) { browser.Main(m) }
@@ -22,13 +21,11 @@ func TestMain(m *testing.M) { browser.Main(m) }
 var everyLook = []browser.Look{{}, {Width: 360, Dark: true}}
 
 // start starts a server with the pages and the shared assets.
-func start(t *testing.T, pages *http.ServeMux, schema http.HandlerFunc) string {
+func start(t *testing.T, pages http.Handler, schema http.HandlerFunc) string {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/", pages)
 	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, Assets))
-	mux.Handle("GET "+page.AssetsPath+"workbench/", pages)
 	if schema != nil {
 		mux.Handle(SchemaPath, schema)
 	}
@@ -102,7 +99,8 @@ func TestExplorerLoadingWithChromium(t *testing.T) {
 // Without JavaScript, queries are sent as a form, and the reference can be read.
 func TestPagesWithoutScriptsWithChromium(t *testing.T) {
 	t.Parallel()
-	pages := newHandler(currentAssets(t), "")
+	pages := http.NewServeMux()
+	pages.Handle("/", newHandler(currentAssets(t), ""))
 	pages.HandleFunc("GET /graphql", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%q", r.URL.Query()) })
 	address := start(t, pages, nil)
 	p := browser.Start(t).Open(t, browser.Look{NoScript: true}, address+ReferencePath)

@@ -186,10 +186,8 @@ func TestDeprecatedPaths(t *testing.T) {
 		Operations: []params.Operation{{Path: "/api/v1/old", Summary: "Old", Query: "query old { a }", Deprecated: sentence}},
 		Explain:    func(string) (string, map[string]any, error) { return "query old { a }", nil, nil },
 	}, withoutAssets)
-	mux := http.NewServeMux()
-	pages.Register(mux)
 	for _, path := range []string{ReferencePath, MarkdownPath} {
-		if body := get(t, mux, path).Body.String(); !strings.Contains(body, sentence) {
+		if body := get(t, pages, path).Body.String(); !strings.Contains(body, sentence) {
 			t.Errorf("%s: got %s, want %s", path, body, sentence)
 		}
 	}

@@ -33,12 +33,6 @@ var templates = page.NewTemplates(templateFiles, "templates", func(l lang.Langua
 	}, "index": func() string { return files.IndexPath }, "rows": func(n int64) string { return l.Number(int(n)) }}
 })
 
-// Register adds the page to a mux.
-func (p *Page) Register(mux *http.ServeMux) {
-	mux.Handle(files.PagePath, p)
-	mux.Handle(page.MarkdownPath(files.PagePath), p)
-}
-
 // ServeHTTP shows the page. While the files are being written, it says so.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.SetSecurityHeaders(w.Header(), page.FormPolicy)

@@ -14,8 +14,8 @@ import (
 
 // The changelog is a page, Markdown, and an Atom feed of the versions in it.
 const (
-	changelog     = "/changelog"
-	changelogFeed = "/feeds/changelog.atom"
+	changelog = "/changelog"
+	FeedPath  = "/feeds/changelog.atom"
 )
 
 // changelogText is a copy of CHANGELOG.md, because only files below a package
@@ -30,7 +30,7 @@ func (g *Guides) addChangelog(text string) error {
 		g.add(l, changelog, "changelog", text, func() (any, error) { return Render(l, text) })
 	}
 	feed, err := g.changelogAtom(text)
-	g.documents[lang.English][changelogFeed] = page.Document{Text: feed}
+	g.documents[lang.English][FeedPath] = page.Document{Text: feed}
 	return err
 }
 
@@ -59,7 +59,7 @@ func (g *Guides) changelogAtom(text string) (*cache.Entry, error) {
 	alternate := atomxml.Page(base + lang.English.Path(changelog))
 	feed := atomxml.Feed{
 		ID: atomxml.Tag(base, "changelog"), Title: atomxml.Text(g.cfg.ServiceName + ": changelog of the API"),
-		Links: []atomxml.Link{atomxml.Self(base + changelogFeed), alternate}, Author: atomxml.Text(g.cfg.ServiceName),
+		Links: []atomxml.Link{atomxml.Self(base + FeedPath), alternate}, Author: atomxml.Text(g.cfg.ServiceName),
 	}
 	for i, v := range versions(text) {
 		html, err := Render(lang.English, v.text)

@@ -29,9 +29,7 @@ func newHandler(t *testing.T) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	g.Register(mux)
-	return mux
+	return g
 }
 
 // send sends a request with headers given in pairs.

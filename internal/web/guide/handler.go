@@ -103,12 +103,11 @@ func (g *Guides) content(l lang.Language, path string, data any) page.Content {
 // All returns all guides in English, in order.
 func (g *Guides) All() []*Guide { return g.all[lang.English] }
 
-// Register adds all paths of the guides and the changelog.
-func (g *Guides) Register(mux *http.ServeMux) {
-	for _, path := range []string{root, root + "/", root + ".md", changelog, changelog + ".md", changelogFeed} {
-		mux.HandleFunc(path, page.Handler(g.serve))
-	}
-}
+// Patterns are those of the guides and the changelog, without its feed.
+var Patterns = []string{root, root + "/", root + ".md", changelog, changelog + ".md"}
+
+// ServeHTTP serves a guide, the list of all, the changelog and its feed.
+func (g *Guides) ServeHTTP(w http.ResponseWriter, r *http.Request) { page.Handler(g.serve)(w, r) }
 
 // serve serves a guide as HTML or Markdown.
 func (g *Guides) serve(w http.ResponseWriter, r *http.Request) error {

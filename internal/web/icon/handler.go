@@ -1,5 +1,5 @@
 // Package icon serves the service's icons, and the image that other sites show with
-// a link to it. internal/dev/drawicons draws them; start reading at Register.
+// a link to it. internal/dev/drawicons draws them; start reading at New.
 package icon
 
 import (
@@ -28,27 +28,40 @@ const (
 	largePath = "/icon-512.png"
 )
 
-// Register adds the icons, the manifest and the card of a service to mux.
-func Register(mux *http.ServeMux, service page.Service) {
-	add := func(name, mediaType string, content []byte) {
-		entry := cache.NewEntry(content, http.Header{
+// Paths are those of the icons, the manifest and the card.
+var Paths = []string{ManifestPath, FaviconPath, TouchPath, smallPath, largePath, CardPath}
+
+// Icons serves the icons, the manifest and the card of a service.
+type Icons map[string]*cache.Entry // by path
+
+// New returns the icons of a service.
+func New(service page.Service) Icons {
+	icons := Icons{}
+	for _, name := range Paths {
+		mediaType := "image/png"
+		content, err := files.ReadFile(path.Join("files", name))
+		switch name {
+		case ManifestPath:
+			mediaType, content, err = "application/manifest+json", manifest(service.ServiceName), nil
+		case FaviconPath:
+			mediaType = "image/x-icon"
+		}
+		if err != nil {
+			panic(err) // the files are part of the program
+		}
+		icons[name] = cache.NewEntry(content, http.Header{
 			"Content-Type":           {mediaType},
 			"Cache-Control":          {"public, max-age=86400"},
 			"Vary":                   {"Accept-Encoding"},
 			"X-Content-Type-Options": {"nosniff"},
 		})
-		mux.HandleFunc(name, page.Handler(entry.Write))
 	}
-	add(ManifestPath, "application/manifest+json", manifest(service.ServiceName))
-	for name, mediaType := range map[string]string{
-		FaviconPath: "image/x-icon", TouchPath: "image/png", smallPath: "image/png", largePath: "image/png", CardPath: "image/png",
-	} {
-		content, err := files.ReadFile(path.Join("files", name))
-		if err != nil {
-			panic(err) // the files are part of the program
-		}
-		add(name, mediaType, content)
-	}
+	return icons
+}
+
+// ServeHTTP serves the file at one of Paths.
+func (i Icons) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	page.Handler(i[r.URL.Path].Write)(w, r)
 }
 
 // manifest describes the site to browsers that add it to a home screen.

@@ -8,7 +8,6 @@ import (
 	"image"
 	"image/color"
 	"image/png"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -104,11 +103,10 @@ func TestICO(t *testing.T) {
 }
 
 func TestHandlers(t *testing.T) {
-	mux := http.NewServeMux()
-	Register(mux, page.Service{ServiceName: `palmarès "<&>`})
+	icons := New(page.Service{ServiceName: `palmarès "<&>`})
 	get := func(method, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		mux.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		icons.ServeHTTP(w, httptest.NewRequest(method, path, nil))
 		return w
 	}
 	for path, mediaType := range map[string]string{

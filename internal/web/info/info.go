@@ -299,13 +299,9 @@ func (p *Pages) plans(l lang.Language) string {
 	return strings.TrimSpace(table.String())
 }
 
-// Register adds all paths.
-func (p *Pages) Register(mux *http.ServeMux) {
-	handle := page.Handler(func(w http.ResponseWriter, r *http.Request) error {
-		return p.WriteDocument(w, r, p.documents[lang.Of(r.Context())][r.URL.Path]) // the mux knows no other paths
-	})
-	for _, path := range Paths() {
-		mux.HandleFunc(path, handle)
-		mux.HandleFunc(page.MarkdownPath(path), handle)
-	}
+// ServeHTTP serves a page or its Markdown version. Its path is one of Paths.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	page.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		return p.WriteDocument(w, r, p.documents[lang.Of(r.Context())][r.URL.Path])
+	})(w, r)
 }

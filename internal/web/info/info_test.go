@@ -29,9 +29,7 @@ func serve(t *testing.T, cfg info.Config) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	pages.Register(mux)
-	return page.Localize(mux)
+	return page.Localize(pages)
 }
 
 func get(t *testing.T, handler http.Handler, target, accept string) (body string, header http.Header) {

@@ -75,8 +75,21 @@ type field struct {
 
 type link struct{ Name, Address string }
 
-// ServeQuery serves the page at the URL of a saved query, or its form for other sites.
-func (p *Pages) ServeQuery(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP serves the page of a saved query to browsers, its data to others, and the
+// gallery.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch reads := r.Method == http.MethodGet || r.Method == http.MethodHead; {
+	case r.URL.Path == GalleryPath || r.URL.Path == page.MarkdownPath(GalleryPath):
+		p.serveGallery(w, r)
+	case reads && saved.IsPage(r) && !saved.IsDocument(r.URL.Path):
+		p.serveQuery(w, r)
+	default:
+		p.Queries.ServeHTTP(w, r)
+	}
+}
+
+// serveQuery serves the page at the URL of a saved query, or its form for other sites.
+func (p *Pages) serveQuery(w http.ResponseWriter, r *http.Request) {
 	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
 	if target := withoutEmpty(r.URL); target != "" {
 		w.Header().Set("Cache-Control", "no-store")
@@ -291,8 +304,8 @@ type galleryItem struct{ Address, Title, Owner, Description string }
 
 const galleryLength = 50
 
-// ServeGallery lists public queries.
-func (p *Pages) ServeGallery(w http.ResponseWriter, r *http.Request) {
+// serveGallery lists public queries.
+func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) {
 	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
 	if err := page.CheckMethod(w, r); err != nil {
 		p.fail(w, r, err)

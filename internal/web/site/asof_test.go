@@ -26,7 +26,7 @@ func publishEditions(t testing.TB, s *store.Store) {
 		t.Fatal(err)
 	}
 	for _, edition := range editions {
-		publish(t, s, edition.Feed)
+		feedtest.Publish(t, s, edition.Feed)
 	}
 }
 
@@ -127,8 +127,8 @@ func TestPagingAsOf(t *testing.T) {
 		records = append(records, feedtest.Tool(fmt.Sprintf("tool-%d", i)))
 	}
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, feedtest.Catalog("2026-11-01", records...))
-	publish(t, s, feedtest.Catalog("2026-11-02", records[:110]...))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", records...))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", records[:110]...))
 	get(t, newSite(t, s), "/tools?sort=name_asc&as_of=1&page=2", 200, "51–100 of 120",
 		`rel="prev" href="/tools?as_of=1&amp;page=1&amp;sort=name_asc"`, `rel="next" href="/tools?as_of=1&amp;page=3&amp;sort=name_asc"`)
 }
@@ -137,10 +137,10 @@ func TestPagingAsOf(t *testing.T) {
 // release.
 func TestFormerToolsAsOf(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one"), feedtest.Tool("two"), feedtest.Tool("removed")))
-		publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one"), feedtest.Tool("removed"),
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one"), feedtest.Tool("two"), feedtest.Tool("removed")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one"), feedtest.Tool("removed"),
 			&feed.Retired{Slug: "two", Name: "Outil two", Category: "code", Reason: "mort", RetiredAt: "2026-11-02", Note: "Fini."}))
-		publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("one"), feedtest.Tool("new"),
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("one"), feedtest.Tool("new"),
 			&feed.Retired{Slug: "two", Name: "Outil two", Category: "code", Reason: "mort", RetiredAt: "2026-11-02", Note: "Fini."}))
 		handler := newSite(t, s)
 		get(t, handler, "/tools/two?as_of=1", 200, "<h1>Outil two</h1>", "as of release 1")
@@ -170,8 +170,8 @@ func TestCachingAsOf(t *testing.T) {
 		price := func(price string) []byte {
 			return feedtest.Catalog("2026-11-01", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price = price }))
 		}
-		publish(t, s, price("20 €/mois"))
-		publish(t, s, price("30 €/mois"))
+		feedtest.Publish(t, s, price("20 €/mois"))
+		feedtest.Publish(t, s, price("30 €/mois"))
 		handler := newSite(t, s)
 		check := func(target, price string) {
 			t.Helper()
@@ -185,7 +185,7 @@ func TestCachingAsOf(t *testing.T) {
 		check("/tools/one?as_of=1", "20")
 		check("/tools/one?as_of=2", "30")
 		check("/tools/one?as_of=2026-11-01", "30")
-		publish(t, s, price("40 €/mois"))
+		feedtest.Publish(t, s, price("40 €/mois"))
 		get(t, handler, "/tools?sort=name_asc&as_of=1", 200) // not cached, so it notices the release
 		check("/tools/one", "40")
 		check("/tools/one?as_of=1", "20")
@@ -251,15 +251,15 @@ func TestVersionHistory(t *testing.T) {
 			return feedtest.Catalog(date, tool)
 		}
 		score := 8.0
-		publish(t, s, one("2026-11-01", func(tool *feed.Tool) { tool.Score = nil }))
-		publish(t, s, one("2026-11-02", func(tool *feed.Tool) { tool.Score, tool.Price = &score, "30 €/mois" }))
-		publish(t, s, one("2026-11-03", func(tool *feed.Tool) {
+		feedtest.Publish(t, s, one("2026-11-01", func(tool *feed.Tool) { tool.Score = nil }))
+		feedtest.Publish(t, s, one("2026-11-02", func(tool *feed.Tool) { tool.Score, tool.Price = &score, "30 €/mois" }))
+		feedtest.Publish(t, s, one("2026-11-03", func(tool *feed.Tool) {
 			tool.Score, tool.Price, tool.Name, tool.Category, tool.ICP, tool.Pricing, tool.Tagline = &score, "30 €/mois", "<b>One", "voix", "vibe-coder", "freemium", long+"Fin."
 		}))
-		publish(t, s, feedtest.Catalog("2026-11-04", &feed.Retired{Slug: "one", Name: "<b>One", Category: "voix", Reason: "mort", RetiredAt: "2026-11-04", Note: "Fini."}))
-		publish(t, s, feedtest.Catalog("2026-11-05", &feed.Retired{Slug: "one", Name: "<b>One", Category: "voix", Reason: "acquis", RetiredAt: "2026-11-04", Note: "Vendu."}))
-		publish(t, s, one("2026-11-06", func(tool *feed.Tool) { tool.Score, tool.Tagline = &score, long+"Fin." }))
-		publish(t, s, one("2026-11-07", func(tool *feed.Tool) { tool.Score, tool.Tagline = &score, long+"Suite." }))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", &feed.Retired{Slug: "one", Name: "<b>One", Category: "voix", Reason: "mort", RetiredAt: "2026-11-04", Note: "Fini."}))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-05", &feed.Retired{Slug: "one", Name: "<b>One", Category: "voix", Reason: "acquis", RetiredAt: "2026-11-04", Note: "Vendu."}))
+		feedtest.Publish(t, s, one("2026-11-06", func(tool *feed.Tool) { tool.Score, tool.Tagline = &score, long+"Fin." }))
+		feedtest.Publish(t, s, one("2026-11-07", func(tool *feed.Tool) { tool.Score, tool.Tagline = &score, long+"Suite." }))
 		handler := newLocalized(t, s)
 		want := []string{
 			"7 Nov 2026 Updated · release 7 Tagline: from …assez longue. Une phrase assez longue. Fin. →to …assez longue. Une phrase assez longue. Suite.;",
@@ -292,7 +292,7 @@ func TestVersionHistory(t *testing.T) {
 func TestLongVersionHistory(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	for i := range 60 {
-		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price = fmt.Sprintf("%d €/mois", i) })))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price = fmt.Sprintf("%d €/mois", i) })))
 	}
 	handler := newLocalized(t, s)
 	body := get(t, handler, "/en/tools/one", 200, "Show 45 older versions", "Older versions are not shown here.", `href="/api/v1/tools/one/versions"`)

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
@@ -34,14 +35,14 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 	log := slog.New(slog.DiscardHandler)
 	site, err := New(Config{
 		Service:  page.Service{PublicURL: "http://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (http://palmares.example)"},
-		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}), Cache: cache.New(1<<20, nil, log), Log: log,
+		Executor: graphtest.New(graph.Config{Catalog: s, Log: log}), Cache: cache.New(1<<20, nil, log), Log: log,
 		Visitors: visitor.NewLimiter(nil),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	site.Register(mux)
+	mux.Handle("/", site)
 	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets))
 	mux.Handle(status.Path, status.NewPage(status.Config{Service: page.Service{ServiceName: "palmares"}, Store: s, Log: log, Healthy: func() bool { return true }}))
 	server := httptest.NewServer(mux)

@@ -18,7 +18,7 @@ func TestTranslations(t *testing.T) {
 	category.Translations.En.Label = "Writing"
 	duel := &feed.Comparison{Slug: "one-vs-two", Title: "Un ou Deux ?", ToolA: "one", ToolB: "two", Winner: "one", WinnerNote: "Plus net.", Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/duel"}
 	duel.Translations.En.Title = "One or Two?"
-	publish(t, s, feedtest.Catalog("2026-11-01", category, duel,
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", category, duel,
 		feedtest.Tool("one", func(tool *feed.Tool) {
 			tool.Category, tool.Tagline, tool.Translations.En.Tagline = "redaction", "Écrit.", "Writes."
 			tool.Sections = []feed.Section{{Section: "verdict", Text: "Très bien."}}
@@ -26,7 +26,7 @@ func TestTranslations(t *testing.T) {
 		feedtest.Tool("two", func(tool *feed.Tool) { tool.Category, tool.Tagline = "voix", "Parle." }),
 		&feed.Retired{Slug: "gone", Name: "Gone", Category: "voix", Reason: "mort", RetiredAt: "2026-03-14", Note: "Fermé."},
 	))
-	handler := page.Localize(newSite(t, s))
+	handler := newSite(t, s)
 	const mark = `<span class="in-french">in French</span>`
 	for target, texts := range map[string][]string{
 		"/en/":                       {`<span >Writes.</span></p>`, `<span lang="fr">Parle.</span> ` + mark, `>Writing</a>`, `lang="fr">Voix</a>`},
@@ -59,8 +59,8 @@ func TestTranslations(t *testing.T) {
 // A list whose descriptions are all in French says so once.
 func TestListInFrench(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one"), feedtest.Tool("two")))
-	handler := page.Localize(newSite(t, s))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one"), feedtest.Tool("two")))
+	handler := newSite(t, s)
 	for _, target := range []string{"/en/", "/en/tools"} {
 		if body := get(t, handler, target, 200, "Descriptions are in French."); strings.Contains(body, "in-french") {
 			t.Errorf("%s: got a mark for each tool, want one sentence", target)
@@ -74,8 +74,8 @@ func TestPriceInWords(t *testing.T) {
 	price := func(slug, price, pricing string) *feed.Tool {
 		return feedtest.Tool(slug, func(tool *feed.Tool) { tool.Price, tool.Pricing = price, pricing })
 	}
-	publish(t, s, feedtest.Catalog("2026-11-01", price("yearly", "240 €/an", "payant"), price("free", "0 €/mois", "gratuit"), price("hourly", "0,5 €/heure", "payant"), price("seat", "8 €/poste/mois", "payant"), price("odd", "3 €/lune", "payant")))
-	handler := page.Localize(newSite(t, s))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", price("yearly", "240 €/an", "payant"), price("free", "0 €/mois", "gratuit"), price("hourly", "0,5 €/heure", "payant"), price("seat", "8 €/poste/mois", "payant"), price("odd", "3 €/lune", "payant")))
+	handler := newSite(t, s)
 	get(t, handler, "/en/tools", 200, `<td class="price wide-only">€240 per year (€20 per month)<p>paid</p></td>`, `<td class="price wide-only">Free</td>`, "€0.50 per hour", "€8 per seat per month", `<span lang="fr">3 €/lune</span>`)
 	get(t, handler, "/fr/tools", 200, "240\u00a0€ par an (20\u00a0€ par mois)", `<td class="price wide-only">Gratuit</td>`, "0,50\u00a0€ par heure", "8\u00a0€ par poste par mois")
 	if body := get(t, handler, "/en/tools?price_max=20", 200, "€240 per year (€20 per month)"); strings.Contains(body, "per hour") {
@@ -86,7 +86,7 @@ func TestPriceInWords(t *testing.T) {
 
 // Results of a corrected search say what they are for.
 func TestCorrectedSearch(t *testing.T) {
-	handler := page.Localize(onSQLite(t))
+	handler := onSQLite(t)
 	for _, path := range []string{"/search", "/tools"} {
 		get(t, handler, "/en"+path+"?q=plumme", 200, "Showing results for <strong>“Plume”</strong>. Nothing matches “plumme”.", `href="/en/tools/plume"`)
 		get(t, handler, "/fr"+path+"?q=ecritorie", 200, "Résultats pour <strong>«\u00a0Écritoire\u00a0»</strong>.")
@@ -98,7 +98,7 @@ func TestCorrectedSearch(t *testing.T) {
 
 // Lists link to the same list as files, and say what they need.
 func TestDownloadLinks(t *testing.T) {
-	handler := page.Localize(onSQLite(t))
+	handler := onSQLite(t)
 	for target, file := range map[string]string{
 		"/en/tools": "tools", "/en/tools?q=code&icp=vibe_coder&price_max=20&sort=updated_desc": "tools?icp=vibe-coder&price_max=20&search=code", "/en/categories/code?sort=name_asc": "tools?category=code",
 		"/en/categories": "categories", "/en/comparisons?category=code": "comparatifs?category=code", "/en/graveyard?reason=mort": "cimetiere?reason=mort", "/fr/tools?as_of=1": "tools?as_of=1",

@@ -124,7 +124,7 @@ func TestHeaders(t *testing.T) {
 // Cached pages work without a database; others show an error page.
 func TestDatabaseUnavailable(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog())
+		feedtest.Publish(t, s, demo.Catalog())
 		handler := newSite(t, s)
 		get(t, handler, "/tools/plume", 200)
 		s.Close()
@@ -167,7 +167,7 @@ func TestSuggestionsInLargeCatalog(t *testing.T) {
 				Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/duel"})
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-11-01", records...))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", records...))
 		handler := newSite(t, s)
 		for i := 0; i < many; i += 37 {
 			get(t, handler, "/tools/"+tool(i)[:2]+tool(i)[3:], 404, `<a href="/tools/`+tool(i)+`"`)
@@ -176,7 +176,7 @@ func TestSuggestionsInLargeCatalog(t *testing.T) {
 		}
 		// New items are suggested after a release.
 		get(t, handler, "/", 200)
-		publish(t, s, feedtest.Catalog("2026-11-02", append(records, feedtest.Tool("nouveau-venu"))...))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", append(records, feedtest.Tool("nouveau-venu"))...))
 		wait.Until(t, "the new tool is suggested", func() bool {
 			visit(handler, "GET", "/tools?q=nouveau") // not cached, so it notices the release
 			return strings.Contains(visit(handler, "GET", "/tools/nouveu-venu").Body.String(), `href="/tools/nouveau-venu"`)

@@ -38,8 +38,11 @@ type Config struct {
 	Cache        *cache.Cache
 	Log          *slog.Logger
 	Visitors     *visitor.Limiter
-	OtherPages   []string // paths of other packages' pages, for suggestions
+	Suggested    []string // paths of other packages' pages, for suggestions
 	SitemapPages []string // paths of other packages' pages, for the sitemap
+	// Pattern returns the pattern of the server that a request matches; by default, that
+	// of the site.
+	Pattern func(*http.Request) string
 }
 
 // Site serves the pages.
@@ -47,7 +50,7 @@ type Site struct {
 	Config
 	operations map[string]*graph.Operation
 	routes     []route
-	mux        *http.ServeMux // of the whole server
+	mux        *http.ServeMux
 }
 
 //go:embed queries/*.graphql
@@ -107,12 +110,40 @@ func New(cfg Config) (*Site, error) {
 		}
 		s.routes = append(s.routes, r)
 	}
+	s.mux = s.newMux()
+	if s.Pattern == nil {
+		s.Pattern = func(r *http.Request) string {
+			_, pattern := s.mux.Handler(r)
+			return pattern
+		}
+	}
 	return s, nil
 }
 
-// Register adds the pages, and a "not found" page for all other paths.
-func (s *Site) Register(mux *http.ServeMux) {
-	s.mux = mux
+// HomePattern is that of the home page.
+const HomePattern = "/{$}"
+
+// Patterns returns those of the other pages.
+func Patterns() (patterns []string) {
+	for _, r := range routes {
+		if r.pattern != HomePattern {
+			patterns = append(patterns, r.pattern)
+		}
+		if len(r.pathParams()) == 0 {
+			patterns = append(patterns, page.MarkdownPath(r.pathOf(nil)))
+		}
+	}
+	return patterns
+}
+
+// FilePatterns are those of the files for programs.
+var FilePatterns = []string{suggestionsPath, robotsPath, SitemapPath, sitemapsPath + "{name}"}
+
+// ServeHTTP serves the pages and files, and a "not found" page for all other paths.
+func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+func (s *Site) newMux() *http.ServeMux {
+	mux := http.NewServeMux()
 	for _, r := range s.routes {
 		handle := func(w http.ResponseWriter, req *http.Request) {
 			s.SetSecurityHeaders(w.Header(), page.FormPolicy)
@@ -129,7 +160,7 @@ func (s *Site) Register(mux *http.ServeMux) {
 		s.SetSecurityHeaders(w.Header(), page.BasePolicy)
 		page.Handler(s.serveSuggestions)(w, r)
 	})
-	mux.HandleFunc("/robots.txt", s.serveRobots)
+	mux.HandleFunc(robotsPath, s.serveRobots)
 	mux.HandleFunc(SitemapPath, page.Handler(s.serveSitemap))
 	mux.HandleFunc(sitemapsPath+"{name}", page.Handler(s.serveSitemap))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -140,6 +171,7 @@ func (s *Site) Register(mux *http.ServeMux) {
 		}
 		s.fail(w, r, nil, problem.New(problem.NotFound, "There is no page at this address."))
 	})
+	return mux
 }
 
 // withoutTrailingSlash returns the URL of the page that a path with a trailing
@@ -152,11 +184,11 @@ func (s *Site) withoutTrailingSlash(r *http.Request) string {
 	return (&url.URL{Path: clean, RawQuery: r.URL.RawQuery}).String()
 }
 
-// patternOf returns the mux pattern of the page at a path, or "".
+// patternOf returns the pattern of the page at a path, or "".
 func (s *Site) patternOf(r *http.Request, path string) string {
 	other := r.Clone(r.Context())
 	other.URL = &url.URL{Path: path}
-	if _, pattern := s.mux.Handler(other); !strings.HasSuffix(pattern, "/") {
+	if pattern := s.Pattern(other); !strings.HasSuffix(pattern, "/") {
 		return pattern
 	}
 	return ""

@@ -2,58 +2,45 @@ package site_test
 
 import (
 	"bytes"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"palmares/internal/core/lang"
+	"palmares/internal/server/servertest"
 	"regexp"
 	"strings"
 	"testing"
 
-	"palmares/graph"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
-	"palmares/internal/core/cache"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
-	"palmares/internal/web/site"
-	"palmares/internal/web/visitor"
 )
 
-// newSite returns a handler that serves the pages.
+// newSite returns a handler that serves the pages of a database. A path without a language
+// is that of the English page.
 func newSite(t testing.TB, s *store.Store) http.Handler {
 	t.Helper()
-	return newLimitedSite(t, s, nil)
-}
-
-func newLimitedSite(t testing.TB, s *store.Store, visitors *visitor.Limiter) http.Handler {
-	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	pages, err := site.New(site.Config{
-		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
-		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}),
-		Cache:    cache.New(1<<20, nil, log), Log: log, OtherPages: []string{"/docs", "/explorer"}, Visitors: visitors,
+	handler := newLocalized(t, s)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/fr/") {
+			r.URL.Path, r.URL.RawPath = page.LocalPath(lang.English, r.URL.Path), page.LocalPath(lang.English, r.URL.RawPath)
+		}
+		handler.ServeHTTP(w, r)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mux := http.NewServeMux()
-	pages.Register(mux)
-	return mux
 }
 
-func publish(t testing.TB, s *store.Store, catalog []byte) {
+// newLocalized returns a handler that serves the pages in all languages.
+func newLocalized(t testing.TB, s *store.Store) http.Handler {
 	t.Helper()
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(catalog), feed.Options{Force: true}); err != nil {
-		t.Fatal(err)
-	}
+	return servertest.New(t, servertest.On(s)).Handler()
 }
 
 // onDemo runs a test with the demo catalog on each database.
 func onDemo(t *testing.T, test func(t *testing.T, handler http.Handler)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, demo.Catalog())
+		feedtest.Publish(t, s, demo.Catalog())
 		test(t, newSite(t, s))
 	})
 }
@@ -63,7 +50,7 @@ func onDemo(t *testing.T, test func(t *testing.T, handler http.Handler)) {
 func onSQLite(t testing.TB) http.Handler {
 	t.Helper()
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, demo.Catalog())
+	feedtest.Publish(t, s, demo.Catalog())
 	return newSite(t, s)
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	escape "html"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -13,33 +12,13 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/graph"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
-	"palmares/internal/web/site"
 )
-
-// newLocalized returns a handler that serves the pages in all languages.
-func newLocalized(t testing.TB, s *store.Store) http.Handler {
-	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	pages, err := site.New(site.Config{
-		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
-		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}),
-		Cache:    cache.New(1<<20, nil, log), Log: log, SitemapPages: []string{"/categories"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mux := http.NewServeMux()
-	pages.Register(mux)
-	return page.Localize(mux)
-}
 
 // changedCatalog publishes four releases with a change of each kind.
 func changedCatalog(t testing.TB, s *store.Store) {
@@ -47,11 +26,11 @@ func changedCatalog(t testing.TB, s *store.Store) {
 	price := func(slug, price string) any {
 		return feedtest.Tool(slug, func(tool *feed.Tool) { tool.Price, tool.UpdatedAt = price, "2026-10-20" })
 	}
-	publish(t, s, feedtest.Catalog("2026-09-01", feedtest.Tool("one"), feedtest.Tool("two"), feedtest.Tool("three")))
-	publish(t, s, feedtest.Catalog("2026-10-01", price("one", "25 €/mois"), feedtest.Tool("two"), feedtest.Tool("three"), feedtest.Tool("four")))
-	publish(t, s, feedtest.Catalog("2026-10-20", price("one", "25 €/mois"), price("two", "10 €/mois"), feedtest.Tool("four"),
+	feedtest.Publish(t, s, feedtest.Catalog("2026-09-01", feedtest.Tool("one"), feedtest.Tool("two"), feedtest.Tool("three")))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-10-01", price("one", "25 €/mois"), feedtest.Tool("two"), feedtest.Tool("three"), feedtest.Tool("four")))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-10-20", price("one", "25 €/mois"), price("two", "10 €/mois"), feedtest.Tool("four"),
 		&feed.Retired{Slug: "three", Name: "Outil three", Category: "code", Reason: "mort", RetiredAt: "2026-10-15", Note: "Fini."}))
-	publish(t, s, feedtest.Catalog("2026-11-01", price("one", "25 €/mois"), price("two", "10 €/mois"),
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", price("one", "25 €/mois"), price("two", "10 €/mois"),
 		feedtest.Tool("four", func(tool *feed.Tool) { score := 9.9; tool.Score = &score; tool.Sections[0].Text = "Mieux." }),
 		&feed.Category{Slug: "three", Label: "Trois"},
 		&feed.Retired{Slug: "three", Name: "Outil three", Category: "code", Reason: "mort", RetiredAt: "2026-10-15", Note: "Vendu."}))
@@ -99,8 +78,8 @@ func TestChangesPage(t *testing.T) {
 // kinds are in order, and a price is one line.
 func TestChangesAreGrouped(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, feedtest.Catalog("2026-10-01", feedtest.Tool("zero"), feedtest.Tool("gone"), feedtest.Tool("price"), feedtest.Tool("tagline")))
-	publish(t, s, feedtest.Catalog("2026-10-02", feedtest.Tool("zero"), feedtest.Tool("price"), feedtest.Tool("tagline"),
+	feedtest.Publish(t, s, feedtest.Catalog("2026-10-01", feedtest.Tool("zero"), feedtest.Tool("gone"), feedtest.Tool("price"), feedtest.Tool("tagline")))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-10-02", feedtest.Tool("zero"), feedtest.Tool("price"), feedtest.Tool("tagline"),
 		&feed.Retired{Slug: "gone", Name: "Parti", Category: "code", Reason: "mort", RetiredAt: "2026-10-01", Note: "Fini."}))
 	tools := []any{feedtest.Tool("gone", func(tool *feed.Tool) { tool.Name = "Parti" })}
 	for i := range 25 {
@@ -108,7 +87,7 @@ func TestChangesAreGrouped(t *testing.T) {
 	}
 	score := func(tool *feed.Tool) { value := 9.5; tool.Score, tool.Tagline = &value, "Autre." }
 	tools = append(tools, feedtest.Tool("zero", score), feedtest.Tool("price", func(tool *feed.Tool) { tool.Price = "25 €/mois" }), feedtest.Tool("tagline", func(tool *feed.Tool) { tool.Tagline = "Mieux." }))
-	publish(t, s, feedtest.Catalog("2026-10-03", tools...))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-10-03", tools...))
 	handler := newLocalized(t, s)
 	body := get(t, handler, "/en/changes", 200, `href="/en/changes?release=3&amp;type=tool_created" rel="nofollow">Show all`,
 		`Parti</a> <span class="what"><span class="part" lang="fr">Code</span>`, `<span class="part">changed: tagline</span>`, `>Outil price</a> <span class="what"><span class="part"><span class="visually-hidden">from </span><del>€20/month</del>`)
@@ -153,12 +132,12 @@ func TestChangesOfRemovedItems(t *testing.T) {
 // The pages of the timeline together have every change once.
 func TestChangesAreCompleteOverPages(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, feedtest.Catalog("2026-10-01", feedtest.Tool("zero")))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-10-01", feedtest.Tool("zero")))
 	tools := []any{feedtest.Tool("zero")}
 	for i := range 230 {
 		tools = append(tools, feedtest.Tool(fmt.Sprintf("tool-%d", i)))
 	}
-	publish(t, s, feedtest.Catalog("2026-10-02", tools...))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-10-02", tools...))
 	handler := newLocalized(t, s)
 	seen := map[string]int{}
 	pages := 0
@@ -216,8 +195,8 @@ func TestRarePriceDirection(t *testing.T) {
 		}
 		return feedtest.Catalog(date, tools...)
 	}
-	publish(t, s, catalog("2026-10-01", func(int) string { return "20 €/mois" }))
-	publish(t, s, catalog("2026-10-02", func(i int) string {
+	feedtest.Publish(t, s, catalog("2026-10-01", func(int) string { return "20 €/mois" }))
+	feedtest.Publish(t, s, catalog("2026-10-02", func(i int) string {
 		if i == 0 {
 			return "10 €/mois"
 		}
@@ -290,7 +269,7 @@ func TestHistoryOfEmptyCatalog(t *testing.T) {
 		get(t, handler, page.LocalPath(lang.English, path), 200, "Nothing has been published yet.")
 		get(t, handler, page.LocalPath(lang.French, path), 200)
 	}
-	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
 	get(t, handler, "/en/changes", 200, "The catalog was published with 1 tool.")
 	get(t, handler, "/en/prices", 200, "No price has changed since the first release.")
 	get(t, handler, "/en/trends", 200, "Trends appear once a second release is published.")
@@ -299,8 +278,8 @@ func TestHistoryOfEmptyCatalog(t *testing.T) {
 func TestHistoryIsEscaped(t *testing.T) {
 	const evil = `<script>alert("1")</script>`
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, feedtest.Catalog("2026-10-01", &feed.Category{Slug: "evil", Label: evil}, feedtest.Tool("one")))
-	publish(t, s, feedtest.Catalog("2026-11-01", &feed.Category{Slug: "evil", Label: evil},
+	feedtest.Publish(t, s, feedtest.Catalog("2026-10-01", &feed.Category{Slug: "evil", Label: evil}, feedtest.Tool("one")))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", &feed.Category{Slug: "evil", Label: evil},
 		feedtest.Tool("one", func(tool *feed.Tool) {
 			tool.Name, tool.Category, tool.Price, tool.UpdatedAt = evil, "evil", "1 €/"+evil, "2026-11-01"
 		}),
@@ -386,7 +365,7 @@ func TestSitemapParts(t *testing.T) {
 	for i := range count {
 		tools = append(tools, feedtest.Tool(fmt.Sprintf("tool-%d", i)))
 	}
-	publish(t, s, feedtest.Catalog("2026-11-01", tools...))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", tools...))
 	handler := newLocalized(t, s)
 	seen := map[string]bool{}
 	for part, want := range []int{10_000, 6} {

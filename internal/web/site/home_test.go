@@ -8,12 +8,10 @@ import (
 	"testing"
 
 	"palmares/internal/dev/testkit"
-	"palmares/internal/web/page"
 )
 
 func TestHomePage(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
-		handler = page.Localize(handler)
 		get(t, handler, "/en/", 200, "<dd>48</dd>", "<dd>6.99</dd>", "Updated on <time", `curl -s "https://palmares.example/api/v1/tools?score_min=8&amp;limit=2"`,
 			">https://palmares.example/mcp<", `<i>&#34;name&#34;</i>: &#34;Bosco &amp; Matelots&#34;,`, `<i>&#34;score&#34;</i>: <b>9.4</b>,`,
 			`<span lang="fr">&#34;18 €/mois&#34;</span>`, `<span class="rating excellent">9.4</span>`, "€0.50/hour", `href="/en/categories/redaction" >Writing</a>`,
@@ -47,7 +45,7 @@ var jsonLD = regexp.MustCompile(`(?s)<script type="application/ld\+json">(.*?)</
 // Search engines find the organization, the search and the data set.
 func TestHomeStructuredData(t *testing.T) {
 	for name, handler := range map[string]http.Handler{"demo": onSQLite(t), "empty": newSite(t, testkit.Open(t, testkit.SQLite(t)))} {
-		found := jsonLD.FindStringSubmatch(get(t, page.Localize(handler), "/fr/", 200))
+		found := jsonLD.FindStringSubmatch(get(t, handler, "/fr/", 200))
 		if found == nil {
 			t.Fatalf("%s: got no JSON-LD, want some", name)
 		}

@@ -145,7 +145,7 @@ func TestPaging(t *testing.T) {
 		records = append(records, feedtest.Tool("tool-"+strings.Repeat("i", i/26+1)+string(rune('a'+i%26))))
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-11-01", records...))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", records...))
 		handler := newSite(t, s)
 		first := get(t, handler, "/tools?sort=name_asc", 200, "1–50 of 120", "Page 1 of 3", `rel="next" href="/tools?page=2&amp;sort=name_asc"`)
 		if strings.Contains(first, `rel="prev"`) {
@@ -199,8 +199,8 @@ func TestRESTLink(t *testing.T) {
 // Prices for different billing periods are not drawn in one chart.
 func TestPricesOfSeveralPeriods(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
-	publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price, tool.UpdatedAt = "240 €/an", "2026-11-02" })))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price, tool.UpdatedAt = "240 €/an", "2026-11-02" })))
 	body := get(t, newSite(t, s), "/tools/one", 200, "cannot be charted", "€20/month", "€240/year")
 	if strings.Contains(body, "price has not changed") {
 		t.Error(`got "has not changed", want the change listed`)
@@ -210,7 +210,7 @@ func TestPricesOfSeveralPeriods(t *testing.T) {
 func TestCatalogTextIsEscaped(t *testing.T) {
 	const evil = `<script>alert("1")</script>`
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, feedtest.Catalog("2026-11-01",
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
 		&feed.Category{Slug: "evil", Label: evil},
 		feedtest.Tool("evil", func(tool *feed.Tool) {
 			tool.Name, tool.Tagline, tool.Domain, tool.Category = evil, evil, `x" onmouseover="alert(1)`, "evil"
@@ -260,7 +260,7 @@ func TestEmptyCatalog(t *testing.T) {
 		for _, path := range []string{"/tools", "/comparatifs", "/cimetiere", "/categories"} {
 			get(t, handler, path, 200)
 		}
-		publish(t, s, demo.Catalog())
+		feedtest.Publish(t, s, demo.Catalog())
 		get(t, handler, "/", 200, "<dd>48</dd>") // the empty page was not cached
 	})
 }
@@ -348,8 +348,8 @@ func TestLanguages(t *testing.T) {
 			&feed.Comparison{Slug: "one-vs-gone", Title: written, ToolA: "one", ToolB: "gone", Winner: "one", WinnerNote: written,
 				Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/one-vs-gone"})
 	}
-	publish(t, s, catalog("2026-11-01", "20 €/"+written))
-	publish(t, s, catalog("2026-11-02", "30 €/"+written)) // shown on the home page
+	feedtest.Publish(t, s, catalog("2026-11-01", "20 €/"+written))
+	feedtest.Publish(t, s, catalog("2026-11-02", "30 €/"+written)) // shown on the home page
 	handler := newSite(t, s)
 	for _, target := range []string{"/", "/tools", "/tools/one", "/comparatifs", "/comparatifs/one-vs-gone", "/comparatifs/one-vs-gnoe", "/cimetiere", "/cimetiere/gone", "/categories"} {
 		document, err := html.Parse(visit(handler, http.MethodGet, target).Body)

@@ -290,7 +290,7 @@ func explorerURL(param, value string) string {
 // routes lists every page. To add one, add a row, its operation in queries/ and
 // its template.
 var routes = []route{
-	{pattern: "/{$}", name: "home", view: newView[homeView]},
+	{pattern: HomePattern, name: "home", view: newView[homeView]},
 	{pattern: "/tools", name: "tools", rest: "/api/v1/tools", table: "tools", form: true, view: newView[toolsView]},
 	{pattern: "/tools/{slug}", name: "tool", rest: "/api/v1/tools/", view: newView[toolView]},
 	{pattern: "/comparatifs", name: "comparatifs", rest: "/api/v1/comparatifs", table: "comparatifs", view: newView[comparisonsView]},

@@ -20,6 +20,7 @@ import (
 const SitemapPath = "/sitemap.xml"
 
 const (
+	robotsPath   = "/robots.txt"
 	sitemapsPath = "/sitemaps/"
 
 	// sitemapItems is how many items a sitemap has, each with a page in both

@@ -98,7 +98,7 @@ var pageNames = map[string]lang.Message{
 // suggestPages also compares the names that pages have in the menu.
 func (s *Site) suggestPages(l lang.Language, name string) (found []page.Suggestion) {
 	paths := map[string]string{"comparisons": "/comparatifs", "graveyard": "/cimetiere", "api": "/docs"}
-	for _, path := range slices.Concat(slices.Collect(maps.Keys(pageNames)), s.OtherPages) {
+	for _, path := range slices.Concat(slices.Collect(maps.Keys(pageNames)), s.Suggested) {
 		paths[strings.Trim(path, "/")] = path
 	}
 	for _, name := range text.Similar(name, slices.Sorted(maps.Keys(paths)), maxSuggestions) {

@@ -17,12 +17,11 @@ import (
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/lang"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/server"
+	"palmares/internal/server/servertest"
 	"palmares/internal/web/page"
 	"palmares/internal/web/visitor"
 )
-
-// inLanguage returns the handler with language prefixes.
-func inLanguage(handler http.Handler) http.Handler { return page.Localize(handler) }
 
 var structuredData = regexp.MustCompile(`(?s)<script type="application/ld\+json">(.*?)</script>`)
 
@@ -47,7 +46,7 @@ func structured(t *testing.T, body string) map[string]map[string]any {
 }
 
 func TestToolPage(t *testing.T) {
-	handler := inLanguage(onSQLite(t))
+	handler := onSQLite(t)
 	body := get(t, handler, "/en/tools/plume", 200, `<h2>Verdict <span class="in-french">`, "quatre rédacteurs", "<li>Limitations</li>", `href="/en/method"`, "8.1 out of 10",
 		`<option value="ecritoire-cie">Écritoire &amp; Cie (8.7)</option>`, `<text class="s1"`, `href="/en/compare?a=plume"`, `href="/en/account"`,
 		`<meta name="description" content="Plume scores 8.1 out of 10. Price: €19.90/month.`, "<h2>Price over time</h2>", "<h2>Score over time</h2>")
@@ -70,18 +69,18 @@ func TestToolPage(t *testing.T) {
 // The page says where and when facts were checked, and which of them changed.
 func TestSources(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a")))
-	plain := inLanguage(newSite(t, s))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a")))
+	plain := newSite(t, s)
 	if body := get(t, plain, "/en/tools/a", 200); strings.Contains(body, "checked on") {
 		t.Error("got a source, want none")
 	}
-	publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", func(t *feed.Tool) {
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", func(t *feed.Tool) {
 		t.Translations.En.Tagline = "A tool."
 		t.Sources = []record.Source{
 			{Field: "price", URL: `https://a.example/prix?x="><script>&y`, CheckedAt: "2026-11-02"}, {Field: "score", URL: "https://b.example", CheckedAt: "2026-10-01"},
 		}
 	})))
-	handler := inLanguage(newSite(t, s))
+	handler := newSite(t, s)
 	const link = `<a href="https://a.example/prix?x=%22%3e%3cscript%3e&amp;y" rel="nofollow noopener">source<span class="visually-hidden"> (a.example)</span></a></li>`
 	get(t, handler, "/en/tools/a", 200, "<li>Price checked on "+lang.English.DayOf("2026-11-02")+", "+link,
 		"<li>Score checked on "+lang.English.DayOf("2026-10-01")+`, <a href="https://b.example" rel="nofollow noopener">`, "Translations", "Sources", "changed")
@@ -91,7 +90,7 @@ func TestSources(t *testing.T) {
 }
 
 func TestCompare(t *testing.T) {
-	handler := inLanguage(onSQLite(t))
+	handler := onSQLite(t)
 	body := get(t, handler, "/en/compare/plume/ecritoire-cie", 200, "<h1>Plume / Écritoire &amp; Cie</h1>", `href="/en/comparisons/plume-vs-ecritoire-cie"`, "<strong>Écritoire &amp; Cie</strong> wins.",
 		"quatre rédacteurs", `<span class="mark">best</span>`, `<span class="aside">same</span>`, `<form class="filter compare" action="/en/compare/plume/ecritoire-cie">`,
 		`<link rel="canonical" href="https://palmares.example/en/compare/ecritoire-cie/plume">`)
@@ -127,7 +126,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestCategoryPage(t *testing.T) {
-	handler := inLanguage(onSQLite(t))
+	handler := onSQLite(t)
 	body := get(t, handler, "/en/categories/redaction", 200, `<svg class="icon"`, "<dd>6</dd>", "€9.90 to €49", "Best tools", `<svg class="chart wide-only"`, `href="/api/v1/tools?category=redaction"`,
 		`aria-sort="descending"><a class="sort" href="/en/categories/redaction?sort=score_asc"`, `href="/en/tools?category=redaction"`)
 	if list, _ := structured(t, body)["ItemList"]["itemListElement"].([]any); len(list) != 6 {
@@ -152,7 +151,7 @@ func TestSortableHeaders(t *testing.T) {
 
 // Each active filter has a link that removes only it.
 func TestFilterChips(t *testing.T) {
-	handler := inLanguage(onSQLite(t))
+	handler := onSQLite(t)
 	body := get(t, handler, "/fr/tools?q=texte&category=redaction&score_min=7,5&price_max=20&pricing=freemium&page=2&icp=mixte", 200,
 		`Note d’au moins 7,5`, "Jusqu’à 20\u00a0€ par mois", "Retirer tous les filtres", "«\u00a0texte\u00a0»")
 	var links []string
@@ -172,7 +171,7 @@ func TestFilterChips(t *testing.T) {
 
 // An invalid value stays in the form, with an error beside its field.
 func TestInvalidFilterKeepsForm(t *testing.T) {
-	handler := inLanguage(onSQLite(t))
+	handler := onSQLite(t)
 	body := get(t, handler, `/en/tools?score_min="><b>abc&q=plume&category=code`, 400, `value="&#34;&gt;&lt;b&gt;abc" aria-invalid="true"`, `value="plume"`, `<option value="code" selected`,
 		`id="wrong-score_min" role="alert">The minimum score must be a number from 0 to 10, such as 7.5 (got “&#34;&gt;&lt;b&gt;abc”).`, noIndex)
 	if strings.Contains(body, "<b>") || strings.Contains(body, `<table class="list">`) {
@@ -187,7 +186,7 @@ func TestInvalidFilterKeepsForm(t *testing.T) {
 }
 
 func TestSearchPage(t *testing.T) {
-	handler := inLanguage(onSQLite(t))
+	handler := onSQLite(t)
 	get(t, handler, "/en/search?q=plume", 200, `value="plume"`, `href="/en/tools/plume"`, `href="/en/comparisons/plume-vs-ecritoire-cie"`, `results for “plume”`, noIndex)
 	get(t, handler, "/fr/search?q=REDACTION", 200, `href="/fr/categories/redaction"`)
 	get(t, handler, "/en/search?q=buvard", 200, `href="/en/graveyard/buvard"`)
@@ -199,7 +198,7 @@ func TestSearchPage(t *testing.T) {
 func TestSuggestions(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publishEditions(t, s)
-	handler, caching := inLanguage(newSite(t, s)), "public, max-age=60"
+	handler, caching := newSite(t, s), "public, max-age=60"
 	type suggestion struct{ Name, Path, Note string }
 	getSuggestions := func(target string, status int) (list []suggestion) {
 		t.Helper()
@@ -236,7 +235,7 @@ func TestSuggestions(t *testing.T) {
 
 	// Lists that lack suggestions only now, or only for this visitor, are not cached.
 	visitors := visitor.NewLimiter(nil)
-	handler = inLanguage(newLimitedSite(t, s, visitors))
+	handler = servertest.New(t, servertest.On(s), func(c *server.Config) { c.Visitors = visitors }).Handler()
 	impatient, leave := context.WithCancel(t.Context())
 	defer leave()
 	request := httptest.NewRequest(http.MethodGet, "/search/suggestions?q=plmue", nil).WithContext(impatient)
@@ -257,7 +256,7 @@ func TestSuggestions(t *testing.T) {
 	}
 	caching = "no-store"
 	closed := testkit.Open(t, testkit.SQLite(t))
-	handler = inLanguage(newSite(t, closed))
+	handler = newSite(t, closed)
 	closed.Close()
 	if got := getSuggestions("/search/suggestions?q=plume", 200); len(got) != 0 {
 		t.Errorf("without a catalog: got %v, want none", got)
@@ -269,7 +268,7 @@ func TestSuggestions(t *testing.T) {
 func TestLinksResolve(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publishEditions(t, s)
-	handler := inLanguage(newSite(t, s))
+	handler := newSite(t, s)
 	ours := regexp.MustCompile(`^/(en|fr)/(tools|compare|comparatifs|comparisons|categories|search)\b`)
 	checked := map[string]bool{}
 	for _, l := range lang.All {
@@ -303,8 +302,8 @@ func TestHostileNames(t *testing.T) {
 			tool.Sections = []feed.Section{{Section: "verdict", Text: evil}, {Section: evil, Text: evil}}
 		})
 	}
-	publish(t, s, feedtest.Catalog("2026-11-01", &feed.Category{Slug: "evil", Label: evil}, hostile("evil"), hostile("worse")))
-	handler := inLanguage(newSite(t, s))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", &feed.Category{Slug: "evil", Label: evil}, hostile("evil"), hostile("worse")))
+	handler := newSite(t, s)
 	for _, target := range []string{"/en/tools/evil", "/fr/tools/evil", "/en/compare/evil/worse", "/en/compare", "/en/categories/evil", "/en/search?q=script", "/en/tools?category=evil"} {
 		body := get(t, handler, target, 200)
 		if strings.Contains(body, "<script>alert") || !strings.Contains(body, "alert(&#34;1&#34;)") {

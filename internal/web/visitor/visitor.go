@@ -39,7 +39,7 @@ type Budget interface {
 	Start(ctx context.Context) (done func(), err error)
 }
 
-// Limiter decides when pages are rendered. A nil one does not limit them.
+// Limiter decides when pages are rendered. A nil or zero one does not limit them.
 type Limiter struct {
 	proxies []netip.Prefix       // whose X-Forwarded-For counts
 	cpu     func() time.Duration // that the process has used
@@ -113,7 +113,7 @@ type visitorKey struct{}
 
 // Identify returns the context of a request with its visitor.
 func (l *Limiter) Identify(r *http.Request) context.Context {
-	if l == nil {
+	if l == nil || l.visitors == nil {
 		return r.Context()
 	}
 	return context.WithValue(r.Context(), visitorKey{}, quota.Address(quota.ClientAddress(r, l.proxies)))

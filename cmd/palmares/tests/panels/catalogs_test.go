@@ -3,17 +3,14 @@
 package panels_test
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"testing"
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
-	"palmares/internal/core/store"
 )
 
 // tool is an active tool. Its score is in tenths, its price in cents.
@@ -200,11 +197,4 @@ func (c catalog) feed() []byte {
 			UpdatedAt: d.updatedAt, CanonicalURL: "https://palmares.example/duel/" + slug})
 	}
 	return feedtest.Of(c.date, records...)
-}
-
-func publish(t testing.TB, s *store.Store, data []byte) {
-	t.Helper()
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true}); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -3,13 +3,14 @@ package panels_test
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"palmares/graph"
+	"palmares/graph/graphtest"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/apidocs"
@@ -97,9 +98,9 @@ func TestExamples(t *testing.T) {
 			w := randomWorld(seed)
 			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 				for _, c := range w.releases {
-					publish(t, s, c.feed())
+					feedtest.Publish(t, s, c.feed())
 				}
-				e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Tools: func() int { return 5_000 }})
+				e := graphtest.New(graph.Config{Catalog: s, Tools: func() int { return 5_000 }})
 				tested := 0
 				for _, example := range apidocs.Examples {
 					if known, ok := examples[example.Title]; ok {

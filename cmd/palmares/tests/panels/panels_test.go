@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,6 +13,8 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/graph/graphtest"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/apidocs"
@@ -176,9 +177,9 @@ func TestPanels(t *testing.T) {
 			w := randomWorld(seed)
 			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 				for _, c := range w.releases {
-					publish(t, s, c.feed())
+					feedtest.Publish(t, s, c.feed())
 				}
-				e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Tools: func() int { return 5_000 }})
+				e := graphtest.New(graph.Config{Catalog: s, Tools: func() int { return 5_000 }})
 				tested := 0
 				for _, example := range apidocs.Examples {
 					if name, isPanel := strings.CutPrefix(example.Name, "panel-"); isPanel {
@@ -211,9 +212,9 @@ func TestSeries(t *testing.T) {
 	w := randomWorld(4)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for _, c := range w.releases {
-			publish(t, s, c.feed())
+			feedtest.Publish(t, s, c.feed())
 		}
-		e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
+		e := graphtest.New(graph.Config{Catalog: s})
 		for _, every := range []interval{weekly, monthly, quarterly, byRelease} {
 			for by, keyOf := range groups {
 				for _, metric := range metrics {

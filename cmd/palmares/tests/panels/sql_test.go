@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,8 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/graph/graphtest"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/files"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -137,10 +138,10 @@ func TestPanelsInSQLWithNode(t *testing.T) {
 		w := randomWorld(seed)
 		testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 			for _, c := range w.releases {
-				publish(t, s, c.feed())
+				feedtest.Publish(t, s, c.feed())
 			}
 			limits := graph.DefaultLimits
-			e := graph.NewExecutor(graph.Config{Catalog: s, Limits: limits, Log: slog.New(slog.DiscardHandler), Tools: func() int { return 5_000 }})
+			e := graphtest.New(graph.Config{Catalog: s, Limits: limits, Tools: func() int { return 5_000 }})
 			names := slices.Sorted(func(yield func(string) bool) {
 				for name := range statements {
 					if !yield(name) {

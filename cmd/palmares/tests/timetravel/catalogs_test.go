@@ -16,6 +16,7 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
@@ -121,8 +122,8 @@ func newServer(t testing.TB, catalog graph.Catalog) *server {
 	s := &server{responses: cache.New(serverMemory, []byte("secret"), log)}
 	limits := graph.DefaultLimits
 	limits.Time = time.Minute // these tests are not about slow machines
-	s.executor = graph.NewExecutor(graph.Config{Catalog: catalog, Credit: "Source", Limits: limits, Log: log, Cache: s.responses, Tools: func() int { return 1_000 }})
-	s.graphql = graphql.NewHandler(s.executor, s.responses)
+	s.executor = graphtest.New(graph.Config{Catalog: catalog, Credit: "Source", Limits: limits, Log: log, Cache: s.responses, Tools: func() int { return 1_000 }})
+	s.graphql = graphql.NewHandler(s.executor, s.responses, graphql.StreamConfig{})
 	var err error
 	if s.rest, err = rest.NewHandler(rest.Config{PublicURL: publicURL, ServiceName: "palmares", ServiceURL: publicURL}, s.executor, s.responses); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
 	"palmares/internal/dev/testkit"
@@ -34,7 +35,7 @@ func TestMemoryOfManyReleases(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	s := &server{responses: cache.New(budget, nil, log)}
-	s.executor = graph.NewExecutor(graph.Config{Catalog: db, Limits: graph.DefaultLimits, Log: log, Cache: s.responses})
+	s.executor = graphtest.New(graph.Config{Catalog: db, Log: log, Cache: s.responses})
 	read := func(asOf string) {
 		t.Helper()
 		for page := 1; page <= 6; page++ {

@@ -3,9 +3,12 @@ package feedtest
 
 import (
 	"bytes"
+	"testing"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/record"
+	"palmares/internal/core/store"
 )
 
 // Catalog returns a feed with the categories code and voix and these records.
@@ -24,6 +27,29 @@ func Of(date string, records ...any) []byte {
 		panic(err)
 	}
 	return buf.Bytes()
+}
+
+// Publish imports a feed, even if it is implausible, and returns the number of its release.
+func Publish(t testing.TB, s *store.Store, data []byte) int {
+	t.Helper()
+	report, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report.Release
+}
+
+// PublishDemo imports all editions of the demo catalog, and returns their number.
+func PublishDemo(t testing.TB, s *store.Store) (release int) {
+	t.Helper()
+	editions, err := demo.Editions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, edition := range editions {
+		release = Publish(t, s, edition.Feed)
+	}
+	return release
 }
 
 // Tool returns a tool with all required fields.

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -25,34 +25,30 @@ type telemetry struct {
 	traces  *tracing.Tracing // nil if disabled
 }
 
-func newTelemetry(s *settings, traces *tracing.Tracing) telemetry {
-	t := telemetry{traces: traces}
-	if s.MetricsListen != "" {
-		t.metrics = metrics.New(version)
+func newTelemetry(cfg Config) telemetry {
+	if cfg.MetricsListen == "" {
+		return telemetry{nil, cfg.Traces}
 	}
-	return t
+	return telemetry{metrics.New(cfg.Version), cfg.Traces}
 }
 
-// middleware measures and traces requests. The label function returns the route of
-// a request.
-func (t telemetry) middleware(label func(*http.Request) string) middleware.Middleware {
-	return func(next http.Handler) http.Handler {
-		if t.traces != nil {
-			next = t.traces.Middleware(label)(next)
-		}
-		if t.metrics != nil {
-			next = t.metrics.Middleware(next)
-		}
-		return next
+// middleware measures and traces requests.
+func (t telemetry) middleware(next http.Handler) http.Handler {
+	if t.traces != nil {
+		next = t.traces.Middleware(labelOf)(next)
 	}
+	if t.metrics != nil {
+		next = t.metrics.Middleware(next)
+	}
+	return next
 }
 
 // observers returns functions that are called after each request.
-func (t telemetry) observers(label func(*http.Request) string) []func(middleware.Observed) {
+func (t telemetry) observers() []func(middleware.Observed) {
 	if t.metrics == nil {
 		return nil
 	}
-	return []func(middleware.Observed){func(o middleware.Observed) { t.metrics.Observe(o, label(o.Request)) }}
+	return []func(middleware.Observed){func(o middleware.Observed) { t.metrics.Observe(o, labelOf(o.Request)) }}
 }
 
 // statements returns a hook for SQL statements, or nil.
@@ -84,33 +80,34 @@ func (t telemetry) operations() func(context.Context, string) (context.Context, 
 
 // watchQuota measures quota checks in Redis. Checks in memory are not worth
 // measuring.
-func (t telemetry) watchQuota(a *access) {
-	if a.redis != nil && t.metrics != nil {
-		a.quota.Store = quota.Watched{Store: a.quota.Store, Watch: t.metrics.Quota}
+func (t telemetry) watchQuota(counts quota.Store) quota.Store {
+	if t.metrics != nil {
+		counts = quota.Watched{Store: counts, Watch: t.metrics.Quota}
 	}
-	if a.redis != nil && t.traces != nil {
-		a.quota.Store = quota.Watched{Store: a.quota.Store, Watch: t.traces.Quota}
+	if t.traces != nil {
+		counts = quota.Watched{Store: counts, Watch: t.traces.Quota}
 	}
+	return counts
 }
 
 // addMetrics registers the metrics of all parts of the server.
-func (p *program) addMetrics(m *metrics.Metrics) {
-	for name, db := range p.store.Pools() {
+func (s *Server) addMetrics(m *metrics.Metrics) {
+	for name, db := range s.store.Pools() {
 		m.AddPool(name, db)
 	}
-	m.AddCounter("palmares_cache_hits_total", "Responses from the cache.", read(p.cache.Hits.Load))
-	m.AddCounter("palmares_cache_misses_total", "Responses that were computed, or waited for another request to compute them.", read(p.cache.Misses.Load))
-	m.AddGauge("palmares_cache_bytes", "Size of all cached responses, requests, documents and counts.", read(p.cache.Weight))
-	m.AddGauge("palmares_cache_entries", "Approximate number of cached responses, requests, documents and counts.", read(p.cache.Entries))
+	m.AddCounter("palmares_cache_hits_total", "Responses from the cache.", read(s.engine.cache.Hits.Load))
+	m.AddCounter("palmares_cache_misses_total", "Responses that were computed, or waited for another request to compute them.", read(s.engine.cache.Misses.Load))
+	m.AddGauge("palmares_cache_bytes", "Size of all cached responses, requests, documents and counts.", read(s.engine.cache.Weight))
+	m.AddGauge("palmares_cache_entries", "Approximate number of cached responses, requests, documents and counts.", read(s.engine.cache.Entries))
 
 	redisFailures, fallback := func() int64 { return 0 }, func() bool { return false }
-	if redis := p.access.redis; redis != nil {
+	if redis := s.access.redis; redis != nil {
 		redisFailures, fallback = redis.Fallbacks.Load, redis.Unavailable
 	}
 	m.AddCounter("palmares_quota_redis_failures_total", "Requests that were counted without Redis because it did not respond.", read(redisFailures))
 	m.AddGauge("palmares_quota_fallback", "1 while Redis is unavailable and this server counts locally.", readBool(fallback))
 
-	hooks, mail := &p.services.hooks.Counts, p.services.mail
+	hooks, mail := &s.webhooks.Counts, s.mail
 	const attempts = "Webhook delivery attempts: delivered, refused (a status other than 2xx) or unreachable."
 	m.AddCounter("palmares_webhook_attempts_total", attempts, read(hooks.Delivered.Load), "outcome", "delivered")
 	m.AddCounter("palmares_webhook_attempts_total", attempts, read(hooks.Refused.Load), "outcome", "refused")
@@ -120,26 +117,26 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 	m.AddCounter("palmares_emails_total", emails, read(mail.Failed.Load), "outcome", "given_up")
 	m.AddGauge("palmares_mail_waiting", "Emails that are queued or will be retried.", read(mail.Pending))
 
-	if purger := p.purger; purger != nil {
+	if purger := s.purger; purger != nil {
 		const purges = "Requests to purge the edge: accepted, or given_up after a minute."
 		m.AddCounter("palmares_edge_purges_total", purges, read(purger.Accepted.Load), "outcome", "accepted")
 		m.AddCounter("palmares_edge_purges_total", purges, read(purger.Failed.Load), "outcome", "given_up")
 	}
 
-	m.AddGauge("palmares_release_number", "Release being served; 0 before the first.", read(func() int { return p.health.release.Load().ID }))
+	m.AddGauge("palmares_release_number", "Release being served; 0 before the first.", read(func() int { return s.engine.release.Load().ID }))
 	m.AddGauge("palmares_release_age_seconds", "Time since the release being served was imported; 0 before the first.", func() float64 {
-		if release := p.health.release.Load(); release.ID > 0 {
+		if release := s.engine.release.Load(); release.ID > 0 {
 			return time.Since(release.ImportedAt).Seconds()
 		}
 		return 0
 	})
 	const builds = "Attempts to write the Parquet and SQLite files of a release: written or failed."
-	m.AddCounter("palmares_file_builds_total", builds, read(p.files.Built.Load), "outcome", "written")
-	m.AddCounter("palmares_file_builds_total", builds, read(p.files.Failed.Load), "outcome", "failed")
-	m.AddGauge("palmares_draining", "1 while the server shuts down.", readBool(p.health.draining.Load))
-	m.AddGauge("palmares_connections", "Open connections.", read(p.connections.Load))
-	m.AddGauge("palmares_streams", "Open GraphQL subscriptions.", read(p.graphql.OpenStreams))
-	(&samples{program: p, availability: math.NaN()}).addTo(m)
+	m.AddCounter("palmares_file_builds_total", builds, read(s.archive.Built.Load), "outcome", "written")
+	m.AddCounter("palmares_file_builds_total", builds, read(s.archive.Failed.Load), "outcome", "failed")
+	m.AddGauge("palmares_draining", "1 while the server shuts down.", readBool(s.state.draining.Load))
+	m.AddGauge("palmares_connections", "Open connections.", read(s.state.connections.Load))
+	m.AddGauge("palmares_streams", "Open GraphQL subscriptions.", read(s.graphql.OpenStreams))
+	(&samples{Server: s, availability: math.NaN()}).addTo(m)
 }
 
 // read converts a number to the type that metrics need.
@@ -158,14 +155,14 @@ func readBool(value func() bool) func() float64 {
 
 // serveMetrics serves metrics and profiles until ctx ends. They have their own
 // listener because they are for operators only.
-func (p *program) serveMetrics(ctx context.Context, m *metrics.Metrics) {
+func (s *Server) serveMetrics(ctx context.Context, m *metrics.Metrics) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.Handler())
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: readHeaderTimeout, WriteTimeout: writeTimeout,
-		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+		Handler: mux, ReadHeaderTimeout: ReadHeaderTimeout, WriteTimeout: writeTimeout,
+		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelWarn),
 	}
 	go func() {
 		<-ctx.Done()
@@ -173,8 +170,8 @@ func (p *program) serveMetrics(ctx context.Context, m *metrics.Metrics) {
 		defer cancel()
 		_ = server.Shutdown(ctx)
 	}()
-	if err := server.Serve(p.metrics); !errors.Is(err, http.ErrServerClosed) {
-		p.log.Error("serving metrics failed", "cause", err)
+	if err := server.Serve(s.metrics); !errors.Is(err, http.ErrServerClosed) {
+		s.cfg.Log.Error("serving metrics failed", "cause", err)
 	}
 }
 
@@ -191,7 +188,7 @@ const (
 // samples are metrics from the database, which are queried only when they are
 // scraped.
 type samples struct {
-	*program
+	*Server
 	mu             sync.Mutex
 	at             time.Time // when the last query ran
 	availabilityAt time.Time
@@ -231,14 +228,14 @@ func (s *samples) refresh() {
 	defer cancel()
 	err := s.store.Ready(ctx)
 	if err != nil && (s.up || s.at.IsZero()) {
-		s.log.Warn("refreshing metrics failed", "cause", err)
+		s.cfg.Log.Warn("refreshing metrics failed", "cause", err)
 	}
 	s.at, s.up = time.Now(), err == nil
 	if !s.up {
 		return
 	}
-	if backlog, err := s.services.hooks.Backlog(ctx); err != nil {
-		s.log.Warn("counting pending webhook deliveries failed", "cause", err)
+	if backlog, err := s.webhooks.Backlog(ctx); err != nil {
+		s.cfg.Log.Warn("counting pending webhook deliveries failed", "cause", err)
 	} else {
 		s.backlog = backlog
 	}
@@ -246,7 +243,7 @@ func (s *samples) refresh() {
 		return
 	}
 	if share, known, err := status.Availability(ctx, s.store, availabilityDays); err != nil {
-		s.log.Warn("computing the availability failed", "cause", err)
+		s.cfg.Log.Warn("computing the availability failed", "cause", err)
 	} else if known {
 		s.availability, s.availabilityAt = share, time.Now()
 	}

@@ -1,8 +1,7 @@
-package main
+package server
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"palmares/ent"
@@ -12,24 +11,19 @@ import (
 	"palmares/internal/core/edge"
 )
 
-// addEdgeKeys adds keys to public responses.
-func (p *program) addEdgeKeys(next http.Handler) http.Handler {
-	return edge.Middleware(p.cache.Newest, p.settings.Edge.CacheTag)(next)
-}
-
-// openPurger prepares purges. Releases that were published while no server was running
-// are purged when this one starts.
-func (p *program) openPurger(ctx context.Context) error {
-	p.purger = edge.NewPurger(p.settings.purgeEndpoint(), p.changedKeys, p.log)
-	served := p.health.release.Load()
-	if p.purger == nil || served.ID == 0 {
-		return nil
+// newPurger returns what purges a cache in front, or nil. Releases that were published
+// while no server was running are purged when this one starts.
+func newPurger(ctx context.Context, cfg Config, e *engine) (*edge.Purger, error) {
+	purger := edge.NewPurger(cfg.Edge, e.changedKeys, cfg.Log)
+	served := e.release.Load()
+	if purger == nil || served.ID == 0 {
+		return purger, nil
 	}
-	before, err := p.lastServed(ctx)
+	before, err := e.lastServed(ctx)
 	if err == nil && before < served.ID {
-		p.purger.Release(before, served.ID)
+		purger.Release(before, served.ID)
 	}
-	return err
+	return purger, err
 }
 
 // purgeSlack is how long after its publication a release is assumed to be purged by the
@@ -38,13 +32,13 @@ const purgeSlack = 3 * time.Minute
 
 // lastServed returns the newest release that was certainly purged, if a server was
 // running when it was published, and 0 if there is none.
-func (p *program) lastServed(ctx context.Context) (int, error) {
-	last, err := p.store.Read.Minute.Query().Order(ent.Desc(minute.FieldID)).FirstID(ctx)
+func (e *engine) lastServed(ctx context.Context) (int, error) {
+	last, err := e.store.Read.Minute.Query().Order(ent.Desc(minute.FieldID)).FirstID(ctx)
 	if err != nil {
 		return 0, ignoreNotFound(err)
 	}
 	up := time.Unix(int64(last)*60, 0).Add(-purgeSlack)
-	number, err := p.store.Read.Release.Query().Where(release.ImportedAtLT(up)).Order(ent.Desc(release.FieldID)).FirstID(ctx)
+	number, err := e.store.Read.Release.Query().Where(release.ImportedAtLT(up)).Order(ent.Desc(release.FieldID)).FirstID(ctx)
 	return number, ignoreNotFound(err)
 }
 
@@ -56,9 +50,9 @@ func ignoreNotFound(err error) error {
 }
 
 // changedKeys returns the keys of what releases changed, except those of whole releases.
-func (p *program) changedKeys(ctx context.Context, after, upTo int) ([]string, error) {
+func (e *engine) changedKeys(ctx context.Context, after, upTo int) ([]string, error) {
 	// A tool has at most three entries in a release.
-	tools, categories, ok, err := journal.Changed(ctx, p.store.Read.JournalEntry, after, upTo, 3*edge.MaxChanged)
+	tools, categories, ok, err := journal.Changed(ctx, e.store.Read.JournalEntry, after, upTo, 3*edge.MaxChanged)
 	if err != nil || !ok {
 		return []string{edge.All}, err
 	}

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/middleware"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/mcp"
@@ -90,18 +91,14 @@ func newAPICatalog(base string) (http.Handler, error) {
 	}), nil
 }
 
-func isRoot(r *http.Request) bool {
-	return r.URL.Path == "/" || r.URL.Path == "/api/v1" || r.URL.Path == "/graphql"
-}
-
 // linkDescriptions adds links to an API's documentation to the responses at its root.
 // The root of the REST API has no content, so the home page has its links too.
-func (p *program) linkDescriptions(next http.Handler) http.Handler {
+func linkDescriptions(base string) middleware.Middleware {
 	links := map[string]string{}
 	for _, a := range apis() {
 		var all []string
 		link := func(path, rel, mediaType string) {
-			all = append(all, "<"+p.settings.PublicURL+path+`>; rel="`+rel+`"; type="`+mediaType+`"`)
+			all = append(all, "<"+base+path+`>; rel="`+rel+`"; type="`+mediaType+`"`)
 		}
 		for _, d := range a.descriptions {
 			link(d.Href, "service-desc", d.Type)
@@ -110,17 +107,19 @@ func (p *program) linkDescriptions(next http.Handler) http.Handler {
 		link(status.Path, "status", "text/html")
 		links[a.root] = strings.Join(all, ", ")
 	}
-	links["/"] = links["/api/v1"] + ", <" + p.settings.PublicURL + catalogPath + `>; rel="api-catalog"`
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header()["Link"] = []string{links[r.URL.Path]}
-		next.ServeHTTP(w, r)
-	})
+	links["/"] = links["/api/v1"] + ", <" + base + catalogPath + `>; rel="api-catalog"`
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["Link"] = []string{links[r.URL.Path]}
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
-// opensGraphQL reports whether /graphql was opened in a browser without an operation:
-// neither a query nor the hash of a persisted one.
-func opensGraphQL(r *http.Request) bool {
-	if r.URL.Path != "/graphql" || r.Method != http.MethodGet && r.Method != http.MethodHead {
+// lacksOperation reports whether a GraphQL path was opened in a browser without an
+// operation: neither a query nor the hash of a persisted one.
+func lacksOperation(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
 	}
 	params := r.URL.Query()

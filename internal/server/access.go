@@ -1,0 +1,139 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"palmares/auth"
+	"palmares/internal/account/oauth"
+	"palmares/internal/core/clock"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+	"palmares/internal/transport/files"
+	"palmares/internal/transport/graphql"
+	"palmares/internal/transport/mcp"
+)
+
+// access identifies callers and enforces their quotas.
+type access struct {
+	keyring   *auth.Keyring
+	challenge func(*http.Request) string // nil if applications cannot connect
+	ledger    *quota.Ledger
+	calls     *quota.Breakdown
+	redis     *quota.Redis // nil if this server counts locally
+	quota     *quota.Gate
+	// messages are those of MCP that the quota does not count. Hosted agents share
+	// addresses, so the limit is high.
+	messages *quota.Rate
+	proxies  proxies
+	log      *slog.Logger
+}
+
+// proxies are those whose X-Forwarded-For header is trusted.
+type proxies []netip.Prefix
+
+func newAccess(ctx context.Context, cfg Config, db *store.Store, routes *routes, t telemetry) (*access, error) {
+	rules := auth.Rules{AllowBasic: func(r *http.Request) bool { return routeOf(r).basic }}
+	if cfg.OAuthDisabled() == "" {
+		rules.Accepts, rules.Challenge = cfg.resources().Accepts, cfg.resources().Challenge
+	}
+	counter := quota.NewCounter()
+	ledger := quota.NewLedger(db, counter, cfg.RedisURL == "", auth.AddFormerUsage, cfg.Log)
+	if err := ledger.Load(ctx, quota.DayOf(cfg.Now())); err != nil {
+		return nil, fmt.Errorf("load today's request counts: %w", err)
+	}
+	var counts quota.Store = counter
+	var redis *quota.Redis
+	if cfg.RedisURL != "" {
+		var err error
+		if redis, err = quota.NewRedis(cfg.RedisURL, counter, cfg.Log); err != nil {
+			return nil, fmt.Errorf("REDIS_URL: %w", err)
+		}
+		counts = t.watchQuota(redis)
+	}
+	callers, calls := proxies(cfg.Proxies), quota.NewBreakdown(db, cfg.Log)
+	return &access{
+		keyring: auth.NewKeyring(db, cfg.Log, rules), challenge: rules.Challenge, ledger: ledger, calls: calls, redis: redis,
+		quota:    &quota.Gate{Store: counts, Caller: callers.caller, Now: cfg.Now, Once: files.Counted, Record: record(calls, routes)},
+		messages: &quota.Rate{PerMinute: 1_000, Now: cfg.Now},
+		proxies:  callers, log: cfg.Log,
+	}, nil
+}
+
+// resources are what access tokens are for.
+func (c Config) resources() oauth.Resources {
+	return oauth.Resources{PublicURL: c.PublicURL, MCPPath: mcp.Path}
+}
+
+// caller returns whose quota a request counts against: the account of its key,
+// or the address it comes from.
+func (p proxies) caller(r *http.Request) quota.Caller {
+	caller := auth.CallerFrom(r.Context())
+	terms := caller.Plan.Terms()
+	counted := quota.Caller{
+		Subject: quota.Account(caller.Account), Limit: terms.DailyQuota, Tier: terms.Tier,
+		Carried: caller.Carried, CarriedDay: caller.CarriedDay,
+	}
+	if caller.Key == "" {
+		counted.Subject = quota.Address(quota.ClientAddress(r, p))
+	}
+	return counted
+}
+
+// allowMessages reports whether the caller may send further messages of MCP.
+func (a *access) allowMessages(r *http.Request, n int) bool {
+	return a.messages.Take(a.proxies.caller(r).Subject, n)
+}
+
+// record returns a function that counts the requests of accounts by key and endpoint.
+func record(calls *quota.Breakdown, routes *routes) func(*http.Request, quota.Day, int) {
+	return func(r *http.Request, day quota.Day, n int) {
+		caller := auth.CallerFrom(r.Context())
+		if caller.Account == 0 {
+			return
+		}
+		if caller.Browser {
+			caller.Key = "" // each session has its own, which users do not know
+		}
+		if caller.Application != "" {
+			caller.Key = caller.Application // its tokens change every hour
+		}
+		// The account pages pass requests for downloads on, with another path.
+		calls.Add(quota.Call{Day: day, Account: caller.Account, Key: caller.Key, Endpoint: routes.match(r).label}, n)
+	}
+}
+
+// streams configures streams: they are limited per network, like requests, and end
+// when their key is revoked.
+func (a *access) streams() graphql.StreamConfig {
+	return graphql.StreamConfig{
+		Network: func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, a.proxies)) },
+		Recheck: a.keyring.Recheck,
+	}
+}
+
+// keyUseInterval is how often the times of last use of keys are saved.
+const keyUseInterval = 5 * time.Second
+
+// run saves counts and key uses until ctx ends, and a last time when it ends.
+func (a *access) run(ctx context.Context) {
+	var counts sync.WaitGroup
+	counts.Go(func() { a.ledger.Run(ctx) })
+	counts.Go(func() { a.calls.Run(ctx) })
+	saveKeyUses := func() {
+		if err := a.keyring.SaveLastUsed(context.WithoutCancel(ctx)); err != nil {
+			a.log.Warn("saving key uses failed", "cause", err)
+		}
+	}
+	clock.Every(ctx, keyUseInterval, saveKeyUses)
+	saveKeyUses()
+	counts.Wait()
+	if a.redis != nil {
+		_ = a.redis.Close()
+	}
+}

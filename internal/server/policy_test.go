@@ -1,0 +1,101 @@
+package server_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"palmares/auth"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/server"
+	"palmares/internal/server/servertest"
+)
+
+// ownPaths are those whose handlers do more than their rows say.
+var ownPaths = map[string]string{
+	"/mcp":     "it sends CORS headers of its own, and counts calls",
+	"/graphql": "GET without an operation is an error",
+}
+
+// Every path does what its row says: without a key, with a wrong one, with a valid one, and
+// without quota.
+func TestPathsFollowTheirPolicy(t *testing.T) {
+	s := servertest.New(t, func(c *server.Config) {
+		c.Proxies, c.FilesMB, c.Database = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, 100, testkit.SQLite(t)
+	})
+	testkit.Check(t, s.Refresh(t.Context()))
+	developer := "Bearer " + s.Key(auth.Developer)
+	const spent = "203.0.113.200"
+	for range 100 {
+		s.Get("/api/v1/stats", "X-Forwarded-For", spent)
+	}
+	remaining := func(header http.Header) string { return header.Get("X-RateLimit-Remaining") }
+	for i, row := range server.Rows() {
+		path := row.Path
+		switch row.Pattern {
+		case "/graphql":
+			path += "?query={stats{toolsTotal}}"
+		case "/files/releases/{number}/{name}":
+			path = "/files/releases/1/tools.parquet"
+		case "/":
+			path = "/nowhere"
+		}
+		if row.Localized && !strings.HasPrefix(row.Path, "/q/") {
+			if got := s.Get(path); got.Code != http.StatusMovedPermanently && path != "/" || !strings.HasPrefix(got.Header().Get("Location"), "/en") {
+				t.Errorf("%s: got %d to %q, want a redirect to a language", row.Pattern, got.Code, got.Header().Get("Location"))
+			}
+			path = "/en" + strings.NewReplacer("/comparatifs", "/comparisons", "/cimetiere", "/graveyard").Replace(path)
+		}
+		from := fmt.Sprintf("203.0.113.%d", i%199)
+		check := func(what string, got, want bool, response any) {
+			t.Helper()
+			if got != want {
+				t.Errorf("%s: %s: got %t, want %t: %v", row.Pattern, what, got, want, response)
+			}
+		}
+
+		open := s.Get(path, "X-Forwarded-For", from)
+		check("401 without a key", open.Code == 401, row.Key, open)
+		check("CORS", open.Header().Get("Access-Control-Allow-Origin") == "*", row.CORS, open.Header())
+
+		wrong := s.Get(path, "X-Forwarded-For", from, "Authorization", "Bearer nonsense")
+		check("401 with a wrong key", wrong.Code == 401, row.Identified, wrong)
+
+		first := s.Get(path, "Authorization", developer)
+		check("401 with a key", first.Code == 401, false, first)
+		check("a limit with a key", remaining(first.Header()) != "", row.Counted, first.Header())
+		check("private", first.Header().Get("CDN-Cache-Control") == "private, no-store", row.Identified, first.Header())
+		second := s.Get(path, "Authorization", developer)
+		check("counted again", remaining(second.Header()) != remaining(first.Header()), row.Counted && (!row.OnceADay || row.Pattern == "/files/releases/"), second.Header())
+		basic := s.Do(http.MethodGet, path, "", "Authorization", "Basic "+basicOf(developer))
+		check("401 with HTTP Basic", basic.Code == 401, row.Identified && !row.Basic, basic)
+
+		over := s.Get(path, "X-Forwarded-For", spent)
+		check("429 over quota", over.Code == 429, row.Counted, over)
+		check("CORS over quota", over.Header().Get("Access-Control-Allow-Origin") == "*", row.CORS, over.Header())
+
+		if ownPaths[row.Pattern] != "" {
+			continue
+		}
+		preflight := s.Do(http.MethodOptions, path, "", "Origin", "https://other.example", "Access-Control-Request-Method", "GET")
+		check("a preflight", preflight.Code == 204, row.CORS, preflight)
+		large := s.Do(http.MethodGet, path, "{}", "X-Forwarded-For", from)
+		check("413 for a body", large.Code == 413, row.NoBody, large)
+		if row.Form {
+			large := s.Do(http.MethodPost, path, strings.Repeat("x", 1<<20), "Content-Type", "application/x-www-form-urlencoded", "Origin", servertest.URL)
+			check("413 for a large form", large.Code == 413, true, large)
+		}
+		if row.ReadOnly {
+			post := s.Do(http.MethodPost, path, "", "X-Forwarded-For", from)
+			check("404 for POST", post.Code == 404, true, post)
+		}
+	}
+}
+
+// basicOf returns the credentials of HTTP Basic with the key of a bearer token.
+func basicOf(bearer string) string {
+	return base64.StdEncoding.EncodeToString([]byte(strings.TrimPrefix(bearer, "Bearer ") + ":"))
+}

@@ -1,0 +1,254 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/ent/release"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/notify/webhook"
+	"palmares/internal/ops/metrics"
+	"palmares/rest"
+)
+
+// A server that is started during an import waits for its end.
+func TestServeWaitsForImports(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	log := &testkit.Log{}
+	started := make(chan error, 1)
+	err := testkit.Open(t, cfg).Exclusive(t.Context(), func(*ent.Tx) error {
+		go func() {
+			s, err := New(t.Context(), Config{Listen: "127.0.0.1:0", Database: cfg, CacheMB: 1, FilesMB: 1, ServiceName: "palmares", Log: slog.New(slog.NewTextHandler(log, nil))})
+			if err == nil {
+				s.Close()
+			}
+			started <- err
+		}()
+		wait.Until(t, "the server waits", func() bool {
+			return len(started) > 0 || strings.Contains(log.String(), "waiting for another import")
+		})
+		if len(started) > 0 {
+			t.Error("the server did not wait for the end of the import")
+		}
+		return nil
+	})
+	testkit.Check(t, err)
+	if err := <-started; err != nil {
+		t.Errorf("after the import: got %v, want no error", err)
+	}
+}
+
+// The next start continues one that was interrupted between two editions, and
+// servers that start at the same time do not affect each other.
+func TestPublishDemo(t *testing.T) {
+	t.Parallel()
+	editions, err := demo.Editions()
+	testkit.Check(t, err)
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		for _, edition := range editions[:3] {
+			_, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
+			testkit.Check(t, err)
+		}
+		group, ctx := errgroup.WithContext(t.Context())
+		for range 3 {
+			group.Go(func() error { return publishDemo(ctx, s) })
+		}
+		testkit.Check(t, group.Wait())
+		var dates []string
+		for _, release := range s.Read.Release.Query().Order(release.ByID()).AllX(t.Context()) {
+			dates = append(dates, release.FeedDate)
+		}
+		var want []string
+		for _, edition := range editions {
+			want = append(want, edition.Date)
+		}
+		if !slices.Equal(dates, want) {
+			t.Errorf("got releases of %v, want %v", dates, want)
+		}
+		var exported bytes.Buffer
+		testkit.Check(t, feed.Export(t.Context(), s, &exported, 0))
+		if exported.String() != string(demo.Catalog()) {
+			t.Errorf("got a catalog of %d bytes, want the demo catalog", exported.Len())
+		}
+	})
+}
+
+func TestNotReadyWhileLoadingOrDraining(t *testing.T) {
+	t.Parallel()
+	loaded := false
+	h := health{store: testkit.Open(t, testkit.SQLite(t)), log: slog.New(slog.DiscardHandler), release: &atomic.Pointer[ent.Release]{}, loaded: func() bool { return loaded }, state: &state{}}
+	h.release.Store(&ent.Release{})
+	status := func() int {
+		recorder := httptest.NewRecorder()
+		h.ready(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+		return recorder.Code
+	}
+	if code := status(); code != http.StatusServiceUnavailable {
+		t.Errorf("while the catalog is being loaded: got %d, want 503", code)
+	}
+	loaded = true
+	if code := status(); code != http.StatusOK {
+		t.Errorf("before: got %d, want 200", code)
+	}
+	h.state.draining.Store(true)
+	if code := status(); code != http.StatusServiceUnavailable {
+		t.Errorf("while draining: got %d, want 503", code)
+	}
+}
+
+// Expired data is deleted, unless the clocks of server and database differ.
+func TestCleanUpComparesClocks(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		var output bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&output, nil))
+		p := &cleanup{db, webhook.New(webhook.Config{Store: db, Log: log}), log}
+		acc := db.Write.Account.Create().SetEmail("ana@example.com").SetPlan("developer").SaveX(t.Context())
+		now := time.Now().UTC()
+		expires := func(id string, at time.Time) {
+			db.Write.Session.Create().SetID(id).SetAccountID(acc.ID).SetExpiresAt(at).ExecX(t.Context())
+		}
+		expires("expired", now.Add(-time.Minute))
+		expires("valid", now.Add(24*time.Hour))
+		db.Write.CountBatch.Create().SetID("old").SetDay(quota.DayOf(now.AddDate(0, 0, -3)).String()).SetCounts([]byte{}).ExecX(t.Context())
+		db.Write.BillingEvent.Create().SetID("evt_old").SetType("invoice.paid").SetAppliedAt(now.AddDate(0, 0, -91)).ExecX(t.Context())
+		remaining := func() int {
+			return db.Write.Session.Query().CountX(t.Context()) + db.Write.BillingEvent.Query().CountX(t.Context()) + db.Write.CountBatch.Query().CountX(t.Context())
+		}
+		if db.Describe() == "PostgreSQL" {
+			for _, wrong := range []time.Time{now.AddDate(1, 0, 0), now.AddDate(-1, 0, 0), now.Add(2 * time.Hour)} {
+				p.delete(t.Context(), wrong)
+				if got := remaining(); got != 4 {
+					t.Errorf("%s: got %d rows, want 4", wrong, got)
+				}
+			}
+			if got := strings.Count(output.String(), "cleanup skipped"); got != 3 {
+				t.Errorf("got %d warnings, want 3", got)
+			}
+		}
+		p.delete(t.Context(), now)
+		if got := remaining(); got != 1 {
+			t.Errorf("got %d rows, want only the valid session", got)
+		}
+	})
+}
+
+func TestPrivateAddresses(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{
+		"http://localhost:8080":        true,
+		"http://127.0.0.1:8080":        true,
+		"http://[::1]:8080":            true,
+		"http://[::ffff:10.0.0.1]":     true,
+		"http://192.168.1.5":           true,
+		"https://build.internal":       true,
+		"https://palmares.test":        true,
+		"http://nas":                   true,
+		"https://palmares.example":     false,
+		"http://palmares.example:8080": false,
+		"https://203.0.113.9":          false,
+		"https://localhost.example":    false,
+		"https://test":                 true,
+		"https://[2001:db8::1]":        false,
+	} {
+		if got := IsPrivate(address); got != want {
+			t.Errorf("%s: got %v, want %v", address, got, want)
+		}
+	}
+}
+
+// Every documented path has its own label, subtrees share one, and all unknown
+// paths share one.
+func TestRouteLabels(t *testing.T) {
+	t.Parallel()
+	routes := newRoutes(table(handlers{}))
+	labels := map[string]string{
+		"/api/v1/tools/":                    metrics.Other,
+		"/api/v1/tools/plume/more":          metrics.Other,
+		"/api/v1/openapi.json":              "/api/v1/openapi.json",
+		"/api/v1/anything":                  metrics.Other,
+		"/graphql":                          "/graphql",
+		"/":                                 "/",
+		"*":                                 metrics.Other,
+		"//":                                "/",
+		"/tools/plume":                      "/tools/{slug}",
+		"/feeds/changes.atom":               "/feeds/",
+		"/schemas/events/tool.created.json": "/schemas/events/",
+		"/schemas/feed/tool.json":           "/schemas/feed/",
+		"/login":                            "/login",
+		"/login/confirm":                    "/login/",
+		"/account/keys/12/revoke":           "/account/",
+		"/accounts/x":                       metrics.Other,
+		"/assets/style.css":                 "/assets/",
+		"/assets/workbench/a.js":            "/assets/",
+		"/healthz":                          "/healthz",
+		"/wp-login.php":                     metrics.Other,
+		"/" + strings.Repeat("a/", 5_000):   metrics.Other,
+		"/guides/start.md":                  "/guides/",
+	}
+	open, keyed := rest.Paths()
+	for _, path := range append(open, keyed...) {
+		labels[strings.ReplaceAll(path, "{slug}", "plume")] = path
+	}
+	for path, want := range labels {
+		if got := routes.match(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}}).label; got != want {
+			t.Errorf("%.40q: got label %s, want %s", path, got, want)
+		}
+	}
+}
+
+// Only requests of accounts are recorded, and those of browsers without the key of
+// their session.
+func TestRecordedKeys(t *testing.T) {
+	db := testkit.Open(t, testkit.SQLite(t))
+	calls := quota.NewBreakdown(db, slog.New(slog.DiscardHandler))
+	record := record(calls, newRoutes(table(handlers{})))
+	for _, caller := range []auth.Caller{
+		{Plan: auth.Anonymous}, {Account: 1, Key: "key"}, {Account: 1, Key: "session", Browser: true}, {Account: 1, Key: "token"},
+	} {
+		r := httptest.NewRequest("GET", "/x", nil)
+		record(r.WithContext(auth.WithCaller(t.Context(), caller)), 1, 1)
+	}
+	calls.Write(t.Context())
+	var got []string
+	for _, row := range db.Write.KeyUsage.Query().AllX(t.Context()) {
+		got = append(got, fmt.Sprintf("%q %d", row.Key, row.Requests))
+	}
+	slices.Sort(got)
+	if want := `"" 1, "key" 1, "token" 1`; strings.Join(got, ", ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+// BenchmarkRecordCall measures the overhead of counting a request with a key by endpoint.
+func BenchmarkRecordCall(b *testing.B) {
+	record := record(quota.NewBreakdown(nil, slog.New(slog.DiscardHandler)), newRoutes(table(handlers{})))
+	for _, path := range []string{"/graphql", "/api/v1/tools/plume"} {
+		b.Run(path, func(b *testing.B) {
+			r := httptest.NewRequest("GET", path, nil)
+			r = r.WithContext(auth.WithCaller(b.Context(), auth.Caller{Plan: auth.Developer, Account: 1, Key: "0123456789ab"}))
+			b.ReportAllocs()
+			for b.Loop() {
+				record(r, 20000, 1)
+			}
+		})
+	}
+}
