@@ -367,9 +367,9 @@ func TestDrainDelay(t *testing.T) {
 	}
 	defer idle.Close()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	wait.Until(t, "the server has received the signal", func() bool {
-		code, _ := s.get(t, "/readyz")
-		return code != 200
+	wait.Until(t, "the server has received the signal and loaded the catalog", func() bool {
+		_, body := s.get(t, "/readyz")
+		return body["error"] == "the server is shutting down"
 	})
 
 	for range 10 {
