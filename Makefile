@@ -100,11 +100,10 @@ FULL := TEST_TIER=full $(TEST) -tags full
 test-full: ## Test everything: also with browsers, clients, Redis, nginx, LibreOffice, faults and the race detector (PKG, RUN)
 	@$(MAKE) -s prepare PREPARE=-full
 	@$(MAKE) -s assets
-ifdef PKG
 	@$(MAKE) -s prepare # the program contains the assets
+ifdef PKG
 	@$(call tested,$(FULL) $(if $(RUN),-run '$(RUN)') $(PKG))
 else
-	$(MAKE) test
 	@$(call tested,$(MAKE) test-others)
 	internal/dev/testcache.sh
 	$(MAKE) recipes
