@@ -72,8 +72,8 @@ test: prepare ## Test everything in Go, on SQLite and PostgreSQL (PKG=./rest RUN
 	echo "testing $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $$packages | wc -l) packages"; \
 	$(call tested,$(TEST) $(if $(RUN),-run '$(RUN)') $$packages)
 
-# Like go test, it needs no programs in its PATH but Go. Tests that need others than
-# PostgreSQL skip themselves unless TEST_TIER is full.
+# What tests do on demand is done before them, so that a problem is one sentence. Tests
+# that need other programs than PostgreSQL skip themselves unless TEST_TIER is full.
 prepare: toolchain
 	@echo "compiling"
 	@$(call progress,$(GO) build -v $$($(GO) list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...))
@@ -100,11 +100,10 @@ FULL := TEST_TIER=full $(TEST) -tags full
 test-full: ## Test everything: also with browsers, clients, Redis, nginx, LibreOffice, faults and the race detector (PKG, RUN)
 	@$(MAKE) -s prepare PREPARE=-full
 	@$(MAKE) -s assets
-ifdef PKG
 	@$(MAKE) -s prepare # the program contains the assets
+ifdef PKG
 	@$(call tested,$(FULL) $(if $(RUN),-run '$(RUN)') $(PKG))
 else
-	$(MAKE) test
 	@$(call tested,$(MAKE) test-others)
 	internal/dev/testcache.sh
 	$(MAKE) recipes

@@ -242,9 +242,9 @@ func TestDrainDelay(t *testing.T) {
 	}
 	defer idle.Close()
 	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
-	wait.Until(t, "the server has received the signal", func() bool {
-		code, _ := s.Get(t, "/readyz")
-		return code != 200
+	wait.Until(t, "the server has received the signal and loaded the catalog", func() bool {
+		_, body := s.Get(t, "/readyz")
+		return body["error"] == "the server is shutting down"
 	})
 
 	for range 10 {

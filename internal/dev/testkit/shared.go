@@ -89,8 +89,9 @@ func flock(file *os.File, how int) error {
 	}
 }
 
-// usersLock stays locked until this process ends.
-var usersLock *os.File
+// held are the files that stay locked until this process ends: an unreachable file
+// would be closed.
+var held []*os.File
 
 // ServerURL returns the URL of the PostgreSQL server for tests, and starts the server
 // if necessary. Without PostgreSQL, it skips the test.
@@ -113,9 +114,11 @@ var sharedServer = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	// A supervisor that is stopping the server holds this lock.
-	if usersLock, err = openLock(dir, "users.lock", syscall.LOCK_SH); err != nil {
+	users, err := openLock(dir, "users.lock", syscall.LOCK_SH)
+	if err != nil {
 		return "", err
 	}
+	held = append(held, users)
 	starting, err := openLock(dir, "start.lock", syscall.LOCK_EX)
 	if err != nil {
 		return "", err

@@ -98,7 +98,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	cluster.Freeze(t)
 	t.Cleanup(func() { cluster.Thaw(t) }) // before it is stopped
 	visitor := newCookieClient(t)
-	const unavailable, busy = http.StatusServiceUnavailable, http.StatusTooManyRequests // catalog pages limit concurrent requests per network
+	const unavailable, busy = http.StatusServiceUnavailable, http.StatusTooManyRequests // pages limit concurrent requests per network
 	requests := []struct {
 		method, path string
 		client       *http.Client
@@ -141,12 +141,12 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 		{"GET", "/categories", visitor, nil, []int{http.StatusOK, unavailable, busy}},
 		{"GET", "/cimetiere?page=4", visitor, nil, []int{http.StatusOK, busy}},
 		{"GET", "/nowhere", visitor, nil, []int{http.StatusNotFound, unavailable}},
-		{"GET", "/feeds/prices.atom", visitor, nil, []int{unavailable}},
+		{"GET", "/feeds/prices.atom", visitor, nil, []int{unavailable, busy}},
 		{"GET", "/readyz", visitor, nil, []int{unavailable}},
 		{"GET", "/healthz", visitor, nil, []int{http.StatusOK}},
 		{"GET", "/guides", visitor, nil, []int{http.StatusOK}},
 		{"GET", "/docs", visitor, nil, []int{http.StatusOK, unavailable}},
-		{"GET", "/explorer", client, nil, []int{http.StatusOK, unavailable}},
+		{"GET", "/explorer", client, nil, []int{http.StatusOK, unavailable, busy}},
 		{"GET", "/llms.txt", visitor, nil, []int{http.StatusOK}},
 		{"GET", "/robots.txt", visitor, nil, []int{http.StatusOK}},
 	}

@@ -249,6 +249,8 @@ func TestExplorerTools(t *testing.T) {
 	p.WaitForText("#cost", "Cannot be run: ")
 
 	p.Go(base + "/explorer?query=" + url.QueryEscape(query) + "&variables=" + url.QueryEscape(`{"limit": 3}`))
+	openEditor(p)
+	p.WaitForText(inQuery, "query Names(")
 	p.WaitForText("#cost", "Cost: ")
 	p.Click("#share")
 	shared, err := url.Parse(p.URL())
