@@ -2,7 +2,6 @@ package graph_test
 
 import (
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -108,7 +107,7 @@ func TestCosts(t *testing.T) {
 // them.
 func TestCostsCoverWork(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Tools: func() int { return 20_000 }})
+	e := graphtest.New(graph.Config{Catalog: s, Tools: func() int { return 20_000 }})
 	const introspection = "__schema {types {fields {type {ofType {fields {args {name}}}}}}} "
 	together := ""
 	for i := range 48 {

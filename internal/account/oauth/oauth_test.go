@@ -210,8 +210,8 @@ func TestScopes(t *testing.T) {
 			r := httptest.NewRequest("GET", "/mcp", nil)
 			r.Header.Set("Authorization", "Bearer "+got["access_token"].(string))
 			var caller auth.Caller
-			k.Keyring.Accepts = func(string, *http.Request) bool { return true }
-			k.Keyring.Identify(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { caller = auth.CallerFrom(r.Context()) })).ServeHTTP(httptest.NewRecorder(), r)
+			keyring := auth.NewKeyring(k.Store, k.Log, auth.Rules{Accepts: func(string, *http.Request) bool { return true }})
+			keyring.Identify(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { caller = auth.CallerFrom(r.Context()) })).ServeHTTP(httptest.NewRecorder(), r)
 			if allowed := c.want != "read"; caller.Account != k.account.ID || caller.OwnsQueries(k.account.ID) != allowed || caller.OwnsQueries(k.account.ID+1) {
 				k.t.Errorf("%+v: got caller %+v, want private queries %v", c, caller, allowed)
 			}

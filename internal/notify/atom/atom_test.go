@@ -98,7 +98,7 @@ func TestFeedsAreCharged(t *testing.T) {
 		return func(error) {}
 	}
 	s := testkit.Open(t, cfg)
-	publish(t, s, demo.Catalog())
+	feedtest.Publish(t, s, demo.Catalog())
 	visitors := &charged{}
 	h := newHandlerFor(s, cache.New(16<<20, nil, slog.New(slog.DiscardHandler)), visitors)
 	get(h, "/en/tools/zzz/changes.atom") // loads the catalog

@@ -1,7 +1,6 @@
 package queries
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"html/template"
@@ -15,8 +14,9 @@ import (
 	"testing"
 
 	"palmares/graph"
-	"palmares/internal/catalog/feed"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/dev/testkit"
@@ -169,23 +169,19 @@ func (b ending) Start(context.Context) (func(), error) { return b.end, nil }
 // it is released.
 func TestPagesAreRenderedOnBudget(t *testing.T) {
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{})
-	testkit.Check(t, err)
+	feedtest.Publish(t, s, demo.Catalog())
 	memory := cache.New(1<<20, nil, log)
 	saved, err := saved.New(saved.Config{
-		Store: s, Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log, Cache: memory}), Cache: memory, Log: log,
+		Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log,
 		BuiltIn: []saved.BuiltIn{{Name: "scores", Title: "Scores", Description: "By category.", Text: "{categories{label avgScore}}"}},
 	})
 	testkit.Check(t, err)
 	for path, want := range map[string]string{"/q/palmares/scores": "<svg", "/q/palmares/scores/embed": "<svg", "/q": "scores"} {
 		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+		r.Header.Set("Accept", "text/html")
 		ctx, end := context.WithCancel(r.Context())
 		pages := &Pages{Queries: saved, Visitors: ending{end}, Log: log}
-		if path == GalleryPath {
-			pages.ServeGallery(w, r.WithContext(ctx))
-		} else {
-			pages.ServeQuery(w, r.WithContext(ctx))
-		}
+		pages.ServeHTTP(w, r.WithContext(ctx))
 		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) || ctx.Err() == nil {
 			t.Errorf("%s: got %d %.200s, released %v, want a complete page and the budget released", path, w.Code, w.Body, ctx.Err() != nil)
 		}
