@@ -196,7 +196,11 @@ func (a *Archive) find(key string, account int, release *ent.Release) (*build, e
 				}
 			}
 		}
-		a.starts[account] = slices.DeleteFunc(a.starts[account], func(at time.Time) bool { return time.Since(at) >= time.Hour })
+		for account, starts := range a.starts {
+			if a.starts[account] = slices.DeleteFunc(starts, func(at time.Time) bool { return time.Since(at) >= time.Hour }); len(a.starts[account]) == 0 {
+				delete(a.starts, account)
+			}
+		}
 		switch {
 		case waiting >= maxBuilds:
 			return nil, ErrBusy

@@ -121,6 +121,15 @@ func FullTier(t testing.TB, why string) {
 	}
 }
 
+// Rounds returns how often a test repeats what depends on chance: a few times, and more
+// often in make test-full.
+func Rounds(few, more int) int {
+	if os.Getenv(TierVariable) == "full" {
+		return more
+	}
+	return few
+}
+
 // Ensure returns the path of the program. A test of the first tier is skipped if it
 // needs another program than PostgreSQL, or if PostgreSQL is missing. In the second
 // tier and in development tools, Ensure installs what is missing.

@@ -302,7 +302,7 @@ func eventNumber(t *testing.T, id string) (n int) {
 // A backup is consistent while a server and imports write.
 func TestBackupDuringWrites(t *testing.T) {
 	t.Parallel()
-	feeds, exports := twoCatalogs(t, 300)
+	feeds, exports := twoCatalogs(t, 100)
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", feeds[0]))
 		s := blackbox.Serve(t, cfg)

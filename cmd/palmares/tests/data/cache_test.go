@@ -61,7 +61,7 @@ func TestImportsUnderLoad(t *testing.T) {
 				}
 			})
 		}
-		for i := range 6 {
+		for i := range testkit.Rounds(2, 6) {
 			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", files[(i+1)%2]))
 			before := sent.Load()
 			wait.Until(t, "more responses", func() bool { return sent.Load() > before+20 })

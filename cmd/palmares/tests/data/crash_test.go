@@ -32,8 +32,8 @@ func twoCatalogs(t *testing.T, tools int) (feeds, exports [2]string) {
 // is either entirely the old one or entirely the new one.
 func TestKillDuringImport(t *testing.T) {
 	t.Parallel()
-	const kills = 20
-	feeds, exports := twoCatalogs(t, 500)
+	kills := testkit.Rounds(5, 20)
+	feeds, exports := twoCatalogs(t, 200)
 	testkit.Each(t, func(t *testing.T, old store.Config) {
 		blackbox.MustRun(t, blackbox.Command(t, old, "import", feeds[0]))
 		length := measureImport(t, old, feeds[1])
@@ -92,7 +92,7 @@ func TestConcurrentImports(t *testing.T) {
 	complete := map[string]bool{}
 	for i := range feeds {
 		// The catalogs have few slugs in common.
-		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: uint64(i)})
+		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 100, Seed: uint64(i)})
 		alone := testkit.SQLite(t)
 		blackbox.MustRun(t, blackbox.Command(t, alone, "import", feeds[i]))
 		complete[withoutHistory(blackbox.MustRun(t, blackbox.Command(t, alone, "export")).Out)] = true

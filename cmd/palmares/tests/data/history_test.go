@@ -35,7 +35,7 @@ func exports(t *testing.T, cfg store.Config) (all []string) {
 // release is unchanged, and the next import works.
 func TestKillKeepsHistory(t *testing.T) {
 	t.Parallel()
-	const kills, tools = 5, 150
+	kills, tools := testkit.Rounds(2, 5), 150
 	var feeds []string
 	for i := range 5 {
 		feeds = append(feeds, blackbox.SynthFile(t, synth.Options{Tools: tools + 20*(i%2), Seed: 5, Revision: 4 * i}))

@@ -136,7 +136,7 @@ func TestKillDuringDelivery(t *testing.T) {
 // journal entries, from which webhooks are sent, or nothing.
 func TestKilledImportAndEvents(t *testing.T) {
 	t.Parallel()
-	const kills = 10
+	kills := testkit.Rounds(3, 10)
 	var feeds [2]string
 	for i := range feeds {
 		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 5, Revision: 10 * i})
