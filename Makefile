@@ -95,7 +95,7 @@ RACE := -race $(foreach package,$(UNWATCHED),'-gcflags=$(package)=-race=false -d
 
 # The chaos test runs alone: it breaks services under load, and a busy machine would
 # break them too.
-FULL := TEST_TIER=full $(TEST) -tags full
+FULL := TEST_TIER=full $(TEST)
 .PHONY: test-full test-others
 test-full: ## Test everything: also with browsers, clients, Redis, nginx, LibreOffice, faults and the race detector (PKG, RUN)
 	@$(MAKE) -s prepare PREPARE=-full
@@ -199,5 +199,5 @@ audit: build ## Check modules, licenses and known vulnerabilities; write a bill 
 .PHONY: lint
 lint: ## Run gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }
-	$(GO) vet -tags full ./...
-	$(GO) tool staticcheck -tags full ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/document ./graph/generate
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/document ./graph/generate

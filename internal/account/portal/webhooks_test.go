@@ -304,6 +304,7 @@ func TestAttemptPage(t *testing.T) {
 			w.WriteHeader(status)
 			_, _ = w.Write([]byte(body))
 		}))
+		receiver.Config.SetKeepAlivesEnabled(false) // after it is closed, a connection is refused, not lost
 		defer receiver.Close()
 		s := newSite(t, db)
 		ana := s.pro("ana@example.com")

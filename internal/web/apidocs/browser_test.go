@@ -1,5 +1,3 @@
-//go:build full
-
 package apidocs
 
 import (
@@ -64,6 +62,7 @@ func checkPage(t *testing.T, p *browser.Page, name string, look browser.Look) {
 }
 
 func TestPagesWithoutAssetsWithChromium(t *testing.T) {
+	testkit.FullTier(t, "it needs Chromium")
 	t.Parallel()
 	address := start(t, newHandler(withoutAssets, ""), nil)
 	chrome := browser.Start(t)
@@ -81,6 +80,7 @@ func TestPagesWithoutAssetsWithChromium(t *testing.T) {
 
 // The plain editor stays if the full one cannot be loaded.
 func TestExplorerLoadingWithChromium(t *testing.T) {
+	testkit.FullTier(t, "it needs Chromium")
 	t.Parallel()
 	release := make(chan struct{})
 	address := start(t, newHandler(currentAssets(t), ""), func(w http.ResponseWriter, r *http.Request) {
@@ -98,6 +98,7 @@ func TestExplorerLoadingWithChromium(t *testing.T) {
 
 // Without JavaScript, queries are sent as a form, and the reference can be read.
 func TestPagesWithoutScriptsWithChromium(t *testing.T) {
+	testkit.FullTier(t, "it needs Chromium")
 	t.Parallel()
 	pages := http.NewServeMux()
 	pages.Handle("/", newHandler(currentAssets(t), ""))

@@ -1,5 +1,3 @@
-//go:build full
-
 package site
 
 import (
@@ -52,6 +50,7 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 
 // Pages that a healthy server with an ordinary catalog never shows.
 func TestUnusualPagesWithChromium(t *testing.T) {
+	testkit.FullTier(t, "it needs Chromium")
 	_, empty := startSite(t, testkit.Open(t, testkit.SQLite(t)))
 
 	closed := testkit.Open(t, testkit.SQLite(t))
@@ -137,6 +136,7 @@ const menu = all(".bar a").filter(link => link.checkVisibility()), firstOfRows =
 
 // Related elements are aligned at every width.
 func TestAlignmentWithChromium(t *testing.T) {
+	testkit.FullTier(t, "it needs Chromium")
 	s := testkit.Open(t, testkit.SQLite(t))
 	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{}); err != nil {
 		t.Fatal(err)
@@ -174,6 +174,7 @@ func TestAlignmentWithChromium(t *testing.T) {
 
 // On a phone, the menu opens without scripts, as a panel over the whole width.
 func TestMenuOnPhoneWithChromium(t *testing.T) {
+	testkit.FullTier(t, "it needs Chromium")
 	_, base := startSite(t, testkit.Open(t, testkit.SQLite(t)))
 	p := browser.Start(t).Open(t, browser.Look{Width: 390, NoScript: true}, base+"/")
 	var shown string
@@ -189,6 +190,7 @@ func TestMenuOnPhoneWithChromium(t *testing.T) {
 
 // The search box suggests tools while the visitor types.
 func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
+	testkit.FullTier(t, "it needs Chromium")
 	pages, _ := startSite(t, testkit.Open(t, testkit.SQLite(t)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -251,6 +253,7 @@ func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
 
 // The pages about tools are accessible and fit at every width.
 func TestToolPagesWithChromium(t *testing.T) {
+	testkit.FullTier(t, "it needs Chromium")
 	s := testkit.Open(t, testkit.SQLite(t))
 	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{}); err != nil {
 		t.Fatal(err)

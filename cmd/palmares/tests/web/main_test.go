@@ -7,4 +7,4 @@ import (
 	"palmares/internal/dev/testkit/browser"
 )
 
-func TestMain(m *testing.M) { browser.Main(m) }
+func TestMain(m *testing.M) { browser.Only(m) }

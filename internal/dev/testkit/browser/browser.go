@@ -36,13 +36,17 @@ var shared struct {
 	browser *Browser
 }
 
-// Main runs the tests of a package, which all belong to make test-full, and ends their
-// Chromium. TestMain calls it.
-func Main(m *testing.M) {
+// Only is Main for a package whose tests all belong to make test-full.
+func Only(m *testing.M) {
 	if os.Getenv(testkit.TierVariable) != "full" {
 		fmt.Println("skipped: these tests need Chromium, and make test-full runs them")
 		os.Exit(0)
 	}
+	Main(m)
+}
+
+// Main runs the tests of a package and ends their Chromium. TestMain calls it.
+func Main(m *testing.M) {
 	code := m.Run()
 	if shared.browser != nil {
 		if err := shared.browser.end(); err != nil {

@@ -68,7 +68,7 @@ func expect[V comparable](t testing.TB, what string, got, want V) {
 	}
 }
 
-func TestMain(m *testing.M) { browser.Main(m) }
+func TestMain(m *testing.M) { browser.Only(m) }
 
 func TestGoodPage(t *testing.T) {
 	address := site(t, map[string]string{
