@@ -258,7 +258,7 @@ func cold(t testing.TB) {
 			{"GraphQL: 50 tools, categories, comparisons, their tools", linked, baselineLinked, 1.5},
 		} {
 			ours, theirs := requests{Texts: c.ours, Count: len(c.ours)}, requests{Texts: c.theirs, Count: len(c.theirs)}
-			contest{c.name, ours, theirs, c.goal}.runCold(t, table, kind, cfg, key, other, allocations[i])
+			contest{c.name, ours, theirs, c.goal}.runCold(t, table, kind, cfg, key, other.Address, allocations[i])
 		}
 	}
 	table.Print(os.Stdout)
@@ -285,7 +285,7 @@ func coldFiltered(t testing.TB) {
 		}
 		ours.Count, theirs.Count = len(ours.Texts), len(theirs.Texts)
 		server.Kill()
-		contest{"list of 50, random page and filter", ours, theirs, 1.8}.runCold(t, table, kind, cfg, key, other, [2]uint64{})
+		contest{"list of 50, random page and filter", ours, theirs, 1.8}.runCold(t, table, kind, cfg, key, other.Address, [2]uint64{})
 	}
 	table.Print(os.Stdout)
 }

@@ -36,7 +36,7 @@ type contest struct {
 // overHTTP compares a server with a bare one that writes the same bytes. They are
 // measured alternately, so that a noisy machine affects both alike.
 func overHTTP(t testing.TB) {
-	table := load.NewTable("over HTTP, 16 connections", "database", "palmares, req/s", "baseline", "ratio", "goal", "p50", "p99")
+	table := load.NewTable("over HTTP, 16 connections", "database", "palmares, req/s", "baseline", "ratio", "goal", "p50", "p99", "CPU time of a request", "baseline", "ratio")
 	var memory []string
 	for _, kind := range kinds {
 		progress("%s, HTTP against a bare server", kind)
@@ -55,9 +55,9 @@ func overHTTP(t testing.TB) {
 				requests{Texts: []string{getText("/304", "")}, Status: 304}, 0.8},
 			{"hit, GraphQL POST", requests{Texts: []string{postText("/graphql", query, auth)}}, requests{Texts: []string{postText("/post", query, "")}}, 0.6},
 			{"hit, 1,000,000 addresses, against hit with a key", requests{Texts: []string{getText("/api/v1/tools", "")}, Addresses: true},
-				requests{Texts: []string{hit}, Address: server.Address}, 0.8},
+				requests{Texts: []string{hit}, server: server}, 0.8},
 		} {
-			c.run(t, table, kind, server.Address, other)
+			c.run(t, table, kind, server, other)
 		}
 		after, _ := memoryOf(server)
 		memory = append(memory, fmt.Sprintf("%s: %s idle, %s after this load", kind, inMB(idle), inMB(after)))
@@ -69,14 +69,14 @@ func overHTTP(t testing.TB) {
 // overMCP compares cached calls of an MCP tool with cached REST responses of the
 // same server, about the same ten tools.
 func overMCP(t testing.TB) {
-	table := load.NewTable("over MCP, 16 connections", "database", "MCP, req/s", "REST, req/s", "ratio", "goal", "p50", "p99")
+	table := load.NewTable("over MCP, 16 connections", "database", "MCP, req/s", "REST, req/s", "ratio", "goal", "p50", "p99", "CPU time of a request", "REST", "ratio")
 	call := `{"jsonrpc":"2.0","id":1` + number + `,"method":"tools/call","params":{"name":"search_tools","arguments":{}}}`
 	for _, kind := range kinds {
 		progress("%s, MCP against REST", kind)
 		_, server, key := serveCatalog(t, kind, 5_000)
 		headers := bearer(key) + "Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: 2025-06-18\r\n"
 		contest{"hit, tools/call", requests{Texts: []string{postText("/mcp", call, headers)}},
-			requests{Texts: []string{getText("/api/v1/tools?limit=10", bearer(key))}}, 0.4}.run(t, table, kind, server.Address, server.Address)
+			requests{Texts: []string{getText("/api/v1/tools?limit=10", bearer(key))}}, 0.4}.run(t, table, kind, server, server)
 		server.Kill()
 	}
 	table.Print(os.Stdout)
@@ -84,7 +84,7 @@ func overMCP(t testing.TB) {
 
 // saved compares cached responses of saved queries with that of a REST path.
 func saved(t testing.TB) {
-	table := load.NewTable("saved queries, 16 connections", "database", "req/s", "REST, req/s", "ratio", "goal", "p50", "p99")
+	table := load.NewTable("saved queries, 16 connections", "database", "req/s", "REST, req/s", "ratio", "goal", "p50", "p99", "CPU time of a request", "REST", "ratio")
 	for _, kind := range kinds {
 		cfg, server, key := serveCatalog(t, kind, 5_000)
 		defer server.Kill()
@@ -93,34 +93,39 @@ func saved(t testing.TB) {
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "save", load.Owner, "private", file, "--private"))
 		printed := blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "token", load.Owner, "private")).Out
 		_, token, _ := strings.Cut(strings.TrimSpace(printed), "?")
-		hit := requests{Texts: []string{getText("/api/v1/tools", bearer(key))}, Address: server.Address}
+		hit := requests{Texts: []string{getText("/api/v1/tools", bearer(key))}}
 		for _, c := range []contest{
 			{"hit", requests{Texts: []string{getText("/q/bench/tools", bearer(key))}}, hit, 0.9},
 			{"hit, Accept of a browser", requests{Texts: []string{getText("/q/bench/tools", bearer(key)+"Accept: application/json, text/plain, */*\r\n")}}, hit, 0.9},
 			{"hit, private, with a key", requests{Texts: []string{getText("/q/bench/private", bearer(key))}}, hit, 0.9},
 			{"hit, private, with a token", requests{Texts: []string{getText("/q/bench/private?"+token, "")}}, hit, 0.9},
 		} {
-			c.run(t, table, kind, server.Address, "")
+			c.run(t, table, kind, server, server)
 		}
 	}
 	table.Print(os.Stdout)
 }
 
-// run measures both sides alternately and adds a row.
-func (c contest) run(t testing.TB, table *load.Table, kind, ours, theirs string) {
+// run measures both sides alternately and adds a row. CPU time varies far less than rates.
+func (c contest) run(t testing.TB, table *load.Table, kind string, ours, theirs *blackbox.Server) {
 	progress("  %s", c.name)
-	c.ours.Address = ours
-	c.theirs.Address = cmp.Or(c.theirs.Address, theirs)
+	c.ours.server, c.theirs.server = ours, cmp.Or(c.theirs.server, theirs)
 	var totals [2]results
+	var cpu [2]time.Duration
 	for round := range 5 {
 		for side, r := range []requests{c.ours, c.theirs} {
-			r.Duration = 1500 * time.Millisecond
+			r.Address, r.Duration = r.server.Address, 1500*time.Millisecond
+			before := cpuOf(t, r.server)
 			if got := r.sendAll(t); round > 0 { // the first is a warm-up
 				totals[side].add(got)
+				cpu[side] += cpuOf(t, r.server) - before
 			}
 		}
 	}
-	c.addRow(table, kind, totals)
+	for side := range cpu {
+		cpu[side] /= time.Duration(totals[side].Requests)
+	}
+	c.addRow(table, kind, totals, cpu[0].Round(100*time.Nanosecond), cpu[1].Round(100*time.Nanosecond), fmt.Sprintf("%.2f", float64(cpu[0])/float64(cpu[1])))
 }
 
 // addRow adds a row with the results of both sides.
@@ -153,8 +158,8 @@ type bare struct {
 }
 
 // startBare starts a bare server with the list of tools of a palmares server. It
-// returns its address and the headers of the list.
-func startBare(t testing.TB, ours *blackbox.Server, key string, cfg store.Config) (address string, header http.Header) {
+// returns it and the headers of the list.
+func startBare(t testing.TB, ours *blackbox.Server, key string, cfg store.Config) (started *blackbox.Server, header http.Header) {
 	response, body, err := load.Do(t.Context(), load.Client, "http://"+ours.Address+"/api/v1/tools", "", "Authorization", "Bearer "+key)
 	testkit.Check(t, err)
 	b := bare{Body: body, Header: response.Header, DataDir: cfg.DataDir, DatabaseURL: cfg.DatabaseURL}
@@ -170,7 +175,7 @@ func startBare(t testing.TB, ours *blackbox.Server, key string, cfg store.Config
 	testkit.Check(t, err)
 	cmd := exec.Command(os.Args[0], "serve-bare")
 	cmd.Stdin = bytes.NewReader(input)
-	return testkit.Start(t, cmd, regexp.MustCompile(`(\S+)`)).Address, b.Header
+	return (*blackbox.Server)(testkit.Start(t, cmd, regexp.MustCompile(`(\S+)`))), b.Header
 }
 
 func serveBare(t testing.TB) {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // requests are sent by a separate process that does as little as possible: it
@@ -32,6 +33,8 @@ type requests struct {
 	Texts       []string      // sent in turn
 	Status      int           // expected
 	Addresses   bool          // each request comes from a different client address
+
+	server *blackbox.Server // whose CPU time is measured
 }
 
 // results are the results of requests.
