@@ -168,7 +168,7 @@ func TestCORS(t *testing.T) {
 		if got.Get("Access-Control-Allow-Origin") != "*" {
 			t.Errorf("%s: got Access-Control-Allow-Origin %q, want *", target, got.Get("Access-Control-Allow-Origin"))
 		}
-		for _, name := range []string{"ETag", "Link", "X-Total-Count", "X-Service-Updated-At", "X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After"} {
+		for _, name := range []string{"ETag", "Link", "X-Total-Count", "X-Service-Updated-At", "X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-GraphQL-Cost"} {
 			if !strings.Contains(got.Get("Access-Control-Expose-Headers"), name) {
 				t.Errorf("%s: got %s not exposed, want it exposed", target, name)
 			}

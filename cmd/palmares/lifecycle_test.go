@@ -157,40 +157,6 @@ func TestReadyWithoutMigrations(t *testing.T) {
 	}
 }
 
-func TestCORSHeaders(t *testing.T) {
-	t.Parallel()
-	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
-	defer http.DefaultClient.CloseIdleConnections()
-	for method, headers := range map[string]map[string]string{
-		http.MethodOptions: {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, POST, QUERY", "Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, If-Range, Last-Event-ID, Range, traceparent, apollographql-client-name, apollographql-client-version, MCP-Protocol-Version"},
-		http.MethodPost:    {"Access-Control-Allow-Origin": "*"},
-	} {
-		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Address+"/graphql", strings.NewReader(`{"query":"{feed {release}}"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Origin", "https://dashboard.example")
-		r.Header.Set("Content-Type", "application/json")
-		if method == http.MethodOptions {
-			r.Header.Set("Access-Control-Request-Method", http.MethodPost)
-			r.Header.Set("Access-Control-Request-Headers", "content-type")
-		}
-		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
-		for name, want := range headers {
-			if got := response.Header.Get(name); got != want {
-				t.Errorf("%s: got %s %q, want %q", method, name, got, want)
-			}
-		}
-		if exposed := response.Header.Get("Access-Control-Expose-Headers"); method == http.MethodPost && !strings.Contains(strings.ToLower(exposed), "x-graphql-cost") {
-			t.Errorf("got exposed headers %q, want x-graphql-cost among them", exposed)
-		}
-	}
-}
-
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

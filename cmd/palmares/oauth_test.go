@@ -189,18 +189,3 @@ func postForm(t *testing.T, s *blackbox.Server, path string, form url.Values) (i
 	testkit.Check(t, json.NewDecoder(response.Body).Decode(&content))
 	return response.StatusCode, content
 }
-
-// Where nobody can sign in, there is no metadata, and calls get the error of a tool.
-func TestOAuthDisabled(t *testing.T) {
-	t.Parallel()
-	s := blackbox.ServeWithoutSignIn(t)
-	for _, path := range []string{"/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp", "/oauth/authorize", "/oauth/token", "/oauth/register"} {
-		if got := s.Call(t, "GET", path, "").StatusCode; got != 404 && got != 302 {
-			t.Errorf("%s: got %d, want 404", path, got)
-		}
-	}
-	response := s.Call(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Authorization", "Bearer x")
-	if got := response.Header.Get("WWW-Authenticate"); response.StatusCode != 401 || got != "Bearer" {
-		t.Errorf("got %d %s, want 401 Bearer", response.StatusCode, got)
-	}
-}

@@ -7,9 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -19,58 +16,6 @@ import (
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
-
-// ofImport matches what is different after each import: the numbers of events,
-// and when they were published.
-var ofImport = regexp.MustCompile(`evt_\d+|"timestamp":"[^"]*"`)
-
-// The server responds to every path with its golden file, on every database.
-func TestServesGoldenFiles(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("../../rest/testdata/responses/*.http")
-	if err != nil || len(files) < 10 {
-		t.Fatalf("got %d golden files, %v, want at least 10", len(files), err)
-	}
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := blackbox.Serve(t, cfg, "--demo")
-		for _, file := range files {
-			recorded, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			request, rest, _ := strings.Cut(string(recorded), "\n\n")
-			head, body, _ := strings.Cut(rest, "\n\n")
-			path := strings.TrimPrefix(request, "GET ")
-			if strings.HasPrefix(path, "/api/embeddings") {
-				continue // requires a key
-			}
-			response, err := http.Get("http://" + s.Address + path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, _ := io.ReadAll(response.Body)
-			response.Body.Close()
-			if status, _, _ := strings.Cut(head, "\n"); fmt.Sprint(response.StatusCode) != status || ofImport.ReplaceAllString(string(got)+"\n", "") != ofImport.ReplaceAllString(body, "") {
-				t.Errorf("%s: got %d %s, want %s %s", path, response.StatusCode, got, status, body)
-			}
-			if response.Header.Get("X-Request-Id") == "" || response.Header.Get("Access-Control-Allow-Origin") != "*" {
-				t.Errorf("%s: got %v, want a request ID and CORS headers", path, response.Header)
-			}
-		}
-		for path, want := range map[string]int{
-			"/api/embeddings": 401, "/api/embeddings/plume": 401, "/api/v1//tools": 404, "/api/v1/tools/../stats": 404, "/api": 404, "/api/": 404,
-		} {
-			response, err := http.Get("http://" + s.Address + path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response.Body.Close()
-			if response.StatusCode != want {
-				t.Errorf("%s: got %d, want %d", path, response.StatusCode, want)
-			}
-		}
-	})
-}
 
 // The command prints the document that a server without a catalog serves.
 func TestOpenAPICommand(t *testing.T) {

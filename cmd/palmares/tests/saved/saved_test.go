@@ -1,26 +1,19 @@
-// Package saved_test tests saved queries with real servers, as their owners and
-// readers use them.
+// Package saved_test tests the commands about saved queries. What servers respond is
+// tested in package saved.
 package saved_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/getkin/kin-openapi/openapi3"
-
 	"palmares/ent/savedquery"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
-	"palmares/internal/dev/testkit/repo"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -106,301 +99,83 @@ func (g got) want(t testing.TB, status int, part string) got {
 	return g
 }
 
-func TestSavedQueries(t *testing.T) {
+// The commands print URLs, tokens and states, and explain what is wrong.
+func TestCommands(t *testing.T) {
 	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := start(t, cfg)
-		named, permanent := s.save(t, ana, "best", best, "--description", "Best <b>tools</b>")
-		if named != "/q/ana/best" || !regexp.MustCompile(`^/q/[0-9a-f]{32}$`).MatchString(permanent) {
-			t.Fatalf("got %s and %s, want the URLs by name and by hash", named, permanent)
+	s := start(t, blackbox.Demo(t))
+	named, permanent := s.save(t, ana, "best", best, "--private", "--description", "Best tools")
+	if named != "/q/ana/best" || !regexp.MustCompile(`^/q/[0-9a-f]{32}$`).MatchString(permanent) {
+		t.Errorf("got %s and %s, want the URLs by name and by hash", named, permanent)
+	}
+	printed := strings.TrimSpace(s.command(t, "queries", "token", ana, "best").Out)
+	address, token, _ := strings.Cut(printed, "?")
+	if address != "http://"+s.Address+named {
+		t.Errorf("got %s, want the URL of the query with its token", printed)
+	}
+	s.get(t, named+"?"+token).want(t, 200, `[{"slug":`)
+	file := blackbox.WriteFile(t, "query.graphql", []byte(best))
+	for _, c := range []struct {
+		code int
+		args string
+		want string
+	}{
+		{0, "queries list " + ana, "private, token"},
+		{0, "queries show " + ana + " best", "\n\nBest tools\n\nquery Best("},
+		{0, "queries token " + ana + " best --revoke", "The token was revoked."},
+		{1, "queries save " + bea + " x " + file + " --handle palmares", "reserved"},
+		{0, "queries delete " + ana + " best", "Deleted best."},
+		{1, "queries delete " + ana + " best", `no saved query named "best"`},
+	} {
+		if got := s.command(t, strings.Fields(c.args)...); got.Code != c.code || !strings.Contains(got.Out+got.Err, c.want) {
+			t.Errorf("%s: got %d %s%s, want %d and %s", c.args, got.Code, got.Out, got.Err, c.code, c.want)
 		}
-
-		t.Run("formats", func(t *testing.T) {
-			const item = `{"slug":"bosco-et-matelots","name":"Bosco & Matelots","score":9.4,"category":{"label":"Agents"}}`
-			for _, c := range []struct{ path, accept, media, start string }{
-				{named, "", "application/json", "[" + item + ","},
-				{named, "*/*", "application/json", "[" + item + ","},
-				{named, "text/html", "text/html; charset=utf-8", "<!doctype html>"},
-				{named, "text/markdown", "text/markdown; charset=utf-8", "[Saved queries]("},
-				{named + ".json", "text/html", "application/json", "[" + item + ","},
-				{named, "text/csv", "text/csv; charset=utf-8; header=present", "slug,name,score,category.label\r\nbosco"},
-				{named, "application/x-ndjson, application/json;q=0.5", "application/x-ndjson", item + "\n{"},
-				{named + ".json", "text/csv", "application/json", "[" + item + ","},
-				{named + ".csv", "", "text/csv; charset=utf-8; header=present", "slug,name,score,category.label\r\nbosco"},
-				{named + ".ndjson", "", "application/x-ndjson", item + "\n{"},
-				{named + "?format=csv", "application/json", "text/csv; charset=utf-8; header=present", "slug,"},
-				{named + ".csv?dialect=excel-fr", "", "text/csv; charset=utf-8; header=present", "\uFEFFslug;name;score;category.label\r\nbosco-et-matelots;Bosco & Matelots;9,4;Agents"},
-				{permanent + ".csv", "", "text/csv; charset=utf-8; header=present", "slug,"},
-				{permanent, "", "application/json", "[" + item + ","},
-			} {
-				var headers []string
-				if c.accept != "" {
-					headers = []string{"Accept", c.accept}
-				}
-				r := s.get(t, c.path, headers...)
-				vary := "Authorization, Accept-Encoding"
-				if !strings.Contains(c.path, ".") && !strings.Contains(c.path, "format=") {
-					vary += ", Accept"
-				}
-				if strings.HasPrefix(c.media, "text/html") || strings.HasPrefix(c.media, "text/markdown") {
-					vary += ", Accept-Language" // pages for people
-				}
-				if r.StatusCode != 200 || !strings.HasPrefix(r.body, c.start) || r.Header.Get("Content-Type") != c.media || r.Header.Get("Vary") != vary {
-					t.Errorf("%s, Accept %q: got %d %q, %q, %.150s, want %s, %q, %s", c.path, c.accept, r.StatusCode, r.Header.Get("Content-Type"), r.Header.Get("Vary"), r.body, c.media, vary, c.start)
-				}
-			}
-		})
-
-		t.Run("parameters", func(t *testing.T) {
-			count := func(query string) int {
-				var items []any
-				r := s.get(t, named+query).want(t, 200, "[")
-				_ = json.Unmarshal([]byte(r.body), &items)
-				return len(items)
-			}
-			for query, want := range map[string]int{"": 2, "?limit=3": 3, "?limit=200&score=9": 3, "?unknown=x&limit=1": 1, "?limit=200&search=plume": count("?search=plume&limit=200")} {
-				if got := count(query); got != want {
-					t.Errorf("%s: got %d items, want %d", query, got, want)
-				}
-			}
-			all, one, two := count("?limit=200"), count("?limit=200&icps=agentic_engineer"), count("?limit=200&icps=agentic_engineer&icps=vibe_coder")
-			if one == 0 || two <= one || two > all {
-				t.Errorf("got %d, %d and %d items for one, two and all audiences, want more each time", one, two, all)
-			}
-			for query, want := range map[string]string{
-				"?limit=x":                            `limit must be an integer`,
-				"?limit=":                             `limit must be an integer`,
-				"?limit=1&limit=2":                    `limit must not be given more than once`,
-				"?limit=201":                          `limit must be an integer from 1 to 200 (got 201)`,
-				"?limit=99999999999":                  `limit must be an integer`,
-				"?score=NaN":                          `score must be a decimal number`,
-				"?icps=nobody":                        `icps must be one of`,
-				"?search=" + strings.Repeat("x", 201): `must have at most 200 characters`,
-				"?as_of=yesterday":                    `as_of must be a release number`,
-				"?format=xml":                         `format must be one of json, csv, ndjson`,
-				"?dialect=excel-fr":                   `dialect requires CSV (the extension .csv or format=csv)`,
-				"?limit=%zz":                          `invalid escape`,
-				"?search=%00":                         `NUL character`,
-				"?search=%ff":                         `invalid UTF-8`,
-			} {
-				r := s.get(t, named+query).want(t, 400, want)
-				if r.Header.Get("Cache-Control") != "no-store" {
-					t.Errorf("%s: got Cache-Control %q, want no-store", query, r.Header.Get("Cache-Control"))
-				}
-			}
-			s.get(t, named+".csv?format=json").want(t, 400, "format must be csv")
-			s.get(t, "/q/%ff").want(t, 400, "invalid UTF-8")
-			if got := s.Call(t, http.MethodPost, named, `{}`); got.StatusCode != 405 || got.Header.Get("Allow") != "GET, HEAD" {
-				t.Errorf("POST: got %d, Allow %q, want 405", got.StatusCode, got.Header.Get("Allow"))
-			}
-		})
-
-		t.Run("caching", func(t *testing.T) {
-			first, again := s.get(t, named+".json?limit=7"), s.get(t, named+".json?unknown=1&limit=7")
-			if first.Header.Get("Cache-Status") != "palmares; fwd=miss" || again.Header.Get("Cache-Status") != "palmares; hit" || first.Header.Get("Etag") != again.Header.Get("Etag") {
-				t.Errorf("got %v and %v, want a miss and a hit with the same ETag", first.Header, again.Header)
-			}
-			stats := s.get(t, "/api/v1/stats")
-			if got := first.Header.Get("Cache-Control"); got != "s-maxage=60, stale-while-revalidate=60" { // its owner may make it private
-				t.Errorf("got Cache-Control %q, want a minute in shared caches", got)
-			}
-			for _, name := range []string{"X-Service-Release", "X-Service-Updated-At", "Access-Control-Allow-Origin", "X-Content-Type-Options"} {
-				if first.Header.Get(name) != stats.Header.Get(name) || first.Header.Get(name) == "" {
-					t.Errorf("%s: got %q, want %q as in the REST API", name, first.Header.Get(name), stats.Header.Get(name))
-				}
-			}
-			s.get(t, named+".json?limit=7", "If-None-Match", first.Header.Get("Etag")).want(t, 304, "")
-			if head := s.Call(t, http.MethodHead, named+".json?limit=7", ""); head.StatusCode != 200 || head.Header.Get("Etag") != first.Header.Get("Etag") || head.ContentLength != first.ContentLength {
-				t.Errorf("HEAD: got %d %v, want the headers of GET", head.StatusCode, head.Header)
-			}
-			if r := s.Call(t, http.MethodOptions, named, "", "Origin", "https://x.example", "Access-Control-Request-Method", "GET"); r.StatusCode != 204 {
-				t.Errorf("preflight: got %d, want 204", r.StatusCode)
-			}
-		})
-
-		t.Run("as_of", func(t *testing.T) {
-			pinned := s.get(t, named+".csv?limit=3&as_of=1").want(t, 200, "slug,")
-			// Not forever: the name may get another text, and the query may become private.
-			if pinned.Header.Get("Cache-Control") != "s-maxage=60, stale-while-revalidate=60" || pinned.Header.Get("X-Service-Release") != "1" || pinned.Header.Get("Memento-Datetime") == "" ||
-				pinned.Header.Get("Link") != `<http://`+s.Address+named+`.csv?limit=3>; rel="original"` {
-				t.Errorf("got %v, want the headers of release 1", pinned.Header)
-			}
-			if keyed := s.get(t, named+".csv?limit=3&as_of=1", s.as(bea)...); keyed.Header.Get("Cdn-Cache-Control") != "private, no-store" {
-				t.Errorf("with a key: got %v, want no copy in shared caches", keyed.Header)
-			}
-			day := s.get(t, named+"?as_of=2026-11-10&limit=3").want(t, 200, "[")
-			if want := "http://" + s.Address + named + ".json?limit=3&as_of="; !strings.HasPrefix(day.Header.Get("Content-Location"), want) {
-				t.Errorf("got Content-Location %q, want %s…", day.Header.Get("Content-Location"), want)
-			}
-			s.get(t, named+"?as_of=999").want(t, 404, "Release 999 is not available")
-		})
-
-		t.Run("versions", func(t *testing.T) {
-			before := s.get(t, named).body
-			changed := strings.Replace(best, "name\n", "", 1)
-			_, next := s.save(t, ana, "best", changed)
-			if next == permanent {
-				t.Errorf("got the hash %s for another text, want a new one", next)
-			}
-			wait.Until(t, "the changed query", func() bool { return !strings.Contains(s.get(t, named).body, `"name"`) })
-			s.get(t, next).want(t, 200, `[{"slug":`)
-			if old := s.get(t, permanent); old.body != before {
-				t.Errorf("got %s at the old hash, want %s", old.body, before)
-			}
-			if got := s.command(t, "queries", "delete", ana, "best"); got.Code != 0 {
-				t.Errorf("delete: got %d %s, want 0", got.Code, got.Err)
-			}
-			wait.Until(t, "the deleted query", func() bool { return s.get(t, named).StatusCode == 404 })
-			for _, path := range []string{permanent, next} {
-				s.get(t, path).want(t, 200, `[{"slug":`)
-			}
-			if got := s.command(t, "queries", "delete", ana, "best"); got.Code != 1 || !strings.Contains(got.Err, `no saved query named "best"`) {
-				t.Errorf("deleting again: got %d %s, want an error", got.Code, got.Err)
-			}
-		})
-	})
+	}
+	wait.Until(t, "the deleted query", func() bool { return s.get(t, named).StatusCode == 404 })
 }
 
 // After an upgrade, a query that is no longer valid responds with 410 and the
 // reason.
 func TestBrokenQueries(t *testing.T) {
 	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := start(t, cfg)
-		named, _ := s.save(t, ana, "old", best)
-		valid, _ := s.save(t, ana, "valid", best+"#")
-		if got := s.command(t, "queries", "check"); got.Code != 0 || !strings.Contains(got.Out, "All saved queries are valid.") {
-			t.Errorf("got %d %s %s, want only valid queries", got.Code, got.Out, got.Err)
-		}
-		s.get(t, named).want(t, 200, "[")
-		s.Kill()
+	cfg := blackbox.Demo(t)
+	s := start(t, cfg)
+	named, _ := s.save(t, ana, "old", best)
+	valid, _ := s.save(t, ana, "valid", best+"#")
+	if got := s.command(t, "queries", "check"); got.Code != 0 || !strings.Contains(got.Out, "All saved queries are valid.") {
+		t.Errorf("got %d %s %s, want only valid queries", got.Code, got.Out, got.Err)
+	}
+	s.get(t, named).want(t, 200, "[")
+	s.Kill()
 
-		// A query that an earlier version allowed.
-		const text, hash = "{tools {items {oldField}}}", "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
-		db := testkit.Open(t, cfg)
-		row, err := db.Read.SavedQuery.Query().Where(savedquery.Name("old")).Only(t.Context())
-		testkit.Check(t, err)
-		testkit.Check(t, db.Write.QueryVersion.Create().SetHash(hash).SetAccountID(row.AccountID).SetText(text).SetPublic(true).Exec(t.Context()))
-		testkit.Check(t, db.Write.SavedQuery.UpdateOneID(row.ID).SetHash(hash).Exec(t.Context()))
+	// A query that an earlier version allowed.
+	const text, hash = "{tools {items {oldField}}}", "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
+	db := testkit.Open(t, cfg)
+	row, err := db.Read.SavedQuery.Query().Where(savedquery.Name("old")).Only(t.Context())
+	testkit.Check(t, err)
+	testkit.Check(t, db.Write.QueryVersion.Create().SetHash(hash).SetAccountID(row.AccountID).SetText(text).SetPublic(true).Exec(t.Context()))
+	testkit.Check(t, db.Write.SavedQuery.UpdateOneID(row.ID).SetHash(hash).Exec(t.Context()))
 
-		if got := s.command(t, "queries", "check"); got.Code != 1 || !strings.HasPrefix(got.Out, ana+"  old  Line 1: Cannot query field") || strings.Count(got.Out, "\n") != 1 {
-			t.Errorf("got %d %s %s, want the old query", got.Code, got.Out, got.Err)
-		}
-		for restart := range 2 {
-			s.Server = blackbox.Serve(t, cfg, "--trusted-proxies", "127.0.0.1")
-			for _, path := range []string{named, named + ".csv", "/q/" + hash} {
-				s.get(t, path).want(t, 410, `oldField`)
-			}
-			s.get(t, valid).want(t, 200, "[")
-			if restart == 0 {
-				wait.Until(t, "an email in the log", func() bool { return strings.Contains(s.Log.String(), "Your saved query old is no longer valid") })
-			}
-			if got := s.command(t, "queries", "show", ana, "old").Out; !strings.Contains(got, "no longer valid") || !strings.Contains(got, "reason     Line 1: ") {
-				t.Errorf("got %s, want the reason", got)
-			}
-			if restart == 1 && strings.Contains(s.Log.String(), "no longer valid") {
-				t.Errorf("got another email after a restart, want one")
-			}
-			s.Kill()
-		}
+	if got := s.command(t, "queries", "check"); got.Code != 1 || !strings.HasPrefix(got.Out, ana+"  old  Line 1: Cannot query field") || strings.Count(got.Out, "\n") != 1 {
+		t.Errorf("got %d %s %s, want the old query", got.Code, got.Out, got.Err)
+	}
+	for restart := range 2 {
 		s.Server = blackbox.Serve(t, cfg, "--trusted-proxies", "127.0.0.1")
-		s.save(t, ana, "old", best)
-		wait.Until(t, "the corrected query", func() bool { return s.get(t, named).StatusCode == 200 })
-	})
-}
-
-// The panels of the dashboard are public queries of the service.
-func TestPanels(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := start(t, cfg)
-		response := s.get(t, "/q/palmares/openapi.json").want(t, 200, `"/q/palmares/score-movers"`)
-		doc, err := openapi3.NewLoader().LoadFromData([]byte(response.body))
-		testkit.Check(t, err)
-		testkit.Check(t, doc.Validate(t.Context()))
-		panels := 0
-		for path, item := range doc.Paths.Map() {
-			r := s.get(t, path).want(t, 200, "")
-			content := item.Get.Responses.Value("200").Value.Content
-			mediaType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-			if len(content) != 1 || content[mediaType] == nil {
-				t.Errorf("%s: got %s, want the one media type in the document", path, mediaType)
-			}
-			if mediaType != "application/json" {
-				continue
-			}
-			panels++
-			var body any
-			testkit.Check(t, json.Unmarshal([]byte(r.body), &body))
-			schema := content[mediaType].Schema.Value
-			if err := schema.VisitJSON(body); err != nil {
-				t.Errorf("%s: got %v, want a response that matches its schema", path, err)
-			}
+		for _, path := range []string{named, named + ".csv", "/q/" + hash} {
+			s.get(t, path).want(t, 410, `oldField`)
 		}
-		if panels != 15 {
-			t.Errorf("got %d panels, want 15", panels)
+		s.get(t, valid).want(t, 200, "[")
+		if restart == 0 {
+			wait.Until(t, "an email in the log", func() bool { return strings.Contains(s.Log.String(), "Your saved query old is no longer valid") })
 		}
-		file := blackbox.WriteFile(t, "query.graphql", []byte(best))
-		if got := s.command(t, "queries", "save", ana, "x", file, "--handle", "palmares"); got.Code != 1 || !strings.Contains(got.Err, "reserved") {
-			t.Errorf("got %d %s, want an error", got.Code, got.Err)
+		if got := s.command(t, "queries", "show", ana, "old").Out; !strings.Contains(got, "no longer valid") || !strings.Contains(got, "reason     Line 1: ") {
+			t.Errorf("got %s, want the reason", got)
 		}
-	})
-}
-
-// mixed has every kind of parameter and field that a document describes.
-const mixed = `query Mixed(
-  $limit: Int! = 2, $score: Float, $icps: [Icp!], $sort: ToolSort = name_asc, $since: Date, $on: Boolean = true
-) {
-  tools(limit: $limit, sort: $sort, filter: {scoreMin: $score, icps: $icps, updatedSince: $since}) {
-    items { slug score icp billingPeriod category { label } priceHistory { changedAt direction } comparisons { slug } }
-    meta @include(if: $on) { total }
-  }
-  embeddings(slug: "plume") { chunks { text metadata { score } } }
-  node(id: "tool/plume") { id ... on Tool { name verdict } ... on Category { label } }
-  changes(first: 3) { events }
-}
-`
-
-// Generators of clients and documentation accept the documents of saved queries.
-func TestDocumentsWithNodeLinters(t *testing.T) {
-	packages := filepath.Join(repo.Root(t), "rest", "testdata", "node")
-	testkit.NPM(t, packages)
-	s := start(t, blackbox.Demo(t))
-	s.save(t, ana, "mixed", mixed, "--description", "Everything")
-	s.save(t, ana, "best", best)
-	s.save(t, bea, "secret", best, "--private") // the document has no paths
-	for _, handle := range []string{"palmares", "ana", "bea"} {
-		document := s.get(t, "/q/"+handle+"/openapi.json").want(t, 200, `"openapi"`).body
-		file := blackbox.WriteFile(t, handle+".json", []byte(document))
-		for _, c := range []struct {
-			want string
-			args []string
-		}{
-			{"Your API description is valid", []string{"redocly", "lint", "--config", "redocly.yaml", file}},
-			{"No results", []string{"spectral", "lint", "--ruleset", "spectral.yaml", "--fail-severity", "hint", file}},
-		} {
-			cmd := exec.CommandContext(t.Context(), filepath.Join(packages, "node_modules", ".bin", c.args[0]), c.args[1:]...)
-			cmd.Dir = packages
-			cmd.Env = append(os.Environ(),
-				"REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "SCARF_ANALYTICS=false")
-			out, err := cmd.CombinedOutput()
-			if err != nil || !strings.Contains(string(out), c.want) || strings.Contains(string(out), "warning") {
-				t.Errorf("%s of %s: got %v and %s, want no warnings", c.args[0], handle, err, out)
-			}
+		if restart == 1 && strings.Contains(s.Log.String(), "no longer valid") {
+			t.Errorf("got another email after a restart, want one")
 		}
+		s.Kill()
 	}
-}
-
-// A description with HTML is shown as plain text everywhere.
-func TestDescriptions(t *testing.T) {
-	t.Parallel()
-	s := start(t, blackbox.Demo(t))
-	s.save(t, ana, "best", best, "--description", `<script>alert(1)</script>`)
-	r := s.get(t, "/q/ana/openapi.json").want(t, 200, "&lt;script&gt;")
-	if strings.Contains(r.body, "<script") || r.Header.Get("X-Content-Type-Options") != "nosniff" || r.Header.Get("Content-Type") != "application/json" {
-		t.Errorf("got %v %s, want escaped JSON", r.Header, r.body)
-	}
-	for _, path := range []string{"/q/", "/q/ana", "/q/ana/", "/q/ana/best/", "/q/ana/best.xml", "/q/ana/best.json.csv", "/q//best", "/q/Ana/best", "/q/ana/Best", "/q/ana/be%73t/x", "/q/ana/..%2fbest", "/q/x/openapi.json"} {
-		s.get(t, path).want(t, 404, `{"error":"There is no saved query at this URL`)
-	}
+	s.Server = blackbox.Serve(t, cfg, "--trusted-proxies", "127.0.0.1")
+	s.save(t, ana, "old", best)
+	wait.Until(t, "the corrected query", func() bool { return s.get(t, named).StatusCode == 200 })
 }

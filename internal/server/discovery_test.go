@@ -1,24 +1,32 @@
-package main
+package server_test
 
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"palmares/internal/dev/testkit"
-	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/server/servertest"
 )
+
+// follow requests a path, and the page in a language that it redirects to.
+func follow(s *servertest.Server, path string) *httptest.ResponseRecorder {
+	got := s.Get(path)
+	if to := got.Header().Get("Location"); to != "" {
+		got = s.Get(to)
+	}
+	return got
+}
 
 // Every link of the API catalog, and of the roots' headers, leads somewhere.
 func TestAPICatalog(t *testing.T) {
-	t.Parallel()
-	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
-	base := "http://" + s.Address
-	got := s.Call(t, http.MethodGet, "/.well-known/api-catalog", "")
-	if contentType := got.Header.Get("Content-Type"); got.StatusCode != 200 || contentType != `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"` ||
-		got.Header.Get("Access-Control-Allow-Origin") != "*" || got.Header.Get("Link") != "<"+base+`/.well-known/api-catalog>; rel="api-catalog"` {
-		t.Fatalf("got %d %v, want a linkset that everyone may read", got.StatusCode, got.Header)
+	s := servertest.New(t)
+	const base = servertest.URL
+	got := s.Get("/.well-known/api-catalog")
+	if contentType := got.Header().Get("Content-Type"); got.Code != 200 || contentType != `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"` ||
+		got.Header().Get("Access-Control-Allow-Origin") != "*" || got.Header().Get("Link") != "<"+base+`/.well-known/api-catalog>; rel="api-catalog"` {
+		t.Fatalf("got %d %v, want a linkset that everyone may read", got.Code, got.Header())
 	}
 	type link struct{ Href, Type string }
 	var catalog struct {
@@ -30,7 +38,7 @@ func TestAPICatalog(t *testing.T) {
 			Status      []link
 		}
 	}
-	if err := json.NewDecoder(got.Body).Decode(&catalog); err != nil || len(catalog.Linkset) != 6 {
+	if err := json.Unmarshal(got.Body.Bytes(), &catalog); err != nil || len(catalog.Linkset) != 6 {
 		t.Fatalf("got %+v and %v, want the catalog and five interfaces", catalog, err)
 	}
 	for i, context := range catalog.Linkset {
@@ -45,39 +53,38 @@ func TestAPICatalog(t *testing.T) {
 		}
 		for _, links := range [][]link{context.ServiceDesc, context.ServiceDoc, context.Status} {
 			for _, l := range links {
-				found := s.Call(t, http.MethodGet, strings.TrimPrefix(l.Href, base), "")
-				if contentType, _, _ := strings.Cut(found.Header.Get("Content-Type"), ";"); found.StatusCode != 200 || contentType != l.Type {
-					t.Errorf("%s: got %d %s, want 200 %s", l.Href, found.StatusCode, contentType, l.Type)
+				found := follow(s, strings.TrimPrefix(l.Href, base))
+				if contentType, _, _ := strings.Cut(found.Header().Get("Content-Type"), ";"); found.Code != 200 || contentType != l.Type {
+					t.Errorf("%s: got %d %s, want 200 %s", l.Href, found.Code, contentType, l.Type)
 				}
 			}
 		}
 	}
 	for path, description := range map[string]string{"/": "/api/v1/openapi.json", "/api/v1": "/api/v1/openapi.json", "/graphql?query={__typename}": "/explorer/schema.graphql"} {
-		links := strings.Join(s.Call(t, http.MethodGet, path, "").Header["Link"], ", ")
+		links := strings.Join(follow(s, path).Header()["Link"], ", ")
 		for _, want := range []string{"<" + base + description + `>; rel="service-desc"`, `; rel="service-doc"`, "<" + base + `/status>; rel="status"`} {
 			if !strings.Contains(links, want) {
 				t.Errorf("%s: got Link %s, want %s", path, links, want)
 			}
 		}
 	}
-	if got := s.Call(t, http.MethodGet, "/.well-known/mcp/server.json", ""); got.StatusCode != 200 || got.Header.Get("Content-Type") != "application/json" {
-		t.Errorf("server.json: got %d %v, want 200", got.StatusCode, got.Header)
+	if got := s.Get("/.well-known/mcp/server.json"); got.Code != 200 || got.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("server.json: got %d %v, want 200", got.Code, got.Header())
 	}
-	if got := s.Call(t, http.MethodPost, "/.well-known/api-catalog", ""); got.StatusCode != 405 || got.Header.Get("Allow") != "GET, HEAD" {
-		t.Errorf("POST: got %d %v, want 405", got.StatusCode, got.Header)
+	if got := s.Do(http.MethodPost, "/.well-known/api-catalog", ""); got.Code != 405 || got.Header().Get("Allow") != "GET, HEAD" {
+		t.Errorf("POST: got %d %v, want 405", got.Code, got.Header())
 	}
 }
 
 // Files that browsers, feed readers and other sites look for exist.
 func TestFilesForBrowsers(t *testing.T) {
-	t.Parallel()
-	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
+	s := servertest.New(t)
 	for path, mediaType := range map[string]string{
 		"/favicon.ico": "image/x-icon", "/apple-touch-icon.png": "image/png", "/icon-192.png": "image/png", "/icon-512.png": "image/png",
 		"/manifest.webmanifest": "application/manifest+json", "/og.png": "image/png", "/feeds/status.atom": "application/atom+xml; charset=utf-8",
 	} {
-		if got := s.Call(t, http.MethodGet, path, ""); got.StatusCode != 200 || got.Header.Get("Content-Type") != mediaType {
-			t.Errorf("%s: got %d %s, want 200 %s", path, got.StatusCode, got.Header.Get("Content-Type"), mediaType)
+		if got := s.Get(path); got.Code != 200 || got.Header().Get("Content-Type") != mediaType {
+			t.Errorf("%s: got %d %s, want 200 %s", path, got.Code, got.Header().Get("Content-Type"), mediaType)
 		}
 	}
 }
@@ -85,31 +92,13 @@ func TestFilesForBrowsers(t *testing.T) {
 // A browser at /graphql gets the explorer, which does not count against the quota.
 // API clients get what they requested.
 func TestGraphQLInBrowser(t *testing.T) {
-	t.Parallel()
-	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
+	s := servertest.New(t)
 	const chrome = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
 	const hash = "?extensions=%7B%22persistedQuery%22%3A%7B%22version%22%3A1%2C%22sha256Hash%22%3A%22ab%22%7D%7D"
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	send := func(method, path, accept string) *http.Response {
-		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if accept != "" {
-			r.Header.Set("Accept", accept)
-		}
-		got, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = got.Body.Close()
-		return got
-	}
 	for range 120 { // the quota without a key is 100
-		got := send(http.MethodGet, "/graphql", chrome)
-		if got.StatusCode != 303 || got.Header.Get("Location") != "/en/explorer" || !strings.Contains(got.Header.Get("Vary"), "Accept") {
-			t.Fatalf("got %d %v, want 303 to the explorer", got.StatusCode, got.Header)
+		got := s.Get("/graphql", "Accept", chrome)
+		if got.Code != 303 || got.Header().Get("Location") != "/en/explorer" || !strings.Contains(got.Header().Get("Vary"), "Accept") {
+			t.Fatalf("got %d %v, want 303 to the explorer", got.Code, got.Header())
 		}
 	}
 	for _, c := range []struct {
@@ -129,27 +118,30 @@ func TestGraphQLInBrowser(t *testing.T) {
 		{"GET", "/graphql", "text/event-stream, text/html;q=0.9", 400},
 		{"POST", "/graphql", "text/html", 406},
 	} {
-		if got := send(c.method, c.path, c.accept); got.StatusCode != c.status {
-			t.Errorf("%s %s with Accept %q: got %d, want %d", c.method, c.path, c.accept, got.StatusCode, c.status)
+		var headers []string
+		if c.accept != "" {
+			headers = []string{"Accept", c.accept}
+		}
+		if got := s.Do(c.method, c.path, "", headers...); got.Code != c.status {
+			t.Errorf("%s %s with Accept %q: got %d, want %d", c.method, c.path, c.accept, got.Code, c.status)
 		}
 	}
-	if got := send(http.MethodGet, "/en/explorer", chrome); got.StatusCode != 200 {
-		t.Errorf("explorer: got %d, want 200", got.StatusCode)
+	if got := s.Get("/en/explorer", "Accept", chrome); got.Code != 200 {
+		t.Errorf("explorer: got %d, want 200", got.Code)
 	}
 }
 
 // Every error links to a page that explains it, and that page exists.
 func TestErrorsLinkHelp(t *testing.T) {
-	t.Parallel()
-	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
+	s := servertest.New(t)
 	pages := map[string]bool{}
-	check := func(what string, got *http.Response, status int, page string) {
+	check := func(what string, got *httptest.ResponseRecorder, status int, page string) {
 		t.Helper()
-		links := strings.Join(got.Header["Link"], ", ")
-		if got.StatusCode != status || strings.Count(links, `rel="help"`) != 1 || !strings.Contains(links, "<"+page+`>; rel="help"`) {
-			t.Errorf("%s: got %d with Link %s, want %d with help at %s", what, got.StatusCode, links, status, page)
+		links := strings.Join(got.Header()["Link"], ", ")
+		if got.Code != status || strings.Count(links, `rel="help"`) != 1 || !strings.Contains(links, "<"+page+`>; rel="help"`) {
+			t.Errorf("%s: got %d with Link %s, want %d with help at %s", what, got.Code, links, status, page)
 		}
-		if vary := got.Header.Get("Vary"); (status == 401 || status == 429) && !strings.Contains(vary, "Authorization") {
+		if vary := got.Header().Get("Vary"); (status == 401 || status == 429) && !strings.Contains(vary, "Authorization") {
 			t.Errorf("%s: got Vary %q, want Authorization", what, vary)
 		}
 		pages[page] = true
@@ -180,17 +172,17 @@ func TestErrorsLinkHelp(t *testing.T) {
 		{"GET", "/api/v1/tools", []string{"Accept-Encoding", "identity;q=0"}, 406, "/docs"},
 		{"POST", "/graphql", []string{"Content-Type", "text/plain"}, 415, "/docs"},
 	} {
-		check(c.method+" "+c.path, s.Call(t, c.method, c.path, "", c.headers...), c.status, c.page)
+		check(c.method+" "+c.path, s.Do(c.method, c.path, "", c.headers...), c.status, c.page)
 	}
 	for range 100 {
-		s.Call(t, http.MethodGet, "/api/v1/stats", "")
+		s.Get("/api/v1/stats")
 	}
 	for _, path := range []string{"/api/v1/stats", "/graphql?query={stats{toolsTotal}}"} {
-		check(path+" without quota", s.Call(t, http.MethodGet, path, ""), 429, "/guides/quotas")
+		check(path+" without quota", s.Get(path), 429, "/guides/quotas")
 	}
 	for page := range pages {
-		if got := s.Call(t, http.MethodGet, page, ""); got.StatusCode != 200 {
-			t.Errorf("%s: got %d, want the page", page, got.StatusCode)
+		if got := follow(s, page); got.Code != 200 {
+			t.Errorf("%s: got %d, want the page", page, got.Code)
 		}
 	}
 }

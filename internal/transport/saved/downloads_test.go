@@ -8,24 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/auth"
-	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
-	"palmares/internal/transport/saved"
 )
 
 // A download token gives access to downloads of lists, at the expense of its owner's
 // quota, and to nothing else.
 func TestDownloadTokens(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := start(t, cfg)
-		db := testkit.Open(t, cfg)
-		owner, err := auth.NewAccounts(db).Find(t.Context(), ana)
-		testkit.Check(t, err)
-		tokens := &saved.Queries{Config: saved.Config{Store: db}}
-		token, err := tokens.CreateDownloadToken(t.Context(), owner, "sheet")
+	each(t, func(t *testing.T, s *service) {
+		owner := s.owner(t, ana)
+		token, err := s.other.CreateDownloadToken(t.Context(), owner, "sheet")
 		testkit.Check(t, err)
 		left := func(r got) int {
 			n, _ := strconv.Atoi(r.Header.Get("X-Ratelimit-Remaining"))
@@ -55,7 +47,7 @@ func TestDownloadTokens(t *testing.T) {
 		}
 
 		const elsewhere = "gives access only to files, and to downloads"
-		private, _ := s.save(t, ana, "secret", best, "--private")
+		secret, _ := s.save(t, ana, "secret", best, private)
 		for path, want := range map[string]struct {
 			status int
 			part   string
@@ -67,7 +59,7 @@ func TestDownloadTokens(t *testing.T) {
 			"/api/embeddings/plume?format=csv&token=" + token:              {401, elsewhere},
 			"/graphql?query=%7Bstats%7BtoolsTotal%7D%7D&token=" + token:    {401, elsewhere},
 			"/mcp?token=" + token:                                          {401, elsewhere},
-			private + ".csv?token=" + token:                                {404, "no saved query"},
+			secret + ".csv?token=" + token:                                 {404, "no saved query"},
 			"/q/palmares/growth.csv?token=" + token:                        {401, "The token is not valid"},
 			"/api/v1/tools?format=csv":                                     {401, "an API key"},
 			"/api/v1/tools?format=csv&token=dt_":                           {401, "does not exist or was revoked"},
@@ -86,17 +78,17 @@ func TestDownloadTokens(t *testing.T) {
 		}
 
 		wait.Until(t, "the use is recorded", func() bool {
-			list, err := tokens.DownloadTokens(t.Context(), owner)
+			list, err := s.other.DownloadTokens(t.Context(), owner)
 			testkit.Check(t, err)
 			return len(list) == 1 && list[0].LastUsedAt != nil
 		})
-		list, err := tokens.DownloadTokens(t.Context(), owner)
+		list, err := s.other.DownloadTokens(t.Context(), owner)
 		testkit.Check(t, err)
-		testkit.Check(t, tokens.RevokeDownloadToken(t.Context(), owner, list[0].ID))
+		testkit.Check(t, s.other.RevokeDownloadToken(t.Context(), owner, list[0].ID))
 		wait.Until(t, "the token is revoked", func() bool {
 			return s.get(t, "/api/v1/tools?format=csv&token="+token).StatusCode == http.StatusUnauthorized
 		})
-		if log := s.Log.String(); strings.Contains(log, token) || !strings.Contains(log, "/api/v1/tools") {
+		if log := s.log.String(); strings.Contains(log, token) || !strings.Contains(log, "/api/v1/tools") {
 			t.Errorf("got a log with the token, or without requests, want neither:\n%s", log)
 		}
 	})

@@ -23,8 +23,7 @@ type table struct {
 // LibreOffice, pandas and DuckDB read every query of the service with the same rows
 // and columns, and numbers as numbers.
 func TestOwnQueriesWithLibreOfficePandasAndDuckDB(t *testing.T) {
-	t.Parallel()
-	s := start(t, testkit.SQLite(t))
+	s := onSQLite(t)
 	dir := t.TempDir()
 	var files []string
 	var want []table

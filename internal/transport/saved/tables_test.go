@@ -7,13 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
 
 // Every query of the service can be read as a table, as CSV and as NDJSON.
 func TestOwnQueriesAsTables(t *testing.T) {
-	t.Parallel()
 	columns := map[string]string{ // of the queries whose result is not a simple list
 		"scores-by-category-and-month": "key,period,value",
 		"scores-by-pricing":            "list,from,to,count",
@@ -23,8 +21,7 @@ func TestOwnQueriesAsTables(t *testing.T) {
 		"not-updated":                  "meta.total,slug,name,updatedAt,score",
 		"growth":                       "period,start,count,additions,retirements",
 	}
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := start(t, cfg)
+	each(t, func(t *testing.T, s *service) {
 		paths, found := s.ownQueries(t), 0
 		for _, path := range paths {
 			rows, err := csv.NewReader(strings.NewReader(s.get(t, path+".csv").want(t, 200, "").body)).ReadAll() // all of the same length

@@ -9,19 +9,16 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"palmares/internal/core/store"
+	"palmares/auth"
 	"palmares/internal/dev/testkit"
-	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
 
 // A private query is invisible to everyone except its account.
 func TestPrivateQueries(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := start(t, cfg)
+	each(t, func(t *testing.T, s *service) {
 		const unknown, unknownHash = "/q/ana/unknown", "/q/0123456789abcdef0123456789abcdef"
-		named, permanent := s.save(t, ana, "secret", best, "--private")
+		named, permanent := s.save(t, ana, "secret", best, private)
 		refused := func(name, path, similar string, headers ...string) {
 			t.Helper()
 			got, want := s.get(t, path, headers...), s.get(t, similar, headers...)
@@ -61,16 +58,18 @@ func TestPrivateQueries(t *testing.T) {
 				t.Errorf("got %s, want a shared response", r.Header.Get("Cache-Control"))
 			}
 		}
-		s.save(t, bea, "mine", best, "--private")
+		s.save(t, bea, "mine", best, private)
 		wait.Until(t, "the query is private", func() bool { return s.get(t, permanent).StatusCode == 404 })
 		s.get(t, permanent, s.as(bea)...).want(t, 200, `[{"slug":`)
 
 		// A token is for one query.
 		token := func(email, name string) string {
-			printed := s.command(t, "queries", "token", email, name).Out
-			return strings.TrimSpace(printed[strings.Index(printed, "?"):])
+			t.Helper()
+			token, err := s.other.SetToken(t.Context(), s.owner(t, email), name)
+			testkit.Check(t, err)
+			return "?token=" + token
 		}
-		s.save(t, ana, "other", best+"#", "--private")
+		s.save(t, ana, "other", best+"#", private)
 		query := token(ana, "secret")
 		r := s.get(t, named+".csv"+query).want(t, 200, "slug,")
 		if r.Header.Get("X-Ratelimit-Tier") != "free" || r.Header.Get("Cdn-Cache-Control") != "private, no-store" || r.Header.Get("Cache-Control") != "private, no-cache" {
@@ -82,9 +81,7 @@ func TestPrivateQueries(t *testing.T) {
 		newer := token(ana, "secret")
 		wait.Until(t, "the former token", func() bool { return s.get(t, named+query).StatusCode == 404 })
 		s.get(t, named+newer).want(t, 200, `[{"slug":`)
-		if got := s.command(t, "queries", "token", ana, "secret", "--revoke"); got.Code != 0 {
-			t.Errorf("got %d %s, want 0", got.Code, got.Err)
-		}
+		testkit.Check(t, s.other.RevokeToken(t.Context(), s.owner(t, ana), "secret"))
 		wait.Until(t, "the revoked token", func() bool { return s.get(t, named+newer).StatusCode == 404 })
 		public, _ := s.save(t, ana, "public", best+"# public")
 		s.get(t, public).want(t, 200, "[")
@@ -106,12 +103,11 @@ func TestPrivateQueries(t *testing.T) {
 // Requests with a token count exactly against the quota of its owner, together
 // with those of keys.
 func TestTokenQuota(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := start(t, cfg)
-		named, permanent := s.save(t, ana, "sheet", best, "--private")
-		printed := s.command(t, "queries", "token", ana, "sheet").Out
-		token := strings.TrimSpace(printed[strings.Index(printed, "?"):])
+	each(t, func(t *testing.T, s *service) {
+		named, permanent := s.save(t, ana, "sheet", best, private)
+		created, err := s.other.SetToken(t.Context(), s.owner(t, ana), "sheet")
+		testkit.Check(t, err)
+		token := "?token=" + created
 		etag := s.get(t, named+".csv"+token).Header.Get("Etag") // the first counted request
 		var all sync.WaitGroup
 		var mu sync.Mutex
@@ -151,35 +147,24 @@ func TestTokenQuota(t *testing.T) {
 
 // A downgrade suspends the newest queries; only their owner sees the reason.
 func TestSuspendedQueries(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := start(t, cfg)
-		plan := func(name string) {
+	each(t, func(t *testing.T, s *service) {
+		plan := func(plan auth.Plan) {
 			t.Helper()
-			if got := s.command(t, "accounts", "plan", ana, name); got.Code != 0 {
-				t.Fatalf("got %d %s, want 0", got.Code, got.Err)
-			}
+			testkit.Check(t, auth.NewAccounts(s.Store).SetPlan(t.Context(), s.owner(t, ana), plan))
 		}
-		plan("pro")
+		plan(auth.Pro)
 		for i := range 6 {
 			s.save(t, ana, fmt.Sprintf("q%d", i), fmt.Sprintf("%s#%d", best, i))
 		}
 		s.get(t, "/q/ana/q5").want(t, 200, "[")
-		plan("developer")
+		plan(auth.Developer)
 		wait.Until(t, "the newest is suspended", func() bool { return s.get(t, "/q/ana/q5").StatusCode == 404 })
 		wait.Until(t, "the owner's key has the new plan", func() bool {
 			return s.get(t, "/q/ana/q4", s.as(ana)...).Header.Get("X-Ratelimit-Tier") == "free"
 		})
 		s.get(t, "/q/ana/q5", s.as(ana)...).want(t, 403, "This saved query is suspended")
 		s.get(t, "/q/ana/q4").want(t, 200, "[")
-		if got := s.command(t, "queries", "list", ana).Out; strings.Count(got, "suspended") != 1 || strings.Count(got, "active") != 5 {
-			t.Errorf("got %s, want one suspended query", got)
-		}
-		file := blackbox.WriteFile(t, "query.graphql", []byte(best))
-		if got := s.command(t, "queries", "save", ana, "q6", file); got.Code != 1 || !strings.Contains(got.Err, "The Developer plan includes 5 saved queries") {
-			t.Errorf("got %d %s, want an error", got.Code, got.Err)
-		}
-		plan("pro")
+		plan(auth.Pro)
 		wait.Until(t, "the newest is active again", func() bool { return s.get(t, "/q/ana/q5").StatusCode == 200 })
 	})
 }
