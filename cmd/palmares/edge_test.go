@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/edge"
@@ -58,11 +56,8 @@ func shareWord(a, b string) bool {
 // serveInProcess starts a server in this process, which ends with the test or with stop.
 func serveInProcess(t *testing.T, cfg store.Config, args ...string) (address string, log *testkit.Log, stop func()) {
 	t.Helper()
-	var s settings
 	args = append([]string{"--listen", "127.0.0.1:0", "--data-dir", cfg.DataDir, "--database-url", cfg.DatabaseURL, "--trusted-proxies", "127.0.0.1"}, args...)
-	_, err := kong.Must(&s).Parse(args)
-	testkit.Check(t, err)
-	testkit.Check(t, s.check())
+	s, _ := parseSettings(t, args...)
 	log = &testkit.Log{}
 	p, err := server.New(t.Context(), s.server(slog.New(slog.NewTextHandler(log, nil))))
 	testkit.Check(t, err)
