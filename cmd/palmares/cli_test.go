@@ -106,6 +106,32 @@ func TestValidSettings(t *testing.T) {
 	}
 }
 
+// notHere is an address that no machine has. Servers that listen on it end.
+const notHere = "192.0.2.1:1"
+
+// Misspelled variables are named when a server starts, but not those of Kubernetes, of
+// tests, of other programs and of earlier versions.
+func TestUnknownVariables(t *testing.T) {
+	t.Parallel()
+	want := []string{"DATABASEURL", "DATABSE_URL", "PALMARES_CACHEMB", "PALMARES_COLOR", "REDIS_URI", "SMPT_URL", "STRIPE_SECRET_KEYS", "STRIP_WEBHOOK_SECRETS", "URL_PUBLIC"}
+	others := strings.Fields(`PALMARES_SERVICE_HOST PALMARES_SERVICE_PORT PALMARES_SERVICE_PORT_HTTP PALMARES_PORT PALMARES_PORT_8080_TCP PALMARES_TEST_X
+		MAIL SMTP_SSL SMTP_USER SMTP_HOST REDIS_SSL DATABASE_SSL DATABASE HTTP_URL AMQP_URL HOSTNAME POSTGRES_PASSWORD STRIPE_PRICE PUBLISHER_NAME`)
+	known := knownSettings(t)
+	var environment []string
+	for _, name := range slices.Concat(want, others, known) {
+		environment = append(environment, name+"=x")
+	}
+	if got := unknownVariables(slices.Concat(known, []string{"STRIPE_PRICE"}), environment); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "serve", "--listen", notHere)
+	cmd.Env = append(cmd.Env, "DATABSE_URL=x", "PALMARES_PORT=x", "STRIPE_PRICE=")
+	const warning = `"level":"WARN","msg":"unknown environment variables","names":["DATABSE_URL"]`
+	if r := blackbox.Run(t, cmd); r.Code != 1 || strings.Count(r.Err, warning) != 1 {
+		t.Errorf("got exit code %d and %s, want 1 and %s", r.Code, r.Err, warning)
+	}
+}
+
 // Settings that only a server needs stop it with one sentence. Doctor reports them, and
 // other commands work.
 func TestInvalidServerSettings(t *testing.T) {
@@ -129,7 +155,7 @@ func TestInvalidServerSettings(t *testing.T) {
 			cmd.Env = append(cmd.Env, strings.Fields(variables)...)
 			return blackbox.Run(t, cmd)
 		}
-		if r := run("serve", "--listen", "127.0.0.1:0"); r.Code != 2 || !strings.HasPrefix(r.Err, "palmares: "+want) || strings.Count(r.Err, "\n") != 1 || strings.Contains(r.Err, "s3cret") {
+		if r := run("serve", "--listen", notHere); r.Code != 2 || !strings.HasPrefix(r.Err, "palmares: "+want) || strings.Count(r.Err, "\n") != 1 || strings.Contains(r.Err, "s3cret") {
 			t.Errorf("%s: got exit code %d and %q, want 2 and %q", variables, r.Code, r.Err, want)
 		}
 		if r := run("doctor"); r.Code != 1 || !strings.HasPrefix(r.Out, "wrong  settings  "+want) {

@@ -176,22 +176,10 @@ func TestDoctorOnDatabases(t *testing.T) {
 		e := examine(t, store.Config{DatabaseURL: "mysql://u:s3cret@h/db"})
 		e.want(t, "settings", "wrong", "DATABASE_URL: must have the form")
 	})
-	t.Run("misspelled settings", func(t *testing.T) {
-		cfg := testkit.SQLite(t)
-		environment := []string{
-			"PALMARES_CACHEMB=9", "PALMARES_COLOR=x", "STRIPE_SECRET_KEYS=s3cret", "STRIP_WEBHOOK_SECRETS=s3cret", "DATABSE_URL=x", "SMPT_URL=x", "REDIS_URI=x",
-			// Kubernetes sets these, and others belong to other programs.
-			"PALMARES_SERVICE_HOST=x", "PALMARES_SERVICE_PORT=x", "PALMARES_SERVICE_PORT_HTTP=x", "PALMARES_PORT=x", "PALMARES_PORT_8080_TCP=x", "PALMARES_TEST_X=x",
-			"MAIL=x", "SMTP_SSL=x", "SMTP_USER=x", "DATABASE_SSL=x", "HTTP_URL=x", "POSTGRES_PASSWORD=x", "PUBLISHER_NAME=",
-		}
-		e := examine(t, cfg, environment...)
-		e.want(t, "settings", "warning", "Unknown environment variables: DATABSE_URL, PALMARES_CACHEMB, PALMARES_COLOR, REDIS_URI, SMPT_URL, STRIPE_SECRET_KEYS, STRIP_WEBHOOK_SECRETS. Correct")
+	t.Run("a misspelled setting", func(t *testing.T) {
+		e := examine(t, testkit.SQLite(t), "DATABSE_URL=x", "PALMARES_CACHEMB=9")
+		e.want(t, "settings", "warning", "Unknown environment variables: DATABSE_URL, PALMARES_CACHEMB. Correct")
 		e.want(t, "database", "warning", "does not exist yet")
-		cmd := blackbox.Command(t, cfg, "serve", "--listen", "127.0.0.1:0")
-		cmd.Env = append(cmd.Env, environment...)
-		s := blackbox.ServeCommand(t, cmd)
-		const warning = `"level":"WARN","msg":"unknown environment variables","names":["DATABSE_URL","PALMARES_CACHEMB","PALMARES_COLOR","REDIS_URI","SMPT_URL","STRIPE_SECRET_KEYS","STRIP_WEBHOOK_SECRETS"]`
-		wait.Until(t, "the log has the warning", func() bool { return strings.Contains(s.Log.String(), warning) })
 	})
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		importDemo(t, cfg)

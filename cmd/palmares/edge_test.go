@@ -240,6 +240,9 @@ func TestEdgeIsNeverStale(t *testing.T) {
 			for _, path := range edgePaths() {
 				a := caller{}.ask(t, address, path)
 				got := storedResponse{a.StatusCode, string(a.body), a.Header.Get(edge.KeysHeader)}
+				if tags := a.Header.Get("Cache-Tag"); strings.ReplaceAll(tags, ",", " ") != got.keys {
+					t.Errorf("%s: got Cache-Tag %q, want the keys %q", path, tags, got.keys)
+				}
 				model.mu.Lock()
 				stored, found := model.stored[path]
 				if caching := a.Header.Get("Cache-Control"); !found && got.keys != "" {

@@ -179,7 +179,7 @@ func (s *settings) checkServer(known []string) (err error) {
 			return fmt.Errorf("%s: no longer supported; %s", names, strings.Replace(d.advice, "KEYS", keys, 1))
 		}
 	}
-	s.unknown = unknownVariables(known)
+	s.unknown = unknownVariables(known, os.Environ())
 	s.facts, err = info.ReadFacts(s.PagesDir)
 	return err
 }
@@ -191,9 +191,9 @@ const settingPrefix = "PALMARES_"
 // those that Kubernetes derives from a service with the name palmares.
 var notSettings = regexp.MustCompile(`^PALMARES_(TEST_.*|SERVICE_HOST|SERVICE_PORT.*|PORT|PORT_.*)$`)
 
-// unknownVariables returns environment variables that look like misspelled settings.
-func unknownVariables(known []string) (unknown []string) {
-	for _, variable := range os.Environ() {
+// unknownVariables returns variables of an environment that look like misspelled settings.
+func unknownVariables(known, environment []string) (unknown []string) {
+	for _, variable := range environment {
 		name, _, _ := strings.Cut(variable, "=")
 		misspelled := func(setting string) bool { return isMisspelling(name, setting) }
 		if !slices.Contains(known, name) && !notSettings.MatchString(name) && (strings.HasPrefix(name, settingPrefix) || slices.ContainsFunc(known, misspelled)) {
