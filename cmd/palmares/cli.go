@@ -38,7 +38,7 @@ const (
 // commandLine declares all settings and commands.
 type commandLine struct {
 	settings
-	Verbose bool `help:"Show the cause of errors." env:"PALMARES_VERBOSE"`
+	Verbose bool `help:"Show the cause of errors."`
 
 	Serve    serveCommand      `cmd:"" help:"Start the server."`
 	Import   commands.Import   `cmd:"" help:"Import a feed atomically."`
@@ -86,8 +86,11 @@ func run(ctx context.Context, args []string, term commands.Terminal) int {
 	if err != nil {
 		err = errors.New(maskCredentials(err.Error()))
 	} else {
-		err = line.settings.check()
-		if command.Command() == "doctor" { // it reports invalid settings itself
+		isDoctor := command.Command() == "doctor"
+		if err = line.settings.check(parser.Model.Flags); err == nil && (isDoctor || command.Command() == "serve") {
+			err = line.settings.checkServer(settingNames(parser.Model.Flags))
+		}
+		if isDoctor { // it reports invalid settings itself
 			line.Doctor.settingsError, err = err, nil
 		}
 	}

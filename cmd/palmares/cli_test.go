@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/alecthomas/kong"
 
 	"palmares/cmd/palmares/commands"
 	"palmares/internal/catalog/feed/demo"
@@ -37,7 +39,6 @@ func TestInvalidSettings(t *testing.T) {
 		"malformed database":         {"DATABASE_URL=postgres://u:s3cret@h:p%zz/db", `palmares: DATABASE_URL: must have the form postgres://user:password@host:port/database`},
 		"invalid database parameter": {"DATABASE_URL=postgres://h/db?sslmode=disablepassword=s3cret", `palmares: DATABASE_URL: has an invalid port or parameter`},
 		"database port too high":     {"DATABASE_URL=postgres://u:s3cret@h:99999/db", `palmares: DATABASE_URL: has an invalid port or parameter`},
-		"a read replica":             {"DATABASE_READ_URL=postgres://u:s3cret@h/db", `palmares: DATABASE_READ_URL: is no longer supported, because servers hold the catalog in memory; remove it, and add servers to scale reads`},
 		"no database name":           {"DATABASE_URL=postgres://u:s3cret@h", `palmares: DATABASE_URL: must name a database, as in postgres://host:port/database`},
 		"blank service name":         {"SERVICE_NAME=  ", `palmares: SERVICE_NAME: must not be blank`},
 		"service without a scheme":   {"SERVICE_URL=palmares.example", `palmares: SERVICE_URL: must be an absolute http or https URL (got "palmares.example")`},
@@ -54,7 +55,13 @@ func TestInvalidSettings(t *testing.T) {
 		"malformed sender":           {"MAIL_FROM=palmares", `palmares: MAIL_FROM: must have the form name@example.com or Name <name@example.com>`},
 		"malformed contact":          {"CONTACT_EMAIL=palmares", `palmares: CONTACT_EMAIL: must have the form name@example.com (got "palmares")`},
 		"webhook secret alone":       {"STRIPE_WEBHOOK_SECRET=whsec_s3cret", `palmares: STRIPE_WEBHOOK_SECRET: has no effect without STRIPE_SECRET_KEY; set both`},
-		"price alone":                {"STRIPE_PRICE=price_1", `palmares: STRIPE_PRICE: has no effect without STRIPE_SECRET_KEY; set both`},
+		"purge header alone":         {"PALMARES_PURGE_HEADER=X: s3cret", `palmares: PALMARES_PURGE_HEADER: has no effect without PALMARES_PURGE_URL; set both`},
+		"listen on nothing":          {"PALMARES_LISTEN=", `palmares: PALMARES_LISTEN: must have the form host:port (got "")`},
+		"too many files":             {"PALMARES_FILES_MB=1048577", `palmares: PALMARES_FILES_MB: must be from 1 to 1048576 (got 1048577)`},
+		"a delay of 1 ns":            {"PALMARES_DRAIN_DELAY=1ns", `palmares: PALMARES_DRAIN_DELAY: must be from 1ms to 1m (got 1ns)`},
+		"a long delay":               {"PALMARES_DRAIN_DELAY=61s", `palmares: PALMARES_DRAIN_DELAY: must be from 1ms to 1m (got 1m1s)`},
+		"operations of 1 ns":         {"PALMARES_GRAPHQL_TIME=1ns", `palmares: PALMARES_GRAPHQL_TIME: must be at least 1ms (got 1ns)`},
+		"operations without a cost":  {"PALMARES_GRAPHQL_COST=0", `palmares: PALMARES_GRAPHQL_COST: must be at least 1 (got 0)`},
 		"proxy by name":              {"TRUSTED_PROXIES=10.0.0.0/8,proxy", `palmares: TRUSTED_PROXIES: must be addresses or networks such as 10.0.0.0/8, separated by commas (got "proxy")`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,19 +78,99 @@ func TestInvalidSettings(t *testing.T) {
 	}
 }
 
+// parseSettings returns valid settings, and all flags.
+func parseSettings(t *testing.T, args ...string) (*settings, []*kong.Flag) {
+	t.Helper()
+	var s settings
+	parser := kong.Must(&s)
+	_, err := parser.Parse(args)
+	testkit.Check(t, err)
+	testkit.Check(t, s.check(parser.Model.Flags))
+	return &s, parser.Model.Flags
+}
+
 func TestValidSettings(t *testing.T) {
 	t.Parallel()
-	s := settings{Listen: ":8080", DataDir: "d", ServiceName: "n", CacheMB: 1, FilesMB: 1, TrustedProxies: " 10.1.2.3/8, ::1 ,192.0.2.7"}
-	s.GraphQL.Body, s.GraphQL.Tokens, s.GraphQL.Depth, s.GraphQL.Fields, s.GraphQL.Cost, s.GraphQL.Response, s.GraphQL.Time = 1, 1, 1, 1, 1, 1, time.Millisecond
-	if err := s.check(); err != nil {
-		t.Fatal(err)
-	}
+	s, flags := parseSettings(t, "--listen=:8080", "--data-dir=d", "--service-name=n", "--trusted-proxies= 10.1.2.3/8, ::1 ,192.0.2.7", "--drain-delay=1ms", "--graphql-time=1ms", "--graphql-cost=1")
 	if len(s.proxies) != 3 || s.proxies[0].String() != "10.0.0.0/8" || s.proxies[1].String() != "::1/128" {
 		t.Errorf("got proxies %v, want 10.0.0.0/8, ::1/128 and 192.0.2.7/32", s.proxies)
+	}
+	for _, flag := range flags {
+		if name := flag.Tag.Get("check"); name != "" && checks[name] == nil {
+			t.Errorf("--%s: got the unknown check %s, want one of checks", flag.Name, name)
+		}
 	}
 	cfg, err := s.server(nil).Resolved()
 	if err != nil || cfg.PublicURL != "http://localhost:8080" || cfg.Credit() != "Source : n (http://localhost:8080)" {
 		t.Errorf("got public URL %q, credit %q and %v, want http://localhost:8080 in both", cfg.PublicURL, cfg.Credit(), err)
+	}
+}
+
+// notHere is an address that no machine has. Servers that listen on it end.
+const notHere = "192.0.2.1:1"
+
+// Misspelled variables are named when a server starts, but not those of Kubernetes, of
+// tests, of other programs and of earlier versions.
+func TestUnknownVariables(t *testing.T) {
+	t.Parallel()
+	want := []string{"DATABASEURL", "DATABSE_URL", "PALMARES_CACHEMB", "PALMARES_COLOR", "REDIS_URI", "SMPT_URL", "STRIPE_SECRET_KEYS", "STRIP_WEBHOOK_SECRETS", "URL_PUBLIC"}
+	others := strings.Fields(`PALMARES_SERVICE_HOST PALMARES_SERVICE_PORT PALMARES_SERVICE_PORT_HTTP PALMARES_PORT PALMARES_PORT_8080_TCP PALMARES_TEST_X
+		MAIL SMTP_SSL SMTP_USER SMTP_HOST REDIS_SSL DATABASE_SSL DATABASE HTTP_URL AMQP_URL HOSTNAME POSTGRES_PASSWORD STRIPE_PRICE PUBLISHER_NAME`)
+	known := knownSettings(t)
+	var environment []string
+	for _, name := range slices.Concat(want, others, known) {
+		environment = append(environment, name+"=x")
+	}
+	if got := unknownVariables(slices.Concat(known, []string{"STRIPE_PRICE"}), environment); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "serve", "--listen", notHere)
+	cmd.Env = append(cmd.Env, "DATABSE_URL=x", "PALMARES_PORT=x", "STRIPE_PRICE=")
+	const warning = `"level":"WARN","msg":"unknown environment variables","names":["DATABSE_URL"]`
+	if r := blackbox.Run(t, cmd); r.Code != 1 || strings.Count(r.Err, warning) != 1 {
+		t.Errorf("got exit code %d and %s, want 1 and %s", r.Code, r.Err, warning)
+	}
+}
+
+// Settings that only a server needs stop it with one sentence. Doctor reports them, and
+// other commands work.
+func TestInvalidServerSettings(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "facts.yml")
+	testkit.Check(t, os.WriteFile(file, []byte("publisher-nam: Ana"), 0o600))
+	cases := map[string]string{
+		"DATABASE_READ_URL=postgres://u:s3cret@h/db": "DATABASE_READ_URL: no longer supported; remove it, and add servers to scale reads: they hold the catalog in memory",
+		"STRIPE_PRICE=price_1":                       "STRIPE_PRICE: no longer supported; remove it: the price is the one that palmares billing setup creates",
+		"PALMARES_GRAPHQL_DEPTH=9":                   "PALMARES_GRAPHQL_DEPTH: no longer supported; remove it: of the limits on GraphQL, only",
+		"PUBLISHER_NAME=Ana HOSTING_NAME=Host":       "PUBLISHER_NAME, HOSTING_NAME: no longer supported; write publisher-name, hosting-name in facts.yml in the folder of PALMARES_PAGES_DIR",
+		"PALMARES_PAGES_DIR=" + folder:               file + ": publisher-nam: no fact has this name; use one of publisher-name,",
+	}
+	for _, d := range dropped {
+		cases[strings.Fields(d.names)[0]+"=x"] = strings.Fields(d.names)[0] + ": no longer supported; "
+	}
+	for variables, want := range cases {
+		run := func(args ...string) blackbox.Result {
+			cmd := blackbox.Command(t, store.Config{DataDir: "data"}, args...)
+			cmd.Env = append(cmd.Env, strings.Fields(variables)...)
+			return blackbox.Run(t, cmd)
+		}
+		if r := run("serve", "--listen", notHere); r.Code != 2 || !strings.HasPrefix(r.Err, "palmares: "+want) || strings.Count(r.Err, "\n") != 1 || strings.Contains(r.Err, "s3cret") {
+			t.Errorf("%s: got exit code %d and %q, want 2 and %q", variables, r.Code, r.Err, want)
+		}
+		if r := run("doctor"); r.Code != 1 || !strings.HasPrefix(r.Out, "wrong  settings  "+want) {
+			t.Errorf("doctor with %s: got exit code %d and %q, want 1 and %q", variables, r.Code, r.Out, want)
+		}
+		if r := run("version"); r.Code != 0 || r.Err != "" {
+			t.Errorf("version with %s: got exit code %d and %q, want 0", variables, r.Code, r.Err)
+		}
+	}
+	for _, name := range knownSettings(t) {
+		for _, d := range dropped {
+			if slices.Contains(strings.Fields(d.names), name) {
+				t.Errorf("got %s among the dropped settings, want it supported or dropped", name)
+			}
+		}
 	}
 }
 

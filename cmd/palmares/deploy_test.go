@@ -21,6 +21,7 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 	"palmares/internal/server"
+	"palmares/internal/web/info"
 )
 
 // deployFile reads a file of the deploy folder.
@@ -83,9 +84,9 @@ func knownSettings(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := settingNames(parser.Model)
-	if len(names) < 20 || !slices.Contains(names, "DATABASE_URL") {
-		t.Fatalf("got %v, want at least 20 settings", names)
+	names := settingNames(parser.Model.Flags)
+	if len(names) < 20 || len(names) > 25 || !slices.Contains(names, "DATABASE_URL") {
+		t.Fatalf("got %d settings, want 20 to 25: %v", len(names), names)
 	}
 	return names
 }
@@ -116,6 +117,16 @@ func TestDeployUsesKnownSettings(t *testing.T) {
 			if !slices.Contains(known, name) {
 				t.Errorf("%s: got unknown setting %s, want only known ones", file, name)
 			}
+		}
+	}
+	for file, text := range map[string]any{
+		"facts.example.yml":      deployFile(t, "facts.example.yml"),
+		"kubernetes/config.yaml": at(documents(t, "kubernetes/config.yaml")[1], "data", "facts.yml"),
+	} {
+		folder := t.TempDir()
+		testkit.Check(t, os.WriteFile(filepath.Join(folder, "facts.yml"), []byte(text.(string)), 0o600))
+		if facts, err := info.ReadFacts(folder); err != nil || len(facts.Missing()) > 0 {
+			t.Errorf("%s: got %v without %v, want all facts", file, err, facts.Missing())
 		}
 	}
 	// In other files, settings are recognized by their prefix.
@@ -240,8 +251,8 @@ func TestKubernetesFiles(t *testing.T) {
 	resources, _ := at(documents(t, "kubernetes/kustomization.yaml")[0], "resources").([]any)
 	for _, name := range resources {
 		for _, document := range documents(t, "kubernetes/"+name.(string)) {
-			if document["kind"] == nil || at(document, "metadata", "name") != "palmares" {
-				t.Errorf("%v: got %v, want a kind and the name palmares", name, document)
+			if name, _ := at(document, "metadata", "name").(string); document["kind"] == nil || !strings.HasPrefix(name, "palmares") {
+				t.Errorf("%v: got %v, want a kind and a name that starts with palmares", name, document)
 			}
 		}
 	}

@@ -6,12 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/alecthomas/kong"
 
 	"palmares/cmd/palmares/commands"
 	"palmares/internal/ops/doctor"
@@ -24,7 +20,7 @@ type doctorCommand struct {
 }
 
 // Run checks everything, and fails if something is wrong.
-func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong.Context, term commands.Terminal) error {
+func (c *doctorCommand) Run(ctx context.Context, line *commandLine, term commands.Terminal) error {
 	var findings []doctor.Finding
 	if c.settingsError != nil {
 		findings = []doctor.Finding{{
@@ -32,7 +28,7 @@ func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong
 			Advice: "Correct it (see palmares --help) and run palmares doctor again to check the rest.",
 		}}
 	} else {
-		findings = doctor.Examine(ctx, line.settings.doctorConfig(unknownVariables(parsed.Model)))
+		findings = doctor.Examine(ctx, line.settings.doctorConfig())
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -56,7 +52,7 @@ func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong
 	return nil
 }
 
-func (s *settings) doctorConfig(unknown []string) doctor.Config {
+func (s *settings) doctorConfig() doctor.Config {
 	cfg := s.server(nil)
 	resolved, _ := cfg.Resolved() // other checks report an invalid address
 	return doctor.Config{
@@ -74,34 +70,8 @@ func (s *settings) doctorConfig(unknown []string) doctor.Config {
 		MailFrom:         cfg.Sender(),
 		Stripe:           doctor.Stripe(s.Stripe),
 		MissingFacts:     s.missingFacts(),
-		UnknownVariables: unknown,
+		UnknownVariables: s.unknown,
 	}
-}
-
-// settingPrefix is the prefix of variables that only palmares uses.
-const settingPrefix = "PALMARES_"
-
-// unknownVariables returns environment variables that look like misspelled settings.
-func unknownVariables(model *kong.Application) (unknown []string) {
-	known := settingNames(model)
-	for _, variable := range os.Environ() {
-		name, _, _ := strings.Cut(variable, "=")
-		if strings.HasPrefix(name, settingPrefix) && !slices.Contains(known, name) && !strings.HasPrefix(name, settingPrefix+"TEST_") {
-			unknown = append(unknown, name)
-		}
-	}
-	slices.Sort(unknown)
-	return unknown
-}
-
-// settingNames returns the environment variables of all settings.
-func settingNames(model *kong.Application) (names []string) {
-	for _, flags := range model.AllFlags(false) {
-		for _, flag := range flags {
-			names = append(names, flag.Envs...)
-		}
-	}
-	return names
 }
 
 func printFindings(w io.Writer, findings []doctor.Finding) error {

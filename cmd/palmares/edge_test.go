@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/edge"
@@ -58,11 +56,8 @@ func shareWord(a, b string) bool {
 // serveInProcess starts a server in this process, which ends with the test or with stop.
 func serveInProcess(t *testing.T, cfg store.Config, args ...string) (address string, log *testkit.Log, stop func()) {
 	t.Helper()
-	var s settings
 	args = append([]string{"--listen", "127.0.0.1:0", "--data-dir", cfg.DataDir, "--database-url", cfg.DatabaseURL, "--trusted-proxies", "127.0.0.1"}, args...)
-	_, err := kong.Must(&s).Parse(args)
-	testkit.Check(t, err)
-	testkit.Check(t, s.check())
+	s, _ := parseSettings(t, args...)
 	log = &testkit.Log{}
 	p, err := server.New(t.Context(), s.server(slog.New(slog.NewTextHandler(log, nil))))
 	testkit.Check(t, err)
@@ -245,6 +240,9 @@ func TestEdgeIsNeverStale(t *testing.T) {
 			for _, path := range edgePaths() {
 				a := caller{}.ask(t, address, path)
 				got := storedResponse{a.StatusCode, string(a.body), a.Header.Get(edge.KeysHeader)}
+				if tags := a.Header.Get("Cache-Tag"); strings.ReplaceAll(tags, ",", " ") != got.keys {
+					t.Errorf("%s: got Cache-Tag %q, want the keys %q", path, tags, got.keys)
+				}
 				model.mu.Lock()
 				stored, found := model.stored[path]
 				if caching := a.Header.Get("Cache-Control"); !found && got.keys != "" {

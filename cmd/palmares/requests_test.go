@@ -76,8 +76,8 @@ func expectContinue(t *testing.T, address, method, path string, header ...string
 // A body that is too large is rejected before the client sends it.
 func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		cmd := blackbox.Command(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo")
-		cmd.Env = append(cmd.Env, "STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET=whsec_x", "STRIPE_API_BASE=http://127.0.0.1:1")
+		cmd := blackbox.Command(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo", "--stripe-api-base", "http://127.0.0.1:1")
+		cmd.Env = append(cmd.Env, "STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET=whsec_x")
 		s := blackbox.ServeCommand(t, cmd)
 		const form, json, large = "Content-Type: application/x-www-form-urlencoded", "Content-Type: application/json", "Content-Length: 99000000"
 		for _, test := range []struct {

@@ -34,6 +34,10 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term commands.Termi
 		log = tracing.WithTraceIDs(log)
 	}
 	setDefaultLogger(log)
+	// A misspelled name may be why the rest fails.
+	if len(s.unknown) > 0 {
+		log.WarnContext(ctx, "unknown environment variables", "names", s.unknown, "advice", "correct their names; palmares --help lists all settings")
+	}
 	cfg := s.server(log)
 	cfg.Traces, cfg.Demo = traces, c.Demo
 	served, err := server.New(ctx, cfg)

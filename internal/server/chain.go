@@ -22,9 +22,9 @@ func newChain(cfg Config, mounts *routes, e *engine, a *access, queries *saved.Q
 		mounts.find,          // before everything that uses the route
 		middleware.RequestID, // before the log, which includes the ID
 		t.middleware,         // before the log, which includes the trace ID
-		middleware.Log(cfg.Log, t.observers()...),     // outside Recover, so that panics are logged with a status too
-		middleware.Recover(cfg.Log),                   // outside everything that can panic
-		edge.Middleware(e.cache.Newest, cfg.CacheTag), // outside everything that sends a public response
+		middleware.Log(cfg.Log, t.observers()...),           // outside Recover, so that panics are logged with a status too
+		middleware.Recover(cfg.Log),                         // outside everything that can panic
+		edge.Middleware(e.cache.Newest, cfg.Edge.URL != ""), // outside everything that sends a public response
 		page.Localize, // before everything that uses the path, which no longer includes the language
 		when(func(p *policy) bool { return p.cors }, middleware.CORS),                                                                         // before any rejection, so that browsers can read the error
 		when(func(p *policy) bool { return p.described }, linkDescriptions(cfg.PublicURL)),                                                    // before any handler, which may add links of its own

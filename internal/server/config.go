@@ -52,7 +52,6 @@ type Config struct {
 
 	Proxies  []netip.Prefix // whose X-Forwarded-For header is trusted
 	Edge     edge.Endpoint  // its URL is empty without a cache in front
-	CacheTag bool
 	SMTPURL  string
 	MailFrom string
 	Stripe   Stripe
@@ -65,7 +64,7 @@ type Config struct {
 }
 
 // Stripe has the credentials of the Stripe API; without a SecretKey, Pro cannot be purchased.
-type Stripe struct{ SecretKey, WebhookSecret, Price, APIBase string }
+type Stripe struct{ SecretKey, WebhookSecret, APIBase string }
 
 // WithAddress derives missing URLs from the address that a server listens on.
 func (c Config) WithAddress(address *net.TCPAddr) Config {
@@ -203,7 +202,7 @@ func (c Config) Mailer() (*mail.Mailer, error) {
 // Billing returns what keeps plans in line with subscriptions.
 func (c Config) Billing(db *store.Store, mailer *mail.Mailer) *billing.Billing {
 	return billing.New(billing.Config{
-		SecretKey: c.Stripe.SecretKey, WebhookSecret: c.Stripe.WebhookSecret, Price: c.Stripe.Price, APIBase: c.Stripe.APIBase,
+		SecretKey: c.Stripe.SecretKey, WebhookSecret: c.Stripe.WebhookSecret, APIBase: c.Stripe.APIBase,
 		PublicURL: c.PublicURL, ServiceName: c.ServiceName, Store: db, Mail: mailer, Log: c.Log,
 	})
 }

@@ -45,7 +45,6 @@ var (
 type Config struct {
 	SecretKey     string // authenticates requests to Stripe's API
 	WebhookSecret string // for verifying Stripe's events
-	Price         string // Stripe's id; found by its lookup key if empty
 	APIBase       string // Stripe's API if empty
 	PublicURL     string
 	ServiceName   string
@@ -58,7 +57,7 @@ type Config struct {
 type Billing struct {
 	Config
 	stripe     *stripe.Client         // nil if billing is disabled
-	foundPrice atomic.Pointer[string] // id of the price that was looked up
+	foundPrice atomic.Pointer[string] // id of the price, once it was looked up
 	syncs      singleflight.Group     // by customer
 	limit      callLimit
 	now        func() time.Time

@@ -60,7 +60,7 @@ func TestStripeTimeout(t *testing.T) {
 func TestFailedCalls(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.Price = ""
+		s.foundPrice.Store(nil)
 		for name, c := range map[string]struct {
 			how  http.HandlerFunc
 			code problem.Code

@@ -91,9 +91,10 @@ func newFixture(t *testing.T, db *store.Store) *fixture {
 	}
 	s.runMail(mailer)
 	s.Billing = New(Config{
-		SecretKey: secretKey, WebhookSecret: webhookSecret, Price: priceID, APIBase: s.fake.URL,
+		SecretKey: secretKey, WebhookSecret: webhookSecret, APIBase: s.fake.URL,
 		PublicURL: publicURL, ServiceName: "palmarès", Store: db, Mail: mailer, Log: log,
 	})
+	s.foundPrice.Store(new(priceID)) // most tests are not about looking it up
 	s.now = s.clock
 	if s.account, err = s.accounts.Create(t.Context(), owner, auth.Developer); err != nil {
 		t.Fatal(err)

@@ -68,6 +68,7 @@ func newLife(s *fixture, number int, seed uint64) *life {
 	l := &life{fixture: s, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), release: make(chan struct{})}
 	for range 2 {
 		server := New(s.Config)
+		server.foundPrice.Store(new(priceID))
 		server.now = s.clock
 		l.servers = append(l.servers, server)
 	}

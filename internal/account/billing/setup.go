@@ -22,11 +22,8 @@ const (
 // errNoPrice is what users see. The reason is logged.
 var errNoPrice = problem.New(problem.Unavailable, "Subscriptions are not available at the moment.")
 
-// findPrice returns the configured price, or looks it up.
+// findPrice looks the price up, once.
 func (b *Billing) findPrice(ctx context.Context) (string, error) {
-	if b.Price != "" {
-		return b.Price, nil
-	}
 	if id := b.foundPrice.Load(); id != nil {
 		return *id, nil
 	}
@@ -45,15 +42,11 @@ func (b *Billing) findPrice(ctx context.Context) (string, error) {
 	return found.ID, nil
 }
 
-// forgetPrice makes the next checkout look the price up again, unless it is
-// configured. It returns the error for users.
+// forgetPrice makes the next checkout look the price up again. It returns the error for
+// users.
 func (b *Billing) forgetPrice(id string) error {
-	advice := "run palmares billing setup"
-	if b.Price != "" {
-		advice = "change STRIPE_PRICE, or unset it and " + advice
-	}
 	b.foundPrice.Store(nil)
-	b.Log.Error("price rejected by Stripe", "price", id, "advice", advice)
+	b.Log.Error("price rejected by Stripe", "price", id, "advice", "run palmares billing setup")
 	return errNoPrice
 }
 
@@ -135,23 +128,16 @@ func (b *Billing) SetUpPortal(ctx context.Context) (id string, created bool, err
 // PriceState describes the price that Pro is sold at.
 type PriceState struct {
 	ID           string // empty if there is none
-	Active       bool
-	AsAdvertised bool // as advertised on our pages
+	AsAdvertised bool   // as advertised on our pages
 }
 
 // InspectPrice returns the state of the price.
 func (b *Billing) InspectPrice(ctx context.Context) (PriceState, error) {
-	var price *stripe.Price
-	var err error
-	if b.Price == "" {
-		price, err = b.lookUpPrice(ctx)
-	} else if price, err = b.stripe.V1Prices.Retrieve(ctx, b.Price, nil); missing(err, "price") || missing(err, pathParam) {
-		return PriceState{}, nil
-	}
+	price, err := b.lookUpPrice(ctx)
 	if err != nil || price == nil {
 		return PriceState{}, err
 	}
-	return PriceState{ID: price.ID, Active: price.Active, AsAdvertised: asAdvertised(price)}, nil
+	return PriceState{ID: price.ID, AsAdvertised: asAdvertised(price)}, nil
 }
 
 // ComputesTax reports whether Stripe is set up to compute tax.

@@ -73,10 +73,10 @@ func TestSetUpRejectsAnotherPrice(t *testing.T) {
 	})
 }
 
-// If no price is configured, it is looked up once.
+// The price is looked up once.
 func TestSubscribeFindsPrice(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		s.Price = ""
+		s.foundPrice.Store(nil)
 		_, err := s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.Unavailable)
 		s.fake.prices = []map[string]any{advertised()}
@@ -117,7 +117,7 @@ func (s *fixture) wantUnavailable(todo string) {
 // A missing price is not mistaken for a missing customer.
 func TestMissingPrice(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		s.Price = ""
+		s.foundPrice.Store(nil)
 		s.fake.prices = []map[string]any{advertised()}
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
@@ -141,22 +141,10 @@ func TestMissingPrice(t *testing.T) {
 	})
 }
 
-func TestMissingConfiguredPrice(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		s.customer()
-		s.fake.deleteObject(priceID)
-		s.wantUnavailable("STRIPE_PRICE")
-		s.wantCustomers(1)
-		if len(s.fake.requests("GET /v1/prices")) > 0 {
-			t.Error("got a lookup, want only the configured price")
-		}
-	})
-}
-
 // Pro is sold only at the advertised price.
 func TestPriceNotAsAdvertised(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		s.Price = ""
+		s.foundPrice.Store(nil)
 		dear := advertised()
 		dear["unit_amount"] = 99900
 		s.fake.prices = []map[string]any{dear}

@@ -32,7 +32,7 @@ type Config struct {
 	MailFrom         string
 	OAuthDisabled    string // why applications cannot connect to accounts, or ""
 	Stripe           Stripe
-	MissingFacts     []string // settings that the About page lacks
+	MissingFacts     []string // what the About page lacks
 	UnknownVariables []string // environment variables that look like misspelled settings
 
 	Now   func() time.Time // this machine's clock; time.Now if nil
@@ -40,7 +40,7 @@ type Config struct {
 }
 
 // Stripe holds the settings for selling Pro.
-type Stripe struct{ SecretKey, WebhookSecret, Price, APIBase string }
+type Stripe struct{ SecretKey, WebhookSecret, APIBase string }
 
 // State is the result of a check.
 type State string

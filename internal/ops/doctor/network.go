@@ -36,11 +36,11 @@ func checkSettings(_ context.Context, cfg *Config, r report) {
 
 // checkAbout reports what the About page lacks. The law requires it of public sites.
 func checkAbout(_ context.Context, cfg *Config, r report) {
-	message := fmt.Sprintf("The About page is incomplete, because these settings are missing: %s.", strings.Join(cfg.MissingFacts, ", "))
+	message := fmt.Sprintf("The About page is incomplete, because these facts are missing: %s.", strings.Join(cfg.MissingFacts, ", "))
 	r.addFirst("about page", nil, []outcome{
 		{len(cfg.MissingFacts) == 0, OK, "The About page is complete.", ""},
 		{cfg.Private, OK, message, ""},
-		{true, Warning, message, "Set them: French law requires them of public sites. A company also sets PUBLISHER_REGISTRATION, PUBLISHER_CAPITAL and PUBLISHER_VAT."},
+		{true, Warning, message, "Write them in facts.yml in the folder of PALMARES_PAGES_DIR, and set CONTACT_EMAIL: French law requires this of public sites. A company also writes publisher-registration, publisher-capital and publisher-vat."},
 	})
 }
 
@@ -303,7 +303,7 @@ func checkStripe(ctx context.Context, cfg *Config, r report) {
 		r.add("stripe secret", Wrong, "STRIPE_WEBHOOK_SECRET is missing; the server does not start without it.", "Set it to the signing secret that Stripe shows for the endpoint PUBLIC_URL"+billing.EventsPath+".", nil)
 	}
 	stripe := billing.New(billing.Config{
-		SecretKey: cfg.Stripe.SecretKey, WebhookSecret: cfg.Stripe.WebhookSecret, Price: cfg.Stripe.Price, APIBase: cfg.Stripe.APIBase, PublicURL: cfg.PublicURL,
+		SecretKey: cfg.Stripe.SecretKey, WebhookSecret: cfg.Stripe.WebhookSecret, APIBase: cfg.Stripe.APIBase, PublicURL: cfg.PublicURL,
 	})
 	price, err := stripe.InspectPrice(ctx)
 	r.addFirst("stripe", err, []outcome{
@@ -319,11 +319,8 @@ func checkStripe(ctx context.Context, cfg *Config, r report) {
 	const unreadable = "Look them up in Stripe's dashboard, or give the key permission to read them."
 	advertised := fmt.Sprintf("€%d per month plus VAT", billing.MonthlyEuros)
 	r.addFirst("price", nil, []outcome{
-		{price.ID == "" && cfg.Stripe.Price != "", Wrong, "The price in STRIPE_PRICE does not exist.", "Correct STRIPE_PRICE, or remove it and run palmares billing setup."},
 		{price.ID == "", Wrong, "Stripe has no price for Pro.", "Run palmares billing setup."},
-		{!price.Active, Wrong, fmt.Sprintf("The price %s is archived.", price.ID), "Set STRIPE_PRICE to another one, or remove it and run palmares billing setup."},
-		{!price.AsAdvertised && cfg.Stripe.Price == "", Wrong, fmt.Sprintf("The price %s differs from the advertised price, %s.", price.ID, advertised), "Archive it and run palmares billing setup."},
-		{!price.AsAdvertised, Warning, fmt.Sprintf("The price %s differs from the advertised price, %s.", price.ID, advertised), "Set STRIPE_PRICE to another one, unless this is intended."},
+		{!price.AsAdvertised, Wrong, fmt.Sprintf("The price %s differs from the advertised price, %s.", price.ID, advertised), "Archive it and run palmares billing setup."},
 		{true, OK, fmt.Sprintf("The price %s is %s.", price.ID, advertised), ""},
 	})
 	taxed, err := stripe.ComputesTax(ctx)

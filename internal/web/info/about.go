@@ -1,9 +1,15 @@
 package info
 
 import (
+	"fmt"
+	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
 
 	"palmares/internal/core/lang"
 )
@@ -25,6 +31,66 @@ var DemoFacts = Facts{
 	Publisher: "Palmarès Démo SAS", Address: "1 rue de l’Exemple, 75000 Paris, France", Phone: "+33 1 99 00 00 00",
 	Registration: "RCS Paris 000 000 000", Capital: "1\u00a0000 €", VAT: "FR00000000000", Director: "Camille Exemple",
 	Host: "Hébergeur Démo", HostAddress: "2 rue de l’Exemple, 75000 Paris, France", HostPhone: "+33 1 99 00 00 01",
+}
+
+// factsFile is the name of the operator's file with the facts.
+const factsFile = "facts.yml"
+
+// fact is one of the facts, with its key in the operator's file.
+type fact struct {
+	key      string
+	value    *string
+	required bool // of every publisher
+}
+
+func (f *Facts) all() []fact {
+	return []fact{
+		{"publisher-name", &f.Publisher, true}, {"publisher-address", &f.Address, true}, {"publisher-phone", &f.Phone, true},
+		{"publisher-registration", &f.Registration, false}, {"publisher-capital", &f.Capital, false}, {"publisher-vat", &f.VAT, false},
+		{"publication-director", &f.Director, true},
+		{"hosting-name", &f.Host, true}, {"hosting-address", &f.HostAddress, true}, {"hosting-phone", &f.HostPhone, true},
+	}
+}
+
+// Missing returns the keys of the facts that the About page lacks. Which of the others
+// apply depends on the publisher.
+func (f Facts) Missing() (keys []string) {
+	for _, fact := range f.all() {
+		if fact.required && *fact.value == "" {
+			keys = append(keys, fact.key)
+		}
+	}
+	return keys
+}
+
+// ReadFacts reads the facts in the operator's folder. There are none without a folder or
+// without the file.
+func ReadFacts(folder string) (facts Facts, err error) {
+	own, err := readFolder(folder)
+	if err != nil {
+		return facts, err
+	}
+	path := filepath.Join(folder, factsFile)
+	var values map[string]yaml.Node
+	if err := yaml.Unmarshal([]byte(own[factsFile]), &values); err != nil {
+		return facts, fmt.Errorf("%s: the file must have lines such as \"publisher-name: NAME\": %w", path, err)
+	}
+	known, keys := map[string]*string{}, []string{}
+	for _, fact := range facts.all() {
+		known[fact.key], keys = fact.value, append(keys, fact.key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		value := values[key]
+		switch {
+		case known[key] == nil:
+			return facts, fmt.Errorf("%s: %s: no fact has this name; use one of %s", path, key, strings.Join(keys, ", "))
+		case value.Kind != yaml.ScalarNode || strings.ContainsFunc(value.Value, unicode.IsControl):
+			return facts, fmt.Errorf("%s: %s: must be text on one line", path, key)
+		case value.Tag != "!!null": // a key without a value
+			*known[key] = strings.TrimSpace(value.Value)
+		}
+	}
+	return facts, nil
 }
 
 // specialCharacters are those that Markdown could take for markup.

@@ -112,14 +112,14 @@ func fileName(name string, l lang.Language) string {
 	return name + "." + string(l) + page.MarkdownSuffix
 }
 
-// readFolder returns the operator's texts by file name. Markdown files that
-// belong to no page are most likely misspelled.
+// readFolder returns the operator's texts and facts by file name. Markdown and YAML
+// files with another name are most likely misspelled.
 func readFolder(folder string) (map[string]string, error) {
 	texts := map[string]string{}
 	if folder == "" {
 		return texts, nil
 	}
-	var known []string
+	known := []string{factsFile}
 	for _, name := range Names {
 		for _, l := range lang.All {
 			known = append(known, fileName(name, l))
@@ -130,12 +130,12 @@ func readFolder(folder string) (map[string]string, error) {
 		return nil, fmt.Errorf("PALMARES_PAGES_DIR: the folder %s cannot be read: %w", folder, reason(err))
 	}
 	for _, entry := range entries {
-		if filepath.Ext(entry.Name()) != page.MarkdownSuffix {
+		if !slices.Contains([]string{page.MarkdownSuffix, ".yml", ".yaml"}, filepath.Ext(entry.Name())) {
 			continue
 		}
 		path := filepath.Join(folder, entry.Name())
 		if !slices.Contains(known, entry.Name()) {
-			return nil, fmt.Errorf("%s: no page has this name; use one of %s", path, strings.Join(known, ", "))
+			return nil, fmt.Errorf("%s: the server reads no file of this name; use one of %s", path, strings.Join(known, ", "))
 		}
 		info, err := os.Stat(path)
 		if err != nil {

@@ -146,6 +146,43 @@ func TestAbout(t *testing.T) {
 	}
 }
 
+func TestReadFacts(t *testing.T) {
+	for text, want := range map[string]struct {
+		facts info.Facts
+		err   string
+	}{
+		"":            {},
+		"# nothing\n": {},
+		"publisher-name: ' L''Encre: SAS '\nhosting-phone: +33 2\npublisher-vat: 0012\npublisher-phone:\n": {info.Facts{Publisher: "L'Encre: SAS", HostPhone: "+33 2", VAT: "0012"}, ""},
+		"PUBLISHER_NAME: Ana":              {err: "PUBLISHER_NAME: no fact has this name; use one of publisher-name, publisher-address"},
+		"hosting-name: \"a\\nb\"":          {err: "hosting-name: must be text on one line"},
+		"hosting-name: |\n  a\n  b\n":      {err: "hosting-name: must be text on one line"},
+		"hosting-name: [a]":                {err: "hosting-name: must be text on one line"},
+		"hosting-name: a\nhosting-name: b": {err: `lines such as "publisher-name: NAME": yaml: `},
+		"hosting-name: a: b":               {err: `lines such as "publisher-name: NAME": yaml: `},
+		"Ana":                              {err: `lines such as "publisher-name: NAME": yaml: `},
+		strings.Repeat("#", 1<<20+1):       {err: "the file has 1048577 bytes; at most 1048576 are allowed"},
+	} {
+		folder := t.TempDir()
+		file := filepath.Join(folder, "facts.yml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := info.ReadFacts(folder)
+		switch {
+		case want.err != "" && (err == nil || !strings.HasPrefix(err.Error(), file+": ") || !strings.Contains(err.Error(), want.err)):
+			t.Errorf("%.40q: got error %v, want the file and %q", text, err, want.err)
+		case want.err == "" && (err != nil || got != want.facts):
+			t.Errorf("%.40q: got %+v, %v, want %+v", text, got, err, want.facts)
+		}
+	}
+	for _, folder := range []string{"", t.TempDir()} {
+		if got, err := info.ReadFacts(folder); err != nil || len(got.Missing()) != 7 {
+			t.Errorf("without a file: got %+v, %v, want no facts", got, err)
+		}
+	}
+}
+
 func TestOwnTexts(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) {
@@ -171,7 +208,8 @@ func TestOwnTexts(t *testing.T) {
 	}
 
 	for name, want := range map[string]struct{ text, message string }{
-		"terms.de.md":   {"# Bedingungen\n\nText.", "no page has this name; use one of about.en.md"},
+		"facts.yaml":    {"publisher-name: Ana", "the server reads no file of this name; use one of facts.yml"},
+		"terms.de.md":   {"# Bedingungen\n\nText.", "the server reads no file of this name; use one of facts.yml, about.en.md"},
 		"contact.en.md": {"Contact\n\nText.", "the first line must be a title"},
 		"privacy.en.md": {"# Privacy\n", "a paragraph must follow the title"},
 		"licence.en.md": {"# License\n\nBy {{nobody}}.", "the placeholder {{nobody}} is unknown"},

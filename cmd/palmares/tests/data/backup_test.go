@@ -168,7 +168,7 @@ func fillAllTables(t *testing.T, cfg store.Config, in *inbox) (key string) {
 	t.Helper()
 	smtp := testkit.StartSMTP(t)
 	s := blackbox.Serve(t, cfg, "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>", "--stripe-secret-key", "sk_test_123",
-		"--stripe-webhook-secret", "whsec_test", "--stripe-price", "price_123", "--stripe-api-base", testkit.StartStripeMock(t))
+		"--stripe-webhook-secret", "whsec_test", "--stripe-api-base", testkit.StartStripeMock(t))
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
 	key = strings.TrimSpace(blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "create", "pro@example.com", "--name", "laptop")).Out)
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))

@@ -66,8 +66,8 @@ func submit(client *http.Client, method, address string, values url.Values) (sta
 func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	cluster := testkit.StartCluster(t, "fsync=off")
 	cfg := store.Config{DatabaseURL: cluster.URL, DataDir: t.TempDir()}
-	cmd := blackbox.Command(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo")
-	cmd.Env = append(cmd.Env, "STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET=whsec_x", "STRIPE_API_BASE=http://127.0.0.1:1")
+	cmd := blackbox.Command(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo", "--stripe-api-base", "http://127.0.0.1:1")
+	cmd.Env = append(cmd.Env, "STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET=whsec_x")
 	s := blackbox.ServeCommand(t, cmd)
 	base := "http://" + s.Address
 

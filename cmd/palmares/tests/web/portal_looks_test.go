@@ -99,7 +99,7 @@ func TestPortalIsAccessible(t *testing.T) {
 	t.Parallel()
 	cfg := blackbox.Demo(t)
 	s := blackbox.Serve(t, cfg, "--demo", "--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test",
-		"--stripe-price", "price_123", "--stripe-api-base", testkit.StartStripeMock(t))
+		"--stripe-api-base", testkit.StartStripeMock(t))
 	base := "http://" + s.Address
 	db := testkit.Open(t, cfg)
 	v := &viewer{T: t, chrome: browser.Start(t), server: s, base: base, db: db}

@@ -173,7 +173,7 @@ func TestSubscription(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		smtp := testkit.StartSMTP(t)
 		s := blackbox.Serve(t, cfg, "--demo", "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>",
-			"--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test", "--stripe-price", "price_123",
+			"--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test",
 			"--stripe-api-base", testkit.StartStripeMock(t))
 		l, base := languageOn(cfg), "http://"+s.Address
 		jar, err := cookiejar.New(nil)
