@@ -15,7 +15,7 @@ import (
 // Texts are in French unless another language is selected and has a translation, and
 // tools have their sources. Earlier releases keep theirs.
 func TestTranslationsAndSources(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		category, duel := &feed.Category{Slug: "code", Label: "Code source"}, &feed.Comparison{
 			Slug: "duel", Title: "A ou B ?", ToolA: "a", ToolB: "b", Winner: "a", WinnerNote: "Plus net.",
 			Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/duel",

@@ -39,7 +39,7 @@ func newPriceChange(day, before, after string) feed.PriceChange {
 // Periods have their first and last days. With includeEmpty, those in which nothing
 // happened are in the response, up to the date of the release.
 func TestPeriodsAreComplete(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-04-10",
 			newTool("a", "20 €/mois", 8, newPriceChange("2026-02-11", "10 €/mois", "20 €/mois")), newTool("b", "5 €/mois", 7), newRetired("x", "mort", "2025-12-30"), newRetired("y", "acquis", "2026-02-15"),
 			newDuel("a", "b", "a", "2026-01-31"), newDuel("b", "x", "b", "2026-03-01")))
@@ -64,7 +64,7 @@ func TestPeriodsAreComplete(t *testing.T) {
 
 // The first import adds no tools to the catalog, unless it is asked for.
 func TestAdditionsOfFirstImport(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-01-10", feedtest.Tool("a"), feedtest.Tool("b")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-01-20", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-02-20", feedtest.Tool("a"), feedtest.Tool("c"), feedtest.Tool("d")))
@@ -78,7 +78,7 @@ func TestAdditionsOfFirstImport(t *testing.T) {
 
 // Groups of comparisons are read by page, with their tools.
 func TestComparisonGroupsByPage(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-04-10", newTool("a", "20 €/mois", 8), newTool("b", "5 €/mois", 7), newTool("c", "5 €/mois", 7), newRetired("x", "mort", "2025-12-30"),
 			newDuel("a", "b", "a", "2026-01-31"), newDuel("b", "x", "b", "2026-03-01"), newDuel("c", "b", "c", "2026-03-01")))
 		checkResponses(t, newExecutor(s), map[string]string{
@@ -98,7 +98,7 @@ func TestComparisonGroupsByPage(t *testing.T) {
 // Tools can be filtered and grouped by how they are billed, and filtered by the increases
 // of their prices.
 func TestFiltersByPrice(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		free := newTool("d", "0 €/heure", 6)
 		gratis := feedtest.Tool("e", func(t *feed.Tool) { t.Price, t.Pricing = "3 €/image", "gratuit" })
 		feedtest.Publish(t, s, feedtest.Catalog("2026-04-10",
@@ -124,7 +124,7 @@ func TestFiltersByPrice(t *testing.T) {
 // Changes are compared exactly: 0.7 − 0.5 and 0.3 − 0.1 are the same, although not as
 // floating-point numbers.
 func TestMoversAreExact(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-01-01", newTool("a", "16 €/mois", 0.1), newTool("b", "2 €/mois", 0.7), newTool("c", "2 €/mois", 8), newTool("d", "2 €/mois", 5)))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-02-01", newTool("a", "9,50 €/mois", 0.3), newTool("b", "2 €/mois", 0.5), newTool("c", "2 €/mois", 8.1), newTool("d", "2,50 €/mois", 2)))
 		checkResponses(t, newExecutor(s), map[string]string{
@@ -145,7 +145,7 @@ func TestStatisticsOfGroupsAndSeries(t *testing.T) {
 		return t
 	}
 	number := func(n float64) *float64 { return &n }
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-03-01", rated("a", "1 €/mois", 2, number(3), nil, "2026-02-28"), rated("b", "2 €/mois", 4, number(4.25), nil, "2026-02-27"),
 			rated("c", "3 €/mois", 5.5, nil, nil, "2026-02-20"), rated("d", "10 €/mois", 9, nil, nil, "2025-03-01")))
 		checkResponses(t, newExecutor(s), map[string]string{
@@ -160,7 +160,7 @@ func TestStatisticsOfGroupsAndSeries(t *testing.T) {
 }
 
 func TestAlternatives(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		untested := feedtest.Tool("u", func(t *feed.Tool) { t.Score, t.Price = nil, "20 €/mois" })
 		elsewhere := feedtest.Tool("v", func(t *feed.Tool) { t.Category = "voix" })
 		retired := &feed.Retired{Slug: "x", Name: "X", Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé.", Score: new(6.9)}

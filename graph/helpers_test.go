@@ -37,7 +37,7 @@ func syntheticFeed(t testing.TB, opts synth.Options) []byte {
 // onDemoCatalog runs a test with an executor for the demo catalog on each database.
 func onDemoCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor)) {
 	t.Helper()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, demo.Catalog())
 		test(t, newExecutor(s))
 	})

@@ -37,7 +37,7 @@ const tooLarge = "The response is larger than %d bytes. Request fewer items or f
 
 func TestResponseLimit(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		const field = "changes(first: 200) {nodes {before after}}"
 		one := int64(len(mustExecute(t, newExecutor(s), aliased(1, field))))
@@ -61,7 +61,7 @@ func TestResponseLimit(t *testing.T) {
 // Pending fields read nothing once the response is too large.
 func TestResponseLimitStopsReading(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		query := aliased(49, "changes(first: 200) {nodes {before after}}")
 		execute(t, newExecutor(s), "", query) // loads the release

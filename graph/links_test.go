@@ -172,7 +172,7 @@ func TestVerdict(t *testing.T) {
 
 func TestFeedAndStatistics(t *testing.T) {
 	const query = `{feed {release updatedAt credit} stats {toolsTotal toolsTested toolsAvgScore toolsAvgScoreOrZero toolsRetired comparisonsTotal} tools {meta {total pages}}}`
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		expect(t, "before the first import", mustExecute(t, newExecutor(s), query),
 			`{"feed":{"release":0,"updatedAt":null,"credit":"`+credit+`"},"stats":{"toolsTotal":0,"toolsTested":0,"toolsAvgScore":null,"toolsAvgScoreOrZero":0,"toolsRetired":0,"comparisonsTotal":0},"tools":{"meta":{"total":0,"pages":0}}}`)
 	})

@@ -38,7 +38,7 @@ func following(t testing.TB, s *store.Store) *graph.Executor {
 
 // Results from memory are the same as those of gqlgen.
 func TestFromMemory(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 100, Seed: 5}))
 		tool := newOperation(t, `query($slug: String!) {body: tool(slug: $slug) {`+lookupFields)
 		before := newExecutor(s)

@@ -43,7 +43,7 @@ func readAll(t testing.TB, e *graph.Executor) string {
 // into memory.
 func TestMemoryBudgetChangesNoResponse(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 200, Seed: 5})
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		want := readAll(t, newExecutor(s))
 		for _, size := range []int64{1, 200_000, 64 << 20} {

@@ -152,7 +152,7 @@ func TestInvalidIdentifiers(t *testing.T) {
 			wantRejected(t, execute(t, e, "", query), "BAD_USER_INPUT", message)
 		}
 	})
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		expect(t, "before the first import", mustExecute(t, newExecutor(s), `{nodes(ids: ["tool/a", "category/a", "comparison/a", "release/1", "evt_1"]) {id}}`), `{"nodes":[null,null,null,null,null]}`)
 	})
 }

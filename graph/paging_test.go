@@ -24,7 +24,7 @@ import (
 func onSyntheticCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor, all []*ent.Tool)) {
 	t.Helper()
 	data := syntheticFeed(t, synth.Options{Tools: 330, Seed: 3})
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		test(t, newExecutor(s), s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).AllX(t.Context()))
 	})
@@ -282,7 +282,7 @@ func walk(t *testing.T, e *graph.Executor, connection, size, from string) []stri
 // The pages of a long list have the same tools as its connection.
 func TestLongLists(t *testing.T) {
 	data := syntheticFeed(t, synth.Options{Tools: 900, Seed: 3})
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		comparePagesAndConnection(t, newExecutor(s))
 	})
@@ -326,7 +326,7 @@ func comparePagesAndConnection(t *testing.T, e *graph.Executor) {
 // A scan returns the same pages, even after a new release, and allocates positions
 // only for the first one.
 func TestScanFiltersOnce(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 1_500, Seed: 4}))
 		e := newExecutor(s)
 		testkit.Check(t, e.Preload(t.Context()))

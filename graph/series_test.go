@@ -62,7 +62,7 @@ func TestInvalidDashboardArguments(t *testing.T) {
 
 // A series may have at most 1,000 points.
 func TestSeriesIsLimited(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feedtest.Catalog("1980-01-01", feedtest.Tool("a")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-01-01", feedtest.Tool("a"), feedtest.Tool("b")))
 		e := newExecutor(s)
@@ -79,7 +79,7 @@ func TestSeriesIsLimited(t *testing.T) {
 
 // Series have no points without a release, and none for releases that were pruned.
 func TestSeriesStartWithTheHistory(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
 		const query = `{series(metrics: [count, additions], every: release) {metric points {release value}} movers(metric: score, from: "2020-01-01") {slug}}`
 		if got, want := mustExecute(t, e, query), `{"series":[],"movers":[]}`; got != want {
@@ -106,7 +106,7 @@ func TestSeriesStartWithTheHistory(t *testing.T) {
 }
 
 func TestPricesAsNumbers(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		priced := func(slug, price string, history ...feed.PriceChange) *feed.Tool {
 			return feedtest.Tool(slug, func(t *feed.Tool) { t.Price, t.PriceHistory = price, history })
 		}
@@ -141,7 +141,7 @@ func TestPricesAsNumbers(t *testing.T) {
 }
 
 func TestFiltersOfComparisonsAndRetiredTools(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		duel := func(slug, a, b, winner, day string) *feed.Comparison {
 			return &feed.Comparison{Slug: slug, Title: slug, ToolA: a, ToolB: b, Winner: winner, WinnerNote: "Plus net.", Published: true, UpdatedAt: day,
 				CanonicalURL: "https://palmares.example/duel/" + slug}
@@ -196,7 +196,7 @@ func checkSlugsOf(t *testing.T, e *graph.Executor, field, want string) {
 // Figures of all releases come from memory: after the first use, no field needs a
 // statement.
 func TestDashboardsNeedNoStatements(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		editions, err := demo.Editions()
 		if err != nil {
 			t.Fatal(err)

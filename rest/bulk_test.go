@@ -216,7 +216,7 @@ func TestBulkHeaders(t *testing.T) {
 
 // The ETag depends on the release and on the version of the program.
 func TestBulkETags(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		var tags []string
 		for _, date := range []string{"2026-11-01", "2026-11-02"} {
@@ -358,7 +358,7 @@ func TestBulkStartsAtOnce(t *testing.T) {
 
 // A download that started before a release was published stays on its release.
 func TestBulkUsesOneRelease(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		publish(t, s, responses, synthetic(t, 900, 1))
 		want := ndjson(itemsOf(t, handler, "/api/v1/tools?"))
@@ -473,7 +473,7 @@ func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // A client that stops reading is dropped, and its download ends.
 func TestBulkAbandoned(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		publish(t, s, responses, synthetic(t, 450, 1))
 		handler.SetSendTime(50 * time.Millisecond)
@@ -516,7 +516,7 @@ func TestBulkAbandoned(t *testing.T) {
 
 // Strings that look like formulas or contain separators are not corrupted.
 func TestBulkHostileStrings(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		var tools []any
 		for i, name := range []string{"=1+1", "+x", "-x", "@x", "a;b", "a,b", `a"b`, "=\"x\";y,z", "l'été\u2028€ 😀"} {
@@ -539,7 +539,7 @@ func TestBulkHostileStrings(t *testing.T) {
 
 // Before the first import, downloads are empty.
 func TestBulkWithoutCatalog(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, _ := handlerOver(t, s)
 		for target, want := range map[string]string{
 			"/api/v1/tools?format=ndjson":    "",

@@ -65,7 +65,7 @@ func publish(t *testing.T, s *store.Store, responses *cache.Cache, catalog []byt
 // The document's examples exist in the current catalog: for each path, the best
 // tool that has the data it returns.
 func TestExamplesComeFromCatalog(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		var tags []string
 		for _, name := range []string{"first", "second"} {
@@ -114,7 +114,7 @@ func TestExamplesWithoutCatalog(t *testing.T) {
 			t.Errorf("got %d %v, want the demo document with no-store", got.Code, got.Header())
 		}
 	}
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		check(t, handler)
 		publish(t, s, responses, catalogOf("first"))
@@ -139,7 +139,7 @@ func (unreadable) CurrentRelease(context.Context) (*ent.Release, error) {
 // While releases are published, the examples of each document come from a single
 // release.
 func TestExamplesUseOneRelease(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		publish(t, s, responses, catalogOf("even"))
 		var readers sync.WaitGroup

@@ -61,7 +61,7 @@ func demoOn(t testing.TB, s *store.Store) http.Handler {
 // onDemo runs a test with the demo catalog on each database.
 func onDemo(t *testing.T, test func(t *testing.T, handler http.Handler)) {
 	t.Helper()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) { test(t, demoOn(t, s)) })
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) { test(t, demoOn(t, s)) })
 }
 
 // onSQLite serves the demo catalog, for tests that do not depend on the

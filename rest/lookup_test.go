@@ -16,7 +16,7 @@ import (
 
 // A tool that is read from memory has the same response as one that is executed.
 func TestToolFromMemory(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		executing := demoOn(t, s)
 		log := slog.New(slog.DiscardHandler)
 		executor := graphtest.New(graph.Config{Catalog: s, Log: log})

@@ -111,7 +111,7 @@ func transcript(target string, got *httptest.ResponseRecorder) []byte {
 
 // Before the first import every list is empty, and responses have no date.
 func TestEmptyCatalog(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler := serving(t, s)
 		for target, want := range map[string]string{
 			"/api/v1/tools":       `{"data":[],"meta":{"total":0,"page":1,"limit":50,"pages":0}}`,
@@ -164,7 +164,7 @@ func TestHead(t *testing.T) {
 func TestNotFoundUsesOneRelease(t *testing.T) {
 	retired := bytes.ReplaceAll(demo.Catalog(), []byte(`"slug":"plume"`), []byte(`"slug":"plume-x"`))
 	retired = append(bytes.TrimRight(retired, "\n"), []byte("\n"+`{"type":"cimetiere","slug":"plume","name":"Plume","category":"redaction","reason":"mort","retired_at":"2026-11-01","note":"Finie."}`+"\n")...)
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler := demoOn(t, s)
 		ctx, stop := context.WithTimeout(t.Context(), wait.Limit)
 		defer stop()

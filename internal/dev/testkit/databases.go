@@ -41,6 +41,18 @@ func EachStore(t *testing.T, test func(t *testing.T, s *store.Store)) {
 	t.Run("postgres", func(t *testing.T) { test(t, Open(t, migratedPostgres(t))) })
 }
 
+// EachInFull is like EachStore in make test-full, and runs a test on SQLite alone in make
+// test. It is for what reads the catalog from memory: only what writes and loads it depends
+// on the database.
+func EachInFull(t *testing.T, test func(t *testing.T, s *store.Store)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) { test(t, Open(t, SQLite(t))) })
+	t.Run("postgres", func(t *testing.T) {
+		FullTier(t, "it reads the catalog from memory, as on SQLite")
+		test(t, Open(t, migratedPostgres(t)))
+	})
+}
+
 // Open opens and migrates a database, and closes it when the test ends.
 func Open(t testing.TB, cfg store.Config) *store.Store {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 )
 
 func TestSearch(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		c := newCatalog(t, s)
 		for _, e := range []struct {
 			query string

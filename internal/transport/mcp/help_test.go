@@ -13,7 +13,7 @@ import (
 )
 
 func TestEmptySearchHelps(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		c := newCatalog(t, s)
 		for _, e := range []struct {
 			arguments string

@@ -140,7 +140,7 @@ var examples = map[string][]string{
 }
 
 func TestEveryTool(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		c := newCatalog(t, s)
 		var list struct {
 			Result struct {
@@ -220,7 +220,7 @@ func TestToolList(t *testing.T) {
 }
 
 func TestErrorsHelp(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		c := newCatalog(t, s)
 		for _, e := range []struct{ name, arguments, want string }{
 			{"get_tool", `{"slug":"plmue"}`, `slug: no tool has the slug "plmue". Did you mean plume?`},

@@ -136,7 +136,7 @@ func TestPagingAsOf(t *testing.T) {
 // Tools that were retired or removed later still have a page as of an earlier
 // release.
 func TestFormerToolsAsOf(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one"), feedtest.Tool("two"), feedtest.Tool("removed")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one"), feedtest.Tool("removed"),
 			&feed.Retired{Slug: "two", Name: "Outil two", Category: "code", Reason: "mort", RetiredAt: "2026-11-02", Note: "Fini."}))
@@ -166,7 +166,7 @@ func TestFormerToolsAsOf(t *testing.T) {
 // Each release has its own cached pages, and a page as of a day changes when a
 // new release of that day is published.
 func TestCachingAsOf(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		price := func(price string) []byte {
 			return feedtest.Catalog("2026-11-01", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price = price }))
 		}
@@ -312,7 +312,7 @@ func TestLongVersionHistory(t *testing.T) {
 }
 
 func TestReleases(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		body := get(t, newLocalized(t, s), "/en/releases", 200, "8 releases", `<time datetime="2026-07-07">7 July 2026</time>`, `<td class="number wide-only">43</td>`,
 			`<a href="/en/tools?as_of=1" rel="nofollow">View<span class="visually-hidden"> release 1</span></a>`, `8 <span class="mark">current</span>`, `max="2026-11-10"`)
@@ -343,7 +343,7 @@ func TestReleases(t *testing.T) {
 // A tool that is no longer in the catalog is linked as of the release of its price,
 // and the menu shows where a comparison belongs.
 func TestLinksToFormerTools(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
 		get(t, handler, "/en/prices", 200, `<a href="/en/tools/aquatinte-3?as_of=`, `<a href="/en/tools/plume">Plume</a>`, `since <time datetime="2026-09-14">`)

@@ -166,7 +166,7 @@ func TestSuggestionsInLargeCatalog(t *testing.T) {
 			&feed.Comparison{Slug: fmt.Sprintf("duel-%d", i), Title: "Duel ?", ToolA: tool(i), ToolB: tool((i + 1) % many), Winner: tool(i), WinnerNote: "Bien.",
 				Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/duel"})
 	}
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", records...))
 		handler := newSite(t, s)
 		for i := 0; i < many; i += 37 {

@@ -39,7 +39,7 @@ func newLocalized(t testing.TB, s *store.Store) http.Handler {
 // onDemo runs a test with the demo catalog on each database.
 func onDemo(t *testing.T, test func(t *testing.T, handler http.Handler)) {
 	t.Helper()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, demo.Catalog())
 		test(t, newSite(t, s))
 	})

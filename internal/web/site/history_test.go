@@ -163,7 +163,7 @@ func TestChangesAreCompleteOverPages(t *testing.T) {
 }
 
 func TestPricesPage(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		changedCatalog(t, s)
 		handler := newLocalized(t, s)
 		body := get(t, handler, "/en/prices", 200, "<del>€20/month</del>", "<ins>€25/month</ins>", "&#43;25%", "<ins>€10/month</ins>", "−50%", "Last 30 days", "Last 90 days", "/feeds/prices.atom")
@@ -206,7 +206,7 @@ func TestRarePriceDirection(t *testing.T) {
 }
 
 func TestTrendsPage(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
 		body := get(t, handler, "/en/trends", 200, "Active tools", "Average score by category", "Largest gains", `href="/en/tools/plume"`, `<path class="s0" stroke-width="2" d="M`, "<td class=\"number\">48</td>")
@@ -242,7 +242,7 @@ func TestTrendsPage(t *testing.T) {
 }
 
 func TestGraveyardTimeline(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
 		body := get(t, handler, "/en/graveyard", 200, `<h2 id="year-2026">2026</h2>`, `<h2 id="year-2024">2024</h2>`, "<h3>August\u00a02026</h3>", "Retirements by month", `<rect class="`)
@@ -302,7 +302,7 @@ type sitemapURL struct {
 }
 
 func TestSitemap(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
 		read := func(target string, into any) {

@@ -144,7 +144,7 @@ func TestPaging(t *testing.T) {
 	for i := range 120 {
 		records = append(records, feedtest.Tool("tool-"+strings.Repeat("i", i/26+1)+string(rune('a'+i%26))))
 	}
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", records...))
 		handler := newSite(t, s)
 		first := get(t, handler, "/tools?sort=name_asc", 200, "1–50 of 120", "Page 1 of 3", `rel="next" href="/tools?page=2&amp;sort=name_asc"`)
@@ -251,7 +251,7 @@ func TestRetiredToolsRedirect(t *testing.T) {
 }
 
 func TestEmptyCatalog(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler := newSite(t, s)
 		get(t, handler, "/", 200, "Nothing has been published yet")
 		if got := visit(handler, http.MethodGet, "/").Header().Get("Cache-Control"); got != "no-store" {

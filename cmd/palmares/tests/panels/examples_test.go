@@ -96,7 +96,7 @@ func TestExamples(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			w := randomWorld(seed)
-			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+			testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 				for _, c := range w.releases {
 					feedtest.Publish(t, s, c.feed())
 				}

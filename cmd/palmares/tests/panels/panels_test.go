@@ -175,7 +175,7 @@ func TestPanels(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			w := randomWorld(seed)
-			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+			testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 				for _, c := range w.releases {
 					feedtest.Publish(t, s, c.feed())
 				}
@@ -210,7 +210,7 @@ func TestSeries(t *testing.T) {
 	metrics := []string{"count", "tested", "mean_score", "median_score", "mean_monthly_price", "median_monthly_price", "additions", "retirements",
 		"p25_score", "p75_score", "p90_score", "p25_monthly_price", "p75_monthly_price", "p90_monthly_price", "mean_days_since_update", "median_days_since_update"}
 	w := randomWorld(4)
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		for _, c := range w.releases {
 			feedtest.Publish(t, s, c.feed())
 		}

@@ -45,7 +45,7 @@ func fourReleases(t testing.TB, db *store.Store) []*ent.Release {
 
 func TestHeaders(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, db *store.Store) {
 		releases := fourReleases(t, db)
 		s := newServer(t, db)
 		for range 2 { // executed, then cached
@@ -158,7 +158,7 @@ func TestInvalidAsOf(t *testing.T) {
 	t.Parallel()
 	const form = `as_of must be a release number (1 or higher) or a date in the form YYYY-MM-DD`
 	const outside = " available. Available releases: 1 (2026-02-01) to 4 (2026-03-01)."
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, db *store.Store) {
 		empty := newServer(t, db)
 		for _, asOf := range []string{"1", "2026-02-01"} {
 			if got := empty.get(anonymous, "/api/v1/stats?as_of="+asOf); got.Code != 404 || !strings.Contains(got.Body.String(), "No release has been published yet.") {
@@ -231,7 +231,7 @@ func TestInvalidDirective(t *testing.T) {
 	t.Parallel()
 	const one, invalid, input = "@asOf requires exactly one of release and date.", "GRAPHQL_VALIDATION_FAILED", "BAD_USER_INPUT"
 	const outside = " available. Available releases: 1 (2026-02-01) to 4 (2026-03-01)."
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, db *store.Store) {
 		fourReleases(t, db)
 		s := newServer(t, db)
 		for _, c := range []struct{ query, variables, code, message string }{

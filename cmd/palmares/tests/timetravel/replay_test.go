@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"entgo.io/ent/dialect"
-
 	"palmares/internal/catalog/feed"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -251,11 +249,8 @@ func dayOf(eras []*era, e *era) string {
 // Later, all of that is returned again, byte for byte.
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+	testkit.EachInFull(t, func(t *testing.T, db *store.Store) {
 		t.Parallel()
-		if db.Dialect() == dialect.Postgres {
-			testkit.FullTier(t, "other tests read releases from PostgreSQL, and what is computed from them does not depend on the database")
-		}
 		s := newServer(t, db)
 		var eras []*era
 		for i := range dates {
