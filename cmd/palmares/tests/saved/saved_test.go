@@ -86,10 +86,6 @@ func (s *service) get(t testing.TB, path string, headers ...string) got {
 	return got{response, blackbox.ReadAll(t, response.Body)}
 }
 
-func (s *service) as(email string) []string {
-	return []string{"Authorization", "Bearer " + s.keys[email]}
-}
-
 // want checks the status and a part of the body.
 func (g got) want(t testing.TB, status int, part string) got {
 	t.Helper()
