@@ -7,7 +7,7 @@ type Row struct {
 	Counted, OnceADay            bool
 	CORS, NoBody, Form, ReadOnly bool
 	Localized                    bool
-	Cached                       bool
+	Cached, Free                 bool
 }
 
 // Rows returns all patterns.
@@ -16,7 +16,7 @@ func Rows() (rows []Row) {
 		rows = append(rows, Row{
 			Pattern: pattern, Path: examplePathOf(pattern), Key: rt.callers == key, Identified: rt.identifies(), Basic: rt.basic,
 			Counted: rt.pays == quotaPays || rt.pays == dataOrPage || rt.pays == onceADay, OnceADay: rt.pays == onceADay,
-			CORS: rt.cors, NoBody: rt.body == noBody, Form: rt.body == formBody, ReadOnly: rt.methods == "GET, HEAD", Localized: rt.localized, Cached: rt.cached == byRelease,
+			CORS: rt.cors, NoBody: rt.body == noBody, Form: rt.body == formBody, ReadOnly: rt.methods == "GET, HEAD", Localized: rt.localized, Cached: rt.cached == byRelease, Free: rt.pays == nobody,
 		})
 	}
 	return rows

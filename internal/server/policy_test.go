@@ -7,9 +7,11 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"palmares/auth"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 	"palmares/internal/server"
 	"palmares/internal/server/servertest"
 )
@@ -98,4 +100,41 @@ func TestPathsFollowTheirPolicy(t *testing.T) {
 // basicOf returns the credentials of HTTP Basic with the key of a bearer token.
 func basicOf(bearer string) string {
 	return base64.StdEncoding.EncodeToString([]byte(strings.TrimPrefix(bearer, "Bearer ") + ":"))
+}
+
+// What nobody pays for takes at most 2 ms of CPU time, with and without the worst that a
+// client may add to it.
+func TestNobodyPaysForLittle(t *testing.T) {
+	const rounds, requests, most = 3, 10, 2 * time.Millisecond
+	s := servertest.New(t)
+	testkit.Check(t, s.Refresh(t.Context()))
+	long := strings.Repeat("x", 8_000)
+	measured := 0
+	for _, row := range server.Rows() {
+		path := row.Path
+		if row.Localized {
+			path = "/en" + path
+		}
+		if !row.Free {
+			continue
+		}
+		measured++
+		for _, target := range []string{path, path + "?" + long + "=" + long} {
+			s.Get(target)      // what is cached is rendered once for everyone
+			least := time.Hour // other processes slow down a round, not all of them
+			for range rounds {
+				before := wait.CPU()
+				for range requests {
+					s.Get(target, "Accept-Language", long, "If-None-Match", `"`+long+`"`, "Authorization", "Bearer "+long)
+				}
+				least = min(least, (wait.CPU()-before)/requests)
+			}
+			if least > most {
+				t.Errorf("%s: got %s of CPU time, want at most %s", row.Pattern, least, most)
+			}
+		}
+	}
+	if measured < 20 {
+		t.Errorf("got %d patterns, want at least 20", measured)
+	}
 }
