@@ -60,6 +60,7 @@ type fakeStripe struct {
 }
 
 func newFakeStripe(t *testing.T) *fakeStripe {
+	stripeMock() // now, because a request that waits for its start is sent again
 	p := &fakeStripe{t: t, subscriptions: map[string][]subscription{}, responses: map[string][]byte{}, deleted: map[string]bool{}}
 	p.Server = httptest.NewServer(p)
 	t.Cleanup(p.Close)
