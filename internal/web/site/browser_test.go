@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -191,7 +193,9 @@ func TestMenuOnPhoneWithChromium(t *testing.T) {
 // The search box suggests tools while the visitor types.
 func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
 	testkit.FullTier(t, "it needs Chromium")
-	pages, _ := startSite(t, testkit.Open(t, testkit.SQLite(t)))
+	_, address := startSite(t, testkit.Open(t, testkit.SQLite(t)))
+	pages, err := url.Parse(address)
+	testkit.Check(t, err)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/search/suggestions":
@@ -204,7 +208,7 @@ func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
 		case "/en/releases":
 			http.Redirect(w, r, "/releases", http.StatusFound)
 		default:
-			pages.mux.ServeHTTP(w, r)
+			httputil.NewSingleHostReverseProxy(pages).ServeHTTP(w, r)
 		}
 	}))
 	t.Cleanup(server.Close)
