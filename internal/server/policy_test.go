@@ -108,7 +108,7 @@ func TestNobodyPaysForLittle(t *testing.T) {
 	const rounds, requests, most = 3, 10, 2 * time.Millisecond
 	s := servertest.New(t)
 	testkit.Check(t, s.Refresh(t.Context()))
-	long := strings.Repeat("x", 8_000)
+	long, developer := strings.Repeat("x", 8_000), []string{"Authorization", "Bearer " + s.Key(auth.Developer)}
 	measured := 0
 	for _, row := range server.Rows() {
 		path := row.Path
@@ -119,13 +119,17 @@ func TestNobodyPaysForLittle(t *testing.T) {
 			continue
 		}
 		measured++
+		var key []string // without one, these would be refused before any work
+		if row.Identified {
+			key = developer
+		}
 		for _, target := range []string{path, path + "?" + long + "=" + long} {
 			s.Get(target)      // what is cached is rendered once for everyone
 			least := time.Hour // other processes slow down a round, not all of them
 			for range rounds {
 				before := wait.CPU()
 				for range requests {
-					s.Get(target, "Accept-Language", long, "If-None-Match", `"`+long+`"`, "Authorization", "Bearer "+long)
+					s.Get(target, append([]string{"Accept-Language", long, "If-None-Match", `"` + long + `"`}, key...)...)
 				}
 				least = min(least, (wait.CPU()-before)/requests)
 			}

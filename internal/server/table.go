@@ -43,8 +43,8 @@ type policy struct {
 	callers  callers
 	basic    bool // the key may be the user name of HTTP Basic: spreadsheets know nothing else
 	pays     payer
-	cors     bool          // pages of other origins may read the response
-	deadline time.Duration // until the response starts; 0 if the handler has limits of its own
+	cors     bool     // pages of other origins may read the response
+	deadline deadline // until the response starts
 	body     body
 	methods  string // "" if the handler decides
 	cached   cached
@@ -99,6 +99,15 @@ const (
 	rate       payer = "rate limit" // by address or server
 )
 
+// deadline is how long a response may take to start.
+type deadline string
+
+const (
+	ownLimits deadline = ""          // of the handler
+	likePages deadline = "8s"        // pageDeadline
+	pagesOnly deadline = "8s, pages" // data has the limits of GraphQL
+)
+
 // body is how large the body of a request may be.
 type body string
 
@@ -141,21 +150,21 @@ func table(h handlers) []mount {
 		connect = h.oauth
 	}
 	// Policies that several rows share.
-	document := policy{callers: anyone, pays: nobody, cors: true, deadline: pageDeadline, body: noBody, cached: atStart}
-	static := policy{callers: anyone, pays: nobody, deadline: pageDeadline, body: noBody, cached: atStart}
-	text := policy{callers: anyone, pays: nobody, deadline: pageDeadline, body: noBody, cached: atStart, localized: true}
-	catalogPage := policy{callers: anyone, pays: visitors, deadline: pageDeadline, body: noBody, cached: byRelease, localized: true}
+	document := policy{callers: anyone, pays: nobody, cors: true, deadline: likePages, body: noBody, cached: atStart}
+	static := policy{callers: anyone, pays: nobody, deadline: likePages, body: noBody, cached: atStart}
+	text := policy{callers: anyone, pays: nobody, deadline: likePages, body: noBody, cached: atStart, localized: true}
+	catalogPage := policy{callers: anyone, pays: visitors, deadline: likePages, body: noBody, cached: byRelease, localized: true}
 	renderedPage := text.with(func(p *policy) { p.pays, p.cached = eachPage, notCached })
-	feed := policy{callers: anyone, pays: visitors, cors: true, deadline: pageDeadline, body: noBody, cached: byRelease}
-	accountPage := policy{callers: session, pays: nobody, deadline: pageDeadline, body: formBody, cached: notCached, localized: true}
-	probe := policy{callers: anyone, pays: nobody, cors: true, deadline: pageDeadline, body: noBody, methods: "GET, HEAD", cached: notCached}
+	feed := policy{callers: anyone, pays: visitors, cors: true, deadline: likePages, body: noBody, cached: byRelease}
+	accountPage := policy{callers: session, pays: nobody, deadline: likePages, body: formBody, cached: notCached, localized: true}
+	probe := policy{callers: anyone, pays: nobody, cors: true, deadline: likePages, body: noBody, methods: "GET, HEAD", cached: notCached}
 
 	return []mount{
 		// The catalog as pages.
 		{[]string{site.HomePattern}, h.site, catalogPage.with(func(p *policy) { p.described = true }), listing{banner: "website"}},
 		{site.Patterns(), h.site, catalogPage, listing{}},
-		{site.FilePatterns, h.site, policy{callers: anyone, pays: visitors, deadline: pageDeadline, body: noBody, cached: byRelease}, listing{}},
-		{[]string{"/"}, h.site, policy{callers: anyone, pays: visitors, deadline: pageDeadline, body: noBody, cached: notCached, unnamed: true}, listing{}},
+		{site.FilePatterns, h.site, policy{callers: anyone, pays: visitors, deadline: likePages, body: noBody, cached: byRelease}, listing{}},
+		{[]string{"/"}, h.site, policy{callers: anyone, pays: visitors, deadline: likePages, body: noBody, cached: notCached, unnamed: true}, listing{}},
 
 		// The REST API.
 		{open, h.rest, policy{callers: mayHave, basic: true, pays: quotaPays, cors: true, body: noBody, cached: byRelease, asSent: true}, listing{banner: "REST API"}},
@@ -169,9 +178,9 @@ func table(h handlers) []mount {
 		{[]string{"/graphql"}, h.graphql, policy{callers: mayHave, pays: quotaPays, cors: true, body: ownBody, cached: byRelease, described: true, explorer: true}, listing{banner: "GraphQL API", suggested: []string{"/graphql"}}},
 		{[]string{mcp.Path}, h.mcp, policy{callers: mayHave, pays: perCall, body: ownBody, cached: byRelease}, listing{banner: "MCP server for AI agents"}},
 		{[]string{mcp.RegistryPath}, h.registry, static, listing{}},
-		{[]string{saved.Path + "{hash}", saved.Path + "{handle}/{name}"}, h.saved, policy{callers: mayHave, basic: true, pays: dataOrPage, cors: true, body: noBody, cached: byRelease, asSent: true, localized: true}, listing{sitemap: panelPaths()}},
-		{[]string{saved.Path}, h.saved, policy{callers: mayHave, basic: true, pays: dataOrPage, cors: true, body: noBody, cached: byRelease, asSent: true, unnamed: true, localized: true}, listing{}},
-		{[]string{saved.Path + "{handle}/openapi.json"}, h.saved, policy{callers: mayHave, basic: true, pays: nobody, cors: true, deadline: pageDeadline, body: noBody, cached: notCached, asSent: true}, listing{}},
+		{[]string{saved.Path + "{hash}", saved.Path + "{handle}/{name}"}, h.saved, policy{callers: mayHave, basic: true, pays: dataOrPage, cors: true, deadline: pagesOnly, body: noBody, cached: byRelease, asSent: true, localized: true}, listing{sitemap: panelPaths()}},
+		{[]string{saved.Path}, h.saved, policy{callers: mayHave, basic: true, pays: dataOrPage, cors: true, deadline: pagesOnly, body: noBody, cached: byRelease, asSent: true, unnamed: true, localized: true}, listing{}},
+		{[]string{saved.Path + "{handle}/openapi.json"}, h.saved, policy{callers: mayHave, basic: true, pays: nobody, cors: true, deadline: likePages, body: noBody, cached: notCached, asSent: true}, listing{}},
 		{withMarkdown(queries.GalleryPath), h.saved, catalogPage.with(func(p *policy) { p.cached = notCached }), listing{sitemap: []string{queries.GalleryPath}}},
 
 		// Feeds and schemas.
@@ -190,14 +199,14 @@ func table(h handlers) []mount {
 		{[]string{page.MarkdownPath(apidocs.ExplorerPath)}, h.docs, text.with(func(p *policy) { p.cached = byRelease }), listing{}},
 		{[]string{apidocs.LLMsPath, apidocs.LLMsFullPath, apidocs.MarkdownPath}, h.docs, static.with(func(p *policy) { p.cached = byRelease }), listing{suggested: []string{apidocs.LLMsPath}}},
 		{[]string{apidocs.SchemaPath}, h.docs, static, listing{}},
-		{[]string{apidocs.CostPath}, h.docs, policy{callers: anyone, pays: rate, deadline: pageDeadline, body: noBody, methods: "POST", cached: notCached}, listing{}},
+		{[]string{apidocs.CostPath}, h.docs, policy{callers: anyone, pays: rate, deadline: likePages, body: noBody, methods: "POST", cached: notCached}, listing{}},
 		{informationPaths(), h.info, text, listing{suggested: info.Paths(), sitemap: info.Paths()}},
 		{withMarkdown(status.Path), h.status, renderedPage, listing{suggested: []string{status.Path}, sitemap: []string{status.Path}}},
 		{[]string{page.AssetsPath}, h.docs, policy{callers: anyone, pays: nobody, body: noBody, methods: "GET, HEAD", cached: atStart}, listing{}},
 		{icon.Paths, h.icons, static, listing{}},
 
 		// Releases as files.
-		{[]string{files.Path}, h.files, policy{callers: anyone, pays: nobody, cors: true, deadline: pageDeadline, body: noBody, cached: notCached, asSent: true}, listing{banner: "Parquet and SQLite files"}},
+		{[]string{files.Path}, h.files, policy{callers: anyone, pays: nobody, cors: true, deadline: likePages, body: noBody, cached: notCached, asSent: true}, listing{banner: "Parquet and SQLite files"}},
 		{[]string{files.LatestPath + "{name}", files.LatestPath}, h.files, policy{callers: key, basic: true, pays: nobody, cors: true, body: noBody, cached: notCached, asSent: true}, listing{}},
 		{[]string{files.ReleasesPath + "{number}/{name}", files.ReleasesPath}, h.files, policy{callers: key, basic: true, pays: onceADay, cors: true, body: noBody, cached: notCached, asSent: true}, listing{}},
 		{withMarkdown(files.PagePath), h.fileList, renderedPage, listing{sitemap: []string{files.PagePath}}},
@@ -206,8 +215,8 @@ func table(h handlers) []mount {
 		{[]string{"/account", "/account/"}, h.account, accountPage, listing{banner: "sign in and create API keys", suggested: []string{"/account"}}},
 		{[]string{"/login", "/login/", "/logout"}, h.account, accountPage, listing{suggested: []string{"/login"}}},
 		{[]string{oauth.AuthorizePath}, h.account, accountPage.with(func(p *policy) { p.localized = false }), listing{}},
-		{append(oauth.Paths, oauth.ResourcePath+mcp.Path), connect, policy{callers: anyone, pays: rate, cors: true, deadline: pageDeadline, body: noBody, cached: notCached}, listing{}},
-		{[]string{billing.EventsPath}, h.billing, policy{callers: signature, pays: nobody, deadline: pageDeadline, body: eventBody, methods: "POST", cached: notCached}, listing{}},
+		{append(oauth.Paths, oauth.ResourcePath+mcp.Path), connect, policy{callers: anyone, pays: rate, cors: true, deadline: likePages, body: noBody, cached: notCached}, listing{}},
+		{[]string{billing.EventsPath}, h.billing, policy{callers: signature, pays: nobody, deadline: likePages, body: eventBody, methods: "POST", cached: notCached}, listing{}},
 
 		// Probes.
 		{[]string{alivePath}, h.health, probe, listing{banner: "liveness probe"}},
@@ -252,7 +261,7 @@ func (p *policy) counts(r *http.Request) bool {
 
 // hasDeadline reports whether a request has the deadline of pages.
 func (p *policy) hasDeadline(r *http.Request) bool {
-	return p.deadline > 0 || p.pays == dataOrPage && saved.IsPage(r)
+	return p.deadline == likePages || p.deadline == pagesOnly && saved.IsPage(r)
 }
 
 // identifies reports whether responses depend on the caller's key.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func (t *routes) print() string {
 			return "-"
 		}
 		columns := []string{
-			m.on[0], string(m.callers), column("basic", m.basic), string(m.pays), column("cors", m.cors), column(m.deadline.String(), m.deadline > 0), string(m.body),
+			m.on[0], string(m.callers), column("basic", m.basic), string(m.pays), column("cors", m.cors), column(string(m.deadline), m.deadline != ownLimits), string(m.body),
 			column(m.methods, m.methods != ""), string(m.cached), column("as sent", m.asSent), column("localized", m.localized),
 			besides(m), strings.Join(listed, "; "),
 		}
@@ -100,6 +101,9 @@ func TestPolicies(t *testing.T) {
 		}
 		if known := free[pattern]; (rt.pays == nobody && rt.cached == notCached) != (known != "") {
 			t.Errorf("%s: got payer %s and cached %s, want a payer, a cache or a reason", pattern, rt.pays, rt.cached)
+		}
+		if own := regexp.MustCompile(`^/(api|graphql|mcp|assets|files/(latest|releases))\b`).MatchString(pattern); (rt.deadline == ownLimits) != own {
+			t.Errorf("%s: got deadline %q, want one unless the handler limits operations or sends files", pattern, rt.deadline)
 		}
 		if (rt.callers == mayHave || rt.callers == key) != rt.identifies() || rt.basic && !rt.identifies() {
 			t.Errorf("%s: got callers %s and basic %t, want callers who may send a key", pattern, rt.callers, rt.basic)
