@@ -19,34 +19,19 @@ import (
 
 const (
 	ana, bea = "ana@example.com", "bea@example.com"
-
-	best = `query Best($limit: Int! = 2, $score: Float, $icps: [Icp!], $search: String) {
-  tools(limit: $limit, filter: {scoreMin: $score, icps: $icps, search: $search}) {
-    items {
-      slug
-      name
-      score
-      category {
-        label
-      }
-    }
-  }
-}
-`
+	best     = "query Best($limit: Int! = 2) {tools(limit: $limit) {items {slug}}}"
 )
 
 // service is a server with two accounts.
 type service struct {
 	*blackbox.Server
-	cfg  store.Config
-	keys map[string]string
+	cfg store.Config
 }
 
 func start(t *testing.T, cfg store.Config) *service {
-	s := &service{cfg: cfg, keys: map[string]string{}}
-	s.Server = blackbox.Serve(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
+	s := &service{blackbox.Serve(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1"), cfg}
 	for _, email := range []string{ana, bea} {
-		s.keys[email] = blackbox.CreateKey(t, cfg, email, "developer")
+		blackbox.CreateKey(t, cfg, email, "developer")
 	}
 	return s
 }
