@@ -49,23 +49,23 @@ func TestSimilarWords(t *testing.T) {
 		return word.String()
 	}
 	for range 200 {
-		v := &vocabulary{}
+		x := &Index{}
 		for range random.IntN(300) {
-			v.words = append(v.words, randomWord(1+random.IntN(8)))
+			x.words = append(x.words, randomWord(1+random.IntN(8)))
 		}
-		v.words = distinct(v.words)
+		x.words = distinct(x.words)
 		word := randomWord(1 + random.IntN(7))
 		var got, want []string
-		for _, p := range v.similar(word) {
-			got = append(got, v.words[p.from:p.to]...)
+		for _, p := range x.similar(word) {
+			got = append(got, x.words[p.from:p.to]...)
 		}
-		for _, other := range v.words {
+		for _, other := range x.words {
 			if isSimilar(word, other) {
 				want = append(want, other)
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Fatalf("similar to %q among %q: got %q, want %q", word, v.words, got, want)
+			t.Fatalf("similar to %q among %q: got %q, want %q", word, x.words, got, want)
 		}
 		if !utf8.ValidString(strings.Join(got, "")) {
 			t.Errorf("got %q, want valid UTF-8", got)
