@@ -11,6 +11,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/journalentry"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 )
 
@@ -35,9 +36,17 @@ func (t Tools) entries(columns []string, of *entsql.Predicate, and ...*entsql.Pr
 		Where(entsql.And(append(conditions, and...)...))
 }
 
-func (t Tools) scan(ctx context.Context, s *entsql.Selector, scan func(*sql.Rows) error) error {
-	statement, args := s.Query()
-	return store.ScanRows(ctx, t.DB, scan, statement, args...)
+// scan reads the rows of a statement about some tools at a time.
+func (t Tools) scan(ctx context.Context, of func(Tools) *entsql.Selector, scan func(*sql.Rows) error) error {
+	for slugs := range slices.Chunk(t.Slugs, release.MaxParameters) {
+		some := t
+		some.Slugs = slugs
+		statement, args := of(some).Query()
+		if err := store.ScanRows(ctx, t.DB, scan, statement, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ofTypes selects events of the given types, which must not come from a caller. The
@@ -65,7 +74,7 @@ const toolsBytes = 8 << 20
 func (t Tools) Events(ctx context.Context, q ToolQuery) (numbers map[string][]int, more map[string]bool, err error) {
 	numbers, more = map[string][]int{}, map[string]bool{}
 	bytes := toolsBytes
-	err = t.scan(ctx, t.events(q), func(rows *sql.Rows) error {
+	err = t.scan(ctx, q.of, func(rows *sql.Rows) error {
 		var slug string
 		var number, size int
 		if err := rows.Scan(&number, &slug, &size); err != nil {
@@ -87,8 +96,8 @@ func (t Tools) Events(ctx context.Context, q ToolQuery) (numbers map[string][]in
 	return numbers, more, err
 }
 
-// events numbers the events of each tool and selects one more than the limit.
-func (t Tools) events(q ToolQuery) *entsql.Selector {
+// of numbers the events of each tool and selects one more than the limit.
+func (q ToolQuery) of(t Tools) *entsql.Selector {
 	all := t.entries([]string{journalentry.FieldID, journalentry.FieldSlug}, ofTypes(q.Types...))
 	if q.Older > 0 {
 		all.Where(entsql.LT(journalentry.FieldID, q.Older))
@@ -114,17 +123,19 @@ func (t Tools) events(q ToolQuery) *entsql.Selector {
 // Versions returns the newest events that started a version of a tool or ended its
 // last one, oldest first, with at most limit versions of each tool.
 func (t Tools) Versions(ctx context.Context, limit int) ([]*Event, error) {
-	newest := t.entries([]string{journalentry.FieldID},
-		ofTypes(EventToolCreated, EventToolUpdated, EventToolRetired, EventRetiredUpdated, EventToolRemoved))
-	// A removal is not a version. It has the same place as the version after it.
-	place := entsql.Window(func(b *entsql.Builder) {
-		b.WriteString("sum(CASE WHEN " + journalentry.FieldEvent + " = '" + EventToolRemoved + "' THEN 0 ELSE 1 END)")
-	}).PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(journalentry.FieldID + " DESC"))
-	newest.AppendSelectExprAs(place, "place")
-	s := entsql.Dialect(t.Dialect).Select(journalentry.FieldID).From(newest.As("newest")).
-		Where(entsql.LTE("place", limit))
+	of := func(t Tools) *entsql.Selector {
+		newest := t.entries([]string{journalentry.FieldID},
+			ofTypes(EventToolCreated, EventToolUpdated, EventToolRetired, EventRetiredUpdated, EventToolRemoved))
+		// A removal is not a version. It has the same place as the version after it.
+		place := entsql.Window(func(b *entsql.Builder) {
+			b.WriteString("sum(CASE WHEN " + journalentry.FieldEvent + " = '" + EventToolRemoved + "' THEN 0 ELSE 1 END)")
+		}).PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(journalentry.FieldID + " DESC"))
+		newest.AppendSelectExprAs(place, "place")
+		return entsql.Dialect(t.Dialect).Select(journalentry.FieldID).From(newest.As("newest")).
+			Where(entsql.LTE("place", limit))
+	}
 	var numbers []int
-	err := t.scan(ctx, s, func(rows *sql.Rows) error {
+	err := t.scan(ctx, of, func(rows *sql.Rows) error {
 		var number int
 		err := rows.Scan(&number)
 		numbers = append(numbers, number)
@@ -142,8 +153,8 @@ type ScoreChange struct {
 	Score     *float64
 }
 
-// ScoreChanges returns how the tools were created and how their scores changed,
-// oldest first. The database extracts the values from the journal's JSON, because a
+// ScoreChanges returns how the tools were created and how their scores changed, those of
+// each tool oldest first. The database extracts the values from the journal's JSON, because a
 // year of daily updates to 200 tools would be too much to load.
 func (t Tools) ScoreChanges(ctx context.Context) (changes []ScoreChange, err error) {
 	before, after := journalentry.FieldBefore, journalentry.FieldAfter
@@ -153,17 +164,19 @@ func (t Tools) ScoreChanges(ctx context.Context) (changes []ScoreChange, err err
 	differ := func(name string) string {
 		return before + " ->> '" + name + "' IS DISTINCT FROM " + after + " ->> '" + name + "'"
 	}
-	s := t.entries([]string{journalentry.FieldSlug},
-		entsql.In(journalentry.FieldKind, ToolCreated, ToolUpdated),
-		entsql.ExprP(after+" ->> 'price' IS NOT NULL"), // retired tools have none
-		entsql.ExprP("("+journalentry.FieldKind+" = '"+ToolCreated+"' OR "+differ("score")+")"),
-	).OrderBy(journalentry.FieldID)
-	// A record that was changed without a new date counts as changed on the date of
-	// its feed.
-	s.AppendSelectExprAs(entsql.Raw("CASE WHEN "+differ("updated_at")+" THEN "+after+" ->> 'updated_at' "+
-		"ELSE (SELECT feed_date FROM releases WHERE number = release_number) END"), "day")
-	s.AppendSelectExprAs(entsql.Raw(after+" ->> 'score'"), "score")
-	err = t.scan(ctx, s, func(rows *sql.Rows) error {
+	of := func(t Tools) *entsql.Selector {
+		s := t.entries([]string{journalentry.FieldSlug},
+			entsql.In(journalentry.FieldKind, ToolCreated, ToolUpdated),
+			entsql.ExprP(after+" ->> 'price' IS NOT NULL"), // retired tools have none
+			entsql.ExprP("("+journalentry.FieldKind+" = '"+ToolCreated+"' OR "+differ("score")+")"),
+		).OrderBy(journalentry.FieldID)
+		// A record that was changed without a new date counts as changed on the date of
+		// its feed.
+		s.AppendSelectExprAs(entsql.Raw("CASE WHEN "+differ("updated_at")+" THEN "+after+" ->> 'updated_at' "+
+			"ELSE (SELECT feed_date FROM releases WHERE number = release_number) END"), "day")
+		return s.AppendSelectExprAs(entsql.Raw(after+" ->> 'score'"), "score")
+	}
+	err = t.scan(ctx, of, func(rows *sql.Rows) error {
 		var c ScoreChange
 		err := rows.Scan(&c.Slug, &c.Day, &c.Score)
 		changes = append(changes, c)
