@@ -38,6 +38,16 @@ func CallerOf(acc *ent.Account, key string) Caller {
 // MayReadEmbeddings reports whether the caller's plan includes embeddings.
 func (c Caller) MayReadEmbeddings() bool { return c.Plan.Terms().Embeddings }
 
+// CheckEmbeddings returns why the caller in a context may not read embeddings; nil if it
+// may.
+func CheckEmbeddings(ctx context.Context) *problem.Problem {
+	if CallerFrom(ctx).MayReadEmbeddings() {
+		return nil
+	}
+	return problem.New(problem.Unauthenticated,
+		"Embeddings require an account. Send an API key as a bearer token in the Authorization header, or sign in with OAuth.")
+}
+
 // OwnsQueries reports whether the caller may read the private saved queries of an account.
 func (c Caller) OwnsQueries(account int) bool {
 	return c.Account != 0 && c.Account == account && (c.Application == "" || c.PrivateQueries)

@@ -16,7 +16,7 @@ func (r *reader) matchingTools(filter *model.ToolFilter) ([]*release.Tool, error
 	if err != nil {
 		return nil, err
 	}
-	return r.release.Matching(release.ByScore, conditions), nil
+	return r.Matching(release.ByScore, conditions), nil
 }
 
 func (queryResolver) ToolGroups(
@@ -34,9 +34,8 @@ func (queryResolver) ToolGroups(
 	if thenBy != nil {
 		keys = append(keys, release.Key(string(*thenBy)))
 	}
-	s := selected(ctx)
-	metrics, convert := model.ToolGroupMetrics(func(field string) bool { return s.has(field) })
-	return mapSlice(r.release.GroupTools(tools, metrics, keys...), convert), nil
+	metrics, convert := model.ToolGroupMetrics(func(field string) bool { return selects(ctx, field) })
+	return mapSlice(r.GroupTools(tools, metrics, keys...), convert), nil
 }
 
 func (queryResolver) ComparisonGroups(
@@ -71,10 +70,9 @@ func (queryResolver) ComparisonGroups(
 		return group
 	})
 	if by == model.ComparisonGroupKeyTool {
-		err = addTools(ctx, r, groups,
-			func(g *model.ComparisonGroup) (string, *model.ComparedTool) { return g.Key, &g.Tool })
+		addTools(r, groups, func(g *model.ComparisonGroup) (string, *model.ComparedTool) { return g.Key, &g.Tool })
 	}
-	return groups, err
+	return groups, nil
 }
 
 func (queryResolver) RetirementGroups(
@@ -94,7 +92,7 @@ func (queryResolver) RetirementGroups(
 	if err != nil {
 		return nil, err
 	}
-	found := r.release.MatchingRetired(release.RetiredFilter{Since: retiredSince, Before: retiredBefore})
+	found := r.MatchingRetired(release.RetiredFilter{Since: retiredSince, Before: retiredBefore})
 	groups := release.CountRetirements(found, string(orZero(every)), keys, periods)
 	return mapSlice(groups, func(g release.RetirementCount) *model.RetirementGroup {
 		return &model.RetirementGroup{
@@ -125,7 +123,7 @@ func (queryResolver) PriceChangeCounts(
 	if err := cmp.Or(err, tooMany); err != nil {
 		return nil, err
 	}
-	counts := r.release.CountPriceChanges(conditions, func(c *release.PriceChange) bool {
+	counts := r.CountPriceChanges(conditions, func(c *release.PriceChange) bool {
 		return (since == nil || c.ChangedAt >= *since) && (direction == nil || c.Direction == string(*direction))
 	}, months)
 	return mapSlice(counts, func(c release.PriceChangeCount) *model.PriceChangeCount {
@@ -140,7 +138,7 @@ func (r *reader) periods(
 	includeEmpty bool, of, every string, since, before *string,
 ) (periods []release.Period, err error) {
 	if includeEmpty {
-		periods, err = r.release.Periods(of, every, orZero(since), orZero(before))
+		periods, err = r.Periods(of, every, orZero(since), orZero(before))
 	}
 	if err != nil {
 		return nil, problem.New(problem.BadInput,

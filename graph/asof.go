@@ -3,15 +3,15 @@ package graph
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
-	"time"
 
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/ent"
 	"palmares/graph/document"
+	"palmares/graph/scalar"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
@@ -59,8 +59,8 @@ var releaseNumber = regexp.MustCompile(`^[1-9][0-9]{0,8}$`)
 func (a AsOf) String() string { return cmp.Or(a.Date, strconv.Itoa(a.Release)) }
 
 func isDay(text string) bool {
-	day, err := time.Parse(time.DateOnly, text)
-	return err == nil && day.Year() > 0
+	_, err := scalar.UnmarshalDate(text)
+	return err == nil
 }
 
 const asOfDirective = "asOf"
@@ -101,8 +101,8 @@ func (e *Executor) resolve(newest *release.Release, asOf AsOf) (*release.Release
 	if newest.Info == nil {
 		return nil, problem.New(problem.NotFound, string(noRelease))
 	}
-	switch info, isNewest := readableAsOf(newest, asOf); {
-	case isNewest:
+	switch info := readableAsOf(newest, asOf); {
+	case info != nil && info.ID == newest.Number():
 		return newest, nil
 	case info != nil:
 		return e.catalog.Earlier(newest, info), nil
@@ -118,13 +118,15 @@ func (e *Executor) resolve(newest *release.Release, asOf AsOf) (*release.Release
 }
 
 // readableAsOf returns the release that asOf selects, if it can be read.
-func readableAsOf(newest *release.Release, asOf AsOf) (info *ent.Release, isNewest bool) {
-	for i, info := range newest.Readable() { // newest first
-		if info.ID == asOf.Release || asOf.Date != "" && info.FeedDate <= asOf.Date {
-			return info, i == 0
-		}
+func readableAsOf(newest *release.Release, asOf AsOf) *ent.Release {
+	readable := newest.Readable()
+	if asOf.Date != "" {
+		return release.Dated(readable, asOf.Date)
 	}
-	return nil, false
+	if info := newest.Numbered(asOf.Release); slices.Contains(readable, info) {
+		return info
+	}
+	return nil
 }
 
 // AsOfName is the name of AsOfParam, which selects the release that is read.
@@ -151,17 +153,4 @@ func (a AsOf) Directive() string {
 		return fmt.Sprintf(" @asOf(date: %q)", a.Date)
 	}
 	return ""
-}
-
-// AddTo adds the headers of a response to a request that selects its release. A release
-// selected by number never changes; RFC 7089 calls it a memento. urlAsOf returns the
-// URL of the request with a value of as_of, or without it for nil.
-func (a AsOf) AddTo(header http.Header, result *Result, urlAsOf func(value any) string) {
-	switch {
-	case a.Date != "":
-		header["Content-Location"] = []string{urlAsOf(strconv.Itoa(result.Release))}
-	case a.Release > 0:
-		header["Memento-Datetime"] = []string{result.PublishedAt.UTC().Format(http.TimeFormat)}
-		header["Link"] = append(header["Link"], "<"+urlAsOf(nil)+`>; rel="original"`)
-	}
 }

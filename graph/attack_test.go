@@ -36,8 +36,28 @@ func doubled(levels int) string {
 	return doc.String()
 }
 
+const tooMuchWork = "The document is too complex to validate. Select each field once, and nest fewer fragments."
+
+// nested returns a selection within a number of others.
+func nested(levels int, start, selection string) string {
+	return strings.Repeat(start, levels) + selection + strings.Repeat("}", levels)
+}
+
+// chain returns fragments that spread each other, the last of which has a selection.
+func chain(length int, selection string) string {
+	var doc strings.Builder
+	doc.WriteString("{tools {items {...F0}}}")
+	for i := range length {
+		fmt.Fprintf(&doc, " fragment F%d on Tool {...F%d}", i, i+1)
+	}
+	return doc.String() + fmt.Sprintf(" fragment F%d on Tool {%s}", length, selection)
+}
+
 func TestHostileDocuments(t *testing.T) {
 	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
+	if result := execute(t, e, "", chain(35, "slug")); len(result.Errors) > 0 {
+		t.Errorf("a short chain of fragments: got %v, want no errors", result.Errors)
+	}
 	deep := func(levels int) string {
 		return `{tool(slug: "x") ` + strings.Repeat(`{category {tools `, levels/2) + `{slug}` + strings.Repeat("}}", levels/2) + "}"
 	}
@@ -45,11 +65,14 @@ func TestHostileDocuments(t *testing.T) {
 		"doubled fragments":             {doubled(25), "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
 		"doubled fragments, fewer":      {doubled(11), "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
 		"identical fields":              {"{tools {items {" + strings.Repeat("slug ", 3000) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
-		"aliases":                       {"{tools {items {" + aliases(400) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 50 aliases."},
-		"directives":                    {"{feed {release " + strings.Repeat("@include(if: true) ", 200) + "}}", "QUERY_TOO_COMPLEX", "The document has more than 50 directives."},
-		"depth":                         {deep(14), "QUERY_TOO_COMPLEX", "The document has more than 12 levels of fields."},
+		"aliases":                       {"{tools {items {" + aliases(400) + "}}}", "QUERY_TOO_COMPLEX", "The operation costs 20007, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once."},
+		"directives":                    {"{feed {release " + strings.Repeat("@include(if: true) ", 200) + "}}", "GRAPHQL_VALIDATION_FAILED", `The directive "@include" can only be used once at this location.`},
+		"depth":                         {deep(14), "QUERY_TOO_COMPLEX", "The operation costs 1000000, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once."},
+		"repeated fields":               {"{tools {items {" + strings.Repeat("slug ", 200) + "}}}", "QUERY_TOO_COMPLEX", tooMuchWork},
+		"inline fragments in a row":     {"{tools {items {" + nested(900, "...{", "slug ") + "}}}", "QUERY_TOO_COMPLEX", tooMuchWork},
+		"a chain of fragments":          {chain(400, "slug"), "QUERY_TOO_COMPLEX", tooMuchWork},
 		"cost":                          {"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}", "QUERY_TOO_COMPLEX", "The operation costs 112232, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once."},
-		"nested introspection":          {"{__schema {types {fields {type {fields {type {fields {type {fields {name}}}}}}}}}}", "QUERY_TOO_COMPLEX", "The document has more than 3 nested introspection lists."},
+		"nested introspection":          {"{__schema {types {fields {type {fields {type {fields {type {fields {name}}}}}}}}}}", "GRAPHQL_VALIDATION_FAILED", "Maximum introspection depth exceeded"},
 		"a cycle of fragments":          {"{feed {...A}} fragment A on Feed {...B} fragment B on Feed {...A}", "GRAPHQL_VALIDATION_FAILED", `Cannot spread fragment "A" within itself via "B".`},
 		"no operation":                  {"fragment A on Feed {release}", "BAD_USER_INPUT", "The document has no operation."},
 		"page 0":                        {"{tools(page: 0) {meta {total}}}", "BAD_USER_INPUT", "page must be an integer from 1 to 1000000 (got 0)."},
@@ -65,6 +88,7 @@ func TestHostileDocuments(t *testing.T) {
 		"NUL in a slug":                 {`{tool(slug: "a\u0000b") {slug}}`, "BAD_USER_INPUT", "slug must not contain NUL characters."},
 		"a long search":                 {`{tools(filter: {search: "` + strings.Repeat("é", 201) + `"}) {meta {total}}}`, "BAD_USER_INPUT", "filter.search must have at most 200 characters."},
 		"a date that does not exist":    {`{tools(filter: {updatedSince: "2026-02-30"}) {meta {total}}}`, "BAD_USER_INPUT", "A Date must be a valid date in the form YYYY-MM-DD."},
+		"the year 0":                    {`{tools(filter: {updatedSince: "0000-01-01"}) {meta {total}}}`, "BAD_USER_INPUT", "A Date must be a valid date in the form YYYY-MM-DD."},
 		"an unknown enum value":         {`{tools(sort: best) {meta {total}}}`, "GRAPHQL_VALIDATION_FAILED", `Value "best" does not exist in "ToolSort" enum.`},
 		"a deeply nested list":          {"{tools(filter: {categories: " + strings.Repeat("[", 200_000), "GRAPHQL_PARSE_FAILED", "exceeded maximum nesting depth of 1000"},
 		"an unused fragment":            {"{__typename} fragment F on Tool {" + strings.Repeat("slug:name slug ", 900) + "}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
@@ -191,6 +215,19 @@ func repeated(n int, format string) string {
 	return text.String()
 }
 
+// ring returns fragments that each spread the following ones at some distances.
+func ring(length int, on string, distances ...int) string {
+	var text strings.Builder
+	for i := range length {
+		fmt.Fprintf(&text, "fragment F%d on %s {", i, on)
+		for _, distance := range distances {
+			fmt.Fprintf(&text, "...F%d ", (i+distance)%length)
+		}
+		text.WriteString("} ")
+	}
+	return text.String()
+}
+
 // hostileDocuments returns documents of up to 100 kB that are expensive to reject.
 func hostileDocuments() map[string]string {
 	long := strings.Repeat("x", 190)
@@ -209,6 +246,16 @@ func hostileDocuments() map[string]string {
 		"fragments that conflict":       "{tools {items {" + repeated(40, "...F%d ") + "}}}" + repeated(40, "fragment F%d on Tool {slug: name category {slug} ... {slug}}"),
 		"fields that hardly conflict":   "{tools {items {" + repeated(2, "a%d: category {"+strings.Repeat("slug ", 25)+strings.Repeat("slug: label ", 24)+"} ") + "}}}",
 		"fragments in circles":          "{feed {...F0}}" + repeated(400, "fragment F%[1]d on Feed {...F1 ...F2 ...F3 ...F%[1]d}"),
+		"inline fragments":              "{tools {items {" + nested(900, "...{", strings.Repeat("slug ", 50)+strings.Repeat("name ", 50)) + "}}}",
+		"conflicts in inline fragments": "{tools {items {" + nested(5, "...{", strings.Repeat("slug ", 25)+strings.Repeat("slug: name ", 24)) + "}}}",
+		"conflicts":                     "{tools {items {" + strings.Repeat("slug ", 70) + strings.Repeat("slug: name ", 69) + "}}}",
+		"a chain of fragments":          chain(430, "slug"),
+		"arguments below a chain":       chain(100, "slug("+repeated(900, "a%d: 1 ")+")"),
+		"directives below a chain":      chain(100, "slug "+repeated(1_400, "@a%d ")),
+		"fields below a chain":          chain(20, repeated(450, "a%d ")),
+		"a ring with chords":            "{tools {items {...F0}}}" + ring(330, "Tool", 1, 7),
+		"operations that spread a ring": repeated(300, "query Q%d {...F0} ") + ring(200, "Query", 1),
+		"deep fields with long names":   "{tools {items {" + nested(115, strings.Repeat("a", 190)+": category {"+strings.Repeat("b", 190)+": tools {", "slug") + strings.Repeat("}", 115) + "}}}",
 		"unused fragments":              "{feed {release}}" + repeated(490, "fragment F%d on Feed {release}"),
 		"fragments in a circle":         "{feed {...F0}}" + repeated(400, "fragment F%d on Feed {release ...F0}"),
 		"fragments that spread all":     "{tools {items {...F0}}}" + repeated(20, "fragment F%d on Tool {"+repeated(20, "...F%d ")+"}"),

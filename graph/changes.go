@@ -58,54 +58,60 @@ func (queryResolver) Changes(
 			return nil, err
 		}
 	}
-	found, err := r.changeConnections(ctx, []*model.PageInfo{p.info(more)}, [][]int{numbers}, after, selected(ctx))
+	read, err := r.readChanges(ctx, numbers)
 	if err != nil {
 		return nil, err
 	}
-	r.next = orZero(found[0].NextCursor)
-	return found[0], nil
+	c, err := r.changeConnection(ctx, p, numbers, more, read)
+	if err == nil {
+		r.next = orZero(c.NextCursor)
+	}
+	return c, err
 }
 
-// changeConnections returns connections of the events with the given numbers. All
-// of them start after the same cursor.
-func (r *reader) changeConnections(
-	ctx context.Context, infos []*model.PageInfo, parts [][]int, after *string, s selection,
-) ([]*model.ChangeConnection, error) {
-	c := mapSlice(infos, func(info *model.PageInfo) connection[*model.Change] {
-		return connection[*model.Change]{info: info}
-	})
-	if err := fillConnections(ctx, c, parts, journal.ID, r.changesAt, s); err != nil {
-		return nil, err
+// selectsStates reports whether the connection of changes being resolved needs their
+// states, which may be large.
+func selectsStates(ctx context.Context) bool {
+	return selects(ctx, "events", "nodes.fields", "nodes.before", "nodes.after",
+		"edges.node.fields", "edges.node.before", "edges.node.after")
+}
+
+// readChanges reads the events of connections, if the field being resolved selects them.
+func (r *reader) readChanges(ctx context.Context, numbers []int) (map[int]change, error) {
+	if !selects(ctx, "events", "nodes", "edges.node") {
+		return nil, nil
 	}
-	found := mapSlice(c, func(c connection[*model.Change]) *model.ChangeConnection {
-		return &model.ChangeConnection{Edges: edgesOf[model.ChangeEdge](c), Nodes: c.nodes, PageInfo: c.info}
-	})
-	if s.has("events") {
-		events, err := r.eventsAt(ctx, slices.Concat(parts...), true)
-		if err != nil {
-			return nil, err
-		}
-		for i, numbers := range parts {
-			found[i].Events = mapSlice(events[:len(numbers)], func(e *journal.Event) json.RawMessage { return e.JSON() })
-			events = events[len(numbers):]
+	changes, err := r.changesAt(ctx, numbers, selectsStates(ctx))
+	for _, number := range numbers {
+		if err == nil && changes[number].event == nil {
+			err = fmt.Errorf("event %d is missing", number)
 		}
 	}
-	if !s.has("nextCursor") {
+	return changes, err
+}
+
+// changeConnection returns the part of a connection with the given events.
+func (r *reader) changeConnection(
+	ctx context.Context, p paging, numbers []int, more bool, read map[int]change,
+) (*model.ChangeConnection, error) {
+	c := connection[*model.Change]{info: p.info(more)}
+	c.nodes = mapSlice(numbers, func(number int) *model.Change { return read[number].Change })
+	c.setCursors(ctx, len(numbers), func(i int) string { return journal.ID(numbers[i]) })
+	found := &model.ChangeConnection{
+		Edges: edgesOf[model.ChangeEdge](c), Nodes: c.nodes, PageInfo: c.info, NextCursor: c.info.EndCursor,
+	}
+	if selects(ctx, "events") {
+		found.Events = mapSlice(numbers, func(number int) json.RawMessage { return read[number].event.JSON() })
+	}
+	if found.NextCursor == nil && p.after != nil && *p.after != "" {
+		found.NextCursor = p.after
+	}
+	if found.NextCursor != nil || !selects(ctx, "nextCursor") {
 		return found, nil
 	}
-	for _, c := range found {
-		if c.NextCursor = c.PageInfo.EndCursor; c.NextCursor == nil && after != nil && *after != "" {
-			c.NextCursor = after
-		}
-		if c.NextCursor == nil {
-			newest, err := r.newestEvent(ctx)
-			if err != nil {
-				return nil, err
-			}
-			c.NextCursor = newest
-		}
-	}
-	return found, nil
+	var err error
+	found.NextCursor, err = r.newestEvent(ctx)
+	return found, err
 }
 
 // newestEvent returns the ID of the last event of the release being read; nil before
@@ -164,10 +170,10 @@ func checkChangedFields(fields []string) error {
 // limitReleases limits a query to the given releases and days, up to the release
 // being read. It returns false if no release matches.
 func (r *reader) limitReleases(query *journal.Query, since, until *string, release, afterRelease *int) bool {
-	if r.release.Info == nil {
+	if r.Info == nil {
 		return false
 	}
-	query.From, query.UpTo = r.release.PublishedBetween(since, until)
+	query.From, query.UpTo = r.PublishedBetween(since, until)
 	if release != nil {
 		query.From, query.UpTo = max(query.From, *release), min(query.UpTo, *release)
 	}
@@ -185,82 +191,51 @@ func changeType(event string) model.ChangeType {
 	return model.ChangeType(strings.ReplaceAll(event, ".", "_"))
 }
 
-// events returns the events with the given numbers, oldest first.
-func (r *reader) events(ctx context.Context, numbers []int, withStates bool) ([]*journal.Event, error) {
+// change is an event as it is stored and as an object.
+type change struct {
+	event *journal.Event
+	*model.Change
+}
+
+// changesAt returns the changes with the given numbers that exist.
+func (r *reader) changesAt(ctx context.Context, numbers []int, withStates bool) (map[int]change, error) {
 	if len(numbers) == 0 {
 		return nil, nil
 	}
+	read := journal.WithoutStates
 	if withStates {
-		return journal.ByNumbers(ctx, r.database().JournalEntry, numbers)
+		read = journal.ByNumbers
 	}
-	return journal.WithoutStates(ctx, r.database().JournalEntry, numbers)
-}
-
-// eventsAt returns the events with the given numbers, in the same order.
-func (r *reader) eventsAt(ctx context.Context, numbers []int, withStates bool) ([]*journal.Event, error) {
-	events, err := r.events(ctx, numbers, withStates)
+	events, err := read(ctx, r.database().JournalEntry, numbers)
 	if err != nil {
 		return nil, err
 	}
-	byNumber := make(map[int]*journal.Event, len(events))
-	for _, e := range events {
-		byNumber[e.Number] = e
-	}
-	ordered := make([]*journal.Event, len(numbers))
-	for i, number := range numbers {
-		if ordered[i] = byNumber[number]; ordered[i] == nil {
-			return nil, fmt.Errorf("event %d is missing", number)
-		}
-	}
-	return ordered, nil
-}
-
-var changeTypes = []string{"Change", "Node"}
-
-// hasStates reports whether a selection of changes needs their states, which are
-// only read if they are selected.
-func (s selection) hasStates() bool { return s.as(changeTypes).has("fields", "before", "after") }
-
-// changesAt returns the changes with the given numbers, in the same order.
-func (r *reader) changesAt(ctx context.Context, numbers []int, s selection) ([]*model.Change, error) {
-	events, err := r.eventsAt(ctx, numbers, s.hasStates())
-	if err != nil {
-		return nil, err
-	}
-	return r.readChanges(ctx, events, s)
-}
-
-// readChanges converts events and reads the selected tools.
-func (r *reader) readChanges(ctx context.Context, events []*journal.Event, s selection) ([]*model.Change, error) {
-	s = s.as(changeTypes)
-	changes := mapSlice(events, func(e *journal.Event) *model.Change {
-		return &model.Change{
+	changes, objects := make(map[int]change, len(events)), make([]*model.Change, len(events))
+	for i, e := range events {
+		objects[i] = &model.Change{
 			ID: e.ID(), Type: changeType(e.Type), Release: e.Release, PublishedAt: e.At,
 			Slug: orNil(e.Slug), Category: orNil(e.Category), OtherCategory: orNil(e.OtherCategory),
 			Fields: e.Fields, Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
 		}
-	})
-	if !s.has("tool") {
-		return changes, nil
+		changes[e.Number] = change{e, objects[i]}
 	}
-	changed := map[string][]*model.Change{}
+	r.addChangedTools(events, objects)
+	return changes, nil
+}
+
+// addChangedTools adds the tools that events are about and that are active now.
+func (r *reader) addChangedTools(events []*journal.Event, changes []*model.Change) {
 	var found []*release.Tool
+	var changed []*model.Change
 	for i, e := range events {
 		// A comparison may have the slug of a tool.
-		if t := r.release.Tool(e.Slug); t != nil && e.AboutTool() && t.Active() {
-			if changed[e.Slug] == nil {
-				found = append(found, t)
-			}
-			changed[e.Slug] = append(changed[e.Slug], changes[i])
+		if t := r.Tool(e.Slug); t != nil && e.AboutTool() && t.Active() {
+			found, changed = append(found, t), append(changed, changes[i])
 		}
 	}
-	tools, err := r.readTools(ctx, found, s.of("tool"))
-	for _, t := range tools {
-		for _, c := range changed[t.Slug] {
-			c.Tool = t
-		}
+	for i, t := range r.Tools(found) {
+		changed[i].Tool = t
 	}
-	return changes, err
 }
 
 func orNil(text string) *string {

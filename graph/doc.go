@@ -4,11 +4,11 @@
 // at Executor.Execute.
 //
 // Package graph/document parses, limits and validates a document once, and calculates
-// the cost of its operation with each request's variables. Then each root field reads
-// what its selection needs (reader.go, and one file for each noun): tools, categories,
-// comparisons and prices from a release in memory (package release), and reviews and
-// the journal from the database, with one statement for all items of a level. Fields
-// below the root are plain struct fields or lists that were read with their parents.
+// the cost of its operation with each request's variables. Then resolvers, in one file for
+// each noun, read a release in memory (package release). Their objects are in package
+// graph/model: most fields are fields or methods of these objects, and only those with
+// arguments or from the database have a resolver. Reviews and the journal are in the
+// database; they are read with one statement for all objects of a list and its siblings.
 //
 // Subscriptions continue in the journal where they stopped when an announcement
 // wakes them (subscription.go). Package internal/transport/graphql serves operations

@@ -2,11 +2,9 @@ package graph
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"palmares/ent"
-	"palmares/ent/predicate"
 	"palmares/ent/section"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
@@ -15,104 +13,86 @@ import (
 
 func (queryResolver) Embeddings(ctx context.Context, slug string) (*model.EmbeddingsDocument, error) {
 	r := readerFrom(ctx)
-	return bySlug(ctx, slug, r.activeTool, r.readEmbeddings)
-}
-
-// readEmbeddings returns the documents of tools; nil for those without one.
-func (r *reader) readEmbeddings(
-	ctx context.Context, found []*release.Tool, s selection,
-) ([]*model.EmbeddingsDocument, error) {
-	complete, err := r.withDetails(ctx, found)
-	if err != nil {
+	tool, err := bySlug(slug, r.activeTool, r.Tools)
+	if tool == nil {
 		return nil, err
 	}
-	tools := newTools(complete)
-	err = r.addEmbeddings(ctx, tools, s)
-	return mapSlice(tools, func(t *model.Tool) *model.EmbeddingsDocument { return t.Embeddings }), err
+	return tool.Embeddings(), nil
 }
 
-// addEmbeddings reads the documents of the tools that have one.
-func (r *reader) addEmbeddings(ctx context.Context, tools []*model.Tool, s selection) error {
-	withDocument := map[string]*model.Tool{}
-	for _, t := range tools {
-		if t.InEmbeddings {
-			withDocument[t.Slug] = t
-			t.Embeddings = &model.EmbeddingsDocument{
-				Slug: t.Slug, Name: t.Name, CanonicalURL: reviewURL(t), Hash: t.SectionsHash, UpdatedAt: t.UpdatedAt,
-			}
+func (embeddingsResolver) ChunkCount(ctx context.Context, d *model.EmbeddingsDocument) (int, error) {
+	sections, err := readerFrom(ctx).documentSections(ctx, d)
+	return len(sections), err
+}
+
+func (embeddingsResolver) Chunks(ctx context.Context, d *model.EmbeddingsDocument) ([]*model.Chunk, error) {
+	sections, err := readerFrom(ctx).documentSections(ctx, d)
+	return mapSlice(sections, func(row *ent.Section) *model.Chunk {
+		return &model.Chunk{
+			ID: row.Section, Text: row.Text, Metadata: &model.ChunkMetadata{
+				Slug: d.Slug, Section: row.Section, Position: row.Position,
+				CanonicalURL: d.CanonicalURL() + "#" + row.Section, Tool: d.Name, Category: d.CategorySlug(),
+				Score: d.Score(), Verifiability: d.Verifiability(), UpdatedAt: d.UpdatedAt,
+			},
+		}
+	}), err
+}
+
+// documentSections returns the sections of a document, in order.
+func (r *reader) documentSections(ctx context.Context, d *model.EmbeddingsDocument) ([]*ent.Section, error) {
+	sections, err := model.Once(d.Siblings, "documents", func() (map[string][]*ent.Section, error) {
+		withDocument := slices.DeleteFunc(slices.Clone(d.Siblings.Items), func(t *release.Tool) bool {
+			return !t.InEmbeddings
+		})
+		return r.sections(ctx, withDocument, func(*ent.SectionQuery) {})
+	})
+	return sections[d.Slug], err
+}
+
+// sections returns sections of the reviews of tools in the release being read, by tool
+// and in order. Limit may select some of them or of their columns.
+func (r *reader) sections(
+	ctx context.Context, tools []*release.Tool, limit func(*ent.SectionQuery),
+) (map[string][]*ent.Section, error) {
+	sections := map[string][]*ent.Section{}
+	for slugs := range slices.Chunk(slugsOf(tools), release.MaxParameters) {
+		query := r.database().Section.Query().
+			Where(store.Sections.At(r.Number()), section.ToolSlugIn(slugs...)).
+			Order(section.ByToolSlug(), section.ByPosition())
+		limit(query)
+		rows, err := query.All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			sections[row.ToolSlug] = append(sections[row.ToolSlug], row)
 		}
 	}
-	if len(withDocument) == 0 || !s.has("chunks", "chunkCount") {
-		return nil
-	}
-	sections, err := r.sections(section.ToolSlugIn(slices.Sorted(maps.Keys(withDocument))...)).
-		Order(section.ByToolSlug(), section.ByPosition()).All(ctx)
-	for _, row := range sections {
-		t := withDocument[row.ToolSlug]
-		t.Embeddings.ChunkCount++
-		t.Embeddings.Chunks = append(t.Embeddings.Chunks, &model.Chunk{
-			ID: row.Section, Text: row.Text, Metadata: &model.ChunkMetadata{
-				Slug: t.Slug, Section: row.Section, Position: row.Position,
-				CanonicalURL: reviewURL(t) + "#" + row.Section, Tool: t.Name, Category: t.CategorySlug,
-				Score: t.Score, Verifiability: t.Verifiability, UpdatedAt: t.UpdatedAt,
-			},
-		})
-	}
-	return err
-}
-
-// sections selects sections of the release being read.
-func (r *reader) sections(conditions ...predicate.Section) *ent.SectionQuery {
-	return r.database().Section.Query().Where(store.Sections.At(r.release.Number())).Where(conditions...)
+	return sections, nil
 }
 
 // verdictSection is the section of a review that requires no API key.
 const verdictSection = "verdict"
 
-// addReviews reads the selected parts of the tools' reviews: one statement for
-// the verdicts, and one for the sections without their text.
-func (r *reader) addReviews(ctx context.Context, tools []*model.Tool, s selection) error {
-	verdicts, sections := map[string]string{}, map[string][]string{}
-	for slugs := range slices.Chunk(
-		distinct(mapSlice(tools, func(t *model.Tool) string { return t.Slug })), release.MaxParameters,
-	) {
-		if s.has("verdict") {
-			rows, err := r.sections(section.ToolSlugIn(slugs...), section.Section(verdictSection)).
-				Select(section.FieldToolSlug, section.FieldText).All(ctx)
-			if err != nil {
-				return err
-			}
-			for _, row := range rows {
-				verdicts[row.ToolSlug] = row.Text
-			}
-		}
-		if s.has("reviewSections") {
-			rows, err := r.sections(section.ToolSlugIn(slugs...)).
-				Order(section.ByToolSlug(), section.ByPosition()).
-				Select(section.FieldToolSlug, section.FieldSection).All(ctx)
-			if err != nil {
-				return err
-			}
-			for _, row := range rows {
-				sections[row.ToolSlug] = append(sections[row.ToolSlug], row.Section)
-			}
-		}
+func (activeResolver) Verdict(ctx context.Context, t *model.Tool) (*string, error) {
+	r := readerFrom(ctx)
+	verdicts, err := model.Once(t.Siblings, "verdict", func() (map[string][]*ent.Section, error) {
+		return r.sections(ctx, t.Siblings.Items, func(q *ent.SectionQuery) {
+			q.Where(section.Section(verdictSection)).Select(section.FieldToolSlug, section.FieldText)
+		})
+	})
+	if err != nil || len(verdicts[t.Slug]) == 0 {
+		return nil, err
 	}
-	for _, t := range tools {
-		if verdict, ok := verdicts[t.Slug]; ok {
-			t.Verdict = &verdict
-		}
-		if t.ReviewSections = sections[t.Slug]; t.ReviewSections == nil {
-			t.ReviewSections = []string{}
-		}
-	}
-	return nil
+	return &verdicts[t.Slug][0].Text, nil
 }
 
-// reviewURL returns the page of a tool's review, or the tool's own page.
-func reviewURL(t *model.Tool) string {
-	if t.AvisURL != nil {
-		return *t.AvisURL
-	}
-	return t.CanonicalURL
+func (activeResolver) ReviewSections(ctx context.Context, t *model.Tool) ([]string, error) {
+	r := readerFrom(ctx)
+	sections, err := model.Once(t.Siblings, "reviewSections", func() (map[string][]*ent.Section, error) {
+		return r.sections(ctx, t.Siblings.Items, func(q *ent.SectionQuery) {
+			q.Select(section.FieldToolSlug, section.FieldSection) // without the text
+		})
+	})
+	return mapSlice(sections[t.Slug], func(row *ent.Section) string { return row.Section }), err
 }

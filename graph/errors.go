@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/99designs/gqlgen/graphql"
-	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"palmares/graph/document"
@@ -39,63 +37,7 @@ func presentError(ctx context.Context, log *slog.Logger, err error) *gqlerror.Er
 	if existing != nil {
 		presented.Path, presented.Locations = existing.Path, existing.Locations
 	}
-	var nested *fieldError
-	if errors.As(err, &nested) {
-		root := *graphql.GetFieldContext(ctx).Field.Field
-		root.SelectionSet = graphql.GetFieldContext(ctx).Field.Selections // of all its places in the document
-		presented.Path = pathTo(nested.field, ast.SelectionSet{&root})
-		presented.Locations = []gqlerror.Location{{
-			Line: nested.field.Position.Line, Column: nested.field.Position.Column,
-		}}
-	}
 	return withRequestID(ctx, presented)
-}
-
-// fieldError is an error in a field below the root. Such fields are read together
-// with the root field that contains them.
-type fieldError struct {
-	error
-	field *ast.Field
-}
-
-func (e *fieldError) Unwrap() error { return e.error }
-
-// inField adds the field to an error, unless it has one.
-func inField(field graphql.CollectedField, err error) error {
-	var known *fieldError
-	if err == nil || errors.As(err, &known) {
-		return err
-	}
-	return &fieldError{err, field.Field}
-}
-
-// pathTo returns the path to a field in a selection, in the first items of lists; nil
-// if it is not there.
-func pathTo(field *ast.Field, set ast.SelectionSet) ast.Path {
-	for _, selection := range set {
-		switch s := selection.(type) {
-		case *ast.Field:
-			path := ast.Path{ast.PathName(s.Alias)}
-			if s == field {
-				return path
-			}
-			if s.Definition.Type.Elem != nil {
-				path = append(path, ast.PathIndex(0))
-			}
-			if below := pathTo(field, s.SelectionSet); below != nil {
-				return append(path, below...)
-			}
-		case *ast.InlineFragment:
-			if below := pathTo(field, s.SelectionSet); below != nil {
-				return below
-			}
-		case *ast.FragmentSpread:
-			if below := pathTo(field, s.Definition.SelectionSet); below != nil {
-				return below
-			}
-		}
-	}
-	return nil
 }
 
 // timeoutProblem returns the error for a slow query, which blames the caller unless

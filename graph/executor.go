@@ -12,7 +12,6 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
-	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph/document"
 	"palmares/graph/generated"
@@ -41,6 +40,9 @@ type Config struct {
 	// operation, or "graphql" for callers' operations. It returns a function that is called
 	// at the end with the code of a server error, or "". It may be nil.
 	Trace func(ctx context.Context, name string) (context.Context, func(failure string))
+	// CheckKey returns why the caller in a context may not read what requires an API key;
+	// nil if it may.
+	CheckKey func(context.Context) *problem.Problem
 	// Healthy reports whether the database is available, so that callers are not
 	// blamed for a timeout while it is not. It may be nil.
 	Healthy func() bool
@@ -62,8 +64,9 @@ type Request struct {
 	OperationName string
 	Operation     *Operation
 	Variables     map[string]any
-	AsOf          AsOf  // for operations without @asOf
-	Scan          *Scan // of the pages of a list; nil for a single execution
+	AsOf          AsOf      // for operations without @asOf
+	Scan          *Scan     // of the pages of a list; nil for a single execution
+	Prepared      *Prepared // the result of Prepare, if it was called before
 }
 
 // fromCaller reports whether the limits for callers apply.
@@ -76,11 +79,11 @@ const earlierShare = 4
 // defaultCacheSize is the size of the cache of an executor without a shared one.
 const defaultCacheSize = 16 << 20
 
-// NewExecutor returns an executor. It panics if tools cannot be filtered or sorted as
-// the schema says, before the server accepts requests.
+// NewExecutor returns an executor. It panics if tools cannot be sorted as the schema says,
+// or if its directives are wrong, before the server accepts requests.
 func NewExecutor(cfg Config) *Executor {
 	schema := generated.NewExecutableSchema(generated.Config{Resolvers: Resolver{}, Schema: Schema()})
-	if err := checkFields(schema.Schema()); err != nil {
+	if err := cmp.Or(checkFields(schema.Schema()), document.CheckPrices(schema.Schema())); err != nil {
 		panic(err)
 	}
 	if cfg.Cache == nil {
@@ -135,7 +138,7 @@ func (e *Executor) sizeOf(asOf AsOf) document.Catalog {
 	}
 	if newest := e.catalog.InMemory(); newest != nil {
 		size.Categories, size.Points, size.Periods = len(newest.Categories), newest.CountPoints, newest.CountPeriods
-		if info, _ := readableAsOf(newest, asOf); info != nil {
+		if info := readableAsOf(newest, asOf); info != nil {
 			size.Earlier = max(1, info.ToolsTotal)
 		}
 	}
@@ -148,7 +151,7 @@ const expectedCategories = 20
 // Cost returns the cost of a caller's operation, and its limit, without executing
 // it.
 func (e *Executor) Cost(ctx context.Context, req Request) (cost, limit int, err error) {
-	op, rejection := e.prepare(ctx, req)
+	op, rejection := e.Prepare(ctx, req)
 	if rejection != nil {
 		return rejection.Cost, e.config.Limits.Cost, problem.New(problem.BadInput, "%s", rejection.Errors[0].Message)
 	}
@@ -158,36 +161,49 @@ func (e *Executor) Cost(ctx context.Context, req Request) (cost, limit int, err 
 // Check returns why a request would be rejected before it is executed; nil if it
 // would not.
 func (e *Executor) Check(ctx context.Context, req Request) *problem.Problem {
-	if _, rejection := e.prepare(ctx, req); rejection != nil {
+	if _, rejection := e.Prepare(ctx, req); rejection != nil {
 		return rejection.Problem()
 	}
 	return nil
 }
 
 func (e *Executor) execute(ctx context.Context, req Request) *Result {
-	op, rejection := e.prepare(ctx, req)
+	op, rejection := e.Prepare(ctx, req)
 	switch {
 	case rejection != nil:
 		return rejection
-	case op.Operation.Operation == ast.Subscription:
+	case op.IsSubscription():
 		return e.Reject(ctx, ErrNotAStream)
 	}
 	return e.run(ctx, op, req.fromCaller())
 }
 
-// preparedOperation is a valid operation with its cost.
-type preparedOperation struct {
-	*graphql.OperationContext
-	document  *document.Document
-	variables map[string]any // without defaults
+// Prepared is a valid operation with its cost.
+type Prepared struct {
+	ID        string         // equal operations of equal documents have the same
+	Variables map[string]any // without defaults
+	operation *graphql.OperationContext
 	asOf      AsOf
 	scan      *Scan
 	cost      int
 }
 
-// prepare validates an operation and calculates its cost.
-func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation, *Result) {
-	doc, op, errs := e.findOperation(ctx, req)
+// IsSubscription reports whether the operation is served as a stream.
+func (p *Prepared) IsSubscription() bool { return p.operation.Operation.Operation == ast.Subscription }
+
+// Deprecation returns the earliest deprecation of the fields that the operation
+// selects.
+func (p *Prepared) Deprecation() *document.Deprecation {
+	return document.EarliestDeprecation(p.operation.Operation)
+}
+
+// Prepare validates an operation and calculates its cost, or returns the result that
+// rejects it.
+func (e *Executor) Prepare(ctx context.Context, req Request) (*Prepared, *Result) {
+	if req.Prepared != nil {
+		return req.Prepared, nil
+	}
+	doc, op, errs := e.findOperation(req)
 	if errs != nil {
 		return nil, reject(ctx, errs)
 	}
@@ -210,12 +226,13 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 	} else {
 		cost.NeedsKey = req.Operation.needsKey
 	}
+	if cost.NeedsKey {
+		p = e.config.CheckKey(ctx)
+	}
 	switch {
 	case cost.NullArgument != "":
 		p = problem.New(problem.BadInput, "%s must not be null.", cost.NullArgument)
-	case cost.NeedsKey && !auth.CallerFrom(ctx).MayReadEmbeddings():
-		p = problem.New(problem.Unauthenticated,
-			"Embeddings require an account. Send an API key as a bearer token in the Authorization header, or sign in with OAuth.")
+	case p != nil:
 	case req.fromCaller() && cost.Total > limit:
 		p = problem.New(problem.TooComplex,
 			"The operation costs %d, which exceeds the limit of %d. "+
@@ -229,9 +246,9 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 	if req.Operation == nil {
 		e.documents.Cache(doc)
 	}
-	return &preparedOperation{
-		document: doc, variables: variables, asOf: asOf, scan: req.Scan, cost: cost.Total,
-		OperationContext: &graphql.OperationContext{
+	return &Prepared{
+		ID: req.OperationName + "\n" + doc.ID, Variables: variables, asOf: asOf, scan: req.Scan, cost: cost.Total,
+		operation: &graphql.OperationContext{
 			RawQuery: req.Query, OperationName: req.OperationName, Variables: withDefaults,
 			Doc: doc.QueryDocument, Operation: op, Extensions: doc.Extensions,
 			RecoverFunc: recoverPanic, ResolverMiddleware: lockReader, RootResolverMiddleware: limitResponse,
@@ -253,7 +270,7 @@ func (e *Executor) withErrors(ctx context.Context) context.Context {
 
 // run executes a valid operation within its time limit and, for a caller's
 // operation, within the size limit of responses.
-func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bool) *Result {
+func (e *Executor) run(ctx context.Context, op *Prepared, fromCaller bool) *Result {
 	ctx, cancelTimeout := context.WithTimeout(ctx, e.config.Limits.Time)
 	defer cancelTimeout()
 	var cancel context.CancelCauseFunc
@@ -267,7 +284,7 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 			ctx = context.WithValue(ctx, responseSizeKey{},
 				&responseSize{limit: e.config.Limits.Response, cancel: cancel})
 		}
-		ctx = e.withErrors(graphql.WithOperationContext(ctx, op.OperationContext))
+		ctx = e.withErrors(graphql.WithOperationContext(ctx, op.operation))
 		result.Data, result.Errors = e.schema.Exec(ctx)(ctx).Data, graphql.GetErrors(ctx)
 	}
 	read := func(of *release.Release) (queried bool, err error) {
@@ -280,7 +297,7 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 		return reader.queried, reader.failed // partial data is never returned
 	}
 	var err error
-	if result.SchemaOnly = document.SchemaOnly(op.Operation); result.SchemaOnly {
+	if result.SchemaOnly = document.SchemaOnly(op.operation.Operation); result.SchemaOnly {
 		dispatch(ctx)
 	} else {
 		err = e.withRelease(ctx, op.asOf, &result.Newest, read)
@@ -398,30 +415,6 @@ func (e *Executor) fail(ctx context.Context, err error, fromCaller bool, cost in
 	return result
 }
 
-// Prepared is a caller's operation that is valid and within the limits.
-type Prepared struct {
-	ID           string         // equal operations of equal documents have the same
-	Variables    map[string]any // without defaults
-	Subscription bool
-	Deprecation  *document.Deprecation // the earliest one of the selected fields, or nil
-
-	document *document.Document
-}
-
-// Prepare validates a caller's operation without executing it, or returns the
-// result that rejects it.
-func (e *Executor) Prepare(ctx context.Context, req Request) (*Prepared, *Result) {
-	op, rejection := e.prepare(ctx, req)
-	if rejection != nil {
-		return nil, rejection
-	}
-	return &Prepared{
-		ID: req.OperationName + "\n" + op.document.ID, Variables: op.variables,
-		Subscription: op.Operation.Operation == ast.Subscription, Deprecation: document.EarliestDeprecation(op.Operation),
-		document: op.document,
-	}, nil
-}
-
 // Reject returns the result of a request that cannot be executed.
 func (e *Executor) Reject(ctx context.Context, p *problem.Problem) *Result {
 	return reject(ctx, document.Errors(p))
@@ -440,24 +433,23 @@ func (e *Executor) Limits() document.Limits { return e.config.Limits }
 // Log returns the log that failures of operations are written to.
 func (e *Executor) Log() *slog.Logger { return e.config.Log }
 
-type documentKey struct{}
-
-// WithDocument returns a context in which Execute does not parse the document again.
-func (p *Prepared) WithDocument(ctx context.Context) context.Context {
-	return context.WithValue(ctx, documentKey{}, p.document)
+// Persisted returns the text of a document that was executed, by its SHA-256 hash in
+// hexadecimal; "" if it is not cached.
+func (e *Executor) Persisted(hash string) string {
+	if doc := e.documents.Find(hash); doc != nil {
+		return doc.Text
+	}
+	return ""
 }
 
 // findOperation returns the operation of a request and its document.
-func (e *Executor) findOperation(
-	ctx context.Context, req Request,
-) (doc *document.Document, op *ast.OperationDefinition, errs gqlerror.List) {
+func (e *Executor) findOperation(req Request) (*document.Document, *ast.OperationDefinition, gqlerror.List) {
 	if req.Operation != nil {
 		return req.Operation.Document, req.Operation.Definition(), nil
 	}
-	if doc, _ = ctx.Value(documentKey{}).(*document.Document); doc == nil || doc.Text != req.Query {
-		if doc, errs = e.documents.Parse(req.Query); errs != nil {
-			return nil, nil, errs
-		}
+	doc, errs := e.documents.Parse(req.Query)
+	if errs != nil {
+		return nil, nil, errs
 	}
 	op, p := doc.Select(req.OperationName)
 	if p != nil {

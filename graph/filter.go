@@ -3,7 +3,7 @@ package graph
 import (
 	"errors"
 	"fmt"
-	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -15,15 +15,17 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// toolFilter converts a filter to conditions on tools.
+// toolFilter converts a filter to conditions on tools of the release.
 func (r *reader) toolFilter(filter *model.ToolFilter) (release.Filter, error) {
 	conditions, err := toolConditions(filter)
-	if err == nil && filter != nil && filter.PriceIncreases != nil {
-		rises := filter.PriceIncreases
-		conditions = append(conditions, r.release.PriceRose(rises.Min, orZero(rises.Since)))
+	if err != nil || filter == nil {
+		return nil, err
 	}
-	if err != nil || !isSearch(filter) {
-		return conditions, err
+	if rises := filter.PriceIncreases; rises != nil {
+		conditions = append(conditions, r.PriceRose(rises.Min, orZero(rises.Since)))
+	}
+	if !isSearch(filter) {
+		return conditions, nil
 	}
 	found, err := r.search(*filter.Search)
 	return append(conditions, release.Where(func(t *release.Tool) bool {
@@ -32,70 +34,79 @@ func (r *reader) toolFilter(filter *model.ToolFilter) (release.Filter, error) {
 	})), err
 }
 
-// toolConditions converts a filter to conditions on tools of any release, without those
-// of releaseConditions.
-func toolConditions(filter *model.ToolFilter) (release.Filter, error) {
-	if filter == nil {
+// toolConditions converts a filter to conditions on tools of any release, without
+// search and priceIncreases, which depend on the release.
+func toolConditions(f *model.ToolFilter) (all release.Filter, err error) {
+	if f == nil {
 		return nil, nil
 	}
-	if err := checkFilter(filter); err != nil {
+	if err := checkFilter(f); err != nil {
 		return nil, err
 	}
-	var conditions release.Filter
-	given := reflect.ValueOf(*filter)
-	for i := range given.NumField() {
-		if field := given.Field(i); !field.IsNil() && !releaseConditions[filterNames[i]] {
-			condition, err := release.ConditionNamed(filterNames[i], conditionValue(field))
-			if err != nil {
-				return nil, err
-			}
-			conditions = append(conditions, condition)
-		}
+	if f.Slugs != nil {
+		all = append(all, release.OneOf("slug", f.Slugs))
 	}
-	return conditions, nil
+	if f.Categories != nil {
+		all = append(all, release.OneOf("category", f.Categories))
+	}
+	if f.Pricings != nil {
+		all = append(all, release.OneOf("pricing", f.Pricings))
+	}
+	if f.Icps != nil {
+		all = append(all, release.OneOf("icp", mapSlice(f.Icps, model.Icp.Code)))
+	}
+	if f.ScoreMin != nil {
+		all = append(all, release.AtLeast("score", *f.ScoreMin))
+	}
+	if f.ScoreMax != nil {
+		all = append(all, release.AtMost("score", *f.ScoreMax))
+	}
+	if f.VerifiabilityMin != nil {
+		all = append(all, release.AtLeast("verifiability", *f.VerifiabilityMin))
+	}
+	if f.VerifiabilityMax != nil {
+		all = append(all, release.AtMost("verifiability", *f.VerifiabilityMax))
+	}
+	if f.ObsolescenceMin != nil {
+		all = append(all, release.AtLeast("obsolescence", *f.ObsolescenceMin))
+	}
+	if f.ObsolescenceMax != nil {
+		all = append(all, release.AtMost("obsolescence", *f.ObsolescenceMax))
+	}
+	if f.PriceMax != nil {
+		all = append(all, release.AtMost("price", *f.PriceMax))
+	}
+	if f.BillingPeriods != nil {
+		all = append(all, release.OneOf("billingPeriod", f.BillingPeriods))
+	}
+	if f.MonthlyPriceMin != nil {
+		all = append(all, release.AtLeast("monthlyPrice", *f.MonthlyPriceMin))
+	}
+	if f.MonthlyPriceMax != nil {
+		all = append(all, release.AtMost("monthlyPrice", *f.MonthlyPriceMax))
+	}
+	if f.MonthlyCostMax != nil {
+		all = append(all, release.AtMost("monthlyCost", *f.MonthlyCostMax))
+	}
+	if f.Tiers != nil {
+		all = append(all, release.OneOf("tier", mapSlice(f.Tiers, strconv.Itoa)))
+	}
+	if f.HasEmbeddings != nil {
+		all = append(all, release.Where(func(t *release.Tool) bool { return t.InEmbeddings == *f.HasEmbeddings }))
+	}
+	if f.UpdatedSince != nil {
+		all = append(all, release.Since("updated", *f.UpdatedSince))
+	}
+	if f.UpdatedBefore != nil {
+		all = append(all, release.Before("updated", *f.UpdatedBefore))
+	}
+	return all, nil
 }
 
-// releaseConditions need more of a release than the tool itself.
-var releaseConditions = map[string]bool{"search": true, "priceIncreases": true}
-
-// filterNames are the names of the conditions of ToolFilter, in its order.
-var filterNames = func() (names []string) {
-	t := reflect.TypeFor[model.ToolFilter]()
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		names = append(names, name)
-	}
-	return names
-}()
-
-// conditionValue converts a value of a filter to one that release.ConditionNamed accepts.
-func conditionValue(field reflect.Value) any {
-	if field.Kind() == reflect.Pointer {
-		return field.Elem().Interface()
-	}
-	values := make([]string, field.Len())
-	for i := range values {
-		if values[i] = fmt.Sprint(field.Index(i).Interface()); field.Type().Elem() == reflect.TypeFor[model.Icp]() {
-			values[i] = icpCode(model.Icp(values[i]))
-		}
-	}
-	return values
-}
-
-// checkFields checks that there is a condition for each field of ToolFilter, an order for
-// each value of ToolSort, and a metric for each of SeriesMetric and ToolGroup.
+// checkFields checks that there is an order for each value of ToolSort, and a metric for
+// each of SeriesMetric and ToolGroup.
 func checkFields(schema *ast.Schema) error {
 	var errs []error
-	t := reflect.TypeFor[model.ToolFilter]()
-	for i, name := range filterNames {
-		value := reflect.New(t.Field(i).Type).Elem()
-		if value.Kind() == reflect.Pointer {
-			value = reflect.New(value.Type().Elem())
-		}
-		if _, err := release.ConditionNamed(name, conditionValue(value)); err != nil && !releaseConditions[name] {
-			errs = append(errs, err)
-		}
-	}
 	for _, value := range schema.Types["ToolSort"].EnumValues {
 		if _, ok := release.OrderNamed(value.Name); !ok && value.Name != string(model.ToolSortRelevance) {
 			errs = append(errs, fmt.Errorf("tools have no field for the order %s", value.Name))
@@ -178,7 +189,7 @@ func (r *reader) search(query string) (release.Relevance, error) {
 	if ranks, done := r.searches[query]; done {
 		return ranks, nil
 	}
-	ranks, err := r.release.Search(query)
+	ranks, err := r.Search(query)
 	if errors.Is(err, search.ErrTooManyWords) {
 		return nil, errTooManyWords
 	}

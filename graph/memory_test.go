@@ -3,7 +3,6 @@ package graph_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,11 +11,9 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
-	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -37,31 +34,6 @@ func readAll(t testing.TB, e *graph.Executor) string {
 		}
 		all.WriteString(data)
 	}
-}
-
-// Operations return the same data, whether all, some or none of the catalog fits
-// into memory.
-func TestMemoryBudgetChangesNoResponse(t *testing.T) {
-	data := syntheticFeed(t, synth.Options{Tools: 200, Seed: 5})
-	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
-		feedtest.Publish(t, s, data)
-		want := readAll(t, newExecutor(s))
-		for _, size := range []int64{1, 200_000, 64 << 20} {
-			c := cache.New(size, nil, slog.New(slog.DiscardHandler))
-			e := graphtest.New(graph.Config{Catalog: s, Credit: credit, Cache: c})
-			for range 2 {
-				if got := readAll(t, e); got != want {
-					t.Errorf("with %d bytes: got\n%.500s\nwant\n%.500s", size, got, want)
-				}
-			}
-			if err := e.Preload(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if got := readAll(t, e); got != want {
-				t.Errorf("with %d bytes after preloading: got\n%.500s\nwant\n%.500s", size, got, want)
-			}
-		}
-	})
 }
 
 // An executor that follows several releases returns the same data as one that

@@ -293,8 +293,7 @@ func TestToolChangesWithLongReviews(t *testing.T) {
 	})
 }
 
-// An error names the field that caused it, not the root field with which it is
-// read.
+// An error names the field that caused it.
 func TestErrorsBelowRoot(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	feedtest.Publish(t, s, demo.Catalog())
@@ -311,6 +310,7 @@ func TestErrorsBelowRoot(t *testing.T) {
 		`{tools {items {...F}}} fragment F on Tool {... {changes(first: 201) {nodes {id}}}}`:                `["tools","items",0,"changes"] [{"line":1,"column":49}]`,
 		`{tools {items {comparisonConnection(first: 1, last: 1) {totalCount}}}}`:                            `["tools","items",0,"comparisonConnection"] [{"line":1,"column":16}]`,
 		`{comparison(slug: "plume-vs-ecritoire-cie") {toolA {... on Tool {versions(limit: 201) {date}}}}}`:  `["comparison","toolA","versions"] [{"line":1,"column":66}]`,
+		`{nodes(ids: ["release/1", "tool/plume"]) {... on Tool {comparisons(limit: 0) {slug}}}}`:            `["nodes",1,"comparisons"] [{"line":1,"column":56}]`,
 		`{tools {items {category {tools(limit: 3) {comparisons(limit: 0) {slug}}}}}}`:                       `["tools","items",0,"category","tools",0,"comparisons"] [{"line":1,"column":43}]`,
 	} {
 		result := execute(t, e, auth.Developer, query)

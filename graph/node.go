@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -10,39 +9,14 @@ import (
 	"palmares/ent"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
-	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
-// Global identifiers are readable: a type, a slash and the slug or number. In an
-// operation with @asOf, they also name the release, as in tool/plume@41, so that
-// client caches keep releases apart. The identifiers of events never change.
-const (
-	toolPrefix       = "tool/"
-	categoryPrefix   = "category/"
-	comparisonPrefix = "comparison/"
-	releasePrefix    = "release/"
-)
-
-// A tool has the same identifier when it is active and when it is retired.
-func toolID(slug string) string       { return toolPrefix + slug }
-func categoryID(slug string) string   { return categoryPrefix + slug }
-func comparisonID(slug string) string { return comparisonPrefix + slug }
-func releaseID(number int) string     { return releasePrefix + strconv.Itoa(number) }
-
-// pin adds the release to an identifier if the operation uses @asOf.
-func (r *reader) pin(id string) string {
-	if !r.pinned {
-		return id
-	}
-	return id + "@" + strconv.Itoa(r.release.Number())
-}
-
 const maxNodes = 100
 
 func (queryResolver) Node(ctx context.Context, id string) (model.Node, error) {
-	nodes, err := readerFrom(ctx).readNodes(ctx, "id", []string{id}, selected(ctx))
+	nodes, err := readerFrom(ctx).nodes(ctx, "id", []string{id})
 	if err != nil {
 		return nil, err
 	}
@@ -53,12 +27,12 @@ func (queryResolver) Nodes(ctx context.Context, ids []string) ([]model.Node, err
 	if len(ids) > maxNodes {
 		return nil, problem.New(problem.BadInput, "ids must have at most %d identifiers (got %d).", maxNodes, len(ids))
 	}
-	return readerFrom(ctx).readNodes(ctx, "ids", ids, selected(ctx))
+	return readerFrom(ctx).nodes(ctx, "ids", ids)
 }
 
-// readNodes returns the objects with the given identifiers, or nil for those that
-// do not exist. It reads all objects of a type at once.
-func (r *reader) readNodes(ctx context.Context, argument string, ids []string, s selection) ([]model.Node, error) {
+// nodes returns the objects with the given identifiers, or nil for those that do not
+// exist. All objects of a type are siblings.
+func (r *reader) nodes(ctx context.Context, argument string, ids []string) ([]model.Node, error) {
 	keys := map[string][]string{} // by prefix
 	plain := make([]string, len(ids))
 	for i, id := range ids {
@@ -78,18 +52,23 @@ func (r *reader) readNodes(ctx context.Context, argument string, ids []string, s
 		}
 	}
 	found := map[string]model.Node{}
+	for t, node := range r.ComparedTools(existing(keys[model.ToolPrefix], r.Tool)) {
+		found[model.ToolPrefix+t.Slug] = node
+	}
+	for _, c := range r.Comparisons(r.FindComparisons(keys[model.ComparisonPrefix]...)) {
+		found[model.ComparisonPrefix+c.Slug] = c
+	}
+	for _, c := range r.Categories(existing(keys[model.CategoryPrefix], r.Category)) {
+		found[model.CategoryPrefix+c.Slug] = c
+	}
 	numbered := func(key string) *ent.Release {
 		number, _ := strconv.Atoi(key)
-		return r.release.Numbered(number)
+		return r.Numbered(number)
 	}
-	err := cmp.Or(r.readToolNodes(ctx, existing(keys[toolPrefix], r.release.Tool), s, found),
-		readInto(ctx, found, r.release.FindComparisons(keys[comparisonPrefix]...), s, r.readComparisons,
-			func(c *model.Comparison) string { return comparisonID(c.Slug) }),
-		readInto(ctx, found, existing(keys[categoryPrefix], r.release.Category), s, r.readCategories,
-			func(c *model.Category) string { return categoryID(c.Slug) }),
-		readInto(ctx, found, existing(keys[releasePrefix], numbered), s, r.readReleases,
-			func(release *model.Release) string { return releaseID(release.Number) }),
-		r.readEvents(ctx, keys[journal.IDPrefix], s, found))
+	for _, release := range r.releases(existing(keys[model.ReleasePrefix], numbered)) {
+		found[model.ReleasePrefix+strconv.Itoa(release.Number)] = release
+	}
+	err := r.addEvents(ctx, keys[journal.IDPrefix], found)
 	return mapSlice(plain, func(id string) model.Node { return found[id] }), err
 }
 
@@ -113,7 +92,7 @@ func (r *reader) unpin(argument, id string) (string, error) {
 	switch {
 	case !isPinned || strings.HasPrefix(id, journal.IDPrefix) || !releaseNumber.MatchString(release):
 		return id, nil // parseNodeID rejects what it does not know
-	case !r.pinned || release != strconv.Itoa(r.release.Number()):
+	case !r.Pinned || release != strconv.Itoa(r.Number()):
 		return "", problem.New(problem.BadInput,
 			"%s: %q is an object of release %s. "+
 				"Add @asOf(release: %[3]s) to the operation, or remove @%[3]s from the identifier.",
@@ -130,48 +109,28 @@ func parseNodeID(id string) (prefix, key string, ok bool) {
 	prefix, key, _ = strings.Cut(id, "/")
 	prefix += "/"
 	switch prefix {
-	case toolPrefix, categoryPrefix, comparisonPrefix:
+	case model.ToolPrefix, model.CategoryPrefix, model.ComparisonPrefix:
 		ok = key != "" && !strings.Contains(key, "@")
-	case releasePrefix:
+	case model.ReleasePrefix:
 		ok = releaseNumber.MatchString(key)
 	}
 	return prefix, key, ok
 }
 
-// readInto adds objects of one type by their plain identifiers.
-func readInto[Item any, Object model.Node](ctx context.Context, found map[string]model.Node, items []Item, s selection,
-	read func(context.Context, []Item, selection) ([]Object, error), id func(Object) string,
-) error {
-	objects, err := read(ctx, items, s)
-	for _, object := range objects {
-		found[id(object)] = object
-	}
-	return err
-}
-
-func (r *reader) readToolNodes(
-	ctx context.Context, wanted []*release.Tool, s selection, found map[string]model.Node,
-) error {
-	tools, err := r.comparedTools(ctx, wanted, s)
-	for t, node := range tools {
-		found[toolID(t.Slug)] = node
-	}
-	return err
-}
-
-// readEvents adds events up to the release being read.
-func (r *reader) readEvents(ctx context.Context, ids []string, s selection, found map[string]model.Node) error {
-	if r.release.Info == nil {
+// addEvents adds events up to the release being read.
+func (r *reader) addEvents(ctx context.Context, ids []string, found map[string]model.Node) error {
+	if r.Info == nil {
 		return nil
 	}
 	numbers := mapSlice(ids, func(id string) int {
 		number, _ := journal.ParseID(id)
 		return number
 	})
-	events, err := r.events(ctx, numbers, s.hasStates())
-	if err != nil {
-		return err
+	changes, err := r.changesAt(ctx, numbers, selects(ctx, "fields", "before", "after"))
+	for _, c := range changes {
+		if c.Release <= r.Number() {
+			found[c.ID] = c.Change
+		}
 	}
-	events = slices.DeleteFunc(events, func(e *journal.Event) bool { return e.Release > r.release.Number() })
-	return readInto(ctx, found, events, s, r.readChanges, func(c *model.Change) string { return c.ID })
+	return err
 }

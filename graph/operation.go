@@ -26,8 +26,7 @@ var Schema = sync.OnceValue(func() *ast.Schema {
 type Operation struct {
 	*document.Document
 	needsKey bool
-	limited  bool    // the limits for callers apply
-	lookup   *lookup // nil if it is not a lookup
+	limited  bool // the limits for callers apply
 }
 
 // NewOperation validates a document with one operation.
@@ -36,7 +35,7 @@ func NewOperation(text string) (*Operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Operation{Document: doc, needsKey: document.NeedsKey(doc.Operations[0]), lookup: newLookup(doc)}, nil
+	return &Operation{Document: doc, needsKey: document.NeedsKey(doc.Operations[0])}, nil
 }
 
 // LoadOperations returns the operations in queries/*.graphql by name, each with

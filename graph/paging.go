@@ -18,12 +18,12 @@ import (
 )
 
 // list is a list that is read by page or as a Relay connection.
-type list[Item comparable, Node any] struct {
+type list[Item, Node any] struct {
 	err   error  // why the list cannot be read
 	name  string // identifies the list and its order in cursors
 	items []Item // all of them, in order
 	order order[Item]
-	nodes func(ctx context.Context, items []Item, nodes selection) ([]Node, error)
+	nodes func([]Item) []Node
 }
 
 // order converts between the items of a list and their positions, which remain valid
@@ -46,15 +46,11 @@ func (l *list[Item, Node]) page(ctx context.Context, number, limit int) ([]Node,
 	if err := cmp.Or(checkPage(number, limit), l.err); err != nil {
 		return nil, nil, err
 	}
-	s, total := selected(ctx), len(l.items)
+	total := len(l.items)
 	readerFrom(ctx).total = total
 	meta := &model.PageInfoByNumber{Total: total, Page: number, Limit: limit, Pages: (total + limit - 1) / limit}
 	start := min((number-1)*limit, total)
-	if start == total || !s.has("items") {
-		return nil, meta, nil
-	}
-	nodes, err := l.nodes(ctx, l.items[start:min(start+limit, total)], s.of("items"))
-	return nodes, meta, err
+	return l.nodes(l.items[start:min(start+limit, total)]), meta, nil
 }
 
 // Scan is shared by executions that read the pages of a list one after another, so
@@ -89,32 +85,38 @@ type connection[Node any] struct {
 	total   int
 }
 
-// connection reads a Relay connection.
-func (l *list[Item, Node]) connection(
-	ctx context.Context, first *int, after *string, last *int, before *string,
-) (c connection[Node], err error) {
-	found, err := connections(ctx, []*list[Item, Node]{l}, paging{first, after, last, before}, selected(ctx))
+// connection returns the requested part as a Relay connection.
+func (l *list[Item, Node]) connection(ctx context.Context, p paging) (c connection[Node], err error) {
+	items, info, err := l.part(p)
 	if err != nil {
 		return c, err
 	}
-	return found[0], nil
+	c = connection[Node]{info: info, total: len(l.items), nodes: l.nodes(items)}
+	c.setCursors(ctx, len(items), func(i int) string { return l.cursor(items[i]) })
+	return c, nil
 }
 
-// connections reads the same part of several lists of the same kind, such as one
-// for each parent: the nodes of all of them at once.
-func connections[Item comparable, Node any](
-	ctx context.Context, lists []*list[Item, Node], p paging, s selection,
-) ([]connection[Node], error) {
-	parts, found := make([][]Item, len(lists)), make([]connection[Node], len(lists))
-	for i, l := range lists {
-		var err error
-		if parts[i], found[i].info, err = l.part(p); err != nil {
-			return nil, err
-		}
-		found[i].total = len(l.items)
+func (l *list[Item, Node]) cursor(item Item) string {
+	return encodeCursor(l.name, l.order.Position(item))
+}
+
+// connectionOf returns the requested part of the list of an object that has siblings.
+func connectionOf[Parent comparable, Item, Node any](
+	ctx context.Context, siblings *model.Siblings[Parent], parent Parent, p paging,
+	listOf func(Parent) *list[Item, Node],
+) (c connection[Node], err error) {
+	l := listOf(parent)
+	items, info, err := l.part(p)
+	if err != nil {
+		return c, err
 	}
-	cursor := func(item Item) string { return encodeCursor(lists[0].name, lists[0].order.Position(item)) }
-	return found, fillConnections(ctx, found, parts, cursor, lists[0].nodes, s)
+	c = connection[Node]{info: info, total: len(l.items)}
+	c.nodes = childrenOf(ctx, siblings, parent, func(sibling Parent) []Item {
+		items, _, _ := listOf(sibling).part(p)
+		return items
+	}, l.nodes)
+	c.setCursors(ctx, len(items), func(i int) string { return l.cursor(items[i]) })
+	return c, nil
 }
 
 // paging is the part of a connection that is requested.
@@ -123,23 +125,6 @@ type paging struct {
 	after  *string
 	last   *int
 	before *string
-}
-
-// pagingOf returns the paging arguments of a connection below the root.
-func pagingOf(arguments map[string]any) (p paging) {
-	if n, ok := document.WholeNumber(arguments["first"]); ok {
-		p.first = &n
-	}
-	if n, ok := document.WholeNumber(arguments["last"]); ok {
-		p.last = &n
-	}
-	if text, ok := arguments["after"].(string); ok {
-		p.after = &text
-	}
-	if text, ok := arguments["before"].(string); ok {
-		p.before = &text
-	}
-	return p
 }
 
 // check returns the maximum number of items. It ignores empty cursors, because some
@@ -211,78 +196,18 @@ func (l *list[Item, Node]) seek(argument, text string, bound int) (int, error) {
 	return sort.Search(len(l.items), func(i int) bool { return compare(l.items[i]) >= bound }), nil
 }
 
-// fillConnections adds the cursors and nodes of the parts of connections. It
-// reads all nodes at once, for both nodes and edges, unless neither is selected.
-func fillConnections[Item comparable, Node any](
-	ctx context.Context, to []connection[Node], parts [][]Item, cursor func(Item) string,
-	nodes func(context.Context, []Item, selection) ([]Node, error), s selection,
-) error {
-	edges := s.has("edges")
-	for i, items := range parts {
-		if edges {
-			to[i].cursors = mapSlice(items, cursor)
-		}
-		if n := len(items); n > 0 {
-			start, end := cursor(items[0]), cursor(items[n-1])
-			to[i].info.StartCursor, to[i].info.EndCursor = &start, &end
-		}
-		to[i].nodes = make([]Node, len(items))
+// setCursors sets the cursors of a connection's items: of all of them only if the field
+// being resolved selects edges.
+func (c *connection[Node]) setCursors(ctx context.Context, count int, cursor func(int) string) {
+	if count > 0 {
+		start, end := cursor(0), cursor(count-1)
+		c.info.StartCursor, c.info.EndCursor = &start, &end
 	}
-	within := s.of("nodes").with(s.of("edges").of("node"))
-	if len(within.sets) == 0 {
-		return nil
-	}
-	found, err := readParts(ctx, parts, nodes, within)
-	for i := range found {
-		to[i].nodes = found[i]
-	}
-	return err
-}
-
-// readParts reads the nodes of parts of lists, each item once.
-func readParts[Item comparable, Node any](
-	ctx context.Context, parts [][]Item, read func(context.Context, []Item, selection) ([]Node, error), s selection,
-) ([][]Node, error) {
-	if len(parts) == 1 {
-		nodes, err := read(ctx, parts[0], s)
-		return [][]Node{nodes}, err
-	}
-	places := map[Item]int{}
-	var all []Item
-	for _, item := range slices.Concat(parts...) {
-		if _, known := places[item]; !known {
-			places[item] = len(all)
-			all = append(all, item)
+	if selects(ctx, "edges") {
+		for i := range count {
+			c.cursors = append(c.cursors, cursor(i))
 		}
 	}
-	nodes, err := read(ctx, all, s)
-	if err != nil {
-		return nil, err
-	}
-	return mapSlice(parts, func(items []Item) []Node {
-		return mapSlice(items, func(item Item) Node { return nodes[places[item]] })
-	}), nil
-}
-
-// readNested reads a list of each parent for one field: all of its items or, if the
-// field is a connection, the requested part.
-func readNested[Item comparable, Node, Connection any](
-	ctx context.Context, r *reader, field graphql.CollectedField, within selection, parents []string,
-	lists []*list[Item, Node], convert func(connection[Node]) Connection,
-) error {
-	if field.Definition.Type.Elem != nil {
-		parts := mapSlice(lists, func(l *list[Item, Node]) []Item { return l.items })
-		found, err := readParts(ctx, parts, lists[0].nodes, within)
-		for i, nodes := range found {
-			r.setNested(field, parents[i], nodes)
-		}
-		return inField(field, err)
-	}
-	found, err := connections(ctx, lists, pagingOf(field.ArgumentMap(within.op.Variables)), within)
-	for i, c := range found {
-		r.setNested(field, parents[i], convert(c))
-	}
-	return inField(field, err)
 }
 
 // edge has the fields that gqlgen generates for every type of edge.
@@ -337,22 +262,14 @@ func distinct[V cmp.Ordered](values []V) []V {
 }
 
 // bySlug returns the object with a slug, or nil.
-func bySlug[Item, Node any](
-	ctx context.Context, slug string, find func(slug string) *Item,
-	read func(context.Context, []*Item, selection) ([]*Node, error),
-) (*Node, error) {
+func bySlug[Item, Node any](slug string, find func(slug string) *Item, create func([]*Item) []*Node) (*Node, error) {
 	if err := checkText("slug", slug, maxSlugText); err != nil {
 		return nil, err
 	}
-	item := find(slug)
-	if item == nil {
-		return nil, nil
+	if item := find(slug); item != nil {
+		return create([]*Item{item})[0], nil
 	}
-	nodes, err := read(ctx, []*Item{item}, selected(ctx))
-	if err != nil {
-		return nil, err
-	}
-	return nodes[0], nil
+	return nil, nil
 }
 
 // mapSlice converts each item of a slice.

@@ -3,45 +3,46 @@ package graph
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/ent"
-	"palmares/graph/document"
 	"palmares/graph/fields"
 	"palmares/graph/generated"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/release"
-	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
 // Resolver returns the resolvers of each type. They hold no state: each takes
 // the reader of its operation from the context, so that all fields of an
-// operation see the same release.
+// operation see the same release. Fields without a resolver are fields and methods of
+// package model.
 type Resolver struct{}
 
 type (
 	queryResolver        struct{}
 	subscriptionResolver struct{}
 	categoryResolver     struct{}
+	embeddingsResolver   struct{}
 )
 
 func (Resolver) Query() generated.QueryResolver               { return queryResolver{} }
 func (Resolver) Subscription() generated.SubscriptionResolver { return subscriptionResolver{} }
 func (Resolver) Category() generated.CategoryResolver         { return categoryResolver{} }
-
-func (Resolver) Tool() generated.ToolResolver {
-	return toolResolver[model.Tool]{func(t *model.Tool) string { return t.Slug }}
+func (Resolver) EmbeddingsDocument() generated.EmbeddingsDocumentResolver {
+	return embeddingsResolver{}
 }
 
+// Active and retired tools share the resolvers of their links.
+func (Resolver) Tool() generated.ToolResolver { return activeResolver{} }
 func (Resolver) RetiredTool() generated.RetiredToolResolver {
-	return toolResolver[model.RetiredTool]{func(t *model.RetiredTool) string { return t.Slug }}
+	return linksResolver[*model.RetiredTool]{}
 }
 
 // reader reads one release for one operation.
@@ -49,9 +50,8 @@ type reader struct {
 	mu     sync.Mutex // held by one resolver at a time
 	failed error      // the first error that the caller did not cause
 
+	model.View
 	executor *Executor
-	release  *release.Release
-	pinned   bool // the operation selects its release, and identifiers include it
 	scan     *Scan
 	queried  bool // something was read from the database
 
@@ -59,7 +59,6 @@ type reader struct {
 	next  string // cursor of the changes at the root
 
 	searches map[string]release.Relevance // by search text
-	nested   map[nestedKey][]nestedList
 }
 
 func newReader(e *Executor, of *release.Release, asOf AsOf, scan *Scan) *reader {
@@ -67,8 +66,8 @@ func newReader(e *Executor, of *release.Release, asOf AsOf, scan *Scan) *reader 
 		*scan = Scan{release: of, lists: map[string]any{}}
 	}
 	return &reader{
-		executor: e, release: of, pinned: !asOf.isNewest(), scan: scan,
-		searches: map[string]release.Relevance{}, nested: map[nestedKey][]nestedList{},
+		View:     model.View{Release: of, Pinned: !asOf.isNewest()},
+		executor: e, scan: scan, searches: map[string]release.Relevance{},
 	}
 }
 
@@ -80,9 +79,9 @@ func (r *reader) database() *ent.Client {
 }
 
 // journalOf returns the journal of tools, up to the release being read.
-func (r *reader) journalOf(slugs []string) journal.Tools {
+func (r *reader) journalOf(slugs ...string) journal.Tools {
 	return journal.Tools{
-		DB: r.database(), Dialect: r.executor.config.Catalog.Dialect(), Slugs: slugs, UpTo: r.release.Number(),
+		DB: r.database(), Dialect: r.executor.config.Catalog.Dialect(), Slugs: slugs, UpTo: r.Number(),
 	}
 }
 
@@ -103,6 +102,9 @@ func lockReader(ctx context.Context, next graphql.Resolver) (any, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	value, err := next(ctx)
 	var callersFault *problem.Problem
 	if err != nil && r.failed == nil && !errors.As(err, &callersFault) {
@@ -111,134 +113,54 @@ func lockReader(ctx context.Context, next graphql.Resolver) (any, error) {
 	return value, err
 }
 
-// selection is what an operation selects of some objects, which determines what is
-// read. The same objects may be selected in several places with different fields
-// and arguments, so the sets are never merged.
-type selection struct {
-	op    *graphql.OperationContext
-	sets  []ast.SelectionSet
-	types []string // the types that the objects satisfy; empty for any
-}
-
-// selected returns the selection of the field being resolved.
-func selected(ctx context.Context) selection {
-	return selection{
-		op:   graphql.GetOperationContext(ctx),
-		sets: []ast.SelectionSet{graphql.GetFieldContext(ctx).Field.Selections},
+// selects reports whether the field being resolved selects any of the named fields, at
+// the end of a path such as edges.node.
+func selects(ctx context.Context, names ...string) bool {
+	op := graphql.GetOperationContext(ctx)
+	var within func(set ast.SelectionSet, path []string) bool
+	within = func(set ast.SelectionSet, path []string) bool {
+		return slices.ContainsFunc(fields.Collect(op, set, nil), func(field graphql.CollectedField) bool {
+			return field.Name == path[0] && (len(path) == 1 || within(field.Selections, path[1:]))
+		})
 	}
-}
-
-// with adds another selection.
-func (s selection) with(other selection) selection {
-	s.sets = slices.Concat(s.sets, other.sets)
-	return s
-}
-
-// as narrows a selection to objects of a type, given with its interfaces in the
-// order of the schema.
-func (s selection) as(types []string) selection {
-	s.types = types
-	return s
-}
-
-// fields returns the selected fields after fragments and directives.
-func (s selection) fields() []graphql.CollectedField {
-	if len(s.sets) == 1 {
-		return fields.Collect(s.op, s.sets[0], s.types)
-	}
-	var all []graphql.CollectedField
-	for _, set := range s.sets {
-		all = append(all, fields.Collect(s.op, set, s.types)...)
-	}
-	return all
-}
-
-// has reports whether any of the named fields is selected.
-func (s selection) has(names ...string) bool {
-	return slices.ContainsFunc(s.fields(), func(field graphql.CollectedField) bool {
-		return slices.Contains(names, field.Name)
+	return slices.ContainsFunc(names, func(name string) bool {
+		return within(graphql.GetFieldContext(ctx).Field.Selections, strings.Split(name, "."))
 	})
 }
 
-// named returns the selected fields with the given names: one for each place, unless
-// two places spread the same fragment.
-func (s selection) named(names ...string) (found []graphql.CollectedField) {
-	for _, field := range s.fields() {
-		if slices.Contains(names, field.Name) && !slices.ContainsFunc(found, func(known graphql.CollectedField) bool {
-			return sameField(known, field)
-		}) {
-			found = append(found, field)
+// childrenOf returns the objects that the field being resolved links an object to. Those
+// of all its siblings are made together, so that they are siblings too.
+func childrenOf[Parent comparable, Item, Node any](
+	ctx context.Context, siblings *model.Siblings[Parent], parent Parent,
+	find func(Parent) []Item, create func([]Item) []Node,
+) []Node {
+	place := graphql.GetFieldContext(ctx).Field.Field
+	children, _ := model.Once(siblings, place, func() (map[Parent][]Node, error) {
+		counts, items := map[Parent]int{}, []Item(nil)
+		for _, sibling := range siblings.Items {
+			found := find(sibling)
+			counts[sibling], items = len(found), append(items, found...)
 		}
-	}
-	return found
-}
-
-// sameField reports whether two fields have the same arguments and selections. A
-// field in a fragment may be merged with others, so the field alone does not
-// identify what is selected.
-func sameField(a, b graphql.CollectedField) bool {
-	return a.Field == b.Field && slices.Equal(a.Selections, b.Selections)
-}
-
-// of returns the selection within the named fields.
-func (s selection) of(names ...string) selection {
-	return s.within(s.named(names...)...)
-}
-
-// within returns the selection within some of its fields.
-func (s selection) within(fields ...graphql.CollectedField) selection {
-	return selection{
-		op:   s.op,
-		sets: mapSlice(fields, func(field graphql.CollectedField) ast.SelectionSet { return field.Selections }),
-	}
-}
-
-// nestedKey identifies lists below the root by their field and their parent.
-type nestedKey struct {
-	field  *ast.Field
-	parent string
-}
-
-// nestedList is a list that was read for one place in the operation.
-type nestedList struct {
-	place graphql.CollectedField
-	list  any
-}
-
-// setNested stores the list of a parent until its field is resolved.
-func (r *reader) setNested(place graphql.CollectedField, parent string, list any) {
-	key := nestedKey{place.Field, parent}
-	r.nested[key] = append(r.nested[key], nestedList{place, list})
-}
-
-// nestedOf returns the list that was read for the field being resolved.
-func nestedOf[List any](ctx context.Context, parent string) (none List, err error) {
-	place := graphql.GetFieldContext(ctx).Field
-	for _, known := range readerFrom(ctx).nested[nestedKey{place.Field, parent}] {
-		if list, ok := known.list.(List); ok && sameField(known.place, place) {
-			return list, nil
+		nodes, of := create(items), make(map[Parent][]Node, len(counts))
+		for _, sibling := range siblings.Items {
+			of[sibling], nodes = nodes[:counts[sibling]:counts[sibling]], nodes[counts[sibling]:]
 		}
-	}
-	return none, fmt.Errorf("%s of %s was not read", place.Name, parent)
-}
-
-// limit returns the limit of a list below the root.
-func (s selection) limit(field graphql.CollectedField, most int) (int, error) {
-	limit, _ := document.WholeNumber(field.ArgumentMap(s.op.Variables)["limit"])
-	return limit, inField(field, params.CheckRange("limit", limit, 1, most))
+		return of, nil
+	})
+	return children[parent]
 }
 
 func (queryResolver) Feed(ctx context.Context) (*model.Feed, error) {
 	r := readerFrom(ctx)
 	feed := &model.Feed{Credit: r.executor.config.Credit}
-	if info := r.release.Info; info != nil {
+	if info := r.Info; info != nil {
 		feed.Release, feed.UpdatedAt = info.ID, &info.FeedDate
 	}
 	return feed, nil
 }
 
 func (queryResolver) Stats(ctx context.Context) (*model.Statistics, error) {
-	info := readerFrom(ctx).release.Info
+	info := readerFrom(ctx).Info
 	if info == nil {
 		return &model.Statistics{}, nil
 	}

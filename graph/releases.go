@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -22,23 +23,23 @@ func (queryResolver) Releases(
 ) (*model.ReleaseConnection, error) {
 	r := readerFrom(ctx)
 	releases := &list[*ent.Release, *model.Release]{
-		name: "releases", items: r.release.All, order: release.ByNumber{}, nodes: r.readReleases,
+		name: "releases", items: r.All, order: release.ByNumber{}, nodes: r.releases,
 	}
-	c, err := releases.connection(ctx, first, after, last, before)
+	c, err := releases.connection(ctx, paging{first, after, last, before})
 	return &model.ReleaseConnection{
 		Edges: edgesOf[model.ReleaseEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total,
 	}, err
 }
 
-func (r *reader) readReleases(_ context.Context, releases []*ent.Release, _ selection) ([]*model.Release, error) {
-	historyFrom := r.release.HistoryFrom()
+func (r *reader) releases(releases []*ent.Release) []*model.Release {
+	historyFrom := r.HistoryFrom()
 	return mapSlice(releases, func(release *ent.Release) *model.Release {
 		return &model.Release{
-			ID: r.pin(releaseID(release.ID)), Number: release.ID,
+			ID: r.ID(model.ReleasePrefix, strconv.Itoa(release.ID)), Number: release.ID,
 			Date: release.FeedDate, PublishedAt: release.ImportedAt,
 			Readable: release.ID >= historyFrom, Stats: statistics(release),
 		}
-	}), nil
+	})
 }
 
 func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error) {
@@ -47,41 +48,35 @@ func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (
 	); err != nil {
 		return nil, err
 	}
-	found, err := readerFrom(ctx).versions(ctx, []string{slug}, limit)
+	r := readerFrom(ctx)
+	found, err := r.versions(ctx, []string{slug}, limit)
 	if err != nil || len(found[slug]) == 0 {
 		return nil, err
 	}
 	return &model.ToolVersions{Slug: slug, Versions: found[slug]}, nil
 }
 
-// readVersions reads the versions of tools for some fields.
-func (r *reader) readVersions(
-	ctx context.Context, tools []*release.Tool, fields []graphql.CollectedField, s selection,
-) (err error) {
-	limits := make([]int, len(fields))
-	for i, field := range fields {
-		if limits[i], err = s.limit(field, document.MaxPageSize); err != nil {
-			return err
-		}
+func (linksResolver[T]) Versions(ctx context.Context, t T, limit int) ([]*model.ToolVersion, error) {
+	if err := params.CheckRange("limit", limit, 1, document.MaxPageSize); err != nil {
+		return nil, err
 	}
-	slugs := mapSlice(tools, func(t *release.Tool) string { return t.Slug })
-	found, err := r.versions(ctx, slugs, slices.Max(limits))
-	for i, field := range fields {
-		for _, slug := range slugs {
-			r.setNested(field, toolID(slug), found[slug][:min(limits[i], len(found[slug]))])
-		}
-	}
-	return err
+	r := readerFrom(ctx)
+	own := t.InCatalog()
+	versions, err := model.Once(own.Siblings, graphql.GetFieldContext(ctx).Field.Field,
+		func() (map[string][]*model.ToolVersion, error) {
+			return r.versions(ctx, slugsOf(own.Siblings.Items), limit)
+		})
+	return versions[own.Slug], err
 }
 
 // versions returns the newest versions of each tool from the journal, up to the
 // release being read.
 func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[string][]*model.ToolVersion, error) {
 	versions := map[string][]*model.ToolVersion{}
-	if r.release.Info == nil || len(slugs) == 0 {
+	if r.Info == nil {
 		return versions, nil
 	}
-	events, err := r.journalOf(slugs).Versions(ctx, limit)
+	events, err := r.journalOf(slugs...).Versions(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +84,7 @@ func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[s
 	for _, e := range slices.Backward(events) {
 		v := &model.ToolVersion{
 			FirstRelease: e.Release, LastRelease: until[e.Slug],
-			Date: r.release.All[r.release.Number()-e.Release].FeedDate,
+			Date: r.All[r.Number()-e.Release].FeedDate,
 			Type: changeType(e.Type), Fields: e.Fields,
 			Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
 		}

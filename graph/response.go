@@ -15,15 +15,12 @@ import (
 
 // DefaultLimits are generous for dashboards and tight for attackers.
 var DefaultLimits = document.Limits{
-	Body:       100_000,
-	Tokens:     4_000,
-	Depth:      12,
-	Fields:     500,
-	Aliases:    50,
-	Directives: 50,
-	Cost:       20_000,
-	Response:   2_000_000,
-	Time:       5 * time.Second,
+	Body:     100_000,
+	Tokens:   4_000,
+	Fields:   500,
+	Cost:     20_000,
+	Response: 2_000_000,
+	Time:     5 * time.Second,
 }
 
 // responseSize adds up the bytes that an operation writes. It cancels the

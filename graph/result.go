@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/vektah/gqlparser/v2/gqlerror"
@@ -102,37 +100,3 @@ func OnlyField(object json.RawMessage, name string) (value json.RawMessage, ok b
 	}
 	return value, ok
 }
-
-// CacheControl is the Cache-Control header of responses from the newest release.
-const CacheControl = "s-maxage=3600, stale-while-revalidate=86400"
-
-// Header returns the headers that every interface sends with a result. A
-// response from a release selected by number never changes; a response to a caller
-// with a key is private.
-func (r *Result) Header(contentType string, keyed bool) http.Header {
-	caching := CacheControl
-	switch {
-	case len(r.Errors) > 0:
-		caching = "no-store"
-	case r.SchemaOnly: // a new version of the program may change it
-	case r.Release == 0:
-		caching = "no-store" // the first release may be published at any time
-	case r.AsOf.Release > 0 && keyed:
-		caching = "private, max-age=31536000, immutable"
-	case r.AsOf.Release > 0:
-		caching = "public, max-age=31536000, immutable"
-	}
-	header := http.Header{
-		"Cache-Control":          {caching},
-		"Content-Type":           {contentType},
-		"X-Content-Type-Options": {"nosniff"},
-	}
-	if r.Release > 0 {
-		header["X-Service-Updated-At"] = []string{r.UpdatedAt}
-		header[ReleaseHeader] = []string{strconv.Itoa(r.Release)}
-	}
-	return header
-}
-
-// ReleaseHeader has the number of the release that a response is from.
-const ReleaseHeader = "X-Service-Release"

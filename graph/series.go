@@ -38,7 +38,7 @@ func (queryResolver) Series(
 		return nil, err
 	}
 	r := readerFrom(ctx)
-	points, err := release.Points(r.release.Readable(), string(every), orZero(from), orZero(to))
+	points, err := release.Points(r.Readable(), string(every), orZero(from), orZero(to))
 	if err != nil {
 		return nil, problem.New(problem.BadInput,
 			"The series would have more than %d points. "+
@@ -48,7 +48,7 @@ func (queryResolver) Series(
 	if by != model.SeriesKeyNone {
 		keyOf = release.Key(string(by))
 	}
-	found := r.release.Series(points, described, keyOf, condition, includeFirstImport)
+	found := r.Series(points, described, keyOf, condition, includeFirstImport)
 	return mapSlice(found, func(s release.Series) *model.Series {
 		series := &model.Series{Metric: metrics[s.Metric]}
 		if by != model.SeriesKeyNone {
@@ -110,16 +110,17 @@ func (queryResolver) Movers(
 		return nil, err
 	}
 	r := readerFrom(ctx)
-	start, end := r.release.Between(from, orZero(to))
+	start, end := r.Between(from, orZero(to))
 	if start >= end {
 		return nil, nil
 	}
-	found := slices.DeleteFunc(r.release.Movers(start, end, string(metric), orZero(minChange), condition),
+	found := slices.DeleteFunc(r.Movers(start, end, string(metric), orZero(minChange), condition),
 		func(m release.Mover) bool {
 			return direction != nil && (*direction == model.MoverDirectionUp) != (m.After > m.Before)
 		})
 	movers := mapSlice(found[:min(first, len(found))], func(m release.Mover) *model.Mover {
 		return &model.Mover{Slug: m.Slug, Before: m.Before, After: m.After, Change: m.Change, Percent: m.Percent}
 	})
-	return movers, addTools(ctx, r, movers, func(m *model.Mover) (string, *model.ComparedTool) { return m.Slug, &m.Tool })
+	addTools(r, movers, func(m *model.Mover) (string, *model.ComparedTool) { return m.Slug, &m.Tool })
+	return movers, nil
 }

@@ -35,19 +35,19 @@ func (subscriptionResolver) CatalogPublished(ctx context.Context) (<-chan *model
 
 // Subscribe validates a subscription, or returns the result that rejects it.
 func (e *Executor) Subscribe(ctx context.Context, req Request) (*Subscription, *Result) {
-	op, rejection := e.prepare(ctx, req)
+	op, rejection := e.Prepare(ctx, req)
 	if rejection != nil {
 		return nil, rejection
 	}
 	// Validation does not see fields removed by directives or introspection
 	// within fragments.
-	fields := graphql.CollectFields(op.OperationContext, op.Operation.SelectionSet, nil)
+	fields := graphql.CollectFields(op.operation, op.operation.Operation.SelectionSet, nil)
 	if len(fields) != 1 || strings.HasPrefix(fields[0].Name, "__") {
 		return nil, e.Reject(ctx, problem.New(problem.BadInput,
 			"A subscription must select exactly one field of Subscription."))
 	}
 	s := &Subscription{executor: e, publications: make(chan *model.Publication, 1), Cost: op.cost}
-	s.ctx = graphql.WithOperationContext(context.WithValue(ctx, publicationsKey{}, s.publications), op.OperationContext)
+	s.ctx = graphql.WithOperationContext(context.WithValue(ctx, publicationsKey{}, s.publications), op.operation)
 	s.next = e.schema.Exec(e.withErrors(s.ctx))
 	return s, nil
 }

@@ -36,14 +36,14 @@ func (queryResolver) EmbeddingsSync(
 	}
 	changes, err := r.documentChanges(ctx, orZero(category), orZero(sync))
 	documents := &list[release.DocumentChange, model.EmbeddingsChange]{
-		err: err, items: changes, nodes: r.readDocumentChanges,
+		err: err, items: changes, nodes: r.documents,
 	}
 	items, meta, err := documents.page(ctx, page, limit)
 	if err != nil {
 		return nil, err
 	}
 	found := &model.EmbeddingsSyncPage{Items: items, Meta: meta}
-	if info := r.release.Info; page >= meta.Pages && info != nil {
+	if info := r.Info; page >= meta.Pages && info != nil {
 		token := syncToken{info.ID, info.ImportedAt.UnixMicro(), orZero(category)}.String()
 		found.NextSync = &token
 	}
@@ -61,36 +61,31 @@ func (r *reader) documentChanges(ctx context.Context, category, token string) ([
 		}
 		since = known.release
 	}
-	if oldest := r.release.HistoryFrom(); since > 0 && since < r.release.Number() && since < oldest {
+	if oldest := r.HistoryFrom(); since > 0 && since < r.Number() && since < oldest {
 		return nil, problem.New(problem.Gone,
 			"sync is from release %d, which is no longer available. "+
 				"The oldest available release is %d. %s", since, oldest, startOver)
 	}
-	return r.release.DocumentChanges(category, since), nil
+	return r.DocumentChanges(category, since), nil
 }
 
-// readDocumentChanges reads the documents of a page.
-func (r *reader) readDocumentChanges(
-	ctx context.Context, changes []release.DocumentChange, s selection,
-) ([]model.EmbeddingsChange, error) {
-	var found []*release.Tool
+// documents returns the documents of a page. Those to store are siblings.
+func (r *reader) documents(changes []release.DocumentChange) []model.EmbeddingsChange {
+	var stored []*release.Tool
 	for _, c := range changes {
 		if c.Reason == "" {
-			found = append(found, r.release.Tool(c.Slug))
+			stored = append(stored, r.Tool(c.Slug))
 		}
 	}
-	documents, err := r.readEmbeddings(ctx, found, s.as([]string{"EmbeddingsDocument", "EmbeddingsChange"}))
-	if err != nil {
-		return nil, err
-	}
+	tools := r.Tools(stored)
 	return mapSlice(changes, func(c release.DocumentChange) model.EmbeddingsChange {
 		if c.Reason != "" {
 			return &model.EmbeddingsDeletion{Slug: c.Slug, Deleted: true, Reason: model.EmbeddingsDeletionReason(c.Reason)}
 		}
-		document := documents[0]
-		documents = documents[1:]
+		document := tools[0].Embeddings()
+		tools = tools[1:]
 		return document
-	}), nil
+	})
 }
 
 // syncToken identifies what a client has: the documents of a category, or all, in
@@ -144,14 +139,14 @@ func (r *reader) checkToken(ctx context.Context, text, category string) (syncTok
 			"sync was issued for %s (got %s). Send the same category again, or read the whole set without sync.",
 			describeCategory(token.category), describeCategory(category))
 	}
-	if r.release.Info == nil {
+	if r.Info == nil {
 		return token, problem.New(problem.Gone, "sync is from a release that this catalog does not have. %s", startOver)
 	}
-	if token.release > r.release.Number() {
-		if r.pinned {
+	if token.release > r.Number() {
+		if r.Pinned {
 			return token, problem.New(problem.BadInput,
 				"sync is from release %d, which is newer than release %d. "+
-					"Read the newest release instead.", token.release, r.release.Number())
+					"Read the newest release instead.", token.release, r.Number())
 		}
 		if err := r.checkNewer(ctx, token); err != nil {
 			return token, err
@@ -159,7 +154,7 @@ func (r *reader) checkToken(ctx context.Context, text, category string) (syncTok
 		return token, problem.New(problem.Gone, "sync is from release %d, which this catalog does not have. %s",
 			token.release, startOver)
 	}
-	if info := r.release.Numbered(token.release); info == nil || info.ImportedAt.UnixMicro() != token.publishedAt {
+	if info := r.Numbered(token.release); info == nil || info.ImportedAt.UnixMicro() != token.publishedAt {
 		return token, problem.New(problem.Gone, "sync is from release %d of %s, which this catalog does not have. %s",
 			token.release, time.UnixMicro(token.publishedAt).UTC().Format(time.DateTime), startOver)
 	}

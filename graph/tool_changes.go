@@ -8,53 +8,59 @@ import (
 
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
-	"palmares/internal/catalog/release"
 )
 
-// readToolChanges reads a part of the changes to each tool for one field.
-func (r *reader) readToolChanges(
-	ctx context.Context, tools []*release.Tool, field graphql.CollectedField, within selection,
-) error {
-	arguments := field.ArgumentMap(within.op.Variables)
-	p := pagingOf(arguments)
-	after, before, limit, err := p.events()
-	if err != nil {
-		return inField(field, err)
-	}
-	slugs := distinct(mapSlice(tools, func(t *release.Tool) string { return t.Slug }))
-	query := journal.ToolQuery{
-		Types: toolEventTypes(arguments["types"]), Newer: before, Older: after, Limit: limit, FromOldest: p.last != nil,
-		WithStates: within.of("nodes").with(within.of("edges").of("node")).hasStates() || within.has("events"),
-	}
-	var numbers map[string][]int
-	var more map[string]bool
-	if len(query.Types) > 0 {
-		if numbers, more, err = r.journalOf(slugs).Events(ctx, query); err != nil {
-			return err
-		}
-	}
-	infos := mapSlice(slugs, func(slug string) *model.PageInfo { return p.info(more[slug]) })
-	parts := mapSlice(slugs, func(slug string) []int { return numbers[slug] })
-	found, err := r.changeConnections(ctx, infos, parts, p.after, within)
-	if err != nil {
-		return err
-	}
-	for i, slug := range slugs {
-		r.setNested(field, toolID(slug), found[i])
-	}
-	return nil
+// toolChanges are the numbers of the events of each tool, and whether it has more.
+type toolChanges struct {
+	numbers map[string][]int
+	more    map[string]bool
+	read    map[int]change
 }
 
-// toolEventTypes returns the types of tool events that an argument selects.
-func toolEventTypes(argument any) []string {
-	switch given := argument.(type) {
-	case nil:
-		return journal.ToolEvents
-	case []any:
-		return slices.DeleteFunc(slices.Clone(journal.ToolEvents), func(event string) bool {
-			return !slices.Contains(given, any(string(changeType(event))))
-		})
-	default: // a single value stands for a list of one
-		return toolEventTypes([]any{given})
+func (linksResolver[T]) Changes(
+	ctx context.Context, t T, types []model.ChangeType, first *int, after *string, last *int, before *string,
+) (*model.ChangeConnection, error) {
+	p := paging{first, after, last, before}
+	older, newer, limit, err := p.events()
+	if err != nil {
+		return nil, err
 	}
+	r := readerFrom(ctx)
+	own := t.InCatalog()
+	type place struct {
+		field      any
+		withStates bool // another place may spread the same field without them
+	}
+	key := place{graphql.GetFieldContext(ctx).Field.Field, selectsStates(ctx)}
+	found, err := model.Once(own.Siblings, key, func() (c toolChanges, err error) {
+		query := journal.ToolQuery{
+			Types: toolEvents(types), Newer: newer, Older: older, Limit: limit, FromOldest: last != nil,
+			WithStates: key.withStates,
+		}
+		if len(query.Types) > 0 {
+			if c.numbers, c.more, err = r.journalOf(slugsOf(own.Siblings.Items)...).Events(ctx, query); err != nil {
+				return c, err
+			}
+		}
+		var all []int
+		for _, slug := range slugsOf(own.Siblings.Items) {
+			all = append(all, c.numbers[slug]...)
+		}
+		c.read, err = r.readChanges(ctx, all)
+		return c, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.changeConnection(ctx, p, found.numbers[own.Slug], found.more[own.Slug], found.read)
+}
+
+// toolEvents returns the types of tool events among the given ones; all for nil.
+func toolEvents(types []model.ChangeType) []string {
+	if types == nil {
+		return journal.ToolEvents
+	}
+	return slices.DeleteFunc(slices.Clone(journal.ToolEvents), func(event string) bool {
+		return !slices.Contains(types, changeType(event))
+	})
 }

@@ -1,28 +1,26 @@
 package graph
 
 import (
+	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"palmares/graph/document"
-	"palmares/graph/generated"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
+	"palmares/internal/dev/testkit"
 )
 
 // newFilledTool returns a tool in which everything has a value.
 func newFilledTool() *release.Tool {
-	t := &release.Tool{Details: &release.Details{}}
-	for _, values := range []reflect.Value{reflect.ValueOf(t).Elem(), reflect.ValueOf(t.Details).Elem()} {
-		for i := range values.NumField() {
-			if value := values.Field(i); value.CanSet() && value.Type() != reflect.TypeFor[*release.Details]() {
-				fillIn(value)
-			}
+	t := &release.Tool{}
+	values := reflect.ValueOf(t).Elem()
+	for i := range values.NumField() {
+		if value := values.Field(i); value.CanSet() {
+			fillIn(value)
 		}
 	}
 	t.ICP = "mixte"
@@ -45,33 +43,31 @@ func fillIn(field reflect.Value) {
 }
 
 // Every field of Tool and RetiredTool that is stored with the tool gets its value.
-func TestToolsAreConverted(t *testing.T) {
-	filled, empty := newTool(newFilledTool()), newTool(&release.Tool{Details: &release.Details{}})
-	for _, name := range generated.PlainToolFields {
-		if name == "id" || slices.Contains(document.ReviewFields, name) { // set only if it is selected
-			continue
-		}
-		field := []graphql.CollectedField{{Field: &ast.Field{Name: name, Alias: name}}}
-		got := string(generated.AppendTool(nil, field, &filled))
-		if got == string(generated.AppendTool(nil, field, &empty)) || strings.Contains(got, "null") {
-			t.Errorf("Tool.%s: got %s, want a value", name, got)
-		}
-	}
-	retired := reflect.ValueOf(newRetired(newFilledTool())).Elem()
-	for _, field := range Schema().Types["RetiredTool"].Fields {
-		i := slices.IndexFunc(reflect.VisibleFields(retired.Type()), func(f reflect.StructField) bool {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			return name == field.Name
-		})
-		if Schema().Types[field.Type.Name()].IsLeafType() && field.Name != "id" && retired.Field(i).IsZero() {
-			t.Errorf("RetiredTool.%s: got no value, want one", field.Name)
+func TestToolsHaveValues(t *testing.T) {
+	var view model.View
+	filled := []*release.Tool{newFilledTool()}
+	for name, object := range map[string]any{"Tool": view.Tools(filled)[0], "RetiredTool": view.RetiredTools(filled)[0]} {
+		for _, field := range Schema().Types[name].Fields {
+			isField := func(of string) bool { return strings.EqualFold(of, field.Name) }
+			value := reflect.ValueOf(object).Elem().FieldByNameFunc(isField)
+			for i := range reflect.TypeOf(object).NumMethod() {
+				if method := reflect.ValueOf(object).Method(i); isField(reflect.TypeOf(object).Method(i).Name) && method.Type().NumIn() == 0 {
+					value = reflect.Value{}
+					if Schema().Types[field.Type.Name()].IsLeafType() {
+						value = method.Call(nil)[0]
+					}
+				}
+			}
+			if value.IsValid() && value.IsZero() {
+				t.Errorf("%s.%s: got no value, want one", name, field.Name)
+			}
 		}
 	}
 }
 
-// The program does not start if the schema has a filter, an order or a metric that tools
-// do not have.
-func TestFiltersAndOrdersAreCheckedAtStartup(t *testing.T) {
+// The program does not start if the schema has an order or a metric that tools do not
+// have.
+func TestOrdersAndMetricsAreCheckedAtStartup(t *testing.T) {
 	if err := checkFields(Schema()); err != nil {
 		t.Errorf("got %v, want no error", err)
 	}
@@ -86,14 +82,32 @@ func TestFiltersAndOrdersAreCheckedAtStartup(t *testing.T) {
 	if err, want := checkFields(&extended), "tools have no field for the order weight_asc\ntools have no metric mean_weight\ntools have no metric p99Score"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	names := filterNames
-	defer func() { filterNames = names }()
-	filterNames = slices.Clone(names)
-	filterNames[slices.Index(names, "scoreMin")] = "weightMin"
-	if err := checkFields(Schema()); err == nil || !strings.Contains(err.Error(), "weightMin") {
-		t.Errorf("got %v, want an error about weightMin", err)
-	}
-	if _, err := toolConditions(&model.ToolFilter{ScoreMin: new(float64)}); err == nil {
-		t.Error("got no error for an unknown condition, want one")
+}
+
+// Every field of ToolFilter has a condition.
+func TestFiltersHaveConditions(t *testing.T) {
+	empty, err := release.NewCatalog(testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler), 0, nil).Load(t.Context())
+	testkit.Check(t, err)
+	r := newReader(nil, empty, AsOf{}, nil)
+	for i, field := range reflect.VisibleFields(reflect.TypeFor[model.ToolFilter]()) {
+		filter := &model.ToolFilter{}
+		value := reflect.ValueOf(filter).Elem().Field(i)
+		if value.Kind() == reflect.Slice {
+			value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+			value = value.Index(0)
+		}
+		fillIn(value)
+		if value.Kind() == reflect.Pointer {
+			fillIn(value.Elem())
+		}
+		if filter.PriceIncreases != nil {
+			filter.PriceIncreases.Min = 1
+		}
+		conditions, err := r.toolFilter(filter)
+		if err != nil || len(conditions) != 1 {
+			t.Errorf("%s: got %d conditions and %v, want one", field.Name, len(conditions), err)
+			continue
+		}
+		conditions.Matches(newFilledTool()) // a field that tools do not have would panic
 	}
 }

@@ -5,23 +5,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/99designs/gqlgen/graphql"
-
+	"palmares/graph/document"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
 	"palmares/internal/catalog/search"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
 )
 
 func (queryResolver) Tool(ctx context.Context, slug string) (*model.Tool, error) {
 	r := readerFrom(ctx)
-	return bySlug(ctx, slug, r.activeTool, r.readTools)
+	return bySlug(slug, r.activeTool, r.Tools)
 }
 
 // activeTool returns the active tool with a slug, or nil.
 func (r *reader) activeTool(slug string) *release.Tool {
-	if t := r.release.Tool(slug); t != nil && t.Active() {
+	if t := r.Tool(slug); t != nil && t.Active() {
 		return t
 	}
 	return nil
@@ -38,7 +38,7 @@ func (queryResolver) ToolConnection(
 	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort,
 	first *int, after *string, last *int, before *string,
 ) (*model.ToolConnection, error) {
-	c, err := readerFrom(ctx).toolList(ctx, filter, sort).connection(ctx, first, after, last, before)
+	c, err := readerFrom(ctx).toolList(ctx, filter, sort).connection(ctx, paging{first, after, last, before})
 	return toolConnection(c), err
 }
 
@@ -48,36 +48,48 @@ func toolConnection(c connection[*model.Tool]) *model.ToolConnection {
 	}
 }
 
-// toolListName identifies the lists of tools in an order. Cursors of one are valid
-// in all of them.
-func toolListName(sort model.ToolSort) string { return "tools " + string(sort) }
-
-// toolResolver resolves the fields of active and retired tools that were read with
-// them.
-type toolResolver[T any] struct{ slug func(*T) string }
-
-func (r toolResolver[T]) Comparisons(ctx context.Context, t *T, _ int) ([]*model.Comparison, error) {
-	return nestedOf[[]*model.Comparison](ctx, toolID(r.slug(t)))
+func slugsOf(tools []*release.Tool) []string {
+	return distinct(mapSlice(tools, func(t *release.Tool) string { return t.Slug }))
 }
 
-func (r toolResolver[T]) ComparisonConnection(
-	ctx context.Context, t *T, _ *int, _ *string, _ *int, _ *string,
+// linksResolver resolves the fields that active and retired tools have in common.
+type linksResolver[T interface{ InCatalog() *model.CatalogTool }] struct{}
+
+// activeResolver resolves the fields of active tools.
+type activeResolver struct{ linksResolver[*model.Tool] }
+
+func (linksResolver[T]) Comparisons(ctx context.Context, t T, limit int) ([]*model.Comparison, error) {
+	if err := params.CheckRange("limit", limit, 1, document.MaxPageSize); err != nil {
+		return nil, err
+	}
+	r := readerFrom(ctx)
+	own := t.InCatalog()
+	return childrenOf(ctx, own.Siblings, own.Tool, func(t *release.Tool) []*release.Comparison {
+		return firstOf(r.ComparisonsOf(t), limit)
+	}, r.Comparisons), nil
+}
+
+func (linksResolver[T]) ComparisonConnection(
+	ctx context.Context, t T, first *int, after *string, last *int, before *string,
 ) (*model.ComparisonConnection, error) {
-	return nestedOf[*model.ComparisonConnection](ctx, toolID(r.slug(t)))
+	r := readerFrom(ctx)
+	own := t.InCatalog()
+	c, err := connectionOf(ctx, own.Siblings, own.Tool, paging{first, after, last, before},
+		func(t *release.Tool) *list[*release.Comparison, *model.Comparison] {
+			return r.listComparisons(r.ComparisonsOf(t))
+		})
+	return comparisonConnection(c), err
 }
 
-func (r toolResolver[T]) Alternatives(ctx context.Context, t *T, _ int) ([]*model.Tool, error) {
-	return nestedOf[[]*model.Tool](ctx, toolID(r.slug(t)))
-}
-
-func (r toolResolver[T]) Changes(
-	ctx context.Context, t *T, _ []model.ChangeType, _ *int, _ *string, _ *int, _ *string,
-) (*model.ChangeConnection, error) {
-	return nestedOf[*model.ChangeConnection](ctx, toolID(r.slug(t)))
-}
-
-func (r toolResolver[T]) Versions(ctx context.Context, t *T, _ int) ([]*model.ToolVersion, error) {
-	return nestedOf[[]*model.ToolVersion](ctx, toolID(r.slug(t)))
+func (linksResolver[T]) Alternatives(ctx context.Context, t T, limit int) ([]*model.Tool, error) {
+	if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
+		return nil, err
+	}
+	r := readerFrom(ctx)
+	own := t.InCatalog()
+	return childrenOf(ctx, own.Siblings, own.Tool, func(t *release.Tool) []*release.Tool {
+		return r.Alternatives(t, limit)
+	}, r.Tools), nil
 }
 
 // toolList lists the tools that match a filter. Without an order, the best
@@ -91,7 +103,7 @@ func (r *reader) toolList(
 	} else if isSearch(filter) {
 		by = model.ToolSortRelevance
 	}
-	tools := &list[*release.Tool, *model.Tool]{name: toolListName(by), order: orderOf(by), nodes: r.readTools}
+	tools := r.listTools(by, nil)
 	relevance := by == model.ToolSortRelevance
 	if relevance && !isSearch(filter) {
 		tools.err = problem.New(problem.BadInput, "sort: relevance requires filter.search.")
@@ -103,14 +115,22 @@ func (r *reader) toolList(
 		case err != nil:
 			return nil, err
 		case relevance:
-			return r.release.ByRelevance(r.searches[*filter.Search], conditions), nil
+			return r.ByRelevance(r.searches[*filter.Search], conditions), nil
 		}
-		return r.release.Matching(orderOf(by), conditions), nil
+		return r.Matching(orderOf(by), conditions), nil
 	})
 	if relevance {
 		tools.order = r.searches[*filter.Search]
 	}
 	return tools
+}
+
+// listTools lists tools that are in order. Cursors of one list are valid in all lists of
+// tools in the same order.
+func (r *reader) listTools(by model.ToolSort, items []*release.Tool) *list[*release.Tool, *model.Tool] {
+	return &list[*release.Tool, *model.Tool]{
+		name: "tools " + string(by), items: items, order: orderOf(by), nodes: r.Tools,
+	}
 }
 
 // orderOf returns the order of a sort other than by relevance.
@@ -119,65 +139,15 @@ func orderOf(sort model.ToolSort) release.Order {
 	return order
 }
 
-// The types that tools satisfy.
-var (
-	toolTypes    = []string{"Tool", "ComparedTool", "Node"}
-	retiredTypes = []string{"RetiredTool", "ComparedTool", "Node"}
-)
-
-// readTools returns active tools with the selected fields.
-func (r *reader) readTools(ctx context.Context, found []*release.Tool, s selection) ([]*model.Tool, error) {
-	s = s.as(toolTypes)
-	complete, err := r.withDetails(ctx, found)
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	categories, err := r.readLinks(ctx, found, s)
-	if err != nil {
-		return nil, err
-	}
-	tools := newTools(complete)
-	withID, withPrices := s.has("id"), s.has("priceHistory")
-	for _, t := range tools {
-		t.Category = categories[t.CategorySlug]
-		if withID {
-			t.ID = r.pin(toolID(t.Slug))
-		}
-		if withPrices {
-			t.PriceHistory = mapSlice(r.release.PricesOf(t.Slug), priceChange)
-		}
-	}
-	if s.has("history") {
-		if err := r.addHistory(ctx, tools); err != nil {
-			return nil, err
-		}
-	}
-	if s.has("verdict", "reviewSections") {
-		if err := r.addReviews(ctx, tools, s); err != nil {
-			return nil, err
-		}
-	}
-	if s.has("embeddings") {
-		err = r.addEmbeddings(ctx, tools, s.of("embeddings"))
-	}
-	return tools, err
-}
-
-// withDetails returns tools with their details. If they are not in memory, they are
-// copies.
-func (r *reader) withDetails(ctx context.Context, tools []*release.Tool) ([]*release.Tool, error) {
-	return r.release.WithDetails(ctx, r.database, tools)
-}
-
 func (queryResolver) RetiredTool(ctx context.Context, slug string) (*model.RetiredTool, error) {
 	r := readerFrom(ctx)
 	find := func(slug string) *release.Tool {
-		if t := r.release.Tool(slug); t != nil && !t.Active() {
+		if t := r.Tool(slug); t != nil && !t.Active() {
 			return t
 		}
 		return nil
 	}
-	return bySlug(ctx, slug, find, r.readRetired)
+	return bySlug(slug, find, r.RetiredTools)
 }
 
 func (queryResolver) RetiredTools(
@@ -200,7 +170,7 @@ func (queryResolver) RetiredToolConnection(
 		retiredList(ctx, search, release.RetiredFilter{
 			Reason: (*string)(reason), Category: category, Since: retiredSince, Before: retiredBefore,
 		}).
-		connection(ctx, first, after, last, before)
+		connection(ctx, paging{first, after, last, before})
 	return &model.RetiredToolConnection{
 		Edges: edgesOf[model.RetiredToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total,
 	}, err
@@ -209,9 +179,7 @@ func (queryResolver) RetiredToolConnection(
 // searchRetired returns the tools that contain all words of a query, in the same
 // order. There are far fewer retired tools than active ones, so they need no search
 // index.
-func (r *reader) searchRetired(
-	ctx context.Context, tools []*release.Tool, query string,
-) (found []*release.Tool, err error) {
+func searchRetired(tools []*release.Tool, query string) (found []*release.Tool, err error) {
 	if err := checkText("search", query, maxSearchText); err != nil {
 		return nil, err
 	}
@@ -222,16 +190,15 @@ func (r *reader) searchRetired(
 	if len(words) == 0 { // only punctuation
 		return nil, nil
 	}
-	complete, err := r.withDetails(ctx, tools)
-	for i, t := range complete {
+	for _, t := range tools {
 		of := slices.Concat(text.Words(t.Name), text.Words(t.RetiredNote))
 		if !slices.ContainsFunc(words, func(word string) bool {
 			return !slices.ContainsFunc(of, func(w string) bool { return strings.HasPrefix(w, word) })
 		}) {
-			found = append(found, tools[i])
+			found = append(found, t)
 		}
 	}
-	return found, err
+	return found, nil
 }
 
 // retiredList lists the retired tools that match a filter and contain all words of a
@@ -240,79 +207,20 @@ func (r *reader) retiredList(
 	ctx context.Context, search *string, filter release.RetiredFilter,
 ) *list[*release.Tool, *model.RetiredTool] {
 	tools := &list[*release.Tool, *model.RetiredTool]{
-		name: "retired tools", order: release.ByRetirement, nodes: r.readRetired,
+		name: "retired tools", order: release.ByRetirement, nodes: r.RetiredTools,
 	}
 	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) {
 		if err := checkSlugs(argument{"category", filter.Category}); err != nil {
 			return nil, err
 		}
-		found := r.release.MatchingRetired(filter)
+		found := r.MatchingRetired(filter)
 		if search == nil || strings.TrimSpace(*search) == "" {
 			return found, nil
 		}
-		return r.searchRetired(ctx, found, *search)
+		return searchRetired(found, *search)
 	})
 	return tools
 }
 
-// readRetired returns retired tools with the selected fields.
-func (r *reader) readRetired(ctx context.Context, found []*release.Tool, s selection) ([]*model.RetiredTool, error) {
-	s = s.as(retiredTypes)
-	complete, err := r.withDetails(ctx, found)
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	categories, err := r.readLinks(ctx, found, s)
-	withID := s.has("id")
-	return mapSlice(complete, func(t *release.Tool) *model.RetiredTool {
-		retired := newRetired(t)
-		retired.Category = categories[t.Category]
-		if withID {
-			retired.ID = r.pin(toolID(t.Slug))
-		}
-		return retired
-	}), err
-}
-
-// readLinks reads the selected lists of active or retired tools, and returns their
-// categories by slug.
-func (r *reader) readLinks(
-	ctx context.Context, tools []*release.Tool, s selection,
-) (categories map[string]*model.Category, err error) {
-	for _, field := range s.named("comparisons", "comparisonConnection", "changes", "alternatives") {
-		read := r.readToolComparisons
-		switch field.Name {
-		case "changes":
-			read = r.readToolChanges
-		case "alternatives":
-			read = r.readAlternatives
-		}
-		if err := read(ctx, tools, field, s.within(field)); err != nil {
-			return nil, err
-		}
-	}
-	if s.has("category") {
-		if categories, err = r.categoriesOf(ctx, tools, s.of("category")); err != nil {
-			return nil, err
-		}
-	}
-	if fields := s.named("versions"); len(fields) > 0 {
-		err = r.readVersions(ctx, tools, fields, s)
-	}
-	return categories, err
-}
-
-// readAlternatives reads the alternatives to each tool for one field.
-func (r *reader) readAlternatives(
-	ctx context.Context, tools []*release.Tool, field graphql.CollectedField, within selection,
-) error {
-	limit, err := within.limit(field, maxNestedTools)
-	if err != nil {
-		return err
-	}
-	parents := mapSlice(tools, func(t *release.Tool) string { return toolID(t.Slug) })
-	lists := mapSlice(tools, func(t *release.Tool) *list[*release.Tool, *model.Tool] {
-		return &list[*release.Tool, *model.Tool]{items: r.release.Alternatives(t, limit), nodes: r.readTools}
-	})
-	return readNested(ctx, r, field, within, parents, lists, toolConnection)
-}
+// firstOf returns the first items of a list, at most limit.
+func firstOf[Item any](items []Item, limit int) []Item { return items[:min(limit, len(items))] }

@@ -26,6 +26,7 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/table"
+	"palmares/internal/transport/headers"
 )
 
 const (
@@ -144,7 +145,7 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 	if err != nil {
 		return err
 	}
-	release, _ := strconv.Atoi(response.Header(graph.ReleaseHeader)) // none before the first
+	release, _ := strconv.Atoi(response.Header(headers.Release)) // none before the first
 	total, err := strconv.Atoi(response.Header("X-Total-Count"))
 	if err != nil {
 		return err
@@ -185,7 +186,7 @@ func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry,
 		return nil, 0, err
 	}
 	format := req.variables[formatName].(string)
-	header := result.Header(table.ContentTypes[format], true)
+	header := headers.Of(result, table.ContentTypes[format], true)
 	header["Vary"] = []string{vary}
 	header["X-Total-Count"] = []string{strconv.Itoa(total)}
 	if format == table.CSV {

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
+	"palmares/internal/transport/headers"
 )
 
 // Config describes the service to its callers.
@@ -92,7 +93,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			release = missing.release
 		}
 		if release > 0 {
-			w.Header()[graph.ReleaseHeader] = []string{strconv.Itoa(release)}
+			w.Header()[headers.Release] = []string{strconv.Itoa(release)}
 		}
 		problem.Write(w, err)
 	}
@@ -103,7 +104,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	req.deprecation.AddTo(w.Header()) // also for errors
+	headers.AddDeprecation(w.Header(), req.deprecation) // also for errors
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", params.Truncate(r.Method))
@@ -129,7 +130,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if req.asOf.Release > 0 && auth.CallerFrom(r.Context()).Key != "" {
 		req = req.private
 	}
-	response, err := h.cache.GetImmediate(r.Context(), req.cacheKey, req.lookUp, req.respond)
+	response, err := h.cache.Get(r.Context(), req.cacheKey, req.respond)
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,6 @@ type request struct {
 	asOf      graph.AsOf
 	keyed     bool // the caller has a key
 	cacheKey  cache.Key
-	lookUp    cache.Immediate
 	respond   cache.Execute
 	private   *request // the same request for callers with a key, if the responses differ
 	unknown   []string // names parameters that the path does not have; nil for none
@@ -193,7 +193,6 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 	if e.ownDeprecation != nil { // its headers differ from those of other paths with the same operation
 		req.cacheKey.Operation += " " + e.path
 	}
-	req.lookUp = func(ctx context.Context) (*cache.Entry, int) { return h.lookUp(ctx, req) }
 	req.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, req) }
 	switch {
 	case req.isBulk():
@@ -223,16 +222,6 @@ func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int,
 		return h.respondNotFound(ctx, req, result.Release)
 	}
 	return h.newEntry(ctx, req, result), result.Newest, nil
-}
-
-// lookUp is respond for operations that can be executed from memory. It returns
-// nil for others.
-func (h *Handler) lookUp(ctx context.Context, req *request) (*cache.Entry, int) {
-	result := h.executor.FromMemory(ctx, req.execution())
-	if result == nil {
-		return nil, 0
-	}
-	return h.newEntry(ctx, req, result), result.Newest
 }
 
 func (r *request) execution() graph.Request {
@@ -267,8 +256,8 @@ func (h *Handler) addCommon(ctx context.Context, header http.Header, req *reques
 	if unknown := h.unknownValues(ctx, req, result); unknown != nil {
 		header[unknownValuesHeader] = unknown
 	}
-	req.asOf.AddTo(header, result, func(value any) string { return h.urlWith(req, graph.AsOfName, value) })
-	req.deprecation.AddTo(header)
+	headers.AddAsOf(header, req.asOf, result, func(value any) string { return h.urlWith(req, graph.AsOfName, value) })
+	headers.AddDeprecation(header, req.deprecation)
 }
 
 // urlWith returns the URL of a request with another value of a parameter, or without
@@ -288,7 +277,7 @@ func (h *Handler) urlWith(req *request, name string, value any) string {
 
 // responseHeader returns the headers of a successful response.
 func responseHeader(result *graph.Result, keyed bool) http.Header {
-	header := result.Header("application/json", keyed)
+	header := headers.Of(result, "application/json", keyed)
 	header["Vary"] = []string{vary}
 	return header
 }

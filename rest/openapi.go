@@ -14,6 +14,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/core/params"
 	"palmares/internal/core/table"
+	"palmares/internal/transport/headers"
 )
 
 //go:embed examples
@@ -102,7 +103,7 @@ func describe(endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, er
 }
 
 func describeAs(title, description string, endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, error) {
-	fill := strings.NewReplacer("{{cacheControl}}", graph.CacheControl, "{{vary}}", vary, "{{keyRequired}}", keyRequired(cfg))
+	fill := strings.NewReplacer("{{cacheControl}}", headers.CacheControl, "{{vary}}", vary, "{{keyRequired}}", keyRequired(cfg))
 	var components map[string]jsontext.Value
 	if err := json.Unmarshal([]byte(fill.Replace(componentsFile)), &components); err != nil {
 		return nil, err

@@ -13,13 +13,7 @@ import (
 // work of finding them, which does not depend on the number of items:
 // statements, filters, searches and groups. A unit stands for at most 150 µs of
 // CPU time, whatever the size of the catalog, as measured by `make bench PARTS=costs`.
-
-// listSizes are the expected lengths of lists without a limit argument.
-var listSizes = map[string]int{
-	"priceHistory": 4, "sources": 4, "history": 12, "chunks": 6, "categories": 20,
-	"scoreHistogram": 10, "priceChangeCounts": 100, "retirementGroups": 100,
-	"events": 10, // of a publication, one for each type
-}
+// The schema says what each field costs, with @cost and @listSize.
 
 // IntrospectionSizes are the expected lengths of the lists that describe the schema. Types
 // that many fields lead to have more fields than others.
@@ -30,13 +24,6 @@ var IntrospectionSizes = map[string]int{
 // introspectionFields is how many fields that describe the schema cost 1: they are in
 // memory, and have no resolvers of ours.
 const introspectionFields = 100
-
-// ReviewFields are the fields of Tool without subfields that are stored with its
-// review.
-var ReviewFields = []string{"verdict", "reviewSections"}
-
-// eventFields is the number of fields of an event as webhooks deliver it.
-const eventFields = 8
 
 // Catalog has the properties of the catalog that costs depend on.
 type Catalog struct {
@@ -69,7 +56,13 @@ type calculator struct {
 
 type fragmentKey struct {
 	name string
+	listAround
+}
+
+// listAround is the page or connection that a selection belongs to: the size of its lists.
+type listAround struct {
 	size int
+	list *listSize
 }
 
 // cost separates the fields of a response from the work of finding them: only
@@ -83,11 +76,11 @@ func (c cost) plus(other cost) cost {
 // Calculate returns the cost of an operation.
 func Calculate(op *ast.OperationDefinition, vars map[string]any, catalog Catalog) Cost {
 	c := &calculator{catalog: catalog, vars: vars, fragments: map[fragmentKey]cost{}}
-	total := c.selections(op.SelectionSet, 1)
+	total := c.selections(op.SelectionSet, listAround{})
 	if catalog.Earlier > 0 {
 		// Its tools are found among those of the newest release, then sorted.
 		tools := max(catalog.Earlier, catalog.Tools/10)
-		total.work = addCapped(total.work, scaled(earlierWork, tools))
+		total.work = addCapped(total.work, units(earlierPerTool, tools))
 	}
 	c.Total = addCapped(total.fields, total.work)
 	return c.Cost
@@ -98,20 +91,19 @@ func NeedsKey(op *ast.OperationDefinition) bool {
 	return Calculate(op, nil, Catalog{}).NeedsKey
 }
 
-// selections returns the cost of the content of a page or connection of a given
-// size.
-func (c *calculator) selections(set ast.SelectionSet, size int) (total cost) {
+// selections returns the cost of a selection.
+func (c *calculator) selections(set ast.SelectionSet, around listAround) (total cost) {
 	for _, selection := range set {
 		switch s := selection.(type) {
 		case *ast.Field:
-			total = total.plus(c.field(s, size))
+			total = total.plus(c.field(s, around))
 		case *ast.InlineFragment:
-			total = total.plus(c.selections(s.SelectionSet, size))
+			total = total.plus(c.selections(s.SelectionSet, around))
 		case *ast.FragmentSpread:
-			key := fragmentKey{s.Name, size}
+			key := fragmentKey{s.Name, around}
 			inner, known := c.fragments[key]
 			if !known && s.Definition != nil {
-				inner = c.selections(s.Definition.SelectionSet, size)
+				inner = c.selections(s.Definition.SelectionSet, around)
 				c.fragments[key] = inner
 			}
 			total = total.plus(inner)
@@ -120,207 +112,74 @@ func (c *calculator) selections(set ast.SelectionSet, size int) (total cost) {
 	return total
 }
 
-func (c *calculator) field(f *ast.Field, size int) cost {
+func (c *calculator) field(f *ast.Field, around listAround) cost {
 	if f.Definition == nil {
 		return cost{fields: 1}
 	}
 	c.checkNulls(f)
-	if f.ObjectDefinition != nil && f.ObjectDefinition.Name == "ChangeConnection" {
-		switch f.Name {
-		case "events":
-			return cost{1 + size*eventFields, statementWork}
-		case "nextCursor":
-			return cost{1, statementWork}
-		}
+	if f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
+		times := max(1, IntrospectionSizes[f.Name])
+		return cost{fields: min(1+times*c.selections(f.SelectionSet, listAround{}).fields, maxCount)}
 	}
-	if f.ObjectDefinition != nil && f.ObjectDefinition.Name == "ToolGroup" && isFurtherMeasure(f.Name) {
-		return cost{1, c.scaled(groupMeasureWork)}
+	if strings.HasPrefix(f.Name, "__") {
+		described := c.selections(f.SelectionSet, listAround{}).fields
+		return cost{fields: 1 + (described+introspectionFields-1)/introspectionFields}
 	}
-	if len(f.SelectionSet) == 0 {
-		if f.ObjectDefinition != nil && f.ObjectDefinition.Name == "Tool" && slices.Contains(ReviewFields, f.Name) {
-			return cost{1, statementWork}
-		}
-		return cost{fields: 1}
-	}
-	if strings.HasPrefix(f.Definition.Type.Name(), "Embeddings") {
-		c.NeedsKey = true
-	}
-	times := 1
-	if f.Definition.Type.NamedType == "" {
-		times = c.length(f, size)
-	}
-	inner := c.selections(f.SelectionSet, c.sizeOf(f))
-	if isRoot(f) && strings.HasPrefix(f.Name, "__") {
-		return cost{fields: 1 + (inner.fields+introspectionFields-1)/introspectionFields}
-	}
-	return cost{min(1+c.parentWork(f)+times*inner.fields, maxCount), addCapped(c.work(f), inner.work)}
-}
-
-// isFurtherMeasure reports whether a metric describes something else than scores and
-// prices, which the work of groups and series includes.
-func isFurtherMeasure(metric string) bool {
-	metric = strings.ToLower(metric)
-	return strings.HasSuffix(metric, "verifiability") || strings.HasSuffix(metric, "obsolescence") ||
-		strings.HasSuffix(metric, "update")
-}
-
-// parentWork returns the work of a field for each of its parents.
-func (c *calculator) parentWork(f *ast.Field) int {
+	p := pricesOf(f.Definition.Directives)
+	c.NeedsKey = c.NeedsKey || p.key
+	times, within := 1, listAround{}
 	switch {
-	case f.Name == "changes" && !isRoot(f):
-		return toolChangesWork
-	case f.Name == "alternatives":
-		return 1 + c.scaled(alternativesWork)
+	case around.list != nil && slices.Contains(around.list.sized, f.Name):
+		times = around.size
+	case p.list != nil:
+		times, within.size = c.sizes(f, p.list)
+		within.list = p.list
 	}
-	return 0
+	weight := 1.0
+	for _, own := range p.costs {
+		weight = own.weight + own.weightPerItem*float64(times) + float64(units(own.weightPerTool, c.catalog.Tools))
+	}
+	inner := c.selections(f.SelectionSet, within)
+	return cost{min(int(weight)+times*inner.fields, maxCount), addCapped(c.work(f, p), inner.work)}
 }
-
-// isRoot reports whether a field belongs to Query, where some names have another
-// meaning than in other types.
-func isRoot(f *ast.Field) bool {
-	return f.ObjectDefinition != nil && f.ObjectDefinition.Name == "Query"
-}
-
-// The work of a field, in units of cost, regardless of the size of the catalog.
-const (
-	statementWork = 5     // reading a few rows by key
-	typeWork      = 1_000 // events of one type, which may all be old
-	journalWork   = 1_500 // events by category, possibly without a match
-	fieldsWork    = 5_000 // comparing the states before and after updates, possibly without a match
-	// toolChangesWork is the work of numbering all events of a tool.
-	toolChangesWork = 20
-)
 
 // ReferenceTools is the size of a large catalog.
 const ReferenceTools = 100_000
 
-// The work of scanning a catalog of ReferenceTools. It is scaled to the size of
-// the actual catalog.
-const (
-	minTools   = 1_000
-	filterWork = 100 // comparing all tools with a filter
-	groupWork  = 200 // grouping all tools
-	// alternativesWork is the work of comparing a tool with all others, which may be in
-	// the same category.
-	alternativesWork   = 50
-	groupMeasureWork   = 100    // describing a further number of all tools in groups
-	versionMeasureWork = 400    // describing a further number of all versions of all tools
-	winsWork           = 400    // grouping all comparisons by their tools
-	figuresWork        = 700    // grouping all tools, with averages and medians
-	versionsWork       = 1_000  // comparing all versions of all tools
-	moversWork         = 1_100  // comparing all tools at two days
-	searchWork         = 2_200  // finding words in the text of all tools
-	pricesWork         = 1_000  // grouping all price changes
-	earlierWork        = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
-)
+// minTools is the size of a catalog below which work does not get cheaper.
+const minTools = 1_000
 
-// readWithParent are the fields with subfields that need no statement.
-var readWithParent = map[string]bool{
-	"items": true, "edges": true, "nodes": true, "node": true, "meta": true, "pageInfo": true,
-	"chunks": true, "metadata": true, "events": true, "feed": true, "stats": true, "__schema": true, "__type": true,
+// earlierPerTool is the work of deriving an earlier release that has no tool in common
+// with the newest, and sorting it.
+const earlierPerTool = 0.1
+
+// units returns the units of work for all tools.
+func units(perTool float64, tools int) int {
+	const rounding = 1e-6 // decimal fractions are not exact
+	return int(perTool*float64(max(tools, minTools)) + rounding)
 }
 
-// conditions are arguments whose value is compared with all items of a list.
-var conditions = map[string]bool{
-	"category": true, "tool": true, "otherTool": true, "winner": true, "reason": true,
-	"updatedSince": true, "updatedBefore": true, "retiredSince": true, "retiredBefore": true,
-}
-
-// work returns the work of finding the data of a field.
-func (c *calculator) work(f *ast.Field) int {
-	if readWithParent[f.Name] && !(isRoot(f) && (f.Name == "node" || f.Name == "nodes")) ||
-		f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
-		return 0
-	}
-	work := statementWork + c.scaled(c.scanWork(f))
-	switch {
-	case f.Name == "changes" && isRoot(f):
-		work += c.journalWork(f)
-	case f.Name == "toolVersions" || f.Name == "versions": // found with a window, then read with their releases
-		work += 2 * statementWork
-	}
-	return work
-}
-
-// scaled scales the work for ReferenceTools to the size of the actual catalog.
-func (c *calculator) scaled(work int) int { return scaled(work, c.catalog.Tools) }
-
-func scaled(work, tools int) int { return work * max(tools, minTools) / ReferenceTools }
-
-// journalWork returns the work of finding events in the whole journal.
-func (c *calculator) journalWork(f *ast.Field) (work int) {
-	if c.given(f, "slug") { // the events of one tool or comparison are few
-		return c.distinct(f, "types") * statementWork
-	}
-	work = c.distinct(f, "types") * typeWork
-	if f.Arguments.ForName("category") != nil {
-		work += journalWork
-	}
-	if c.given(f, "fields") {
-		work += fieldsWork
-	}
-	return work
-}
-
-// given reports whether an argument is given and not null.
-func (c *calculator) given(f *ast.Field, name string) bool {
-	return c.argument(f, name) != nil
-}
-
-// scanWork returns the work of scanning a catalog of ReferenceTools for a field.
-func (c *calculator) scanWork(f *ast.Field) (work int) {
-	switch f.Name {
-	case "toolGroups":
-		work = figuresWork
-	case "embeddingsSync":
-		work = filterWork
-		if c.given(f, "sync") { // reads the set of an earlier release
-			work += groupWork
-		}
-	case "scoreHistogram", "retirementGroups":
-		work = groupWork
-	case "comparisonGroups":
-		work = winsWork
-	case "movers":
-		work = moversWork
-	case "series":
-		work = versionsWork
-		for _, metric := range c.values(f, "metrics") {
-			if name, _ := metric.(string); isFurtherMeasure(name) {
-				work += versionMeasureWork
+// work returns the work of finding the data of a field: its own, and what the given
+// arguments add.
+func (c *calculator) work(f *ast.Field, p *prices) int {
+	w := work{given: func(name string) bool { return c.argument(f, name) != nil }}
+	w.add(p.costs, 1)
+	for _, argument := range f.Arguments {
+		w.add(pricesOf(f.Definition.Arguments.ForName(argument.Name).Directives).costs, c.distinct(f, argument.Name))
+		definition := argument.Value.Definition
+		for _, value := range c.values(f, argument.Name) {
+			if name, isText := value.(string); isText && definition.Kind == ast.Enum {
+				w.add(pricesOf(definition.EnumValues.ForName(name).Directives).costs, 1)
+			}
+			given, _ := value.(map[string]any)
+			for name, value := range given {
+				if value != nil {
+					w.add(pricesOf(definition.Fields.ForName(name).Directives).costs, 1)
+				}
 			}
 		}
-	case "priceChangeCounts":
-		work = pricesWork
-	case "tools", "toolConnection":
-		if !isRoot(f) {
-			work = groupWork // dividing all tools among the categories
-		}
 	}
-	if f.Name != "changes" &&
-		slices.ContainsFunc(f.Arguments, func(a *ast.Argument) bool { return conditions[a.Name] }) {
-		work += filterWork
-	}
-	if f.Arguments.ForName("search") != nil {
-		work += searchWork
-	}
-	if argument := f.Arguments.ForName("filter"); argument != nil {
-		value, _ := argument.Value.Value(c.vars)
-		given, _ := value.(map[string]any)
-		for _, condition := range given {
-			if condition != nil {
-				work += filterWork
-				break
-			}
-		}
-		if given["search"] != nil {
-			work += searchWork
-		}
-		if given["priceIncreases"] != nil {
-			work += pricesWork
-		}
-	}
-	return work
+	return addCapped(int(w.once), units(w.perTool, c.catalog.Tools))
 }
 
 // argument returns the value of an argument; nil if it is not given.
@@ -347,6 +206,9 @@ func (c *calculator) values(f *ast.Field, name string) []any {
 func (c *calculator) distinct(f *ast.Field, name string) int {
 	unique := map[any]bool{}
 	for _, v := range c.values(f, name) {
+		if _, isInput := v.(map[string]any); isInput {
+			return 1
+		}
 		unique[v] = true
 	}
 	return len(unique)
@@ -366,37 +228,47 @@ func (c *calculator) checkNulls(f *ast.Field) {
 	}
 }
 
-// length returns the maximum number of items in a list.
-func (c *calculator) length(f *ast.Field, size int) int {
-	if f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
-		return max(1, IntrospectionSizes[f.Name])
+// sizes returns the maximum number of items in a list, and in the lists of its objects that
+// its directive names.
+func (c *calculator) sizes(f *ast.Field, list *listSize) (own, inner int) {
+	if list.computed {
+		if own, inner, ok := c.computed(f); ok {
+			return own, inner
+		}
 	}
+	size := list.assumed
+	for _, name := range list.slicing {
+		if f.Definition.Arguments.ForName(name).Type.Elem != nil {
+			size = len(c.values(f, name))
+			break
+		}
+		if n, ok := c.intArgument(f, name, MaxPageSize); ok {
+			size = n
+			break
+		}
+	}
+	if len(list.sized) > 0 {
+		return 1, size
+	}
+	return size, 0
+}
+
+// computed returns the sizes of lists that depend on the release.
+func (c *calculator) computed(f *ast.Field) (own, inner int, ok bool) {
 	switch f.Name {
-	case "points":
-		return size
-	case "items", "edges", "nodes":
-		if isRoot(f) {
-			return len(c.values(f, "ids"))
-		}
-		return size
 	case "series":
-		return c.groups(f, "by") * max(1, c.distinct(f, "metrics"))
+		points := DefaultPageSize
+		if c.catalog.Points != nil {
+			points = max(1, c.catalog.Points(c.text(f, "every"), c.text(f, "from"), c.text(f, "to")))
+		}
+		return c.groups(f, "by") * max(1, c.distinct(f, "metrics")), points, true
 	case "toolGroups":
-		return c.groups(f, "by") * c.groups(f, "thenBy")
-	case "retirementGroups", "priceChangeCounts":
-		if c.argument(f, "includeEmpty") == true && c.catalog.Periods != nil {
-			return max(1, c.groupsWithEmpty(f))
-		}
+		return c.groups(f, "by") * c.groups(f, "thenBy"), 0, true
 	}
-	for _, name := range []string{"limit", "first"} {
-		if limit, ok := c.intArgument(f, name, MaxPageSize); ok {
-			return limit
-		}
+	if c.argument(f, "includeEmpty") != true || c.catalog.Periods == nil {
+		return 0, 0, false
 	}
-	if expected, ok := listSizes[f.Name]; ok {
-		return expected
-	}
-	return 1
+	return max(1, c.groupsWithEmpty(f)), 0, true
 }
 
 // groupsWithEmpty returns the number of groups of a field that has one for each period.
@@ -435,20 +307,6 @@ func (c *calculator) groups(f *ast.Field, argument string) int {
 		return 7
 	}
 	return 3 // pricing, icp and tier have three values each
-}
-
-// sizeOf returns the maximum number of items in a field's page or connection, or
-// of points in its series.
-func (c *calculator) sizeOf(f *ast.Field) int {
-	if f.Name == "series" && c.catalog.Points != nil {
-		return max(1, c.catalog.Points(c.text(f, "every"), c.text(f, "from"), c.text(f, "to")))
-	}
-	for _, name := range []string{"limit", "first", "last"} {
-		if n, ok := c.intArgument(f, name, MaxPageSize); ok {
-			return n
-		}
-	}
-	return DefaultPageSize
 }
 
 // intArgument returns an integer argument, clamped to the range from 0 to most.

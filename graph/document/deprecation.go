@@ -2,9 +2,7 @@ package document
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -50,19 +48,6 @@ func (d *Deprecation) String() string {
 	}
 	return "Deprecated since " + d.Since.Format(time.DateOnly) +
 		", to be removed on " + d.Sunset.Format(time.DateOnly) + "."
-}
-
-// AddTo adds the headers Deprecation (RFC 9745) and Sunset (RFC 8594) and a link
-// to the changelog.
-func (d *Deprecation) AddTo(header http.Header) {
-	if d == nil {
-		return
-	}
-	header.Set("Deprecation", "@"+strconv.FormatInt(d.Since.Unix(), 10))
-	if !d.Sunset.IsZero() {
-		header.Set("Sunset", d.Sunset.UTC().Format(http.TimeFormat))
-	}
-	header.Add("Link", `</changelog>; rel="deprecation"; type="text/html"`)
 }
 
 // Earliest returns the earlier dates of two deprecations.

@@ -7,6 +7,7 @@ package document
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -33,6 +34,7 @@ type Document struct {
 	Text       string
 	ID         string         // a hash of its tokens; "" for the server's own operations
 	Extensions map[string]any // of its operations
+	hash       string         // of its text, in hexadecimal
 	tokens     int
 }
 
@@ -150,12 +152,14 @@ func NewParser(schema *ast.Schema, limits Limits, c *cache.Cache) *Parser {
 
 // Parse returns the document with a text, or why the text is invalid.
 func (p *Parser) Parse(query string) (*Document, gqlerror.List) {
+	sum := sha256.Sum256([]byte(query))
+	hash := hex.EncodeToString(sum[:])
+	if known := p.Find(hash); known != nil {
+		return known, nil
+	}
 	id, tokens, rejection := p.scan(query)
 	if rejection != nil {
 		return nil, Errors(rejection)
-	}
-	if known, ok := p.parsed.Get(cache.Timeless, cache.Key{Operation: id}); ok && id != "" {
-		return known, nil
 	}
 	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: query}, p.limits.Tokens)
 	if err != nil {
@@ -175,16 +179,21 @@ func (p *Parser) Parse(query string) (*Document, gqlerror.List) {
 		return nil, withCode(codeValidationFailed, errs)
 	}
 	valid := newDocument(doc, query)
-	valid.ID, valid.tokens = id, tokens
+	valid.ID, valid.hash, valid.tokens = id, hash, tokens
 	return valid, nil
+}
+
+// Find returns the cached document whose text has a SHA-256 hash, in hexadecimal; nil
+// if there is none. Persisted queries are found by it too.
+func (p *Parser) Find(hash string) *Document {
+	known, _ := p.parsed.Get(cache.Timeless, cache.Key{Operation: hash})
+	return known
 }
 
 // Cache stores a document once its operation is known to be executable, so that
 // rejected requests take no memory.
 func (p *Parser) Cache(doc *Document) {
-	if doc.ID != "" {
-		p.parsed.Put(cache.Timeless, cache.Key{Operation: doc.ID}, doc, doc.Weight())
-	}
+	p.parsed.Put(cache.Timeless, cache.Key{Operation: doc.hash}, doc, doc.Weight())
 }
 
 const (

@@ -1,7 +1,6 @@
 package document
 
 import (
-	"strings"
 	"time"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -11,186 +10,161 @@ import (
 
 // Limits limit the size and complexity of a request and its response.
 type Limits struct {
-	Body       int64         // bytes of a request's body
-	Tokens     int           // lexical tokens of a document
-	Depth      int           // levels of fields
-	Fields     int           // fields, with fragments expanded
-	Aliases    int           // aliased fields, with fragments expanded
-	Directives int           // directives, with fragments expanded
-	Cost       int           // see Calculate
-	Response   int64         // bytes of a response
-	Time       time.Duration // for one operation
+	Body     int64         // bytes of a request's body
+	Tokens   int           // lexical tokens of a document
+	Fields   int           // fields, with fragments expanded
+	Cost     int           // see Calculate
+	Response int64         // bytes of a response
+	Time     time.Duration // for one operation
 }
 
 const (
 	// maxCount stops counts from overflowing when fragments double them.
 	maxCount = 1_000_000
-	// maxIntrospectionLists is more than any client's introspection query needs.
-	maxIntrospectionLists = 3
-	// maxRepeats is how often a field may appear in the same place: validation
-	// compares every pair of them.
-	maxRepeats = 50
-	// maxSteps ends the walk through fragments that spread each other in a
-	// cycle, which validation rejects later.
-	maxSteps = 10_000
+	// maxWork limits the time of validation: a unit takes about a microsecond. A document
+	// without fragments and repeated fields needs less than one for each of its tokens.
+	maxWork = 10_000
 )
 
 // addCapped adds two counts, up to maxCount.
 func addCapped(a, b int) int { return min(a+b, maxCount) }
 
-// documentSize is the size of a selection with its fragments expanded.
-type documentSize struct {
-	depth, fields, aliases, directives int
-	// introspectionLists is how many lists of the introspection schema are
-	// nested: each level multiplies the response.
-	introspectionLists int
-}
-
-func (s documentSize) plus(other documentSize) documentSize {
-	return documentSize{
-		depth:              max(s.depth, other.depth),
-		fields:             addCapped(s.fields, other.fields),
-		aliases:            addCapped(s.aliases, other.aliases),
-		directives:         addCapped(s.directives, other.directives),
-		introspectionLists: max(s.introspectionLists, other.introspectionLists),
-	}
-}
-
-// sizer measures a document before it is validated, because validation and
-// execution both take more than linear time on hostile documents. Each fragment
-// is measured once, so measuring itself is linear.
-type sizer struct {
-	fragments map[string]*ast.FragmentDefinition
-	measured  map[fragmentUse]*documentSize
-}
-
-// fragmentUse is a fragment within or outside of introspection, where depth
-// does not count.
-type fragmentUse struct {
-	name          string
-	introspection bool
-}
-
-// checkSize rejects a document that exceeds the limits.
+// checkSize rejects a document that exceeds the limits before it is validated, because
+// validation and execution both take more than linear time on hostile documents.
 func checkSize(doc *ast.QueryDocument, limits Limits) *problem.Problem {
-	s := &sizer{fragments: map[string]*ast.FragmentDefinition{}, measured: map[fragmentUse]*documentSize{}}
-	for _, f := range doc.Fragments {
-		s.fragments[f.Name] = f
+	if countFields(doc) > limits.Fields {
+		return problem.New(problem.TooComplex, "The document has more than %d fields.", limits.Fields)
 	}
-	var total documentSize
+	w := &validationWork{fragments: doc.Fragments, visiting: map[string]bool{}}
 	for _, op := range doc.Operations {
-		size := s.selections(op.SelectionSet, false)
-		size.directives = addCapped(size.directives, len(op.Directives))
-		total = total.plus(size)
+		w.add(len(op.VariableDefinitions) + sizeOfDirectives(op.Directives))
+		w.visit(op.SelectionSet, &place{}, 1)
 	}
-	for _, f := range doc.Fragments { // validation visits unused fragments too
-		if s.measured[fragmentUse{f.Name, false}] == nil && s.measured[fragmentUse{f.Name, true}] == nil {
-			total = total.plus(s.fragment(f.Name, false))
-		}
+	for _, f := range doc.Fragments { // validation visits each of them again
+		w.add(sizeOfDirectives(f.Directives))
+		w.visit(f.SelectionSet, &place{}, 1)
 	}
-	for _, check := range []struct {
-		what       string
-		got, limit int
-	}{
-		{"levels of fields", total.depth, limits.Depth},
-		{"fields", total.fields, limits.Fields},
-		{"aliases", total.aliases, limits.Aliases},
-		{"directives", total.directives, limits.Directives},
-		{"nested introspection lists", total.introspectionLists, maxIntrospectionLists},
-	} {
-		if check.got > check.limit {
-			return problem.New(problem.TooComplex, "The document has more than %d %s.", check.limit, check.what)
-		}
+	if w.total > maxWork {
+		return problem.New(problem.TooComplex,
+			"The document is too complex to validate. Select each field once, and nest fewer fragments.")
 	}
-	return s.checkRepeats(doc)
+	return nil
 }
 
-func (s *sizer) selections(set ast.SelectionSet, introspection bool) (total documentSize) {
-	for _, selection := range set {
-		var size documentSize
-		switch selected := selection.(type) {
-		case *ast.Field:
-			size = s.field(selected, introspection)
-		case *ast.InlineFragment:
-			size = s.selections(selected.SelectionSet, introspection)
-			size.directives = addCapped(size.directives, len(selected.Directives))
-		case *ast.FragmentSpread:
-			size = s.fragment(selected.Name, introspection)
-			size.directives = addCapped(size.directives, len(selected.Directives))
+// countFields returns the number of fields with fragments expanded. Each fragment is
+// counted once, so that counting is linear.
+func countFields(doc *ast.QueryDocument) (total int) {
+	counted := map[string]int{}
+	var count func(set ast.SelectionSet) int
+	fragment := func(name string) int {
+		if n, known := counted[name]; known {
+			return n
 		}
-		total = total.plus(size)
+		counted[name] = 0 // ends a cycle, which validation reports
+		if definition := doc.Fragments.ForName(name); definition != nil {
+			counted[name] = count(definition.SelectionSet)
+		}
+		return counted[name]
+	}
+	count = func(set ast.SelectionSet) (n int) {
+		for _, selection := range set {
+			switch s := selection.(type) {
+			case *ast.Field:
+				n = addCapped(n, 1+count(s.SelectionSet))
+			case *ast.InlineFragment:
+				n = addCapped(n, count(s.SelectionSet))
+			case *ast.FragmentSpread:
+				n = addCapped(n, fragment(s.Name))
+			}
+		}
+		return n
+	}
+	for _, op := range doc.Operations {
+		total = addCapped(total, count(op.SelectionSet))
+	}
+	for _, f := range doc.Fragments { // validation visits unused ones too
+		if _, used := counted[f.Name]; !used {
+			total = addCapped(total, fragment(f.Name))
+		}
 	}
 	return total
 }
 
-func (s *sizer) field(f *ast.Field, introspection bool) documentSize {
-	introspection = introspection || f.Name == "__schema" || f.Name == "__type"
-	size := s.selections(f.SelectionSet, introspection)
-	size.fields = addCapped(size.fields, 1)
-	size.directives = addCapped(size.directives, len(f.Directives))
-	if f.Alias != "" && f.Alias != f.Name {
-		size.aliases = addCapped(size.aliases, 1)
+// validationWork estimates how much validation will visit and compare. It visits a
+// fragment again from each operation and fragment that leads to it. It compares each field
+// with all others of the same name in the same place, and each spread with all others
+// there, both again for each inline fragment around them.
+type validationWork struct {
+	total     int
+	fragments ast.FragmentDefinitionList
+	visiting  map[string]bool // fragments, to end a cycle, which validation reports
+}
+
+// place is where fields of the same name become one in the response.
+type place struct {
+	fields           map[string]*place // by their names in the response
+	repeats, spreads int
+}
+
+// field returns the place of a field.
+func (p *place) field(name string) *place {
+	if p.fields == nil {
+		p.fields = map[string]*place{}
 	}
-	if !introspection {
-		size.depth++
-	} else if f.Name == "fields" || f.Name == "inputFields" || f.Name == "interfaces" || f.Name == "possibleTypes" {
-		size.introspectionLists++
+	if p.fields[name] == nil {
+		p.fields[name] = &place{}
+	}
+	return p.fields[name]
+}
+
+func (w *validationWork) add(n int) { w.total = addCapped(w.total, n) }
+
+// visit adds the work of a selection in a place, whose fields are collected a number of
+// times.
+func (w *validationWork) visit(set ast.SelectionSet, in *place, times int) {
+	for _, selection := range set {
+		if w.total > maxWork {
+			return
+		}
+		switch s := selection.(type) {
+		case *ast.Field:
+			field := in.field(s.Alias)
+			field.repeats++
+			w.add(sizeOfArguments(s.Arguments) + sizeOfDirectives(s.Directives) + times*field.repeats)
+			w.visit(s.SelectionSet, field, times)
+		case *ast.InlineFragment:
+			w.add(sizeOfDirectives(s.Directives) + times)
+			w.visit(s.SelectionSet, in, times+1)
+		case *ast.FragmentSpread:
+			in.spreads++
+			w.add(sizeOfDirectives(s.Directives) + times*in.spreads)
+			if definition := w.fragments.ForName(s.Name); definition != nil && !w.visiting[s.Name] {
+				w.visiting[s.Name] = true
+				w.visit(definition.SelectionSet, in, times)
+				delete(w.visiting, s.Name)
+			}
+		}
+	}
+}
+
+func sizeOfDirectives(directives ast.DirectiveList) (size int) {
+	for _, d := range directives {
+		size += 1 + sizeOfArguments(d.Arguments)
 	}
 	return size
 }
 
-func (s *sizer) fragment(name string, introspection bool) documentSize {
-	use := fragmentUse{name, introspection}
-	if known := s.measured[use]; known != nil {
-		return *known
+func sizeOfArguments(arguments ast.ArgumentList) (size int) {
+	for _, a := range arguments {
+		size += sizeOfValue(a.Value)
 	}
-	definition := s.fragments[name]
-	if definition == nil {
-		return documentSize{} // validation reports it
-	}
-	s.measured[use] = &documentSize{} // ends a cycle, which validation reports
-	size := s.selections(definition.SelectionSet, introspection)
-	size.directives = addCapped(size.directives, len(definition.Directives))
-	s.measured[use] = &size
 	return size
 }
 
-// checkRepeats counts fields with the same response name in the same place. It
-// needs a document whose number of fields is within its limit.
-func (s *sizer) checkRepeats(doc *ast.QueryDocument) *problem.Problem {
-	counts, steps := map[string]int{}, 0 // by the response names down to the field
-	var count func(set ast.SelectionSet, place string)
-	count = func(set ast.SelectionSet, place string) {
-		for _, selection := range set {
-			if steps++; steps > maxSteps {
-				return
-			}
-			switch selected := selection.(type) {
-			case *ast.Field:
-				within := place + "/" + selected.Alias
-				counts[within]++
-				count(selected.SelectionSet, within)
-			case *ast.InlineFragment:
-				count(selected.SelectionSet, place)
-			case *ast.FragmentSpread:
-				if definition := s.fragments[selected.Name]; definition != nil {
-					count(definition.SelectionSet, place)
-				}
-			}
-		}
+func sizeOfValue(value *ast.Value) int {
+	size := 1
+	for _, child := range value.Children {
+		size += sizeOfValue(child.Value)
 	}
-	for _, op := range doc.Operations {
-		count(op.SelectionSet, op.Name)
-	}
-	for _, f := range doc.Fragments {
-		count(f.SelectionSet, "fragment "+f.Name)
-	}
-	for place, n := range counts {
-		if n > maxRepeats {
-			return problem.New(problem.TooComplex,
-				"The document repeats the field %s more than %d times in the same place.",
-				place[strings.LastIndexByte(place, '/')+1:], maxRepeats)
-		}
-	}
-	return nil
+	return size
 }

@@ -3,12 +3,17 @@ package document_test
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/vektah/gqlparser/v2"
+	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph"
 	"palmares/graph/document"
 	"palmares/internal/core/cache"
+	"palmares/internal/dev/testkit"
 )
 
 func newParser(limits document.Limits) *document.Parser {
@@ -80,42 +85,79 @@ func TestCalculate(t *testing.T) {
 	}
 }
 
+// The program does not start with a schema whose prices are wrong.
+func TestPricesAreChecked(t *testing.T) {
+	for _, c := range []struct{ wrong, want string }{
+		{`type Query {a: Int @cost(once: "many")}`, `Query.a: @cost(once: "many") is not a number of 0 or more`},
+		{`type Query {a(b: Int @cost(weight: "-1")): Int}`, `Query.a: @cost(weight: "-1") is not a number of 0 or more`},
+		{`enum E {a @cost(once: "")} type Query {a: E}`, `E.a: @cost(once: "") is not a number of 0 or more`},
+		{`type Query {a: [Int] @listSize(slicingArguments: ["n"])}`, "Query.a: @listSize names n, which is not an argument"},
+		{`type Query {a: Page @listSize(sizedFields: ["items"])} type Page {nodes: [Int]}`, "Query.a: @listSize names items, which Page does not have"},
+		{`type Query {a: Secret} type Secret @requiresKey {a: Int}`, "Query.a: Secret requires a key, so the field needs @requiresKey"},
+		{`interface I {a: Int @cost(once: "5")} type Query implements I {a: Int}`, "Query.a: the field has other directives in I"},
+		{`interface I {a: Int @cost(once: "5")} type Query implements I {a: Int @cost(once: "5") b: Secret @requiresKey} type Secret @requiresKey {a: Int}`, "<nil>"},
+	} {
+		definitions, err := os.ReadFile("../schema/cost.graphql")
+		testkit.Check(t, err)
+		schema := gqlparser.MustLoadSchema(&ast.Source{Input: string(definitions) + c.wrong})
+		if got := fmt.Sprint(document.CheckPrices(schema)); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.wrong, got, c.want)
+		}
+	}
+}
+
+// nested returns a selection within a number of inline fragments.
+func nested(levels int, selection string) string {
+	return strings.Repeat("...{", levels) + selection + strings.Repeat("}", levels)
+}
+
+// repeatedNames joins n numbered copies of a format.
+func repeatedNames(format string, n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, format, i)
+	}
+	return text.String()
+}
+
 // Each limit allows as much as it says, wherever it is in a document.
 func TestSizes(t *testing.T) {
-	limits := document.Limits{Tokens: 100_000, Depth: 3, Fields: 60, Aliases: 2, Directives: 2}
-	const d = "@include(if: true) "
+	limits := document.Limits{Tokens: 100_000, Fields: 60}
 	repeated := strings.Repeat("slug ", 50)
+	const tooMuch = "too complex to validate"
 	for _, c := range []struct{ query, want string }{
 		{"{tools {items {slug}}}", ""},
-		{"{tools {items {category {slug}}}}", "more than 3 levels of fields"},
-		{"{tools {...{items {...{category {slug}}}}}}", "more than 3 levels of fields"},
-		{"{feed {a: release b: updatedAt}}", ""},
-		{"{feed {release: release a: release b: updatedAt}}", ""},
-		{"{feed {a: release b: updatedAt c: updatedAt}}", "more than 2 aliases"},
-		{"{feed {release @skip(if: false) " + d + "}}", ""},
-		{"{feed " + d + "{release " + d + d + "}}", "more than 2 directives"},
-		{"{feed {..." + d + d + d + "{release}}}", "more than 2 directives"},
-		{"{feed {...F " + d + d + d + "}} fragment F on Feed {release}", "more than 2 directives"},
-		{"{feed {...F}} fragment F on Feed {release " + d + d + d + "}", "more than 2 directives"},
-		{"query " + d + d + d + "{feed {release}}", "more than 2 directives"},
-		{"{feed {...F}} fragment F on Feed " + d + d + d + "{release}", "more than 2 directives"},
-		{"{tools {items {" + repeated + "}}}", ""},
-		{"{tools {items {" + repeated + "slug}}}", "repeats the field slug more than 50 times"},
-		{"{tools {items {" + repeated + "...{slug}}}}", "repeats the field slug more than 50 times"},
-		{"{tools {items {" + repeated + "...F}}} fragment F on Tool {slug}", "repeats the field slug more than 50 times"},
-		{"{feed {release}} fragment F on Tool {" + repeated + "slug}", "repeats the field slug more than 50 times"},
-		{"{" + strings.Repeat("feed ", 51) + "}", "repeats the field feed more than 50 times"},
 		{"{tools {items {" + repeated + strings.Repeat("name ", 8) + "}}}", ""},
 		{"{tools {items {" + repeated + strings.Repeat("name ", 9) + "}}}", "more than 60 fields"},
 		{"{tools {items {...F}}} fragment F on Tool {" + repeated + strings.Repeat("name ", 9) + "}", "more than 60 fields"},
 		{"{feed {release}} fragment F on Tool {" + repeated + strings.Repeat("name ", 9) + "}", "more than 60 fields"},
 		{"{a: __type(name: \"A\") {fields {type {interfaces {possibleTypes {name}}}}}}", "Maximum introspection depth"},
-		{"{__type(name: \"A\") {fields {type {interfaces {possibleTypes {inputFields {name}}}}}}}", "more than 3 nested introspection lists"},
-		{"{__type(name: \"A\") {inputFields {type {inputFields {type {inputFields {type {inputFields {name}}}}}}}}}", "more than 3 nested introspection lists"},
-		{"{__type(name: \"A\") {interfaces {interfaces {interfaces {interfaces {name}}}}}}", "more than 3 nested introspection lists"},
-		{"{__type(name: \"A\") {possibleTypes {possibleTypes {possibleTypes {possibleTypes {name}}}}}}", "more than 3 nested introspection lists"},
+		{"{__type(name: \"A\") {fields {type {interfaces {possibleTypes {inputFields {name}}}}}}}", "Maximum introspection depth"},
+		{"{__type(name: \"A\") {inputFields {type {inputFields {type {inputFields {type {inputFields {name}}}}}}}}}", "Maximum introspection depth"},
+		{"{__type(name: \"A\") {interfaces {interfaces {interfaces {interfaces {name}}}}}}", "Maximum introspection depth"},
+		{"{__type(name: \"A\") {possibleTypes {possibleTypes {possibleTypes {possibleTypes {name}}}}}}", "Maximum introspection depth"},
 		{"{__type(name: \"A\") {ofType {ofType {ofType {ofType {ofType {name}}}}}}}", ""},
 		{"{__type(name: \"A\") {...F}} fragment F on __Type {ofType {ofType {ofType {ofType {name}}}}}", ""},
+		// Fields are compared with all others of their name, for each inline fragment around them.
+		{"{" + strings.Repeat("feed {release} ", 30) + "}", ""},
+		{"{feed {" + strings.Repeat("release ", 59) + "}}", ""},
+		{"{feed {" + nested(4, strings.Repeat("release ", 59)) + "}}", ""},
+		{"{feed {" + nested(5, strings.Repeat("release ", 59)) + "}}", tooMuch},
+		{"{" + nested(5, "feed {"+strings.Repeat("release ", 59)+"}") + "}", tooMuch},
+		{"{feed {" + nested(10, repeatedNames("a%d: release ", 59)) + "}}", ""},
+		{"{feed {" + nested(140, "release") + "}}", tooMuch},
+		{"{feed {..." + strings.Repeat("@a ", 10_000) + "{release}}}", tooMuch},
+		// Fragments are visited again from each operation and fragment.
+		{"{feed {" + strings.Repeat("...F ", 59) + "}} fragment F on Feed {release}", ""},
+		{"{feed {" + strings.Repeat("...F ", 141) + "}} fragment F on Feed {...F}", tooMuch},
+		{"{feed {...F}} fragment F on Feed {release " + strings.Repeat("@a ", 4_990) + "}", "Unknown directive"},
+		{"{feed {...F}} fragment F on Feed {release " + strings.Repeat("@a ", 5_000) + "}", tooMuch},
+		{"{feed {...F}} fragment F on Feed {release(a: [" + strings.Repeat("[1] ", 199) + "])}", "Unknown argument"},
+		{"{feed {...F}} fragment F on Feed {release(a: [" + strings.Repeat("["+strings.Repeat("1 ", 30)+"] ", 199) + "])}", tooMuch},
+		{"query " + strings.Repeat("@a ", 10_000) + "{feed {release}}", tooMuch},
+		{"query (" + strings.Repeat("$a: Int ", 10_000) + ") {feed {release}}", tooMuch},
+		{"{feed {release}} fragment F on Feed " + strings.Repeat("@a ", 10_000) + "{release}", tooMuch},
+		{"{feed {...F " + strings.Repeat("@a ", 10_000) + "}} fragment F on Feed {release}", tooMuch},
 	} {
 		_, errs := newParser(limits).Parse(c.query)
 		if got := fmt.Sprint(errs); (len(errs) > 0) != (c.want != "") || !strings.Contains(got, c.want) {

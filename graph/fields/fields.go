@@ -18,6 +18,9 @@ const extension = "collected fields"
 type collected struct {
 	mu   sync.RWMutex
 	sets map[setKey][]collectedSet
+
+	once    sync.Once
+	contain bool // see Contain
 }
 
 type setKey struct {
@@ -72,4 +75,34 @@ func find(sets []collectedSet, set ast.SelectionSet) ([]graphql.CollectedField, 
 		}
 	}
 	return nil, false
+}
+
+// Contain reports whether a document selects a field with one of the names below the
+// root. For documents with directives, it does not look.
+func Contain(op *graphql.OperationContext, names map[string]bool) bool {
+	shared, ok := op.Extensions[extension].(*collected)
+	if !ok {
+		return true
+	}
+	shared.once.Do(func() {
+		for _, operation := range op.Doc.Operations {
+			shared.contain = shared.contain || contains(operation.SelectionSet, names)
+		}
+		for _, fragment := range op.Doc.Fragments {
+			shared.contain = shared.contain || contains(fragment.SelectionSet, names)
+		}
+	})
+	return shared.contain
+}
+
+func contains(set ast.SelectionSet, names map[string]bool) bool {
+	return slices.ContainsFunc(set, func(selection ast.Selection) bool {
+		switch s := selection.(type) {
+		case *ast.Field:
+			return names[s.Name] && s.ObjectDefinition.Name != "Query" || contains(s.SelectionSet, names)
+		case *ast.InlineFragment:
+			return contains(s.SelectionSet, names)
+		}
+		return false // a fragment of the document
+	})
 }

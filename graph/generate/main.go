@@ -62,7 +62,7 @@ func generate() error {
 		Funcs: template.FuncMap{
 			"isModel": isModel, "isPlain": isPlain, "isObjectList": isObjectList, "forGqlgen": forGqlgen, "onlyGqlgen": onlyGqlgen,
 			"kind": kind, "isOptional": isOptional, "optionalValue": optionalValue, "expression": expression,
-			"value": newValue,
+			"value": newValue, "resolved": resolved,
 		},
 		Data:            data,
 		GeneratedHeader: true,
@@ -80,6 +80,19 @@ func isPlain(field *codegen.Field) bool {
 	method := field.IsMethod() && field.NoErr && !field.MethodHasContext &&
 		!slices.ContainsFunc(field.Args, func(arg *codegen.FieldArgument) bool { return arg.Type.Name() != "Language" })
 	return (field.IsVariable() || method) && !field.IsResolver && isModel(field.Object)
+}
+
+// resolved returns the names of the fields of our model that have a resolver.
+func resolved(data *codegen.Data) []string {
+	names := map[string]bool{}
+	for _, object := range data.Objects {
+		for _, field := range object.Fields {
+			if isModel(object) && !isPlain(field) {
+				names[field.Name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // expression returns how the value of a plain field is read.
@@ -134,12 +147,12 @@ func isOptional(ref *config.TypeReference) bool {
 	return !ref.GQL.NonNull && ref.IsNilable() && kind(ref) != "other"
 }
 
-// optionalValue returns the expression for a field that is not nil.
+// optionalValue returns the expression for a field whose value is not nil.
 func optionalValue(field *codegen.Field) string {
 	if field.TypeReference.IsPtr() && kind(field.TypeReference) != "object" {
-		return "*" + expression(field)
+		return "*value"
 	}
-	return expression(field)
+	return "value"
 }
 
 // forGqlgen returns the data without the parts that executor.gotpl writes.

@@ -29,6 +29,10 @@ type CategoryResolver interface {
 	Tools(ctx context.Context, obj *model.Category, sort model.ToolSort, limit int) ([]*model.Tool, error)
 	ToolConnection(ctx context.Context, obj *model.Category, sort model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
 }
+type EmbeddingsDocumentResolver interface {
+	ChunkCount(ctx context.Context, obj *model.EmbeddingsDocument) (int, error)
+	Chunks(ctx context.Context, obj *model.EmbeddingsDocument) ([]*model.Chunk, error)
+}
 type QueryResolver interface {
 	Feed(ctx context.Context) (*model.Feed, error)
 	Stats(ctx context.Context) (*model.Statistics, error)
@@ -74,6 +78,10 @@ type ToolResolver interface {
 	Alternatives(ctx context.Context, obj *model.Tool, limit int) ([]*model.Tool, error)
 	Changes(ctx context.Context, obj *model.Tool, types []model.ChangeType, first *int, after *string, last *int, before *string) (*model.ChangeConnection, error)
 
+	History(ctx context.Context, obj *model.Tool) ([]*model.ToolMoment, error)
+	Verdict(ctx context.Context, obj *model.Tool) (*string, error)
+	ReviewSections(ctx context.Context, obj *model.Tool) ([]string, error)
+
 	Versions(ctx context.Context, obj *model.Tool, limit int) ([]*model.ToolVersion, error)
 }
 
@@ -86,6 +94,7 @@ type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
 	Category() CategoryResolver
+	EmbeddingsDocument() EmbeddingsDocumentResolver
 	Query() QueryResolver
 	RetiredTool() RetiredToolResolver
 	Subscription() SubscriptionResolver
@@ -205,13 +214,13 @@ var sources = []*ast.Source{
     thenBy: ToolGroupKey
     "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-  ): [ToolGroup!]!
+  ): [ToolGroup!]! @cost(once: "5", oncePerTool: "0.007") @listSize(computed: true)
 
   "The distribution of scores: always ten bins, from 0 to 10. Tools without a score are not counted."
   scoreHistogram(
     "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-  ): [ScoreBin!]!
+  ): [ScoreBin!]! @cost(once: "5", oncePerTool: "0.002") @listSize(assumedSize: 10)
 
   "The number of price changes in each month and category, oldest month first, then by category. Months without changes are omitted, except with ` + "`" + `includeEmpty` + "`" + `."
   priceChangeCounts(
@@ -223,7 +232,7 @@ var sources = []*ast.Source{
     direction: PriceDirection
     "Whether to return a count of 0 for each month without changes, for each category in the result: from the first change, or from ` + "`" + `since` + "`" + ` if that is later, to the date of the release being read. At most 1,000 months."
     includeEmpty: Boolean! = false
-  ): [PriceChangeCount!]!
+  ): [PriceChangeCount!]! @cost(once: "5", oncePerTool: "0.01") @listSize(assumedSize: 100, computed: true)
 }
 
 "The properties that tools can be grouped by."
@@ -283,13 +292,13 @@ type ToolGroup {
   "The highest ` + "`" + `Tool.monthlyPrice` + "`" + `; null if no tool has one."
   maxMonthlyPrice: Float
   "The average ` + "`" + `Tool.verifiability` + "`" + `, rounded to two decimals; null if no tool has one."
-  avgVerifiability: Float
+  avgVerifiability: Float @cost(oncePerTool: "0.001")
   "The average ` + "`" + `Tool.obsolescence` + "`" + `, rounded to two decimals; null if no tool has one."
-  avgObsolescence: Float
+  avgObsolescence: Float @cost(oncePerTool: "0.001")
   "The average number of days from ` + "`" + `Tool.updatedAt` + "`" + ` to the date of the release being read, rounded to two decimals."
-  avgDaysSinceUpdate: Float
+  avgDaysSinceUpdate: Float @cost(oncePerTool: "0.001")
   "The median number of days from ` + "`" + `Tool.updatedAt` + "`" + ` to the date of the release being read, rounded to two decimals."
-  medianDaysSinceUpdate: Float
+  medianDaysSinceUpdate: Float @cost(oncePerTool: "0.001")
 }
 
 "The tools within a range of scores."
@@ -318,13 +327,13 @@ type PriceChangeCount {
 `, BuiltIn: false},
 	{Name: "../schema/category.graphql", Input: `extend type Query {
   "All categories, ordered by slug. Categories without tools are included."
-  categories: [Category!]!
+  categories: [Category!]! @cost(once: "5") @listSize(assumedSize: 20)
 
   "The category with this slug, or null if there is none."
   category(
     "The slug of the category, such as ` + "`" + `code` + "`" + `."
     slug: String!
-  ): Category
+  ): Category @cost(once: "5")
 }
 
 "A category of tools. Every tool belongs to exactly one."
@@ -350,7 +359,7 @@ type Category implements Node {
     sort: ToolSort! = score_desc
     "The maximum number of tools, from 1 to 50."
     limit: Int! = 10
-  ): [Tool!]!
+  ): [Tool!]! @cost(once: "5", oncePerTool: "0.002") @listSize(slicingArguments: ["limit"])
   "The active tools as a Relay connection."
   toolConnection(
     "The order of the tools. Ties are ordered by slug."
@@ -363,7 +372,7 @@ type Category implements Node {
     last: Int
     "Only items before this cursor."
     before: String
-  ): ToolConnection!
+  ): ToolConnection! @cost(once: "5", oncePerTool: "0.002") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
 }
 `, BuiltIn: false},
 	{Name: "../schema/change.graphql", Input: `extend type Query {
@@ -382,9 +391,9 @@ type Category implements Node {
     "Only events before this one in the given order."
     before: String
     "Only events of these types; by default, of all types."
-    types: [ChangeType!]
+    types: [ChangeType!] @cost(once: "1000", unless: "slug") @cost(once: "5", with: "slug")
     "Only events about the category with this slug and its tools. Comparisons match the categories of both tools, and a tool that moved matches both categories."
-    category: String
+    category: String @cost(once: "1500", unless: "slug")
     "Only events about the tool, comparison or category with this slug."
     slug: String
     "Only events published on or after this day (UTC)."
@@ -396,10 +405,10 @@ type Category implements Node {
     "Only events of releases after this number, from 0 to 999,999,999."
     afterRelease: Int
     "Only updates that changed at least one of these fields, at most 20; see ` + "`" + `Change.fields` + "`" + `."
-    fields: [String!]
+    fields: [String!] @cost(once: "5000", unless: "slug", shared: "fields")
     "The order of the events."
     order: ChangeOrder! = oldest_first
-  ): ChangeConnection!
+  ): ChangeConnection! @cost(once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes", "events"])
 }
 
 "The order of changes."
@@ -467,7 +476,7 @@ type Change implements Node {
   "The object after the change, with the same fields as ` + "`" + `before` + "`" + `; null if it was removed. For ` + "`" + `catalog_published` + "`" + `, the counts of the release."
   after: JSON
   "The tool as it is now; null if it is retired or removed, and for comparisons, categories and releases."
-  tool: Tool
+  tool: Tool @cost(once: "5")
 }
 
 "A Relay connection of changes."
@@ -477,9 +486,9 @@ type ChangeConnection {
   "The events without cursors."
   nodes: [Change!]!
   "The events as webhooks deliver them and ` + "`" + `/api/v1/changes` + "`" + ` returns them. Their JSON Schemas are at ` + "`" + `/schemas/events/<type>.json` + "`" + `."
-  events: [JSON!]!
+  events: [JSON!]! @cost(weightPerItem: "8", once: "5")
   "The cursor to pass as ` + "`" + `after` + "`" + ` to continue: that of the last event or, if there is none, the given ` + "`" + `after` + "`" + ` or that of the newest event. Null before the first release."
-  nextCursor: String
+  nextCursor: String @cost(once: "5")
   "Whether there are more events, and where to continue."
   pageInfo: PageInfo!
 }
@@ -497,42 +506,42 @@ type ChangeEdge {
   comparison(
     "The slug of the comparison, such as ` + "`" + `plume-vs-ecritoire-cie` + "`" + `."
     slug: String!
-  ): Comparison
+  ): Comparison @cost(once: "5")
 
   "Published comparisons by page, most recently updated first."
   comparisons(
     "Only comparisons that include a tool in the category with this slug."
-    category: String
+    category: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include the tool with this slug."
-    tool: String
+    tool: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include the tool with this slug. Together with ` + "`" + `tool` + "`" + `: only comparisons of these two tools."
-    otherTool: String
+    otherTool: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons won by the tool with this slug."
-    winner: String
+    winner: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons updated on or after this date."
-    updatedSince: Date
+    updatedSince: Date @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons updated before this date."
-    updatedBefore: Date
+    updatedBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
     "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
     "The number of items per page, from 1 to 200."
     limit: Int! = 50
-  ): ComparisonPage!
+  ): ComparisonPage! @cost(once: "5") @listSize(slicingArguments: ["limit"], sizedFields: ["items"])
 
   "Published comparisons as a Relay connection, most recently updated first."
   comparisonConnection(
     "Only comparisons that include a tool in the category with this slug."
-    category: String
+    category: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include the tool with this slug."
-    tool: String
+    tool: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include the tool with this slug. Together with ` + "`" + `tool` + "`" + `: only comparisons of these two tools."
-    otherTool: String
+    otherTool: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons won by the tool with this slug."
-    winner: String
+    winner: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons updated on or after this date."
-    updatedSince: Date
+    updatedSince: Date @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons updated before this date."
-    updatedBefore: Date
+    updatedBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
@@ -541,7 +550,7 @@ type ChangeEdge {
     last: Int
     "Only items before this cursor."
     before: String
-  ): ComparisonConnection!
+  ): ComparisonConnection! @cost(once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
 }
 
 extend type Query {
@@ -550,15 +559,15 @@ extend type Query {
     "The property to group by."
     by: ComparisonGroupKey!
     "Only comparisons that include a tool in the category with this slug."
-    category: String
+    category: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include the tool with this slug."
-    tool: String
+    tool: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons won by the tool with this slug."
-    winner: String
+    winner: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons updated on or after this date."
-    updatedSince: Date
+    updatedSince: Date @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons updated before this date."
-    updatedBefore: Date
+    updatedBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
     "The order of the groups. Ties are ordered by ` + "`" + `key` + "`" + `."
     sort: ComparisonGroupSort! = key_asc
     "Only groups with at least this many comparisons."
@@ -569,7 +578,7 @@ extend type Query {
     page: Int! = 1
     "The number of groups per page, from 1 to 200."
     limit: Int! = 50
-  ): [ComparisonGroup!]!
+  ): [ComparisonGroup!]! @cost(once: "5", oncePerTool: "0.004") @listSize(slicingArguments: ["limit"])
 }
 
 "The properties that comparisons can be grouped by."
@@ -599,7 +608,7 @@ type ComparisonGroup {
   "The slug of the tool or category, or the month as ` + "`" + `YYYY-MM` + "`" + `."
   key: String!
   "The tool, active or retired; null unless grouped by tool."
-  tool: ComparedTool
+  tool: ComparedTool @cost(once: "5")
   "The first day of the month; null unless grouped by month."
   start: Date
   "The last day of the month; null unless grouped by month."
@@ -624,11 +633,11 @@ type Comparison implements Node {
     language: Language! = fr
   ): String!
   "The first tool, active or retired."
-  toolA: ComparedTool!
+  toolA: ComparedTool! @cost(once: "5")
   "The second tool, active or retired."
-  toolB: ComparedTool!
+  toolB: ComparedTool! @cost(once: "5")
   "The winner: either ` + "`" + `toolA` + "`" + ` or ` + "`" + `toolB` + "`" + `."
-  winner: ComparedTool!
+  winner: ComparedTool! @cost(once: "5")
   "The name of the winner."
   winnerName: String!
   "Why the winner was chosen."
@@ -670,12 +679,52 @@ type ComparisonEdge {
   node: Comparison!
 }
 `, BuiltIn: false},
+	{Name: "../schema/cost.graphql", Input: `"""
+What a field costs. The cost of an operation is the sum of its fields, multiplied by the
+lists around them, plus the work of finding them. A unit stands for at most 150 µs of CPU
+time. On an argument, an input field or an enum value: what it adds to the field if it is
+given; a list adds it for each of its different values.
+"""
+directive @cost(
+  "The cost for each object that has the field; 1 by default."
+  weight: String
+  "What is added to the weight for each tool of the release."
+  weightPerTool: String
+  "The cost for each item of a list without subfields."
+  weightPerItem: String
+  "The work for all objects of a list together."
+  once: String
+  "What is added to that work for each tool of the release, of which there are at least 1,000."
+  oncePerTool: String
+  "Costs of the same name are added only once for each field."
+  shared: String
+  "Only if this other argument is given."
+  with: String
+  "Only if this other argument is not given."
+  unless: String
+) repeatable on FIELD_DEFINITION | ARGUMENT_DEFINITION | INPUT_FIELD_DEFINITION | ENUM_VALUE
+
+"How many items a list can have, for its cost. Other lists have one."
+directive @listSize(
+  "The expected number of items, if nothing else determines it."
+  assumedSize: Int
+  "Arguments that limit the number of items, or that have one value for each item. The first that is given counts."
+  slicingArguments: [String!]
+  "The lists in the field's object that have this size, such as the items of a page; without it, the field itself is the list."
+  sizedFields: [String!]
+  "The number of items is calculated from the arguments and the release."
+  computed: Boolean! = false
+) on FIELD_DEFINITION
+
+"Requires an API key. All fields with a type that requires one require it too."
+directive @requiresKey on FIELD_DEFINITION | OBJECT | UNION
+`, BuiltIn: false},
 	{Name: "../schema/embeddings.graphql", Input: `extend type Query {
   "The review of a tool as text chunks; null if the tool is unknown or has no embeddings document. Requires an API key."
   embeddings(
     "The slug of the tool."
     slug: String!
-  ): EmbeddingsDocument
+  ): EmbeddingsDocument @requiresKey @cost(once: "5")
 }
 
 extend type Query {
@@ -686,20 +735,20 @@ extend type Query {
   """
   embeddingsSync(
     "Only documents of tools in the category with this slug. A token is valid only with the category it was issued for."
-    category: String
+    category: String @cost(oncePerTool: "0.001", shared: "filter")
     "` + "`" + `nextSync` + "`" + ` of an earlier response: return only what changed since then."
-    sync: String
+    sync: String @cost(oncePerTool: "0.002")
     "The number of the page, from 1 to 1,000,000. Use ` + "`" + `@asOf` + "`" + ` to read all pages from the same release."
     page: Int! = 1
     "The number of items per page, from 1 to 100."
     limit: Int! = 50
-  ): EmbeddingsSyncPage!
+  ): EmbeddingsSyncPage! @requiresKey @cost(once: "5", oncePerTool: "0.001") @listSize(slicingArguments: ["limit"], sizedFields: ["items"])
 }
 
 "A page of embeddings documents, or of changes to them."
-type EmbeddingsSyncPage {
+type EmbeddingsSyncPage @requiresKey {
   "The items of this page; empty after the last page."
-  items: [EmbeddingsChange!]!
+  items: [EmbeddingsChange!]! @requiresKey
   "The position of the page."
   meta: PageInfoByNumber!
   "The token to pass as ` + "`" + `sync` + "`" + ` next time; null before the last page. It is valid for as long as its release is available."
@@ -707,10 +756,10 @@ type EmbeddingsSyncPage {
 }
 
 "A document to store in place of its previous version, or a document to delete."
-union EmbeddingsChange = EmbeddingsDocument | EmbeddingsDeletion
+union EmbeddingsChange @requiresKey = EmbeddingsDocument | EmbeddingsDeletion
 
 "A document to delete from a vector index."
-type EmbeddingsDeletion {
+type EmbeddingsDeletion @requiresKey {
   "The slug of the tool."
   slug: String!
   "Always true."
@@ -732,7 +781,7 @@ enum EmbeddingsDeletionReason {
 }
 
 "The review of a tool, split into text chunks for a retrieval pipeline. Only the most important tools have one."
-type EmbeddingsDocument {
+type EmbeddingsDocument @requiresKey {
   "The slug of the tool."
   slug: String!
   "The name of the tool."
@@ -746,7 +795,7 @@ type EmbeddingsDocument {
   "The number of chunks."
   chunkCount: Int!
   "The chunks, one for each section of the review, in the order of the review."
-  chunks: [Chunk!]!
+  chunks: [Chunk!]! @listSize(assumedSize: 6)
 }
 
 "A section of a review."
@@ -788,7 +837,7 @@ type ChunkMetadata {
     slug: String!
     "The maximum number of versions, from 1 to 200."
     limit: Int! = 200
-  ): ToolVersions
+  ): ToolVersions @cost(once: "15")
 }
 
 "The versions of a tool."
@@ -796,7 +845,7 @@ type ToolVersions {
   "The slug of the tool."
   slug: String!
   "The versions, newest first."
-  versions: [ToolVersion!]!
+  versions: [ToolVersion!]! @cost(once: "15")
 }
 
 "A tool as it was from one release to another."
@@ -834,13 +883,13 @@ type ToolMoment {
   node(
     "The identifier, such as ` + "`" + `tool/plume` + "`" + `."
     id: ID!
-  ): Node
+  ): Node @cost(once: "5")
 
   "The objects with these global identifiers, in the same order; null for those that do not exist."
   nodes(
     "The identifiers, at most 100."
     ids: [ID!]!
-  ): [Node]!
+  ): [Node]! @cost(once: "5") @listSize(slicingArguments: ["ids"])
 }
 
 "An object with a global identifier."
@@ -919,7 +968,7 @@ reconnects with ` + "`" + `Last-Event-ID` + "`" + ` first receives the events th
 """
 type Subscription {
   "Sends an event for each release as soon as it is available."
-  catalogPublished: Publication!
+  catalogPublished: Publication! @cost(once: "5")
 }
 
 "A published release of the catalog."
@@ -939,7 +988,7 @@ type Publication {
   "The number of published comparisons."
   comparisonsTotal: Int!
   "The number of changes of each type; types without changes are omitted."
-  events: [ChangeCount!]!
+  events: [ChangeCount!]! @listSize(assumedSize: 10)
 }
 
 "The number of changes of one type."
@@ -969,7 +1018,7 @@ type Query {
     last: Int
     "Only items before this cursor."
     before: String
-  ): ReleaseConnection!
+  ): ReleaseConnection! @cost(once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
 }
 
 "One published state of the whole catalog."
@@ -1068,38 +1117,38 @@ type Statistics {
   retiredTool(
     "The slug of the tool."
     slug: String!
-  ): RetiredTool
+  ): RetiredTool @cost(once: "5")
 
   "Retired tools by page, most recently retired first."
   retiredTools(
     "Only tools retired for this reason."
-    reason: RetirementReason
+    reason: RetirementReason @cost(oncePerTool: "0.001", shared: "filter")
     "Only tools that belonged to the category with this slug."
-    category: String
+    category: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only tools retired on or after this date."
-    retiredSince: Date
+    retiredSince: Date @cost(oncePerTool: "0.001", shared: "filter")
     "Only tools retired before this date."
-    retiredBefore: Date
+    retiredBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
     "Words, in any order, ignoring case and accents: each must be the start of a word in the name or note. At most 200 characters and 16 different words."
-    search: String
+    search: String @cost(oncePerTool: "0.022")
     "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
     "The number of items per page, from 1 to 200."
     limit: Int! = 50
-  ): RetiredToolPage!
+  ): RetiredToolPage! @cost(once: "5") @listSize(slicingArguments: ["limit"], sizedFields: ["items"])
 
   "Retired tools as a Relay connection, most recently retired first."
   retiredToolConnection(
     "Only tools retired for this reason."
-    reason: RetirementReason
+    reason: RetirementReason @cost(oncePerTool: "0.001", shared: "filter")
     "Only tools that belonged to the category with this slug."
-    category: String
+    category: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only tools retired on or after this date."
-    retiredSince: Date
+    retiredSince: Date @cost(oncePerTool: "0.001", shared: "filter")
     "Only tools retired before this date."
-    retiredBefore: Date
+    retiredBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
     "Words, in any order, ignoring case and accents: each must be the start of a word in the name or note. At most 200 characters and 16 different words."
-    search: String
+    search: String @cost(oncePerTool: "0.022")
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
@@ -1108,7 +1157,7 @@ type Statistics {
     last: Int
     "Only items before this cursor."
     before: String
-  ): RetiredToolConnection!
+  ): RetiredToolConnection! @cost(once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
 }
 
 extend type Query {
@@ -1119,12 +1168,12 @@ extend type Query {
     "Also group by the period of the retirement."
     every: Period
     "Only tools retired on or after this date."
-    retiredSince: Date
+    retiredSince: Date @cost(oncePerTool: "0.001", shared: "filter")
     "Only tools retired before this date."
-    retiredBefore: Date
+    retiredBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
     "Whether to return a group of 0 tools for each period without retirements, for each reason and category in the result: from the first retirement, or from ` + "`" + `retiredSince` + "`" + ` if that is later, to the date of the release being read, or to ` + "`" + `retiredBefore` + "`" + `. Requires ` + "`" + `every` + "`" + `; at most 1,000 periods."
     includeEmpty: Boolean! = false
-  ): [RetirementGroup!]!
+  ): [RetirementGroup!]! @cost(once: "5", oncePerTool: "0.002") @listSize(assumedSize: 100, computed: true)
 }
 
 "The properties that retired tools can be grouped by."
@@ -1164,7 +1213,7 @@ type RetiredTool implements ComparedTool & Node {
   "The slug of the category that the tool belonged to."
   categorySlug: String!
   "The category that the tool belonged to."
-  category: Category!
+  category: Category! @cost(once: "5")
   "The reason for the retirement."
   reason: RetirementReason!
   "The date of the retirement."
@@ -1175,7 +1224,7 @@ type RetiredTool implements ComparedTool & Node {
   comparisons(
     "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
-  ): [Comparison!]!
+  ): [Comparison!]! @cost(once: "5") @listSize(slicingArguments: ["limit"])
   "The published comparisons with this tool as a Relay connection, most recently updated first."
   comparisonConnection(
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
@@ -1186,7 +1235,7 @@ type RetiredTool implements ComparedTool & Node {
     last: Int
     "Only items before this cursor."
     before: String
-  ): ComparisonConnection!
+  ): ComparisonConnection! @cost(once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
   """
   The active tools in the same category that are nearest in score, nearest first.
   Equally near tools are ordered by slug. Retired tools have no price, so only scores are compared. Tools without a score
@@ -1195,7 +1244,7 @@ type RetiredTool implements ComparedTool & Node {
   alternatives(
     "The maximum number of tools, from 1 to 50."
     limit: Int! = 5
-  ): [Tool!]!
+  ): [Tool!]! @cost(weight: "2", weightPerTool: "0.0005", once: "5") @listSize(slicingArguments: ["limit"])
   "The changes to the tool itself, newest first, since it was added to the catalog."
   changes(
     "Only events of these types; by default, of all types."
@@ -1208,12 +1257,12 @@ type RetiredTool implements ComparedTool & Node {
     last: Int
     "Only items before this cursor."
     before: String
-  ): ChangeConnection!
+  ): ChangeConnection! @cost(weight: "21", once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes", "events"])
   "The versions of the tool, both active and retired, newest first."
   versions(
     "The maximum number of versions, from 1 to 200."
     limit: Int! = 20
-  ): [ToolVersion!]!
+  ): [ToolVersion!]! @cost(once: "15") @listSize(slicingArguments: ["limit"])
 }
 
 "The reasons for retiring a tool."
@@ -1280,7 +1329,7 @@ type RetiredToolEdge {
     filter: ToolFilter
     "Whether ` + "`" + `additions` + "`" + ` counts the tools of the first import, with which the catalog started."
     includeFirstImport: Boolean! = false
-  ): [Series!]!
+  ): [Series!]! @cost(once: "5", oncePerTool: "0.01") @listSize(computed: true, sizedFields: ["points"])
 
   "The tools whose score or price changed most between two days, largest change first. The order is that of the exact differences, before they are rounded; equal differences are ordered by slug. Only tools that were active on both days and had a value on both are compared."
   movers(
@@ -1298,7 +1347,7 @@ type RetiredToolEdge {
     minChange: Float
     "The maximum number of tools, from 1 to 200."
     first: Int! = 10
-  ): [Mover!]!
+  ): [Mover!]! @cost(once: "5", oncePerTool: "0.011") @listSize(slicingArguments: ["first"])
 }
 
 """
@@ -1332,13 +1381,13 @@ enum SeriesMetric {
   "The 90th percentile of the prices per month."
   p90_monthly_price
   "The average verifiability."
-  mean_verifiability
+  mean_verifiability @cost(oncePerTool: "0.004")
   "The average obsolescence."
-  mean_obsolescence
+  mean_obsolescence @cost(oncePerTool: "0.004")
   "The average number of days from ` + "`" + `Tool.updatedAt` + "`" + ` to the date of the release that the value comes from."
-  mean_days_since_update
+  mean_days_since_update @cost(oncePerTool: "0.004")
   "The median number of days from ` + "`" + `Tool.updatedAt` + "`" + ` to the date of the release that the value comes from."
-  median_days_since_update
+  median_days_since_update @cost(oncePerTool: "0.004")
   "The number of tools that were added, or became active again, since the previous period. The tools of the first import are not counted; see ` + "`" + `includeFirstImport` + "`" + `."
   additions
   "The number of active tools that were retired since the previous period."
@@ -1390,7 +1439,7 @@ type Series {
   "The value that the tools of the group have in common, as in ` + "`" + `ToolGroup.key` + "`" + `; null without groups."
   key: String
   "The points, oldest first; the same periods in each series."
-  points: [SeriesPoint!]!
+  points: [SeriesPoint!]! @cost(once: "5")
 }
 
 "The value of a metric in one period."
@@ -1436,7 +1485,7 @@ type Mover {
   "The difference as a percentage of ` + "`" + `before` + "`" + `, rounded to two decimals, halves away from zero; null if ` + "`" + `before` + "`" + ` is 0."
   percent: Float
   "The tool in the release being read, active or retired; null if it was removed."
-  tool: ComparedTool
+  tool: ComparedTool @cost(once: "5")
 }
 `, BuiltIn: false},
 	{Name: "../schema/tool.graphql", Input: `extend type Query {
@@ -1444,7 +1493,7 @@ type Mover {
   tool(
     "The slug of the tool, such as ` + "`" + `plume` + "`" + `."
     slug: String!
-  ): Tool
+  ): Tool @cost(once: "5")
 
   "Active tools by page."
   tools(
@@ -1456,7 +1505,7 @@ type Mover {
     page: Int! = 1
     "The number of items per page, from 1 to 200."
     limit: Int! = 50
-  ): ToolPage!
+  ): ToolPage! @cost(once: "5") @listSize(slicingArguments: ["limit"], sizedFields: ["items"])
 
   "Active tools as a Relay connection."
   toolConnection(
@@ -1472,7 +1521,7 @@ type Mover {
     last: Int
     "Only items before this cursor."
     before: String
-  ): ToolConnection!
+  ): ToolConnection! @cost(once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
 }
 
 "A tool in a comparison: an active ` + "`" + `Tool` + "`" + ` or a ` + "`" + `RetiredTool` + "`" + `."
@@ -1488,12 +1537,12 @@ interface ComparedTool implements Node {
   "The slug of the category."
   categorySlug: String!
   "The category."
-  category: Category!
+  category: Category! @cost(once: "5")
   "The published comparisons with this tool, most recently updated first."
   comparisons(
     "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
-  ): [Comparison!]!
+  ): [Comparison!]! @cost(once: "5") @listSize(slicingArguments: ["limit"])
   "The published comparisons with this tool as a Relay connection, most recently updated first."
   comparisonConnection(
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
@@ -1504,7 +1553,7 @@ interface ComparedTool implements Node {
     last: Int
     "Only items before this cursor."
     before: String
-  ): ComparisonConnection!
+  ): ComparisonConnection! @cost(once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
   "The changes to the tool itself, newest first, since it was added to the catalog."
   changes(
     "Only events of these types; by default, of all types."
@@ -1517,7 +1566,7 @@ interface ComparedTool implements Node {
     last: Int
     "Only items before this cursor."
     before: String
-  ): ChangeConnection!
+  ): ChangeConnection! @cost(weight: "21", once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes", "events"])
 }
 
 "An active tool. A tool that can no longer be used is a ` + "`" + `RetiredTool` + "`" + `."
@@ -1533,7 +1582,7 @@ type Tool implements ComparedTool & Node {
   "The slug of the category."
   categorySlug: String!
   "The category."
-  category: Category!
+  category: Category! @cost(once: "5")
   "The audience that the tool is made for."
   icp: Icp!
   "The audience that the tool is made for, spelled as in the REST API."
@@ -1574,12 +1623,12 @@ type Tool implements ComparedTool & Node {
   "Whether the tool is widely known."
   mainstream: Boolean!
   "Pages that confirm fields of the tool."
-  sources: [Source!]!
+  sources: [Source!]! @cost(once: "5") @listSize(assumedSize: 4)
   "The published comparisons with this tool, most recently updated first."
   comparisons(
     "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
-  ): [Comparison!]!
+  ): [Comparison!]! @cost(once: "5") @listSize(slicingArguments: ["limit"])
   "The published comparisons with this tool as a Relay connection, most recently updated first."
   comparisonConnection(
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
@@ -1590,7 +1639,7 @@ type Tool implements ComparedTool & Node {
     last: Int
     "Only items before this cursor."
     before: String
-  ): ComparisonConnection!
+  ): ComparisonConnection! @cost(once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
   """
   The active tools in the same category that are nearest in score and price, nearest
   first. The distance between two tools is the difference of their scores, plus a tenth
@@ -1601,7 +1650,7 @@ type Tool implements ComparedTool & Node {
   alternatives(
     "The maximum number of tools, from 1 to 50."
     limit: Int! = 5
-  ): [Tool!]!
+  ): [Tool!]! @cost(weight: "2", weightPerTool: "0.0005", once: "5") @listSize(slicingArguments: ["limit"])
   "The changes to the tool itself, newest first, since it was added to the catalog."
   changes(
     "Only events of these types; by default, of all types."
@@ -1614,22 +1663,22 @@ type Tool implements ComparedTool & Node {
     last: Int
     "Only items before this cursor."
     before: String
-  ): ChangeConnection!
+  ): ChangeConnection! @cost(weight: "21", once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes", "events"])
   "All changes to the price or pricing model, newest first, also from before the tool was last retired or removed. For the current price, see ` + "`" + `price` + "`" + `."
-  priceHistory: [PriceChange!]!
+  priceHistory: [PriceChange!]! @cost(once: "5") @listSize(assumedSize: 4)
   "The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the current state."
-  history: [ToolMoment!]!
+  history: [ToolMoment!]! @cost(once: "5") @listSize(assumedSize: 12)
   "The verdict of the review as text, in French; null if the review has none."
-  verdict: String
+  verdict: String @cost(once: "5")
   "The identifiers of the sections of the review, in their order, such as ` + "`" + `verdict` + "`" + `; empty if there is no review. For their text, see ` + "`" + `embeddings` + "`" + `."
-  reviewSections: [String!]!
+  reviewSections: [String!]! @cost(once: "5")
   "The review as text chunks; null if the tool has none. Requires an API key."
-  embeddings: EmbeddingsDocument
+  embeddings: EmbeddingsDocument @requiresKey @cost(once: "5")
   "The versions of the tool, both active and retired, newest first."
   versions(
     "The maximum number of versions, from 1 to 200."
     limit: Int! = 20
-  ): [ToolVersion!]!
+  ): [ToolVersion!]! @cost(once: "15") @listSize(slicingArguments: ["limit"])
 }
 
 "The languages of the catalog's texts."
@@ -1717,47 +1766,47 @@ enum ToolSort {
 "Conditions on tools. A tool must match all given conditions; an empty list matches no tool."
 input ToolFilter {
   "The slugs of tools: 1 to 200, without duplicates. Unknown slugs match no tool."
-  slugs: [String!]
+  slugs: [String!] @cost(oncePerTool: "0.001", shared: "filter")
   "The slugs of categories: tools in any of them, at most 100. Unknown slugs match no tool."
-  categories: [String!]
+  categories: [String!] @cost(oncePerTool: "0.001", shared: "filter")
   "Tools with any of these pricing models."
-  pricings: [Pricing!]
+  pricings: [Pricing!] @cost(oncePerTool: "0.001", shared: "filter")
   "Tools made for any of these audiences."
-  icps: [Icp!]
+  icps: [Icp!] @cost(oncePerTool: "0.001", shared: "filter")
   "The minimum score, from 0 to 10. Excludes tools without a score."
-  scoreMin: Float
+  scoreMin: Float @cost(oncePerTool: "0.001", shared: "filter")
   "The maximum score, from 0 to 10. Excludes tools without a score."
-  scoreMax: Float
+  scoreMax: Float @cost(oncePerTool: "0.001", shared: "filter")
   "The minimum verifiability, from 0 to 10. Excludes tools without a rating."
-  verifiabilityMin: Float
+  verifiabilityMin: Float @cost(oncePerTool: "0.001", shared: "filter")
   "The maximum verifiability, from 0 to 10. Excludes tools without a rating."
-  verifiabilityMax: Float
+  verifiabilityMax: Float @cost(oncePerTool: "0.001", shared: "filter")
   "The minimum obsolescence, from 0 to 10. Excludes tools without a rating."
-  obsolescenceMin: Float
+  obsolescenceMin: Float @cost(oncePerTool: "0.001", shared: "filter")
   "The maximum obsolescence, from 0 to 10. Excludes tools without a rating."
-  obsolescenceMax: Float
+  obsolescenceMax: Float @cost(oncePerTool: "0.001", shared: "filter")
   "The maximum ` + "`" + `priceAmount` + "`" + ` in euros, regardless of the billing period."
-  priceMax: Float
+  priceMax: Float @cost(oncePerTool: "0.001", shared: "filter")
   "Tools whose price covers any of these periods."
-  billingPeriods: [BillingPeriod!]
+  billingPeriods: [BillingPeriod!] @cost(oncePerTool: "0.001", shared: "filter")
   "The minimum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a monthly price."
-  monthlyPriceMin: Float
+  monthlyPriceMin: Float @cost(oncePerTool: "0.001", shared: "filter")
   "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a monthly price."
-  monthlyPriceMax: Float
+  monthlyPriceMax: Float @cost(oncePerTool: "0.001", shared: "filter")
   "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros, where free tools (` + "`" + `pricing: gratuit` + "`" + `, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price."
-  monthlyCostMax: Float
+  monthlyCostMax: Float @cost(oncePerTool: "0.001", shared: "filter")
   "Tools whose price rose several times. Not supported by ` + "`" + `series` + "`" + ` and ` + "`" + `movers` + "`" + `."
-  priceIncreases: PriceIncreases
+  priceIncreases: PriceIncreases @cost(oncePerTool: "0.001", shared: "filter") @cost(oncePerTool: "0.01")
   "Tools of any of these tiers, from 1 to 3."
-  tiers: [Int!]
+  tiers: [Int!] @cost(oncePerTool: "0.001", shared: "filter")
   "Tools with or without an embeddings document."
-  hasEmbeddings: Boolean
+  hasEmbeddings: Boolean @cost(oncePerTool: "0.001", shared: "filter")
   "Tools updated on or after this date."
-  updatedSince: Date
+  updatedSince: Date @cost(oncePerTool: "0.001", shared: "filter")
   "Tools updated before this date."
-  updatedBefore: Date
+  updatedBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
   "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words."
-  search: String
+  search: String @cost(oncePerTool: "0.001", shared: "filter") @cost(oncePerTool: "0.022")
 }
 
 "A number of price increases: changes with the ` + "`" + `direction` + "`" + ` ` + "`" + `up` + "`" + ` in ` + "`" + `Tool.priceHistory` + "`" + `."
@@ -4253,6 +4302,61 @@ func (ec *executionContext) fieldContext_Category_toolConnection(ctx context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _EmbeddingsDocument_chunkCount(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EmbeddingsDocument_chunkCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.EmbeddingsDocument().ChunkCount(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EmbeddingsDocument_chunkCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, true, true, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _EmbeddingsDocument_chunks(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EmbeddingsDocument_chunks(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.EmbeddingsDocument().Chunks(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Chunk) graphql.Marshaler {
+			return ec.marshalNChunk2ᚕᚖpalmaresᚋgraphᚋmodelᚐChunkᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EmbeddingsDocument_chunks(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EmbeddingsDocument",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Chunk(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_feed(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5907,6 +6011,84 @@ func (ec *executionContext) fieldContext_Tool_changes(ctx context.Context, field
 		return fc, err
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Tool_history(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_history(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Tool().History(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ToolMoment) graphql.Marshaler {
+			return ec.marshalNToolMoment2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolMomentᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Tool_history(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Tool",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ToolMoment(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Tool_verdict(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_verdict(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Tool().Verdict(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Tool_verdict(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Tool", field, true, true, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Tool_reviewSections(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_reviewSections(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Tool().ReviewSections(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Tool_reviewSections(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Tool", field, true, true, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_versions(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
@@ -9922,7 +10104,7 @@ func (ec *executionContext) appendCategoryList(ctx context.Context, b []byte, se
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendCategory(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendCategory(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -9946,7 +10128,7 @@ func (ec *executionContext) appendCategory(ctx context.Context, b []byte, collec
 		case "__typename":
 			b = appendText(b, "Category")
 		case "id":
-			b = appendText(b, string(obj.ID))
+			b = appendText(b, string(obj.ID()))
 		case "slug":
 			b = appendText(b, string(obj.Slug))
 		case "label":
@@ -9954,16 +10136,16 @@ func (ec *executionContext) appendCategory(ctx context.Context, b []byte, collec
 		case "toolCount":
 			b = strconv.AppendInt(b, int64(obj.ToolCount), 10)
 		case "avgScore":
-			if obj.AvgScore == nil {
+			if value := obj.AvgScore; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.AvgScore, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "avgScoreOrZero":
-			b = strconv.AppendFloat(b, obj.AvgScoreOrZero, 'g', -1, 64)
+			b = strconv.AppendFloat(b, obj.AvgScoreOrZero(), 'g', -1, 64)
 		case "tools":
 			b, ok = appendMarshaler(b, ec._Category_tools(ctx, field, obj))
 		case "toolConnection":
@@ -10021,7 +10203,7 @@ func (ec *executionContext) appendChangeList(ctx context.Context, b []byte, sel 
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendChange(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendChange(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -10053,28 +10235,28 @@ func (ec *executionContext) appendChange(ctx context.Context, b []byte, collecte
 		case "publishedAt":
 			b, ok = appendMarshaler(b, ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt))
 		case "slug":
-			if obj.Slug == nil {
+			if value := obj.Slug; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.Slug))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "category":
-			if obj.Category == nil {
+			if value := obj.Category; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.Category))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "otherCategory":
-			if obj.OtherCategory == nil {
+			if value := obj.OtherCategory; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.OtherCategory))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -10092,10 +10274,10 @@ func (ec *executionContext) appendChange(ctx context.Context, b []byte, collecte
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "tool":
-			if obj.Tool == nil {
+			if value := obj.Tool; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b, ok = ec.appendTool(ctx, b, fields.Collect(ec.OperationContext, field.Selections, toolImplementors), obj.Tool)
+				b, ok = ec.appendTool(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, toolImplementors), value)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -10173,7 +10355,7 @@ func (ec *executionContext) appendChangeConnectionList(ctx context.Context, b []
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendChangeConnection(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendChangeConnection(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -10197,22 +10379,22 @@ func (ec *executionContext) appendChangeConnection(ctx context.Context, b []byte
 		case "__typename":
 			b = appendText(b, "ChangeConnection")
 		case "edges":
-			b, ok = ec.appendChangeEdgeList(ctx, b, field.Selections, obj.Edges)
+			b, ok = ec.appendChangeEdgeList(ec.within(ctx, field), b, field.Selections, obj.Edges)
 		case "nodes":
-			b, ok = ec.appendChangeList(ctx, b, field.Selections, obj.Nodes)
+			b, ok = ec.appendChangeList(ec.within(ctx, field), b, field.Selections, obj.Nodes)
 		case "events":
 			b, ok = appendMarshaler(b, ec.marshalNJSON2ᚕencodingᚋjsonᚐRawMessageᚄ(ctx, field.Selections, obj.Events))
 		case "nextCursor":
-			if obj.NextCursor == nil {
+			if value := obj.NextCursor; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.NextCursor))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "pageInfo":
-			b, ok = ec.appendPageInfo(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+			b, ok = ec.appendPageInfo(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -10262,7 +10444,7 @@ func (ec *executionContext) appendChangeCountList(ctx context.Context, b []byte,
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendChangeCount(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendChangeCount(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -10326,7 +10508,7 @@ func (ec *executionContext) appendChangeEdgeList(ctx context.Context, b []byte, 
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendChangeEdge(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendChangeEdge(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -10352,7 +10534,7 @@ func (ec *executionContext) appendChangeEdge(ctx context.Context, b []byte, coll
 		case "cursor":
 			b = appendText(b, string(obj.Cursor))
 		case "node":
-			b, ok = ec.appendChange(ctx, b, fields.Collect(ec.OperationContext, field.Selections, changeImplementors), obj.Node)
+			b, ok = ec.appendChange(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, changeImplementors), obj.Node)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -10390,7 +10572,7 @@ func (ec *executionContext) appendChunkList(ctx context.Context, b []byte, sel a
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendChunk(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendChunk(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -10418,7 +10600,7 @@ func (ec *executionContext) appendChunk(ctx context.Context, b []byte, collected
 		case "text":
 			b = appendText(b, string(obj.Text))
 		case "metadata":
-			b, ok = ec.appendChunkMetadata(ctx, b, fields.Collect(ec.OperationContext, field.Selections, chunkMetadataImplementors), obj.Metadata)
+			b, ok = ec.appendChunkMetadata(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, chunkMetadataImplementors), obj.Metadata)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -10460,7 +10642,7 @@ func (ec *executionContext) appendChunkMetadataList(ctx context.Context, b []byt
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendChunkMetadata(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendChunkMetadata(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -10496,19 +10678,19 @@ func (ec *executionContext) appendChunkMetadata(ctx context.Context, b []byte, c
 		case "category":
 			b = appendText(b, string(obj.Category))
 		case "score":
-			if obj.Score == nil {
+			if value := obj.Score; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.Score, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "verifiability":
-			if obj.Verifiability == nil {
+			if value := obj.Verifiability; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.Verifiability, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -10580,7 +10762,7 @@ func (ec *executionContext) appendComparisonList(ctx context.Context, b []byte, 
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendComparison(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendComparison(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -10604,19 +10786,19 @@ func (ec *executionContext) appendComparison(ctx context.Context, b []byte, coll
 		case "__typename":
 			b = appendText(b, "Comparison")
 		case "id":
-			b = appendText(b, string(obj.ID))
+			b = appendText(b, string(obj.ID()))
 		case "slug":
 			b = appendText(b, string(obj.Slug))
 		case "title":
 			b = appendText(b, string(obj.Title(ec.language(field))))
 		case "toolA":
-			b, ok = appendMarshaler(b, ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolA))
+			b, ok = appendMarshaler(b, ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ec.within(ctx, field), field.Selections, obj.ToolA()))
 		case "toolB":
-			b, ok = appendMarshaler(b, ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolB))
+			b, ok = appendMarshaler(b, ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ec.within(ctx, field), field.Selections, obj.ToolB()))
 		case "winner":
-			b, ok = appendMarshaler(b, ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.Winner))
+			b, ok = appendMarshaler(b, ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ec.within(ctx, field), field.Selections, obj.Winner()))
 		case "winnerName":
-			b = appendText(b, string(obj.WinnerName))
+			b = appendText(b, string(obj.WinnerName()))
 		case "winnerNote":
 			b = appendText(b, string(obj.WinnerNote(ec.language(field))))
 		case "updatedAt":
@@ -10692,7 +10874,7 @@ func (ec *executionContext) appendComparisonConnectionList(ctx context.Context, 
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendComparisonConnection(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendComparisonConnection(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -10716,11 +10898,11 @@ func (ec *executionContext) appendComparisonConnection(ctx context.Context, b []
 		case "__typename":
 			b = appendText(b, "ComparisonConnection")
 		case "edges":
-			b, ok = ec.appendComparisonEdgeList(ctx, b, field.Selections, obj.Edges)
+			b, ok = ec.appendComparisonEdgeList(ec.within(ctx, field), b, field.Selections, obj.Edges)
 		case "nodes":
-			b, ok = ec.appendComparisonList(ctx, b, field.Selections, obj.Nodes)
+			b, ok = ec.appendComparisonList(ec.within(ctx, field), b, field.Selections, obj.Nodes)
 		case "pageInfo":
-			b, ok = ec.appendPageInfo(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+			b, ok = ec.appendPageInfo(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
 		case "totalCount":
 			b = strconv.AppendInt(b, int64(obj.TotalCount), 10)
 		default:
@@ -10768,7 +10950,7 @@ func (ec *executionContext) appendComparisonEdgeList(ctx context.Context, b []by
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendComparisonEdge(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendComparisonEdge(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -10794,7 +10976,7 @@ func (ec *executionContext) appendComparisonEdge(ctx context.Context, b []byte, 
 		case "cursor":
 			b = appendText(b, string(obj.Cursor))
 		case "node":
-			b, ok = ec.appendComparison(ctx, b, fields.Collect(ec.OperationContext, field.Selections, comparisonImplementors), obj.Node)
+			b, ok = ec.appendComparison(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, comparisonImplementors), obj.Node)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -10832,7 +11014,7 @@ func (ec *executionContext) appendComparisonGroupList(ctx context.Context, b []b
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendComparisonGroup(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendComparisonGroup(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -10858,24 +11040,24 @@ func (ec *executionContext) appendComparisonGroup(ctx context.Context, b []byte,
 		case "key":
 			b = appendText(b, string(obj.Key))
 		case "tool":
-			b, ok = appendMarshaler(b, ec.marshalOComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.Tool))
+			b, ok = appendMarshaler(b, ec.marshalOComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ec.within(ctx, field), field.Selections, obj.Tool))
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "start":
-			if obj.Start == nil {
+			if value := obj.Start; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.Start))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "end":
-			if obj.End == nil {
+			if value := obj.End; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.End))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -10883,19 +11065,19 @@ func (ec *executionContext) appendComparisonGroup(ctx context.Context, b []byte,
 		case "count":
 			b = strconv.AppendInt(b, int64(obj.Count), 10)
 		case "wins":
-			if obj.Wins == nil {
+			if value := obj.Wins; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendInt(b, int64(*obj.Wins), 10)
+				b = strconv.AppendInt(b, int64(*value), 10)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "winRate":
-			if obj.WinRate == nil {
+			if value := obj.WinRate; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.WinRate, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -10957,7 +11139,7 @@ func (ec *executionContext) appendComparisonPageList(ctx context.Context, b []by
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendComparisonPage(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendComparisonPage(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -10981,9 +11163,9 @@ func (ec *executionContext) appendComparisonPage(ctx context.Context, b []byte, 
 		case "__typename":
 			b = appendText(b, "ComparisonPage")
 		case "items":
-			b, ok = ec.appendComparisonList(ctx, b, field.Selections, obj.Items)
+			b, ok = ec.appendComparisonList(ec.within(ctx, field), b, field.Selections, obj.Items)
 		case "meta":
-			b, ok = ec.appendPageInfoByNumber(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
+			b, ok = ec.appendPageInfoByNumber(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -11021,7 +11203,7 @@ func (ec *executionContext) appendEmbeddingsDeletionList(ctx context.Context, b 
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendEmbeddingsDeletion(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendEmbeddingsDeletion(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -11091,7 +11273,7 @@ func (ec *executionContext) appendEmbeddingsDocumentList(ctx context.Context, b 
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendEmbeddingsDocument(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendEmbeddingsDocument(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -11119,15 +11301,15 @@ func (ec *executionContext) appendEmbeddingsDocument(ctx context.Context, b []by
 		case "name":
 			b = appendText(b, string(obj.Name))
 		case "canonicalUrl":
-			b = appendText(b, string(obj.CanonicalURL))
+			b = appendText(b, string(obj.CanonicalURL()))
 		case "hash":
-			b = appendText(b, string(obj.Hash))
+			b = appendText(b, string(obj.Hash()))
 		case "updatedAt":
 			b = appendText(b, string(obj.UpdatedAt))
 		case "chunkCount":
-			b = strconv.AppendInt(b, int64(obj.ChunkCount), 10)
+			b, ok = appendMarshaler(b, ec._EmbeddingsDocument_chunkCount(ctx, field, obj))
 		case "chunks":
-			b, ok = ec.appendChunkList(ctx, b, field.Selections, obj.Chunks)
+			b, ok = appendMarshaler(b, ec._EmbeddingsDocument_chunks(ctx, field, obj))
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -11158,14 +11340,6 @@ func (ec *executionContext) fieldContext_EmbeddingsDocument_updatedAt(_ context.
 	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
 }
 
-func (ec *executionContext) fieldContext_EmbeddingsDocument_chunkCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
-}
-
-func (ec *executionContext) fieldContext_EmbeddingsDocument_chunks(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
-}
-
 var embeddingsSyncPageImplementors = []string{"EmbeddingsSyncPage"}
 
 func (ec *executionContext) _EmbeddingsSyncPage(ctx context.Context, sel ast.SelectionSet, obj *model.EmbeddingsSyncPage) graphql.Marshaler {
@@ -11185,7 +11359,7 @@ func (ec *executionContext) appendEmbeddingsSyncPageList(ctx context.Context, b 
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendEmbeddingsSyncPage(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendEmbeddingsSyncPage(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -11209,14 +11383,14 @@ func (ec *executionContext) appendEmbeddingsSyncPage(ctx context.Context, b []by
 		case "__typename":
 			b = appendText(b, "EmbeddingsSyncPage")
 		case "items":
-			b, ok = appendMarshaler(b, ec.marshalNEmbeddingsChange2ᚕpalmaresᚋgraphᚋmodelᚐEmbeddingsChangeᚄ(ctx, field.Selections, obj.Items))
+			b, ok = appendMarshaler(b, ec.marshalNEmbeddingsChange2ᚕpalmaresᚋgraphᚋmodelᚐEmbeddingsChangeᚄ(ec.within(ctx, field), field.Selections, obj.Items))
 		case "meta":
-			b, ok = ec.appendPageInfoByNumber(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
+			b, ok = ec.appendPageInfoByNumber(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
 		case "nextSync":
-			if obj.NextSync == nil {
+			if value := obj.NextSync; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.NextSync))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -11262,7 +11436,7 @@ func (ec *executionContext) appendFeedList(ctx context.Context, b []byte, sel as
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendFeed(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendFeed(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -11288,10 +11462,10 @@ func (ec *executionContext) appendFeed(ctx context.Context, b []byte, collected 
 		case "release":
 			b = strconv.AppendInt(b, int64(obj.Release), 10)
 		case "updatedAt":
-			if obj.UpdatedAt == nil {
+			if value := obj.UpdatedAt; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.UpdatedAt))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -11339,7 +11513,7 @@ func (ec *executionContext) appendMoverList(ctx context.Context, b []byte, sel a
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendMover(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendMover(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -11371,16 +11545,16 @@ func (ec *executionContext) appendMover(ctx context.Context, b []byte, collected
 		case "change":
 			b = strconv.AppendFloat(b, obj.Change, 'g', -1, 64)
 		case "percent":
-			if obj.Percent == nil {
+			if value := obj.Percent; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.Percent, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "tool":
-			b, ok = appendMarshaler(b, ec.marshalOComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.Tool))
+			b, ok = appendMarshaler(b, ec.marshalOComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ec.within(ctx, field), field.Selections, obj.Tool))
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
@@ -11437,7 +11611,7 @@ func (ec *executionContext) appendPageInfoList(ctx context.Context, b []byte, se
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendPageInfo(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendPageInfo(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -11465,19 +11639,19 @@ func (ec *executionContext) appendPageInfo(ctx context.Context, b []byte, collec
 		case "hasPreviousPage":
 			b = strconv.AppendBool(b, obj.HasPreviousPage)
 		case "startCursor":
-			if obj.StartCursor == nil {
+			if value := obj.StartCursor; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.StartCursor))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "endCursor":
-			if obj.EndCursor == nil {
+			if value := obj.EndCursor; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.EndCursor))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -11527,7 +11701,7 @@ func (ec *executionContext) appendPageInfoByNumberList(ctx context.Context, b []
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendPageInfoByNumber(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendPageInfoByNumber(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -11603,7 +11777,7 @@ func (ec *executionContext) appendPriceChangeList(ctx context.Context, b []byte,
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendPriceChange(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendPriceChange(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -11645,37 +11819,37 @@ func (ec *executionContext) appendPriceChange(ctx context.Context, b []byte, col
 		case "previousBillingPeriod":
 			b = appendText(b, string(obj.PreviousBillingPeriod))
 		case "monthlyPrice":
-			if obj.MonthlyPrice == nil {
+			if value := obj.MonthlyPrice; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.MonthlyPrice, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "previousMonthlyPrice":
-			if obj.PreviousMonthlyPrice == nil {
+			if value := obj.PreviousMonthlyPrice; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.PreviousMonthlyPrice, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "direction":
-			if obj.Direction == nil {
+			if value := obj.Direction; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.Direction))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "percent":
-			if obj.Percent == nil {
+			if value := obj.Percent; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.Percent, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -11761,7 +11935,7 @@ func (ec *executionContext) appendPriceChangeCountList(ctx context.Context, b []
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendPriceChangeCount(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendPriceChangeCount(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -11843,7 +12017,7 @@ func (ec *executionContext) appendPublicationList(ctx context.Context, b []byte,
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendPublication(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendPublication(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -11881,7 +12055,7 @@ func (ec *executionContext) appendPublication(ctx context.Context, b []byte, col
 		case "comparisonsTotal":
 			b = strconv.AppendInt(b, int64(obj.ComparisonsTotal), 10)
 		case "events":
-			b, ok = ec.appendChangeCountList(ctx, b, field.Selections, obj.Events)
+			b, ok = ec.appendChangeCountList(ec.within(ctx, field), b, field.Selections, obj.Events)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -11943,7 +12117,7 @@ func (ec *executionContext) appendReleaseList(ctx context.Context, b []byte, sel
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendRelease(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendRelease(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -11977,7 +12151,7 @@ func (ec *executionContext) appendRelease(ctx context.Context, b []byte, collect
 		case "readable":
 			b = strconv.AppendBool(b, obj.Readable)
 		case "stats":
-			b, ok = ec.appendStatistics(ctx, b, fields.Collect(ec.OperationContext, field.Selections, statisticsImplementors), obj.Stats)
+			b, ok = ec.appendStatistics(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, statisticsImplementors), obj.Stats)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -12031,7 +12205,7 @@ func (ec *executionContext) appendReleaseConnectionList(ctx context.Context, b [
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendReleaseConnection(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendReleaseConnection(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -12055,11 +12229,11 @@ func (ec *executionContext) appendReleaseConnection(ctx context.Context, b []byt
 		case "__typename":
 			b = appendText(b, "ReleaseConnection")
 		case "edges":
-			b, ok = ec.appendReleaseEdgeList(ctx, b, field.Selections, obj.Edges)
+			b, ok = ec.appendReleaseEdgeList(ec.within(ctx, field), b, field.Selections, obj.Edges)
 		case "nodes":
-			b, ok = ec.appendReleaseList(ctx, b, field.Selections, obj.Nodes)
+			b, ok = ec.appendReleaseList(ec.within(ctx, field), b, field.Selections, obj.Nodes)
 		case "pageInfo":
-			b, ok = ec.appendPageInfo(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+			b, ok = ec.appendPageInfo(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
 		case "totalCount":
 			b = strconv.AppendInt(b, int64(obj.TotalCount), 10)
 		default:
@@ -12107,7 +12281,7 @@ func (ec *executionContext) appendReleaseEdgeList(ctx context.Context, b []byte,
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendReleaseEdge(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendReleaseEdge(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -12133,7 +12307,7 @@ func (ec *executionContext) appendReleaseEdge(ctx context.Context, b []byte, col
 		case "cursor":
 			b = appendText(b, string(obj.Cursor))
 		case "node":
-			b, ok = ec.appendRelease(ctx, b, fields.Collect(ec.OperationContext, field.Selections, releaseImplementors), obj.Node)
+			b, ok = ec.appendRelease(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, releaseImplementors), obj.Node)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -12171,7 +12345,7 @@ func (ec *executionContext) appendRetiredToolList(ctx context.Context, b []byte,
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendRetiredTool(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendRetiredTool(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -12195,30 +12369,30 @@ func (ec *executionContext) appendRetiredTool(ctx context.Context, b []byte, col
 		case "__typename":
 			b = appendText(b, "RetiredTool")
 		case "id":
-			b = appendText(b, string(obj.ID))
+			b = appendText(b, string(obj.ID()))
 		case "slug":
 			b = appendText(b, string(obj.Slug))
 		case "name":
 			b = appendText(b, string(obj.Name))
 		case "score":
-			if obj.Score == nil {
+			if value := obj.Score(); value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.Score, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "categorySlug":
-			b = appendText(b, string(obj.CategorySlug))
+			b = appendText(b, string(obj.CategorySlug()))
 		case "category":
-			b, ok = ec.appendCategory(ctx, b, fields.Collect(ec.OperationContext, field.Selections, categoryImplementors), obj.Category)
+			b, ok = ec.appendCategory(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, categoryImplementors), obj.Category())
 		case "reason":
-			b = appendText(b, string(obj.Reason))
+			b = appendText(b, string(obj.Reason()))
 		case "retiredAt":
 			b = appendText(b, string(obj.RetiredAt))
 		case "note":
-			b = appendText(b, string(obj.Note))
+			b = appendText(b, string(obj.Note()))
 		case "comparisons":
 			b, ok = appendMarshaler(b, ec._RetiredTool_comparisons(ctx, field, obj))
 		case "comparisonConnection":
@@ -12294,7 +12468,7 @@ func (ec *executionContext) appendRetiredToolConnectionList(ctx context.Context,
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendRetiredToolConnection(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendRetiredToolConnection(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -12318,11 +12492,11 @@ func (ec *executionContext) appendRetiredToolConnection(ctx context.Context, b [
 		case "__typename":
 			b = appendText(b, "RetiredToolConnection")
 		case "edges":
-			b, ok = ec.appendRetiredToolEdgeList(ctx, b, field.Selections, obj.Edges)
+			b, ok = ec.appendRetiredToolEdgeList(ec.within(ctx, field), b, field.Selections, obj.Edges)
 		case "nodes":
-			b, ok = ec.appendRetiredToolList(ctx, b, field.Selections, obj.Nodes)
+			b, ok = ec.appendRetiredToolList(ec.within(ctx, field), b, field.Selections, obj.Nodes)
 		case "pageInfo":
-			b, ok = ec.appendPageInfo(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+			b, ok = ec.appendPageInfo(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
 		case "totalCount":
 			b = strconv.AppendInt(b, int64(obj.TotalCount), 10)
 		default:
@@ -12370,7 +12544,7 @@ func (ec *executionContext) appendRetiredToolEdgeList(ctx context.Context, b []b
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendRetiredToolEdge(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendRetiredToolEdge(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -12396,7 +12570,7 @@ func (ec *executionContext) appendRetiredToolEdge(ctx context.Context, b []byte,
 		case "cursor":
 			b = appendText(b, string(obj.Cursor))
 		case "node":
-			b, ok = ec.appendRetiredTool(ctx, b, fields.Collect(ec.OperationContext, field.Selections, retiredToolImplementors), obj.Node)
+			b, ok = ec.appendRetiredTool(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, retiredToolImplementors), obj.Node)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -12434,7 +12608,7 @@ func (ec *executionContext) appendRetiredToolPageList(ctx context.Context, b []b
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendRetiredToolPage(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendRetiredToolPage(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -12458,9 +12632,9 @@ func (ec *executionContext) appendRetiredToolPage(ctx context.Context, b []byte,
 		case "__typename":
 			b = appendText(b, "RetiredToolPage")
 		case "items":
-			b, ok = ec.appendRetiredToolList(ctx, b, field.Selections, obj.Items)
+			b, ok = ec.appendRetiredToolList(ec.within(ctx, field), b, field.Selections, obj.Items)
 		case "meta":
-			b, ok = ec.appendPageInfoByNumber(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
+			b, ok = ec.appendPageInfoByNumber(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -12498,7 +12672,7 @@ func (ec *executionContext) appendRetirementGroupList(ctx context.Context, b []b
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendRetirementGroup(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendRetirementGroup(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -12522,46 +12696,46 @@ func (ec *executionContext) appendRetirementGroup(ctx context.Context, b []byte,
 		case "__typename":
 			b = appendText(b, "RetirementGroup")
 		case "reason":
-			if obj.Reason == nil {
+			if value := obj.Reason; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.Reason))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "category":
-			if obj.Category == nil {
+			if value := obj.Category; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.Category))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "period":
-			if obj.Period == nil {
+			if value := obj.Period; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.Period))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "start":
-			if obj.Start == nil {
+			if value := obj.Start; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.Start))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "end":
-			if obj.End == nil {
+			if value := obj.End; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.End))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -12621,7 +12795,7 @@ func (ec *executionContext) appendScoreBinList(ctx context.Context, b []byte, se
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendScoreBin(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendScoreBin(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -12691,7 +12865,7 @@ func (ec *executionContext) appendSeriesList(ctx context.Context, b []byte, sel 
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendSeries(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendSeries(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -12717,16 +12891,16 @@ func (ec *executionContext) appendSeries(ctx context.Context, b []byte, collecte
 		case "metric":
 			b = appendText(b, string(obj.Metric))
 		case "key":
-			if obj.Key == nil {
+			if value := obj.Key; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.Key))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "points":
-			b, ok = ec.appendSeriesPointList(ctx, b, field.Selections, obj.Points)
+			b, ok = ec.appendSeriesPointList(ec.within(ctx, field), b, field.Selections, obj.Points)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -12768,7 +12942,7 @@ func (ec *executionContext) appendSeriesPointList(ctx context.Context, b []byte,
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendSeriesPoint(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendSeriesPoint(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -12800,10 +12974,10 @@ func (ec *executionContext) appendSeriesPoint(ctx context.Context, b []byte, col
 		case "release":
 			b = strconv.AppendInt(b, int64(obj.Release), 10)
 		case "value":
-			if obj.Value == nil {
+			if value := obj.Value; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.Value, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -12857,7 +13031,7 @@ func (ec *executionContext) appendSourceList(ctx context.Context, b []byte, sel 
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendSource(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendSource(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -12927,7 +13101,7 @@ func (ec *executionContext) appendStatisticsList(ctx context.Context, b []byte, 
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendStatistics(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendStatistics(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -12955,10 +13129,10 @@ func (ec *executionContext) appendStatistics(ctx context.Context, b []byte, coll
 		case "toolsTested":
 			b = strconv.AppendInt(b, int64(obj.ToolsTested), 10)
 		case "toolsAvgScore":
-			if obj.ToolsAvgScore == nil {
+			if value := obj.ToolsAvgScore; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.ToolsAvgScore, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -13022,7 +13196,7 @@ func (ec *executionContext) appendToolList(ctx context.Context, b []byte, sel as
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendTool(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendTool(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -13046,7 +13220,7 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 		case "__typename":
 			b = appendText(b, "Tool")
 		case "id":
-			b = appendText(b, string(obj.ID))
+			b = appendText(b, string(obj.ID()))
 		case "slug":
 			b = appendText(b, string(obj.Slug))
 		case "name":
@@ -13054,55 +13228,55 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 		case "domain":
 			b = appendText(b, string(obj.Domain))
 		case "categorySlug":
-			b = appendText(b, string(obj.CategorySlug))
+			b = appendText(b, string(obj.CategorySlug()))
 		case "category":
-			b, ok = ec.appendCategory(ctx, b, fields.Collect(ec.OperationContext, field.Selections, categoryImplementors), obj.Category)
+			b, ok = ec.appendCategory(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, categoryImplementors), obj.Category())
 		case "icp":
-			b = appendText(b, string(obj.Icp))
+			b = appendText(b, string(obj.Icp()))
 		case "icpCode":
-			b = appendText(b, string(obj.IcpCode))
+			b = appendText(b, string(obj.IcpCode()))
 		case "pricing":
-			b = appendText(b, string(obj.Pricing))
+			b = appendText(b, string(obj.Pricing()))
 		case "price":
 			b = appendText(b, string(obj.Price))
 		case "priceAmount":
-			b = strconv.AppendFloat(b, obj.PriceAmount, 'g', -1, 64)
+			b = strconv.AppendFloat(b, obj.PriceAmount(), 'g', -1, 64)
 		case "pricePeriod":
 			b = appendText(b, string(obj.PricePeriod))
 		case "billingPeriod":
-			b = appendText(b, string(obj.BillingPeriod))
+			b = appendText(b, string(obj.BillingPeriod()))
 		case "monthlyPrice":
-			if obj.MonthlyPrice == nil {
+			if value := obj.MonthlyPrice(); value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.MonthlyPrice, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "score":
-			if obj.Score == nil {
+			if value := obj.Score(); value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.Score, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "verifiability":
-			if obj.Verifiability == nil {
+			if value := obj.Verifiability(); value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.Verifiability, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "obsolescence":
-			if obj.Obsolescence == nil {
+			if value := obj.Obsolescence(); value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.Obsolescence, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -13112,10 +13286,10 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 		case "canonicalUrl":
 			b = appendText(b, string(obj.CanonicalURL))
 		case "avisUrl":
-			if obj.AvisURL == nil {
+			if value := obj.AvisURL; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.AvisURL))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -13129,7 +13303,7 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 		case "mainstream":
 			b = strconv.AppendBool(b, obj.Mainstream)
 		case "sources":
-			b, ok = ec.appendSourceList(ctx, b, field.Selections, obj.Sources())
+			b, ok = ec.appendSourceList(ec.within(ctx, field), b, field.Selections, obj.Sources())
 		case "comparisons":
 			b, ok = appendMarshaler(b, ec._Tool_comparisons(ctx, field, obj))
 		case "comparisonConnection":
@@ -13139,25 +13313,21 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 		case "changes":
 			b, ok = appendMarshaler(b, ec._Tool_changes(ctx, field, obj))
 		case "priceHistory":
-			b, ok = ec.appendPriceChangeList(ctx, b, field.Selections, obj.PriceHistory)
+			b, ok = ec.appendPriceChangeList(ec.within(ctx, field), b, field.Selections, obj.PriceHistory())
 		case "history":
-			b, ok = ec.appendToolMomentList(ctx, b, field.Selections, obj.History)
+			b, ok = appendMarshaler(b, ec._Tool_history(ctx, field, obj))
 		case "verdict":
-			if obj.Verdict == nil {
-				b = append(b, "null"...)
-			} else {
-				b = appendText(b, string(*obj.Verdict))
-			}
+			b, ok = appendMarshaler(b, ec._Tool_verdict(ctx, field, obj))
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "reviewSections":
-			b, ok = appendMarshaler(b, ec.marshalNString2ᚕstringᚄ(ctx, field.Selections, obj.ReviewSections))
+			b, ok = appendMarshaler(b, ec._Tool_reviewSections(ctx, field, obj))
 		case "embeddings":
-			if obj.Embeddings == nil {
+			if value := obj.Embeddings(); value == nil {
 				b = append(b, "null"...)
 			} else {
-				b, ok = ec.appendEmbeddingsDocument(ctx, b, fields.Collect(ec.OperationContext, field.Selections, embeddingsDocumentImplementors), obj.Embeddings)
+				b, ok = ec.appendEmbeddingsDocument(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, embeddingsDocumentImplementors), value)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -13278,18 +13448,6 @@ func (ec *executionContext) fieldContext_Tool_priceHistory(_ context.Context, fi
 	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
 }
 
-func (ec *executionContext) fieldContext_Tool_history(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) fieldContext_Tool_verdict(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) fieldContext_Tool_reviewSections(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
 func (ec *executionContext) fieldContext_Tool_embeddings(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
 }
@@ -13313,7 +13471,7 @@ func (ec *executionContext) appendToolConnectionList(ctx context.Context, b []by
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendToolConnection(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendToolConnection(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -13337,11 +13495,11 @@ func (ec *executionContext) appendToolConnection(ctx context.Context, b []byte, 
 		case "__typename":
 			b = appendText(b, "ToolConnection")
 		case "edges":
-			b, ok = ec.appendToolEdgeList(ctx, b, field.Selections, obj.Edges)
+			b, ok = ec.appendToolEdgeList(ec.within(ctx, field), b, field.Selections, obj.Edges)
 		case "nodes":
-			b, ok = ec.appendToolList(ctx, b, field.Selections, obj.Nodes)
+			b, ok = ec.appendToolList(ec.within(ctx, field), b, field.Selections, obj.Nodes)
 		case "pageInfo":
-			b, ok = ec.appendPageInfo(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+			b, ok = ec.appendPageInfo(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
 		case "totalCount":
 			b = strconv.AppendInt(b, int64(obj.TotalCount), 10)
 		default:
@@ -13389,7 +13547,7 @@ func (ec *executionContext) appendToolEdgeList(ctx context.Context, b []byte, se
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendToolEdge(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendToolEdge(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -13415,7 +13573,7 @@ func (ec *executionContext) appendToolEdge(ctx context.Context, b []byte, collec
 		case "cursor":
 			b = appendText(b, string(obj.Cursor))
 		case "node":
-			b, ok = ec.appendTool(ctx, b, fields.Collect(ec.OperationContext, field.Selections, toolImplementors), obj.Node)
+			b, ok = ec.appendTool(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, toolImplementors), obj.Node)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -13453,7 +13611,7 @@ func (ec *executionContext) appendToolGroupList(ctx context.Context, b []byte, s
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendToolGroup(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendToolGroup(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -13479,10 +13637,10 @@ func (ec *executionContext) appendToolGroup(ctx context.Context, b []byte, colle
 		case "key":
 			b = appendText(b, string(obj.Key))
 		case "thenKey":
-			if obj.ThenKey == nil {
+			if value := obj.ThenKey; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, string(*obj.ThenKey))
+				b = appendText(b, string(*value))
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -13492,163 +13650,163 @@ func (ec *executionContext) appendToolGroup(ctx context.Context, b []byte, colle
 		case "tested":
 			b = strconv.AppendInt(b, int64(obj.Tested), 10)
 		case "avgScore":
-			if obj.AvgScore == nil {
+			if value := obj.AvgScore; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.AvgScore, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "minScore":
-			if obj.MinScore == nil {
+			if value := obj.MinScore; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.MinScore, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "p25Score":
-			if obj.P25Score == nil {
+			if value := obj.P25Score; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.P25Score, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "medianScore":
-			if obj.MedianScore == nil {
+			if value := obj.MedianScore; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.MedianScore, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "p75Score":
-			if obj.P75Score == nil {
+			if value := obj.P75Score; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.P75Score, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "p90Score":
-			if obj.P90Score == nil {
+			if value := obj.P90Score; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.P90Score, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "maxScore":
-			if obj.MaxScore == nil {
+			if value := obj.MaxScore; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.MaxScore, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "minMonthlyPrice":
-			if obj.MinMonthlyPrice == nil {
+			if value := obj.MinMonthlyPrice; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.MinMonthlyPrice, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "p25MonthlyPrice":
-			if obj.P25MonthlyPrice == nil {
+			if value := obj.P25MonthlyPrice; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.P25MonthlyPrice, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "avgMonthlyPrice":
-			if obj.AvgMonthlyPrice == nil {
+			if value := obj.AvgMonthlyPrice; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.AvgMonthlyPrice, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "medianMonthlyPrice":
-			if obj.MedianMonthlyPrice == nil {
+			if value := obj.MedianMonthlyPrice; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.MedianMonthlyPrice, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "p75MonthlyPrice":
-			if obj.P75MonthlyPrice == nil {
+			if value := obj.P75MonthlyPrice; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.P75MonthlyPrice, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "p90MonthlyPrice":
-			if obj.P90MonthlyPrice == nil {
+			if value := obj.P90MonthlyPrice; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.P90MonthlyPrice, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "maxMonthlyPrice":
-			if obj.MaxMonthlyPrice == nil {
+			if value := obj.MaxMonthlyPrice; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.MaxMonthlyPrice, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "avgVerifiability":
-			if obj.AvgVerifiability == nil {
+			if value := obj.AvgVerifiability; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.AvgVerifiability, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "avgObsolescence":
-			if obj.AvgObsolescence == nil {
+			if value := obj.AvgObsolescence; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.AvgObsolescence, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "avgDaysSinceUpdate":
-			if obj.AvgDaysSinceUpdate == nil {
+			if value := obj.AvgDaysSinceUpdate; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.AvgDaysSinceUpdate, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "medianDaysSinceUpdate":
-			if obj.MedianDaysSinceUpdate == nil {
+			if value := obj.MedianDaysSinceUpdate; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.MedianDaysSinceUpdate, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -13770,7 +13928,7 @@ func (ec *executionContext) appendToolMomentList(ctx context.Context, b []byte, 
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendToolMoment(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendToolMoment(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -13800,10 +13958,10 @@ func (ec *executionContext) appendToolMoment(ctx context.Context, b []byte, coll
 		case "price":
 			b = appendText(b, string(obj.Price))
 		case "score":
-			if obj.Score == nil {
+			if value := obj.Score; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendFloat(b, *obj.Score, 'g', -1, 64)
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -13853,7 +14011,7 @@ func (ec *executionContext) appendToolPageList(ctx context.Context, b []byte, se
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendToolPage(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendToolPage(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -13877,9 +14035,9 @@ func (ec *executionContext) appendToolPage(ctx context.Context, b []byte, collec
 		case "__typename":
 			b = appendText(b, "ToolPage")
 		case "items":
-			b, ok = ec.appendToolList(ctx, b, field.Selections, obj.Items)
+			b, ok = ec.appendToolList(ec.within(ctx, field), b, field.Selections, obj.Items)
 		case "meta":
-			b, ok = ec.appendPageInfoByNumber(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
+			b, ok = ec.appendPageInfoByNumber(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -13917,7 +14075,7 @@ func (ec *executionContext) appendToolVersionList(ctx context.Context, b []byte,
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendToolVersion(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendToolVersion(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -13943,10 +14101,10 @@ func (ec *executionContext) appendToolVersion(ctx context.Context, b []byte, col
 		case "firstRelease":
 			b = strconv.AppendInt(b, int64(obj.FirstRelease), 10)
 		case "lastRelease":
-			if obj.LastRelease == nil {
+			if value := obj.LastRelease; value == nil {
 				b = append(b, "null"...)
 			} else {
-				b = strconv.AppendInt(b, int64(*obj.LastRelease), 10)
+				b = strconv.AppendInt(b, int64(*value), 10)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -14021,7 +14179,7 @@ func (ec *executionContext) appendToolVersionsList(ctx context.Context, b []byte
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendToolVersions(ctx, b, collected, obj); !ok {
+		if b, ok = ec.appendToolVersions(ec.at(ctx, i), b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -14047,7 +14205,7 @@ func (ec *executionContext) appendToolVersions(ctx context.Context, b []byte, co
 		case "slug":
 			b = appendText(b, string(obj.Slug))
 		case "versions":
-			b, ok = ec.appendToolVersionList(ctx, b, field.Selections, obj.Versions)
+			b, ok = ec.appendToolVersionList(ec.within(ctx, field), b, field.Selections, obj.Versions)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -14133,7 +14291,7 @@ func (ec *executionContext) marshalNComparisonGroup2ᚕᚖpalmaresᚋgraphᚋmod
 func (ec *executionContext) marshalNEmbeddingsChange2ᚕpalmaresᚋgraphᚋmodelᚐEmbeddingsChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.EmbeddingsChange) graphql.Marshaler {
 	list := make(graphql.Array, len(v))
 	for i := range v {
-		list[i] = ec.marshalNEmbeddingsChange2palmaresᚋgraphᚋmodelᚐEmbeddingsChange(ctx, sel, v[i])
+		list[i] = ec.marshalNEmbeddingsChange2palmaresᚋgraphᚋmodelᚐEmbeddingsChange(ec.at(ctx, i), sel, v[i])
 		if list[i] == graphql.Null {
 			return graphql.Null
 		}
@@ -14152,7 +14310,7 @@ func (ec *executionContext) marshalNMover2ᚕᚖpalmaresᚋgraphᚋmodelᚐMover
 func (ec *executionContext) marshalNNode2ᚕpalmaresᚋgraphᚋmodelᚐNode(ctx context.Context, sel ast.SelectionSet, v []model.Node) graphql.Marshaler {
 	list := make(graphql.Array, len(v))
 	for i := range v {
-		list[i] = ec.marshalONode2palmaresᚋgraphᚋmodelᚐNode(ctx, sel, v[i])
+		list[i] = ec.marshalONode2palmaresᚋgraphᚋmodelᚐNode(ec.at(ctx, i), sel, v[i])
 	}
 	return list
 }
@@ -14288,7 +14446,7 @@ func (ec *executionContext) marshalNToolVersion2ᚕᚖpalmaresᚋgraphᚋmodel�
 func (ec *executionContext) marshalN__Directive2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirectiveᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Directive) graphql.Marshaler {
 	list := make(graphql.Array, len(v))
 	for i := range v {
-		list[i] = ec.marshalN__Directive2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirective(ctx, sel, v[i])
+		list[i] = ec.marshalN__Directive2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirective(ec.at(ctx, i), sel, v[i])
 		if list[i] == graphql.Null {
 			return graphql.Null
 		}
@@ -14299,7 +14457,7 @@ func (ec *executionContext) marshalN__Directive2ᚕgithubᚗcomᚋ99designsᚋgq
 func (ec *executionContext) marshalN__InputValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.InputValue) graphql.Marshaler {
 	list := make(graphql.Array, len(v))
 	for i := range v {
-		list[i] = ec.marshalN__InputValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValue(ctx, sel, v[i])
+		list[i] = ec.marshalN__InputValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValue(ec.at(ctx, i), sel, v[i])
 		if list[i] == graphql.Null {
 			return graphql.Null
 		}
@@ -14310,7 +14468,7 @@ func (ec *executionContext) marshalN__InputValue2ᚕgithubᚗcomᚋ99designsᚋg
 func (ec *executionContext) marshalN__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐTypeᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Type) graphql.Marshaler {
 	list := make(graphql.Array, len(v))
 	for i := range v {
-		list[i] = ec.marshalN__Type2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ctx, sel, v[i])
+		list[i] = ec.marshalN__Type2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ec.at(ctx, i), sel, v[i])
 		if list[i] == graphql.Null {
 			return graphql.Null
 		}
@@ -14324,7 +14482,7 @@ func (ec *executionContext) marshalO__EnumValue2ᚕgithubᚗcomᚋ99designsᚋgq
 	}
 	list := make(graphql.Array, len(v))
 	for i := range v {
-		list[i] = ec.marshalN__EnumValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐEnumValue(ctx, sel, v[i])
+		list[i] = ec.marshalN__EnumValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐEnumValue(ec.at(ctx, i), sel, v[i])
 		if list[i] == graphql.Null {
 			return graphql.Null
 		}
@@ -14338,7 +14496,7 @@ func (ec *executionContext) marshalO__Field2ᚕgithubᚗcomᚋ99designsᚋgqlgen
 	}
 	list := make(graphql.Array, len(v))
 	for i := range v {
-		list[i] = ec.marshalN__Field2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐField(ctx, sel, v[i])
+		list[i] = ec.marshalN__Field2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐField(ec.at(ctx, i), sel, v[i])
 		if list[i] == graphql.Null {
 			return graphql.Null
 		}
@@ -14352,7 +14510,7 @@ func (ec *executionContext) marshalO__InputValue2ᚕgithubᚗcomᚋ99designsᚋg
 	}
 	list := make(graphql.Array, len(v))
 	for i := range v {
-		list[i] = ec.marshalN__InputValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValue(ctx, sel, v[i])
+		list[i] = ec.marshalN__InputValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValue(ec.at(ctx, i), sel, v[i])
 		if list[i] == graphql.Null {
 			return graphql.Null
 		}
@@ -14366,7 +14524,7 @@ func (ec *executionContext) marshalO__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgen�
 	}
 	list := make(graphql.Array, len(v))
 	for i := range v {
-		list[i] = ec.marshalN__Type2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ctx, sel, v[i])
+		list[i] = ec.marshalN__Type2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ec.at(ctx, i), sel, v[i])
 		if list[i] == graphql.Null {
 			return graphql.Null
 		}
@@ -14374,14 +14532,37 @@ func (ec *executionContext) marshalO__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgen�
 	return list
 }
 
-// PlainToolFields are the fields of Tool without subfields that need no resolver.
-var PlainToolFields = []string{"id", "slug", "name", "domain", "categorySlug", "icp", "icpCode", "pricing", "price", "priceAmount", "pricePeriod", "billingPeriod", "monthlyPrice", "score", "verifiability", "obsolescence", "tagline", "canonicalUrl", "avisUrl", "alternativesUrl", "updatedAt", "tier", "mainstream", "verdict", "reviewSections"}
+// resolved are the names of fields below the root that have a resolver.
+var resolved = map[string]bool{
+	"alternatives":         true,
+	"changes":              true,
+	"chunkCount":           true,
+	"chunks":               true,
+	"comparisonConnection": true,
+	"comparisons":          true,
+	"history":              true,
+	"reviewSections":       true,
+	"toolConnection":       true,
+	"tools":                true,
+	"verdict":              true,
+	"versions":             true,
+}
 
-// AppendTool appends a tool with fields of PlainToolFields. They need no execution
-// context.
-func AppendTool(b []byte, collected []graphql.CollectedField, tool *model.Tool) []byte {
-	b, _ = (&executionContext{}).appendTool(context.Background(), b, collected, tool)
-	return b
+// within and at return contexts for errors of resolvers below a field and an item of a
+// list, so that their paths are complete.
+func (ec *executionContext) within(ctx context.Context, field graphql.CollectedField) context.Context {
+	if !fields.Contain(ec.OperationContext, resolved) {
+		return ctx
+	}
+	return graphql.WithFieldContext(ctx, &graphql.FieldContext{Field: field})
+}
+
+func (ec *executionContext) at(ctx context.Context, index int) context.Context {
+	if !fields.Contain(ec.OperationContext, resolved) {
+		return ctx
+	}
+	place := index // allocated only here
+	return graphql.WithFieldContext(ctx, &graphql.FieldContext{Index: &place})
 }
 
 // language returns the argument of a text that may be translated.

@@ -175,26 +175,6 @@ type EmbeddingsDeletion struct {
 
 func (EmbeddingsDeletion) IsEmbeddingsChange() {}
 
-// The review of a tool, split into text chunks for a retrieval pipeline. Only the most important tools have one.
-type EmbeddingsDocument struct {
-	// The slug of the tool.
-	Slug string `json:"slug"`
-	// The name of the tool.
-	Name string `json:"name"`
-	// The page of the review or, if there is none, of the tool.
-	CanonicalURL string `json:"canonicalUrl"`
-	// A hash of all chunks, `sha256-<digest>`. Compute new vectors only if it has changed.
-	Hash string `json:"hash"`
-	// The date of the tool's last update.
-	UpdatedAt string `json:"updatedAt"`
-	// The number of chunks.
-	ChunkCount int `json:"chunkCount"`
-	// The chunks, one for each section of the review, in the order of the review.
-	Chunks []*Chunk `json:"chunks"`
-}
-
-func (EmbeddingsDocument) IsEmbeddingsChange() {}
-
 // A page of embeddings documents, or of changes to them.
 type EmbeddingsSyncPage struct {
 	// The items of this page; empty after the last page.
@@ -369,44 +349,6 @@ type ReleaseEdge struct {
 	// The release.
 	Node *Release `json:"node"`
 }
-
-// A tool that can no longer be used.
-type RetiredTool struct {
-	// The global identifier, for `Query.node`; with `@asOf`, it includes the number of the release.
-	ID string `json:"id"`
-	// The unique identifier of the tool, such as `vieux-bot`.
-	Slug string `json:"slug"`
-	// The name of the tool.
-	Name string `json:"name"`
-	// The last score, from 0 to 10; null if the tool has not been tested.
-	Score *float64 `json:"score,omitempty"`
-	// The slug of the category that the tool belonged to.
-	CategorySlug string `json:"categorySlug"`
-	// The category that the tool belonged to.
-	Category *Category `json:"category"`
-	// The reason for the retirement.
-	Reason RetirementReason `json:"reason"`
-	// The date of the retirement.
-	RetiredAt string `json:"retiredAt"`
-	// What happened to the tool, in French.
-	Note string `json:"note"`
-	// The published comparisons with this tool, most recently updated first.
-	Comparisons []*Comparison `json:"comparisons"`
-	// The published comparisons with this tool as a Relay connection, most recently updated first.
-	ComparisonConnection *ComparisonConnection `json:"comparisonConnection"`
-	// The active tools in the same category that are nearest in score, nearest first.
-	// Equally near tools are ordered by slug. Retired tools have no price, so only scores are compared. Tools without a score
-	// come last, unless this tool has none either.
-	Alternatives []*Tool `json:"alternatives"`
-	// The changes to the tool itself, newest first, since it was added to the catalog.
-	Changes *ChangeConnection `json:"changes"`
-	// The versions of the tool, both active and retired, newest first.
-	Versions []*ToolVersion `json:"versions"`
-}
-
-func (RetiredTool) IsComparedTool() {}
-
-func (RetiredTool) IsNode() {}
 
 // A Relay connection of retired tools.
 type RetiredToolConnection struct {

@@ -14,10 +14,10 @@ import (
 // MarshalDate writes a date as it is stored.
 func MarshalDate(date string) graphql.Marshaler { return graphql.MarshalString(date) }
 
-// UnmarshalDate accepts only existing dates.
+// UnmarshalDate accepts only existing dates; there is no year 0.
 func UnmarshalDate(value any) (string, error) {
 	date, _ := value.(string)
-	if _, err := time.Parse(time.DateOnly, date); err != nil {
+	if day, err := time.Parse(time.DateOnly, date); err != nil || day.Year() == 0 {
 		return "", problem.New(problem.BadInput, "A Date must be a valid date in the form YYYY-MM-DD.")
 	}
 	return date, nil

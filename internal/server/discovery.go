@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"strings"
 
-	"palmares/graph"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
+	"palmares/internal/transport/headers"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
@@ -75,7 +75,7 @@ func newAPICatalog(base string) (http.Handler, error) {
 	}
 	entry := cache.NewEntry(body, http.Header{
 		"Content-Type":           {`application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`},
-		"Cache-Control":          {graph.CacheControl},
+		"Cache-Control":          {headers.CacheControl},
 		"Link":                   {"<" + base + catalogPath + `>; rel="api-catalog"`},
 		"Vary":                   {"Accept-Encoding"},
 		"X-Content-Type-Options": {"nosniff"},

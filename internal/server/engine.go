@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
@@ -118,7 +119,7 @@ func newEngine(ctx context.Context, cfg Config, db *store.Store, secret []byte, 
 		responses.Publish(release.ID)
 	}
 	executor := graph.NewExecutor(graph.Config{
-		Catalog: db, Credit: cfg.Credit(), Limits: cfg.Limits, Log: cfg.Log, Cache: responses, Trace: h.trace, Healthy: h.healthy,
+		Catalog: db, Credit: cfg.Credit(), Limits: cfg.Limits, Log: cfg.Log, Cache: responses, Trace: h.trace, Healthy: h.healthy, CheckKey: auth.CheckEmbeddings,
 		Tools: func() int { return current.Load().ToolsTotal },
 	})
 	return &engine{cfg, db, responses, executor, current}, nil

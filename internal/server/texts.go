@@ -81,8 +81,8 @@ var formerPanels = map[string]string{
 
 // limitsText lists the limits of a GraphQL request.
 func limitsText(l document.Limits) string {
-	return fmt.Sprintf("a body of %d bytes, %d tokens, %d levels, %d fields, %d aliases, a cost of %d, a response of %d bytes and a duration of %s",
-		l.Body, l.Tokens, l.Depth, l.Fields, l.Aliases, l.Cost, l.Response, l.Time)
+	return fmt.Sprintf("a body of %d bytes, %d tokens, %d fields, a cost of %d, a response of %d bytes and a duration of %s",
+		l.Body, l.Tokens, l.Fields, l.Cost, l.Response, l.Time)
 }
 
 // runPublic executes a query for a caller without a key.
@@ -107,7 +107,7 @@ func schemaText() string {
 	return definitionEnd.ReplaceAllString(text.String(), "$0\n")
 }
 
-var definitionEnd = regexp.MustCompile(`(?m)^(\}|scalar .*|\) on .*)\n`)
+var definitionEnd = regexp.MustCompile(`(?m)^(\}|scalar .*|\)( repeatable)? on .*|directive .* on .*)\n`)
 
 // textSections returns the links of llms.txt.
 func textSections(api *rest.Handler) []apidocs.Section {

@@ -33,6 +33,7 @@ type Catalog struct {
 	reserve func(bytes int64) // called with the memory that the releases take
 
 	current  atomic.Pointer[Release]
+	mu       sync.Mutex // held while the current release or earlier ones are replaced
 	followed atomic.Bool
 	loading  chan struct{} // holds a token while a release is loaded
 	loaded   chan struct{} // closed when the first one is in memory
@@ -99,14 +100,6 @@ func (c *Catalog) Newest(ctx context.Context) (*Release, error) {
 	}
 }
 
-// Followed returns the newest release if Follow keeps it in memory, or nil.
-func (c *Catalog) Followed() *Release {
-	if !c.followed.Load() {
-		return nil
-	}
-	return c.current.Load()
-}
-
 // InMemory returns the release in memory, which may be outdated unless Follow keeps
 // it up to date. It returns nil if there is none.
 func (c *Catalog) InMemory() *Release { return c.current.Load() }
@@ -138,8 +131,10 @@ func (c *Catalog) Load(ctx context.Context) (*Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.reserved(r)
+	c.mu.Lock()
 	c.current.Store(r)
+	c.reserved(r)
+	c.mu.Unlock()
 	if previous == nil {
 		close(c.loaded)
 	}
@@ -161,30 +156,25 @@ func (c *Catalog) Verify(ctx context.Context, r *Release) error {
 	return c.db.Verify(ctx, r.Info)
 }
 
-// earlier holds the earlier releases that were derived from a release.
-type earlier struct {
-	mu       sync.Mutex
-	releases []*Release // the most recently used last
-}
-
-// Earlier returns a release before the newest one, which must be one of its All.
-func (c *Catalog) Earlier(newest *Release, info *ent.Release) *Release {
-	e := &newest.earlier
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	i := slices.IndexFunc(e.releases, func(r *Release) bool { return r.Info == info })
+// Earlier returns a release before a newer one, which must be one of its All.
+func (c *Catalog) Earlier(newer *Release, info *ent.Release) *Release {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(newer.earlier, func(r *Release) bool { return r.Info == info })
 	var found *Release
 	if i >= 0 {
-		found = e.releases[i]
-		e.releases = slices.Delete(e.releases, i, i+1)
+		found = newer.earlier[i]
+		newer.earlier = slices.Delete(newer.earlier, i, i+1)
 	} else {
-		found = newest.earlierRelease(info)
+		found = newer.earlierRelease(info)
 	}
-	e.releases = append(e.releases, found)
-	if most := max(1, int(c.budget/newest.earlierSize())); len(e.releases) > most {
-		e.releases = slices.Delete(e.releases, 0, len(e.releases)-most)
+	newer.earlier = append(newer.earlier, found)
+	if most := max(1, int(c.budget/newer.earlierSize())); len(newer.earlier) > most {
+		newer.earlier = slices.Delete(newer.earlier, 0, len(newer.earlier)-most)
 	}
-	c.reserved(newest)
+	if newer == c.current.Load() { // an operation may still read a superseded release
+		c.reserved(newer)
+	}
 	return found
 }
 
@@ -198,6 +188,6 @@ func (r *Release) earlierSize() int64 {
 // reserved reports how much memory is used.
 func (c *Catalog) reserved(newest *Release) {
 	if c.reserve != nil {
-		c.reserve(newest.size + int64(len(newest.earlier.releases)+1)*newest.earlierSize())
+		c.reserve(newest.size + int64(len(newest.earlier)+1)*newest.earlierSize())
 	}
 }

@@ -560,19 +560,14 @@ func TestPriceConditionsMatchScan(t *testing.T) {
 		}
 		return n
 	}
-	named := func(name string, value any) release.Condition {
-		condition, err := release.ConditionNamed(name, value)
-		testkit.Check(t, err)
-		return condition
-	}
 	for what, c := range map[string]struct {
 		condition release.Condition
 		matches   func(*ent.Tool) bool
 	}{
-		"billing periods": {named("billingPeriods", []string{"year", "hour"}), func(row *ent.Tool) bool {
+		"billing periods": {release.OneOf("billingPeriod", []string{"year", "hour"}), func(row *ent.Tool) bool {
 			return slices.Contains([]string{"year", "hour"}, pricing.Period(row.PricePeriod))
 		}},
-		"monthly cost": {named("monthlyCostMax", 12.5), func(row *ent.Tool) bool {
+		"monthly cost": {release.AtMost("monthlyCost", 12.5), func(row *ent.Tool) bool {
 			return row.Pricing == "gratuit" || row.PriceAmount == 0 || monthlyPrice(row) <= 12.5
 		}},
 		"one increase":         {newest.PriceRose(1, ""), func(row *ent.Tool) bool { return rises(row.ID, "") >= 1 }},

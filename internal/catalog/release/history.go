@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"palmares/ent"
 	"palmares/internal/catalog/search"
@@ -14,7 +15,7 @@ import (
 type history struct {
 	from        int // the oldest release that can be read
 	categories  []version[Category]
-	tools       []version[Tool]           // by slug, then by release; replaced ones without details
+	tools       []version[Tool]           // by slug, then by release
 	comparisons []version[ComparisonText] // published ones, as compareComparisons orders them
 	prices      []version[PriceChange]    // by tool, newest first
 	search      *search.Index             // of the texts of tools
@@ -91,11 +92,7 @@ func retired(versions []version[Tool], i int) bool {
 // earlierRelease derives an earlier release, which must be one of All.
 func (r *Release) earlierRelease(info *ent.Release) *Release {
 	earlier := newRelease(info, r.All[slices.Index(r.All, info):], r.history)
-	earlier.like = &sortedLike{
-		release: r,
-		owns:    func(t *Tool) bool { return t.Details == nil }, // a later release replaced it
-		drops:   func(t *Tool) bool { return t.Since > info.ID },
-	}
+	earlier.sortLike(r)
 	return earlier
 }
 
@@ -103,21 +100,7 @@ func (r *Release) earlierRelease(info *ent.Release) *Release {
 // what has not changed from the previous release, which may be nil.
 func (r *Release) sortAll(previous *Release) {
 	if previous != nil {
-		gone := map[*Tool]bool{}
-		rest := r.Tools
-		for _, t := range previous.Tools {
-			for len(rest) > 0 && rest[0].Slug < t.Slug {
-				rest = rest[1:]
-			}
-			if len(rest) == 0 || rest[0] != t {
-				gone[t] = true
-			}
-		}
-		r.like = &sortedLike{
-			release: previous,
-			owns:    func(t *Tool) bool { return t.Since > previous.Number() },
-			drops:   func(t *Tool) bool { return gone[t] },
-		}
+		r.sortLike(previous)
 	}
 	for o := range r.orders {
 		r.Sorted(o)
@@ -125,11 +108,28 @@ func (r *Release) sortAll(previous *Release) {
 	r.like = nil // it would keep the previous release in memory
 }
 
-// sortedLike is a release that shares most of its tools with another one.
+// sortedLike is a release that shares most of its tools with the one that has it.
 type sortedLike struct {
-	release *Release
-	owns    func(*Tool) bool // whether only the other one has a tool
-	drops   func(*Tool) bool // whether only this one has a tool
+	release      *Release
+	here, within []bool // whether both have the tool at a position of the one, and of the other
+}
+
+// sortLike makes a release take the order of the tools that it shares with another one
+// from there.
+func (r *Release) sortLike(other *Release) {
+	r.like = &sortedLike{other, make([]bool, len(r.Tools)), make([]bool, len(other.Tools))}
+	for i, j := 0, 0; i < len(r.Tools) && j < len(other.Tools); {
+		switch c := strings.Compare(r.Tools[i].Slug, other.Tools[j].Slug); {
+		case c < 0:
+			i++
+		case c > 0:
+			j++
+		default:
+			shared := r.Tools[i] == other.Tools[j]
+			r.like.here[i], r.like.within[j] = shared, shared
+			i, j = i+1, j+1
+		}
+	}
 }
 
 // sorted sorts the tools in an order.
@@ -150,8 +150,8 @@ func (r *Release) sorted(o Order) sorted {
 // release, if there is one, and sorts only the rest.
 func (r *Release) sort(o Order) []*Tool {
 	var own []*Tool
-	for _, t := range r.Tools {
-		if t.Active() == o.ofActive() && (r.like == nil || r.like.owns(t)) {
+	for i, t := range r.Tools {
+		if t.Active() == o.ofActive() && (r.like == nil || !r.like.here[i]) {
 			own = append(own, t)
 		}
 	}
@@ -160,10 +160,10 @@ func (r *Release) sort(o Order) []*Tool {
 	if r.like == nil {
 		return slices.Clip(own)
 	}
-	shared := r.like.release.Sorted(o)
-	all := make([]*Tool, 0, len(shared)+len(own))
-	for _, t := range shared {
-		if r.like.drops(t) {
+	shared := r.like.release.orders[o]()
+	all := make([]*Tool, 0, len(shared.tools)+len(own))
+	for i, t := range shared.tools {
+		if !r.like.within[shared.positions[i]] {
 			continue
 		}
 		for len(own) > 0 && compare(own[0], t) < 0 {

@@ -13,7 +13,6 @@ import (
 	"palmares/ent/comparison"
 	"palmares/ent/pricechange"
 	entrelease "palmares/ent/release"
-	"palmares/ent/schema"
 	"palmares/ent/tool"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/search"
@@ -54,7 +53,7 @@ func load(
 	}
 	r := newRelease(newest, all, h)
 	r.size = sizeOf(h)
-	r.searched() // not in the first search
+	Derived(r, newSearchedTools) // not in the first search
 	r.sortAll(previous)
 	return r, nil
 }
@@ -79,7 +78,7 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 		replaced: func(after int) ([]*ent.Category, error) {
 			return l.db.Category.Query().Where(store.Categories.Replaced(l.since, after)).Limit(pageSize).All(l.ctx)
 		},
-		convert: func(row *ent.Category, _ bool) (*Category, string, int) {
+		convert: func(row *ent.Category) (*Category, string, int) {
 			return &Category{row.ID, row.Label, row.ToolCount, row.AvgScore, row.Translations}, row.ID, row.SinceRelease
 		},
 		key:     func(c *Category) string { return c.Slug },
@@ -94,19 +93,11 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 				Order(tool.ByID()).Limit(pageSize).All(l.ctx)
 		},
 		replaced: func(after int) ([]*ent.Tool, error) {
-			return l.db.Tool.Query().Where(store.Tools.Replaced(l.since, after)).
-				Limit(pageSize).Select(replacedColumns...).All(l.ctx)
+			return l.db.Tool.Query().Where(store.Tools.Replaced(l.since, after)).Limit(pageSize).All(l.ctx)
 		},
-		convert: func(row *ent.Tool, replaced bool) (*Tool, string, int) {
-			t := l.tool(row)
-			if !replaced {
-				t.Details = newDetails(row)
-			}
-			return t, row.ID, row.SinceRelease
-		},
+		convert: func(row *ent.Tool) (*Tool, string, int) { return l.tool(row), row.ID, row.SinceRelease },
 		key:     func(t *Tool) string { return t.Slug },
 		compare: func(a, b *Tool) int { return strings.Compare(a.Slug, b.Slug) },
-		reduce:  func(t *Tool) *Tool { reduced := *t; reduced.Details = nil; return &reduced },
 	})
 	if err != nil {
 		return nil, err
@@ -122,13 +113,10 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 				Where(store.Comparisons.Replaced(l.since, after), comparison.Published(true)).
 				Limit(pageSize).All(l.ctx)
 		},
-		convert: func(row *ent.Comparison, _ bool) (*ComparisonText, string, int) {
+		convert: func(row *ent.Comparison) (*ComparisonText, string, int) {
 			c := &ComparisonText{
 				row.ID, row.Title, row.WinnerNote, l.text(row.UpdatedAt), row.CanonicalURL,
-				l.text(row.ToolASlug), l.text(row.ToolBSlug), l.text(row.WinnerSlug), nil,
-			}
-			if translations := row.Translations; translations != (schema.ComparisonTranslations{}) {
-				c.Translations = &translations // the row itself would stay in memory
+				l.text(row.ToolASlug), l.text(row.ToolBSlug), l.text(row.WinnerSlug), row.Translations,
 			}
 			return c, row.ID, row.SinceRelease
 		},
@@ -147,7 +135,7 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 			return l.db.PriceChange.Query().Where(store.PriceChanges.Replaced(l.since, after)).
 				Limit(pageSize).All(l.ctx)
 		},
-		convert: func(row *ent.PriceChange, _ bool) (*PriceChange, int, int) {
+		convert: func(row *ent.PriceChange) (*PriceChange, int, int) {
 			return l.priceChange(row), row.ID, row.SinceRelease
 		},
 		key: func(c *PriceChange) int { return c.id },
@@ -166,13 +154,11 @@ const pageSize = 2_000
 type table[Row interface {
 	Value(string) (ent.Value, error)
 }, V any, Key cmp.Ordered] struct {
-	written  func(after Key) ([]Row, error)                              // the next current rows
-	replaced func(after int) ([]Row, error)                              // the next rows of the history
-	convert  func(row Row, replaced bool) (value *V, key Key, since int) // from a row
-	key      func(*V) Key                                                // unique in a release
-	compare  func(a, b *V) int                                           // the order of the values
-	// reduce returns the part of a replaced value that is kept; nil keeps all of it.
-	reduce func(*V) *V
+	written  func(after Key) ([]Row, error)               // the next current rows
+	replaced func(after int) ([]Row, error)               // the next rows of the history
+	convert  func(row Row) (value *V, key Key, since int) // from a row
+	key      func(*V) Key                                 // unique in a release
+	compare  func(a, b *V) int                            // the order of the values
 }
 
 // updated returns known versions with those that were written since, and without those
@@ -189,7 +175,7 @@ func updated[Row interface {
 		}
 		for _, row := range rows {
 			v := version[V]{until: forever}
-			v.value, last, v.since = t.convert(row, false)
+			v.value, last, v.since = t.convert(row)
 			added = append(added, v)
 		}
 		more = len(rows) == pageSize
@@ -208,7 +194,7 @@ func updated[Row interface {
 		for _, row := range rows {
 			var v version[V]
 			var key Key
-			v.value, key, v.since = t.convert(row, true)
+			v.value, key, v.since = t.convert(row)
 			if lastID, v.until, err = store.HistoryColumns(row); err != nil {
 				return nil, err
 			}
@@ -225,9 +211,7 @@ func updated[Row interface {
 	all := make([]version[V], 0, len(known)+len(added))
 	for _, v := range known {
 		if until, ok := ended[start{t.key(v.value), v.since}]; ok {
-			if v.until = until; t.reduce != nil {
-				v.value = t.reduce(v.value)
-			}
+			v.until = until
 		}
 		if v.until <= from {
 			continue

@@ -2,7 +2,6 @@ package release
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -232,7 +231,7 @@ type Condition struct {
 	limits  string // the field that it is an upper or lower limit of, if any
 }
 
-// Where returns a condition on something else than the value of a field.
+// Where returns a condition that is no limit of a field.
 func Where(matches func(*Tool) bool) Condition { return Condition{matches: matches} }
 
 // Matches reports whether a tool satisfies all conditions.
@@ -245,71 +244,37 @@ func (f Filter) Matches(t *Tool) bool {
 	return true
 }
 
-// ConditionNamed returns the condition with a name, such as scoreMin or categories, and
-// a value: a float64, a string, a bool or a []string. Conditions are named after their
-// fields.
-func ConditionNamed(name string, given any) (Condition, error) {
-	named := conditions[name]
-	if named == nil {
-		return Condition{}, fmt.Errorf("tools have no field for the condition %s", name)
-	}
-	c := named(given)
-	if c.matches == nil {
-		return c, fmt.Errorf("the condition %s does not accept a %T", name, given)
-	}
-	return c, nil
+// AtLeast and AtMost return the condition that a number has a lower or an upper limit.
+func AtLeast(field string, least float64) Condition {
+	number := fields[field].number
+	return Condition{func(t *Tool) bool { return number(t) >= least }, field}
 }
 
-// conditions are functions that return the condition with a value, by name.
-var conditions = map[string]func(given any) Condition{}
-
-func init() {
-	for name, f := range fields {
-		switch {
-		case f.number != nil:
-			conditions[name+"Min"] = with(name, func(least float64, t *Tool) bool { return f.number(t) >= least })
-			conditions[name+"Max"] = with(name, func(most float64, t *Tool) bool { return f.number(t) <= most })
-		case f.text != nil:
-			conditions[name+"Since"] = with(name, func(first string, t *Tool) bool { return f.text(t) >= first })
-			conditions[name+"Before"] = with(name, func(end string, t *Tool) bool { return f.text(t) < end })
-			conditions[plural(name)] = func(given any) Condition { return Where(oneOf(f, given)) }
-		case f.flag != nil:
-			conditions[name] = with("", func(wanted bool, t *Tool) bool { return f.flag(t) == wanted })
-		}
-	}
+func AtMost(field string, most float64) Condition {
+	number := fields[field].number
+	return Condition{func(t *Tool) bool { return number(t) <= most }, field}
 }
 
-// with returns a function that returns a condition with a value, or none if the value
-// has another type.
-func with[Value any](limits string, matches func(Value, *Tool) bool) func(given any) Condition {
-	return func(given any) Condition {
-		value, ok := given.(Value)
-		if !ok {
-			return Condition{}
-		}
-		return Condition{func(t *Tool) bool { return matches(value, t) }, limits}
-	}
+// Since and Before return the condition that a date has a lower or an upper limit.
+func Since(field string, first string) Condition {
+	text := fields[field].text
+	return Condition{func(t *Tool) bool { return text(t) >= first }, field}
 }
 
-// oneOf returns the condition that a field has one of some values.
-func oneOf(f field, given any) func(*Tool) bool {
-	values, ok := given.([]string)
-	switch {
-	case !ok:
-		return nil
-	case len(values) < 10:
-		return func(t *Tool) bool { return slices.Contains(values, f.text(t)) }
+func Before(field string, end string) Condition {
+	text := fields[field].text
+	return Condition{func(t *Tool) bool { return text(t) < end }, field}
+}
+
+// OneOf returns the condition that a text is one of some values.
+func OneOf[Text ~string](field string, values []Text) Condition {
+	text := fields[field].text
+	if len(values) < 10 { // faster than a set
+		return Where(func(t *Tool) bool { return slices.Contains(values, Text(text(t))) })
 	}
-	set := make(map[string]bool, len(values))
+	set := make(map[Text]bool, len(values))
 	for _, v := range values {
 		set[v] = true
 	}
-	return func(t *Tool) bool { return set[f.text(t)] }
-}
-
-func plural(name string) string {
-	if stem, ok := strings.CutSuffix(name, "y"); ok {
-		return stem + "ies"
-	}
-	return name + "s"
+	return Where(func(t *Tool) bool { return set[Text(text(t))] })
 }

@@ -9,17 +9,13 @@ package release
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
 
 	"palmares/ent"
 	"palmares/ent/schema"
-	"palmares/ent/tool"
 	"palmares/internal/catalog/search"
-	"palmares/internal/core/store"
 	"palmares/internal/core/text"
 )
 
@@ -36,12 +32,10 @@ type Release struct {
 	history *history    // up to the newest release
 	like    *sortedLike // nil if all orders are sorted from scratch
 
-	orders        map[Order]func() sorted
-	comparisonsOf func() map[*Tool][]*Comparison
-	searched      func() []*Tool // the tools of the texts that can be searched
-	derived       sync.Map       // see Derived
-	earlier       earlier
-	size          int64 // approximate, in bytes
+	orders  map[Order]func() sorted
+	derived sync.Map   // see Derived
+	earlier []*Release // derived ones, the most recently used last; see Catalog.Earlier
+	size    int64      // approximate, in bytes
 }
 
 // Category is a category with its figures.
@@ -61,7 +55,7 @@ type Comparison struct {
 // ComparisonText has the values of a comparison, with the slugs of its tools.
 type ComparisonText struct {
 	Slug, Title, WinnerNote, UpdatedAt, CanonicalURL, ToolA, ToolB, Winner string
-	Translations                                                           *schema.ComparisonTranslations // nil if there are none
+	Translations                                                           schema.ComparisonTranslations
 }
 
 // PriceChange is a change to the price of a tool.
@@ -88,41 +82,49 @@ func newRelease(info *ent.Release, all []*ent.Release, h *history) *Release {
 	for _, c := range at(h.comparisons, info.ID) {
 		r.Comparisons = append(r.Comparisons, &Comparison{c, r.Tool(c.ToolA), r.Tool(c.ToolB), r.Tool(c.Winner)})
 	}
-	r.deriveOnUse()
+	r.sortOnUse()
 	return r
 }
 
 // empty is what there is before the first import.
 func empty() *Release {
 	r := &Release{history: &history{}}
-	r.deriveOnUse()
+	r.sortOnUse()
 	return r
 }
 
-func (r *Release) deriveOnUse() {
+func (r *Release) sortOnUse() {
 	r.orders = map[Order]func() sorted{}
 	for _, o := range append(slices.Collect(orders()), ByRetirement) {
 		r.orders[o] = sync.OnceValue(func() sorted { return r.sorted(o) })
 	}
-	r.searched = sync.OnceValue(func() []*Tool {
-		tools := make([]*Tool, len(r.history.search.Texts))
-		for i, t := range r.history.search.Texts {
-			if t.Since <= r.Number() && r.Number() < t.Until {
-				tools[i] = r.Tool(t.Slug)
-			}
+}
+
+// searchedTools has the tool of each text that can be searched.
+type searchedTools []*Tool
+
+func newSearchedTools(r *Release) searchedTools {
+	tools := make(searchedTools, len(r.history.search.Texts))
+	for i, t := range r.history.search.Texts {
+		if t.Since <= r.Number() && r.Number() < t.Until {
+			tools[i] = r.Tool(t.Slug)
 		}
-		return tools
-	})
-	r.comparisonsOf = sync.OnceValue(func() map[*Tool][]*Comparison {
-		of := map[*Tool][]*Comparison{}
-		for _, c := range r.Comparisons {
-			of[c.A] = append(of[c.A], c)
-			if c.B != c.A {
-				of[c.B] = append(of[c.B], c)
-			}
+	}
+	return tools
+}
+
+// comparisonsByTool has the comparisons of each tool.
+type comparisonsByTool map[*Tool][]*Comparison
+
+func newComparisonsByTool(r *Release) comparisonsByTool {
+	of := comparisonsByTool{}
+	for _, c := range r.Comparisons {
+		of[c.A] = append(of[c.A], c)
+		if c.B != c.A {
+			of[c.B] = append(of[c.B], c)
 		}
-		return of
-	})
+	}
+	return of
 }
 
 // Tool returns the active or retired tool with a slug, or nil.
@@ -148,7 +150,7 @@ func (r *Release) Category(slug string) *Category {
 }
 
 // ComparisonsOf returns the comparisons of a tool, most recently updated first.
-func (r *Release) ComparisonsOf(t *Tool) []*Comparison { return r.comparisonsOf()[t] }
+func (r *Release) ComparisonsOf(t *Tool) []*Comparison { return Derived(r, newComparisonsByTool)[t] }
 
 // FindComparisons returns the comparisons with the given slugs that exist, most
 // recently updated first.
@@ -222,7 +224,7 @@ func (r *Release) Search(query string) (Relevance, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools, key := r.searched(), search.Key(query)
+	tools, key := Derived(r, newSearchedTools), search.Key(query)
 	ranks := make(Relevance, len(found))
 	for _, i := range found {
 		if t := tools[i]; t != nil {
@@ -247,39 +249,3 @@ func compareComparisons(a, b *ComparisonText) int {
 
 // MaxParameters is below the number of parameters that either database accepts.
 const MaxParameters = 10_000
-
-// WithDetails returns tools of the release with their details. Those that later
-// releases have replaced are copies, whose details are read from the database.
-func (r *Release) WithDetails(ctx context.Context, db func() *ent.Client, tools []*Tool) ([]*Tool, error) {
-	if !slices.ContainsFunc(tools, func(t *Tool) bool { return t.Details == nil }) {
-		return tools, nil
-	}
-	var missing []string
-	for _, t := range tools {
-		if t.Details == nil {
-			missing = append(missing, t.Slug)
-		}
-	}
-	details := map[string]*Details{}
-	for slugs := range slices.Chunk(missing, MaxParameters) {
-		rows, err := db().Tool.Query().Where(store.Tools.At(r.Number()), tool.IDIn(slugs...)).All(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range rows {
-			details[row.ID] = newDetails(row)
-		}
-	}
-	complete := make([]*Tool, len(tools))
-	for i, t := range tools {
-		if complete[i] = t; t.Details == nil {
-			if details[t.Slug] == nil {
-				return nil, errors.Join(store.ErrNoRelease, errors.New("a tool is missing: "+t.Slug))
-			}
-			full := *t
-			full.Details = details[t.Slug]
-			complete[i] = &full
-		}
-	}
-	return complete, nil
-}

@@ -1,13 +1,8 @@
 package release
 
 import (
-	"fmt"
-	"hash/maphash"
 	"math"
-	"reflect"
-	"slices"
 	"strconv"
-	"strings"
 
 	"palmares/ent"
 	"palmares/ent/schema"
@@ -19,33 +14,33 @@ import (
 // Tool is an active or retired tool. Numbers that it does not have are NaN, which
 // satisfies no condition.
 type Tool struct {
-	Slug, NameKey, Category, UpdatedAt, RetiredAt string
-	Pricing, ICP, Reason                          string
-	Billing                                       string // the period of its price; "" if it is retired
-	Tier                                          int
-	Amount, MonthlyPrice                          float64 // of its price
-	Score, Verifiability, Obsolescence            float64
-	InEmbeddings                                  bool
-	Since                                         int // the release that wrote it
+	Slug, Name, NameKey, Category, Domain, Tagline string
+	UpdatedAt, RetiredAt, Reason, RetiredNote      string
+	Pricing, ICP, Price, PricePeriod               string
+	Billing                                        string // the period of its price; "" if it is retired
+	CanonicalURL, AlternativesURL, SectionsHash    string
+	AvisURL                                        *string
+	Tier                                           int
+	Amount, MonthlyPrice                           float64 // of its price
+	Score, Verifiability, Obsolescence             float64
+	InEmbeddings, Mainstream                       bool
+	Translations                                   schema.ToolTranslations
+	Sources                                        []schema.Source
+	Since                                          int // the release that wrote it
 
 	searchKey string // its name, as search.Rank compares it
-	document  uint64 // identifies its embeddings document within this process
-	*Details
-}
-
-// Details are the values of a tool that only its own fields show. They are in
-// memory for the tools of the newest release; WithDetails reads others. Fields have
-// the names of columns. One that few tools have is a pointer to the column's type.
-type Details struct {
-	Name, Domain, Price, PricePeriod, Tagline, CanonicalURL, AlternativesURL, RetiredNote, SectionsHash string
-	AvisURL                                                                                             *string
-	Mainstream                                                                                          bool
-	Translations                                                                                        *schema.ToolTranslations
-	Sources                                                                                             *[]schema.Source
 }
 
 // Active reports whether a tool is not retired.
 func (t *Tool) Active() bool { return t.RetiredAt == "" }
+
+// ReviewURL returns the page with the tool's review.
+func (t *Tool) ReviewURL() string {
+	if t.AvisURL != nil {
+		return *t.AvisURL
+	}
+	return t.CanonicalURL
+}
 
 // monthlyCost returns the price per month, where free tools cost 0 whatever the period of
 // their price.
@@ -58,23 +53,20 @@ func (t *Tool) monthlyCost() float64 {
 
 const free = string(tool.PricingGratuit)
 
-// A field is a value of tools that they are filtered, ordered or grouped by. It has
-// one of text, number and flag.
+// A field is a value of tools that they are filtered, ordered or grouped by. It is a
+// text or a number.
 type field struct {
 	text   func(*Tool) string
 	number func(*Tool) float64
-	flag   func(*Tool) bool
 	// optional is set for a number that active tools may lack: they come last in both
 	// directions.
 	optional bool
 	sorted   bool // lists can be ordered by it
 }
 
-// fields are the fields by name. To filter by one, add its condition to the input
-// ToolFilter of the schema: xMin and xMax for numbers, xSince and xBefore for dates,
-// its own name for flags, and its plural for a list of texts. To order by it, set
-// sorted and add x_asc and x_desc to the enum ToolSort. The program does not start if
-// the schema has a condition or an order without a field.
+// fields are the fields by name. To order by one, set sorted and add x_asc and x_desc to
+// the enum ToolSort of the schema. The program does not start if the schema has an order
+// without a field.
 var fields = map[string]field{
 	"slug":          {text: func(t *Tool) string { return t.Slug }},
 	"category":      {text: func(t *Tool) string { return t.Category }},
@@ -91,81 +83,35 @@ var fields = map[string]field{
 	"price":         {number: func(t *Tool) float64 { return t.Amount }, sorted: true},
 	"monthlyPrice":  {number: func(t *Tool) float64 { return t.MonthlyPrice }, optional: true, sorted: true},
 	"monthlyCost":   {number: (*Tool).monthlyCost, optional: true},
-	"hasEmbeddings": {flag: func(t *Tool) bool { return t.InEmbeddings }},
 }
 
-// tool converts a row, without details.
+// tool converts a row. Versions of a tool share the texts that did not change.
 func (l *loader) tool(row *ent.Tool) *Tool {
 	t := &Tool{
-		Slug: l.text(row.ID), NameKey: l.text(row.NameKey), Category: l.text(row.CategorySlug),
+		Slug: l.text(row.ID), Name: l.text(row.Name), NameKey: l.text(row.NameKey), Category: l.text(row.CategorySlug),
+		Domain: l.text(row.Domain), Tagline: l.text(row.Tagline),
 		UpdatedAt: l.text(row.UpdatedAt), RetiredAt: l.text(row.RetiredAt), Reason: l.text(string(row.RetiredReason)),
-		Pricing: l.text(string(row.Pricing)), ICP: l.text(string(row.Icp)), Tier: row.Tier,
-		Amount: row.PriceAmount, MonthlyPrice: math.NaN(),
+		RetiredNote: l.text(row.RetiredNote), Pricing: l.text(string(row.Pricing)), ICP: l.text(string(row.Icp)),
+		Price: l.text(row.Price), PricePeriod: l.text(row.PricePeriod),
+		CanonicalURL: l.text(row.CanonicalURL), AlternativesURL: l.text(row.AlternativesURL),
+		SectionsHash: l.text(row.SectionsHash), AvisURL: row.AvisURL,
+		Tier: row.Tier, Amount: row.PriceAmount, MonthlyPrice: math.NaN(),
 		Score: orNaN(row.Score), Verifiability: orNaN(row.Verifiability), Obsolescence: orNaN(row.Obsolescence),
-		InEmbeddings: row.InEmbeddings,
-		Since:        row.SinceRelease,
+		InEmbeddings: row.InEmbeddings, Mainstream: row.Mainstream,
+		Translations: row.Translations, Sources: row.Sources,
+		Since: row.SinceRelease,
 	}
 	if t.Active() {
 		t.Billing = pricing.Period(row.PricePeriod)
 		t.MonthlyPrice = pricing.Monthly(row.PriceAmount, t.Billing)
 	}
 	t.searchKey = l.text(search.Key(t.NameKey))
-	if t.InEmbeddings {
-		url := row.CanonicalURL
-		if row.AvisURL != nil {
-			url = *row.AvisURL
-		}
-		t.document = maphash.String(documentSeed, strings.Join([]string{
-			row.Name, url, row.CategorySlug, row.UpdatedAt, row.SectionsHash,
-			strconv.FormatFloat(t.Score, 'g', -1, 64), strconv.FormatFloat(t.Verifiability, 'g', -1, 64),
-		}, "\x00"))
-	}
 	return t
 }
-
-var documentSeed = maphash.MakeSeed()
 
 func orNaN(number *float64) float64 {
 	if number == nil {
 		return math.NaN()
 	}
 	return *number
-}
-
-// replacedColumns are the columns that are read of replaced tools: all that Tool
-// needs.
-var replacedColumns = slices.DeleteFunc(slices.Clone(tool.Columns), func(column string) bool {
-	return slices.Contains([]string{
-		tool.FieldDomain, tool.FieldPrice, tool.FieldTagline, tool.FieldAlternativesURL,
-		tool.FieldMainstream, tool.FieldRetiredNote, tool.FieldTranslations, tool.FieldSources,
-		tool.FieldFingerprint, tool.FieldHistoryHash,
-	}, column)
-})
-
-// detailColumns are the positions of fields in Details and in a row.
-var detailColumns = func() (positions [][2]int) {
-	row := reflect.TypeFor[ent.Tool]()
-	for i, f := range reflect.VisibleFields(reflect.TypeFor[Details]()) {
-		column, ok := row.FieldByName(f.Name)
-		if !ok || column.Type != f.Type && reflect.PointerTo(column.Type) != f.Type {
-			panic(fmt.Sprintf("release.Details.%s is not a column of tools with the same type", f.Name))
-		}
-		positions = append(positions, [2]int{i, column.Index[0]})
-	}
-	return positions
-}()
-
-func newDetails(row *ent.Tool) *Details {
-	d := &Details{}
-	to, from := reflect.ValueOf(d).Elem(), reflect.ValueOf(row).Elem()
-	for _, at := range detailColumns {
-		field, column := to.Field(at[0]), from.Field(at[1])
-		if field.Type() == column.Type() {
-			field.Set(column)
-		} else if !column.IsZero() {
-			field.Set(reflect.New(column.Type()))
-			field.Elem().Set(column)
-		}
-	}
-	return d
 }

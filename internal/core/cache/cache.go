@@ -105,16 +105,6 @@ type Response struct {
 // Get returns the cached response to a query, or executes the query once for all
 // concurrent requests. Errors are not cached.
 func (c *Cache) Get(ctx context.Context, q Key, work Execute) (Response, error) {
-	return c.GetImmediate(ctx, q, nil, work)
-}
-
-// Immediate executes a query without waiting for anything. It returns nil if it
-// would have to wait. For queries that always have to wait, Immediate is nil.
-type Immediate func(ctx context.Context) (entry *Entry, release int)
-
-// GetImmediate is Get for a query that can often be executed immediately. It then
-// runs in the goroutine of the request, which is faster.
-func (c *Cache) GetImmediate(ctx context.Context, q Key, immediate Immediate, work Execute) (Response, error) {
 	k := key{edition: c.Edition(), query: q}
 	if found, ok := c.items.GetIfPresent(k); ok {
 		c.Hits.Add(1)
@@ -124,12 +114,6 @@ func (c *Cache) GetImmediate(ctx context.Context, q Key, immediate Immediate, wo
 		return Response{}, problem.New(problem.NotFound, "The response is not cached.")
 	}
 	c.Misses.Add(1)
-	if immediate != nil {
-		if entry, release := immediate(ctx); entry != nil && k.edition.Of(release) == k.edition {
-			c.add(k.edition, q, entry, work)
-			return Response{entry, true}, nil
-		}
-	}
 	f, first := c.join(ctx, k, work)
 	frozen := time.NewTimer(maxWait) // a frozen database ignores deadlines
 	defer frozen.Stop()

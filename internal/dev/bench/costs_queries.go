@@ -83,10 +83,7 @@ func (g *queryGenerator) next() string {
 	return g.text.String()
 }
 
-const (
-	mostAliases = 50
-	mostFields  = 450
-)
+const mostFields = 450
 
 // field writes a field, under an alias unless it is a scalar.
 func (g *queryGenerator) field(f *ast.FieldDefinition, depth, wide int) {
@@ -94,7 +91,7 @@ func (g *queryGenerator) field(f *ast.FieldDefinition, depth, wide int) {
 		return
 	}
 	composite := g.schema.Types[f.Type.Name()].IsCompositeType()
-	if composite && (g.aliases >= mostAliases || depth >= g.depth) {
+	if composite && depth >= g.depth {
 		return
 	}
 	g.fields++

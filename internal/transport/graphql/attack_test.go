@@ -160,6 +160,31 @@ func TestCachedRequestsUseLimitedMemory(t *testing.T) {
 	}
 }
 
+// Cached responses are executed again for the next release, but do not keep their parsed
+// documents for that.
+func TestCachedResponsesDoNotRetainDocuments(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	feedtest.Publish(t, s, demo.Catalog())
+	responses, documents := cache.New(64<<20, nil, slog.New(slog.DiscardHandler)), cache.New(1, nil, slog.New(slog.DiscardHandler))
+	responses.Publish(1)
+	handler := graphql.NewHandler(graphtest.New(graph.Config{Catalog: s, Cache: documents}), responses, graphql.StreamConfig{})
+	const requests = 50
+	before := heap()
+	for i := range requests {
+		query := fmt.Sprintf("query Q%d {", i) + repeated(35, `a%d: tools(filter: {categories: [`+strings.Repeat(`\"c\" `, 90)+`]}) {meta {total}} `) + "}"
+		if got := serve(handler, post(`{"query":"`+query+`"}`, "")); !strings.HasPrefix(got.Body.String(), `{"data":{`) {
+			t.Fatalf("got %d %.200s, want data", got.Code, got.Body)
+		}
+	}
+	if n := responses.Entries(); n < requests {
+		t.Fatalf("got %d items in the cache, want at least %d", n, requests)
+	}
+	if grown := (heap() - before) / requests; grown > 100_000 {
+		t.Errorf("got %d bytes for each response, want at most 100,000", grown)
+	}
+	runtime.KeepAlive(responses)
+}
+
 // heap returns the number of bytes in use.
 func heap() int64 {
 	runtime.GC()

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/vektah/gqlparser/v2/gqlerror"
@@ -22,6 +23,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
+	"palmares/internal/transport/headers"
 )
 
 // Handler serves GraphQL over HTTP as the draft specification of that name
@@ -30,7 +32,6 @@ type Handler struct {
 	executor  *graph.Executor
 	responses *cache.Cache
 	requests  *cache.Table[*preparedRequest]
-	persisted *cache.Table[string] // documents by their hash: automatic persisted queries
 	streams   streams
 
 	// Heartbeat is the maximum time between two messages of a stream; MaxStreams
@@ -41,15 +42,12 @@ type Handler struct {
 
 // preparedRequest is a parsed and validated request whose cost is known.
 type preparedRequest struct {
-	request     graph.Request
+	graph.Request
+	key         cache.Key // where it is cached, without its operation
 	responseKey cache.Key // without the media type and the caller's permissions
 	stream      bool      // it is a subscription
 	deprecation *document.Deprecation
 	weight      int // in bytes
-
-	hash     string          // of its document, for a persisted query
-	key      cache.Key       // where the prepared request is cached
-	prepared *graph.Prepared // nil once it is cached
 }
 
 const allowedMethods = "GET, HEAD, POST, QUERY, OPTIONS"
@@ -58,7 +56,6 @@ const allowedMethods = "GET, HEAD, POST, QUERY, OPTIONS"
 func NewHandler(e *graph.Executor, responses *cache.Cache, config StreamConfig) *Handler {
 	h := &Handler{
 		executor: e, responses: responses,
-		persisted: cache.NewTable[string](responses, "persisted queries"),
 		requests:  cache.NewTable[*preparedRequest](responses, "requests"),
 		Heartbeat: defaultHeartbeat, MaxStreams: defaultMaxStreams,
 	}
@@ -92,7 +89,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	request, rejection, p := h.prepare(r, text)
 	if request != nil {
-		request.deprecation.AddTo(header)
+		headers.AddDeprecation(header, request.deprecation)
 	}
 	switch {
 	case p != nil:
@@ -100,7 +97,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case rejection != nil:
 		h.write(w, errorMedia, statusOf(rejection, errorMedia), rejection)
 	case request.stream && streaming:
-		h.stream(w, r, request.request, errorMedia)
+		h.stream(w, r, request.Request, errorMedia)
 	case request.stream:
 		h.fail(w, r, media, &httpProblem{status: http.StatusNotAcceptable, problem: graph.ErrNotAStream})
 	case media == "":
@@ -130,25 +127,23 @@ func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *grap
 	if p != nil {
 		return nil, nil, p
 	}
-	hash, p := h.findPersisted(req)
-	if p != nil {
+	if p := h.findPersisted(req); p != nil {
 		return nil, nil, p
 	}
 	op, rejection := h.executor.Prepare(r.Context(), req.Request)
 	if rejection != nil {
 		return nil, rejection, nil
 	}
-	req.Variables = op.Variables
+	req.Prepared, req.Variables = op, op.Variables
 	variables, err := json.Marshal(op.Variables) // sorted by name
 	if err != nil {
 		return nil, nil, badRequest("The variables do not match the operation.")
 	}
 	prepared := &preparedRequest{
-		request:     req.Request,
+		Request: req.Request, key: key,
 		responseKey: cache.Key{Operation: op.ID, Variables: string(variables)},
-		stream:      op.Subscription,
-		hash:        hash, key: key, prepared: op,
-		deprecation: op.Deprecation,
+		stream:      op.IsSubscription(),
+		deprecation: op.Deprecation(),
 		weight:      len(req.Query) + len(req.OperationName) + decodedSize*len(variables),
 	}
 	if prepared.stream {
@@ -163,15 +158,12 @@ const decodedSize = 20
 
 // cacheRequest caches a request that was executed.
 func (h *Handler) cacheRequest(request *preparedRequest) {
-	if request.prepared == nil {
+	if request.Prepared == nil {
 		return // it comes from the cache
 	}
 	cached := *request
-	cached.prepared = nil // its document is cached separately
+	cached.Prepared = nil // its document is cached separately
 	h.requests.Put(cache.Timeless, request.key, &cached, request.weight)
-	if request.hash != "" {
-		h.persisted.Put(cache.Timeless, cache.Key{Operation: request.hash}, request.request.Query, len(request.request.Query))
-	}
 }
 
 // respond sends the cached response, or executes the request. Responses with
@@ -180,12 +172,15 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 	key := prepared.responseKey
 	key.Operation = media + key.Operation
 	key.Keyed = auth.CallerFrom(r.Context()).MayReadEmbeddings()
-	ctx, request, weight := r.Context(), prepared.request, prepared.weight // the cache must not hold on to the document
-	if prepared.prepared != nil {
-		ctx = prepared.prepared.WithDocument(ctx)
-	}
-	response, err := h.responses.Get(ctx, key, func(ctx context.Context) (*cache.Entry, int, error) {
-		result := h.executor.Execute(ctx, request)
+	request, weight := prepared.Request, prepared.weight
+	// The cache keeps the function for the next release, but must not keep the document.
+	var operation atomic.Pointer[graph.Prepared]
+	operation.Store(request.Prepared)
+	request.Prepared = nil
+	response, err := h.responses.Get(r.Context(), key, func(ctx context.Context) (*cache.Entry, int, error) {
+		execution := request
+		execution.Prepared = operation.Swap(nil)
+		result := h.executor.Execute(ctx, execution)
 		if len(result.Errors) > 0 {
 			return nil, result.Newest, &failure{result}
 		}
@@ -244,7 +239,7 @@ func (h *Handler) write(w http.ResponseWriter, media string, status int, result 
 }
 
 func headersOf(result *graph.Result, media string, keyed bool) http.Header {
-	header := result.Header(media+"; charset=utf-8", keyed)
+	header := headers.Of(result, media+"; charset=utf-8", keyed)
 	header["X-Graphql-Cost"] = []string{strconv.Itoa(result.Cost)}
 	return header
 }

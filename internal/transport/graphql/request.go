@@ -16,7 +16,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"palmares/graph"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/params"
@@ -209,30 +208,27 @@ func parseObject(object map[string]json.RawMessage) (*httpRequest, *httpProblem)
 const codeNotPersisted problem.Code = "PERSISTED_QUERY_NOT_FOUND"
 
 // findPersisted adds the document of a persisted query to a request that has only
-// its hash, or checks the hash of a document in the request. It returns "" for other
-// requests.
-func (h *Handler) findPersisted(req *httpRequest) (hash string, p *httpProblem) {
+// its hash, or checks the hash of a document in the request.
+func (h *Handler) findPersisted(req *httpRequest) *httpProblem {
 	extension := req.Extensions["persistedQuery"]
 	if extension == nil {
-		return "", nil
+		return nil
 	}
 	object, _ := extension.(map[string]any)
 	version, _ := object["version"].(json.Number)
-	hash, _ = object["sha256Hash"].(string)
+	hash, _ := object["sha256Hash"].(string)
 	if version != "1" || len(hash) != hex.EncodedLen(sha256.Size) {
-		return "", badRequest("persistedQuery must have version 1 and a sha256Hash.")
+		return badRequest("persistedQuery must have version 1 and a sha256Hash.")
 	}
 	if req.Query != "" {
 		if sum := sha256.Sum256([]byte(req.Query)); hash != hex.EncodeToString(sum[:]) {
-			return "", badRequest("persistedQuery.sha256Hash must be the SHA-256 hash of the query.")
+			return badRequest("persistedQuery.sha256Hash must be the SHA-256 hash of the query.")
 		}
-		return hash, nil
+		return nil
 	}
-	query, known := h.persisted.Get(cache.Timeless, cache.Key{Operation: hash})
-	if !known {
+	if req.Query = h.executor.Persisted(hash); req.Query == "" {
 		// Clients recognize exactly this message and send the document.
-		return "", httpError(http.StatusOK, codeNotPersisted, "PersistedQueryNotFound")
+		return httpError(http.StatusOK, codeNotPersisted, "PersistedQueryNotFound")
 	}
-	req.Query = query
-	return hash, nil
+	return nil
 }

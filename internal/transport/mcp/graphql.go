@@ -89,8 +89,12 @@ func validNames(message string) string {
 // definition is a type, or one field of Query.
 type definition struct{ name, sdl, folded string }
 
-// description matches a description that fits on one line.
-var description = regexp.MustCompile(`"""\n\s*([^\n"]*)\n\s*"""`)
+var (
+	// description matches a description that fits on one line.
+	description = regexp.MustCompile(`"""\n\s*([^\n"]*)\n\s*"""`)
+	// price matches what a field costs, which agents do not need to write queries.
+	price = regexp.MustCompile(` @(cost|listSize)\([^)]*\)`)
+)
 
 // definitions returns all types of a schema, by name. Query has too many fields
 // to show at once, so each of them is a separate definition.
@@ -98,7 +102,7 @@ func definitions(schema *ast.Schema) (all []definition) {
 	add := func(name string, d *ast.Definition) {
 		var sdl strings.Builder
 		formatter.NewFormatter(&sdl, formatter.WithIndent("  ")).FormatSchemaDocument(&ast.SchemaDocument{Definitions: ast.DefinitionList{d}})
-		short := description.ReplaceAllString(sdl.String(), `"$1"`)
+		short := price.ReplaceAllString(description.ReplaceAllString(sdl.String(), `"$1"`), "")
 		all = append(all, definition{name, short, text.Fold(short)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(schema.Types)) {

@@ -19,6 +19,7 @@ import (
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/table"
+	"palmares/internal/transport/headers"
 )
 
 const (
@@ -76,7 +77,7 @@ func (s *Queries) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Vary", varyWith(true))
 	if release := s.Cache.Newest(); release > 0 {
-		w.Header()[graph.ReleaseHeader] = []string{strconv.Itoa(release)}
+		w.Header()[headers.Release] = []string{strconv.Itoa(release)}
 	}
 	if p := problem.Of(err); p.Code.Status() >= http.StatusInternalServerError && p.Cause != nil {
 		s.Log.ErrorContext(r.Context(), "saved query failed", "code", p.Code, "cause", p.Cause, "request_id", problem.RequestID(r.Context()))
@@ -243,7 +244,7 @@ func (s *Queries) respond(ctx context.Context, req *request) (*cache.Entry, int,
 // caches must not store responses of private queries, whose token may be revoked.
 func (s *Queries) header(req *request, result *graph.Result) http.Header {
 	rec := req.from.value
-	header := result.Header(contentTypes[req.format], req.keyed)
+	header := headers.Of(result, contentTypes[req.format], req.keyed)
 	header["Vary"] = []string{req.vary}
 	switch {
 	case !rec.public && result.Release > 0:
@@ -257,8 +258,8 @@ func (s *Queries) header(req *request, result *graph.Result) http.Header {
 	if rec.account != 0 {
 		header["X-Robots-Tag"] = []string{"noindex"}
 	}
-	req.asOf.AddTo(header, result, func(value any) string { return s.urlAsOf(req, value) })
-	rec.query.operation.Deprecation().AddTo(header)
+	headers.AddAsOf(header, req.asOf, result, func(value any) string { return s.urlAsOf(req, value) })
+	headers.AddDeprecation(header, rec.query.operation.Deprecation())
 	return header
 }
 

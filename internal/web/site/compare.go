@@ -77,7 +77,7 @@ func findTool(shown *catalog.Release, entered string) *catalog.Tool {
 		return found
 	}
 	for _, t := range shown.Tools {
-		if strings.Join(text.Words(nameOf(t)), "-") == words {
+		if strings.Join(text.Words(t.Name), "-") == words {
 			return t
 		}
 	}
@@ -147,7 +147,7 @@ func (v *chooseView) prepare(r *request) error {
 // similar returns links to the same form with a similar tool in a field.
 func (v *chooseView) similar(r *request, name, value string) (found []page.Suggestion) {
 	for _, t := range v.shown.SimilarTools(value, maxSuggestions) {
-		found = append(found, page.Suggestion{Path: r.With(name, t.Slug), Name: cmp.Or(nameOf(t), t.Slug)})
+		found = append(found, page.Suggestion{Path: r.With(name, t.Slug), Name: t.Name})
 	}
 	return found
 }

@@ -18,11 +18,11 @@ import (
 // releases, the names of tools that are no longer active, and which pages exist.
 type eventCatalog struct {
 	shown    *catalog.Release
-	versions map[string][]version // versions of tools whose name the release does not have, newest first
+	versions map[string][]version // versions of tools that the release does not have, newest first
 }
 
 // load reads the versions of the tools that events without a name are about, if the
-// release does not have their names.
+// release does not have them.
 func (c *eventCatalog) load(ctx context.Context, s *Site, r *request, events []event) (err error) {
 	if c.shown, err = s.Executor.Release(ctx, r.asOf); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (c *eventCatalog) load(ctx context.Context, s *Site, r *request, events []e
 	}
 	c.versions = map[string][]version{}
 	for slug := range slugs {
-		if nameOf(c.shown.Tool(slug)) != "" {
+		if c.shown.Tool(slug) != nil {
 			continue
 		}
 		var result struct{ ToolVersions struct{ Versions []version } }
@@ -55,20 +55,11 @@ func (c *eventCatalog) name(e *event) string {
 	return cmp.Or(e.name(), c.toolName(e.Slug, e.Release))
 }
 
-// nameOf returns the name of a tool, or "" if there is no tool or a later release
-// changed it: such tools have no details.
-func nameOf(t *catalog.Tool) string {
-	if t == nil || t.Details == nil {
-		return ""
-	}
-	return t.Name
-}
-
 // toolName returns the name of a tool. One that has been removed has the name of a
 // release, or its last name if the release is 0.
 func (c *eventCatalog) toolName(slug string, release int) string {
-	if name := nameOf(c.shown.Tool(slug)); name != "" {
-		return name
+	if t := c.shown.Tool(slug); t != nil {
+		return t.Name
 	}
 	for _, v := range c.versions[slug] {
 		if v.After != nil && (release == 0 || v.FirstRelease <= release) {

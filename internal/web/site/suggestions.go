@@ -158,11 +158,7 @@ func newNames(r *catalog.Release) *names {
 		categories = append(categories, newNamedPage("/categories/"+c.Slug, c.Label, c.Translations.En.Label))
 	}
 	for _, c := range r.Comparisons {
-		var english string
-		if c.Translations != nil {
-			english = c.Translations.En.Title
-		}
-		comparisons = append(comparisons, newNamedPage("/comparatifs/"+c.Slug, c.Title, english))
+		comparisons = append(comparisons, newNamedPage("/comparatifs/"+c.Slug, c.Title, c.Translations.En.Title))
 	}
 	n.completions = newCompletions(active, categories, retired, comparisons)
 	return n

@@ -17,6 +17,7 @@ import (
 	"palmares/internal/core/middleware"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/transport/headers"
 	"palmares/internal/web/apidocs"
 )
 
@@ -151,7 +152,7 @@ func sendQuery(t *testing.T, s *blackbox.Server, key string) {
 	got := call(middleware.MethodQuery)
 	tag := got.Header.Get("ETag")
 	for name, want := range map[string]string{
-		"Cache-Control": graph.CacheControl, "Accept-Query": "application/json", "X-Service-Release": "8", "CDN-Cache-Control": "",
+		"Cache-Control": headers.CacheControl, "Accept-Query": "application/json", "X-Service-Release": "8", "CDN-Cache-Control": "",
 	} {
 		if value := got.Header.Get(name); got.StatusCode != http.StatusOK || value != want {
 			t.Errorf("got %d with %s %q, want %q", got.StatusCode, name, value, want)
