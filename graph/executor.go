@@ -22,12 +22,9 @@ import (
 	"palmares/internal/core/store"
 )
 
-// Catalog is the database that releases are read from.
-type Catalog = release.Database
-
 // Config configures an Executor.
 type Config struct {
-	Catalog Catalog
+	Catalog release.Database
 	Credit  string // the line to display wherever the data is reused
 	Limits  document.Limits
 	Log     *slog.Logger
@@ -131,8 +128,8 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Result {
 }
 
 // sizeOf returns what the cost of reading a release depends on.
-func (e *Executor) sizeOf(asOf AsOf) document.Catalog {
-	size := document.Catalog{Tools: e.config.Tools(), Categories: expectedCategories}
+func (e *Executor) sizeOf(asOf AsOf) document.Size {
+	size := document.Size{Tools: e.config.Tools(), Categories: expectedCategories}
 	if !asOf.isNewest() {
 		size.Earlier = size.Tools
 	}

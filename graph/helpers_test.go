@@ -13,15 +13,16 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
 
 const credit = "Source : palmares (https://palmares.example)"
 
-func newExecutor(c graph.Catalog) *graph.Executor { return newExecutorWith(c, graph.DefaultLimits) }
+func newExecutor(c release.Database) *graph.Executor { return newExecutorWith(c, graph.DefaultLimits) }
 
-func newExecutorWith(c graph.Catalog, limits document.Limits) *graph.Executor {
+func newExecutorWith(c release.Database, limits document.Limits) *graph.Executor {
 	return graphtest.New(graph.Config{Catalog: c, Credit: credit, Limits: limits})
 }
 

@@ -13,6 +13,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -27,7 +28,7 @@ func aliased(n int, field string) string {
 	return query.String() + "}"
 }
 
-func limitedTo(c graph.Catalog, bytes int64) *graph.Executor {
+func limitedTo(c release.Database, bytes int64) *graph.Executor {
 	limits := graph.DefaultLimits
 	limits.Response = bytes
 	return graphtest.New(graph.Config{Catalog: c, Credit: credit, Limits: limits})

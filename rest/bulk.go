@@ -47,13 +47,16 @@ var formats = []string{table.CSV, table.NDJSON}
 
 // bulkParameters are the parameters of downloads. The path of the JSON list accepts
 // them too: format was the only way to a download before these had their own paths.
-var bulkParameters = []parameter{
+var bulkParameters = []Parameter{
 	{Param: params.Param{Name: formatName, Kind: "String", Values: formats}, hidden: true},
-	{Param: params.Param{Name: dialectName, Kind: "String", Values: table.Dialects}, csvOnly: true, description: DialectsText},
+	{Param: params.Param{Name: dialectName, Kind: "String", Values: table.Dialects}, csvOnly: true,
+		Description: DialectsText},
 }
 
 // DialectsText describes the dialects of CSV.
-const DialectsText = "`excel` is for spreadsheets in English, with commas and decimal points, `excel-fr` for spreadsheets in French, with semicolons and decimal commas. Both start with a byte order mark, so that Excel reads UTF-8."
+const DialectsText = "`excel` is for spreadsheets in English, with commas and decimal points, `excel-fr` for " +
+	"spreadsheets in French, with semicolons and decimal commas. Both start with a byte order mark, so that Excel " +
+	"reads UTF-8."
 
 // prices are the columns of CSV with the parts of a price, so that spreadsheets can
 // compute with it.
@@ -65,7 +68,8 @@ var prices = &table.Derived{
 			return nil
 		}
 		return []jsontext.Value{
-			strconv.AppendFloat(nil, amount, 'f', -1, 64), jsontext.Value(`"EUR"`), jsontext.Value(`"` + pricing.Period(period) + `"`),
+			strconv.AppendFloat(nil, amount, 'f', -1, 64), jsontext.Value(`"EUR"`),
+			jsontext.Value(`"` + pricing.Period(period) + `"`),
 		}
 	},
 }
@@ -127,7 +131,7 @@ func (e *endpoint) checkFormat(given map[string]any) error {
 func IsDownload(r *http.Request) bool {
 	path := r.URL.Path
 	list := strings.TrimSuffix(strings.TrimSuffix(path, "."+table.CSV), "."+table.NDJSON)
-	isList := slices.ContainsFunc(routes, func(listed route) bool { return listed.bulk && listed.path == list })
+	isList := slices.ContainsFunc(routes, func(r route) bool { return r.bulk && r.path == list })
 	return isList && (list != path || r.URL.Query().Has(formatName))
 }
 
@@ -139,17 +143,14 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 	ctx, caller := r.Context(), auth.CallerFrom(r.Context())
 	limit := caller.Plan.Terms().Downloads
 	if limit == 0 {
-		return problem.New(problem.Unauthenticated, "Downloads require an API key. Create one at %s/account.", h.cfg.PublicURL)
+		return problem.New(problem.Unauthenticated, "Downloads require an API key. Create one at "+
+			"%s/account.", h.cfg.PublicURL)
 	}
 	response, err := h.cache.Get(ctx, req.cacheKey, req.respond)
 	if err != nil {
 		return err
 	}
-	release, _ := strconv.Atoi(response.Header(headers.Release)) // none before the first
-	total, err := strconv.Atoi(response.Header("X-Total-Count"))
-	if err != nil {
-		return err
-	}
+	described := response.Value.(*listed)
 	end := func() {}
 	defer func() { end() }() // after the last chunk
 	return response.Stream(w, r, h.sendTime, func(out io.Writer) error {
@@ -165,15 +166,22 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 			w.Header().Set("Retry-After", downloadRetry)
 			w.Header().Add("RateLimit", `"downloads";r=0;t=`+downloadRetry)
 			w.Header().Add("RateLimit-Policy", `"downloads";q=`+strconv.Itoa(limit)+`;qu="concurrent-requests"`)
-			return problem.New(problem.TooMany, "Too many downloads: at most %d may run at the same time. Try again when one has finished.", limit)
+			return problem.New(problem.TooMany, "Too many downloads: at most %d may run at the same time. Try again when "+
+				"one has finished.", limit)
 		}
 		end = reserved
-		return h.writeList(ctx, req, graph.AsOf{Release: release}, response.Body(), total, out)
+		return h.writeList(ctx, req, described, out)
 	})
 }
 
-// describeList returns the headers of a whole list. Its body is not sent: it makes
-// the ETag depend on the release and the version of the program.
+// listed is the list that a download sends.
+type listed struct {
+	release, total int
+	source         []byte
+}
+
+// describeList returns the headers of a whole list. The body of its entry is not sent: it
+// makes the ETag depend on the release and the version of the program.
 func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry, int, error) {
 	result := h.executor.Execute(ctx, req.part(1, 1, req.asOf, nil))
 	if p := result.Problem(); p != nil {
@@ -193,13 +201,16 @@ func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry,
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, req.tag(), result.Release)}
 	}
 	h.addCommon(ctx, header, req, result)
-	return cache.NewEntry(h.sourceOf(result), header), result.Newest, nil
+	entry := cache.NewEntry(h.sourceOf(result), header)
+	entry.Value = &listed{result.Release, total, entry.Body()}
+	return entry, result.Newest, nil
 }
 
 // sourceOf identifies what the items of a list are from. A restored backup may have
 // another release with the same number.
 func (h *Handler) sourceOf(result *graph.Result) []byte {
-	return fmt.Appendf(nil, "release %d of %s, version %s", result.Release, result.PublishedAt.UTC().Format(time.RFC3339Nano), h.cfg.Version)
+	return fmt.Appendf(nil, "release %d of %s, version %s", result.Release,
+		result.PublishedAt.UTC().Format(time.RFC3339Nano), h.cfg.Version)
 }
 
 // part returns the execution that reads a page of a list, or all of a list
@@ -216,19 +227,19 @@ var errReplaced = problem.New(problem.Unavailable, "The catalog was replaced by 
 
 // writeList writes all items of a list, page by page. They must have the source that
 // the headers describe.
-func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsOf, source []byte, total int, to io.Writer) error {
+func (h *Handler) writeList(ctx context.Context, req *request, list *listed, to io.Writer) error {
 	dialect, _ := req.variables[dialectName].(string)
 	write, err := table.NewItemWriter(to, req.variables[formatName].(string), dialect, req.columns, prices)
 	if err != nil {
 		return err
 	}
 	scan := &graph.Scan{}
-	for page, written := 1, 0; written < total; page++ {
-		result := h.executor.Execute(ctx, req.part(page, bulkPage, release, scan))
+	for page, written := 1, 0; written < list.total; page++ {
+		result := h.executor.Execute(ctx, req.part(page, bulkPage, graph.AsOf{Release: list.release}, scan))
 		if p := result.Problem(); p != nil {
 			return p
 		}
-		if !bytes.Equal(h.sourceOf(result), source) {
+		if !bytes.Equal(h.sourceOf(result), list.source) {
 			return errReplaced
 		}
 		n, err := eachItem(result.Body(), write)
@@ -236,7 +247,7 @@ func (h *Handler) writeList(ctx context.Context, req *request, release graph.AsO
 			return err
 		}
 		if written += n; n == 0 {
-			return fmt.Errorf("got %d items of %s, want %d", written, req.path, total)
+			return fmt.Errorf("got %d items of %s, want %d", written, req.path, list.total)
 		}
 	}
 	return nil

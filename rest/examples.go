@@ -35,12 +35,12 @@ func (e *endpoint) examplePath(slugs exampleSlugs) string {
 }
 
 // Samples returns examples from the newest release.
-func (h *Handler) Samples(ctx context.Context) (*params.Samples, error) {
+func (h *Handler) Samples(ctx context.Context) (*Samples, error) {
 	slugs, result, err := h.findExamples(ctx)
 	if err != nil {
 		return nil, err
 	}
-	samples := &params.Samples{Paths: map[string]string{}, Release: result.Release}
+	samples := &Samples{Paths: map[string]string{}, Release: result.Release}
 	for _, e := range h.paths {
 		samples.Paths[e.path] = e.examplePath(slugs)
 	}
@@ -106,7 +106,8 @@ func (h *Handler) Explain(target string) (query string, variables map[string]any
 	// GraphQL accepts a single value for a list, but editors report it.
 	variables = maps.Clone(req.arguments)
 	for name, value := range variables {
-		if _, isList := value.([]any); !isList && req.operation.Definition().VariableDefinitions.ForName(name).Type.Elem != nil {
+		if _, isList := value.([]any); !isList &&
+			req.operation.Definition().VariableDefinitions.ForName(name).Type.Elem != nil {
 			variables[name] = []any{value}
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
-	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -130,7 +130,7 @@ func TestExamplesWithoutCatalog(t *testing.T) {
 }
 
 // unreadable is a catalog whose database is unavailable.
-type unreadable struct{ graph.Catalog }
+type unreadable struct{ release.Database }
 
 func (unreadable) CurrentRelease(context.Context) (*ent.Release, error) {
 	return nil, errors.New("unavailable")
@@ -267,12 +267,12 @@ func TestReferenceIsComplete(t *testing.T) {
 			continue
 		}
 		for name := range schema.Value.Properties {
-			if !slices.ContainsFunc(object.Fields, func(f params.Field) bool { return f.Name == name && f.Type != "" }) {
+			if !slices.ContainsFunc(object.Fields, func(f rest.Field) bool { return f.Name == name && f.Type != "" }) {
 				t.Errorf("%s: got no field %s, want all", object.Name, name)
 			}
 		}
 		for _, value := range schema.Value.Enum {
-			if !slices.ContainsFunc(object.Fields, func(f params.Field) bool { return f.Name == value && f.Description != "" }) {
+			if !slices.ContainsFunc(object.Fields, func(f rest.Field) bool { return f.Name == value && f.Description != "" }) {
 				t.Errorf("%s: got no value %v, want all", object.Name, value)
 			}
 		}
@@ -291,7 +291,7 @@ func TestReferenceIsComplete(t *testing.T) {
 			t.Errorf("%s: got response %s, want an object", operation.Path, operation.Response)
 		}
 		for _, parameter := range operation.Parameters {
-			if parameter.Allowed == "" || parameter.Description == "" {
+			if parameter.Allowed() == "" || parameter.Description == "" {
 				t.Errorf("%s: got no values or description of %s, want both", operation.Path, parameter.Name)
 			}
 		}

@@ -70,12 +70,14 @@ func NewHandler(cfg Config, executor *graph.Executor, responses *cache.Cache) (*
 	if err != nil {
 		return nil, err
 	}
-	asJSON, asYAML := &endpoint{segments: strings.Split(DocumentPath, "/")}, &endpoint{segments: strings.Split(YAMLPath, "/")}
+	asJSON, asYAML := &endpoint{segments: strings.Split(DocumentPath, "/")},
+		&endpoint{segments: strings.Split(YAMLPath, "/")}
 	return &Handler{
 		executor: executor, cache: responses, cfg: cfg, demoDocument: document,
 		paths: endpoints, json: asJSON, yaml: asYAML, endpoints: append(endpoints, asJSON, asYAML),
-		slugStatus: operations["slug_status"], exampleSlugs: operations["example_slugs"], categories: operations["categories"],
-		requests: cache.NewTable[*request](responses, "REST requests"), sendTime: defaultSendTime,
+		slugStatus: operations["slug_status"], exampleSlugs: operations["example_slugs"],
+		categories: operations["categories"],
+		requests:   cache.NewTable[*request](responses, "REST requests"), sendTime: defaultSendTime,
 	}, nil
 }
 
@@ -185,7 +187,8 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 	}
 	req := &request{
 		endpoint: e, variables: variables, arguments: e.arguments(variables), asOf: asOf, unknown: unknown,
-		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + params.Canonical(e.inQuery, variables), Keyed: e.requiresKey},
+		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + params.Canonical(e.inQuery, variables),
+			Keyed: e.requiresKey},
 	}
 	if e.format != "" {
 		req.cacheKey.Operation += "." + e.format
@@ -355,7 +358,8 @@ type names interface {
 // the first query, it may contain the slug: then the request is retried.
 func (h *Handler) respondNotFound(ctx context.Context, req *request, release int) (*cache.Entry, int, error) {
 	slug := req.variables["slug"].(string)
-	result := h.executor.Execute(ctx, graph.Request{Operation: h.slugStatus, Variables: map[string]any{"slug": slug}, AsOf: req.asOf})
+	result := h.executor.Execute(ctx, graph.Request{Operation: h.slugStatus, Variables: map[string]any{"slug": slug},
+		AsOf: req.asOf})
 	var found struct{ Tool, Retired *struct{} }
 	if err := result.Decode(&found); err != nil {
 		return nil, 0, err
@@ -384,25 +388,27 @@ func (m *missingSlug) Unwrap() error { return m.error }
 
 // serveDocument serves the OpenAPI document with examples from the current
 // catalog, or from the demo catalog if that cannot be read.
-func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, contentType string, format func([]byte) ([]byte, error)) error {
+func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, contentType string,
+	format func([]byte) ([]byte, error)) error {
 	entryOf := func(document []byte, result *graph.Result) (*cache.Entry, error) {
 		body, err := format(document)
 		header := responseHeader(result, false)
 		header["Content-Type"] = []string{contentType}
 		return cache.NewEntry(body, header), err
 	}
-	response, err := h.cache.Get(r.Context(), cache.Key{Operation: "openapi", Variables: contentType}, func(ctx context.Context) (*cache.Entry, int, error) {
-		slugs, result, err := h.findExamples(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		document, err := describe(h.paths, h.cfg, slugs)
-		if err != nil {
-			return nil, 0, err
-		}
-		entry, err := entryOf(document, result)
-		return entry, result.Release, err
-	})
+	response, err := h.cache.Get(r.Context(), cache.Key{Operation: "openapi", Variables: contentType},
+		func(ctx context.Context) (*cache.Entry, int, error) {
+			slugs, result, err := h.findExamples(ctx)
+			if err != nil {
+				return nil, 0, err
+			}
+			document, err := describe(h.paths, h.cfg, slugs)
+			if err != nil {
+				return nil, 0, err
+			}
+			entry, err := entryOf(document, result)
+			return entry, result.Release, err
+		})
 	if err != nil {
 		entry, err := entryOf(h.demoDocument, &graph.Result{})
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"palmares/graph"
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
@@ -29,7 +30,7 @@ var config = rest.Config{
 }
 
 // serving returns a handler that serves a catalog, with CORS.
-func serving(t testing.TB, catalog graph.Catalog) http.Handler {
+func serving(t testing.TB, catalog release.Database) http.Handler {
 	t.Helper()
 	handler, _ := handlerOver(t, catalog)
 	return middleware.CORS(handler)
@@ -37,7 +38,7 @@ func serving(t testing.TB, catalog graph.Catalog) http.Handler {
 
 // handlerOver returns a handler that serves a catalog without middleware, and
 // its cache.
-func handlerOver(t testing.TB, catalog graph.Catalog) (*rest.Handler, *cache.Cache) {
+func handlerOver(t testing.TB, catalog release.Database) (*rest.Handler, *cache.Cache) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	responses := cache.New(1<<20, nil, log)

@@ -12,7 +12,6 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph"
-	"palmares/internal/core/params"
 	"palmares/internal/core/table"
 	"palmares/internal/transport/headers"
 )
@@ -52,25 +51,19 @@ type Query struct {
 	IsTable bool
 }
 
-// Parameter is a query parameter with its description.
-type Parameter struct {
-	params.Param
-	Description string
-}
-
 // DescribeQueries returns an OpenAPI document of queries, like that of the REST
 // API. Fragments are not components, because each query has its own.
 func DescribeQueries(cfg Config, title, description string, queries []Query) ([]byte, error) {
 	var endpoints []*endpoint
 	for _, q := range queries {
 		e := &endpoint{
-			route:    route{path: q.Path, id: q.ID, summary: q.Summary, details: q.Details, requiresKey: q.Operation.RequiresKey(), pinned: true},
+			route: route{path: q.Path, id: q.ID, summary: q.Summary, details: q.Details,
+				requiresKey: q.Operation.RequiresKey(), pinned: true},
 			segments: strings.Split(q.Path, "/"), operation: q.Operation, deprecation: q.Operation.Deprecation(), saved: &q,
 		}
 		for _, p := range q.Parameters {
-			described := parameter{Param: p.Param, description: p.Description}
-			described.hidden, described.csvOnly = p.Name == formatName, p.Name == dialectName
-			e.parameters = append(e.parameters, described)
+			p.hidden, p.csvOnly = p.Name == formatName, p.Name == dialectName
+			e.parameters = append(e.parameters, p)
 		}
 		e.parameters = append(e.parameters, asOf)
 		endpoints = append(endpoints, e)
@@ -103,7 +96,8 @@ func describe(endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, er
 }
 
 func describeAs(title, description string, endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, error) {
-	fill := strings.NewReplacer("{{cacheControl}}", headers.CacheControl, "{{vary}}", vary, "{{keyRequired}}", keyRequired(cfg))
+	fill := strings.NewReplacer("{{cacheControl}}", headers.CacheControl, "{{vary}}", vary, "{{keyRequired}}",
+		keyRequired(cfg))
 	var components map[string]jsontext.Value
 	if err := json.Unmarshal([]byte(fill.Replace(componentsFile)), &components); err != nil {
 		return nil, err
@@ -173,11 +167,16 @@ func dropUnused(paths, components object) error {
 
 func introduction(cfg Config) string {
 	return strings.Join([]string{
-		"A read-only catalog of tested AI tools: scores, head-to-head comparisons, prices in euros with their history, retired tools, categories, statistics, and review texts ready for retrieval.",
+		"A read-only catalog of tested AI tools: scores, head-to-head comparisons, prices in euros with their history, " +
+			"retired tools, categories, statistics, and review texts ready for retrieval.",
 		"The data is free to reuse, provided that you show the credit line `" + cfg.Credit + "`.",
-		"Every path supports GET and HEAD, and CORS is open to all origins. Without an API key, each IP address may send 100 requests per day. With a key, an account on the Developer plan may send 1,000 requests per day across all of its keys; the Pro plan is unlimited.",
-		"Every response comes from a single release of the catalog. It carries a strong `ETag`; send it back in `If-None-Match` to get a 304, which does not count against your quota.",
-		"`x-graphql` contains the GraphQL operation behind a path. Post it to `/graphql`, with more or fewer fields, to get exactly the data you need.",
+		"Every path supports GET and HEAD, and CORS is open to all origins. Without an API key, each IP address may " +
+			"send 100 requests per day. With a key, an account on the Developer plan may send 1,000 requests per day " +
+			"across all of its keys; the Pro plan is unlimited.",
+		"Every response comes from a single release of the catalog. It carries a strong `ETag`; send it back in " +
+			"`If-None-Match` to get a 304, which does not count against your quota.",
+		"`x-graphql` contains the GraphQL operation behind a path. Post it to `/graphql`, with more or fewer fields, to " +
+			"get exactly the data you need.",
 	}, "\n\n")
 }
 
@@ -224,7 +223,7 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 	for _, p := range e.documented() {
 		parameters = append(parameters, p.describe(s, slugs[e.example]))
 		switch {
-		case p.inPath:
+		case p.InPath:
 			variables.add(p.Name, slugs[e.example])
 		case p.Name == "limit":
 			variables.add(p.Name, 2) // keeps example responses short
@@ -241,7 +240,8 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 }
 
 func (e *endpoint) describeResponses(body object) object {
-	headers := []string{"X-Service-Release", "X-Service-Updated-At", "Cache-Control", "ETag", "Vary", "Access-Control-Allow-Origin", "X-Request-Id",
+	headers := []string{"X-Service-Release", "X-Service-Updated-At", "Cache-Control", "ETag", "Vary",
+		"Access-Control-Allow-Origin", "X-Request-Id",
 		"X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit", "RateLimit-Policy", "Cache-Status"}
 	if e.paginated || e.format != "" && e.saved == nil {
 		headers = append([]string{"X-Total-Count"}, headers...)
@@ -250,7 +250,7 @@ func (e *endpoint) describeResponses(body object) object {
 	headers = append(headers, "Link", "Memento-Datetime", "Content-Location")
 	if e.saved == nil {
 		headers = append(headers, unknownParametersHeader)
-		if slices.ContainsFunc(e.parameters, func(p parameter) bool { return p.Name == categoryName }) {
+		if slices.ContainsFunc(e.parameters, func(p Parameter) bool { return p.Name == categoryName }) {
 			headers = append(headers, unknownValuesHeader)
 		}
 	}
@@ -258,13 +258,16 @@ func (e *endpoint) describeResponses(body object) object {
 		described.add(name, object{{"$ref", "#/components/headers/" + name}})
 	}
 	if e.deprecation != nil { // a component that no path uses would be a mistake
-		described.add("Deprecation", object{{"description", "The date since which the path, or a field of the response, is deprecated (RFC 9745)."}, {"schema", object{{"type", "string"}}}})
-		described.add("Sunset", object{{"description", "When it will be removed, if a date is set (RFC 8594)."}, {"schema", object{{"type", "string"}}}})
+		described.add("Deprecation", object{{"description", "The date since which the path, or a field of the response, " +
+			"is deprecated (RFC 9745)."}, {"schema", object{{"type", "string"}}}})
+		described.add("Sunset", object{{"description", "When it will be removed, if a date is set (RFC 8594)."},
+			{"schema", object{{"type", "string"}}}})
 	}
 	content, mediaType := object{{"schema", body}}, "application/json"
 	if e.format != "" {
 		mediaType, _, _ = strings.Cut(table.ContentTypes[e.format], ";")
-	} else if example, err := fs.ReadFile(examples, "examples/"+e.query+".json"); err == nil { // tests fail if it is missing
+	} else if example, err := fs.ReadFile(examples,
+		"examples/"+e.query+".json"); err == nil { // tests fail if it is missing
 		content.add("example", jsontext.Value(example))
 	}
 	responses := object{
@@ -291,7 +294,8 @@ func (e *endpoint) describeResponses(body object) object {
 func (e *endpoint) table() object {
 	description := "One JSON object per line."
 	if e.format == table.CSV {
-		description = "A header row, and then a row for each item. `null` is an empty cell. Strings that a spreadsheet would run as a formula are prefixed with an apostrophe."
+		description = "A header row, and then a row for each item. `null` is an empty cell. Strings that a spreadsheet " +
+			"would run as a formula are prefixed with an apostrophe."
 	}
 	if e.format == table.CSV && len(e.columns) > 0 { // NDJSON has the fields of the JSON list
 		description += " The columns are " + quoted(e.columns) + "."
@@ -299,12 +303,13 @@ func (e *endpoint) table() object {
 	return object{{"type", "string"}, {"description", description}}
 }
 
-func (p parameter) describe(s *schemas, exampleSlug string) object {
-	described := object{{"name", p.Name}, {"in", "query"}, {"description", p.description}}
-	if p.inPath {
-		described = object{{"name", p.Name}, {"in", "path"}, {"description", p.description}, {"required", true}, {"example", exampleSlug}}
+func (p Parameter) describe(s *schemas, exampleSlug string) object {
+	described := object{{"name", p.Name}, {"in", "query"}, {"description", p.Description}}
+	if p.InPath {
+		described = object{{"name", p.Name}, {"in", "path"}, {"description", p.Description}, {"required", true},
+			{"example", exampleSlug}}
 	}
-	if p.Required && !p.inPath {
+	if p.Required && !p.InPath {
 		described.add("required", true)
 	}
 	var schema object

@@ -7,34 +7,69 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"palmares/graph"
-	"palmares/internal/core/params"
 )
 
+// Operation describes a REST path and the GraphQL operation that it runs.
+type Operation struct {
+	Path        string      `json:"path"` // may contain {slug}
+	Tag         string      `json:"-"`    // its resource
+	Summary     string      `json:"-"`
+	Details     string      `json:"-"`
+	Example     string      `json:"-"`     // a path with data of the demo catalog
+	Query       string      `json:"query"` // "" for a download
+	Parameters  []Parameter `json:"parameters"`
+	RequiresKey bool        `json:"keyed"`                // requires an API key
+	Deprecated  string      `json:"deprecated,omitempty"` // a sentence with its dates, or ""
+	Response    string      `json:"-"`                    // the type of the body, in words
+}
+
+// Object is an object or an enum of responses.
+type Object struct {
+	Name, Description string
+	Fields            []Field // or values
+}
+
+// Field is a field of an object, a value of an enum or a status.
+type Field struct{ Name, Type, Description string }
+
+// Samples are examples from a release.
+type Samples struct {
+	Paths      map[string]string // by path template
+	Categories []string          // slugs
+	Release    int               // 0 before the first import
+}
+
 // Operations returns all paths, in the order of the route table.
-func (h *Handler) Operations() []params.Operation {
+func (h *Handler) Operations() []Operation {
 	schemas := &schemas{model: graph.Schema()}
-	var operations []params.Operation
+	var operations []Operation
 	for _, e := range h.paths {
-		o := params.Operation{
-			Path: e.path, Tag: e.tag(), Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs), Query: e.operation.Text,
-			Parameters: []params.Parameter{}, RequiresKey: e.requiresKey, Deprecated: e.ownDeprecation.String(),
-			Response: typeOf(schemas.body(e.operation)),
+		o := Operation{
+			Path: e.path, Tag: e.tag(), Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs),
+			Query:      e.operation.Text,
+			Parameters: append([]Parameter{}, e.documented()...), RequiresKey: e.requiresKey,
+			Deprecated: e.ownDeprecation.String(),
+			Response:   typeOf(schemas.body(e.operation)),
 		}
 		if e.format != "" {
 			o.Query, o.Response = "", strings.ToUpper(e.format)
-		}
-		for _, p := range e.documented() {
-			o.Parameters = append(o.Parameters, params.Parameter{
-				Name: p.Name, Description: p.description, InPath: p.inPath, Default: p.Default, Allowed: p.allowed(),
-			})
 		}
 		operations = append(operations, o)
 	}
 	return operations
 }
 
-// allowed describes the values that a parameter accepts.
-func (p parameter) allowed() string {
+// MarshalJSON writes what the explorer needs.
+func (p Parameter) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Name   string `json:"name"`
+		InPath bool   `json:"inPath"`
+		Preset any    `json:"preset"` // nil if there is none
+	}{p.Name, p.InPath, p.Default})
+}
+
+// Allowed describes the values that a parameter accepts, in words.
+func (p Parameter) Allowed() string {
 	switch {
 	case p.List:
 		return "one or more of " + quoted(p.Values)
@@ -61,19 +96,19 @@ func quoted(values []string) string { return "`" + strings.Join(values, "`, `") 
 
 // Objects returns the objects and enums of responses, in the order in which the
 // paths use them.
-func (h *Handler) Objects() []params.Object {
+func (h *Handler) Objects() []Object {
 	schemas := &schemas{model: graph.Schema()}
 	for _, e := range h.paths {
 		schemas.body(e.operation)
 	}
-	var objects []params.Object
+	var objects []Object
 	for _, component := range schemas.components {
 		schema := component.value.(object)
-		o := params.Object{Name: component.name, Description: schema.text("description"), Fields: fieldsOf(schema)}
+		o := Object{Name: component.name, Description: schema.text("description"), Fields: fieldsOf(schema)}
 		meanings, _ := schema.member("x-enum-descriptions").(object)
 		values, _ := schema.member("enum").([]string)
 		for _, value := range values {
-			o.Fields = append(o.Fields, params.Field{Name: value, Description: meanings.text(value)})
+			o.Fields = append(o.Fields, Field{Name: value, Description: meanings.text(value)})
 		}
 		objects = append(objects, o)
 	}
@@ -81,11 +116,11 @@ func (h *Handler) Objects() []params.Object {
 }
 
 // fieldsOf lists the properties of an object and of those within it.
-func fieldsOf(schema object) (fields []params.Field) {
+func fieldsOf(schema object) (fields []Field) {
 	properties, _ := schema.member("properties").(object)
 	for _, property := range properties {
 		value := property.value.(object)
-		fields = append(fields, params.Field{Name: property.name, Type: typeOf(value), Description: value.text("description")})
+		fields = append(fields, Field{Name: property.name, Type: typeOf(value), Description: value.text("description")})
 		if items, isList := value.member("items").(object); isList {
 			value = items
 		}
@@ -123,7 +158,7 @@ func typeOf(schema object) string {
 }
 
 // Errors returns the statuses of errors with their meanings.
-func Errors() []params.Field {
+func Errors() []Field {
 	var components struct {
 		Responses map[string]struct {
 			Description string `json:"description"`
@@ -132,9 +167,9 @@ func Errors() []params.Field {
 	if err := json.Unmarshal([]byte(componentsFile), &components); err != nil {
 		panic(err) // the file is embedded
 	}
-	var all []params.Field
+	var all []Field
 	for _, r := range errorResponses {
-		all = append(all, params.Field{Name: r.status, Description: components.Responses[r.name].Description})
+		all = append(all, Field{Name: r.status, Description: components.Responses[r.name].Description})
 	}
 	return all
 }

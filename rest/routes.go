@@ -21,25 +21,29 @@ import (
 // queries/, then run `go test ./rest -run 'Golden|OpenAPI' -update`.
 var routes = []route{
 	{path: "/api/v1/tools", query: "tools", id: "listTools", bulk: true, dependsOn: itsCategory,
-		summary:    "Tools",
-		details:    "Active tools, paginated. Retired tools are listed at `/api/v1/cimetiere`.",
-		parameters: slices.Concat(paging, []parameter{pricingModel, icp, scoreMin, priceMax, updatedSince, obsolescenceMax, search, sort})},
+		summary: "Tools",
+		details: "Active tools, paginated. Retired tools are listed at `/api/v1/cimetiere`.",
+		parameters: slices.Concat(paging, []Parameter{pricingModel, icp, scoreMin, priceMax, updatedSince,
+			obsolescenceMax, search, sort})},
 	{path: "/api/v1/tools/{slug}", query: "tool", id: "getTool", dependsOn: itsTool,
 		summary:    "One tool",
 		details:    "The same fields as in the list of tools. Retired tools return 404 with an error that says so.",
-		parameters: []parameter{slug}, example: anyTool, notFound: toolNotFound, nearest: names.NearestTool},
+		parameters: []Parameter{slug}, example: anyTool, notFound: toolNotFound, nearest: names.NearestTool},
 	{path: "/api/v1/tools/{slug}/versions", query: "versions", id: "listToolVersions", dependsOn: itsTool,
-		summary:    "The versions of one tool, newest first",
-		details:    "Each version with its first and last release and the fields that changed, up to the newest 200. Includes tools that have since been retired.",
-		parameters: []parameter{slug}, example: anyTool, notFound: versionsNotFound, nearest: names.NearestTool},
+		summary: "The versions of one tool, newest first",
+		details: "Each version with its first and last release and the fields that changed, up to the newest 200. " +
+			"Includes tools that have since been retired.",
+		parameters: []Parameter{slug}, example: anyTool, notFound: versionsNotFound, nearest: names.NearestTool},
 	{path: "/api/v1/comparatifs", query: "comparatifs", id: "listComparisons", bulk: true,
-		summary:    "Published comparisons, newest first",
-		details:    "Published head-to-head comparisons, paginated. `category` selects comparisons in which at least one tool belongs to the category.",
+		summary: "Published comparisons, newest first",
+		details: "Published head-to-head comparisons, paginated. `category` selects comparisons in which at least " +
+			"one tool belongs to the category.",
 		parameters: paging},
 	{path: "/api/v1/comparatifs/{slug}", query: "comparatif", id: "getComparison",
 		summary:    "One comparison, with the scores of both tools",
 		details:    "The scores of both tools, the winner, and why it won. Either tool may be retired.",
-		parameters: []parameter{slug}, example: anyComparison, notFound: comparisonNotFound, nearest: names.NearestComparison},
+		parameters: []Parameter{slug}, example: anyComparison, notFound: comparisonNotFound,
+		nearest: names.NearestComparison},
 	{path: "/api/v1/pricing", query: "prices", id: "listPrices", bulk: true, dependsOn: itsCategory,
 		summary:    "Current prices in euros, sorted by tool name",
 		details:    "The current price of every active tool, paginated.",
@@ -47,11 +51,12 @@ var routes = []route{
 	{path: "/api/v1/pricing/{slug}", query: "price", id: "getPrice", dependsOn: itsTool,
 		summary:    "One tool's price and price history",
 		details:    "The current price and every recorded price change, newest first.",
-		parameters: []parameter{slug}, example: toolWithPriceHistory, notFound: toolNotFound, nearest: names.NearestTool},
+		parameters: []Parameter{slug}, example: toolWithPriceHistory, notFound: toolNotFound, nearest: names.NearestTool},
 	{path: "/api/v1/cimetiere", query: "retired", id: "listRetiredTools", bulk: true,
-		summary:    "Retired tools, most recently retired first",
-		details:    "Tools that were shut down, acquired, deprecated or absorbed, or that changed direction, paginated. `category` is the category a tool belonged to.",
-		parameters: slices.Concat(paging, []parameter{reason})},
+		summary: "Retired tools, most recently retired first",
+		details: "Tools that were shut down, acquired, deprecated or absorbed, or that changed direction, paginated. " +
+			"`category` is the category a tool belonged to.",
+		parameters: slices.Concat(paging, []Parameter{reason})},
 	{path: "/api/v1/categories", query: "categories", id: "listCategories", bulk: true,
 		summary: "Every category, sorted by slug",
 		details: "Includes categories without tools; their average score is 0."},
@@ -59,50 +64,84 @@ var routes = []route{
 		summary: "Global statistics",
 		details: "Counts and averages over the whole catalog."},
 	{path: "/api/v1/changes", query: "changes", id: "listChanges",
-		summary:    "Changes to the catalog, oldest first",
-		details:    "The change journal: the same event objects as webhooks deliver, with JSON Schemas at `/schemas/events/<type>.json`. To follow the catalog, store `next` and pass it as `after`: no event is missed or returned twice. A page may have fewer than `limit` events if they are large; you have read everything when `data` is empty.",
-		parameters: []parameter{after, types, changeCategory, changedSlug, since, pageSize}},
+		summary: "Changes to the catalog, oldest first",
+		details: "The change journal: the same event objects as webhooks deliver, with JSON Schemas at " +
+			"`/schemas/events/<type>.json`. To follow the catalog, store `next` and pass it as `after`: no event is missed " +
+			"or returned twice. A page may have fewer than `limit` events if they are large; you have read everything when " +
+			"`data` is empty.",
+		parameters: []Parameter{after, types, changeCategory, changedSlug, since, pageSize}},
 	{path: "/api/embeddings", query: "embeddings_sync", id: "listEmbeddings",
-		summary:    "Reviews as text chunks, to fill a vector index and keep it in sync",
-		details:    "All embeddings documents, sorted by slug; with `sync`, only what changed since: documents to store in place of their previous versions, and `{\"slug\", \"deleted\": true, \"reason\"}` for those to delete. `next_sync` is on the last page; store it, and pass it as `sync` next time. Follow `Link: rel=\"next\"` from page to page: the links read the same release, even if a new one is published in the meantime.",
-		parameters: []parameter{paging[0], syncPageSize, documentCategory, syncToken}, requiresKey: true, pinned: true},
+		summary: "Reviews as text chunks, to fill a vector index and keep it in sync",
+		details: "All embeddings documents, sorted by slug; with `sync`, only what changed since: documents to store " +
+			"in place of their previous versions, and `{\"slug\", \"deleted\": true, \"reason\"}` for those to delete. " +
+			"`next_sync` is on the last page; store it, and pass it as `sync` next time. Follow `Link: rel=\"next\"` from " +
+			"page to page: the links read the same release, even if a new one is published in the meantime.",
+		parameters: []Parameter{paging[0], syncPageSize, documentCategory, syncToken}, requiresKey: true, pinned: true},
 	{path: "/api/embeddings/{slug}", query: "embeddings", id: "getEmbeddings",
-		summary:    "One tool's review as text chunks for retrieval",
-		details:    "Text chunks for you to embed with your own model. `hash` changes whenever a chunk changes. Available for the top tools, at most 300.",
-		parameters: []parameter{slug}, example: toolWithEmbeddings, notFound: embeddingsNotFound, nearest: names.NearestTool, requiresKey: true},
+		summary: "One tool's review as text chunks for retrieval",
+		details: "Text chunks for you to embed with your own model. `hash` changes whenever a chunk changes. " +
+			"Available for the top tools, at most 300.",
+		parameters: []Parameter{slug}, example: toolWithEmbeddings, notFound: embeddingsNotFound,
+		nearest: names.NearestTool, requiresKey: true},
 }
 
 var (
-	slug = parameter{Param: params.Param{Name: "slug"}, description: "Unique identifier.", inPath: true}
+	slug = Parameter{Param: params.Param{Name: "slug"}, Description: "Unique identifier.", InPath: true}
 
-	paging = []parameter{
-		{Param: params.Param{Name: "page", Min: 1, Max: 1_000_000, NoDefaultWith: formatName}, description: "Page number, starting at 1. Pages after the last one are empty."},
+	paging = []Parameter{
+		{Param: params.Param{Name: "page", Min: 1, Max: 1_000_000, NoDefaultWith: formatName},
+			Description: "Page number, starting at 1. Pages after the last one are empty."},
 		pageSize,
-		{Param: params.Param{Name: "category"}, description: "Slug of a category. Returns only items in it; an unknown category returns an empty list."},
+		{Param: params.Param{Name: "category"}, Description: "Slug of a category. Returns only items in it; an unknown " +
+			"category returns an empty list."},
 	}
 
-	pricingModel    = parameter{Param: params.Param{Name: "pricing"}, description: "Returns only tools with this pricing model."}
-	icp             = parameter{Param: params.Param{Name: "icp"}, description: "Returns only tools made for this audience.", separator: "-"}
-	priceMax        = parameter{Param: params.Param{Name: "price_max"}, description: "Maximum price in euros per month. Yearly prices are divided by 12, and free tools cost 0. Excludes tools with other billing periods, such as hours or uses."}
-	updatedSince    = parameter{Param: params.Param{Name: "updated_since"}, description: "Returns only tools updated on or after this day."}
-	scoreMin        = parameter{Param: params.Param{Name: "score_min"}, description: "Minimum score. Excludes tools without a score."}
-	obsolescenceMax = parameter{Param: params.Param{Name: "obsolescence_max"}, description: "Maximum obsolescence, from 0 (current) to 10 (obsolete). Excludes tools without a rating."}
-	search          = parameter{Param: params.Param{Name: "search", Max: 200}, description: "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words."}
-	sort            = parameter{Param: params.Param{Name: "sort", Values: []string{"score_desc", "score_asc", "name_asc", "name_desc"}, NoDefaultWith: "search"},
-		description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug. With `search`, the best matches come first unless `sort` is given."}
-	asOf = parameter{Param: graph.AsOfParam,
-		pattern: `^([1-9][0-9]{0,8}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`, description: "Reads an earlier release: its number, or a day (`YYYY-MM-DD`) for the newest release whose feed is dated on or before it."}
-	reason = parameter{Param: params.Param{Name: "reason"}, description: "Returns only tools retired for this reason."}
+	pricingModel = Parameter{Param: params.Param{Name: "pricing"}, Description: "Returns only tools with this " +
+		"pricing model."}
+	icp = Parameter{Param: params.Param{Name: "icp"}, Description: "Returns only tools made for this " +
+		"audience.", separator: "-"}
+	priceMax = Parameter{Param: params.Param{Name: "price_max"}, Description: "Maximum price in euros per " +
+		"month. Yearly prices are divided by 12, and free tools cost 0. Excludes tools with other billing periods, such " +
+		"as hours or uses."}
+	updatedSince = Parameter{Param: params.Param{Name: "updated_since"}, Description: "Returns only tools updated " +
+		"on or after this day."}
+	scoreMin = Parameter{Param: params.Param{Name: "score_min"}, Description: "Minimum score. Excludes tools " +
+		"without a score."}
+	obsolescenceMax = Parameter{Param: params.Param{Name: "obsolescence_max"}, Description: "Maximum obsolescence, " +
+		"from 0 (current) to 10 (obsolete). Excludes tools without a rating."}
+	search = Parameter{Param: params.Param{Name: "search", Max: 200}, Description: "Words, in any order, " +
+		"ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review. " +
+		"If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words."}
+	sort = Parameter{Param: params.Param{Name: "sort", Values: []string{"score_desc", "score_asc", "name_asc",
+		"name_desc"}, NoDefaultWith: "search"},
+		Description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug. With " +
+			"`search`, the best matches come first unless `sort` is given."}
+	asOf = Parameter{Param: graph.AsOfParam,
+		pattern: `^([1-9][0-9]{0,8}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`, Description: "Reads an earlier release: its number, " +
+			"or a day (`YYYY-MM-DD`) for the newest release whose feed is dated on or before it."}
+	reason = Parameter{Param: params.Param{Name: "reason"}, Description: "Returns only tools retired for this reason."}
 
-	pageSize         = parameter{Param: params.Param{Name: "limit", Min: 1, Max: 200, NoDefaultWith: formatName}, description: "Number of items per page."}
-	after            = parameter{Param: params.Param{Name: "after", Form: "an event ID, such as evt_42"}, description: "Returns only events after this one: `next` of an earlier response, or an event ID.", pattern: `^evt_[1-9][0-9]{0,17}$`}
-	types            = parameter{Param: params.Param{Name: "types", List: true}, description: "Returns only events of these types, separated by commas. The parameter may also be repeated.", separator: "."}
-	changeCategory   = parameter{Param: params.Param{Name: "category"}, description: "Slug of a category. Returns only events about its tools; a tool that moved matches both categories, and a comparison those of both tools."}
-	changedSlug      = parameter{Param: params.Param{Name: "slug"}, description: "Returns only events about the tool or comparison with this slug."}
-	syncPageSize     = parameter{Param: params.Param{Name: "limit", Min: 1, Max: 100}, description: "Number of documents per page."}
-	documentCategory = parameter{Param: params.Param{Name: "category"}, description: "Slug of a category. Returns only documents of its tools; an unknown category returns an empty list."}
-	syncToken        = parameter{Param: params.Param{Name: "sync"}, description: "`next_sync` of an earlier response with the same `category`. Returns only what changed since then. If its release is no longer available, the response is 410: read the whole set again.", pattern: `^[A-Za-z0-9_-]{24,600}$`}
-	since            = parameter{Param: params.Param{Name: "since"}, description: "Returns only events published on or after this day (UTC)."}
+	pageSize = Parameter{Param: params.Param{Name: "limit", Min: 1, Max: 200, NoDefaultWith: formatName},
+		Description: "Number of items per page."}
+	after = Parameter{Param: params.Param{Name: "after", Form: "an event ID, such as evt_42"},
+		Description: "Returns only events after this one: `next` of an earlier response, or an event ID.",
+		pattern:     `^evt_[1-9][0-9]{0,17}$`}
+	types = Parameter{Param: params.Param{Name: "types", List: true},
+		Description: "Returns only events of these types, separated by commas. The parameter may also be repeated.",
+		separator:   "."}
+	changeCategory = Parameter{Param: params.Param{Name: "category"}, Description: "Slug of a category. Returns " +
+		"only events about its tools; a tool that moved matches both categories, and a comparison those of both tools."}
+	changedSlug = Parameter{Param: params.Param{Name: "slug"}, Description: "Returns only events about the tool " +
+		"or comparison with this slug."}
+	syncPageSize = Parameter{Param: params.Param{Name: "limit", Min: 1, Max: 100},
+		Description: "Number of documents per page."}
+	documentCategory = Parameter{Param: params.Param{Name: "category"}, Description: "Slug of a category. Returns " +
+		"only documents of its tools; an unknown category returns an empty list."}
+	syncToken = Parameter{Param: params.Param{Name: "sync"}, Description: "`next_sync` of an earlier response " +
+		"with the same `category`. Returns only what changed since then. If its release is no longer available, the " +
+		"response is 410: read the whole set again.", pattern: `^[A-Za-z0-9_-]{24,600}$`}
+	since = Parameter{Param: params.Param{Name: "since"}, Description: "Returns only events published on " +
+		"or after this day (UTC)."}
 )
 
 // route is one path and the operation that it runs.
@@ -112,7 +151,7 @@ type route struct {
 	id          string // operationId in the OpenAPI document, which generated clients turn into a method
 	summary     string
 	details     string
-	parameters  []parameter
+	parameters  []Parameter
 	example     string // the slug that the documentation uses: a key of exampleSlugs
 	notFound    notFoundMessage
 	nearest     func(in names, slug string) string // finds the slug to suggest instead
@@ -160,7 +199,8 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 		e := &endpoint{route: r, segments: strings.Split(r.path, "/"), operation: operation}
 		variables := operation.Definition().VariableDefinitions
 		if len(r.parameters) != len(variables) {
-			return nil, nil, fmt.Errorf("%s: got %d parameters, want one for each of the operation's %d variables", r.path, len(r.parameters), len(variables))
+			return nil, nil, fmt.Errorf("%s: got %d parameters, want one for each of the operation's %d "+
+				"variables", r.path, len(r.parameters), len(variables))
 		}
 		e.parameters = nil
 		for _, p := range r.parameters {
@@ -190,7 +230,7 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 	}
 	for _, e := range endpoints {
 		for _, p := range e.parameters {
-			if !p.inPath {
+			if !p.InPath {
 				e.inQuery = append(e.inQuery, p.Param)
 			}
 		}
@@ -199,8 +239,8 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 }
 
 // documented returns the parameters that the documentation describes.
-func (e *endpoint) documented() []parameter {
-	return slices.DeleteFunc(slices.Clone(e.parameters), func(p parameter) bool { return p.hidden })
+func (e *endpoint) documented() []Parameter {
+	return slices.DeleteFunc(slices.Clone(e.parameters), func(p Parameter) bool { return p.hidden })
 }
 
 // Paths returns the path templates of all routes that anyone may call, and of those that
@@ -255,20 +295,20 @@ func (e *endpoint) match(segments []string) (slug string, ok bool) {
 	return slug, true
 }
 
-// parameter is a path or query parameter, and the operation's variable of the
+// Parameter is a path or query parameter, and the operation's variable of the
 // same name. Its type and default come from the operation.
-type parameter struct {
+type Parameter struct {
 	params.Param
-	description string
+	Description string
 	pattern     string // constrains a string; without a Form, it is only documented
-	inPath      bool
+	InPath      bool
 	hidden      bool   // accepted, but not documented
 	csvOnly     bool   // for downloads as CSV
 	separator   string // what its values have where those of the enum have underscores; "" for underscores
 }
 
 // typed adds the type and default of the operation's variable.
-func (p parameter) typed(variable *ast.VariableDefinition) parameter {
+func (p Parameter) typed(variable *ast.VariableDefinition) Parameter {
 	declared := params.FromVariable(variable)
 	p.Kind, p.Default, p.Required = declared.Kind, declared.Default, declared.Required
 	if p.Values == nil {
@@ -292,7 +332,8 @@ func (e *endpoint) arguments(values map[string]any) map[string]any {
 		delete(variables, name)
 	}
 	for _, p := range e.parameters {
-		if _, given := values[p.Name]; !given && p.Default != nil && p.DefaultWith(values) == nil && !e.operation.Definition().VariableDefinitions.ForName(p.Name).Type.NonNull {
+		if _, given := values[p.Name]; !given && p.Default != nil && p.DefaultWith(values) == nil &&
+			!e.operation.Definition().VariableDefinitions.ForName(p.Name).Type.NonNull {
 			variables[p.Name] = nil // otherwise the operation's own default would apply
 		}
 		switch value := values[p.Name].(type) {
@@ -312,7 +353,7 @@ func (e *endpoint) arguments(values map[string]any) map[string]any {
 }
 
 // enumValue returns a value as the enum spells it.
-func (p parameter) enumValue(value string) string {
+func (p Parameter) enumValue(value string) string {
 	if p.separator == "" {
 		return value
 	}

@@ -15,7 +15,7 @@ func TestInvalidRoutes(t *testing.T) {
 		{path: "/api/v1/x", query: "missing"},
 		{path: "/api/v1/x", query: "stats", parameters: paging},
 		{path: "/api/v1/x", query: "tool"},
-		{path: "/api/v1/x", query: "tool", parameters: []parameter{reason}},
+		{path: "/api/v1/x", query: "tool", parameters: []Parameter{reason}},
 		{path: "/api/v1/x", query: "stats"},
 		{path: "/api/v1/x", query: "stats", id: "getStatistics"},
 		{path: "/api/v1/x", query: "stats", id: "getX", deprecated: "soon"},

@@ -182,7 +182,8 @@ func (s *schemas) enum(name string, values []string, preset any) object {
 				meanings.add(value, known.Description)
 			}
 		}
-		schema := object{{"type", "string"}, {"description", definition.Description}, {"enum", values}, {"x-enum-descriptions", meanings}}
+		schema := object{{"type", "string"}, {"description", definition.Description}, {"enum", values},
+			{"x-enum-descriptions", meanings}}
 		if preset != nil {
 			schema.add("default", preset)
 		}

@@ -36,7 +36,7 @@ func (e *endpoint) unknownParameters(rawQuery string) []string {
 		}
 		var known []string
 		for _, p := range e.documented() {
-			if !p.inPath {
+			if !p.InPath {
 				known = append(known, p.Name)
 			}
 		}

@@ -25,8 +25,8 @@ var IntrospectionSizes = map[string]int{
 // memory, and have no resolvers of ours.
 const introspectionFields = 100
 
-// Catalog has the properties of the catalog that costs depend on.
-type Catalog struct {
+// Size has the properties of the catalog that costs depend on.
+type Size struct {
 	Tools      int
 	Categories int
 	Earlier    int // tools of the earlier release that is read; 0 for the newest
@@ -49,7 +49,7 @@ type Cost struct {
 // calculated once for each size of the page or connection around it.
 type calculator struct {
 	Cost
-	catalog   Catalog
+	catalog   Size
 	vars      map[string]any
 	fragments map[fragmentKey]cost
 }
@@ -74,7 +74,7 @@ func (c cost) plus(other cost) cost {
 }
 
 // Calculate returns the cost of an operation.
-func Calculate(op *ast.OperationDefinition, vars map[string]any, catalog Catalog) Cost {
+func Calculate(op *ast.OperationDefinition, vars map[string]any, catalog Size) Cost {
 	c := &calculator{catalog: catalog, vars: vars, fragments: map[fragmentKey]cost{}}
 	total := c.selections(op.SelectionSet, listAround{})
 	if catalog.Earlier > 0 {
@@ -88,7 +88,7 @@ func Calculate(op *ast.OperationDefinition, vars map[string]any, catalog Catalog
 
 // NeedsKey reports whether an operation selects what requires an API key.
 func NeedsKey(op *ast.OperationDefinition) bool {
-	return Calculate(op, nil, Catalog{}).NeedsKey
+	return Calculate(op, nil, Size{}).NeedsKey
 }
 
 // selections returns the cost of a selection.

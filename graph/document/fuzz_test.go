@@ -55,7 +55,7 @@ func FuzzDocument(f *testing.F) {
 			if again, _, p := document.Variables(graph.Schema(), op, read); p != nil || !reflect.DeepEqual(again, read) {
 				t.Errorf("%q with %q: got %v and %v from %v, want the same", query, variables, again, p, read)
 			}
-			if cost := document.Calculate(op, withDefaults, document.Catalog{Tools: 100, Categories: 10}); cost.Total < 0 {
+			if cost := document.Calculate(op, withDefaults, document.Size{Tools: 100, Categories: 10}); cost.Total < 0 {
 				t.Errorf("%q with %q: got cost %d, want none below 0", query, variables, cost.Total)
 			}
 		}

@@ -22,11 +22,11 @@ func newParser(limits document.Limits) *document.Parser {
 
 // TestCalculate has what TestCosts in package graph, which reads a catalog, does not.
 func TestCalculate(t *testing.T) {
-	catalog := document.Catalog{Tools: document.ReferenceTools, Categories: 8, Points: func(every, from, to string) int { return len(every) + len(from) + len(to) }}
-	empty := document.Catalog{Points: func(string, string, string) int { return 0 }, Periods: func(string, string, string, string) int { return 0 }}
+	catalog := document.Size{Tools: document.ReferenceTools, Categories: 8, Points: func(every, from, to string) int { return len(every) + len(from) + len(to) }}
+	empty := document.Size{Points: func(string, string, string) int { return 0 }, Periods: func(string, string, string, string) int { return 0 }}
 	for _, c := range []struct {
 		query   string
-		catalog document.Catalog
+		catalog document.Size
 		want    int
 	}{
 		// Lists without a limit have an expected length.
@@ -49,13 +49,13 @@ func TestCalculate(t *testing.T) {
 		// Series have as many points as their range.
 		{`{series(metrics: [count], every: month, from: "2026-01-01") {points {value}}}`, catalog, 1 + 1 + 15 + 5 + 5 + 1000},
 		{`{series(metrics: [count], every: month) {points {value}}}`, empty, 1 + 1 + 1 + 5 + 5 + 10},
-		{`{series(metrics: [count], every: month) {points {value}}}`, document.Catalog{}, 1 + 1 + 50 + 5 + 5 + 10},
+		{`{series(metrics: [count], every: month) {points {value}}}`, document.Size{}, 1 + 1 + 50 + 5 + 5 + 10},
 		{`{series(metrics: [], every: month) {key}}`, catalog, 1 + 1 + 5 + 1000},
 		// An empty catalog has at least one group.
 		{"{toolGroups(by: category) {key}}", empty, 1 + 1 + 5 + 7},
 		{"{retirementGroups(every: quarter, includeEmpty: true) {count}}", empty, 1 + 1 + 5 + 2},
-		{"{retirementGroups(by: [category], every: quarter, includeEmpty: true) {count}}", document.Catalog{Periods: func(string, string, string, string) int { return 4 }}, 1 + 4 + 5 + 2},
-		{`{priceChangeCounts(includeEmpty: true) {count}}`, document.Catalog{Periods: func(string, string, string, string) int { return 3 }}, 1 + 3 + 5 + 10},
+		{"{retirementGroups(by: [category], every: quarter, includeEmpty: true) {count}}", document.Size{Periods: func(string, string, string, string) int { return 4 }}, 1 + 4 + 5 + 2},
+		{`{priceChangeCounts(includeEmpty: true) {count}}`, document.Size{Periods: func(string, string, string, string) int { return 3 }}, 1 + 3 + 5 + 10},
 		{"{tools(limit: 0) {items {slug}}}", catalog, 1 + 1 + 0 + 5},
 		{"{tools(limit: 200) {items {slug}}}", catalog, 1 + 1 + 200 + 5},
 		{"{tools(limit: 2000) {items {slug}}}", catalog, 1 + 1 + 200 + 5},
@@ -63,12 +63,12 @@ func TestCalculate(t *testing.T) {
 		{`{embeddingsSync(limit: 3) {items {__typename}}}`, catalog, 1 + 1 + 3 + 5 + 100},
 		{`{embeddingsSync(limit: 3, sync: "a") {items {__typename}}}`, catalog, 1 + 1 + 3 + 5 + 100 + 200},
 		// Below 1,000 tools, the catalog is not the larger part of the work.
-		{`{tools(limit: 1, filter: {search: "a"}) {items {slug}}}`, document.Catalog{Tools: 1_000}, 1 + 1 + 1 + 5 + (100+2_200)/100},
-		{`{tools(limit: 1, filter: {search: "a"}) {items {slug}}}`, document.Catalog{Tools: 999}, 1 + 1 + 1 + 5 + (100+2_200)/100},
-		{`{tools(limit: 1, filter: {search: "a"}) {items {slug}}}`, document.Catalog{Tools: 2_000}, 1 + 1 + 1 + 5 + (100+2_200)/50},
-		{"{feed {release}}", document.Catalog{Tools: 1_000, Earlier: 1}, 2 + 100},
-		{"{feed {release}}", document.Catalog{Tools: 1_000, Earlier: 2_000}, 2 + 200},
-		{"{feed {release}}", document.Catalog{Tools: 1_000}, 2},
+		{`{tools(limit: 1, filter: {search: "a"}) {items {slug}}}`, document.Size{Tools: 1_000}, 1 + 1 + 1 + 5 + (100+2_200)/100},
+		{`{tools(limit: 1, filter: {search: "a"}) {items {slug}}}`, document.Size{Tools: 999}, 1 + 1 + 1 + 5 + (100+2_200)/100},
+		{`{tools(limit: 1, filter: {search: "a"}) {items {slug}}}`, document.Size{Tools: 2_000}, 1 + 1 + 1 + 5 + (100+2_200)/50},
+		{"{feed {release}}", document.Size{Tools: 1_000, Earlier: 1}, 2 + 100},
+		{"{feed {release}}", document.Size{Tools: 1_000, Earlier: 2_000}, 2 + 200},
+		{"{feed {release}}", document.Size{Tools: 1_000}, 2},
 	} {
 		doc, errs := newParser(graph.DefaultLimits).Parse(c.query)
 		if len(errs) > 0 {
@@ -176,7 +176,7 @@ func TestNullArguments(t *testing.T) {
 		variables map[string]any
 		want      string
 	}{{nil, ""}, {map[string]any{"s": "a", "c": nil}, ""}, {map[string]any{"s": nil, "c": "a"}, "slug"}} {
-		if got := document.Calculate(doc.Operations[0], c.variables, document.Catalog{}).NullArgument; got != c.want {
+		if got := document.Calculate(doc.Operations[0], c.variables, document.Size{}).NullArgument; got != c.want {
 			t.Errorf("%v: got %q, want %q", c.variables, got, c.want)
 		}
 	}

@@ -24,6 +24,9 @@ import (
 
 // Entry is a response that can be sent to several callers.
 type Entry struct {
+	// Value is what the code that made the entry wants to know when it sends it; nil for none.
+	Value any
+
 	header      http.Header // without the headers that depend on the encoding
 	forms       [numberOfCodings]form
 	extraWeight int // see AddWeight

@@ -46,45 +46,6 @@ func (p Param) DefaultWith(values map[string]any) any {
 	return p.Default
 }
 
-// Operation describes a REST path and the GraphQL operation that it runs.
-type Operation struct {
-	Path        string      `json:"path"` // may contain {slug}
-	Tag         string      `json:"-"`    // its resource
-	Summary     string      `json:"-"`
-	Details     string      `json:"-"`
-	Example     string      `json:"-"`     // a path with data of the demo catalog
-	Query       string      `json:"query"` // "" for a download
-	Parameters  []Parameter `json:"parameters"`
-	RequiresKey bool        `json:"keyed"`                // requires an API key
-	Deprecated  string      `json:"deprecated,omitempty"` // a sentence with its dates, or ""
-	Response    string      `json:"-"`                    // the type of the body, in words
-}
-
-// Parameter describes a REST parameter and the variable of the same name.
-type Parameter struct {
-	Name        string `json:"name"`
-	Description string `json:"-"`
-	InPath      bool   `json:"inPath"`
-	Default     any    `json:"preset"` // nil if there is none
-	Allowed     string `json:"-"`      // the allowed values, in words
-}
-
-// Object is an object or an enum of responses.
-type Object struct {
-	Name, Description string
-	Fields            []Field // or values
-}
-
-// Field is a field of an object, a value of an enum or a status.
-type Field struct{ Name, Type, Description string }
-
-// Samples are examples from a release.
-type Samples struct {
-	Paths      map[string]string // by path template
-	Categories []string          // slugs
-	Release    int               // 0 before the first import
-}
-
 // FromVariable returns the parameter for a variable of an operation.
 func FromVariable(v *ast.VariableDefinition) Param {
 	p := Param{Name: v.Variable, Kind: v.Type.Name(), Min: math.MinInt32, Max: math.MaxInt32}

@@ -9,13 +9,14 @@ import (
 	"palmares/graph"
 	"palmares/graph/document"
 	"palmares/graph/graphtest"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/transport/graphql"
 )
 
-func newExecutor(c graph.Catalog) *graph.Executor { return newExecutorWith(c, graph.DefaultLimits) }
+func newExecutor(c release.Database) *graph.Executor { return newExecutorWith(c, graph.DefaultLimits) }
 
-func newExecutorWith(c graph.Catalog, limits document.Limits) *graph.Executor {
+func newExecutorWith(c release.Database, limits document.Limits) *graph.Executor {
 	return graphtest.New(graph.Config{Catalog: c, Credit: "Source : palmares (https://palmares.example)", Limits: limits})
 }
 

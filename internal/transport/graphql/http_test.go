@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"palmares/ent"
-	"palmares/graph"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -141,7 +141,7 @@ func TestPersistedQueries(t *testing.T) {
 
 // failingCatalog is a catalog that cannot be read.
 type failingCatalog struct {
-	graph.Catalog
+	release.Database
 	err error
 }
 

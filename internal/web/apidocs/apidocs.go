@@ -18,9 +18,9 @@ import (
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
-	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
+	"palmares/rest"
 )
 
 // Paths of the pages.
@@ -57,16 +57,16 @@ var templates = page.NewTemplates(files, "templates", nil)
 // Config configures the pages.
 type Config struct {
 	page.Service
-	Schema     string             // GraphQL schema
-	Document   string             // path of the OpenAPI document
-	Operations []params.Operation // of the REST paths
-	Objects    []params.Object    // of their responses
-	Errors     []params.Field     // their statuses
-	Limits     string             // of a GraphQL request, in words
+	Schema     string           // GraphQL schema
+	Document   string           // path of the OpenAPI document
+	Operations []rest.Operation // of the REST paths
+	Objects    []rest.Object    // of their responses
+	Errors     []rest.Field     // their statuses
+	Limits     string           // of a GraphQL request, in words
 	Guides     []Guide
 	Sections   []Section // of llms.txt, after the guides
 	// Samples returns examples from the current release.
-	Samples func(context.Context) (*params.Samples, error)
+	Samples func(context.Context) (*rest.Samples, error)
 	// Run executes a query and returns its result as JSON.
 	Run   func(ctx context.Context, query string) ([]byte, error)
 	Cache *cache.Cache
@@ -214,18 +214,18 @@ func (p *Pages) showReference(w http.ResponseWriter, r *http.Request) error {
 	if key := p.Key(r); key != "" && len(p.built) > 0 {
 		samples, err := p.Samples(r.Context())
 		if err != nil {
-			samples = &params.Samples{}
+			samples = &rest.Samples{}
 		}
 		return p.showWithKey(w, "reference", p.referencePage(lang.Of(r.Context()), p.operationsWith(samples), key))
 	}
-	return p.withSamples(w, r, ReferencePath+" "+string(lang.Of(r.Context())), func(_ context.Context, operations []params.Operation, _ *params.Samples) (*cache.Entry, error) {
+	return p.withSamples(w, r, ReferencePath+" "+string(lang.Of(r.Context())), func(_ context.Context, operations []rest.Operation, _ *rest.Samples) (*cache.Entry, error) {
 		return templates.Entry("reference", p.referencePage(lang.Of(r.Context()), operations, ""), caching)
 	})
 }
 
 // withSamples sends a document with example requests. It is rendered once per
 // release. If the release cannot be read, the examples are from the demo catalog.
-func (p *Pages) withSamples(w http.ResponseWriter, r *http.Request, name string, render func(context.Context, []params.Operation, *params.Samples) (*cache.Entry, error)) error {
+func (p *Pages) withSamples(w http.ResponseWriter, r *http.Request, name string, render func(context.Context, []rest.Operation, *rest.Samples) (*cache.Entry, error)) error {
 	response, err := p.Cache.Get(r.Context(), cache.Key{Operation: publicName + " " + name}, func(ctx context.Context) (*cache.Entry, int, error) {
 		samples, err := p.Samples(ctx)
 		if err != nil {
@@ -236,7 +236,7 @@ func (p *Pages) withSamples(w http.ResponseWriter, r *http.Request, name string,
 	})
 	entry := response.Entry
 	if err != nil {
-		if entry, err = render(r.Context(), p.Operations, &params.Samples{}); err != nil {
+		if entry, err = render(r.Context(), p.Operations, &rest.Samples{}); err != nil {
 			return err
 		}
 	}
@@ -282,16 +282,16 @@ func readExamples(from embed.FS, folder string) (all []Example) {
 
 // explorer is the data of the explorer's script.
 type explorer struct {
-	Query      string             `json:"query"` // to open, or ""
-	Variables  string             `json:"variables"`
-	Key        string             `json:"key"` // the account's key, or ""
-	Base       string             `json:"base"`
-	Schema     string             `json:"schema"`
-	Editor     app                `json:"editor"`
-	Workers    map[string]string  `json:"workers"`
-	Examples   []Example          `json:"examples"`
-	Operations []params.Operation `json:"operations"`
-	CostPath   string             `json:"costPath"`
+	Query      string            `json:"query"` // to open, or ""
+	Variables  string            `json:"variables"`
+	Key        string            `json:"key"` // the account's key, or ""
+	Base       string            `json:"base"`
+	Schema     string            `json:"schema"`
+	Editor     app               `json:"editor"`
+	Workers    map[string]string `json:"workers"`
+	Examples   []Example         `json:"examples"`
+	Operations []rest.Operation  `json:"operations"`
+	CostPath   string            `json:"costPath"`
 }
 
 // showExplorer opens the query in the URL without running it.
@@ -303,7 +303,7 @@ func (p *Pages) showExplorer(w http.ResponseWriter, r *http.Request) error {
 		content := p.Content(lang.Of(r.Context()), ExplorerPath, page.Head{Styles: style}, struct{ Schema, Path string }{p.Schema, SchemaPath})
 		return templates.Send(w, r, "schema", content, caching)
 	}
-	isDownload := func(o params.Operation) bool { return o.Query == "" }
+	isDownload := func(o rest.Operation) bool { return o.Query == "" }
 	e := explorer{
 		Base: p.PublicURL, Schema: SchemaPath, Operations: slices.DeleteFunc(slices.Clone(p.Operations), isDownload), CostPath: CostPath, Editor: p.app("graphiql"),
 		Workers: map[string]string{

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
+	"palmares/rest"
 )
 
 var (
@@ -42,12 +43,12 @@ var (
 
 func newHandler(files fstest.MapFS, key string) http.Handler {
 	log := slog.New(slog.DiscardHandler)
-	return newHandlerWithSamples(files, key, cache.New(1<<20, nil, log), func(context.Context) (*params.Samples, error) {
-		return &params.Samples{Paths: map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/bosco"}, Categories: []string{"agents", "code"}, Release: 1}, nil
+	return newHandlerWithSamples(files, key, cache.New(1<<20, nil, log), func(context.Context) (*rest.Samples, error) {
+		return &rest.Samples{Paths: map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/bosco"}, Categories: []string{"agents", "code"}, Release: 1}, nil
 	})
 }
 
-func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cache, samples func(context.Context) (*params.Samples, error)) http.Handler {
+func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cache, samples func(context.Context) (*rest.Samples, error)) http.Handler {
 	return newPages(Config{
 		Cache: responses, Samples: samples,
 		Cost: func(_ context.Context, query string, _ map[string]any) (int, int, error) {
@@ -57,14 +58,14 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 			return len(query), 20_000, nil
 		},
 		Run:      func(context.Context, string) ([]byte, error) { return []byte(`{"answer":42}`), nil },
-		Objects:  []params.Object{{Name: "ToolItem", Description: "A tool.", Fields: []params.Field{{Name: "score", Type: "number or null", Description: "From 0 to 10."}}}},
+		Objects:  []rest.Object{{Name: "ToolItem", Description: "A tool.", Fields: []rest.Field{{Name: "score", Type: "number or null", Description: "From 0 to 10."}}}},
 		Limits:   "a cost of 20000",
-		Errors:   []params.Field{{Name: "404", Description: "Nothing has this slug."}},
+		Errors:   []rest.Field{{Name: "404", Description: "Nothing has this slug."}},
 		Guides:   []Guide{{Title: "Caching", Summary: "Cache.", URL: "https://palmares.example/guides/caching.md", Markdown: "# Caching\n\nCache.\n"}},
 		Sections: []Section{{"REST", []Link{{"/api/v1/tools", "/api/v1/tools", "Tools."}}}},
 		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
 		Schema:   "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
-		Operations: []params.Operation{{Path: "/api/v1/tools/{slug}", Tag: "tools", Summary: "One tool", Details: "Not `<b>`.", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []params.Parameter{{Name: "slug", InPath: true, Allowed: "text"}}, Response: "`ToolItem`"}},
+		Operations: []rest.Operation{{Path: "/api/v1/tools/{slug}", Tag: "tools", Summary: "One tool", Details: "Not `<b>`.", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []rest.Parameter{{Param: params.Param{Name: "slug"}, InPath: true}}, Response: "`ToolItem`"}},
 		Explain: func(target string) (string, map[string]any, error) {
 			switch target {
 			case "/api/v1/tools/plume":

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"palmares/internal/core/lang"
-	"palmares/internal/core/params"
 	"palmares/internal/web/page"
+	"palmares/rest"
 )
 
 // reference is the data of the reference.
@@ -24,7 +24,7 @@ type referenceScript struct {
 }
 
 // referencePage returns the reference, with the key of the signed-in user or "".
-func (p *Pages) referencePage(l lang.Language, operations []params.Operation, key string) page.Content {
+func (p *Pages) referencePage(l lang.Language, operations []rest.Operation, key string) page.Content {
 	data := reference{Config: p.Config, Script: referenceScript{Document: p.Document, Key: key, App: p.app("scalar")}}
 	data.Operations = operations
 	head := page.Head{Wide: true, Styles: style}
@@ -37,10 +37,10 @@ func (p *Pages) referencePage(l lang.Language, operations []params.Operation, ke
 }
 
 // Anchor returns the id of an operation, which is also its fragment in Scalar.
-func (reference) Anchor(o params.Operation) string { return "tag/" + o.Tag + "/GET" + o.Path }
+func (reference) Anchor(o rest.Operation) string { return "tag/" + o.Tag + "/GET" + o.Path }
 
 // Link returns a link to an operation, without escaping its slashes.
-func (r reference) Link(o params.Operation) template.URL { return template.URL("#" + r.Anchor(o)) }
+func (r reference) Link(o rest.Operation) template.URL { return template.URL("#" + r.Anchor(o)) }
 
 // Markup marks the code in a text. Names of objects are links.
 func (r reference) Markup(text string) template.HTML {
@@ -50,7 +50,7 @@ func (r reference) Markup(text string) template.HTML {
 		switch {
 		case i%2 == 0:
 			marked.WriteString(escaped)
-		case slices.ContainsFunc(r.Objects, func(o params.Object) bool { return o.Name == part }):
+		case slices.ContainsFunc(r.Objects, func(o rest.Object) bool { return o.Name == part }):
 			marked.WriteString(`<a href="#model/` + escaped + `"><code>` + escaped + "</code></a>")
 		default:
 			marked.WriteString("<code>" + escaped + "</code>")
@@ -61,7 +61,7 @@ func (r reference) Markup(text string) template.HTML {
 
 // operationsWith returns the operations with the examples of a release, or of the
 // demo catalog if there are none.
-func (p *Pages) operationsWith(samples *params.Samples) []params.Operation {
+func (p *Pages) operationsWith(samples *rest.Samples) []rest.Operation {
 	operations := slices.Clone(p.Operations)
 	for i, o := range operations {
 		if example, found := samples.Paths[o.Path]; found {

@@ -15,10 +15,10 @@ import (
 	"testing/fstest"
 
 	"palmares/internal/core/cache"
-	"palmares/internal/core/params"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/repo"
 	"palmares/internal/web/page"
+	"palmares/rest"
 )
 
 func TestReferenceLinksToMarkdown(t *testing.T) {
@@ -107,9 +107,9 @@ func TestSamples(t *testing.T) {
 	for path, files := range map[string]fstest.MapFS{MarkdownPath: withAssets, ReferencePath: withoutAssets} {
 		lookups, release, failure := 0, 1, error(nil)
 		responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
-		handler := newHandlerWithSamples(files, "", responses, func(context.Context) (*params.Samples, error) {
+		handler := newHandlerWithSamples(files, "", responses, func(context.Context) (*rest.Samples, error) {
 			lookups++
-			return &params.Samples{Paths: map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/of-" + string(rune('0'+release))}, Release: release}, failure
+			return &rest.Samples{Paths: map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/of-" + string(rune('0'+release))}, Release: release}, failure
 		})
 		expect := func(want string, wantLookups int) {
 			t.Helper()
@@ -181,9 +181,9 @@ func TestDeprecatedPaths(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	pages := newPages(Config{
 		Cache: cache.New(1<<20, nil, log), Log: log, Key: func(*http.Request) string { return "" },
-		Samples:    func(context.Context) (*params.Samples, error) { return &params.Samples{Release: 1}, nil },
+		Samples:    func(context.Context) (*rest.Samples, error) { return &rest.Samples{Release: 1}, nil },
 		Run:        func(context.Context, string) ([]byte, error) { return []byte("{}"), nil },
-		Operations: []params.Operation{{Path: "/api/v1/old", Summary: "Old", Query: "query old { a }", Deprecated: sentence}},
+		Operations: []rest.Operation{{Path: "/api/v1/old", Summary: "Old", Query: "query old { a }", Deprecated: sentence}},
 		Explain:    func(string) (string, map[string]any, error) { return "query old { a }", nil, nil },
 	}, withoutAssets)
 	for _, path := range []string{ReferencePath, MarkdownPath} {

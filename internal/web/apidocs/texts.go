@@ -10,8 +10,8 @@ import (
 	"text/template"
 
 	"palmares/internal/core/cache"
-	"palmares/internal/core/params"
 	"palmares/internal/web/page"
+	"palmares/rest"
 )
 
 // Guide is a guide as Markdown.
@@ -62,7 +62,7 @@ type workedQuery struct {
 
 // showText sends one of the texts.
 func (p *Pages) showText(w http.ResponseWriter, r *http.Request, path string) error {
-	return p.withSamples(w, r, path, func(ctx context.Context, operations []params.Operation, samples *params.Samples) (*cache.Entry, error) {
+	return p.withSamples(w, r, path, func(ctx context.Context, operations []rest.Operation, samples *rest.Samples) (*cache.Entry, error) {
 		data := textData{Config: p.Config, Categories: samples.Categories, Examples: Examples, SchemaPath: SchemaPath}
 		data.Operations = operations
 		for _, example := range worked {

@@ -19,6 +19,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/transport/graphql"
@@ -116,7 +117,7 @@ type server struct {
 
 const serverMemory = 16 << 20
 
-func newServer(t testing.TB, catalog graph.Catalog) *server {
+func newServer(t testing.TB, catalog release.Database) *server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	s := &server{responses: cache.New(serverMemory, []byte("secret"), log)}
