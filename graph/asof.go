@@ -104,6 +104,8 @@ func (e *Executor) resolve(newest *release.Release, asOf AsOf) (*release.Release
 	switch info := readableAsOf(newest, asOf); {
 	case info != nil && info.ID == newest.Number():
 		return newest, nil
+	case info != nil && newest.Partial():
+		return nil, release.ErrPartial
 	case info != nil:
 		return e.catalog.Earlier(newest, info), nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"palmares/auth"
@@ -140,6 +141,69 @@ func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
 		}
 		if strings.Contains(log.String(), "level=ERROR") {
 			t.Errorf("got errors in the log, want none\n%s", &log)
+		}
+	})
+}
+
+// A server that starts can be read while the history is loaded. What needs the history
+// waits for it.
+func TestHistoryIsLoadedLast(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		for release := 1; release <= 3; release++ {
+			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 60, Seed: 3, Revision: release}))
+		}
+		current := []string{
+			`{tools(limit: 200) {items {slug priceHistory {price}}} retiredTools(limit: 200) {items {slug}}}`,
+			`{tools(filter: {search: "lanterne"}) {items {slug}} comparisons(limit: 100) {items {slug}} embeddingsSync {items {__typename}}}`,
+			`{toolGroups(by: category) {key count} priceChangeCounts {month count}}`,
+		}
+		past := []string{
+			`query @asOf(release: 1) {tools(limit: 200) {items {slug name}}}`,
+			`{series(metrics: [count, additions], every: release) {points {value}}}`,
+			`{movers(metric: score, from: "2000-01-01") {slug change}}`,
+		}
+		complete := newExecutor(s)
+		token := decode[struct{ EmbeddingsSync struct{ NextSync string } }](t,
+			mustExecute(t, complete, `query @asOf(release: 1) {embeddingsSync(limit: 100) {nextSync}}`)).EmbeddingsSync.NextSync
+		past = append(past, fmt.Sprintf(`{embeddingsSync(sync: %q) {items {... on EmbeddingsDocument {slug} ... on EmbeddingsDeletion {slug reason}}}}`, token))
+		want := map[string]string{}
+		for _, query := range append(current, past...) {
+			want[query] = mustExecute(t, complete, query)
+		}
+
+		reads, blocked := 0, make(chan struct{})
+		unblock := sync.OnceFunc(func() { close(blocked) })
+		defer unblock() // also if the test fails
+		s.Read.Tool.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
+				if reads++; reads > 1 { // the first statement reads the current tools
+					<-blocked
+				}
+				return next.Query(ctx, q)
+			})
+		}))
+		e := newExecutor(s)
+		go e.Follow(t.Context(), func(*ent.Release) bool { return true })
+		for _, query := range current {
+			expect(t, query, mustExecute(t, e, query), want[query])
+		}
+		waiting := make(chan string)
+		for _, query := range past {
+			ctx, cancel := context.WithCancel(auth.WithCaller(t.Context(), auth.Caller{Plan: auth.Developer}))
+			cancel()
+			if result := e.Execute(ctx, graph.Request{Query: query}); len(result.Errors) == 0 {
+				t.Errorf("%s: got %s before the history is loaded, want it to wait", query, result.Data)
+			}
+			go func() { waiting <- query + string(execute(t, e, auth.Developer, query).Data) }()
+		}
+		unblock()
+		for range past {
+			got := <-waiting
+			for _, query := range past {
+				if data, ok := strings.CutPrefix(got, query); ok {
+					expect(t, query, data, want[query])
+				}
+			}
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"palmares/graph/document"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 )
@@ -27,9 +28,9 @@ func presentError(ctx context.Context, log *slog.Logger, err error) *gqlerror.Er
 	}
 	p := problem.Of(err)
 	// An operation that times out fails as a whole and is logged later. One whose release
-	// was pruned is executed again.
+	// was pruned, or has no history yet, is executed again.
 	asWhole := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, store.ErrNoRelease)
+		errors.Is(err, store.ErrNoRelease) || errors.Is(err, release.ErrPartial)
 	if p.Cause != nil && !asWhole {
 		log.ErrorContext(ctx, "field failed", "code", p.Code, "cause", p.Cause, "request_id", problem.RequestID(ctx))
 	}

@@ -338,6 +338,9 @@ func (e *Executor) withRelease(
 		return cmp.Or(e.catalog.Verify(ctx, selected), err)
 	}
 	err := try(e.catalog.Newest)
+	if errors.Is(err, release.ErrPartial) {
+		err = try(e.catalog.Complete)
+	}
 	if errors.Is(err, store.ErrNoRelease) { // it was pruned, or a backup was restored
 		err = try(e.catalog.Load)
 	}
@@ -374,11 +377,15 @@ func (e *Executor) NearestTool(ctx context.Context, slug string) string {
 
 // Release returns the release that asOf selects.
 func (e *Executor) Release(ctx context.Context, asOf AsOf) (*release.Release, error) {
-	newest, err := e.catalog.Newest(ctx)
+	newest := e.catalog.Newest
+	if !asOf.isNewest() {
+		newest = e.catalog.Complete
+	}
+	known, err := newest(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return e.resolve(newest, asOf)
+	return e.resolve(known, asOf)
 }
 
 // Preload loads the newest release, so that operations do not have to.

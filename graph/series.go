@@ -38,6 +38,9 @@ func (queryResolver) Series(
 		return nil, err
 	}
 	r := readerFrom(ctx)
+	if r.Partial() {
+		return nil, release.ErrPartial
+	}
 	points, err := release.Points(r.Readable(), string(every), orZero(from), orZero(to))
 	if err != nil {
 		return nil, problem.New(problem.BadInput,
@@ -110,6 +113,9 @@ func (queryResolver) Movers(
 		return nil, err
 	}
 	r := readerFrom(ctx)
+	if r.Partial() {
+		return nil, release.ErrPartial
+	}
 	start, end := r.Between(from, orZero(to))
 	if start >= end {
 		return nil, nil

@@ -66,6 +66,9 @@ func (r *reader) documentChanges(ctx context.Context, category, token string) ([
 			"sync is from release %d, which is no longer available. "+
 				"The oldest available release is %d. %s", since, oldest, startOver)
 	}
+	if since > 0 && r.Partial() {
+		return nil, release.ErrPartial
+	}
 	return r.DocumentChanges(category, since), nil
 }
 

@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -37,14 +38,19 @@ type Catalog struct {
 	followed atomic.Bool
 	loading  chan struct{} // holds a token while a release is loaded
 	loaded   chan struct{} // closed when the first one is in memory
+	complete chan struct{} // closed when its history is, too
 }
+
+// ErrPartial is returned for what needs the history of a release, while only its own state
+// is in memory.
+var ErrPartial = errors.New("the history of the catalog is not in memory yet")
 
 // NewCatalog returns a catalog that has nothing in memory. Earlier releases take at
 // most budget bytes; reserve may be nil.
 func NewCatalog(db Database, log *slog.Logger, budget int64, reserve func(bytes int64)) *Catalog {
 	return &Catalog{
 		db: db, log: log, budget: budget, reserve: reserve,
-		loading: make(chan struct{}, 1), loaded: make(chan struct{}),
+		loading: make(chan struct{}, 1), loaded: make(chan struct{}), complete: make(chan struct{}),
 	}
 }
 
@@ -87,13 +93,18 @@ func (c *Catalog) Size() int64 {
 }
 
 // Newest returns the newest release: the one in memory if it is kept up to date by
-// Follow, or else the newest in the database.
-func (c *Catalog) Newest(ctx context.Context) (*Release, error) {
+// Follow, or else the newest in the database. It may be partial.
+func (c *Catalog) Newest(ctx context.Context) (*Release, error) { return c.when(ctx, c.loaded) }
+
+// Complete is Newest for what needs the history.
+func (c *Catalog) Complete(ctx context.Context) (*Release, error) { return c.when(ctx, c.complete) }
+
+func (c *Catalog) when(ctx context.Context, loaded <-chan struct{}) (*Release, error) {
 	if !c.followed.Load() {
 		return c.Load(ctx)
 	}
 	select {
-	case <-c.loaded:
+	case <-loaded:
 		return c.current.Load(), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -104,7 +115,8 @@ func (c *Catalog) Newest(ctx context.Context) (*Release, error) {
 // it up to date. It returns nil if there is none.
 func (c *Catalog) InMemory() *Release { return c.current.Load() }
 
-// Load makes sure that the newest release is in memory.
+// Load makes sure that the newest release is in memory. The first time, requests that need
+// no history can read it before its history is loaded, however long that is.
 func (c *Catalog) Load(ctx context.Context) (*Release, error) {
 	newest, err := c.db.CurrentRelease(ctx)
 	if err != nil {
@@ -123,28 +135,49 @@ func (c *Catalog) Load(ctx context.Context) (*Release, error) {
 	if previous.is(newest) {
 		return previous, nil
 	}
+	if previous.Partial() { // reading its history failed
+		previous = nil
+	}
 	var r *Release
 	err = c.db.Snapshot(ctx, func(db *ent.Client, newest *ent.Release) (err error) {
-		r, err = load(ctx, db, c.db.Dialect(), newest, previous)
+		if previous == nil && newest != nil && newest.HistoryFrom < newest.ID {
+			if previous, err = load(ctx, db, c.db.Dialect(), newest, nil, true); err != nil {
+				return err
+			}
+			c.store(previous, c.loaded)
+		}
+		r, err = load(ctx, db, c.db.Dialect(), newest, previous, false)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	c.current.Store(r)
-	c.reserved(r)
-	c.mu.Unlock()
-	if previous == nil {
-		close(c.loaded)
-	}
+	c.store(r, c.loaded, c.complete)
 	c.log.InfoContext(ctx, "catalog loaded", "release", r.Number(), "tools", len(r.Tools), "bytes", r.size)
 	return r, nil
 }
 
-// is reports whether a release is the given one.
+// store makes a release the current one, and closes what has been waited for.
+func (c *Catalog) store(r *Release, reached ...chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current.Store(r)
+	c.reserved(r)
+	for _, milestone := range reached {
+		select {
+		case <-milestone:
+		default:
+			close(milestone)
+		}
+	}
+}
+
+// Partial reports whether a release has no history yet.
+func (r *Release) Partial() bool { return r != nil && r.history.partial }
+
+// is reports whether a release is the given one, with its history.
 func (r *Release) is(info *ent.Release) bool {
-	return r != nil && (r.Info == nil && info == nil || store.SameRelease(r.Info, info))
+	return r != nil && !r.Partial() && (r.Info == nil && info == nil || store.SameRelease(r.Info, info))
 }
 
 // Verify returns store.ErrNoRelease unless a release can still be read. Statements

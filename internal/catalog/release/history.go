@@ -19,6 +19,7 @@ type history struct {
 	comparisons []version[ComparisonText] // published ones, as compareComparisons orders them
 	prices      []version[PriceChange]    // by tool, newest first
 	search      *search.Index             // of the texts of tools
+	partial     bool                      // replaced versions are not loaded yet
 }
 
 // version is a value as it was from release since up to, but not including, release

@@ -20,9 +20,10 @@ import (
 )
 
 // load reads the newest release with a client that sees one state of the database.
-// Of what the previous release has in memory, it reads only what has changed since.
+// Of what the previous release has in memory, it reads only what has changed since: its
+// history if it is partial. It reads no history itself for a partial release.
 func load(
-	ctx context.Context, db *ent.Client, dialect string, newest *ent.Release, previous *Release,
+	ctx context.Context, db *ent.Client, dialect string, newest *ent.Release, previous *Release, partial bool,
 ) (*Release, error) {
 	if newest == nil {
 		return empty(), nil
@@ -40,43 +41,63 @@ func load(
 	} else {
 		previous = nil // a backup was restored: its releases differ, or some of them had been pruned
 	}
-	l := &loader{ctx: ctx, db: db, since: since, texts: map[string]string{}, directions: map[[2]string]string{}}
+	l := &loader{
+		ctx: ctx, db: db, since: since, replacedSince: since, partial: partial,
+		texts: map[string]string{}, prices: map[string]pricing.Price{},
+	}
+	if known.partial {
+		l.replacedSince = 0
+	}
 	h, err := l.update(known, newest.HistoryFrom)
 	if err != nil {
 		return nil, err
 	}
-	if known.search != nil && known.search.Outdated(newest.HistoryFrom) {
-		known, since = &history{}, 0
+	switch {
+	case partial:
+		h.search, err = search.LoadCurrent(ctx, db, dialect)
+	case known.partial:
+		h.search, err = known.search.WithReplaced(ctx, db, dialect)
+	case known.search == nil || known.search.Outdated(newest.HistoryFrom):
+		h.search, err = search.Load(ctx, db, dialect, nil, 0)
+	default:
+		h.search, err = search.Load(ctx, db, dialect, known.search, since)
 	}
-	if h.search, err = search.Load(ctx, db, dialect, known.search, since); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	r := newRelease(newest, all, h)
 	r.size = sizeOf(h)
-	Derived(r, newSearchedTools) // not in the first search
-	r.sortAll(previous)
+	if !partial {
+		Derived(r, newSearchedTools) // not in the first search
+		if previous.Partial() {
+			previous = nil // it is not sorted yet
+		}
+		r.sortAll(previous)
+	}
 	return r, nil
 }
 
-// loader reads what releases after since have written, replaced and removed.
+// loader reads what releases after since have written, and those after replacedSince have
+// replaced and removed.
 type loader struct {
-	ctx        context.Context
-	db         *ent.Client
-	since      int
-	texts      map[string]string // so that equal ones are in memory once
-	directions map[[2]string]string
+	ctx                  context.Context
+	db                   *ent.Client
+	since, replacedSince int
+	partial              bool
+	texts                map[string]string        // so that equal ones are in memory once
+	prices               map[string]pricing.Price // by text, so that equal ones are read once
 }
 
 // update returns a history with what has changed since.
 func (l *loader) update(known *history, from int) (h *history, err error) {
-	h = &history{from: from}
+	h = &history{from: from, partial: l.partial}
 	h.categories, err = updated(l, known.categories, from, table[*ent.Category, Category, string]{
 		written: func(after string) ([]*ent.Category, error) {
 			return l.db.Category.Query().Where(category.SinceReleaseGT(l.since), category.IDGT(after)).
 				Order(category.ByID()).Limit(pageSize).All(l.ctx)
 		},
 		replaced: func(after int) ([]*ent.Category, error) {
-			return l.db.Category.Query().Where(store.Categories.Replaced(l.since, after)).Limit(pageSize).All(l.ctx)
+			return l.db.Category.Query().Where(store.Categories.Replaced(l.replacedSince, after)).Limit(pageSize).All(l.ctx)
 		},
 		convert: func(row *ent.Category) (*Category, string, int) {
 			return &Category{row.ID, row.Label, row.ToolCount, row.AvgScore, row.Translations}, row.ID, row.SinceRelease
@@ -93,7 +114,7 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 				Order(tool.ByID()).Limit(pageSize).All(l.ctx)
 		},
 		replaced: func(after int) ([]*ent.Tool, error) {
-			return l.db.Tool.Query().Where(store.Tools.Replaced(l.since, after)).Limit(pageSize).All(l.ctx)
+			return l.db.Tool.Query().Where(store.Tools.Replaced(l.replacedSince, after)).Limit(pageSize).All(l.ctx)
 		},
 		convert: func(row *ent.Tool) (*Tool, string, int) { return l.tool(row), row.ID, row.SinceRelease },
 		key:     func(t *Tool) string { return t.Slug },
@@ -110,7 +131,7 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 		},
 		replaced: func(after int) ([]*ent.Comparison, error) {
 			return l.db.Comparison.Query().
-				Where(store.Comparisons.Replaced(l.since, after), comparison.Published(true)).
+				Where(store.Comparisons.Replaced(l.replacedSince, after), comparison.Published(true)).
 				Limit(pageSize).All(l.ctx)
 		},
 		convert: func(row *ent.Comparison) (*ComparisonText, string, int) {
@@ -132,7 +153,7 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 				Order(pricechange.ByID()).Limit(pageSize).All(l.ctx)
 		},
 		replaced: func(after int) ([]*ent.PriceChange, error) {
-			return l.db.PriceChange.Query().Where(store.PriceChanges.Replaced(l.since, after)).
+			return l.db.PriceChange.Query().Where(store.PriceChanges.Replaced(l.replacedSince, after)).
 				Limit(pageSize).All(l.ctx)
 		},
 		convert: func(row *ent.PriceChange) (*PriceChange, int, int) {
@@ -186,7 +207,7 @@ func updated[Row interface {
 	}
 	ended := map[start]int{} // the release that replaced a known version
 	lastID := 0
-	for more := true; more; {
+	for more := !l.partial; more; {
 		rows, err := t.replaced(lastID)
 		if err != nil {
 			return nil, err
@@ -198,7 +219,7 @@ func updated[Row interface {
 			if lastID, v.until, err = store.HistoryColumns(row); err != nil {
 				return nil, err
 			}
-			if v.since <= l.since {
+			if v.since <= l.replacedSince {
 				ended[start{key, v.since}] = v.until
 			} else if v.until > from {
 				added = append(added, v)
@@ -230,12 +251,17 @@ func (l *loader) priceChange(row *ent.PriceChange) *PriceChange {
 		Pricing: l.text(string(row.Pricing)), Price: l.text(row.Price),
 		PreviousPricing: l.text(string(row.PreviousPricing)), PreviousPrice: l.text(row.PreviousPrice), id: row.ID,
 	}
-	prices := [2]string{c.PreviousPrice, c.Price}
-	if _, known := l.directions[prices]; !known {
-		l.directions[prices], _ = pricing.Compare(pricing.Read(c.PreviousPrice), pricing.Read(c.Price))
-	}
-	c.Direction = l.directions[prices]
+	c.Direction, _ = pricing.Compare(l.price(c.PreviousPrice), l.price(c.Price))
 	return c
+}
+
+func (l *loader) price(text string) pricing.Price {
+	known, ok := l.prices[text]
+	if !ok {
+		known = pricing.Read(text)
+		l.prices[text] = known
+	}
+	return known
 }
 
 // text returns the copy of a text that is already in memory, if there is one.

@@ -98,27 +98,46 @@ func Load(ctx context.Context, db store.Querier, dialectName string, known *Inde
 			texts[i].Until = until
 		}
 	}
+	return known.read(ctx, db, dialectName, texts, "since_release > $1 ORDER BY id", since)
+}
+
+// LoadCurrent reads the index of the texts that have not been replaced.
+func LoadCurrent(ctx context.Context, db store.Querier, dialectName string) (*Index, error) {
+	return (&Index{}).read(ctx, db, dialectName, nil, "until_release = $1 ORDER BY id", forever)
+}
+
+// WithReplaced returns an index of LoadCurrent with the texts that have been replaced.
+func (x *Index) WithReplaced(ctx context.Context, db store.Querier, dialectName string) (*Index, error) {
+	return x.read(ctx, db, dialectName, slices.Clone(x.Texts), "until_release < $1 ORDER BY id", forever)
+}
+
+// read returns an index with the given texts and those of the rows that satisfy a
+// condition.
+func (x *Index) read(
+	ctx context.Context, db store.Querier, dialectName string, texts []Text, condition string, argument any,
+) (*Index, error) {
 	changed := map[string]*posting{}
+	var row Text
 	var words sql.RawBytes
-	err = store.ScanRows(ctx, db, func(rows *sql.Rows) error {
+	err := store.ScanRows(ctx, db, func(rows *sql.Rows) error {
 		if err := rows.Scan(&row.Slug, &row.Since, &row.Until, &words); err != nil {
 			return err
 		}
 		for word := range bytes.FieldsSeq(words) {
 			p := changed[string(word)]
 			if p == nil {
-				p = known.posting(string(word))
+				p = x.posting(string(word))
 				changed[string(word)] = p
 			}
 			p.add(len(texts))
 		}
 		texts = append(texts, row)
 		return nil
-	}, rowsOf[dialectName]+"since_release > $1 ORDER BY id", since)
+	}, rowsOf[dialectName]+condition, argument)
 	if err != nil {
 		return nil, err
 	}
-	return known.with(texts, changed), nil
+	return x.with(texts, changed), nil
 }
 
 // posting returns a copy of the posting of a word, to which texts can be added.
