@@ -21,9 +21,9 @@ type MinuteCreate struct {
 	conflict []sql.ConflictOption
 }
 
-// SetRequests sets the "requests" field.
-func (_c *MinuteCreate) SetRequests(v int) *MinuteCreate {
-	_c.mutation.SetRequests(v)
+// SetChecks sets the "checks" field.
+func (_c *MinuteCreate) SetChecks(v int) *MinuteCreate {
+	_c.mutation.SetChecks(v)
 	return _c
 }
 
@@ -73,8 +73,8 @@ func (_c *MinuteCreate) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_c *MinuteCreate) check() error {
-	if _, ok := _c.mutation.Requests(); !ok {
-		return &ValidationError{Name: "requests", err: errors.New(`ent: missing required field "Minute.requests"`)}
+	if _, ok := _c.mutation.Checks(); !ok {
+		return &ValidationError{Name: "checks", err: errors.New(`ent: missing required field "Minute.checks"`)}
 	}
 	if _, ok := _c.mutation.Failed(); !ok {
 		return &ValidationError{Name: "failed", err: errors.New(`ent: missing required field "Minute.failed"`)}
@@ -112,9 +112,9 @@ func (_c *MinuteCreate) createSpec() (*Minute, *sqlgraph.CreateSpec) {
 		_node.ID = id
 		_spec.ID.Value = id
 	}
-	if value, ok := _c.mutation.Requests(); ok {
-		_spec.SetField(minute.FieldRequests, field.TypeInt, value)
-		_node.Requests = value
+	if value, ok := _c.mutation.Checks(); ok {
+		_spec.SetField(minute.FieldChecks, field.TypeInt, value)
+		_node.Checks = value
 	}
 	if value, ok := _c.mutation.Failed(); ok {
 		_spec.SetField(minute.FieldFailed, field.TypeInt, value)
@@ -127,7 +127,7 @@ func (_c *MinuteCreate) createSpec() (*Minute, *sqlgraph.CreateSpec) {
 // of the `INSERT` statement. For example:
 //
 //	client.Minute.Create().
-//		SetRequests(v).
+//		SetChecks(v).
 //		OnConflict(
 //			// Update the row with the new values
 //			// the was proposed for insertion.
@@ -136,7 +136,7 @@ func (_c *MinuteCreate) createSpec() (*Minute, *sqlgraph.CreateSpec) {
 //		// Override some of the fields with custom
 //		// update values.
 //		Update(func(u *ent.MinuteUpsert) {
-//			SetRequests(v+v).
+//			SetChecks(v+v).
 //		}).
 //		Exec(ctx)
 func (_c *MinuteCreate) OnConflict(opts ...sql.ConflictOption) *MinuteUpsertOne {
@@ -172,21 +172,21 @@ type (
 	}
 )
 
-// SetRequests sets the "requests" field.
-func (u *MinuteUpsert) SetRequests(v int) *MinuteUpsert {
-	u.Set(minute.FieldRequests, v)
+// SetChecks sets the "checks" field.
+func (u *MinuteUpsert) SetChecks(v int) *MinuteUpsert {
+	u.Set(minute.FieldChecks, v)
 	return u
 }
 
-// UpdateRequests sets the "requests" field to the value that was provided on create.
-func (u *MinuteUpsert) UpdateRequests() *MinuteUpsert {
-	u.SetExcluded(minute.FieldRequests)
+// UpdateChecks sets the "checks" field to the value that was provided on create.
+func (u *MinuteUpsert) UpdateChecks() *MinuteUpsert {
+	u.SetExcluded(minute.FieldChecks)
 	return u
 }
 
-// AddRequests adds v to the "requests" field.
-func (u *MinuteUpsert) AddRequests(v int) *MinuteUpsert {
-	u.Add(minute.FieldRequests, v)
+// AddChecks adds v to the "checks" field.
+func (u *MinuteUpsert) AddChecks(v int) *MinuteUpsert {
+	u.Add(minute.FieldChecks, v)
 	return u
 }
 
@@ -256,24 +256,24 @@ func (u *MinuteUpsertOne) Update(set func(*MinuteUpsert)) *MinuteUpsertOne {
 	return u
 }
 
-// SetRequests sets the "requests" field.
-func (u *MinuteUpsertOne) SetRequests(v int) *MinuteUpsertOne {
+// SetChecks sets the "checks" field.
+func (u *MinuteUpsertOne) SetChecks(v int) *MinuteUpsertOne {
 	return u.Update(func(s *MinuteUpsert) {
-		s.SetRequests(v)
+		s.SetChecks(v)
 	})
 }
 
-// AddRequests adds v to the "requests" field.
-func (u *MinuteUpsertOne) AddRequests(v int) *MinuteUpsertOne {
+// AddChecks adds v to the "checks" field.
+func (u *MinuteUpsertOne) AddChecks(v int) *MinuteUpsertOne {
 	return u.Update(func(s *MinuteUpsert) {
-		s.AddRequests(v)
+		s.AddChecks(v)
 	})
 }
 
-// UpdateRequests sets the "requests" field to the value that was provided on create.
-func (u *MinuteUpsertOne) UpdateRequests() *MinuteUpsertOne {
+// UpdateChecks sets the "checks" field to the value that was provided on create.
+func (u *MinuteUpsertOne) UpdateChecks() *MinuteUpsertOne {
 	return u.Update(func(s *MinuteUpsert) {
-		s.UpdateRequests()
+		s.UpdateChecks()
 	})
 }
 
@@ -432,7 +432,7 @@ func (_c *MinuteCreateBulk) ExecX(ctx context.Context) {
 //		// Override some of the fields with custom
 //		// update values.
 //		Update(func(u *ent.MinuteUpsert) {
-//			SetRequests(v+v).
+//			SetChecks(v+v).
 //		}).
 //		Exec(ctx)
 func (_c *MinuteCreateBulk) OnConflict(opts ...sql.ConflictOption) *MinuteUpsertBulk {
@@ -511,24 +511,24 @@ func (u *MinuteUpsertBulk) Update(set func(*MinuteUpsert)) *MinuteUpsertBulk {
 	return u
 }
 
-// SetRequests sets the "requests" field.
-func (u *MinuteUpsertBulk) SetRequests(v int) *MinuteUpsertBulk {
+// SetChecks sets the "checks" field.
+func (u *MinuteUpsertBulk) SetChecks(v int) *MinuteUpsertBulk {
 	return u.Update(func(s *MinuteUpsert) {
-		s.SetRequests(v)
+		s.SetChecks(v)
 	})
 }
 
-// AddRequests adds v to the "requests" field.
-func (u *MinuteUpsertBulk) AddRequests(v int) *MinuteUpsertBulk {
+// AddChecks adds v to the "checks" field.
+func (u *MinuteUpsertBulk) AddChecks(v int) *MinuteUpsertBulk {
 	return u.Update(func(s *MinuteUpsert) {
-		s.AddRequests(v)
+		s.AddChecks(v)
 	})
 }
 
-// UpdateRequests sets the "requests" field to the value that was provided on create.
-func (u *MinuteUpsertBulk) UpdateRequests() *MinuteUpsertBulk {
+// UpdateChecks sets the "checks" field to the value that was provided on create.
+func (u *MinuteUpsertBulk) UpdateChecks() *MinuteUpsertBulk {
 	return u.Update(func(s *MinuteUpsert) {
-		s.UpdateRequests()
+		s.UpdateChecks()
 	})
 }
 

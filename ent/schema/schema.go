@@ -10,7 +10,7 @@
 //     differ in their collations.
 //
 // An edge has an inverse only if code follows it: each one adds hundreds of
-// generated lines. Symbols are the names of foreign keys in existing databases.
+// generated lines. Symbols are the names of foreign keys.
 package schema
 
 import (
