@@ -207,8 +207,12 @@ func (r *Recorder) write(ctx context.Context, all bool) {
 		for _, at := range slices.Sorted(maps.Keys(batch)) { // a fixed order avoids deadlocks between servers
 			c := batch[at]
 			err := tx.Minute.Create().SetID(at).SetChecks(c.checks).SetFailed(c.failed).
-				OnConflict(entsql.ConflictColumns(minute.FieldID)).
-				Update(func(u *ent.MinuteUpsert) { u.AddChecks(c.checks).AddFailed(c.failed) }).Exec(ctx)
+				OnConflict(
+					entsql.ConflictColumns(minute.FieldID),
+					entsql.ResolveWith(func(u *entsql.UpdateSet) {
+						u.Add(minute.FieldChecks, c.checks).Add(minute.FieldFailed, c.failed)
+					}),
+				).Exec(ctx)
 			if err != nil {
 				return err
 			}
