@@ -393,6 +393,32 @@ func TestArchivePrepares(t *testing.T) {
 	}
 }
 
+// The newest files stay even if the limit is too small for any others, and are replaced
+// when they are damaged.
+func TestArchiveForOneRelease(t *testing.T) {
+	t.Parallel()
+	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
+	for release := 1; release <= 2; release++ {
+		publish(t, s, release)
+	}
+	all := releases(t, s)
+	a := newArchive(t, s, folder, 1<<30)
+	a.Prepare(t.Context(), all[1])
+	newest := a.Find(all[1], 1)
+	a.maxBytes = 3 * newest.size() / 2
+	if _, err := a.Get(t.Context(), all[0], 1, Requester{}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("got %v for an earlier release, want ErrTooLarge", err)
+	}
+	if a.Find(all[1], 1) == nil || len(entries(t, folder)) != 1 {
+		t.Errorf("got %v, want the newest files alone", entries(t, folder))
+	}
+	testkit.Check(t, os.WriteFile(filepath.Join(newest.folder, indexFile), nil, 0o600))
+	a = newArchive(t, s, folder, a.maxBytes)
+	if a.Prepare(t.Context(), all[1]); a.Find(all[1], 1) == nil || a.Built.Load() != 1 {
+		t.Errorf("got %v after %d builds, want the newest files after 1", entries(t, folder), a.Built.Load())
+	}
+}
+
 // A full disk is an error, and leaves nothing behind.
 func TestArchiveFullDisk(t *testing.T) {
 	t.Parallel()
