@@ -96,8 +96,9 @@ type Requester struct {
 	Count   func() error // counts a request that starts a build; its error prevents the build
 }
 
-// ErrTooLarge is returned if the files of one release exceed the limit of the folder.
-var ErrTooLarge = errors.New("the files of one release exceed the limit of the folder")
+// ErrTooLarge is returned if the files of a release, with those of the newest one, exceed
+// the limit of the folder.
+var ErrTooLarge = errors.New("the files of a release exceed the limit of the folder")
 
 // ErrBusy is returned if too many builds are waiting, or one of the same account.
 var ErrBusy = errors.New("too many releases are waiting to be written")
@@ -260,7 +261,7 @@ func (a *Archive) write(ctx context.Context, key string, release *ent.Release) (
 	defer os.RemoveAll(folder) // has no effect after the rename
 	set = &Set{Release: release.ID, Date: release.FeedDate, folder: filepath.Join(a.folder, key)}
 	set.Files, err = Write(ctx, a.store, release.ID, folder, Kinds{SQLite: true, Parquet: true}, func(size int64) error {
-		return a.makeRoom(size, folder)
+		return a.makeRoom(size, folder, set.folder)
 	})
 	if err != nil {
 		return nil, err
@@ -286,17 +287,16 @@ func (a *Archive) write(ctx context.Context, key string, release *ent.Release) (
 	return set, syncFolder(a.folder)
 }
 
-// makeRoom removes the oldest files until there is room for a number of bytes.
-func (a *Archive) makeRoom(size int64, except string) error {
-	if size > a.maxBytes {
-		return ErrTooLarge
-	}
+// makeRoom removes the oldest files until there is room for a number of bytes in a folder
+// that will replace another one. Those of the newest release stay.
+func (a *Archive) makeRoom(size int64, folder, replaces string) error {
 	type stored struct {
 		path  string
 		size  int64
 		since time.Time
 	}
 	var all []stored
+	var others int64
 	entries, err := os.ReadDir(a.folder)
 	if err != nil {
 		return err
@@ -307,7 +307,7 @@ func (a *Archive) makeRoom(size int64, except string) error {
 	for _, entry := range entries {
 		path, temporary := filepath.Join(a.folder, entry.Name()), strings.HasPrefix(entry.Name(), unfinished)
 		info, err := entry.Info()
-		if _, ours := parseKey(entry.Name()); err != nil || path == except || !entry.IsDir() || !ours && !temporary {
+		if _, ours := parseKey(entry.Name()); err != nil || path == folder || !entry.IsDir() || !ours && !temporary {
 			continue
 		}
 		if temporary && time.Since(info.ModTime()) > buildTimeout {
@@ -315,26 +315,25 @@ func (a *Archive) makeRoom(size int64, except string) error {
 			continue
 		}
 		bytes, _ := folderSize(path)
-		all = append(all, stored{path, bytes, info.ModTime()})
-		size += bytes
-	}
-	slices.SortFunc(all, func(x, y stored) int {
-		switch {
-		case x.path == newest:
-			return 1
-		case y.path == newest:
-			return -1
+		if path == newest && path != replaces {
+			size += bytes
+			continue
 		}
-		return cmp.Or(x.since.Compare(y.since), strings.Compare(x.path, y.path))
-	})
+		all = append(all, stored{path, bytes, info.ModTime()})
+		others += bytes
+	}
+	if size > a.maxBytes {
+		return ErrTooLarge
+	}
+	slices.SortFunc(all, func(x, y stored) int { return cmp.Or(x.since.Compare(y.since), strings.Compare(x.path, y.path)) })
 	for _, s := range all {
-		if size <= a.maxBytes {
+		if size+others <= a.maxBytes {
 			break
 		}
 		if err := os.RemoveAll(s.path); err != nil {
 			return err
 		}
-		size -= s.size
+		others -= s.size
 	}
 	return nil
 }

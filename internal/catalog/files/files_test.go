@@ -202,28 +202,9 @@ func TestFormat(t *testing.T) {
 	for _, f := range written[1:] {
 		fmt.Fprintln(hash, f.SHA256)
 	}
-	const want = "fedd19bab850907def269a2d8354e88b57c9032c201a0028745cd98601cbf926"
-	if got := hex.EncodeToString(hash.Sum(nil)); got != want || Format != 1 {
-		t.Errorf("got %s in format %d, want %s in format 1", got, Format, want)
-	}
-}
-
-func TestSnappy(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 2))
-	for n := range 300 {
-		text := make([]byte, r.IntN(200_000)>>r.IntN(18))
-		for i := range text {
-			text[i] = byte(r.IntN(2 + n%7))
-			if n%3 == 0 && i > 100 && r.IntN(50) > 0 {
-				text[i] = text[i-1-r.IntN(100)]
-			}
-		}
-		packed, err := new(portableSnappy).Encode(nil, text)
-		testkit.Check(t, err)
-		if got, err := new(portableSnappy).Decode(nil, packed); err != nil || !bytes.Equal(got, text) {
-			t.Fatalf("got %v for %d bytes, want them back", err, len(text))
-		}
+	const want = "b17ece3812c56f050f3c587fa87d254b5e56d8f35ac75bab011fb701a2c4e2d7"
+	if got := hex.EncodeToString(hash.Sum(nil)); got != want || Format != 2 {
+		t.Errorf("got %s in format %d, want %s in format 2", got, Format, want)
 	}
 }
 
@@ -409,6 +390,32 @@ func TestArchivePrepares(t *testing.T) {
 	a.Prepare(t.Context(), newest)
 	if got := entries(t, folder); len(got) != 1 || a.Find(newest, 3) == nil || !strings.HasPrefix(got[0], "4-3-") {
 		t.Errorf("got %v after pruning, want the newest files without older releases", got)
+	}
+}
+
+// The newest files stay even if the limit is too small for any others, and are replaced
+// when they are damaged.
+func TestArchiveForOneRelease(t *testing.T) {
+	t.Parallel()
+	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
+	for release := 1; release <= 2; release++ {
+		publish(t, s, release)
+	}
+	all := releases(t, s)
+	a := newArchive(t, s, folder, 1<<30)
+	a.Prepare(t.Context(), all[1])
+	newest := a.Find(all[1], 1)
+	a.maxBytes = 3 * newest.size() / 2
+	if _, err := a.Get(t.Context(), all[0], 1, Requester{}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("got %v for an earlier release, want ErrTooLarge", err)
+	}
+	if a.Find(all[1], 1) == nil || len(entries(t, folder)) != 1 {
+		t.Errorf("got %v, want the newest files alone", entries(t, folder))
+	}
+	testkit.Check(t, os.WriteFile(filepath.Join(newest.folder, indexFile), nil, 0o600))
+	a = newArchive(t, s, folder, a.maxBytes)
+	if a.Prepare(t.Context(), all[1]); a.Find(all[1], 1) == nil || a.Built.Load() != 1 {
+		t.Errorf("got %v after %d builds, want the newest files after 1", entries(t, folder), a.Built.Load())
 	}
 }
 

@@ -110,7 +110,7 @@ func TestFiles(t *testing.T) {
 				t.Errorf("%v: got %d %.40q with %s left, want %d and 991", c, g.StatusCode, g.body, left(g), c.status)
 			}
 		}
-		if !strings.HasPrefix(tag, `"1-`) {
+		if !strings.HasPrefix(tag, `"2-`) {
 			t.Errorf("got the tag %s, want the version of the format in it", tag)
 		}
 
