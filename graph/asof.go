@@ -107,7 +107,7 @@ func (e *Executor) resolve(newest *release.Release, asOf AsOf) (*release.Release
 	case info != nil && newest.Partial():
 		return nil, release.ErrPartial
 	case info != nil:
-		return e.catalog.Earlier(newest, info), nil
+		return e.Earlier(newest, info), nil
 	}
 	readable := newest.Readable()
 	oldest := readable[len(readable)-1]

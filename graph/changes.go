@@ -180,7 +180,7 @@ func (r *reader) limitReleases(query *journal.Query, since, until *string, relea
 	if afterRelease != nil && *afterRelease >= query.From {
 		query.From = *afterRelease + 1
 	}
-	query.Earlier = query.UpTo < r.executor.catalog.InMemory().Number()
+	query.Earlier = query.UpTo < r.executor.InMemory().Number()
 	return query.From <= query.UpTo
 }
 

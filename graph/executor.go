@@ -48,10 +48,10 @@ type Config struct {
 // Executor executes operations for GraphQL, REST and all other interfaces.
 type Executor struct {
 	*journal.Announcements
+	*release.Catalog // in memory
 	config    Config
 	schema    graphql.ExecutableSchema
 	documents *document.Parser
-	catalog   *release.Catalog
 }
 
 // Request is an operation to execute: a caller's, as text, or one of the
@@ -94,7 +94,7 @@ func NewExecutor(cfg Config) *Executor {
 		config:    cfg,
 		schema:    schema,
 		documents: document.NewParser(schema.Schema(), cfg.Limits, cfg.Cache),
-		catalog:   catalog,
+		Catalog:   catalog,
 		Announcements: journal.NewAnnouncements(
 			func() *ent.JournalEntryClient { return cfg.Catalog.Client().JournalEntry },
 			func(ctx context.Context) (int, error) {
@@ -133,7 +133,7 @@ func (e *Executor) sizeOf(asOf AsOf) document.Size {
 	if !asOf.isNewest() {
 		size.Earlier = size.Tools
 	}
-	if newest := e.catalog.InMemory(); newest != nil {
+	if newest := e.InMemory(); newest != nil {
 		size.Categories, size.Points, size.Periods = len(newest.Categories), newest.CountPoints, newest.CountPeriods
 		if info := readableAsOf(newest, asOf); info != nil {
 			size.Earlier = max(1, info.ToolsTotal)
@@ -335,14 +335,14 @@ func (e *Executor) withRelease(
 		if !queried {
 			return err
 		}
-		return cmp.Or(e.catalog.Verify(ctx, selected), err)
+		return cmp.Or(e.Verify(ctx, selected), err)
 	}
-	err := try(e.catalog.Newest)
+	err := try(e.Newest)
 	if errors.Is(err, release.ErrPartial) {
-		err = try(e.catalog.Complete)
+		err = try(e.Complete)
 	}
 	if errors.Is(err, store.ErrNoRelease) { // it was pruned, or a backup was restored
-		err = try(e.catalog.Load)
+		err = try(e.Load)
 	}
 	if errors.Is(err, store.ErrNoRelease) { // pruned again, or rows of the release are missing
 		e.config.Log.ErrorContext(ctx, "operation failed twice",
@@ -352,23 +352,10 @@ func (e *Executor) withRelease(
 	return err
 }
 
-// Follow loads each release when it is published, and calls published with it,
-// until ctx ends: with nil if a backup without releases was restored. If published
-// returns false, it is called again. Meanwhile, operations read the newest release
-// that was loaded.
-func (e *Executor) Follow(ctx context.Context, published func(*ent.Release) bool) {
-	e.catalog.Follow(ctx, published)
-}
-
-// Newest returns the newest release, for what needs no operation.
-func (e *Executor) Newest(ctx context.Context) (*release.Release, error) {
-	return e.catalog.Newest(ctx)
-}
-
 // NearestTool returns the slug of the active tool that is most similar to another slug, or
 // "".
 func (e *Executor) NearestTool(ctx context.Context, slug string) string {
-	newest, err := e.catalog.Newest(ctx)
+	newest, err := e.Newest(ctx)
 	if err != nil {
 		return ""
 	}
@@ -377,9 +364,9 @@ func (e *Executor) NearestTool(ctx context.Context, slug string) string {
 
 // Release returns the release that asOf selects.
 func (e *Executor) Release(ctx context.Context, asOf AsOf) (*release.Release, error) {
-	newest := e.catalog.Newest
+	newest := e.Newest
 	if !asOf.isNewest() {
-		newest = e.catalog.Complete
+		newest = e.Complete
 	}
 	known, err := newest(ctx)
 	if err != nil {
@@ -390,15 +377,9 @@ func (e *Executor) Release(ctx context.Context, asOf AsOf) (*release.Release, er
 
 // Preload loads the newest release, so that operations do not have to.
 func (e *Executor) Preload(ctx context.Context) error {
-	_, err := e.catalog.Load(ctx)
+	_, err := e.Load(ctx)
 	return err
 }
-
-// CatalogSize returns how many bytes the catalog takes in memory, approximately.
-func (e *Executor) CatalogSize() int64 { return e.catalog.Size() }
-
-// Loaded reports whether a release is in memory, or there is none yet.
-func (e *Executor) Loaded() bool { return e.catalog.InMemory() != nil }
 
 // fail returns the result of an operation that failed as a whole.
 func (e *Executor) fail(ctx context.Context, err error, fromCaller bool, cost int) *Result {

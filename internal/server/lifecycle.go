@@ -38,7 +38,7 @@ func tuneMemory(cacheMB int, catalog int64) {
 // publish switches the server to a new release, or to none if an empty backup was
 // restored. It returns false if it has to be called again.
 func (s *Server) publish(release *ent.Release) bool {
-	tuneMemory(s.cfg.CacheMB, s.engine.executor.CatalogSize())
+	tuneMemory(s.cfg.CacheMB, s.engine.executor.Catalog.Size())
 	release = cmp.Or(release, &ent.Release{})
 	last, err := s.engine.publish(release)
 	if err != nil {

@@ -115,6 +115,9 @@ func (c *Catalog) when(ctx context.Context, loaded <-chan struct{}) (*Release, e
 // it up to date. It returns nil if there is none.
 func (c *Catalog) InMemory() *Release { return c.current.Load() }
 
+// Loaded reports whether a release is in memory, or there is none yet.
+func (c *Catalog) Loaded() bool { return c.InMemory() != nil }
+
 // Load makes sure that the newest release is in memory. The first time, requests that need
 // no history can read it before its history is loaded, however long that is.
 func (c *Catalog) Load(ctx context.Context) (*Release, error) {
