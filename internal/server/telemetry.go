@@ -44,11 +44,14 @@ func (t telemetry) middleware(next http.Handler) http.Handler {
 }
 
 // observers returns functions that are called after each request.
-func (t telemetry) observers() []func(middleware.Observed) {
-	if t.metrics == nil {
-		return nil
+func (t telemetry) observers() (all []func(middleware.Observed)) {
+	if t.metrics != nil {
+		all = append(all, func(o middleware.Observed) { t.metrics.Observe(o, labelOf(o.Request)) })
 	}
-	return []func(middleware.Observed){func(o middleware.Observed) { t.metrics.Observe(o, labelOf(o.Request)) }}
+	if t.traces != nil {
+		all = append(all, t.traces.Observe)
+	}
+	return all
 }
 
 // statements returns a hook for SQL statements, or nil.

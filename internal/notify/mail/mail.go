@@ -111,8 +111,8 @@ func (m *Mailer) Pending() int {
 	return m.pending
 }
 
-// Enqueue queues an email without blocking. Its error is ErrQueueFull, or a
-// *problem.Problem with the message itself, such as an invalid address.
+// Enqueue queues an email without blocking, and logs an email that it loses. Its error is
+// ErrQueueFull, or a *problem.Problem with the message itself, such as an invalid address.
 func (m *Mailer) Enqueue(msg Message) error {
 	e, err := m.compose(msg)
 	if err != nil {
@@ -124,6 +124,7 @@ func (m *Mailer) Enqueue(msg Message) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stopped || m.pending == queueLength {
+		m.giveUp(msg.To, ErrQueueFull)
 		return ErrQueueFull
 	}
 	m.pending++

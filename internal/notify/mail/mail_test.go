@@ -208,8 +208,11 @@ func TestQueue(t *testing.T) {
 	if server.Count(ana) != queueLength {
 		t.Errorf("got %d emails, want %d", server.Count(ana), queueLength)
 	}
-	if !errors.Is(m.Enqueue(private(ana)), ErrQueueFull) || log.String() != "" {
-		t.Errorf("after shutdown: got an email accepted or log %s, want neither", log)
+	if err := m.Enqueue(private(ana)); !errors.Is(err, ErrQueueFull) {
+		t.Errorf("after shutdown: got %v, want ErrQueueFull", err)
+	}
+	if lost := strings.Count(log.String(), "sending an email failed"); lost != 2 {
+		t.Errorf("got %d lost emails in the log, want 2: %s", lost, log)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -80,7 +79,7 @@ func New(ctx context.Context, version string, log *slog.Logger) (*Tracing, error
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: must have the form name=value,…")
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(scrubbingExporter{exporter}), sdktrace.WithResource(about))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	return &Tracing{provider, provider.Tracer("palmares")}, nil
 }
 
@@ -93,23 +92,31 @@ func (t *Tracing) Close() {
 
 // Middleware starts a span for each request, and continues a trace that the
 // client started. It belongs after RequestID and before Log, which logs the trace
-// ID. The route function returns the route template of a request.
+// ID and passes responses to Observe. The route function returns the route template of a
+// request.
 func (t *Tracing) Middleware(route func(*http.Request) string) middleware.Middleware {
-	spans := otelhttp.NewMiddleware("",
-		otelhttp.WithTracerProvider(t.provider),
-		otelhttp.WithPropagators(propagation.TraceContext{}),
-		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string {
-			return knownMethod(r.Method) + " " + route(r)
-		}))
 	return func(next http.Handler) http.Handler {
-		return spans(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			span := trace.SpanFromContext(r.Context())
-			span.SetAttributes(semconv.HTTPRoute(route(r)), attribute.String("palmares.request_id", problem.RequestID(r.Context())))
-			next.ServeHTTP(w, r)
-			if tier := w.Header()["X-Ratelimit-Tier"]; len(tier) > 0 {
-				span.SetAttributes(attribute.String("palmares.plan", tier[0]))
-			}
-		}))
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			method, template := knownMethod(r.Method), route(r)
+			ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+			ctx, span := t.tracer.Start(ctx, method+" "+template, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+				semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(template), semconv.URLPath(scrubPath(r.URL.Path)),
+				attribute.String("palmares.request_id", problem.RequestID(r.Context()))))
+			defer span.End()
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}
+
+// Observe adds the response to the span of its request.
+func (t *Tracing) Observe(o middleware.Observed) {
+	span := trace.SpanFromContext(o.Request.Context())
+	span.SetAttributes(semconv.HTTPResponseStatusCode(o.Status))
+	if o.Status >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, "")
+	}
+	if tier := o.Header["X-Ratelimit-Tier"]; len(tier) > 0 {
+		span.SetAttributes(attribute.String("palmares.plan", tier[0]))
 	}
 }
 
@@ -164,45 +171,6 @@ func (t *Tracing) Statement(ctx context.Context, pool, statement string) func(er
 func (t *Tracing) Quota(ctx context.Context) func() {
 	_, span := t.start(ctx, "count", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(semconv.DBSystemNameRedis))
 	return func() { span.End() }
-}
-
-// exported lists the attributes that are exported in addition to palmares.*. The
-// HTTP library adds others, such as the client's address and user agent.
-var exported = map[attribute.Key]bool{
-	semconv.HTTPRequestMethodKey:      true,
-	semconv.HTTPResponseStatusCodeKey: true,
-	semconv.HTTPResponseBodySizeKey:   true,
-	semconv.HTTPRouteKey:              true,
-	semconv.NetworkProtocolVersionKey: true,
-	semconv.GraphQLOperationNameKey:   true,
-	semconv.DBQueryTextKey:            true, // with placeholders instead of values
-	semconv.DBOperationNameKey:        true,
-	semconv.DBSystemNameKey:           true,
-}
-
-// scrubbingExporter removes private attributes before spans are sent.
-type scrubbingExporter struct{ sdktrace.SpanExporter }
-
-func (e scrubbingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	scrubbed := make([]sdktrace.ReadOnlySpan, len(spans))
-	for i, span := range spans {
-		scrubbed[i] = scrubbedSpan{span}
-	}
-	return e.SpanExporter.ExportSpans(ctx, scrubbed)
-}
-
-type scrubbedSpan struct{ sdktrace.ReadOnlySpan }
-
-func (s scrubbedSpan) Attributes() (public []attribute.KeyValue) {
-	for _, a := range s.ReadOnlySpan.Attributes() {
-		switch {
-		case exported[a.Key] || strings.HasPrefix(string(a.Key), "palmares."):
-			public = append(public, a)
-		case a.Key == semconv.URLPathKey:
-			public = append(public, semconv.URLPath(scrubPath(a.Value.AsString())))
-		}
-	}
-	return public
 }
 
 // scrubPath masks API keys and email addresses in a path.
