@@ -352,16 +352,6 @@ func (e *Executor) withRelease(
 	return err
 }
 
-// NearestTool returns the slug of the active tool that is most similar to another slug, or
-// "".
-func (e *Executor) NearestTool(ctx context.Context, slug string) string {
-	newest, err := e.Newest(ctx)
-	if err != nil {
-		return ""
-	}
-	return newest.NearestTool(slug)
-}
-
 // Release returns the release that asOf selects.
 func (e *Executor) Release(ctx context.Context, asOf AsOf) (*release.Release, error) {
 	newest := e.Newest

@@ -25,6 +25,7 @@ import (
 	"palmares/internal/account/portal"
 	"palmares/internal/catalog/files"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/release"
 	"palmares/internal/catalog/schema"
 	"palmares/internal/core/edge"
 	"palmares/internal/core/middleware"
@@ -256,7 +257,10 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 		files: downloads, fileList: &filelist.Page{Service: service, Files: downloads, Log: cfg.Log},
 		feeds: atom.New(atom.Config{
 			Store: db, Cache: engine.cache, PublicURL: cfg.PublicURL, ServiceName: cfg.ServiceName, Credit: cfg.Credit(), Log: cfg.Log,
-			NearestTool: engine.executor.NearestTool, Visitors: visitors,
+			Visitors: visitors,
+			Release: func(ctx context.Context, number int) (*release.Release, error) {
+				return engine.executor.Release(ctx, graph.AsOf{Release: number})
+			},
 		}),
 		eventSchemas: journal.SchemaHandler(), feedSchemas: schema.FeedHandler(), catalog: catalog, registry: page.Handler(registryEntry.Write),
 		site: pages, status: statusPage, account: account, oauth: connect, billing: payments,

@@ -15,6 +15,7 @@ import (
 
 	"palmares/ent"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/atomxml"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
@@ -31,8 +32,8 @@ type Config struct {
 	Credit      string // the credit line that reuse of the data requires
 	Log         *slog.Logger
 
-	// NearestTool returns the slug in the catalog that is most similar to another, or "".
-	NearestTool func(ctx context.Context, slug string) string
+	// Release returns the release with a number; 0 for the newest.
+	Release func(ctx context.Context, number int) (*release.Release, error)
 	// Visitors have a budget, which pays for feeds that are not cached. It may be nil.
 	Visitors Visitors
 }
@@ -160,26 +161,16 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	var document atomxml.Feed
-	err = h.config.Store.Snapshot(ctx, func(db *ent.Client, newest *ent.Release) (err error) {
-		// Other responses may still be from the previous release.
-		if shown = h.config.Cache.Newest(); shown == 0 && newest != nil {
-			shown = newest.ID
-		}
-		events, err := h.events(ctx, db, f, shown)
-		if err != nil {
-			return err
-		}
-		c := contents{db: db, release: shown, nearestTool: h.config.NearestTool}
-		if newest != nil {
-			c.oldest = newest.HistoryFrom
-		}
-		if err := c.load(ctx, f, events); err != nil {
-			return err
-		}
-		document = h.document(f, events, &c)
-		return nil
-	})
+	// Other responses may still be from the previous release.
+	c := contents{db: h.config.Store.Read}
+	if c.shown, err = h.config.Release(ctx, h.config.Cache.Newest()); err != nil {
+		return nil, 0, err
+	}
+	shown = c.shown.Number()
+	events, err := h.events(ctx, c.db, f, shown)
+	if err == nil {
+		err = c.load(ctx, f, events)
+	}
 	if err != nil {
 		return nil, shown, err
 	}
@@ -187,7 +178,7 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int
 	if shown == 0 {
 		caching = "no-store" // the first release may be published at any time
 	}
-	entry, err := atomxml.NewEntry(document, caching)
+	entry, err := atomxml.NewEntry(h.document(f, events, &c), caching)
 	return entry, shown, err
 }
 

@@ -54,12 +54,12 @@ func newHandlerFor(s *store.Store, responses *cache.Cache, visitors atom.Visitor
 	catalog := release.NewCatalog(s, quiet, 1<<20, nil)
 	h := atom.New(atom.Config{
 		Store: s, Cache: responses, PublicURL: "https://api.palmares.example:8443", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet, Visitors: visitors,
-		NearestTool: func(ctx context.Context, slug string) string {
+		Release: func(ctx context.Context, number int) (*release.Release, error) {
 			newest, err := catalog.Newest(ctx)
-			if err != nil {
-				return ""
+			if err != nil || number == 0 || number == newest.Number() {
+				return newest, err
 			}
-			return newest.NearestTool(slug)
+			return catalog.Earlier(newest, newest.Numbered(number)), nil
 		},
 	})
 	mux := http.NewServeMux()

@@ -8,65 +8,52 @@ import (
 	"strings"
 
 	"palmares/ent"
-	"palmares/ent/category"
-	"palmares/ent/comparison"
-	"palmares/ent/tool"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 	"palmares/internal/core/text"
 )
 
 // contents has what entries show besides their events: names, and which pages exist.
 type contents struct {
-	db              *ent.Client
-	release, oldest int               // the release that is shown, and the oldest that can be read
-	item            string            // name of the tool or category that the feed is about
-	current         map[string]string // names in the release, by the path of the page
-	former          map[int]string    // names of removed tools, by the number of the event
-	nearestTool     func(ctx context.Context, slug string) string
+	db     *ent.Client
+	shown  *release.Release
+	item   string         // name of the tool or category that the feed is about
+	former map[int]string // names of removed tools, by the number of the event
 }
 
-// load reads the names. It returns a problem if no release has the item of the feed.
-func (c *contents) load(ctx context.Context, f feed, events []*journal.Event) error {
-	slugs := map[string][]string{}
+// load reads the names of removed tools. It returns a problem if no release has the item
+// of the feed.
+func (c *contents) load(ctx context.Context, f feed, events []*journal.Event) (err error) {
+	c.former = map[int]string{}
 	for _, event := range events {
-		list, slug := path.Split(pathOf(event))
-		slugs[list] = append(slugs[list], slug)
-	}
-	list, slug := path.Split(f.page)
-	slugs[list] = append(slugs[list], slug)
-	c.current, c.former = map[string]string{}, map[int]string{}
-	tools, err := c.db.Tool.Query().Where(store.Tools.At(c.release), tool.IDIn(slugs["/tools/"]...)).Select(tool.FieldID, tool.FieldName).All(ctx)
-	for _, row := range tools {
-		c.current["/tools/"+row.ID] = row.Name
-	}
-	if err != nil {
-		return err
-	}
-	categories, err := c.db.Category.Query().Where(store.Categories.At(c.release), category.IDIn(slugs["/categories/"]...)).All(ctx)
-	for _, row := range categories {
-		c.current["/categories/"+row.ID] = row.Label
-	}
-	if err != nil {
-		return err
-	}
-	comparisons, err := c.db.Comparison.Query().Where(store.Comparisons.At(c.release), comparison.IDIn(slugs["/comparatifs/"]...), comparison.Published(true)).
-		Select(comparison.FieldID, comparison.FieldTitle).All(ctx)
-	for _, row := range comparisons {
-		c.current["/comparatifs/"+row.ID] = row.Title
-	}
-	if err != nil {
-		return err
-	}
-	for _, event := range events {
-		if event.AboutTool() && c.current[pathOf(event)] == "" {
+		if event.AboutTool() && c.current(pathOf(event)) == "" {
 			if c.former[event.Number], err = c.formerName(ctx, event.Slug, event.Release); err != nil {
 				return err
 			}
 		}
 	}
 	return c.loadItem(ctx, f, events)
+}
+
+// current returns the name of what a page of the release is about, or "".
+func (c *contents) current(page string) string {
+	list, slug := path.Split(page)
+	switch list {
+	case "/tools/":
+		if t := c.shown.Tool(slug); t != nil {
+			return t.Name
+		}
+	case "/categories/":
+		if category := c.shown.Category(slug); category != nil {
+			return category.Label
+		}
+	case "/comparatifs/":
+		for _, comparison := range c.shown.FindComparisons(slug) {
+			return comparison.Title
+		}
+	}
+	return ""
 }
 
 // formerName returns the name that a tool had in a release.
@@ -84,17 +71,17 @@ func (c *contents) loadItem(ctx context.Context, f feed, events []*journal.Event
 		return nil
 	}
 	slug := path.Base(f.page)
-	if c.item = c.current[f.page]; c.item != "" {
+	if c.item = c.current(f.page); c.item != "" {
 		return nil
 	}
 	near, missing, similar := "", "There is no category “%s”.", "There is no category “%s”. Did you mean “%s”?"
 	if strings.HasPrefix(f.page, "/tools/") {
 		if len(events) > 0 {
-			c.item, err = c.formerName(ctx, slug, c.release)
+			c.item, err = c.formerName(ctx, slug, c.shown.Number())
 			return err
 		}
 		missing, similar = "There is no tool “%s”.", "There is no tool “%s”. Did you mean “%s”?"
-		near = c.nearestTool(ctx, slug)
+		near = c.shown.NearestTool(slug)
 	} else {
 		for _, event := range events {
 			if event.Slug == slug && event.Type == journal.EventCategoryRemoved {
@@ -102,9 +89,9 @@ func (c *contents) loadItem(ctx context.Context, f feed, events []*journal.Event
 				return nil
 			}
 		}
-		existing, err := c.db.Category.Query().Order(category.ByID()).IDs(ctx)
-		if err != nil {
-			return err
+		var existing []string
+		for _, category := range c.shown.Categories {
+			existing = append(existing, category.Slug)
 		}
 		near = text.Nearest(slug, existing)
 	}
@@ -116,7 +103,7 @@ func (c *contents) loadItem(ctx context.Context, f feed, events []*journal.Event
 
 // name returns the name of a tool, for events that do not contain one.
 func (c *contents) name(event *journal.Event) string {
-	if name := c.current[pathOf(event)]; event.AboutTool() && name != "" {
+	if name := c.current(pathOf(event)); event.AboutTool() && name != "" {
 		return name
 	}
 	if name := c.former[event.Number]; name != "" {
@@ -155,7 +142,7 @@ func (c *contents) pageOf(event *journal.Event) string {
 
 // itemPage returns the page of the item of a feed or, if it was removed, its changes.
 func (c *contents) itemPage(f feed) string {
-	if c.current[f.page] != "" {
+	if c.current(f.page) != "" {
 		return f.page
 	}
 	if f.query.Slug != "" {
@@ -168,9 +155,9 @@ func (c *contents) itemPage(f feed) string {
 // that release can no longer be read, the list of changes.
 func (c *contents) pageAt(address string, release int) string {
 	switch {
-	case address == "/releases" || c.current[address] != "":
+	case address == "/releases" || c.current(address) != "":
 		return address
-	case release < c.oldest || release < 1:
+	case release < c.shown.HistoryFrom() || release < 1:
 		return "/changes"
 	}
 	return address + "?as_of=" + strconv.Itoa(release)
