@@ -146,7 +146,7 @@ func createParquet[Row any](path string, key []string) (*parquetFile[Row], error
 	}
 	buffer := bufio.NewWriterSize(file, 64<<10)
 	return &parquetFile[Row]{parquet.NewGenericWriter[Row](buffer,
-		parquet.CreatedBy("palmares", "1", ""), // the same for every version of the program
+		parquet.CreatedBy("palmares", "1", ""),                  // the same for every version of the program
 		parquet.Compression(&gzip.Codec{Level: gzip.BestSpeed}), // every reader knows it, and all processors write the same bytes
 		parquet.MaxRowsPerRowGroup(rowGroup), parquet.PageBufferSize(pageSize), parquet.DictionaryMaxBytes(1<<20),
 		parquet.SortingWriterConfig(parquet.SortingColumns(sorting...)),
