@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
 
 	"palmares/ent"
 	"palmares/internal/core/problem"
@@ -35,17 +39,23 @@ type Archive struct {
 
 	Built, Failed atomic.Int64 // sets of files since the start
 
-	mu     sync.Mutex
-	newest string              // key of the release that is listed
-	ready  map[string]*Set     // by key; their content was verified
-	builds map[string]*build   // running, or failed a moment ago
-	starts map[int][]time.Time // of builds within an hour, by account
-	turn   sync.Mutex          // one build at a time
+	builds singleflight.Group  // by key
+	turn   *semaphore.Weighted // one build at a time
+
+	mu      sync.Mutex
+	newest  string              // key of the release that is listed
+	ready   map[string]*Set     // by key; their content was verified
+	running map[string]int      // accounts that started the builds that run or wait, by key
+	failed  map[string]failure  // by key
+	starts  map[int][]time.Time // of builds within an hour, by account
 }
 
 // NewArchive returns an archive in a folder, which is created when it is needed.
 func NewArchive(s *store.Store, folder string, maxBytes int64, log *slog.Logger) *Archive {
-	a := &Archive{store: s, folder: folder, maxBytes: maxBytes, log: log, ready: map[string]*Set{}, builds: map[string]*build{}, starts: map[int][]time.Time{}}
+	a := &Archive{
+		store: s, folder: folder, maxBytes: maxBytes, log: log, turn: semaphore.NewWeighted(1),
+		ready: map[string]*Set{}, running: map[string]int{}, failed: map[string]failure{}, starts: map[int][]time.Time{},
+	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	return a
 }
@@ -53,7 +63,7 @@ func NewArchive(s *store.Store, folder string, maxBytes int64, log *slog.Logger)
 // Close ends all builds.
 func (a *Archive) Close() {
 	a.stop()
-	a.turn.Lock() // the running one has removed its files
+	_ = a.turn.Acquire(context.Background(), 1) // the running one has removed its files
 }
 
 // Set has the files of one release.
@@ -64,13 +74,10 @@ type Set struct {
 	folder  string
 }
 
-// build is the attempt to write the files of a release.
-type build struct {
-	done     chan struct{}
-	account  int
-	set      *Set
-	err      error
-	finished time.Time
+// failure is why a build failed, and when.
+type failure struct {
+	err error
+	at  time.Time
 }
 
 const (
@@ -160,92 +167,89 @@ func (a *Archive) Get(ctx context.Context, release *ent.Release, historyFrom int
 		return set, nil
 	}
 	key := keyOf(release, historyFrom)
-	b, err := a.find(key, by.Account, nil)
-	if b == nil && err == nil && by.Count != nil {
-		err = by.Count()
-	}
-	if b == nil && err == nil {
-		b, err = a.find(key, by.Account, release)
+	starts, err := a.admit(key, by.Account, by.Count == nil)
+	if starts && by.Count != nil {
+		if err = by.Count(); err == nil {
+			_, err = a.admit(key, by.Account, true)
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
+	built := a.builds.DoChan(key, func() (any, error) { return a.build(key, release) })
 	select {
-	case <-b.done:
-		return b.set, b.err
+	case b := <-built:
+		return b.Val.(*Set), b.Err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// find returns the build that is running or has just failed. If there is none, it starts
-// one of a release that is not nil, and returns an error if the account may not start one.
-func (a *Archive) find(key string, account int, release *ent.Release) (*build, error) {
+// admit reports whether a request starts a build, because none is running, and records
+// it if the caller will start it. It returns an error if the last build failed a moment
+// ago, or if the account may not start one.
+func (a *Archive) admit(key string, account int, record bool) (starts bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b := a.builds[key]
-	if b != nil && (b.finished.IsZero() || time.Since(b.finished) < retryAfter) {
-		return b, nil
+	if failed := a.failed[key]; time.Since(failed.at) < retryAfter {
+		return false, failed.err
+	}
+	if _, ok := a.running[key]; ok {
+		return false, nil
 	}
 	if account != 0 {
-		waiting := 0
-		for _, other := range a.builds {
-			if other.finished.IsZero() {
-				waiting++
-				if other.account == account {
-					return nil, ErrBusy
-				}
-			}
-		}
 		for account, starts := range a.starts {
 			if a.starts[account] = slices.DeleteFunc(starts, func(at time.Time) bool { return time.Since(at) >= time.Hour }); len(a.starts[account]) == 0 {
 				delete(a.starts, account)
 			}
 		}
 		switch {
-		case waiting >= maxBuilds:
-			return nil, ErrBusy
+		case len(a.running) >= maxBuilds || slices.Contains(slices.Collect(maps.Values(a.running)), account):
+			return false, ErrBusy
 		case len(a.starts[account]) >= maxBuildsPerHour:
-			return nil, ErrTooMany
+			return false, ErrTooMany
 		}
 	}
-	if release == nil {
-		return nil, nil
+	if record {
+		a.running[key] = account
+		if account != 0 {
+			a.starts[account] = append(a.starts[account], time.Now())
+		}
 	}
-	if account != 0 {
-		a.starts[account] = append(a.starts[account], time.Now())
-	}
-	b = &build{done: make(chan struct{}), account: account}
-	a.builds[key] = b
-	go a.run(b, key, release)
-	return b, nil
+	return true, nil
 }
 
-// run reads the files of a release from disk, or writes them.
-func (a *Archive) run(b *build, key string, release *ent.Release) {
-	a.turn.Lock()
-	defer a.turn.Unlock()
+// build reads the files of a release from disk, or writes them.
+func (a *Archive) build(key string, release *ent.Release) (set *Set, err error) {
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.running, key)
+		delete(a.failed, key)
+		if err == nil {
+			a.ready[key] = set
+		} else {
+			a.failed[key] = failure{err, time.Now()}
+		}
+	}()
+	if err := a.turn.Acquire(a.ctx, 1); err != nil {
+		return nil, err
+	}
+	defer a.turn.Release(1)
+	if set, err := open(filepath.Join(a.folder, key)); err == nil {
+		return set, nil
+	}
 	ctx, cancel := context.WithTimeout(a.ctx, buildTimeout)
 	defer cancel()
-	set, err := open(filepath.Join(a.folder, key))
-	if err != nil {
-		started := time.Now()
-		if set, err = a.write(ctx, key, release); err == nil {
-			a.Built.Add(1)
-			a.log.Info("release files written", "release", release.ID, "bytes", set.size(), "duration", time.Since(started).Round(time.Millisecond))
-		} else if a.ctx.Err() == nil {
-			a.Failed.Add(1)
-			a.log.Warn("writing release files failed", "release", release.ID, "cause", err)
-		}
+	started := time.Now()
+	if set, err = a.write(ctx, key, release); err == nil {
+		a.Built.Add(1)
+		a.log.Info("release files written", "release", release.ID, "bytes", set.size(), "duration", time.Since(started).Round(time.Millisecond))
+	} else if a.ctx.Err() == nil {
+		a.Failed.Add(1)
+		a.log.Warn("writing release files failed", "release", release.ID, "cause", err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	b.set, b.err, b.finished = set, err, time.Now()
-	if err == nil {
-		a.ready[key] = set
-		delete(a.builds, key)
-	}
-	close(b.done)
+	return set, err
 }
 
 // write writes the files of a release to a folder that gets its name once all of them

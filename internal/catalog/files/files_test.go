@@ -267,14 +267,14 @@ func TestArchiveInterrupted(t *testing.T) {
 	publish(t, s, 1)
 	release := releases(t, s)[0]
 	a := newArchive(t, s, folder, 1<<30)
-	a.turn.Lock() // the build waits
+	_ = a.turn.Acquire(t.Context(), 1) // the build waits
 	waiting, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := a.Get(waiting, release, 1, Requester{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v while it is being written, want the end of the context", err)
 	}
 	a.stop()
-	a.turn.Unlock()
+	a.turn.Release(1)
 	if _, err := a.Get(t.Context(), release, 1, Requester{}); err == nil {
 		t.Error("got files of an interrupted build, want an error")
 	}
@@ -302,7 +302,7 @@ func TestBuildsOfAccounts(t *testing.T) {
 		_, err := a.Get(ended, all[release-1], 1, Requester{account, func() error { counted++; return refusal }})
 		return err
 	}
-	a.turn.Lock() // all builds wait
+	_ = a.turn.Acquire(t.Context(), 1) // all builds wait
 	for _, c := range []struct {
 		account, release, counted int
 		want                      error
@@ -314,7 +314,7 @@ func TestBuildsOfAccounts(t *testing.T) {
 			t.Errorf("%+v: got %v and %d requests counted, want them", c, err, counted)
 		}
 	}
-	a.turn.Unlock()
+	a.turn.Release(1)
 	for _, release := range all {
 		_, err := a.Get(t.Context(), release, 1, Requester{})
 		testkit.Check(t, err)
