@@ -3,6 +3,7 @@ package files
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -151,11 +152,14 @@ func (a *Archive) Prepare(ctx context.Context, newest *ent.Release) {
 	a.mu.Lock()
 	a.newest = keyOf(newest, newest.HistoryFrom)
 	a.mu.Unlock()
-	entries, _ := os.ReadDir(a.folder) // Get reports errors
-	for _, entry := range entries {
-		if historyFrom, ok := parseKey(entry.Name()); ok && historyFrom < newest.HistoryFrom {
-			_ = os.RemoveAll(filepath.Join(a.folder, entry.Name()))
+	if root, err := a.root(); err == nil { // Get reports errors
+		entries, _ := fs.ReadDir(root.FS(), ".")
+		for _, entry := range entries {
+			if historyFrom, ok := parseKey(entry.Name()); ok && historyFrom < newest.HistoryFrom {
+				_ = root.RemoveAll(entry.Name())
+			}
 		}
+		_ = root.Close()
 	}
 	_, _ = a.Get(ctx, newest, newest.HistoryFrom, Requester{}) // it logs errors
 }
@@ -252,20 +256,30 @@ func (a *Archive) build(key string, release *ent.Release) (set *Set, err error) 
 	return set, err
 }
 
-// write writes the files of a release to a folder that gets its name once all of them
-// are on disk.
-func (a *Archive) write(ctx context.Context, key string, release *ent.Release) (set *Set, err error) {
+// root opens the folder, so that no name leads out of it.
+func (a *Archive) root() (*os.Root, error) {
 	if err := os.MkdirAll(a.folder, 0o700); err != nil {
 		return nil, err
 	}
-	folder, err := os.MkdirTemp(a.folder, unfinished)
+	return os.OpenRoot(a.folder)
+}
+
+// write writes the files of a release to a folder that gets its name once all of them
+// are on disk.
+func (a *Archive) write(ctx context.Context, key string, release *ent.Release) (set *Set, err error) {
+	root, err := a.root()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(folder) // has no effect after the rename
+	defer root.Close()
+	name := unfinished + rand.Text()
+	if err := root.Mkdir(name, 0o700); err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.RemoveAll(name) }() // has no effect after the rename
 	set = &Set{Release: release.ID, Date: release.FeedDate, folder: filepath.Join(a.folder, key)}
-	set.Files, err = Write(ctx, a.store, release.ID, folder, Kinds{SQLite: true, Parquet: true}, func(size int64) error {
-		return a.makeRoom(size, folder, set.folder)
+	set.Files, err = Write(ctx, a.store, release.ID, filepath.Join(a.folder, name), Kinds{SQLite: true, Parquet: true}, func(size int64) error {
+		return a.makeRoom(root, size, name, key)
 	})
 	if err != nil {
 		return nil, err
@@ -274,67 +288,67 @@ func (a *Archive) write(ctx context.Context, key string, release *ent.Release) (
 	if err != nil {
 		return nil, err
 	}
-	if err := writeSynced(filepath.Join(folder, indexFile), index); err != nil {
+	if err := writeSynced(root, filepath.Join(name, indexFile), index); err != nil {
 		return nil, err
 	}
-	if err := syncFolder(folder); err != nil {
+	if err := syncFolder(root, name); err != nil {
 		return nil, err
 	}
-	if os.Rename(folder, set.folder) != nil {
+	if root.Rename(name, key) != nil {
 		if written, err := open(set.folder); err == nil {
 			return written, nil // by another server
 		}
-		if err := cmp.Or(os.RemoveAll(set.folder), os.Rename(folder, set.folder)); err != nil { // a damaged one
+		if err := cmp.Or(root.RemoveAll(key), root.Rename(name, key)); err != nil { // a damaged one
 			return nil, err
 		}
 	}
-	return set, syncFolder(a.folder)
+	return set, syncFolder(root, ".")
 }
 
 // makeRoom removes the oldest files until there is room for a number of bytes in a folder
 // that will replace another one. Those of the newest release stay.
-func (a *Archive) makeRoom(size int64, folder, replaces string) error {
+func (a *Archive) makeRoom(root *os.Root, size int64, folder, replaces string) error {
 	type stored struct {
-		path  string
+		name  string
 		size  int64
 		since time.Time
 	}
 	var all []stored
 	var others int64
-	entries, err := os.ReadDir(a.folder)
+	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return err
 	}
 	a.mu.Lock()
-	newest := filepath.Join(a.folder, a.newest)
+	newest := a.newest
 	a.mu.Unlock()
 	for _, entry := range entries {
-		path, temporary := filepath.Join(a.folder, entry.Name()), strings.HasPrefix(entry.Name(), unfinished)
+		name, temporary := entry.Name(), strings.HasPrefix(entry.Name(), unfinished)
 		info, err := entry.Info()
-		if _, ours := parseKey(entry.Name()); err != nil || path == folder || !entry.IsDir() || !ours && !temporary {
+		if _, ours := parseKey(name); err != nil || name == folder || !entry.IsDir() || !ours && !temporary {
 			continue
 		}
 		if temporary && time.Since(info.ModTime()) > buildTimeout {
-			_ = os.RemoveAll(path)
+			_ = root.RemoveAll(name)
 			continue
 		}
-		bytes, _ := folderSize(path)
-		if path == newest && path != replaces {
+		bytes, _ := folderSize(filepath.Join(a.folder, name))
+		if name == newest && name != replaces {
 			size += bytes
 			continue
 		}
-		all = append(all, stored{path, bytes, info.ModTime()})
+		all = append(all, stored{name, bytes, info.ModTime()})
 		others += bytes
 	}
 	if size > a.maxBytes {
 		return ErrTooLarge
 	}
-	slices.SortFunc(all, func(x, y stored) int { return cmp.Or(x.since.Compare(y.since), strings.Compare(x.path, y.path)) })
+	slices.SortFunc(all, func(x, y stored) int { return cmp.Or(x.since.Compare(y.since), strings.Compare(x.name, y.name)) })
 	for _, s := range all {
 		if size+others <= a.maxBytes {
 			break
 		}
-		if err := os.RemoveAll(s.path); err != nil {
+		if err := root.RemoveAll(s.name); err != nil {
 			return err
 		}
 		others -= s.size
@@ -343,7 +357,7 @@ func (a *Archive) makeRoom(size int64, folder, replaces string) error {
 }
 
 // open reads a set from disk and verifies its files, which a crash or a failing disk may
-// have damaged.
+// have damaged. The index cannot name files outside of the folder.
 func open(folder string) (*Set, error) {
 	index, err := os.ReadFile(filepath.Join(folder, indexFile))
 	if err != nil {
@@ -354,7 +368,7 @@ func open(folder string) (*Set, error) {
 		return nil, err
 	}
 	for _, f := range set.Files {
-		file, err := os.Open(filepath.Join(folder, f.Name))
+		file, err := os.OpenInRoot(folder, f.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -373,7 +387,7 @@ func (s *Set) Open(name string) (*os.File, File, error) {
 	if i < 0 {
 		return nil, File{}, fs.ErrNotExist
 	}
-	file, err := os.Open(filepath.Join(s.folder, name))
+	file, err := os.OpenInRoot(s.folder, name)
 	return file, s.Files[i], err
 }
 
@@ -384,8 +398,8 @@ func (s *Set) size() (bytes int64) {
 	return bytes
 }
 
-func writeSynced(path string, content []byte) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+func writeSynced(root *os.Root, name string, content []byte) error {
+	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -397,8 +411,8 @@ func writeSynced(path string, content []byte) error {
 }
 
 // syncFolder makes a rename durable.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
+func syncFolder(root *os.Root, name string) error {
+	folder, err := root.Open(name)
 	if err != nil {
 		return err
 	}

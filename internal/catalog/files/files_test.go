@@ -260,6 +260,32 @@ func TestArchiveVerifies(t *testing.T) {
 	}
 }
 
+// An index that lists a file outside of its folder is not one of ours.
+func TestArchiveStaysInFolder(t *testing.T) {
+	t.Parallel()
+	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
+	publish(t, s, 1)
+	release := releases(t, s)[0]
+	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
+	testkit.Check(t, err)
+	testkit.Check(t, os.Rename(filepath.Join(set.folder, SQLiteFile), filepath.Join(folder, SQLiteFile)))
+	for name, damage := range map[string]func() error{
+		"a link": func() error {
+			return os.Symlink(filepath.Join("..", SQLiteFile), filepath.Join(set.folder, SQLiteFile))
+		},
+		"a path": func() error {
+			index, err := os.ReadFile(filepath.Join(set.folder, indexFile))
+			testkit.Check(t, err)
+			return os.WriteFile(filepath.Join(set.folder, indexFile), bytes.Replace(index, []byte(SQLiteFile), []byte("../"+SQLiteFile), 1), 0o600)
+		},
+	} {
+		testkit.Check(t, errors.Join(os.RemoveAll(filepath.Join(set.folder, SQLiteFile)), damage()))
+		if _, err := open(set.folder); err == nil {
+			t.Errorf("%s: got a set with a file of another folder, want an error", name)
+		}
+	}
+}
+
 // An interrupted build leaves nothing behind, and a later one succeeds.
 func TestArchiveInterrupted(t *testing.T) {
 	t.Parallel()
