@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -13,6 +14,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -178,15 +180,99 @@ func TestParquetColumns(t *testing.T) {
 			}
 		}
 	}
-	versions, err := parquet.ReadFile[historyRow](filepath.Join(folder, "history.parquet"))
+	type version struct {
+		Slug         string `parquet:"slug"`
+		FirstRelease int32  `parquet:"first_release"`
+		LastRelease  *int32 `parquet:"last_release,optional"`
+	}
+	versions, err := parquet.ReadFile[version](filepath.Join(folder, "history.parquet"))
 	testkit.Check(t, err)
 	for i, v := range versions {
 		if i > 0 && (v.Slug < versions[i-1].Slug || v.Slug == versions[i-1].Slug && *versions[i-1].LastRelease >= v.FirstRelease) {
 			t.Errorf("got %s from %d after %s from %d, want them sorted and not overlapping", v.Slug, v.FirstRelease, versions[i-1].Slug, versions[i-1].FirstRelease)
 		}
-		if i > 0 && v.continues(versions[i-1]) {
-			t.Errorf("got two equal versions of %s, want one", v.Slug)
+	}
+	equal := "SELECT count(*) FROM history a JOIN history b ON b.slug = a.slug AND b.first_release = a.last_release + 1"
+	for _, c := range historyTable.columns[active:] {
+		equal += fmt.Sprintf(" AND a.%[1]s IS b.%[1]s", c.name)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(folder, SQLiteFile))
+	testkit.Check(t, err)
+	defer db.Close()
+	var n int
+	if err := db.QueryRowContext(t.Context(), equal).Scan(&n); err != nil || n > 0 {
+		t.Errorf("got %d versions with the values of the previous one and %v, want none", n, err)
+	}
+}
+
+// A new field of a tool is a column of the files and of the history.
+func TestColumnsOfFields(t *testing.T) {
+	t.Parallel()
+	type widget struct {
+		Slug    string   `json:"slug" rule:"slug" column:"id"`
+		Speed   *float64 `json:"speed,omitzero" rule:"0..10"`
+		Checked string   `json:"checked" rule:"date"`
+	}
+	want := []column{{"slug", reflect.TypeFor[string](), false, false}, {"speed", reflect.TypeFor[float64](), true, false}, {"checked", reflect.TypeFor[Date](), false, false}}
+	if got := convert[widget](nil).columns; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for name, fields := range map[string]reflect.Type{"tools": reflect.TypeFor[record.Tool](), "retired": reflect.TypeFor[record.Retired]()} {
+		columns := tools.columns
+		if name == "retired" {
+			columns = retired.columns
 		}
+		for _, f := range reflect.VisibleFields(fields) {
+			field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if slices.Contains(ownTables, field) || field == "translations" {
+				continue
+			}
+			column := cmp.Or(columnNames[field], field)
+			if indexOf(columns, column) < 0 || indexOf(historyTable.columns, column) < 0 {
+				t.Errorf("%s.%s: got no column %s in %s or history, want both", fields.Name(), f.Name, column, name)
+			}
+		}
+	}
+	defer func() {
+		if got := fmt.Sprint(recover()); !strings.Contains(got, "gadget.Parts") {
+			t.Errorf("got %s, want the name of the field without a column", got)
+		}
+	}()
+	type gadget struct {
+		Parts []string `json:"parts,omitzero"`
+	}
+	convert[gadget](nil)
+}
+
+// A column whose values are all null has its type, which readers need to append other files.
+func TestNullColumns(t *testing.T) {
+	t.Parallel()
+	s := testkit.Open(t, testkit.SQLite(t))
+	bare := func(t *feed.Tool) { t.Score, t.Verifiability, t.AvisURL = nil, nil, nil }
+	_, err := feed.Import(t.Context(), s, bytes.NewReader(feedtest.Catalog("2026-01-01", feedtest.Tool("a", bare))), feed.Options{})
+	testkit.Check(t, err)
+	folder, _ := write(t, s, 0)
+	nulls := 0
+	for _, table := range []table{toolTable, historyTable} {
+		content, err := os.ReadFile(filepath.Join(folder, table.name+Parquet))
+		testkit.Check(t, err)
+		p, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
+		testkit.Check(t, err)
+		for i, c := range p.Schema().Fields() {
+			if stored := p.Metadata().RowGroups[0].Columns[i].MetaData; stored.Statistics.NullCount == 0 {
+				continue
+			}
+			nulls++
+			want := map[reflect.Type]string{
+				reflect.TypeFor[string](): "STRING", reflect.TypeFor[float64](): "DOUBLE", reflect.TypeFor[int32](): "INT(32,true)", reflect.TypeFor[Date](): "DATE",
+			}[table.columns[i].kind]
+			if c.Name() != table.columns[i].name || c.Type().String() != want {
+				t.Errorf("%s: got %s of %v, want %s of %s", table.name, c.Name(), c.Type(), table.columns[i].name, want)
+			}
+		}
+	}
+	if nulls < 10 {
+		t.Errorf("got %d columns that are null, want at least 10", nulls)
 	}
 }
 
@@ -202,7 +288,7 @@ func TestFormat(t *testing.T) {
 	for _, f := range written[1:] {
 		fmt.Fprintln(hash, f.SHA256)
 	}
-	const want = "b17ece3812c56f050f3c587fa87d254b5e56d8f35ac75bab011fb701a2c4e2d7"
+	const want = "512aa3c4af4b863e1160ce53de80157db2a7d52b1af67aeda24e3501a592b38e"
 	if got := hex.EncodeToString(hash.Sum(nil)); got != want || Format != 2 {
 		t.Errorf("got %s in format %d, want %s in format 2", got, Format, want)
 	}
