@@ -115,66 +115,78 @@ func (r row) toSQL(values []any) {
 	}
 }
 
-// converter reads the columns of a table from rows of tools. Those of the record's fields
-// are derived from it; the others are computed.
-type converter struct {
+// converter reads the columns of a table from rows of the database. Those of the record's
+// fields are derived from it; the others are computed.
+type converter[Stored any] struct {
 	columns []column
-	read    func(*ent.Tool) row
+	read    func(*Stored) row
 }
 
 // computed is a column that no field has, after another column.
-type computed struct {
+type computed[Stored any] struct {
 	after string
 	column
-	value func(*ent.Tool) any
+	value func(*Stored) any
 }
 
 var (
-	tools = convert[record.Tool]([]computed{
+	tools = convert[record.Tool]([]computed[ent.Tool]{
 		{"price", column{"price_amount", reflect.TypeFor[float64](), false, false}, func(t *ent.Tool) any { return t.PriceAmount }},
 		{"price_amount", column{"price_period", reflect.TypeFor[string](), false, true}, func(t *ent.Tool) any { return t.PricePeriod }},
 		{"price_period", column{"billing_period", reflect.TypeFor[string](), false, true}, func(t *ent.Tool) any { return pricing.Period(t.PricePeriod) }},
 		{"billing_period", column{"monthly_price", reflect.TypeFor[float64](), true, false}, func(t *ent.Tool) any {
-			return valueOf(reflect.ValueOf(number(pricing.Monthly(t.PriceAmount, pricing.Period(t.PricePeriod)))))
+			return orNil(number(pricing.Monthly(t.PriceAmount, pricing.Period(t.PricePeriod))))
 		}},
 		{"mainstream", column{"has_embeddings", reflect.TypeFor[bool](), false, false}, func(t *ent.Tool) any { return t.InEmbeddings }},
 	})
-	retired = convert[record.Retired](nil)
+	retired    = convert[record.Retired, ent.Tool](nil)
+	categories = convert[record.Category]([]computed[ent.Category]{
+		{"label_en", column{"tool_count", reflect.TypeFor[int32](), false, false}, func(c *ent.Category) any { return int32(c.ToolCount) }}, //nolint:gosec // fits into memory
+		{"tool_count", column{"avg_score", reflect.TypeFor[float64](), true, false}, func(c *ent.Category) any { return orNil(c.AvgScore) }},
+	})
+	comparisons = convert[record.Comparison, ent.Comparison](nil)
 )
 
-// convert derives a converter from the fields of a record: all but those that are tables
-// of their own.
-func convert[R any](more []computed) converter {
+func orNil(value *float64) any {
+	if value == nil {
+		return nil
+	}
+	return *value
+}
+
+// convert derives a converter from the fields of a record.
+func convert[R, Stored any](more []computed[Stored]) converter[Stored] {
 	type source struct {
 		column
-		value func(*ent.Tool, reflect.Value) any // of the row, and of the record that it stores
+		value func(*Stored, reflect.Value) any // of the row, and of the record that it stores
 	}
 	var all []source
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[R]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch c := newColumn(name, f); {
+		case slices.Contains(withoutColumn, name):
 		case c.kind != nil:
-			all = append(all, source{c, func(_ *ent.Tool, rec reflect.Value) any { return fieldValue(c, rec.Field(i)) }})
+			all = append(all, source{c, func(_ *Stored, rec reflect.Value) any { return fieldValue(c, rec.Field(i)) }})
 		case name == "translations":
 			texts := f.Type.Field(0)
 			for j, text := range reflect.VisibleFields(texts.Type) {
 				base, _, _ := strings.Cut(text.Tag.Get("json"), ",")
 				c := column{base + "_" + strings.ToLower(texts.Name), reflect.TypeFor[string](), true, false}
-				all = append(all, source{c, func(_ *ent.Tool, rec reflect.Value) any { return fieldValue(c, rec.Field(i).Field(0).Field(j)) }})
+				all = append(all, source{c, func(_ *Stored, rec reflect.Value) any { return fieldValue(c, rec.Field(i).Field(0).Field(j)) }})
 			}
-		case !slices.Contains(ownTables, name):
+		default:
 			panic("files: no column for the " + f.Type.String() + " " + reflect.TypeFor[R]().Name() + "." + f.Name)
 		}
 	}
 	for _, c := range more {
 		at := 1 + slices.IndexFunc(all, func(s source) bool { return s.name == c.after })
-		all = slices.Insert(all, at, source{c.column, func(row *ent.Tool, _ reflect.Value) any { return c.value(row) }})
+		all = slices.Insert(all, at, source{c.column, func(row *Stored, _ reflect.Value) any { return c.value(row) }})
 	}
 	columns := make([]column, len(all))
 	for i, s := range all {
 		columns[i] = s.column
 	}
-	return converter{columns, func(stored *ent.Tool) row {
+	return converter[Stored]{columns, func(stored *Stored) row {
 		rec, values := reflect.ValueOf(record.FromRow[R](stored)).Elem(), make(row, len(all))
 		for i, s := range all {
 			values[i] = s.value(stored, rec)
@@ -183,11 +195,11 @@ func convert[R any](more []computed) converter {
 	}}
 }
 
-// ownTables are the lists of a record that are tables of their own.
-var ownTables = []string{"sections", "price_history"}
+// withoutColumn are the lists that are tables of their own, and what is true of all rows.
+var withoutColumn = []string{"sections", "price_history", "published"}
 
 // columnNames are the names of columns that do not have that of the feed's field.
-var columnNames = map[string]string{"category": "category_slug", "icp": "icp_code"}
+var columnNames = map[string]string{"category": "category_slug", "icp": "icp_code", "tool_a": "tool_a_slug", "tool_b": "tool_b_slug", "winner": "winner_slug"}
 
 // newColumn returns the column of a field, without a kind if there is none. Lists that a
 // row stores are JSON.

@@ -7,33 +7,12 @@ import (
 	"palmares/internal/catalog/pricing"
 )
 
-// The rows of the tables other than those of tools. The tags name the columns, as GraphQL
-// does in camel case.
+// The rows of the tables that are not records. The tags name the columns, as GraphQL does
+// in camel case.
 
 type releaseRow struct {
 	Number int32 `column:"number"`
 	Date   Date  `column:"date"`
-}
-
-type categoryRow struct {
-	Slug      string   `column:"slug"`
-	Label     string   `column:"label"`
-	LabelEn   *string  `column:"label_en"`
-	ToolCount int32    `column:"tool_count"`
-	AvgScore  *float64 `column:"avg_score"`
-}
-
-type comparisonRow struct {
-	Slug         string  `column:"slug"`
-	Title        string  `column:"title"`
-	TitleEn      *string `column:"title_en"`
-	ToolASlug    string  `column:"tool_a_slug"`
-	ToolBSlug    string  `column:"tool_b_slug"`
-	WinnerSlug   string  `column:"winner_slug"`
-	WinnerNote   string  `column:"winner_note"`
-	WinnerNoteEn *string `column:"winner_note_en"`
-	UpdatedAt    Date    `column:"updated_at"`
-	CanonicalURL string  `column:"canonical_url"`
 }
 
 type priceRow struct {
@@ -59,21 +38,6 @@ type reviewRow struct {
 	Position int32  `column:"position"`
 	Section  string `column:"section,dict"`
 	Text     string `column:"text"`
-}
-
-func newCategory(row *ent.Category) categoryRow {
-	return categoryRow{
-		Slug: row.ID, Label: row.Label, LabelEn: unlessZero(row.Translations.En.Label), ToolCount: int32(row.ToolCount), AvgScore: row.AvgScore, //nolint:gosec // fits into memory
-	}
-}
-
-func newComparison(row *ent.Comparison) comparisonRow {
-	return comparisonRow{
-		Slug: row.ID, Title: row.Title, TitleEn: unlessZero(row.Translations.En.Title),
-		ToolASlug: row.ToolASlug, ToolBSlug: row.ToolBSlug, WinnerSlug: row.WinnerSlug,
-		WinnerNote: row.WinnerNote, WinnerNoteEn: unlessZero(row.Translations.En.WinnerNote),
-		UpdatedAt: dateOf(row.UpdatedAt), CanonicalURL: row.CanonicalURL,
-	}
 }
 
 func newPrice(row *ent.PriceChange, position int) priceRow {

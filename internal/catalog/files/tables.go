@@ -31,8 +31,8 @@ type table struct {
 
 var (
 	toolTable       = table{"tools", tools.columns, []string{"slug"}}
-	categoryTable   = table{"categories", declared[categoryRow](), []string{"slug"}}
-	comparisonTable = table{"comparisons", declared[comparisonRow](), []string{"slug"}}
+	categoryTable   = table{"categories", categories.columns, []string{"slug"}}
+	comparisonTable = table{"comparisons", comparisons.columns, []string{"slug"}}
 	retiredTable    = table{"retired", retired.columns, []string{"slug"}}
 	priceTable      = table{"prices", declared[priceRow](), []string{"tool_slug", "position"}}
 	reviewTable     = table{"reviews", declared[reviewRow](), []string{"tool_slug", "position"}}
@@ -48,27 +48,21 @@ var tableNames = []string{
 // writeTables writes all tables. Tools, retired tools and their history are read
 // together, because that takes half of the time.
 func (w *writer) writeTables() error {
-	for _, write := range []func() error{
-		func() error { return fill(w, categoryTable, w.categories) },
-		func() error { return fill(w, comparisonTable, w.comparisons) },
-		func() error { return fill(w, priceTable, w.prices) },
-		func() error { return fill(w, reviewTable, w.reviews) },
-		func() error { return fill(w, releaseTable, w.releases) },
-		func() error {
-			return w.create(toolTable, func(addTool func(row) error) error {
-				return w.create(retiredTable, func(addRetired func(row) error) error {
-					return w.create(historyTable, func(addVersion func(row) error) error {
-						return w.history(w.ctx, addTool, addRetired, addVersion)
-					})
-				})
-			})
-		},
+	for _, t := range []struct {
+		table table
+		read  func(add func(row) error) error
+	}{
+		{categoryTable, w.categories}, {comparisonTable, w.comparisons}, {priceTable, w.prices}, {reviewTable, w.reviews}, {releaseTable, w.releases},
 	} {
-		if err := write(); err != nil {
+		if err := w.create(t.table, t.read); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.create(toolTable, func(addTool func(row) error) error {
+		return w.create(retiredTable, func(addRetired func(row) error) error {
+			return w.create(historyTable, func(addVersion func(row) error) error { return w.history(addTool, addRetired, addVersion) })
+		})
+	})
 }
 
 const (
@@ -78,13 +72,6 @@ const (
 	rowGroup = 20_000
 	pageSize = 64 << 10
 )
-
-// fill writes a table. read calls its function with each row, a struct.
-func fill[Row any](w *writer, t table, read func(context.Context, func(Row) error) error) error {
-	return w.create(t, func(add func(row) error) error {
-		return read(w.ctx, func(r Row) error { return add(valuesOf(r)) })
-	})
-}
 
 // create writes a table with the rows that read adds.
 func (w *writer) create(t table, read func(add func(row) error) error) (err error) {
@@ -165,41 +152,42 @@ func (p *parquetFile) finish() error {
 
 // source reads the rows of a release.
 type source struct {
+	ctx     context.Context
 	db      *ent.Client
 	release int
 	from    int      // the oldest release that can be read
 	slugs   []string // of tools, the last of each batch
 }
 
-func (s source) releases(ctx context.Context, each func(releaseRow) error) error {
-	rows, err := s.db.Release.Query().Where(entrelease.IDGTE(s.from), entrelease.IDLTE(s.release)).Order(entrelease.ByID()).All(ctx)
+func (s source) releases(add func(row) error) error {
+	rows, err := s.db.Release.Query().Where(entrelease.IDGTE(s.from), entrelease.IDLTE(s.release)).Order(entrelease.ByID()).All(s.ctx)
 	for _, row := range rows {
-		if err := each(releaseRow{int32(row.ID), dateOf(row.FeedDate)}); err != nil { //nolint:gosec // counts imports
+		if err := add(valuesOf(releaseRow{int32(row.ID), dateOf(row.FeedDate)})); err != nil { //nolint:gosec // counts imports
 			return err
 		}
 	}
 	return err
 }
 
-func (s source) categories(ctx context.Context, each func(categoryRow) error) error {
-	rows, err := s.db.Category.Query().Where(store.Categories.At(s.release)).Order(category.ByID()).All(ctx)
+func (s source) categories(add func(row) error) error {
+	rows, err := s.db.Category.Query().Where(store.Categories.At(s.release)).Order(category.ByID()).All(s.ctx)
 	for _, row := range rows {
-		if err := each(newCategory(row)); err != nil {
+		if err := add(categories.read(row)); err != nil {
 			return err
 		}
 	}
 	return err
 }
 
-func (s source) comparisons(ctx context.Context, each func(comparisonRow) error) error {
-	ids, err := s.db.Comparison.Query().Order(comparison.ByID()).IDs(ctx)
+func (s source) comparisons(add func(row) error) error {
+	ids, err := s.db.Comparison.Query().Order(comparison.ByID()).IDs(s.ctx)
 	if err != nil {
 		return err
 	}
 	return inRanges(everyBatch(ids), func(after, upTo string) ([]*ent.Comparison, error) {
-		return s.db.Comparison.Query().Where(store.Comparisons.At(s.release), comparison.IDGT(after), comparison.IDLTE(upTo), comparison.Published(true)).All(ctx)
+		return s.db.Comparison.Query().Where(store.Comparisons.At(s.release), comparison.IDGT(after), comparison.IDLTE(upTo), comparison.Published(true)).All(s.ctx)
 	}, func(a, b *ent.Comparison) int { return strings.Compare(a.ID, b.ID) },
-		func(row *ent.Comparison) error { return each(newComparison(row)) })
+		func(row *ent.Comparison) error { return add(comparisons.read(row)) })
 }
 
 // everyBatch returns the last ID of each batch but the last one.
@@ -222,12 +210,12 @@ func compareVersions(a, b version) int {
 
 // versions reads the current rows apart from the others, because ent takes twice as long
 // for rows with columns that it does not know.
-func (s source) versions(ctx context.Context, after, upTo string) (all []version, err error) {
-	current, err := s.db.Tool.Query().Where(tool.SinceReleaseLTE(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(ctx)
+func (s source) versions(after, upTo string) (all []version, err error) {
+	current, err := s.db.Tool.Query().Where(tool.SinceReleaseLTE(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(s.ctx)
 	if err != nil {
 		return nil, err
 	}
-	earlier, err := s.db.Tool.Query().Where(store.Tools.Earlier(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(ctx)
+	earlier, err := s.db.Tool.Query().Where(store.Tools.Earlier(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(s.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -244,10 +232,10 @@ func (s source) versions(ctx context.Context, after, upTo string) (all []version
 	return all, nil
 }
 
-func (s source) prices(ctx context.Context, each func(priceRow) error) error {
+func (s source) prices(add func(row) error) error {
 	last, position := "", 0
 	return inRanges(s.slugs, func(after, upTo string) ([]*ent.PriceChange, error) {
-		return s.db.PriceChange.Query().Where(store.PriceChanges.At(s.release), pricechange.ToolSlugGT(after), pricechange.ToolSlugLTE(upTo)).All(ctx)
+		return s.db.PriceChange.Query().Where(store.PriceChanges.At(s.release), pricechange.ToolSlugGT(after), pricechange.ToolSlugLTE(upTo)).All(s.ctx)
 	}, func(a, b *ent.PriceChange) int {
 		return cmp.Or(strings.Compare(a.ToolSlug, b.ToolSlug), strings.Compare(a.ChangedAt, b.ChangedAt), a.ID-b.ID)
 	}, func(row *ent.PriceChange) error {
@@ -255,23 +243,23 @@ func (s source) prices(ctx context.Context, each func(priceRow) error) error {
 			last, position = row.ToolSlug, 0
 		}
 		position++
-		return each(newPrice(row, position-1))
+		return add(valuesOf(newPrice(row, position-1)))
 	})
 }
 
-func (s source) reviews(ctx context.Context, each func(reviewRow) error) error {
+func (s source) reviews(add func(row) error) error {
 	return inRanges(s.slugs, func(after, upTo string) ([]*ent.Section, error) {
-		return s.db.Section.Query().Where(store.Sections.At(s.release), section.ToolSlugGT(after), section.ToolSlugLTE(upTo)).All(ctx)
+		return s.db.Section.Query().Where(store.Sections.At(s.release), section.ToolSlugGT(after), section.ToolSlugLTE(upTo)).All(s.ctx)
 	}, func(a, b *ent.Section) int {
 		return cmp.Or(strings.Compare(a.ToolSlug, b.ToolSlug), a.Position-b.Position)
 	},
-		func(row *ent.Section) error { return each(newReview(row)) })
+		func(row *ent.Section) error { return add(valuesOf(newReview(row))) })
 }
 
 // history reads all versions of tools, and those of the release itself.
-func (s source) history(ctx context.Context, addTool, addRetired, addVersion func(row) error) error {
+func (s source) history(addTool, addRetired, addVersion func(row) error) error {
 	dates := map[int32]Date{} // also of releases that can no longer be read: versions may have started then
-	releases, err := s.db.Release.Query().Where(entrelease.IDLTE(s.release)).All(ctx)
+	releases, err := s.db.Release.Query().Where(entrelease.IDLTE(s.release)).All(s.ctx)
 	if err != nil {
 		return err
 	}
@@ -279,7 +267,7 @@ func (s source) history(ctx context.Context, addTool, addRetired, addVersion fun
 		dates[int32(r.ID)] = dateOf(r.FeedDate) //nolint:gosec // counts imports
 	}
 	var last row // not yet passed on
-	err = inRanges(s.slugs, func(after, upTo string) ([]version, error) { return s.versions(ctx, after, upTo) }, compareVersions, func(stored version) error {
+	err = inRanges(s.slugs, s.versions, compareVersions, func(stored version) error {
 		from, places, add := tools, toolPlaces, addTool
 		if stored.RetiredAt != "" {
 			from, places, add = retired, retiredPlaces, addRetired
