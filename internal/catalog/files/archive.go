@@ -3,6 +3,7 @@ package files
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
 
 	"palmares/ent"
 	"palmares/internal/core/problem"
@@ -35,17 +40,23 @@ type Archive struct {
 
 	Built, Failed atomic.Int64 // sets of files since the start
 
-	mu     sync.Mutex
-	newest string              // key of the release that is listed
-	ready  map[string]*Set     // by key; their content was verified
-	builds map[string]*build   // running, or failed a moment ago
-	starts map[int][]time.Time // of builds within an hour, by account
-	turn   sync.Mutex          // one build at a time
+	builds singleflight.Group  // by key
+	turn   *semaphore.Weighted // one build at a time
+
+	mu      sync.Mutex
+	newest  string              // key of the release that is listed
+	ready   map[string]*Set     // by key; their content was verified
+	running map[string]int      // accounts that started the builds that run or wait, by key
+	failed  map[string]failure  // by key
+	starts  map[int][]time.Time // of builds within an hour, by account
 }
 
 // NewArchive returns an archive in a folder, which is created when it is needed.
 func NewArchive(s *store.Store, folder string, maxBytes int64, log *slog.Logger) *Archive {
-	a := &Archive{store: s, folder: folder, maxBytes: maxBytes, log: log, ready: map[string]*Set{}, builds: map[string]*build{}, starts: map[int][]time.Time{}}
+	a := &Archive{
+		store: s, folder: folder, maxBytes: maxBytes, log: log, turn: semaphore.NewWeighted(1),
+		ready: map[string]*Set{}, running: map[string]int{}, failed: map[string]failure{}, starts: map[int][]time.Time{},
+	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	return a
 }
@@ -53,7 +64,7 @@ func NewArchive(s *store.Store, folder string, maxBytes int64, log *slog.Logger)
 // Close ends all builds.
 func (a *Archive) Close() {
 	a.stop()
-	a.turn.Lock() // the running one has removed its files
+	_ = a.turn.Acquire(context.Background(), 1) // the running one has removed its files
 }
 
 // Set has the files of one release.
@@ -64,13 +75,10 @@ type Set struct {
 	folder  string
 }
 
-// build is the attempt to write the files of a release.
-type build struct {
-	done     chan struct{}
-	account  int
-	set      *Set
-	err      error
-	finished time.Time
+// failure is why a build failed, and when.
+type failure struct {
+	err error
+	at  time.Time
 }
 
 const (
@@ -144,11 +152,14 @@ func (a *Archive) Prepare(ctx context.Context, newest *ent.Release) {
 	a.mu.Lock()
 	a.newest = keyOf(newest, newest.HistoryFrom)
 	a.mu.Unlock()
-	entries, _ := os.ReadDir(a.folder) // Get reports errors
-	for _, entry := range entries {
-		if historyFrom, ok := parseKey(entry.Name()); ok && historyFrom < newest.HistoryFrom {
-			_ = os.RemoveAll(filepath.Join(a.folder, entry.Name()))
+	if root, err := a.root(); err == nil { // Get reports errors
+		entries, _ := fs.ReadDir(root.FS(), ".")
+		for _, entry := range entries {
+			if historyFrom, ok := parseKey(entry.Name()); ok && historyFrom < newest.HistoryFrom {
+				_ = root.RemoveAll(entry.Name())
+			}
 		}
+		_ = root.Close()
 	}
 	_, _ = a.Get(ctx, newest, newest.HistoryFrom, Requester{}) // it logs errors
 }
@@ -160,108 +171,115 @@ func (a *Archive) Get(ctx context.Context, release *ent.Release, historyFrom int
 		return set, nil
 	}
 	key := keyOf(release, historyFrom)
-	b, err := a.find(key, by.Account, nil)
-	if b == nil && err == nil && by.Count != nil {
-		err = by.Count()
-	}
-	if b == nil && err == nil {
-		b, err = a.find(key, by.Account, release)
+	starts, err := a.admit(key, by.Account, by.Count == nil)
+	if starts && by.Count != nil {
+		if err = by.Count(); err == nil {
+			_, err = a.admit(key, by.Account, true)
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
+	built := a.builds.DoChan(key, func() (any, error) { return a.build(key, release) })
 	select {
-	case <-b.done:
-		return b.set, b.err
+	case b := <-built:
+		return b.Val.(*Set), b.Err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// find returns the build that is running or has just failed. If there is none, it starts
-// one of a release that is not nil, and returns an error if the account may not start one.
-func (a *Archive) find(key string, account int, release *ent.Release) (*build, error) {
+// admit reports whether a request starts a build, because none is running, and records
+// it if the caller will start it. It returns an error if the last build failed a moment
+// ago, or if the account may not start one.
+func (a *Archive) admit(key string, account int, record bool) (starts bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b := a.builds[key]
-	if b != nil && (b.finished.IsZero() || time.Since(b.finished) < retryAfter) {
-		return b, nil
+	if failed := a.failed[key]; time.Since(failed.at) < retryAfter {
+		return false, failed.err
+	}
+	if _, ok := a.running[key]; ok {
+		return false, nil
 	}
 	if account != 0 {
-		waiting := 0
-		for _, other := range a.builds {
-			if other.finished.IsZero() {
-				waiting++
-				if other.account == account {
-					return nil, ErrBusy
-				}
-			}
-		}
 		for account, starts := range a.starts {
 			if a.starts[account] = slices.DeleteFunc(starts, func(at time.Time) bool { return time.Since(at) >= time.Hour }); len(a.starts[account]) == 0 {
 				delete(a.starts, account)
 			}
 		}
 		switch {
-		case waiting >= maxBuilds:
-			return nil, ErrBusy
+		case len(a.running) >= maxBuilds || slices.Contains(slices.Collect(maps.Values(a.running)), account):
+			return false, ErrBusy
 		case len(a.starts[account]) >= maxBuildsPerHour:
-			return nil, ErrTooMany
+			return false, ErrTooMany
 		}
 	}
-	if release == nil {
-		return nil, nil
+	if record {
+		a.running[key] = account
+		if account != 0 {
+			a.starts[account] = append(a.starts[account], time.Now())
+		}
 	}
-	if account != 0 {
-		a.starts[account] = append(a.starts[account], time.Now())
-	}
-	b = &build{done: make(chan struct{}), account: account}
-	a.builds[key] = b
-	go a.run(b, key, release)
-	return b, nil
+	return true, nil
 }
 
-// run reads the files of a release from disk, or writes them.
-func (a *Archive) run(b *build, key string, release *ent.Release) {
-	a.turn.Lock()
-	defer a.turn.Unlock()
+// build reads the files of a release from disk, or writes them.
+func (a *Archive) build(key string, release *ent.Release) (set *Set, err error) {
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.running, key)
+		delete(a.failed, key)
+		if err == nil {
+			a.ready[key] = set
+		} else {
+			a.failed[key] = failure{err, time.Now()}
+		}
+	}()
+	if err := a.turn.Acquire(a.ctx, 1); err != nil {
+		return nil, err
+	}
+	defer a.turn.Release(1)
+	if set, err := open(filepath.Join(a.folder, key)); err == nil {
+		return set, nil
+	}
 	ctx, cancel := context.WithTimeout(a.ctx, buildTimeout)
 	defer cancel()
-	set, err := open(filepath.Join(a.folder, key))
-	if err != nil {
-		started := time.Now()
-		if set, err = a.write(ctx, key, release); err == nil {
-			a.Built.Add(1)
-			a.log.Info("release files written", "release", release.ID, "bytes", set.size(), "duration", time.Since(started).Round(time.Millisecond))
-		} else if a.ctx.Err() == nil {
-			a.Failed.Add(1)
-			a.log.Warn("writing release files failed", "release", release.ID, "cause", err)
-		}
+	started := time.Now()
+	if set, err = a.write(ctx, key, release); err == nil {
+		a.Built.Add(1)
+		a.log.Info("release files written", "release", release.ID, "bytes", set.size(), "duration", time.Since(started).Round(time.Millisecond))
+	} else if a.ctx.Err() == nil {
+		a.Failed.Add(1)
+		a.log.Warn("writing release files failed", "release", release.ID, "cause", err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	b.set, b.err, b.finished = set, err, time.Now()
-	if err == nil {
-		a.ready[key] = set
-		delete(a.builds, key)
+	return set, err
+}
+
+// root opens the folder, so that no name leads out of it.
+func (a *Archive) root() (*os.Root, error) {
+	if err := os.MkdirAll(a.folder, 0o700); err != nil {
+		return nil, err
 	}
-	close(b.done)
+	return os.OpenRoot(a.folder)
 }
 
 // write writes the files of a release to a folder that gets its name once all of them
 // are on disk.
 func (a *Archive) write(ctx context.Context, key string, release *ent.Release) (set *Set, err error) {
-	if err := os.MkdirAll(a.folder, 0o700); err != nil {
-		return nil, err
-	}
-	folder, err := os.MkdirTemp(a.folder, unfinished)
+	root, err := a.root()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(folder) // has no effect after the rename
+	defer root.Close()
+	name := unfinished + rand.Text()
+	if err := root.Mkdir(name, 0o700); err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.RemoveAll(name) }() // has no effect after the rename
 	set = &Set{Release: release.ID, Date: release.FeedDate, folder: filepath.Join(a.folder, key)}
-	set.Files, err = Write(ctx, a.store, release.ID, folder, Kinds{SQLite: true, Parquet: true}, func(size int64) error {
-		return a.makeRoom(size, folder, set.folder)
+	set.Files, err = Write(ctx, a.store, release.ID, filepath.Join(a.folder, name), Kinds{SQLite: true, Parquet: true}, func(size int64) error {
+		return a.makeRoom(root, size, name, key)
 	})
 	if err != nil {
 		return nil, err
@@ -270,67 +288,67 @@ func (a *Archive) write(ctx context.Context, key string, release *ent.Release) (
 	if err != nil {
 		return nil, err
 	}
-	if err := writeSynced(filepath.Join(folder, indexFile), index); err != nil {
+	if err := writeSynced(root, filepath.Join(name, indexFile), index); err != nil {
 		return nil, err
 	}
-	if err := syncFolder(folder); err != nil {
+	if err := syncFolder(root, name); err != nil {
 		return nil, err
 	}
-	if os.Rename(folder, set.folder) != nil {
+	if root.Rename(name, key) != nil {
 		if written, err := open(set.folder); err == nil {
 			return written, nil // by another server
 		}
-		if err := cmp.Or(os.RemoveAll(set.folder), os.Rename(folder, set.folder)); err != nil { // a damaged one
+		if err := cmp.Or(root.RemoveAll(key), root.Rename(name, key)); err != nil { // a damaged one
 			return nil, err
 		}
 	}
-	return set, syncFolder(a.folder)
+	return set, syncFolder(root, ".")
 }
 
 // makeRoom removes the oldest files until there is room for a number of bytes in a folder
 // that will replace another one. Those of the newest release stay.
-func (a *Archive) makeRoom(size int64, folder, replaces string) error {
+func (a *Archive) makeRoom(root *os.Root, size int64, folder, replaces string) error {
 	type stored struct {
-		path  string
+		name  string
 		size  int64
 		since time.Time
 	}
 	var all []stored
 	var others int64
-	entries, err := os.ReadDir(a.folder)
+	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return err
 	}
 	a.mu.Lock()
-	newest := filepath.Join(a.folder, a.newest)
+	newest := a.newest
 	a.mu.Unlock()
 	for _, entry := range entries {
-		path, temporary := filepath.Join(a.folder, entry.Name()), strings.HasPrefix(entry.Name(), unfinished)
+		name, temporary := entry.Name(), strings.HasPrefix(entry.Name(), unfinished)
 		info, err := entry.Info()
-		if _, ours := parseKey(entry.Name()); err != nil || path == folder || !entry.IsDir() || !ours && !temporary {
+		if _, ours := parseKey(name); err != nil || name == folder || !entry.IsDir() || !ours && !temporary {
 			continue
 		}
 		if temporary && time.Since(info.ModTime()) > buildTimeout {
-			_ = os.RemoveAll(path)
+			_ = root.RemoveAll(name)
 			continue
 		}
-		bytes, _ := folderSize(path)
-		if path == newest && path != replaces {
+		bytes, _ := folderSize(filepath.Join(a.folder, name))
+		if name == newest && name != replaces {
 			size += bytes
 			continue
 		}
-		all = append(all, stored{path, bytes, info.ModTime()})
+		all = append(all, stored{name, bytes, info.ModTime()})
 		others += bytes
 	}
 	if size > a.maxBytes {
 		return ErrTooLarge
 	}
-	slices.SortFunc(all, func(x, y stored) int { return cmp.Or(x.since.Compare(y.since), strings.Compare(x.path, y.path)) })
+	slices.SortFunc(all, func(x, y stored) int { return cmp.Or(x.since.Compare(y.since), strings.Compare(x.name, y.name)) })
 	for _, s := range all {
 		if size+others <= a.maxBytes {
 			break
 		}
-		if err := os.RemoveAll(s.path); err != nil {
+		if err := root.RemoveAll(s.name); err != nil {
 			return err
 		}
 		others -= s.size
@@ -339,7 +357,7 @@ func (a *Archive) makeRoom(size int64, folder, replaces string) error {
 }
 
 // open reads a set from disk and verifies its files, which a crash or a failing disk may
-// have damaged.
+// have damaged. The index cannot name files outside of the folder.
 func open(folder string) (*Set, error) {
 	index, err := os.ReadFile(filepath.Join(folder, indexFile))
 	if err != nil {
@@ -350,7 +368,7 @@ func open(folder string) (*Set, error) {
 		return nil, err
 	}
 	for _, f := range set.Files {
-		file, err := os.Open(filepath.Join(folder, f.Name))
+		file, err := os.OpenInRoot(folder, f.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -369,7 +387,7 @@ func (s *Set) Open(name string) (*os.File, File, error) {
 	if i < 0 {
 		return nil, File{}, fs.ErrNotExist
 	}
-	file, err := os.Open(filepath.Join(s.folder, name))
+	file, err := os.OpenInRoot(s.folder, name)
 	return file, s.Files[i], err
 }
 
@@ -380,8 +398,8 @@ func (s *Set) size() (bytes int64) {
 	return bytes
 }
 
-func writeSynced(path string, content []byte) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+func writeSynced(root *os.Root, name string, content []byte) error {
+	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -393,8 +411,8 @@ func writeSynced(path string, content []byte) error {
 }
 
 // syncFolder makes a rename durable.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
+func syncFolder(root *os.Root, name string) error {
+	folder, err := root.Open(name)
 	if err != nil {
 		return err
 	}

@@ -64,8 +64,8 @@ func Write(ctx context.Context, s *store.Store, asOf int, folder string, kinds K
 		if err := store.CheckReadable(cmp.Or(asOf, newest.ID), newest); err != nil {
 			return err
 		}
-		w := &writer{ctx: ctx, folder: folder, kinds: kinds, check: check, rows: map[string]int64{}}
-		w.source = source{db: db, release: cmp.Or(asOf, newest.ID), from: newest.HistoryFrom}
+		w := &writer{folder: folder, kinds: kinds, check: check, rows: map[string]int64{}}
+		w.source = source{ctx: ctx, db: db, release: cmp.Or(asOf, newest.ID), from: newest.HistoryFrom}
 		slugs, err := db.Tool.Query().Order(tool.ByID()).IDs(ctx)
 		if err != nil {
 			return err
@@ -80,7 +80,6 @@ func Write(ctx context.Context, s *store.Store, asOf int, folder string, kinds K
 // writer writes the files of one release, table by table.
 type writer struct {
 	source
-	ctx    context.Context
 	folder string
 	kinds  Kinds
 	check  func(size int64) error

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -13,6 +14,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -178,15 +180,100 @@ func TestParquetColumns(t *testing.T) {
 			}
 		}
 	}
-	versions, err := parquet.ReadFile[historyRow](filepath.Join(folder, "history.parquet"))
+	type version struct {
+		Slug         string `parquet:"slug"`
+		FirstRelease int32  `parquet:"first_release"`
+		LastRelease  *int32 `parquet:"last_release,optional"`
+	}
+	versions, err := parquet.ReadFile[version](filepath.Join(folder, "history.parquet"))
 	testkit.Check(t, err)
 	for i, v := range versions {
 		if i > 0 && (v.Slug < versions[i-1].Slug || v.Slug == versions[i-1].Slug && *versions[i-1].LastRelease >= v.FirstRelease) {
 			t.Errorf("got %s from %d after %s from %d, want them sorted and not overlapping", v.Slug, v.FirstRelease, versions[i-1].Slug, versions[i-1].FirstRelease)
 		}
-		if i > 0 && v.continues(versions[i-1]) {
-			t.Errorf("got two equal versions of %s, want one", v.Slug)
+	}
+	equal := "SELECT count(*) FROM history a JOIN history b ON b.slug = a.slug AND b.first_release = a.last_release + 1"
+	for _, c := range historyTable.columns[active:] {
+		equal += fmt.Sprintf(" AND a.%[1]s IS b.%[1]s", c.name)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(folder, SQLiteFile))
+	testkit.Check(t, err)
+	defer db.Close()
+	var n int
+	if err := db.QueryRowContext(t.Context(), equal).Scan(&n); err != nil || n > 0 {
+		t.Errorf("got %d versions with the values of the previous one and %v, want none", n, err)
+	}
+}
+
+// A new field of a tool is a column of the files and of the history.
+func TestColumnsOfFields(t *testing.T) {
+	t.Parallel()
+	type widget struct {
+		Slug    string   `json:"slug" rule:"slug" column:"id"`
+		Speed   *float64 `json:"speed,omitzero" rule:"0..10"`
+		Checked string   `json:"checked" rule:"date"`
+	}
+	want := []column{{"slug", reflect.TypeFor[string](), false, false}, {"speed", reflect.TypeFor[float64](), true, false}, {"checked", reflect.TypeFor[Date](), false, false}}
+	if got := convert[widget, ent.Tool](nil).columns; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for _, c := range []struct {
+		record  reflect.Type
+		name    string
+		columns []column
+	}{
+		{reflect.TypeFor[record.Tool](), "tools", tools.columns}, {reflect.TypeFor[record.Tool](), "history", historyTable.columns},
+		{reflect.TypeFor[record.Retired](), "retired", retired.columns}, {reflect.TypeFor[record.Retired](), "history", historyTable.columns},
+		{reflect.TypeFor[record.Category](), "categories", categories.columns}, {reflect.TypeFor[record.Comparison](), "comparisons", comparisons.columns},
+	} {
+		for _, f := range reflect.VisibleFields(c.record) {
+			field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			name := cmp.Or(columnNames[field], field)
+			if indexOf(c.columns, name) < 0 && !slices.Contains(withoutColumn, field) && field != "translations" {
+				t.Errorf("%s.%s: got no column %s in %s, want one", c.record.Name(), f.Name, name, c.name)
+			}
 		}
+	}
+	defer func() {
+		if got := fmt.Sprint(recover()); !strings.Contains(got, "gadget.Parts") {
+			t.Errorf("got %s, want the name of the field without a column", got)
+		}
+	}()
+	type gadget struct {
+		Parts []string `json:"parts,omitzero"`
+	}
+	convert[gadget, ent.Tool](nil)
+}
+
+// A column whose values are all null has its type, which readers need to append other files.
+func TestNullColumns(t *testing.T) {
+	t.Parallel()
+	s := testkit.Open(t, testkit.SQLite(t))
+	bare := func(t *feed.Tool) { t.Score, t.Verifiability, t.AvisURL = nil, nil, nil }
+	_, err := feed.Import(t.Context(), s, bytes.NewReader(feedtest.Catalog("2026-01-01", feedtest.Tool("a", bare))), feed.Options{})
+	testkit.Check(t, err)
+	folder, _ := write(t, s, 0)
+	nulls := 0
+	for _, table := range []table{toolTable, historyTable} {
+		content, err := os.ReadFile(filepath.Join(folder, table.name+Parquet))
+		testkit.Check(t, err)
+		p, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
+		testkit.Check(t, err)
+		for i, c := range p.Schema().Fields() {
+			if stored := p.Metadata().RowGroups[0].Columns[i].MetaData; stored.Statistics.NullCount == 0 {
+				continue
+			}
+			nulls++
+			want := map[reflect.Type]string{
+				reflect.TypeFor[string](): "STRING", reflect.TypeFor[float64](): "DOUBLE", reflect.TypeFor[int32](): "INT(32,true)", reflect.TypeFor[Date](): "DATE",
+			}[table.columns[i].kind]
+			if c.Name() != table.columns[i].name || c.Type().String() != want {
+				t.Errorf("%s: got %s of %v, want %s of %s", table.name, c.Name(), c.Type(), table.columns[i].name, want)
+			}
+		}
+	}
+	if nulls < 10 {
+		t.Errorf("got %d columns that are null, want at least 10", nulls)
 	}
 }
 
@@ -202,7 +289,7 @@ func TestFormat(t *testing.T) {
 	for _, f := range written[1:] {
 		fmt.Fprintln(hash, f.SHA256)
 	}
-	const want = "b17ece3812c56f050f3c587fa87d254b5e56d8f35ac75bab011fb701a2c4e2d7"
+	const want = "f974c569ddc3a6f2dc31cb9eb94047aa5bddc2ef9a981ae8769e4c82e3265702"
 	if got := hex.EncodeToString(hash.Sum(nil)); got != want || Format != 2 {
 		t.Errorf("got %s in format %d, want %s in format 2", got, Format, want)
 	}
@@ -260,6 +347,32 @@ func TestArchiveVerifies(t *testing.T) {
 	}
 }
 
+// An index that lists a file outside of its folder is not one of ours.
+func TestArchiveStaysInFolder(t *testing.T) {
+	t.Parallel()
+	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
+	publish(t, s, 1)
+	release := releases(t, s)[0]
+	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
+	testkit.Check(t, err)
+	testkit.Check(t, os.Rename(filepath.Join(set.folder, SQLiteFile), filepath.Join(folder, SQLiteFile)))
+	for name, damage := range map[string]func() error{
+		"a link": func() error {
+			return os.Symlink(filepath.Join("..", SQLiteFile), filepath.Join(set.folder, SQLiteFile))
+		},
+		"a path": func() error {
+			index, err := os.ReadFile(filepath.Join(set.folder, indexFile))
+			testkit.Check(t, err)
+			return os.WriteFile(filepath.Join(set.folder, indexFile), bytes.Replace(index, []byte(SQLiteFile), []byte("../"+SQLiteFile), 1), 0o600)
+		},
+	} {
+		testkit.Check(t, errors.Join(os.RemoveAll(filepath.Join(set.folder, SQLiteFile)), damage()))
+		if _, err := open(set.folder); err == nil {
+			t.Errorf("%s: got a set with a file of another folder, want an error", name)
+		}
+	}
+}
+
 // An interrupted build leaves nothing behind, and a later one succeeds.
 func TestArchiveInterrupted(t *testing.T) {
 	t.Parallel()
@@ -267,14 +380,14 @@ func TestArchiveInterrupted(t *testing.T) {
 	publish(t, s, 1)
 	release := releases(t, s)[0]
 	a := newArchive(t, s, folder, 1<<30)
-	a.turn.Lock() // the build waits
+	_ = a.turn.Acquire(t.Context(), 1) // the build waits
 	waiting, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := a.Get(waiting, release, 1, Requester{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v while it is being written, want the end of the context", err)
 	}
 	a.stop()
-	a.turn.Unlock()
+	a.turn.Release(1)
 	if _, err := a.Get(t.Context(), release, 1, Requester{}); err == nil {
 		t.Error("got files of an interrupted build, want an error")
 	}
@@ -302,7 +415,7 @@ func TestBuildsOfAccounts(t *testing.T) {
 		_, err := a.Get(ended, all[release-1], 1, Requester{account, func() error { counted++; return refusal }})
 		return err
 	}
-	a.turn.Lock() // all builds wait
+	_ = a.turn.Acquire(t.Context(), 1) // all builds wait
 	for _, c := range []struct {
 		account, release, counted int
 		want                      error
@@ -314,7 +427,7 @@ func TestBuildsOfAccounts(t *testing.T) {
 			t.Errorf("%+v: got %v and %d requests counted, want them", c, err, counted)
 		}
 	}
-	a.turn.Unlock()
+	a.turn.Release(1)
 	for _, release := range all {
 		_, err := a.Get(t.Context(), release, 1, Requester{})
 		testkit.Check(t, err)

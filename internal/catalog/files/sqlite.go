@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 )
 
@@ -60,56 +59,34 @@ func fileError(err error) error {
 	return &fs.PathError{Op: "write", Path: SQLiteFile, Err: err}
 }
 
-// columnsOf returns the definitions of the columns that the tags of Row declare.
-func columnsOf[Row any]() (columns []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Row]()) {
-		name, _, _ := strings.Cut(f.Tag.Get("parquet"), ",")
-		kind, null := f.Type, " NOT NULL"
-		if kind.Kind() == reflect.Pointer {
-			kind, null = kind.Elem(), ""
-		}
-		sqlType := map[reflect.Kind]string{
-			reflect.String: "TEXT", reflect.Float64: "REAL", reflect.Bool: "BOOLEAN", reflect.Int32: "INTEGER",
-		}[kind.Kind()]
-		if kind == reflect.TypeFor[Date]() {
-			sqlType = "DATE"
-		}
-		columns = append(columns, name+" "+sqlType+null)
-	}
-	return columns
+// sqlTypes are the types of columns.
+var sqlTypes = map[reflect.Type]string{
+	reflect.TypeFor[string](): "TEXT", reflect.TypeFor[float64](): "REAL", reflect.TypeFor[bool](): "BOOLEAN",
+	reflect.TypeFor[int32](): "INTEGER", reflect.TypeFor[Date](): "DATE",
 }
 
 // insertInto creates a table and returns a function that inserts a row.
-func insertInto[Row any](d *database, name string, key []string) (func(Row) error, error) {
-	columns := columnsOf[Row]()
-	definitions := append(slices.Clone(columns), "PRIMARY KEY ("+strings.Join(key, ", ")+")")
-	if _, err := d.tx.ExecContext(d.ctx, fmt.Sprintf("CREATE TABLE %s (%s) WITHOUT ROWID", name, strings.Join(definitions, ", "))); err != nil {
+func (d *database) insertInto(t table) (func(row) error, error) {
+	var definitions []string
+	for _, c := range t.columns {
+		null := " NOT NULL"
+		if c.null {
+			null = ""
+		}
+		definitions = append(definitions, c.name+" "+sqlTypes[c.kind]+null)
+	}
+	definitions = append(definitions, "PRIMARY KEY ("+strings.Join(t.key, ", ")+")")
+	if _, err := d.tx.ExecContext(d.ctx, fmt.Sprintf("CREATE TABLE %s (%s) WITHOUT ROWID", t.name, strings.Join(definitions, ", "))); err != nil {
 		return nil, fileError(err)
 	}
-	statement, err := d.tx.PrepareContext(d.ctx, fmt.Sprintf("INSERT INTO %s VALUES (?%s)", name, strings.Repeat(", ?", len(columns)-1)))
+	statement, err := d.tx.PrepareContext(d.ctx, fmt.Sprintf("INSERT INTO %s VALUES (?%s)", t.name, strings.Repeat(", ?", len(t.columns)-1)))
 	if err != nil {
 		return nil, err
 	}
-	values := make([]any, len(columns))
-	return func(row Row) error {
-		fields := reflect.ValueOf(row)
-		for i := range columns {
-			values[i] = sqlValue(fields.Field(i))
-		}
+	values := make([]any, len(t.columns))
+	return func(r row) error {
+		r.toSQL(values)
 		_, err := statement.ExecContext(context.WithoutCancel(d.ctx), values...) // a context that can end costs more than a row
 		return fileError(err)
 	}, nil
-}
-
-func sqlValue(field reflect.Value) any {
-	if field.Kind() == reflect.Pointer {
-		if field.IsNil() {
-			return nil
-		}
-		field = field.Elem()
-	}
-	if day, ok := field.Interface().(Date); ok {
-		return day.String()
-	}
-	return field.Interface()
 }

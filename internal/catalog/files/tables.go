@@ -21,22 +21,23 @@ import (
 	"palmares/internal/core/store"
 )
 
-// table declares a table: its name, and the columns that it is sorted by and that
+// table declares a table: its name, its columns, and those that it is sorted by and that
 // identify a row.
-type table[Row any] struct {
-	name string
-	key  []string
+type table struct {
+	name    string
+	columns []column
+	key     []string
 }
 
 var (
-	toolTable       = table[toolRow]{"tools", []string{"slug"}}
-	categoryTable   = table[categoryRow]{"categories", []string{"slug"}}
-	comparisonTable = table[comparisonRow]{"comparisons", []string{"slug"}}
-	retiredTable    = table[retiredRow]{"retired", []string{"slug"}}
-	priceTable      = table[priceRow]{"prices", []string{"tool_slug", "position"}}
-	reviewTable     = table[reviewRow]{"reviews", []string{"tool_slug", "position"}}
-	historyTable    = table[historyRow]{"history", []string{"slug", "first_release"}}
-	releaseTable    = table[releaseRow]{"releases", []string{"number"}}
+	toolTable       = table{"tools", tools.columns, []string{"slug"}}
+	categoryTable   = table{"categories", categories.columns, []string{"slug"}}
+	comparisonTable = table{"comparisons", comparisons.columns, []string{"slug"}}
+	retiredTable    = table{"retired", retired.columns, []string{"slug"}}
+	priceTable      = table{"prices", declared[priceRow](), []string{"tool_slug", "position"}}
+	reviewTable     = table{"reviews", declared[reviewRow](), []string{"tool_slug", "position"}}
+	historyTable    = table{"history", historyColumns(), []string{"slug", "first_release"}}
+	releaseTable    = table{"releases", declared[releaseRow](), []string{"number"}}
 )
 
 // tableNames are the names of all tables, in the order of the files.
@@ -47,27 +48,21 @@ var tableNames = []string{
 // writeTables writes all tables. Tools, retired tools and their history are read
 // together, because that takes half of the time.
 func (w *writer) writeTables() error {
-	for _, write := range []func() error{
-		func() error { return fill(w, categoryTable, w.categories) },
-		func() error { return fill(w, comparisonTable, w.comparisons) },
-		func() error { return fill(w, priceTable, w.prices) },
-		func() error { return fill(w, reviewTable, w.reviews) },
-		func() error { return fill(w, releaseTable, w.releases) },
-		func() error {
-			return create(w, toolTable, func(addTool func(toolRow) error) error {
-				return create(w, retiredTable, func(addRetired func(retiredRow) error) error {
-					return fill(w, historyTable, func(ctx context.Context, addVersion func(historyRow) error) error {
-						return w.history(ctx, addTool, addRetired, addVersion)
-					})
-				})
-			})
-		},
+	for _, t := range []struct {
+		table table
+		read  func(add func(row) error) error
+	}{
+		{categoryTable, w.categories}, {comparisonTable, w.comparisons}, {priceTable, w.prices}, {reviewTable, w.reviews}, {releaseTable, w.releases},
 	} {
-		if err := write(); err != nil {
+		if err := w.create(t.table, t.read); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.create(toolTable, func(addTool func(row) error) error {
+		return w.create(retiredTable, func(addRetired func(row) error) error {
+			return w.create(historyTable, func(addVersion func(row) error) error { return w.history(addTool, addRetired, addVersion) })
+		})
+	})
 }
 
 const (
@@ -78,44 +73,42 @@ const (
 	pageSize = 64 << 10
 )
 
-// fill writes a table. read calls its function with each row.
-func fill[Row any](w *writer, t table[Row], read func(context.Context, func(Row) error) error) error {
-	return create(w, t, func(add func(Row) error) error { return read(w.ctx, add) })
-}
-
 // create writes a table with the rows that read adds.
-func create[Row any](w *writer, t table[Row], read func(add func(Row) error) error) (err error) {
-	var out *parquetFile[Row]
+func (w *writer) create(t table, read func(add func(row) error) error) (err error) {
+	var out *parquetFile
 	if w.kinds.Parquet {
-		if out, err = createParquet[Row](w.path(t.name+Parquet), t.key); err != nil {
+		if out, err = createParquet(w.path(t.name+Parquet), t); err != nil {
 			return err
 		}
 		defer func() { _ = out.file.Close() }() // again if it was closed
 	}
-	var insert func(Row) error
+	var insert func(row) error
 	if w.sqlite != nil {
-		if insert, err = insertInto[Row](w.sqlite, t.name, t.key); err != nil {
+		if insert, err = w.sqlite.insertInto(t); err != nil {
 			return err
 		}
 	}
-	batch := make([]Row, 0, batchSize)
+	batch, size := make([]parquet.Row, batchSize), 0
 	flush := func() error {
 		if out != nil {
-			if _, err := out.Write(batch); err != nil {
+			if _, err := out.WriteRows(batch[:size]); err != nil {
 				return err
 			}
 		}
-		w.rows[t.name] += int64(len(batch))
-		batch = batch[:0]
+		w.rows[t.name] += int64(size)
+		size = 0
 		return w.checkSize()
 	}
-	err = read(func(row Row) error {
+	err = read(func(r row) error {
 		if insert != nil {
-			if err := insert(row); err != nil {
+			if err := insert(r); err != nil {
 				return err
 			}
 		}
-		if batch = append(batch, row); len(batch) == batchSize {
+		if out != nil {
+			batch[size] = r.toParquet(t.columns, batch[size][:0])
+		}
+		if size++; size == batchSize {
 			return flush()
 		}
 		return nil
@@ -129,71 +122,72 @@ func create[Row any](w *writer, t table[Row], read func(add func(Row) error) err
 	return err
 }
 
-type parquetFile[Row any] struct {
-	*parquet.GenericWriter[Row]
+type parquetFile struct {
+	*parquet.GenericWriter[any]
 	file   *os.File
 	buffer *bufio.Writer
 }
 
-func createParquet[Row any](path string, key []string) (*parquetFile[Row], error) {
+func createParquet(path string, t table) (*parquetFile, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	var sorting []parquet.SortingColumn
-	for _, column := range key {
+	for _, column := range t.key {
 		sorting = append(sorting, parquet.Ascending(column))
 	}
 	buffer := bufio.NewWriterSize(file, 64<<10)
-	return &parquetFile[Row]{parquet.NewGenericWriter[Row](buffer,
-		parquet.CreatedBy("palmares", "1", ""), // the same for every version of the program
+	return &parquetFile{parquet.NewGenericWriter[any](buffer, schemaOf(t.columns),
+		parquet.CreatedBy("palmares", "1", ""),                  // the same for every version of the program
 		parquet.Compression(&gzip.Codec{Level: gzip.BestSpeed}), // every reader knows it, and all processors write the same bytes
 		parquet.MaxRowsPerRowGroup(rowGroup), parquet.PageBufferSize(pageSize), parquet.DictionaryMaxBytes(1<<20),
 		parquet.SortingWriterConfig(parquet.SortingColumns(sorting...)),
 	), file, buffer}, nil
 }
 
-func (p *parquetFile[Row]) finish() error {
+func (p *parquetFile) finish() error {
 	return cmp.Or(p.Close(), p.buffer.Flush(), p.file.Close())
 }
 
 // source reads the rows of a release.
 type source struct {
+	ctx     context.Context
 	db      *ent.Client
 	release int
 	from    int      // the oldest release that can be read
 	slugs   []string // of tools, the last of each batch
 }
 
-func (s source) releases(ctx context.Context, each func(releaseRow) error) error {
-	rows, err := s.db.Release.Query().Where(entrelease.IDGTE(s.from), entrelease.IDLTE(s.release)).Order(entrelease.ByID()).All(ctx)
+func (s source) releases(add func(row) error) error {
+	rows, err := s.db.Release.Query().Where(entrelease.IDGTE(s.from), entrelease.IDLTE(s.release)).Order(entrelease.ByID()).All(s.ctx)
 	for _, row := range rows {
-		if err := each(releaseRow{int32(row.ID), orZero(dateOf(row.FeedDate))}); err != nil { //nolint:gosec // counts imports
+		if err := add(valuesOf(releaseRow{int32(row.ID), dateOf(row.FeedDate)})); err != nil { //nolint:gosec // counts imports
 			return err
 		}
 	}
 	return err
 }
 
-func (s source) categories(ctx context.Context, each func(categoryRow) error) error {
-	rows, err := s.db.Category.Query().Where(store.Categories.At(s.release)).Order(category.ByID()).All(ctx)
+func (s source) categories(add func(row) error) error {
+	rows, err := s.db.Category.Query().Where(store.Categories.At(s.release)).Order(category.ByID()).All(s.ctx)
 	for _, row := range rows {
-		if err := each(newCategory(row)); err != nil {
+		if err := add(categories.read(row)); err != nil {
 			return err
 		}
 	}
 	return err
 }
 
-func (s source) comparisons(ctx context.Context, each func(comparisonRow) error) error {
-	ids, err := s.db.Comparison.Query().Order(comparison.ByID()).IDs(ctx)
+func (s source) comparisons(add func(row) error) error {
+	ids, err := s.db.Comparison.Query().Order(comparison.ByID()).IDs(s.ctx)
 	if err != nil {
 		return err
 	}
 	return inRanges(everyBatch(ids), func(after, upTo string) ([]*ent.Comparison, error) {
-		return s.db.Comparison.Query().Where(store.Comparisons.At(s.release), comparison.IDGT(after), comparison.IDLTE(upTo), comparison.Published(true)).All(ctx)
+		return s.db.Comparison.Query().Where(store.Comparisons.At(s.release), comparison.IDGT(after), comparison.IDLTE(upTo), comparison.Published(true)).All(s.ctx)
 	}, func(a, b *ent.Comparison) int { return strings.Compare(a.ID, b.ID) },
-		func(row *ent.Comparison) error { return each(newComparison(row)) })
+		func(row *ent.Comparison) error { return add(comparisons.read(row)) })
 }
 
 // everyBatch returns the last ID of each batch but the last one.
@@ -216,12 +210,12 @@ func compareVersions(a, b version) int {
 
 // versions reads the current rows apart from the others, because ent takes twice as long
 // for rows with columns that it does not know.
-func (s source) versions(ctx context.Context, after, upTo string) (all []version, err error) {
-	current, err := s.db.Tool.Query().Where(tool.SinceReleaseLTE(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(ctx)
+func (s source) versions(after, upTo string) (all []version, err error) {
+	current, err := s.db.Tool.Query().Where(tool.SinceReleaseLTE(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(s.ctx)
 	if err != nil {
 		return nil, err
 	}
-	earlier, err := s.db.Tool.Query().Where(store.Tools.Earlier(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(ctx)
+	earlier, err := s.db.Tool.Query().Where(store.Tools.Earlier(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(s.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -238,10 +232,10 @@ func (s source) versions(ctx context.Context, after, upTo string) (all []version
 	return all, nil
 }
 
-func (s source) prices(ctx context.Context, each func(priceRow) error) error {
+func (s source) prices(add func(row) error) error {
 	last, position := "", 0
 	return inRanges(s.slugs, func(after, upTo string) ([]*ent.PriceChange, error) {
-		return s.db.PriceChange.Query().Where(store.PriceChanges.At(s.release), pricechange.ToolSlugGT(after), pricechange.ToolSlugLTE(upTo)).All(ctx)
+		return s.db.PriceChange.Query().Where(store.PriceChanges.At(s.release), pricechange.ToolSlugGT(after), pricechange.ToolSlugLTE(upTo)).All(s.ctx)
 	}, func(a, b *ent.PriceChange) int {
 		return cmp.Or(strings.Compare(a.ToolSlug, b.ToolSlug), strings.Compare(a.ChangedAt, b.ChangedAt), a.ID-b.ID)
 	}, func(row *ent.PriceChange) error {
@@ -249,60 +243,72 @@ func (s source) prices(ctx context.Context, each func(priceRow) error) error {
 			last, position = row.ToolSlug, 0
 		}
 		position++
-		return each(newPrice(row, position-1))
+		return add(valuesOf(newPrice(row, position-1)))
 	})
 }
 
-func (s source) reviews(ctx context.Context, each func(reviewRow) error) error {
+func (s source) reviews(add func(row) error) error {
 	return inRanges(s.slugs, func(after, upTo string) ([]*ent.Section, error) {
-		return s.db.Section.Query().Where(store.Sections.At(s.release), section.ToolSlugGT(after), section.ToolSlugLTE(upTo)).All(ctx)
+		return s.db.Section.Query().Where(store.Sections.At(s.release), section.ToolSlugGT(after), section.ToolSlugLTE(upTo)).All(s.ctx)
 	}, func(a, b *ent.Section) int {
 		return cmp.Or(strings.Compare(a.ToolSlug, b.ToolSlug), a.Position-b.Position)
 	},
-		func(row *ent.Section) error { return each(newReview(row)) })
+		func(row *ent.Section) error { return add(valuesOf(newReview(row))) })
 }
 
 // history reads all versions of tools, and those of the release itself.
-func (s source) history(ctx context.Context, addTool func(toolRow) error, addRetired func(retiredRow) error, addVersion func(historyRow) error) error {
+func (s source) history(addTool, addRetired, addVersion func(row) error) error {
 	dates := map[int32]Date{} // also of releases that can no longer be read: versions may have started then
-	releases, err := s.db.Release.Query().Where(entrelease.IDLTE(s.release)).All(ctx)
+	releases, err := s.db.Release.Query().Where(entrelease.IDLTE(s.release)).All(s.ctx)
 	if err != nil {
 		return err
 	}
-	for _, row := range releases {
-		dates[int32(row.ID)] = orZero(dateOf(row.FeedDate)) //nolint:gosec // counts imports
+	for _, r := range releases {
+		dates[int32(r.ID)] = dateOf(r.FeedDate) //nolint:gosec // counts imports
 	}
-	var last historyRow // not yet passed on
-	err = inRanges(s.slugs, func(after, upTo string) ([]version, error) { return s.versions(ctx, after, upTo) }, compareVersions, func(row version) error {
-		v := newVersion(row.Tool)
-		v.FirstRelease = int32(row.SinceRelease) //nolint:gosec // counts imports
-		v.FirstDate = dates[v.FirstRelease]
-		var err error
-		if row.until > 0 && row.until <= s.release {
-			v.LastRelease = new(int32(row.until - 1)) //nolint:gosec // counts imports
-			v.LastDate = new(dates[*v.LastRelease])
-		} else if v.Active {
-			err = addTool(newTool(row.Tool))
-		} else {
-			err = addRetired(newRetired(row.Tool))
+	var last row // not yet passed on
+	err = inRanges(s.slugs, s.versions, compareVersions, func(stored version) error {
+		from, places, add := tools, toolPlaces, addTool
+		if stored.RetiredAt != "" {
+			from, places, add = retired, retiredPlaces, addRetired
 		}
-		if err != nil {
+		v, values, since := make(row, len(historyTable.columns)), from.read(stored.Tool), int32(stored.SinceRelease) //nolint:gosec // counts imports
+		for i, place := range places {
+			v[place] = values[i]
+		}
+		v[firstRelease], v[firstDate], v[active] = since, dates[since], stored.RetiredAt == ""
+		if stored.RetiredAt == "" {
+			v[hashPlace] = stored.SectionsHash
+		}
+		if stored.until > 0 && stored.until <= s.release {
+			until := int32(stored.until - 1) //nolint:gosec // counts imports
+			v[lastRelease], v[lastDate] = until, dates[until]
+		} else if err := add(values); err != nil {
 			return err
 		}
 		if v.continues(last) {
-			last.LastRelease, last.LastDate = v.LastRelease, v.LastDate
+			last[lastRelease], last[lastDate] = v[lastRelease], v[lastDate]
 			return nil
 		}
 		last, v = v, last
-		if v.Slug == "" {
+		if v == nil {
 			return nil
 		}
 		return addVersion(v)
 	})
-	if err != nil || last.Slug == "" {
+	if err != nil || last == nil {
 		return err
 	}
 	return addVersion(last)
+}
+
+// continues reports whether a version has the same values as the one before it, which
+// ended when it began: an import also rewrites rows for what the files do not have.
+func (r row) continues(before row) bool {
+	if before == nil || before[0] != r[0] || before[lastRelease] == nil || before[lastRelease].(int32)+1 != r[firstRelease] {
+		return false
+	}
+	return slices.Equal(r[lastDate+1:], before[lastDate+1:])
 }
 
 // inRanges calls each with all rows in the order that compare defines. query returns
