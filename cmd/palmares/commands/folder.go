@@ -96,7 +96,7 @@ func (c *New) Run(term Terminal) error {
 type Retire struct {
 	Slug   string `arg:"" help:"Slug of the tool."`
 	Folder string `arg:"" help:"The catalog folder."`
-	Reason string `required:"" enum:"mort,acquis,deprecie,pivot,absorbe" help:"Why: mort, acquis, deprecie, pivot or absorbe."`
+	Reason string `required:"" enum:"${reasons}" help:"Why: ${enum}."`
 	Note   string `help:"What happened, in one sentence in French. Default: none, to be filled in."`
 	Date   string `help:"Day of the retirement, as YYYY-MM-DD. Default: today."`
 }

@@ -61,6 +61,9 @@ func newField(declared reflect.StructField, rowType reflect.Type) (f field, err 
 	if name == "" {
 		return f, errors.New("no name: add a json tag")
 	}
+	if rowType != nil && f.event != "" && declared.Tag.Get("label") == "" {
+		return f, errors.New("no name for people: add a label tag")
+	}
 	if f.rule, err = newRule(declared.Type, declared.Tag.Get("rule")); err != nil {
 		return f, err
 	}

@@ -268,11 +268,11 @@ func TestFeeds(t *testing.T) {
 		changes := valid(t, got)
 		expect(t, "changes", strings.Join(titles(changes), "\n"), strings.Join([]string{
 			"Vieux: its review is now available as text chunks", "D is no longer in the catalog", "Et alors ?: title changed", "C is retired: acquired",
-			"Vieux is back", "B: payant → freemium", "B: pricing changed", "Plume: 20 €/mois → 15 €/mois", "Plume: price changed",
+			"Vieux is back", "B: paid → freemium", "B: pricing changed", "Plume: 20 €/mois → 15 €/mois", "Plume: price changed",
 			"The catalog was published with 4 tools, 1 comparison and 2 retired tools",
 		}, "\n"))
 		prices := valid(t, get(h, "prices.atom"))
-		expect(t, "prices", titles(prices), []string{"B: payant → freemium", "Plume: 20 €/mois → 15 €/mois"})
+		expect(t, "prices", titles(prices), []string{"B: paid → freemium", "Plume: 20 €/mois → 15 €/mois"})
 		expect(t, "content", prices.Entries[1].Content, "price: 20 €/mois → 15 €/mois\nSince 2026-11-02")
 		retired := valid(t, get(h, "cimetiere.atom"))
 		expect(t, "retired", titles(retired), []string{"C is retired: acquired", "The catalog was published with 4 tools, 1 comparison and 2 retired tools"})
@@ -324,13 +324,13 @@ func TestFeedOfEveryKindOfUpdate(t *testing.T) {
 		expect(t, "titles of translations", titles(latest)[:2], []string{"A: translations changed", "The category Code was updated"})
 		expect(t, "content of translations", latest.Entries[0].Content, "A: translations changed")
 		expect(t, "titles", strings.Join(titles(changes)[:6], "\n"), strings.Join([]string{
-			"The category Autre was removed", "A: review changed", "Extra is now called Autre",
-			"A: mainstream, review changed", "Parti: note changed", "New category: Extra",
+			"The category Autre was removed", "A: review text changed", "Extra is now called Autre",
+			"A: widely used, review text changed", "Parti: note changed", "New category: Extra",
 		}, "\n"))
 		expect(t, "links", links(changes)[:6], []string{
 			"/categories/extra?as_of=3", "/tools/a", "/categories/extra?as_of=3", "/tools/a", "/graveyard/gone", "/categories/extra?as_of=2",
 		})
-		expect(t, "content", changes.Entries[3].Content, "mainstream: false → true")
+		expect(t, "content", changes.Entries[3].Content, "widely used: false → true")
 		expect(t, "entries", len(changes.Entries), 7)
 	})
 }

@@ -198,9 +198,9 @@ var (
 	categories     = []string{"agents", "chat", "code", "image", "recherche", "redaction", "video", "voix", "vide"}
 	categoryLabels = []string{"Agents", "Chat", "Code", "Image", "Recherche", "Rédaction", "Vidéo", "Voix", "Vide"}
 
-	icps     = []string{"vibe-coder", "agentic-engineer", "mixte"}
-	pricings = []string{"gratuit", "freemium", "payant"}
-	reasons  = []string{"mort", "acquis", "deprecie", "pivot", "absorbe"}
+	icps     = record.Codes("icp")
+	pricings = record.Codes("pricing")
+	reasons  = record.Codes("retired_reason")
 	sections = []string{"verdict", "prix", "forces", "limites", "pour-qui"}
 	periods  = []string{"mois", "an", "heure", "requête", "poste / mois"}
 
