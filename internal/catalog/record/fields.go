@@ -259,6 +259,17 @@ type Property struct {
 	Default jsontext.Value // of a field that records omit
 }
 
+// Defaults lists the fields that records of a type may omit.
+func Defaults(recordType string) (optional []Property) {
+	defaults := reflect.ValueOf(New(recordType)).Elem()
+	for i, f := range tables[defaults.Type()].fields {
+		if !f.required {
+			optional = append(optional, Property{Name: f.name, Default: Encode(defaults.Field(i).Interface())})
+		}
+	}
+	return optional
+}
+
 // EventProperties lists the fields of a record that events show.
 func EventProperties[R any]() (shown []Property) {
 	defaults := reflect.ValueOf(new(R))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -83,18 +84,14 @@ func (g generator) tool(i int) *feed.Tool {
 	slug := toolSlug(i)
 	t := &feed.Tool{
 		Slug: slug, Name: g.name(r, i), Domain: slug[:min(len(slug), 50)] + ".example",
-		Category: categories[r.IntN(len(categories)-1)], // the last category stays empty
-		ICP:      one(r, icps), Pricing: one(r, pricings), Price: price(r),
-		Score: scale(r, 8), Verifiability: scale(r, 5), Obsolescence: scale(r, 4),
+		Category:        categories[r.IntN(len(categories)-1)], // the last category stays empty
+		Price:           price(r),
 		Tagline:         sentence(r, 6+r.IntN(6)),
 		CanonicalURL:    "https://palmares.example/outils/" + slug,
 		AlternativesURL: "https://palmares.example/alternatives/" + slug + "?tri=score&page=1#liste",
-		UpdatedAt:       day(r, 2025), Tier: feed.Tier(1 + min(2, r.IntN(40)/2)), Mainstream: r.IntN(5) == 0,
+		UpdatedAt:       day(r, 2025), Tier: feed.Tier(1 + min(2, r.IntN(40)/2)),
 	}
-	if r.IntN(4) > 0 {
-		avis := "http://avis.palmares.example:8080/" + slug
-		t.AvisURL = &avis
-	}
+	fill(r, reflect.ValueOf(t).Elem())
 	for s := range r.IntN(5) {
 		t.Sections = append(t.Sections, feed.Section{Section: sections[s], Text: paragraph(r)})
 	}
@@ -110,6 +107,40 @@ func (g generator) tool(i int) *feed.Tool {
 	g.addFacts(t, r)
 	g.revise(t, i)
 	return t
+}
+
+// fill gives values to those fields of a new record that have a rule, so that feeds also
+// have fields that this package does not know.
+func fill(r *rand.Rand, rec reflect.Value) {
+	for declared, value := range rec.Fields() {
+		rule := declared.Tag.Get("rule")
+		text := func() string {
+			switch rule {
+			case "url":
+				return "http://avis.palmares.example:8080/" + one(r, words)
+			case "date":
+				return day(r, 2025)
+			case "text":
+				return sentence(r, 3)
+			}
+			return one(r, record.Codes(rule))
+		}
+		switch into := value.Addr().Interface().(type) {
+		case **float64:
+			*into = scale(r, 8)
+		case *bool:
+			*into = r.IntN(5) == 0
+		case **string:
+			if r.IntN(4) > 0 {
+				filled := text()
+				*into = &filled
+			}
+		case *string:
+			if *into == "" {
+				*into = text()
+			}
+		}
+	}
 }
 
 // addFacts adds a translation or sources to a few tools.
@@ -182,13 +213,9 @@ func withDefaults(i int, line []byte) []byte {
 	if i%3 != 0 {
 		return line
 	}
-	for _, field := range []struct{ key, value string }{
-		{"score", "null"}, {"verifiability", "null"}, {"obsolescence", "null"}, {"avis_url", "null"},
-		{"tier", "3"}, {"mainstream", "false"}, {"sections", "[]"}, {"price_history", "[]"},
-		{"translations", "{}"}, {"sources", "[]"},
-	} {
-		if !bytes.Contains(line, []byte(`,"`+field.key+`":`)) {
-			line = slices.Concat(line[:len(line)-1], []byte(`,"`+field.key+`":`+field.value+`}`))
+	for _, f := range record.Defaults(record.TypeTool) {
+		if !bytes.Contains(line, []byte(`,"`+f.Name+`":`)) {
+			line = slices.Concat(line[:len(line)-1], []byte(`,"`+f.Name+`":`), f.Default, []byte("}"))
 		}
 	}
 	return line
@@ -198,7 +225,6 @@ var (
 	categories     = []string{"agents", "chat", "code", "image", "recherche", "redaction", "video", "voix", "vide"}
 	categoryLabels = []string{"Agents", "Chat", "Code", "Image", "Recherche", "Rédaction", "Vidéo", "Voix", "Vide"}
 
-	icps     = record.Codes("icp")
 	pricings = record.Codes("pricing")
 	reasons  = record.Codes("retired_reason")
 	sections = []string{"verdict", "prix", "forces", "limites", "pour-qui"}
