@@ -12,6 +12,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
 
@@ -35,9 +36,9 @@ func publishRandom(t *testing.T, s *store.Store, seed uint64, after func(release
 			case kind == 0 && i > 3:
 				continue
 			case kind == 1 && i > 3:
-				records = append(records, &feed.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: fmt.Sprint("Fermé ", random.IntN(3))})
+				records = append(records, &record.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: fmt.Sprint("Fermé ", random.IntN(3))})
 			default:
-				records = append(records, feedtest.Tool(slug, updatedOn(date, func(t *feed.Tool) {
+				records = append(records, feedtest.Tool(slug, updatedOn(date, func(t *record.Tool) {
 					t.Category = []string{"code", "code", "voix"}[random.IntN(3)]
 					t.Tagline = fmt.Sprintf("Un %d, \"outil\".", random.IntN(2))
 					t.Price = fmt.Sprintf("%d €/mois", 10+random.IntN(2))

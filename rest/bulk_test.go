@@ -26,9 +26,9 @@ import (
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/graph/graphtest"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -520,7 +520,7 @@ func TestBulkHostileStrings(t *testing.T) {
 		handler, responses := handlerOver(t, s)
 		var tools []any
 		for i, name := range []string{"=1+1", "+x", "-x", "@x", "a;b", "a,b", `a"b`, "=\"x\";y,z", "l'été\u2028€ 😀"} {
-			tools = append(tools, feedtest.Tool("t"+strconv.Itoa(i), func(t *feed.Tool) { t.Name, t.Tagline = name, name+"\r\nx\ny" }))
+			tools = append(tools, feedtest.Tool("t"+strconv.Itoa(i), func(t *record.Tool) { t.Name, t.Tagline = name, name+"\r\nx\ny" }))
 		}
 		publish(t, s, responses, feedtest.Catalog("2026-11-01", tools...))
 		items := itemsOf(t, handler, "/api/v1/tools?")

@@ -17,6 +17,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -28,24 +29,24 @@ import (
 // catalogOf returns a catalog that shares no slug with the demo. Its best tool
 // has neither embeddings nor a price history.
 func catalogOf(name string) []byte {
-	rated := func(what string, score float64, change func(*feed.Tool)) *feed.Tool {
-		return feedtest.Tool(name+"-"+what, func(t *feed.Tool) {
+	rated := func(what string, score float64, change func(*record.Tool)) *record.Tool {
+		return feedtest.Tool(name+"-"+what, func(t *record.Tool) {
 			t.Score = &score
 			change(t)
 		})
 	}
-	compared := func(what, date string, published bool) *feed.Comparison {
-		return &feed.Comparison{
+	compared := func(what, date string, published bool) *record.Comparison {
+		return &record.Comparison{
 			Slug: name + "-" + what, Title: "L'un ou l'autre ?", ToolA: name + "-best", ToolB: name + "-priced", Winner: name + "-best", WinnerNote: "Le meilleur.",
-			Published: feed.Published(published), UpdatedAt: date, CanonicalURL: "https://palmares.example/" + what,
+			Published: record.Published(published), UpdatedAt: date, CanonicalURL: "https://palmares.example/" + what,
 		}
 	}
 	return feedtest.Catalog("2026-11-10",
-		rated("best", 7.9, func(*feed.Tool) {}),
-		rated("priced", 7.8, func(t *feed.Tool) {
-			t.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-10-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "10 €/mois"}}
+		rated("best", 7.9, func(*record.Tool) {}),
+		rated("priced", 7.8, func(t *record.Tool) {
+			t.PriceHistory = []record.PriceChange{{ChangedAt: "2026-10-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "10 €/mois"}}
 		}),
-		rated("embedded", 7.7, func(t *feed.Tool) { t.Tier = 1 }),
+		rated("embedded", 7.7, func(t *record.Tool) { t.Tier = 1 }),
 		compared("older", "2026-10-01", true), compared("newer", "2026-10-02", true), compared("hidden", "2026-10-03", false),
 	)
 }

@@ -17,6 +17,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -107,15 +108,15 @@ func randomReviews(random *rand.Rand, release int) []byte {
 		case 0:
 			continue
 		case 1:
-			records = append(records, &feed.Retired{Slug: slug, Name: slug, Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé."})
+			records = append(records, &record.Retired{Slug: slug, Name: slug, Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé."})
 			continue
 		}
-		records = append(records, feedtest.Tool(slug, func(t *feed.Tool) {
-			t.Tier = feed.Tier(1 + random.IntN(2)) // the second is not in the set
+		records = append(records, feedtest.Tool(slug, func(t *record.Tool) {
+			t.Tier = record.Tier(1 + random.IntN(2)) // the second is not in the set
 			t.Category = []string{"code", "voix"}[random.IntN(2)]
 			score := float64(5 + random.IntN(2))
 			t.Score = &score
-			t.Sections = []feed.Section{{Section: "verdict", Text: fmt.Sprint("Avis ", random.IntN(2))}, {Section: "prix", Text: "Juste."}}[:random.IntN(3)]
+			t.Sections = []record.Section{{Section: "verdict", Text: fmt.Sprint("Avis ", random.IntN(2))}, {Section: "prix", Text: "Juste."}}[:random.IntN(3)]
 		}))
 	}
 	return feedtest.Catalog(fmt.Sprintf("2026-02-%02d", release), records...)
@@ -217,7 +218,7 @@ func TestSyncTokens(t *testing.T) {
 		handler := serving(t, s)
 		publish := func(s *store.Store, day int) {
 			t.Helper()
-			tool := feedtest.Tool("plume", func(t *feed.Tool) { t.Tier, t.Price = 1, fmt.Sprintf("%d €/mois", day) })
+			tool := feedtest.Tool("plume", func(t *record.Tool) { t.Tier, t.Price = 1, fmt.Sprintf("%d €/mois", day) })
 			_, err := feed.Import(t.Context(), s, bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool)), feed.Options{})
 			testkit.Check(t, err)
 		}

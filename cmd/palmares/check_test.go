@@ -114,10 +114,10 @@ func checkDiffJSON(t *testing.T, out string) {
 func TestLintCommand(t *testing.T) {
 	t.Parallel()
 	url := "https://palmares.example/avis"
-	review := func(t *feed.Tool) { t.AvisURL, t.Sections = &url, nil }
+	review := func(t *record.Tool) { t.AvisURL, t.Sections = &url, nil }
 	var clean []any
 	for _, slug := range []string{"plume", "ecritoire", "gorge", "alcove"} {
-		clean = append(clean, feedtest.Tool(slug, func(t *feed.Tool) {
+		clean = append(clean, feedtest.Tool(slug, func(t *record.Tool) {
 			t.UpdatedAt = "2026-11-08"
 			if len(clean) > 1 {
 				t.Category = "voix"
@@ -129,7 +129,7 @@ func TestLintCommand(t *testing.T) {
 	}
 	old := file("old.ndjson", feedtest.Tool("vieux"))
 	warned := file("warned.ndjson", feedtest.Tool("vide", review))
-	wrong := file("wrong.ndjson", feedtest.Tool("vide", review), feedtest.Tool("copie", func(t *feed.Tool) { t.Domain = "WWW.plume.example" }))
+	wrong := file("wrong.ndjson", feedtest.Tool("vide", review), feedtest.Tool("copie", func(t *record.Tool) { t.Domain = "WWW.plume.example" }))
 	invalid := blackbox.WriteFile(t, "in%valid,.ndjson", bytes.Replace(feedtest.Catalog("2026-11-10", clean...), []byte("7.5"), []byte("75"), 1))
 	warning := warned + `:8: warning: tool "vide": avis_url: the tool has a review, but no sections; add them, or remove avis_url [empty-review]` + "\n"
 	for name, c := range map[string]struct {
@@ -189,9 +189,9 @@ func TestLintShowsErrorsFirst(t *testing.T) {
 	t.Parallel()
 	var records []any
 	for i := range 150 {
-		records = append(records, feedtest.Tool(fmt.Sprint("t", i), func(t *feed.Tool) { t.Name = "Même nom" }))
+		records = append(records, feedtest.Tool(fmt.Sprint("t", i), func(t *record.Tool) { t.Name = "Même nom" }))
 	}
-	records = append(records, feedtest.Tool("fin", func(t *feed.Tool) { t.Domain = "t0.example" }))
+	records = append(records, feedtest.Tool("fin", func(t *record.Tool) { t.Domain = "t0.example" }))
 	file := blackbox.WriteFile(t, "many.ndjson", feedtest.Catalog("2026-11-10", records...))
 	r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, "lint", file))
 	if r.Code != 1 || strings.Count(r.Out, "\n") != 100 || !strings.HasPrefix(r.Out, file+":154: tool \"fin\": domain: ") ||

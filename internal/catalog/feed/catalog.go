@@ -63,7 +63,7 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 		return nil, err
 	}
 	for _, row := range members {
-		c.documents[row.ID] = record.DocumentMetadata(record.FromRow[Tool](row))
+		c.documents[row.ID] = record.DocumentMetadata(record.FromRow[record.Tool](row))
 	}
 	err = inPages(func(after string) ([]*ent.Comparison, error) {
 		return tx.Comparison.Query().Where(comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -27,13 +28,13 @@ func markdown(t *testing.T, diff *feed.Diff) string {
 	return out.String()
 }
 
-func scored(score float64) func(*feed.Tool) { return func(t *feed.Tool) { t.Score = &score } }
+func scored(score float64) func(*record.Tool) { return func(t *record.Tool) { t.Score = &score } }
 
-func untested(t *feed.Tool) { t.Score = nil }
+func untested(t *record.Tool) { t.Score = nil }
 
 func TestDiffAsMarkdown(t *testing.T) {
-	history := func(t *feed.Tool) {
-		t.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-01-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "15 €/mois"}}
+	history := func(t *record.Tool) {
+		t.PriceHistory = []record.PriceChange{{ChangedAt: "2026-01-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "15 €/mois"}}
 	}
 	first := catalogOf("2026-11-01",
 		newTool("dearer", priced("20 €/mois", "2026-11-01")), newTool("free", priced("0 €/mois", "2026-11-01")), newTool("better", scored(8.1)),
@@ -43,13 +44,13 @@ func TestDiffAsMarkdown(t *testing.T) {
 	closing.Reason = "acquis"
 	second := catalogOf("2026-11-02",
 		newTool("dearer", priced("25,50 €/mois", "2026-11-02")),
-		newTool("free", priced("5 €/mois", "2026-11-02"), func(t *feed.Tool) { t.Pricing = "freemium" }),
+		newTool("free", priced("5 €/mois", "2026-11-02"), func(t *record.Tool) { t.Pricing = "freemium" }),
 		newTool("better", scored(8.6)), newTool("tested", scored(7)),
-		newTool("renamed", func(t *feed.Tool) { t.Name, t.Sections, t.UpdatedAt = "Nom", nil, "2026-11-02" }),
-		newTool("dated", func(t *feed.Tool) { t.UpdatedAt = "2026-11-02" }), newTool("past", history),
+		newTool("renamed", func(t *record.Tool) { t.Name, t.Sections, t.UpdatedAt = "Nom", nil, "2026-11-02" }),
+		newTool("dated", func(t *record.Tool) { t.UpdatedAt = "2026-11-02" }), newTool("past", history),
 		newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("back"), closing,
-		newTool("hostile", func(t *feed.Tool) { t.Name = "a|b\n`c` <b>*x*</b> &lt; R&D @team \u202etxt" }),
-		newComparison("duel", "b", "a"), newComparison("fresh", "c", "d"), &feed.Category{Slug: "voix", Label: "Voix"})
+		newTool("hostile", func(t *record.Tool) { t.Name = "a|b\n`c` <b>*x*</b> &lt; R&D @team \u202etxt" }),
+		newComparison("duel", "b", "a"), newComparison("fresh", "c", "d"), &record.Category{Slug: "voix", Label: "Voix"})
 	const want = `## Catalog changes
 
 Publishing this feed (2026-11-02) would change the following, compared with release 1 (2026-11-01):
@@ -156,7 +157,7 @@ func TestDiffOfImplausibleFeed(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	var tools []any
 	for i := range 1500 {
-		tools = append(tools, newTool(fmt.Sprint("outil-", i), func(t *feed.Tool) { t.Name = strings.Repeat("x", 500) }))
+		tools = append(tools, newTool(fmt.Sprint("outil-", i), func(t *record.Tool) { t.Name = strings.Repeat("x", 500) }))
 	}
 	publish(t, s, catalogOf("2026-11-02", tools...))
 	diff := compare(t, s, catalogOf("2026-11-02", tools[0]))

@@ -67,7 +67,7 @@ func Records(ctx context.Context, s *store.Store, asOf int, begin func(record.He
 func categories(ctx context.Context, db *ent.Client, release int, each func(record.Record) error) error {
 	rows, err := db.Category.Query().Where(store.Categories.At(release)).Order(category.ByID()).All(ctx)
 	for _, row := range rows {
-		if err := each(record.FromRow[Category](row)); err != nil {
+		if err := each(record.FromRow[record.Category](row)); err != nil {
 			return err
 		}
 	}
@@ -83,12 +83,12 @@ func tools(ctx context.Context, db *ent.Client, release int, each func(record.Re
 			}).
 			All(ctx)
 	}, func(row *ent.Tool) (string, error) {
-		rec := record.FromRow[Tool](row)
+		rec := record.FromRow[record.Tool](row)
 		for _, s := range row.Edges.Sections {
-			rec.Sections = append(rec.Sections, *record.FromRow[Section](s))
+			rec.Sections = append(rec.Sections, *record.FromRow[record.Section](s))
 		}
 		for _, c := range row.Edges.PriceChanges {
-			rec.PriceHistory = append(rec.PriceHistory, *record.FromRow[PriceChange](c))
+			rec.PriceHistory = append(rec.PriceHistory, *record.FromRow[record.PriceChange](c))
 		}
 		return row.ID, each(rec)
 	})
@@ -97,13 +97,13 @@ func tools(ctx context.Context, db *ent.Client, release int, each func(record.Re
 func comparisons(ctx context.Context, db *ent.Client, release int, each func(record.Record) error) error {
 	return inPages(func(after string) ([]*ent.Comparison, error) {
 		return db.Comparison.Query().Where(store.Comparisons.At(release), comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).All(ctx)
-	}, func(row *ent.Comparison) (string, error) { return row.ID, each(record.FromRow[Comparison](row)) })
+	}, func(row *ent.Comparison) (string, error) { return row.ID, each(record.FromRow[record.Comparison](row)) })
 }
 
 func retired(ctx context.Context, db *ent.Client, release int, each func(record.Record) error) error {
 	return inPages(func(after string) ([]*ent.Tool, error) {
 		return db.Tool.Query().Where(store.Tools.At(release), tool.RetiredAtNotNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).All(ctx)
-	}, func(row *ent.Tool) (string, error) { return row.ID, each(record.FromRow[Retired](row)) })
+	}, func(row *ent.Tool) (string, error) { return row.ID, each(record.FromRow[record.Retired](row)) })
 }
 
 // Writer writes a feed line by line. Flush returns the first error.

@@ -18,14 +18,14 @@ import (
 func TestTranslationsAndSources(t *testing.T) {
 	const odd = " <b>\"A\"</b> & \\ \u2028\r\n## é 🦊 \x01"
 	catalog := func(date, label, tagline, title, note string, sources ...record.Source) []byte {
-		category := &feed.Category{Slug: "code", Label: "Code"}
+		category := &record.Category{Slug: "code", Label: "Code"}
 		category.Translations.En.Label = label
-		comparison := &feed.Comparison{
+		comparison := &record.Comparison{
 			Slug: "a-vs-b", Title: "A ou B ?", ToolA: "a", ToolB: "b", Winner: "a", WinnerNote: "Plus simple.", Published: true,
 			UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/a-vs-b",
 		}
 		comparison.Translations.En.Title, comparison.Translations.En.WinnerNote = title, note
-		return feedtest.Of(date, category, feedtest.Tool("a", func(t *feed.Tool) {
+		return feedtest.Of(date, category, feedtest.Tool("a", func(t *record.Tool) {
 			t.Translations.En.Tagline, t.Sources = tagline, sources
 		}), feedtest.Tool("b"), comparison)
 	}
@@ -78,7 +78,7 @@ func TestTranslationsAndSources(t *testing.T) {
 		publish(t, s, editions[7], feed.Options{Force: true})
 		retired := strings.Replace(string(editions[7]), string(feed.Line(feedtest.Tool("b"))), "", 1)
 		lines := strings.Split(retired, "\n")
-		lines[2] = string(feed.Line(&feed.Retired{Slug: "a", Name: "A", Category: "code", Reason: "mort", RetiredAt: "2026-11-08", Note: "Fermé."}))
+		lines[2] = string(feed.Line(&record.Retired{Slug: "a", Name: "A", Category: "code", Reason: "mort", RetiredAt: "2026-11-08", Note: "Fermé."}))
 		lines[3] = string(feed.Line(feedtest.Tool("b")))
 		publish(t, s, []byte(strings.Join(lines, "\n")), feed.Options{Force: true})
 		row := s.Read.Tool.GetX(t.Context(), "a")

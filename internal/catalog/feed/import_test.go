@@ -14,30 +14,31 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
 
 // catalogOf returns a feed with one category and these records.
 func catalogOf(date string, records ...any) []byte {
-	return feedtest.Of(date, append([]any{&feed.Category{Slug: "code", Label: "Code"}}, records...)...)
+	return feedtest.Of(date, append([]any{&record.Category{Slug: "code", Label: "Code"}}, records...)...)
 }
 
 // newTool returns a tool with all required fields.
-func newTool(slug string, change ...func(*feed.Tool)) *feed.Tool {
+func newTool(slug string, change ...func(*record.Tool)) *record.Tool {
 	return feedtest.Tool(slug, change...)
 }
 
-func priced(price, updatedAt string) func(*feed.Tool) {
-	return func(t *feed.Tool) { t.Price, t.UpdatedAt = price, updatedAt }
+func priced(price, updatedAt string) func(*record.Tool) {
+	return func(t *record.Tool) { t.Price, t.UpdatedAt = price, updatedAt }
 }
 
-func newRetired(slug string) *feed.Retired {
-	return &feed.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
+func newRetired(slug string) *record.Retired {
+	return &record.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
 }
 
-func newComparison(slug, a, b string) *feed.Comparison {
-	return &feed.Comparison{
+func newComparison(slug, a, b string) *record.Comparison {
+	return &record.Comparison{
 		Slug: slug, Title: "Lequel ?", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Plus net.",
 		Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug,
 	}
@@ -106,9 +107,9 @@ func TestImportReport(t *testing.T) {
 		expect(t, "first release", first.Release, 1)
 
 		second := publish(t, s, catalogOf("2026-11-02",
-			newTool("a", func(t *feed.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
+			newTool("a", func(t *record.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
 			newTool("c"), newTool("d"), newTool("e"), newRetired("f"), newTool("g"),
-			&feed.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
+			&record.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
 		expect(t, "second tools", second.Tools, feed.Counts{Created: 1, Updated: 2, Unchanged: 3, Retired: 1, Removed: 1})
 		expect(t, "second comparisons", second.Comparisons, feed.Counts{Unchanged: 1, Removed: 1})
 		expect(t, "second categories", second.Categories, feed.Counts{Created: 1, Unchanged: 1})
@@ -120,9 +121,9 @@ func TestImportReport(t *testing.T) {
 		})
 
 		again := publish(t, s, catalogOf("2026-11-02",
-			newTool("a", func(t *feed.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
+			newTool("a", func(t *record.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
 			newTool("c"), newTool("d"), newTool("e"), newRetired("f"), newTool("g"),
-			&feed.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
+			&record.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
 		expect(t, "the same feed again", again.Release, 0)
 		expect(t, "its tools", again.Tools, feed.Counts{Unchanged: 7})
 
@@ -133,9 +134,9 @@ func TestImportReport(t *testing.T) {
 }
 
 func TestPriceHistory(t *testing.T) {
-	earlier := feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
-	withHistory := func(entries ...feed.PriceChange) func(*feed.Tool) {
-		return func(t *feed.Tool) { t.PriceHistory = entries }
+	earlier := record.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
+	withHistory := func(entries ...record.PriceChange) func(*record.Tool) {
+		return func(t *record.Tool) { t.PriceHistory = entries }
 	}
 	history := func(t *testing.T, s *store.Store) string {
 		for line := range strings.Lines(export(t, s)) {
@@ -148,7 +149,7 @@ func TestPriceHistory(t *testing.T) {
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		others := []any{newTool("b"), newTool("c"), newTool("d"), newTool("e")}
-		step := func(date string, a *feed.Tool, opts ...feed.Options) *feed.Report {
+		step := func(date string, a *record.Tool, opts ...feed.Options) *feed.Report {
 			t.Helper()
 			return publish(t, s, catalogOf(date, append([]any{a}, others...)...), opts...)
 		}
@@ -159,11 +160,11 @@ func TestPriceHistory(t *testing.T) {
 		expect(t, "listed again", step("2026-11-04", newTool("a", priced("30 €/mois", "2026-11-03"), withHistory(earlier))).PriceChanges, 0)
 
 		// The feed lists the change with its own date. It is recorded once, as listed.
-		own := feed.PriceChange{ChangedAt: "2026-11-04", Pricing: "payant", Price: "35 €/mois", PreviousPricing: "payant", PreviousPrice: "30 €/mois"}
+		own := record.PriceChange{ChangedAt: "2026-11-04", Pricing: "payant", Price: "35 €/mois", PreviousPricing: "payant", PreviousPrice: "30 €/mois"}
 		expect(t, "detected and listed", step("2026-11-05", newTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier))).PriceChanges, 1)
 		expect(t, "its kind", journalOf(t, s, 5), []string{"tool.updated a", "price.changed a"})
 
-		older := feed.PriceChange{ChangedAt: "2025-01-01", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "5 €/mois"}
+		older := record.PriceChange{ChangedAt: "2025-01-01", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "5 €/mois"}
 		late := step("2026-11-06", newTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier, older)))
 		expect(t, "listed late", late.PriceChanges, 1)
 		expect(t, "the tool itself", late.Tools, feed.Counts{Unchanged: 5})
@@ -182,20 +183,20 @@ func TestPriceHistory(t *testing.T) {
 func TestBackfilledPrices(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, catalogOf("2026-11-01", newTool("a")))
-	publish(t, s, catalogOf("2026-11-02", newTool("a", func(t *feed.Tool) {
+	publish(t, s, catalogOf("2026-11-02", newTool("a", func(t *record.Tool) {
 		for _, day := range []string{"2026-03-01", "2026-02-01", "2026-01-01"} {
-			t.PriceHistory = append(t.PriceHistory, feed.PriceChange{ChangedAt: day, Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "10 €/mois"})
+			t.PriceHistory = append(t.PriceHistory, record.PriceChange{ChangedAt: day, Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "10 €/mois"})
 		}
 	})))
 	expect(t, "recorded changes", s.Read.JournalEntry.Query().Where(journalentry.Kind("price.backfilled")).CountX(t.Context()), 3)
 }
 
 func TestPriceHistoryOfOneDay(t *testing.T) {
-	change := func(from, to string) feed.PriceChange {
-		return feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: to, PreviousPricing: "payant", PreviousPrice: from}
+	change := func(from, to string) record.PriceChange {
+		return record.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: to, PreviousPricing: "payant", PreviousPrice: from}
 	}
-	data := catalogOf("2026-11-01", newTool("a", func(t *feed.Tool) {
-		t.PriceHistory = []feed.PriceChange{change("9 €/mois", "2 €/mois"), change("5 €/mois", "9 €/mois"), change("7 €/mois", "5 €/mois")}
+	data := catalogOf("2026-11-01", newTool("a", func(t *record.Tool) {
+		t.PriceHistory = []record.PriceChange{change("9 €/mois", "2 €/mois"), change("5 €/mois", "9 €/mois"), change("7 €/mois", "5 €/mois")}
 	}))
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
@@ -206,7 +207,7 @@ func TestPriceHistoryOfOneDay(t *testing.T) {
 func TestRetirementAndReturn(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		others := []any{newTool("b"), newTool("c"), newTool("d"), newTool("e")}
-		publish(t, s, catalogOf("2026-11-01", append(others, newTool("a", func(t *feed.Tool) { t.Tier = 1 }), newComparison("a-vs-b", "a", "b"))...))
+		publish(t, s, catalogOf("2026-11-01", append(others, newTool("a", func(t *record.Tool) { t.Tier = 1 }), newComparison("a-vs-b", "a", "b"))...))
 		publish(t, s, catalogOf("2026-11-02", append(others, newTool("a", priced("30 €/mois", "2026-11-02")), newComparison("a-vs-b", "a", "b"))...))
 
 		retired := publish(t, s, catalogOf("2026-11-03", append(others, newRetired("a"), newComparison("a-vs-b", "a", "b"))...))
@@ -330,10 +331,10 @@ func TestLongStringsFitEveryDatabase(t *testing.T) {
 	for i := range 20_000 {
 		noise.WriteRune(rune('a' + (i*i*7919+i*104729)%26))
 	}
-	data := catalogOf("2026-11-01", newTool("a", func(t *feed.Tool) {
+	data := catalogOf("2026-11-01", newTool("a", func(t *record.Tool) {
 		t.Name, t.Price = noise.String(), "1 €/"+noise.String()
-		t.Sections = []feed.Section{{Section: noise.String(), Text: noise.String()}}
-		t.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-01-01", Pricing: "payant", Price: t.Price, PreviousPricing: "payant", PreviousPrice: "0 €/" + noise.String()}}
+		t.Sections = []record.Section{{Section: noise.String(), Text: noise.String()}}
+		t.PriceHistory = []record.PriceChange{{ChangedAt: "2026-01-01", Pricing: "payant", Price: t.Price, PreviousPricing: "payant", PreviousPrice: "0 €/" + noise.String()}}
 	}))
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
@@ -359,10 +360,10 @@ func TestLongestLineRoundTrip(t *testing.T) {
 }
 
 func TestHistoryTooLongForOneLine(t *testing.T) {
-	with := func(year int) *feed.Tool {
-		return newTool("a", func(t *feed.Tool) {
+	with := func(year int) *record.Tool {
+		return newTool("a", func(t *record.Tool) {
 			for i := range 5000 {
-				t.PriceHistory = append(t.PriceHistory, feed.PriceChange{
+				t.PriceHistory = append(t.PriceHistory, record.PriceChange{
 					ChangedAt: fmt.Sprintf("%d-01-01", year), Pricing: "payant", Price: fmt.Sprintf("%d €/mois", i),
 					PreviousPricing: "payant", PreviousPrice: "0 €/mois",
 				})
@@ -383,7 +384,7 @@ func TestHistoryTooLongForOneLine(t *testing.T) {
 func TestDerivedColumns(t *testing.T) {
 	zero := math.Copysign(0, -1) // stored as 0
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", newTool("a", func(t *feed.Tool) {
+		publish(t, s, catalogOf("2026-11-01", newTool("a", func(t *record.Tool) {
 			t.Name, t.Tagline, t.Price, t.Score = "Écritoire & Cie", "Très net.", "19,90 €/poste et par mois", &zero
 		})))
 		row := s.Read.Tool.GetX(t.Context(), "a")

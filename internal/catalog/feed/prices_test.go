@@ -6,11 +6,12 @@ import (
 
 	"palmares/ent"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/record"
 )
 
 // step is a change between two prices in euros a month.
-func step(day string, from, to int) PriceChange {
-	return PriceChange{
+func step(day string, from, to int) record.PriceChange {
+	return record.PriceChange{
 		ChangedAt: day, Pricing: "payant", Price: fmt.Sprintf("%d €/mois", to),
 		PreviousPricing: "payant", PreviousPrice: fmt.Sprintf("%d €/mois", from),
 	}
@@ -24,36 +25,36 @@ func TestNewPrices(t *testing.T) {
 	otherPricing.PreviousPricing = "freemium"
 	for _, c := range []struct {
 		name           string
-		stored, listed []PriceChange
-		want           []PriceChange
-		current        PriceChange
+		stored, listed []record.PriceChange
+		want           []record.PriceChange
+		current        record.PriceChange
 	}{
-		{"not in the history", nil, nil, []PriceChange{detected}, detected},
-		{"listed with its own date", nil, []PriceChange{step("2026-11-03", 10, 20)},
-			[]PriceChange{step("2026-11-03", 10, 20)}, step("2026-11-03", 10, 20)},
-		{"listed late, dated before the last import", nil, []PriceChange{step("2026-10-20", 10, 20)},
-			[]PriceChange{step("2026-10-20", 10, 20)}, step("2026-10-20", 10, 20)},
-		{"listed as two steps", nil, []PriceChange{step("2026-11-04", 15, 20), step("2026-11-03", 10, 15)},
-			[]PriceChange{step("2026-11-03", 10, 15), step("2026-11-04", 15, 20)}, step("2026-11-04", 15, 20)},
-		{"stored before the price changed", []PriceChange{step("2026-11-05", 10, 20)}, nil, nil, step("2026-11-05", 10, 20)},
-		{"the same step long ago, and its reversal", nil, []PriceChange{step("2021-01-01", 20, 10), step("2020-01-01", 10, 20)},
-			[]PriceChange{step("2020-01-01", 10, 20), step("2021-01-01", 20, 10), detected}, detected},
-		{"an old step to the same price", []PriceChange{step("2020-01-01", 5, 20)}, nil, []PriceChange{detected}, detected},
-		{"listed on the day of the last import", nil, []PriceChange{step("2026-11-01", 15, 20)},
-			[]PriceChange{step("2026-11-01", 15, 20)}, step("2026-11-01", 15, 20)},
-		{"listed late, from another price", nil, []PriceChange{step("2026-10-20", 15, 20)},
-			[]PriceChange{step("2026-10-20", 15, 20), detected}, detected},
-		{"listed late, with another kind of pricing before", nil, []PriceChange{otherPricing},
-			[]PriceChange{otherPricing, detected}, detected},
-		{"stored long ago as the same step", []PriceChange{step("2026-10-20", 10, 20)}, nil, []PriceChange{detected}, detected},
-		{"listed in another order than by day", nil, []PriceChange{step("2026-11-03", 10, 15), step("2026-11-04", 15, 20)},
-			[]PriceChange{step("2026-11-03", 10, 15), step("2026-11-04", 15, 20)}, step("2026-11-04", 15, 20)},
-		{"listed before what is stored", []PriceChange{step("2026-11-04", 15, 20)}, []PriceChange{step("2026-11-03", 10, 15)},
-			[]PriceChange{step("2026-11-03", 10, 15)}, step("2026-11-04", 15, 20)},
-		{"a change and its reversal on one day", []PriceChange{detected, step("2026-11-05", 20, 10)}, nil, nil, detected},
+		{"not in the history", nil, nil, []record.PriceChange{detected}, detected},
+		{"listed with its own date", nil, []record.PriceChange{step("2026-11-03", 10, 20)},
+			[]record.PriceChange{step("2026-11-03", 10, 20)}, step("2026-11-03", 10, 20)},
+		{"listed late, dated before the last import", nil, []record.PriceChange{step("2026-10-20", 10, 20)},
+			[]record.PriceChange{step("2026-10-20", 10, 20)}, step("2026-10-20", 10, 20)},
+		{"listed as two steps", nil, []record.PriceChange{step("2026-11-04", 15, 20), step("2026-11-03", 10, 15)},
+			[]record.PriceChange{step("2026-11-03", 10, 15), step("2026-11-04", 15, 20)}, step("2026-11-04", 15, 20)},
+		{"stored before the price changed", []record.PriceChange{step("2026-11-05", 10, 20)}, nil, nil, step("2026-11-05", 10, 20)},
+		{"the same step long ago, and its reversal", nil, []record.PriceChange{step("2021-01-01", 20, 10), step("2020-01-01", 10, 20)},
+			[]record.PriceChange{step("2020-01-01", 10, 20), step("2021-01-01", 20, 10), detected}, detected},
+		{"an old step to the same price", []record.PriceChange{step("2020-01-01", 5, 20)}, nil, []record.PriceChange{detected}, detected},
+		{"listed on the day of the last import", nil, []record.PriceChange{step("2026-11-01", 15, 20)},
+			[]record.PriceChange{step("2026-11-01", 15, 20)}, step("2026-11-01", 15, 20)},
+		{"listed late, from another price", nil, []record.PriceChange{step("2026-10-20", 15, 20)},
+			[]record.PriceChange{step("2026-10-20", 15, 20), detected}, detected},
+		{"listed late, with another kind of pricing before", nil, []record.PriceChange{otherPricing},
+			[]record.PriceChange{otherPricing, detected}, detected},
+		{"stored long ago as the same step", []record.PriceChange{step("2026-10-20", 10, 20)}, nil, []record.PriceChange{detected}, detected},
+		{"listed in another order than by day", nil, []record.PriceChange{step("2026-11-03", 10, 15), step("2026-11-04", 15, 20)},
+			[]record.PriceChange{step("2026-11-03", 10, 15), step("2026-11-04", 15, 20)}, step("2026-11-04", 15, 20)},
+		{"listed before what is stored", []record.PriceChange{step("2026-11-04", 15, 20)}, []record.PriceChange{step("2026-11-03", 10, 15)},
+			[]record.PriceChange{step("2026-11-03", 10, 15)}, step("2026-11-04", 15, 20)},
+		{"a change and its reversal on one day", []record.PriceChange{detected, step("2026-11-05", 20, 10)}, nil, nil, detected},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			now := &Tool{Pricing: "payant", Price: "20 €/mois", UpdatedAt: "2026-11-05", PriceHistory: c.listed}
+			now := &record.Tool{Pricing: "payant", Price: "20 €/mois", UpdatedAt: "2026-11-05", PriceHistory: c.listed}
 			last := &lastPrice{Pricing: "payant", Price: "10 €/mois", UpdatedAt: "2026-11-01"}
 			got, current := newPrices(now, last, c.stored)
 			if fmt.Sprint(got) != fmt.Sprint(c.want) || current == nil || *current != c.current {
@@ -81,7 +82,7 @@ func TestEarlierPrices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := []PriceChange{step("2026-11-05", 10, 20)}; fmt.Sprint(e.changes) != fmt.Sprint(want) {
+	if want := []record.PriceChange{step("2026-11-05", 10, 20)}; fmt.Sprint(e.changes) != fmt.Sprint(want) {
 		t.Errorf("got changes %v, want %v", e.changes, want)
 	}
 	if e.last == nil || e.last.Price != "20 €/mois" || e.last.UpdatedAt != "2026-11-06" {

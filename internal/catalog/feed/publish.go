@@ -80,7 +80,7 @@ func (p *publication) writeCategories(ctx context.Context) error {
 			entry.Kind, entry.Event = journal.CategoryCreated, journal.EventCategoryCreated
 		case stored.Fingerprint != line.fingerprint:
 			p.report.Categories.Updated++
-			before := record.FromRow[Category](stored)
+			before := record.FromRow[record.Category](stored)
 			entry.Kind, entry.Before = journal.CategoryUpdated, record.Summary(before)
 			if !record.SameInEvents(before, line.category) {
 				entry.Event = journal.EventCategoryUpdated
@@ -115,7 +115,7 @@ func (p *publication) removeCategories(ctx context.Context) error {
 			p.report.Categories.Removed++
 			if err := p.record(ctx, journal.Entry{
 				Kind: journal.CategoryRemoved, Event: journal.EventCategoryRemoved, Slug: slug, Category: slug,
-				Before: record.Summary(record.FromRow[Category](p.stored.categories[slug])),
+				Before: record.Summary(record.FromRow[record.Category](p.stored.categories[slug])),
 			}); err != nil {
 				return err
 			}
@@ -152,12 +152,12 @@ func (p *publication) writeComparisonBatch(ctx context.Context, records []record
 		slug := rec.RecordSlug()
 		rows[i] = p.tx.Comparison.Create().SetID(slug).SetFingerprint(p.snap.comparisons[slug].fingerprint).SetSinceRelease(p.number)
 		record.ToRow(rows[i].Mutation(), rec)
-		changes[i] = comparisonChange{kind: journal.ComparisonCreated, after: rec.(*Comparison)}
+		changes[i] = comparisonChange{kind: journal.ComparisonCreated, after: rec.(*record.Comparison)}
 		if was := before[slug]; was == nil {
 			p.report.Comparisons.Created++
 		} else {
 			p.report.Comparisons.Updated++
-			changes[i].kind, changes[i].before = journal.ComparisonUpdated, record.FromRow[Comparison](was)
+			changes[i].kind, changes[i].before = journal.ComparisonUpdated, record.FromRow[record.Comparison](was)
 		}
 	}
 	if err := p.recordComparisons(ctx, changes); err != nil {
@@ -178,7 +178,7 @@ func (p *publication) removeComparisons(ctx context.Context) error {
 		var changes []comparisonChange
 		for _, row := range rows {
 			p.report.Comparisons.Removed++
-			changes = append(changes, comparisonChange{kind: journal.ComparisonRemoved, before: record.FromRow[Comparison](row)})
+			changes = append(changes, comparisonChange{kind: journal.ComparisonRemoved, before: record.FromRow[record.Comparison](row)})
 		}
 		if err := p.recordComparisons(ctx, changes); err != nil {
 			return err
@@ -210,7 +210,7 @@ func (p *publication) recordRenamedWinners(ctx context.Context) error {
 		}
 		var changes []comparisonChange
 		for _, row := range rows {
-			c := record.FromRow[Comparison](row)
+			c := record.FromRow[record.Comparison](row)
 			changes = append(changes, comparisonChange{journal.ComparisonUpdated, c, c})
 		}
 		return p.recordComparisons(ctx, changes)
@@ -220,7 +220,7 @@ func (p *publication) recordRenamedWinners(ctx context.Context) error {
 // comparisonChange is a comparison before and after; nil if there is none.
 type comparisonChange struct {
 	kind          string
-	before, after *Comparison
+	before, after *record.Comparison
 }
 
 func (p *publication) recordComparisons(ctx context.Context, changes []comparisonChange) error {
@@ -230,7 +230,7 @@ func (p *publication) recordComparisons(ctx context.Context, changes []compariso
 	}
 	for _, change := range changes {
 		entry := journal.Entry{Kind: change.kind}
-		var before, after *Comparison // as events show them
+		var before, after *record.Comparison // as events show them
 		if c := change.before; c != nil {
 			name, renamed := p.formerNames[c.Winner]
 			if !renamed {
@@ -263,18 +263,18 @@ func (p *publication) recordComparisons(ctx context.Context, changes []compariso
 
 // withWinnerName returns a comparison encoded for the journal, and as events show
 // it: with the winner's name in place of its slug.
-func withWinnerName(c *Comparison, name string) (stored []byte, shown *Comparison) {
+func withWinnerName(c *record.Comparison, name string) (stored []byte, shown *record.Comparison) {
 	named := *c
 	named.Winner = name
 	return record.Encode(struct {
-		*Comparison
+		*record.Comparison
 		WinnerName string `json:"winner_name"`
 	}{c, name}), &named
 }
 
 // comparisonEvent returns the event type for a change, or "" if readers, who only
 // see published comparisons, would not notice it.
-func comparisonEvent(before, after *Comparison) string {
+func comparisonEvent(before, after *record.Comparison) string {
 	was, is := before != nil && bool(before.Published), after != nil && bool(after.Published)
 	switch {
 	case is && !was:
@@ -291,7 +291,7 @@ func comparisonEvent(before, after *Comparison) string {
 func (p *publication) winnerNames(ctx context.Context, changes []comparisonChange) (map[string]string, error) {
 	names := map[string]string{}
 	for _, change := range changes {
-		for _, c := range []*Comparison{change.before, change.after} {
+		for _, c := range []*record.Comparison{change.before, change.after} {
 			if c != nil {
 				names[c.Winner] = ""
 			}

@@ -38,8 +38,8 @@ func (p *publication) writeTools(ctx context.Context) error {
 
 // toolBatch collects the rows of a batch of tools.
 type toolBatch struct {
-	before   map[string]*ent.Tool     // the stored tools
-	history  map[string][]PriceChange // the stored price changes
+	before   map[string]*ent.Tool            // the stored tools
+	history  map[string][]record.PriceChange // the stored price changes
 	rows     []*ent.ToolCreate
 	outdated []string // slugs of tools whose stored sections are deleted
 	sections []*ent.SectionCreate
@@ -53,9 +53,9 @@ func (p *publication) writeToolBatch(ctx context.Context, records []record.Recor
 	}
 	for _, rec := range records {
 		switch rec := rec.(type) {
-		case *Tool:
+		case *record.Tool:
 			err = p.addTool(ctx, batch, rec)
-		case *Retired:
+		case *record.Retired:
 			err = p.addRetired(ctx, batch, rec)
 		}
 		if err != nil {
@@ -94,7 +94,7 @@ func (p *publication) writeToolBatch(ctx context.Context, records []record.Recor
 }
 
 func (p *publication) newToolBatch(ctx context.Context, records []record.Record) (*toolBatch, error) {
-	batch := &toolBatch{history: map[string][]PriceChange{}}
+	batch := &toolBatch{history: map[string][]record.PriceChange{}}
 	var err error
 	batch.before, err = storedRows(records, p.stored.tools, func(slugs []string) ([]*ent.Tool, error) {
 		return p.tx.Tool.Query().Where(tool.IDIn(slugs...)).All(ctx)
@@ -105,12 +105,12 @@ func (p *publication) newToolBatch(ctx context.Context, records []record.Record)
 	slugs := slices.Collect(maps.Keys(batch.before))
 	prices, err := p.tx.PriceChange.Query().Where(pricechange.ToolSlugIn(slugs...)).Order(pricechange.ByID()).All(ctx)
 	for _, row := range prices {
-		batch.history[row.ToolSlug] = append(batch.history[row.ToolSlug], *record.FromRow[PriceChange](row))
+		batch.history[row.ToolSlug] = append(batch.history[row.ToolSlug], *record.FromRow[record.PriceChange](row))
 	}
 	return batch, err
 }
 
-func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) error {
+func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *record.Tool) error {
 	line, before, stored := p.snap.tools[t.Slug], batch.before[t.Slug], batch.history[t.Slug]
 	restored := missingPrices(p.earlier[t.Slug].changes, stored)
 	stored = slices.Concat(stored, restored)
@@ -159,7 +159,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 			p.report.Tools.Created++
 		} else {
 			p.report.Tools.Updated++
-			if record.SameInEvents(record.FromRow[Tool](before), t) && before.SectionsHash == line.sectionsHash {
+			if record.SameInEvents(record.FromRow[record.Tool](before), t) && before.SectionsHash == line.sectionsHash {
 				entry.Event = ""
 			}
 		}
@@ -170,7 +170,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 	return p.recordPrices(ctx, t, prices, current)
 }
 
-func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retired) error {
+func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *record.Retired) error {
 	before := batch.before[r.Slug]
 	batch.rows = append(batch.rows, p.newToolRow(r, r.Name))
 	entry := p.toolEntry(before, r, r.Name)
@@ -181,7 +181,7 @@ func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retir
 	} else {
 		entry.Kind, entry.Event = journal.RetiredUpdated, journal.EventRetiredUpdated
 		p.report.Tools.Updated++
-		if record.SameInEvents(record.FromRow[Retired](before), r) {
+		if record.SameInEvents(record.FromRow[record.Retired](before), r) {
 			entry.Event = ""
 		}
 	}
@@ -219,9 +219,9 @@ func toolState(row *ent.Tool) []byte {
 	case row == nil:
 		return nil
 	case isRetired(row):
-		return record.Summary(record.FromRow[Retired](row))
+		return record.Summary(record.FromRow[record.Retired](row))
 	}
-	return record.ToolSummary(record.FromRow[Tool](row), row.SectionsHash)
+	return record.ToolSummary(record.FromRow[record.Tool](row), row.SectionsHash)
 }
 
 // categoriesOf returns the category of a tool and, if this import moves the

@@ -18,18 +18,6 @@ import (
 	"palmares/internal/catalog/record"
 )
 
-// The records of a feed, which package record declares.
-type (
-	Category    = record.Category
-	Tool        = record.Tool
-	Section     = record.Section
-	PriceChange = record.PriceChange
-	Comparison  = record.Comparison
-	Retired     = record.Retired
-	Tier        = record.Tier
-	Published   = record.Published
-)
-
 // source is a feed that an import reads several times.
 type source struct {
 	feed     io.ReadSeeker

@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -79,7 +80,7 @@ func mutate(data []byte, seed uint64) []byte {
 		case r.IntN(2) == 0:
 			removed[slug] = true
 		default:
-			retired := &feed.Retired{Slug: slug, Name: "Feu " + slug, Category: "code", Reason: "pivot", RetiredAt: "2026-02-02", Note: "Parti."}
+			retired := &record.Retired{Slug: slug, Name: "Feu " + slug, Category: "code", Reason: "pivot", RetiredAt: "2026-02-02", Note: "Parti."}
 			lines = append(lines, string(feed.Line(retired))+"\n")
 		}
 	}

@@ -32,7 +32,7 @@ type line struct {
 
 type categoryLine struct {
 	line
-	category *Category
+	category *record.Category
 	stats    scoreStats // of its active tools
 }
 
@@ -128,9 +128,9 @@ func (s *snapshot) add(number int, rec record.Record, valid bool) {
 		at.fingerprint = record.Fingerprint(rec)
 	}
 	switch rec := rec.(type) {
-	case *Category:
+	case *record.Category:
 		s.categories[rec.Slug] = &categoryLine{line: at, category: rec}
-	case *Tool:
+	case *record.Tool:
 		tool := &toolLine{
 			line: at, category: rec.Category, score: rec.Score, tier: rec.Tier, mainstream: rec.Mainstream, reviewed: len(rec.Sections) > 0,
 			sectionsHash: record.SectionsHash(rec.Sections), historyHash: record.HistoryHash(rec.PriceHistory),
@@ -139,9 +139,9 @@ func (s *snapshot) add(number int, rec record.Record, valid bool) {
 			tool.metadata = record.DocumentMetadata(rec)
 		}
 		s.tools[rec.Slug] = tool
-	case *Retired:
+	case *record.Retired:
 		s.tools[rec.Slug] = &toolLine{line: at, retired: true, category: rec.Category, score: rec.Score}
-	case *Comparison:
+	case *record.Comparison:
 		s.comparisons[rec.Slug] = &comparisonLine{line: at, toolA: rec.ToolA, toolB: rec.ToolB, winner: rec.Winner, published: bool(rec.Published)}
 	}
 }
@@ -151,9 +151,9 @@ func (s *snapshot) add(number int, rec record.Record, valid bool) {
 func (s *snapshot) lineOf(rec record.Record) int {
 	slug := rec.RecordSlug()
 	switch rec.(type) {
-	case *Category:
+	case *record.Category:
 		return cmp.Or(s.categories[slug], &categoryLine{}).number
-	case *Comparison:
+	case *record.Comparison:
 		return cmp.Or(s.comparisons[slug], &comparisonLine{}).number
 	default:
 		return cmp.Or(s.tools[slug], &toolLine{}).number

@@ -40,25 +40,25 @@ func publish(t testing.TB, s *store.Store, release int) {
 		switch n := r.IntN(8); {
 		case n == 0:
 		case n == 1:
-			records = append(records, &feed.Retired{Slug: slug, Name: "Feu " + slug, Category: "voix", Reason: "mort", RetiredAt: "2026-01-02", Note: "Parti."})
+			records = append(records, &record.Retired{Slug: slug, Name: "Feu " + slug, Category: "voix", Reason: "mort", RetiredAt: "2026-01-02", Note: "Parti."})
 			active[slug] = true
 		default:
 			active[slug] = true
-			records = append(records, feedtest.Tool(slug, func(t *feed.Tool) {
+			records = append(records, feedtest.Tool(slug, func(t *record.Tool) {
 				t.Price = []string{"20 €/mois", "240 €/an", "3 €/image"}[r.IntN(3)]
 				if r.IntN(3) == 0 {
 					t.Score = nil
 				}
 				t.UpdatedAt = fmt.Sprintf("2026-01-%02d", release)
 				t.Translations.En.Tagline = []string{"", "A tool."}[r.IntN(2)]
-				t.Sections = []feed.Section{{Section: "verdict", Text: fmt.Sprint("Bien ", r.IntN(2))}, {Section: "prix", Text: "Cher."}}[:r.IntN(3)]
+				t.Sections = []record.Section{{Section: "verdict", Text: fmt.Sprint("Bien ", r.IntN(2))}, {Section: "prix", Text: "Cher."}}[:r.IntN(3)]
 			}))
 		}
 	}
 	for i := range 39 {
 		a, b := fmt.Sprintf("outil-%02d", i), fmt.Sprintf("outil-%02d", i+1)
 		if active[a] && active[b] {
-			records = append(records, &feed.Comparison{Slug: a + "-vs-" + b, Title: "Duel", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Mieux.",
+			records = append(records, &record.Comparison{Slug: a + "-vs-" + b, Title: "Duel", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Mieux.",
 				UpdatedAt: "2026-01-01", CanonicalURL: "https://palmares.example/duel", Published: record.Published(r.IntN(4) > 0)})
 		}
 	}

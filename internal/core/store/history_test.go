@@ -10,6 +10,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -88,7 +89,7 @@ func TestMigrationToHistory(t *testing.T) {
 		}
 		wantUnchanged("while it is the newest")
 
-		next := feedtest.Catalog("2026-11-20", feedtest.Tool("plume", func(t *feed.Tool) { t.Name = "Grande Plume" }))
+		next := feedtest.Catalog("2026-11-20", feedtest.Tool("plume", func(t *record.Tool) { t.Name = "Grande Plume" }))
 		if _, err := feed.Import(t.Context(), s, bytes.NewReader(next), feed.Options{Force: true}); err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -118,12 +119,12 @@ func catalogOfLongWords(word string) []byte {
 	word = strings.Repeat(word, 4)
 	score := 6.66
 	return feedtest.Catalog("2026-11-01",
-		&feed.Category{Slug: "long", Label: word},
-		feedtest.Tool("long", func(tool *feed.Tool) {
+		&record.Category{Slug: "long", Label: word},
+		feedtest.Tool("long", func(tool *record.Tool) {
 			tool.Name, tool.Tagline, tool.Category, tool.Domain, tool.Score = word, word, "long", strings.ToLower(word)+".example", &score
 		}),
-		&feed.Retired{Slug: "gone", Name: word, Category: "long", Reason: "absorbe", RetiredAt: "2026-03-14", Note: word},
-		&feed.Comparison{Slug: "long-vs-gone", Title: word, ToolA: "long", ToolB: "gone", Winner: "long", WinnerNote: word,
+		&record.Retired{Slug: "gone", Name: word, Category: "long", Reason: "absorbe", RetiredAt: "2026-03-14", Note: word},
+		&record.Comparison{Slug: "long-vs-gone", Title: word, ToolA: "long", ToolB: "gone", Winner: "long", WinnerNote: word,
 			Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/long-vs-gone"})
 }
 

@@ -19,6 +19,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/transport/graphql"
@@ -61,7 +62,7 @@ func randomCatalog(t testing.TB, i, tools int) []byte {
 			continue
 		case kind == "tool" && n == 1:
 			reason := []string{"mort", "acquis", "deprecie", "pivot", "absorbe"}[r.IntN(5)]
-			line = string(feed.Line(&feed.Retired{
+			line = string(feed.Line(&record.Retired{
 				Slug: slug, Name: "Feu " + slug, Category: "code", Reason: reason, RetiredAt: fmt.Sprintf("2026-01-%02d", 1+i), Note: "Parti.",
 			})) + "\n"
 		case kind == "comparatif" && n < 3:

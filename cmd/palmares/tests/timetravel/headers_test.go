@@ -10,8 +10,8 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -20,7 +20,7 @@ import (
 func smallCatalog(date string, score float64, tools ...string) []byte {
 	var records []any
 	for i, slug := range tools {
-		records = append(records, feedtest.Tool(slug, func(t *feed.Tool) {
+		records = append(records, feedtest.Tool(slug, func(t *record.Tool) {
 			if i == 0 {
 				t.Score, t.Tier = &score, 1
 			}

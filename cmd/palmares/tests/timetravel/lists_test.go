@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -20,7 +20,7 @@ func TestEmbeddingsOfEarlierReleases(t *testing.T) {
 		catalog := func(best float64) []byte {
 			var records []any
 			for i := range limit + 1 {
-				records = append(records, feedtest.Tool(fmt.Sprintf("t%03d", i), func(t *feed.Tool) {
+				records = append(records, feedtest.Tool(fmt.Sprintf("t%03d", i), func(t *record.Tool) {
 					score := 9.0
 					if t.Tier = 1; i == limit {
 						score = best

@@ -155,8 +155,8 @@ type era struct {
 	graph   map[string]string // by selection
 }
 
-// record reads everything of the newest release.
-func record(t testing.TB, s *server, release int, date string) *era {
+// readEra reads everything of the newest release.
+func readEra(t testing.TB, s *server, release int, date string) *era {
 	t.Helper()
 	e := &era{release: release, date: date, rest: map[string]string{}, header: map[string]string{}, graph: map[string]string{}}
 	for _, target := range requests() {
@@ -255,7 +255,7 @@ func TestReplay(t *testing.T) {
 		var eras []*era
 		for i := range dates {
 			number := s.publish(t, db, randomCatalog(t, i, 60))
-			eras = append(eras, record(t, s, number, dates[i]))
+			eras = append(eras, readEra(t, s, number, dates[i]))
 		}
 		checkVariety(t, eras)
 		days := 0

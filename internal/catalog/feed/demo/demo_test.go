@@ -122,13 +122,13 @@ func TestDates(t *testing.T) {
 		for id, rec := range read(t, edition) {
 			changed := before[id] != nil && string(record.Encode(rec)) != string(record.Encode(before[id]))
 			switch rec := rec.(type) {
-			case *feed.Tool:
+			case *record.Tool:
 				within(id, "updated_at", rec.UpdatedAt, changed)
 				checkPrices(t, edition.Date, rec, before[id])
-			case *feed.Comparison:
+			case *record.Comparison:
 				within(id, "updated_at", rec.UpdatedAt, changed)
-			case *feed.Retired:
-				_, wasActive := before[id].(*feed.Tool)
+			case *record.Retired:
+				_, wasActive := before[id].(*record.Tool)
 				within(id, "retired_at", rec.RetiredAt, wasActive)
 			}
 		}
@@ -143,16 +143,16 @@ func TestFacts(t *testing.T) {
 		for id, rec := range read(t, edition) {
 			var texts []string
 			switch rec := rec.(type) {
-			case *feed.Category:
+			case *record.Category:
 				texts = []string{rec.Translations.En.Label}
-			case *feed.Tool:
+			case *record.Tool:
 				texts = []string{rec.Translations.En.Tagline}
 				for _, source := range rec.Sources {
 					if sources++; source.CheckedAt > edition.Date {
 						t.Errorf("edition of %s: %s: got a source that was checked on %s, want none after the edition", edition.Date, id, source.CheckedAt)
 					}
 				}
-			case *feed.Comparison:
+			case *record.Comparison:
 				texts = []string{rec.Translations.En.Title, rec.Translations.En.WinnerNote}
 			}
 			if slices.Contains(texts, "") {
@@ -167,7 +167,7 @@ func TestFacts(t *testing.T) {
 
 // checkPrices checks that a tool's price history leads to its price, has no
 // changes in the future and continues the history of the previous edition.
-func checkPrices(t *testing.T, date string, tool *feed.Tool, before record.Record) {
+func checkPrices(t *testing.T, date string, tool *record.Tool, before record.Record) {
 	t.Helper()
 	for i, change := range tool.PriceHistory {
 		pricing, price := tool.Pricing, tool.Price
@@ -181,7 +181,7 @@ func checkPrices(t *testing.T, date string, tool *feed.Tool, before record.Recor
 			t.Errorf("edition of %s: %s: got a price change of %s, want none after %s", date, tool.Slug, change.ChangedAt, tool.UpdatedAt)
 		}
 	}
-	was, ok := before.(*feed.Tool)
+	was, ok := before.(*record.Tool)
 	if !ok {
 		return
 	}

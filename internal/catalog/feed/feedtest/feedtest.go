@@ -13,7 +13,7 @@ import (
 
 // Catalog returns a feed with the categories code and voix and these records.
 func Catalog(date string, records ...any) []byte {
-	return Of(date, append([]any{&feed.Category{Slug: "code", Label: "Code"}, &feed.Category{Slug: "voix", Label: "Voix"}}, records...)...)
+	return Of(date, append([]any{&record.Category{Slug: "code", Label: "Code"}, &record.Category{Slug: "voix", Label: "Voix"}}, records...)...)
 }
 
 // Of returns a feed with only these records.
@@ -53,14 +53,14 @@ func PublishDemo(t testing.TB, s *store.Store) (release int) {
 }
 
 // Tool returns a tool with all required fields.
-func Tool(slug string, change ...func(*feed.Tool)) *feed.Tool {
+func Tool(slug string, change ...func(*record.Tool)) *record.Tool {
 	score := 7.5
-	t := &feed.Tool{
+	t := &record.Tool{
 		Slug: slug, Name: "Outil " + slug, Domain: slug + ".example", Category: "code", ICP: "mixte",
 		Pricing: "payant", Price: "20 €/mois", Score: &score, Tagline: "Un outil.",
 		CanonicalURL: "https://palmares.example/" + slug, AlternativesURL: "https://palmares.example/alt/" + slug,
 		UpdatedAt: "2026-11-01", Tier: 3,
-		Sections: []feed.Section{{Section: "verdict", Text: "Bien."}},
+		Sections: []record.Section{{Section: "verdict", Text: "Bien."}},
 	}
 	for _, f := range change {
 		f(t)
