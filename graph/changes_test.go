@@ -198,7 +198,7 @@ func TestChangesDuringImports(t *testing.T) {
 		var importing sync.WaitGroup
 		importing.Go(func() {
 			for i := 1; ctx.Err() == nil; i++ {
-				if _, err := feed.Import(t.Context(), s, bytes.NewReader(feeds[i%3]), feed.Options{Force: true}); err != nil {
+				if _, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feeds[i%3])), feed.Options{Force: true}); err != nil {
 					t.Error(err)
 				}
 			}

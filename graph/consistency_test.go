@@ -31,7 +31,7 @@ func TestOperationsReadOneRelease(t *testing.T) {
 		defer stop()
 		all.Go(func() {
 			for i := 1; ctx.Err() == nil; i++ {
-				if _, err := feed.Import(t.Context(), s, bytes.NewReader(feeds[i%2]), feed.Options{Force: true}); err != nil {
+				if _, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feeds[i%2])), feed.Options{Force: true}); err != nil {
 					t.Error(err)
 					return
 				}

@@ -26,7 +26,7 @@ func BenchmarkUncached(b *testing.B) {
 	s := testkit.Open(b, testkit.SQLite(b))
 	var catalog bytes.Buffer
 	testkit.Check(b, synth.Write(b.Context(), &catalog, synth.Options{Tools: 5_000, Seed: 1}))
-	_, err := feed.Import(b.Context(), s, bytes.NewReader(catalog.Bytes()), feed.Options{})
+	_, err := feed.Import(b.Context(), s, feed.NewLines(bytes.NewReader(catalog.Bytes())), feed.Options{})
 	testkit.Check(b, err)
 	log := slog.New(slog.DiscardHandler)
 	executor := graphtest.New(graph.Config{Catalog: s, Log: log, Cache: cache.New(64<<20, nil, log)})

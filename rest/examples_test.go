@@ -54,7 +54,7 @@ func catalogOf(name string) []byte {
 // publish imports a catalog and moves the cache to the new release.
 func publish(t *testing.T, s *store.Store, responses *cache.Cache, catalog []byte) {
 	t.Helper()
-	report, err := feed.Import(t.Context(), s, bytes.NewReader(catalog), feed.Options{Force: true})
+	report, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalog)), feed.Options{Force: true})
 	if err == nil {
 		err = responses.Renew(report.Release)
 	}

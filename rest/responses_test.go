@@ -171,7 +171,7 @@ func TestNotFoundUsesOneRelease(t *testing.T) {
 		var published atomic.Int64
 		go func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				if _, err := feed.Import(ctx, s, bytes.NewReader([][]byte{retired, demo.Catalog()}[i%2]), feed.Options{Force: true}); err == nil {
+				if _, err := feed.Import(ctx, s, feed.NewLines(bytes.NewReader([][]byte{retired, demo.Catalog()}[i%2])), feed.Options{Force: true}); err == nil {
 					published.Add(1)
 				}
 			}

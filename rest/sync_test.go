@@ -129,7 +129,7 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		var handler http.Handler
 		publish := func(release int) {
-			_, err := feed.Import(t.Context(), s, bytes.NewReader(randomReviews(random, release)), feed.Options{Force: true})
+			_, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(randomReviews(random, release))), feed.Options{Force: true})
 			testkit.Check(t, err)
 			handler = serving(t, s) // with an empty cache
 		}
@@ -219,7 +219,7 @@ func TestSyncTokens(t *testing.T) {
 		publish := func(s *store.Store, day int) {
 			t.Helper()
 			tool := feedtest.Tool("plume", func(t *record.Tool) { t.Tier, t.Price = 1, fmt.Sprintf("%d €/mois", day) })
-			_, err := feed.Import(t.Context(), s, bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool)), feed.Options{})
+			_, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool))), feed.Options{})
 			testkit.Check(t, err)
 		}
 		if got := get(handler, "/api/embeddings"); got.Body.String() != `{"data":[],"next_sync":null}` {

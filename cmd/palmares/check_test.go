@@ -286,7 +286,7 @@ func TestLintOf10000Files(t *testing.T) {
 	testkit.Check(t, synth.Write(t.Context(), &lines, synth.Options{Tools: 8000, Seed: 1}))
 	files, err := folder.NewWriter(dir, record.Header{Format: record.FormatVersion, UpdatedAt: "2026-11-10"})
 	testkit.Check(t, err)
-	_, err = feed.Read(t.Context(), &lines, func(_ int, rec record.Record) { testkit.Check(t, files.Write(rec)) })
+	_, err = feed.Read(t.Context(), feed.NewLines(bytes.NewReader(lines.Bytes())), func(_ int, rec record.Record) { testkit.Check(t, files.Write(rec)) })
 	testkit.Check(t, err)
 	testkit.Check(t, files.Close(nil))
 	if names, err := filepath.Glob(filepath.Join(dir, "*", "*.md")); err != nil || len(names) < 10_000 {

@@ -78,7 +78,7 @@ func publishDemo(ctx context.Context, db *store.Store) error {
 				return err
 			}
 		}
-		_, err := feed.Import(ctx, db, bytes.NewReader(edition.Feed), opts)
+		_, err := feed.Import(ctx, db, feed.NewLines(bytes.NewReader(edition.Feed)), opts)
 		var older *feed.ImplausibleError
 		if errors.As(err, &older) {
 			continue // another server that starts at the same time is ahead

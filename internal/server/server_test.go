@@ -65,7 +65,7 @@ func TestPublishDemo(t *testing.T) {
 	testkit.Check(t, err)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for _, edition := range editions[:3] {
-			_, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
+			_, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), feed.Options{})
 			testkit.Check(t, err)
 		}
 		group, ctx := errgroup.WithContext(t.Context())

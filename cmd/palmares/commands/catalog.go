@@ -82,9 +82,20 @@ func nothingChanged(err error, advice string) error {
 
 var errInterrupted = errors.New("nothing was changed: interrupted")
 
-// openFeed opens a feed. It must be seekable, so anything but a regular file is
-// copied to a temporary one. The feed of a folder is a feed.Origin.
-func openFeed(ctx context.Context, name string, stdin *os.File) (io.ReadSeekCloser, error) {
+// openedFeed is a feed that is closed after it was read.
+type openedFeed interface {
+	feed.Source
+	io.Closer
+}
+
+type feedFile struct {
+	feed.Lines
+	io.Closer
+}
+
+// openFeed opens a feed. It is read several times, so anything but a regular file or a
+// folder is copied to a temporary file.
+func openFeed(ctx context.Context, name string, stdin *os.File) (openedFeed, error) {
 	file, err := stdin, error(nil)
 	if name != "-" {
 		if file, err = os.Open(name); err != nil {
@@ -97,28 +108,19 @@ func openFeed(ctx context.Context, name string, stdin *os.File) (io.ReadSeekClos
 		return nil, fileError(name, err)
 	case info.IsDir():
 		_ = file.Close()
-		return openFolder(ctx, name)
+		return openFolder(name)
 	case info.Mode().IsRegular():
-		return file, nil
+		return feedFile{feed.NewLines(file), file}, nil
 	}
 	return copyToTemp(ctx, file)
 }
 
-// createTemp creates a file that disappears when it is closed.
-func createTemp() (*os.File, error) {
+func copyToTemp(ctx context.Context, from io.Reader) (openedFeed, error) {
 	file, err := os.CreateTemp("", "palmares-feed-")
 	if err != nil {
 		return nil, fileError("temporary file", err)
 	}
 	_ = os.Remove(file.Name()) // the data stays available until the file is closed
-	return file, nil
-}
-
-func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) {
-	file, err := createTemp()
-	if err != nil {
-		return nil, err
-	}
 	// A read from an idle pipe cannot be interrupted, so it runs in its own goroutine.
 	copied := make(chan error, 1)
 	go func() {
@@ -134,7 +136,7 @@ func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) 
 		_ = file.Close()
 		return nil, fileError("temporary file", err)
 	}
-	return file, nil
+	return feedFile{feed.NewLines(file), file}, nil
 }
 
 // Export writes a release as a feed or as other files.

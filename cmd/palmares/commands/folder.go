@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -18,28 +17,26 @@ import (
 	"palmares/internal/core/store"
 )
 
-// folderFeed is the feed of a folder.
+// folderFeed is a folder whose errors have its name.
 type folderFeed struct {
-	*os.File
 	*folder.Folder
+	name string
 }
 
-func openFolder(ctx context.Context, name string) (io.ReadSeekCloser, error) {
-	file, err := createTemp()
-	if err != nil {
-		return nil, err
-	}
-	lines := bufio.NewWriterSize(file, 64<<10)
-	opened, err := folder.Convert(ctx, os.DirFS(name), lines)
-	if err == nil {
-		err = lines.Flush()
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, folderError(name, err)
-	}
-	return folderFeed{file, opened}, nil
+func openFolder(name string) (*folderFeed, error) {
+	opened, err := folder.Open(os.DirFS(name))
+	return &folderFeed{opened, name}, folderError(name, err)
 }
+
+func (f *folderFeed) Read(ctx context.Context, selected feed.Selection, progress func(done, total int64), each func(*feed.Item) (bool, error)) error {
+	err := f.Folder.Read(ctx, selected, progress, each)
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return folderError(f.name, err)
+	}
+	return err
+}
+
+func (f *folderFeed) Close() error { return nil }
 
 // folderError adds the name of a folder to an error about it.
 func folderError(name string, err error) error {

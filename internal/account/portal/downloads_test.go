@@ -74,7 +74,7 @@ func TestDownloadsInTheBrowser(t *testing.T) {
 				_, _ = fmt.Fprintf(w, "account %d reads %s", auth.CallerFrom(r.Context()).Account, r.URL)
 			})
 		})
-		_, err := feed.Import(t.Context(), db, bytes.NewReader(demo.Catalog()), feed.Options{})
+		_, err := feed.Import(t.Context(), db, feed.NewLines(bytes.NewReader(demo.Catalog())), feed.Options{})
 		testkit.Check(t, err)
 		const file = "/account/downloads/tools.csv?category=code&dialect=excel-fr"
 		visitor := s.browser()

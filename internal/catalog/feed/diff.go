@@ -3,7 +3,6 @@ package feed
 import (
 	"cmp"
 	"context"
-	"io"
 	"slices"
 	"strings"
 
@@ -92,12 +91,12 @@ type ScoreDiff struct {
 
 // Compare returns what an import of a feed would change, and changes nothing. It
 // returns *ValidationError if the feed is not valid.
-func Compare(ctx context.Context, s *store.Store, feed io.ReadSeeker, progress func(stage string, done, total int64)) (*Diff, error) {
+func Compare(ctx context.Context, s *store.Store, source Source, progress func(stage string, done, total int64)) (*Diff, error) {
 	d := &Diff{
 		Tools: []Change{}, Comparisons: []Change{}, Categories: []Change{},
 		Prices: []PriceDiff{}, Backfilled: []PriceDiff{}, Scores: []ScoreDiff{}, Events: map[string]int{},
 	}
-	report, err := Import(ctx, s, feed, Options{DryRun: true, Progress: progress, diff: d})
+	report, err := Import(ctx, s, source, Options{DryRun: true, Progress: progress, diff: d})
 	if err != nil {
 		return nil, err
 	}

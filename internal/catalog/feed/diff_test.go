@@ -14,7 +14,7 @@ import (
 
 func compare(t *testing.T, s *store.Store, data []byte) *feed.Diff {
 	t.Helper()
-	diff, err := feed.Compare(t.Context(), s, bytes.NewReader(data), nil)
+	diff, err := feed.Compare(t.Context(), s, feed.NewLines(bytes.NewReader(data)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

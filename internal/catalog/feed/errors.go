@@ -63,15 +63,6 @@ func FileName(name string) string {
 	return name
 }
 
-// Origin is implemented by feeds that were written by a program from something else,
-// such as a folder, so that errors name what an editor can change.
-type Origin interface {
-	// Locate returns the origin of the value at a path of the record in a line.
-	Locate(line int, path string) Position
-	// Problems returns the errors of records that could not be written.
-	Problems() []LineError
-}
-
 // LineError is an error in a feed.
 type LineError struct {
 	At      Position
@@ -96,18 +87,7 @@ type ValidationError struct {
 	List []LineError
 	More bool // there are more that are not listed
 
-	origin Origin // nil if errors name the lines of the feed
-}
-
-// newErrors returns a list for the errors of a feed with an origin, or nil.
-func newErrors(origin Origin) *ValidationError {
-	errs := &ValidationError{origin: origin}
-	if origin != nil {
-		errs.List = origin.Problems()
-		errs.More = len(errs.List) > maxLineErrors
-		errs.List = errs.List[:min(len(errs.List), maxLineErrors)]
-	}
-	return errs
+	source Source
 }
 
 func (e *ValidationError) Error() string {
@@ -124,20 +104,16 @@ func (e *ValidationError) Error() string {
 	return text.String()
 }
 
-// at returns the place of a value in a line.
-func (e *ValidationError) at(line int, path string) Position {
-	if e.origin == nil {
-		return Position{Line: line}
-	}
-	return e.origin.Locate(line, path)
+func (e *ValidationError) add(number int, rec, path, problem string) {
+	e.addError(LineError{e.source.Locate(number, path), rec, path, problem})
 }
 
-func (e *ValidationError) add(line int, rec, path, problem string) {
+func (e *ValidationError) addError(found LineError) {
 	if len(e.List) == maxLineErrors {
 		e.More = true
 		return
 	}
-	e.List = append(e.List, LineError{e.at(line, path), rec, path, problem})
+	e.List = append(e.List, found)
 }
 
 // err returns the errors in the order of their places, or nil if there are none.

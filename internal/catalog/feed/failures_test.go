@@ -32,7 +32,7 @@ func failedImport(t *testing.T, s *store.Store, ctx context.Context, progress fu
 	publish(t, s, synthetic(t, synth.Options{Tools: 100, Seed: 1}))
 	before := contents(t, s)
 	next := synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: 3})
-	_, err := feed.Import(ctx, s, bytes.NewReader(next), feed.Options{Progress: progress})
+	_, err := feed.Import(ctx, s, feed.NewLines(bytes.NewReader(next)), feed.Options{Progress: progress})
 	if after := contents(t, s); after != before {
 		t.Errorf("got another catalog, want it unchanged; first difference at %s", firstDifference(after, before))
 	}

@@ -33,11 +33,19 @@ type Options struct {
 	// PublishedAt is the time of publication; by default, now. The demo sets it
 	// for older editions.
 	PublishedAt time.Time
-	// Progress, if set, is called with the number of the feed's bytes that a
-	// stage has read.
+	// Progress, if set, is called with how much of the source a stage has read, in its
+	// bytes or files.
 	Progress func(stage string, done, total int64)
 
 	diff *Diff // collects the changes of a dry run, even of an implausible feed
+}
+
+// progress returns the progress of a stage, or nil if none is wanted.
+func (o Options) progress(stage string) func(done, total int64) {
+	if o.Progress == nil {
+		return nil
+	}
+	return func(done, total int64) { o.Progress(stage, done, total) }
 }
 
 // errDryRun rolls back the transaction of a dry run.
@@ -46,13 +54,8 @@ var errDryRun = errors.New("dry run")
 // Import publishes a feed as a new release, or returns an error and changes
 // nothing: *ValidationError if the feed is not valid, *ImplausibleError if it needs
 // Force.
-func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Options) (*Report, error) {
-	in := newSource(feed, opts.Progress)
-	reader, err := in.open("checking")
-	if err != nil {
-		return nil, err
-	}
-	snap, err := takeSnapshot(ctx, reader, in.origin, nil)
+func Import(ctx context.Context, s *store.Store, source Source, opts Options) (*Report, error) {
+	snap, err := takeSnapshot(ctx, source, opts.progress("checking"), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +71,7 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 		} else if implausible != nil && !opts.Force {
 			return implausible
 		}
-		pub := &publication{tx: tx, dialect: s.Dialect(), publishedAt: opts.PublishedAt, feed: in, snap: snap, stored: stored, report: report, diff: opts.diff, formerNames: map[string]string{}}
+		pub := &publication{tx: tx, dialect: s.Dialect(), source: source, opts: opts, snap: snap, stored: stored, report: report, formerNames: map[string]string{}}
 		pub.number, pub.historyFrom = 1, 1
 		if stored.release != nil {
 			pub.number, pub.historyFrom = stored.release.ID+1, stored.release.HistoryFrom
@@ -104,13 +107,12 @@ type publication struct {
 	tx          *ent.Tx
 	dialect     string
 	number      int // of the release
-	publishedAt time.Time
 	historyFrom int // the oldest release that can be read
-	feed        *source
+	source      Source
+	opts        Options
 	snap        *snapshot
 	stored      *catalog
 	report      *Report
-	diff        *Diff             // nil unless it is wanted
 	journal     *journal.Writer   // nil until something changes
 	formerNames map[string]string // of renamed tools, by slug
 	earlier     map[string]earlierPrices
@@ -162,8 +164,8 @@ func (p *publication) createRelease(ctx context.Context) error {
 		return nil
 	}
 	row := p.tx.Release.Create()
-	if !p.publishedAt.IsZero() {
-		row.SetImportedAt(p.publishedAt)
+	if !p.opts.PublishedAt.IsZero() {
+		row.SetImportedAt(p.opts.PublishedAt)
 	}
 	err := row.SetID(p.number).SetHistoryFrom(p.historyFrom).SetFeedDate(p.snap.header.UpdatedAt).
 		SetToolsTotal(p.snap.active.tools).SetToolsTested(p.snap.active.tested).SetNillableToolsAvgScore(p.snap.active.mean()).
@@ -182,8 +184,8 @@ func (p *publication) record(ctx context.Context, entry journal.Entry) error {
 	if err := p.createRelease(ctx); err != nil {
 		return err
 	}
-	if p.diff != nil {
-		if err := p.diff.add(entry); err != nil {
+	if p.opts.diff != nil {
+		if err := p.opts.diff.add(entry); err != nil {
 			return err
 		}
 	}
@@ -206,15 +208,11 @@ func (p *publication) writeChanged(ctx context.Context, stage string, types []st
 	if len(changed) == 0 {
 		return nil
 	}
-	reader, err := p.feed.open(stage)
-	if err != nil {
-		return err
-	}
 	batches := make(chan []record.Record, 1)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(batches)
-		return readChanged(ctx, reader, types, changed, batches)
+		return readChanged(ctx, p.source, p.opts.progress(stage), Selection{types, changed}, batches)
 	})
 	group.Go(func() error {
 		for batch := range batches {
@@ -229,7 +227,7 @@ func (p *publication) writeChanged(ctx context.Context, stage string, types []st
 
 // readChanged reads the changed records. It fails if the feed is not the one that
 // was checked.
-func readChanged(ctx context.Context, r io.Reader, types []string, changed map[string]string, batches chan<- []record.Record) error {
+func readChanged(ctx context.Context, source Source, progress func(done, total int64), selected Selection, batches chan<- []record.Record) error {
 	var batch []record.Record
 	size, seen := 0, 0
 	send := func() error {
@@ -241,25 +239,25 @@ func readChanged(ctx context.Context, r io.Reader, types []string, changed map[s
 			return ctx.Err()
 		}
 	}
-	s := scanner{types: types, errs: &ValidationError{}}
+	s := scanner{selected: selected, errs: &ValidationError{source: source}}
 	s.visit = func(_ int, rec record.Record, valid bool) error {
-		fingerprint, wanted := changed[rec.RecordSlug()]
+		fingerprint, wanted := selected.Slugs[rec.RecordSlug()]
 		if !wanted {
 			return nil
 		}
 		if seen++; !valid || record.Fingerprint(rec) != fingerprint {
 			return errFeedChanged
 		}
-		batch, size = append(batch, rec), size+s.lineSize
+		batch, size = append(batch, rec), size+s.size
 		if len(batch) < batchSize && size < batchBytes {
 			return nil
 		}
 		return send()
 	}
-	if err := s.scan(ctx, r); err != nil {
+	if err := s.scan(ctx, source, progress); err != nil {
 		return err
 	}
-	if s.errs.err() != nil || seen != len(changed) {
+	if s.errs.err() != nil || seen != len(selected.Slugs) {
 		return errFeedChanged
 	}
 	return send()

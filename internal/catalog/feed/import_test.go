@@ -51,7 +51,7 @@ func publish(t *testing.T, s *store.Store, data []byte, opts ...feed.Options) *f
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	report, err := feed.Import(t.Context(), s, bytes.NewReader(data), o)
+	report, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestRefusedImports(t *testing.T) {
 
 		refused := func(name, want string, data []byte) {
 			t.Helper()
-			_, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{})
+			_, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), feed.Options{})
 			var implausible *feed.ImplausibleError
 			if !errors.As(err, &implausible) || implausible.Reason != want {
 				t.Errorf("%s: got %v, want %s", name, err, want)
@@ -276,7 +276,7 @@ func TestInvalidFeedChangesNothing(t *testing.T) {
 		publish(t, s, catalogOf("2026-11-01", newTool("a")))
 		before := export(t, s)
 		wrong := strings.Replace(string(catalogOf("2026-11-02", newTool("a"), newTool("b"))), `"score":7.5`, `"score":75`, 1)
-		_, err := feed.Import(t.Context(), s, strings.NewReader(wrong), feed.Options{})
+		_, err := feed.Import(t.Context(), s, feed.NewLines(strings.NewReader(wrong)), feed.Options{})
 		const want = `line 3: tool "a": score: must be at most 10 (got 75)`
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -311,7 +311,7 @@ func TestFeedChangesDuringImport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-				_, err := feed.Import(t.Context(), s, &changingFeed{Reader: bytes.NewReader(first), next: next}, feed.Options{})
+				_, err := feed.Import(t.Context(), s, feed.NewLines(&changingFeed{Reader: bytes.NewReader(first), next: next}), feed.Options{})
 				const want = "the feed changed while it was being read"
 				if err == nil || !strings.HasPrefix(err.Error(), want) {
 					t.Errorf("got %v, want %s", err, want)
@@ -373,7 +373,7 @@ func TestHistoryTooLongForOneLine(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, catalogOf("2026-11-01", with(2020)))
 	before := export(t, s)
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(catalogOf("2026-11-02", with(2021))), feed.Options{})
+	_, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalogOf("2026-11-02", with(2021)))), feed.Options{})
 	want := `line 3: tool "a": price_history: together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

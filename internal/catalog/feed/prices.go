@@ -143,7 +143,7 @@ func missingPrices(changes, known []record.PriceChange) (missing []record.PriceC
 
 // checkFits rejects a history that has grown too long for a line of a feed,
 // because every export must be importable.
-func checkFits(t *record.Tool, history []record.PriceChange, line int, origin Origin) error {
+func checkFits(t *record.Tool, history []record.PriceChange, number int, source Source) error {
 	if len(history) == len(t.PriceHistory) {
 		return nil // it was read from one line
 	}
@@ -152,8 +152,8 @@ func checkFits(t *record.Tool, history []record.PriceChange, line int, origin Or
 	if len(Line(&whole)) <= MaxLine {
 		return nil
 	}
-	errs := newErrors(origin)
-	errs.add(line, label(record.TypeTool, t.Slug), "price_history", "together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections")
+	errs := &ValidationError{source: source}
+	errs.add(number, label(record.TypeTool, t.Slug), "price_history", "together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections")
 	return errs
 }
 

@@ -135,7 +135,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *record.T
 		batch.prices = append(batch.prices, row)
 	}
 	history := slices.Concat(stored, prices)
-	if err := checkFits(t, history, line.number, p.feed.origin); err != nil {
+	if err := checkFits(t, history, line.number, p.source); err != nil {
 		return err
 	}
 	amount, period, _ := pricing.Parse(t.Price)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -73,11 +72,10 @@ func (s *scoreStats) add(score *float64) {
 // mean returns nil if no tool has a score.
 func (s *scoreStats) mean() *float64 { return text.Mean(s.sum, s.tested) }
 
-// Read reads and validates a whole feed, and calls each for its records that are valid
-// on their own, with their lines. It returns *ValidationError if the feed is not valid.
-func Read(ctx context.Context, feed io.Reader, each func(line int, rec record.Record)) (record.Header, error) {
-	origin, _ := feed.(Origin)
-	snap, err := takeSnapshot(ctx, feed, origin, each)
+// Read reads and validates a whole catalog, and calls each for its records that are valid
+// on their own, with their numbers. It returns *ValidationError if the catalog is not valid.
+func Read(ctx context.Context, source Source, each func(number int, rec record.Record)) (record.Header, error) {
+	snap, err := takeSnapshot(ctx, source, nil, each)
 	if err != nil {
 		return record.Header{}, err
 	}
@@ -85,17 +83,17 @@ func Read(ctx context.Context, feed io.Reader, each func(line int, rec record.Re
 }
 
 // takeSnapshot is Read, and returns what an import needs.
-func takeSnapshot(ctx context.Context, r io.Reader, origin Origin, each func(line int, rec record.Record)) (*snapshot, error) {
+func takeSnapshot(ctx context.Context, source Source, progress func(done, total int64), each func(number int, rec record.Record)) (*snapshot, error) {
 	snap := &snapshot{
 		categories:  map[string]*categoryLine{},
 		tools:       map[string]*toolLine{},
 		comparisons: map[string]*comparisonLine{},
 	}
-	errs := newErrors(origin)
-	s := scanner{types: record.Types, errs: errs, incomplete: len(errs.List) > 0}
+	errs := &ValidationError{source: source}
+	s := scanner{selected: Selection{Types: record.Types}, errs: errs}
 	s.visit = func(number int, rec record.Record, valid bool) error {
 		if first := snap.lineOf(rec); first != 0 {
-			errs.add(number, label(rec.RecordType(), rec.RecordSlug()), "slug", fmt.Sprintf("is already used at %s; each slug may appear once", errs.at(first, "slug")))
+			errs.add(number, label(rec.RecordType(), rec.RecordSlug()), "slug", fmt.Sprintf("is already used at %s; each slug may appear once", source.Locate(first, "slug")))
 			return nil
 		}
 		snap.add(number, rec, valid)
@@ -104,7 +102,7 @@ func takeSnapshot(ctx context.Context, r io.Reader, origin Origin, each func(lin
 		}
 		return nil
 	}
-	if err := s.scan(ctx, r); err != nil {
+	if err := s.scan(ctx, source, progress); err != nil {
 		return nil, err
 	}
 	snap.header = s.header

@@ -62,7 +62,7 @@ func publish(t testing.TB, s *store.Store, release int) {
 				UpdatedAt: "2026-01-01", CanonicalURL: "https://palmares.example/duel", Published: record.Published(r.IntN(4) > 0)})
 		}
 	}
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-01-%02d", release), records...)), feed.Options{Force: true})
+	_, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-01-%02d", release), records...))), feed.Options{Force: true})
 	testkit.Check(t, err)
 }
 

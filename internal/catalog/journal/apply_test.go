@@ -326,7 +326,7 @@ func TestEventsRebuildEveryRelease(t *testing.T) {
 		random := newRandomFeed(35)
 		var last int
 		for range 40 {
-			report, err := feed.Import(t.Context(), s, bytes.NewReader(random.next()), feed.Options{Force: true})
+			report, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(random.next())), feed.Options{Force: true})
 			testkit.Check(t, err)
 			last = max(last, report.Release)
 		}

@@ -25,9 +25,9 @@ func TestDiffAgreesWithImport(t *testing.T) {
 		seen := map[string]int{}
 		for i := range 40 {
 			data := random.next()
-			diff, err := feed.Compare(t.Context(), s, bytes.NewReader(data), nil)
+			diff, err := feed.Compare(t.Context(), s, feed.NewLines(bytes.NewReader(data)), nil)
 			testkit.Check(t, err)
-			report, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true})
+			report, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), feed.Options{Force: true})
 			testkit.Check(t, err)
 			if diff.Release != report.Release || diff.Summary != (feed.DiffSummary{Tools: report.Tools, Comparisons: report.Comparisons, Categories: report.Categories}) {
 				t.Fatalf("feed %d: got release %d and %+v, want the report %+v", i, diff.Release, diff.Summary, report)

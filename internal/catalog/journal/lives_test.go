@@ -125,7 +125,7 @@ func TestPricesOfRandomLives(t *testing.T) {
 				}
 				was[slug] = *l
 			}
-			report, err := feed.Import(t.Context(), s, strings.NewReader(string(feedtest.Catalog(day.Format(time.DateOnly), records...))), feed.Options{Force: true})
+			report, err := feed.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(feedtest.Catalog(day.Format(time.DateOnly), records...)))), feed.Options{Force: true})
 			testkit.Check(t, err)
 			if report.Release > 0 {
 				eras = append(eras, era{report.Release, was})
@@ -275,7 +275,7 @@ func TestPricesAfterPruning(t *testing.T) {
 
 		s.Write.PriceChange.Delete().ExecX(t.Context())
 		s.Write.Tool.UpdateOneID("a").SetHistoryHash("").ExecX(t.Context())
-		report, err := feed.Import(t.Context(), s, strings.NewReader(string(back)), feed.Options{})
+		report, err := feed.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(back))), feed.Options{})
 		testkit.Check(t, err)
 		if report.Release != 6 || report.Tools.Unchanged != 2 {
 			t.Fatalf("got %+v, want release 6 with two unchanged tools", report)
@@ -283,7 +283,7 @@ func TestPricesAfterPruning(t *testing.T) {
 		if got := newAPI(t, s).prices(t, "a", 6); !slices.Equal(got.PriceHistory, want) || !slices.Equal(got.Events, want) {
 			t.Errorf("got %v and events %v, want %v", got.PriceHistory, got.Events, want)
 		}
-		if report, err := feed.Import(t.Context(), s, strings.NewReader(string(back)), feed.Options{}); err != nil || report.Release != 0 {
+		if report, err := feed.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(back))), feed.Options{}); err != nil || report.Release != 0 {
 			t.Errorf("got %+v and %v, want no release", report, err)
 		}
 	})

@@ -140,7 +140,7 @@ func (t *table) read(dec *jsontext.Decoder, rec reflect.Value, report Reporter) 
 		i, known := t.byName[name]
 		switch {
 		case !known:
-			report(printable(name), "is not a known field"+t.suggestion(name))
+			report(PrintableName(name), "is not a known field"+t.suggestion(name))
 		case seen[i]:
 			report(name, "is given twice; keep one of them")
 		default:
@@ -185,8 +185,8 @@ func (t *table) schema() Schema {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
 
-// printable quotes an unknown name unless it is a plain identifier.
-func printable(name string) string {
+// PrintableName quotes an unknown name unless it is a plain identifier.
+func PrintableName(name string) string {
 	if plainName.MatchString(name) {
 		return name
 	}

@@ -46,7 +46,7 @@ func growing(t testing.TB, s *store.Store) *release.Catalog {
 	for i, tools := range []int{120, 150, 140, 165} {
 		var data bytes.Buffer
 		testkit.Check(t, synth.Write(t.Context(), &data, synth.Options{Tools: tools, Seed: 4, Revision: 20 * i}))
-		_, err := feed.Import(t.Context(), s, bytes.NewReader(data.Bytes()), feed.Options{Force: true})
+		_, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), feed.Options{Force: true})
 		testkit.Check(t, err)
 	}
 	return newCatalog(s)

@@ -31,7 +31,7 @@ func publish(t testing.TB, s *store.Store, revision int) {
 	t.Helper()
 	var data bytes.Buffer
 	testkit.Check(t, synth.Write(t.Context(), &data, synth.Options{Tools: 150, Seed: 4, Revision: revision}))
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(data.Bytes()), feed.Options{Force: true})
+	_, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), feed.Options{Force: true})
 	testkit.Check(t, err)
 }
 

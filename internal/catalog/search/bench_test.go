@@ -37,7 +37,7 @@ func importSynthetic(b *testing.B, s *store.Store, tools int) {
 	if err := synth.Write(b.Context(), &data, synth.Options{Tools: tools, Seed: 1}); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := feed.Import(b.Context(), s, bytes.NewReader(data.Bytes()), feed.Options{}); err != nil {
+	if _, err := feed.Import(b.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), feed.Options{}); err != nil {
 		b.Fatal(err)
 	}
 }

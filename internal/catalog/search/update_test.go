@@ -126,7 +126,7 @@ func TestFill(t *testing.T) {
 
 func TestDryRunIndexesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		if _, err := feed.Import(t.Context(), s, bytes.NewReader(catalog()), feed.Options{DryRun: true}); err != nil {
+		if _, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalog())), feed.Options{DryRun: true}); err != nil {
 			t.Fatal(err)
 		}
 		if words := storedWords(t, s); len(words) != 0 {

@@ -90,7 +90,7 @@ func TestMigrationToHistory(t *testing.T) {
 		wantUnchanged("while it is the newest")
 
 		next := feedtest.Catalog("2026-11-20", feedtest.Tool("plume", func(t *record.Tool) { t.Name = "Grande Plume" }))
-		if _, err := feed.Import(t.Context(), s, bytes.NewReader(next), feed.Options{Force: true}); err != nil {
+		if _, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(next)), feed.Options{Force: true}); err != nil {
 			t.Fatal(err)
 		}
 		wait.Until(t, "release 3 is served", func() bool {

@@ -33,7 +33,7 @@ func importFeed(t *testing.T, s *store.Store, opts synth.Options) {
 	if err := synth.Write(t.Context(), &buf, opts); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(buf.Bytes()), feed.Options{Force: true}); err != nil {
+	if _, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(buf.Bytes())), feed.Options{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -23,7 +23,7 @@ import (
 func TestFilesBeingWritten(t *testing.T) {
 	t.Parallel()
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{})
+	_, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), feed.Options{})
 	testkit.Check(t, err)
 	archive := files.NewArchive(s, t.TempDir(), 1<<30, log)
 	t.Cleanup(archive.Close)
@@ -46,7 +46,7 @@ func TestFilesBeingWritten(t *testing.T) {
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{})
+	_, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), feed.Options{})
 	testkit.Check(t, err)
 	archive := files.NewArchive(s, t.TempDir(), 1<<30, log)
 	t.Cleanup(archive.Close)

@@ -95,7 +95,7 @@ func refersTo(line string, slugs map[string]bool) bool {
 // publish imports a feed and returns the number of the release.
 func publish(t testing.TB, s *store.Store, data []byte) int {
 	t.Helper()
-	report, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true})
+	report, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), feed.Options{Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}

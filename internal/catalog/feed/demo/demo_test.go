@@ -202,7 +202,7 @@ func checkPrices(t *testing.T, date string, tool *record.Tool, before record.Rec
 func TestPublishEditions(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i, edition := range editions(t) {
-			report, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
+			report, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), feed.Options{})
 			if err != nil {
 				t.Fatalf("edition of %s: got %v, want no error", edition.Date, err)
 			}

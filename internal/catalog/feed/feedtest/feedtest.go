@@ -32,7 +32,7 @@ func Of(date string, records ...any) []byte {
 // Publish imports a feed, even if it is implausible, and returns the number of its release.
 func Publish(t testing.TB, s *store.Store, data []byte) int {
 	t.Helper()
-	report, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true})
+	report, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), feed.Options{Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}
