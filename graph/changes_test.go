@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -198,7 +199,7 @@ func TestChangesDuringImports(t *testing.T) {
 		var importing sync.WaitGroup
 		importing.Go(func() {
 			for i := 1; ctx.Err() == nil; i++ {
-				if _, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feeds[i%3])), feed.Options{Force: true}); err != nil {
+				if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feeds[i%3])), publish.Options{Force: true}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
@@ -67,7 +68,7 @@ func publishRandom(t *testing.T, s *store.Store, seed uint64, after func(release
 			t.Fatal(err)
 		}
 		published = published.Add(time.Duration(release%2)*23*time.Hour + 59*time.Minute)
-		if _, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(date, records...))), feed.Options{Force: true, PublishedAt: published}); err != nil {
+		if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(date, records...))), publish.Options{Force: true, PublishedAt: published}); err != nil {
 			t.Fatal(err)
 		}
 		if after != nil {

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"palmares/graph"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -95,7 +95,7 @@ func TestSeriesStartWithTheHistory(t *testing.T) {
 			`{"metric":"additions","points":[{"release":1,"value":0},{"release":2,"value":1},{"release":3,"value":1}]}],`+change; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if _, err := feed.Prune(t.Context(), s, 2); err != nil {
+		if _, err := publish.Prune(t.Context(), s, 2); err != nil {
 			t.Fatal(err)
 		}
 		e = newExecutor(s)

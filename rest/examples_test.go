@@ -17,6 +17,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
@@ -52,9 +53,9 @@ func catalogOf(name string) []byte {
 }
 
 // publish imports a catalog and moves the cache to the new release.
-func publish(t *testing.T, s *store.Store, responses *cache.Cache, catalog []byte) {
+func publishFeed(t *testing.T, s *store.Store, responses *cache.Cache, catalog []byte) {
 	t.Helper()
-	report, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalog)), feed.Options{Force: true})
+	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalog)), publish.Options{Force: true})
 	if err == nil {
 		err = responses.Renew(report.Release)
 	}
@@ -70,7 +71,7 @@ func TestExamplesComeFromCatalog(t *testing.T) {
 		handler, responses := handlerOver(t, s)
 		var tags []string
 		for _, name := range []string{"first", "second"} {
-			publish(t, s, responses, catalogOf(name))
+			publishFeed(t, s, responses, catalogOf(name))
 			got := get(handler, "/api/v1/openapi.json")
 			tags = append(tags, got.Header().Get("ETag"))
 			examples := map[string]string{}
@@ -118,7 +119,7 @@ func TestExamplesWithoutCatalog(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		check(t, handler)
-		publish(t, s, responses, catalogOf("first"))
+		publishFeed(t, s, responses, catalogOf("first"))
 		if got := get(handler, "/api/v1/openapi.json"); !strings.Contains(got.Body.String(), "first-best") || got.Header().Get("Cache-Control") == "no-store" {
 			t.Errorf("after the import: got headers %v and %s, want a cacheable document with first-best", got.Header(), got.Body)
 		}
@@ -142,7 +143,7 @@ func (unreadable) CurrentRelease(context.Context) (*ent.Release, error) {
 func TestExamplesUseOneRelease(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
-		publish(t, s, responses, catalogOf("even"))
+		publishFeed(t, s, responses, catalogOf("even"))
 		var readers sync.WaitGroup
 		done := make(chan struct{})
 		for range 4 {
@@ -163,7 +164,7 @@ func TestExamplesUseOneRelease(t *testing.T) {
 			})
 		}
 		for i := range 6 {
-			publish(t, s, responses, catalogOf([]string{"odd", "even"}[i%2]))
+			publishFeed(t, s, responses, catalogOf([]string{"odd", "even"}[i%2]))
 		}
 		close(done)
 		readers.Wait()

@@ -136,7 +136,7 @@ func TestCSVWithLibreOffice(t *testing.T) {
 		for i, name := range names {
 			tools = append(tools, feedtest.Tool("tool-"+strconv.Itoa(i), func(t *record.Tool) { t.Name, t.Tagline = name, name+" …" }))
 		}
-		publish(t, s, responses, feedtest.Catalog("2026-11-01", tools...))
+		publishFeed(t, s, responses, feedtest.Catalog("2026-11-01", tools...))
 		items := itemsOf(t, handler, "/api/v1/tools?")
 		for _, form := range forms {
 			rows := openInLibreOffice(t, get(handler, "/api/v1/tools?"+form.query).Body.Bytes(), form.options)

@@ -17,6 +17,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -129,7 +130,7 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		var handler http.Handler
 		publish := func(release int) {
-			_, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(randomReviews(random, release))), feed.Options{Force: true})
+			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(randomReviews(random, release))), publish.Options{Force: true})
 			testkit.Check(t, err)
 			handler = serving(t, s) // with an empty cache
 		}
@@ -216,10 +217,10 @@ func reasonOf(handler http.Handler, slug, category string) string {
 func TestSyncTokens(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler := serving(t, s)
-		publish := func(s *store.Store, day int) {
+		publishDay := func(s *store.Store, day int) {
 			t.Helper()
 			tool := feedtest.Tool("plume", func(t *record.Tool) { t.Tier, t.Price = 1, fmt.Sprintf("%d €/mois", day) })
-			_, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool))), feed.Options{})
+			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool))), publish.Options{})
 			testkit.Check(t, err)
 		}
 		if got := get(handler, "/api/embeddings"); got.Body.String() != `{"data":[],"next_sync":null}` {
@@ -230,19 +231,19 @@ func TestSyncTokens(t *testing.T) {
 			index.read(t, handler, path, nil)
 			return index.token
 		}
-		publish(s, 1)
+		publishDay(s, 1)
 		handler = serving(t, s) // with an empty cache
 		first, ofCode := tokenAt("/api/embeddings"), tokenAt("/api/embeddings?category=code")
-		publish(s, 2)
+		publishDay(s, 2)
 		handler = serving(t, s)
 		second := tokenAt("/api/embeddings")
 
 		other := testkit.Open(t, testkit.SQLite(t))
-		publish(other, 1)
+		publishDay(other, 1)
 		elsewhere := &vectorIndex{documents: map[string]string{}}
 		elsewhere.read(t, serving(t, other), "/api/embeddings", nil)
-		publish(other, 2)
-		publish(other, 3)
+		publishDay(other, 2)
+		publishDay(other, 3)
 		future := &vectorIndex{documents: map[string]string{}}
 		future.read(t, serving(t, other), "/api/embeddings", nil)
 
@@ -282,8 +283,8 @@ func TestSyncTokens(t *testing.T) {
 		check("category=", 400, "category must not be empty")
 		check("format=csv", 200) // this path has no such parameter
 
-		publish(s, 3)
-		_, err = feed.Prune(t.Context(), s, 3)
+		publishDay(s, 3)
+		_, err = publish.Prune(t.Context(), s, 3)
 		testkit.Check(t, err)
 		handler = serving(t, s)
 		check("sync="+first, 410, "release 1, which is no longer available. The oldest available release is 3.", "without sync")

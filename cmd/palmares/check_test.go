@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/folder"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -92,15 +93,15 @@ func TestDiffCommand(t *testing.T) {
 func checkDiffJSON(t *testing.T, out string) {
 	t.Helper()
 	var diff struct {
-		UpdatedAt string                 `json:"updated_at"`
-		Release   int                    `json:"release"`
-		Base      map[string]any         `json:"base"`
-		Summary   map[string]feed.Counts `json:"summary"`
-		Tools     []map[string]any       `json:"tools"`
-		Others    []any                  `json:"comparatifs"`
-		Scores    []map[string]any       `json:"score_changes"`
-		Prices    []any                  `json:"price_changes"`
-		Events    map[string]int         `json:"events"`
+		UpdatedAt string                    `json:"updated_at"`
+		Release   int                       `json:"release"`
+		Base      map[string]any            `json:"base"`
+		Summary   map[string]publish.Counts `json:"summary"`
+		Tools     []map[string]any          `json:"tools"`
+		Others    []any                     `json:"comparatifs"`
+		Scores    []map[string]any          `json:"score_changes"`
+		Prices    []any                     `json:"price_changes"`
+		Events    map[string]int            `json:"events"`
 	}
 	testkit.Check(t, json.Unmarshal([]byte(out), &diff))
 	got := fmt.Sprint(diff.UpdatedAt, diff.Release, diff.Base, diff.Summary["tools"], diff.Tools, diff.Others != nil, diff.Scores, diff.Prices != nil, diff.Events)

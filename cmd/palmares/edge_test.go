@@ -17,6 +17,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/edge"
 	"palmares/internal/core/store"
@@ -230,7 +231,7 @@ func TestEdgeIsNeverStale(t *testing.T) {
 				catalog.change()
 			}
 			catalog.day += catalog.IntN(2)
-			report, err := feed.Import(t.Context(), db, feed.NewLines(strings.NewReader(catalog.feed())), feed.Options{Force: true})
+			report, err := publish.Import(t.Context(), db, feed.NewLines(strings.NewReader(catalog.feed())), publish.Options{Force: true})
 			testkit.Check(t, err)
 			if report.Release == 0 {
 				continue // nothing changed
@@ -279,7 +280,7 @@ func TestEdgeAfterStart(t *testing.T) {
 			for _, slug := range slugs {
 				tools = append(tools, feedtest.Tool(slug))
 			}
-			_, err := feed.Import(t.Context(), db, feed.NewLines(bytes.NewReader(feedtest.Catalog("2026-11-01", tools...))), feed.Options{PublishedAt: noon.Add(time.Duration(i) * 30 * time.Minute)})
+			_, err := publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(feedtest.Catalog("2026-11-01", tools...))), publish.Options{PublishedAt: noon.Add(time.Duration(i) * 30 * time.Minute)})
 			testkit.Check(t, err)
 		}
 		for _, c := range []struct {

@@ -12,6 +12,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/folder"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/schema"
 	"palmares/internal/core/store"
@@ -59,11 +60,8 @@ func folderError(name string, err error) error {
 type Readme string
 
 func exportFolder(ctx context.Context, db *store.Store, dir string, asOf int, readme Readme) error {
-	if err := folder.CheckEmpty(dir); err != nil {
-		return err
-	}
 	var out *folder.Writer
-	err := feed.Records(ctx, db, asOf, func(header record.Header) (err error) {
+	err := publish.Records(ctx, db, asOf, func(header record.Header) (err error) {
 		out, err = folder.NewWriter(dir, header)
 		return err
 	}, func(rec record.Record) error { return out.Write(rec) })

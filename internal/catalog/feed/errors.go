@@ -12,12 +12,6 @@ import (
 	"palmares/internal/catalog/record"
 )
 
-// ErrEmptyCatalog is returned by an export before the first import.
-var ErrEmptyCatalog = errors.New("the catalog is empty: nothing has been imported yet")
-
-// errFeedChanged means that the feed was modified between two passes.
-var errFeedChanged = errors.New("the feed changed while it was being read")
-
 // errUnreadable means that reading the feed failed, for example because of a disk
 // error. Like OutputError, it does not wrap its cause, which would be mistaken for a
 // database error.
@@ -27,12 +21,6 @@ var errUnreadable = errors.New("the feed cannot be read")
 type OutputError struct{ Cause error }
 
 func (e *OutputError) Error() string { return "the feed cannot be written" }
-
-// ImplausibleError means that a valid feed was not imported because it is probably
-// a mistake.
-type ImplausibleError struct{ Reason string }
-
-func (e *ImplausibleError) Error() string { return e.Reason }
 
 // maxLineErrors is how many errors of a feed an import reports.
 const maxLineErrors = 100
@@ -102,6 +90,13 @@ func (e *ValidationError) Error() string {
 		fmt.Fprintf(&text, "\nonly the first %d faults are shown", len(e.List))
 	}
 	return text.String()
+}
+
+// NewError returns the error of a value in a record that is valid on its own.
+func NewError(source Source, number int, rec record.Record, path, problem string) *ValidationError {
+	errs := &ValidationError{source: source}
+	errs.add(number, label(rec.RecordType(), rec.RecordSlug()), path, problem)
+	return errs
 }
 
 func (e *ValidationError) add(number int, rec, path, problem string) {

@@ -1,3 +1,5 @@
+// Package feed reads and checks feeds, and writes them. The rules are those of package
+// record; a snapshot retains a few bytes for each record (snapshot.go).
 package feed
 
 import (

@@ -336,13 +336,14 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-func TestCheckEmpty(t *testing.T) {
+func TestWriterRejectsFilesOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	testkit.Check(t, os.Mkdir(filepath.Join(dir, ".git"), 0o755))
-	testkit.Check(t, CheckEmpty(dir))
-	testkit.Check(t, CheckEmpty(filepath.Join(dir, "new")))
-	testkit.Check(t, os.WriteFile(filepath.Join(dir, "LICENSE"), nil, 0o644))
-	if err := CheckEmpty(dir); err != ErrNotEmpty {
+	for _, empty := range []string{dir, filepath.Join(dir, "new")} {
+		_, err := NewWriter(empty, record.Header{})
+		testkit.Check(t, err)
+	}
+	if _, err := NewWriter(dir, record.Header{}); err != ErrNotEmpty { // it has folders now
 		t.Errorf("got %v, want %v", err, ErrNotEmpty)
 	}
 }

@@ -51,7 +51,7 @@ func (f *Folder) Comments(number int) []Comment {
 }
 
 // newPlace returns the place of a record: a file or, for a category, an item of a list.
-func (r *reader) newPlace(s *source, recordType string, fields *yaml.Node, sections []section) *place {
+func (r *reader) newPlace(s *parsedFile, recordType string, fields *yaml.Node, sections []section) *place {
 	p := &place{at: feed.Position{File: s.name, Line: 1, Column: 1}, comments: s.comments}
 	if !r.remember {
 		return p
@@ -75,7 +75,7 @@ func (r *reader) newPlace(s *source, recordType string, fields *yaml.Node, secti
 
 // mark adds the places of all values below a node. known are the names of the fields that
 // it may have; nil for any.
-func (p *place) mark(s *source, path string, node *yaml.Node, known []string) {
+func (p *place) mark(s *parsedFile, path string, node *yaml.Node, known []string) {
 	switch node.Kind {
 	case yaml.SequenceNode:
 		for i, item := range node.Content {
@@ -96,7 +96,7 @@ func (p *place) mark(s *source, path string, node *yaml.Node, known []string) {
 	}
 }
 
-func (p *place) add(s *source, path string, at, value *yaml.Node) {
+func (p *place) add(s *parsedFile, path string, at, value *yaml.Node) {
 	found := s.at(at)
 	p.marks = append(p.marks, mark{path, found.Line, found.Column})
 	p.mark(s, path, value, nil)

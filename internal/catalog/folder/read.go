@@ -121,7 +121,7 @@ func (r *reader) header() error {
 	}
 	fields := []byte(`"format":1,"updated_at":"0001-01-01"`)
 	if file == nil {
-		file = &source{Folder: r.Folder, name: headerFile}
+		file = &parsedFile{Folder: r.Folder, name: headerFile}
 	} else if file.mapping(file.fields) {
 		fields = file.appendFields(nil, file.fields, nil, map[string]string{"type": record.TypeFeed})
 	}
@@ -181,8 +181,8 @@ func (r *reader) record(recordType, name string) error {
 	return r.item(r.newPlace(file, recordType, file.fields, sections), recordType, fields)
 }
 
-// source is the content of a file.
-type source struct {
+// parsedFile is the content of a file.
+type parsedFile struct {
 	*Folder
 	name      string
 	firstLine int        // of the YAML, minus one
@@ -199,7 +199,7 @@ type Comment struct {
 }
 
 // read reads and parses a file. It reports why it cannot be parsed, and returns nil.
-func (f *Folder) read(name string, frontMatter bool) (*source, error) {
+func (f *Folder) read(name string, frontMatter bool) (*parsedFile, error) {
 	opened, err := f.files.Open(name)
 	if err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func (f *Folder) read(name string, frontMatter bool) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{Folder: f, name: name}
+	s := &parsedFile{Folder: f, name: name}
 	at := feed.Position{File: name, Line: 1, Column: 1}
 	switch {
 	case len(data) > maxFile:
@@ -301,7 +301,7 @@ const maxFields = 200
 
 // unsupported reports parts of YAML that a feed has no equivalent for, and that could
 // make a small file large.
-func (s *source) unsupported(node *yaml.Node) (found bool) {
+func (s *parsedFile) unsupported(node *yaml.Node) (found bool) {
 	switch {
 	case node.Kind == yaml.AliasNode || node.Anchor != "":
 		s.report(s.at(node), "", "anchors and aliases (& and *) are not supported; write the value out, or put a text in quotation marks")
@@ -319,12 +319,12 @@ func (s *source) unsupported(node *yaml.Node) (found bool) {
 	return found
 }
 
-func (s *source) at(node *yaml.Node) feed.Position {
+func (s *parsedFile) at(node *yaml.Node) feed.Position {
 	return feed.Position{File: s.name, Line: node.Line + s.firstLine, Column: node.Column}
 }
 
 // mapping reports whether a node has fields.
-func (s *source) mapping(node *yaml.Node) bool {
+func (s *parsedFile) mapping(node *yaml.Node) bool {
 	if node != nil && node.Kind == yaml.MappingNode {
 		return true
 	}
@@ -337,7 +337,7 @@ func (s *source) mapping(node *yaml.Node) bool {
 }
 
 // value returns the value of a field, or nil.
-func (s *source) value(name string) *yaml.Node {
+func (s *parsedFile) value(name string) *yaml.Node {
 	for i := 0; i < len(s.fields.Content); i += 2 {
 		if s.fields.Content[i].Value == name {
 			return s.fields.Content[i+1]
@@ -348,7 +348,7 @@ func (s *source) value(name string) *yaml.Node {
 
 // appendFields appends the fields of a mapping as JSON, each after a comma. It leaves out
 // one value, and fields that are implied, if they have no other value.
-func (s *source) appendFields(to []byte, mapping, leaveOut *yaml.Node, implied map[string]string) []byte {
+func (s *parsedFile) appendFields(to []byte, mapping, leaveOut *yaml.Node, implied map[string]string) []byte {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key, value := mapping.Content[i], mapping.Content[i+1]
 		if value == leaveOut {
@@ -369,7 +369,7 @@ func (s *source) appendFields(to []byte, mapping, leaveOut *yaml.Node, implied m
 // jsonNumber matches numbers that JSON and YAML spell alike.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
-func (s *source) appendJSON(to []byte, node *yaml.Node) []byte {
+func (s *parsedFile) appendJSON(to []byte, node *yaml.Node) []byte {
 	switch node.Kind {
 	case yaml.MappingNode:
 		fields := s.appendFields(nil, node, nil, nil)
@@ -413,7 +413,7 @@ const heading = "## "
 
 // sections splits the text after the fields at its headings. It reports text before the
 // first one.
-func (s *source) sections() (sections []section, ok bool) {
+func (s *parsedFile) sections() (sections []section, ok bool) {
 	number, start, end := s.bodyLine-1, 0, 0 // of the current line; of the section's text
 	finish := func() {
 		if len(sections) > 0 {
@@ -442,7 +442,7 @@ func (s *source) sections() (sections []section, ok bool) {
 }
 
 // appendSections appends the field for the sections of a list and of the text.
-func (s *source) appendSections(to []byte, list *yaml.Node, sections []section) []byte {
+func (s *parsedFile) appendSections(to []byte, list *yaml.Node, sections []section) []byte {
 	if list == nil && len(sections) == 0 {
 		return to
 	}

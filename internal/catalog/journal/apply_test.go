@@ -14,6 +14,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -33,7 +34,7 @@ type replica struct {
 func publicRecords(t *testing.T, s *store.Store, release int) *replica {
 	t.Helper()
 	var export bytes.Buffer
-	testkit.Check(t, feed.Export(t.Context(), s, &export, release))
+	testkit.Check(t, publish.Export(t.Context(), s, &export, release))
 	c := &replica{records: map[string]object{}, prices: map[string][]record.PriceChange{}}
 	for line := range bytes.Lines(export.Bytes()) {
 		var rec object
@@ -326,7 +327,7 @@ func TestEventsRebuildEveryRelease(t *testing.T) {
 		random := newRandomFeed(35)
 		var last int
 		for range 40 {
-			report, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(random.next())), feed.Options{Force: true})
+			report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(random.next())), publish.Options{Force: true})
 			testkit.Check(t, err)
 			last = max(last, report.Release)
 		}

@@ -17,6 +17,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
@@ -125,7 +126,7 @@ func TestPricesOfRandomLives(t *testing.T) {
 				}
 				was[slug] = *l
 			}
-			report, err := feed.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(feedtest.Catalog(day.Format(time.DateOnly), records...)))), feed.Options{Force: true})
+			report, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(feedtest.Catalog(day.Format(time.DateOnly), records...)))), publish.Options{Force: true})
 			testkit.Check(t, err)
 			if report.Release > 0 {
 				eras = append(eras, era{report.Release, was})
@@ -261,7 +262,7 @@ func TestPricesAfterPruning(t *testing.T) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", always, priced("10 €/mois", "2026-11-02")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", always))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", always, feedtest.Tool("b")))
-		if _, err := feed.Prune(t.Context(), s, 4); err != nil {
+		if _, err := publish.Prune(t.Context(), s, 4); err != nil {
 			t.Fatal(err)
 		}
 		back := feedtest.Catalog("2026-11-05", always, priced("10 €/mois", "2026-11-05"))
@@ -275,7 +276,7 @@ func TestPricesAfterPruning(t *testing.T) {
 
 		s.Write.PriceChange.Delete().ExecX(t.Context())
 		s.Write.Tool.UpdateOneID("a").SetHistoryHash("").ExecX(t.Context())
-		report, err := feed.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(back))), feed.Options{})
+		report, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(back))), publish.Options{})
 		testkit.Check(t, err)
 		if report.Release != 6 || report.Tools.Unchanged != 2 {
 			t.Fatalf("got %+v, want release 6 with two unchanged tools", report)
@@ -283,7 +284,7 @@ func TestPricesAfterPruning(t *testing.T) {
 		if got := newAPI(t, s).prices(t, "a", 6); !slices.Equal(got.PriceHistory, want) || !slices.Equal(got.Events, want) {
 			t.Errorf("got %v and events %v, want %v", got.PriceHistory, got.Events, want)
 		}
-		if report, err := feed.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(back))), feed.Options{}); err != nil || report.Release != 0 {
+		if report, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(back))), publish.Options{}); err != nil || report.Release != 0 {
 			t.Errorf("got %+v and %v, want no release", report, err)
 		}
 	})

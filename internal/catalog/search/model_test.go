@@ -9,8 +9,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
@@ -192,7 +192,7 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 		}
 		checkSince(1)
 		for _, first := range []int{5, 12} {
-			if _, err := feed.Prune(t.Context(), s, first); err != nil {
+			if _, err := publish.Prune(t.Context(), s, first); err != nil {
 				t.Fatal(err)
 			}
 			checkSince(first)

@@ -10,6 +10,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -59,7 +60,7 @@ func TestMigrationToHistory(t *testing.T) {
 		if code, body := get("/api/v1/stats?as_of=1"); code != 404 || !strings.Contains(body, first) {
 			t.Errorf("release 1: got %d %s, want 404 and %q", code, body, first)
 		}
-		if err := feed.Export(t.Context(), s, io.Discard, 1); !errors.Is(err, store.ErrNoRelease) || !strings.HasSuffix(err.Error(), "no such release: 1 (only release 2 can be read)") {
+		if err := publish.Export(t.Context(), s, io.Discard, 1); !errors.Is(err, store.ErrNoRelease) || !strings.HasSuffix(err.Error(), "no such release: 1 (only release 2 can be read)") {
 			t.Errorf("export of release 1: got %v, want no release", err)
 		}
 		paths := []string{"/api/v1/tools", "/api/v1/tools/plume", "/api/v1/tools?search=agent", "/api/v1/pricing/plume", "/api/v1/comparatifs", "/api/v1/cimetiere", "/api/v1/categories", "/api/v1/stats"}
@@ -74,7 +75,7 @@ func TestMigrationToHistory(t *testing.T) {
 			t.Errorf("got %v, want the tool and the comparison", bodies)
 		}
 		var export bytes.Buffer
-		testkit.Check(t, feed.Export(t.Context(), s, &export, 2))
+		testkit.Check(t, publish.Export(t.Context(), s, &export, 2))
 		wantUnchanged := func(when string) {
 			t.Helper()
 			for _, path := range paths {
@@ -90,7 +91,7 @@ func TestMigrationToHistory(t *testing.T) {
 		wantUnchanged("while it is the newest")
 
 		next := feedtest.Catalog("2026-11-20", feedtest.Tool("plume", func(t *record.Tool) { t.Name = "Grande Plume" }))
-		if _, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(next)), feed.Options{Force: true}); err != nil {
+		if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(next)), publish.Options{Force: true}); err != nil {
 			t.Fatal(err)
 		}
 		wait.Until(t, "release 3 is served", func() bool {
@@ -102,7 +103,7 @@ func TestMigrationToHistory(t *testing.T) {
 		}
 		wantUnchanged("after the next import")
 		var again bytes.Buffer
-		if testkit.Check(t, feed.Export(t.Context(), s, &again, 2)); again.String() != export.String() {
+		if testkit.Check(t, publish.Export(t.Context(), s, &again, 2)); again.String() != export.String() {
 			t.Errorf("export of release 2: got\n%s\nwant\n%s", again.String(), export.String())
 		}
 		if code, body := get("/api/v1/stats?as_of=1"); code != 404 || !strings.Contains(body, "Available releases: 2 (2026-11-01) to 3 (2026-11-20).") {

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"palmares/graph"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -322,7 +322,7 @@ func TestReleases(t *testing.T) {
 		}
 		get(t, newSite(t, s), "/", 200, `<a href="/releases">release 8</a>`, `<li><a href="/releases">Releases</a></li>`)
 
-		if _, err := feed.Prune(t.Context(), s, 4); err != nil {
+		if _, err := publish.Prune(t.Context(), s, 4); err != nil {
 			t.Fatal(err)
 		}
 		handler := newLocalized(t, s)

@@ -18,6 +18,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
@@ -70,7 +71,7 @@ func TestUnusualPagesWithChromium(t *testing.T) {
 
 	wide := testkit.Open(t, testkit.SQLite(t))
 	for _, word := range []string{"Anticonstitutionnellement", "Intergouvernementalisation"} { // the version history shows both
-		if _, err := feed.Import(t.Context(), wide, feed.NewLines(bytes.NewReader(catalogOfLongWords(word))), feed.Options{}); err != nil {
+		if _, err := publish.Import(t.Context(), wide, feed.NewLines(bytes.NewReader(catalogOfLongWords(word))), publish.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +142,7 @@ const menu = all(".bar a").filter(link => link.checkVisibility()), firstOfRows =
 func TestAlignmentWithChromium(t *testing.T) {
 	testkit.FullTier(t, "it needs Chromium")
 	s := testkit.Open(t, testkit.SQLite(t))
-	if _, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), feed.Options{}); err != nil {
+	if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	_, base := startSite(t, s)
@@ -260,7 +261,7 @@ func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
 func TestToolPagesWithChromium(t *testing.T) {
 	testkit.FullTier(t, "it needs Chromium")
 	s := testkit.Open(t, testkit.SQLite(t))
-	if _, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), feed.Options{}); err != nil {
+	if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	_, base := startSite(t, s)

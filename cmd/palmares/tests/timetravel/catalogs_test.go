@@ -19,6 +19,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
@@ -93,9 +94,9 @@ func refersTo(line string, slugs map[string]bool) bool {
 }
 
 // publish imports a feed and returns the number of the release.
-func publish(t testing.TB, s *store.Store, data []byte) int {
+func publishFeed(t testing.TB, s *store.Store, data []byte) int {
 	t.Helper()
-	report, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), feed.Options{Force: true})
+	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func newServer(t testing.TB, catalog graph.Catalog) *server {
 // publish imports a feed, and serves it as the program does.
 func (s *server) publish(t testing.TB, db *store.Store, data []byte) int {
 	t.Helper()
-	number := publish(t, db, data)
+	number := publishFeed(t, db, data)
 	if err := s.responses.Renew(number); err != nil {
 		t.Fatal(err)
 	}

@@ -32,10 +32,10 @@ func smallCatalog(date string, score float64, tools ...string) []byte {
 // fourReleases publishes four small releases, the second and third on one day.
 func fourReleases(t testing.TB, db *store.Store) []*ent.Release {
 	t.Helper()
-	publish(t, db, smallCatalog("2026-02-01", 1, "a", "b"))
-	publish(t, db, smallCatalog("2026-02-10", 2, "a", "b", "c"))
-	publish(t, db, smallCatalog("2026-02-10", 3, "a", "b", "c"))
-	publish(t, db, smallCatalog("2026-03-01", 4, "a", "c"))
+	publishFeed(t, db, smallCatalog("2026-02-01", 1, "a", "b"))
+	publishFeed(t, db, smallCatalog("2026-02-10", 2, "a", "b", "c"))
+	publishFeed(t, db, smallCatalog("2026-02-10", 3, "a", "b", "c"))
+	publishFeed(t, db, smallCatalog("2026-03-01", 4, "a", "c"))
 	releases, err := db.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())
 	if err != nil || len(releases) != 4 {
 		t.Fatalf("got %d releases and %v, want 4", len(releases), err)

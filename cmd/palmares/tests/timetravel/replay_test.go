@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -329,7 +329,7 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 	const from = 6
 	unaware := newServer(t, db)
 	unaware.get(anonymous, "/api/v1/stats")
-	if _, err := feed.Prune(t.Context(), db, from); err != nil {
+	if _, err := publish.Prune(t.Context(), db, from); err != nil {
 		t.Fatal(err)
 	}
 	cannot := func(release int) string {

@@ -14,6 +14,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -202,7 +203,7 @@ func checkPrices(t *testing.T, date string, tool *record.Tool, before record.Rec
 func TestPublishEditions(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i, edition := range editions(t) {
-			report, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), feed.Options{})
+			report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})
 			if err != nil {
 				t.Fatalf("edition of %s: got %v, want no error", edition.Date, err)
 			}
@@ -210,7 +211,7 @@ func TestPublishEditions(t *testing.T) {
 				t.Errorf("edition of %s: got release %d, want %d", edition.Date, report.Release, i+1)
 			}
 			var exported bytes.Buffer
-			testkit.Check(t, feed.Export(t.Context(), s, &exported, 0))
+			testkit.Check(t, publish.Export(t.Context(), s, &exported, 0))
 			if !bytes.Equal(exported.Bytes(), edition.Feed) {
 				t.Errorf("edition of %s: got an export of %d bytes, want the edition's %d bytes", edition.Date, exported.Len(), len(edition.Feed))
 			}

@@ -7,6 +7,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
@@ -32,7 +33,7 @@ func Of(date string, records ...any) []byte {
 // Publish imports a feed, even if it is implausible, and returns the number of its release.
 func Publish(t testing.TB, s *store.Store, data []byte) int {
 	t.Helper()
-	report, err := feed.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), feed.Options{Force: true})
+	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}

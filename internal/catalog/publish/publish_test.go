@@ -1,4 +1,4 @@
-package feed_test
+package publish_test
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"palmares/ent"
 	"palmares/ent/journalentry"
 	"palmares/ent/tool"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -19,8 +19,8 @@ import (
 
 func TestJournalBeforeAndAfter(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
-		publish(t, s, catalogOf("2026-11-02", newTool("a", priced("9,50 €/mois", "2026-11-02")), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
+		publishFeed(t, s, catalogOf("2026-11-01", newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
+		publishFeed(t, s, catalogOf("2026-11-02", newTool("a", priced("9,50 €/mois", "2026-11-02")), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
 		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2)).Order(journalentry.ByID()).All(t.Context())
 		if err != nil || len(entries) != 3 {
 			t.Fatalf("got %d entries and error %v, want 3 entries", len(entries), err)
@@ -49,8 +49,8 @@ func TestJournalOfManyChanges(t *testing.T) {
 		return catalogOf("2026-11-01", append(records, duel)...)
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalog("Un.", "Voix", "Lequel ?"))
-		publish(t, s, catalog("Deux.", "La voix", "Qui donc ?"))
+		publishFeed(t, s, catalog("Un.", "Voix", "Lequel ?"))
+		publishFeed(t, s, catalog("Deux.", "La voix", "Qui donc ?"))
 		entries := journalOf(t, s, 2)
 		expect(t, "entries", len(entries), tools+2)
 		expect(t, "first and last", []string{entries[0], entries[1], entries[tools], entries[tools+1]},
@@ -78,10 +78,10 @@ func TestJournalCategories(t *testing.T) {
 	hidden := *hides
 	hidden.Published = false
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-11-01", newTool("a"), newTool("v", in("voix")), newTool("moves"), newTool("stays"), newTool("retires"), newTool("in-set", first), newTool("leaves-set", first), backThen,
+		publishFeed(t, s, feedtest.Catalog("2026-11-01", newTool("a"), newTool("v", in("voix")), newTool("moves"), newTool("stays"), newTool("retires"), newTool("in-set", first), newTool("leaves-set", first), backThen,
 			newComparison("duel", "a", "v"), hides))
-		publish(t, s, feedtest.Catalog("2026-11-02", newTool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), newTool("stays", priced("15 €/mois", "2026-11-02")), moved,
-			newTool("in-set", first, in("voix"), func(t *record.Tool) { t.Sections = nil }), newTool("back", in("voix")), &hidden), feed.Options{Force: true})
+		publishFeed(t, s, feedtest.Catalog("2026-11-02", newTool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), newTool("stays", priced("15 €/mois", "2026-11-02")), moved,
+			newTool("in-set", first, in("voix"), func(t *record.Tool) { t.Sections = nil }), newTool("back", in("voix")), &hidden), publish.Options{Force: true})
 		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2), journalentry.EventNotNil()).Order(journalentry.ByID()).All(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func TestDerivedNumbers(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		hidden := newComparison("hidden", "a", "b")
 		hidden.Published = false
-		publish(t, s, catalogOf("2026-11-01",
+		publishFeed(t, s, catalogOf("2026-11-01",
 			&record.Category{Slug: "vide", Label: "Vide"}, &record.Category{Slug: "voix", Label: "Voix"},
 			newTool("a", scored(8.33)), newTool("b", scored(8.34)), newTool("c", unscored),
 			newTool("d", unscored, func(t *record.Tool) { t.Category = "voix" }),
@@ -150,14 +150,14 @@ func TestEmbeddingsSet(t *testing.T) {
 		return slugs
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01",
+		publishFeed(t, s, catalogOf("2026-11-01",
 			newTool("tier-1", is(1, false, 2)), newTool("tier-1-unscored", is(1, false, -1)), newTool("score-8", is(3, false, 8)),
 			newTool("score-7-9", is(3, true, 7.9)), newTool("tier-2-mainstream", is(2, true, 3)), newTool("tier-2", is(2, false, 7)),
 			newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *record.Tool) { t.Sections = nil }), newRetired("old")))
 		expect(t, "the set", set(t, s), []string{"score-8", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 
 		// One review changes, one tool leaves the set, and one joins it.
-		publish(t, s, catalogOf("2026-11-02",
+		publishFeed(t, s, catalogOf("2026-11-02",
 			newTool("tier-1", is(1, false, 2), func(t *record.Tool) { t.Sections[0].Text = "Mieux." }), newTool("tier-1-unscored", is(1, false, -1)),
 			newTool("score-8", is(3, false, 7)), newTool("score-7-9", is(3, true, 8.1)), newTool("tier-2-mainstream", is(2, true, 3)),
 			newTool("tier-2", is(2, false, 7)), newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *record.Tool) { t.Sections = nil }), newRetired("old")))
@@ -184,21 +184,21 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 		return append(records, newTool("no-review", func(t *record.Tool) { t.Tier, t.Sections = 1, nil }))
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", many(5)...))
+		publishFeed(t, s, catalogOf("2026-11-01", many(5)...))
 		in := func(slug string) bool { return s.Read.Tool.GetX(t.Context(), slug).InEmbeddings }
 		expect(t, "size", s.Read.Tool.Query().Where(tool.InEmbeddings(true)).CountX(t.Context()), 300)
 		expect(t, "last member and first other", []bool{in("m299"), in("m300")}, []bool{true, false})
 
 		// A better tool displaces the last one, which returns once it is removed.
 		better := newTool("zz", func(t *record.Tool) { t.Tier = 1 })
-		publish(t, s, catalogOf("2026-11-01", append(many(5), better)...))
+		publishFeed(t, s, catalogOf("2026-11-01", append(many(5), better)...))
 		expect(t, "after one was added", []bool{in("zz"), in("m298"), in("m299")}, []bool{true, true, false})
 		unscored := newTool("zz", func(t *record.Tool) { t.Tier, t.Mainstream, t.Score = 2, true, nil })
-		publish(t, s, catalogOf("2026-11-01", append(many(5), unscored)...))
+		publishFeed(t, s, catalogOf("2026-11-01", append(many(5), unscored)...))
 		expect(t, "untested tools come last", []bool{in("zz"), in("m299"), in("m300")}, []bool{false, true, false})
-		publish(t, s, catalogOf("2026-11-01", many(5)...))
+		publishFeed(t, s, catalogOf("2026-11-01", many(5)...))
 
-		publish(t, s, catalogOf("2026-11-02", many(5)[1:]...))
+		publishFeed(t, s, catalogOf("2026-11-02", many(5)[1:]...))
 		expect(t, "after one was removed", []bool{in("m300"), in("m301")}, []bool{true, false})
 		expect(t, "journal", journalOf(t, s, 5), []string{"tool.removed m000", "embeddings.changed m000", "embeddings.changed m300"})
 	})
@@ -210,7 +210,7 @@ func TestEmbeddingsEventFields(t *testing.T) {
 		first := func(t *record.Tool) { t.Tier = 1 }
 		fieldsOf := func(change ...func(*record.Tool)) string {
 			t.Helper()
-			report := publish(t, s, feedtest.Catalog("2026-11-01", newTool("plume", append([]func(*record.Tool){first}, change...)...)))
+			report := publishFeed(t, s, feedtest.Catalog("2026-11-01", newTool("plume", append([]func(*record.Tool){first}, change...)...)))
 			if report.Release == 0 {
 				return "no release"
 			}
@@ -260,18 +260,18 @@ func numbersOf(t *testing.T, s *store.Store, release int) []int {
 func TestNumbersAfterRestore(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := testkit.Open(t, cfg)
-		publish(t, s, catalogOf("2026-11-01", newTool("a")))
+		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 		backup := testkit.Copy(t, cfg)
 
 		s = testkit.Open(t, cfg)
-		publish(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b"), newTool("c")))
+		publishFeed(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b"), newTool("c")))
 		lost := numbersOf(t, s, 2)
 
 		restored := testkit.Open(t, backup)
-		publish(t, restored, catalogOf("2026-11-03", newTool("a"), newTool("d"), newTool("e")))
+		publishFeed(t, restored, catalogOf("2026-11-03", newTool("a"), newTool("d"), newTool("e")))
 		fresh := numbersOf(t, restored, 2)
 		if before := numbersOf(t, restored, 1); lost[0] <= before[len(before)-1] || fresh[0] <= lost[len(lost)-1] {
 			t.Errorf("got %v before the backup, %v after it and %v after the restore, want increasing numbers", before, lost, fresh)
@@ -286,10 +286,10 @@ func TestNumbersAfterRestore(t *testing.T) {
 // Numbers increase even if the clock was set back.
 func TestNumbersAheadOfTheClock(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", newTool("a")))
+		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
 		const ahead = 9_000_000_000_000_000
 		s.Write.JournalEntry.Create().SetID(ahead).SetReleaseNumber(1).SetKind(journal.ToolCreated).SetSlug("x").ExecX(t.Context())
-		publish(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b")))
+		publishFeed(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b")))
 		expect(t, "numbers", numbersOf(t, s, 2), []int{ahead + 1, ahead + 2})
 	})
 }
@@ -298,7 +298,7 @@ func TestNumbersAheadOfTheClock(t *testing.T) {
 // last one.
 func TestNumbersAssignedByDatabase(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", newTool("a"), newTool("b")))
+		publishFeed(t, s, catalogOf("2026-11-01", newTool("a"), newTool("b")))
 		numbers := numbersOf(t, s, 1)
 		if _, err := s.Write.ExecContext(t.Context(), "INSERT INTO journal_entries (release_number, kind, slug) VALUES (1, 'tool.created', 'x')"); err != nil {
 			t.Fatal(err)
@@ -307,3 +307,5 @@ func TestNumbersAssignedByDatabase(t *testing.T) {
 		expect(t, "the next number", after[len(after)-1], numbers[len(numbers)-1]+1)
 	})
 }
+
+func scored(score float64) func(*record.Tool) { return func(t *record.Tool) { t.Score = &score } }

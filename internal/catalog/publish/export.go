@@ -1,7 +1,6 @@
-package feed
+package publish
 
 import (
-	"bufio"
 	"context"
 	"io"
 
@@ -13,6 +12,7 @@ import (
 	"palmares/ent/pricechange"
 	"palmares/ent/section"
 	"palmares/ent/tool"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
@@ -21,9 +21,9 @@ import (
 // The records of each type are ordered by slug, so that the same catalog gives
 // the same bytes with every database.
 func Export(ctx context.Context, s *store.Store, w io.Writer, asOf int) error {
-	var out *Writer
+	var out *feed.Writer
 	err := Records(ctx, s, asOf, func(header record.Header) error {
-		out = NewWriter(w, header.UpdatedAt)
+		out = feed.NewWriter(w, header.UpdatedAt)
 		return nil
 	}, func(rec record.Record) error {
 		out.Write(rec)
@@ -104,39 +104,4 @@ func retired(ctx context.Context, db *ent.Client, release int, each func(record.
 	return inPages(func(after string) ([]*ent.Tool, error) {
 		return db.Tool.Query().Where(store.Tools.At(release), tool.RetiredAtNotNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).All(ctx)
 	}, func(row *ent.Tool) (string, error) { return row.ID, each(record.FromRow[record.Retired](row)) })
-}
-
-// Writer writes a feed line by line. Flush returns the first error.
-type Writer struct{ buf *bufio.Writer }
-
-// NewWriter writes the first line of a feed.
-func NewWriter(w io.Writer, updatedAt string) *Writer {
-	out := &Writer{bufio.NewWriterSize(w, 64<<10)}
-	out.Line(encodeLine(record.TypeFeed, record.Header{Format: record.FormatVersion, UpdatedAt: updatedAt}))
-	return out
-}
-
-// Write adds a record.
-func (w *Writer) Write(rec record.Record) { w.Line(Line(rec)) }
-
-// Line adds a record that is already encoded.
-func (w *Writer) Line(line []byte) {
-	_, _ = w.buf.Write(line)
-	_ = w.buf.WriteByte('\n')
-}
-
-// Flush writes the buffered data and returns the first error.
-func (w *Writer) Flush() error {
-	if err := w.buf.Flush(); err != nil {
-		return &OutputError{err}
-	}
-	return nil
-}
-
-// Line encodes a record with its type first, omitting fields at their default. No
-// encoding is shorter, so a record that was read from one line fits into one.
-func Line(rec record.Record) []byte { return encodeLine(rec.RecordType(), rec) }
-
-func encodeLine(recordType string, rec any) []byte {
-	return append([]byte(`{"type":"`+recordType+`",`), record.Encode(rec)[1:]...)
 }

@@ -1,4 +1,4 @@
-package feed
+package publish
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/journalentry"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/record"
 )
@@ -42,8 +43,8 @@ func (p *publication) readEarlierPrices(ctx context.Context) error {
 		return err
 	}
 	slugs = slices.DeleteFunc(slugs, func(slug string) bool {
-		line := p.snap.tools[slug]
-		return line == nil || line.retired
+		line := p.snap.Tools[slug]
+		return line == nil || line.Retired
 	})
 	return inBatches(slugs, batchSize, func(slugs []string) error {
 		entries, err := p.tx.JournalEntry.Query().Where(journalentry.SlugIn(slugs...), journalentry.KindIn(
@@ -143,18 +144,16 @@ func missingPrices(changes, known []record.PriceChange) (missing []record.PriceC
 
 // checkFits rejects a history that has grown too long for a line of a feed,
 // because every export must be importable.
-func checkFits(t *record.Tool, history []record.PriceChange, number int, source Source) error {
+func checkFits(t *record.Tool, history []record.PriceChange, number int, source feed.Source) error {
 	if len(history) == len(t.PriceHistory) {
 		return nil // it was read from one line
 	}
 	whole := *t
 	whole.PriceHistory = history
-	if len(Line(&whole)) <= MaxLine {
+	if len(feed.Line(&whole)) <= feed.MaxLine {
 		return nil
 	}
-	errs := &ValidationError{source: source}
-	errs.add(number, label(record.TypeTool, t.Slug), "price_history", "together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections")
-	return errs
+	return feed.NewError(source, number, t, "price_history", "together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections")
 }
 
 // recordPrices records earlier changes and then the current one, even if the history
