@@ -16,26 +16,27 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
 
-func inVoix(t *feed.Tool) { t.Category = "voix" }
+func inVoix(t *record.Tool) { t.Category = "voix" }
 
-func updatedOn(day string, change func(*feed.Tool)) func(*feed.Tool) {
-	return func(t *feed.Tool) { t.UpdatedAt = day; change(t) }
+func updatedOn(day string, change func(*record.Tool)) func(*record.Tool) {
+	return func(t *record.Tool) { t.UpdatedAt = day; change(t) }
 }
 
-func withPrice(price string) func(*feed.Tool) { return func(t *feed.Tool) { t.Price = price } }
-func withScore(score float64) func(*feed.Tool) {
-	return func(t *feed.Tool) { t.Score = &score }
+func withPrice(price string) func(*record.Tool) { return func(t *record.Tool) { t.Price = price } }
+func withScore(score float64) func(*record.Tool) {
+	return func(t *record.Tool) { t.Score = &score }
 }
-func withoutScore(t *feed.Tool) { t.Score = nil }
+func withoutScore(t *record.Tool) { t.Score = nil }
 
-func newComparison(slug, a, b string) *feed.Comparison {
-	return &feed.Comparison{
+func newComparison(slug, a, b string) *record.Comparison {
+	return &record.Comparison{
 		Slug: slug, Title: "Lequel ?", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Plus net.", Published: true,
 		UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug,
 	}
@@ -198,7 +199,7 @@ func TestChangesDuringImports(t *testing.T) {
 		var importing sync.WaitGroup
 		importing.Go(func() {
 			for i := 1; ctx.Err() == nil; i++ {
-				if _, err := feed.Import(t.Context(), s, bytes.NewReader(feeds[i%3]), feed.Options{Force: true}); err != nil {
+				if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feeds[i%3])), publish.Options{Force: true}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -299,8 +300,8 @@ func TestChangesWithLongReviews(t *testing.T) {
 	catalog := func(date, letter string) []byte {
 		var tools []any
 		for i := range 6 {
-			tools = append(tools, feedtest.Tool(fmt.Sprintf("t%d", i), func(t *feed.Tool) { t.Tagline = strings.Repeat(letter, long) }),
-				feedtest.Tool(fmt.Sprintf("u%d", i), updatedOn(date, func(*feed.Tool) {})))
+			tools = append(tools, feedtest.Tool(fmt.Sprintf("t%d", i), func(t *record.Tool) { t.Tagline = strings.Repeat(letter, long) }),
+				feedtest.Tool(fmt.Sprintf("u%d", i), updatedOn(date, func(*record.Tool) {})))
 		}
 		return feedtest.Catalog(date, tools...)
 	}

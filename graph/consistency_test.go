@@ -10,6 +10,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -31,7 +32,7 @@ func TestOperationsReadOneRelease(t *testing.T) {
 		defer stop()
 		all.Go(func() {
 			for i := 1; ctx.Err() == nil; i++ {
-				if _, err := feed.Import(t.Context(), s, bytes.NewReader(feeds[i%2]), feed.Options{Force: true}); err != nil {
+				if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feeds[i%2])), publish.Options{Force: true}); err != nil {
 					t.Error(err)
 					return
 				}

@@ -13,9 +13,9 @@ import (
 	"palmares/ent"
 	"palmares/graph"
 	"palmares/graph/graphtest"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -130,7 +130,7 @@ func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
 			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
 		}
 		catalog := &interruptedCatalog{Store: s, before: func() {
-			_, err := feed.Prune(t.Context(), s, 2)
+			_, err := publish.Prune(t.Context(), s, 2)
 			testkit.Check(t, err)
 		}}
 		var log bytes.Buffer

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"palmares/auth"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
@@ -16,7 +15,7 @@ import (
 // tools have their sources. Earlier releases keep theirs.
 func TestTranslationsAndSources(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
-		category, duel := &feed.Category{Slug: "code", Label: "Code source"}, &feed.Comparison{
+		category, duel := &record.Category{Slug: "code", Label: "Code source"}, &record.Comparison{
 			Slug: "duel", Title: "A ou B ?", ToolA: "a", ToolB: "b", Winner: "a", WinnerNote: "Plus net.",
 			Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/duel",
 		}

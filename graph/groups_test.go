@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"palmares/graph"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -19,21 +19,21 @@ func checkResponses(t *testing.T, e *graph.Executor, responses map[string]string
 	}
 }
 
-func newDuel(a, b, winner, day string) *feed.Comparison {
-	return &feed.Comparison{Slug: a + "-" + b, Title: a + b, ToolA: a, ToolB: b, Winner: winner, WinnerNote: "Plus net.", Published: true,
+func newDuel(a, b, winner, day string) *record.Comparison {
+	return &record.Comparison{Slug: a + "-" + b, Title: a + b, ToolA: a, ToolB: b, Winner: winner, WinnerNote: "Plus net.", Published: true,
 		UpdatedAt: day, CanonicalURL: "https://palmares.example/duel/" + a + b}
 }
 
-func newRetired(slug, reason, day string) *feed.Retired {
-	return &feed.Retired{Slug: slug, Name: "Ancien " + slug, Category: "voix", Reason: reason, RetiredAt: day, Note: "Fermé."}
+func newRetired(slug, reason, day string) *record.Retired {
+	return &record.Retired{Slug: slug, Name: "Ancien " + slug, Category: "voix", Reason: reason, RetiredAt: day, Note: "Fermé."}
 }
 
-func newTool(slug, price string, score float64, changes ...feed.PriceChange) *feed.Tool {
-	return feedtest.Tool(slug, func(t *feed.Tool) { t.Price, t.Score, t.PriceHistory = price, &score, changes })
+func newTool(slug, price string, score float64, changes ...record.PriceChange) *record.Tool {
+	return feedtest.Tool(slug, func(t *record.Tool) { t.Price, t.Score, t.PriceHistory = price, &score, changes })
 }
 
-func newPriceChange(day, before, after string) feed.PriceChange {
-	return feed.PriceChange{ChangedAt: day, Pricing: "payant", PreviousPricing: "payant", Price: after, PreviousPrice: before}
+func newPriceChange(day, before, after string) record.PriceChange {
+	return record.PriceChange{ChangedAt: day, Pricing: "payant", PreviousPricing: "payant", Price: after, PreviousPrice: before}
 }
 
 // Periods have their first and last days. With includeEmpty, those in which nothing
@@ -100,7 +100,7 @@ func TestComparisonGroupsByPage(t *testing.T) {
 func TestFiltersByPrice(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		free := newTool("d", "0 €/heure", 6)
-		gratis := feedtest.Tool("e", func(t *feed.Tool) { t.Price, t.Pricing = "3 €/image", "gratuit" })
+		gratis := feedtest.Tool("e", func(t *record.Tool) { t.Price, t.Pricing = "3 €/image", "gratuit" })
 		feedtest.Publish(t, s, feedtest.Catalog("2026-04-10",
 			newTool("a", "120 €/an", 8, newPriceChange("2026-02-11", "10 €/mois", "130 €/an"), newPriceChange("2025-02-11", "9 €/mois", "10 €/mois"), newPriceChange("2026-03-11", "130 €/an", "120 €/an")),
 			newTool("b", "12 €/mois", 7, newPriceChange("2025-12-01", "10 €/mois", "12 €/mois")), newTool("c", "1 €/heure", 7, newPriceChange("2026-01-01", "0.5 €/heure", "1 €/heure")), free, gratis))
@@ -139,7 +139,7 @@ func TestMoversAreExact(t *testing.T) {
 
 // Groups and series have percentiles, and averages of all ratings.
 func TestStatisticsOfGroupsAndSeries(t *testing.T) {
-	rated := func(slug, price string, score float64, verifiability, obsolescence *float64, day string) *feed.Tool {
+	rated := func(slug, price string, score float64, verifiability, obsolescence *float64, day string) *record.Tool {
 		t := newTool(slug, price, score)
 		t.Verifiability, t.Obsolescence, t.UpdatedAt = verifiability, obsolescence, day
 		return t
@@ -161,9 +161,9 @@ func TestStatisticsOfGroupsAndSeries(t *testing.T) {
 
 func TestAlternatives(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
-		untested := feedtest.Tool("u", func(t *feed.Tool) { t.Score, t.Price = nil, "20 €/mois" })
-		elsewhere := feedtest.Tool("v", func(t *feed.Tool) { t.Category = "voix" })
-		retired := &feed.Retired{Slug: "x", Name: "X", Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé.", Score: new(6.9)}
+		untested := feedtest.Tool("u", func(t *record.Tool) { t.Score, t.Price = nil, "20 €/mois" })
+		elsewhere := feedtest.Tool("v", func(t *record.Tool) { t.Category = "voix" })
+		retired := &record.Retired{Slug: "x", Name: "X", Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé.", Score: new(6.9)}
 		feedtest.Publish(t, s, feedtest.Catalog("2026-04-10", newTool("a", "20 €/mois", 8), newTool("b", "20 €/mois", 7), newTool("c", "10 €/mois", 8), newTool("d", "240 €/an", 8.5), newTool("e", "1 €/heure", 8),
 			untested, elsewhere, retired))
 		checkResponses(t, newExecutor(s), map[string]string{

@@ -9,9 +9,9 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -34,30 +34,30 @@ func historyOf(t *testing.T, e *graph.Executor, slug string) string {
 }
 
 func TestHistory(t *testing.T) {
-	early := feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
-	late := feed.PriceChange{ChangedAt: "2026-11-05", Pricing: "payant", Price: "17 €/mois", PreviousPricing: "payant", PreviousPrice: "15 €/mois"}
+	early := record.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
+	late := record.PriceChange{ChangedAt: "2026-11-05", Pricing: "payant", Price: "17 €/mois", PreviousPricing: "payant", PreviousPrice: "15 €/mois"}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
 		other := feedtest.Tool("b", withoutScore)
 		step := func(date string, records ...any) {
 			feedtest.Publish(t, s, feedtest.Catalog(date, append(records, other)...))
 		}
-		step("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{early} }))
-		step("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", func(t *feed.Tool) { t.Tagline = "Autre." })))
-		step("2026-11-03", feedtest.Tool("a", updatedOn("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; withScore(8)(t) })))
-		step("2026-11-04", feedtest.Tool("a", updatedOn("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; withoutScore(t) }))) // its date is unchanged
+		step("2026-11-01", feedtest.Tool("a", func(t *record.Tool) { t.PriceHistory = []record.PriceChange{early} }))
+		step("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", func(t *record.Tool) { t.Tagline = "Autre." })))
+		step("2026-11-03", feedtest.Tool("a", updatedOn("2026-11-03", func(t *record.Tool) { t.Price = "15 €/mois"; withScore(8)(t) })))
+		step("2026-11-04", feedtest.Tool("a", updatedOn("2026-11-03", func(t *record.Tool) { t.Price = "15 €/mois"; withoutScore(t) }))) // its date is unchanged
 		want := "2026-05-01 payant 20 €/mois untested; 2026-11-01 payant 20 €/mois 7.5; 2026-11-03 payant 15 €/mois 8; 2026-11-04 payant 15 €/mois untested; "
 		expect(t, "a", historyOf(t, e, "a"), want)
-		step("2026-11-06", feedtest.Tool("a", updatedOn("2026-11-06", func(t *feed.Tool) {
-			t.Price, t.Pricing, t.PriceHistory = "18 €/mois", "freemium", []feed.PriceChange{late}
+		step("2026-11-06", feedtest.Tool("a", updatedOn("2026-11-06", func(t *record.Tool) {
+			t.Price, t.Pricing, t.PriceHistory = "18 €/mois", "freemium", []record.PriceChange{late}
 			withoutScore(t)
 		})))
 		want += "2026-11-05 payant 17 €/mois untested; 2026-11-06 freemium 18 €/mois untested; "
 		expect(t, "with a late price change", historyOf(t, e, "a"), want)
 		expect(t, "nothing ever changed", historyOf(t, e, "b"), "2026-11-01 payant 20 €/mois untested; ")
 
-		step("2026-11-07", &feed.Retired{Slug: "a", Name: "Outil a", Category: "code", Reason: "mort", RetiredAt: "2026-11-07", Note: "Fermé."})
-		step("2026-11-08", feedtest.Tool("a", updatedOn("2026-11-08", func(t *feed.Tool) { t.Price = "5 €/mois" })))
+		step("2026-11-07", &record.Retired{Slug: "a", Name: "Outil a", Category: "code", Reason: "mort", RetiredAt: "2026-11-07", Note: "Fermé."})
+		step("2026-11-08", feedtest.Tool("a", updatedOn("2026-11-08", func(t *record.Tool) { t.Price = "5 €/mois" })))
 		expect(t, "back from retirement", historyOf(t, e, "a"), want+"2026-11-08 payant 5 €/mois 7.5; ")
 	})
 }
@@ -65,9 +65,9 @@ func TestHistory(t *testing.T) {
 // Even if the price history contradicts the price, the last entry is the current
 // state.
 func TestHistoryEndsWithCurrentState(t *testing.T) {
-	odd := feed.PriceChange{ChangedAt: "2026-12-24", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois"}
+	odd := record.PriceChange{ChangedAt: "2026-12-24", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois"}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{odd} })))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *record.Tool) { t.PriceHistory = []record.PriceChange{odd} })))
 		expect(t, "a history that contradicts the price", historyOf(t, newExecutor(s), "a"), "2026-11-01 payant 20 €/mois 7.5; ")
 	})
 }

@@ -9,9 +9,9 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -143,16 +143,16 @@ func TestEmbeddings(t *testing.T) {
 // The verdict and the names of the other sections are public, whether or not the
 // tool has an embeddings document, and belong to the release.
 func TestVerdict(t *testing.T) {
-	review := func(sections ...feed.Section) func(*feed.Tool) {
-		return func(tool *feed.Tool) { tool.Sections = sections }
+	review := func(sections ...record.Section) func(*record.Tool) {
+		return func(tool *record.Tool) { tool.Sections = sections }
 	}
 	const query = `query ($slug: String!) {tool(slug: $slug) {verdict reviewSections}}`
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
-			feedtest.Tool("full", review(feed.Section{Section: "prix", Text: "Juste."}, feed.Section{Section: "verdict", Text: "Bien <b>."})),
-			feedtest.Tool("none", review()), feedtest.Tool("other", review(feed.Section{Section: "limites", Text: "Lent."}))))
+			feedtest.Tool("full", review(record.Section{Section: "prix", Text: "Juste."}, record.Section{Section: "verdict", Text: "Bien <b>."})),
+			feedtest.Tool("none", review()), feedtest.Tool("other", review(record.Section{Section: "limites", Text: "Lent."}))))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02",
-			feedtest.Tool("full", review(feed.Section{Section: "verdict", Text: "Mieux."})), feedtest.Tool("none", review()), feedtest.Tool("other", review())))
+			feedtest.Tool("full", review(record.Section{Section: "verdict", Text: "Mieux."})), feedtest.Tool("none", review()), feedtest.Tool("other", review())))
 		e := newExecutor(s)
 		list := `{tools(sort: name_asc) {items {slug verdict reviewSections}}}`
 		expect(t, "newest", string(execute(t, e, auth.Anonymous, list).Data),

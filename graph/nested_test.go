@@ -15,10 +15,10 @@ import (
 	"palmares/ent/comparison"
 	"palmares/ent/tool"
 	"palmares/graph"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -202,7 +202,7 @@ func TestTypesOfToolChanges(t *testing.T) {
 		e := newExecutor(s)
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), newComparison("a", "a", "b")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("b")))
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", &feed.Retired{Slug: "a", Name: "A", Category: "code", Reason: "mort", RetiredAt: "2026-11-03", Note: "Fermé."}, feedtest.Tool("b")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", &record.Retired{Slug: "a", Name: "A", Category: "code", Reason: "mort", RetiredAt: "2026-11-03", Note: "Fermé."}, feedtest.Tool("b")))
 		expect(t, "types", mustExecute(t, e, `{retiredTool(slug: "a") {changes {nodes {type fields}} updated: changes(types: tool_updated) {nodes {type}}
 			some: changes(types: [price_changed, tool_created, comparatif_published]) {nodes {type tool {slug}}} none: changes(types: []) {nodes {type}} other: changes(types: [comparatif_removed]) {nodes {type}}}}`),
 			`{"retiredTool":{"changes":{"nodes":[{"type":"tool_retired","fields":[]},{"type":"price_changed","fields":[]},{"type":"tool_updated","fields":["price","updated_at"]},{"type":"tool_created","fields":[]}]},`+
@@ -255,7 +255,7 @@ func TestToolChangesWithLongReviews(t *testing.T) {
 		for release := range releases {
 			var records []any
 			for i := range tools {
-				records = append(records, feedtest.Tool(fmt.Sprint("t", i), func(t *feed.Tool) { t.Tagline = strings.Repeat(fmt.Sprint(release), long) }))
+				records = append(records, feedtest.Tool(fmt.Sprint("t", i), func(t *record.Tool) { t.Tagline = strings.Repeat(fmt.Sprint(release), long) }))
 			}
 			feedtest.Publish(t, s, feedtest.Catalog(fmt.Sprintf("2026-11-%02d", 1+release), records...))
 		}

@@ -12,6 +12,8 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
 
@@ -35,9 +37,9 @@ func publishRandom(t *testing.T, s *store.Store, seed uint64, after func(release
 			case kind == 0 && i > 3:
 				continue
 			case kind == 1 && i > 3:
-				records = append(records, &feed.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: fmt.Sprint("Fermé ", random.IntN(3))})
+				records = append(records, &record.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: fmt.Sprint("Fermé ", random.IntN(3))})
 			default:
-				records = append(records, feedtest.Tool(slug, updatedOn(date, func(t *feed.Tool) {
+				records = append(records, feedtest.Tool(slug, updatedOn(date, func(t *record.Tool) {
 					t.Category = []string{"code", "code", "voix"}[random.IntN(3)]
 					t.Tagline = fmt.Sprintf("Un %d, \"outil\".", random.IntN(2))
 					t.Price = fmt.Sprintf("%d €/mois", 10+random.IntN(2))
@@ -66,7 +68,7 @@ func publishRandom(t *testing.T, s *store.Store, seed uint64, after func(release
 			t.Fatal(err)
 		}
 		published = published.Add(time.Duration(release%2)*23*time.Hour + 59*time.Minute)
-		if _, err := feed.Import(t.Context(), s, bytes.NewReader(feedtest.Catalog(date, records...)), feed.Options{Force: true, PublishedAt: published}); err != nil {
+		if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(date, records...))), publish.Options{Force: true, PublishedAt: published}); err != nil {
 			t.Fatal(err)
 		}
 		if after != nil {

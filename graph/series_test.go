@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"palmares/graph"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -85,7 +86,7 @@ func TestSeriesStartWithTheHistory(t *testing.T) {
 		if got, want := mustExecute(t, e, query), `{"series":[],"movers":[]}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		better := func(score float64) *feed.Tool { return feedtest.Tool("a", func(t *feed.Tool) { t.Score = &score }) }
+		better := func(score float64) *record.Tool { return feedtest.Tool("a", func(t *record.Tool) { t.Score = &score }) }
 		feedtest.Publish(t, s, feedtest.Catalog("2026-01-01", better(5)))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-01-02", better(6), feedtest.Tool("b")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-01-03", better(8), feedtest.Tool("b"), feedtest.Tool("c")))
@@ -94,7 +95,7 @@ func TestSeriesStartWithTheHistory(t *testing.T) {
 			`{"metric":"additions","points":[{"release":1,"value":0},{"release":2,"value":1},{"release":3,"value":1}]}],`+change; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if _, err := feed.Prune(t.Context(), s, 2); err != nil {
+		if _, err := publish.Prune(t.Context(), s, 2); err != nil {
 			t.Fatal(err)
 		}
 		e = newExecutor(s)
@@ -107,11 +108,11 @@ func TestSeriesStartWithTheHistory(t *testing.T) {
 
 func TestPricesAsNumbers(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
-		priced := func(slug, price string, history ...feed.PriceChange) *feed.Tool {
-			return feedtest.Tool(slug, func(t *feed.Tool) { t.Price, t.PriceHistory = price, history })
+		priced := func(slug, price string, history ...record.PriceChange) *record.Tool {
+			return feedtest.Tool(slug, func(t *record.Tool) { t.Price, t.PriceHistory = price, history })
 		}
-		was := func(day, before, after string) feed.PriceChange {
-			return feed.PriceChange{ChangedAt: day, Pricing: "payant", PreviousPricing: "payant", Price: after, PreviousPrice: before}
+		was := func(day, before, after string) record.PriceChange {
+			return record.PriceChange{ChangedAt: day, Pricing: "payant", PreviousPricing: "payant", Price: after, PreviousPrice: before}
 		}
 		feedtest.Publish(t, s, feedtest.Catalog("2026-01-01",
 			priced("a", "100 €/an", was("2025-01-01", "10 €/mois", "90 €/an"), was("2025-02-01", "90 €/an", "100 €/an"), was("2024-01-01", "0 €/mois", "10 €/mois")),
@@ -142,14 +143,14 @@ func TestPricesAsNumbers(t *testing.T) {
 
 func TestFiltersOfComparisonsAndRetiredTools(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
-		duel := func(slug, a, b, winner, day string) *feed.Comparison {
-			return &feed.Comparison{Slug: slug, Title: slug, ToolA: a, ToolB: b, Winner: winner, WinnerNote: "Plus net.", Published: true, UpdatedAt: day,
+		duel := func(slug, a, b, winner, day string) *record.Comparison {
+			return &record.Comparison{Slug: slug, Title: slug, ToolA: a, ToolB: b, Winner: winner, WinnerNote: "Plus net.", Published: true, UpdatedAt: day,
 				CanonicalURL: "https://palmares.example/duel/" + slug}
 		}
-		gone := func(slug, name, reason, day, note string) *feed.Retired {
-			return &feed.Retired{Slug: slug, Name: name, Category: "voix", Reason: reason, RetiredAt: day, Note: note}
+		gone := func(slug, name, reason, day, note string) *record.Retired {
+			return &record.Retired{Slug: slug, Name: name, Category: "voix", Reason: reason, RetiredAt: day, Note: note}
 		}
-		feedtest.Publish(t, s, feedtest.Catalog("2026-06-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c", func(t *feed.Tool) { t.Category = "voix" }),
+		feedtest.Publish(t, s, feedtest.Catalog("2026-06-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c", func(t *record.Tool) { t.Category = "voix" }),
 			duel("a-b", "a", "b", "a", "2026-01-01"), duel("b-c", "b", "c", "c", "2026-02-01"), duel("c-a", "c", "a", "a", "2026-03-01"),
 			gone("x", "Éclair", "mort", "2026-01-15", "Racheté par l'américain Foo."), gone("y", "Vieux-Bot", "acquis", "2026-02-15", "Fermé."), gone("z", "Écho", "mort", "2026-04-15", "Fermé aussi.")))
 		e := newExecutor(s)

@@ -10,6 +10,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph/model"
+	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/release"
 	"palmares/internal/dev/testkit"
 )
@@ -109,5 +110,32 @@ func TestFiltersHaveConditions(t *testing.T) {
 			continue
 		}
 		conditions.Matches(newFilledTool()) // a field that tools do not have would panic
+	}
+}
+
+// Every field of a record is in the schema, under its own name.
+func TestSchemaHasEveryField(t *testing.T) {
+	// These have another name, or readers do not see them.
+	others := map[string]string{"comparatif.tool_a": "toolA", "comparatif.published": "", "tool.sections": "embeddings"}
+	for recordType, name := range map[string]string{
+		record.TypeCategory: "Category", record.TypeTool: "Tool", record.TypeComparison: "Comparison", record.TypeRetired: "RetiredTool",
+	} {
+		for _, field := range record.FieldNames(recordType) {
+			if field == "translations" { // an argument of the fields that have some
+				continue
+			}
+			want, listed := others[recordType+"."+field]
+			if !listed {
+				for i, word := range strings.Split(field, "_") {
+					if i > 0 {
+						word = strings.ToUpper(word[:1]) + word[1:]
+					}
+					want += word
+				}
+			}
+			if definition := Schema().Types[name]; want != "" && definition.Fields.ForName(want) == nil {
+				t.Errorf("graph/schema: got no field %s.%s, want the field %s of records", name, want, field)
+			}
+		}
 	}
 }

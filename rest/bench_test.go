@@ -14,6 +14,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/cache"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -26,7 +27,7 @@ func BenchmarkUncached(b *testing.B) {
 	s := testkit.Open(b, testkit.SQLite(b))
 	var catalog bytes.Buffer
 	testkit.Check(b, synth.Write(b.Context(), &catalog, synth.Options{Tools: 5_000, Seed: 1}))
-	_, err := feed.Import(b.Context(), s, bytes.NewReader(catalog.Bytes()), feed.Options{})
+	_, err := publish.Import(b.Context(), s, feed.NewLines(bytes.NewReader(catalog.Bytes())), publish.Options{})
 	testkit.Check(b, err)
 	log := slog.New(slog.DiscardHandler)
 	executor := graphtest.New(graph.Config{Catalog: s, Log: log, Cache: cache.New(64<<20, nil, log)})

@@ -26,9 +26,9 @@ import (
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/graph/graphtest"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -130,7 +130,7 @@ func TestBulkEqualsPages(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		for seed := range uint64(2) {
-			publish(t, s, responses, synthetic(t, 450, 7+seed))
+			publishFeed(t, s, responses, synthetic(t, 450, 7+seed))
 			for _, list := range bulkLists {
 				items := itemsOf(t, handler, list)
 				total := strconv.Itoa(len(items))
@@ -220,7 +220,7 @@ func TestBulkETags(t *testing.T) {
 		handler, responses := handlerOver(t, s)
 		var tags []string
 		for _, date := range []string{"2026-11-01", "2026-11-02"} {
-			publish(t, s, responses, feedtest.Catalog(date, feedtest.Tool("a")))
+			publishFeed(t, s, responses, feedtest.Catalog(date, feedtest.Tool("a")))
 			tags = append(tags, get(handler, "/api/v1/tools?format=csv").Header().Get("ETag"))
 		}
 		for _, version := range []string{config.Version, "2"} {
@@ -322,7 +322,7 @@ func recordWith(before func()) *hookedRecorder {
 func TestBulkSearchesOnce(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	handler, responses := handlerOver(t, s)
-	publish(t, s, responses, synthetic(t, 1_500, 3))
+	publishFeed(t, s, responses, synthetic(t, 1_500, 3))
 	allocated := func(path string) int64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -346,7 +346,7 @@ func TestBulkSearchesOnce(t *testing.T) {
 func TestBulkStartsAtOnce(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	handler, responses := handlerOver(t, s)
-	publish(t, s, responses, synthetic(t, 1_500, 1))
+	publishFeed(t, s, responses, synthetic(t, 1_500, 1))
 	for _, encoding := range []string{"gzip", "br", "zstd"} {
 		got := recordWith(func() {})
 		handler.ServeHTTP(got, request(http.MethodGet, "/api/v1/tools?format=ndjson", "Accept-Encoding", encoding))
@@ -360,9 +360,9 @@ func TestBulkStartsAtOnce(t *testing.T) {
 func TestBulkUsesOneRelease(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
-		publish(t, s, responses, synthetic(t, 900, 1))
+		publishFeed(t, s, responses, synthetic(t, 900, 1))
 		want := ndjson(itemsOf(t, handler, "/api/v1/tools?"))
-		got := recordWith(func() { publish(t, s, responses, feedtest.Catalog("2026-12-01", feedtest.Tool("only"))) })
+		got := recordWith(func() { publishFeed(t, s, responses, feedtest.Catalog("2026-12-01", feedtest.Tool("only"))) })
 		handler.ServeHTTP(got, request(http.MethodGet, "/api/v1/tools?format=ndjson"))
 		if got.Body.String() != want || got.Header().Get("X-Service-Release") != "1" {
 			t.Errorf("got %d bytes of release %s, want %d of release 1", got.Body.Len(), got.Header().Get("X-Service-Release"), len(want))
@@ -381,9 +381,9 @@ func TestBulkUsesOneRelease(t *testing.T) {
 func TestBulkOfReplacedRelease(t *testing.T) {
 	catalog := &struct{ *store.Store }{testkit.Open(t, testkit.SQLite(t))}
 	handler, responses := handlerOver(t, catalog)
-	publish(t, catalog.Store, responses, synthetic(t, 900, 1))
+	publishFeed(t, catalog.Store, responses, synthetic(t, 900, 1))
 	restored := testkit.Open(t, testkit.SQLite(t))
-	publish(t, restored, responses, synthetic(t, 900, 2))
+	publishFeed(t, restored, responses, synthetic(t, 900, 2))
 	got := recordWith(func() { catalog.Store = restored })
 	caught := func() (caught any) {
 		defer func() { caught = recover() }()
@@ -475,7 +475,7 @@ func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 func TestBulkAbandoned(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
-		publish(t, s, responses, synthetic(t, 450, 1))
+		publishFeed(t, s, responses, synthetic(t, 450, 1))
 		handler.SetSendTime(50 * time.Millisecond)
 		ended := make(chan any, 1)
 		listener := pipeListener{make(chan net.Conn)}
@@ -520,9 +520,9 @@ func TestBulkHostileStrings(t *testing.T) {
 		handler, responses := handlerOver(t, s)
 		var tools []any
 		for i, name := range []string{"=1+1", "+x", "-x", "@x", "a;b", "a,b", `a"b`, "=\"x\";y,z", "l'été\u2028€ 😀"} {
-			tools = append(tools, feedtest.Tool("t"+strconv.Itoa(i), func(t *feed.Tool) { t.Name, t.Tagline = name, name+"\r\nx\ny" }))
+			tools = append(tools, feedtest.Tool("t"+strconv.Itoa(i), func(t *record.Tool) { t.Name, t.Tagline = name, name+"\r\nx\ny" }))
 		}
-		publish(t, s, responses, feedtest.Catalog("2026-11-01", tools...))
+		publishFeed(t, s, responses, feedtest.Catalog("2026-11-01", tools...))
 		items := itemsOf(t, handler, "/api/v1/tools?")
 		if len(items) != len(tools) {
 			t.Fatalf("got %d tools, want %d", len(items), len(tools))

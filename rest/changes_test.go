@@ -90,12 +90,12 @@ func TestChangesAreTheJournal(t *testing.T) {
 func TestChangesResumeAfterEmptyPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
-		publish(t, s, responses, catalogOf("first"))
+		publishFeed(t, s, responses, catalogOf("first"))
 		page, next := readChanges(t, handler, "/api/v1/changes?types=tool.removed")
 		if len(page.Data) > 0 || page.Next == "" {
 			t.Fatalf("got %d events and next %q, want none and a cursor", len(page.Data), page.Next)
 		}
-		publish(t, s, responses, catalogOf("second"))
+		publishFeed(t, s, responses, catalogOf("second"))
 		if page, _ = readChanges(t, handler, next); len(page.Data) != 3 {
 			t.Errorf("got %d events, want the 3 removed tools", len(page.Data))
 		}

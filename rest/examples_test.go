@@ -17,6 +17,8 @@ import (
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
@@ -28,32 +30,32 @@ import (
 // catalogOf returns a catalog that shares no slug with the demo. Its best tool
 // has neither embeddings nor a price history.
 func catalogOf(name string) []byte {
-	rated := func(what string, score float64, change func(*feed.Tool)) *feed.Tool {
-		return feedtest.Tool(name+"-"+what, func(t *feed.Tool) {
+	rated := func(what string, score float64, change func(*record.Tool)) *record.Tool {
+		return feedtest.Tool(name+"-"+what, func(t *record.Tool) {
 			t.Score = &score
 			change(t)
 		})
 	}
-	compared := func(what, date string, published bool) *feed.Comparison {
-		return &feed.Comparison{
+	compared := func(what, date string, published bool) *record.Comparison {
+		return &record.Comparison{
 			Slug: name + "-" + what, Title: "L'un ou l'autre ?", ToolA: name + "-best", ToolB: name + "-priced", Winner: name + "-best", WinnerNote: "Le meilleur.",
-			Published: feed.Published(published), UpdatedAt: date, CanonicalURL: "https://palmares.example/" + what,
+			Published: record.Published(published), UpdatedAt: date, CanonicalURL: "https://palmares.example/" + what,
 		}
 	}
 	return feedtest.Catalog("2026-11-10",
-		rated("best", 7.9, func(*feed.Tool) {}),
-		rated("priced", 7.8, func(t *feed.Tool) {
-			t.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-10-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "10 €/mois"}}
+		rated("best", 7.9, func(*record.Tool) {}),
+		rated("priced", 7.8, func(t *record.Tool) {
+			t.PriceHistory = []record.PriceChange{{ChangedAt: "2026-10-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "10 €/mois"}}
 		}),
-		rated("embedded", 7.7, func(t *feed.Tool) { t.Tier = 1 }),
+		rated("embedded", 7.7, func(t *record.Tool) { t.Tier = 1 }),
 		compared("older", "2026-10-01", true), compared("newer", "2026-10-02", true), compared("hidden", "2026-10-03", false),
 	)
 }
 
 // publish imports a catalog and moves the cache to the new release.
-func publish(t *testing.T, s *store.Store, responses *cache.Cache, catalog []byte) {
+func publishFeed(t *testing.T, s *store.Store, responses *cache.Cache, catalog []byte) {
 	t.Helper()
-	report, err := feed.Import(t.Context(), s, bytes.NewReader(catalog), feed.Options{Force: true})
+	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalog)), publish.Options{Force: true})
 	if err == nil {
 		err = responses.Renew(report.Release)
 	}
@@ -69,7 +71,7 @@ func TestExamplesComeFromCatalog(t *testing.T) {
 		handler, responses := handlerOver(t, s)
 		var tags []string
 		for _, name := range []string{"first", "second"} {
-			publish(t, s, responses, catalogOf(name))
+			publishFeed(t, s, responses, catalogOf(name))
 			got := get(handler, "/api/v1/openapi.json")
 			tags = append(tags, got.Header().Get("ETag"))
 			examples := map[string]string{}
@@ -117,7 +119,7 @@ func TestExamplesWithoutCatalog(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		check(t, handler)
-		publish(t, s, responses, catalogOf("first"))
+		publishFeed(t, s, responses, catalogOf("first"))
 		if got := get(handler, "/api/v1/openapi.json"); !strings.Contains(got.Body.String(), "first-best") || got.Header().Get("Cache-Control") == "no-store" {
 			t.Errorf("after the import: got headers %v and %s, want a cacheable document with first-best", got.Header(), got.Body)
 		}
@@ -141,7 +143,7 @@ func (unreadable) CurrentRelease(context.Context) (*ent.Release, error) {
 func TestExamplesUseOneRelease(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
-		publish(t, s, responses, catalogOf("even"))
+		publishFeed(t, s, responses, catalogOf("even"))
 		var readers sync.WaitGroup
 		done := make(chan struct{})
 		for range 4 {
@@ -162,7 +164,7 @@ func TestExamplesUseOneRelease(t *testing.T) {
 			})
 		}
 		for i := range 6 {
-			publish(t, s, responses, catalogOf([]string{"odd", "even"}[i%2]))
+			publishFeed(t, s, responses, catalogOf([]string{"odd", "even"}[i%2]))
 		}
 		close(done)
 		readers.Wait()

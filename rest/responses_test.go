@@ -19,6 +19,7 @@ import (
 	"palmares/ent"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -171,7 +172,7 @@ func TestNotFoundUsesOneRelease(t *testing.T) {
 		var published atomic.Int64
 		go func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				if _, err := feed.Import(ctx, s, bytes.NewReader([][]byte{retired, demo.Catalog()}[i%2]), feed.Options{Force: true}); err == nil {
+				if _, err := publish.Import(ctx, s, feed.NewLines(bytes.NewReader([][]byte{retired, demo.Catalog()}[i%2])), publish.Options{Force: true}); err == nil {
 					published.Add(1)
 				}
 			}
@@ -258,7 +259,7 @@ func (p *panicking) Client() *ent.Client {
 func TestPanic(t *testing.T) {
 	catalog := &panicking{Store: testkit.Open(t, testkit.SQLite(t))}
 	handler, responses := handlerOver(t, catalog)
-	publish(t, catalog.Store, responses, demo.Catalog())
+	publishFeed(t, catalog.Store, responses, demo.Catalog())
 	get(handler, "/api/v1/tools/plume") // loads the release
 	catalog.panics = true
 	for range 2 {

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -134,9 +134,9 @@ func TestCSVWithLibreOffice(t *testing.T) {
 		handler, responses := handlerOver(t, s)
 		var tools []any
 		for i, name := range names {
-			tools = append(tools, feedtest.Tool("tool-"+strconv.Itoa(i), func(t *feed.Tool) { t.Name, t.Tagline = name, name+" …" }))
+			tools = append(tools, feedtest.Tool("tool-"+strconv.Itoa(i), func(t *record.Tool) { t.Name, t.Tagline = name, name+" …" }))
 		}
-		publish(t, s, responses, feedtest.Catalog("2026-11-01", tools...))
+		publishFeed(t, s, responses, feedtest.Catalog("2026-11-01", tools...))
 		items := itemsOf(t, handler, "/api/v1/tools?")
 		for _, form := range forms {
 			rows := openInLibreOffice(t, get(handler, "/api/v1/tools?"+form.query).Body.Bytes(), form.options)

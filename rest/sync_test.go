@@ -17,6 +17,8 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -107,15 +109,15 @@ func randomReviews(random *rand.Rand, release int) []byte {
 		case 0:
 			continue
 		case 1:
-			records = append(records, &feed.Retired{Slug: slug, Name: slug, Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé."})
+			records = append(records, &record.Retired{Slug: slug, Name: slug, Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé."})
 			continue
 		}
-		records = append(records, feedtest.Tool(slug, func(t *feed.Tool) {
-			t.Tier = feed.Tier(1 + random.IntN(2)) // the second is not in the set
+		records = append(records, feedtest.Tool(slug, func(t *record.Tool) {
+			t.Tier = record.Tier(1 + random.IntN(2)) // the second is not in the set
 			t.Category = []string{"code", "voix"}[random.IntN(2)]
 			score := float64(5 + random.IntN(2))
 			t.Score = &score
-			t.Sections = []feed.Section{{Section: "verdict", Text: fmt.Sprint("Avis ", random.IntN(2))}, {Section: "prix", Text: "Juste."}}[:random.IntN(3)]
+			t.Sections = []record.Section{{Section: "verdict", Text: fmt.Sprint("Avis ", random.IntN(2))}, {Section: "prix", Text: "Juste."}}[:random.IntN(3)]
 		}))
 	}
 	return feedtest.Catalog(fmt.Sprintf("2026-02-%02d", release), records...)
@@ -128,7 +130,7 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		var handler http.Handler
 		publish := func(release int) {
-			_, err := feed.Import(t.Context(), s, bytes.NewReader(randomReviews(random, release)), feed.Options{Force: true})
+			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(randomReviews(random, release))), publish.Options{Force: true})
 			testkit.Check(t, err)
 			handler = serving(t, s) // with an empty cache
 		}
@@ -215,10 +217,10 @@ func reasonOf(handler http.Handler, slug, category string) string {
 func TestSyncTokens(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler := serving(t, s)
-		publish := func(s *store.Store, day int) {
+		publishDay := func(s *store.Store, day int) {
 			t.Helper()
-			tool := feedtest.Tool("plume", func(t *feed.Tool) { t.Tier, t.Price = 1, fmt.Sprintf("%d €/mois", day) })
-			_, err := feed.Import(t.Context(), s, bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool)), feed.Options{})
+			tool := feedtest.Tool("plume", func(t *record.Tool) { t.Tier, t.Price = 1, fmt.Sprintf("%d €/mois", day) })
+			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool))), publish.Options{})
 			testkit.Check(t, err)
 		}
 		if got := get(handler, "/api/embeddings"); got.Body.String() != `{"data":[],"next_sync":null}` {
@@ -229,19 +231,19 @@ func TestSyncTokens(t *testing.T) {
 			index.read(t, handler, path, nil)
 			return index.token
 		}
-		publish(s, 1)
+		publishDay(s, 1)
 		handler = serving(t, s) // with an empty cache
 		first, ofCode := tokenAt("/api/embeddings"), tokenAt("/api/embeddings?category=code")
-		publish(s, 2)
+		publishDay(s, 2)
 		handler = serving(t, s)
 		second := tokenAt("/api/embeddings")
 
 		other := testkit.Open(t, testkit.SQLite(t))
-		publish(other, 1)
+		publishDay(other, 1)
 		elsewhere := &vectorIndex{documents: map[string]string{}}
 		elsewhere.read(t, serving(t, other), "/api/embeddings", nil)
-		publish(other, 2)
-		publish(other, 3)
+		publishDay(other, 2)
+		publishDay(other, 3)
 		future := &vectorIndex{documents: map[string]string{}}
 		future.read(t, serving(t, other), "/api/embeddings", nil)
 
@@ -281,8 +283,8 @@ func TestSyncTokens(t *testing.T) {
 		check("category=", 400, "category must not be empty")
 		check("format=csv", 200) // this path has no such parameter
 
-		publish(s, 3)
-		_, err = feed.Prune(t.Context(), s, 3)
+		publishDay(s, 3)
+		_, err = publish.Prune(t.Context(), s, 3)
 		testkit.Check(t, err)
 		handler = serving(t, s)
 		check("sync="+first, 410, "release 1, which is no longer available. The oldest available release is 3.", "without sync")

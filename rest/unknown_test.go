@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -137,7 +137,7 @@ func TestNearestSlugs(t *testing.T) {
 func TestNearestSlugsAreActive(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
-		publish(t, s, responses, feedtest.Catalog("2026-11-01", feedtest.Tool("plumes-noires"), &feed.Retired{Slug: "plume", Name: "Plume", Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé."}))
+		publishFeed(t, s, responses, feedtest.Catalog("2026-11-01", feedtest.Tool("plumes-noires"), &record.Retired{Slug: "plume", Name: "Plume", Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé."}))
 		wantError(t, "plum", get(handler, "/api/v1/tools/plum"), 404, "No tool has the slug plum; did you mean plumes-noires?")
 	})
 }

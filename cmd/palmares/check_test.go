@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/folder"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -92,15 +93,15 @@ func TestDiffCommand(t *testing.T) {
 func checkDiffJSON(t *testing.T, out string) {
 	t.Helper()
 	var diff struct {
-		UpdatedAt string                 `json:"updated_at"`
-		Release   int                    `json:"release"`
-		Base      map[string]any         `json:"base"`
-		Summary   map[string]feed.Counts `json:"summary"`
-		Tools     []map[string]any       `json:"tools"`
-		Others    []any                  `json:"comparatifs"`
-		Scores    []map[string]any       `json:"score_changes"`
-		Prices    []any                  `json:"price_changes"`
-		Events    map[string]int         `json:"events"`
+		UpdatedAt string                    `json:"updated_at"`
+		Release   int                       `json:"release"`
+		Base      map[string]any            `json:"base"`
+		Summary   map[string]publish.Counts `json:"summary"`
+		Tools     []map[string]any          `json:"tools"`
+		Others    []any                     `json:"comparatifs"`
+		Scores    []map[string]any          `json:"score_changes"`
+		Prices    []any                     `json:"price_changes"`
+		Events    map[string]int            `json:"events"`
 	}
 	testkit.Check(t, json.Unmarshal([]byte(out), &diff))
 	got := fmt.Sprint(diff.UpdatedAt, diff.Release, diff.Base, diff.Summary["tools"], diff.Tools, diff.Others != nil, diff.Scores, diff.Prices != nil, diff.Events)
@@ -114,10 +115,10 @@ func checkDiffJSON(t *testing.T, out string) {
 func TestLintCommand(t *testing.T) {
 	t.Parallel()
 	url := "https://palmares.example/avis"
-	review := func(t *feed.Tool) { t.AvisURL, t.Sections = &url, nil }
+	review := func(t *record.Tool) { t.AvisURL, t.Sections = &url, nil }
 	var clean []any
 	for _, slug := range []string{"plume", "ecritoire", "gorge", "alcove"} {
-		clean = append(clean, feedtest.Tool(slug, func(t *feed.Tool) {
+		clean = append(clean, feedtest.Tool(slug, func(t *record.Tool) {
 			t.UpdatedAt = "2026-11-08"
 			if len(clean) > 1 {
 				t.Category = "voix"
@@ -129,7 +130,7 @@ func TestLintCommand(t *testing.T) {
 	}
 	old := file("old.ndjson", feedtest.Tool("vieux"))
 	warned := file("warned.ndjson", feedtest.Tool("vide", review))
-	wrong := file("wrong.ndjson", feedtest.Tool("vide", review), feedtest.Tool("copie", func(t *feed.Tool) { t.Domain = "WWW.plume.example" }))
+	wrong := file("wrong.ndjson", feedtest.Tool("vide", review), feedtest.Tool("copie", func(t *record.Tool) { t.Domain = "WWW.plume.example" }))
 	invalid := blackbox.WriteFile(t, "in%valid,.ndjson", bytes.Replace(feedtest.Catalog("2026-11-10", clean...), []byte("7.5"), []byte("75"), 1))
 	warning := warned + `:8: warning: tool "vide": avis_url: the tool has a review, but no sections; add them, or remove avis_url [empty-review]` + "\n"
 	for name, c := range map[string]struct {
@@ -189,9 +190,9 @@ func TestLintShowsErrorsFirst(t *testing.T) {
 	t.Parallel()
 	var records []any
 	for i := range 150 {
-		records = append(records, feedtest.Tool(fmt.Sprint("t", i), func(t *feed.Tool) { t.Name = "Même nom" }))
+		records = append(records, feedtest.Tool(fmt.Sprint("t", i), func(t *record.Tool) { t.Name = "Même nom" }))
 	}
-	records = append(records, feedtest.Tool("fin", func(t *feed.Tool) { t.Domain = "t0.example" }))
+	records = append(records, feedtest.Tool("fin", func(t *record.Tool) { t.Domain = "t0.example" }))
 	file := blackbox.WriteFile(t, "many.ndjson", feedtest.Catalog("2026-11-10", records...))
 	r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, "lint", file))
 	if r.Code != 1 || strings.Count(r.Out, "\n") != 100 || !strings.HasPrefix(r.Out, file+":154: tool \"fin\": domain: ") ||
@@ -286,7 +287,7 @@ func TestLintOf10000Files(t *testing.T) {
 	testkit.Check(t, synth.Write(t.Context(), &lines, synth.Options{Tools: 8000, Seed: 1}))
 	files, err := folder.NewWriter(dir, record.Header{Format: record.FormatVersion, UpdatedAt: "2026-11-10"})
 	testkit.Check(t, err)
-	_, err = feed.Read(t.Context(), &lines, func(_ int, rec record.Record) { testkit.Check(t, files.Write(rec)) })
+	_, err = feed.Read(t.Context(), feed.NewLines(bytes.NewReader(lines.Bytes())), func(_ int, rec record.Record) { testkit.Check(t, files.Write(rec)) })
 	testkit.Check(t, err)
 	testkit.Check(t, files.Close(nil))
 	if names, err := filepath.Glob(filepath.Join(dir, "*", "*.md")); err != nil || len(names) < 10_000 {

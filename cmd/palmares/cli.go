@@ -15,6 +15,7 @@ import (
 
 	"palmares/auth"
 	"palmares/cmd/palmares/commands"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -73,6 +74,7 @@ func run(ctx context.Context, args []string, term commands.Terminal) int {
 		kong.Description("The API of a catalog of tested AI tools: scores, comparisons, prices and reviews."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true}),
 		kong.Help(printHelp),
+		kong.Vars{"reasons": strings.Join(record.Codes("retired_reason"), ",")},
 		kong.Writers(term.Out, term.Err),
 		kong.Exit(func(int) { helpShown = true }),
 	)

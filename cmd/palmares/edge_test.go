@@ -17,6 +17,8 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/edge"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -78,9 +80,9 @@ func serveInProcess(t *testing.T, cfg store.Config, args ...string) (address str
 // randomCatalog is a catalog that changes at random.
 type randomCatalog struct {
 	*rand.Rand
-	tools       map[string]*feed.Tool
-	retired     map[string]*feed.Retired
-	comparisons map[string]*feed.Comparison
+	tools       map[string]*record.Tool
+	retired     map[string]*record.Retired
+	comparisons map[string]*record.Comparison
 	labels      map[string]string // of categories
 	day         int
 }
@@ -100,7 +102,7 @@ func (c *randomCatalog) change() {
 	switch kind := c.IntN(14); {
 	case tool == nil:
 		delete(c.retired, slug)
-		c.tools[slug] = feedtest.Tool(slug, func(t *feed.Tool) { t.UpdatedAt, t.Category = c.date(), edgeCategories[c.IntN(2)] })
+		c.tools[slug] = feedtest.Tool(slug, func(t *record.Tool) { t.UpdatedAt, t.Category = c.date(), edgeCategories[c.IntN(2)] })
 	case kind < 5:
 		copied := *tool
 		tool = &copied
@@ -110,18 +112,18 @@ func (c *randomCatalog) change() {
 			func() { tool.Score, tool.UpdatedAt = &score, c.date() },
 			func() { tool.Price, tool.UpdatedAt = fmt.Sprintf("%d €/mois", n), c.date() },
 			func() { tool.Category = edgeCategories[c.IntN(3)] },
-			func() { tool.Tier = feed.Tier(1 + n%3) },
-			func() { tool.Sections = []feed.Section{{Section: "verdict", Text: text}} },
+			func() { tool.Tier = record.Tier(1 + n%3) },
+			func() { tool.Sections = []record.Section{{Section: "verdict", Text: text}} },
 			func() { tool.Translations.En.Tagline = text },
 			func() { tool.Obsolescence, tool.Verifiability = &score, &score },
 			func() {
-				tool.PriceHistory = append(tool.PriceHistory, feed.PriceChange{ChangedAt: "2025-01-01", Pricing: "payant", Price: "9 €/mois", PreviousPricing: "payant", PreviousPrice: fmt.Sprintf("%d €/mois", n)})
+				tool.PriceHistory = append(tool.PriceHistory, record.PriceChange{ChangedAt: "2025-01-01", Pricing: "payant", Price: "9 €/mois", PreviousPricing: "payant", PreviousPrice: fmt.Sprintf("%d €/mois", n)})
 			},
 		}[n%9]()
 		c.tools[slug] = tool
 	case kind == 5:
 		delete(c.tools, slug)
-		c.retired[slug] = &feed.Retired{Slug: slug, Name: tool.Name, Category: edgeCategories[c.IntN(3)], Reason: "pivot", RetiredAt: c.date(), Note: text}
+		c.retired[slug] = &record.Retired{Slug: slug, Name: tool.Name, Category: edgeCategories[c.IntN(3)], Reason: "pivot", RetiredAt: c.date(), Note: text}
 	case kind == 6 && !c.isCompared(slug):
 		delete(c.tools, slug)
 	case kind == 7:
@@ -139,7 +141,7 @@ func (c *randomCatalog) change() {
 		other := edgeTools[c.IntN(len(edgeTools))]
 		if (c.tools[other] != nil || c.retired[other] != nil) && other != slug {
 			slug := fmt.Sprintf("c%d", n%4)
-			c.comparisons[slug] = &feed.Comparison{Slug: slug, Title: text, ToolA: tool.Slug, ToolB: other, Winner: other, WinnerNote: text, UpdatedAt: c.date(), CanonicalURL: "https://palmares.example/" + slug, Published: feed.Published(n%5 > 0)}
+			c.comparisons[slug] = &record.Comparison{Slug: slug, Title: text, ToolA: tool.Slug, ToolB: other, Winner: other, WinnerNote: text, UpdatedAt: c.date(), CanonicalURL: "https://palmares.example/" + slug, Published: record.Published(n%5 > 0)}
 		}
 	}
 }
@@ -156,7 +158,7 @@ func (c *randomCatalog) isCompared(slug string) bool {
 func (c *randomCatalog) feed() string {
 	var records []any
 	for _, slug := range edgeCategories {
-		records = append(records, &feed.Category{Slug: slug, Label: c.labels[slug]})
+		records = append(records, &record.Category{Slug: slug, Label: c.labels[slug]})
 	}
 	for _, slug := range slices.Sorted(maps.Keys(c.tools)) {
 		records = append(records, c.tools[slug])
@@ -217,7 +219,7 @@ func TestEdgeIsNeverStale(t *testing.T) {
 		db := testkit.Open(t, cfg)
 		address, log, _ := serveInProcess(t, cfg, "--purge-url", purges.URL, "--purge-header", "X-Purge-Token: secret")
 		catalog := &randomCatalog{
-			Rand: rand.New(rand.NewPCG(39, 1)), tools: map[string]*feed.Tool{}, retired: map[string]*feed.Retired{}, comparisons: map[string]*feed.Comparison{},
+			Rand: rand.New(rand.NewPCG(39, 1)), tools: map[string]*record.Tool{}, retired: map[string]*record.Retired{}, comparisons: map[string]*record.Comparison{},
 			labels: map[string]string{"chat": "Chat", "code": "Code", "voix": "Voix"},
 		}
 		for range 10 {
@@ -229,7 +231,7 @@ func TestEdgeIsNeverStale(t *testing.T) {
 				catalog.change()
 			}
 			catalog.day += catalog.IntN(2)
-			report, err := feed.Import(t.Context(), db, strings.NewReader(catalog.feed()), feed.Options{Force: true})
+			report, err := publish.Import(t.Context(), db, feed.NewLines(strings.NewReader(catalog.feed())), publish.Options{Force: true})
 			testkit.Check(t, err)
 			if report.Release == 0 {
 				continue // nothing changed
@@ -278,7 +280,7 @@ func TestEdgeAfterStart(t *testing.T) {
 			for _, slug := range slugs {
 				tools = append(tools, feedtest.Tool(slug))
 			}
-			_, err := feed.Import(t.Context(), db, bytes.NewReader(feedtest.Catalog("2026-11-01", tools...)), feed.Options{PublishedAt: noon.Add(time.Duration(i) * 30 * time.Minute)})
+			_, err := publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(feedtest.Catalog("2026-11-01", tools...))), publish.Options{PublishedAt: noon.Add(time.Duration(i) * 30 * time.Minute)})
 			testkit.Check(t, err)
 		}
 		for _, c := range []struct {

@@ -15,6 +15,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
@@ -66,20 +67,20 @@ func publishDemo(ctx context.Context, db *store.Store) error {
 		// An earlier start may have been interrupted. The date alone does not
 		// prove that this is the demo catalog.
 		var stored bytes.Buffer
-		if err := feed.Export(ctx, db, &stored, 0); err != nil || !bytes.Equal(stored.Bytes(), editions[release.ID-1].Feed) {
+		if err := publish.Export(ctx, db, &stored, 0); err != nil || !bytes.Equal(stored.Bytes(), editions[release.ID-1].Feed) {
 			return err
 		}
 		editions = editions[release.ID:]
 	}
 	for i, edition := range editions {
-		var opts feed.Options
+		var opts publish.Options
 		if i < len(editions)-1 { // the last one is published now
 			if opts.PublishedAt, err = time.Parse(time.DateOnly, edition.Date); err != nil {
 				return err
 			}
 		}
-		_, err := feed.Import(ctx, db, bytes.NewReader(edition.Feed), opts)
-		var older *feed.ImplausibleError
+		_, err := publish.Import(ctx, db, feed.NewLines(bytes.NewReader(edition.Feed)), opts)
+		var older *publish.ImplausibleError
 		if errors.As(err, &older) {
 			continue // another server that starts at the same time is ahead
 		}

@@ -20,6 +20,7 @@ import (
 	"palmares/ent/release"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -65,7 +66,7 @@ func TestPublishDemo(t *testing.T) {
 	testkit.Check(t, err)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for _, edition := range editions[:3] {
-			_, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
+			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})
 			testkit.Check(t, err)
 		}
 		group, ctx := errgroup.WithContext(t.Context())
@@ -85,7 +86,7 @@ func TestPublishDemo(t *testing.T) {
 			t.Errorf("got releases of %v, want %v", dates, want)
 		}
 		var exported bytes.Buffer
-		testkit.Check(t, feed.Export(t.Context(), s, &exported, 0))
+		testkit.Check(t, publish.Export(t.Context(), s, &exported, 0))
 		if exported.String() != string(demo.Catalog()) {
 			t.Errorf("got a catalog of %d bytes, want the demo catalog", exported.Len())
 		}

@@ -10,14 +10,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 
 	"palmares/ent"
 	"palmares/ent/release"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/files"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/server"
 )
@@ -44,16 +47,40 @@ func (c *Import) Run(ctx context.Context, cfg store.Config, term Terminal) error
 	defer db.Close()
 
 	bar := &progress{w: term.Err, bar: IsTerminal(term.Err)}
-	report, err := feed.Import(ctx, db, source, feed.Options{Force: c.Force, DryRun: c.DryRun, Progress: bar.update})
+	report, err := publish.Import(ctx, db, source, publish.Options{Force: c.Force, DryRun: c.DryRun, Progress: bar.update})
 	bar.end(err == nil)
 	if err != nil {
 		return importError(err, term.Err)
 	}
-	if err := report.Print(term.Out); err != nil {
+	if err := printReport(term.Out, report); err != nil {
 		// Do not fail: the import succeeded and must not be repeated.
 		fmt.Fprintln(term.Err, "palmares: the import succeeded, but the report cannot be written")
 	}
 	return nil
+}
+
+// printReport writes a report as a table.
+func printReport(w io.Writer, r *publish.Report) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "\tcreated\tupdated\tunchanged\tretired\tremoved\t")
+	row := func(name string, c publish.Counts, retired string) {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%d\t\n", name, c.Created, c.Updated, c.Unchanged, retired, c.Removed)
+	}
+	row("categories", r.Categories, "-")
+	row("tools", r.Tools, strconv.Itoa(r.Tools.Retired))
+	row("comparisons", r.Comparisons, "-")
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	release := fmt.Sprintf("%d, of %s", r.Release, r.FeedDate)
+	switch {
+	case r.Release == 0:
+		release = "none, nothing changed"
+	case r.DryRun:
+		release = "would be " + release + " (dry run: nothing was imported)"
+	}
+	_, err := fmt.Fprintf(w, "price changes: %d\nrelease: %s\n", r.PriceChanges, release)
+	return err
 }
 
 // importError prints the errors in a feed and adds to other errors whether anything
@@ -82,9 +109,20 @@ func nothingChanged(err error, advice string) error {
 
 var errInterrupted = errors.New("nothing was changed: interrupted")
 
-// openFeed opens a feed. It must be seekable, so anything but a regular file is
-// copied to a temporary one. The feed of a folder is a feed.Origin.
-func openFeed(ctx context.Context, name string, stdin *os.File) (io.ReadSeekCloser, error) {
+// openedFeed is a feed that is closed after it was read.
+type openedFeed interface {
+	feed.Source
+	io.Closer
+}
+
+type feedFile struct {
+	feed.Lines
+	io.Closer
+}
+
+// openFeed opens a feed. It is read several times, so anything but a regular file or a
+// folder is copied to a temporary file.
+func openFeed(ctx context.Context, name string, stdin *os.File) (openedFeed, error) {
 	file, err := stdin, error(nil)
 	if name != "-" {
 		if file, err = os.Open(name); err != nil {
@@ -97,28 +135,19 @@ func openFeed(ctx context.Context, name string, stdin *os.File) (io.ReadSeekClos
 		return nil, fileError(name, err)
 	case info.IsDir():
 		_ = file.Close()
-		return openFolder(ctx, name)
+		return openFolder(name)
 	case info.Mode().IsRegular():
-		return file, nil
+		return feedFile{feed.NewLines(file), file}, nil
 	}
 	return copyToTemp(ctx, file)
 }
 
-// createTemp creates a file that disappears when it is closed.
-func createTemp() (*os.File, error) {
+func copyToTemp(ctx context.Context, from io.Reader) (openedFeed, error) {
 	file, err := os.CreateTemp("", "palmares-feed-")
 	if err != nil {
 		return nil, fileError("temporary file", err)
 	}
 	_ = os.Remove(file.Name()) // the data stays available until the file is closed
-	return file, nil
-}
-
-func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) {
-	file, err := createTemp()
-	if err != nil {
-		return nil, err
-	}
 	// A read from an idle pipe cannot be interrupted, so it runs in its own goroutine.
 	copied := make(chan error, 1)
 	go func() {
@@ -134,7 +163,7 @@ func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) 
 		_ = file.Close()
 		return nil, fileError("temporary file", err)
 	}
-	return file, nil
+	return feedFile{feed.NewLines(file), file}, nil
 }
 
 // Export writes a release as a feed or as other files.
@@ -170,7 +199,7 @@ func (c *Export) Run(ctx context.Context, db *store.Store, readme Readme, term T
 	if c.Format != "" {
 		return fileError(c.File, c.exportFiles(ctx, db, asOf))
 	}
-	return writeFeed(c.File, term.Out, func(w io.Writer) error { return feed.Export(ctx, db, w, asOf) })
+	return writeFeed(c.File, term.Out, func(w io.Writer) error { return publish.Export(ctx, db, w, asOf) })
 }
 
 // exportFiles writes the files of a release beside their place, and moves them there once
@@ -276,7 +305,7 @@ func (c *historyPrune) Run(ctx context.Context, db *store.Store, term Terminal) 
 		return err
 	}
 	if !c.Yes {
-		plan, err := feed.PlanPruning(ctx, db.Read.Release, *c.Before)
+		plan, err := publish.PlanPruning(ctx, db.Read.Release, *c.Before)
 		if err != nil {
 			return nothingChanged(err, "; run palmares releases to see whether the history was pruned")
 		}
@@ -286,7 +315,7 @@ func (c *historyPrune) Run(ctx context.Context, db *store.Store, term Terminal) 
 			return err
 		}
 	}
-	done, err := feed.Prune(ctx, db, *c.Before)
+	done, err := publish.Prune(ctx, db, *c.Before)
 	if err != nil {
 		return nothingChanged(err, "; run palmares releases to see whether the history was pruned")
 	}

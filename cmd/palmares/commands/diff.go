@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/server"
 )
@@ -49,7 +50,7 @@ func (c *Diff) Run(ctx context.Context, cfg store.Config, term Terminal) error {
 	if IsTerminal(term.Err) {
 		update = bar.update
 	}
-	diff, err := feed.Compare(ctx, db, source, update)
+	diff, err := publish.Compare(ctx, db, source, update)
 	bar.end(err == nil)
 	if err != nil {
 		return diffError(err, c.File, term)
@@ -60,7 +61,7 @@ func (c *Diff) Run(ctx context.Context, cfg store.Config, term Terminal) error {
 	if c.Format == "json" {
 		return writeJSON(term.Out, diff)
 	}
-	return fileError("standard output", diff.Markdown(term.Out))
+	return fileError("standard output", WriteMarkdown(term.Out, diff))
 }
 
 // openBase opens the catalog to compare with. A missing embedded database is not
@@ -82,7 +83,7 @@ func (c *Diff) openBase(ctx context.Context, cfg store.Config, term Terminal) (d
 	if db, closeDB, err = openTemporary(ctx); err != nil {
 		return nil, nil, err
 	}
-	if _, err = feed.Import(ctx, db, base, feed.Options{}); err != nil {
+	if _, err = publish.Import(ctx, db, base, publish.Options{}); err != nil {
 		closeDB()
 		return nil, nil, diffError(err, c.Against, term)
 	}

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,33 +12,32 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/folder"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/schema"
 	"palmares/internal/core/store"
 )
 
-// folderFeed is the feed of a folder.
+// folderFeed is a folder whose errors have its name.
 type folderFeed struct {
-	*os.File
 	*folder.Folder
+	name string
 }
 
-func openFolder(ctx context.Context, name string) (io.ReadSeekCloser, error) {
-	file, err := createTemp()
-	if err != nil {
-		return nil, err
-	}
-	lines := bufio.NewWriterSize(file, 64<<10)
-	opened, err := folder.Convert(ctx, os.DirFS(name), lines)
-	if err == nil {
-		err = lines.Flush()
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, folderError(name, err)
-	}
-	return folderFeed{file, opened}, nil
+func openFolder(name string) (*folderFeed, error) {
+	opened, err := folder.Open(os.DirFS(name))
+	return &folderFeed{opened, name}, folderError(name, err)
 }
+
+func (f *folderFeed) Read(ctx context.Context, selected feed.Selection, progress func(done, total int64), each func(*feed.Item) (bool, error)) error {
+	err := f.Folder.Read(ctx, selected, progress, each)
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return folderError(f.name, err)
+	}
+	return err
+}
+
+func (f *folderFeed) Close() error { return nil }
 
 // folderError adds the name of a folder to an error about it.
 func folderError(name string, err error) error {
@@ -62,11 +60,8 @@ func folderError(name string, err error) error {
 type Readme string
 
 func exportFolder(ctx context.Context, db *store.Store, dir string, asOf int, readme Readme) error {
-	if err := folder.CheckEmpty(dir); err != nil {
-		return err
-	}
 	var out *folder.Writer
-	err := feed.Records(ctx, db, asOf, func(header record.Header) (err error) {
+	err := publish.Records(ctx, db, asOf, func(header record.Header) (err error) {
 		out, err = folder.NewWriter(dir, header)
 		return err
 	}, func(rec record.Record) error { return out.Write(rec) })
@@ -96,7 +91,7 @@ func (c *New) Run(term Terminal) error {
 type Retire struct {
 	Slug   string `arg:"" help:"Slug of the tool."`
 	Folder string `arg:"" help:"The catalog folder."`
-	Reason string `required:"" enum:"mort,acquis,deprecie,pivot,absorbe" help:"Why: mort, acquis, deprecie, pivot or absorbe."`
+	Reason string `required:"" enum:"${reasons}" help:"Why: ${enum}."`
 	Note   string `help:"What happened, in one sentence in French. Default: none, to be filled in."`
 	Date   string `help:"Day of the retirement, as YYYY-MM-DD. Default: today."`
 }

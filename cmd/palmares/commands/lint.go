@@ -108,8 +108,8 @@ func (c *Lint) check(ctx context.Context, term Terminal) (*findings, error) {
 		return nil, err
 	}
 	defer source.Close()
-	if _, err := source.Seek(0, io.SeekStart); err != nil {
-		return nil, fileError(c.File, err)
+	if folder, ok := source.(*folderFeed); ok {
+		folder.RememberAll = true
 	}
 	opts := lint.Options{Today: c.today}
 	if c.Stale != nil {
@@ -134,13 +134,9 @@ func (c *Lint) check(ctx context.Context, term Terminal) (*findings, error) {
 	if c.Format != "json" && len(list) > maxFindings { // show no warnings in place of errors
 		slices.SortStableFunc(list, func(a, b lint.Finding) int { return cmp.Compare(a.Rule.Severity, b.Rule.Severity) })
 	}
-	origin, _ := source.(feed.Origin)
 	comments := map[feed.Position]bool{}
 	for _, f := range list {
-		at := feed.Position{Line: f.Line}
-		if origin != nil && (c.Format == "json" || len(found.Findings) < maxFindings) { // a file is read again for each
-			at = origin.Locate(f.Line, f.Path)
-		}
+		at := source.Locate(f.Line, f.Path)
 		if f.Comment > 0 {
 			at.Line, at.Column = f.Comment, 1
 			if comments[at] { // it is beside several records
@@ -259,9 +255,9 @@ func (c *Lint) explain(w io.Writer) error {
 }
 
 // commentsOf returns the comments in the file of a record, if the feed is a folder.
-func commentsOf(source io.Reader, line int) (comments []lint.Comment) {
-	if folder, ok := source.(folderFeed); ok {
-		for _, c := range folder.Comments(line) {
+func commentsOf(source feed.Source, number int) (comments []lint.Comment) {
+	if folder, ok := source.(*folderFeed); ok {
+		for _, c := range folder.Comments(number) {
 			comments = append(comments, lint.Comment(c))
 		}
 	}

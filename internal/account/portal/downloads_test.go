@@ -12,6 +12,7 @@ import (
 	"palmares/auth"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/saved"
@@ -74,7 +75,7 @@ func TestDownloadsInTheBrowser(t *testing.T) {
 				_, _ = fmt.Fprintf(w, "account %d reads %s", auth.CallerFrom(r.Context()).Account, r.URL)
 			})
 		})
-		_, err := feed.Import(t.Context(), db, bytes.NewReader(demo.Catalog()), feed.Options{})
+		_, err := publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
 		testkit.Check(t, err)
 		const file = "/account/downloads/tools.csv?category=code&dialect=excel-fr"
 		visitor := s.browser()

@@ -12,12 +12,6 @@ import (
 	"palmares/internal/catalog/record"
 )
 
-// ErrEmptyCatalog is returned by an export before the first import.
-var ErrEmptyCatalog = errors.New("the catalog is empty: nothing has been imported yet")
-
-// errFeedChanged means that the feed was modified between two passes.
-var errFeedChanged = errors.New("the feed changed while it was being read")
-
 // errUnreadable means that reading the feed failed, for example because of a disk
 // error. Like OutputError, it does not wrap its cause, which would be mistaken for a
 // database error.
@@ -27,12 +21,6 @@ var errUnreadable = errors.New("the feed cannot be read")
 type OutputError struct{ Cause error }
 
 func (e *OutputError) Error() string { return "the feed cannot be written" }
-
-// ImplausibleError means that a valid feed was not imported because it is probably
-// a mistake.
-type ImplausibleError struct{ Reason string }
-
-func (e *ImplausibleError) Error() string { return e.Reason }
 
 // maxLineErrors is how many errors of a feed an import reports.
 const maxLineErrors = 100
@@ -63,15 +51,6 @@ func FileName(name string) string {
 	return name
 }
 
-// Origin is implemented by feeds that were written by a program from something else,
-// such as a folder, so that errors name what an editor can change.
-type Origin interface {
-	// Locate returns the origin of the value at a path of the record in a line.
-	Locate(line int, path string) Position
-	// Problems returns the errors of records that could not be written.
-	Problems() []LineError
-}
-
 // LineError is an error in a feed.
 type LineError struct {
 	At      Position
@@ -96,18 +75,7 @@ type ValidationError struct {
 	List []LineError
 	More bool // there are more that are not listed
 
-	origin Origin // nil if errors name the lines of the feed
-}
-
-// newErrors returns a list for the errors of a feed with an origin, or nil.
-func newErrors(origin Origin) *ValidationError {
-	errs := &ValidationError{origin: origin}
-	if origin != nil {
-		errs.List = origin.Problems()
-		errs.More = len(errs.List) > maxLineErrors
-		errs.List = errs.List[:min(len(errs.List), maxLineErrors)]
-	}
-	return errs
+	source Source
 }
 
 func (e *ValidationError) Error() string {
@@ -124,20 +92,23 @@ func (e *ValidationError) Error() string {
 	return text.String()
 }
 
-// at returns the place of a value in a line.
-func (e *ValidationError) at(line int, path string) Position {
-	if e.origin == nil {
-		return Position{Line: line}
-	}
-	return e.origin.Locate(line, path)
+// NewError returns the error of a value in a record that is valid on its own.
+func NewError(source Source, number int, rec record.Record, path, problem string) *ValidationError {
+	errs := &ValidationError{source: source}
+	errs.add(number, label(rec.RecordType(), rec.RecordSlug()), path, problem)
+	return errs
 }
 
-func (e *ValidationError) add(line int, rec, path, problem string) {
+func (e *ValidationError) add(number int, rec, path, problem string) {
+	e.addError(LineError{e.source.Locate(number, path), rec, path, problem})
+}
+
+func (e *ValidationError) addError(found LineError) {
 	if len(e.List) == maxLineErrors {
 		e.More = true
 		return
 	}
-	e.List = append(e.List, LineError{e.at(line, path), rec, path, problem})
+	e.List = append(e.List, found)
 }
 
 // err returns the errors in the order of their places, or nil if there are none.

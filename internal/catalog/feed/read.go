@@ -1,3 +1,5 @@
+// Package feed reads and checks feeds, and writes them. The rules are those of package
+// record; a snapshot retains a few bytes for each record (snapshot.go).
 package feed
 
 import (
@@ -18,55 +20,106 @@ import (
 	"palmares/internal/catalog/record"
 )
 
-// The records of a feed, which package record declares.
-type (
-	Category    = record.Category
-	Tool        = record.Tool
-	Section     = record.Section
-	PriceChange = record.PriceChange
-	Comparison  = record.Comparison
-	Retired     = record.Retired
-	Tier        = record.Tier
-	Published   = record.Published
-)
-
-// source is a feed that an import reads several times.
-type source struct {
-	feed     io.ReadSeeker
-	origin   Origin // nil if it has none
-	progress func(stage string, done, total int64)
+// Source is a catalog that can be read several times: the lines of a feed, or the files of
+// a folder.
+type Source interface {
+	// Read calls each with the header and with the selected records, from the first, until
+	// it returns an error. valid is false if the header or the record has errors.
+	Read(ctx context.Context, selected Selection, progress func(done, total int64), each func(*Item) (valid bool, err error)) error
+	// Locate returns the place of the value at a path of an item. Only a selection of all
+	// types needs to be remembered.
+	Locate(number int, path string) Position
 }
 
-func newSource(feed io.ReadSeeker, progress func(stage string, done, total int64)) *source {
-	origin, _ := feed.(Origin)
-	return &source{feed, origin, progress}
+// Selection is what is read of a source. A source may skip other records, and need not.
+type Selection struct {
+	Types []string
+	Slugs map[string]string // by slug; nil for all
 }
 
-// open starts reading the feed from its beginning.
-func (s *source) open(stage string) (io.Reader, error) {
-	total, err := s.feed.Seek(0, io.SeekEnd)
+// Item is a record before its fields are read, or a problem in its place.
+type Item struct {
+	Number  int // from 1, which is the header
+	Type    string
+	Fields  *jsontext.Decoder // of the object, after its type
+	Size    int               // in bytes
+	Problem *LineError        // why there is no record; nil if there is one
+}
+
+// Lines is a feed in a file.
+type Lines struct{ feed io.ReadSeeker }
+
+// NewLines returns a feed in a file, which may be compressed.
+func NewLines(feed io.ReadSeeker) Lines { return Lines{feed} }
+
+// Locate returns a line.
+func (l Lines) Locate(number int, _ string) Position { return Position{Line: number} }
+
+// Read reads all lines.
+func (l Lines) Read(ctx context.Context, _ Selection, progress func(done, total int64), each func(*Item) (bool, error)) error {
+	total, err := l.feed.Seek(0, io.SeekEnd)
 	if err == nil {
-		_, err = s.feed.Seek(0, io.SeekStart)
+		_, err = l.feed.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return nil, errUnreadable
+		return errUnreadable
 	}
-	if s.progress == nil {
-		return s.feed, nil
+	var feed io.Reader = l.feed
+	if progress != nil {
+		feed = io.TeeReader(l.feed, &meter{0, total, progress})
 	}
-	return io.TeeReader(s.feed, &meter{stage, 0, total, s.progress}), nil
+	lines, err := newLineReader(feed)
+	if err != nil {
+		return readError(1, err, each)
+	}
+	for {
+		if lines.number%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		line, err := lines.next()
+		item := &Item{Number: lines.number, Size: len(line)}
+		problem := ""
+		switch {
+		case err == io.EOF && lines.number > 1:
+			return nil
+		case err == io.EOF:
+			problem = "the feed is empty"
+		case err == errLineTooLong:
+			problem = err.Error()
+		case err != nil:
+			return readError(lines.number, err, each)
+		default:
+			item.Fields, item.Type, problem = readType(line)
+		}
+		if problem != "" {
+			item.Problem = &LineError{At: l.Locate(item.Number, ""), Problem: problem}
+		}
+		if valid, err := each(item); err != nil || item.Number == 1 && !valid {
+			return err // without a header, it is not a feed: errors in other lines would not help
+		}
+	}
+}
+
+// readError distinguishes a damaged archive, which is an error in the feed, from
+// a disk that cannot be read.
+func readError(line int, err error, each func(*Item) (bool, error)) error {
+	var corrupt flate.CorruptInputError
+	if errors.As(err, &corrupt) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) {
+		_, err := each(&Item{Number: line, Problem: &LineError{At: Position{Line: line}, Problem: "the compressed feed is damaged or truncated"}})
+		return err
+	}
+	return errUnreadable
 }
 
 // meter reports how many bytes of the feed have been read.
 type meter struct {
-	stage       string
 	done, total int64
-	report      func(stage string, done, total int64)
+	report      func(done, total int64)
 }
 
 func (m *meter) Write(p []byte) (int, error) {
 	m.done += int64(len(p))
-	m.report(m.stage, m.done, m.total)
+	m.report(m.done, m.total)
 	return len(p), nil
 }
 
@@ -117,103 +170,62 @@ func (l *lineReader) next() ([]byte, error) {
 	return line, nil
 }
 
-// scanner reads a feed from its first line to its last and collects its errors.
+// scanner reads a source from its first item to its last and collects its errors.
 type scanner struct {
-	// types lists the record types to read; other lines are skipped.
-	types []string
-	// visit receives each record that has a slug, and whether it is valid.
-	visit func(line int, rec record.Record, valid bool) error
+	selected Selection
+	// visit receives each selected record that has a slug, and whether it is valid.
+	visit func(number int, rec record.Record, valid bool) error
 	errs  *ValidationError
 
-	header   record.Header
-	lineSize int // of the record being visited
+	header record.Header
+	size   int // of the record being visited
 	// incomplete means that some record could not be identified, so that a
 	// reference to an unknown record may be valid.
 	incomplete bool
 }
 
+var errTooMany = errors.New("the maximum number of errors was found")
+
 // scan reads until the end, until the maximum number of errors in the feed, or
 // until reading fails.
-func (s *scanner) scan(ctx context.Context, r io.Reader) error {
-	lines, err := newLineReader(r)
-	if err != nil {
-		return s.readError(1, err)
-	}
-	for !s.errs.More {
-		if lines.number%256 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+func (s *scanner) scan(ctx context.Context, source Source, progress func(done, total int64)) error {
+	err := source.Read(ctx, s.selected, progress, func(item *Item) (valid bool, err error) {
+		if valid, err = s.read(item); err == nil && s.errs.More {
+			err = errTooMany
 		}
-		line, err := lines.next()
-		switch {
-		case err == io.EOF:
-			if lines.number == 1 {
-				s.errs.add(1, "", "", "the feed is empty")
-			}
-			return nil
-		case err == errLineTooLong:
-			s.incomplete = true
-			s.errs.add(lines.number, "", "", err.Error())
-		case err != nil:
-			return s.readError(lines.number, err)
-		case lines.number > 1:
-			if err := s.readRecord(lines.number, line); err != nil {
-				return err
-			}
-		}
-		if lines.number == 1 && (err != nil || !s.readHeader(line)) && s.errs.origin == nil {
-			return nil // not a feed: errors in other lines would not help
-		}
-	}
-	return nil
-}
-
-// readError distinguishes a damaged archive, which is an error in the feed, from
-// a disk that cannot be read.
-func (s *scanner) readError(line int, err error) error {
-	var corrupt flate.CorruptInputError
-	if errors.As(err, &corrupt) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) {
-		s.incomplete = true
-		s.errs.add(line, "", "", "the compressed feed is damaged or truncated")
+		return valid, err
+	})
+	if err == errTooMany {
 		return nil
 	}
-	return errUnreadable
+	return err
 }
 
-func (s *scanner) readHeader(line []byte) (valid bool) {
-	dec, recordType, problem := readType(line)
+func (s *scanner) read(item *Item) (valid bool, err error) {
 	switch {
-	case problem != "":
-		s.errs.add(1, "", "", problem)
-	case recordType != record.TypeFeed:
-		s.errs.add(1, "", "", `the first line must be the header, {"type":"feed",…} (got type `+record.Quote(recordType)+")")
-	default:
-		return s.readFields(1, dec, &s.header, func() string { return record.TypeFeed })
-	}
-	return false
-}
-
-func (s *scanner) readRecord(number int, line []byte) error {
-	dec, recordType, problem := readType(line)
-	switch {
-	case problem != "":
+	case item.Problem != nil:
 		s.incomplete = true
-		s.errs.add(number, "", "", problem)
-	case recordType == record.TypeFeed:
-		s.errs.add(number, record.TypeFeed, "", "only the first line may have this type")
-	case !slices.Contains(record.Types, recordType):
+		s.errs.addError(*item.Problem)
+	case item.Number == 1 && item.Type != record.TypeFeed:
+		s.errs.add(1, "", "", `the first line must be the header, {"type":"feed",…} (got type `+record.Quote(item.Type)+")")
+	case item.Number == 1:
+		return s.readFields(item, &s.header, func() string { return record.TypeFeed }), nil
+	case item.Type == record.TypeFeed:
+		s.errs.add(item.Number, record.TypeFeed, "", "only the first line may have this type")
+	case !slices.Contains(record.Types, item.Type):
 		s.incomplete = true
-		s.errs.add(number, "", "type", fmt.Sprintf("must be one of %s (got %s)", strings.Join(record.Types, ", "), record.Quote(recordType)))
-	case slices.Contains(s.types, recordType):
-		s.lineSize = len(line)
-		rec := record.New(recordType)
-		valid := s.readFields(number, dec, rec, func() string { return label(recordType, rec.RecordSlug()) })
+		s.errs.add(item.Number, "", "type", fmt.Sprintf("must be one of %s (got %s)", strings.Join(record.Types, ", "), record.Quote(item.Type)))
+	case slices.Contains(s.selected.Types, item.Type):
+		s.size = item.Size
+		rec := record.New(item.Type)
+		valid = s.readFields(item, rec, func() string { return label(item.Type, rec.RecordSlug()) })
 		if rec.RecordSlug() == "" {
 			s.incomplete = true
-			return nil
+			return valid, nil
 		}
-		return s.visit(number, rec, valid)
+		return valid, s.visit(item.Number, rec, valid)
 	}
-	return nil
+	return false, nil
 }
 
 // readType starts reading a line's object and returns its type, which comes first.
@@ -246,15 +258,15 @@ func readType(line []byte) (dec *jsontext.Decoder, recordType, problem string) {
 
 // readFields collects problems before it reports them, because name needs the
 // slug, which may come late in the line.
-func (s *scanner) readFields(number int, dec *jsontext.Decoder, into any, name func() string) (valid bool) {
+func (s *scanner) readFields(item *Item, into any, name func() string) (valid bool) {
 	var found [][2]string // path and problem
-	err := record.Read(dec, into, func(path, problem string) { found = append(found, [2]string{path, problem}) })
+	err := record.Read(item.Fields, into, func(path, problem string) { found = append(found, [2]string{path, problem}) })
 	if err != nil {
 		s.incomplete = true
 		found = [][2]string{{"", invalidJSON(err)}}
 	}
 	for _, f := range found {
-		s.errs.add(number, name(), f[0], f[1])
+		s.errs.add(item.Number, name(), f[0], f[1])
 	}
 	return len(found) == 0
 }

@@ -27,7 +27,7 @@ var validLines = []string{validHeader, validCategory, validTool, validRetired, v
 // read checks a feed and returns its errors, one per line.
 func read(t *testing.T, feed string) string {
 	t.Helper()
-	_, err := takeSnapshot(t.Context(), strings.NewReader(feed), nil, nil)
+	_, err := Check(t.Context(), NewLines(strings.NewReader(feed)), nil, nil)
 	var errs *ValidationError
 	if err != nil && !errors.As(err, &errs) {
 		t.Fatalf("got %v, want errors in the feed", err)
@@ -319,7 +319,7 @@ func TestVeryLongLine(t *testing.T) {
 		strings.NewReader("\"}\n{\"type\":\"category\",\"slug\":\"code\"}\n"),
 	)
 	var errs *ValidationError
-	_, err := takeSnapshot(t.Context(), feed, nil, nil)
+	_, err := Check(t.Context(), NewLines(once{feed}), nil, nil)
 	const want = "line 2: the line is longer than 1 MiB\nline 3: category \"code\": label: is required, but missing"
 	if !errors.As(err, &errs) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -340,6 +340,11 @@ func TestLongestLine(t *testing.T) {
 	}
 }
 
+// once is a feed that can be read once.
+type once struct{ io.Reader }
+
+func (once) Seek(int64, int) (int64, error) { return 0, nil }
+
 // endlessText is a reader without an end.
 type endlessText struct{}
 
@@ -350,7 +355,7 @@ func (endlessText) Read(p []byte) (int, error) { return copy(p, letters), nil }
 func TestReadingStopsWhenCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := takeSnapshot(ctx, strings.NewReader(strings.Join(validLines, "\n")), nil, nil); !errors.Is(err, context.Canceled) {
+	if _, err := Check(ctx, NewLines(strings.NewReader(strings.Join(validLines, "\n"))), nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
@@ -360,7 +365,7 @@ type failingDisk struct{}
 func (failingDisk) Read([]byte) (int, error) { return 0, errors.New("input/output error") }
 
 func TestFailingDiskIsNotAValidationError(t *testing.T) {
-	_, err := takeSnapshot(t.Context(), io.MultiReader(strings.NewReader(validHeader+"\n"), failingDisk{}), nil, nil)
+	_, err := Check(t.Context(), NewLines(once{io.MultiReader(strings.NewReader(validHeader+"\n"), failingDisk{})}), nil, nil)
 	var errs *ValidationError
 	if err == nil || errors.As(err, &errs) {
 		t.Errorf("got %v, want an error that is not a ValidationError", err)
@@ -375,7 +380,7 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(validHeader + "\n" + line))
 	}
 	f.Fuzz(func(t *testing.T, feed []byte) {
-		before, err := takeSnapshot(context.Background(), bytes.NewReader(feed), nil, nil)
+		before, err := Check(context.Background(), NewLines(bytes.NewReader(feed)), nil, nil)
 		if err != nil {
 			var errs *ValidationError
 			if !errors.As(err, &errs) || len(errs.List) == 0 || errs.List[0].At.Line < 1 {
@@ -384,27 +389,38 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		var again bytes.Buffer
-		out := NewWriter(&again, before.header.UpdatedAt)
-		rewrite := scanner{types: record.Types, errs: &ValidationError{}}
+		out := NewWriter(&again, before.Header.UpdatedAt)
+		rewrite := scanner{selected: Selection{Types: record.Types}, errs: &ValidationError{}}
 		rewrite.visit = func(_ int, rec record.Record, _ bool) error { out.Write(rec); return nil }
-		if err := rewrite.scan(context.Background(), bytes.NewReader(feed)); err != nil {
+		if err := rewrite.scan(context.Background(), NewLines(bytes.NewReader(feed)), nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := out.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		after, err := takeSnapshot(context.Background(), &again, nil, nil)
+		after, err := Check(context.Background(), NewLines(bytes.NewReader(again.Bytes())), nil, nil)
 		if err != nil {
 			t.Fatalf("reading the feed that was written: got %v, want no error", err)
 		}
-		for slug, tool := range before.tools {
-			if other := after.tools[slug]; other == nil || other.fingerprint != tool.fingerprint || other.historyHash != tool.historyHash {
+		for slug, tool := range before.Tools {
+			if other := after.Tools[slug]; other == nil || other.Fingerprint != tool.Fingerprint || other.HistoryHash != tool.HistoryHash {
 				t.Errorf("tool %s after writing: got %+v, want %+v", slug, other, tool)
 			}
 		}
-		if len(before.comparisons) != len(after.comparisons) || len(before.categories) != len(after.categories) {
+		if len(before.Comparisons) != len(after.Comparisons) || len(before.Categories) != len(after.Categories) {
 			t.Errorf("after writing: got %d comparisons and %d categories, want %d and %d",
-				len(after.comparisons), len(after.categories), len(before.comparisons), len(before.categories))
+				len(after.Comparisons), len(after.Categories), len(before.Comparisons), len(before.Categories))
 		}
 	})
+}
+
+// A file name never starts a line of its own, where a workflow would read a command.
+func TestFileNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"tools/plume.md": "tools/plume.md:3:1", "tools/\n::add-mask::x.md": `"tools/\n::add-mask::x.md":3:1`, "a\r\x1b[2J": `"a\r\x1b[2J":3:1`,
+	} {
+		if got := (Position{File: name, Line: 3, Column: 1}).String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -13,89 +12,106 @@ import (
 	"palmares/internal/core/text"
 )
 
-// snapshot is a valid feed, reduced to what is needed to compare it with the catalog
+// Snapshot is a valid feed, reduced to what is needed to compare it with the catalog
 // and to derive statistics. Only categories, which are few, are stored in full.
-type snapshot struct {
-	header      record.Header
-	categories  map[string]*categoryLine
-	tools       map[string]*toolLine // active and retired
-	comparisons map[string]*comparisonLine
+type Snapshot struct {
+	Header      record.Header
+	Categories  map[string]*Category
+	Tools       map[string]*Tool // active and retired
+	Comparisons map[string]*Comparison
 
-	active             scoreStats
-	retired, published int // tools, comparisons
+	Active             Scores
+	Retired, Published int // tools, comparisons
 }
 
-type line struct {
-	number      int
-	fingerprint string
+// Entry identifies a record and its content.
+type Entry struct {
+	Number      int // of its item
+	Fingerprint string
 }
 
-type categoryLine struct {
-	line
-	category *Category
-	stats    scoreStats // of its active tools
+// Category is a category of a snapshot.
+type Category struct {
+	Entry
+	Record *record.Category
+	Scores Scores // of its active tools
 }
 
-type toolLine struct {
-	line
-	retired      bool
-	category     string
-	score        *float64
-	tier         record.Tier
-	mainstream   bool
-	reviewed     bool // has sections
-	sectionsHash string
-	historyHash  string
-	inEmbeddings bool
-	metadata     string // of the embeddings document; empty for tools that do not qualify
+// Tool is an active or retired tool of a snapshot.
+type Tool struct {
+	Entry
+	Retired      bool
+	Category     string
+	SectionsHash string
+	HistoryHash  string
+	InEmbeddings bool
+	Metadata     string // of the embeddings document; empty for tools that do not qualify
+
+	score      *float64
+	tier       record.Tier
+	mainstream bool
+	reviewed   bool // has sections
 }
 
-type comparisonLine struct {
-	line
-	toolA, toolB, winner string
-	published            bool
+// Comparison is a comparison of a snapshot.
+type Comparison struct {
+	Entry
+	Winner    string
+	Published bool
+
+	toolA, toolB string
 }
 
-// scoreStats counts tools and averages the scores they have.
-type scoreStats struct {
-	tools, tested int
+// Scores counts tools and averages the scores they have.
+type Scores struct {
+	Tools, Tested int
 	sum           float64
 }
 
-func (s *scoreStats) add(score *float64) {
-	s.tools++
+func (s *Scores) add(score *float64) {
+	s.Tools++
 	if score != nil {
-		s.tested++
+		s.Tested++
 		s.sum += *score
 	}
 }
 
-// mean returns nil if no tool has a score.
-func (s *scoreStats) mean() *float64 { return text.Mean(s.sum, s.tested) }
+// Mean returns nil if no tool has a score.
+func (s *Scores) Mean() *float64 { return text.Mean(s.sum, s.Tested) }
 
-// Read reads and validates a whole feed, and calls each for its records that are valid
-// on their own, with their lines. It returns *ValidationError if the feed is not valid.
-func Read(ctx context.Context, feed io.Reader, each func(line int, rec record.Record)) (record.Header, error) {
-	origin, _ := feed.(Origin)
-	snap, err := takeSnapshot(ctx, feed, origin, each)
+// Read reads and validates a whole catalog, and calls each for its records that are valid
+// on their own, with their numbers. It returns *ValidationError if the catalog is not valid.
+func Read(ctx context.Context, source Source, each func(number int, rec record.Record)) (record.Header, error) {
+	snap, err := Check(ctx, source, nil, each)
 	if err != nil {
 		return record.Header{}, err
 	}
-	return snap.header, nil
+	return snap.Header, nil
 }
 
-// takeSnapshot is Read, and returns what an import needs.
-func takeSnapshot(ctx context.Context, r io.Reader, origin Origin, each func(line int, rec record.Record)) (*snapshot, error) {
-	snap := &snapshot{
-		categories:  map[string]*categoryLine{},
-		tools:       map[string]*toolLine{},
-		comparisons: map[string]*comparisonLine{},
+// ReadSelected reads some records again, with their sizes in bytes. It returns
+// *ValidationError if anything that it reads is not valid.
+func ReadSelected(ctx context.Context, source Source, selected Selection, progress func(done, total int64), each func(rec record.Record, valid bool, size int) error) error {
+	s := scanner{selected: selected, errs: &ValidationError{source: source}}
+	s.visit = func(_ int, rec record.Record, valid bool) error { return each(rec, valid, s.size) }
+	if err := s.scan(ctx, source, progress); err != nil {
+		return err
 	}
-	errs := newErrors(origin)
-	s := scanner{types: record.Types, errs: errs, incomplete: len(errs.List) > 0}
+	return s.errs.err()
+}
+
+// Check reads and validates a whole catalog like Read, and returns what an import needs.
+func Check(ctx context.Context, source Source, progress func(done, total int64), each func(number int, rec record.Record)) (*Snapshot, error) {
+	snap := &Snapshot{
+		Categories:  map[string]*Category{},
+		Tools:       map[string]*Tool{},
+		Comparisons: map[string]*Comparison{},
+	}
+	errs := &ValidationError{source: source}
+	s := scanner{selected: Selection{Types: record.Types}, errs: errs}
 	s.visit = func(number int, rec record.Record, valid bool) error {
 		if first := snap.lineOf(rec); first != 0 {
-			errs.add(number, label(rec.RecordType(), rec.RecordSlug()), "slug", fmt.Sprintf("is already used at %s; each slug may appear once", errs.at(first, "slug")))
+			errs.add(number, label(rec.RecordType(), rec.RecordSlug()), "slug", fmt.Sprintf("is already used at %s; each slug may appear once", source.Locate(first, "slug")))
 			return nil
 		}
 		snap.add(number, rec, valid)
@@ -104,10 +120,10 @@ func takeSnapshot(ctx context.Context, r io.Reader, origin Origin, each func(lin
 		}
 		return nil
 	}
-	if err := s.scan(ctx, r); err != nil {
+	if err := s.scan(ctx, source, progress); err != nil {
 		return nil, err
 	}
-	snap.header = s.header
+	snap.Header = s.header
 	if !s.incomplete && !errs.More {
 		snap.checkReferences(errs)
 	}
@@ -116,53 +132,53 @@ func takeSnapshot(ctx context.Context, r io.Reader, origin Origin, each func(lin
 	}
 	snap.deriveStats()
 	for _, slug := range snap.embeddingsSet() {
-		snap.tools[slug].inEmbeddings = true
+		snap.Tools[slug].InEmbeddings = true
 	}
 	return snap, nil
 }
 
 // add stores a record, even if it is not valid, because references to it are valid.
-func (s *snapshot) add(number int, rec record.Record, valid bool) {
-	at := line{number: number}
+func (s *Snapshot) add(number int, rec record.Record, valid bool) {
+	at := Entry{Number: number}
 	if valid {
-		at.fingerprint = record.Fingerprint(rec)
+		at.Fingerprint = record.Fingerprint(rec)
 	}
 	switch rec := rec.(type) {
-	case *Category:
-		s.categories[rec.Slug] = &categoryLine{line: at, category: rec}
-	case *Tool:
-		tool := &toolLine{
-			line: at, category: rec.Category, score: rec.Score, tier: rec.Tier, mainstream: rec.Mainstream, reviewed: len(rec.Sections) > 0,
-			sectionsHash: record.SectionsHash(rec.Sections), historyHash: record.HistoryHash(rec.PriceHistory),
+	case *record.Category:
+		s.Categories[rec.Slug] = &Category{Entry: at, Record: rec}
+	case *record.Tool:
+		tool := &Tool{
+			Entry: at, Category: rec.Category, score: rec.Score, tier: rec.Tier, mainstream: rec.Mainstream, reviewed: len(rec.Sections) > 0,
+			SectionsHash: record.SectionsHash(rec.Sections), HistoryHash: record.HistoryHash(rec.PriceHistory),
 		}
 		if tool.embeddingsGroup() != 0 {
-			tool.metadata = record.DocumentMetadata(rec)
+			tool.Metadata = record.DocumentMetadata(rec)
 		}
-		s.tools[rec.Slug] = tool
-	case *Retired:
-		s.tools[rec.Slug] = &toolLine{line: at, retired: true, category: rec.Category, score: rec.Score}
-	case *Comparison:
-		s.comparisons[rec.Slug] = &comparisonLine{line: at, toolA: rec.ToolA, toolB: rec.ToolB, winner: rec.Winner, published: bool(rec.Published)}
+		s.Tools[rec.Slug] = tool
+	case *record.Retired:
+		s.Tools[rec.Slug] = &Tool{Entry: at, Retired: true, Category: rec.Category, score: rec.Score}
+	case *record.Comparison:
+		s.Comparisons[rec.Slug] = &Comparison{Entry: at, toolA: rec.ToolA, toolB: rec.ToolB, Winner: rec.Winner, Published: bool(rec.Published)}
 	}
 }
 
 // lineOf returns the line that already uses a record's slug, or 0. Active and
 // retired tools share their slugs.
-func (s *snapshot) lineOf(rec record.Record) int {
+func (s *Snapshot) lineOf(rec record.Record) int {
 	slug := rec.RecordSlug()
 	switch rec.(type) {
-	case *Category:
-		return cmp.Or(s.categories[slug], &categoryLine{}).number
-	case *Comparison:
-		return cmp.Or(s.comparisons[slug], &comparisonLine{}).number
+	case *record.Category:
+		return cmp.Or(s.Categories[slug], &Category{}).Number
+	case *record.Comparison:
+		return cmp.Or(s.Comparisons[slug], &Comparison{}).Number
 	default:
-		return cmp.Or(s.tools[slug], &toolLine{}).number
+		return cmp.Or(s.Tools[slug], &Tool{}).Number
 	}
 }
 
 // checkReferences reports references to records that the feed does not have. A
 // reference is empty if its field has an error of its own.
-func (s *snapshot) checkReferences(errs *ValidationError) {
+func (s *Snapshot) checkReferences(errs *ValidationError) {
 	type reference struct {
 		line                            int
 		recordType, slug, field, target string
@@ -173,16 +189,16 @@ func (s *snapshot) checkReferences(errs *ValidationError) {
 			missing = append(missing, reference{line, recordType, slug, field, target})
 		}
 	}
-	for slug, tool := range s.tools {
+	for slug, tool := range s.Tools {
 		recordType := record.TypeTool
-		if tool.retired {
+		if tool.Retired {
 			recordType = record.TypeRetired
 		}
-		check(tool.number, recordType, slug, "category", tool.category, s.categories[tool.category] != nil)
+		check(tool.Number, recordType, slug, "category", tool.Category, s.Categories[tool.Category] != nil)
 	}
-	for slug, c := range s.comparisons {
-		check(c.number, record.TypeComparison, slug, "tool_a", c.toolA, s.tools[c.toolA] != nil)
-		check(c.number, record.TypeComparison, slug, "tool_b", c.toolB, s.tools[c.toolB] != nil)
+	for slug, c := range s.Comparisons {
+		check(c.Number, record.TypeComparison, slug, "tool_a", c.toolA, s.Tools[c.toolA] != nil)
+		check(c.Number, record.TypeComparison, slug, "tool_b", c.toolB, s.Tools[c.toolB] != nil)
 	}
 	slices.SortFunc(missing, func(a, b reference) int { return cmp.Or(a.line-b.line, cmp.Compare(a.field, b.field)) })
 	for _, m := range missing {
@@ -193,19 +209,19 @@ func (s *snapshot) checkReferences(errs *ValidationError) {
 
 // deriveStats counts and averages tools in the order of their slugs, so that
 // floating-point sums are reproducible.
-func (s *snapshot) deriveStats() {
-	for _, slug := range sortedKeys(s.tools) {
-		tool := s.tools[slug]
-		if tool.retired {
-			s.retired++
+func (s *Snapshot) deriveStats() {
+	for _, slug := range sortedKeys(s.Tools) {
+		tool := s.Tools[slug]
+		if tool.Retired {
+			s.Retired++
 			continue
 		}
-		s.active.add(tool.score)
-		s.categories[tool.category].stats.add(tool.score)
+		s.Active.add(tool.score)
+		s.Categories[tool.Category].Scores.add(tool.score)
 	}
-	for _, comparison := range s.comparisons {
-		if comparison.published {
-			s.published++
+	for _, comparison := range s.Comparisons {
+		if comparison.Published {
+			s.Published++
 		}
 	}
 }
@@ -215,9 +231,9 @@ const embeddingsLimit = 300
 
 // embeddingsGroup returns the first of the three groups of the embeddings set that a
 // tool belongs to, or 0. A tool without a review has nothing to embed.
-func (t *toolLine) embeddingsGroup() int {
+func (t *Tool) embeddingsGroup() int {
 	switch {
-	case t.retired || !t.reviewed:
+	case t.Retired || !t.reviewed:
 		return 0
 	case t.tier == 1:
 		return 1
@@ -231,22 +247,22 @@ func (t *toolLine) embeddingsGroup() int {
 
 // embeddingsSet returns the slugs of the tools in the set, ordered by group, by score
 // (untested tools last) and by slug.
-func (s *snapshot) embeddingsSet() []string {
+func (s *Snapshot) embeddingsSet() []string {
 	var set []string
-	for slug, tool := range s.tools {
+	for slug, tool := range s.Tools {
 		if tool.embeddingsGroup() != 0 {
 			set = append(set, slug)
 		}
 	}
 	rank := func(slug string) float64 {
-		if score := s.tools[slug].score; score != nil {
+		if score := s.Tools[slug].score; score != nil {
 			return *score
 		}
 		return -1
 	}
 	slices.SortFunc(set, func(a, b string) int {
 		return cmp.Or(
-			cmp.Compare(s.tools[a].embeddingsGroup(), s.tools[b].embeddingsGroup()),
+			cmp.Compare(s.Tools[a].embeddingsGroup(), s.Tools[b].embeddingsGroup()),
 			cmp.Compare(rank(b), rank(a)),
 			cmp.Compare(a, b),
 		)

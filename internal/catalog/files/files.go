@@ -19,7 +19,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/tool"
-	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 )
 
@@ -59,7 +59,7 @@ func Names() []string {
 func Write(ctx context.Context, s *store.Store, asOf int, folder string, kinds Kinds, check func(size int64) error) (files []File, err error) {
 	err = s.Snapshot(ctx, func(db *ent.Client, newest *ent.Release) error {
 		if newest == nil {
-			return feed.ErrEmptyCatalog
+			return publish.ErrEmptyCatalog
 		}
 		if err := store.CheckReadable(cmp.Or(asOf, newest.ID), newest); err != nil {
 			return err

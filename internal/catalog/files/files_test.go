@@ -25,14 +25,15 @@ import (
 	"palmares/ent"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
 
-// publish imports a random release: tools are added, changed, retired, removed and
+// publishRelease imports a random release: tools are added, changed, retired, removed and
 // active again, and comparisons are published and unpublished.
-func publish(t testing.TB, s *store.Store, release int) {
+func publishRelease(t testing.TB, s *store.Store, release int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(release), 3))
 	var records []any
@@ -42,29 +43,29 @@ func publish(t testing.TB, s *store.Store, release int) {
 		switch n := r.IntN(8); {
 		case n == 0:
 		case n == 1:
-			records = append(records, &feed.Retired{Slug: slug, Name: "Feu " + slug, Category: "voix", Reason: "mort", RetiredAt: "2026-01-02", Note: "Parti."})
+			records = append(records, &record.Retired{Slug: slug, Name: "Feu " + slug, Category: "voix", Reason: "mort", RetiredAt: "2026-01-02", Note: "Parti."})
 			active[slug] = true
 		default:
 			active[slug] = true
-			records = append(records, feedtest.Tool(slug, func(t *feed.Tool) {
+			records = append(records, feedtest.Tool(slug, func(t *record.Tool) {
 				t.Price = []string{"20 €/mois", "240 €/an", "3 €/image"}[r.IntN(3)]
 				if r.IntN(3) == 0 {
 					t.Score = nil
 				}
 				t.UpdatedAt = fmt.Sprintf("2026-01-%02d", release)
 				t.Translations.En.Tagline = []string{"", "A tool."}[r.IntN(2)]
-				t.Sections = []feed.Section{{Section: "verdict", Text: fmt.Sprint("Bien ", r.IntN(2))}, {Section: "prix", Text: "Cher."}}[:r.IntN(3)]
+				t.Sections = []record.Section{{Section: "verdict", Text: fmt.Sprint("Bien ", r.IntN(2))}, {Section: "prix", Text: "Cher."}}[:r.IntN(3)]
 			}))
 		}
 	}
 	for i := range 39 {
 		a, b := fmt.Sprintf("outil-%02d", i), fmt.Sprintf("outil-%02d", i+1)
 		if active[a] && active[b] {
-			records = append(records, &feed.Comparison{Slug: a + "-vs-" + b, Title: "Duel", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Mieux.",
+			records = append(records, &record.Comparison{Slug: a + "-vs-" + b, Title: "Duel", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Mieux.",
 				UpdatedAt: "2026-01-01", CanonicalURL: "https://palmares.example/duel", Published: record.Published(r.IntN(4) > 0)})
 		}
 	}
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-01-%02d", release), records...)), feed.Options{Force: true})
+	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-01-%02d", release), records...))), publish.Options{Force: true})
 	testkit.Check(t, err)
 }
 
@@ -126,13 +127,13 @@ func TestSameFiles(t *testing.T) {
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for release := 1; release <= releases; release++ {
-			publish(t, s, release)
+			publishRelease(t, s, release)
 			check(t, s, release)
 		}
 		for release := 1; release <= releases; release++ {
 			check(t, s, release)
 		}
-		_, err := feed.Prune(t.Context(), s, 4)
+		_, err := publish.Prune(t.Context(), s, 4)
 		testkit.Check(t, err)
 		if _, err := Write(t.Context(), s, 3, t.TempDir(), Kinds{Parquet: true}, nil); !errors.Is(err, store.ErrNoRelease) {
 			t.Errorf("got %v for a pruned release, want ErrNoRelease", err)
@@ -151,7 +152,7 @@ func TestParquetColumns(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.SQLite(t))
 	for release := 1; release <= 4; release++ {
-		publish(t, s, release)
+		publishRelease(t, s, release)
 	}
 	folder, written := write(t, s, 0)
 	for _, f := range written[1:] {
@@ -282,7 +283,7 @@ func TestFormat(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.SQLite(t))
 	for release := 1; release <= 3; release++ {
-		publish(t, s, release)
+		publishRelease(t, s, release)
 	}
 	_, written := write(t, s, 0)
 	hash := sha256.New()
@@ -322,7 +323,7 @@ func entries(t testing.TB, folder string) (names []string) {
 func TestArchiveVerifies(t *testing.T) {
 	t.Parallel()
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
-	publish(t, s, 1)
+	publishRelease(t, s, 1)
 	release := releases(t, s)[0]
 	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
 	testkit.Check(t, err)
@@ -377,7 +378,7 @@ func TestArchiveStaysInFolder(t *testing.T) {
 func TestArchiveInterrupted(t *testing.T) {
 	t.Parallel()
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
-	publish(t, s, 1)
+	publishRelease(t, s, 1)
 	release := releases(t, s)[0]
 	a := newArchive(t, s, folder, 1<<30)
 	_ = a.turn.Acquire(t.Context(), 1) // the build waits
@@ -405,7 +406,7 @@ func TestBuildsOfAccounts(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.SQLite(t))
 	for release := 1; release <= 3; release++ {
-		publish(t, s, release)
+		publishRelease(t, s, release)
 	}
 	all, a := releases(t, s), newArchive(t, s, t.TempDir(), 1<<30)
 	counted, refusal := 0, error(nil)
@@ -453,7 +454,7 @@ func TestArchiveLimit(t *testing.T) {
 	t.Parallel()
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	for release := 1; release <= 3; release++ {
-		publish(t, s, release)
+		publishRelease(t, s, release)
 	}
 	all := releases(t, s)
 	first, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[0], 1, Requester{})
@@ -482,7 +483,7 @@ func TestArchivePrepares(t *testing.T) {
 	t.Parallel()
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	for release := 1; release <= 4; release++ {
-		publish(t, s, release)
+		publishRelease(t, s, release)
 	}
 	all := releases(t, s)
 	largest, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[3], 1, Requester{})
@@ -496,7 +497,7 @@ func TestArchivePrepares(t *testing.T) {
 	if a.Find(all[3], 1) == nil || a.Find(all[2], 1) == nil || len(entries(t, folder)) != 2 {
 		t.Errorf("got %v, want the newest files and the last ones", entries(t, folder))
 	}
-	_, err = feed.Prune(t.Context(), s, 3)
+	_, err = publish.Prune(t.Context(), s, 3)
 	testkit.Check(t, err)
 	newest, err := s.CurrentRelease(t.Context())
 	testkit.Check(t, err)
@@ -536,7 +537,7 @@ func TestArchiveForOneRelease(t *testing.T) {
 func TestArchiveFullDisk(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, 1)
+	publishRelease(t, s, 1)
 	for _, size := range []int{16 << 10, 64 << 10} { // a Parquet file or SQLite does not fit
 		folder := testkit.SmallDisk(t, size)
 		if _, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), releases(t, s)[0], 1, Requester{}); err == nil {

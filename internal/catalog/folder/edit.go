@@ -1,7 +1,6 @@
 package folder
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -126,19 +125,8 @@ func readTool(ctx context.Context, files fs.FS, slug string) (tool *record.Tool,
 	if _, err := fs.Stat(files, name); record.CheckSlug(slug) != "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, &UserError{"there is no tool " + record.Quote(slug) + "; its file must be in " + order[0] + "/"}
 	}
-	c := &converter{Folder: &Folder{files: files}, w: &bytes.Buffer{}}
-	if err := c.header(); err != nil {
-		return nil, err
-	}
-	c.problems = nil // those of other files do not matter
-	if err := c.record(record.TypeTool, name); err != nil {
-		return nil, err
-	}
 	var invalid *feed.ValidationError
-	_, err = feed.Read(ctx, struct {
-		*bytes.Buffer
-		*Folder
-	}{c.w.(*bytes.Buffer), c.Folder}, func(_ int, rec record.Record) { tool, _ = rec.(*record.Tool) })
+	_, err = feed.Read(ctx, &Folder{files: files, only: name}, func(_ int, rec record.Record) { tool, _ = rec.(*record.Tool) })
 	if tool != nil {
 		return tool, nil
 	}

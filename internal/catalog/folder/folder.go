@@ -7,9 +7,8 @@
 //	comparatifs/….md      the fields of a comparison
 //	cimetiere/….md        the fields of a retired tool
 //
-// Convert writes the records as the lines of a feed, which package feed checks and
-// imports (read.go). Writer writes a folder (write.go). A line of the feed only knows
-// its file: if it has an error, the file is read again to find the value (locate.go).
+// Folder reads the records for package feed, which checks them (read.go), and remembers
+// where their values are (locate.go). Writer writes a folder (write.go).
 package folder
 
 import (
@@ -48,22 +47,26 @@ func recordType(file string) string {
 	return folders[path.Dir(file)]
 }
 
-// Folder is a folder whose records were written as the lines of a feed.
+// Folder is a catalog folder.
 type Folder struct {
+	// RememberAll is set to locate values of valid records after all were read.
+	RememberAll bool
+
 	files    fs.FS
-	lines    []origin // of the feed
+	only     string // the one record file to read; "" for all
 	problems []feed.LineError
-	comments map[string][]Comment // by file; nil for a file that is read again
+	places   []*place // of the items when all were read
 }
 
-// origin is where a line of the feed comes from.
-type origin struct {
-	file  string
-	index int // in the list of categories
+// Open returns the catalog in a folder.
+func Open(files fs.FS) (*Folder, error) {
+	f := &Folder{files: files}
+	names, err := f.list()
+	if _, found := names[headerFile]; !found && err == nil {
+		err = ErrNotCatalog
+	}
+	return f, err
 }
-
-// Problems returns the errors of files that have no line in the feed.
-func (f *Folder) Problems() []feed.LineError { return slices.Clone(f.problems) }
 
 func (f *Folder) report(at feed.Position, path, problem string) {
 	f.problems = append(f.problems, feed.LineError{At: at, Path: path, Problem: problem})

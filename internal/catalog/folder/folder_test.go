@@ -17,25 +17,13 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// converted is the feed of a folder.
-type converted struct {
-	*bytes.Reader
-	*Folder
-}
-
-func convert(t *testing.T, files fs.FS) converted {
-	t.Helper()
-	var lines bytes.Buffer
-	folder, err := Convert(t.Context(), files, &lines)
-	testkit.Check(t, err)
-	return converted{bytes.NewReader(lines.Bytes()), folder}
-}
-
 // export reads a folder and writes it as an export would.
 func export(t *testing.T, files fs.FS) (string, error) {
 	t.Helper()
 	var records []record.Record
-	header, err := feed.Read(t.Context(), convert(t, files), func(_ int, rec record.Record) { records = append(records, rec) })
+	source, err := Open(files)
+	testkit.Check(t, err)
+	header, err := feed.Read(t.Context(), source, func(_ int, rec record.Record) { records = append(records, rec) })
 	if err != nil {
 		return "", err
 	}
@@ -321,14 +309,12 @@ func TestManyErrors(t *testing.T) {
 }
 
 func TestNotACatalog(t *testing.T) {
-	for _, missing := range []string{"catalog.yml"} {
-		files := valid()
-		delete(files, missing)
-		if _, err := Convert(t.Context(), files, &bytes.Buffer{}); err != ErrNotCatalog {
-			t.Errorf("got %v, want %v", err, ErrNotCatalog)
-		}
-	}
 	files := valid()
+	delete(files, "catalog.yml")
+	if _, err := Open(files); err != ErrNotCatalog {
+		t.Errorf("got %v, want %v", err, ErrNotCatalog)
+	}
+	files = valid()
 	delete(files, "categories.yml")
 	if _, err := export(t, files); err == nil || !strings.Contains(err.Error(), "categories.yml:1:1: is missing") {
 		t.Errorf("got %v, want an error for the missing file", err)
@@ -350,24 +336,31 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-func TestCheckEmpty(t *testing.T) {
+func TestWriterRejectsFilesOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	testkit.Check(t, os.Mkdir(filepath.Join(dir, ".git"), 0o755))
-	testkit.Check(t, CheckEmpty(dir))
-	testkit.Check(t, CheckEmpty(filepath.Join(dir, "new")))
-	testkit.Check(t, os.WriteFile(filepath.Join(dir, "LICENSE"), nil, 0o644))
-	if err := CheckEmpty(dir); err != ErrNotEmpty {
+	for _, empty := range []string{dir, filepath.Join(dir, "new")} {
+		_, err := NewWriter(empty, record.Header{})
+		testkit.Check(t, err)
+	}
+	if _, err := NewWriter(dir, record.Header{}); err != ErrNotEmpty { // it has folders now
 		t.Errorf("got %v, want %v", err, ErrNotEmpty)
 	}
 }
 
 func TestComments(t *testing.T) {
 	files := replace(t, valid(), "tools/plume.md", "price: 20 €/mois\npricing", "  # lint:disable price -- checked\nprice: 20 €/mois\npricing")
-	folder := convert(t, files)
-	for line, from := range folder.lines {
-		if got := folder.Comments(line + 1); from.file == "tools/plume.md" && (len(got) != 1 || got[0] != Comment{4, "lint:disable price -- checked"}) {
-			t.Errorf("got %v, want the comment in line 4", got)
+	source, err := Open(files)
+	testkit.Check(t, err)
+	number := 0
+	_, err = feed.Read(t.Context(), source, func(n int, rec record.Record) {
+		if rec.RecordType() == record.TypeTool && rec.RecordSlug() == "plume" {
+			number = n
 		}
+	})
+	testkit.Check(t, err)
+	if got := source.Comments(number); len(got) != 1 || got[0] != (Comment{4, "lint:disable price -- checked"}) {
+		t.Errorf("got %v, want the comment in line 4", got)
 	}
 }
 
@@ -385,7 +378,7 @@ func FuzzConvert(f *testing.F) {
 			return
 		}
 		var records []record.Record
-		_, err = feed.Read(t.Context(), strings.NewReader(got), func(_ int, rec record.Record) { records = append(records, rec) })
+		_, err = feed.Read(t.Context(), feed.NewLines(strings.NewReader(got)), func(_ int, rec record.Record) { records = append(records, rec) })
 		testkit.Check(t, err)
 		if again, err := export(t, os.DirFS(write(t, records))); err != nil || again != got {
 			t.Errorf("got %v\n%s\nwant\n%s", err, again, got)

@@ -1,8 +1,8 @@
 package folder
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -11,117 +11,93 @@ import (
 	"palmares/internal/catalog/record"
 )
 
-// Locate returns the place of the value at a path of the record in a line of the feed; of
-// its field if the field is unknown, or of what should have it.
-func (f *Folder) Locate(line int, path string) feed.Position {
-	if line > len(f.lines) { // of a feed that is not this one
-		return feed.Position{Line: line}
-	}
-	file := f.reread(line)
-	if file == nil {
-		return feed.Position{File: f.lines[line-1].file, Line: 1, Column: 1}
-	}
-	return file.locate(f.lines[line-1].index, path)
+// place is where the values of an item are.
+type place struct {
+	at       feed.Position // of the record
+	marks    []mark
+	comments []Comment // in the fields of the file
 }
 
-// Comments returns the comments in the fields of the file that a line of the feed comes
-// from.
-func (f *Folder) Comments(line int) []Comment {
-	if line > len(f.lines) {
-		return nil
-	}
-	return f.comments[f.lines[line-1].file]
+// mark is the place of the value at a path, such as price_history[0].price.
+type mark struct {
+	path         string
+	line, column int
 }
 
-// reread reads the file of a line again. It returns nil if the file has changed so that it
-// cannot be read.
-func (f *Folder) reread(line int) *source {
-	name := f.lines[line-1].file
-	again := &Folder{files: f.files} // the problems of the file are already known
-	file, err := again.read(name, strings.HasSuffix(name, extension))
-	if err != nil || file == nil || file.fields == nil {
-		return nil
+// Locate returns the place of the value at a path of an item; of its field if the field is
+// unknown, or of what should have it.
+func (f *Folder) Locate(number int, path string) feed.Position {
+	if number > len(f.places) {
+		return feed.Position{Line: number}
 	}
-	return file
-}
-
-func (s *source) locate(index int, path string) feed.Position {
-	node := s.fields
-	at := feed.Position{File: s.name, Line: 1, Column: 1}
-	if s.name == categoriesFile {
-		if node.Kind != yaml.SequenceNode || index >= len(node.Content) {
-			return at
-		}
-		node = node.Content[index]
-		at = s.at(node)
-	}
-	root := node
-	for part, rest := nextPart(path); part != ""; part, rest = nextPart(rest) {
-		if part == "sections" && node == s.fields {
-			if at, ok := s.locateSection(rest); ok {
-				return at
+	p := f.places[number-1]
+	for path != "" {
+		for _, m := range p.marks {
+			if m.path == path {
+				return feed.Position{File: p.at.File, Line: m.line, Column: m.column}
 			}
 		}
-		key, value := child(node, part)
-		if value == nil {
-			return at
-		}
-		if at = s.at(value); node == root && !slices.Contains(record.FieldNames(recordType(s.name)), part) {
-			return s.at(key)
-		}
-		node = value
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
-	return at
+	return p.at
 }
 
-// nextPart cuts the first part from a path: price_history from price_history[0].price, then
-// [0], then price.
-func nextPart(path string) (part, rest string) {
-	path = strings.TrimPrefix(path, ".")
-	if path == "" || path[0] == '"' {
-		return path, ""
+// Comments returns the comments in the fields of the file that an item comes from.
+func (f *Folder) Comments(number int) []Comment {
+	if number > len(f.places) {
+		return nil
 	}
-	if end := strings.IndexAny(path[1:], ".["); end >= 0 {
-		return path[:end+1], path[end+1:]
-	}
-	return path, ""
+	return f.places[number-1].comments
 }
 
-// child returns what a part of a path stands for, with its key if it is a field.
-func child(node *yaml.Node, part string) (key, value *yaml.Node) {
+// newPlace returns the place of a record: a file or, for a category, an item of a list.
+func (r *reader) newPlace(s *parsedFile, recordType string, fields *yaml.Node, sections []section) *place {
+	p := &place{at: feed.Position{File: s.name, Line: 1, Column: 1}, comments: s.comments}
+	if !r.remember {
+		return p
+	}
+	if recordType == record.TypeCategory {
+		p.at = s.at(fields)
+	}
+	if fields != nil {
+		p.mark(s, "", fields, record.FieldNames(recordType))
+	}
+	listed := 0
+	if len(sections) > 0 && s.value("sections") != nil {
+		listed = len(s.value("sections").Content)
+	}
+	for i, found := range sections {
+		path := fmt.Sprintf("sections[%d]", listed+i)
+		p.marks = append(p.marks, mark{path, found.line, len(heading) + 1}, mark{path + ".text", found.textLine, 1})
+	}
+	return p
+}
+
+// mark adds the places of all values below a node. known are the names of the fields that
+// it may have; nil for any.
+func (p *place) mark(s *parsedFile, path string, node *yaml.Node, known []string) {
 	switch node.Kind {
 	case yaml.SequenceNode:
-		if i, err := strconv.Atoi(strings.Trim(part, "[]")); err == nil && i >= 0 && i < len(node.Content) {
-			return nil, node.Content[i]
+		for i, item := range node.Content {
+			p.add(s, fmt.Sprintf("%s[%d]", path, i), item, item)
 		}
 	case yaml.MappingNode:
 		for i := 0; i < len(node.Content); i += 2 {
-			if name := node.Content[i].Value; name == part || record.Quote(name) == part {
-				return node.Content[i], node.Content[i+1]
+			key, value := node.Content[i], node.Content[i+1]
+			name, at := record.PrintableName(key.Value), value
+			if known != nil && !slices.Contains(known, name) {
+				at = key
 			}
+			if path != "" {
+				name = path + "." + name
+			}
+			p.add(s, name, at, value)
 		}
 	}
-	return nil, nil
 }
 
-// locateSection returns the place of a section that is not in the list of the fields but in
-// the text after them: [2].text, for example.
-func (s *source) locateSection(path string) (at feed.Position, ok bool) {
-	part, field := nextPart(path)
-	index, err := strconv.Atoi(strings.Trim(part, "[]"))
-	if err != nil {
-		return at, false
-	}
-	if list := s.value("sections"); list != nil {
-		index -= len(list.Content)
-	}
-	sections, _ := s.sections()
-	if index < 0 || index >= len(sections) {
-		return at, false
-	}
-	at = feed.Position{File: s.name, Line: sections[index].line, Column: len(heading) + 1}
-	if strings.HasPrefix(field, ".text") {
-		at.Line, at.Column = sections[index].textLine, 1
-	}
-	return at, true
+func (p *place) add(s *parsedFile, path string, at, value *yaml.Node) {
+	found := s.at(at)
+	p.marks = append(p.marks, mark{path, found.Line, found.Column})
+	p.mark(s, path, value, nil)
 }

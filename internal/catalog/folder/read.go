@@ -2,13 +2,14 @@ package folder
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -27,76 +28,111 @@ var ErrNotCatalog = errors.New("is not a catalog folder: it has no " + headerFil
 // categories are few.
 const maxFile = feed.MaxLine
 
-// Convert writes the records of a folder as the lines of a feed. It returns where they
-// come from. Files that cannot be read as records are among its problems.
-func Convert(ctx context.Context, files fs.FS, w io.Writer) (*Folder, error) {
-	f := &Folder{files: files, comments: map[string][]Comment{}}
+// Read reads the files, in the order of an export.
+func (f *Folder) Read(ctx context.Context, selected feed.Selection, progress func(done, total int64), each func(*feed.Item) (bool, error)) error {
+	f.problems = nil
 	names, err := f.list()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if _, found := names[headerFile]; !found {
-		return nil, ErrNotCatalog
+		return ErrNotCatalog
 	}
-	c := &converter{Folder: f, w: w}
-	if err := c.header(); err != nil {
-		return nil, err
+	r := &reader{Folder: f, selected: selected, each: each}
+	if len(selected.Types) == len(record.Types) && selected.Slugs == nil {
+		f.places, r.remember = nil, true
 	}
-	if _, found := names[categoriesFile]; found {
-		err = c.categories()
-	} else {
+	steps := []func() error{r.header}
+	switch _, found := names[categoriesFile]; {
+	case f.only != "":
+		f.problems = nil // those of other files do not matter
+	case found:
+		steps = append(steps, r.categories)
+	default:
 		f.report(feed.Position{File: categoriesFile, Line: 1, Column: 1}, "", "is missing; it lists the categories")
 	}
 	for _, folder := range order {
 		for _, name := range names[folder] {
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err == nil {
-				err = c.record(folders[folder], name)
+			if f.only == "" || f.only == name {
+				steps = append(steps, func() error { return r.record(folders[folder], name) })
 			}
 		}
 	}
-	return f, err
+	for i, step := range steps {
+		if err := cmp.Or(ctx.Err(), step(), r.flush()); err != nil {
+			return err
+		}
+		if progress != nil {
+			progress(int64(i+1), int64(len(steps)))
+		}
+	}
+	return nil
 }
 
-// converter writes lines.
-type converter struct {
+// reader reads the files once.
+type reader struct {
 	*Folder
-	w   io.Writer
-	buf []byte
+	selected feed.Selection
+	each     func(*feed.Item) (bool, error)
+	remember bool // where values are
+	number   int  // of the last item
+	buf      []byte
 }
 
-// line writes a line, whose fields are JSON without braces.
-func (c *converter) line(from origin, recordType string, fields []byte) error {
-	c.buf = append(c.buf[:0], `{"type":"`...)
-	c.buf = append(append(append(c.buf, recordType...), '"'), fields...)
-	c.buf = append(c.buf, "}\n"...)
-	if len(c.buf)-1 > feed.MaxLine {
-		c.report(feed.Position{File: from.file, Line: 1, Column: 1}, "", "is longer than 1 MiB as a line of a feed; shorten it")
+// flush passes on the problems of files.
+func (r *reader) flush() error {
+	for _, problem := range r.problems {
+		if _, err := r.each(&feed.Item{Problem: &problem}); err != nil {
+			return err
+		}
+	}
+	r.problems = nil
+	return nil
+}
+
+// item passes on a record, whose fields are JSON without braces, each after a comma.
+func (r *reader) item(at *place, recordType string, fields []byte) error {
+	r.buf = append(append(append(r.buf[:0], '{'), bytes.TrimPrefix(fields, []byte(","))...), '}')
+	if line := len(r.buf) + len(`"type":"",`) + len(recordType); line > feed.MaxLine {
+		r.report(feed.Position{File: at.at.File, Line: 1, Column: 1}, "", "is longer than 1 MiB as a line of a feed; shorten it")
 		return nil
 	}
-	c.lines = append(c.lines, from)
-	_, err := c.w.Write(c.buf)
+	if r.number++; r.remember {
+		r.places = append(r.places, at)
+	}
+	dec := record.NewDecoder(r.buf)
+	_, _ = dec.ReadToken() // the brace
+	_, err := r.each(&feed.Item{Number: r.number, Type: recordType, Fields: dec, Size: len(r.buf)})
+	if !r.RememberAll { // from here on, errors are about several records
+		at.marks = slices.Clone(slices.DeleteFunc(at.marks, func(m mark) bool { return !slices.Contains(shared, m.path) }))
+	}
 	return err
 }
 
-// header writes the first line. A feed needs one, so if the file has none, it is one that
+// shared are the fields whose errors are found after their record was read.
+var shared = []string{"slug", "category", "tool_a", "tool_b", "price_history"}
+
+// header reads the first item. There must be one, so if the file has none, it is one that
 // nothing else can be wrong with.
-func (c *converter) header() error {
-	file, err := c.read(headerFile, false)
+func (r *reader) header() error {
+	file, err := r.read(headerFile, false)
 	if err != nil {
 		return err
 	}
-	fields := []byte(`,"format":1,"updated_at":"0001-01-01"`)
-	if file != nil && file.mapping(file.fields) {
+	fields := []byte(`"format":1,"updated_at":"0001-01-01"`)
+	if file == nil {
+		file = &parsedFile{Folder: r.Folder, name: headerFile}
+	} else if file.mapping(file.fields) {
 		fields = file.appendFields(nil, file.fields, nil, map[string]string{"type": record.TypeFeed})
 	}
-	return c.line(origin{file: headerFile}, record.TypeFeed, fields)
+	return r.item(r.newPlace(file, record.TypeFeed, file.fields, nil), record.TypeFeed, fields)
 }
 
-func (c *converter) categories() error {
-	file, err := c.read(categoriesFile, false)
+func (r *reader) categories() error {
+	if !slices.Contains(r.selected.Types, record.TypeCategory) {
+		return nil
+	}
+	file, err := r.read(categoriesFile, false)
 	if err != nil || file == nil || file.fields == nil { // nil for a file with comments only
 		return err
 	}
@@ -104,30 +140,34 @@ func (c *converter) categories() error {
 		file.report(file.at(file.fields), "", "must be a list; begin each category with a hyphen, such as - slug: code")
 		return nil
 	}
-	for i, category := range file.fields.Content {
+	for _, category := range file.fields.Content {
 		if !file.mapping(category) {
 			continue
 		}
 		fields := file.appendFields(nil, category, nil, map[string]string{"type": record.TypeCategory})
-		if err := c.line(origin{categoriesFile, i}, record.TypeCategory, fields); err != nil {
+		if err := r.item(r.newPlace(file, record.TypeCategory, category, nil), record.TypeCategory, fields); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// record writes the line of a file. The name of the file is the slug.
-func (c *converter) record(recordType, name string) error {
-	file, err := c.read(name, true)
+// record reads a file. The name of the file is the slug.
+func (r *reader) record(recordType, name string) error {
+	slug := strings.TrimSuffix(path.Base(name), extension)
+	if _, wanted := r.selected.Slugs[slug]; !slices.Contains(r.selected.Types, recordType) || r.selected.Slugs != nil && !wanted {
+		return nil
+	}
+	file, err := r.read(name, true)
 	if err != nil || file == nil || !file.mapping(file.fields) {
 		return err
 	}
-	slug := strings.TrimSuffix(path.Base(name), extension)
-	fields := append([]byte(`,"slug":`), quoteJSON(slug)...)
+	fields := append([]byte(`"slug":`), quoteJSON(slug)...)
 	var list *yaml.Node // of sections, if it is one
+	var sections []section
 	if recordType == record.TypeTool {
-		sections, ok := file.sections()
-		if !ok {
+		var ok bool
+		if sections, ok = file.sections(); !ok {
 			return nil
 		}
 		if list = file.value("sections"); list != nil && list.Kind != yaml.SequenceNode {
@@ -138,17 +178,18 @@ func (c *converter) record(recordType, name string) error {
 		file.report(feed.Position{File: name, Line: file.bodyLine, Column: 1}, "", "only tools have text after the fields; remove it")
 	}
 	fields = file.appendFields(fields, file.fields, list, map[string]string{"type": recordType, "slug": slug})
-	return c.line(origin{file: name}, recordType, fields)
+	return r.item(r.newPlace(file, recordType, file.fields, sections), recordType, fields)
 }
 
-// source is the content of a file.
-type source struct {
+// parsedFile is the content of a file.
+type parsedFile struct {
 	*Folder
 	name      string
 	firstLine int        // of the YAML, minus one
 	fields    *yaml.Node // nil if it is empty
 	body      []byte     // what follows the fields
 	bodyLine  int        // its first line
+	comments  []Comment
 }
 
 // Comment is a line of the fields that is a comment.
@@ -158,7 +199,7 @@ type Comment struct {
 }
 
 // read reads and parses a file. It reports why it cannot be parsed, and returns nil.
-func (f *Folder) read(name string, frontMatter bool) (*source, error) {
+func (f *Folder) read(name string, frontMatter bool) (*parsedFile, error) {
 	opened, err := f.files.Open(name)
 	if err != nil {
 		return nil, err
@@ -168,7 +209,7 @@ func (f *Folder) read(name string, frontMatter bool) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{Folder: f, name: name}
+	s := &parsedFile{Folder: f, name: name}
 	at := feed.Position{File: name, Line: 1, Column: 1}
 	switch {
 	case len(data) > maxFile:
@@ -192,8 +233,8 @@ func (f *Folder) read(name string, frontMatter bool) (*source, error) {
 		s.firstLine, s.bodyLine = 1, 3+bytes.Count(data, []byte("\n"))
 	}
 	for i, line := range bytes.Split(data, []byte("\n")) {
-		if comment, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("#")); ok && f.comments != nil {
-			f.comments[name] = append(f.comments[name], Comment{i + 1 + s.firstLine, strings.TrimSpace(string(comment))})
+		if comment, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("#")); ok {
+			s.comments = append(s.comments, Comment{i + 1 + s.firstLine, strings.TrimSpace(string(comment))})
 		}
 	}
 	var document yaml.Node
@@ -260,7 +301,7 @@ const maxFields = 200
 
 // unsupported reports parts of YAML that a feed has no equivalent for, and that could
 // make a small file large.
-func (s *source) unsupported(node *yaml.Node) (found bool) {
+func (s *parsedFile) unsupported(node *yaml.Node) (found bool) {
 	switch {
 	case node.Kind == yaml.AliasNode || node.Anchor != "":
 		s.report(s.at(node), "", "anchors and aliases (& and *) are not supported; write the value out, or put a text in quotation marks")
@@ -278,12 +319,12 @@ func (s *source) unsupported(node *yaml.Node) (found bool) {
 	return found
 }
 
-func (s *source) at(node *yaml.Node) feed.Position {
+func (s *parsedFile) at(node *yaml.Node) feed.Position {
 	return feed.Position{File: s.name, Line: node.Line + s.firstLine, Column: node.Column}
 }
 
 // mapping reports whether a node has fields.
-func (s *source) mapping(node *yaml.Node) bool {
+func (s *parsedFile) mapping(node *yaml.Node) bool {
 	if node != nil && node.Kind == yaml.MappingNode {
 		return true
 	}
@@ -296,7 +337,7 @@ func (s *source) mapping(node *yaml.Node) bool {
 }
 
 // value returns the value of a field, or nil.
-func (s *source) value(name string) *yaml.Node {
+func (s *parsedFile) value(name string) *yaml.Node {
 	for i := 0; i < len(s.fields.Content); i += 2 {
 		if s.fields.Content[i].Value == name {
 			return s.fields.Content[i+1]
@@ -307,7 +348,7 @@ func (s *source) value(name string) *yaml.Node {
 
 // appendFields appends the fields of a mapping as JSON, each after a comma. It leaves out
 // one value, and fields that are implied, if they have no other value.
-func (s *source) appendFields(to []byte, mapping, leaveOut *yaml.Node, implied map[string]string) []byte {
+func (s *parsedFile) appendFields(to []byte, mapping, leaveOut *yaml.Node, implied map[string]string) []byte {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key, value := mapping.Content[i], mapping.Content[i+1]
 		if value == leaveOut {
@@ -328,7 +369,7 @@ func (s *source) appendFields(to []byte, mapping, leaveOut *yaml.Node, implied m
 // jsonNumber matches numbers that JSON and YAML spell alike.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
-func (s *source) appendJSON(to []byte, node *yaml.Node) []byte {
+func (s *parsedFile) appendJSON(to []byte, node *yaml.Node) []byte {
 	switch node.Kind {
 	case yaml.MappingNode:
 		fields := s.appendFields(nil, node, nil, nil)
@@ -372,7 +413,7 @@ const heading = "## "
 
 // sections splits the text after the fields at its headings. It reports text before the
 // first one.
-func (s *source) sections() (sections []section, ok bool) {
+func (s *parsedFile) sections() (sections []section, ok bool) {
 	number, start, end := s.bodyLine-1, 0, 0 // of the current line; of the section's text
 	finish := func() {
 		if len(sections) > 0 {
@@ -401,7 +442,7 @@ func (s *source) sections() (sections []section, ok bool) {
 }
 
 // appendSections appends the field for the sections of a list and of the text.
-func (s *source) appendSections(to []byte, list *yaml.Node, sections []section) []byte {
+func (s *parsedFile) appendSections(to []byte, list *yaml.Node, sections []section) []byte {
 	if list == nil && len(sections) == 0 {
 		return to
 	}

@@ -29,8 +29,11 @@ type Writer struct {
 }
 
 // NewWriter starts writing into a folder that does not exist or is empty, except for hidden
-// files, such as those of a new repository.
+// files, such as those of a new repository. Otherwise it returns ErrNotEmpty.
 func NewWriter(dir string, header record.Header) (*Writer, error) {
+	if err := checkEmpty(dir); err != nil {
+		return nil, err
+	}
 	for _, folder := range order {
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
 			return nil, err
@@ -39,8 +42,7 @@ func NewWriter(dir string, header record.Header) (*Writer, error) {
 	return &Writer{dir: dir, header: header}, nil
 }
 
-// CheckEmpty returns an error if NewWriter would mix a catalog with other files.
-func CheckEmpty(dir string) error {
+func checkEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

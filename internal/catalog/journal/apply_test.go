@@ -14,6 +14,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -25,22 +26,22 @@ type object = map[string]any
 // export, with hashes in place of reviews.
 type replica struct {
 	date    string
-	records map[string]object             // by type and slug, without price histories
-	prices  map[string][]feed.PriceChange // oldest first; kept when a tool is retired or removed
+	records map[string]object               // by type and slug, without price histories
+	prices  map[string][]record.PriceChange // oldest first; kept when a tool is retired or removed
 }
 
 // publicRecords reads a release, the newest if it is 0.
 func publicRecords(t *testing.T, s *store.Store, release int) *replica {
 	t.Helper()
 	var export bytes.Buffer
-	testkit.Check(t, feed.Export(t.Context(), s, &export, release))
-	c := &replica{records: map[string]object{}, prices: map[string][]feed.PriceChange{}}
+	testkit.Check(t, publish.Export(t.Context(), s, &export, release))
+	c := &replica{records: map[string]object{}, prices: map[string][]record.PriceChange{}}
 	for line := range bytes.Lines(export.Bytes()) {
 		var rec object
 		var known struct {
 			Type, Slug   string
-			Sections     []feed.Section
-			PriceHistory []feed.PriceChange `json:"price_history"`
+			Sections     []record.Section
+			PriceHistory []record.PriceChange `json:"price_history"`
 		}
 		testkit.Check(t, json.Unmarshal(line, &rec))
 		testkit.Check(t, json.Unmarshal(line, &known))
@@ -102,7 +103,7 @@ func (c *replica) apply(t *testing.T, body json.RawMessage) {
 		delete(c.records, "cimetiere "+e.Slug)
 	case "price.changed", "price.backfilled":
 		text := func(state object, name string) string { value, _ := state[name].(string); return value }
-		change := feed.PriceChange{
+		change := record.PriceChange{
 			ChangedAt: text(after, "changed_at"), Pricing: text(after, "pricing"), Price: text(after, "price"),
 			PreviousPricing: text(e.Data.Before, "pricing"), PreviousPrice: text(e.Data.Before, "price"),
 		}
@@ -153,7 +154,7 @@ func (c *replica) String() string {
 		if slug, isTool := strings.CutPrefix(key, "tool "); isTool {
 			history := slices.Clone(c.prices[slug])
 			slices.Reverse(history)
-			slices.SortStableFunc(history, func(a, b feed.PriceChange) int { return cmp.Compare(b.ChangedAt, a.ChangedAt) })
+			slices.SortStableFunc(history, func(a, b record.PriceChange) int { return cmp.Compare(b.ChangedAt, a.ChangedAt) })
 			rec["price_history"] = history
 		}
 		line, err := json.Marshal(rec)
@@ -169,15 +170,15 @@ func (c *replica) String() string {
 type randomFeed struct {
 	r           *rand.Rand
 	day         int
-	categories  map[string]*feed.Category
+	categories  map[string]*record.Category
 	tools       map[string]record.Record // active and retired
-	comparisons map[string]*feed.Comparison
+	comparisons map[string]*record.Comparison
 }
 
 func newRandomFeed(seed uint64) *randomFeed {
 	return &randomFeed{
-		r: rand.New(rand.NewPCG(seed, 3)), categories: map[string]*feed.Category{"code": {Slug: "code", Label: "Code"}},
-		tools: map[string]record.Record{}, comparisons: map[string]*feed.Comparison{},
+		r: rand.New(rand.NewPCG(seed, 3)), categories: map[string]*record.Category{"code": {Slug: "code", Label: "Code"}},
+		tools: map[string]record.Record{}, comparisons: map[string]*record.Comparison{},
 	}
 }
 
@@ -201,7 +202,7 @@ func (f *randomFeed) next() []byte {
 		if f.r.IntN(3) == 0 {
 			delete(f.categories, slug)
 		} else {
-			c := &feed.Category{Slug: slug, Label: word()}
+			c := &record.Category{Slug: slug, Label: word()}
 			c.Translations.En.Label = translation()
 			f.categories[slug] = c
 		}
@@ -216,14 +217,14 @@ func (f *randomFeed) next() []byte {
 		case 0:
 			delete(f.tools, slug)
 		case 1:
-			f.tools[slug] = &feed.Retired{Slug: slug, Name: word(), Category: category(), Reason: "mort", RetiredAt: day, Note: word(), Score: number()}
+			f.tools[slug] = &record.Retired{Slug: slug, Name: word(), Category: category(), Reason: "mort", RetiredAt: day, Note: word(), Score: number()}
 		default:
-			tool := feedtest.Tool(slug, func(t *feed.Tool) {
+			tool := feedtest.Tool(slug, func(t *record.Tool) {
 				t.Name, t.Category, t.Tagline, t.Domain, t.UpdatedAt = word(), category(), word(), word(), day
 				t.Pricing, t.ICP = []string{"gratuit", "freemium", "payant"}[f.r.IntN(3)], []string{"mixte", "vibe-coder"}[f.r.IntN(2)]
 				t.Price = fmt.Sprintf("%d €/mois", f.r.IntN(3))
 				t.Score, t.Verifiability, t.Obsolescence = number(), number(), number()
-				t.Tier, t.Mainstream = feed.Tier(1+f.r.IntN(3)), f.r.IntN(2) == 0
+				t.Tier, t.Mainstream = record.Tier(1+f.r.IntN(3)), f.r.IntN(2) == 0
 				t.Translations.En.Tagline = translation()
 				for i := range f.r.IntN(3) {
 					t.Sources = append(t.Sources, record.Source{
@@ -232,20 +233,20 @@ func (f *randomFeed) next() []byte {
 				}
 				t.Sections = nil
 				for i := range f.r.IntN(3) {
-					t.Sections = append(t.Sections, feed.Section{Section: fmt.Sprint("partie-", i), Text: word()})
+					t.Sections = append(t.Sections, record.Section{Section: fmt.Sprint("partie-", i), Text: word()})
 				}
 				if f.r.IntN(3) == 0 {
 					url := "https://palmares.example/avis/" + slug
 					t.AvisURL = &url
 				}
 				if f.r.IntN(3) == 0 {
-					t.PriceHistory = []feed.PriceChange{{
+					t.PriceHistory = []record.PriceChange{{
 						ChangedAt: fmt.Sprintf("2025-0%d-01", 1+f.r.IntN(9)), Pricing: "payant", Price: fmt.Sprintf("%d €/mois", f.r.IntN(3)),
 						PreviousPricing: "payant", PreviousPrice: "7 €/mois",
 					}}
 				}
 			})
-			if was, _ := f.tools[slug].(*feed.Tool); was != nil && f.r.IntN(2) == 0 { // only what REST does not show
+			if was, _ := f.tools[slug].(*record.Tool); was != nil && f.r.IntN(2) == 0 { // only what REST does not show
 				changed := *was
 				switch f.r.IntN(6) {
 				case 0:
@@ -269,10 +270,10 @@ func (f *randomFeed) next() []byte {
 	for slug, tool := range f.tools { // their category may be gone
 		var at *string
 		switch tool := tool.(type) {
-		case *feed.Tool:
+		case *record.Tool:
 			changed := *tool
 			f.tools[slug], at = &changed, &changed.Category
-		case *feed.Retired:
+		case *record.Retired:
 			changed := *tool
 			f.tools[slug], at = &changed, &changed.Category
 		}
@@ -295,7 +296,7 @@ func (f *randomFeed) next() []byte {
 			continue
 		}
 		a, b := slugs[f.r.IntN(len(slugs))], slugs[f.r.IntN(len(slugs))]
-		f.comparisons[slug] = &feed.Comparison{
+		f.comparisons[slug] = &record.Comparison{
 			Slug: slug, Title: word(), ToolA: a, ToolB: b, Winner: []string{a, b}[f.r.IntN(2)], WinnerNote: word(),
 			Published: f.r.IntN(3) > 0, UpdatedAt: day, CanonicalURL: "https://palmares.example/" + slug,
 		}
@@ -326,12 +327,12 @@ func TestEventsRebuildEveryRelease(t *testing.T) {
 		random := newRandomFeed(35)
 		var last int
 		for range 40 {
-			report, err := feed.Import(t.Context(), s, bytes.NewReader(random.next()), feed.Options{Force: true})
+			report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(random.next())), publish.Options{Force: true})
 			testkit.Check(t, err)
 			last = max(last, report.Release)
 		}
 		api := newAPI(t, s)
-		built, fromNothing := publicRecords(t, s, 1), &replica{records: map[string]object{}, prices: map[string][]feed.PriceChange{}}
+		built, fromNothing := publicRecords(t, s, 1), &replica{records: map[string]object{}, prices: map[string][]record.PriceChange{}}
 		release, seen := 0, map[string]int{}
 		for after, more := "", true; more; {
 			var page struct {

@@ -11,6 +11,7 @@ import (
 
 	"palmares/ent/journalentry"
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -25,11 +26,11 @@ func TestDiffAgreesWithImport(t *testing.T) {
 		seen := map[string]int{}
 		for i := range 40 {
 			data := random.next()
-			diff, err := feed.Compare(t.Context(), s, bytes.NewReader(data), nil)
+			diff, err := publish.Compare(t.Context(), s, feed.NewLines(bytes.NewReader(data)), nil)
 			testkit.Check(t, err)
-			report, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true})
+			report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
 			testkit.Check(t, err)
-			if diff.Release != report.Release || diff.Summary != (feed.DiffSummary{Tools: report.Tools, Comparisons: report.Comparisons, Categories: report.Categories}) {
+			if diff.Release != report.Release || diff.Summary != (publish.DiffSummary{Tools: report.Tools, Comparisons: report.Comparisons, Categories: report.Categories}) {
 				t.Fatalf("feed %d: got release %d and %+v, want the report %+v", i, diff.Release, diff.Summary, report)
 			}
 			events := map[string]int{}
@@ -69,7 +70,7 @@ func TestDiffAgreesWithImport(t *testing.T) {
 func exported(t *testing.T, s *store.Store) map[string]object {
 	t.Helper()
 	var export bytes.Buffer
-	testkit.Check(t, feed.Export(t.Context(), s, &export, 0))
+	testkit.Check(t, publish.Export(t.Context(), s, &export, 0))
 	records := map[string]object{}
 	for line := range bytes.Lines(export.Bytes()) {
 		var rec object
@@ -86,7 +87,7 @@ func exported(t *testing.T, s *store.Store) map[string]object {
 	return records
 }
 
-func checkDiff(t *testing.T, diff *feed.Diff, before, after map[string]object) {
+func checkDiff(t *testing.T, diff *publish.Diff, before, after map[string]object) {
 	t.Helper()
 	var changes, prices, scores []string
 	for _, key := range slices.Sorted(maps.Keys(merged(before, after))) {
@@ -125,10 +126,10 @@ func checkDiff(t *testing.T, diff *feed.Diff, before, after map[string]object) {
 	}
 	var got, gotPrices, gotScores []string
 	updated := map[string]bool{}
-	for kind, list := range map[string][]feed.Change{"tool": diff.Tools, "comparatif": diff.Comparisons, "category": diff.Categories} {
+	for kind, list := range map[string][]publish.Change{"tool": diff.Tools, "comparatif": diff.Comparisons, "category": diff.Categories} {
 		for _, c := range list {
 			line := fmt.Sprint(c.Change, " ", kind, " ", c.Slug, " ", c.Name)
-			if c.Change == feed.DiffUpdated {
+			if c.Change == publish.DiffUpdated {
 				line += fmt.Sprint(c.Fields)
 				updated[kind+c.Slug] = true
 			}

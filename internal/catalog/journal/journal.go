@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/internal/core/lang"
 )
 
 // The kinds of changes. A tool that returns from retirement is created again,
@@ -56,6 +57,14 @@ var Events = []string{
 	EventToolCreated, EventToolUpdated, EventToolRetired, EventToolRemoved, EventRetiredUpdated,
 	EventPriceChanged, EventPriceBackfilled, EventComparisonPublished, EventComparisonUpdated, EventComparisonRemoved,
 	EventEmbeddingsChanged,
+}
+
+// Titles are the names of the types of events for people, for several events.
+var Titles = map[string]lang.Message{
+	EventCatalogPublished: "Releases", EventCategoryCreated: "New categories", EventCategoryUpdated: "Updated categories", EventCategoryRemoved: "Removed categories",
+	EventToolCreated: "New tools", EventToolUpdated: "Updated tools", EventToolRetired: "Retired tools", EventToolRemoved: "Removed tools", EventRetiredUpdated: "Updates to retired tools",
+	EventPriceChanged: "Price changes", EventPriceBackfilled: "Earlier prices", EventComparisonPublished: "New comparisons", EventComparisonUpdated: "Updated comparisons",
+	EventComparisonRemoved: "Removed comparisons", EventEmbeddingsChanged: "Review texts",
 }
 
 // ToolEvents are the types of events about a tool itself.

@@ -11,9 +11,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"palmares/auth"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -22,13 +22,13 @@ import (
 // every character but NUL.
 const hostile = "<script>\"]]>\\ & é 😀 \t\r\n\x01\x1f\x7f\u2028\ufffe 'x' €"
 
-func newRetired(slug, note string) *feed.Retired {
-	return &feed.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: note}
+func newRetired(slug, note string) *record.Retired {
+	return &record.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: note}
 }
 
-func newComparison(slug, title string, published bool) *feed.Comparison {
-	return &feed.Comparison{Slug: slug, Title: title, ToolA: "a", ToolB: "v", Winner: "a", WinnerNote: "Plus net.",
-		Published: feed.Published(published), UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug}
+func newComparison(slug, title string, published bool) *record.Comparison {
+	return &record.Comparison{Slug: slug, Title: title, ToolA: "a", ToolB: "v", Winner: "a", WinnerNote: "Plus net.",
+		Published: record.Published(published), UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug}
 }
 
 // allEvents publishes catalogs whose events have every type, with and without a
@@ -36,23 +36,23 @@ func newComparison(slug, title string, published bool) *feed.Comparison {
 func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 	t.Helper()
 	verifiability, avis, zero := 6.0, "https://palmares.example/avis/full", 0.0
-	full := feedtest.Tool("full", func(t *feed.Tool) {
+	full := feedtest.Tool("full", func(t *record.Tool) {
 		t.Name, t.Tagline, t.Verifiability, t.AvisURL, t.Tier = hostile, hostile, &verifiability, &avis, 1
 	})
-	v := feedtest.Tool("v", func(t *feed.Tool) {
+	v := feedtest.Tool("v", func(t *record.Tool) {
 		t.Category, t.Score = "voix", &zero
-		t.PriceHistory = []feed.PriceChange{{
+		t.PriceHistory = []record.PriceChange{{
 			ChangedAt: "2025-01-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois",
 		}}
 	})
-	untested := feedtest.Tool("u", func(t *feed.Tool) { t.Score = nil })
-	extra := func(label string) *feed.Category { return &feed.Category{Slug: "extra", Label: label} }
+	untested := feedtest.Tool("u", func(t *record.Tool) { t.Score = nil })
+	extra := func(label string) *record.Category { return &record.Category{Slug: "extra", Label: label} }
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", extra("Extra"), full, feedtest.Tool("a"), v, untested, feedtest.Tool("leaves"), feedtest.Tool("retires"),
 		newRetired("old", "Fermé."), newRetired("back", "Fermé."), newRetired("gone", hostile),
 		newComparison("shown", "Lequel ?", true), newComparison("hidden", hostile, false), newComparison("drops", "Lequel ?", true)))
-	cheaper := feedtest.Tool("a", func(t *feed.Tool) { t.Price, t.Pricing, t.UpdatedAt = "0 €/mois", "gratuit", "2026-11-02" })
+	cheaper := feedtest.Tool("a", func(t *record.Tool) { t.Price, t.Pricing, t.UpdatedAt = "0 €/mois", "gratuit", "2026-11-02" })
 	rewritten := *full
-	rewritten.Sections = []feed.Section{{Section: "verdict", Text: hostile}}
+	rewritten.Sections = []record.Section{{Section: "verdict", Text: hostile}}
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", extra(hostile), &rewritten, cheaper, v, untested, newRetired("retires", hostile),
 		newRetired("old", "Autre."), feedtest.Tool("back"),
 		newComparison("shown", hostile, true), newComparison("hidden", hostile, true), newComparison("drops", "Lequel ?", false)))

@@ -17,6 +17,8 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -25,11 +27,11 @@ import (
 
 // life is what should be known about the prices of one slug.
 type life struct {
-	tool    *feed.Tool // as the feed has it; nil while it is retired or absent
-	last    *feed.Tool // when it was last active
+	tool    *record.Tool // as the feed has it; nil while it is retired or absent
+	last    *record.Tool // when it was last active
 	retired bool
-	changes []feed.PriceChange // oldest first
-	events  int                // of price.changed
+	changes []record.PriceChange // oldest first
+	events  int                  // of price.changed
 }
 
 // live changes a tool at random: its price and score change, and it is retired,
@@ -47,12 +49,12 @@ func (l *life) live(r *rand.Rand, slug, day string) {
 		return // as before
 	}
 	score := float64(r.IntN(3))
-	l.retired, l.tool = false, feedtest.Tool(slug, func(t *feed.Tool) {
+	l.retired, l.tool = false, feedtest.Tool(slug, func(t *record.Tool) {
 		t.Price, t.UpdatedAt, t.Score = prices[r.IntN(len(prices))], day, &score
 		t.Pricing = []string{"payant", "freemium"}[r.IntN(2)]
 	})
 	if l.last != nil && (l.last.Price != l.tool.Price || l.last.Pricing != l.tool.Pricing) {
-		change := feed.PriceChange{
+		change := record.PriceChange{
 			ChangedAt: day, Pricing: l.tool.Pricing, Price: l.tool.Price,
 			PreviousPricing: l.last.Pricing, PreviousPrice: l.last.Price,
 		}
@@ -86,9 +88,9 @@ type moment struct{ At, Pricing, Price string }
 
 // served is what the API shows of one tool.
 type served struct {
-	PriceHistory []feed.PriceChange
+	PriceHistory []record.PriceChange
 	History      []moment
-	Events       []feed.PriceChange // of price.changed, oldest first
+	Events       []record.PriceChange // of price.changed, oldest first
 }
 
 // The price history of a slug covers its whole life: priceHistory, the REST path,
@@ -124,7 +126,7 @@ func TestPricesOfRandomLives(t *testing.T) {
 				}
 				was[slug] = *l
 			}
-			report, err := feed.Import(t.Context(), s, strings.NewReader(string(feedtest.Catalog(day.Format(time.DateOnly), records...))), feed.Options{Force: true})
+			report, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(feedtest.Catalog(day.Format(time.DateOnly), records...)))), publish.Options{Force: true})
 			testkit.Check(t, err)
 			if report.Release > 0 {
 				eras = append(eras, era{report.Release, was})
@@ -221,10 +223,10 @@ func (a api) prices(t *testing.T, slug string, release int) (shown served) {
 	result := a.executor.Execute(ctx, graph.Request{Query: query})
 	var data struct {
 		Tool struct {
-			PriceHistory []feed.PriceChange
+			PriceHistory []record.PriceChange
 			History      []moment
 			Changes      struct {
-				Nodes []struct{ Before, After feed.PriceChange }
+				Nodes []struct{ Before, After record.PriceChange }
 			}
 		}
 	}
@@ -238,7 +240,7 @@ func (a api) prices(t *testing.T, slug string, release int) (shown served) {
 		shown.Events = append(shown.Events, change)
 	}
 	var body struct {
-		PriceHistory []feed.PriceChange `json:"price_history"`
+		PriceHistory []record.PriceChange `json:"price_history"`
 	}
 	got := serve(a.rest, http.MethodGet, fmt.Sprintf("/api/v1/pricing/%s?as_of=%d", slug, release))
 	if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || !slices.Equal(body.PriceHistory, shown.PriceHistory) {
@@ -253,19 +255,19 @@ func (a api) prices(t *testing.T, slug string, release int) (shown served) {
 func TestPricesAfterPruning(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		always := feedtest.Tool("always")
-		priced := func(price, day string) *feed.Tool {
-			return feedtest.Tool("a", func(t *feed.Tool) { t.Price, t.UpdatedAt = price, day })
+		priced := func(price, day string) *record.Tool {
+			return feedtest.Tool("a", func(t *record.Tool) { t.Price, t.UpdatedAt = price, day })
 		}
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", always, priced("20 €/mois", "2026-11-01")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", always, priced("10 €/mois", "2026-11-02")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", always))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", always, feedtest.Tool("b")))
-		if _, err := feed.Prune(t.Context(), s, 4); err != nil {
+		if _, err := publish.Prune(t.Context(), s, 4); err != nil {
 			t.Fatal(err)
 		}
 		back := feedtest.Catalog("2026-11-05", always, priced("10 €/mois", "2026-11-05"))
 		feedtest.Publish(t, s, back)
-		want := []feed.PriceChange{{
+		want := []record.PriceChange{{
 			ChangedAt: "2026-11-02", Pricing: "payant", Price: "10 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois",
 		}}
 		if got := newAPI(t, s).prices(t, "a", 5); !slices.Equal(got.PriceHistory, want) || !slices.Equal(got.Events, want) {
@@ -275,7 +277,7 @@ func TestPricesAfterPruning(t *testing.T) {
 		s.Write.PriceChange.Delete().ExecX(t.Context())
 		_, err := s.Write.ExecContext(t.Context(), "UPDATE tools SET history_hash = '' WHERE slug = 'a'")
 		testkit.Check(t, err)
-		report, err := feed.Import(t.Context(), s, strings.NewReader(string(back)), feed.Options{})
+		report, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(back))), publish.Options{})
 		testkit.Check(t, err)
 		if report.Release != 6 || report.Tools.Unchanged != 2 {
 			t.Fatalf("got %+v, want release 6 with two unchanged tools", report)
@@ -283,7 +285,7 @@ func TestPricesAfterPruning(t *testing.T) {
 		if got := newAPI(t, s).prices(t, "a", 6); !slices.Equal(got.PriceHistory, want) || !slices.Equal(got.Events, want) {
 			t.Errorf("got %v and events %v, want %v", got.PriceHistory, got.Events, want)
 		}
-		if report, err := feed.Import(t.Context(), s, strings.NewReader(string(back)), feed.Options{}); err != nil || report.Release != 0 {
+		if report, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(back))), publish.Options{}); err != nil || report.Release != 0 {
 			t.Errorf("got %+v and %v, want no release", report, err)
 		}
 	})

@@ -13,9 +13,9 @@ import (
 
 	"palmares/graph"
 	"palmares/graph/graphtest"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -59,7 +59,7 @@ func TestEventsMatchREST(t *testing.T) {
 			{"obsolescence", func() { a.Obsolescence = &score }},
 			{"sections", func() { a.Sections = nil }},
 			{"price_history", func() {
-				a.PriceHistory = []feed.PriceChange{{ChangedAt: "2025-01-01", Pricing: "payant", Price: "9 €/mois", PreviousPricing: "payant", PreviousPrice: "8 €/mois"}}
+				a.PriceHistory = []record.PriceChange{{ChangedAt: "2025-01-01", Pricing: "payant", Price: "9 €/mois", PreviousPricing: "payant", PreviousPrice: "8 €/mois"}}
 			}},
 			{"a retired tool's category", func() { old.Category = "voix" }},
 			{"its score", func() { old.Score = &score }},
@@ -83,7 +83,7 @@ func TestEventsMatchREST(t *testing.T) {
 			{"still hidden, its winner renamed", func() { b.Name = "Bê" }},
 			{"shown again", func() { duel.Published = true }},
 			{"its winner retired, under a new name", func() {
-				records["b"] = &feed.Retired{Slug: "b", Name: "Feu B", Category: "voix", Reason: "mort", RetiredAt: "2026-11-03", Note: "Fermé."}
+				records["b"] = &record.Retired{Slug: "b", Name: "Feu B", Category: "voix", Reason: "mort", RetiredAt: "2026-11-03", Note: "Fermé."}
 			}},
 			{"and back", func() { b.Name, records["b"] = "B vit", b }},
 			{"removed with its winner", func() { delete(records, "duel"); delete(records, "b"); a.Name = "Un autre" }},

@@ -61,6 +61,9 @@ func newField(declared reflect.StructField, rowType reflect.Type) (f field, err 
 	if name == "" {
 		return f, errors.New("no name: add a json tag")
 	}
+	if rowType != nil && f.event != "" && declared.Tag.Get("label") == "" {
+		return f, errors.New("no name for people: add a label tag")
+	}
 	if f.rule, err = newRule(declared.Type, declared.Tag.Get("rule")); err != nil {
 		return f, err
 	}
@@ -137,7 +140,7 @@ func (t *table) read(dec *jsontext.Decoder, rec reflect.Value, report Reporter) 
 		i, known := t.byName[name]
 		switch {
 		case !known:
-			report(printable(name), "is not a known field"+t.suggestion(name))
+			report(PrintableName(name), "is not a known field"+t.suggestion(name))
 		case seen[i]:
 			report(name, "is given twice; keep one of them")
 		default:
@@ -182,8 +185,8 @@ func (t *table) schema() Schema {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
 
-// printable quotes an unknown name unless it is a plain identifier.
-func printable(name string) string {
+// PrintableName quotes an unknown name unless it is a plain identifier.
+func PrintableName(name string) string {
 	if plainName.MatchString(name) {
 		return name
 	}
@@ -254,6 +257,17 @@ type Property struct {
 	Schema  Schema
 	Stored  string         // its name in the journal
 	Default jsontext.Value // of a field that records omit
+}
+
+// Defaults lists the fields that records of a type may omit.
+func Defaults(recordType string) (optional []Property) {
+	defaults := reflect.ValueOf(New(recordType)).Elem()
+	for i, f := range tables[defaults.Type()].fields {
+		if !f.required {
+			optional = append(optional, Property{Name: f.name, Default: Encode(defaults.Field(i).Interface())})
+		}
+	}
+	return optional
 }
 
 // EventProperties lists the fields of a record that events show.

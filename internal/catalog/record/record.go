@@ -9,6 +9,8 @@
 //     without it is stored in another table
 //   - event describes it in the event schemas; events omit fields without it
 //   - eventname names it in events, if that differs from the json name
+//   - label is its name for people, wherever its values are shown; it needs a translation in
+//     internal/core/lang/french.json. A rating may have a label for its average in mean
 //   - help describes it in the schemas of a feed, if event does not
 package record
 
@@ -38,36 +40,36 @@ type Header struct {
 
 // Category groups tools.
 type Category struct {
-	Slug  string `json:"slug" rule:"slug" column:"id" event:"The category's identifier."`
-	Label string `json:"label" rule:"text" event:"The category's name."`
+	Slug  string `json:"slug" rule:"slug" column:"id" event:"The category's identifier." label:"Slug"`
+	Label string `json:"label" rule:"text" event:"The category's name." label:"Name"`
 
-	Translations schema.CategoryTranslations `json:"translations,omitzero" event:"The label in other languages."`
+	Translations schema.CategoryTranslations `json:"translations,omitzero" event:"The label in other languages." label:"Translations"`
 }
 
 // Tool is an active tool.
 type Tool struct {
-	Slug            string        `json:"slug" rule:"slug" column:"id" event:"The tool's identifier."`
-	Name            string        `json:"name" rule:"text" event:"The tool's name."`
-	Domain          string        `json:"domain" rule:"text" event:"The tool's web domain."`
-	Category        string        `json:"category" rule:"slug" column:"category_slug" event:"The slug of the tool's category."`
-	ICP             string        `json:"icp" rule:"icp" event:"The audience the tool is made for."`
-	Pricing         string        `json:"pricing" rule:"pricing" event:"The pricing model."`
-	Price           string        `json:"price" rule:"price" event:"The price as text, such as 20 €/mois."`
-	Score           *float64      `json:"score,omitzero" rule:"0..10" event:"The score; null if the tool has not been tested."`
-	Verifiability   *float64      `json:"verifiability,omitzero" rule:"0..10" event:"How well the tool's claims can be verified; null if unknown."`
-	Tagline         string        `json:"tagline" rule:"text" event:"The tool in one sentence."`
-	CanonicalURL    string        `json:"canonical_url" rule:"url" event:"The tool's page on our site."`
-	AvisURL         *string       `json:"avis_url,omitzero" rule:"url" event:"The page of the full review; null if there is none."`
-	AlternativesURL string        `json:"alternatives_url" rule:"url" event:"The page that lists alternatives."`
-	UpdatedAt       string        `json:"updated_at" rule:"date" event:"The day the record last changed."`
-	Tier            Tier          `json:"tier,omitzero" rule:"1..3" event:"The tool's importance, from 1 (highest) to 3."`
-	Mainstream      bool          `json:"mainstream,omitzero" event:"Whether the tool is widely used."`
-	Obsolescence    *float64      `json:"obsolescence,omitzero" rule:"0..10" event:"How outdated the tool is, from 0 (current) to 10 (obsolete); null if it has not been rated."`
-	Sections        []Section     `json:"sections,omitempty" help:"The sections of the review, in their order. In a Markdown file, write them below the front matter."`
+	Slug            string        `json:"slug" rule:"slug" column:"id" event:"The tool's identifier." label:"Slug"`
+	Name            string        `json:"name" rule:"text" event:"The tool's name." label:"Name"`
+	Domain          string        `json:"domain" rule:"text" event:"The tool's web domain." label:"Website"`
+	Category        string        `json:"category" rule:"slug" column:"category_slug" event:"The slug of the tool's category." label:"Category"`
+	ICP             string        `json:"icp" rule:"icp" event:"The audience the tool is made for." label:"Made for"`
+	Pricing         string        `json:"pricing" rule:"pricing" event:"The pricing model." label:"Pricing"`
+	Price           string        `json:"price" rule:"price" event:"The price as text, such as 20 €/mois." label:"Price"`
+	Score           *float64      `json:"score,omitzero" rule:"0..10" event:"The score; null if the tool has not been tested." label:"Score"`
+	Verifiability   *float64      `json:"verifiability,omitzero" rule:"0..10" event:"How well the tool's claims can be verified; null if unknown." label:"Verifiability" mean:"Average verifiability"`
+	Tagline         string        `json:"tagline" rule:"text" event:"The tool in one sentence." label:"Tagline"`
+	CanonicalURL    string        `json:"canonical_url" rule:"url" event:"The tool's page on our site." label:"Overview"`
+	AvisURL         *string       `json:"avis_url,omitzero" rule:"url" event:"The page of the full review; null if there is none." label:"Full review"`
+	AlternativesURL string        `json:"alternatives_url" rule:"url" event:"The page that lists alternatives." label:"Alternatives"`
+	UpdatedAt       string        `json:"updated_at" rule:"date" event:"The day the record last changed." label:"Review date"`
+	Tier            Tier          `json:"tier,omitzero" rule:"1..3" event:"The tool's importance, from 1 (highest) to 3." label:"Tier"`
+	Mainstream      bool          `json:"mainstream,omitzero" event:"Whether the tool is widely used." label:"Widely used"`
+	Obsolescence    *float64      `json:"obsolescence,omitzero" rule:"0..10" event:"How outdated the tool is, from 0 (current) to 10 (obsolete); null if it has not been rated." label:"Obsolescence" mean:"Average obsolescence"`
+	Sections        []Section     `json:"sections,omitempty" help:"The sections of the review, in their order. In a Markdown file, write them below the front matter." eventname:"sections_hash" label:"Review text"`
 	PriceHistory    []PriceChange `json:"price_history,omitempty" help:"Price changes before the first import. Imports record later ones."`
 
-	Translations schema.ToolTranslations `json:"translations,omitzero" event:"The tagline in other languages."`
-	Sources      []Source                `json:"sources,omitempty" column:"sources" event:"Where fields of the tool were checked."`
+	Translations schema.ToolTranslations `json:"translations,omitzero" event:"The tagline in other languages." label:"Translations"`
+	Sources      []Source                `json:"sources,omitempty" column:"sources" event:"Where fields of the tool were checked." label:"Sources"`
 }
 
 // Source is where a field of a tool was checked, and when. It is stored with the tool.
@@ -81,9 +83,9 @@ type Section struct {
 
 // PriceChange is one entry of a tool's price history.
 type PriceChange struct {
-	ChangedAt       string `json:"changed_at" rule:"date" event:"The day of the change."`
-	Pricing         string `json:"pricing" rule:"pricing" event:"The pricing model."`
-	Price           string `json:"price" rule:"price" event:"The price as text, such as 20 €/mois."`
+	ChangedAt       string `json:"changed_at" rule:"date" event:"The day of the change." label:"Date"`
+	Pricing         string `json:"pricing" rule:"pricing" event:"The pricing model." label:"Pricing"`
+	Price           string `json:"price" rule:"price" event:"The price as text, such as 20 €/mois." label:"Price"`
 	PreviousPricing string `json:"previous_pricing" rule:"pricing" help:"The pricing model before the change."`
 	PreviousPrice   string `json:"previous_price" rule:"price" help:"The price before the change."`
 }
@@ -91,28 +93,28 @@ type PriceChange struct {
 // Comparison compares two tools, active or retired. Events show the winner's
 // name instead of its slug.
 type Comparison struct {
-	Slug         string    `json:"slug" rule:"slug" column:"id" event:"The comparison's identifier."`
-	Title        string    `json:"title" rule:"text" event:"The comparison's title."`
-	ToolA        string    `json:"tool_a" rule:"slug" column:"tool_a_slug" event:"The slug of the first tool." eventname:"tool_a_slug"`
-	ToolB        string    `json:"tool_b" rule:"slug" column:"tool_b_slug" event:"The slug of the second tool." eventname:"tool_b_slug"`
-	Winner       string    `json:"winner" rule:"slug" column:"winner_slug" event:"The name of the winning tool." help:"The slug of the winning tool: tool_a or tool_b."`
-	WinnerNote   string    `json:"winner_note" rule:"text" event:"Why the winner won."`
+	Slug         string    `json:"slug" rule:"slug" column:"id" event:"The comparison's identifier." label:"Slug"`
+	Title        string    `json:"title" rule:"text" event:"The comparison's title." label:"Title"`
+	ToolA        string    `json:"tool_a" rule:"slug" column:"tool_a_slug" event:"The slug of the first tool." eventname:"tool_a_slug" label:"First tool"`
+	ToolB        string    `json:"tool_b" rule:"slug" column:"tool_b_slug" event:"The slug of the second tool." eventname:"tool_b_slug" label:"Second tool"`
+	Winner       string    `json:"winner" rule:"slug" column:"winner_slug" event:"The name of the winning tool." help:"The slug of the winning tool: tool_a or tool_b." label:"Winner"`
+	WinnerNote   string    `json:"winner_note" rule:"text" event:"Why the winner won." label:"Why it won"`
 	Published    Published `json:"published,omitzero" help:"Whether readers see the comparison."`
-	UpdatedAt    string    `json:"updated_at" rule:"date" event:"The day the record last changed."`
-	CanonicalURL string    `json:"canonical_url" rule:"url" event:"The comparison's page on our site."`
+	UpdatedAt    string    `json:"updated_at" rule:"date" event:"The day the record last changed." label:"Review date"`
+	CanonicalURL string    `json:"canonical_url" rule:"url" event:"The comparison's page on our site." label:"Overview"`
 
-	Translations schema.ComparisonTranslations `json:"translations,omitzero" event:"The title and winner_note in other languages."`
+	Translations schema.ComparisonTranslations `json:"translations,omitzero" event:"The title and winner_note in other languages." label:"Translations"`
 }
 
 // Retired is a retired tool.
 type Retired struct {
-	Slug      string   `json:"slug" rule:"slug" column:"id" event:"The tool's identifier."`
-	Name      string   `json:"name" rule:"text" event:"The tool's name."`
-	Category  string   `json:"category" rule:"slug" column:"category_slug" event:"The slug of the tool's category."`
-	Reason    string   `json:"reason" rule:"reason" column:"retired_reason" event:"Why the tool was retired."`
-	RetiredAt string   `json:"retired_at" rule:"date" event:"The day the tool was retired."`
-	Note      string   `json:"note" rule:"text" column:"retired_note" event:"What happened, in one sentence."`
-	Score     *float64 `json:"score,omitzero" rule:"0..10" event:"The last score; null if the tool was not tested."`
+	Slug      string   `json:"slug" rule:"slug" column:"id" event:"The tool's identifier." label:"Slug"`
+	Name      string   `json:"name" rule:"text" event:"The tool's name." label:"Name"`
+	Category  string   `json:"category" rule:"slug" column:"category_slug" event:"The slug of the tool's category." label:"Category"`
+	Reason    string   `json:"reason" rule:"reason" column:"retired_reason" event:"Why the tool was retired." label:"Reason"`
+	RetiredAt string   `json:"retired_at" rule:"date" event:"The day the tool was retired." label:"Retired"`
+	Note      string   `json:"note" rule:"text" column:"retired_note" event:"What happened, in one sentence." label:"Note"`
+	Score     *float64 `json:"score,omitzero" rule:"0..10" event:"The last score; null if the tool was not tested." label:"Score"`
 }
 
 // tables holds the fields of every struct above. An invalid declaration stops

@@ -44,6 +44,9 @@ func TestInvalidDeclarations(t *testing.T) {
 			Name string `json:"name" rule:"text"`
 		}{}, `Name: no description: add a help tag`},
 		{struct {
+			Name string `json:"name" rule:"text" event:"A name."`
+		}{}, `Name: no name for people: add a label tag`},
+		{struct {
 			Sources []Section `json:"sources" column:"sources" help:"Its sources."`
 		}{}, `Sources: is a []record.Section, but column sources of ent.Tool is a []schema.Source`},
 	} {
@@ -226,6 +229,30 @@ func TestValues(t *testing.T) {
 	for length, want := range map[int]string{maxSlug: "", maxSlug + 1: "must have at most 80 characters (got 81"} {
 		if problem := CheckSlug(strings.Repeat("a", length)); !strings.HasPrefix(problem, want) || (want == "") != (problem == "") {
 			t.Errorf("%d characters: got %q, want %q", length, problem, want)
+		}
+	}
+}
+
+// Each code and each field has one word, wherever it is shown.
+func TestWords(t *testing.T) {
+	for _, column := range []string{"icp", "pricing", "retired_reason"} {
+		for _, code := range Codes(column) {
+			if word, ok := Word(code); !ok || word == "" {
+				t.Errorf("%s: got no word for %s, want one in codes", column, code)
+			}
+		}
+	}
+	if word, ok := Word("vibe_coder"); !ok || word != "vibe coders" {
+		t.Errorf("got %q, want the word for the spelling of GraphQL", word)
+	}
+	labels := map[string]string{}
+	for _, rec := range []any{Tool{}, Retired{}, Comparison{}, Category{}, PriceChange{}} {
+		for f := range reflect.TypeOf(rec).Fields() {
+			name, label := strings.Split(f.Tag.Get("json"), ",")[0], f.Tag.Get("label")
+			if label != "" && labels[name] != "" && labels[name] != label {
+				t.Errorf("%T.%s: got the label %q, want %q as in other records", rec, f.Name, label, labels[name])
+			}
+			labels[name] = label
 		}
 	}
 }

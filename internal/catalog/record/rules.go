@@ -43,9 +43,9 @@ var textRules = map[string]rule{
 	"url":     textRule(stringSchema, Schema{"pattern": `^[Hh][Tt][Tt][Pp][Ss]?://([^\s/?#]*@)?[^\s/?#@:][^\s/?#@]*([/?#]\S*)?$`}, checkURL),
 	"price":   textRule(stringSchema, Schema{"pattern": pricing.Pattern}, checkPrice),
 	"date":    textRule(DateSchema, Schema{"format": "date"}, CheckDate),
-	"icp":     oneOf("vibe-coder", "agentic-engineer", "mixte"),
-	"pricing": oneOf("gratuit", "freemium", "payant"),
-	"reason":  oneOf("mort", "acquis", "deprecie", "pivot", "absorbe"),
+	"icp":     oneOf(Codes("icp")...),
+	"pricing": oneOf(Codes("pricing")...),
+	"reason":  oneOf(Codes("retired_reason")...),
 	// Fields of a tool with a single value, which a source can confirm.
 	"toolfield": oneOf(singleFields(reflect.TypeFor[Tool]())...),
 }

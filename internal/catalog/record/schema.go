@@ -67,8 +67,6 @@ func valueSchema(t reflect.Type, tag string) Schema {
 		return Schema{"anyOf": []Schema{valueSchema(t.Elem(), tag), {"type": "null"}}}
 	case reflect.Slice:
 		return Schema{"type": "array", "items": valueSchema(t.Elem(), tag)}
-	case reflect.Map:
-		return Schema{"type": "object", "additionalProperties": valueSchema(t.Elem(), tag)}
 	case reflect.Struct:
 		return objectSchema(reflect.New(t).Elem())
 	}

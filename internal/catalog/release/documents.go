@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
@@ -35,7 +34,7 @@ func (r *Release) DocumentChanges(category string, since int) (changes []Documen
 	}
 	for _, t := range r.Tools {
 		if before := former[t.Slug]; t.InEmbeddings && t.Active() && t.Since > since && included(t) &&
-			(before == nil || !sameDocument(before, t)) {
+			(before == nil || before.document != t.document) {
 			changes = append(changes, DocumentChange{Slug: t.Slug})
 		}
 	}
@@ -57,11 +56,4 @@ func (r *Release) DocumentChanges(category string, since int) (changes []Documen
 	}
 	slices.SortFunc(changes, func(a, b DocumentChange) int { return strings.Compare(a.Slug, b.Slug) })
 	return changes
-}
-
-// sameDocument reports whether two versions of a tool have equal embeddings documents.
-func sameDocument(a, b *Tool) bool {
-	return a.Name == b.Name && a.ReviewURL() == b.ReviewURL() && a.Category == b.Category &&
-		a.UpdatedAt == b.UpdatedAt && a.SectionsHash == b.SectionsHash &&
-		cmp.Compare(a.Score, b.Score) == 0 && cmp.Compare(a.Verifiability, b.Verifiability) == 0 // NaN equals NaN
 }

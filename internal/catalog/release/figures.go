@@ -18,21 +18,26 @@ type Metric struct {
 	of      func(*figures) *float64
 }
 
-// measures are the numbers of tools that metrics describe, by their name in the schema.
-var measures = []struct {
-	name string
+// measure is a number of tools that metrics describe.
+type measure struct {
+	name string // in the schema
 	of   func(*Tool) float64
-}{
-	{"score", func(t *Tool) float64 { return t.Score }},
-	{"monthly_price", func(t *Tool) float64 { return t.MonthlyPrice }},
-	{"verifiability", func(t *Tool) float64 { return t.Verifiability }},
-	{"obsolescence", func(t *Tool) float64 { return t.Obsolescence }},
-	daysSinceUpdate: {"days_since_update", func(t *Tool) float64 { return -dayNumber(t.UpdatedAt) }},
 }
 
 // daysSinceUpdate is the position of a number that depends on the date of a release, which
 // figures add to it.
-const daysSinceUpdate = 4
+const daysSinceUpdate = 0
+
+// measures are that number and those fields that are optional, which schemas name.
+var measures = func() []measure {
+	all := []measure{daysSinceUpdate: {"days_since_update", func(t *Tool) float64 { return -dayNumber(t.UpdatedAt) }}}
+	for name, f := range fields {
+		if f.number != nil && f.optional {
+			all = append(all, measure{enumName(name), f.number})
+		}
+	}
+	return all
+}()
 
 // statistics describe a set of numbers, or return nil if there are none. Averages and
 // percentiles are rounded.

@@ -17,6 +17,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/pricing"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -46,7 +47,7 @@ func growing(t testing.TB, s *store.Store) *release.Catalog {
 	for i, tools := range []int{120, 150, 140, 165} {
 		var data bytes.Buffer
 		testkit.Check(t, synth.Write(t.Context(), &data, synth.Options{Tools: tools, Seed: 4, Revision: 20 * i}))
-		_, err := feed.Import(t.Context(), s, bytes.NewReader(data.Bytes()), feed.Options{Force: true})
+		_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{Force: true})
 		testkit.Check(t, err)
 	}
 	return newCatalog(s)

@@ -19,6 +19,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/pricing"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -27,11 +28,11 @@ import (
 
 var silent = slog.New(slog.DiscardHandler)
 
-func publish(t testing.TB, s *store.Store, revision int) {
+func publishFeed(t testing.TB, s *store.Store, revision int) {
 	t.Helper()
 	var data bytes.Buffer
 	testkit.Check(t, synth.Write(t.Context(), &data, synth.Options{Tools: 150, Seed: 4, Revision: revision}))
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(data.Bytes()), feed.Options{Force: true})
+	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{Force: true})
 	testkit.Check(t, err)
 }
 
@@ -216,8 +217,8 @@ func TestReleasesMatchTables(t *testing.T) {
 			t.Errorf("before the first import: got %+v, want an empty release", r)
 		}
 		for revision := range 5 {
-			if publish(t, s, revision*revision); revision == 2 {
-				publish(t, s, 40) // two releases at once
+			if publishFeed(t, s, revision*revision); revision == 2 {
+				publishFeed(t, s, 40) // two releases at once
 			}
 			for _, c := range []*release.Catalog{followed, newCatalog(s)} {
 				newest := load(t, c)
@@ -227,7 +228,7 @@ func TestReleasesMatchTables(t *testing.T) {
 				}
 			}
 		}
-		_, err := feed.Prune(t.Context(), s, 5)
+		_, err := publish.Prune(t.Context(), s, 5)
 		testkit.Check(t, err)
 		newest := load(t, followed)
 		if got := len(newest.Readable()); got != 2 {
@@ -242,12 +243,12 @@ func TestReleasesMatchTables(t *testing.T) {
 // derived an earlier release from a superseded one.
 func TestReservedMemoryIsThatOfTheNewestRelease(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, 0)
-	publish(t, s, 1)
+	publishFeed(t, s, 0)
+	publishFeed(t, s, 1)
 	var reserved int64
 	c := release.NewCatalog(s, silent, 1<<20, func(bytes int64) { reserved = bytes })
 	superseded := load(t, c)
-	publish(t, s, 2)
+	publishFeed(t, s, 2)
 	newest := load(t, c)
 	want := reserved
 	c.Earlier(superseded, superseded.All[1])
@@ -268,11 +269,11 @@ func TestPrunedReleasesAreRestored(t *testing.T) {
 		_, err = before.Migrate(t.Context())
 		testkit.Check(t, err)
 		for revision := range 3 {
-			publish(t, before, revision)
+			publishFeed(t, before, revision)
 		}
 		testkit.Check(t, before.Close())
 		backup, pruned := testkit.Copy(t, cfg), testkit.Open(t, cfg)
-		_, err = feed.Prune(t.Context(), pruned, 3)
+		_, err = publish.Prune(t.Context(), pruned, 3)
 		testkit.Check(t, err)
 		d := &lateDatabase{Store: pruned}
 		c := newCatalog(d)
@@ -308,20 +309,20 @@ func (d *lateDatabase) CurrentRelease(ctx context.Context) (*ent.Release, error)
 // release, nor the history after pruning.
 func TestLateLoadDoesNotRevertRelease(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, 0)
-		publish(t, s, 1)
+		publishFeed(t, s, 0)
+		publishFeed(t, s, 1)
 		d := &lateDatabase{Store: s}
 		c := newCatalog(d)
 		load(t, c)
 		d.before = func() {
-			publish(t, s, 2)
+			publishFeed(t, s, 2)
 			load(t, c)
 		}
 		if got := load(t, c).Number(); got != 3 {
 			t.Errorf("got release %d, want 3", got)
 		}
 		d.before = func() {
-			_, err := feed.Prune(t.Context(), s, 3)
+			_, err := publish.Prune(t.Context(), s, 3)
 			testkit.Check(t, err)
 			load(t, c)
 		}
@@ -347,7 +348,7 @@ func TestReleasesAreLoadedInTheBackground(t *testing.T) {
 			return func(error) {}
 		}
 		s := testkit.Open(t, cfg)
-		publish(t, s, 0)
+		publishFeed(t, s, 0)
 		c := newCatalog(s)
 		published := make(chan int, 100)
 		ctx, stop := context.WithCancel(t.Context())
@@ -370,7 +371,7 @@ func TestReleasesAreLoadedInTheBackground(t *testing.T) {
 			loads.Store(0)
 			slow.Store(true)
 			failing.Store(release == 4)
-			publish(t, s, release)
+			publishFeed(t, s, release)
 			wait.Until(t, "the release is being loaded", func() bool { return loads.Load() > 0 })
 			for range 3 {
 				newest, err := c.Newest(t.Context())
@@ -392,7 +393,7 @@ func TestReleasesAreLoadedInTheBackground(t *testing.T) {
 
 func TestDerivedValues(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, 0)
+	publishFeed(t, s, 0)
 	r := load(t, newCatalog(s))
 	type count int
 	derivations := 0
@@ -436,7 +437,7 @@ func TestInvalidPositions(t *testing.T) {
 // Words without a tool are not found.
 func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, 0)
+		publishFeed(t, s, 0)
 		_, err := s.Write.ExecContext(t.Context(), "UPDATE tool_search SET slug = 'no-such-tool' WHERE id = 1")
 		testkit.Check(t, err)
 		r := load(t, newCatalog(s))
@@ -455,7 +456,7 @@ func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
 // Searches with few and with many matches have the same order: by rank, then by score.
 func TestOrderByRelevance(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, 0)
+	publishFeed(t, s, 0)
 	r := load(t, newCatalog(s))
 	byScore := release.ByScore.Comparer()
 	few, many := 0, 0

@@ -8,6 +8,7 @@ import (
 	"palmares/ent/schema"
 	"palmares/ent/tool"
 	"palmares/internal/catalog/pricing"
+	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/search"
 )
 
@@ -29,6 +30,7 @@ type Tool struct {
 	Since                                          int // the release that wrote it
 
 	searchKey string // its name, as search.Rank compares it
+	document  string // a hash of its embeddings document; "" if it is not in the set
 }
 
 // Active reports whether a tool is not retired.
@@ -104,6 +106,9 @@ func (l *loader) tool(row *ent.Tool) *Tool {
 	if t.Active() {
 		t.Billing = pricing.Period(row.PricePeriod)
 		t.MonthlyPrice = pricing.Monthly(row.PriceAmount, t.Billing)
+	}
+	if row.InEmbeddings {
+		t.document = record.DocumentMetadata(record.FromRow[record.Tool](row)) + row.SectionsHash
 	}
 	t.searchKey = l.text(search.Key(t.NameKey))
 	return t

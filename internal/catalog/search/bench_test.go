@@ -11,6 +11,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
@@ -37,7 +38,7 @@ func importSynthetic(b *testing.B, s *store.Store, tools int) {
 	if err := synth.Write(b.Context(), &data, synth.Options{Tools: tools, Seed: 1}); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := feed.Import(b.Context(), s, bytes.NewReader(data.Bytes()), feed.Options{}); err != nil {
+	if _, err := publish.Import(b.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
@@ -21,7 +22,7 @@ import (
 type model struct {
 	random  *rand.Rand
 	labels  map[string]string
-	tools   map[string]*feed.Tool
+	tools   map[string]*record.Tool
 	retired map[string]bool
 }
 
@@ -66,17 +67,17 @@ func (m *model) change() {
 }
 
 func (m *model) feed(revision int) []byte {
-	records := []any{&feed.Category{Slug: "code", Label: m.labels["code"]}, &feed.Category{Slug: "voix", Label: m.labels["voix"]}}
+	records := []any{&record.Category{Slug: "code", Label: m.labels["code"]}, &record.Category{Slug: "voix", Label: m.labels["voix"]}}
 	for _, slug := range slices.Sorted(maps.Keys(m.tools)) {
 		records = append(records, m.tools[slug])
 	}
 	for _, slug := range slices.Sorted(maps.Keys(m.retired)) {
-		records = append(records, &feed.Retired{Slug: slug, Name: m.text(2), Category: "code", Reason: "mort", RetiredAt: "2025-01-01", Note: m.text(3)})
+		records = append(records, &record.Retired{Slug: slug, Name: m.text(2), Category: "code", Reason: "mort", RetiredAt: "2025-01-01", Note: m.text(3)})
 	}
 	return feedtest.Of(fmt.Sprintf("2026-11-%02d", revision), records...)
 }
 
-func (m *model) words(t *feed.Tool) []string {
+func (m *model) words(t *record.Tool) []string {
 	words := text.Words(strings.Join([]string{t.Name, t.Domain, m.labels[t.Category], t.Tagline}, "\n"))
 	for _, section := range t.Sections {
 		words = append(words, text.Words(section.Text)...)
@@ -129,7 +130,7 @@ func (m *model) query() string {
 
 func TestIndexFollowsTheCatalog(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		m := &model{rand.New(rand.NewPCG(7, 7)), map[string]string{"code": "Code", "voix": "Voix"}, map[string]*feed.Tool{}, map[string]bool{}}
+		m := &model{rand.New(rand.NewPCG(7, 7)), map[string]string{"code": "Code", "voix": "Voix"}, map[string]*record.Tool{}, map[string]bool{}}
 		indexed, vocabulary := map[string]string{}, map[string]int{} // the vocabulary counts every version of a tool
 		found := map[int]map[string][]string{}                       // by revision and query
 		var updated *search.Index                                    // with each revision
@@ -191,7 +192,7 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 		}
 		checkSince(1)
 		for _, first := range []int{5, 12} {
-			if _, err := feed.Prune(t.Context(), s, first); err != nil {
+			if _, err := publish.Prune(t.Context(), s, first); err != nil {
 				t.Fatal(err)
 			}
 			checkSince(first)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
@@ -49,10 +49,10 @@ func findWith(t *testing.T, index *search.Index, release int, query string) (fou
 }
 
 // named returns a tool with a name, a tagline and a review.
-func named(slug, name, tagline, review string) *feed.Tool {
-	return feedtest.Tool(slug, func(t *feed.Tool) {
+func named(slug, name, tagline, review string) *record.Tool {
+	return feedtest.Tool(slug, func(t *record.Tool) {
 		t.Name, t.Tagline = name, tagline
-		t.Sections = []feed.Section{{Section: "verdict", Text: review}, {Section: "prix", Text: "Tarif honnête."}}
+		t.Sections = []record.Section{{Section: "verdict", Text: review}, {Section: "prix", Text: "Tarif honnête."}}
 	})
 }
 
@@ -65,7 +65,7 @@ func catalog() []byte {
 		named("ecritoire", "Écritoire & Cie", "L'atelier d’écriture", "Un assistant, pas un agent-conseil."),
 		named("nihon", "日本語ツール", "Cœur d'or", "Aujourd'hui, rien à signaler."),
 		voice, long,
-		&feed.Retired{Slug: "ancien", Name: "Ancien agent", Category: "code", Reason: "mort", RetiredAt: "2025-01-01", Note: "Agent fermé."},
+		&record.Retired{Slug: "ancien", Name: "Ancien agent", Category: "code", Reason: "mort", RetiredAt: "2025-01-01", Note: "Agent fermé."},
 	)
 }
 

@@ -13,6 +13,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -35,7 +36,7 @@ func TestPruneInBatches(t *testing.T) {
 		if maps.Equal(storedWords(t, s), want) {
 			t.Fatal("got the same vocabulary, want the words of three releases")
 		}
-		if _, err := feed.Prune(t.Context(), s, 3); err != nil {
+		if _, err := publish.Prune(t.Context(), s, 3); err != nil {
 			t.Fatal(err)
 		}
 		if got := storedWords(t, s); !maps.Equal(got, want) {
@@ -126,7 +127,7 @@ func TestFill(t *testing.T) {
 
 func TestDryRunIndexesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		if _, err := feed.Import(t.Context(), s, bytes.NewReader(catalog()), feed.Options{DryRun: true}); err != nil {
+		if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalog())), publish.Options{DryRun: true}); err != nil {
 			t.Fatal(err)
 		}
 		if words := storedWords(t, s); len(words) != 0 {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -152,15 +153,15 @@ func walk(node parse.Node, visit func(*parse.CommandNode)) {
 	}
 }
 
-// fromGo finds constants of type Message, and the formats of errors that pages
-// show.
+// fromGo finds constants of type Message, the formats of errors that pages show, and
+// labels in the tags of records.
 func fromGo(t *testing.T, used map[Message]string) {
 	t.Helper()
 	repo.Read(t)
 	all, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
 		Dir:  repo.Root(t),
-	}, "./auth", "./cmd/...", "./graph", "./internal/account/...", "./internal/core/...", "./internal/notify/...", "./internal/transport/...", "./internal/web/...")
+	}, "./auth", "./cmd/...", "./graph", "./internal/account/...", "./internal/catalog/...", "./internal/core/...", "./internal/notify/...", "./internal/transport/...", "./internal/web/...")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +177,14 @@ func fromGo(t *testing.T, used map[Message]string) {
 					value := pkg.TypesInfo.Types[expression]
 					if value.Value != nil && value.Value.Kind() == constant.String && value.Type.String() == "palmares/internal/core/lang.Message" && constant.StringVal(value.Value) != "" {
 						used[Message(constant.StringVal(value.Value))] = place()
+					}
+				}
+				if field, ok := node.(*ast.Field); ok && field.Tag != nil && pkg.PkgPath == "palmares/internal/catalog/record" {
+					tag, _ := strconv.Unquote(field.Tag.Value)
+					for _, key := range []string{"label", "mean"} {
+						if label := reflect.StructTag(tag).Get(key); label != "" {
+							used[Message(label)] = place()
+						}
 					}
 				}
 				if format := problemFormat(pkg.TypesInfo, node); showsProblems && format != "" {

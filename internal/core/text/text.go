@@ -257,6 +257,12 @@ func letterSet(text string) (set uint64) {
 	return set
 }
 
+// LowerFirst returns a label as it is written within a sentence.
+func LowerFirst(label string) string {
+	first, size := utf8.DecodeRuneInString(label)
+	return string(unicode.ToLower(first)) + label[size:]
+}
+
 // Truncate returns the first characters of a string.
 func Truncate(s string, characters int) string {
 	for i := range s {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/record"
 	"palmares/internal/dev/load"
 )
 
@@ -162,10 +163,10 @@ func editionDate(n int) string { return firstDay.AddDate(0, 0, n).Format(time.Da
 func writeEdition(w io.Writer, n, others int) error {
 	mark, score := fmt.Sprintf("édition %d.", n), float64(10+n)/10 // which is then the average
 	out := feed.NewWriter(w, editionDate(n))
-	out.Write(&feed.Category{Slug: "code", Label: "Code, " + mark})
+	out.Write(&record.Category{Slug: "code", Label: "Code, " + mark})
 	slug := func(i int) string { return fmt.Sprintf("outil-%d", i) }
 	for i := range 30 {
-		out.Write(&feed.Tool{
+		out.Write(&record.Tool{
 			Slug: slug(i), Name: fmt.Sprintf("Outil %d", i), Domain: slug(i) + ".example", Category: "code",
 			ICP: "mixte", Pricing: "payant", Price: fmt.Sprintf("%d €/mois", 10+n), Score: &score,
 			Tagline: "Outil, " + mark, CanonicalURL: "https://palmares.example/" + slug(i), AlternativesURL: "https://palmares.example/alternatives/" + slug(i),
@@ -174,7 +175,7 @@ func writeEdition(w io.Writer, n, others int) error {
 	}
 	for i := range others {
 		slug := fmt.Sprintf("z-%d", i)
-		out.Write(&feed.Tool{
+		out.Write(&record.Tool{
 			Slug: slug, Name: fmt.Sprintf("Z %d", i), Domain: slug + ".example", Category: "code",
 			ICP: "mixte", Pricing: "payant", Price: "5 €/mois",
 			Tagline: "Outil, " + mark, CanonicalURL: "https://palmares.example/" + slug, AlternativesURL: "https://palmares.example/alternatives/" + slug,
@@ -182,7 +183,7 @@ func writeEdition(w io.Writer, n, others int) error {
 		})
 	}
 	for i := range 10 {
-		out.Write(&feed.Comparison{
+		out.Write(&record.Comparison{
 			Slug: fmt.Sprintf("duel-%d", i), Title: "Duel, " + mark, ToolA: slug(i), ToolB: slug(i + 1), Winner: slug(i),
 			WinnerNote: "Duel, " + mark, Published: true, UpdatedAt: editionDate(n), CanonicalURL: fmt.Sprintf("https://palmares.example/duel-%d", i),
 		})

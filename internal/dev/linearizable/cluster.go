@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
@@ -149,18 +150,18 @@ func (c *cluster) publish() error {
 	var out bytes.Buffer
 	date := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, c.edition).Format(time.DateOnly)
 	w := feed.NewWriter(&out, date)
-	w.Write(&feed.Category{Slug: "code", Label: "Code"})
+	w.Write(&record.Category{Slug: "code", Label: "Code"})
 	for i := range 40 {
 		changed := c.edition - (c.edition+i*i)%4 // the edition that this text is from
 		if (c.edition/3+i*7)%11 == 0 {
 			continue
 		}
 		slug, score := fmt.Sprintf("outil-%d", i), float64(changed%100)/10
-		w.Write(&feed.Tool{
+		w.Write(&record.Tool{
 			Slug: slug, Name: fmt.Sprintf("Outil %d", i), Domain: slug + ".example", Category: "code",
 			ICP: "mixte", Pricing: "payant", Price: fmt.Sprintf("%d €/mois", 1+changed%50), Score: &score,
 			Tagline: fmt.Sprintf("Édition %d.", changed), CanonicalURL: "https://palmares.example/" + slug, AlternativesURL: "https://palmares.example/alternatives/" + slug,
-			UpdatedAt: "2020-01-01", Tier: 1, Sections: []feed.Section{{Section: "verdict", Text: fmt.Sprintf("Texte de l’édition %d.", changed)}},
+			UpdatedAt: "2020-01-01", Tier: 1, Sections: []record.Section{{Section: "verdict", Text: fmt.Sprintf("Texte de l’édition %d.", changed)}},
 		})
 	}
 	if err := w.Flush(); err != nil {

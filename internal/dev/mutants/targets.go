@@ -41,8 +41,8 @@ var targets = []target{
 	},
 	{
 		name:   "prices",
-		files:  []string{"internal/catalog/pricing/pricing.go", "internal/catalog/feed/prices.go"},
-		suites: []suite{{"internal/catalog/pricing", "."}, {"internal/catalog/feed", "Price|Retirement|OneLine"}},
+		files:  []string{"internal/catalog/pricing/pricing.go", "internal/catalog/publish/prices.go"},
+		suites: []suite{{"internal/catalog/pricing", "."}, {"internal/catalog/publish", "Price|Retirement|OneLine"}},
 	},
 	{
 		name:   "plans",
@@ -55,7 +55,7 @@ var targets = []target{
 		files: []string{"internal/catalog/record/rules.go", "internal/catalog/record/fields.go", "internal/catalog/feed/read.go"},
 		only: regexp.MustCompile("^(newRule|textRule|oneOf|numberRule|orNull|objectRule|listRule|[cC]heck.*|isBlank|kindName|Quote|newTable|newField|columnField|NewDecoder|" +
 			"[rR]ead.*|suggestion|newLineReader|next|scan|invalidJSON)$"),
-		suites: []suite{{"internal/catalog/record", "."}, {"internal/catalog/feed", "^(TestDerivedColumns|TestValidFeeds|TestRules|TestAllowed|TestNotAFeed|TestCompressed|TestAtMost|TestLongestLine|TestRe|TestFailingDisk|FuzzRead)"}},
+		suites: []suite{{"internal/catalog/record", "."}, {"internal/catalog/publish", "^(TestDerivedColumns|TestRe)"}, {"internal/catalog/feed", "^(TestValidFeeds|TestRules|TestAllowed|TestNotAFeed|TestCompressed|TestAtMost|TestLongestLine|TestRe|TestFailingDisk|FuzzRead)"}},
 	},
 	{
 		name:  "OAuth tokens",

@@ -49,11 +49,12 @@ const updateGolden = "go test ./rest -run 'Golden|OpenAPI' -update"
 var recipes = []recipe{
 	{
 		name:     "Add a field to tools",
-		maxFiles: 5,
+		maxFiles: 6,
 		steps: []step{
 			{"ent/schema/tool.go", `field.String("alternatives_url")`, `		field.String("license").Optional().Nillable(),`,
 				[]string{"make generate", "make migration NAME=add_license"}},
-			{"internal/catalog/record/record.go", `json:"alternatives_url"`, "	License *string `json:\"license,omitzero\" rule:\"text\" event:\"The license; null if unknown.\"`", nil},
+			{"internal/catalog/record/record.go", `json:"alternatives_url"`, "	License *string `json:\"license,omitzero\" rule:\"text\" event:\"The license; null if unknown.\" label:\"Code license\"`", nil},
+			{"internal/core/lang/french.json", `"Website": "Site web",`, `    "Code license": "Licence du code",`, nil},
 			{"internal/catalog/release/tool.go", `type Tool struct {`, `	License *string`, nil},
 			{"internal/catalog/release/tool.go", `t := &Tool{`, `		License: row.License,`, nil},
 			{"graph/schema/tool.graphql", `  alternativesUrl:`, "  \"The license, such as `MIT`; null if unknown.\"\n  license: String", []string{"make generate"}},
@@ -171,7 +172,12 @@ func command(t testing.TB, tree, line string) {
 // checkServer imports a feed with the new field, and checks it and the new path
 // over HTTP.
 func checkServer(t testing.TB, tree string) {
+	command(t, tree, "bin/palmares import "+writeFeed(t, tree, "former.ndjson", demo.Catalog()))
 	command(t, tree, "bin/palmares import "+feedWithLicense(t, tree))
+	command(t, tree, "bin/palmares accounts create ana@example.com --plan pro")
+	command(t, tree, "bin/palmares keys create ana@example.com --name recipes > key")
+	key, err := os.ReadFile(filepath.Join(tree, "key"))
+	testkit.Check(t, err)
 	cmd := exec.Command(filepath.Join(tree, "bin", "palmares"), "serve", "--listen", "127.0.0.1:0")
 	cmd.Dir = tree
 	server := blackbox.ServeCommand(t, cmd)
@@ -189,6 +195,8 @@ func checkServer(t testing.TB, tree string) {
 		{"OpenAPI field", "/api/v1/openapi.json", []string{"components", "schemas", "ToolItem", "properties", "license", "type"}, "string"},
 		{"OpenAPI path", "/api/v1/openapi.json", []string{"paths", "/api/v1/totals", "get", "summary"}, "Totals"},
 		{"event schema", "/schemas/events/tool.created.json", nil, nil},
+		{"feed schema", "/schemas/feed/tool.json", nil, nil},
+		{"journal", `/graphql?query={changes(last:30){nodes{fields,after}}}`, nil, nil},
 	} {
 		status, body := server.Get(t, check.path)
 		var got any = body
@@ -210,6 +218,19 @@ func checkServer(t testing.TB, tree string) {
 		}
 		fmt.Println("ok", check.name)
 	}
+	for _, check := range []struct{ name, path, want string }{
+		{"CSV column", "/api/v1/tools.csv", ",license"},
+		{"page", "/en/changes?type=tool_updated", "code license"},
+		// Add the table of columns of the Parquet files and of the SQLite database here.
+	} {
+		response, body, err := blackbox.Do(t.Context(), http.DefaultClient, http.MethodGet, "http://"+server.Address+check.path, "",
+			"Authorization", "Bearer "+strings.TrimSpace(string(key)))
+		testkit.Check(t, err)
+		if response.StatusCode != http.StatusOK || !strings.Contains(string(body), check.want) {
+			t.Fatalf("%s: got %d %.300s, want 200 with %q", check.name, response.StatusCode, body, check.want)
+		}
+		fmt.Println("ok", check.name)
+	}
 }
 
 // feedWithLicense writes the demo feed with a license of one tool.
@@ -218,7 +239,11 @@ func feedWithLicense(t testing.TB, tree string) (path string) {
 	if n := bytes.Count(demo.Catalog(), []byte(slug)); n != 1 {
 		t.Fatalf("got %d tools named plume in the demo feed, want 1", n)
 	}
-	path = filepath.Join(tree, "licensed.ndjson")
-	testkit.Check(t, os.WriteFile(path, bytes.Replace(demo.Catalog(), []byte(slug), []byte(slug+`"license":"MIT",`), 1), 0o644))
+	return writeFeed(t, tree, "licensed.ndjson", bytes.Replace(demo.Catalog(), []byte(slug), []byte(slug+`"license":"MIT",`), 1))
+}
+
+func writeFeed(t testing.TB, tree, name string, data []byte) (path string) {
+	path = filepath.Join(tree, name)
+	testkit.Check(t, os.WriteFile(path, data, 0o644))
 	return path
 }

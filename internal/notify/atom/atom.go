@@ -67,8 +67,8 @@ type feed struct {
 
 var feeds = []feed{
 	{path: Path + "changes.atom", title: "What changed", query: journal.Query{Types: without(journal.Events, journal.EventCatalogPublished)}},
-	{path: Path + "prices.atom", title: "Price changes", query: journal.Query{Types: []string{journal.EventPriceChanged}}},
-	{path: Path + "cimetiere.atom", title: "Retired tools", query: journal.Query{Types: []string{journal.EventToolRetired}}},
+	{path: Path + "prices.atom", title: journal.Titles[journal.EventPriceChanged], query: journal.Query{Types: []string{journal.EventPriceChanged}}},
+	{path: Path + "cimetiere.atom", title: journal.Titles[journal.EventToolRetired], query: journal.Query{Types: []string{journal.EventToolRetired}}},
 }
 
 // without omits some events, and earlier price changes, which are old news.

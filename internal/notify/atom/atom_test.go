@@ -19,9 +19,9 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/journalentry"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
@@ -34,12 +34,12 @@ import (
 // hostile has characters that are hard to encode; a feed allows all but NUL.
 const hostile = "<script>alert(1)</script> ]]> <![CDATA[ &amp; &#0; \x01\x0b\x1f\x7f\ufffe\uffff \"'\t é 😀 \u2028 --> <?xml?>"
 
-func aTool(slug, name string, change ...func(*feed.Tool)) *feed.Tool {
-	return feedtest.Tool(slug, append([]func(*feed.Tool){func(t *feed.Tool) { t.Name = name }}, change...)...)
+func aTool(slug, name string, change ...func(*record.Tool)) *record.Tool {
+	return feedtest.Tool(slug, append([]func(*record.Tool){func(t *record.Tool) { t.Name = name }}, change...)...)
 }
 
-func at(price string) func(*feed.Tool) {
-	return func(t *feed.Tool) { t.Price, t.UpdatedAt = price, "2026-11-02" }
+func at(price string) func(*record.Tool) {
+	return func(t *record.Tool) { t.Price, t.UpdatedAt = price, "2026-11-02" }
 }
 
 // newHandler returns a handler that detects each release before it responds.
@@ -255,24 +255,24 @@ func TestFeeds(t *testing.T) {
 			expect(t, "Cache-Control before the first import", got.Header().Get("Cache-Control"), "no-store")
 			expect(t, "entries before the first import", len(valid(t, got).Entries), 0)
 		}
-		duel := &feed.Comparison{Slug: "duel", Title: "Lequel ?", ToolA: "plume", ToolB: "b", Winner: "b", WinnerNote: "Net.", Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}
-		old := &feed.Retired{Slug: "old", Name: "Vieux", Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
-		rest := &feed.Retired{Slug: "rest", Name: "Reste", Category: "code", Reason: "deprecie", RetiredAt: "2026-06-01", Note: "Oublié."}
+		duel := &record.Comparison{Slug: "duel", Title: "Lequel ?", ToolA: "plume", ToolB: "b", Winner: "b", WinnerNote: "Net.", Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}
+		old := &record.Retired{Slug: "old", Name: "Vieux", Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
+		rest := &record.Retired{Slug: "rest", Name: "Reste", Category: "code", Reason: "deprecie", RetiredAt: "2026-06-01", Note: "Oublié."}
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", aTool("plume", "Plume"), aTool("b", "B"), aTool("c", "C"), aTool("d", "D"), old, rest, duel))
 		changed := *duel
 		changed.Title = "Et alors ?"
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", func(t *feed.Tool) { t.Pricing = "freemium" }), aTool("old", "Vieux", func(t *feed.Tool) { t.Tier = 1 }),
-			&feed.Retired{Slug: "c", Name: "C", Category: "code", Reason: "acquis", RetiredAt: "2026-11-02", Note: "Acheté."}, rest, &changed))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", func(t *record.Tool) { t.Pricing = "freemium" }), aTool("old", "Vieux", func(t *record.Tool) { t.Tier = 1 }),
+			&record.Retired{Slug: "c", Name: "C", Category: "code", Reason: "acquis", RetiredAt: "2026-11-02", Note: "Acheté."}, rest, &changed))
 
 		got := get(h, "changes.atom")
 		changes := valid(t, got)
 		expect(t, "changes", strings.Join(titles(changes), "\n"), strings.Join([]string{
 			"Vieux: its review is now available as text chunks", "D is no longer in the catalog", "Et alors ?: title changed", "C is retired: acquired",
-			"Vieux is back", "B: payant → freemium", "B: pricing changed", "Plume: 20 €/mois → 15 €/mois", "Plume: price changed",
+			"Vieux is back", "B: paid → freemium", "B: pricing changed", "Plume: 20 €/mois → 15 €/mois", "Plume: price changed",
 			"The catalog was published with 4 tools, 1 comparison and 2 retired tools",
 		}, "\n"))
 		prices := valid(t, get(h, "prices.atom"))
-		expect(t, "prices", titles(prices), []string{"B: payant → freemium", "Plume: 20 €/mois → 15 €/mois"})
+		expect(t, "prices", titles(prices), []string{"B: paid → freemium", "Plume: 20 €/mois → 15 €/mois"})
 		expect(t, "content", prices.Entries[1].Content, "price: 20 €/mois → 15 €/mois\nSince 2026-11-02")
 		retired := valid(t, get(h, "cimetiere.atom"))
 		expect(t, "retired", titles(retired), []string{"C is retired: acquired", "The catalog was published with 4 tools, 1 comparison and 2 retired tools"})
@@ -304,33 +304,33 @@ func TestFeeds(t *testing.T) {
 // changes that a feed adds are not news.
 func TestFeedOfEveryKindOfUpdate(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		gone := &feed.Retired{Slug: "gone", Name: "Parti", Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
+		gone := &record.Retired{Slug: "gone", Name: "Parti", Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", aTool("a", "A"), gone))
 		noted := *gone
 		noted.Note = "Vendu."
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", &feed.Category{Slug: "extra", Label: "Extra"}, &noted, aTool("a", "A", func(t *feed.Tool) {
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", &record.Category{Slug: "extra", Label: "Extra"}, &noted, aTool("a", "A", func(t *record.Tool) {
 			t.Sections[0].Text, t.Mainstream = "Mieux.", true
-			t.PriceHistory = []feed.PriceChange{{ChangedAt: "2025-01-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "9 €/mois"}}
+			t.PriceHistory = []record.PriceChange{{ChangedAt: "2025-01-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "9 €/mois"}}
 		})))
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", &feed.Category{Slug: "extra", Label: "Autre"}, &noted, aTool("a", "A", func(t *feed.Tool) { t.Mainstream = true })))
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", &noted, aTool("a", "A", func(t *feed.Tool) { t.Mainstream = true })))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", &record.Category{Slug: "extra", Label: "Autre"}, &noted, aTool("a", "A", func(t *record.Tool) { t.Mainstream = true })))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", &noted, aTool("a", "A", func(t *record.Tool) { t.Mainstream = true })))
 		changes := valid(t, get(newHandler(s), "changes.atom"))
-		translated := &feed.Category{Slug: "code", Label: "Code"}
+		translated := &record.Category{Slug: "code", Label: "Code"}
 		translated.Translations.En.Label = "Source code"
-		feedtest.Publish(t, s, feedtest.Of("2026-11-05", translated, &feed.Category{Slug: "voix", Label: "Voix"}, &noted, aTool("a", "A", func(t *feed.Tool) {
+		feedtest.Publish(t, s, feedtest.Of("2026-11-05", translated, &record.Category{Slug: "voix", Label: "Voix"}, &noted, aTool("a", "A", func(t *record.Tool) {
 			t.Mainstream, t.Translations.En.Tagline = true, "A tool."
 		})))
 		latest := valid(t, get(newHandler(s), "changes.atom"))
 		expect(t, "titles of translations", titles(latest)[:2], []string{"A: translations changed", "The category Code was updated"})
 		expect(t, "content of translations", latest.Entries[0].Content, "A: translations changed")
 		expect(t, "titles", strings.Join(titles(changes)[:6], "\n"), strings.Join([]string{
-			"The category Autre was removed", "A: review changed", "Extra is now called Autre",
-			"A: mainstream, review changed", "Parti: note changed", "New category: Extra",
+			"The category Autre was removed", "A: review text changed", "Extra is now called Autre",
+			"A: widely used, review text changed", "Parti: note changed", "New category: Extra",
 		}, "\n"))
 		expect(t, "links", links(changes)[:6], []string{
 			"/categories/extra?as_of=3", "/tools/a", "/categories/extra?as_of=3", "/tools/a", "/graveyard/gone", "/categories/extra?as_of=2",
 		})
-		expect(t, "content", changes.Entries[3].Content, "mainstream: false → true")
+		expect(t, "content", changes.Entries[3].Content, "widely used: false → true")
 		expect(t, "entries", len(changes.Entries), 7)
 	})
 }
@@ -340,12 +340,12 @@ func TestFeedOfEveryKindOfUpdate(t *testing.T) {
 func TestFeedsOfItems(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		h := newHandler(s)
-		score := func(t *feed.Tool) { value := 8.25; t.Score, t.UpdatedAt = &value, "2026-11-02" }
-		duel := &feed.Comparison{Slug: "plume", Title: "Lequel ?", ToolA: "plume", ToolB: "b", Winner: "b", WinnerNote: "Net.", Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}
+		score := func(t *record.Tool) { value := 8.25; t.Score, t.UpdatedAt = &value, "2026-11-02" }
+		duel := &record.Comparison{Slug: "plume", Title: "Lequel ?", ToolA: "plume", ToolB: "b", Winner: "b", WinnerNote: "Net.", Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", aTool("plume", "Plume"), aTool("b", "B"), aTool("c", "C")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", score), aTool("c", "C", at("9 €/mois")), duel))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", score), duel,
-			&feed.Retired{Slug: "c", Name: "C", Category: "code", Reason: "acquis", RetiredAt: "2026-11-02", Note: "Acheté."}))
+			&record.Retired{Slug: "c", Name: "C", Category: "code", Reason: "acquis", RetiredAt: "2026-11-02", Note: "Acheté."}))
 
 		english := valid(t, get(h, "/en/tools/plume/changes.atom"))
 		expect(t, "English", titles(english), []string{"Plume: 20 €/mois → 15 €/mois", "New tool: Plume"}) // not the comparison with its slug
@@ -421,12 +421,12 @@ func TestFeedsOverHTTP(t *testing.T) {
 func TestHostileTexts(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		h := newHandler(s)
-		tool := aTool("a", hostile, func(t *feed.Tool) { t.Tagline = hostile })
+		tool := aTool("a", hostile, func(t *record.Tool) { t.Tagline = hostile })
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", tool, aTool("b", "B"),
-			&feed.Comparison{Slug: "duel", Title: hostile, ToolA: "a", ToolB: "b", Winner: "a", WinnerNote: hostile, Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}))
+			&record.Comparison{Slug: "duel", Title: hostile, ToolA: "a", ToolB: "b", Winner: "a", WinnerNote: hostile, Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}))
 		dearer := *tool
 		dearer.Price, dearer.UpdatedAt = "99 €/mois", "2026-11-02"
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", &dearer, &feed.Retired{Slug: "b", Name: hostile, Category: "code", Reason: "pivot", RetiredAt: "2026-11-02", Note: hostile}))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", &dearer, &record.Retired{Slug: "b", Name: hostile, Category: "code", Reason: "pivot", RetiredAt: "2026-11-02", Note: hostile}))
 		for _, name := range []string{"changes.atom", "prices.atom", "cimetiere.atom"} {
 			got := get(h, name)
 			if strings.Contains(got.Body.String(), "<script") || strings.Contains(got.Body.String(), "<![CDATA[") {
@@ -477,7 +477,7 @@ func TestFeedsOfLongTexts(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		var tools []any
 		for i := range 20 {
-			tools = append(tools, aTool(fmt.Sprintf("t%02d", i), fmt.Sprintf("T%02d", i), func(t *feed.Tool) { t.Tagline = strings.Repeat("a", 300_000) }))
+			tools = append(tools, aTool(fmt.Sprintf("t%02d", i), fmt.Sprintf("T%02d", i), func(t *record.Tool) { t.Tagline = strings.Repeat("a", 300_000) }))
 		}
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01"))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", tools...))

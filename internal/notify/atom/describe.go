@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/text"
 )
 
 // state is a record before or after a change, as the event shows it.
@@ -49,29 +51,19 @@ func (d *description) text(s state, name string) string {
 	case float64:
 		return d.lang.Decimal(value, 0, 6)
 	case string:
-		if reason, ok := reasons[value]; ok && name == "reason" {
-			return d.lang.Text(reason)
+		if f, _ := record.FieldNamed(name); f.Kind == record.Code {
+			if word, ok := record.Word(value); ok {
+				return d.lang.Text(word)
+			}
 		}
 	}
 	return fmt.Sprint(s[name])
 }
 
-var reasons = map[string]lang.Message{
-	"mort": "closed", "acquis": "acquired", "deprecie": "discontinued", "pivot": "became something else", "absorbe": "merged into another product",
-}
-
-// fieldNames are what entries call the fields of records.
-var fieldNames = map[string]lang.Message{
-	"name": "name", "tagline": "tagline", "category": "category", "pricing": "pricing", "price": "price", "score": "score", "verifiability": "verifiability",
-	"obsolescence": "obsolescence", "tier": "tier", "note": "note", "domain": "website", "icp": "made for", "canonical_url": "overview", "avis_url": "full review",
-	"alternatives_url": "alternatives", "updated_at": "review date", "reason": "reason", "retired_at": "retired", "title": "title", "winner": "winner",
-	"mainstream": "mainstream", "sections_hash": "review", "winner_note": "why it won", "translations": "translations", "sources": "sources", "label": "label",
-	"tool_a_slug": "first tool", "tool_b_slug": "second tool", "winner_slug": "slug of the winner",
-}
-
+// field returns the name of a field within a sentence.
 func (d *description) field(name string) string {
-	if message, ok := fieldNames[name]; ok {
-		return d.lang.Text(message)
+	if f, ok := record.FieldNamed(name); ok {
+		return text.LowerFirst(d.lang.Text(f.Label))
 	}
 	return name
 }
@@ -152,12 +144,10 @@ func withoutDate(fields []string) []string {
 	return others
 }
 
-// unshownFields have values that are not for people, or too long for a list.
-var unshownFields = []string{"sections_hash", "translations", "sources"}
-
 func (d *description) differences(fields []string) (lines []string) {
 	for _, field := range withoutDate(fields) {
-		if was, is := d.text(d.before, field), d.text(d.after, field); was != is && !slices.Contains(unshownFields, field) {
+		f, _ := record.FieldNamed(field)
+		if was, is := d.text(d.before, field), d.text(d.after, field); was != is && f.Kind != record.Nested {
 			lines = append(lines, d.lang.Text("%s: %s → %s", d.field(field), was, is))
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -33,7 +34,7 @@ func importFeed(t *testing.T, s *store.Store, opts synth.Options) {
 	if err := synth.Write(t.Context(), &buf, opts); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(buf.Bytes()), feed.Options{Force: true}); err != nil {
+	if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(buf.Bytes())), publish.Options{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 }

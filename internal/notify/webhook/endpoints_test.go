@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/problem"
 	"palmares/internal/dev/testkit"
 )
@@ -73,7 +74,7 @@ func TestCheckEndpoint(t *testing.T) {
 		t.Errorf("got %v, want sorted types and categories", e)
 	}
 	catalog := feedtest.Catalog("2026-11-01", feedtest.Tool("plume"), feedtest.Tool("voix-claire"))
-	if _, err := feed.Import(t.Context(), s.Store, bytes.NewReader(catalog), feed.Options{}); err != nil {
+	if _, err := publish.Import(t.Context(), s.Store, feed.NewLines(bytes.NewReader(catalog)), publish.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for slug, want := range map[string]string{

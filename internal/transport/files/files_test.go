@@ -14,6 +14,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/files"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/release"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -23,7 +24,7 @@ import (
 func TestFilesBeingWritten(t *testing.T) {
 	t.Parallel()
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{})
+	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
 	testkit.Check(t, err)
 	archive := files.NewArchive(s, t.TempDir(), 1<<30, log)
 	t.Cleanup(archive.Close)
@@ -46,7 +47,7 @@ func TestFilesBeingWritten(t *testing.T) {
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{})
+	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
 	testkit.Check(t, err)
 	archive := files.NewArchive(s, t.TempDir(), 1<<30, log)
 	t.Cleanup(archive.Close)

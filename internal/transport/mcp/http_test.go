@@ -11,6 +11,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/dev/testkit"
 )
 
@@ -33,7 +34,7 @@ func TestRepeatedCalls(t *testing.T) {
 	editions, err := demo.Editions()
 	testkit.Check(t, err)
 	last := strings.Replace(string(editions[len(editions)-1].Feed), `"updated_at":"`+editions[len(editions)-1].Date, `"updated_at":"2027-01-01`, 1)
-	_, err = feed.Import(t.Context(), c.store, strings.NewReader(last), feed.Options{})
+	_, err = publish.Import(t.Context(), c.store, feed.NewLines(strings.NewReader(last)), publish.Options{})
 	testkit.Check(t, err)
 	c.cfg.Cache.Publish(len(editions) + 1)
 	if got := call("1"); !strings.Contains(got, "Release 9 of 2027-01-01") {

@@ -19,6 +19,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -67,7 +68,7 @@ func newQueries(t testing.TB, s *store.Store, builtIn ...BuiltIn) (*Queries, *lo
 func onDemoCatalog(t *testing.T, test func(t *testing.T, s *store.Store, q *Queries)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{})
+		_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
 		testkit.Check(t, err)
 		q, _ := newQueries(t, s)
 		test(t, s, q)
@@ -486,7 +487,7 @@ func TestSaveLoadsWithoutDeadline(t *testing.T) {
 		return func(error) {}
 	}
 	s := testkit.Open(t, cfg)
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{})
+	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
 	testkit.Check(t, err)
 	limited, unlimited = 0, 0
 	q, _ := newQueries(t, s)

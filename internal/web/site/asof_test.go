@@ -11,9 +11,10 @@ import (
 	"testing"
 
 	"palmares/graph"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -139,9 +140,9 @@ func TestFormerToolsAsOf(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one"), feedtest.Tool("two"), feedtest.Tool("removed")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one"), feedtest.Tool("removed"),
-			&feed.Retired{Slug: "two", Name: "Outil two", Category: "code", Reason: "mort", RetiredAt: "2026-11-02", Note: "Fini."}))
+			&record.Retired{Slug: "two", Name: "Outil two", Category: "code", Reason: "mort", RetiredAt: "2026-11-02", Note: "Fini."}))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("one"), feedtest.Tool("new"),
-			&feed.Retired{Slug: "two", Name: "Outil two", Category: "code", Reason: "mort", RetiredAt: "2026-11-02", Note: "Fini."}))
+			&record.Retired{Slug: "two", Name: "Outil two", Category: "code", Reason: "mort", RetiredAt: "2026-11-02", Note: "Fini."}))
 		handler := newSite(t, s)
 		get(t, handler, "/tools/two?as_of=1", 200, "<h1>Outil two</h1>", "as of release 1")
 		get(t, handler, "/cimetiere/two?as_of=2", 200, "Fini.")
@@ -168,7 +169,7 @@ func TestFormerToolsAsOf(t *testing.T) {
 func TestCachingAsOf(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		price := func(price string) []byte {
-			return feedtest.Catalog("2026-11-01", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price = price }))
+			return feedtest.Catalog("2026-11-01", feedtest.Tool("one", func(tool *record.Tool) { tool.Price = price }))
 		}
 		feedtest.Publish(t, s, price("20 €/mois"))
 		feedtest.Publish(t, s, price("30 €/mois"))
@@ -245,21 +246,21 @@ func versions(body string) (entries []string) {
 func TestVersionHistory(t *testing.T) {
 	long := strings.Repeat("Une phrase assez longue. ", 10)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		one := func(date string, change func(*feed.Tool)) []byte {
+		one := func(date string, change func(*record.Tool)) []byte {
 			tool := feedtest.Tool("one")
 			change(tool)
 			return feedtest.Catalog(date, tool)
 		}
 		score := 8.0
-		feedtest.Publish(t, s, one("2026-11-01", func(tool *feed.Tool) { tool.Score = nil }))
-		feedtest.Publish(t, s, one("2026-11-02", func(tool *feed.Tool) { tool.Score, tool.Price = &score, "30 €/mois" }))
-		feedtest.Publish(t, s, one("2026-11-03", func(tool *feed.Tool) {
+		feedtest.Publish(t, s, one("2026-11-01", func(tool *record.Tool) { tool.Score = nil }))
+		feedtest.Publish(t, s, one("2026-11-02", func(tool *record.Tool) { tool.Score, tool.Price = &score, "30 €/mois" }))
+		feedtest.Publish(t, s, one("2026-11-03", func(tool *record.Tool) {
 			tool.Score, tool.Price, tool.Name, tool.Category, tool.ICP, tool.Pricing, tool.Tagline = &score, "30 €/mois", "<b>One", "voix", "vibe-coder", "freemium", long+"Fin."
 		}))
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", &feed.Retired{Slug: "one", Name: "<b>One", Category: "voix", Reason: "mort", RetiredAt: "2026-11-04", Note: "Fini."}))
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-05", &feed.Retired{Slug: "one", Name: "<b>One", Category: "voix", Reason: "acquis", RetiredAt: "2026-11-04", Note: "Vendu."}))
-		feedtest.Publish(t, s, one("2026-11-06", func(tool *feed.Tool) { tool.Score, tool.Tagline = &score, long+"Fin." }))
-		feedtest.Publish(t, s, one("2026-11-07", func(tool *feed.Tool) { tool.Score, tool.Tagline = &score, long+"Suite." }))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", &record.Retired{Slug: "one", Name: "<b>One", Category: "voix", Reason: "mort", RetiredAt: "2026-11-04", Note: "Fini."}))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-05", &record.Retired{Slug: "one", Name: "<b>One", Category: "voix", Reason: "acquis", RetiredAt: "2026-11-04", Note: "Vendu."}))
+		feedtest.Publish(t, s, one("2026-11-06", func(tool *record.Tool) { tool.Score, tool.Tagline = &score, long+"Fin." }))
+		feedtest.Publish(t, s, one("2026-11-07", func(tool *record.Tool) { tool.Score, tool.Tagline = &score, long+"Suite." }))
 		handler := newLocalized(t, s)
 		want := []string{
 			"7 Nov 2026 Updated · release 7 Tagline: from …assez longue. Une phrase assez longue. Fin. →to …assez longue. Une phrase assez longue. Suite.;",
@@ -292,7 +293,7 @@ func TestVersionHistory(t *testing.T) {
 func TestLongVersionHistory(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	for i := range 60 {
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price = fmt.Sprintf("%d €/mois", i) })))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one", func(tool *record.Tool) { tool.Price = fmt.Sprintf("%d €/mois", i) })))
 	}
 	handler := newLocalized(t, s)
 	body := get(t, handler, "/en/tools/one", 200, "Show 45 older versions", "Older versions are not shown here.", `href="/api/v1/tools/one/versions"`)
@@ -321,7 +322,7 @@ func TestReleases(t *testing.T) {
 		}
 		get(t, newSite(t, s), "/", 200, `<a href="/releases">release 8</a>`, `<li><a href="/releases">Releases</a></li>`)
 
-		if _, err := feed.Prune(t.Context(), s, 4); err != nil {
+		if _, err := publish.Prune(t.Context(), s, 4); err != nil {
 			t.Fatal(err)
 		}
 		handler := newLocalized(t, s)

@@ -18,6 +18,8 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -69,7 +71,7 @@ func TestUnusualPagesWithChromium(t *testing.T) {
 
 	wide := testkit.Open(t, testkit.SQLite(t))
 	for _, word := range []string{"Anticonstitutionnellement", "Intergouvernementalisation"} { // the version history shows both
-		if _, err := feed.Import(t.Context(), wide, bytes.NewReader(catalogOfLongWords(word)), feed.Options{}); err != nil {
+		if _, err := publish.Import(t.Context(), wide, feed.NewLines(bytes.NewReader(catalogOfLongWords(word))), publish.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,12 +120,12 @@ func catalogOfLongWords(word string) []byte {
 	word = strings.Repeat(word, 4)
 	score := 6.66
 	return feedtest.Catalog("2026-11-01",
-		&feed.Category{Slug: "long", Label: word},
-		feedtest.Tool("long", func(tool *feed.Tool) {
+		&record.Category{Slug: "long", Label: word},
+		feedtest.Tool("long", func(tool *record.Tool) {
 			tool.Name, tool.Tagline, tool.Category, tool.Domain, tool.Score = word, word, "long", strings.ToLower(word)+".example", &score
 		}),
-		&feed.Retired{Slug: "gone", Name: word, Category: "long", Reason: "absorbe", RetiredAt: "2026-03-14", Note: word},
-		&feed.Comparison{Slug: "long-vs-gone", Title: word, ToolA: "long", ToolB: "gone", Winner: "long", WinnerNote: word,
+		&record.Retired{Slug: "gone", Name: word, Category: "long", Reason: "absorbe", RetiredAt: "2026-03-14", Note: word},
+		&record.Comparison{Slug: "long-vs-gone", Title: word, ToolA: "long", ToolB: "gone", Winner: "long", WinnerNote: word,
 			Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/long-vs-gone"})
 }
 
@@ -140,7 +142,7 @@ const menu = all(".bar a").filter(link => link.checkVisibility()), firstOfRows =
 func TestAlignmentWithChromium(t *testing.T) {
 	testkit.FullTier(t, "it needs Chromium")
 	s := testkit.Open(t, testkit.SQLite(t))
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{}); err != nil {
+	if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	_, base := startSite(t, s)
@@ -259,7 +261,7 @@ func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
 func TestToolPagesWithChromium(t *testing.T) {
 	testkit.FullTier(t, "it needs Chromium")
 	s := testkit.Open(t, testkit.SQLite(t))
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog()), feed.Options{}); err != nil {
+	if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	_, base := startSite(t, s)

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/pricing"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/text"
 	"palmares/internal/web/page"
@@ -104,13 +104,8 @@ var eventKinds = []string{
 	"category_created", "category_updated", "category_removed", retiredUpdated, "embeddings_changed", "price_backfilled",
 }
 
-// eventChoices are the names of the types in the filter.
-var eventChoices = map[string]lang.Message{
-	toolCreated: "New tools", toolUpdated: "Updated tools", toolRetired: "Retired tools", "tool_removed": "Removed tools", priceChanged: "Price changes",
-	"comparatif_published": "New comparisons", "comparatif_updated": "Updated comparisons", "comparatif_removed": "Removed comparisons",
-	"embeddings_changed": "Review texts", retiredUpdated: "Updates to retired tools", "price_backfilled": "Earlier prices",
-	"category_created": "New categories", "category_updated": "Updated categories", "category_removed": "Removed categories", catalogPublished: "Releases",
-}
+// titleOf returns the name of a type of changes.
+func titleOf(kind string) lang.Message { return journal.Titles[strings.Replace(kind, "_", ".", 1)] }
 
 type changesView struct {
 	Feed       feedInfo
@@ -165,28 +160,26 @@ const (
 	maxGroup = 10 // lines, on a page with all kinds
 )
 
-// changeGroups are the kinds of changes in the order in which a release lists them,
-// with the type of their events.
-var changeGroups = []struct {
+// changeGroup kinds in the order in which a release lists them: the types of events,
+// and after some of them a special case, which has a name of its own.
+var changeGroups = func() (all []groupKind) {
+	for _, kind := range eventKinds {
+		switch kind {
+		case toolUpdated:
+			all = append(all, groupKind{scoreChanged, toolUpdated, "Score changes"}, groupKind{toolUpdated, toolUpdated, "Other updates"})
+		case toolRetired:
+			all = append(all, groupKind{kind, kind, titleOf(kind)}, groupKind{returned, toolCreated, "Back in the catalog"})
+		default:
+			all = append(all, groupKind{kind, kind, titleOf(kind)})
+		}
+	}
+	return all
+}()
+
+// groupKind is a kind of changes, with the type of their events.
+type groupKind struct {
 	kind, events string
 	name         lang.Message
-}{
-	{toolCreated, toolCreated, "New tools"},
-	{toolRetired, toolRetired, "Retired tools"},
-	{returned, toolCreated, "Back in the catalog"},
-	{"tool_removed", "tool_removed", "Removed tools"},
-	{priceChanged, priceChanged, "Price changes"},
-	{scoreChanged, toolUpdated, "Score changes"},
-	{toolUpdated, toolUpdated, "Other updates"},
-	{"comparatif_published", "comparatif_published", "New comparisons"},
-	{"comparatif_updated", "comparatif_updated", "Updated comparisons"},
-	{"comparatif_removed", "comparatif_removed", "Removed comparisons"},
-	{"category_created", "category_created", "New categories"},
-	{"category_updated", "category_updated", "Updated categories"},
-	{"category_removed", "category_removed", "Removed categories"},
-	{retiredUpdated, retiredUpdated, "Updates to retired tools"},
-	{"embeddings_changed", "embeddings_changed", "Review texts"},
-	{"price_backfilled", "price_backfilled", "Earlier prices"},
 }
 
 // kind returns the group of an event.
@@ -209,7 +202,7 @@ func (v *changesView) load(ctx context.Context, s *Site, r *request) error {
 
 func (v *changesView) prepare(r *request) error {
 	for _, kind := range append(slices.Clone(eventKinds), catalogPublished) {
-		v.Choices = append(v.Choices, choice{kind, r.lang.Text(eventChoices[kind])})
+		v.Choices = append(v.Choices, choice{kind, r.lang.Text(titleOf(kind))})
 	}
 	for i := range v.Changes.Nodes {
 		e := &v.Changes.Nodes[i]
@@ -270,8 +263,8 @@ func (v *changesView) add(r *request, c *releaseChanges, e *event) {
 	state := version{Type: e.Type, Fields: fields, Before: e.Before, After: e.After}
 	for _, change := range state.changesOf(l, fields, v.Categories) {
 		switch {
-		case !slices.Contains(shortFields, change.name):
-			line.Others = append(line.Others, lowerFirst(change.Field))
+		case !isShort(change.name):
+			line.Others = append(line.Others, text.LowerFirst(change.Field))
 			continue
 		case kind == scoreChanged && change.name == "score", slices.Contains([]string{"price", "pricing", "reason", "retired_at", "label"}, change.name):
 			change.Field = "" // the value says it
@@ -287,9 +280,10 @@ func (v *changesView) add(r *request, c *releaseChanges, e *event) {
 	c.insert(l, kind, line)
 }
 
-// shortFields have values that fit in a line.
-var shortFields = []string{
-	"score", "verifiability", "obsolescence", "price", "pricing", "category", "icp", "tier", "mainstream", "reason", "retired_at", "updated_at", "name", "label", "winner",
+// isShort reports whether the values of a field fit in a line.
+func isShort(field string) bool {
+	f, known := record.FieldNamed(field)
+	return known && f.Kind != record.Nested && f.Kind != record.Text && !strings.HasSuffix(field, "_slug") || slices.Contains([]string{"name", "label", "winner"}, field)
 }
 
 // shownFields returns the fields that a line about an event shows.
@@ -357,9 +351,3 @@ func sentence(name string) string { return words.Sentence(name) }
 
 // dayOf returns the day of a time.
 func dayOf(at string) string { return at[:min(len(at), len(time.DateOnly))] }
-
-// lowerFirst returns the name of a field as it is written within a sentence.
-func lowerFirst(name string) string {
-	first, size := utf8.DecodeRuneInString(name)
-	return string(unicode.ToLower(first)) + name[size:]
-}

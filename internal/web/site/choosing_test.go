@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
 )
@@ -14,17 +14,17 @@ import (
 // Pages show texts in their language, and mark those that exist only in French.
 func TestTranslations(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	category := &feed.Category{Slug: "redaction", Label: "Rédaction"}
+	category := &record.Category{Slug: "redaction", Label: "Rédaction"}
 	category.Translations.En.Label = "Writing"
-	duel := &feed.Comparison{Slug: "one-vs-two", Title: "Un ou Deux ?", ToolA: "one", ToolB: "two", Winner: "one", WinnerNote: "Plus net.", Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/duel"}
+	duel := &record.Comparison{Slug: "one-vs-two", Title: "Un ou Deux ?", ToolA: "one", ToolB: "two", Winner: "one", WinnerNote: "Plus net.", Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/duel"}
 	duel.Translations.En.Title = "One or Two?"
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", category, duel,
-		feedtest.Tool("one", func(tool *feed.Tool) {
+		feedtest.Tool("one", func(tool *record.Tool) {
 			tool.Category, tool.Tagline, tool.Translations.En.Tagline = "redaction", "Écrit.", "Writes."
-			tool.Sections = []feed.Section{{Section: "verdict", Text: "Très bien."}}
+			tool.Sections = []record.Section{{Section: "verdict", Text: "Très bien."}}
 		}),
-		feedtest.Tool("two", func(tool *feed.Tool) { tool.Category, tool.Tagline = "voix", "Parle." }),
-		&feed.Retired{Slug: "gone", Name: "Gone", Category: "voix", Reason: "mort", RetiredAt: "2026-03-14", Note: "Fermé."},
+		feedtest.Tool("two", func(tool *record.Tool) { tool.Category, tool.Tagline = "voix", "Parle." }),
+		&record.Retired{Slug: "gone", Name: "Gone", Category: "voix", Reason: "mort", RetiredAt: "2026-03-14", Note: "Fermé."},
 	))
 	handler := newSite(t, s)
 	const mark = `<span class="in-french">in French</span>`
@@ -71,8 +71,8 @@ func TestListInFrench(t *testing.T) {
 // Prices are comparable: free is a word, and a price per year has that per month.
 func TestPriceInWords(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	price := func(slug, price, pricing string) *feed.Tool {
-		return feedtest.Tool(slug, func(tool *feed.Tool) { tool.Price, tool.Pricing = price, pricing })
+	price := func(slug, price, pricing string) *record.Tool {
+		return feedtest.Tool(slug, func(tool *record.Tool) { tool.Price, tool.Pricing = price, pricing })
 	}
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", price("yearly", "240 €/an", "payant"), price("free", "0 €/mois", "gratuit"), price("hourly", "0,5 €/heure", "payant"), price("seat", "8 €/poste/mois", "payant"), price("odd", "3 €/lune", "payant")))
 	handler := newSite(t, s)

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -162,8 +162,8 @@ func TestSuggestionsInLargeCatalog(t *testing.T) {
 	var records []any
 	for i := range many {
 		records = append(records, feedtest.Tool(tool(i)),
-			&feed.Retired{Slug: "ancien-" + tool(i), Name: "Ancien", Category: "code", Reason: "mort", RetiredAt: "2026-03-14", Note: "Fini."},
-			&feed.Comparison{Slug: fmt.Sprintf("duel-%d", i), Title: "Duel ?", ToolA: tool(i), ToolB: tool((i + 1) % many), Winner: tool(i), WinnerNote: "Bien.",
+			&record.Retired{Slug: "ancien-" + tool(i), Name: "Ancien", Category: "code", Reason: "mort", RetiredAt: "2026-03-14", Note: "Fini."},
+			&record.Comparison{Slug: fmt.Sprintf("duel-%d", i), Title: "Duel ?", ToolA: tool(i), ToolB: tool((i + 1) % many), Winner: tool(i), WinnerNote: "Bien.",
 				Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/duel"})
 	}
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -24,16 +24,16 @@ import (
 func changedCatalog(t testing.TB, s *store.Store) {
 	t.Helper()
 	price := func(slug, price string) any {
-		return feedtest.Tool(slug, func(tool *feed.Tool) { tool.Price, tool.UpdatedAt = price, "2026-10-20" })
+		return feedtest.Tool(slug, func(tool *record.Tool) { tool.Price, tool.UpdatedAt = price, "2026-10-20" })
 	}
 	feedtest.Publish(t, s, feedtest.Catalog("2026-09-01", feedtest.Tool("one"), feedtest.Tool("two"), feedtest.Tool("three")))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-10-01", price("one", "25 €/mois"), feedtest.Tool("two"), feedtest.Tool("three"), feedtest.Tool("four")))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-10-20", price("one", "25 €/mois"), price("two", "10 €/mois"), feedtest.Tool("four"),
-		&feed.Retired{Slug: "three", Name: "Outil three", Category: "code", Reason: "mort", RetiredAt: "2026-10-15", Note: "Fini."}))
+		&record.Retired{Slug: "three", Name: "Outil three", Category: "code", Reason: "mort", RetiredAt: "2026-10-15", Note: "Fini."}))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", price("one", "25 €/mois"), price("two", "10 €/mois"),
-		feedtest.Tool("four", func(tool *feed.Tool) { score := 9.9; tool.Score = &score; tool.Sections[0].Text = "Mieux." }),
-		&feed.Category{Slug: "three", Label: "Trois"},
-		&feed.Retired{Slug: "three", Name: "Outil three", Category: "code", Reason: "mort", RetiredAt: "2026-10-15", Note: "Vendu."}))
+		feedtest.Tool("four", func(tool *record.Tool) { score := 9.9; tool.Score = &score; tool.Sections[0].Text = "Mieux." }),
+		&record.Category{Slug: "three", Label: "Trois"},
+		&record.Retired{Slug: "three", Name: "Outil three", Category: "code", Reason: "mort", RetiredAt: "2026-10-15", Note: "Vendu."}))
 }
 
 func TestChangesPage(t *testing.T) {
@@ -80,13 +80,13 @@ func TestChangesAreGrouped(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-10-01", feedtest.Tool("zero"), feedtest.Tool("gone"), feedtest.Tool("price"), feedtest.Tool("tagline")))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-10-02", feedtest.Tool("zero"), feedtest.Tool("price"), feedtest.Tool("tagline"),
-		&feed.Retired{Slug: "gone", Name: "Parti", Category: "code", Reason: "mort", RetiredAt: "2026-10-01", Note: "Fini."}))
-	tools := []any{feedtest.Tool("gone", func(tool *feed.Tool) { tool.Name = "Parti" })}
+		&record.Retired{Slug: "gone", Name: "Parti", Category: "code", Reason: "mort", RetiredAt: "2026-10-01", Note: "Fini."}))
+	tools := []any{feedtest.Tool("gone", func(tool *record.Tool) { tool.Name = "Parti" })}
 	for i := range 25 {
 		tools = append(tools, feedtest.Tool(fmt.Sprintf("tool-%02d", i)))
 	}
-	score := func(tool *feed.Tool) { value := 9.5; tool.Score, tool.Tagline = &value, "Autre." }
-	tools = append(tools, feedtest.Tool("zero", score), feedtest.Tool("price", func(tool *feed.Tool) { tool.Price = "25 €/mois" }), feedtest.Tool("tagline", func(tool *feed.Tool) { tool.Tagline = "Mieux." }))
+	score := func(tool *record.Tool) { value := 9.5; tool.Score, tool.Tagline = &value, "Autre." }
+	tools = append(tools, feedtest.Tool("zero", score), feedtest.Tool("price", func(tool *record.Tool) { tool.Price = "25 €/mois" }), feedtest.Tool("tagline", func(tool *record.Tool) { tool.Tagline = "Mieux." }))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-10-03", tools...))
 	handler := newLocalized(t, s)
 	body := get(t, handler, "/en/changes", 200, `href="/en/changes?release=3&amp;type=tool_created" rel="nofollow">Show all`,
@@ -191,7 +191,7 @@ func TestRarePriceDirection(t *testing.T) {
 	catalog := func(date string, price func(i int) string) []byte {
 		var tools []any
 		for i := range 120 {
-			tools = append(tools, feedtest.Tool(fmt.Sprintf("tool-%03d", i), func(tool *feed.Tool) { tool.Price, tool.UpdatedAt = price(i), date }))
+			tools = append(tools, feedtest.Tool(fmt.Sprintf("tool-%03d", i), func(tool *record.Tool) { tool.Price, tool.UpdatedAt = price(i), date }))
 		}
 		return feedtest.Catalog(date, tools...)
 	}
@@ -278,12 +278,12 @@ func TestHistoryOfEmptyCatalog(t *testing.T) {
 func TestHistoryIsEscaped(t *testing.T) {
 	const evil = `<script>alert("1")</script>`
 	s := testkit.Open(t, testkit.SQLite(t))
-	feedtest.Publish(t, s, feedtest.Catalog("2026-10-01", &feed.Category{Slug: "evil", Label: evil}, feedtest.Tool("one")))
-	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", &feed.Category{Slug: "evil", Label: evil},
-		feedtest.Tool("one", func(tool *feed.Tool) {
+	feedtest.Publish(t, s, feedtest.Catalog("2026-10-01", &record.Category{Slug: "evil", Label: evil}, feedtest.Tool("one")))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", &record.Category{Slug: "evil", Label: evil},
+		feedtest.Tool("one", func(tool *record.Tool) {
 			tool.Name, tool.Category, tool.Price, tool.UpdatedAt = evil, "evil", "1 €/"+evil, "2026-11-01"
 		}),
-		&feed.Retired{Slug: "gone", Name: evil, Category: "evil", Reason: "mort", RetiredAt: "2026-03-14", Note: evil}))
+		&record.Retired{Slug: "gone", Name: evil, Category: "evil", Reason: "mort", RetiredAt: "2026-03-14", Note: evil}))
 	handler := newLocalized(t, s)
 	for _, path := range []string{"/changes", "/changes?tool=one", "/changes?tool=" + url.QueryEscape(evil), "/prices", "/trends", "/cimetiere", "/cimetiere/gone"} {
 		if body := get(t, handler, "/fr"+path, 200, "&lt;script&gt;alert"); strings.Contains(body, "<script>alert") {

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/net/html"
 
 	"palmares/graph"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
@@ -200,7 +200,7 @@ func TestRESTLink(t *testing.T) {
 func TestPricesOfSeveralPeriods(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
-	feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price, tool.UpdatedAt = "240 €/an", "2026-11-02" })))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one", func(tool *record.Tool) { tool.Price, tool.UpdatedAt = "240 €/an", "2026-11-02" })))
 	body := get(t, newSite(t, s), "/tools/one", 200, "cannot be charted", "€20/month", "€240/year")
 	if strings.Contains(body, "price has not changed") {
 		t.Error(`got "has not changed", want the change listed`)
@@ -211,14 +211,14 @@ func TestCatalogTextIsEscaped(t *testing.T) {
 	const evil = `<script>alert("1")</script>`
 	s := testkit.Open(t, testkit.SQLite(t))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
-		&feed.Category{Slug: "evil", Label: evil},
-		feedtest.Tool("evil", func(tool *feed.Tool) {
+		&record.Category{Slug: "evil", Label: evil},
+		feedtest.Tool("evil", func(tool *record.Tool) {
 			tool.Name, tool.Tagline, tool.Domain, tool.Category = evil, evil, `x" onmouseover="alert(1)`, "evil"
 			tool.Price, tool.UpdatedAt = "1 €/"+evil, "2026-11-01"
-			tool.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-05-01", Pricing: "payant", Price: "1 €/" + evil, PreviousPricing: "payant", PreviousPrice: "2 €/" + evil}}
+			tool.PriceHistory = []record.PriceChange{{ChangedAt: "2026-05-01", Pricing: "payant", Price: "1 €/" + evil, PreviousPricing: "payant", PreviousPrice: "2 €/" + evil}}
 		}),
-		&feed.Retired{Slug: "gone", Name: evil, Category: "evil", Reason: "mort", RetiredAt: "2026-03-14", Note: evil},
-		&feed.Comparison{Slug: "evil-vs-gone", Title: evil, ToolA: "evil", ToolB: "gone", Winner: "evil", WinnerNote: evil,
+		&record.Retired{Slug: "gone", Name: evil, Category: "evil", Reason: "mort", RetiredAt: "2026-03-14", Note: evil},
+		&record.Comparison{Slug: "evil-vs-gone", Title: evil, ToolA: "evil", ToolB: "gone", Winner: "evil", WinnerNote: evil,
 			Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/evil-vs-gone"},
 	))
 	handler := newSite(t, s)
@@ -334,18 +334,18 @@ const written = "Écrit"
 // Text from the catalog is marked as French, and nothing else is.
 func TestLanguages(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	tool := func(slug, before string) *feed.Tool {
-		return feedtest.Tool(slug, func(tool *feed.Tool) {
+	tool := func(slug, before string) *record.Tool {
+		return feedtest.Tool(slug, func(tool *record.Tool) {
 			tool.Category, tool.Tagline, tool.Price = "ecrit", written, "20 €/"+written
-			tool.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-05-01", Pricing: "payant", Price: tool.Price, PreviousPricing: "payant", PreviousPrice: before}}
+			tool.PriceHistory = []record.PriceChange{{ChangedAt: "2026-05-01", Pricing: "payant", Price: tool.Price, PreviousPricing: "payant", PreviousPrice: before}}
 		})
 	}
 	catalog := func(date, price string) []byte {
 		one := tool("one", "10 €/"+written)
 		one.Price = price
-		return feedtest.Catalog(date, &feed.Category{Slug: "ecrit", Label: written}, one, tool("two", "10 €/"+written),
-			&feed.Retired{Slug: "gone", Name: "Gone", Category: "ecrit", Reason: "mort", RetiredAt: "2026-03-14", Note: written},
-			&feed.Comparison{Slug: "one-vs-gone", Title: written, ToolA: "one", ToolB: "gone", Winner: "one", WinnerNote: written,
+		return feedtest.Catalog(date, &record.Category{Slug: "ecrit", Label: written}, one, tool("two", "10 €/"+written),
+			&record.Retired{Slug: "gone", Name: "Gone", Category: "ecrit", Reason: "mort", RetiredAt: "2026-03-14", Note: written},
+			&record.Comparison{Slug: "one-vs-gone", Title: written, ToolA: "one", ToolB: "gone", Winner: "one", WinnerNote: written,
 				Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/one-vs-gone"})
 	}
 	feedtest.Publish(t, s, catalog("2026-11-01", "20 €/"+written))

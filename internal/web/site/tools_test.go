@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/lang"
@@ -74,7 +73,7 @@ func TestSources(t *testing.T) {
 	if body := get(t, plain, "/en/tools/a", 200); strings.Contains(body, "checked on") {
 		t.Error("got a source, want none")
 	}
-	feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", func(t *feed.Tool) {
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", func(t *record.Tool) {
 		t.Translations.En.Tagline = "A tool."
 		t.Sources = []record.Source{
 			{Field: "price", URL: `https://a.example/prix?x="><script>&y`, CheckedAt: "2026-11-02"}, {Field: "score", URL: "https://b.example", CheckedAt: "2026-10-01"},
@@ -296,13 +295,13 @@ func TestLinksResolve(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	const evil = `</script><script>alert("1")</script>`
 	s := testkit.Open(t, testkit.SQLite(t))
-	hostile := func(slug string) *feed.Tool {
-		return feedtest.Tool(slug, func(tool *feed.Tool) {
+	hostile := func(slug string) *record.Tool {
+		return feedtest.Tool(slug, func(tool *record.Tool) {
 			tool.Name, tool.Tagline, tool.Category = evil, evil, "evil"
-			tool.Sections = []feed.Section{{Section: "verdict", Text: evil}, {Section: evil, Text: evil}}
+			tool.Sections = []record.Section{{Section: "verdict", Text: evil}, {Section: evil, Text: evil}}
 		})
 	}
-	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", &feed.Category{Slug: "evil", Label: evil}, hostile("evil"), hostile("worse")))
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", &record.Category{Slug: "evil", Label: evil}, hostile("evil"), hostile("worse")))
 	handler := newSite(t, s)
 	for _, target := range []string{"/en/tools/evil", "/fr/tools/evil", "/en/compare/evil/worse", "/en/compare", "/en/categories/evil", "/en/search?q=script", "/en/tools?category=evil"} {
 		body := get(t, handler, target, 200)

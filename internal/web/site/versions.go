@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"palmares/graph"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/lang"
 	"palmares/internal/web/words"
 )
@@ -159,7 +160,7 @@ func (v *version) changesOf(l lang.Language, fields []string, categories []categ
 			continue
 		}
 		change := fieldChange{name: field, Field: fieldName(l, field)}
-		if slices.Contains(unshownFields, field) {
+		if f, _ := record.FieldNamed(field); f.Kind == record.Nested {
 			change.After = fieldValue{Text: l.Text("changed")}
 			changes = append(changes, change)
 			continue
@@ -177,9 +178,6 @@ func (v *version) changesOf(l lang.Language, fields []string, categories []categ
 	return changes
 }
 
-// unshownFields have values that are not for people, or too long for a list.
-var unshownFields = []string{"sections_hash", "translations", "sources"}
-
 // fieldName returns the name of a field.
 func fieldName(l lang.Language, field string) string {
 	name, _ := words.Field(l, field)
@@ -188,12 +186,13 @@ func fieldName(l lang.Language, field string) string {
 
 // fieldText formats a value as the rest of the page does.
 func fieldText(l lang.Language, field string, value any, categories []category) string {
+	described, _ := record.FieldNamed(field)
 	switch v := value.(type) {
 	case nil:
-		switch field {
-		case "score":
+		switch {
+		case field == "score":
 			return l.Text("not tested")
-		case "verifiability", "obsolescence":
+		case described.Mean != "":
 			return l.Text("not rated")
 		}
 		return l.Text("none")
@@ -208,15 +207,16 @@ func fieldText(l lang.Language, field string, value any, categories []category) 
 		}
 		return formatScore(l, &v)
 	case string:
-		switch field {
-		case "pricing", "icp", "reason":
-			return label(l, strings.ReplaceAll(v, "-", "_"))
-		case "category":
-			return labelOf(categories, v)
-		case "price":
+		switch described.Kind {
+		case record.Code:
+			return label(l, v)
+		case record.Price:
 			return priceText(l, v)
-		case "updated_at", "retired_at":
+		case record.Date:
 			return l.ShortDayOf(v)
+		}
+		if field == "category" {
+			return labelOf(categories, v)
 		}
 		return v
 	}

@@ -6,26 +6,34 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/lang"
 	"palmares/internal/web/chart"
 )
 
-// fields are the words for fields of the catalog, for metrics of series, and for the
-// fields of results, in lower case without underscores.
+// fields are the words for metrics of series and for fields of results, in lower case
+// without underscores. Those of records are added to them.
 var fields = map[string]lang.Message{
-	"name": "Name", "slug": "Slug", "tagline": "Tagline", "category": "Category", "pricing": "Pricing", "price": "Price", "score": "Score",
-	"verifiability": "Verifiability", "obsolescence": "Obsolescence", "tier": "Tier", "note": "Note",
-	"domain": "Website", "icp": "Made for", "canonicalurl": "Overview", "avisurl": "Full review", "alternativesurl": "Alternatives",
-	"updatedat": "Review date", "reason": "Reason", "retiredat": "Retired", "title": "Title", "winner": "Winner", "winnername": "Winner",
-	"mainstream": "Widely used", "sectionshash": "Review text", "winnernote": "Why it won", "toolaslug": "First tool", "toolbslug": "Second tool",
-	"winnerslug": "Winner’s slug", "label": "Name", "translations": "Translations", "sources": "Sources",
-
 	"tool": "Tool", "toola": "First tool", "toolb": "Second tool", "month": "Month", "period": "Period", "start": "From", "from": "From", "since": "From", "to": "To",
 	"metric": "Figure", "value": "Value", "key": "Key", "list": "Group", "count": "Number", "tools": "Tools", "toolcount": "Tools", "total": "Total", "before": "Before", "after": "After",
 	"change": "Change", "percent": "Change in percent", "wins": "Wins", "winrate": "Win rate", "publishedat": "Published", "billingperiod": "Billing period",
 	"tested": "Tested tools", "additions": "Added tools", "retirements": "Retired tools", "toolstotal": "Active tools", "toolsretired": "Retired tools",
 	"toolstested": "Tested tools", "comparisonstotal": "Comparisons", "meandayssinceupdate": "Average days since the last review",
-	"mediandayssinceupdate": "Median days since the last review", "meanverifiability": "Average verifiability", "meanobsolescence": "Average obsolescence",
+	"mediandayssinceupdate": "Median days since the last review",
+}
+
+// ratings are the fields whose values are like scores, and their averages.
+var ratings = map[string]bool{}
+
+func init() {
+	for _, f := range record.Fields {
+		key := plain.Replace(f.Name)
+		fields[key] = f.Label
+		if f.Mean != "" {
+			fields["mean"+key] = f.Mean
+			ratings[key], ratings["mean"+key] = true, true
+		}
+	}
 }
 
 // statistics are the beginnings of fields that summarize scores or prices.
@@ -52,7 +60,7 @@ func Field(l lang.Language, field string) (name string, unit chart.Unit) {
 		unit = chart.Percent
 	case key == "winrate":
 		unit = chart.Proportion
-	case key == "verifiability" || key == "obsolescence" || strings.HasPrefix(key, "mean") && strings.HasSuffix(key, "ility") || key == "meanobsolescence":
+	case ratings[key]:
 		unit = chart.Score
 	case strings.HasSuffix(key, "dayssinceupdate"):
 		unit = chart.Days
@@ -83,10 +91,8 @@ func IsFlow(field string) bool {
 	return field == "count" || field == "additions" || field == "retirements"
 }
 
-var codes = map[string]lang.Message{
-	"gratuit": "free", "freemium": "freemium", "payant": "paid",
-	"vibe_coder": "vibe coders", "agentic_engineer": "agentic engineers", "mixte": "vibe coders and agentic engineers",
-	"mort": "shut down", "acquis": "acquired", "deprecie": "discontinued", "pivot": "pivoted", "absorbe": "merged into another product",
+// orders are the words for the orders of lists.
+var orders = map[string]lang.Message{
 	"score_desc": "Highest score first", "score_asc": "Lowest score first", "name_asc": "Name, A to Z", "name_desc": "Name, Z to A",
 	"relevance": "Best match first", "updated_desc": "Recently updated first", "updated_asc": "Least recently updated first", "monthly_price_asc": "Lowest price first", "monthly_price_desc": "Highest price first",
 }
@@ -94,10 +100,14 @@ var codes = map[string]lang.Message{
 // Code returns the name of one of the catalog's codes. ok is false, and the code
 // returned, if it is none.
 func Code(l lang.Language, code string) (name string, ok bool) {
-	if name, ok := codes[code]; ok {
-		return l.Text(name), true
+	word, ok := record.Word(code)
+	if order, isOrder := orders[code]; isOrder {
+		word, ok = order, true
 	}
-	return code, false
+	if !ok {
+		return code, false
+	}
+	return l.Text(word), true
 }
 
 // Sentence turns a slug or the name of a field into words.

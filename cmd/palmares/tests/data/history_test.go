@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -22,7 +22,7 @@ func exports(t *testing.T, cfg store.Config) (all []string) {
 	defer s.Close() // so that the database can be copied later
 	for number := 1; ; number++ {
 		var buf bytes.Buffer
-		err := feed.Export(t.Context(), s, &buf, number)
+		err := publish.Export(t.Context(), s, &buf, number)
 		if errors.Is(err, store.ErrNoRelease) {
 			return all
 		}

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 )
@@ -175,11 +174,11 @@ func (w *world) recordPrice(slug string, before, after tool) {
 func (c catalog) feed() []byte {
 	var records []any
 	for _, slug := range categories {
-		records = append(records, &feed.Category{Slug: slug, Label: "Catégorie " + slug})
+		records = append(records, &record.Category{Slug: slug, Label: "Catégorie " + slug})
 	}
 	for _, slug := range slices.Sorted(maps.Keys(c.tools)) {
 		t := c.tools[slug]
-		records = append(records, feedtest.Tool(slug, func(f *feed.Tool) {
+		records = append(records, feedtest.Tool(slug, func(f *record.Tool) {
 			f.Category, f.Pricing, f.ICP, f.Tier, f.Price, f.UpdatedAt = t.category, t.pricing, t.icp, record.Tier(t.tier), t.price(), t.updatedAt
 			if f.Score = nil; t.score >= 0 {
 				score := float64(t.score) / 10
@@ -189,11 +188,11 @@ func (c catalog) feed() []byte {
 	}
 	for _, slug := range slices.Sorted(maps.Keys(c.retired)) {
 		d := c.retired[slug]
-		records = append(records, &feed.Retired{Slug: slug, Name: "Outil " + slug, Category: d.category, Reason: d.reason, RetiredAt: d.at, Note: "Parti."})
+		records = append(records, &record.Retired{Slug: slug, Name: "Outil " + slug, Category: d.category, Reason: d.reason, RetiredAt: d.at, Note: "Parti."})
 	}
 	for _, slug := range slices.Sorted(maps.Keys(c.duels)) {
 		d := c.duels[slug]
-		records = append(records, &feed.Comparison{Slug: slug, Title: slug, ToolA: d.a, ToolB: d.b, Winner: d.winner, WinnerNote: "Plus net.", Published: true,
+		records = append(records, &record.Comparison{Slug: slug, Title: slug, ToolA: d.a, ToolB: d.b, Winner: d.winner, WinnerNote: "Plus net.", Published: true,
 			UpdatedAt: d.updatedAt, CanonicalURL: "https://palmares.example/duel/" + slug})
 	}
 	return feedtest.Of(c.date, records...)

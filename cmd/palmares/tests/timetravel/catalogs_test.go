@@ -19,6 +19,8 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
@@ -62,7 +64,7 @@ func randomCatalog(t testing.TB, i, tools int) []byte {
 			continue
 		case kind == "tool" && n == 1:
 			reason := []string{"mort", "acquis", "deprecie", "pivot", "absorbe"}[r.IntN(5)]
-			line = string(feed.Line(&feed.Retired{
+			line = string(feed.Line(&record.Retired{
 				Slug: slug, Name: "Feu " + slug, Category: "code", Reason: reason, RetiredAt: fmt.Sprintf("2026-01-%02d", 1+i), Note: "Parti.",
 			})) + "\n"
 		case kind == "comparatif" && n < 3:
@@ -93,9 +95,9 @@ func refersTo(line string, slugs map[string]bool) bool {
 }
 
 // publish imports a feed and returns the number of the release.
-func publish(t testing.TB, s *store.Store, data []byte) int {
+func publishFeed(t testing.TB, s *store.Store, data []byte) int {
 	t.Helper()
-	report, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true})
+	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,7 @@ func newServer(t testing.TB, catalog release.Database) *server {
 // publish imports a feed, and serves it as the program does.
 func (s *server) publish(t testing.TB, db *store.Store, data []byte) int {
 	t.Helper()
-	number := publish(t, db, data)
+	number := publishFeed(t, db, data)
 	if err := s.responses.Renew(number); err != nil {
 		t.Fatal(err)
 	}

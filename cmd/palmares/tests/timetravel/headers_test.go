@@ -10,8 +10,8 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -20,7 +20,7 @@ import (
 func smallCatalog(date string, score float64, tools ...string) []byte {
 	var records []any
 	for i, slug := range tools {
-		records = append(records, feedtest.Tool(slug, func(t *feed.Tool) {
+		records = append(records, feedtest.Tool(slug, func(t *record.Tool) {
 			if i == 0 {
 				t.Score, t.Tier = &score, 1
 			}
@@ -32,10 +32,10 @@ func smallCatalog(date string, score float64, tools ...string) []byte {
 // fourReleases publishes four small releases, the second and third on one day.
 func fourReleases(t testing.TB, db *store.Store) []*ent.Release {
 	t.Helper()
-	publish(t, db, smallCatalog("2026-02-01", 1, "a", "b"))
-	publish(t, db, smallCatalog("2026-02-10", 2, "a", "b", "c"))
-	publish(t, db, smallCatalog("2026-02-10", 3, "a", "b", "c"))
-	publish(t, db, smallCatalog("2026-03-01", 4, "a", "c"))
+	publishFeed(t, db, smallCatalog("2026-02-01", 1, "a", "b"))
+	publishFeed(t, db, smallCatalog("2026-02-10", 2, "a", "b", "c"))
+	publishFeed(t, db, smallCatalog("2026-02-10", 3, "a", "b", "c"))
+	publishFeed(t, db, smallCatalog("2026-03-01", 4, "a", "c"))
 	releases, err := db.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())
 	if err != nil || len(releases) != 4 {
 		t.Fatalf("got %d releases and %v, want 4", len(releases), err)

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -20,7 +20,7 @@ func TestEmbeddingsOfEarlierReleases(t *testing.T) {
 		catalog := func(best float64) []byte {
 			var records []any
 			for i := range limit + 1 {
-				records = append(records, feedtest.Tool(fmt.Sprintf("t%03d", i), func(t *feed.Tool) {
+				records = append(records, feedtest.Tool(fmt.Sprintf("t%03d", i), func(t *record.Tool) {
 					score := 9.0
 					if t.Tier = 1; i == limit {
 						score = best
@@ -58,7 +58,7 @@ func TestVersionsOfARemovedTool(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		for i := range 7 { // a is in releases 1, 3, 5 and 7
 			tools := []string{"b", "a"}[:2-i%2]
-			publish(t, db, smallCatalog(fmt.Sprintf("2026-01-%02d", i+1), float64(i), tools...))
+			publishFeed(t, db, smallCatalog(fmt.Sprintf("2026-01-%02d", i+1), float64(i), tools...))
 		}
 		s := newServer(t, db)
 		for release := 1; release <= 7; release++ {

@@ -32,7 +32,7 @@ func TestMemoryOfManyReleases(t *testing.T) {
 	for revision := range releases {
 		var buf bytes.Buffer
 		testkit.Check(t, synth.Write(t.Context(), &buf, synth.Options{Tools: 600, Seed: 3, Revision: revision}))
-		publish(t, db, buf.Bytes())
+		publishFeed(t, db, buf.Bytes())
 	}
 	log := slog.New(slog.DiscardHandler)
 	s := &server{responses: cache.New(budget, nil, log)}

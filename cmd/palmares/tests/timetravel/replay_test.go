@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -155,8 +155,8 @@ type era struct {
 	graph   map[string]string // by selection
 }
 
-// record reads everything of the newest release.
-func record(t testing.TB, s *server, release int, date string) *era {
+// readEra reads everything of the newest release.
+func readEra(t testing.TB, s *server, release int, date string) *era {
 	t.Helper()
 	e := &era{release: release, date: date, rest: map[string]string{}, header: map[string]string{}, graph: map[string]string{}}
 	for _, target := range requests() {
@@ -255,7 +255,7 @@ func TestReplay(t *testing.T) {
 		var eras []*era
 		for i := range dates {
 			number := s.publish(t, db, randomCatalog(t, i, 60))
-			eras = append(eras, record(t, s, number, dates[i]))
+			eras = append(eras, readEra(t, s, number, dates[i]))
 		}
 		checkVariety(t, eras)
 		days := 0
@@ -329,7 +329,7 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 	const from = 6
 	unaware := newServer(t, db)
 	unaware.get(anonymous, "/api/v1/stats")
-	if _, err := feed.Prune(t.Context(), db, from); err != nil {
+	if _, err := publish.Prune(t.Context(), db, from); err != nil {
 		t.Fatal(err)
 	}
 	cannot := func(release int) string {

@@ -64,13 +64,13 @@ func TestRestoredBackup(t *testing.T) {
 		_, err = before.Migrate(t.Context())
 		testkit.Check(t, err)
 		for i := range 2 {
-			publish(t, before, randomCatalog(t, i, 12))
+			publishFeed(t, before, randomCatalog(t, i, 12))
 		}
 		testkit.Check(t, before.Close())
 		backups := []store.Config{testkit.Copy(t, cfg), testkit.Copy(t, cfg), testkit.Copy(t, cfg)}
 		lost := testkit.Open(t, cfg)
 		for i := 2; i < 4; i++ {
-			publish(t, lost, randomCatalog(t, i, 12))
+			publishFeed(t, lost, randomCatalog(t, i, 12))
 		}
 		for noticed, backup := range map[int]store.Config{2: backups[0], 4: backups[1], 5: backups[2]} {
 			catalog := &switching{}
@@ -86,7 +86,7 @@ func TestRestoredBackup(t *testing.T) {
 			restored := testkit.Open(t, backup)
 			next := 2
 			for ; next < noticed; next++ {
-				publish(t, restored, randomCatalog(t, next+4, 12))
+				publishFeed(t, restored, randomCatalog(t, next+4, 12))
 			}
 			catalog.Store(restored)
 			if noticed <= 4 { // as the program does

@@ -105,15 +105,11 @@ func (e edition) readFolder() (date string, err error) {
 	if err != nil {
 		return "", err
 	}
-	var lines bytes.Buffer
-	opened, err := folder.Convert(context.Background(), root, &lines)
+	opened, err := folder.Open(root)
 	if err != nil {
 		return "", err
 	}
-	header, err := feed.Read(context.Background(), struct {
-		*bytes.Buffer
-		*folder.Folder
-	}{&lines, opened}, func(_ int, rec record.Record) { e[keyOf(rec.RecordType(), rec.RecordSlug())] = rec })
+	header, err := feed.Read(context.Background(), opened, func(_ int, rec record.Record) { e[keyOf(rec.RecordType(), rec.RecordSlug())] = rec })
 	return header.UpdatedAt, err
 }
 

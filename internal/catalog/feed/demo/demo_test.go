@@ -14,6 +14,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -122,13 +123,13 @@ func TestDates(t *testing.T) {
 		for id, rec := range read(t, edition) {
 			changed := before[id] != nil && string(record.Encode(rec)) != string(record.Encode(before[id]))
 			switch rec := rec.(type) {
-			case *feed.Tool:
+			case *record.Tool:
 				within(id, "updated_at", rec.UpdatedAt, changed)
 				checkPrices(t, edition.Date, rec, before[id])
-			case *feed.Comparison:
+			case *record.Comparison:
 				within(id, "updated_at", rec.UpdatedAt, changed)
-			case *feed.Retired:
-				_, wasActive := before[id].(*feed.Tool)
+			case *record.Retired:
+				_, wasActive := before[id].(*record.Tool)
 				within(id, "retired_at", rec.RetiredAt, wasActive)
 			}
 		}
@@ -143,16 +144,16 @@ func TestFacts(t *testing.T) {
 		for id, rec := range read(t, edition) {
 			var texts []string
 			switch rec := rec.(type) {
-			case *feed.Category:
+			case *record.Category:
 				texts = []string{rec.Translations.En.Label}
-			case *feed.Tool:
+			case *record.Tool:
 				texts = []string{rec.Translations.En.Tagline}
 				for _, source := range rec.Sources {
 					if sources++; source.CheckedAt > edition.Date {
 						t.Errorf("edition of %s: %s: got a source that was checked on %s, want none after the edition", edition.Date, id, source.CheckedAt)
 					}
 				}
-			case *feed.Comparison:
+			case *record.Comparison:
 				texts = []string{rec.Translations.En.Title, rec.Translations.En.WinnerNote}
 			}
 			if slices.Contains(texts, "") {
@@ -167,7 +168,7 @@ func TestFacts(t *testing.T) {
 
 // checkPrices checks that a tool's price history leads to its price, has no
 // changes in the future and continues the history of the previous edition.
-func checkPrices(t *testing.T, date string, tool *feed.Tool, before record.Record) {
+func checkPrices(t *testing.T, date string, tool *record.Tool, before record.Record) {
 	t.Helper()
 	for i, change := range tool.PriceHistory {
 		pricing, price := tool.Pricing, tool.Price
@@ -181,7 +182,7 @@ func checkPrices(t *testing.T, date string, tool *feed.Tool, before record.Recor
 			t.Errorf("edition of %s: %s: got a price change of %s, want none after %s", date, tool.Slug, change.ChangedAt, tool.UpdatedAt)
 		}
 	}
-	was, ok := before.(*feed.Tool)
+	was, ok := before.(*record.Tool)
 	if !ok {
 		return
 	}
@@ -202,7 +203,7 @@ func checkPrices(t *testing.T, date string, tool *feed.Tool, before record.Recor
 func TestPublishEditions(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i, edition := range editions(t) {
-			report, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
+			report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})
 			if err != nil {
 				t.Fatalf("edition of %s: got %v, want no error", edition.Date, err)
 			}
@@ -210,7 +211,7 @@ func TestPublishEditions(t *testing.T) {
 				t.Errorf("edition of %s: got release %d, want %d", edition.Date, report.Release, i+1)
 			}
 			var exported bytes.Buffer
-			testkit.Check(t, feed.Export(t.Context(), s, &exported, 0))
+			testkit.Check(t, publish.Export(t.Context(), s, &exported, 0))
 			if !bytes.Equal(exported.Bytes(), edition.Feed) {
 				t.Errorf("edition of %s: got an export of %d bytes, want the edition's %d bytes", edition.Date, exported.Len(), len(edition.Feed))
 			}

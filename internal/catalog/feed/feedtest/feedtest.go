@@ -7,13 +7,14 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
 
 // Catalog returns a feed with the categories code and voix and these records.
 func Catalog(date string, records ...any) []byte {
-	return Of(date, append([]any{&feed.Category{Slug: "code", Label: "Code"}, &feed.Category{Slug: "voix", Label: "Voix"}}, records...)...)
+	return Of(date, append([]any{&record.Category{Slug: "code", Label: "Code"}, &record.Category{Slug: "voix", Label: "Voix"}}, records...)...)
 }
 
 // Of returns a feed with only these records.
@@ -32,7 +33,7 @@ func Of(date string, records ...any) []byte {
 // Publish imports a feed, even if it is implausible, and returns the number of its release.
 func Publish(t testing.TB, s *store.Store, data []byte) int {
 	t.Helper()
-	report, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true})
+	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,14 +54,14 @@ func PublishDemo(t testing.TB, s *store.Store) (release int) {
 }
 
 // Tool returns a tool with all required fields.
-func Tool(slug string, change ...func(*feed.Tool)) *feed.Tool {
+func Tool(slug string, change ...func(*record.Tool)) *record.Tool {
 	score := 7.5
-	t := &feed.Tool{
+	t := &record.Tool{
 		Slug: slug, Name: "Outil " + slug, Domain: slug + ".example", Category: "code", ICP: "mixte",
 		Pricing: "payant", Price: "20 €/mois", Score: &score, Tagline: "Un outil.",
 		CanonicalURL: "https://palmares.example/" + slug, AlternativesURL: "https://palmares.example/alt/" + slug,
 		UpdatedAt: "2026-11-01", Tier: 3,
-		Sections: []feed.Section{{Section: "verdict", Text: "Bien."}},
+		Sections: []record.Section{{Section: "verdict", Text: "Bien."}},
 	}
 	for _, f := range change {
 		f(t)

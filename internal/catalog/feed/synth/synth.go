@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ func Write(ctx context.Context, w io.Writer, opts Options) error {
 	g := generator{opts}
 	out := feed.NewWriter(w, dateOf(opts.Revision))
 	for i, slug := range categories {
-		c := &feed.Category{Slug: slug, Label: categoryLabels[i]}
+		c := &record.Category{Slug: slug, Label: categoryLabels[i]}
 		if i%3 == 0 {
 			c.Translations.En.Label = pick(i+opts.Revision/5, oddTexts)
 		}
@@ -78,31 +79,27 @@ func toolSlug(i int) string {
 
 func retiredSlug(i int) string { return fmt.Sprintf("ancien-%s-%d", pick(i, stems), i) }
 
-func (g generator) tool(i int) *feed.Tool {
+func (g generator) tool(i int) *record.Tool {
 	r := g.random(kindTool, i)
 	slug := toolSlug(i)
-	t := &feed.Tool{
+	t := &record.Tool{
 		Slug: slug, Name: g.name(r, i), Domain: slug[:min(len(slug), 50)] + ".example",
-		Category: categories[r.IntN(len(categories)-1)], // the last category stays empty
-		ICP:      one(r, icps), Pricing: one(r, pricings), Price: price(r),
-		Score: scale(r, 8), Verifiability: scale(r, 5), Obsolescence: scale(r, 4),
+		Category:        categories[r.IntN(len(categories)-1)], // the last category stays empty
+		Price:           price(r),
 		Tagline:         sentence(r, 6+r.IntN(6)),
 		CanonicalURL:    "https://palmares.example/outils/" + slug,
 		AlternativesURL: "https://palmares.example/alternatives/" + slug + "?tri=score&page=1#liste",
-		UpdatedAt:       day(r, 2025), Tier: feed.Tier(1 + min(2, r.IntN(40)/2)), Mainstream: r.IntN(5) == 0,
+		UpdatedAt:       day(r, 2025), Tier: record.Tier(1 + min(2, r.IntN(40)/2)),
 	}
-	if r.IntN(4) > 0 {
-		avis := "http://avis.palmares.example:8080/" + slug
-		t.AvisURL = &avis
-	}
+	fill(r, reflect.ValueOf(t).Elem())
 	for s := range r.IntN(5) {
-		t.Sections = append(t.Sections, feed.Section{Section: sections[s], Text: paragraph(r)})
+		t.Sections = append(t.Sections, record.Section{Section: sections[s], Text: paragraph(r)})
 	}
 	if i == 3 { // one review is near the limit of a line
-		t.Sections = append(t.Sections, feed.Section{Section: "intégrale", Text: strings.Repeat(paragraph(r)+"\n", 1500)})
+		t.Sections = append(t.Sections, record.Section{Section: "intégrale", Text: strings.Repeat(paragraph(r)+"\n", 1500)})
 	}
 	for range r.IntN(3) {
-		t.PriceHistory = append(t.PriceHistory, feed.PriceChange{
+		t.PriceHistory = append(t.PriceHistory, record.PriceChange{
 			ChangedAt: day(r, 2024), Pricing: one(r, pricings), Price: price(r),
 			PreviousPricing: one(r, pricings), PreviousPrice: price(r),
 		})
@@ -112,8 +109,42 @@ func (g generator) tool(i int) *feed.Tool {
 	return t
 }
 
+// fill gives values to those fields of a new record that have a rule, so that feeds also
+// have fields that this package does not know.
+func fill(r *rand.Rand, rec reflect.Value) {
+	for declared, value := range rec.Fields() {
+		rule := declared.Tag.Get("rule")
+		text := func() string {
+			switch rule {
+			case "url":
+				return "http://avis.palmares.example:8080/" + one(r, words)
+			case "date":
+				return day(r, 2025)
+			case "text":
+				return sentence(r, 3)
+			}
+			return one(r, record.Codes(rule))
+		}
+		switch into := value.Addr().Interface().(type) {
+		case **float64:
+			*into = scale(r, 8)
+		case *bool:
+			*into = r.IntN(5) == 0
+		case **string:
+			if r.IntN(4) > 0 {
+				filled := text()
+				*into = &filled
+			}
+		case *string:
+			if *into == "" {
+				*into = text()
+			}
+		}
+	}
+}
+
 // addFacts adds a translation or sources to a few tools.
-func (g generator) addFacts(t *feed.Tool, r *rand.Rand) {
+func (g generator) addFacts(t *record.Tool, r *rand.Rand) {
 	if r.IntN(8) == 0 {
 		t.Translations.En.Tagline = one(r, oddTexts)
 	}
@@ -127,7 +158,7 @@ func (g generator) addFacts(t *feed.Tool, r *rand.Rand) {
 }
 
 // revise changes one tool in twenty at each revision.
-func (g generator) revise(t *feed.Tool, i int) {
+func (g generator) revise(t *record.Tool, i int) {
 	for revision := 1; revision <= g.Revision; revision++ {
 		r := g.random(kindRevision+revision, i)
 		if r.IntN(20) != 0 {
@@ -145,15 +176,15 @@ func (g generator) revise(t *feed.Tool, i int) {
 	}
 }
 
-func (g generator) retired(i int) *feed.Retired {
+func (g generator) retired(i int) *record.Retired {
 	r := g.random(kindRetired, i)
-	return &feed.Retired{
+	return &record.Retired{
 		Slug: retiredSlug(i), Name: "Ancien " + g.name(r, i), Category: categories[r.IntN(len(categories)-1)],
 		Reason: reasons[i%len(reasons)], RetiredAt: day(r, 2023), Note: sentence(r, 12), Score: scale(r, 2),
 	}
 }
 
-func (g generator) comparison(i int) *feed.Comparison {
+func (g generator) comparison(i int) *record.Comparison {
 	r := g.random(kindComparison, i)
 	a, b := toolSlug(r.IntN(g.Tools)), toolSlug(r.IntN(g.Tools))
 	if retired := g.Tools / 20; retired > 0 && i%9 == 0 {
@@ -163,9 +194,9 @@ func (g generator) comparison(i int) *feed.Comparison {
 	if r.IntN(2) == 0 {
 		winner = b
 	}
-	c := &feed.Comparison{
+	c := &record.Comparison{
 		Slug: fmt.Sprintf("duel-%d", i), Title: sentence(r, 4) + " ?", ToolA: a, ToolB: b, Winner: winner,
-		WinnerNote: sentence(r, 14), Published: feed.Published(r.IntN(10) > 0), UpdatedAt: day(r, 2025),
+		WinnerNote: sentence(r, 14), Published: record.Published(r.IntN(10) > 0), UpdatedAt: day(r, 2025),
 		CanonicalURL: fmt.Sprintf("https://palmares.example/comparatifs/duel-%d", i),
 	}
 	if r.IntN(4) == 0 {
@@ -182,13 +213,9 @@ func withDefaults(i int, line []byte) []byte {
 	if i%3 != 0 {
 		return line
 	}
-	for _, field := range []struct{ key, value string }{
-		{"score", "null"}, {"verifiability", "null"}, {"obsolescence", "null"}, {"avis_url", "null"},
-		{"tier", "3"}, {"mainstream", "false"}, {"sections", "[]"}, {"price_history", "[]"},
-		{"translations", "{}"}, {"sources", "[]"},
-	} {
-		if !bytes.Contains(line, []byte(`,"`+field.key+`":`)) {
-			line = slices.Concat(line[:len(line)-1], []byte(`,"`+field.key+`":`+field.value+`}`))
+	for _, f := range record.Defaults(record.TypeTool) {
+		if !bytes.Contains(line, []byte(`,"`+f.Name+`":`)) {
+			line = slices.Concat(line[:len(line)-1], []byte(`,"`+f.Name+`":`), f.Default, []byte("}"))
 		}
 	}
 	return line
@@ -198,9 +225,8 @@ var (
 	categories     = []string{"agents", "chat", "code", "image", "recherche", "redaction", "video", "voix", "vide"}
 	categoryLabels = []string{"Agents", "Chat", "Code", "Image", "Recherche", "Rédaction", "Vidéo", "Voix", "Vide"}
 
-	icps     = []string{"vibe-coder", "agentic-engineer", "mixte"}
-	pricings = []string{"gratuit", "freemium", "payant"}
-	reasons  = []string{"mort", "acquis", "deprecie", "pivot", "absorbe"}
+	pricings = record.Codes("pricing")
+	reasons  = record.Codes("retired_reason")
 	sections = []string{"verdict", "prix", "forces", "limites", "pour-qui"}
 	periods  = []string{"mois", "an", "heure", "requête", "poste / mois"}
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/record"
 )
 
 func generate(t *testing.T, opts synth.Options) string {
@@ -75,6 +76,19 @@ func TestEdgeCasesOccur(t *testing.T) {
 	} {
 		if !strings.Contains(feed, piece) {
 			t.Errorf("%s: got none, want %s", name, piece)
+		}
+	}
+	for _, recordType := range record.Types {
+		for _, f := range record.Defaults(recordType) {
+			given := 0
+			for line := range strings.Lines(feed) {
+				if _, value, has := strings.Cut(line, `,"`+f.Name+`":`); has && strings.HasPrefix(line, `{"type":"`+recordType+`"`) && !strings.HasPrefix(value, string(f.Default)) {
+					given++
+				}
+			}
+			if given == 0 {
+				t.Errorf("%s.%s: got its default everywhere, want another value", recordType, f.Name)
+			}
 		}
 	}
 	longest := 0

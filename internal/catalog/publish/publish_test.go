@@ -1,4 +1,4 @@
-package feed_test
+package publish_test
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"palmares/ent"
 	"palmares/ent/journalentry"
 	"palmares/ent/tool"
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -19,14 +19,14 @@ import (
 
 func TestJournalBeforeAndAfter(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
-		publish(t, s, catalogOf("2026-11-02", newTool("a", priced("9,50 €/mois", "2026-11-02")), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
+		publishFeed(t, s, catalogOf("2026-11-01", newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
+		publishFeed(t, s, catalogOf("2026-11-02", newTool("a", priced("9,50 €/mois", "2026-11-02")), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
 		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2)).Order(journalentry.ByID()).All(t.Context())
 		if err != nil || len(entries) != 3 {
 			t.Fatalf("got %d entries and error %v, want 3 entries", len(entries), err)
 		}
 		const tool = `{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"%s","score":7.5,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","alternatives_url":"https://palmares.example/alt/a","updated_at":"%s","sections_hash":"%s"}`
-		hash := record.SectionsHash([]feed.Section{{Section: "verdict", Text: "Bien."}})
+		hash := record.SectionsHash([]record.Section{{Section: "verdict", Text: "Bien."}})
 		want := func(price, date string) string { return fmt.Sprintf(tool, price, date, hash) }
 		expect(t, "tool before", *entries[0].Before, want("20 €/mois", "2026-11-01"))
 		expect(t, "tool after", *entries[0].After, want("9,50 €/mois", "2026-11-02"))
@@ -40,17 +40,17 @@ func TestJournalBeforeAndAfter(t *testing.T) {
 func TestJournalOfManyChanges(t *testing.T) {
 	const tools = 400
 	catalog := func(tagline, label, title string) []byte {
-		records := []any{&feed.Category{Slug: "voix", Label: label}}
+		records := []any{&record.Category{Slug: "voix", Label: label}}
 		for i := range tools {
-			records = append(records, newTool(fmt.Sprintf("t%03d", i), func(t *feed.Tool) { t.Tagline = tagline }))
+			records = append(records, newTool(fmt.Sprintf("t%03d", i), func(t *record.Tool) { t.Tagline = tagline }))
 		}
 		duel := newComparison("duel", "t000", "t001")
 		duel.Title = title
 		return catalogOf("2026-11-01", append(records, duel)...)
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalog("Un.", "Voix", "Lequel ?"))
-		publish(t, s, catalog("Deux.", "La voix", "Qui donc ?"))
+		publishFeed(t, s, catalog("Un.", "Voix", "Lequel ?"))
+		publishFeed(t, s, catalog("Deux.", "La voix", "Qui donc ?"))
 		entries := journalOf(t, s, 2)
 		expect(t, "entries", len(entries), tools+2)
 		expect(t, "first and last", []string{entries[0], entries[1], entries[tools], entries[tools+1]},
@@ -69,8 +69,8 @@ func TestJournalOfManyChanges(t *testing.T) {
 // Followers of a category also receive events about what leaves it: tools that
 // move, and comparisons of tools that are removed.
 func TestJournalCategories(t *testing.T) {
-	in := func(category string) func(*feed.Tool) { return func(t *feed.Tool) { t.Category = category } }
-	first := func(t *feed.Tool) { t.Tier = 1 }
+	in := func(category string) func(*record.Tool) { return func(t *record.Tool) { t.Category = category } }
+	first := func(t *record.Tool) { t.Tier = 1 }
 	backThen := newRetired("back")
 	moved := newRetired("retires")
 	moved.Category = "voix"
@@ -78,10 +78,10 @@ func TestJournalCategories(t *testing.T) {
 	hidden := *hides
 	hidden.Published = false
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-11-01", newTool("a"), newTool("v", in("voix")), newTool("moves"), newTool("stays"), newTool("retires"), newTool("in-set", first), newTool("leaves-set", first), backThen,
+		publishFeed(t, s, feedtest.Catalog("2026-11-01", newTool("a"), newTool("v", in("voix")), newTool("moves"), newTool("stays"), newTool("retires"), newTool("in-set", first), newTool("leaves-set", first), backThen,
 			newComparison("duel", "a", "v"), hides))
-		publish(t, s, feedtest.Catalog("2026-11-02", newTool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), newTool("stays", priced("15 €/mois", "2026-11-02")), moved,
-			newTool("in-set", first, in("voix"), func(t *feed.Tool) { t.Sections = nil }), newTool("back", in("voix")), &hidden), feed.Options{Force: true})
+		publishFeed(t, s, feedtest.Catalog("2026-11-02", newTool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), newTool("stays", priced("15 €/mois", "2026-11-02")), moved,
+			newTool("in-set", first, in("voix"), func(t *record.Tool) { t.Sections = nil }), newTool("back", in("voix")), &hidden), publish.Options{Force: true})
 		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2), journalentry.EventNotNil()).Order(journalentry.ByID()).All(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -103,15 +103,15 @@ func TestJournalCategories(t *testing.T) {
 }
 
 func TestDerivedNumbers(t *testing.T) {
-	scored := func(score float64) func(*feed.Tool) { return func(t *feed.Tool) { t.Score = &score } }
-	unscored := func(t *feed.Tool) { t.Score = nil }
+	scored := func(score float64) func(*record.Tool) { return func(t *record.Tool) { t.Score = &score } }
+	unscored := func(t *record.Tool) { t.Score = nil }
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		hidden := newComparison("hidden", "a", "b")
 		hidden.Published = false
-		publish(t, s, catalogOf("2026-11-01",
-			&feed.Category{Slug: "vide", Label: "Vide"}, &feed.Category{Slug: "voix", Label: "Voix"},
+		publishFeed(t, s, catalogOf("2026-11-01",
+			&record.Category{Slug: "vide", Label: "Vide"}, &record.Category{Slug: "voix", Label: "Voix"},
 			newTool("a", scored(8.33)), newTool("b", scored(8.34)), newTool("c", unscored),
-			newTool("d", unscored, func(t *feed.Tool) { t.Category = "voix" }),
+			newTool("d", unscored, func(t *record.Tool) { t.Category = "voix" }),
 			newRetired("old"), newComparison("a-vs-b", "a", "b"), hidden))
 
 		rel, err := s.CurrentRelease(t.Context())
@@ -134,9 +134,9 @@ func numbers(c *ent.Category) string {
 }
 
 func TestEmbeddingsSet(t *testing.T) {
-	is := func(tier int, mainstream bool, score float64) func(*feed.Tool) {
-		return func(t *feed.Tool) {
-			t.Tier, t.Mainstream, t.Score = feed.Tier(tier), mainstream, &score
+	is := func(tier int, mainstream bool, score float64) func(*record.Tool) {
+		return func(t *record.Tool) {
+			t.Tier, t.Mainstream, t.Score = record.Tier(tier), mainstream, &score
 			if score < 0 {
 				t.Score = nil
 			}
@@ -150,17 +150,17 @@ func TestEmbeddingsSet(t *testing.T) {
 		return slugs
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01",
+		publishFeed(t, s, catalogOf("2026-11-01",
 			newTool("tier-1", is(1, false, 2)), newTool("tier-1-unscored", is(1, false, -1)), newTool("score-8", is(3, false, 8)),
 			newTool("score-7-9", is(3, true, 7.9)), newTool("tier-2-mainstream", is(2, true, 3)), newTool("tier-2", is(2, false, 7)),
-			newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *feed.Tool) { t.Sections = nil }), newRetired("old")))
+			newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *record.Tool) { t.Sections = nil }), newRetired("old")))
 		expect(t, "the set", set(t, s), []string{"score-8", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 
 		// One review changes, one tool leaves the set, and one joins it.
-		publish(t, s, catalogOf("2026-11-02",
-			newTool("tier-1", is(1, false, 2), func(t *feed.Tool) { t.Sections[0].Text = "Mieux." }), newTool("tier-1-unscored", is(1, false, -1)),
+		publishFeed(t, s, catalogOf("2026-11-02",
+			newTool("tier-1", is(1, false, 2), func(t *record.Tool) { t.Sections[0].Text = "Mieux." }), newTool("tier-1-unscored", is(1, false, -1)),
 			newTool("score-8", is(3, false, 7)), newTool("score-7-9", is(3, true, 8.1)), newTool("tier-2-mainstream", is(2, true, 3)),
-			newTool("tier-2", is(2, false, 7)), newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *feed.Tool) { t.Sections = nil }), newRetired("old")))
+			newTool("tier-2", is(2, false, 7)), newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *record.Tool) { t.Sections = nil }), newRetired("old")))
 		expect(t, "the set after", set(t, s), []string{"score-7-9", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 		changes := slices.DeleteFunc(journalOf(t, s, 2), func(e string) bool { return !strings.HasPrefix(e, "embeddings.") })
 		expect(t, "changes", changes, []string{"embeddings.changed score-7-9", "embeddings.changed score-8", "embeddings.changed tier-1"})
@@ -173,7 +173,7 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 	many := func(better int) []any {
 		var records []any
 		for i := range 310 {
-			records = append(records, newTool(fmt.Sprintf("m%03d", i), func(t *feed.Tool) {
+			records = append(records, newTool(fmt.Sprintf("m%03d", i), func(t *record.Tool) {
 				t.Tier, t.Mainstream = 2, true
 				if i < better {
 					t.Tier = 1
@@ -181,24 +181,24 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 			}))
 		}
 		// Tools without a review do not count.
-		return append(records, newTool("no-review", func(t *feed.Tool) { t.Tier, t.Sections = 1, nil }))
+		return append(records, newTool("no-review", func(t *record.Tool) { t.Tier, t.Sections = 1, nil }))
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", many(5)...))
+		publishFeed(t, s, catalogOf("2026-11-01", many(5)...))
 		in := func(slug string) bool { return s.Read.Tool.GetX(t.Context(), slug).InEmbeddings }
 		expect(t, "size", s.Read.Tool.Query().Where(tool.InEmbeddings(true)).CountX(t.Context()), 300)
 		expect(t, "last member and first other", []bool{in("m299"), in("m300")}, []bool{true, false})
 
 		// A better tool displaces the last one, which returns once it is removed.
-		better := newTool("zz", func(t *feed.Tool) { t.Tier = 1 })
-		publish(t, s, catalogOf("2026-11-01", append(many(5), better)...))
+		better := newTool("zz", func(t *record.Tool) { t.Tier = 1 })
+		publishFeed(t, s, catalogOf("2026-11-01", append(many(5), better)...))
 		expect(t, "after one was added", []bool{in("zz"), in("m298"), in("m299")}, []bool{true, true, false})
-		unscored := newTool("zz", func(t *feed.Tool) { t.Tier, t.Mainstream, t.Score = 2, true, nil })
-		publish(t, s, catalogOf("2026-11-01", append(many(5), unscored)...))
+		unscored := newTool("zz", func(t *record.Tool) { t.Tier, t.Mainstream, t.Score = 2, true, nil })
+		publishFeed(t, s, catalogOf("2026-11-01", append(many(5), unscored)...))
 		expect(t, "untested tools come last", []bool{in("zz"), in("m299"), in("m300")}, []bool{false, true, false})
-		publish(t, s, catalogOf("2026-11-01", many(5)...))
+		publishFeed(t, s, catalogOf("2026-11-01", many(5)...))
 
-		publish(t, s, catalogOf("2026-11-02", many(5)[1:]...))
+		publishFeed(t, s, catalogOf("2026-11-02", many(5)[1:]...))
 		expect(t, "after one was removed", []bool{in("m300"), in("m301")}, []bool{true, false})
 		expect(t, "journal", journalOf(t, s, 5), []string{"tool.removed m000", "embeddings.changed m000", "embeddings.changed m300"})
 	})
@@ -207,10 +207,10 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 // Events say whether the chunks or the metadata of a document differ.
 func TestEmbeddingsEventFields(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		first := func(t *feed.Tool) { t.Tier = 1 }
-		fieldsOf := func(change ...func(*feed.Tool)) string {
+		first := func(t *record.Tool) { t.Tier = 1 }
+		fieldsOf := func(change ...func(*record.Tool)) string {
 			t.Helper()
-			report := publish(t, s, feedtest.Catalog("2026-11-01", newTool("plume", append([]func(*feed.Tool){first}, change...)...)))
+			report := publishFeed(t, s, feedtest.Catalog("2026-11-01", newTool("plume", append([]func(*record.Tool){first}, change...)...)))
 			if report.Release == 0 {
 				return "no release"
 			}
@@ -230,18 +230,18 @@ func TestEmbeddingsEventFields(t *testing.T) {
 			}
 			return strings.Join(all, " ")
 		}
-		text := func(t *feed.Tool) { t.Sections[0].Text = "Mieux." }
-		score := func(t *feed.Tool) { s := 3.5; t.Score = &s }
-		avis := func(t *feed.Tool) { url := "https://palmares.example/avis/plume"; t.AvisURL = &url }
+		text := func(t *record.Tool) { t.Sections[0].Text = "Mieux." }
+		score := func(t *record.Tool) { s := 3.5; t.Score = &s }
+		avis := func(t *record.Tool) { url := "https://palmares.example/avis/plume"; t.AvisURL = &url }
 		expect(t, "new", fieldsOf(), "chunks+metadata")
 		expect(t, "the same", fieldsOf(), "no release")
-		expect(t, "tagline", fieldsOf(func(t *feed.Tool) { t.Tagline = "Autre." }), "")
+		expect(t, "tagline", fieldsOf(func(t *record.Tool) { t.Tagline = "Autre." }), "")
 		expect(t, "score", fieldsOf(score), "metadata")
 		expect(t, "text", fieldsOf(score, text), "chunks")
 		expect(t, "text and URL", fieldsOf(score, avis), "chunks+metadata")
-		expect(t, "category", fieldsOf(score, avis, func(t *feed.Tool) { t.Category = "voix" }), "metadata")
-		expect(t, "leaves", fieldsOf(func(t *feed.Tool) { t.Tier = 3 }), "chunks+metadata")
-		expect(t, "not in the set", fieldsOf(text, func(t *feed.Tool) { t.Tier = 3 }), "")
+		expect(t, "category", fieldsOf(score, avis, func(t *record.Tool) { t.Category = "voix" }), "metadata")
+		expect(t, "leaves", fieldsOf(func(t *record.Tool) { t.Tier = 3 }), "chunks+metadata")
+		expect(t, "not in the set", fieldsOf(text, func(t *record.Tool) { t.Tier = 3 }), "")
 	})
 }
 
@@ -260,18 +260,18 @@ func numbersOf(t *testing.T, s *store.Store, release int) []int {
 func TestNumbersAfterRestore(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := testkit.Open(t, cfg)
-		publish(t, s, catalogOf("2026-11-01", newTool("a")))
+		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 		backup := testkit.Copy(t, cfg)
 
 		s = testkit.Open(t, cfg)
-		publish(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b"), newTool("c")))
+		publishFeed(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b"), newTool("c")))
 		lost := numbersOf(t, s, 2)
 
 		restored := testkit.Open(t, backup)
-		publish(t, restored, catalogOf("2026-11-03", newTool("a"), newTool("d"), newTool("e")))
+		publishFeed(t, restored, catalogOf("2026-11-03", newTool("a"), newTool("d"), newTool("e")))
 		fresh := numbersOf(t, restored, 2)
 		if before := numbersOf(t, restored, 1); lost[0] <= before[len(before)-1] || fresh[0] <= lost[len(lost)-1] {
 			t.Errorf("got %v before the backup, %v after it and %v after the restore, want increasing numbers", before, lost, fresh)
@@ -286,10 +286,12 @@ func TestNumbersAfterRestore(t *testing.T) {
 // Numbers increase even if the clock was set back.
 func TestNumbersAheadOfTheClock(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", newTool("a")))
+		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
 		const ahead = 9_000_000_000_000_000
 		s.Write.JournalEntry.Create().SetID(ahead).SetReleaseNumber(1).SetKind(journal.ToolCreated).SetSlug("x").ExecX(t.Context())
-		publish(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b")))
+		publishFeed(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b")))
 		expect(t, "numbers", numbersOf(t, s, 2), []int{ahead + 1, ahead + 2})
 	})
 }
+
+func scored(score float64) func(*record.Tool) { return func(t *record.Tool) { t.Score = &score } }

@@ -1,9 +1,8 @@
-package feed
+package publish
 
 import (
 	"cmp"
 	"context"
-	"io"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"palmares/ent"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/record"
@@ -91,13 +91,13 @@ type ScoreDiff struct {
 }
 
 // Compare returns what an import of a feed would change, and changes nothing. It
-// returns *ValidationError if the feed is not valid.
-func Compare(ctx context.Context, s *store.Store, feed io.ReadSeeker, progress func(stage string, done, total int64)) (*Diff, error) {
+// returns *feed.ValidationError if the feed is not valid.
+func Compare(ctx context.Context, s *store.Store, source feed.Source, progress func(stage string, done, total int64)) (*Diff, error) {
 	d := &Diff{
 		Tools: []Change{}, Comparisons: []Change{}, Categories: []Change{},
 		Prices: []PriceDiff{}, Backfilled: []PriceDiff{}, Scores: []ScoreDiff{}, Events: map[string]int{},
 	}
-	report, err := Import(ctx, s, feed, Options{DryRun: true, Progress: progress, diff: d})
+	report, err := Import(ctx, s, source, Options{DryRun: true, Progress: progress, diff: d})
 	if err != nil {
 		return nil, err
 	}

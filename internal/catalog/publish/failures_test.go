@@ -1,4 +1,4 @@
-package feed_test
+package publish_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -29,10 +30,10 @@ func duringWriting(do func()) func(stage string, done, total int64) {
 // catalog does not change.
 func failedImport(t *testing.T, s *store.Store, ctx context.Context, progress func(string, int64, int64)) error {
 	t.Helper()
-	publish(t, s, synthetic(t, synth.Options{Tools: 100, Seed: 1}))
+	publishFeed(t, s, synthetic(t, synth.Options{Tools: 100, Seed: 1}))
 	before := contents(t, s)
 	next := synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: 3})
-	_, err := feed.Import(ctx, s, bytes.NewReader(next), feed.Options{Progress: progress})
+	_, err := publish.Import(ctx, s, feed.NewLines(bytes.NewReader(next)), publish.Options{Progress: progress})
 	if after := contents(t, s); after != before {
 		t.Errorf("got another catalog, want it unchanged; first difference at %s", firstDifference(after, before))
 	}

@@ -1,4 +1,4 @@
-package feed_test
+package publish_test
 
 import (
 	"bytes"
@@ -14,43 +14,45 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
 
 // catalogOf returns a feed with one category and these records.
 func catalogOf(date string, records ...any) []byte {
-	return feedtest.Of(date, append([]any{&feed.Category{Slug: "code", Label: "Code"}}, records...)...)
+	return feedtest.Of(date, append([]any{&record.Category{Slug: "code", Label: "Code"}}, records...)...)
 }
 
 // newTool returns a tool with all required fields.
-func newTool(slug string, change ...func(*feed.Tool)) *feed.Tool {
+func newTool(slug string, change ...func(*record.Tool)) *record.Tool {
 	return feedtest.Tool(slug, change...)
 }
 
-func priced(price, updatedAt string) func(*feed.Tool) {
-	return func(t *feed.Tool) { t.Price, t.UpdatedAt = price, updatedAt }
+func priced(price, updatedAt string) func(*record.Tool) {
+	return func(t *record.Tool) { t.Price, t.UpdatedAt = price, updatedAt }
 }
 
-func newRetired(slug string) *feed.Retired {
-	return &feed.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
+func newRetired(slug string) *record.Retired {
+	return &record.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
 }
 
-func newComparison(slug, a, b string) *feed.Comparison {
-	return &feed.Comparison{
+func newComparison(slug, a, b string) *record.Comparison {
+	return &record.Comparison{
 		Slug: slug, Title: "Lequel ?", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Plus net.",
 		Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug,
 	}
 }
 
 // publish imports a feed that must be accepted.
-func publish(t *testing.T, s *store.Store, data []byte, opts ...feed.Options) *feed.Report {
+func publishFeed(t *testing.T, s *store.Store, data []byte, opts ...publish.Options) *publish.Report {
 	t.Helper()
-	var o feed.Options
+	var o publish.Options
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	report, err := feed.Import(t.Context(), s, bytes.NewReader(data), o)
+	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +62,7 @@ func publish(t *testing.T, s *store.Store, data []byte, opts ...feed.Options) *f
 func export(t *testing.T, s *store.Store) string {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := feed.Export(t.Context(), s, &buf, 0); err != nil {
+	if err := publish.Export(t.Context(), s, &buf, 0); err != nil {
 		t.Fatal(err)
 	}
 	return buf.String()
@@ -97,21 +99,21 @@ func expect[T any](t *testing.T, what string, got, want T) {
 
 func TestImportReport(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		first := publish(t, s, catalogOf("2026-11-01",
+		first := publishFeed(t, s, catalogOf("2026-11-01",
 			newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("e"), newTool("f"),
 			newRetired("old"), newComparison("a-vs-b", "a", "b"), newComparison("a-vs-old", "a", "old")))
-		expect(t, "first tools", first.Tools, feed.Counts{Created: 6, Retired: 1})
-		expect(t, "first comparisons", first.Comparisons, feed.Counts{Created: 2})
-		expect(t, "first categories", first.Categories, feed.Counts{Created: 1})
+		expect(t, "first tools", first.Tools, publish.Counts{Created: 6, Retired: 1})
+		expect(t, "first comparisons", first.Comparisons, publish.Counts{Created: 2})
+		expect(t, "first categories", first.Categories, publish.Counts{Created: 1})
 		expect(t, "first release", first.Release, 1)
 
-		second := publish(t, s, catalogOf("2026-11-02",
-			newTool("a", func(t *feed.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
+		second := publishFeed(t, s, catalogOf("2026-11-02",
+			newTool("a", func(t *record.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
 			newTool("c"), newTool("d"), newTool("e"), newRetired("f"), newTool("g"),
-			&feed.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
-		expect(t, "second tools", second.Tools, feed.Counts{Created: 1, Updated: 2, Unchanged: 3, Retired: 1, Removed: 1})
-		expect(t, "second comparisons", second.Comparisons, feed.Counts{Unchanged: 1, Removed: 1})
-		expect(t, "second categories", second.Categories, feed.Counts{Created: 1, Unchanged: 1})
+			&record.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
+		expect(t, "second tools", second.Tools, publish.Counts{Created: 1, Updated: 2, Unchanged: 3, Retired: 1, Removed: 1})
+		expect(t, "second comparisons", second.Comparisons, publish.Counts{Unchanged: 1, Removed: 1})
+		expect(t, "second categories", second.Categories, publish.Counts{Created: 1, Unchanged: 1})
 		expect(t, "second price changes", second.PriceChanges, 1)
 		expect(t, "second release", second.Release, 2)
 		expect(t, "journal", journalOf(t, s, 2), []string{
@@ -119,23 +121,23 @@ func TestImportReport(t *testing.T) {
 			"tool.retired f", "tool.created g", "comparatif.removed a-vs-old", "tool.removed old",
 		})
 
-		again := publish(t, s, catalogOf("2026-11-02",
-			newTool("a", func(t *feed.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
+		again := publishFeed(t, s, catalogOf("2026-11-02",
+			newTool("a", func(t *record.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
 			newTool("c"), newTool("d"), newTool("e"), newRetired("f"), newTool("g"),
-			&feed.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
+			&record.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
 		expect(t, "the same feed again", again.Release, 0)
-		expect(t, "its tools", again.Tools, feed.Counts{Unchanged: 7})
+		expect(t, "its tools", again.Tools, publish.Counts{Unchanged: 7})
 
-		dated := publish(t, s, []byte(strings.Replace(export(t, s), "2026-11-02", "2026-11-03", 1)))
+		dated := publishFeed(t, s, []byte(strings.Replace(export(t, s), "2026-11-02", "2026-11-03", 1)))
 		expect(t, "only a new date", dated.Release, 3)
 		expect(t, "its journal", len(journalOf(t, s, 3)), 0)
 	})
 }
 
 func TestPriceHistory(t *testing.T) {
-	earlier := feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
-	withHistory := func(entries ...feed.PriceChange) func(*feed.Tool) {
-		return func(t *feed.Tool) { t.PriceHistory = entries }
+	earlier := record.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
+	withHistory := func(entries ...record.PriceChange) func(*record.Tool) {
+		return func(t *record.Tool) { t.PriceHistory = entries }
 	}
 	history := func(t *testing.T, s *store.Store) string {
 		for line := range strings.Lines(export(t, s)) {
@@ -148,9 +150,9 @@ func TestPriceHistory(t *testing.T) {
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		others := []any{newTool("b"), newTool("c"), newTool("d"), newTool("e")}
-		step := func(date string, a *feed.Tool, opts ...feed.Options) *feed.Report {
+		step := func(date string, a *record.Tool, opts ...publish.Options) *publish.Report {
 			t.Helper()
-			return publish(t, s, catalogOf(date, append([]any{a}, others...)...), opts...)
+			return publishFeed(t, s, catalogOf(date, append([]any{a}, others...)...), opts...)
 		}
 		expect(t, "listed twice in the feed", step("2026-11-01", newTool("a", withHistory(earlier, earlier))).PriceChanges, 1)
 		expect(t, "left out later", step("2026-11-02", newTool("a")).PriceChanges, 0)
@@ -159,14 +161,14 @@ func TestPriceHistory(t *testing.T) {
 		expect(t, "listed again", step("2026-11-04", newTool("a", priced("30 €/mois", "2026-11-03"), withHistory(earlier))).PriceChanges, 0)
 
 		// The feed lists the change with its own date. It is recorded once, as listed.
-		own := feed.PriceChange{ChangedAt: "2026-11-04", Pricing: "payant", Price: "35 €/mois", PreviousPricing: "payant", PreviousPrice: "30 €/mois"}
+		own := record.PriceChange{ChangedAt: "2026-11-04", Pricing: "payant", Price: "35 €/mois", PreviousPricing: "payant", PreviousPrice: "30 €/mois"}
 		expect(t, "detected and listed", step("2026-11-05", newTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier))).PriceChanges, 1)
 		expect(t, "its kind", journalOf(t, s, 5), []string{"tool.updated a", "price.changed a"})
 
-		older := feed.PriceChange{ChangedAt: "2025-01-01", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "5 €/mois"}
+		older := record.PriceChange{ChangedAt: "2025-01-01", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "5 €/mois"}
 		late := step("2026-11-06", newTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier, older)))
 		expect(t, "listed late", late.PriceChanges, 1)
-		expect(t, "the tool itself", late.Tools, feed.Counts{Unchanged: 5})
+		expect(t, "the tool itself", late.Tools, publish.Counts{Unchanged: 5})
 		expect(t, "its kind", journalOf(t, s, 6), []string{"price.backfilled a"})
 
 		expect(t, "newest first", history(t, s), `[`+
@@ -181,24 +183,24 @@ func TestPriceHistory(t *testing.T) {
 // Every earlier change that a feed adds is recorded.
 func TestBackfilledPrices(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, catalogOf("2026-11-01", newTool("a")))
-	publish(t, s, catalogOf("2026-11-02", newTool("a", func(t *feed.Tool) {
+	publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
+	publishFeed(t, s, catalogOf("2026-11-02", newTool("a", func(t *record.Tool) {
 		for _, day := range []string{"2026-03-01", "2026-02-01", "2026-01-01"} {
-			t.PriceHistory = append(t.PriceHistory, feed.PriceChange{ChangedAt: day, Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "10 €/mois"})
+			t.PriceHistory = append(t.PriceHistory, record.PriceChange{ChangedAt: day, Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "10 €/mois"})
 		}
 	})))
 	expect(t, "recorded changes", s.Read.JournalEntry.Query().Where(journalentry.Kind("price.backfilled")).CountX(t.Context()), 3)
 }
 
 func TestPriceHistoryOfOneDay(t *testing.T) {
-	change := func(from, to string) feed.PriceChange {
-		return feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: to, PreviousPricing: "payant", PreviousPrice: from}
+	change := func(from, to string) record.PriceChange {
+		return record.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: to, PreviousPricing: "payant", PreviousPrice: from}
 	}
-	data := catalogOf("2026-11-01", newTool("a", func(t *feed.Tool) {
-		t.PriceHistory = []feed.PriceChange{change("9 €/mois", "2 €/mois"), change("5 €/mois", "9 €/mois"), change("7 €/mois", "5 €/mois")}
+	data := catalogOf("2026-11-01", newTool("a", func(t *record.Tool) {
+		t.PriceHistory = []record.PriceChange{change("9 €/mois", "2 €/mois"), change("5 €/mois", "9 €/mois"), change("7 €/mois", "5 €/mois")}
 	}))
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
+		publishFeed(t, s, data)
 		expect(t, "export", export(t, s), string(data))
 	})
 }
@@ -206,18 +208,18 @@ func TestPriceHistoryOfOneDay(t *testing.T) {
 func TestRetirementAndReturn(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		others := []any{newTool("b"), newTool("c"), newTool("d"), newTool("e")}
-		publish(t, s, catalogOf("2026-11-01", append(others, newTool("a", func(t *feed.Tool) { t.Tier = 1 }), newComparison("a-vs-b", "a", "b"))...))
-		publish(t, s, catalogOf("2026-11-02", append(others, newTool("a", priced("30 €/mois", "2026-11-02")), newComparison("a-vs-b", "a", "b"))...))
+		publishFeed(t, s, catalogOf("2026-11-01", append(others, newTool("a", func(t *record.Tool) { t.Tier = 1 }), newComparison("a-vs-b", "a", "b"))...))
+		publishFeed(t, s, catalogOf("2026-11-02", append(others, newTool("a", priced("30 €/mois", "2026-11-02")), newComparison("a-vs-b", "a", "b"))...))
 
-		retired := publish(t, s, catalogOf("2026-11-03", append(others, newRetired("a"), newComparison("a-vs-b", "a", "b"))...))
-		expect(t, "retired", retired.Tools, feed.Counts{Unchanged: 4, Retired: 1})
+		retired := publishFeed(t, s, catalogOf("2026-11-03", append(others, newRetired("a"), newComparison("a-vs-b", "a", "b"))...))
+		expect(t, "retired", retired.Tools, publish.Counts{Unchanged: 4, Retired: 1})
 		row := s.Read.Tool.GetX(t.Context(), "a")
 		expect(t, "remaining columns", []string{row.Domain, row.Price, string(row.Icp), row.Tagline, row.SectionsHash}, make([]string, 5))
 		expect(t, "sections", row.QuerySections().CountX(t.Context()), 0)
 		expect(t, "comparisons", s.Read.Comparison.Query().Where(comparison.ToolASlug("a")).CountX(t.Context()), 1)
 
-		back := publish(t, s, catalogOf("2026-11-04", append(others, newTool("a", priced("12 €/mois", "2026-11-04")), newComparison("a-vs-b", "a", "b"))...))
-		expect(t, "back", back.Tools, feed.Counts{Created: 1, Unchanged: 4})
+		back := publishFeed(t, s, catalogOf("2026-11-04", append(others, newTool("a", priced("12 €/mois", "2026-11-04")), newComparison("a-vs-b", "a", "b"))...))
+		expect(t, "back", back.Tools, publish.Counts{Created: 1, Unchanged: 4})
 		expect(t, "price changes across a retirement", back.PriceChanges, 1)
 		entry := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(4), journalentry.Kind("tool.created")).OnlyX(t.Context())
 		if !strings.Contains(*entry.Before, `"reason":"mort"`) {
@@ -236,13 +238,13 @@ func TestRefusedImports(t *testing.T) {
 		for i := range 10 {
 			ten = append(ten, newTool(fmt.Sprintf("t%d", i)))
 		}
-		publish(t, s, catalogOf("2026-11-10", ten...))
+		publishFeed(t, s, catalogOf("2026-11-10", ten...))
 		before := export(t, s)
 
 		refused := func(name, want string, data []byte) {
 			t.Helper()
-			_, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{})
-			var implausible *feed.ImplausibleError
+			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{})
+			var implausible *publish.ImplausibleError
 			if !errors.As(err, &implausible) || implausible.Reason != want {
 				t.Errorf("%s: got %v, want %s", name, err, want)
 			}
@@ -253,17 +255,17 @@ func TestRefusedImports(t *testing.T) {
 		refused("an older feed", "the feed's date, 2026-11-09, is older than the catalog's, 2026-11-10; use --force to import it anyway",
 			catalogOf("2026-11-09", ten...))
 
-		expect(t, "two tools removed", publish(t, s, catalogOf("2026-11-11", ten[:8]...)).Tools, feed.Counts{Unchanged: 8, Removed: 2})
-		expect(t, "forced", publish(t, s, catalogOf("2026-11-01", ten[0]), feed.Options{Force: true}).Tools, feed.Counts{Unchanged: 1, Removed: 7})
+		expect(t, "two tools removed", publishFeed(t, s, catalogOf("2026-11-11", ten[:8]...)).Tools, publish.Counts{Unchanged: 8, Removed: 2})
+		expect(t, "forced", publishFeed(t, s, catalogOf("2026-11-01", ten[0]), publish.Options{Force: true}).Tools, publish.Counts{Unchanged: 1, Removed: 7})
 	})
 }
 
 func TestDryRunChangesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", newTool("a")))
+		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
 		before := export(t, s)
-		report := publish(t, s, catalogOf("2026-11-02", newTool("a", priced("1 €/an", "2026-11-02")), newTool("b")), feed.Options{DryRun: true})
-		expect(t, "tools that would change", report.Tools, feed.Counts{Created: 1, Updated: 1})
+		report := publishFeed(t, s, catalogOf("2026-11-02", newTool("a", priced("1 €/an", "2026-11-02")), newTool("b")), publish.Options{DryRun: true})
+		expect(t, "tools that would change", report.Tools, publish.Counts{Created: 1, Updated: 1})
 		expect(t, "release", report.Release, 2)
 		expect(t, "catalog", export(t, s), before)
 		expect(t, "journal", len(journalOf(t, s, 2)), 0)
@@ -272,10 +274,10 @@ func TestDryRunChangesNothing(t *testing.T) {
 
 func TestInvalidFeedChangesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", newTool("a")))
+		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
 		before := export(t, s)
 		wrong := strings.Replace(string(catalogOf("2026-11-02", newTool("a"), newTool("b"))), `"score":7.5`, `"score":75`, 1)
-		_, err := feed.Import(t.Context(), s, strings.NewReader(wrong), feed.Options{})
+		_, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(wrong)), publish.Options{})
 		const want = `line 3: tool "a": score: must be at most 10 (got 75)`
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -310,7 +312,7 @@ func TestFeedChangesDuringImport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-				_, err := feed.Import(t.Context(), s, &changingFeed{Reader: bytes.NewReader(first), next: next}, feed.Options{})
+				_, err := publish.Import(t.Context(), s, feed.NewLines(&changingFeed{Reader: bytes.NewReader(first), next: next}), publish.Options{})
 				const want = "the feed changed while it was being read"
 				if err == nil || !strings.HasPrefix(err.Error(), want) {
 					t.Errorf("got %v, want %s", err, want)
@@ -330,13 +332,13 @@ func TestLongStringsFitEveryDatabase(t *testing.T) {
 	for i := range 20_000 {
 		noise.WriteRune(rune('a' + (i*i*7919+i*104729)%26))
 	}
-	data := catalogOf("2026-11-01", newTool("a", func(t *feed.Tool) {
+	data := catalogOf("2026-11-01", newTool("a", func(t *record.Tool) {
 		t.Name, t.Price = noise.String(), "1 €/"+noise.String()
-		t.Sections = []feed.Section{{Section: noise.String(), Text: noise.String()}}
-		t.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-01-01", Pricing: "payant", Price: t.Price, PreviousPricing: "payant", PreviousPrice: "0 €/" + noise.String()}}
+		t.Sections = []record.Section{{Section: noise.String(), Text: noise.String()}}
+		t.PriceHistory = []record.PriceChange{{ChangedAt: "2026-01-01", Pricing: "payant", Price: t.Price, PreviousPricing: "payant", PreviousPrice: "0 €/" + noise.String()}}
 	}))
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
+		publishFeed(t, s, data)
 		expect(t, "export", export(t, s) == string(data), true)
 	})
 }
@@ -353,16 +355,16 @@ func TestLongestLineRoundTrip(t *testing.T) {
 	}
 	data := catalogOf("2026-11-01", longest)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
-		expect(t, "import of the export", publish(t, s, []byte(export(t, s))).Release, 0)
+		publishFeed(t, s, data)
+		expect(t, "import of the export", publishFeed(t, s, []byte(export(t, s))).Release, 0)
 	})
 }
 
 func TestHistoryTooLongForOneLine(t *testing.T) {
-	with := func(year int) *feed.Tool {
-		return newTool("a", func(t *feed.Tool) {
+	with := func(year int) *record.Tool {
+		return newTool("a", func(t *record.Tool) {
 			for i := range 5000 {
-				t.PriceHistory = append(t.PriceHistory, feed.PriceChange{
+				t.PriceHistory = append(t.PriceHistory, record.PriceChange{
 					ChangedAt: fmt.Sprintf("%d-01-01", year), Pricing: "payant", Price: fmt.Sprintf("%d €/mois", i),
 					PreviousPricing: "payant", PreviousPrice: "0 €/mois",
 				})
@@ -370,9 +372,9 @@ func TestHistoryTooLongForOneLine(t *testing.T) {
 		})
 	}
 	s := testkit.Open(t, testkit.SQLite(t))
-	publish(t, s, catalogOf("2026-11-01", with(2020)))
+	publishFeed(t, s, catalogOf("2026-11-01", with(2020)))
 	before := export(t, s)
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(catalogOf("2026-11-02", with(2021))), feed.Options{})
+	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalogOf("2026-11-02", with(2021)))), publish.Options{})
 	want := `line 3: tool "a": price_history: together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -383,7 +385,7 @@ func TestHistoryTooLongForOneLine(t *testing.T) {
 func TestDerivedColumns(t *testing.T) {
 	zero := math.Copysign(0, -1) // stored as 0
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", newTool("a", func(t *feed.Tool) {
+		publishFeed(t, s, catalogOf("2026-11-01", newTool("a", func(t *record.Tool) {
 			t.Name, t.Tagline, t.Price, t.Score = "Écritoire & Cie", "Très net.", "19,90 €/poste et par mois", &zero
 		})))
 		row := s.Read.Tool.GetX(t.Context(), "a")

@@ -1,4 +1,4 @@
-package feed_test
+package publish_test
 
 import (
 	"bytes"
@@ -16,6 +16,8 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -79,7 +81,7 @@ func mutate(data []byte, seed uint64) []byte {
 		case r.IntN(2) == 0:
 			removed[slug] = true
 		default:
-			retired := &feed.Retired{Slug: slug, Name: "Feu " + slug, Category: "code", Reason: "pivot", RetiredAt: "2026-02-02", Note: "Parti."}
+			retired := &record.Retired{Slug: slug, Name: "Feu " + slug, Category: "code", Reason: "pivot", RetiredAt: "2026-02-02", Note: "Parti."}
 			lines = append(lines, string(feed.Line(retired))+"\n")
 		}
 	}
@@ -110,15 +112,15 @@ func TestRoundTrip(t *testing.T) {
 		for seed := range uint64(6) {
 			for revision := range 4 {
 				data := mutate(synthetic(t, synth.Options{Tools: 60, Seed: seed, Revision: revision}), seed*10+uint64(revision))
-				publish(t, s, data, feed.Options{Force: true})
+				publishFeed(t, s, data, publish.Options{Force: true})
 			}
 			exported := export(t, s)
-			if again := publish(t, s, []byte(exported)); again.Release != 0 {
+			if again := publishFeed(t, s, []byte(exported)); again.Release != 0 {
 				t.Fatalf("seed %d: import of the export: got release %d, want none: %+v", seed, again.Release, again)
 			}
 			want := contents(t, s)
 			testkit.EachStore(t, func(t *testing.T, empty *store.Store) {
-				publish(t, empty, []byte(exported))
+				publishFeed(t, empty, []byte(exported))
 				if got := contents(t, empty); got != want {
 					t.Errorf("seed %d: got other contents, want the same; first difference at %s", seed, firstDifference(got, want))
 				}
@@ -134,7 +136,7 @@ func TestBothDatabasesAgree(t *testing.T) {
 		data := mutate(synthetic(t, synth.Options{Tools: 200, Seed: 42, Revision: revision}), uint64(revision))
 		var got []string
 		for _, s := range stores {
-			report := publish(t, s, data, feed.Options{Force: true})
+			report := publishFeed(t, s, data, publish.Options{Force: true})
 			got = append(got, fmt.Sprintf("%+v\n%v\n%s", *report, journalOf(t, s, report.Release), contents(t, s)))
 		}
 		if got[0] != got[1] {
@@ -157,7 +159,7 @@ func firstDifference(a, b string) string {
 // format of an export.
 func TestDemoCatalog(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		report := publish(t, s, demo.Catalog())
+		report := publishFeed(t, s, demo.Catalog())
 		if exported := export(t, s); exported != string(demo.Catalog()) {
 			t.Errorf("got another export, want the demo catalog; first difference at %s", firstDifference(exported, string(demo.Catalog())))
 		}

@@ -1,4 +1,4 @@
-package feed_test
+package publish_test
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -18,14 +19,14 @@ import (
 func TestTranslationsAndSources(t *testing.T) {
 	const odd = " <b>\"A\"</b> & \\ \u2028\r\n## é 🦊 \x01"
 	catalog := func(date, label, tagline, title, note string, sources ...record.Source) []byte {
-		category := &feed.Category{Slug: "code", Label: "Code"}
+		category := &record.Category{Slug: "code", Label: "Code"}
 		category.Translations.En.Label = label
-		comparison := &feed.Comparison{
+		comparison := &record.Comparison{
 			Slug: "a-vs-b", Title: "A ou B ?", ToolA: "a", ToolB: "b", Winner: "a", WinnerNote: "Plus simple.", Published: true,
 			UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/a-vs-b",
 		}
 		comparison.Translations.En.Title, comparison.Translations.En.WinnerNote = title, note
-		return feedtest.Of(date, category, feedtest.Tool("a", func(t *feed.Tool) {
+		return feedtest.Of(date, category, feedtest.Tool("a", func(t *record.Tool) {
 			t.Translations.En.Tagline, t.Sources = tagline, sources
 		}), feedtest.Tool("b"), comparison)
 	}
@@ -50,7 +51,7 @@ func TestTranslationsAndSources(t *testing.T) {
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i, edition := range editions {
-			report := publish(t, s, edition)
+			report := publishFeed(t, s, edition)
 			if report.Release != i+1 {
 				t.Fatalf("edition %d: got %+v, want a release", i+1, report)
 			}
@@ -63,7 +64,7 @@ func TestTranslationsAndSources(t *testing.T) {
 			if got := strings.Join(found, " "); i > 0 && got != events[i] {
 				t.Errorf("edition %d: got events %s, want %s", i+1, got, events[i])
 			}
-			if again := publish(t, s, edition); again.Release != 0 {
+			if again := publishFeed(t, s, edition); again.Release != 0 {
 				t.Errorf("edition %d again: got release %d, want none", i+1, again.Release)
 			}
 		}
@@ -75,12 +76,12 @@ func TestTranslationsAndSources(t *testing.T) {
 				t.Errorf("release %d: got\n%s\nwant\n%s", i+1, got, edition)
 			}
 		}
-		publish(t, s, editions[7], feed.Options{Force: true})
+		publishFeed(t, s, editions[7], publish.Options{Force: true})
 		retired := strings.Replace(string(editions[7]), string(feed.Line(feedtest.Tool("b"))), "", 1)
 		lines := strings.Split(retired, "\n")
-		lines[2] = string(feed.Line(&feed.Retired{Slug: "a", Name: "A", Category: "code", Reason: "mort", RetiredAt: "2026-11-08", Note: "Fermé."}))
+		lines[2] = string(feed.Line(&record.Retired{Slug: "a", Name: "A", Category: "code", Reason: "mort", RetiredAt: "2026-11-08", Note: "Fermé."}))
 		lines[3] = string(feed.Line(feedtest.Tool("b")))
-		publish(t, s, []byte(strings.Join(lines, "\n")), feed.Options{Force: true})
+		publishFeed(t, s, []byte(strings.Join(lines, "\n")), publish.Options{Force: true})
 		row := s.Read.Tool.GetX(t.Context(), "a")
 		if row.RetiredAt == "" || row.Translations.En.Tagline != "" || row.Sources != nil {
 			t.Errorf("got %+v, want a retired tool without translations and sources", row)

@@ -1,7 +1,6 @@
-package feed
+package publish
 
 import (
-	"bufio"
 	"context"
 	"io"
 
@@ -13,6 +12,7 @@ import (
 	"palmares/ent/pricechange"
 	"palmares/ent/section"
 	"palmares/ent/tool"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
@@ -21,9 +21,9 @@ import (
 // The records of each type are ordered by slug, so that the same catalog gives
 // the same bytes with every database.
 func Export(ctx context.Context, s *store.Store, w io.Writer, asOf int) error {
-	var out *Writer
+	var out *feed.Writer
 	err := Records(ctx, s, asOf, func(header record.Header) error {
-		out = NewWriter(w, header.UpdatedAt)
+		out = feed.NewWriter(w, header.UpdatedAt)
 		return nil
 	}, func(rec record.Record) error {
 		out.Write(rec)
@@ -67,7 +67,7 @@ func Records(ctx context.Context, s *store.Store, asOf int, begin func(record.He
 func categories(ctx context.Context, db *ent.Client, release int, each func(record.Record) error) error {
 	rows, err := db.Category.Query().Where(store.Categories.At(release)).Order(category.ByID()).All(ctx)
 	for _, row := range rows {
-		if err := each(record.FromRow[Category](row)); err != nil {
+		if err := each(record.FromRow[record.Category](row)); err != nil {
 			return err
 		}
 	}
@@ -83,12 +83,12 @@ func tools(ctx context.Context, db *ent.Client, release int, each func(record.Re
 			}).
 			All(ctx)
 	}, func(row *ent.Tool) (string, error) {
-		rec := record.FromRow[Tool](row)
+		rec := record.FromRow[record.Tool](row)
 		for _, s := range row.Edges.Sections {
-			rec.Sections = append(rec.Sections, *record.FromRow[Section](s))
+			rec.Sections = append(rec.Sections, *record.FromRow[record.Section](s))
 		}
 		for _, c := range row.Edges.PriceChanges {
-			rec.PriceHistory = append(rec.PriceHistory, *record.FromRow[PriceChange](c))
+			rec.PriceHistory = append(rec.PriceHistory, *record.FromRow[record.PriceChange](c))
 		}
 		return row.ID, each(rec)
 	})
@@ -97,46 +97,11 @@ func tools(ctx context.Context, db *ent.Client, release int, each func(record.Re
 func comparisons(ctx context.Context, db *ent.Client, release int, each func(record.Record) error) error {
 	return inPages(func(after string) ([]*ent.Comparison, error) {
 		return db.Comparison.Query().Where(store.Comparisons.At(release), comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).All(ctx)
-	}, func(row *ent.Comparison) (string, error) { return row.ID, each(record.FromRow[Comparison](row)) })
+	}, func(row *ent.Comparison) (string, error) { return row.ID, each(record.FromRow[record.Comparison](row)) })
 }
 
 func retired(ctx context.Context, db *ent.Client, release int, each func(record.Record) error) error {
 	return inPages(func(after string) ([]*ent.Tool, error) {
 		return db.Tool.Query().Where(store.Tools.At(release), tool.RetiredAtNotNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).All(ctx)
-	}, func(row *ent.Tool) (string, error) { return row.ID, each(record.FromRow[Retired](row)) })
-}
-
-// Writer writes a feed line by line. Flush returns the first error.
-type Writer struct{ buf *bufio.Writer }
-
-// NewWriter writes the first line of a feed.
-func NewWriter(w io.Writer, updatedAt string) *Writer {
-	out := &Writer{bufio.NewWriterSize(w, 64<<10)}
-	out.Line(encodeLine(record.TypeFeed, record.Header{Format: record.FormatVersion, UpdatedAt: updatedAt}))
-	return out
-}
-
-// Write adds a record.
-func (w *Writer) Write(rec record.Record) { w.Line(Line(rec)) }
-
-// Line adds a record that is already encoded.
-func (w *Writer) Line(line []byte) {
-	_, _ = w.buf.Write(line)
-	_ = w.buf.WriteByte('\n')
-}
-
-// Flush writes the buffered data and returns the first error.
-func (w *Writer) Flush() error {
-	if err := w.buf.Flush(); err != nil {
-		return &OutputError{err}
-	}
-	return nil
-}
-
-// Line encodes a record with its type first, omitting fields at their default. No
-// encoding is shorter, so a record that was read from one line fits into one.
-func Line(rec record.Record) []byte { return encodeLine(rec.RecordType(), rec) }
-
-func encodeLine(recordType string, rec any) []byte {
-	return append([]byte(`{"type":"`+recordType+`",`), record.Encode(rec)[1:]...)
+	}, func(row *ent.Tool) (string, error) { return row.ID, each(record.FromRow[record.Retired](row)) })
 }

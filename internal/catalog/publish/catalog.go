@@ -1,12 +1,15 @@
-package feed
+package publish
 
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"palmares/ent"
 	"palmares/ent/comparison"
 	"palmares/ent/tool"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
@@ -63,7 +66,7 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 		return nil, err
 	}
 	for _, row := range members {
-		c.documents[row.ID] = record.DocumentMetadata(record.FromRow[Tool](row))
+		c.documents[row.ID] = record.DocumentMetadata(record.FromRow[record.Tool](row))
 	}
 	err = inPages(func(after string) ([]*ent.Comparison, error) {
 		return tx.Comparison.Query().Where(comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).
@@ -99,10 +102,10 @@ func inPages[Row any](query func(after string) ([]Row, error), each func(Row) (s
 func isRetired(row *ent.Tool) bool { return row.RetiredAt != "" }
 
 // checkPlausible returns an ImplausibleError for a feed that looks old or truncated.
-func (c *catalog) checkPlausible(snap *snapshot) error {
-	if c.release != nil && snap.header.UpdatedAt < c.release.FeedDate {
+func (c *catalog) checkPlausible(snap *feed.Snapshot) error {
+	if c.release != nil && snap.Header.UpdatedAt < c.release.FeedDate {
 		return &ImplausibleError{fmt.Sprintf("the feed's date, %s, is older than the catalog's, %s; use --force to import it anyway",
-			snap.header.UpdatedAt, c.release.FeedDate)}
+			snap.Header.UpdatedAt, c.release.FeedDate)}
 	}
 	active, lost := 0, 0
 	for slug, stored := range c.tools {
@@ -110,7 +113,7 @@ func (c *catalog) checkPlausible(snap *snapshot) error {
 			continue
 		}
 		active++
-		if line := snap.tools[slug]; line == nil || line.retired {
+		if line := snap.Tools[slug]; line == nil || line.Retired {
 			lost++
 		}
 	}
@@ -131,3 +134,5 @@ func missingFrom[L, S any](feed map[string]L, stored map[string]S) []string {
 	}
 	return sortedKeys(missing)
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,4 +1,4 @@
-package feed
+package publish
 
 import (
 	"context"
@@ -71,23 +71,23 @@ func replace(key string, columns []string) []entsql.ConflictOption {
 func (p *publication) writeCategories(ctx context.Context) error {
 	var rows []*ent.CategoryCreate
 	var slugs []string
-	for _, slug := range sortedKeys(p.snap.categories) {
-		line, stored := p.snap.categories[slug], p.stored.categories[slug]
-		entry := journal.Entry{Slug: slug, Category: slug, After: record.Summary(line.category)}
+	for _, slug := range sortedKeys(p.snap.Categories) {
+		line, stored := p.snap.Categories[slug], p.stored.categories[slug]
+		entry := journal.Entry{Slug: slug, Category: slug, After: record.Summary(line.Record)}
 		switch {
 		case stored == nil:
 			p.report.Categories.Created++
 			entry.Kind, entry.Event = journal.CategoryCreated, journal.EventCategoryCreated
-		case stored.Fingerprint != line.fingerprint:
+		case stored.Fingerprint != line.Fingerprint:
 			p.report.Categories.Updated++
-			before := record.FromRow[Category](stored)
+			before := record.FromRow[record.Category](stored)
 			entry.Kind, entry.Before = journal.CategoryUpdated, record.Summary(before)
-			if !record.SameInEvents(before, line.category) {
+			if !record.SameInEvents(before, line.Record) {
 				entry.Event = journal.EventCategoryUpdated
 			}
 		default:
 			p.report.Categories.Unchanged++
-			if stored.ToolCount == line.stats.tools && reflect.DeepEqual(stored.AvgScore, line.stats.mean()) {
+			if stored.ToolCount == line.Scores.Tools && reflect.DeepEqual(stored.AvgScore, line.Scores.Mean()) {
 				continue
 			}
 		}
@@ -96,9 +96,9 @@ func (p *publication) writeCategories(ctx context.Context) error {
 				return err
 			}
 		}
-		row := p.tx.Category.Create().SetID(slug).SetFingerprint(line.fingerprint).SetSinceRelease(p.number).
-			SetToolCount(line.stats.tools).SetNillableAvgScore(line.stats.mean())
-		record.ToRow(row.Mutation(), line.category)
+		row := p.tx.Category.Create().SetID(slug).SetFingerprint(line.Fingerprint).SetSinceRelease(p.number).
+			SetToolCount(line.Scores.Tools).SetNillableAvgScore(line.Scores.Mean())
+		record.ToRow(row.Mutation(), line.Record)
 		rows, slugs = append(rows, row), append(slugs, slug)
 	}
 	if err := p.archive(ctx, store.Categories, slugs); err != nil {
@@ -110,12 +110,12 @@ func (p *publication) writeCategories(ctx context.Context) error {
 }
 
 func (p *publication) removeCategories(ctx context.Context) error {
-	return inBatches(missingFrom(p.snap.categories, p.stored.categories), batchSize, func(slugs []string) error {
+	return inBatches(missingFrom(p.snap.Categories, p.stored.categories), batchSize, func(slugs []string) error {
 		for _, slug := range slugs {
 			p.report.Categories.Removed++
 			if err := p.record(ctx, journal.Entry{
 				Kind: journal.CategoryRemoved, Event: journal.EventCategoryRemoved, Slug: slug, Category: slug,
-				Before: record.Summary(record.FromRow[Category](p.stored.categories[slug])),
+				Before: record.Summary(record.FromRow[record.Category](p.stored.categories[slug])),
 			}); err != nil {
 				return err
 			}
@@ -130,12 +130,12 @@ func (p *publication) removeCategories(ctx context.Context) error {
 
 func (p *publication) writeComparisons(ctx context.Context) error {
 	changed := map[string]string{}
-	for slug, line := range p.snap.comparisons {
-		if p.stored.comparisons[slug] != line.fingerprint {
-			changed[slug] = line.fingerprint
+	for slug, line := range p.snap.Comparisons {
+		if p.stored.comparisons[slug] != line.Fingerprint {
+			changed[slug] = line.Fingerprint
 		}
 	}
-	p.report.Comparisons.Unchanged = len(p.snap.comparisons) - len(changed)
+	p.report.Comparisons.Unchanged = len(p.snap.Comparisons) - len(changed)
 	return p.writeChanged(ctx, "writing comparisons", []string{record.TypeComparison}, changed, p.writeComparisonBatch)
 }
 
@@ -150,14 +150,14 @@ func (p *publication) writeComparisonBatch(ctx context.Context, records []record
 	rows := make([]*ent.ComparisonCreate, len(records))
 	for i, rec := range records {
 		slug := rec.RecordSlug()
-		rows[i] = p.tx.Comparison.Create().SetID(slug).SetFingerprint(p.snap.comparisons[slug].fingerprint).SetSinceRelease(p.number)
+		rows[i] = p.tx.Comparison.Create().SetID(slug).SetFingerprint(p.snap.Comparisons[slug].Fingerprint).SetSinceRelease(p.number)
 		record.ToRow(rows[i].Mutation(), rec)
-		changes[i] = comparisonChange{kind: journal.ComparisonCreated, after: rec.(*Comparison)}
+		changes[i] = comparisonChange{kind: journal.ComparisonCreated, after: rec.(*record.Comparison)}
 		if was := before[slug]; was == nil {
 			p.report.Comparisons.Created++
 		} else {
 			p.report.Comparisons.Updated++
-			changes[i].kind, changes[i].before = journal.ComparisonUpdated, record.FromRow[Comparison](was)
+			changes[i].kind, changes[i].before = journal.ComparisonUpdated, record.FromRow[record.Comparison](was)
 		}
 	}
 	if err := p.recordComparisons(ctx, changes); err != nil {
@@ -170,7 +170,7 @@ func (p *publication) writeComparisonBatch(ctx context.Context, records []record
 }
 
 func (p *publication) removeComparisons(ctx context.Context) error {
-	return inBatches(missingFrom(p.snap.comparisons, p.stored.comparisons), batchSize, func(slugs []string) error {
+	return inBatches(missingFrom(p.snap.Comparisons, p.stored.comparisons), batchSize, func(slugs []string) error {
 		rows, err := p.tx.Comparison.Query().Where(comparison.IDIn(slugs...)).Order(comparison.ByID()).All(ctx)
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func (p *publication) removeComparisons(ctx context.Context) error {
 		var changes []comparisonChange
 		for _, row := range rows {
 			p.report.Comparisons.Removed++
-			changes = append(changes, comparisonChange{kind: journal.ComparisonRemoved, before: record.FromRow[Comparison](row)})
+			changes = append(changes, comparisonChange{kind: journal.ComparisonRemoved, before: record.FromRow[record.Comparison](row)})
 		}
 		if err := p.recordComparisons(ctx, changes); err != nil {
 			return err
@@ -198,8 +198,8 @@ func (p *publication) recordRenamedWinners(ctx context.Context) error {
 		return nil
 	}
 	affected := map[string]bool{}
-	for slug, line := range p.snap.comparisons {
-		if _, renamed := p.formerNames[line.winner]; renamed && p.stored.comparisons[slug] == line.fingerprint {
+	for slug, line := range p.snap.Comparisons {
+		if _, renamed := p.formerNames[line.Winner]; renamed && p.stored.comparisons[slug] == line.Fingerprint {
 			affected[slug] = true
 		}
 	}
@@ -210,7 +210,7 @@ func (p *publication) recordRenamedWinners(ctx context.Context) error {
 		}
 		var changes []comparisonChange
 		for _, row := range rows {
-			c := record.FromRow[Comparison](row)
+			c := record.FromRow[record.Comparison](row)
 			changes = append(changes, comparisonChange{journal.ComparisonUpdated, c, c})
 		}
 		return p.recordComparisons(ctx, changes)
@@ -220,7 +220,7 @@ func (p *publication) recordRenamedWinners(ctx context.Context) error {
 // comparisonChange is a comparison before and after; nil if there is none.
 type comparisonChange struct {
 	kind          string
-	before, after *Comparison
+	before, after *record.Comparison
 }
 
 func (p *publication) recordComparisons(ctx context.Context, changes []comparisonChange) error {
@@ -230,7 +230,7 @@ func (p *publication) recordComparisons(ctx context.Context, changes []compariso
 	}
 	for _, change := range changes {
 		entry := journal.Entry{Kind: change.kind}
-		var before, after *Comparison // as events show them
+		var before, after *record.Comparison // as events show them
 		if c := change.before; c != nil {
 			name, renamed := p.formerNames[c.Winner]
 			if !renamed {
@@ -263,18 +263,18 @@ func (p *publication) recordComparisons(ctx context.Context, changes []compariso
 
 // withWinnerName returns a comparison encoded for the journal, and as events show
 // it: with the winner's name in place of its slug.
-func withWinnerName(c *Comparison, name string) (stored []byte, shown *Comparison) {
+func withWinnerName(c *record.Comparison, name string) (stored []byte, shown *record.Comparison) {
 	named := *c
 	named.Winner = name
 	return record.Encode(struct {
-		*Comparison
+		*record.Comparison
 		WinnerName string `json:"winner_name"`
 	}{c, name}), &named
 }
 
 // comparisonEvent returns the event type for a change, or "" if readers, who only
 // see published comparisons, would not notice it.
-func comparisonEvent(before, after *Comparison) string {
+func comparisonEvent(before, after *record.Comparison) string {
 	was, is := before != nil && bool(before.Published), after != nil && bool(after.Published)
 	switch {
 	case is && !was:
@@ -291,7 +291,7 @@ func comparisonEvent(before, after *Comparison) string {
 func (p *publication) winnerNames(ctx context.Context, changes []comparisonChange) (map[string]string, error) {
 	names := map[string]string{}
 	for _, change := range changes {
-		for _, c := range []*Comparison{change.before, change.after} {
+		for _, c := range []*record.Comparison{change.before, change.after} {
 			if c != nil {
 				names[c.Winner] = ""
 			}

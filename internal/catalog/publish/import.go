@@ -1,25 +1,23 @@
-// Package feed imports feeds into the catalog, exports the catalog as a feed and
+// Package publish imports feeds into the catalog, exports the catalog as a feed and
 // prunes its history. An import checks every rule first and then writes in one
 // transaction.
 //
 // An import reads the feed more than once, so that a large one never has to
-// fit in memory. The first pass checks everything and retains a few bytes for
-// each record (snapshot.go), which are compared with the stored catalog
-// (catalog.go). Later passes read the records that changed (import.go).
-package feed
+// fit in memory. The first pass, feed.Check, retains a few bytes for each record, which
+// are compared with the stored catalog (catalog.go). Later passes read the records that
+// changed (import.go).
+package publish
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"palmares/ent"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
@@ -32,30 +30,33 @@ type Options struct {
 	// PublishedAt is the time of publication; by default, now. The demo sets it
 	// for older editions.
 	PublishedAt time.Time
-	// Progress, if set, is called with the number of the feed's bytes that a
-	// stage has read.
+	// Progress, if set, is called with how much of the source a stage has read, in its
+	// bytes or files.
 	Progress func(stage string, done, total int64)
 
 	diff *Diff // collects the changes of a dry run, even of an implausible feed
+}
+
+// progress returns the progress of a stage, or nil if none is wanted.
+func (o Options) progress(stage string) func(done, total int64) {
+	if o.Progress == nil {
+		return nil
+	}
+	return func(done, total int64) { o.Progress(stage, done, total) }
 }
 
 // errDryRun rolls back the transaction of a dry run.
 var errDryRun = errors.New("dry run")
 
 // Import publishes a feed as a new release, or returns an error and changes
-// nothing: *ValidationError if the feed is not valid, *ImplausibleError if it needs
+// nothing: *feed.ValidationError if the feed is not valid, *ImplausibleError if it needs
 // Force.
-func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Options) (*Report, error) {
-	in := newSource(feed, opts.Progress)
-	reader, err := in.open("checking")
+func Import(ctx context.Context, s *store.Store, source feed.Source, opts Options) (*Report, error) {
+	snap, err := feed.Check(ctx, source, opts.progress("checking"), nil)
 	if err != nil {
 		return nil, err
 	}
-	snap, err := takeSnapshot(ctx, reader, in.origin, nil)
-	if err != nil {
-		return nil, err
-	}
-	report := &Report{FeedDate: snap.header.UpdatedAt, DryRun: opts.DryRun}
+	report := &Report{FeedDate: snap.Header.UpdatedAt, DryRun: opts.DryRun}
 	err = s.Exclusive(ctx, func(tx *ent.Tx) error {
 		stored, err := readCatalog(ctx, tx)
 		if err != nil {
@@ -67,7 +68,7 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 		} else if implausible != nil && !opts.Force {
 			return implausible
 		}
-		pub := &publication{tx: tx, dialect: s.Dialect(), publishedAt: opts.PublishedAt, feed: in, snap: snap, stored: stored, report: report, diff: opts.diff, formerNames: map[string]string{}}
+		pub := &publication{tx: tx, dialect: s.Dialect(), source: source, opts: opts, snap: snap, stored: stored, report: report, formerNames: map[string]string{}}
 		pub.number, pub.historyFrom = 1, 1
 		if stored.release != nil {
 			pub.number, pub.historyFrom = stored.release.ID+1, stored.release.HistoryFrom
@@ -100,13 +101,12 @@ type publication struct {
 	tx          *ent.Tx
 	dialect     string
 	number      int // of the release
-	publishedAt time.Time
 	historyFrom int // the oldest release that can be read
-	feed        *source
-	snap        *snapshot
+	source      feed.Source
+	opts        Options
+	snap        *feed.Snapshot
 	stored      *catalog
 	report      *Report
-	diff        *Diff             // nil unless it is wanted
 	journal     *journal.Writer   // nil until something changes
 	formerNames map[string]string // of renamed tools, by slug
 	earlier     map[string]earlierPrices
@@ -129,7 +129,7 @@ func (p *publication) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.stored.release == nil || p.stored.release.FeedDate != p.snap.header.UpdatedAt {
+	if p.stored.release == nil || p.stored.release.FeedDate != p.snap.Header.UpdatedAt {
 		if err := p.createRelease(ctx); err != nil { // even if only the date is new
 			return err
 		}
@@ -145,7 +145,7 @@ func (p *publication) run(ctx context.Context) error {
 		ToolsRetired int            `json:"tools_retired"`
 		Comparatifs  int            `json:"comparatifs_total"`
 		Events       map[string]int `json:"events"`
-	}{p.snap.header.UpdatedAt, p.snap.active.tools, p.snap.retired, p.snap.published, p.journal.Counts()})}); err != nil {
+	}{p.snap.Header.UpdatedAt, p.snap.Active.Tools, p.snap.Retired, p.snap.Published, p.journal.Counts()})}); err != nil {
 		return err
 	}
 	return p.journal.Flush(ctx)
@@ -158,12 +158,12 @@ func (p *publication) createRelease(ctx context.Context) error {
 		return nil
 	}
 	row := p.tx.Release.Create()
-	if !p.publishedAt.IsZero() {
-		row.SetImportedAt(p.publishedAt)
+	if !p.opts.PublishedAt.IsZero() {
+		row.SetImportedAt(p.opts.PublishedAt)
 	}
-	err := row.SetID(p.number).SetHistoryFrom(p.historyFrom).SetFeedDate(p.snap.header.UpdatedAt).
-		SetToolsTotal(p.snap.active.tools).SetToolsTested(p.snap.active.tested).SetNillableToolsAvgScore(p.snap.active.mean()).
-		SetToolsRetired(p.snap.retired).SetComparisonsTotal(p.snap.published).
+	err := row.SetID(p.number).SetHistoryFrom(p.historyFrom).SetFeedDate(p.snap.Header.UpdatedAt).
+		SetToolsTotal(p.snap.Active.Tools).SetToolsTested(p.snap.Active.Tested).SetNillableToolsAvgScore(p.snap.Active.Mean()).
+		SetToolsRetired(p.snap.Retired).SetComparisonsTotal(p.snap.Published).
 		Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("create release %d: %w", p.number, err)
@@ -178,8 +178,8 @@ func (p *publication) record(ctx context.Context, entry journal.Entry) error {
 	if err := p.createRelease(ctx); err != nil {
 		return err
 	}
-	if p.diff != nil {
-		if err := p.diff.add(entry); err != nil {
+	if p.opts.diff != nil {
+		if err := p.opts.diff.add(entry); err != nil {
 			return err
 		}
 	}
@@ -202,15 +202,11 @@ func (p *publication) writeChanged(ctx context.Context, stage string, types []st
 	if len(changed) == 0 {
 		return nil
 	}
-	reader, err := p.feed.open(stage)
-	if err != nil {
-		return err
-	}
 	batches := make(chan []record.Record, 1)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(batches)
-		return readChanged(ctx, reader, types, changed, batches)
+		return readChanged(ctx, p.source, p.opts.progress(stage), feed.Selection{Types: types, Slugs: changed}, batches)
 	})
 	group.Go(func() error {
 		for batch := range batches {
@@ -225,7 +221,7 @@ func (p *publication) writeChanged(ctx context.Context, stage string, types []st
 
 // readChanged reads the changed records. It fails if the feed is not the one that
 // was checked.
-func readChanged(ctx context.Context, r io.Reader, types []string, changed map[string]string, batches chan<- []record.Record) error {
+func readChanged(ctx context.Context, source feed.Source, progress func(done, total int64), selected feed.Selection, batches chan<- []record.Record) error {
 	var batch []record.Record
 	size, seen := 0, 0
 	send := func() error {
@@ -237,26 +233,25 @@ func readChanged(ctx context.Context, r io.Reader, types []string, changed map[s
 			return ctx.Err()
 		}
 	}
-	s := scanner{types: types, errs: &ValidationError{}}
-	s.visit = func(_ int, rec record.Record, valid bool) error {
-		fingerprint, wanted := changed[rec.RecordSlug()]
+	err := feed.ReadSelected(ctx, source, selected, progress, func(rec record.Record, valid bool, bytes int) error {
+		fingerprint, wanted := selected.Slugs[rec.RecordSlug()]
 		if !wanted {
 			return nil
 		}
 		if seen++; !valid || record.Fingerprint(rec) != fingerprint {
 			return errFeedChanged
 		}
-		batch, size = append(batch, rec), size+s.lineSize
+		batch, size = append(batch, rec), size+bytes
 		if len(batch) < batchSize && size < batchBytes {
 			return nil
 		}
 		return send()
-	}
-	if err := s.scan(ctx, r); err != nil {
-		return err
-	}
-	if s.errs.err() != nil || seen != len(changed) {
+	})
+	switch invalid := (*feed.ValidationError)(nil); {
+	case errors.As(err, &invalid), err == nil && seen != len(selected.Slugs):
 		return errFeedChanged
+	case err != nil:
+		return err
 	}
 	return send()
 }
@@ -277,28 +272,4 @@ type Counts struct {
 	Unchanged int `json:"unchanged"`
 	Retired   int `json:"retired"`
 	Removed   int `json:"removed"`
-}
-
-// Print writes the report as a table.
-func (r *Report) Print(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\tcreated\tupdated\tunchanged\tretired\tremoved\t")
-	row := func(name string, c Counts, retired string) {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%d\t\n", name, c.Created, c.Updated, c.Unchanged, retired, c.Removed)
-	}
-	row("categories", r.Categories, "-")
-	row("tools", r.Tools, strconv.Itoa(r.Tools.Retired))
-	row("comparisons", r.Comparisons, "-")
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	release := fmt.Sprintf("%d, of %s", r.Release, r.FeedDate)
-	switch {
-	case r.Release == 0:
-		release = "none, nothing changed"
-	case r.DryRun:
-		release = "would be " + release + " (dry run: nothing was imported)"
-	}
-	_, err := fmt.Fprintf(w, "price changes: %d\nrelease: %s\n", r.PriceChanges, release)
-	return err
 }

@@ -1,4 +1,4 @@
-package feed
+package publish
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/journalentry"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/record"
 )
@@ -17,7 +18,7 @@ import (
 // earlierPrices are the prices of a tool before it was retired or removed.
 type earlierPrices struct {
 	last    *lastPrice
-	changes []PriceChange // oldest entry of the journal first
+	changes []record.PriceChange // oldest entry of the journal first
 }
 
 // lastPrice is the last known price of a tool.
@@ -42,8 +43,8 @@ func (p *publication) readEarlierPrices(ctx context.Context) error {
 		return err
 	}
 	slugs = slices.DeleteFunc(slugs, func(slug string) bool {
-		line := p.snap.tools[slug]
-		return line == nil || line.retired
+		line := p.snap.Tools[slug]
+		return line == nil || line.Retired
 	})
 	return inBatches(slugs, batchSize, func(slugs []string) error {
 		entries, err := p.tx.JournalEntry.Query().Where(journalentry.SlugIn(slugs...), journalentry.KindIn(
@@ -85,7 +86,7 @@ func (e *earlierPrices) add(entry *ent.JournalEntry) error {
 	if err := json.Unmarshal([]byte(*entry.After), &after); err != nil {
 		return err
 	}
-	e.changes = append(e.changes, missingPrices([]PriceChange{{
+	e.changes = append(e.changes, missingPrices([]record.PriceChange{{
 		ChangedAt: after.ChangedAt, Pricing: after.Pricing, Price: after.Price,
 		PreviousPricing: before.Pricing, PreviousPrice: before.Price,
 	}}, e.changes)...)
@@ -96,18 +97,18 @@ func (e *earlierPrices) add(entry *ent.JournalEntry) error {
 // those in the feed, and the change since the last import unless the feed's
 // history has it. last is the last known price, or nil if the tool was never active.
 // current is the change to the current price, or nil if the price has not changed.
-func newPrices(t *Tool, last *lastPrice, stored []PriceChange) (prices []PriceChange, current *PriceChange) {
+func newPrices(t *record.Tool, last *lastPrice, stored []record.PriceChange) (prices []record.PriceChange, current *record.PriceChange) {
 	// A feed lists the newest change first; a stable sort retains the order of
 	// changes on the same day.
 	history := slices.Clone(t.PriceHistory)
 	slices.Reverse(history)
-	byDay := func(a, b PriceChange) int { return strings.Compare(a.ChangedAt, b.ChangedAt) }
+	byDay := func(a, b record.PriceChange) int { return strings.Compare(a.ChangedAt, b.ChangedAt) }
 	slices.SortStableFunc(history, byDay)
 	prices = missingPrices(history, stored)
 	if last == nil || (last.Pricing == t.Pricing && last.Price == t.Price) {
 		return prices, nil
 	}
-	current = &PriceChange{
+	current = &record.PriceChange{
 		ChangedAt: t.UpdatedAt, Pricing: t.Pricing, Price: t.Price,
 		PreviousPricing: last.Pricing, PreviousPrice: last.Price,
 	}
@@ -123,12 +124,12 @@ func newPrices(t *Tool, last *lastPrice, stored []PriceChange) (prices []PriceCh
 			return prices, &newest
 		}
 	}
-	return append(prices, missingPrices([]PriceChange{*current}, all)...), current
+	return append(prices, missingPrices([]record.PriceChange{*current}, all)...), current
 }
 
 // missingPrices returns the changes that are not among the known ones, each once.
-func missingPrices(changes, known []PriceChange) (missing []PriceChange) {
-	seen := map[PriceChange]bool{}
+func missingPrices(changes, known []record.PriceChange) (missing []record.PriceChange) {
+	seen := map[record.PriceChange]bool{}
 	for _, change := range known {
 		seen[change] = true
 	}
@@ -143,23 +144,21 @@ func missingPrices(changes, known []PriceChange) (missing []PriceChange) {
 
 // checkFits rejects a history that has grown too long for a line of a feed,
 // because every export must be importable.
-func checkFits(t *Tool, history []PriceChange, line int, origin Origin) error {
+func checkFits(t *record.Tool, history []record.PriceChange, number int, source feed.Source) error {
 	if len(history) == len(t.PriceHistory) {
 		return nil // it was read from one line
 	}
 	whole := *t
 	whole.PriceHistory = history
-	if len(Line(&whole)) <= MaxLine {
+	if len(feed.Line(&whole)) <= feed.MaxLine {
 		return nil
 	}
-	errs := newErrors(origin)
-	errs.add(line, label(record.TypeTool, t.Slug), "price_history", "together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections")
-	return errs
+	return feed.NewError(source, number, t, "price_history", "together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections")
 }
 
 // recordPrices records earlier changes and then the current one, even if the history
 // already has it.
-func (p *publication) recordPrices(ctx context.Context, t *Tool, prices []PriceChange, current *PriceChange) error {
+func (p *publication) recordPrices(ctx context.Context, t *record.Tool, prices []record.PriceChange, current *record.PriceChange) error {
 	p.report.PriceChanges += len(prices)
 	for _, price := range prices {
 		if current != nil && price == *current {
@@ -182,7 +181,7 @@ type priceState struct {
 	ChangedAt string `json:"changed_at,omitzero"`
 }
 
-func (p *publication) recordPrice(ctx context.Context, kind, event string, t *Tool, price PriceChange) error {
+func (p *publication) recordPrice(ctx context.Context, kind, event string, t *record.Tool, price record.PriceChange) error {
 	category, former := p.categoriesOf(t.Slug)
 	return p.record(ctx, journal.Entry{
 		Kind: kind, Event: event, Slug: t.Slug, Category: category, OtherCategory: former,

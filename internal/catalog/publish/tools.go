@@ -1,4 +1,4 @@
-package feed
+package publish
 
 import (
 	"context"
@@ -23,23 +23,23 @@ func (p *publication) writeTools(ctx context.Context) error {
 		return err
 	}
 	changed := map[string]string{}
-	for slug, line := range p.snap.tools {
+	for slug, line := range p.snap.Tools {
 		stored := p.stored.tools[slug] // empty for a new one
 		// The feed and the journal may have price changes that are not stored yet.
-		listed, recorded := line.historyHash, record.HistoryHash(p.earlier[slug].changes)
-		if stored.fingerprint != line.fingerprint || (listed != "" && listed != stored.historyHash) ||
+		listed, recorded := line.HistoryHash, record.HistoryHash(p.earlier[slug].changes)
+		if stored.fingerprint != line.Fingerprint || (listed != "" && listed != stored.historyHash) ||
 			(recorded != "" && recorded != stored.historyHash) {
-			changed[slug] = line.fingerprint
+			changed[slug] = line.Fingerprint
 		}
 	}
-	p.report.Tools.Unchanged = len(p.snap.tools) - len(changed)
+	p.report.Tools.Unchanged = len(p.snap.Tools) - len(changed)
 	return p.writeChanged(ctx, "writing tools", []string{record.TypeTool, record.TypeRetired}, changed, p.writeToolBatch)
 }
 
 // toolBatch collects the rows of a batch of tools.
 type toolBatch struct {
-	before   map[string]*ent.Tool     // the stored tools
-	history  map[string][]PriceChange // the stored price changes
+	before   map[string]*ent.Tool            // the stored tools
+	history  map[string][]record.PriceChange // the stored price changes
 	rows     []*ent.ToolCreate
 	outdated []string // slugs of tools whose stored sections are deleted
 	sections []*ent.SectionCreate
@@ -53,9 +53,9 @@ func (p *publication) writeToolBatch(ctx context.Context, records []record.Recor
 	}
 	for _, rec := range records {
 		switch rec := rec.(type) {
-		case *Tool:
+		case *record.Tool:
 			err = p.addTool(ctx, batch, rec)
-		case *Retired:
+		case *record.Retired:
 			err = p.addRetired(ctx, batch, rec)
 		}
 		if err != nil {
@@ -94,7 +94,7 @@ func (p *publication) writeToolBatch(ctx context.Context, records []record.Recor
 }
 
 func (p *publication) newToolBatch(ctx context.Context, records []record.Record) (*toolBatch, error) {
-	batch := &toolBatch{history: map[string][]PriceChange{}}
+	batch := &toolBatch{history: map[string][]record.PriceChange{}}
 	var err error
 	batch.before, err = storedRows(records, p.stored.tools, func(slugs []string) ([]*ent.Tool, error) {
 		return p.tx.Tool.Query().Where(tool.IDIn(slugs...)).All(ctx)
@@ -105,13 +105,13 @@ func (p *publication) newToolBatch(ctx context.Context, records []record.Record)
 	slugs := slices.Collect(maps.Keys(batch.before))
 	prices, err := p.tx.PriceChange.Query().Where(pricechange.ToolSlugIn(slugs...)).Order(pricechange.ByID()).All(ctx)
 	for _, row := range prices {
-		batch.history[row.ToolSlug] = append(batch.history[row.ToolSlug], *record.FromRow[PriceChange](row))
+		batch.history[row.ToolSlug] = append(batch.history[row.ToolSlug], *record.FromRow[record.PriceChange](row))
 	}
 	return batch, err
 }
 
-func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) error {
-	line, before, stored := p.snap.tools[t.Slug], batch.before[t.Slug], batch.history[t.Slug]
+func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *record.Tool) error {
+	line, before, stored := p.snap.Tools[t.Slug], batch.before[t.Slug], batch.history[t.Slug]
 	restored := missingPrices(p.earlier[t.Slug].changes, stored)
 	stored = slices.Concat(stored, restored)
 	last := p.earlier[t.Slug].last
@@ -119,7 +119,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 		last = &lastPrice{string(before.Pricing), before.Price, before.UpdatedAt}
 	}
 	prices, current := newPrices(t, last, stored)
-	changed := before == nil || before.Fingerprint != line.fingerprint
+	changed := before == nil || before.Fingerprint != line.Fingerprint
 	if !changed {
 		p.report.Tools.Unchanged++
 		if len(prices)+len(restored) == 0 {
@@ -135,14 +135,14 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 		batch.prices = append(batch.prices, row)
 	}
 	history := slices.Concat(stored, prices)
-	if err := checkFits(t, history, line.number, p.feed.origin); err != nil {
+	if err := checkFits(t, history, line.Number, p.source); err != nil {
 		return err
 	}
 	amount, period, _ := pricing.Parse(t.Price)
 	batch.rows = append(batch.rows, p.newToolRow(t, t.Name).
 		SetPriceAmount(amount).SetPricePeriod(period).
-		SetSectionsHash(line.sectionsHash).SetHistoryHash(record.HistoryHash(history)).SetInEmbeddings(line.inEmbeddings))
-	if before == nil || before.SectionsHash != line.sectionsHash {
+		SetSectionsHash(line.SectionsHash).SetHistoryHash(record.HistoryHash(history)).SetInEmbeddings(line.InEmbeddings))
+	if before == nil || before.SectionsHash != line.SectionsHash {
 		if before != nil {
 			batch.outdated = append(batch.outdated, t.Slug)
 		}
@@ -159,7 +159,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 			p.report.Tools.Created++
 		} else {
 			p.report.Tools.Updated++
-			if record.SameInEvents(record.FromRow[Tool](before), t) && before.SectionsHash == line.sectionsHash {
+			if record.SameInEvents(record.FromRow[record.Tool](before), t) && before.SectionsHash == line.SectionsHash {
 				entry.Event = ""
 			}
 		}
@@ -170,7 +170,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 	return p.recordPrices(ctx, t, prices, current)
 }
 
-func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retired) error {
+func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *record.Retired) error {
 	before := batch.before[r.Slug]
 	batch.rows = append(batch.rows, p.newToolRow(r, r.Name))
 	entry := p.toolEntry(before, r, r.Name)
@@ -181,7 +181,7 @@ func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retir
 	} else {
 		entry.Kind, entry.Event = journal.RetiredUpdated, journal.EventRetiredUpdated
 		p.report.Tools.Updated++
-		if record.SameInEvents(record.FromRow[Retired](before), r) {
+		if record.SameInEvents(record.FromRow[record.Retired](before), r) {
 			entry.Event = ""
 		}
 	}
@@ -194,7 +194,7 @@ const maxNameKey = 400
 // newToolRow sets the columns that active and retired tools have.
 func (p *publication) newToolRow(rec record.Record, name string) *ent.ToolCreate {
 	row := p.tx.Tool.Create().SetID(rec.RecordSlug()).SetNameKey(text.SortKey(name, maxNameKey)).
-		SetFingerprint(p.snap.tools[rec.RecordSlug()].fingerprint).SetSinceRelease(p.number)
+		SetFingerprint(p.snap.Tools[rec.RecordSlug()].Fingerprint).SetSinceRelease(p.number)
 	record.ToRow(row.Mutation(), rec)
 	return row
 }
@@ -219,24 +219,24 @@ func toolState(row *ent.Tool) []byte {
 	case row == nil:
 		return nil
 	case isRetired(row):
-		return record.Summary(record.FromRow[Retired](row))
+		return record.Summary(record.FromRow[record.Retired](row))
 	}
-	return record.ToolSummary(record.FromRow[Tool](row), row.SectionsHash)
+	return record.ToolSummary(record.FromRow[record.Tool](row), row.SectionsHash)
 }
 
 // categoriesOf returns the category of a tool and, if this import moves the
 // tool, its former one: followers of either are notified.
 func (p *publication) categoriesOf(slug string) (category, former string) {
 	former = p.stored.tools[slug].category
-	if line := p.snap.tools[slug]; line != nil && line.category != former {
-		return line.category, former
+	if line := p.snap.Tools[slug]; line != nil && line.Category != former {
+		return line.Category, former
 	}
 	return former, ""
 }
 
 // removeTools deletes tools with their sections and price changes.
 func (p *publication) removeTools(ctx context.Context) error {
-	return inBatches(missingFrom(p.snap.tools, p.stored.tools), batchSize, func(slugs []string) error {
+	return inBatches(missingFrom(p.snap.Tools, p.stored.tools), batchSize, func(slugs []string) error {
 		rows, err := p.tx.Tool.Query().Where(tool.IDIn(slugs...)).Order(tool.ByID()).All(ctx)
 		if err != nil {
 			return err
@@ -261,10 +261,10 @@ func (p *publication) removeTools(ctx context.Context) error {
 // indexForSearch updates the search index of tools that changed, and of all
 // tools in a category with a new label.
 func (p *publication) indexForSearch(ctx context.Context) error {
-	slugs := missingFrom(p.snap.tools, p.stored.tools)
-	for slug, line := range p.snap.tools {
-		category := p.stored.categories[line.category]
-		if p.stored.tools[slug].fingerprint != line.fingerprint || category == nil || category.Label != p.snap.categories[line.category].category.Label {
+	slugs := missingFrom(p.snap.Tools, p.stored.tools)
+	for slug, line := range p.snap.Tools {
+		category := p.stored.categories[line.Category]
+		if p.stored.tools[slug].fingerprint != line.Fingerprint || category == nil || category.Label != p.snap.Categories[line.Category].Record.Label {
 			slugs = append(slugs, slug)
 		}
 	}
@@ -277,9 +277,9 @@ func (p *publication) indexForSearch(ctx context.Context) error {
 // one out.
 func (p *publication) updateEmbeddings(ctx context.Context) error {
 	documents := maps.Clone(p.stored.documents)
-	for slug, line := range p.snap.tools {
-		if line.inEmbeddings {
-			documents[slug] = line.metadata
+	for slug, line := range p.snap.Tools {
+		if line.InEmbeddings {
+			documents[slug] = line.Metadata
 		}
 	}
 	marked := map[bool][]string{}
@@ -289,8 +289,8 @@ func (p *publication) updateEmbeddings(ctx context.Context) error {
 		if wasMember {
 			entry.Before = documentState(p.stored.tools[slug].sectionsHash, metadata)
 		}
-		if line := p.snap.tools[slug]; line != nil && line.inEmbeddings {
-			entry.After = documentState(line.sectionsHash, line.metadata)
+		if line := p.snap.Tools[slug]; line != nil && line.InEmbeddings {
+			entry.After = documentState(line.SectionsHash, line.Metadata)
 		}
 		if string(entry.Before) == string(entry.After) {
 			continue

@@ -1,4 +1,4 @@
-package feed_test
+package commands_test
 
 import (
 	"bytes"
@@ -6,50 +6,81 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/cmd/palmares/commands"
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
 
-func compare(t *testing.T, s *store.Store, data []byte) *feed.Diff {
+func compare(t *testing.T, s *store.Store, data []byte) *publish.Diff {
 	t.Helper()
-	diff, err := feed.Compare(t.Context(), s, bytes.NewReader(data), nil)
+	diff, err := publish.Compare(t.Context(), s, feed.NewLines(bytes.NewReader(data)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return diff
 }
 
-func markdown(t *testing.T, diff *feed.Diff) string {
+func markdown(t *testing.T, diff *publish.Diff) string {
 	t.Helper()
 	var out strings.Builder
-	testkit.Check(t, diff.Markdown(&out))
+	testkit.Check(t, commands.WriteMarkdown(&out, diff))
 	return out.String()
 }
 
-func scored(score float64) func(*feed.Tool) { return func(t *feed.Tool) { t.Score = &score } }
+func catalogOf(date string, records ...any) []byte {
+	return feedtest.Of(date, append([]any{&record.Category{Slug: "code", Label: "Code"}}, records...)...)
+}
 
-func untested(t *feed.Tool) { t.Score = nil }
+func priced(price, updatedAt string) func(*record.Tool) {
+	return func(t *record.Tool) { t.Price, t.UpdatedAt = price, updatedAt }
+}
+
+func newRetired(slug string) *record.Retired {
+	return &record.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
+}
+
+func newComparison(slug, a, b string) *record.Comparison {
+	return &record.Comparison{
+		Slug: slug, Title: "Lequel ?", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Plus net.",
+		Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug,
+	}
+}
+
+// stateOf returns the catalog as a feed, and the number of entries in its journal.
+func stateOf(t *testing.T, s *store.Store) string {
+	t.Helper()
+	var out strings.Builder
+	testkit.Check(t, publish.Export(t.Context(), s, &out, 0))
+	return fmt.Sprint(out.String(), s.Read.JournalEntry.Query().CountX(t.Context()))
+}
+
+func scored(score float64) func(*record.Tool) { return func(t *record.Tool) { t.Score = &score } }
+
+func untested(t *record.Tool) { t.Score = nil }
 
 func TestDiffAsMarkdown(t *testing.T) {
-	history := func(t *feed.Tool) {
-		t.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-01-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "15 €/mois"}}
+	history := func(t *record.Tool) {
+		t.PriceHistory = []record.PriceChange{{ChangedAt: "2026-01-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "15 €/mois"}}
 	}
 	first := catalogOf("2026-11-01",
-		newTool("dearer", priced("20 €/mois", "2026-11-01")), newTool("free", priced("0 €/mois", "2026-11-01")), newTool("better", scored(8.1)),
-		newTool("tested", untested), newTool("renamed"), newTool("closing"), newTool("leaving"), newTool("dated"), newTool("past"),
-		newTool("a"), newTool("b"), newTool("c"), newTool("d"), newRetired("back"), newComparison("duel", "a", "b"), newComparison("over", "a", "b"))
+		feedtest.Tool("dearer", priced("20 €/mois", "2026-11-01")), feedtest.Tool("free", priced("0 €/mois", "2026-11-01")), feedtest.Tool("better", scored(8.1)),
+		feedtest.Tool("tested", untested), feedtest.Tool("renamed"), feedtest.Tool("closing"), feedtest.Tool("leaving"), feedtest.Tool("dated"), feedtest.Tool("past"),
+		feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c"), feedtest.Tool("d"), newRetired("back"), newComparison("duel", "a", "b"), newComparison("over", "a", "b"))
 	closing := newRetired("closing")
 	closing.Reason = "acquis"
 	second := catalogOf("2026-11-02",
-		newTool("dearer", priced("25,50 €/mois", "2026-11-02")),
-		newTool("free", priced("5 €/mois", "2026-11-02"), func(t *feed.Tool) { t.Pricing = "freemium" }),
-		newTool("better", scored(8.6)), newTool("tested", scored(7)),
-		newTool("renamed", func(t *feed.Tool) { t.Name, t.Sections, t.UpdatedAt = "Nom", nil, "2026-11-02" }),
-		newTool("dated", func(t *feed.Tool) { t.UpdatedAt = "2026-11-02" }), newTool("past", history),
-		newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("back"), closing,
-		newTool("hostile", func(t *feed.Tool) { t.Name = "a|b\n`c` <b>*x*</b> &lt; R&D @team \u202etxt" }),
-		newComparison("duel", "b", "a"), newComparison("fresh", "c", "d"), &feed.Category{Slug: "voix", Label: "Voix"})
+		feedtest.Tool("dearer", priced("25,50 €/mois", "2026-11-02")),
+		feedtest.Tool("free", priced("5 €/mois", "2026-11-02"), func(t *record.Tool) { t.Pricing = "freemium" }),
+		feedtest.Tool("better", scored(8.6)), feedtest.Tool("tested", scored(7)),
+		feedtest.Tool("renamed", func(t *record.Tool) { t.Name, t.Sections, t.UpdatedAt = "Nom", nil, "2026-11-02" }),
+		feedtest.Tool("dated", func(t *record.Tool) { t.UpdatedAt = "2026-11-02" }), feedtest.Tool("past", history),
+		feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("back"), closing,
+		feedtest.Tool("hostile", func(t *record.Tool) { t.Name = "a|b\n`c` <b>*x*</b> &lt; R&D @team \u202etxt" }),
+		newComparison("duel", "b", "a"), newComparison("fresh", "c", "d"), &record.Category{Slug: "voix", Label: "Voix"})
 	const want = `## Catalog changes
 
 Publishing this feed (2026-11-02) would change the following, compared with release 1 (2026-11-01):
@@ -137,12 +168,12 @@ Subscribers would receive 19 events.
 		if diff := compare(t, s, first); diff.Base != nil || len(diff.Tools) != 14 {
 			t.Errorf("empty catalog: got %+v, want no base and 14 tools", diff)
 		}
-		publish(t, s, first)
-		before := contents(t, s)
+		feedtest.Publish(t, s, first)
+		before := stateOf(t, s)
 		if got := markdown(t, compare(t, s, second)); got != want {
-			t.Errorf("got\n%s\nwant another; first difference at %s", got, firstDifference(got, want))
+			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
-		if after := contents(t, s); after != before || len(journalOf(t, s, 2)) > 0 {
+		if after := stateOf(t, s); after != before {
 			t.Error("got a changed catalog, want it unchanged")
 		}
 		if got := markdown(t, compare(t, s, first)); got != "## Catalog changes\n\nPublishing this feed (2026-11-01) would change nothing, compared with release 1 (2026-11-01).\n" {
@@ -156,9 +187,9 @@ func TestDiffOfImplausibleFeed(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	var tools []any
 	for i := range 1500 {
-		tools = append(tools, newTool(fmt.Sprint("outil-", i), func(t *feed.Tool) { t.Name = strings.Repeat("x", 500) }))
+		tools = append(tools, feedtest.Tool(fmt.Sprint("outil-", i), func(t *record.Tool) { t.Name = strings.Repeat("x", 500) }))
 	}
-	publish(t, s, catalogOf("2026-11-02", tools...))
+	feedtest.Publish(t, s, catalogOf("2026-11-02", tools...))
 	diff := compare(t, s, catalogOf("2026-11-02", tools[0]))
 	got := markdown(t, diff)
 	for _, want := range []string{
@@ -174,16 +205,5 @@ func TestDiffOfImplausibleFeed(t *testing.T) {
 	}
 	if diff := compare(t, s, catalogOf("2026-11-01", tools...)); !strings.Contains(diff.Refusal, "is older than the catalog's") {
 		t.Errorf("older feed: got refusal %q, want its date", diff.Refusal)
-	}
-}
-
-// A file name never starts a line of its own, where a workflow would read a command.
-func TestFileNames(t *testing.T) {
-	for name, want := range map[string]string{
-		"tools/plume.md": "tools/plume.md:3:1", "tools/\n::add-mask::x.md": `"tools/\n::add-mask::x.md":3:1`, "a\r\x1b[2J": `"a\r\x1b[2J":3:1`,
-	} {
-		if got := (feed.Position{File: name, Line: 3, Column: 1}).String(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
 	}
 }

@@ -1,12 +1,12 @@
-package feed_test
+package publish_test
 
 import (
 	"bytes"
 	"errors"
 	"testing"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -15,7 +15,7 @@ import (
 func exportOf(t *testing.T, s *store.Store, release int) string {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := feed.Export(t.Context(), s, &buf, release); err != nil {
+	if err := publish.Export(t.Context(), s, &buf, release); err != nil {
 		t.Fatalf("release %d: got %v, want an export", release, err)
 	}
 	return buf.String()
@@ -27,7 +27,7 @@ func TestHistory(t *testing.T) {
 		exports := map[int]string{}
 		for i := range 30 {
 			data := mutate(synthetic(t, synth.Options{Tools: 40, Seed: uint64(i / 10), Revision: i % 10}), uint64(i))
-			if report := publish(t, s, data, feed.Options{Force: true}); report.Release > 0 {
+			if report := publishFeed(t, s, data, publish.Options{Force: true}); report.Release > 0 {
 				exports[report.Release] = export(t, s)
 			}
 		}
@@ -48,7 +48,7 @@ func TestHistory(t *testing.T) {
 func checkPruning(t *testing.T, s *store.Store, exports map[int]string) {
 	t.Helper()
 	const before = 12
-	if pruning, err := feed.Prune(t.Context(), s, before); err != nil || pruning.Rows == 0 {
+	if pruning, err := publish.Prune(t.Context(), s, before); err != nil || pruning.Rows == 0 {
 		t.Fatalf("got %+v and %v, want some rows", pruning, err)
 	}
 	for release, want := range exports {
@@ -56,12 +56,12 @@ func checkPruning(t *testing.T, s *store.Store, exports map[int]string) {
 			if got := exportOf(t, s, release); got != want {
 				t.Errorf("release %d after pruning: got another export, want the same; first difference at %s", release, firstDifference(got, want))
 			}
-		} else if err := feed.Export(t.Context(), s, &bytes.Buffer{}, release); !errors.Is(err, store.ErrNoRelease) {
+		} else if err := publish.Export(t.Context(), s, &bytes.Buffer{}, release); !errors.Is(err, store.ErrNoRelease) {
 			t.Errorf("pruned release %d: got %v, want %v", release, err, store.ErrNoRelease)
 		}
 	}
 	for _, number := range []int{before, 1, -1, 1000} {
-		if _, err := feed.Prune(t.Context(), s, number); err == nil {
+		if _, err := publish.Prune(t.Context(), s, number); err == nil {
 			t.Errorf("pruning before %d: got no error, want one", number)
 		}
 	}

@@ -1,8 +1,9 @@
-package feed
+package commands
 
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/text"
 )
@@ -17,12 +19,12 @@ import (
 // maxDiffRows limits each table, because code hosts limit the length of a comment.
 const maxDiffRows = 50
 
-// Markdown writes the diff as a comment for a pull request.
-func (d *Diff) Markdown(w io.Writer) error {
+// WriteMarkdown writes a diff as a comment for a pull request.
+func WriteMarkdown(w io.Writer, d *publish.Diff) error {
 	var out strings.Builder
 	out.WriteString("## Catalog changes\n\n")
-	d.writeSummary(&out)
-	of := func(kind string) (found []Change) {
+	writeSummary(&out, d)
+	of := func(kind string) (found []publish.Change) {
 		for _, c := range d.Tools {
 			if c.Change == kind {
 				found = append(found, c)
@@ -30,32 +32,32 @@ func (d *Diff) Markdown(w io.Writer) error {
 		}
 		return found
 	}
-	writeTable(&out, "Added tools", "slug|name", of(DiffCreated), func(c Change) []string {
+	writeTable(&out, "Added tools", "slug|name", of(publish.DiffCreated), func(c publish.Change) []string {
 		if c.PreviousType != "" {
 			return []string{c.Slug, escapeMarkdown(c.Name) + " (was retired)"}
 		}
 		return []string{c.Slug, escapeMarkdown(c.Name)}
 	})
-	writeTable(&out, "Retired tools", "slug|name|reason", of(DiffRetired), func(c Change) []string {
+	writeTable(&out, "Retired tools", "slug|name|reason", of(publish.DiffRetired), func(c publish.Change) []string {
 		return []string{c.Slug, escapeMarkdown(c.Name), c.Reason}
 	})
-	writeTable(&out, "Removed tools", "slug|name", of(DiffRemoved), func(c Change) []string {
+	writeTable(&out, "Removed tools", "slug|name", of(publish.DiffRemoved), func(c publish.Change) []string {
 		return []string{c.Slug, escapeMarkdown(c.Name)}
 	})
-	writeTable(&out, "Price changes", "slug|old|new|change", d.Prices, func(p PriceDiff) []string {
+	writeTable(&out, "Price changes", "slug|old|new|change", d.Prices, func(p publish.PriceDiff) []string {
 		before, after := escapeMarkdown(p.OldPrice), escapeMarkdown(p.NewPrice)
 		if p.OldPricing != p.NewPricing {
 			before, after = before+" ("+p.OldPricing+")", after+" ("+p.NewPricing+")"
 		}
 		return []string{p.Slug, before, after, formatPercent(p.Percent)}
 	})
-	writeTable(&out, "Score changes", "slug|old|new|change", d.Scores, func(s ScoreDiff) []string {
+	writeTable(&out, "Score changes", "slug|old|new|change", d.Scores, func(s publish.ScoreDiff) []string {
 		return []string{s.Slug, formatScore(s.Old), formatScore(s.New), formatPercent(s.Percent)}
 	})
-	writeTable(&out, "Other changes to tools", "slug|fields", d.otherChanges(), func(c Change) []string {
+	writeTable(&out, "Other changes to tools", "slug|fields", otherChanges(d), func(c publish.Change) []string {
 		return []string{c.Slug, strings.Join(c.Fields, ", ")}
 	})
-	withFields := func(c Change) []string {
+	withFields := func(c publish.Change) []string {
 		change := c.Change
 		if len(c.Fields) > 0 {
 			change += ": " + strings.Join(c.Fields, ", ")
@@ -70,7 +72,7 @@ func (d *Diff) Markdown(w io.Writer) error {
 	}
 	if total > 0 {
 		fmt.Fprintf(&out, "### Events\n\nSubscribers would receive %s.\n\n| type | events |\n|---|---:|\n", count(total, "event"))
-		for _, event := range sortedKeys(d.Events) {
+		for _, event := range slices.Sorted(maps.Keys(d.Events)) {
 			fmt.Fprintf(&out, "| %s | %s |\n", event, thousands(d.Events[event]))
 		}
 	}
@@ -78,7 +80,7 @@ func (d *Diff) Markdown(w io.Writer) error {
 	return err
 }
 
-func (d *Diff) writeSummary(out *strings.Builder) {
+func writeSummary(out *strings.Builder, d *publish.Diff) {
 	base := "an empty catalog"
 	if d.Base != nil && d.Base.Feed != "" {
 		base = escapeMarkdown(d.Base.Feed) + " (" + d.Base.UpdatedAt + ")"
@@ -99,7 +101,7 @@ func (d *Diff) writeSummary(out *strings.Builder) {
 	fmt.Fprintf(out, "- **Prices and scores**: %s, %s\n", count(len(d.Prices), "price change"), count(len(d.Scores), "score change"))
 	for _, row := range []struct {
 		name string
-		Counts
+		publish.Counts
 	}{{"Comparisons", d.Summary.Comparisons}, {"Categories", d.Summary.Categories}} {
 		fmt.Fprintf(out, "- **%s**: %s added, %s updated, %s removed, %s unchanged\n",
 			row.name, thousands(row.Created), thousands(row.Updated), thousands(row.Removed), thousands(row.Unchanged))
@@ -109,7 +111,7 @@ func (d *Diff) writeSummary(out *strings.Builder) {
 
 // otherChanges returns the updates of fields that have no table of their own. The date
 // is only mentioned if nothing else changes.
-func (d *Diff) otherChanges() (others []Change) {
+func otherChanges(d *publish.Diff) (others []publish.Change) {
 	priced := map[string]bool{}
 	for _, p := range d.Prices {
 		priced[p.Slug] = true
@@ -121,7 +123,7 @@ func (d *Diff) otherChanges() (others []Change) {
 	for _, c := range d.Tools {
 		added := history[c.Slug]
 		delete(history, c.Slug)
-		if c.Change != DiffUpdated {
+		if c.Change != publish.DiffUpdated {
 			continue
 		}
 		shown := slices.DeleteFunc(slices.Clone(c.Fields), func(field string) bool {
@@ -136,10 +138,10 @@ func (d *Diff) otherChanges() (others []Change) {
 			others = append(others, c)
 		}
 	}
-	for _, slug := range sortedKeys(history) { // their records are otherwise unchanged
-		others = append(others, Change{Slug: slug, Type: record.TypeTool, Fields: []string{historyField(history[slug])}})
+	for _, slug := range slices.Sorted(maps.Keys(history)) { // their records are otherwise unchanged
+		others = append(others, publish.Change{Slug: slug, Type: record.TypeTool, Fields: []string{historyField(history[slug])}})
 	}
-	slices.SortFunc(others, func(a, b Change) int { return strings.Compare(a.Slug, b.Slug) })
+	slices.SortFunc(others, func(a, b publish.Change) int { return strings.Compare(a.Slug, b.Slug) })
 	return others
 }
 
