@@ -250,8 +250,8 @@ func TestColumnsOfFields(t *testing.T) {
 func TestNullColumns(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.SQLite(t))
-	bare := func(t *feed.Tool) { t.Score, t.Verifiability, t.AvisURL = nil, nil, nil }
-	_, err := feed.Import(t.Context(), s, bytes.NewReader(feedtest.Catalog("2026-01-01", feedtest.Tool("a", bare))), feed.Options{})
+	bare := func(t *record.Tool) { t.Score, t.Verifiability, t.AvisURL = nil, nil, nil }
+	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog("2026-01-01", feedtest.Tool("a", bare)))), publish.Options{})
 	testkit.Check(t, err)
 	folder, _ := write(t, s, 0)
 	nulls := 0
@@ -290,9 +290,28 @@ func TestFormat(t *testing.T) {
 	for _, f := range written[1:] {
 		fmt.Fprintln(hash, f.SHA256)
 	}
-	const want = "f974c569ddc3a6f2dc31cb9eb94047aa5bddc2ef9a981ae8769e4c82e3265702"
+	const want = "25b95c05ddd36ddf49a986415d010ec98b34e887d9aeb7de9ba40f1deb15be9e"
 	if got := hex.EncodeToString(hash.Sum(nil)); got != want || Format != 2 {
 		t.Errorf("got %s in format %d, want %s in format 2", got, Format, want)
+	}
+}
+
+func TestSnappy(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range 300 {
+		text := make([]byte, r.IntN(200_000)>>r.IntN(18))
+		for i := range text {
+			text[i] = byte(r.IntN(2 + n%7))
+			if n%3 == 0 && i > 100 && r.IntN(50) > 0 {
+				text[i] = text[i-1-r.IntN(100)]
+			}
+		}
+		packed, err := new(portableSnappy).Encode(nil, text)
+		testkit.Check(t, err)
+		if got, err := new(portableSnappy).Decode(nil, packed); err != nil || !bytes.Equal(got, text) {
+			t.Fatalf("got %v for %d bytes, want them back", err, len(text))
+		}
 	}
 }
 
@@ -352,7 +371,7 @@ func TestArchiveVerifies(t *testing.T) {
 func TestArchiveStaysInFolder(t *testing.T) {
 	t.Parallel()
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
-	publish(t, s, 1)
+	publishRelease(t, s, 1)
 	release := releases(t, s)[0]
 	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
 	testkit.Check(t, err)
@@ -513,7 +532,7 @@ func TestArchiveForOneRelease(t *testing.T) {
 	t.Parallel()
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	for release := 1; release <= 2; release++ {
-		publish(t, s, release)
+		publishRelease(t, s, release)
 	}
 	all := releases(t, s)
 	a := newArchive(t, s, folder, 1<<30)

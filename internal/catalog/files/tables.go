@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/gzip"
 
 	"palmares/ent"
 	"palmares/ent/category"
@@ -139,8 +138,8 @@ func createParquet(path string, t table) (*parquetFile, error) {
 	}
 	buffer := bufio.NewWriterSize(file, 64<<10)
 	return &parquetFile{parquet.NewGenericWriter[any](buffer, schemaOf(t.columns),
-		parquet.CreatedBy("palmares", "1", ""),                  // the same for every version of the program
-		parquet.Compression(&gzip.Codec{Level: gzip.BestSpeed}), // every reader knows it, and all processors write the same bytes
+		parquet.CreatedBy("palmares", "1", ""), // the same for every version of the program
+		parquet.Compression(&portableSnappy{}), // every reader knows it, also small ones in JavaScript
 		parquet.MaxRowsPerRowGroup(rowGroup), parquet.PageBufferSize(pageSize), parquet.DictionaryMaxBytes(1<<20),
 		parquet.SortingWriterConfig(parquet.SortingColumns(sorting...)),
 	), file, buffer}, nil
