@@ -307,5 +307,3 @@ func TestNumbersAssignedByDatabase(t *testing.T) {
 		expect(t, "the next number", after[len(after)-1], numbers[len(numbers)-1]+1)
 	})
 }
-
-func scored(score float64) func(*record.Tool) { return func(t *record.Tool) { t.Score = &score } }
