@@ -36,17 +36,6 @@ var (
 	folders = map[string]string{order[0]: record.TypeTool, order[1]: record.TypeComparison, order[2]: record.TypeRetired}
 )
 
-// recordType returns the type of the records in a file.
-func recordType(file string) string {
-	switch file {
-	case headerFile:
-		return record.TypeFeed
-	case categoriesFile:
-		return record.TypeCategory
-	}
-	return folders[path.Dir(file)]
-}
-
 // Folder is a catalog folder.
 type Folder struct {
 	// RememberAll is set to locate values of valid records after all were read.

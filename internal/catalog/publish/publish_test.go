@@ -294,4 +294,3 @@ func TestNumbersAheadOfTheClock(t *testing.T) {
 	})
 }
 
-func scored(score float64) func(*record.Tool) { return func(t *record.Tool) { t.Score = &score } }
